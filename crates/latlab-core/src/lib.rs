@@ -1,0 +1,15 @@
+//! Plain data, statistics and analysis.
+//!
+//! **Invariant:** this crate is pure. It opens no file, reads no clock and no
+//! environment, prints nothing and contains no `unsafe`; `clippy.toml` beside
+//! `Cargo.toml` has the compiler see to it. Whatever is measured elsewhere
+//! arrives here as data, and leaves as data: a finding is never formatted here.
+
+#![forbid(unsafe_code)]
+
+pub mod finding;
+pub mod histogram;
+pub mod machine;
+pub mod run;
+pub mod stats;
+pub mod units;

@@ -1,0 +1,3 @@
+//! Statistics: one idea a file, each with its source.
+
+pub mod quantile;

@@ -1,0 +1,171 @@
+//! The document model: what every command's result becomes before it is drawn.
+//!
+//! A command has one pure function from its data to [`Section`]s; the renderers
+//! (text, HTML, SVG, PNG) know only this model. A new command is thereby in the
+//! terminal, in `report.html` and among the plots without touching a renderer.
+
+use latlab_core::finding::Finding;
+
+/// A whole report.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Doc {
+    /// First heading.
+    pub title: String,
+    /// The result in words, most important sentence first.
+    pub summary: Vec<String>,
+    /// The body.
+    pub sections: Vec<Section>,
+}
+
+/// A part of a report under its own heading.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Section {
+    /// Anchor, unique within the document, `kebab-case`.
+    pub id: String,
+    /// Heading.
+    pub title: String,
+    /// Content in reading order.
+    pub blocks: Vec<Block>,
+}
+
+/// A piece of content.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Block {
+    /// A paragraph.
+    Text(String),
+    /// A heading below the section's own.
+    Heading(String),
+    /// Something that the reader must not overlook.
+    Warning(String),
+    /// Names and values.
+    Pairs(Vec<(String, String)>),
+    /// A table.
+    Table(Table),
+    /// Conclusions.
+    Findings(Vec<Finding>),
+    /// A plot. Boxed: it carries its data.
+    Plot(Box<Plot>),
+    /// Preformatted text, monospaced.
+    Pre(String),
+}
+
+/// A table of text cells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What the table shows; read out before it.
+    pub caption: String,
+    /// Column heads.
+    pub columns: Vec<Column>,
+    /// Cells, one per column.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// A column head.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Column {
+    /// Heading, with the unit where all cells share one.
+    pub head: String,
+    /// Numbers are aligned right.
+    pub right: bool,
+}
+
+impl Column {
+    /// A column of words.
+    pub fn left(head: impl Into<String>) -> Self {
+        Self { head: head.into(), right: false }
+    }
+    /// A column of numbers.
+    pub fn right(head: impl Into<String>) -> Self {
+        Self { head: head.into(), right: true }
+    }
+}
+
+/// A plot as data.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plot {
+    /// Anchor and file name, unique within the document, `kebab-case`.
+    pub id: String,
+    /// Heading.
+    pub title: String,
+    /// What it shows, in words, for those who cannot see it.
+    pub description: String,
+    /// Horizontal axis.
+    pub x: Axis,
+    /// Vertical axis.
+    pub y: Axis,
+    /// What is drawn.
+    pub series: Vec<Series>,
+    /// Named lines and regions.
+    pub marks: Vec<Mark>,
+}
+
+/// An axis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Axis {
+    /// Name with unit (`latency (µs)`).
+    pub label: String,
+    /// Scale.
+    pub scale: Scale,
+    /// Tick labels for a [`Scale::Category`] axis, at 0, 1, 2…
+    pub categories: Vec<String>,
+    /// Whether tick values are bytes and are written `4K`, `1M`.
+    pub bytes: bool,
+}
+
+/// An axis' scale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// Linear.
+    #[default]
+    Linear,
+    /// Base 10 logarithm. Values at or below zero are not drawn.
+    Log10,
+    /// Base 2 logarithm (array sizes).
+    Log2,
+    /// Evenly spaced names.
+    Category,
+}
+
+/// One set of points with one meaning.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Legend.
+    pub name: String,
+    /// How it is drawn.
+    pub kind: SeriesKind,
+    /// Points; for a histogram, the left edge of each bucket and its count.
+    pub points: Vec<(f64, f64)>,
+    /// Intervals `(low, high)` of y, one per point, or empty.
+    pub intervals: Vec<(f64, f64)>,
+    /// For [`SeriesKind::Heat`]: the value of each point's cell.
+    pub values: Vec<f64>,
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SeriesKind {
+    /// Points joined by straight lines.
+    #[default]
+    Line,
+    /// A staircase (histograms, quantiles).
+    Step,
+    /// Points alone.
+    Points,
+    /// Bars from zero.
+    Bars,
+    /// Cells coloured by value.
+    Heat,
+    /// Horizontal spans: `points` are `(start, lane)`, `values` the ends (Gantt, timelines).
+    Spans,
+}
+
+/// A named line or region of a plot.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mark {
+    /// A vertical line at x.
+    X(f64, String),
+    /// A horizontal line at y.
+    Y(f64, String),
+    /// A vertical band from x to x.
+    Band(f64, f64, String),
+}

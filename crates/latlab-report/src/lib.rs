@@ -1,0 +1,11 @@
+//! From plain data to text, JSON, HTML and SVG, into any `impl Write`.
+//!
+//! ```text
+//! Run, findings ──sections/*──▶ doc::Doc ──text, html, svg, png──▶ impl Write
+//! ```
+//!
+//! **Invariant:** this crate is pure; it never opens the file that it writes to.
+
+#![forbid(unsafe_code)]
+
+pub mod doc;

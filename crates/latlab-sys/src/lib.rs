@@ -1,0 +1,7 @@
+//! The only code that is `unsafe` and the only access to a kernel.
+//!
+//! **Invariants:** every `unsafe` block is one system call or one hardware
+//! instruction with a `SAFETY` comment, and no raw pointer is in a public
+//! signature; every setting of the kernel that is changed goes through the journal of knobs.
+
+pub mod signal;

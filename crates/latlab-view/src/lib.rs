@@ -1,0 +1,3 @@
+//! The trace viewer's server.
+
+#![forbid(unsafe_code)]

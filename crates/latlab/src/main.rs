@@ -1,0 +1,25 @@
+//! The `latlab` binary: parses the command line, calls the rooms, sets the exit code.
+
+mod cli;
+mod cmd;
+mod outcome;
+
+use clap::Parser;
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    latlab_sys::signal::install();
+    match cli::Cli::try_parse() {
+        Ok(cli) => outcome::exit(cmd::dispatch(cli)),
+        Err(error) if error.use_stderr() => {
+            // clap would exit with 2, which here means that a limit was exceeded.
+            let _ = write!(std::io::stderr().lock(), "{error}");
+            ExitCode::FAILURE
+        }
+        Err(help_or_version) => outcome::exit((|| {
+            write!(std::io::stdout().lock(), "{help_or_version}")?;
+            Ok(outcome::Outcome::Done)
+        })()),
+    }
+}

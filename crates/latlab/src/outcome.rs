@@ -1,0 +1,78 @@
+//! How a command ends: exit codes, and errors with a hint.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// A command that did what it was asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Within limits: 0.
+    Done,
+    /// A limit that the user set was exceeded: 2.
+    LimitExceeded,
+    /// Cut short by a signal, what was measured is kept: 128 + signal.
+    Stopped(latlab_sys::signal::Signal),
+    /// Another command's exit code, passed on (`--on`, `record -- COMMAND`).
+    Code(u8),
+}
+
+/// An error with a line that says what to do about it.
+#[derive(Debug)]
+pub struct Hinted {
+    error: anyhow::Error,
+    hint: String,
+}
+
+impl fmt::Display for Hinted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.error)
+    }
+}
+
+impl std::error::Error for Hinted {}
+
+/// Adds a hint to an error.
+pub trait HintExt<T> {
+    /// The error, with what the user can do about it. The innermost hint is the one that is shown.
+    fn hint(self, hint: impl Into<String>) -> anyhow::Result<T>;
+}
+
+impl<T, E: Into<anyhow::Error>> HintExt<T> for Result<T, E> {
+    fn hint(self, hint: impl Into<String>) -> anyhow::Result<T> {
+        self.map_err(|error| {
+            let error = error.into();
+            if error.downcast_ref::<Hinted>().is_some() {
+                return error;
+            }
+            anyhow::Error::new(Hinted { error, hint: hint.into() })
+        })
+    }
+}
+
+/// Prints the error, if there is one, once, to stderr; a reader that went away is no error.
+pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
+    match result {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::LimitExceeded) => ExitCode::from(2),
+        Ok(Outcome::Stopped(signal)) => ExitCode::from(signal.exit_code()),
+        Ok(Outcome::Code(code)) => ExitCode::from(code),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let mut stderr = io::stderr().lock();
+            let _ = writeln!(stderr, "latlab: {error:#}");
+            if let Some(hinted) = error.chain().find_map(|e| e.downcast_ref::<Hinted>()) {
+                let _ = writeln!(stderr, "hint: {}", hinted.hint);
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |e: &(dyn std::error::Error + 'static)| {
+        e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    };
+    error.chain().any(broken)
+        || error.downcast_ref::<Hinted>().is_some_and(|h| is_broken_pipe(&h.error))
+}
