@@ -4,4 +4,5 @@
 //! instruction with a `SAFETY` comment, and no raw pointer is in a public
 //! signature; every setting of the kernel that is changed goes through the journal of knobs.
 
+pub mod machine;
 pub mod signal;

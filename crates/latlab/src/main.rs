@@ -3,6 +3,11 @@
 mod cli;
 mod cmd;
 mod outcome;
+mod output;
+mod progress;
+mod rundir;
+mod session;
+mod term;
 
 use clap::Parser;
 use std::io::Write;

@@ -1,0 +1,301 @@
+//! The run directory: where a command keeps what it measured.
+//!
+//! ```text
+//! runs/20260801T101500Z-board-wakeup/
+//!     run.json       the run, replaced whole at each save
+//!     report.html    the same for people
+//!     captures/      standard trace.dat files
+//! ```
+//!
+//! `run.json` is never half-written: it is written under a temporary name,
+//! synced, renamed over the old one, and the directory is synced (the order
+//! that rename(2) and fsync(2) ask for). A save that fails leaves the earlier
+//! save as it was. That the directory can be written is found out *before*
+//! anything is measured, by saving the still empty run.
+
+use crate::outcome::HintExt;
+use anyhow::{Context, anyhow, bail};
+use latlab_core::run::{Run, SCHEMA_VERSION};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// The file that makes a directory a run.
+pub const RUN_FILE: &str = "run.json";
+
+/// A run directory that this process made and writes to.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    /// Whether [`RunDir::create`] made the directory, and may remove it again.
+    made: bool,
+}
+
+impl RunDir {
+    /// Makes `out`, or else `runs/<UTC time>-<host>-<command>`.
+    ///
+    /// # Errors
+    /// When it cannot be made, is no directory, or holds a run already: an
+    /// earlier measurement is never overwritten.
+    pub fn create(out: Option<&Path>, started: &str, command: &str) -> anyhow::Result<Self> {
+        match out {
+            Some(path) => Self::take(path),
+            None => Self::make_new(Path::new("runs"), &default_name(started, command)),
+        }
+    }
+
+    fn take(path: &Path) -> anyhow::Result<Self> {
+        if path.join(RUN_FILE).exists() {
+            return Err(anyhow!("--out {}: holds a run already", path.display()))
+                .hint("name a new directory; a run is never overwritten");
+        }
+        let made = !path.exists();
+        fs::create_dir_all(path)
+            .with_context(|| format!("--out {}: cannot be made a directory", path.display()))
+            .hint("name a directory that this user may write to")?;
+        Ok(Self { path: path.to_owned(), made })
+    }
+
+    fn make_new(parent: &Path, name: &str) -> anyhow::Result<Self> {
+        let hint = "change to a directory that this user may write to, or name one with --out DIR";
+        fs::create_dir_all(parent)
+            .with_context(|| format!("{}: cannot be made", parent.display()))
+            .hint(hint)?;
+        for n in 1..1000 {
+            let path = match n {
+                1 => parent.join(name),
+                n => parent.join(format!("{name}-{n}")),
+            };
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self { path, made: true }),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => {
+                    return Err(e)
+                        .with_context(|| format!("{}: cannot be made", path.display()))
+                        .hint(hint);
+                }
+            }
+        }
+        bail!("{}: a thousand runs of this name are there already", parent.join(name).display())
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder for captures, made when first asked for.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn captures(&self) -> anyhow::Result<PathBuf> {
+        let path = self.path.join("captures");
+        fs::create_dir_all(&path).with_context(|| format!("{}: cannot be made", path.display()))?;
+        Ok(path)
+    }
+
+    /// Replaces `run.json`. When this fails, the earlier `run.json` is as it was.
+    ///
+    /// # Errors
+    /// When it cannot be written (no space, no permission, a read-only file system).
+    pub fn save(&self, run: &Run) -> anyhow::Result<()> {
+        self.write_file(RUN_FILE, |out| {
+            serde_json::to_writer_pretty(&mut *out, run)?;
+            out.write_all(b"\n")
+        })
+    }
+
+    /// Writes a file of this directory, whole or not at all.
+    ///
+    /// # Errors
+    /// As [`RunDir::save`].
+    pub fn write_file(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let path = self.path.join(name);
+        write_atomically(&path, fill)
+            .with_context(|| format!("{}: cannot be saved", path.display()))
+            .hint("name a directory with space on a file system that this user may write to: --out DIR")
+    }
+
+    /// Removes the directory again if this process made it and it is empty.
+    pub fn discard_if_empty(&self) {
+        if self.made {
+            // Fails when something is in it, and that is what is wanted.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+/// `20260801T101500Z-board-wakeup`: sorts by time, and safe on every file system.
+fn default_name(started: &str, command: &str) -> String {
+    let time: String = started.chars().filter(char::is_ascii_alphanumeric).collect();
+    let host = latlab_sys::machine::host_name();
+    let safe = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
+    let host: String = host.chars().take(64).map(safe).collect();
+    format!("{time}-{host}-{command}")
+}
+
+/// Writes under a temporary name in the same directory, syncs, renames, syncs the directory.
+/// On failure the temporary file is removed and whatever was at `path` stays.
+///
+/// # Errors
+/// Whatever the file system says.
+pub fn write_atomically(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let dir = match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+    let temporary = dir.join(format!(".{name}.{}.tmp", std::process::id()));
+    let written = (|| {
+        let mut out = BufWriter::new(File::create(&temporary)?);
+        fill(&mut out)?;
+        out.flush()?;
+        out.get_ref().sync_all()?;
+        fs::rename(&temporary, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+        return written;
+    }
+    // Some file systems (9p, FUSE) cannot sync a directory; the rename itself is done.
+    if let Ok(d) = File::open(dir) {
+        let _ = d.sync_all();
+    }
+    Ok(())
+}
+
+/// Reads a run from its directory or from its `run.json`; older, newer within
+/// the same schema, and incomplete ones.
+///
+/// # Errors
+/// One sentence when it is missing, is damaged, or was written by a newer schema.
+pub fn load(path: &Path) -> anyhow::Result<Run> {
+    let file = if path.is_dir() { path.join(RUN_FILE) } else { path.to_owned() };
+    let bytes = fs::read(&file)
+        .with_context(|| format!("{}: cannot be read", file.display()))
+        .hint("name a run directory (runs/…) or its run.json")?;
+    parse(&bytes).with_context(|| file.display().to_string())
+}
+
+/// What every run has, whatever its schema.
+#[derive(serde::Deserialize)]
+struct Head {
+    schema_version: u32,
+}
+
+fn parse(bytes: &[u8]) -> anyhow::Result<Run> {
+    let head: Head = match serde_json::from_slice(bytes) {
+        Ok(head) => head,
+        Err(e) if e.is_eof() && bytes.first() == Some(&b'{') => {
+            return Err(anyhow!("is cut off after {} bytes", bytes.len()))
+                .hint("copy it again; latlab itself replaces run.json whole or not at all");
+        }
+        Err(e) => {
+            return Err(anyhow!("is no run of latlab: {e}"))
+                .hint("name a run directory (runs/…) or its run.json");
+        }
+    };
+    if head.schema_version > SCHEMA_VERSION {
+        return Err(anyhow!(
+            "has schema version {}, and this latlab ({}) reads up to {SCHEMA_VERSION}",
+            head.schema_version,
+            env!("CARGO_PKG_VERSION"),
+        ))
+        .hint("use the latlab that wrote it, or a newer one");
+    }
+    serde_json::from_slice(bytes)
+        .map_err(|e| anyhow!("is a damaged run: {e}"))
+        .hint("the schema is docs/run.schema.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::run::Part;
+
+    fn a_run() -> Run {
+        Run {
+            schema_version: SCHEMA_VERSION,
+            parts: vec![Part { name: "wakeup".into(), ..Part::default() }],
+            ..Run::default()
+        }
+    }
+
+    #[test]
+    fn what_is_saved_is_read_back() {
+        let t = tempfile::tempdir().unwrap();
+        let dir = RunDir::create(Some(&t.path().join("a/b")), "", "wakeup").unwrap();
+        dir.save(&a_run()).unwrap();
+        assert_eq!(load(dir.path()).unwrap(), a_run());
+        assert_eq!(load(&dir.path().join(RUN_FILE)).unwrap(), a_run());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file stays");
+    }
+
+    #[test]
+    fn a_run_is_never_overwritten() {
+        let t = tempfile::tempdir().unwrap();
+        RunDir::create(Some(t.path()), "", "wakeup").unwrap().save(&a_run()).unwrap();
+        let error = RunDir::create(Some(t.path()), "", "wakeup").unwrap_err();
+        assert!(format!("{error:#}").contains("holds a run already"), "{error:#}");
+    }
+
+    #[test]
+    fn two_runs_in_one_second_get_two_directories() {
+        let t = tempfile::tempdir().unwrap();
+        let a = RunDir::make_new(t.path(), "x").unwrap();
+        let b = RunDir::make_new(t.path(), "x").unwrap();
+        assert_ne!(a.path(), b.path());
+        assert!(b.path().ends_with("x-2"));
+    }
+
+    #[test]
+    fn a_failed_save_leaves_the_earlier_one() {
+        let t = tempfile::tempdir().unwrap();
+        let dir = RunDir::create(Some(t.path()), "", "wakeup").unwrap();
+        dir.save(&a_run()).unwrap();
+        let full = dir.write_file(RUN_FILE, |out| {
+            out.write_all(b"half")?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        });
+        assert!(format!("{:#}", full.unwrap_err()).contains("run.json: cannot be saved: "));
+        assert_eq!(load(t.path()).unwrap(), a_run());
+        assert_eq!(fs::read_dir(t.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn damaged_runs_are_said_in_one_sentence() {
+        let said = |bytes: &[u8]| format!("{:#}", parse(bytes).unwrap_err());
+        let whole = serde_json::to_vec(&a_run()).unwrap();
+        assert!(said(&whole[..whole.len() / 2]).starts_with("is cut off after "));
+        assert!(said(b"").starts_with("is no run of latlab"));
+        assert!(said(b"\x7fELF").starts_with("is no run of latlab"));
+        assert!(said(b"[]").starts_with("is no run of latlab"));
+        assert!(said(br#"{"schema_version":999}"#).starts_with("has schema version 999, and this"));
+        let damaged = said(br#"{"schema_version":1,"parts":3}"#);
+        assert!(damaged.starts_with("is a damaged run: "), "{damaged}");
+        // Deep nesting is refused, not followed until the stack ends.
+        assert!(said("[".repeat(1 << 20).as_bytes()).starts_with("is no run of latlab"));
+    }
+
+    #[test]
+    fn old_and_incomplete_runs_are_read() {
+        let old = parse(br#"{"schema_version":1,"unheard_of":[1,2],"parts":[{"name":"x","detail":{"kind":"not_yet_invented","a":1}}]}"#).unwrap();
+        assert!(!old.complete);
+        assert_eq!(old.parts[0].name, "x");
+        assert!(old.parts[0].detail.is_some());
+    }
+
+    #[test]
+    fn names_are_safe_on_every_file_system() {
+        let name = default_name("2026-08-01T10:15:00Z", "wakeup");
+        assert!(name.starts_with("20260801T101500Z-") && name.ends_with("-wakeup"), "{name}");
+        assert!(!name.contains(['/', ':', ' ']), "{name}");
+    }
+}

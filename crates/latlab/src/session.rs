@@ -1,0 +1,127 @@
+//! A run from its first to its last moment: what every measuring command does round its measurement.
+//!
+//! ```ignore
+//! let mut session = Session::begin(&global, "wakeup", &config)?;   // directory is writable, machine is read
+//! session.run.parts.push(part);
+//! session.checkpoint()?;                                           // whenever there is something to keep
+//! session.finish(stopped_by)                                       // stdout, run.json, report.html
+//! ```
+//!
+//! A run that is dropped without [`Session::finish`] (an error half way) keeps
+//! what its last checkpoint had, marked incomplete.
+
+use crate::cli::Global;
+use crate::outcome::Outcome;
+use crate::rundir::RunDir;
+use crate::term;
+use latlab_core::run::{Run, SCHEMA_VERSION};
+use serde::Serialize;
+use std::io::Write;
+use std::time::SystemTime;
+
+/// A run that is being made.
+#[derive(Debug)]
+pub struct Session {
+    /// The run; fill it.
+    pub run: Run,
+    dir: Option<RunDir>,
+    json: bool,
+}
+
+impl Session {
+    /// Begins a run that is kept: in `--out`, or in `runs/`.
+    ///
+    /// # Errors
+    /// When the directory cannot be made or written to; nothing has been measured then.
+    pub fn begin(global: &Global, command: &str, config: &impl Serialize) -> anyhow::Result<Self> {
+        let run = new_run(config);
+        let dir = RunDir::create(global.out.as_deref(), &run.started, command)?;
+        dir.save(&run).inspect_err(|_| dir.discard_if_empty())?;
+        Ok(Self { run, dir: Some(dir), json: global.json })
+    }
+
+    /// Begins a run that is kept only where `--out` asks for it: for commands that look more than they measure.
+    ///
+    /// # Errors
+    /// As [`Session::begin`].
+    pub fn begin_unkept(
+        global: &Global,
+        command: &str,
+        config: &impl Serialize,
+    ) -> anyhow::Result<Self> {
+        if global.out.is_some() {
+            return Self::begin(global, command, config);
+        }
+        Ok(Self { run: new_run(config), dir: None, json: global.json })
+    }
+
+    /// The run's directory, where it has one.
+    pub fn dir(&self) -> Option<&RunDir> {
+        self.dir.as_ref()
+    }
+
+    /// Saves what there is so far, marked incomplete.
+    ///
+    /// # Errors
+    /// When it cannot be written; the earlier save is as it was.
+    pub fn checkpoint(&self) -> anyhow::Result<()> {
+        self.dir.as_ref().map_or(Ok(()), |dir| dir.save(&self.run))
+    }
+
+    /// Ends the run: saves it, prints it as text or JSON, names its directory on stderr.
+    /// `stopped_by` says what cut it short, if something did.
+    ///
+    /// What was measured is printed even when it can no longer be saved.
+    ///
+    /// # Errors
+    /// When saving or printing fails.
+    pub fn finish(mut self, stopped_by: Option<String>) -> anyhow::Result<Outcome> {
+        self.run.ended = Some(now());
+        self.run.complete = stopped_by.is_none();
+        self.run.stopped_by = stopped_by;
+        self.run.machine.end = Some(latlab_sys::machine::condition());
+        let saved = self.save_all();
+        let printed = self.print();
+        saved?;
+        printed?;
+        if let Some(dir) = &self.dir {
+            // Talk: nothing is lost if nobody listens.
+            let _ = writeln!(std::io::stderr().lock(), "kept in {}", dir.path().display());
+        }
+        Ok(latlab_sys::signal::stop_requested().map_or(Outcome::Done, Outcome::Stopped))
+    }
+
+    fn save_all(&self) -> anyhow::Result<()> {
+        let Some(dir) = &self.dir else { return Ok(()) };
+        dir.save(&self.run)
+    }
+
+    fn print(&self) -> anyhow::Result<()> {
+        let mut out = term::stdout();
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, &self.run)?;
+            writeln!(out)?;
+        } else {
+            crate::output::text(&self.run, &mut out)?;
+        }
+        out.flush()?;
+        Ok(())
+    }
+}
+
+fn new_run(config: &impl Serialize) -> Run {
+    Run {
+        schema_version: SCHEMA_VERSION,
+        latlab_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command_line: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+        config: serde_json::to_value(config).unwrap_or_default(),
+        started: now(),
+        machine: latlab_sys::machine::read(),
+        ..Run::default()
+    }
+}
+
+/// Now, UTC, RFC 3339 to the second.
+pub fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}

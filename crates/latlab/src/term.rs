@@ -1,0 +1,46 @@
+//! The terminal: whether there is one, how wide it is, whether it wants colour.
+//!
+//! stdout is data and stderr is talk. Colour follows <https://no-color.org>:
+//! only on a terminal, never when `NO_COLOR` is set to anything, never when
+//! `TERM` is `dumb`.
+
+use std::io::{self, BufWriter, IsTerminal, StdoutLock};
+
+/// Narrower than this, tables are not squeezed any further.
+const WIDTH_MIN: usize = 40;
+/// Lines longer than this are hard to read, however wide the window.
+const WIDTH_MAX: usize = 120;
+/// The width for files, pipes and terminals that do not say.
+const WIDTH_DEFAULT: usize = 100;
+
+/// Buffered stdout. Flush it: an error in `drop` would be lost. A broken pipe
+/// comes back as an error that the exit code maps to 0.
+pub fn stdout() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
+/// Whether stdout is a terminal.
+pub fn stdout_is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Whether stderr is a terminal.
+pub fn stderr_is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Whether to colour stdout.
+pub fn color() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+    stdout_is_terminal() && !set("NO_COLOR") && !dumb
+}
+
+/// Columns to lay text out in: `COLUMNS`, the terminal's, or 100.
+pub fn width() -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    columns
+        .or_else(|| terminal_size::terminal_size().map(|(w, _)| usize::from(w.0)))
+        .filter(|&w| w > 0)
+        .map_or(WIDTH_DEFAULT, |w: usize| w.clamp(WIDTH_MIN, WIDTH_MAX))
+}
