@@ -1,0 +1,109 @@
+# shellcheck shell=bash
+# Sourced by the other scripts: messages, Debian packages, the Rust toolchain.
+#
+# Nothing here changes the machine unless something is missing, and whatever is
+# installed is named first.
+
+set -euo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+export CARGO_TERM_PROGRESS_WHEN=${CARGO_TERM_PROGRESS_WHEN:-never}
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
+[[ -t 2 && -z ${NO_COLOR:-} ]] || say() { printf '==> %s\n' "$*" >&2; }
+die() {
+    printf 'error: %s\n' "$1" >&2
+    [[ $# -lt 2 ]] || printf 'hint: %s\n' "$2" >&2
+    exit 1
+}
+
+# as_root COMMAND…: as it is for root, by sudo otherwise.
+as_root() {
+    if [[ $(id -u) -eq 0 ]]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "not root and no sudo: cannot run '$*'" "run it as root, then make again"
+    fi
+}
+
+# apt_missing PACKAGE…: prints those that are not installed.
+apt_missing() {
+    local package
+    for package in "$@"; do
+        [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
+            printf '%s\n' "$package"
+    done
+}
+
+# apt_need WHY PACKAGE…: installs what is missing, and says so.
+apt_need() {
+    local why=$1 missing
+    shift
+    if ! command -v apt-get >/dev/null; then
+        say "no apt-get here: $why needs what Debian calls $*; going on with what there is"
+        return 0
+    fi
+    mapfile -t missing < <(apt_missing "$@")
+    [[ ${#missing[@]} -gt 0 ]] || return 0
+    say "installing for $why: ${missing[*]}"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 update >&2 ||
+        say "apt-get update failed; trying with the lists that are there"
+    # --no-remove: never trade something of the user's for something of ours.
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends --no-remove \
+        -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 install "${missing[@]}" >&2 ||
+        die "apt-get could not install ${missing[*]}" \
+            "apt-get install ${missing[*]} says why; a conflict with Debian's older rustc goes away with apt-get remove rustc cargo"
+}
+
+# The oldest Rust that the workspace accepts, from Cargo.toml.
+rust_minimum() { sed -n 's/^rust-version = "\(.*\)"/\1/p' "$top/Cargo.toml" | head -n 1; }
+
+# rust_at_least DIR: whether DIR has a rustc and a cargo that are new enough.
+rust_at_least() {
+    local found
+    [[ -x $1/rustc && -x $1/cargo ]] || return 1
+    found=$(cd "$top" && "$1/rustc" --version 2>/dev/null | awk '{print $2}') || return 1
+    [[ -n $found ]] && printf '%s\n%s\n' "$(rust_minimum)" "${found%%-*}" | sort -C -V
+}
+
+# rust_find: prints the folder of the first toolchain that is new enough.
+rust_find() {
+    local dir dirs
+    IFS=: read -ra dirs <<<"$PATH"
+    for dir in "${dirs[@]}" "${CARGO_HOME:-$HOME/.cargo}/bin" /usr/local/bin /usr/bin; do
+        [[ -n $dir ]] && rust_at_least "$dir" && printf '%s\n' "$dir" && return 0
+    done
+    return 1
+}
+
+# rust_need: a toolchain first in PATH; Debian's packages where there is none.
+rust_need() {
+    local dir
+    if ! dir=$(rust_find); then
+        say "no Rust $(rust_minimum) or newer found"
+        command -v apt-get >/dev/null ||
+            die "no Rust $(rust_minimum) or newer here, and no apt-get to install it with" \
+                "install Rust as its project says, then make again"
+        apt_need "building" rustc-web cargo-web
+        dir=$(rust_find) ||
+            die "the Rust that apt installed is older than $(rust_minimum)" \
+                "enable the Debian security archive, which has a newer rustc-web, and make again"
+    fi
+    [[ $(command -v cargo || true) == "$dir/cargo" ]] || export PATH=$dir:$PATH
+    # Debian's toolchain brings a linker; others expect to find one.
+    command -v cc >/dev/null || apt_need "linking" gcc libc6-dev
+}
+
+# rust_lint_need: rustfmt and clippy of the toolchain that rust_need chose.
+rust_lint_need() {
+    cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 && return 0
+    if command -v rustup >/dev/null && [[ $(rust_find) != /usr/bin ]]; then
+        say "installing for the checks: rustfmt and clippy (rustup components)"
+        rustup component add rustfmt clippy >&2
+    else
+        apt_need "the checks" rustfmt-web rust-web-clippy
+    fi
+}
+
+target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-$top/target}"; }

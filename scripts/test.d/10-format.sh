@@ -1,0 +1,3 @@
+# Formatting.
+. scripts/lib.sh
+scripts/cargo fmt --all --check
