@@ -5,3 +5,5 @@
 //! the input's own size gives.
 
 #![forbid(unsafe_code)]
+
+pub mod write;
