@@ -9,3 +9,5 @@
 #![forbid(unsafe_code)]
 
 pub mod doc;
+pub mod plot;
+pub mod text;

@@ -1,0 +1,288 @@
+//! A [`Doc`] as text for a terminal, a pipe or a serial console.
+//!
+//! Everything is readable without colour. Control characters of the input
+//! (a task may be named `\x1b[2J`) never reach the terminal: [`clean`].
+
+mod plot;
+mod table;
+
+use crate::doc::{Block, Doc, Section};
+use latlab_core::finding::{Confidence, Evidence, Finding, Verdict};
+use std::borrow::Cow;
+use std::io::{self, Write};
+use unicode_width::UnicodeWidthStr;
+
+/// How text is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextOptions {
+    /// Columns to fill at most.
+    pub width: usize,
+    /// Whether to use colour and bold (ANSI SGR).
+    pub color: bool,
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        Self { width: 80, color: false }
+    }
+}
+
+/// Writes a whole document.
+pub fn render(doc: &Doc, options: &TextOptions, out: &mut impl Write) -> io::Result<()> {
+    let mut t = Text::new(options, out);
+    if !doc.title.is_empty() {
+        let title = t.paint(BOLD, &clean(&doc.title));
+        t.line(&title)?;
+        t.blank()?;
+    }
+    for sentence in &doc.summary {
+        t.wrapped(sentence, "", "")?;
+    }
+    if !doc.summary.is_empty() {
+        t.blank()?;
+    }
+    doc.sections.iter().try_for_each(|s| t.section(s))
+}
+
+/// Writes sections alone, for a command that prints its part of a report.
+pub fn render_sections(
+    sections: &[Section],
+    options: &TextOptions,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut t = Text::new(options, out);
+    sections.iter().try_for_each(|s| t.section(s))
+}
+
+/// Writes findings alone.
+pub fn render_findings(
+    findings: &[Finding],
+    options: &TextOptions,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    Text::new(options, out).findings(findings)
+}
+
+/// Text without control characters: C0 ones become their pictures (`␛`), C1
+/// ones and those that reorder text become `�`. Line feeds and tabs stay.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    let bad = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    };
+    if !text.contains(bad) {
+        return Cow::Borrowed(text);
+    }
+    let picture = |c: char| match c {
+        c if !bad(c) => c,
+        '\u{7f}' => '␡',
+        c if (c as u32) < 0x20 => char::from_u32(0x2400 + c as u32).unwrap_or('�'),
+        _ => '�',
+    };
+    Cow::Owned(text.chars().map(picture).collect())
+}
+
+pub(crate) const BOLD: &str = "1";
+pub(crate) const DIM: &str = "2";
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const BLUE: &str = "34";
+
+/// Widest paragraph: longer lines are hard to read.
+const PROSE: usize = 100;
+
+struct Text<'a, W> {
+    out: &'a mut W,
+    width: usize,
+    color: bool,
+}
+
+impl<'a, W: Write> Text<'a, W> {
+    fn new(options: &TextOptions, out: &'a mut W) -> Self {
+        Self { out, width: options.width.max(20), color: options.color }
+    }
+
+    fn paint(&self, sgr: &str, text: &str) -> String {
+        if self.color && !text.is_empty() {
+            format!("\x1b[{sgr}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    fn line(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "{}", text.trim_end())
+    }
+
+    fn blank(&mut self) -> io::Result<()> {
+        writeln!(self.out)
+    }
+
+    /// A paragraph; `first` and `rest` are plain (uncoloured) indents.
+    fn wrapped(&mut self, text: &str, first: &str, rest: &str) -> io::Result<()> {
+        let mut indent = first;
+        for paragraph in clean(text).lines() {
+            for line in wrap(paragraph, self.width.min(PROSE), indent, rest) {
+                self.line(&line)?;
+                indent = rest;
+            }
+        }
+        Ok(())
+    }
+
+    fn section(&mut self, section: &Section) -> io::Result<()> {
+        if !section.title.is_empty() {
+            let title = clean(&section.title).into_owned();
+            let rule = "─".repeat(title.width().min(self.width));
+            let title = self.paint(BOLD, &title);
+            self.line(&title)?;
+            let rule = self.paint(DIM, &rule);
+            self.line(&rule)?;
+        }
+        for block in &section.blocks {
+            self.block(block)?;
+            self.blank()?;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: &Block) -> io::Result<()> {
+        match block {
+            Block::Text(text) => self.wrapped(text, "", ""),
+            Block::Heading(text) => {
+                let text = self.paint(BOLD, &clean(text));
+                self.line(&text)
+            }
+            Block::Warning(text) => {
+                let sign = self.paint(YELLOW, "! ");
+                self.signed(&sign, 2, text)
+            }
+            Block::Pairs(pairs) => self.pairs(pairs),
+            Block::Table(table) => {
+                let lines = table::layout(table, self.width);
+                if !table.caption.is_empty() {
+                    self.wrapped(&table.caption, "", "")?;
+                }
+                for (i, line) in lines.iter().enumerate() {
+                    let line = if i < 2 { self.paint(DIM, line) } else { line.clone() };
+                    self.line(&line)?;
+                }
+                Ok(())
+            }
+            Block::Findings(findings) => self.findings(findings),
+            Block::Plot(plot) => {
+                let title = self.paint(BOLD, &clean(&plot.title));
+                self.line(&title)?;
+                self.wrapped(&plot.description, "", "")?;
+                for line in plot::sketch(plot, self.width, self.color) {
+                    self.line(&line)?;
+                }
+                Ok(())
+            }
+            Block::Pre(text) => {
+                for line in clean(text).lines() {
+                    self.line(&format!("    {line}"))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A paragraph that hangs from a sign of `columns` columns (which may be coloured).
+    fn signed(&mut self, sign: &str, columns: usize, text: &str) -> io::Result<()> {
+        let rest = " ".repeat(columns);
+        let text = clean(text).replace('\n', " ");
+        for (i, line) in wrap(&text, self.width.min(PROSE), &rest, &rest).into_iter().enumerate() {
+            let head = if i == 0 { sign } else { &rest };
+            self.line(&format!("{head}{}", line.get(columns..).unwrap_or_default()))?;
+        }
+        Ok(())
+    }
+
+    fn pairs(&mut self, pairs: &[(String, String)]) -> io::Result<()> {
+        let keys = pairs.iter().map(|(k, _)| clean(k).width());
+        let column = keys.max().unwrap_or(0).min(self.width / 2) + 2;
+        for (key, value) in pairs {
+            let key = clean(key).replace(['\n', '\t'], " ");
+            let pad = " ".repeat(column.saturating_sub(key.width()).max(1));
+            let key = self.paint(DIM, &key);
+            self.signed(&format!("{key}{pad}"), column, value)?;
+        }
+        Ok(())
+    }
+
+    fn findings(&mut self, findings: &[Finding]) -> io::Result<()> {
+        findings.iter().try_for_each(|f| self.finding(f))
+    }
+
+    fn finding(&mut self, f: &Finding) -> io::Result<()> {
+        let (sign, name, color) = verdict_words(f.verdict);
+        let head = self.paint(color, &format!("{sign} {name:<11}"));
+        let claim = match confidence_words(f) {
+            Some(words) => format!("{} ({words})", f.claim),
+            None => f.claim.clone(),
+        };
+        self.signed(&format!("{head} "), 14, &claim)?;
+        if !f.why.is_empty() {
+            self.signed(&" ".repeat(14), 14, &f.why)?;
+        }
+        for e in &f.evidence {
+            let mark = self.paint(DIM, "· ");
+            self.signed(&format!("{}{mark}", " ".repeat(14)), 16, &evidence_words(e))?;
+        }
+        for t in &f.try_ {
+            let arrow = self.paint(BLUE, "→ ");
+            self.signed(&format!("{}{arrow}", " ".repeat(14)), 16, t)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sign, word and colour of a verdict; sign and word are unlike each other without colour.
+fn verdict_words(v: Verdict) -> (char, &'static str, &'static str) {
+    match v {
+        Verdict::Good => ('✓', "good", GREEN),
+        Verdict::Note => ('·', "note", BLUE),
+        Verdict::InTheWay => ('✗', "in the way", RED),
+        Verdict::CannotTell => ('?', "cannot tell", YELLOW),
+    }
+}
+
+/// What to say of how sure a finding is, where that is not plain already.
+pub(crate) fn confidence_words(f: &Finding) -> Option<&'static str> {
+    match f.confidence {
+        Confidence::Sure => None,
+        Confidence::Likely => Some("likely"),
+        Confidence::CannotTell if f.verdict == Verdict::CannotTell => None,
+        Confidence::CannotTell => Some("the evidence does not decide"),
+    }
+}
+
+/// `what: value (n samples; source)`.
+pub(crate) fn evidence_words(e: &Evidence) -> String {
+    let samples = e.samples.map(|n| format!("{n} sample{}", if n == 1 { "" } else { "s" }));
+    let extra: Vec<String> = samples.into_iter().chain(e.source.clone()).collect();
+    let tail = if extra.is_empty() { String::new() } else { format!(" ({})", extra.join("; ")) };
+    match (e.what.is_empty(), e.value.is_empty()) {
+        (false, false) => format!("{}: {}{tail}", e.what, e.value),
+        _ => format!("{}{}{tail}", e.what, e.value),
+    }
+}
+
+pub(crate) fn wrap<'t>(
+    text: &'t str,
+    width: usize,
+    first: &'t str,
+    rest: &'t str,
+) -> Vec<Cow<'t, str>> {
+    let options = textwrap::Options::new(width)
+        .initial_indent(first)
+        .subsequent_indent(rest)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .wrap_algorithm(textwrap::WrapAlgorithm::FirstFit);
+    textwrap::wrap(text, options)
+}
+
+#[cfg(test)]
+mod tests;
