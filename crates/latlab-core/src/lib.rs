@@ -7,8 +7,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cpulist;
 pub mod finding;
 pub mod histogram;
+pub mod kconfig;
 pub mod machine;
 pub mod run;
 pub mod stats;

@@ -62,6 +62,8 @@ pub struct Kernel {
     pub hz: Option<u32>,
     /// `CONFIG_*` options that matter for latency and tracing, where readable: name → value.
     pub config: BTreeMap<String, String>,
+    /// The file that the configuration was read from; `None`: none was readable.
+    pub config_source: Option<String>,
     /// Lockdown mode in force (`none`, `integrity`, `confidentiality`).
     pub lockdown: Option<String>,
 }
@@ -80,6 +82,8 @@ pub struct Cpu {
     pub threads_per_core: Option<u32>,
     /// cpufreq governor of each policy: `policy0` → `schedutil`.
     pub governors: BTreeMap<String, String>,
+    /// cpufreq driver of each policy: `policy0` → `intel_pstate`.
+    pub frequency_drivers: BTreeMap<String, String>,
     /// Idle driver (`intel_idle`, `haltpoll`…).
     pub idle_driver: Option<String>,
     /// Idle states of CPU 0: name and exit latency in µs.
@@ -120,6 +124,8 @@ pub struct Cache {
 pub struct Clock {
     /// Clock source in use.
     pub source: Option<String>,
+    /// Clock sources that could be used.
+    pub available: Vec<String>,
     /// Frequency of the user-readable counter in Hz, where known.
     pub counter_hz: Option<u64>,
     /// `clock_getres(CLOCK_MONOTONIC)` in ns.
