@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cpulist;
+pub mod explain;
 pub mod finding;
 pub mod histogram;
 pub mod kconfig;

@@ -1,3 +1,5 @@
 //! Statistics: one idea a file, each with its source.
 
+pub mod period;
 pub mod quantile;
+pub mod rank;

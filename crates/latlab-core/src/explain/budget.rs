@@ -1,0 +1,767 @@
+//! The time budget: one wake-up cut into parts that add up to its latency, exactly.
+//!
+//! ```text
+//! intended       interrupt       expiry      waking        switch-in         actual
+//!    │  Interrupt    │   Handlers   │   Wake   │   Schedule    │    Return     │
+//! ```
+//!
+//! | stage | from | to | CPU |
+//! |---|---|---|---|
+//! | `Interrupt` | the intended time | entry of the interrupt that expires the timer | the waker's |
+//! | `Handlers` | | entry of our timer's function | the waker's |
+//! | `Wake` | | `sched_waking` of the task | the waker's |
+//! | `Schedule` | | `sched_switch` to the task | the task's |
+//! | `Return` | | the task reads its clock in user space | the task's |
+//!
+//! Inside a stage every span is attributed to its innermost actor, so a callee's
+//! or a nested interrupt's time is never counted twice. What no event accounts
+//! for is a part of its own: [`Cause::Unexplained`].
+
+use super::capture::{Activation, Capture, Event, LeftAs, Symbol, Task, What};
+use super::lanes::{Actor, Lanes, Span};
+use crate::units::{CpuId, Nanos, Tid, TraceNs};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The stage of the way from the intended time to user space.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Until the timer interrupt was taken.
+    Interrupt,
+    /// Until our timer's turn came in it.
+    Handlers,
+    /// Until the task was woken.
+    Wake,
+    /// Until the task was switched in.
+    Schedule,
+    /// Until it was in user space and had read its clock.
+    Return,
+}
+
+/// Why the time of a part passed.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The ordinary code of this way: interrupt entry, expiry, wake-up, switch, return.
+    Path,
+    /// The timer was programmed for later than intended (timer slack).
+    ProgrammedLate,
+    /// The interrupt was due and a task or softirq ran on: interrupts were off.
+    InterruptsOff,
+    /// Another interrupt's handler.
+    Interrupt,
+    /// Another timer's function.
+    TimerFunction,
+    /// A non-maskable interrupt.
+    Nmi,
+    /// The CPU was idle and had to come back from it.
+    IdleExit,
+    /// A task of lower priority ran on after the task was woken: preemption was off.
+    PreemptionOff,
+    /// A softirq before the task.
+    Softirq,
+    /// A task of higher priority.
+    HigherPriority,
+    /// A task of the same priority.
+    EqualPriority,
+    /// The scheduler chose a lower task or idle although this one could run: throttled.
+    Throttled,
+    /// Waiting for a lock, after it was switched in.
+    Lock,
+    /// A page fault on the way.
+    PageFault,
+    /// The task did not sleep when its time came: its own previous activation.
+    Overrun,
+    /// No event accounts for it.
+    Unexplained,
+}
+
+/// Whether other CPUs did anything during a stretch without an event on this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Others {
+    /// At least one did.
+    Ran,
+    /// None did, and at least one was recorded.
+    Silent,
+    /// There is no other recorded CPU.
+    None,
+}
+
+/// A part of the way with one stage, one cause and one actor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Piece {
+    /// Start.
+    pub start: TraceNs,
+    /// End, where the next part starts.
+    pub end: TraceNs,
+    /// On which CPU.
+    pub cpu: CpuId,
+    /// Stage.
+    pub stage: Stage,
+    /// Cause.
+    pub cause: Cause,
+    /// Who ran.
+    pub actor: Actor,
+    /// The task underneath.
+    pub task: Task,
+    /// Innermost traced function.
+    pub function: Option<Symbol>,
+    /// The actor began here.
+    pub begins: bool,
+    /// The function was called here.
+    pub calls: bool,
+    /// The longest stretch in it without an event on this CPU.
+    pub silent: Nanos,
+    /// What other CPUs did during that stretch.
+    pub others: Others,
+    /// Length since the actor began, also before the intended time: for an
+    /// interrupt or softirq since its entry, for a task since its last event.
+    pub whole: Nanos,
+}
+
+impl Piece {
+    /// Length.
+    pub fn length(&self) -> Nanos {
+        self.end.since(self.start)
+    }
+}
+
+/// When each stage of a wake-up ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Milestones {
+    /// Entry of the interrupt that woke the task.
+    pub interrupt: TraceNs,
+    /// Entry of its timer's function.
+    pub expiry: TraceNs,
+    /// `sched_waking`.
+    pub waking: TraceNs,
+    /// `sched_switch` to it.
+    pub switch_in: TraceNs,
+    /// The CPU that woke it.
+    pub waker: CpuId,
+    /// The CPU that it ran on.
+    pub cpu: CpuId,
+    /// Its priority when it was woken.
+    pub prio: i32,
+}
+
+/// A wake-up's time budget. **Invariant:** the pieces tile `[intended, actual)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Budget {
+    /// The wake-up.
+    pub activation: Activation,
+    /// Where the stages end; `None` when the task was not asleep at its time.
+    pub milestones: Option<Milestones>,
+    /// The parts, in order.
+    pub pieces: Vec<Piece>,
+    /// Events were lost on its CPU within it.
+    pub lost: bool,
+}
+
+impl Budget {
+    /// Length of all pieces for which `is` holds.
+    pub fn sum(&self, is: impl Fn(&Piece) -> bool) -> Nanos {
+        self.pieces.iter().filter(|p| is(p)).fold(Nanos(0), |sum, p| sum + p.length())
+    }
+}
+
+/// Cuts a wake-up into its parts.
+pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budget {
+    let cutter = Cutter { capture, lanes, a: activation };
+    let milestones = cutter.milestones();
+    let mut pieces = Vec::new();
+    match milestones {
+        Some(m) => {
+            let stages = [
+                (Stage::Interrupt, activation.intended, m.interrupt, m.waker),
+                (Stage::Handlers, m.interrupt, m.expiry, m.waker),
+                (Stage::Wake, m.expiry, m.waking, m.waker),
+                (Stage::Schedule, m.waking, m.switch_in, m.cpu),
+                (Stage::Return, m.switch_in, activation.actual, m.cpu),
+            ];
+            for (stage, from, to, cpu) in stages {
+                cutter.stage(stage, from, to, cpu, Some(m), &mut pieces);
+            }
+        }
+        None => {
+            let (from, to) = (activation.intended, activation.actual);
+            cutter.stage(Stage::Return, from, to, activation.cpu, None, &mut pieces);
+        }
+    }
+    let lost = capture.lost.iter().any(|l| {
+        l.from < activation.actual
+            && l.to > activation.intended
+            && (l.cpu == activation.cpu || milestones.is_some_and(|m| m.waker == l.cpu))
+    });
+    Budget { activation, milestones, pieces, lost }
+}
+
+struct Cutter<'a> {
+    capture: &'a Capture,
+    lanes: &'a Lanes,
+    a: Activation,
+}
+
+impl Cutter<'_> {
+    fn event(&self, index: usize) -> &Event {
+        &self.capture.events[index]
+    }
+
+    fn milestones(&self) -> Option<Milestones> {
+        let own = self.lanes.scheduling.get(&self.a.tid)?;
+        let after = own.partition_point(|&i| self.event(i).time < self.a.intended);
+        let mine =
+            || own[after..].iter().copied().take_while(|&i| self.event(i).time <= self.a.actual);
+        let waking = mine().find(|&i| {
+            matches!(self.event(i).what,
+                What::Waking { task, .. } | What::Wakeup { task, .. } if task.tid == self.a.tid)
+        })?;
+        let (waker, woken) = (self.event(waking).cpu, self.event(waking).time);
+        let prio = match self.event(waking).what {
+            What::Waking { task, .. } | What::Wakeup { task, .. } => task.prio,
+            _ => i32::MAX,
+        };
+        let switch = mine().filter(|&i| i > waking).find(
+            |&i| matches!(self.event(i).what, What::Switch { next, .. } if next.tid == self.a.tid),
+        );
+        // Without a switch it was still on its CPU when it was woken.
+        let (switch_in, cpu) =
+            switch.map_or((woken, self.a.cpu), |i| (self.event(i).time, self.event(i).cpu));
+        let (interrupt, expiry) = self.interrupt_of(waker, woken);
+        let clamp = |t: TraceNs| t.clamp(self.a.intended, woken);
+        Some(Milestones {
+            interrupt: clamp(interrupt),
+            expiry: clamp(expiry),
+            waking: woken,
+            switch_in,
+            waker,
+            cpu,
+            prio,
+        })
+    }
+
+    /// Entry of the interrupt, and of the timer function in it, that were active at `woken`.
+    fn interrupt_of(&self, cpu: CpuId, woken: TraceNs) -> (TraceNs, TraceNs) {
+        let spans = self.lanes.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let until = spans.partition_point(|s| s.start < woken);
+        let before = &spans[..until];
+        let Some(last) = before.last() else { return (woken, woken) };
+        let interrupt = |s: &Span| if s.actor.is_interrupt() { Some(s.actor) } else { s.inside };
+        let begin_of = |is: &dyn Fn(&Span) -> bool, begun: &dyn Fn(&Span) -> bool| {
+            let mut start = woken;
+            for span in before.iter().rev().take_while(|s| is(s)) {
+                start = span.start;
+                if begun(span) {
+                    break;
+                }
+            }
+            start
+        };
+        let expiry = match last.actor {
+            actor @ (Actor::Hrtimer(_) | Actor::Timer(_)) => {
+                begin_of(&|s| s.actor == actor, &|s| s.begins)
+            }
+            _ => woken,
+        };
+        let entry = match interrupt(last) {
+            Some(i) => begin_of(&|s| interrupt(s) == Some(i), &|s| s.actor == i && s.begins),
+            None => expiry,
+        };
+        (entry.min(expiry), expiry)
+    }
+
+    /// Adds the pieces of one stage.
+    fn stage(
+        &self,
+        stage: Stage,
+        from: TraceNs,
+        to: TraceNs,
+        cpu: CpuId,
+        m: Option<Milestones>,
+        pieces: &mut Vec<Piece>,
+    ) {
+        let mut at = from;
+        for span in self.lanes.within(cpu, from, to) {
+            if span.start > at {
+                pieces.push(self.unknown(stage, at, span.start, cpu));
+            }
+            at = span.end;
+            for piece in self.classify(stage, span, cpu, m) {
+                match pieces.last_mut() {
+                    Some(last) if joins(last, &piece) => join(last, piece),
+                    _ => pieces.push(piece),
+                }
+            }
+        }
+        if at < to {
+            pieces.push(self.unknown(stage, at, to, cpu));
+        }
+    }
+
+    fn unknown(&self, stage: Stage, start: TraceNs, end: TraceNs, cpu: CpuId) -> Piece {
+        let task = Task { tid: Tid(-1), name: Symbol(0), prio: i32::MAX };
+        Piece {
+            start,
+            end,
+            cpu,
+            stage,
+            cause: Cause::Unexplained,
+            actor: Actor::Task(Tid(-1)),
+            task,
+            function: None,
+            begins: false,
+            calls: false,
+            silent: end.since(start),
+            others: self.others(cpu, start, end),
+            whole: end.since(start),
+        }
+    }
+
+    fn classify(&self, stage: Stage, span: Span, cpu: CpuId, m: Option<Milestones>) -> Vec<Piece> {
+        let piece = |start: TraceNs, end: TraceNs, cause: Cause| Piece {
+            start,
+            end,
+            cpu,
+            stage,
+            cause,
+            actor: span.actor,
+            task: span.task,
+            function: span.function,
+            begins: span.begins && start == span.start,
+            calls: span.calls && start == span.start,
+            silent: end.since(start),
+            others: self.others(cpu, start, end),
+            whole: end.since(if start == self.a.intended {
+                self.first_began(cpu, &span)
+            } else {
+                start
+            }),
+        };
+        let cause = match stage {
+            Stage::Interrupt => self.before_interrupt(&span),
+            Stage::Handlers | Stage::Wake => self.in_interrupt(&span, stage),
+            Stage::Schedule => self.before_switch(cpu, &span, m),
+            Stage::Return => self.after_switch(&span, m),
+        };
+        if stage == Stage::Interrupt
+            && let Some(programmed) = m.and_then(|m| self.programmed(m))
+            && programmed > span.start
+        {
+            let split = programmed.min(span.end);
+            let mut parts = vec![piece(span.start, split, Cause::ProgrammedLate)];
+            if split < span.end {
+                parts.push(piece(split, span.end, cause));
+            }
+            return parts;
+        }
+        vec![piece(span.start, span.end, cause)]
+    }
+
+    /// The time for which the timer that woke the task was programmed, where it is later than intended.
+    fn programmed(&self, m: Milestones) -> Option<TraceNs> {
+        if !self.capture.clock_is_monotonic {
+            return None;
+        }
+        let events = self.lanes.events_within(&self.capture.events, m.waker, m.expiry, m.waking);
+        let timer = events.iter().rev().find_map(|&i| match self.event(i).what {
+            What::HrtimerEntry { timer, .. } => Some(timer),
+            _ => None,
+        })?;
+        let before = self.lanes.events_within(&self.capture.events, m.waker, TraceNs(0), m.expiry);
+        let expires = before.iter().rev().find_map(|&i| match self.event(i).what {
+            What::HrtimerStart { timer: t, expires, .. } if t == timer => Some(expires),
+            _ => None,
+        })?;
+        let expires = TraceNs(u64::try_from(expires).ok()?);
+        (expires > self.a.intended && expires <= m.interrupt).then_some(expires)
+    }
+
+    fn before_interrupt(&self, span: &Span) -> Cause {
+        match span.actor {
+            Actor::Nmi => Cause::Nmi,
+            Actor::Hrtimer(_) | Actor::Timer(_) if span.inside.is_some() => Cause::TimerFunction,
+            _ if span.inside.is_some() || span.actor.is_interrupt() => Cause::Interrupt,
+            Actor::Idle => Cause::IdleExit,
+            Actor::Task(tid) if tid == self.a.tid => Cause::Overrun,
+            _ => Cause::InterruptsOff,
+        }
+    }
+
+    fn in_interrupt(&self, span: &Span, stage: Stage) -> Cause {
+        match span.actor {
+            Actor::Nmi => Cause::Nmi,
+            Actor::Hrtimer(_) | Actor::Timer(_) if stage == Stage::Handlers => Cause::TimerFunction,
+            _ => Cause::Path,
+        }
+    }
+
+    fn before_switch(&self, cpu: CpuId, span: &Span, m: Option<Milestones>) -> Cause {
+        let (prio, waking, own) =
+            m.map_or((i32::MAX, TraceNs(0), TraceNs(0)), |m| (m.prio, m.waking, m.interrupt));
+        match span.actor {
+            Actor::Nmi => Cause::Nmi,
+            // The rest of the interrupt that woke it is the ordinary way; another one is not.
+            Actor::Hrtimer(_) | Actor::Timer(_) => {
+                if span.begins && span.start > waking {
+                    Cause::TimerFunction
+                } else {
+                    self.own_timer(cpu, span, waking)
+                }
+            }
+            _ if span.inside.is_some() || span.actor.is_interrupt() => {
+                if self.interrupt_began(cpu, span) <= own.max(waking) {
+                    Cause::Path
+                } else {
+                    Cause::Interrupt
+                }
+            }
+            Actor::Softirq(_) => Cause::Softirq,
+            Actor::Idle => {
+                if self.chosen_after(cpu, span, waking) {
+                    Cause::Throttled
+                } else {
+                    Cause::IdleExit
+                }
+            }
+            _ if span.task.tid == self.a.tid => Cause::Path,
+            _ if span.task.prio < prio => Cause::HigherPriority,
+            _ if span.task.prio == prio => Cause::EqualPriority,
+            _ if self.chosen_after(cpu, span, waking) => Cause::Throttled,
+            _ => Cause::PreemptionOff,
+        }
+    }
+
+    /// A timer function that was active at `waking` is the one that woke the task.
+    fn own_timer(&self, cpu: CpuId, span: &Span, waking: TraceNs) -> Cause {
+        let began = self.began(cpu, span, |s| s.actor == span.actor);
+        if began <= waking { Cause::Path } else { Cause::TimerFunction }
+    }
+
+    fn interrupt_began(&self, cpu: CpuId, span: &Span) -> TraceNs {
+        let interrupt = |s: &Span| if s.actor.is_interrupt() { Some(s.actor) } else { s.inside };
+        let own = interrupt(span);
+        self.began(cpu, span, move |s| interrupt(s) == own)
+    }
+
+    /// Start of the run of spans up to `span` for which `same` holds, not going past a beginning of the outermost actor.
+    fn began(&self, cpu: CpuId, span: &Span, same: impl Fn(&Span) -> bool) -> TraceNs {
+        let spans = self.lanes.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let at = spans.partition_point(|s| s.end <= span.start);
+        if at == spans.len() {
+            return span.start;
+        }
+        let mut start = span.start;
+        for s in spans[..=at].iter().rev().take_while(|s| same(s)) {
+            start = s.start;
+            if s.begins && (s.actor.is_interrupt() || s.inside.is_none()) {
+                break;
+            }
+        }
+        start
+    }
+
+    /// When the actor of the first span of a window began.
+    fn first_began(&self, cpu: CpuId, span: &Span) -> TraceNs {
+        match span.actor {
+            Actor::Task(_) | Actor::Idle => span.uncut_start,
+            _ => self.began(cpu, span, |s| s.actor == span.actor),
+        }
+    }
+
+    /// Whether this span's task was switched in after the measured task was woken.
+    fn chosen_after(&self, cpu: CpuId, span: &Span, waking: TraceNs) -> bool {
+        self.began(cpu, span, |s| s.task.tid == span.task.tid) > waking
+    }
+
+    fn after_switch(&self, span: &Span, m: Option<Milestones>) -> Cause {
+        if matches!(span.actor, Actor::Nmi) {
+            return Cause::Nmi;
+        }
+        if span.inside.is_some() || span.actor.is_interrupt() {
+            return match span.actor {
+                Actor::Hrtimer(_) | Actor::Timer(_) => Cause::TimerFunction,
+                _ => Cause::Interrupt,
+            };
+        }
+        if span.task.tid == self.a.tid {
+            return match (span.actor, &self.event(span.event).what) {
+                (Actor::Softirq(_), _) => Cause::Softirq,
+                (_, What::PageFault { .. }) => Cause::PageFault,
+                (_, What::LockBegin { .. }) => Cause::Lock,
+                _ if m.is_none() => Cause::Overrun,
+                _ => Cause::Path,
+            };
+        }
+        // Somebody else runs: how did the measured task leave?
+        let prio = m.map(|m| m.prio).or_else(|| self.lanes.tasks.get(&self.a.tid).map(|t| t.prio));
+        let prio = prio.unwrap_or(i32::MAX);
+        match self.left_as(span.start) {
+            Some(LeftAs::Blocked | LeftAs::Sleeping) => Cause::Lock,
+            _ if span.actor == Actor::Idle => Cause::Throttled,
+            _ if span.task.prio < prio => Cause::HigherPriority,
+            _ if span.task.prio == prio => Cause::EqualPriority,
+            _ => Cause::Throttled,
+        }
+    }
+
+    /// How the measured task last left its CPU before or at `time`, unless it was woken since.
+    fn left_as(&self, time: TraceNs) -> Option<LeftAs> {
+        let own = self.lanes.scheduling.get(&self.a.tid)?;
+        let until = own.partition_point(|&i| self.event(i).time <= time);
+        own[..until].iter().rev().find_map(|&i| match self.event(i).what {
+            What::Switch { prev, left_as, .. } if prev.tid == self.a.tid => Some(Some(left_as)),
+            What::Waking { task, .. } | What::Wakeup { task, .. } if task.tid == self.a.tid => {
+                Some(None)
+            }
+            _ => None,
+        })?
+    }
+
+    /// What the other CPUs did strictly inside a stretch.
+    fn others(&self, cpu: CpuId, start: TraceNs, end: TraceNs) -> Others {
+        let mut known = false;
+        for (&other, _) in self.lanes.events.iter().filter(|&(&c, _)| c != cpu) {
+            known = true;
+            let inside = self.lanes.events_within(&self.capture.events, other, start, end);
+            let strictly = |&&i: &&usize| {
+                let t = self.event(i).time;
+                t > start && t < end
+            };
+            if inside.iter().any(|i| strictly(&i)) {
+                return Others::Ran;
+            }
+        }
+        if known { Others::Silent } else { Others::None }
+    }
+}
+
+/// Whether a piece goes on where the last one ended.
+fn joins(last: &Piece, next: &Piece) -> bool {
+    last.end == next.start
+        && (last.stage, last.cause, last.actor, last.function, last.cpu)
+            == (next.stage, next.cause, next.actor, next.function, next.cpu)
+        && last.task.tid == next.task.tid
+        && !next.begins
+        && !next.calls
+}
+
+fn join(last: &mut Piece, next: Piece) {
+    last.end = next.end;
+    last.whole = last.whole + next.whole;
+    if next.silent > last.silent {
+        (last.silent, last.others) = (next.silent, next.others);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scenario::{FAIR, HIGH, IDLE, RT, Script};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cut(script: &Script, a: Activation) -> Budget {
+        let budget = budget(&script.capture, &Lanes::of(&script.capture.events), a);
+        assert_tiles(&budget);
+        budget
+    }
+
+    fn assert_tiles(b: &Budget) {
+        let mut at = b.activation.intended;
+        for piece in &b.pieces {
+            assert_eq!(piece.start, at, "a hole or an overlap in {b:#?}");
+            assert!(piece.end > piece.start);
+            at = piece.end;
+        }
+        assert_eq!(at, b.activation.actual, "the parts do not add up");
+    }
+
+    fn us(b: &Budget, cause: Cause) -> f64 {
+        b.sum(|p| p.cause == cause).as_us_f64()
+    }
+
+    #[test]
+    fn an_on_time_wake_up_is_path_and_giving_way() {
+        let mut s = Script::default();
+        s.switch(0.0, RT, FAIR)
+            .timer(100.0)
+            .preempt(106.0, FAIR, RT)
+            .at(110.0, What::Other { name: Symbol(0) });
+        let a = s.wakes(99.5, 108.0, false);
+        let b = cut(&s, a);
+        assert_eq!(us(&b, Cause::InterruptsOff), 0.5, "the interrupt's own delivery");
+        assert_eq!(us(&b, Cause::TimerFunction), 0.0);
+        assert_eq!(us(&b, Cause::PreemptionOff), 2.0, "from the interrupt's end to the switch");
+        assert_eq!(us(&b, Cause::Path), 6.0);
+    }
+
+    #[test]
+    fn a_late_interrupt_is_charged_to_who_held_it_off() {
+        let mut s = Script::default();
+        s.switch(0.0, RT, FAIR)
+            .timer(400.0)
+            .preempt(406.0, FAIR, RT)
+            .at(410.0, What::Other { name: Symbol(0) });
+        let a = s.wakes(100.0, 408.0, true);
+        let b = cut(&s, a);
+        assert_eq!(us(&b, Cause::InterruptsOff), 300.0);
+        assert_eq!(b.pieces[0].task.tid, FAIR.tid);
+    }
+
+    #[test]
+    fn an_earlier_handler_is_not_called_interrupts_off() {
+        let mut s = Script::default();
+        let disk = s.name("disk");
+        s.switch(0.0, RT, FAIR)
+            .at(90.0, What::IrqEntry { irq: 14, name: disk })
+            .at(290.0, What::IrqExit { irq: 14 })
+            .timer(291.0)
+            .preempt(297.0, FAIR, RT)
+            .at(300.0, What::Other { name: Symbol(0) });
+        let a = s.wakes(100.0, 299.0, true);
+        let b = cut(&s, a);
+        assert_eq!(us(&b, Cause::Interrupt), 190.0);
+        assert_eq!(us(&b, Cause::InterruptsOff), 1.0);
+    }
+
+    #[test]
+    fn a_timer_function_before_ours_in_the_same_interrupt_is_named() {
+        let mut s = Script::default();
+        let (vector, slow, ours) =
+            (s.name("local_timer"), s.name("slow_fn"), s.name("hrtimer_wakeup"));
+        s.switch(0.0, RT, FAIR)
+            .at(100.0, What::VectorEntry { name: vector })
+            .at(101.0, What::HrtimerEntry { timer: 9, function: slow, now: 0 })
+            .at(351.0, What::HrtimerExit { timer: 9 })
+            .at(352.0, What::HrtimerEntry { timer: 7, function: ours, now: 0 })
+            .at(353.0, What::Waking { task: RT, target: CpuId(0) })
+            .at(354.0, What::HrtimerExit { timer: 7 })
+            .at(355.0, What::VectorExit { name: vector })
+            .preempt(357.0, FAIR, RT)
+            .at(360.0, What::Other { name: Symbol(0) });
+        let a = s.wakes(100.0, 358.0, true);
+        let b = cut(&s, a);
+        assert_eq!(us(&b, Cause::TimerFunction), 250.0);
+        let piece = b.pieces.iter().find(|p| p.cause == Cause::TimerFunction).unwrap();
+        assert_eq!((piece.actor, piece.stage), (Actor::Hrtimer(slow), Stage::Handlers));
+    }
+
+    #[test]
+    fn who_ran_instead_decides_between_blocking_and_interference() {
+        // Preemption off: the fair task that was there runs on.
+        let mut s = Script::default();
+        s.switch(0.0, RT, FAIR)
+            .timer(100.0)
+            .preempt(500.0, FAIR, RT)
+            .at(510.0, What::Other { name: Symbol(0) });
+        let a = s.wakes(100.0, 502.0, true);
+        assert_eq!(us(&cut(&s, a), Cause::PreemptionOff), 396.0);
+        // A higher task is chosen.
+        let mut s = Script::default();
+        s.switch(0.0, RT, FAIR)
+            .timer(100.0)
+            .preempt(106.0, FAIR, HIGH)
+            .switch(600.0, HIGH, RT)
+            .at(610.0, What::Other { name: Symbol(0) });
+        let a = s.wakes(100.0, 602.0, true);
+        assert_eq!(us(&cut(&s, a), Cause::HigherPriority), 494.0);
+        // A lower task is chosen although ours waits: throttled.
+        let mut s = Script::default();
+        s.switch(0.0, RT, HIGH)
+            .timer(100.0)
+            .preempt(106.0, HIGH, FAIR)
+            .preempt(50_000.0, FAIR, RT)
+            .at(50_010.0, What::Other { name: Symbol(0) });
+        let a = s.wakes(100.0, 50_001.0, true);
+        let b = cut(&s, a);
+        assert_eq!(us(&b, Cause::Throttled), 49_894.0);
+    }
+
+    #[test]
+    fn waiting_for_a_lock_after_the_switch_is_not_interference() {
+        let mut s = Script::default();
+        s.switch(0.0, RT, IDLE)
+            .timer(100.0)
+            .preempt(106.0, IDLE, RT)
+            .at(110.0, What::Switch { prev: RT, left_as: LeftAs::Blocked, next: FAIR })
+            .at(400.0, What::Waking { task: RT, target: CpuId(0) })
+            .preempt(402.0, FAIR, RT)
+            .at(410.0, What::Other { name: Symbol(0) });
+        let a = s.wakes(100.0, 405.0, true);
+        let b = cut(&s, a);
+        assert_eq!(us(&b, Cause::Lock), 290.0, "until its owner woke it");
+    }
+
+    #[test]
+    fn a_task_that_did_not_sleep_overran() {
+        let mut s = Script::default();
+        s.preempt(0.0, FAIR, RT).at(400.0, What::SyscallEnter { nr: 1 });
+        let a = s.wakes(100.0, 300.0, true);
+        let b = cut(&s, a);
+        assert!(b.milestones.is_none());
+        assert_eq!(us(&b, Cause::Overrun), 200.0);
+    }
+
+    #[test]
+    fn a_timer_that_was_programmed_late_says_so() {
+        let mut s = Script::default();
+        let function = s.name("hrtimer_wakeup");
+        let start =
+            What::HrtimerStart { timer: 7, function, expires: 150_000, softexpires: 100_000 };
+        s.at(0.0, start)
+            .switch(1.0, RT, IDLE)
+            .timer(151.0)
+            .preempt(157.0, IDLE, RT)
+            .at(160.0, What::Other { name: Symbol(0) });
+        let a = s.wakes(100.0, 158.0, true);
+        let b = cut(&s, a);
+        assert_eq!(us(&b, Cause::ProgrammedLate), 50.0);
+        assert_eq!(us(&b, Cause::IdleExit), 3.0, "1 before the interrupt, 2 after it");
+    }
+
+    #[test]
+    fn time_without_events_is_unexplained_not_invented() {
+        let mut s = Script::default();
+        s.timer(400.0).preempt(406.0, FAIR, RT);
+        let a = s.wakes(100.0, 500.0, true);
+        let b = cut(&s, a);
+        assert_eq!(us(&b, Cause::Unexplained), 300.0 + 94.0);
+    }
+
+    proptest! {
+        /// Whatever the events, also nonsense: the parts tile the latency.
+        #[test]
+        fn parts_always_add_up(steps in prop::collection::vec((1u32..40, 0u8..14), 1..120), from in 0u32..400, len in 1u32..2_000) {
+            let mut s = Script::default();
+            let name = s.name("x");
+            let mut us = 0.0;
+            for (step, kind) in steps {
+                us += f64::from(step);
+                match kind {
+                    0 => s.switch(us, RT, FAIR),
+                    1 => s.preempt(us, FAIR, RT),
+                    2 => s.preempt(us, HIGH, IDLE),
+                    3 => s.at(us, What::IrqEntry { irq: 1, name }),
+                    4 => s.at(us, What::IrqExit { irq: 1 }),
+                    5 => s.at(us, What::SoftirqEntry { vec: 1 }),
+                    6 => s.at(us, What::SoftirqExit { vec: 1 }),
+                    7 => s.timer(us),
+                    8 => s.at(us, What::Nmi { length: Nanos(20_000) }),
+                    9 => s.at(us, What::FunctionEntry { function: name, depth: 3 }),
+                    10 => s.at(us, What::FunctionExit { function: name, depth: 3, called: None }),
+                    11 => s.on(1, us, What::Waking { task: RT, target: CpuId(0) }),
+                    12 => s.on(1, us, What::Switch { prev: FAIR, left_as: LeftAs::Gone, next: RT }),
+                    _ => s.at(us, What::HrtimerExit { timer: 1 }),
+                };
+            }
+            s.capture.events.sort_by_key(|e| e.time);
+            let a = s.wakes(f64::from(from), f64::from(from + len), true);
+            cut(&s, a);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Is a series of moments periodic, and with which period?
+//!
+//! A period `T` is a good one when the phases `t mod T` cluster: the length `R`
+//! of the mean of `exp(2πi·t/T)` is near 1 (Rayleigh's test; K. V. Mardia and
+//! P. E. Jupp, *Directional Statistics*, §6.3.1). Moments at which a periodic
+//! cause was *noticed* are a subset of its occurrences, so intervals are
+//! multiples of the period: candidates are intervals divided by small numbers,
+//! and the longest that fits is the answer.
+
+/// A period with its jitter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Period {
+    /// In the unit of the moments.
+    pub period: f64,
+    /// Standard deviation of the phases, in the same unit.
+    pub jitter: f64,
+    /// Chance that moments without a period look as regular, with all candidates that were tried.
+    pub p: f64,
+}
+
+/// How many occurrences may go unnoticed between two that are noticed.
+const DIVISORS: usize = 12;
+/// Longest list of moments that is looked at: more do not make it surer.
+const MOMENTS: usize = 200;
+
+/// The longest period that explains the moments, given in rising order, or `None`.
+pub fn find_period(moments: &[f64]) -> Option<Period> {
+    let moments = &moments[..moments.len().min(MOMENTS)];
+    if moments.len() < 5 {
+        return None;
+    }
+    let intervals: Vec<f64> =
+        moments.windows(2).map(|w| w[1] - w[0]).filter(|d| *d > 0.0).collect();
+    let mut candidates: Vec<f64> =
+        intervals.iter().flat_map(|d| (1..=DIVISORS).map(move |k| d / k as f64)).collect();
+    candidates.sort_unstable_by(|a, b| b.total_cmp(a));
+    let tried = candidates.len() as f64;
+    candidates.into_iter().find_map(|candidate| {
+        let period = refine(moments, candidate);
+        let r = resultant(moments, period);
+        let p = (-(moments.len() as f64) * r * r).exp() * tried;
+        let jitter = (-2.0 * r.max(1e-12).ln()).max(0.0).sqrt() * period / std::f64::consts::TAU;
+        // Within 3% of the period, and not by chance.
+        (p < 0.01 && jitter < 0.03 * period).then_some(Period { period, jitter, p })
+    })
+}
+
+fn resultant(moments: &[f64], period: f64) -> f64 {
+    let (mut c, mut s) = (0.0, 0.0);
+    for t in moments {
+        let angle = std::f64::consts::TAU * ((t - moments[0]) / period).fract();
+        c += angle.cos();
+        s += angle.sin();
+    }
+    c.hypot(s) / moments.len() as f64
+}
+
+/// Least squares of the moments on their cycle numbers, counted from one to the next so that a small
+/// error of the candidate does not add up.
+fn refine(moments: &[f64], candidate: f64) -> f64 {
+    let mut cycle = 0.0;
+    let cycles: Vec<f64> = std::iter::once(0.0)
+        .chain(moments.windows(2).map(|w| {
+            cycle += ((w[1] - w[0]) / candidate).round();
+            cycle
+        }))
+        .collect();
+    let n = moments.len() as f64;
+    let mean_k = cycles.iter().sum::<f64>() / n;
+    let mean_t = moments.iter().sum::<f64>() / n;
+    let var: f64 = cycles.iter().map(|k| (k - mean_k).powi(2)).sum();
+    if var == 0.0 {
+        return candidate;
+    }
+    let cov: f64 = cycles.iter().zip(moments).map(|(k, t)| (k - mean_k) * (t - mean_t)).sum();
+    cov / var
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(seed: &mut u64) -> f64 {
+        *seed =
+            seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*seed >> 40) as f64 / (1u64 << 24) as f64 - 0.5
+    }
+
+    #[test]
+    fn a_period_is_found_through_missed_occurrences() {
+        let mut seed = 7;
+        let noticed = [0, 1, 3, 4, 5, 8, 9, 12, 13, 15, 20, 21];
+        let moments: Vec<f64> =
+            noticed.iter().map(|&k| f64::from(k) * 97.3 + noise(&mut seed) * 0.2).collect();
+        let found = find_period(&moments).unwrap();
+        assert!((found.period - 97.3).abs() < 0.05, "{found:?}");
+        assert!(found.jitter < 0.2);
+    }
+
+    #[test]
+    fn random_moments_have_no_period() {
+        let mut found = 0;
+        for start in 0..200u64 {
+            let mut seed = start.wrapping_mul(977) + 1;
+            let mut t = 0.0;
+            let moments: Vec<f64> = (0..20)
+                .map(|_| {
+                    t -= 100.0 * (noise(&mut seed) + 0.5 + 1e-9).ln();
+                    t
+                })
+                .collect();
+            found += usize::from(find_period(&moments).is_some());
+        }
+        assert!(found <= 4, "{found} of 200 random series called periodic");
+    }
+}
