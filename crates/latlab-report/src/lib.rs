@@ -10,4 +10,5 @@
 
 pub mod doc;
 pub mod plot;
+pub mod sections;
 pub mod text;

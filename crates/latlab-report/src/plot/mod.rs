@@ -3,5 +3,6 @@
 //! The terminal, the SVG and the interactive drawing agree on limits and tick
 //! labels because they all take them from here.
 
+pub mod distribution;
 pub mod heat;
 pub mod scale;

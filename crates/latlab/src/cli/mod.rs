@@ -3,6 +3,8 @@
 //! What the user typed becomes a plain, validated configuration in each
 //! command's `config()`; nothing outside this folder knows clap.
 
+pub mod report;
+
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -31,4 +33,6 @@ pub struct Global {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {}
+pub enum Command {
+    Report(report::Args),
+}

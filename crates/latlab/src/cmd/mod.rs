@@ -1,5 +1,7 @@
 //! One file a command: from configuration to a run, a report and an exit code.
 
+mod report;
+
 use crate::cli::{Cli, Command};
 use crate::outcome::Outcome;
 
@@ -8,7 +10,9 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     let Some(command) = cli.command else {
         return help();
     };
-    match command {}
+    match command {
+        Command::Report(args) => report::run(&cli.global, &args),
+    }
 }
 
 fn help() -> anyhow::Result<Outcome> {

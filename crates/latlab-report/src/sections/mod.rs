@@ -1,0 +1,225 @@
+//! From a run to a document: one file a command, and this dispatch.
+//!
+//! A command's file has `sections(part, …) -> Vec<Section>` and, where it can
+//! say more than figures, `summary(part, …) -> Vec<String>`. A part that nobody
+//! knows (an experiment of records alone, or one of a newer version) is drawn
+//! by [`generic`].
+
+pub mod generic;
+pub mod machine;
+
+use crate::doc::{Block, Doc, Plot, Section};
+use crate::plot::scale::{format_bytes, format_number};
+use latlab_core::finding::{Finding, Verdict};
+use latlab_core::run::{Detail, Part, Run, Unit};
+use latlab_core::units::format_ns;
+use std::collections::BTreeSet;
+
+/// The report of a run: what came out in words, what was in the way, each part, the machine.
+pub fn of_run(run: &Run) -> Doc {
+    let mut doc = Doc { title: title(run), summary: summary(run), sections: vec![] };
+    for part in &run.parts {
+        doc.sections.extend(of_part(part));
+    }
+    doc.sections.push(machine::section(&run.machine));
+    doc.sections.push(how(run));
+    make_ids_unique(&mut doc);
+    doc
+}
+
+/// The sections of one part. One line a command.
+pub fn of_part(part: &Part) -> Vec<Section> {
+    match &part.detail {
+        None | Some(Detail::Unknown) => generic::sections(part),
+        Some(_) => generic::sections(part),
+    }
+}
+
+/// What one part says in words. One line for each command that has more to say than its figures.
+fn part_summary(part: &Part) -> Vec<String> {
+    match &part.detail {
+        None | Some(Detail::Unknown) => generic::summary(part),
+        Some(_) => generic::summary(part),
+    }
+}
+
+fn title(run: &Run) -> String {
+    let command = run.command_line.get(1).map(String::as_str).unwrap_or("run");
+    let name =
+        run.parts.first().map_or(command, |p| if run.parts.len() == 1 { &p.name } else { command });
+    match (run.machine.board.as_deref(), run.machine.host.as_str()) {
+        (Some(board), host) if !host.is_empty() => format!("{name} on {host} ({board})"),
+        (None, host) if !host.is_empty() => format!("{name} on {host}"),
+        _ => name.to_owned(),
+    }
+}
+
+fn summary(run: &Run) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if !run.complete {
+        let by = run.stopped_by.as_ref().map_or(String::new(), |by| format!(" ({by})"));
+        sentences
+            .push(format!("This run was cut short{by}; what was measured until then is below."));
+    }
+    sentences.extend(run.parts.iter().flat_map(part_summary));
+    let findings = run.parts.iter().flat_map(|p| &p.findings);
+    let obstacles: Vec<&Finding> = findings.filter(|f| f.verdict == Verdict::InTheWay).collect();
+    match obstacles.as_slice() {
+        [] => {}
+        [one] => sentences.push(format!("One thing was in the way: {}", one.claim)),
+        [first, rest @ ..] => sentences.push(format!(
+            "{} things were in the way, first of all: {}",
+            rest.len() + 1,
+            first.claim
+        )),
+    }
+    sentences
+}
+
+/// How the run was made: what somebody needs to repeat it.
+fn how(run: &Run) -> Section {
+    let mut pairs = vec![
+        ("command".to_owned(), run.command_line.join(" ")),
+        ("started".to_owned(), run.started.clone()),
+    ];
+    pairs.extend(run.ended.clone().map(|e| ("ended".to_owned(), e)));
+    if !run.latlab_version.is_empty() {
+        pairs.push(("latlab".to_owned(), run.latlab_version.clone()));
+    }
+    let mut blocks = vec![Block::Pairs(pairs)];
+    if let Some(config) = run.config.as_object().filter(|c| !c.is_empty()) {
+        let plain = |v: &serde_json::Value| match v {
+            serde_json::Value::String(s) => s.clone(),
+            other => other.to_string(),
+        };
+        blocks.push(Block::Heading("Configuration".into()));
+        blocks.push(Block::Pairs(config.iter().map(|(k, v)| (k.clone(), plain(v))).collect()));
+    }
+    Section { id: "how".into(), title: "How it was measured".into(), blocks }
+}
+
+/// A figure in its unit, as a person writes it: `14.1 µs`, `32K`, `12.5 %`.
+pub fn figure(v: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Ns => format_ns(v),
+        Unit::Bytes => format_bytes(v),
+        Unit::BytesPerSecond => format!("{}B/s", format_number(v)),
+        Unit::PerSecond => format!("{}/s", format_number(v)),
+        Unit::Hz => format!("{}Hz", format_number(v)),
+        Unit::Ratio => format!("{} %", format_number(v * 100.0)),
+        Unit::Count => format_number(v),
+    }
+}
+
+/// A whole number with thin gaps between thousands: `1 000 003`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// `p99.9` for 0.999, `median` for 0.5.
+pub fn quantile_name(q: f64) -> String {
+    if q == 0.5 {
+        return "median".into();
+    }
+    let percent = format!("{:.6}", q * 100.0);
+    format!("p{}", percent.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Anchors and file names come from here and there (two parts of one survey
+/// may be of the same kind): makes each `kebab-case` and one of its kind.
+fn make_ids_unique(doc: &mut Doc) {
+    let mut seen = BTreeSet::new();
+    let mut unique = |id: &str, fallback: &str| {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let base: String = id.chars().take(80).map(plain).collect();
+        let base = base.trim_matches('-');
+        let base = if base.is_empty() { fallback } else { base };
+        let mut name = base.to_owned();
+        let mut n = 2;
+        while !seen.insert(name.clone()) {
+            name = format!("{base}-{n}");
+            n += 1;
+        }
+        name
+    };
+    for section in &mut doc.sections {
+        section.id = unique(&section.id, "section");
+        for block in &mut section.blocks {
+            if let Block::Plot(plot) = block {
+                plot.id = unique(&plot.id, "plot");
+            }
+        }
+    }
+}
+
+/// All plots of a document in reading order.
+pub fn plots(doc: &Doc) -> impl Iterator<Item = &Plot> {
+    let blocks = doc.sections.iter().flat_map(|s| &s.blocks);
+    blocks.filter_map(|b| if let Block::Plot(p) = b { Some(&**p) } else { None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::histogram::Histogram;
+    use latlab_core::run::Record;
+
+    fn part(name: &str) -> Part {
+        let h = Histogram::of((0..5000).map(|i| 14_000 + i % 900).chain([212_000]));
+        Part {
+            name: name.into(),
+            title: "Wake-up latency".into(),
+            complete: true,
+            results: vec![Record {
+                name: "wakeup.user".into(),
+                params: [("cpu".to_owned(), 0.into())].into(),
+                summary: h.summary(),
+                histogram: Some(h),
+                ..Record::default()
+            }],
+            ..Part::default()
+        }
+    }
+
+    #[test]
+    fn a_run_reads_from_the_summary_down() {
+        let run = Run {
+            command_line: vec!["latlab".into(), "survey".into()],
+            started: "2026-08-01T10:15:00Z".into(),
+            stopped_by: Some("SIGINT".into()),
+            parts: vec![part("wakeup"), part("wakeup")],
+            ..Run::default()
+        };
+        let doc = of_run(&run);
+        assert!(doc.summary[0].contains("cut short (SIGINT)"));
+        assert!(doc.summary[1].contains("212 µs"), "{:?}", doc.summary);
+        let ids: Vec<&str> = doc.sections.iter().map(|s| s.id.as_str()).collect();
+        assert_eq!(ids, ["wakeup", "wakeup-2", "machine", "how"]);
+        let plots: Vec<&str> = plots(&doc).map(|p| p.id.as_str()).collect();
+        assert_eq!(plots.len(), plots.iter().collect::<BTreeSet<_>>().len());
+    }
+
+    #[test]
+    fn an_empty_run_is_a_report_too() {
+        let doc = of_run(&Run::default());
+        assert!(!doc.title.is_empty());
+        assert_eq!(doc.summary.len(), 1);
+    }
+
+    #[test]
+    fn figures_are_written_as_people_write_them() {
+        assert_eq!(figure(14_100.0, Unit::Ns), "14.1 µs");
+        assert_eq!(figure(0.125, Unit::Ratio), "12.5 %");
+        assert_eq!(grouped(1_000_003), "1\u{202f}000\u{202f}003");
+        assert_eq!(quantile_name(0.9999), "p99.99");
+        assert_eq!(quantile_name(0.5), "median");
+    }
+}
