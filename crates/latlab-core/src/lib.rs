@@ -10,6 +10,7 @@
 pub mod cpulist;
 pub mod explain;
 pub mod finding;
+pub mod gaps;
 pub mod histogram;
 pub mod kconfig;
 pub mod machine;

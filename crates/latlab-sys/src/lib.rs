@@ -6,5 +6,7 @@
 
 pub mod clock;
 pub mod files;
+pub mod gaps;
+pub mod load;
 pub mod machine;
 pub mod signal;
