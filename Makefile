@@ -23,7 +23,8 @@ boards: ## Static binaries for boards: dist/latlab-{armv7,aarch64,x86_64}.
 	@scripts/boards $(BOARDS)
 
 man: build ## Man pages and shell completions: dist/share.
-	@scripts/man $(LATLAB) dist/share
+	@rm -rf dist/share
+	@$(LATLAB) generate dist/share
 
 install: man ## Install below PREFIX (/usr/local).
 	install -D -m 755 $(LATLAB) $(DESTDIR)$(PREFIX)/bin/latlab

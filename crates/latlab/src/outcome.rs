@@ -50,6 +50,11 @@ impl<T, E: Into<anyhow::Error>> HintExt<T> for Result<T, E> {
     }
 }
 
+/// What the user can do about an error, where somebody said it.
+pub fn hint_of(error: &anyhow::Error) -> Option<&str> {
+    error.chain().find_map(|e| e.downcast_ref::<Hinted>()).map(|h| h.hint.as_str())
+}
+
 /// Prints the error, if there is one, once, to stderr; a reader that went away is no error.
 pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
     match result {
@@ -61,8 +66,8 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
         Err(error) => {
             let mut stderr = io::stderr().lock();
             let _ = writeln!(stderr, "latlab: {error:#}");
-            if let Some(hinted) = error.chain().find_map(|e| e.downcast_ref::<Hinted>()) {
-                let _ = writeln!(stderr, "hint: {}", hinted.hint);
+            if let Some(hint) = hint_of(&error) {
+                let _ = writeln!(stderr, "hint: {hint}");
             }
             ExitCode::FAILURE
         }

@@ -3,7 +3,11 @@
 //! What the user typed becomes a plain, validated configuration in each
 //! command's `config()`; nothing outside this folder knows clap.
 
+#[cfg(feature = "host")]
+pub mod generate;
+pub mod load;
 pub mod report;
+pub mod survey;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -34,5 +38,11 @@ pub struct Global {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Survey(survey::Args),
     Report(report::Args),
+    #[cfg(feature = "host")]
+    #[command(hide = true)]
+    Generate(generate::Args),
+    #[command(hide = true)]
+    LoadWorker(load::Args),
 }

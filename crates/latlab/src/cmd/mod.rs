@@ -1,6 +1,11 @@
 //! One file a command: from configuration to a run, a report and an exit code.
 
+#[cfg(feature = "host")]
+mod generate;
+mod load;
+pub mod menu;
 mod report;
+mod survey;
 
 use crate::cli::{Cli, Command};
 use crate::outcome::Outcome;
@@ -8,16 +13,14 @@ use crate::outcome::Outcome;
 /// Runs what was asked for.
 pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     let Some(command) = cli.command else {
-        return help();
+        return menu::run();
     };
+    let global = &cli.global;
     match command {
-        Command::Report(args) => report::run(&cli.global, &args),
+        Command::Survey(args) => survey::run(global, &args),
+        Command::Report(args) => report::run(global, &args),
+        #[cfg(feature = "host")]
+        Command::Generate(args) => generate::run(&args),
+        Command::LoadWorker(args) => load::run(&args),
     }
-}
-
-fn help() -> anyhow::Result<Outcome> {
-    use clap::CommandFactory;
-    use std::io::Write;
-    write!(std::io::stdout().lock(), "{}", Cli::command().render_long_help())?;
-    Ok(Outcome::Done)
 }

@@ -1,0 +1,65 @@
+//! `latlab generate DIR`: man pages and completions, so that they never differ from what the program accepts.
+
+use crate::cli::{Cli, generate::Args};
+use crate::outcome::Outcome;
+use anyhow::Context;
+use clap::CommandFactory;
+use clap_complete::Shell;
+use std::fs;
+use std::path::Path;
+
+const NAME: &str = "latlab";
+
+/// Writes them.
+///
+/// # Errors
+/// When the directory cannot be made or written to.
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    generate(&args.dir).with_context(|| format!("{}: cannot be written", args.dir.display()))?;
+    Ok(Outcome::Done)
+}
+
+fn generate(dir: &Path) -> std::io::Result<()> {
+    let man = dir.join("man/man1");
+    fs::create_dir_all(&man)?;
+    clap_mangen::generate_to(Cli::command(), man)?;
+    for (shell, folder) in [
+        (Shell::Bash, "bash-completion/completions"),
+        (Shell::Zsh, "zsh/site-functions"),
+        (Shell::Fish, "fish/vendor_completions.d"),
+    ] {
+        let folder = dir.join(folder);
+        fs::create_dir_all(&folder)?;
+        let path = clap_complete::generate_to(shell, &mut Cli::command(), NAME, &folder)?;
+        if matches!(shell, Shell::Bash) {
+            // bash-completion looks for the command's own name.
+            fs::rename(path, folder.join(NAME))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_visible_command_has_a_man_page() {
+        let dir = tempfile::tempdir().unwrap();
+        generate(dir.path()).unwrap();
+        let man = dir.path().join("man/man1");
+        for command in Cli::command().get_subcommands().filter(|c| !c.is_hide_set()) {
+            let page = man.join(format!("latlab-{}.1", command.get_name()));
+            assert!(page.is_file(), "{} is missing", page.display());
+        }
+        assert!(man.join("latlab.1").is_file());
+        assert!(dir.path().join("bash-completion/completions/latlab").is_file());
+        assert!(dir.path().join("zsh/site-functions/_latlab").is_file());
+        assert!(dir.path().join("fish/vendor_completions.d/latlab.fish").is_file());
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,188 @@
+//! `latlab survey`: every kind of measurement, one after the other, in one report.
+//!
+//! A kind of measurement is one line of [`STEPS`] and one function from the
+//! [`Context`] to the parts that it measured. A step that cannot run here is a
+//! part that says why; the others go on. What is finished is saved at once, so
+//! that a survey that is cut short keeps it.
+
+use crate::cli::Global;
+use crate::cli::survey::{Args, Config, Level};
+use crate::outcome::{self, HintExt, Outcome};
+use crate::session::Session;
+use crate::term;
+use anyhow::anyhow;
+use latlab_core::finding::{Confidence, Finding, Verdict};
+use latlab_core::run::{Part, Run};
+use latlab_sys::signal;
+use std::io::Write;
+use std::time::Instant;
+
+mod steps;
+
+/// One kind of measurement.
+struct Step {
+    /// For `--step`; the first part that it yields has this name.
+    name: &'static str,
+    /// For people.
+    title: &'static str,
+    /// The shortest survey that has it.
+    from: Level,
+    /// About how many seconds it takes at each level: quick, normal, full.
+    seconds: [u64; 3],
+    /// Measures.
+    run: fn(&Context) -> anyhow::Result<Vec<Part>>,
+}
+
+impl Step {
+    fn seconds(&self, level: Level) -> u64 {
+        self.seconds[level as usize]
+    }
+}
+
+/// What a step may know.
+struct Context {
+    /// The step's own title.
+    title: &'static str,
+    /// Seconds that the step is given.
+    seconds: u64,
+}
+
+/// Runs the survey.
+///
+/// # Errors
+/// When a step is named that does not exist, or the run cannot be kept.
+pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
+    let config = args.config();
+    let steps = chosen(&config)?;
+    if args.list {
+        return list(&steps, config.level);
+    }
+    let mut session = Session::begin(global, "survey", &config)?;
+    for (n, step) in steps.iter().enumerate() {
+        if signal::stop_requested().is_some() {
+            break;
+        }
+        let seconds = step.seconds(config.level);
+        // Talk: nothing is lost if nobody listens.
+        let _ = writeln!(
+            std::io::stderr().lock(),
+            "[{}/{}] {} (about {seconds} s)",
+            n + 1,
+            steps.len(),
+            step.title
+        );
+        measure(step, &Context { title: step.title, seconds }, &mut session.run);
+        session.checkpoint()?;
+    }
+    session.finish(signal::stop_requested().map(signal::Signal::name))
+}
+
+/// Runs one step into the run. What it could not do is a finding, not the end of the survey.
+fn measure(step: &Step, context: &Context, run: &mut Run) {
+    let started = Instant::now();
+    match (step.run)(context) {
+        Ok(parts) => run.parts.extend(parts),
+        Err(error) => {
+            let duration_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            run.parts.push(Part {
+                name: step.name.to_owned(),
+                title: step.title.to_owned(),
+                complete: false,
+                duration_ns,
+                findings: vec![could_not_run(step, &error)],
+                ..Part::default()
+            });
+        }
+    }
+}
+
+fn could_not_run(step: &Step, error: &anyhow::Error) -> Finding {
+    let finding = Finding::new(
+        &format!("survey.{}-not-run", step.name),
+        Verdict::CannotTell,
+        Confidence::Sure,
+        format!("{} was not measured: {error:#}", step.title),
+    );
+    match outcome::hint_of(error) {
+        Some(hint) => finding.attempt(hint),
+        None => finding,
+    }
+}
+
+/// The steps of the level, or those that were named.
+fn chosen(config: &Config) -> anyhow::Result<Vec<&'static Step>> {
+    for name in &config.steps {
+        if !steps::STEPS.iter().any(|s| s.name == name) {
+            let names: Vec<_> = steps::STEPS.iter().map(|s| s.name).collect();
+            return Err(anyhow!("--step {name}: there is no such step"))
+                .hint(format!("the steps are {}", names.join(", ")));
+        }
+    }
+    let named = |s: &&Step| config.steps.iter().any(|n| n == s.name);
+    let at_level = |s: &&Step| config.steps.is_empty() && s.from <= config.level;
+    Ok(steps::STEPS.iter().filter(|s| named(s) || at_level(s)).collect())
+}
+
+fn list(steps: &[&Step], level: Level) -> anyhow::Result<Outcome> {
+    let mut out = term::stdout();
+    for step in steps {
+        writeln!(out, "{:<16} {:>5} s  {}", step.name, step.seconds(level), step.title)?;
+    }
+    let total: u64 = steps.iter().map(|s| s.seconds(level)).sum();
+    writeln!(out, "{:<16} {total:>5} s", "in all, about")?;
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::steps::STEPS;
+    use super::*;
+
+    fn config(level: Level, steps: &[&str]) -> Config {
+        Config { level, steps: steps.iter().map(|s| (*s).to_owned()).collect() }
+    }
+
+    #[test]
+    fn a_quick_survey_takes_less_than_ninety_seconds() {
+        let quick = chosen(&config(Level::Quick, &[])).unwrap();
+        let seconds: u64 = quick.iter().map(|s| s.seconds(Level::Quick)).sum();
+        assert!(seconds <= 75, "the quick steps are given {seconds} s");
+    }
+
+    #[test]
+    fn a_longer_survey_has_every_step_of_a_shorter_one() {
+        let names = |level| -> Vec<_> {
+            chosen(&config(level, &[])).unwrap().iter().map(|s| s.name).collect()
+        };
+        let full = names(Level::Full);
+        assert!(names(Level::Quick).iter().all(|n| names(Level::Normal).contains(n)));
+        assert_eq!(full.len(), STEPS.len());
+        let unique: std::collections::BTreeSet<_> = full.iter().collect();
+        assert_eq!(unique.len(), full.len(), "names of steps are unique");
+    }
+
+    #[test]
+    fn an_unknown_step_is_said_with_those_that_there_are() {
+        let error = chosen(&config(Level::Quick, &["nonsense"])).err().unwrap();
+        assert_eq!(format!("{error:#}"), "--step nonsense: there is no such step");
+        assert!(outcome::hint_of(&error).unwrap().contains(STEPS[0].name));
+    }
+
+    #[test]
+    fn a_step_that_fails_is_a_part_that_says_why() {
+        let step = Step {
+            name: "nothing",
+            title: "Nothing at all",
+            from: Level::Quick,
+            seconds: [1; 3],
+            run: |_| Err(anyhow!("no such luck")).hint("try again"),
+        };
+        let mut run = Run::default();
+        measure(&step, &Context { title: step.title, seconds: 1 }, &mut run);
+        let part = &run.parts[0];
+        assert!(!part.complete);
+        assert_eq!(part.findings[0].claim, "Nothing at all was not measured: no such luck");
+        assert_eq!(part.findings[0].try_, ["try again"]);
+    }
+}

@@ -1,0 +1,81 @@
+//! `latlab survey` from outside.
+
+use latlab_core::run::Run;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn latlab(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
+    command.current_dir(dir).args(args).stdin(Stdio::null());
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn run_of(path: &Path) -> Run {
+    serde_json::from_slice(&std::fs::read(path.join("run.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_step_is_measured_kept_and_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["survey", "--quick", "--step", "gaps", "--out", "r"];
+    let out: Output = latlab(dir.path(), &args).output().unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("a program that only computes"), "{}", text(&out.stdout));
+    assert!(text(&out.stderr).contains("[1/1] "), "{}", text(&out.stderr));
+    let run = run_of(&dir.path().join("r"));
+    assert!(run.complete && run.parts.len() == 1 && run.parts[0].complete);
+    assert_eq!(run.config["level"], "quick");
+}
+
+#[test]
+fn an_interrupted_survey_keeps_what_it_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = latlab(dir.path(), &["survey", "--full", "--step", "gaps", "--out", "r"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The step is announced, then runs whether or not a signal came in between.
+    let mut announced = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut announced).unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(130), "{}", text(&out.stderr));
+    let run = run_of(&dir.path().join("r"));
+    assert!(!run.complete);
+    assert_eq!(run.stopped_by.as_deref(), Some("SIGINT"));
+    assert!(!run.parts[0].complete && !run.parts[0].results.is_empty());
+}
+
+#[test]
+fn the_list_of_steps_measures_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = latlab(dir.path(), &["survey", "--quick", "--list"]).output().unwrap();
+    assert!(out.status.success() && text(&out.stdout).contains("gaps"));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_unknown_step_is_an_error_with_a_hint() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = latlab(dir.path(), &["survey", "--step", "nonsense"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    let said = text(&out.stderr);
+    assert!(
+        said.contains("there is no such step") && said.contains("hint: the steps are"),
+        "{said}"
+    );
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_load_worker_ends_when_its_input_ends() {
+    let mut command = latlab(Path::new("."), &["load-worker", "memory:65536:64"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    assert!(child.try_wait().unwrap().is_none());
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
