@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod files;
 pub mod gaps;
+pub mod knobs;
 pub mod load;
 pub mod machine;
 pub mod signal;

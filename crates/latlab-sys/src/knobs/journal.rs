@@ -1,0 +1,396 @@
+//! The journal file and its directory.
+//!
+//! One JSON object a line, each synced before the knob is touched:
+//!
+//! ```text
+//! {"latlab_journal":1,"pid":812,"boot":"4be0…","since_boot_ns":81600,"command":["latlab","why"]}
+//! {"id":0,"set":{"path":"/proc/sys/kernel/…","from":"950000","to":"-1"}}
+//! {"id":0,"reads":"-1"}
+//! {"id":0,"undone":true}
+//! ```
+//!
+//! A line that is cut off is the last one, and its knob was not touched yet.
+//! The file is removed when everything is undone.
+//!
+//! Whoever may write a journal can have root write to any knob. So the
+//! directory and the file must belong to the user who reads them and be
+//! writable by nobody else, and only settings of the kernel are ever written.
+//! The file is locked (fcntl, whole file) while its owner lives; the kernel
+//! ends the lock with the process, and children do not inherit it.
+
+use super::{KnobError, Restoration, VALUE_MAX, read_knob, write_knob};
+use rustix::fs::{FlockOperation, fcntl_lock};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Where the journal is, and which files are knobs.
+#[derive(Clone, Debug)]
+pub struct Place {
+    dir: PathBuf,
+    allowed: Vec<PathBuf>,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        let uid = rustix::process::geteuid().as_raw();
+        let allowed = ["/proc/sys", "/proc/irq", "/sys", "/dev/cpuset"].map(PathBuf::from);
+        Self { dir: default_dir(uid), allowed: allowed.to_vec() }
+    }
+}
+
+fn default_dir(uid: u32) -> PathBuf {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|d| d.is_dir());
+    match (uid, runtime) {
+        (0, _) if Path::new("/run").is_dir() => "/run/latlab".into(),
+        (1.., Some(dir)) => dir.join("latlab"),
+        _ => format!("/tmp/latlab-{uid}").into(),
+    }
+}
+
+impl Place {
+    /// Another directory, and other files that may be set; for tests.
+    pub fn new(dir: impl Into<PathBuf>, allowed: &[&Path]) -> Self {
+        Self { dir: dir.into(), allowed: allowed.iter().map(|p| p.to_path_buf()).collect() }
+    }
+
+    /// The journal's directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The real path of a knob.
+    pub(super) fn knob(&self, path: &Path) -> Result<PathBuf, KnobError> {
+        let plain = path.is_absolute()
+            && path.components().all(|c| matches!(c, Component::RootDir | Component::Normal(_)));
+        if !plain {
+            return Err(KnobError::NotAKnob(path.to_owned()));
+        }
+        // A path that is no knob by its name is refused before anybody learns whether it exists.
+        if !self.allowed.iter().any(|a| path.starts_with(a)) {
+            return Err(KnobError::NotAKnob(path.to_owned()));
+        }
+        let real = fs::canonicalize(path)
+            .map_err(|source| KnobError::Unreadable { path: path.to_owned(), source })?;
+        match self.allowed.iter().any(|a| real.starts_with(a)) {
+            true => Ok(real),
+            false => Err(KnobError::NotAKnob(path.to_owned())),
+        }
+    }
+
+    /// The real path of a directory that is to be made.
+    pub(super) fn new_dir(&self, path: &Path) -> Result<PathBuf, KnobError> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(KnobError::NotAKnob(path.to_owned()));
+        };
+        Ok(self.knob(parent)?.join(name))
+    }
+
+    /// Makes the directory if need be; sees that it is ours alone.
+    pub(super) fn open(&self) -> Result<(), KnobError> {
+        match DirBuilder::new().mode(0o700).create(&self.dir) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(KnobError::Journal { path: self.dir.clone(), source: e });
+            }
+            _ => {}
+        }
+        self.check()
+    }
+
+    /// Whether the directory is ours alone. `symlink_metadata`: a link is refused.
+    pub(super) fn check(&self) -> Result<(), KnobError> {
+        let unsafe_ = |reason: &str| {
+            Err(KnobError::Unsafe { path: self.dir.clone(), reason: reason.to_owned() })
+        };
+        let meta = fs::symlink_metadata(&self.dir)
+            .map_err(|source| KnobError::Journal { path: self.dir.clone(), source })?;
+        if !meta.is_dir() {
+            return unsafe_("it is no directory");
+        }
+        if meta.uid() != rustix::process::geteuid().as_raw() {
+            return unsafe_("it belongs to somebody else");
+        }
+        if meta.mode() & 0o022 != 0 {
+            return unsafe_("others may write to it");
+        }
+        Ok(())
+    }
+}
+
+/// What was done to the kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Entry {
+    Set { path: PathBuf, from: String, to: String },
+    Dir { path: PathBuf },
+}
+
+impl Entry {
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Set { path, .. } | Self::Dir { path } => path,
+        }
+    }
+
+    /// Undoes it, unless `reads` says what the knob read after it was set and it now reads otherwise.
+    pub fn undo_if(&self, reads: Option<&str>) -> Restoration {
+        match self {
+            Self::Set { path, from, .. } => undo_set(path, from, reads),
+            Self::Dir { path } => match fs::remove_dir(path) {
+                Ok(()) => Restoration::Removed { path: path.clone() },
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                    Restoration::AlreadyRight { path: path.clone() }
+                }
+                Err(e) => Restoration::Failed {
+                    path: path.clone(),
+                    value: "removed".into(),
+                    reason: e.to_string(),
+                },
+            },
+        }
+    }
+}
+
+fn undo_set(path: &Path, from: &str, reads: Option<&str>) -> Restoration {
+    let path = path.to_owned();
+    let failed =
+        |reason: String| Restoration::Failed { path: path.clone(), value: from.to_owned(), reason };
+    let now = match read_knob(&path) {
+        Ok(now) => now,
+        // The device or module that had the knob is gone, and its setting with it.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Restoration::AlreadyRight { path },
+        Err(e) => return failed(e.to_string()),
+    };
+    if now == from {
+        return Restoration::AlreadyRight { path };
+    }
+    if let Some(ours) = reads.filter(|r| *r != now) {
+        return Restoration::ChangedSince { path, ours: ours.to_owned(), now };
+    }
+    match write_knob(&path, from) {
+        Ok(()) => Restoration::Restored { path, value: from.to_owned() },
+        Err(e) => failed(e.to_string()),
+    }
+}
+
+/// First line of a journal.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Header {
+    pub latlab_journal: u32,
+    pub pid: u32,
+    pub boot: String,
+    pub since_boot_ns: u64,
+    pub command: Vec<String>,
+}
+
+/// Any later line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    id: u32,
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    entry: Option<Entry>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reads: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    undone: bool,
+}
+
+/// An entry that is not undone.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    pub id: u32,
+    pub entry: Entry,
+    /// What the knob read after it was set; `None` when the process died before that was noted.
+    pub reads: Option<String>,
+    given_up: bool,
+}
+
+/// A journal that this process writes.
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    file: File,
+    pid: u32,
+    open: Vec<Open>,
+    next: u32,
+}
+
+impl Journal {
+    /// A new, locked journal with its header. It gets its name only when it is locked, so that
+    /// nobody takes it for a dead process's.
+    pub fn create(place: &Place) -> Result<Self, KnobError> {
+        static SEQUENCE: AtomicU32 = AtomicU32::new(0);
+        place.open()?;
+        let pid = std::process::id();
+        let name = format!("{}{}.journal", own_prefix(), SEQUENCE.fetch_add(1, Ordering::Relaxed));
+        let path = place.dir.join(&name);
+        let early = place.dir.join(format!(".{name}"));
+        let build = || -> io::Result<File> {
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(&early)?;
+            fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            let header = Header {
+                latlab_journal: 1,
+                pid,
+                boot: boot_id(),
+                since_boot_ns: crate::clock::now().0,
+                command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+            };
+            write_line(&file, &header)?;
+            fs::rename(&early, &path)?;
+            sync_dir(&place.dir);
+            Ok(file)
+        };
+        let file = build().map_err(|source| {
+            let _ = fs::remove_file(&early);
+            KnobError::Journal { path: path.clone(), source }
+        })?;
+        Ok(Self { path, file, pid, open: Vec::new(), next: 0 })
+    }
+
+    /// False in a child that was forked from the process that made it.
+    pub fn is_mine(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
+    /// Adds an entry; on return it is on disk.
+    pub fn append(&mut self, entry: Entry) -> Result<u32, KnobError> {
+        let id = self.next;
+        self.write(&Line { id, entry: Some(entry.clone()), reads: None, undone: false })?;
+        self.next += 1;
+        self.open.push(Open { id, entry, reads: None, given_up: false });
+        Ok(id)
+    }
+
+    /// Notes what the knob reads after it was set.
+    pub fn reads(&mut self, id: u32, value: &str) -> Result<(), KnobError> {
+        if let Some(open) = self.open.iter_mut().find(|o| o.id == id) {
+            open.reads = Some(value.to_owned());
+        }
+        self.write(&Line { id, entry: None, reads: Some(value.to_owned()), undone: false })
+    }
+
+    /// Notes that an entry is undone.
+    pub fn restored(&mut self, id: u32) -> Result<(), KnobError> {
+        self.open.retain(|o| o.id != id);
+        self.write(&Line { id, entry: None, reads: None, undone: true })
+    }
+
+    /// Leaves an entry in the file, but does not try it again in this process.
+    pub fn give_up(&mut self, id: u32) {
+        if let Some(open) = self.open.iter_mut().find(|o| o.id == id) {
+            open.given_up = true;
+        }
+    }
+
+    /// The newest entry that is to be undone.
+    pub fn newest(&self) -> Option<(u32, Undo)> {
+        let open = self.open.iter().rev().find(|o| !o.given_up)?;
+        Some((open.id, Undo { entry: open.entry.clone(), reads: open.reads.clone() }))
+    }
+
+    /// Ends it: the file goes when nothing is left in it, and stays, unlocked, otherwise.
+    pub fn close(self) {
+        if self.open.is_empty() {
+            remove(&self.path);
+        }
+    }
+
+    fn write(&mut self, line: &Line) -> Result<(), KnobError> {
+        write_line(&self.file, line)
+            .map_err(|source| KnobError::Journal { path: self.path.clone(), source })
+    }
+}
+
+/// An entry with what is known of it, ready to be undone.
+pub(super) struct Undo {
+    entry: Entry,
+    reads: Option<String>,
+}
+
+impl Undo {
+    pub fn undo(&self) -> Restoration {
+        self.entry.undo_if(self.reads.as_deref())
+    }
+}
+
+fn write_line(mut file: &File, line: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    // One write: a line is there or is cut off, never mixed.
+    file.write_all(text.as_bytes())?;
+    file.sync_data()
+}
+
+/// Removes a journal and syncs its directory.
+pub(super) fn remove(path: &Path) {
+    if let Err(e) = fs::remove_file(path) {
+        log::warn!("{}: cannot be removed: {e}", path.display());
+    }
+    if let Some(dir) = path.parent() {
+        sync_dir(dir);
+    }
+}
+
+fn sync_dir(dir: &Path) {
+    if let Ok(d) = File::open(dir) {
+        let _ = d.sync_all();
+    }
+}
+
+/// Reads a journal: its header and what is not undone, oldest first. A cut-off last line is
+/// ignored: its knob was not touched. `None` when it is no journal.
+pub(super) fn parse(text: &str) -> Option<(Header, Vec<Open>)> {
+    let mut lines = text.split_inclusive('\n').filter(|l| l.ends_with('\n'));
+    let header: Header = serde_json::from_str(lines.next()?).ok()?;
+    if header.latlab_journal != 1 {
+        return None;
+    }
+    let mut open: Vec<Open> = Vec::new();
+    for line in lines {
+        let line: Line = serde_json::from_str(line).ok()?;
+        if let Some(entry) = line.entry {
+            if let Entry::Set { from, .. } = &entry
+                && from.len() > VALUE_MAX
+            {
+                return None;
+            }
+            open.push(Open { id: line.id, entry, reads: None, given_up: false });
+        } else if line.undone {
+            open.retain(|o| o.id != line.id);
+        } else {
+            // A line that says nothing that is known here.
+            let reads = line.reads?;
+            if let Some(o) = open.iter_mut().find(|o| o.id == line.id) {
+                o.reads = Some(reads);
+            }
+        }
+    }
+    Some((header, open))
+}
+
+/// The id of this boot; empty where the kernel has none.
+pub(super) fn boot_id() -> String {
+    crate::files::Root::here().text("proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+/// How the names of this process's journals begin: pid and start time, since a pid alone may
+/// have been a dead latlab's.
+pub(super) fn own_prefix() -> String {
+    let pid = std::process::id();
+    format!("{pid}-{}-", start_ticks(pid).unwrap_or(0))
+}
+
+/// Start of a process in ticks since boot (`/proc/PID/stat`, field 22).
+fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = crate::files::Root::here().text(&format!("proc/{pid}/stat"))?;
+    // The name may hold blanks and parentheses; what follows its last `)` is numbers.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
