@@ -1,9 +1,34 @@
 //! Decoding of what ftrace wrote: `trace.dat` files, ring-buffer pages, event formats.
 //!
+//! ```text
+//! bytes ─ file ─ TraceFile ── formats     what each event id means (compiled on first use)
+//!                   │      └─ names       symbols, command lines, printk strings
+//!                   └─ ring ─ Events      every event of every CPU in order of time
+//!                                └─ fields, events (typed), print (text), filter
+//! ```
+//!
+//! Nothing is copied that need not be: an [`Event`] borrows its payload from
+//! the file's bytes, and a [`format::Field`] reads one number out of it.
+//!
 //! **Invariant:** this crate is pure over bytes. It opens no file and reads no
 //! clock, and no input makes it panic, hang or allocate more than a bound that
-//! the input's own size gives.
+//! the input's own size gives. Damage is reported ([`Diagnostic`]) and what is
+//! left is read.
 
 #![forbid(unsafe_code)]
 
+pub mod bytes;
+mod compress;
+mod error;
+pub mod events;
+pub mod file;
+pub mod format;
+pub mod names;
+pub mod ring;
 pub mod write;
+
+pub use bytes::Endian;
+pub use error::{Diagnostic, Diagnostics, TraceError};
+pub use file::TraceFile;
+pub use format::{EventFormat, Field, Formats};
+pub use ring::{Event, Events, Missed, Select};

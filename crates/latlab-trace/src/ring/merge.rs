@@ -1,0 +1,209 @@
+//! Events of all CPUs in order of time.
+//!
+//! Each CPU's records are in order already (nearly: small steps back are kept
+//! as they are), so it is a merge of as many runs as there are CPUs. The
+//! cursor that is being read is kept outside of the heap of the others: as
+//! long as it is older than the heap's top, an event costs one comparison.
+//! Of equal times the lower CPU comes first, as in `trace-cmd report`.
+
+use super::cursor::Cursor;
+use super::{Event, TimeFix};
+use crate::{Diagnostics, Field, TraceFile};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Which events to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Select {
+    /// Only these CPUs.
+    pub cpus: Option<Vec<u32>>,
+    /// Only these of the file's buffers, by their place in it.
+    pub buffers: Option<Vec<u16>>,
+    /// Not before this time (after corrections).
+    pub from: Option<u64>,
+    /// Not after this time.
+    pub to: Option<u64>,
+}
+
+/// Events in order of time. A lending iterator: an event lives until the next call.
+#[derive(Debug)]
+pub struct Events<'f> {
+    cursors: Vec<Cursor<'f>>,
+    /// Time and number of every cursor but the current one.
+    heap: BinaryHeap<Reverse<(u64, usize)>>,
+    current: usize,
+    /// The current cursor is read on while its (time, number) is below this.
+    limit: (u64, usize),
+    started: bool,
+    done: bool,
+    from: u64,
+    to: u64,
+    type_at: usize,
+}
+
+impl<'a> TraceFile<'a> {
+    /// Every event in order of time.
+    pub fn events(&self) -> Events<'_> {
+        self.select(&Select::default())
+    }
+
+    /// The events that `select` asks for, in order of time.
+    pub fn select(&self, select: &Select) -> Events<'_> {
+        let mut cursors = Vec::new();
+        for (number, buffer) in self.buffers.iter().enumerate() {
+            let number = number as u16;
+            if select.buffers.as_ref().is_some_and(|b| !b.contains(&number)) {
+                continue;
+            }
+            for cpu in &buffer.cpus {
+                if select.cpus.as_ref().is_none_or(|c| c.contains(&cpu.cpu)) {
+                    cursors.push(Cursor::new(self, number, buffer, *cpu));
+                }
+            }
+        }
+        let from = select.from.unwrap_or(0);
+        if from > 0 {
+            cursors.iter_mut().for_each(|c| c.seek(from));
+        }
+        let type_at = self.common_type().map_or(0, |f| f.offset as usize);
+        Events {
+            cursors,
+            heap: BinaryHeap::new(),
+            current: 0,
+            limit: (u64::MAX, usize::MAX),
+            started: false,
+            done: false,
+            from,
+            to: select.to.unwrap_or(u64::MAX),
+            type_at,
+        }
+    }
+
+    /// The field `common_type`, which every event has.
+    pub fn common_type(&self) -> Option<&Field> {
+        self.formats.iter().next()?.field("common_type")
+    }
+
+    /// The field `common_pid`, which every event has.
+    pub fn common_pid(&self) -> Option<&Field> {
+        self.formats.iter().next()?.field("common_pid")
+    }
+
+    /// Whether order of time is the order of recorded time stamps.
+    pub fn clock_is_plain(&self) -> bool {
+        TimeFix::new(self, 0).is_constant()
+    }
+}
+
+impl<'f> Events<'f> {
+    /// The next event; `None` after the last.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "an event borrows from the iterator")]
+    pub fn next(&mut self) -> Option<Event<'_>> {
+        loop {
+            let index = self.step()?;
+            let c = &self.cursors[index];
+            if c.time < self.from {
+                continue;
+            }
+            if c.time > self.to {
+                // Other CPUs are later still, but for small steps back.
+                self.done = true;
+                return None;
+            }
+            return Some(self.event(index));
+        }
+    }
+
+    #[inline]
+    fn event(&self, index: usize) -> Event<'_> {
+        let c = &self.cursors[index];
+        let payload = c.payload();
+        Event {
+            time: c.time,
+            cpu: c.cpu,
+            buffer: c.buffer,
+            id: self.id_of(payload, c),
+            missed: c.missed,
+            payload,
+        }
+    }
+
+    #[inline(always)]
+    fn id_of(&self, payload: &[u8], c: &Cursor<'_>) -> u16 {
+        let bytes = payload.get(self.type_at..).and_then(|p| p.first_chunk::<2>());
+        let bytes = bytes.copied().unwrap_or_default();
+        if c.is_big() { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+    }
+
+    /// To the next event: the number of its cursor.
+    #[inline]
+    fn step(&mut self) -> Option<usize> {
+        if !self.started {
+            return self.start();
+        }
+        if self.done {
+            return None;
+        }
+        let c = &mut self.cursors[self.current];
+        if c.advance() {
+            if (c.time, self.current) < self.limit {
+                return Some(self.current);
+            }
+            return Some(self.switch());
+        }
+        match self.heap.pop() {
+            Some(Reverse((_, next))) => {
+                self.make_current(next);
+                Some(next)
+            }
+            None => {
+                self.done = true;
+                None
+            }
+        }
+    }
+
+    fn start(&mut self) -> Option<usize> {
+        self.started = true;
+        for (n, c) in self.cursors.iter_mut().enumerate() {
+            if c.advance() {
+                self.heap.push(Reverse((c.time, n)));
+            }
+        }
+        match self.heap.pop() {
+            Some(Reverse((_, first))) => {
+                self.make_current(first);
+                Some(first)
+            }
+            None => {
+                self.done = true;
+                None
+            }
+        }
+    }
+
+    /// The current cursor is no longer the oldest.
+    fn switch(&mut self) -> usize {
+        let key = (self.cursors[self.current].time, self.current);
+        let next = match self.heap.peek_mut() {
+            Some(mut top) => std::mem::replace(&mut *top, Reverse(key)).0.1,
+            None => self.current,
+        };
+        self.make_current(next);
+        next
+    }
+
+    #[inline]
+    fn make_current(&mut self, next: usize) {
+        self.current = next;
+        self.limit = self.heap.peek().map_or((u64::MAX, usize::MAX), |Reverse(key)| *key);
+    }
+
+    /// What was found damaged so far, CPU by CPU.
+    pub fn diagnostics(&self) -> Diagnostics {
+        let mut all = Diagnostics::default();
+        self.cursors.iter().for_each(|c| all.extend(&c.diagnostics));
+        all
+    }
+}

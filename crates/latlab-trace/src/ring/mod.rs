@@ -1,0 +1,28 @@
+//! The ring buffer: pages to records, records of all CPUs to events in order of time.
+
+mod clock;
+mod cursor;
+mod merge;
+mod page;
+
+pub use merge::{Events, Select};
+pub use page::{Missed, PageHead};
+
+pub(crate) use clock::TimeFix;
+
+/// One event.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'e> {
+    /// Time stamp, in ns where the trace's clock counts ns, after the corrections that the file asks for.
+    pub time: u64,
+    /// The CPU that recorded it.
+    pub cpu: u32,
+    /// Which of [`crate::TraceFile::buffers`] it came from.
+    pub buffer: u16,
+    /// Kind: number of an [`crate::EventFormat`].
+    pub id: u16,
+    /// Events that this CPU lost just before this one.
+    pub missed: Missed,
+    /// The record, from its `common_type` on. Fields read it.
+    pub payload: &'e [u8],
+}
