@@ -17,3 +17,4 @@ pub mod machine;
 pub mod run;
 pub mod stats;
 pub mod units;
+pub mod wakeup;

@@ -93,6 +93,8 @@ pub struct Part {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Detail {
+    /// Cyclic wake-up latency. Boxed: it carries histograms.
+    Wakeup(Box<crate::wakeup::WakeupResult>),
     /// Something that this version does not know (written by a newer one).
     #[serde(other)]
     Unknown,

@@ -10,4 +10,6 @@ pub mod gaps;
 pub mod knobs;
 pub mod load;
 pub mod machine;
+pub mod policy;
 pub mod signal;
+pub mod wakeup;

@@ -1,0 +1,152 @@
+//! Scheduling policy and affinity of the calling thread.
+//!
+//! The policy is set by the system call itself, `sched_setattr(2)`: musl's
+//! `sched_setscheduler` returns ENOSYS, and only this call knows SCHED_DEADLINE.
+
+use latlab_core::units::CpuId;
+use latlab_core::wakeup::Policy;
+use rustix::thread::CpuSet;
+use std::io;
+
+/// `struct sched_attr`, first published size (Linux 3.14).
+#[repr(C)]
+#[derive(Default)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
+/// What SCHED_DEADLINE asks for: `runtime` in each `period`, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// CPU time in each period, ns; at least 1,024.
+    pub runtime_ns: u64,
+    /// Period and relative deadline, ns; at least 100,000 unless the system was told otherwise.
+    pub period_ns: u64,
+}
+
+/// Sets policy and static priority of the calling thread; `budget` is for
+/// [`Policy::Deadline`] only.
+///
+/// # Errors
+/// `EPERM` without CAP_SYS_NICE and over RLIMIT_RTPRIO (or, for a deadline
+/// task, when it is bound to fewer CPUs than its root domain has), `EINVAL` for a
+/// priority or a period out of range, `EBUSY` when deadline bandwidth is used up.
+pub fn set(policy: Policy, priority: u32, budget: Budget) -> io::Result<()> {
+    let number = match policy {
+        Policy::Other => libc::SCHED_OTHER,
+        Policy::Fifo => libc::SCHED_FIFO,
+        Policy::Rr => libc::SCHED_RR,
+        Policy::Batch => libc::SCHED_BATCH,
+        Policy::Idle => libc::SCHED_IDLE,
+        Policy::Deadline => 6,
+    };
+    let mut attr = SchedAttr {
+        size: size_of::<SchedAttr>() as u32,
+        policy: number as u32,
+        priority: if policy.has_priority() { priority } else { 0 },
+        ..SchedAttr::default()
+    };
+    if policy == Policy::Deadline {
+        attr.runtime_ns = budget.runtime_ns;
+        attr.deadline_ns = budget.period_ns;
+        attr.period_ns = budget.period_ns;
+    }
+    // SAFETY: sched_setattr(0 = this thread, attr, flags) reads `attr.size` bytes of a live value.
+    let rc = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Binds the calling thread to some CPUs.
+///
+/// # Errors
+/// `EINVAL` when none of them is online and allowed by the cpuset.
+pub fn bind(cpus: &[CpuId]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        if cpu.0 as usize >= CpuSet::MAX_CPU {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        set.set(cpu.0 as usize);
+    }
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// CPUs on which the calling thread may run, rising.
+///
+/// # Errors
+/// The system call's.
+pub fn allowed() -> io::Result<Vec<CpuId>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu));
+    Ok(cpus.map(|cpu| CpuId(cpu as u32)).collect())
+}
+
+/// CPUs that are online, rising: `/sys/devices/system/cpu/online`, or where there is none those that are allowed.
+///
+/// # Errors
+/// When neither can be read.
+pub fn online() -> io::Result<Vec<CpuId>> {
+    match std::fs::read_to_string("/sys/devices/system/cpu/online") {
+        Ok(list) => latlab_core::units::parse_cpu_list(list.trim())
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error)),
+        Err(_) => allowed(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_attribute_block_has_the_kernels_size() {
+        assert_eq!(size_of::<SchedAttr>(), 48);
+    }
+
+    #[test]
+    fn this_thread_can_be_bound_to_one_of_its_cpus_and_back() {
+        std::thread::spawn(|| {
+            let before = allowed().unwrap();
+            bind(&before[..1]).unwrap();
+            assert_eq!(allowed().unwrap(), &before[..1]);
+            bind(&before).unwrap();
+            assert_eq!(allowed().unwrap(), before);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn an_absent_cpu_is_refused() {
+        std::thread::spawn(|| {
+            assert!(bind(&[CpuId(1023)]).is_err());
+            assert!(bind(&[CpuId(u32::MAX)]).is_err());
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn ordinary_policies_need_no_permission() {
+        std::thread::spawn(|| {
+            for policy in [Policy::Batch, Policy::Idle] {
+                set(policy, 0, Budget::default()).unwrap();
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_priority_out_of_range_is_refused() {
+        std::thread::spawn(|| assert!(set(Policy::Fifo, 100, Budget::default()).is_err()))
+            .join()
+            .unwrap();
+    }
+}

@@ -1,0 +1,122 @@
+//! The measuring loop. **Invariant:** nothing in it allocates, locks, prints or faults; a cycle
+//! costs one sleep and one reading of the clock.
+
+use super::meter::Meter;
+use super::ring::{Ring, Sample};
+use super::trace_mark::TraceMark;
+use super::{Control, Next, OnLate, Stop, os};
+use latlab_core::wakeup::LateWake;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Figures so far, for the display: written by the measuring thread only.
+#[repr(align(64))]
+#[derive(Default)]
+pub struct Live {
+    pub wakeups: AtomicU64,
+    pub missed: AtomicU64,
+    pub min_ns: AtomicU64,
+    pub last_ns: AtomicU64,
+    pub sum_ns: AtomicU64,
+    pub max_ns: AtomicU64,
+    pub done: AtomicBool,
+}
+
+/// What the loop of one thread needs.
+pub struct Cycle<'a> {
+    pub index: usize,
+    pub tid: i32,
+    pub interval_ns: u64,
+    pub loops: u64,
+    /// Time at which it ends.
+    pub end_ns: u64,
+    pub break_ns: u64,
+    pub late_ns: &'a AtomicU64,
+    pub on_late: Option<OnLate<'a>>,
+    pub mark: Option<&'a TraceMark>,
+    pub control: &'a Control,
+    pub live: &'a Live,
+    pub ring: Option<&'a Ring>,
+}
+
+impl Cycle<'_> {
+    /// Measures from the wake-up at `next` on until it is told to end. Returns the wake-up that
+    /// exceeded the break value, if this thread was the first to see one.
+    pub fn run(&self, meter: &mut Meter, mut next: u64) -> Option<LateWake> {
+        let (mut cycle, mut sum, mut min, mut max) = (0u64, 0u64, u64::MAX, 0u64);
+        meter.start_at(next);
+        while cycle < self.loops && next < self.end_ns {
+            while !os::sleep_until(next) {
+                if self.control.stopping() {
+                    return None;
+                }
+            }
+            let latency = os::now_ns().saturating_sub(next);
+            // Woken in order to stop, or too late to count: not a sample.
+            if self.control.stopping() {
+                return None;
+            }
+            cycle += 1;
+            let intended = next;
+            next += self.interval_ns;
+            meter.count(latency, intended, cycle);
+            if latency >= self.interval_ns {
+                next += self.skip(meter, latency);
+            }
+            sum += latency;
+            min = min.min(latency);
+            max = max.max(latency);
+            self.publish(cycle, latency, sum, min, max);
+            if let Some(ring) = self.ring {
+                ring.push(Sample { intended_ns: intended, latency_ns: latency });
+            }
+            if latency > self.break_ns || latency > self.late_ns.load(Ordering::Relaxed) {
+                let wake = self.wake(cycle, intended, latency);
+                if self.late(&wake) {
+                    return Some(wake);
+                }
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn publish(&self, cycle: u64, latency: u64, sum: u64, min: u64, max: u64) {
+        self.live.last_ns.store(latency, Ordering::Relaxed);
+        self.live.sum_ns.store(sum, Ordering::Relaxed);
+        self.live.min_ns.store(min, Ordering::Relaxed);
+        self.live.max_ns.store(max, Ordering::Relaxed);
+        self.live.wakeups.store(cycle, Ordering::Relaxed);
+    }
+
+    fn wake(&self, cycle: u64, intended_ns: u64, latency_ns: u64) -> LateWake {
+        LateWake { thread: self.index, tid: self.tid, cycle, intended_ns, latency_ns }
+    }
+
+    /// Counts the periods that went by while it slept; returns how far to go on.
+    #[cold]
+    fn skip(&self, meter: &mut Meter, latency: u64) -> u64 {
+        let missed = latency / self.interval_ns;
+        meter.count_missed(latency, self.interval_ns, missed);
+        self.live.missed.store(meter.missed_periods, Ordering::Relaxed);
+        missed * self.interval_ns
+    }
+
+    /// A late wake-up: tells the hook, and ends when it is over the break value.
+    /// True when this thread was the first to see that.
+    #[cold]
+    fn late(&self, wake: &LateWake) -> bool {
+        if wake.latency_ns > self.late_ns.load(Ordering::Relaxed)
+            && let Some(on_late) = self.on_late
+            && on_late(wake) == Next::Stop
+        {
+            self.control.stop(Stop::Hook, self.index);
+        }
+        if wake.latency_ns <= self.break_ns || !self.control.stop(Stop::BreakValue, self.index) {
+            return false;
+        }
+        if let Some(mark) = self.mark {
+            mark.freeze(wake.latency_ns, self.break_ns);
+        }
+        true
+    }
+}

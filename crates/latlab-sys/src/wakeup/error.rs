@@ -1,0 +1,140 @@
+//! Why a measurement could not be made, each with what to do about it.
+
+use latlab_core::units::{CpuId, format_ns};
+use latlab_core::wakeup::Policy;
+use std::io;
+
+/// Why wake-up latency could not be measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WakeupError {
+    /// The configuration has no thread.
+    #[error("no thread to measure with")]
+    NoThreads,
+    /// An interval of zero.
+    #[error("an interval of 0 would never sleep")]
+    ZeroInterval,
+    /// The kernel does not give the policy.
+    #[error("{}: {source}", policy_text(*policy, *priority))]
+    Policy {
+        /// The policy.
+        policy: Policy,
+        /// The priority.
+        priority: u32,
+        /// Why.
+        source: io::Error,
+    },
+    /// The thread cannot be bound.
+    #[error("CPU {cpu}: a thread cannot be bound to it: {source}")]
+    Bind {
+        /// The CPU.
+        cpu: CpuId,
+        /// Why.
+        source: io::Error,
+    },
+    /// A CPU that is not there or off.
+    #[error("CPU {cpu} is not online (online: {online})")]
+    Offline {
+        /// The CPU.
+        cpu: CpuId,
+        /// The CPUs that are.
+        online: String,
+    },
+    /// A deadline task that is to be bound.
+    #[error("SCHED_DEADLINE threads cannot be bound to a CPU")]
+    BoundDeadline,
+    /// Memory cannot be locked.
+    #[error("memory cannot be locked (limit: {limit}): {source}")]
+    Lock {
+        /// RLIMIT_MEMLOCK in words.
+        limit: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The interval is so short that the thread would take the CPU.
+    #[error(
+        "an interval of {} is too short for this machine: a wake-up costs about {} of CPU time, which is {percent}% of it",
+        format_ns(*interval_ns as f64), format_ns(*cost_ns as f64)
+    )]
+    Share {
+        /// The interval.
+        interval_ns: u64,
+        /// Cost of a wake-up.
+        cost_ns: u64,
+        /// Share of a CPU.
+        percent: u64,
+    },
+    /// A file of the kernel could not be opened or written.
+    #[error("{path}: {source}")]
+    File {
+        /// Its path.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The samples could not be written.
+    #[error("samples: {0}")]
+    Samples(io::Error),
+    /// A thread could not be started.
+    #[error("a measuring thread could not be started: {0}")]
+    Thread(io::Error),
+    /// The histogram would not fit in memory.
+    #[error("the histogram of {0} µs does not fit in memory")]
+    Memory(u32),
+    /// A signal came before the first wake-up.
+    #[error("stopped before the first wake-up")]
+    StoppedBefore,
+}
+
+fn policy_text(policy: Policy, priority: u32) -> String {
+    let name = format!("SCHED_{}", policy.to_string().to_uppercase());
+    match policy.has_priority() {
+        true => format!("{name} with priority {priority} is not permitted"),
+        false => format!("{name} was refused"),
+    }
+}
+
+impl WakeupError {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Policy { policy: Policy::Deadline, source, .. } => match source.raw_os_error() {
+                Some(libc::EBUSY) => {
+                    "other deadline tasks have the bandwidth; a longer interval (-i) asks for less"
+                }
+                Some(libc::EINVAL) => {
+                    "the kernel takes periods from 100 µs on (sched_deadline_period_min_us); a longer interval (-i)"
+                }
+                _ => "SCHED_DEADLINE needs root (CAP_SYS_NICE) and all CPUs of its cpuset",
+            },
+            Self::Policy { source, .. } if source.raw_os_error() == Some(libc::EPERM) => {
+                "run as root, or give the binary CAP_SYS_NICE (setcap cap_sys_nice+ep latlab), or the user RLIMIT_RTPRIO (`rtprio` in /etc/security/limits.conf); --policy other measures an ordinary task"
+            }
+            Self::Policy { .. } => {
+                "priorities go from 1 to 99; --policy other measures an ordinary task"
+            }
+            Self::Bind { .. } => {
+                "the CPU may lie outside this process's cpuset; see /proc/self/status, Cpus_allowed_list"
+            }
+            Self::Offline { .. } => "choose CPUs with -a, or leave it away for all of them",
+            Self::BoundDeadline => "leave -a away; the kernel places deadline tasks itself",
+            Self::Lock { .. } => {
+                "run as root, raise RLIMIT_MEMLOCK (`memlock` in /etc/security/limits.conf), or leave -m away"
+            }
+            Self::Share { .. } => {
+                "a longer interval with -i; at most half of a CPU is taken, so that the machine stays reachable"
+            }
+            Self::ZeroInterval => "give the interval in µs, such as -i 1000",
+            Self::File { path, .. } if path.contains("cpu_dma_latency") => {
+                "needs root; without --latency the machine is measured as it is"
+            }
+            Self::File { .. } => {
+                "needs root and tracefs: mount -t tracefs nodev /sys/kernel/tracing"
+            }
+            Self::Memory(_) => "a smaller limit with -h; the figures do not need it",
+            Self::NoThreads | Self::Samples(_) | Self::Thread(_) | Self::StoppedBefore => {
+                return None;
+            }
+        })
+    }
+}
