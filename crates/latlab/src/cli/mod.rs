@@ -8,6 +8,7 @@ pub mod generate;
 pub mod load;
 pub mod report;
 pub mod survey;
+pub mod wakeup;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -38,6 +39,7 @@ pub struct Global {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Wakeup(wakeup::Args),
     Survey(survey::Args),
     Report(report::Args),
     #[cfg(feature = "host")]

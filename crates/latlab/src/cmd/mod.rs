@@ -6,6 +6,7 @@ mod load;
 pub mod menu;
 mod report;
 mod survey;
+mod wakeup;
 
 use crate::cli::{Cli, Command};
 use crate::outcome::Outcome;
@@ -22,5 +23,6 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         #[cfg(feature = "host")]
         Command::Generate(args) => generate::run(&args),
         Command::LoadWorker(args) => load::run(&args),
+        Command::Wakeup(args) => wakeup::run(global, &args),
     }
 }

@@ -1,0 +1,351 @@
+//! `latlab wakeup`: the options of cyclictest, with its letters.
+
+use crate::outcome::HintExt;
+use anyhow::{anyhow, bail};
+use clap::{ArgAction, ValueEnum};
+use latlab_core::units::{CpuId, format_cpu_list, parse_cpu_list};
+use latlab_core::wakeup::{Level, Policy, WakeupConfig};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// How late does a periodic task wake up?
+///
+/// Threads sleep to absolute times and look at the clock when they wake. Every
+/// period counts: a task that oversleeps three periods was late three times.
+/// Ends with -D, with -l, at -b, or with Ctrl-C; the run is kept each time.
+/// Option letters are those of cyclictest: -h is the histogram's limit.
+#[derive(Clone, Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct Args {
+    /// Bind thread N to the Nth of these CPUs (`0-3,6`; without a list: of all CPUs).
+    #[arg(short, long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "")]
+    affinity: Option<String>,
+    /// Number of threads (default and without a number: one a CPU).
+    #[arg(short, long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
+    threads: Option<u32>,
+    /// One bound thread a CPU, all of the same priority and interval (the default).
+    #[arg(short = 'S', long)]
+    smp: bool,
+    /// Real-time priority, 1 to 99 [default: 80].
+    #[arg(short, long, value_name = "PRIORITY")]
+    priority: Option<u32>,
+    /// Scheduling policy of the measuring threads.
+    #[arg(long, value_enum, ignore_case = true)]
+    policy: Option<PolicyArg>,
+    /// Give each further thread one priority less.
+    #[arg(long)]
+    priospread: bool,
+    /// Interval of the first thread in µs.
+    #[arg(short, long, value_name = "US", default_value_t = 1000)]
+    interval: u64,
+    /// What each further thread's interval is longer, in µs.
+    #[arg(short, long, value_name = "US", default_value_t = 0)]
+    distance: u64,
+    /// Wake all threads at the same time, each US after the one before (default: spread evenly).
+    #[arg(short = 'A', long, value_name = "US", num_args = 0..=1, default_missing_value = "0")]
+    aligned: Option<u64>,
+    /// How long (`10s`, `5m`, `1h`; a bare number is seconds).
+    #[arg(short = 'D', long, value_name = "TIME")]
+    duration: Option<String>,
+    /// Number of wake-ups of each thread (0: no limit).
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    loops: u64,
+    /// Lock all memory.
+    #[arg(short, long)]
+    mlockall: bool,
+    /// No live display.
+    #[arg(short, long)]
+    quiet: bool,
+    /// Count each microsecond below US in a bucket of its own, and print them.
+    #[arg(short = 'h', long, value_name = "US")]
+    histogram: Option<u32>,
+    /// As -h, with a column over all threads.
+    #[arg(short = 'H', long, value_name = "US", conflicts_with = "histogram")]
+    histofall: Option<u32>,
+    /// Figures in ns instead of µs, in the formats of other tools.
+    #[arg(short = 'N', long)]
+    nsecs: bool,
+    /// Stop when a wake-up is later than this many µs; exit code 2.
+    #[arg(short, long, value_name = "US")]
+    breaktrace: Option<u64>,
+    /// With -b: write a trace marker and stop the tracing that you started.
+    #[arg(long, requires = "breaktrace")]
+    tracemark: bool,
+    /// Write every sample to a file (binary, see docs/wakeup.md), or with `-` to stdout as text.
+    #[arg(long, value_name = "FILE")]
+    samples: Option<PathBuf>,
+    /// Print as another tool does.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Where the latency is taken; irq and kernel need the timerlat tracer.
+    #[arg(long, value_enum, default_value_t)]
+    level: LevelArg,
+    /// Hold /dev/cpu_dma_latency at this many µs (untouched unless asked: it hides idle states).
+    #[arg(long, visible_alias = "dma-latency", value_name = "US")]
+    latency: Option<u32>,
+    /// Leave power management alone (the default; for scripts written for cyclictest).
+    #[arg(long, conflicts_with = "latency")]
+    default_system: bool,
+    /// Bind the thread that displays and writes files to this CPU.
+    #[arg(long, value_name = "CPU")]
+    mainaffinity: Option<u32>,
+    /// Print help.
+    #[arg(long, action = ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// Who reads the output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// Our own report.
+    #[default]
+    Latlab,
+    /// As cyclictest 2.x.
+    Cyclictest,
+    /// As the histogram of `rtla timerlat hist`.
+    Rtla,
+    /// As Xenomai's latency.
+    Xenomai,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PolicyArg {
+    Fifo,
+    Rr,
+    #[value(alias = "normal")]
+    Other,
+    Batch,
+    Idle,
+    Deadline,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum LevelArg {
+    /// In user space, after the sleep.
+    #[default]
+    User,
+    /// In the timer interrupt's handler.
+    Irq,
+    /// In a kernel thread that the handler wakes.
+    Kernel,
+}
+
+/// What was asked for, resolved.
+#[derive(Clone, Debug, Serialize)]
+pub struct Asked {
+    /// What to measure.
+    pub measure: WakeupConfig,
+    /// How to print.
+    pub format: Format,
+    /// Figures in ns where the format has a choice.
+    pub nanoseconds: bool,
+    /// No live display.
+    pub quiet: bool,
+    /// A column over all threads in the histogram.
+    pub histogram_total: bool,
+    /// Where every sample goes.
+    pub samples: Option<PathBuf>,
+}
+
+impl Args {
+    /// What was asked for. `allowed` are the CPUs that this process may use, `online` all that there are.
+    ///
+    /// # Errors
+    /// One sentence that names the option.
+    pub fn config(&self, allowed: &[CpuId], online: &[CpuId]) -> anyhow::Result<Asked> {
+        if self.interval == 0 {
+            return Err(anyhow!("-i 0: a task with an interval of 0 never sleeps"))
+                .hint("give the interval in µs, such as -i 1000");
+        }
+        let (policy, priority) = self.policy_and_priority()?;
+        let threads = self.placement(policy, allowed, online)?;
+        let measure = WakeupConfig {
+            level: match self.level {
+                LevelArg::User => Level::User,
+                LevelArg::Irq => Level::Irq,
+                LevelArg::Kernel => Level::Kernel,
+            },
+            policy,
+            priority,
+            priority_spread: self.priospread,
+            threads,
+            interval_ns: us(self.interval),
+            distance_ns: us(self.distance),
+            aligned_ns: self.aligned.map(us),
+            duration_ns: self.duration.as_deref().map(duration_ns).transpose()?,
+            loops: (self.loops > 0).then_some(self.loops),
+            lock_memory: self.mlockall,
+            break_ns: self.breaktrace.map(us),
+            trace_mark: self.tracemark,
+            histogram_us: self.histogram_limit()?,
+            samples: self.samples.is_some(),
+            dma_latency_us: self.latency,
+            main_cpu: self.mainaffinity.map(CpuId),
+        };
+        Ok(Asked {
+            measure,
+            format: self.format,
+            nanoseconds: self.nsecs,
+            quiet: self.quiet,
+            histogram_total: self.histofall.is_some(),
+            samples: self.samples.clone(),
+        })
+    }
+
+    fn policy_and_priority(&self) -> anyhow::Result<(Policy, u32)> {
+        let policy = match (self.policy, self.priority) {
+            (Some(PolicyArg::Fifo), _) => Policy::Fifo,
+            (Some(PolicyArg::Rr), _) => Policy::Rr,
+            (Some(PolicyArg::Other), _) => Policy::Other,
+            (Some(PolicyArg::Batch), _) => Policy::Batch,
+            (Some(PolicyArg::Idle), _) => Policy::Idle,
+            (Some(PolicyArg::Deadline), _) => Policy::Deadline,
+            // cyclictest's way to ask for an ordinary task.
+            (None, Some(0)) => Policy::Other,
+            (None, _) => Policy::Fifo,
+        };
+        let priority = match self.priority {
+            Some(0) if policy.has_priority() => bail!("-p 0: {policy} has priorities from 1 to 99"),
+            Some(p) if p > 99 => bail!("-p {p}: priorities go from 1 to 99"),
+            Some(p) if p > 0 && !policy.has_priority() => {
+                return Err(anyhow!("-p {p}: the policy {policy} has no priorities"))
+                    .hint("leave -p away, or choose --policy fifo or rr");
+            }
+            Some(p) => p,
+            None if policy.has_priority() => 80,
+            None => 0,
+        };
+        Ok((policy, priority))
+    }
+
+    /// One entry a thread: bound to CPUs in turn, except deadline tasks, which cannot be bound.
+    fn placement(
+        &self,
+        policy: Policy,
+        allowed: &[CpuId],
+        online: &[CpuId],
+    ) -> anyhow::Result<Vec<Option<CpuId>>> {
+        if self.smp && self.threads.is_some_and(|n| n > 0) {
+            bail!("-S and -t N: -S is one thread a CPU");
+        }
+        let cpus = match self.affinity.as_deref() {
+            None | Some("") => allowed.to_vec(),
+            Some(list) => {
+                let cpus = parse_cpu_list(list).map_err(|e| anyhow!("-a {list}: {e}"))?;
+                if let Some(absent) = cpus.iter().find(|cpu| !online.contains(cpu)) {
+                    let online = format_cpu_list(online);
+                    return Err(anyhow!(
+                        "-a {list}: CPU {absent} is not online (online: {online})"
+                    ))
+                    .hint("choose CPUs that are, or leave -a away for all of them");
+                }
+                cpus
+            }
+        };
+        let n = match self.threads {
+            Some(n) if n > 0 => n as usize,
+            _ => cpus.len(),
+        };
+        if n == 0 || n > 4096 {
+            bail!("-t {n}: from 1 to 4096 threads");
+        }
+        if policy == Policy::Deadline {
+            if self.affinity.is_some() {
+                return Err(anyhow!(
+                    "-a with --policy deadline: the kernel places deadline tasks itself"
+                ))
+                .hint("leave -a away");
+            }
+            return Ok(vec![None; n]);
+        }
+        Ok((0..n).map(|i| cpus.get(i % cpus.len().max(1)).copied()).collect())
+    }
+
+    fn histogram_limit(&self) -> anyhow::Result<Option<u32>> {
+        match self.histogram.or(self.histofall) {
+            Some(0) => Err(anyhow!("-h 0: the limit of the histogram is in µs, from 1"))
+                .hint("for help: latlab wakeup --help"),
+            Some(us) if us > 10_000_000 => bail!("-h {us}: at most 10000000 µs"),
+            limit => Ok(limit),
+        }
+    }
+}
+
+fn us(us: u64) -> u64 {
+    us.saturating_mul(1_000)
+}
+
+/// `10s`, `5m`, `500ms`; a bare number is seconds.
+fn duration_ns(text: &str) -> anyhow::Result<u64> {
+    let duration = match text.parse::<u64>() {
+        Ok(seconds) => std::time::Duration::from_secs(seconds),
+        Err(_) => humantime::parse_duration(text)
+            .map_err(|e| anyhow!("-D {text}: {e}"))
+            .hint("such as 10s, 5m or 1h; a bare number is seconds")?,
+    };
+    match u64::try_from(duration.as_nanos()) {
+        Ok(0) => Err(anyhow!("-D {text}: nothing can be measured in no time"))
+            .hint("such as 10s, 5m or 1h"),
+        Ok(ns) => Ok(ns),
+        Err(_) => bail!("-D {text}: is longer than 584 years"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    #[command(disable_help_flag = true)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(line: &str) -> anyhow::Result<Asked> {
+        let cpus: Vec<CpuId> = (0..4).map(CpuId).collect();
+        let words = std::iter::once("wakeup").chain(line.split_whitespace());
+        Line::try_parse_from(words)?.args.config(&cpus, &cpus)
+    }
+
+    fn fails(line: &str) -> String {
+        format!("{:#}", parse(line).unwrap_err())
+    }
+
+    #[test]
+    fn cyclictest_command_lines_mean_what_they_mean_there() {
+        let m = parse("-q -m -p90 -i500 -D5 -S").unwrap().measure;
+        assert_eq!((m.priority, m.interval_ns, m.duration_ns), (90, 500_000, Some(5_000_000_000)));
+        assert_eq!(m.threads, (0..4).map(|c| Some(CpuId(c))).collect::<Vec<_>>());
+        assert!(m.lock_memory && m.policy == Policy::Fifo);
+        let m = parse("-t 3 -a 2,3 -d 500 -p 10 --policy rr -l 1000 -h 400").unwrap().measure;
+        assert_eq!(m.threads, [Some(CpuId(2)), Some(CpuId(3)), Some(CpuId(2))]);
+        assert_eq!((m.policy, m.loops, m.histogram_us), (Policy::Rr, Some(1000), Some(400)));
+        assert_eq!(m.distance_ns, 500_000);
+        assert_eq!(parse("-a1 -t").unwrap().measure.threads, [Some(CpuId(1))]);
+        assert_eq!(parse("-p 0").unwrap().measure.policy, Policy::Other);
+        assert_eq!(parse("-D 2m").unwrap().measure.duration_ns, Some(120_000_000_000));
+    }
+
+    #[test]
+    fn power_management_is_left_alone_unless_asked() {
+        assert_eq!(parse("").unwrap().measure.dma_latency_us, None);
+        assert_eq!(parse("--dma-latency 0").unwrap().measure.dma_latency_us, Some(0));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        assert!(fails("-i 0").starts_with("-i 0: "));
+        assert!(fails("-a 9").starts_with("-a 9: CPU 9 is not online (online: 0-3)"));
+        assert!(fails("-a x").starts_with("-a x: `x` is no CPU number"));
+        assert!(fails("-p 100").starts_with("-p 100: "));
+        assert!(fails("-p 5 --policy other").contains("has no priorities"));
+        assert!(fails("-h 0").starts_with("-h 0: "));
+        assert!(fails("-D 5x").starts_with("-D 5x: "));
+        assert!(fails("-D 0").starts_with("-D 0: "));
+        assert!(fails("--policy deadline -a 1").contains("deadline"));
+        assert!(parse("--tracemark").is_err(), "--tracemark needs -b");
+    }
+}
