@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod cpulist;
 pub mod explain;
 pub mod finding;

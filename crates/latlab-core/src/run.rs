@@ -95,6 +95,8 @@ pub struct Part {
 pub enum Detail {
     /// Cyclic wake-up latency. Boxed: it carries histograms.
     Wakeup(Box<crate::wakeup::WakeupResult>),
+    /// Micro-benchmarks.
+    Bench(Box<crate::bench::BenchDetail>),
     /// Something that this version does not know (written by a newer one).
     #[serde(other)]
     Unknown,

@@ -7,9 +7,11 @@
 pub mod clock;
 pub mod files;
 pub mod gaps;
+pub mod harness;
 pub mod knobs;
 pub mod load;
 pub mod machine;
 pub mod policy;
+pub mod probe;
 pub mod signal;
 pub mod wakeup;

@@ -3,3 +3,4 @@
 pub mod period;
 pub mod quantile;
 pub mod rank;
+pub mod rng;

@@ -3,6 +3,7 @@
 //! What the user typed becomes a plain, validated configuration in each
 //! command's `config()`; nothing outside this folder knows clap.
 
+pub mod bench;
 #[cfg(feature = "host")]
 pub mod generate;
 pub mod load;
@@ -40,6 +41,7 @@ pub struct Global {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Wakeup(wakeup::Args),
+    Bench(bench::Args),
     Survey(survey::Args),
     Report(report::Args),
     #[cfg(feature = "host")]

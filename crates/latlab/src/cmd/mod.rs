@@ -1,5 +1,6 @@
 //! One file a command: from configuration to a run, a report and an exit code.
 
+mod bench;
 #[cfg(feature = "host")]
 mod generate;
 mod load;
@@ -18,6 +19,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     };
     let global = &cli.global;
     match command {
+        Command::Bench(args) => bench::run(global, &args),
         Command::Survey(args) => survey::run(global, &args),
         Command::Report(args) => report::run(global, &args),
         #[cfg(feature = "host")]

@@ -1,0 +1,199 @@
+//! From slices to a part of a run: records, rows, findings.
+
+use super::estimate::estimate;
+use super::slice::Slice;
+use super::{BenchDetail, BenchRow, Meter, Missing, verdict};
+use crate::histogram::{Quantile, Summary};
+use crate::run::{Detail, Param, Part, Record, Unit, Window};
+use crate::stats::quantile::median;
+use std::collections::BTreeMap;
+
+/// All that was measured of one probe with one set of parameters.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// Name of the probe.
+    pub name: String,
+    /// Its parameters.
+    pub params: BTreeMap<String, String>,
+    /// Unit of its values.
+    pub unit: Unit,
+    /// What is counted.
+    pub what: String,
+    /// The CPU it was pinned to.
+    pub cpu: Option<u32>,
+    /// The processes, in order of time.
+    pub slices: Vec<Slice>,
+    /// Why it was given up, and whether for want of the thing itself.
+    pub given_up: Option<(String, bool)>,
+    /// Whether it became sure enough.
+    pub target_met: bool,
+}
+
+/// The part of a run that says all this.
+pub fn part(measured: Vec<Measured>, target: f64, length_ns: u64, seed: u64) -> Part {
+    let mut detail = BenchDetail { target, budget_ns: length_ns, seed, ..BenchDetail::default() };
+    let mut records = Vec::new();
+    let of = |f: fn(&Slice) -> f64| {
+        let all: Vec<f64> = measured.iter().flat_map(|m| m.slices.iter().map(f)).collect();
+        median(&all).unwrap_or(0.0)
+    };
+    detail.meter = Meter {
+        step_ns: of(|s| s.step_ns),
+        read_ns: of(|s| s.read_ns),
+        loop_ns: of(|s| s.loop_ns),
+    };
+    for m in &measured {
+        match row(m) {
+            Some(row) => {
+                records.push(record(m, &row));
+                detail.rows.push(row);
+            }
+            None => detail.missing.push(missing(m)),
+        }
+    }
+    let findings = verdict::findings(&measured, &detail);
+    Part {
+        name: "bench".into(),
+        title: "Micro-benchmarks".into(),
+        complete: true,
+        duration_ns: length_ns,
+        results: records,
+        findings,
+        detail: Some(Detail::Bench(Box::new(detail))),
+    }
+}
+
+fn missing(m: &Measured) -> Missing {
+    let rejected: u64 = m.slices.iter().map(|s| s.rejected).sum();
+    let (reason, unavailable) = m.given_up.clone().unwrap_or_else(|| match rejected {
+        0 => ("there was no time for it".to_owned(), false),
+        n => (format!("all {n} batches had the wrong number of context switches"), false),
+    });
+    Missing { name: m.name.clone(), params: m.params.clone(), reason, unavailable }
+}
+
+fn row(m: &Measured) -> Option<BenchRow> {
+    let with_values: Vec<&Slice> = m.slices.iter().filter(|s| !s.values.is_empty()).collect();
+    let values: Vec<&[f64]> = with_values.iter().map(|s| s.values.as_slice()).collect();
+    let estimate = estimate(&values)?;
+    let all = |f: fn(&Slice) -> &[f64]| {
+        median(&m.slices.iter().flat_map(|s| f(s).iter().copied()).collect::<Vec<_>>())
+    };
+    let switches: Vec<f64> = m.slices.iter().filter_map(|s| s.switches).collect();
+    Some(BenchRow {
+        name: m.name.clone(),
+        params: m.params.clone(),
+        unit: m.unit,
+        what: m.what.clone(),
+        estimate,
+        target_met: m.target_met,
+        batch: m.slices.first().map_or(0, |s| s.batch),
+        raw_ns: all(|s| &s.raw_ns),
+        overhead_ns: all(|s| &s.overhead_ns),
+        switches: median(&switches),
+        switches_expected: m.slices.iter().find_map(|s| s.switches_expected),
+        rejected: m.slices.iter().map(|s| s.rejected).sum(),
+        preempted: m.slices.iter().map(|s| s.preempted).sum(),
+        slices: (with_values.iter())
+            .map(|s| (s.start_ns, median(&s.values).unwrap_or(0.0)))
+            .collect(),
+    })
+}
+
+fn record(m: &Measured, row: &BenchRow) -> Record {
+    let e = &row.estimate;
+    let samples: Vec<f64> =
+        m.slices.iter().flat_map(|s| s.values.iter().map(|&v| five_digits(v))).collect();
+    let mean = samples.iter().sum::<f64>() / samples.len().max(1) as f64;
+    let mut notes: Vec<String> = Vec::new();
+    for note in m.slices.iter().flat_map(|s| &s.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    if !e.interval_is_95 {
+        notes.push(format!("{} processes are too few for a 95% interval", e.processes));
+    }
+    Record {
+        name: m.name.clone(),
+        params: m.params.iter().map(|(k, v)| (k.clone(), param(v))).collect(),
+        unit: m.unit,
+        histogram: None,
+        summary: Summary {
+            count: samples.len() as u64,
+            min: Some(e.min),
+            mean: Some(mean),
+            median: Some(e.median),
+            max: Some(e.max),
+            mad: Some(e.mad),
+            quantiles: match e.interval_is_95 {
+                true => vec![Quantile { q: 0.5, value: e.median, low: e.low, high: e.high }],
+                false => Vec::new(),
+            },
+        },
+        samples,
+        window: Some(window(m)),
+        notes,
+    }
+}
+
+/// The parameter as a number where it is one.
+fn param(value: &str) -> Param {
+    value.parse::<i64>().map_or_else(|_| Param::from(value), Param::Int)
+}
+
+/// A batch value is not known to more than five digits; more would only fill the file.
+fn five_digits(v: f64) -> f64 {
+    if v == 0.0 || !v.is_finite() {
+        return 0.0;
+    }
+    let scale = 10f64.powi(4 - v.abs().log10().floor() as i32);
+    (v * scale).round() / scale
+}
+
+/// All slices together: sums, from the start of the first to the end of the last.
+fn window(m: &Measured) -> Window {
+    let sum = |f: fn(&Slice) -> u64| m.slices.iter().map(f).sum::<u64>();
+    let all = |f: fn(&Slice) -> Option<u64>| m.slices.iter().map(f).sum::<Option<u64>>();
+    let start_ns = m.slices.first().map_or(0, |s| s.start_ns);
+    let end_ns = m.slices.last().map_or(0, |s| s.start_ns + s.length_ns);
+    Window {
+        start_ns,
+        length_ns: end_ns.saturating_sub(start_ns),
+        steal_ns: all(|s| s.steal_ns),
+        interrupts: all(|s| s.interrupts),
+        migrations: None,
+        major_faults: Some(sum(|s| s.major_faults)),
+        minor_faults: Some(sum(|s| s.minor_faults)),
+        involuntary_switches: Some(sum(|s| s.involuntary)),
+        voluntary_switches: Some(sum(|s| s.voluntary)),
+        khz: (m.slices.first().and_then(|s| s.khz))
+            .zip(m.slices.last().and_then(|s| s.khz))
+            .map(|(first, last)| (first.0, last.1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_keep_five_digits() {
+        assert_eq!(five_digits(123_456_789.0), 123_460_000.0);
+        assert_eq!(five_digits(0.001_234_567), 0.001_234_6);
+        assert_eq!(five_digits(f64::NAN), 0.0);
+    }
+
+    #[test]
+    fn what_could_not_be_measured_is_said() {
+        let refused = Measured {
+            name: "syscall.uring-nop".into(),
+            given_up: Some(("io_uring_setup: Function not implemented".into(), true)),
+            ..Measured::default()
+        };
+        let part = part(vec![refused], 0.01, 1, 1);
+        assert!(part.results.is_empty());
+        let Some(Detail::Bench(detail)) = part.detail else { panic!("a bench detail") };
+        assert!(detail.missing[0].unavailable);
+    }
+}

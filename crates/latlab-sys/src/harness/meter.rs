@@ -1,0 +1,38 @@
+//! What measuring costs: the clock's step, a read of it, a turn of the timing loop.
+
+use crate::clock;
+use std::hint::black_box;
+
+/// Now, ns of CLOCK_MONOTONIC.
+#[inline]
+pub fn now_ns() -> u64 {
+    clock::now().0
+}
+
+/// What measuring costs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    /// Smallest step seen between two reads, ns.
+    pub step_ns: f64,
+    /// Median time from one read to the next, ns.
+    pub read_ns: f64,
+    /// One turn of an empty loop, ns.
+    pub loop_ns: f64,
+}
+
+/// Measures the meter: about a millisecond.
+pub fn measure() -> Cost {
+    let clock = clock::measure();
+    let turns = 100_000u64;
+    // The shortest of three: an interrupt makes a loop longer, nothing makes it shorter.
+    let loop_ns = (0..3)
+        .map(|_| {
+            let start = now_ns();
+            for i in 0..black_box(turns) {
+                black_box(i);
+            }
+            (now_ns() - start) as f64 / turns as f64
+        })
+        .fold(f64::INFINITY, f64::min);
+    Cost { step_ns: clock.step_ns as f64, read_ns: clock.read_ns as f64, loop_ns }
+}

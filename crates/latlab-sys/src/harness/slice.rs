@@ -1,0 +1,244 @@
+//! A slice: one fresh process that times a few batches of one probe.
+//!
+//! The batch is as long as the clock's step asks for (its quantisation below
+//! 0.1%) and no longer, so that most batches have no tick in them. Clock, loop
+//! and the probe's own baseline are measured in the same process, the baseline
+//! beside each batch, so that a change of the machine meets both.
+
+use crate::harness::meter::{self, Cost, now_ns};
+use crate::probe::{Probe, ProbeError, Setting, registry};
+use latlab_core::bench::slice::{Slice, SliceReply, SliceSpec};
+use rustix::thread::CpuSet;
+use std::path::PathBuf;
+
+/// The clock's step may be at most this share of a batch.
+const QUANTISATION: f64 = 1e-3;
+/// The longest warm-up, as a share of the slice.
+const WARM_UP: u64 = 4;
+/// How far the number of switches may be off in a batch: a tick that preempts is no reason to reject it.
+const SWITCH_TOLERANCE: f64 = 0.1;
+
+/// Measures and answers. Call it in a process that does nothing else.
+pub fn run(spec: &SliceSpec) -> SliceReply {
+    die_with_parent();
+    match measure(spec) {
+        Ok(slice) => SliceReply::Measured(Box::new(slice)),
+        Err(e) if e.is_unavailable() => SliceReply::Unavailable { reason: e.to_string() },
+        Err(e) => SliceReply::Failed { reason: e.to_string() },
+    }
+}
+
+/// Has the kernel kill this process when the one that started it ends.
+pub fn die_with_parent() {
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+}
+
+/// Pins the calling thread.
+///
+/// # Errors
+/// When the CPU is not there or not allowed.
+pub fn pin(cpu: u32) -> Result<(), ProbeError> {
+    let mut set = CpuSet::new();
+    if cpu as usize >= CpuSet::MAX_CPU {
+        return Err(ProbeError::Unavailable(format!("CPU {cpu} is beyond {}", CpuSet::MAX_CPU)));
+    }
+    set.set(cpu as usize);
+    rustix::thread::sched_setaffinity(None, &set)
+        .map_err(|e| ProbeError::Unavailable(format!("cannot run on CPU {cpu}: {e}")))
+}
+
+/// The CPUs that this process may run on, rising.
+pub fn allowed_cpus() -> Vec<u32> {
+    let Ok(set) = rustix::thread::sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU).filter(|&c| set.is_set(c)).map(|c| c as u32).collect()
+}
+
+fn measure(spec: &SliceSpec) -> Result<Slice, ProbeError> {
+    let probe = registry::find(&spec.probe)
+        .ok_or_else(|| ProbeError::Failed(format!("no probe is called \"{}\"", spec.probe)))?;
+    if let Some(cpu) = spec.cpu {
+        pin(cpu)?;
+    }
+    let setting =
+        Setting { params: spec.params.clone(), dir: PathBuf::from(&spec.dir), cpu: spec.cpu };
+    let cost = meter::measure();
+    let mut probe = (probe.make)(&setting)?;
+    let target_ns = (cost.step_ns / QUANTISATION).max(spec.batch_ns as f64);
+    let n = match spec.batch {
+        Some(n) => n.max(1),
+        None => calibrate(&mut *probe, target_ns, spec.limit_ns)?,
+    };
+    warm_up(&mut *probe, n, spec.limit_ns / WARM_UP)?;
+    let before = Machine::read(spec.cpu);
+    let mut slice = Slice { batch: n, start_ns: now_ns(), ..Slice::default() };
+    batches(&mut *probe, spec, &cost, &mut slice)?;
+    slice.length_ns = now_ns() - slice.start_ns;
+    let after = Machine::read(spec.cpu);
+    let since = |b: Option<u64>, a: Option<u64>| Some(a?.saturating_sub(b?));
+    slice.steal_ns = since(before.steal_ns, after.steal_ns);
+    slice.interrupts = since(before.interrupts, after.interrupts);
+    slice.khz = before.khz.zip(after.khz);
+    (slice.step_ns, slice.read_ns, slice.loop_ns) = (cost.step_ns, cost.read_ns, cost.loop_ns);
+    slice.notes = probe.notes();
+    Ok(slice)
+}
+
+/// The number of operations that takes `target_ns`; at least one.
+fn calibrate(probe: &mut dyn Probe, target_ns: f64, limit_ns: u64) -> Result<u64, ProbeError> {
+    let most = probe.batch_max().unwrap_or(u64::MAX);
+    let started = now_ns();
+    let mut n = 1u64;
+    loop {
+        let start = now_ns();
+        probe.run(n)?;
+        let took = (now_ns() - start).max(1) as f64;
+        if took >= target_ns * 0.7 || n >= most || now_ns() - started > limit_ns / 2 {
+            let wanted = (n as f64 * target_ns / took).round().max(1.0);
+            // A first turn may have been ten times too slow (cold): never trust it alone.
+            return Ok((wanted as u64).clamp(1, most).min(n.saturating_mul(2)));
+        }
+        let factor = (target_ns / took).clamp(1.5, 16.0);
+        n = ((n as f64 * factor).ceil() as u64).min(most);
+    }
+}
+
+fn warm_up(probe: &mut dyn Probe, n: u64, limit_ns: u64) -> Result<(), ProbeError> {
+    let start = now_ns();
+    for _ in 0..3 {
+        probe.run(n)?;
+        if now_ns() - start > limit_ns {
+            break;
+        }
+    }
+    probe.baseline(n).map(drop)
+}
+
+fn batches(
+    probe: &mut dyn Probe,
+    spec: &SliceSpec,
+    cost: &Cost,
+    slice: &mut Slice,
+) -> Result<(), ProbeError> {
+    let n = slice.batch;
+    let expected = probe.switches_expected();
+    let (mut switches, mut counted) = (0.0, 0u64);
+    for i in 0..spec.batches.max(1) {
+        let usage = Usage::read();
+        let peers = probe.peer_switches();
+        let start = now_ns();
+        probe.run(n)?;
+        let ns = (now_ns() - start) as f64 - cost.read_ns;
+        let used = Usage::read().since(&usage);
+        let peers = probe.peer_switches().zip(peers).map(|(after, before)| after - before);
+        used.add_to(slice);
+        let own = used.voluntary + used.involuntary;
+        let mut rejected = false;
+        if let Some(peers) = peers {
+            let each = (own + peers) as f64 / n as f64;
+            // The first blocking and the last waking of a batch may fall outside of it.
+            let tolerance = SWITCH_TOLERANCE * expected + 3.0 / n as f64;
+            rejected = (each - expected).abs() > tolerance;
+            switches += each;
+            counted += 1;
+        } else if used.involuntary > 0 {
+            slice.preempted += 1;
+        }
+        let each = ns / n as f64 / probe.per_turn() - cost.loop_ns / probe.per_turn();
+        let overhead = baseline(probe, n, cost)?;
+        if rejected {
+            slice.rejected += 1;
+        } else {
+            if let Some(overhead) = overhead {
+                slice.raw_ns.push(each);
+                slice.overhead_ns.push(overhead);
+            }
+            slice.values.push(probe.value(each - overhead.unwrap_or(0.0)));
+        }
+        if i > 0 && now_ns() - slice.start_ns > spec.limit_ns {
+            break;
+        }
+    }
+    if counted > 0 {
+        slice.switches = Some(switches / counted as f64);
+        slice.switches_expected = Some(expected);
+    }
+    Ok(())
+}
+
+fn baseline(probe: &mut dyn Probe, n: u64, cost: &Cost) -> Result<Option<f64>, ProbeError> {
+    let start = now_ns();
+    let any = probe.baseline(n)?;
+    let ns = (now_ns() - start) as f64 - cost.read_ns;
+    Ok(any.then(|| (ns / n as f64 - cost.loop_ns) / probe.per_turn()))
+}
+
+/// What the kernel counts for this process.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    voluntary: u64,
+    involuntary: u64,
+    minor: u64,
+    major: u64,
+}
+
+impl Usage {
+    fn read() -> Self {
+        // SAFETY: an all-zero rusage is valid, and the kernel fills it; RUSAGE_SELF cannot fail.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+            usage
+        };
+        Self {
+            voluntary: usage.ru_nvcsw as u64,
+            involuntary: usage.ru_nivcsw as u64,
+            minor: usage.ru_minflt as u64,
+            major: usage.ru_majflt as u64,
+        }
+    }
+
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            voluntary: self.voluntary.wrapping_sub(earlier.voluntary),
+            involuntary: self.involuntary.wrapping_sub(earlier.involuntary),
+            minor: self.minor.wrapping_sub(earlier.minor),
+            major: self.major.wrapping_sub(earlier.major),
+        }
+    }
+
+    fn add_to(&self, slice: &mut Slice) {
+        slice.voluntary += self.voluntary;
+        slice.involuntary += self.involuntary;
+        slice.minor_faults += self.minor;
+        slice.major_faults += self.major;
+    }
+}
+
+/// What the whole machine counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Machine {
+    steal_ns: Option<u64>,
+    interrupts: Option<u64>,
+    khz: Option<u64>,
+}
+
+impl Machine {
+    fn read(cpu: Option<u32>) -> Self {
+        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let row = cpu.map_or_else(|| "cpu ".to_owned(), |c| format!("cpu{c} "));
+        // cpuN user nice system idle iowait irq softirq steal …, in ticks of USER_HZ.
+        let ticks = (stat.lines().find_map(|l| l.strip_prefix(&row)))
+            .and_then(|l| l.split_whitespace().nth(7)?.parse::<u64>().ok());
+        let per_second = rustix::param::clock_ticks_per_second().max(1);
+        let khz = cpu.and_then(|c| {
+            let path = format!("/sys/devices/system/cpu/cpu{c}/cpufreq/scaling_cur_freq");
+            std::fs::read_to_string(path).ok()?.trim().parse().ok()
+        });
+        Self {
+            steal_ns: ticks.map(|t| t.saturating_mul(1_000_000_000 / per_second)),
+            interrupts: (stat.lines().find_map(|l| l.strip_prefix("intr ")))
+                .and_then(|l| l.split_whitespace().next()?.parse().ok()),
+            khz,
+        }
+    }
+}

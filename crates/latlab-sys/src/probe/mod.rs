@@ -1,0 +1,328 @@
+//! Probes: one quantity each, set up once and then run `n` times in a batch.
+//!
+//! A probe knows nothing of clocks or statistics: the harness times
+//! [`Probe::run`], subtracts what [`Probe::baseline`] costs, and repeats both in
+//! fresh processes. What a machine does not have (an old kernel, a seccomp
+//! filter, one CPU) is [`ProbeError::Unavailable`], never a failure.
+
+pub mod fd_calls;
+pub mod registry;
+pub mod syscall;
+pub mod wait_many;
+
+use latlab_core::run::Unit;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a probe gives no figure.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProbeError {
+    /// This machine does not have what is measured.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A parameter that makes no sense.
+    #[error("parameter {name}={value}: {reason}")]
+    Parameter {
+        /// Its name.
+        name: String,
+        /// What was given.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A call failed.
+    #[error("{what}: {source}")]
+    Call {
+        /// Which.
+        what: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Something else went wrong.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl ProbeError {
+    /// Whether this machine does not have it: no such call, refused by a filter, no permission, no memory, no descriptors.
+    pub fn is_unavailable(&self) -> bool {
+        const MISSING: [i32; 14] = [
+            libc::ENOSYS,
+            libc::EPERM,
+            libc::EACCES,
+            libc::EOPNOTSUPP,
+            libc::EAFNOSUPPORT,
+            libc::EPROTONOSUPPORT,
+            libc::ESOCKTNOSUPPORT,
+            libc::EADDRNOTAVAIL,
+            libc::ENETUNREACH,
+            libc::ENOENT,
+            libc::ENOSPC,
+            libc::EROFS,
+            libc::EMFILE,
+            libc::ENFILE,
+        ];
+        match self {
+            Self::Unavailable(_) => true,
+            // EAGAIN of fork is RLIMIT_NPROC; nothing else here lets it through.
+            Self::Call { source, .. } => source
+                .raw_os_error()
+                .is_some_and(|e| MISSING.contains(&e) || e == libc::EAGAIN || e == libc::ENOMEM),
+            _ => false,
+        }
+    }
+}
+
+/// Names the call that failed.
+pub trait Calling<T> {
+    /// The result, with the call's name in its error.
+    fn calling(self, what: &str) -> Result<T, ProbeError>;
+}
+
+impl<T, E: Into<io::Error>> Calling<T> for Result<T, E> {
+    fn calling(self, what: &str) -> Result<T, ProbeError> {
+        self.map_err(|e| ProbeError::Call { what: what.to_owned(), source: e.into() })
+    }
+}
+
+/// A probe that is set up.
+pub trait Probe {
+    /// Does the operation `n` times. This is what is timed.
+    ///
+    /// # Errors
+    /// When the operation fails; the slice ends then.
+    fn run(&mut self, n: u64) -> Result<(), ProbeError>;
+
+    /// Does `n` times what belongs to the probe and not to the quantity; timed
+    /// beside every batch and subtracted. `false` when there is nothing of the kind.
+    ///
+    /// # Errors
+    /// As [`Probe::run`].
+    fn baseline(&mut self, _n: u64) -> Result<bool, ProbeError> {
+        Ok(false)
+    }
+
+    /// How many operations one turn of `run`'s loop does (unrolled loops).
+    fn per_turn(&self) -> f64 {
+        1.0
+    }
+
+    /// From net ns an operation to the probe's unit.
+    fn value(&self, ns: f64) -> f64 {
+        ns
+    }
+
+    /// Context switches so far of all who take part, but this process; `None`
+    /// when switches are no part of what is measured.
+    fn peer_switches(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// Context switches that one operation should make; 0 when they are no matter.
+    fn switches_expected(&self) -> f64 {
+        0.0
+    }
+
+    /// The largest batch that the probe can stand (files, memory); `None`: no limit.
+    fn batch_max(&self) -> Option<u64> {
+        None
+    }
+
+    /// What a reader of the figure must know.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A closure as a probe; inlined into its loop.
+pub struct Repeat<F>(pub F);
+
+impl<F: FnMut() -> Result<(), ProbeError>> Probe for Repeat<F> {
+    fn run(&mut self, n: u64) -> Result<(), ProbeError> {
+        for _ in 0..n {
+            (self.0)()?;
+        }
+        Ok(())
+    }
+}
+
+/// Boxes a closure.
+pub fn repeat<F>(operation: F) -> Result<Box<dyn Probe>, ProbeError>
+where
+    F: FnMut() -> Result<(), ProbeError> + 'static,
+{
+    Ok(Box::new(Repeat(operation)))
+}
+
+/// Where and with what a probe is set up.
+#[derive(Clone, Debug, Default)]
+pub struct Setting {
+    /// Its parameters.
+    pub params: BTreeMap<String, String>,
+    /// A directory for its files.
+    pub dir: PathBuf,
+    /// The CPU that this process is pinned to.
+    pub cpu: Option<u32>,
+}
+
+impl Setting {
+    /// A parameter as text; empty when it is not given.
+    pub fn text(&self, name: &str) -> &str {
+        self.params.get(name).map_or("", String::as_str)
+    }
+
+    /// A parameter as a number: `64`, `4K`, `16M` (powers of 1024).
+    ///
+    /// # Errors
+    /// When it is missing or no such number.
+    pub fn number(&self, name: &str) -> Result<u64, ProbeError> {
+        let value = self.text(name);
+        parse_size(value).ok_or_else(|| ProbeError::Parameter {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            reason: "not a number (64, 4K, 16M)".to_owned(),
+        })
+    }
+
+    /// A number as a size in memory.
+    ///
+    /// # Errors
+    /// As [`Setting::number`], and when it does not fit this machine's addresses.
+    pub fn size(&self, name: &str) -> Result<usize, ProbeError> {
+        usize::try_from(self.number(name)?)
+            .map_err(|_| self.bad(name, "more than can be addressed"))
+    }
+
+    /// The error for a parameter that makes no sense.
+    pub fn bad(&self, name: &str, reason: &str) -> ProbeError {
+        ProbeError::Parameter {
+            name: name.to_owned(),
+            value: self.text(name).to_owned(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// A file below the probe's directory.
+    pub fn file(&self, name: &str) -> PathBuf {
+        Path::join(&self.dir, name)
+    }
+}
+
+/// `64`, `4K`, `16M`, `1G` to a number; powers of 1024.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (digits, shift) = match text.chars().last()? {
+        'k' | 'K' => (&text[..text.len() - 1], 10),
+        'm' | 'M' => (&text[..text.len() - 1], 20),
+        'g' | 'G' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// A parameter of a probe.
+#[derive(Clone, Copy, Debug)]
+pub struct ParamSpec {
+    /// Name.
+    pub name: &'static str,
+    /// What it means, and its values.
+    pub what: &'static str,
+    /// Values of the default suite.
+    pub default: &'static [&'static str],
+    /// Values of the full suite; empty for the same.
+    pub full: &'static [&'static str],
+}
+
+/// Which suites a probe belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Suite {
+    /// The default one, and with it every other.
+    Default,
+    /// Only the full one.
+    Full,
+}
+
+/// A probe as it stands in the list.
+#[derive(Clone, Copy)]
+pub struct Spec {
+    /// `family.quantity`.
+    pub name: &'static str,
+    /// What one operation is, in a few words.
+    pub what: &'static str,
+    /// Unit of its figure.
+    pub unit: Unit,
+    /// Its parameters.
+    pub params: &'static [ParamSpec],
+    /// What lmbench calls it; empty when it has none.
+    pub lmbench: &'static str,
+    /// Its suite.
+    pub suite: Suite,
+    /// Sets it up.
+    pub make: fn(&Setting) -> Result<Box<dyn Probe>, ProbeError>,
+}
+
+impl std::fmt::Debug for Spec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Spec").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Spec {
+    /// A probe of the default suite without parameters, in ns.
+    pub const fn new(
+        name: &'static str,
+        what: &'static str,
+        lmbench: &'static str,
+        make: fn(&Setting) -> Result<Box<dyn Probe>, ProbeError>,
+    ) -> Self {
+        Self { name, what, unit: Unit::Ns, params: &[], lmbench, suite: Suite::Default, make }
+    }
+
+    /// The same with parameters.
+    #[must_use]
+    pub const fn with(mut self, params: &'static [ParamSpec]) -> Self {
+        self.params = params;
+        self
+    }
+
+    /// The same in another unit.
+    #[must_use]
+    pub const fn unit(mut self, unit: Unit) -> Self {
+        self.unit = unit;
+        self
+    }
+
+    /// The same, only in the full suite.
+    #[must_use]
+    pub const fn full(mut self) -> Self {
+        self.suite = Suite::Full;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        assert_eq!(parse_size("64"), Some(64));
+        assert_eq!(parse_size("4k"), Some(4096));
+        assert_eq!(parse_size("2M"), Some(2 << 20));
+        assert_eq!(parse_size(""), None);
+        assert_eq!(parse_size("K"), None);
+        assert_eq!(parse_size("99999999999G"), None);
+        assert_eq!(parse_size("-1"), None);
+    }
+
+    #[test]
+    fn what_a_machine_lacks_is_no_failure() {
+        let call =
+            |e| ProbeError::Call { what: "x".into(), source: io::Error::from_raw_os_error(e) };
+        assert!(call(libc::ENOSYS).is_unavailable());
+        assert!(call(libc::EPERM).is_unavailable(), "a seccomp filter");
+        assert!(!call(libc::EFAULT).is_unavailable());
+    }
+}

@@ -1,0 +1,232 @@
+//! `latlab bench`: micro-benchmarks.
+
+use crate::cli::{Global, bench::Args};
+use crate::outcome::{HintExt, Outcome};
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::term;
+use anyhow::{Context, anyhow};
+use latlab_core::bench::slice::{SliceReply, SliceSpec};
+use latlab_core::bench::summary::{Measured, part};
+use latlab_core::run::Part;
+use latlab_sys::harness::{conduct, meter, slice};
+use latlab_sys::probe::registry::{self, Instance};
+use latlab_sys::probe::{Spec, Suite};
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Time that the default suite may take.
+const DEFAULT_BUDGET: Duration = Duration::from_secs(50);
+/// Time that the full suite may take.
+const FULL_BUDGET: Duration = Duration::from_secs(330);
+/// Time for each figure, where names are given.
+const EACH_BUDGET: Duration = Duration::from_millis(1500);
+
+/// What the options came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Config {
+    /// Probes with their parameters.
+    pub probes: Vec<String>,
+    /// Seconds at the most.
+    pub budget_s: f64,
+    /// Half the 95% interval as a share of the median that is sure enough.
+    pub target: f64,
+    /// The CPU, unless it is the scheduler's choice.
+    pub cpu: Option<u32>,
+    /// Order of the slices.
+    pub seed: u64,
+    /// Where files are made.
+    pub dir: PathBuf,
+    #[serde(skip)]
+    instances: Vec<Instance>,
+}
+
+/// Runs the command.
+pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
+    if let Some(json) = &options.slice {
+        return one_slice(json);
+    }
+    if options.list {
+        return list(global);
+    }
+    let config = config(options)?;
+    let mut session = Session::begin(global, "bench", &config)?;
+    let mut progress = Progress::new("bench");
+    let (part, stopped) = measure(&config, &mut |p| {
+        progress.set(Some(p.done), &format!("round {} {}", p.round, p.name));
+    })?;
+    drop(progress);
+    session.run.parts.push(part);
+    session.finish(stopped)
+}
+
+/// Measures as configured; for `bench` itself and for `survey`.
+///
+/// # Errors
+/// When no directory for files can be made, or this program cannot find itself.
+pub fn measure(
+    config: &Config,
+    progress: &mut dyn FnMut(conduct::Progress<'_>),
+) -> anyhow::Result<(Part, Option<String>)> {
+    let plan = conduct::Plan {
+        instances: config.instances.clone(),
+        target: config.target,
+        budget: Duration::from_secs_f64(config.budget_s),
+        seed: config.seed,
+        batch_ns: 500_000,
+        batches: 11,
+        limit_ns: 60_000_000,
+        cpu: config.cpu,
+        dir: config.dir.clone(),
+        worker: vec![this_program()?, "bench".into(), "--slice".into()],
+    };
+    let start = meter::now_ns();
+    let (outcomes, stopped) = conduct::conduct(&plan, progress)
+        .with_context(|| format!("no directory for files in {}", config.dir.display()))
+        .hint("name one that can be written to with --dir")?;
+    let length_ns = meter::now_ns() - start;
+    let measured = (plan.instances.iter().zip(outcomes))
+        .map(|(instance, outcome)| Measured {
+            name: instance.spec.name.to_owned(),
+            params: instance.params.clone(),
+            unit: instance.spec.unit,
+            what: instance.spec.what.to_owned(),
+            cpu: config.cpu,
+            slices: outcome.slices,
+            given_up: outcome.given_up,
+            target_met: outcome.target_met,
+        })
+        .collect();
+    let mut part = part(measured, config.target, length_ns, config.seed);
+    part.complete = stopped.is_none();
+    Ok((part, stopped.map(|s| s.name())))
+}
+
+/// The configuration of a suite with its usual budget.
+///
+/// # Errors
+/// When this process may run on no CPU.
+pub fn suite(full: bool) -> anyhow::Result<Config> {
+    let (which, budget) =
+        if full { (Suite::Full, FULL_BUDGET) } else { (Suite::Default, DEFAULT_BUDGET) };
+    configure(registry::suite(which), budget, 0.01, None, None, None)
+}
+
+fn config(options: &Args) -> anyhow::Result<Config> {
+    let which = if options.full { Suite::Full } else { Suite::Default };
+    let (instances, budget) = if options.names.is_empty() {
+        (registry::suite(which), if options.full { FULL_BUDGET } else { DEFAULT_BUDGET })
+    } else {
+        let found = registry::select(&options.names, which);
+        let found = found.map_err(|e| {
+            let hint = e.hint();
+            Err::<(), _>(anyhow!(e)).hint(hint).unwrap_err()
+        })?;
+        let usual = EACH_BUDGET * u32::try_from(found.len()).unwrap_or(u32::MAX);
+        (found, usual.max(Duration::from_secs(2)))
+    };
+    if !(0.01..=100.0).contains(&options.precision) {
+        return Err(anyhow!("--precision {}: from 0.01 to 100 per cent", options.precision));
+    }
+    let budget = options.duration.unwrap_or(budget);
+    let target = options.precision / 100.0;
+    configure(instances, budget, target, options.cpu.as_deref(), options.seed, options.dir.clone())
+}
+
+fn configure(
+    instances: Vec<Instance>,
+    budget: Duration,
+    target: f64,
+    cpu: Option<&str>,
+    seed: Option<u64>,
+    dir: Option<PathBuf>,
+) -> anyhow::Result<Config> {
+    Ok(Config {
+        probes: (instances.iter())
+            .map(|i| latlab_core::bench::label(i.spec.name, &i.params))
+            .collect(),
+        budget_s: budget.as_secs_f64(),
+        target,
+        cpu: choose_cpu(cpu)?,
+        // Any number will do; it is written into the run, so that the order can be had again.
+        seed: seed.unwrap_or_else(meter::now_ns),
+        dir: dir.unwrap_or_else(std::env::temp_dir),
+        instances,
+    })
+}
+
+fn choose_cpu(asked: Option<&str>) -> anyhow::Result<Option<u32>> {
+    let allowed = slice::allowed_cpus();
+    match asked {
+        Some("any") => Ok(None),
+        None => Ok(allowed.last().copied()),
+        Some(text) => {
+            let cpu: u32 = text
+                .parse()
+                .map_err(|_| anyhow!("--affinity {text}: a CPU's number, or \"any\""))?;
+            if !allowed.contains(&cpu) {
+                let names: Vec<String> = allowed.iter().map(u32::to_string).collect();
+                return Err(anyhow!("this process may not run on CPU {cpu}"))
+                    .hint(format!("it may run on {}", names.join(", ")));
+            }
+            Ok(Some(cpu))
+        }
+    }
+}
+
+/// The program to start again for each slice.
+fn this_program() -> anyhow::Result<String> {
+    let exe = std::env::current_exe()
+        .context("where this program lies cannot be found out")
+        .hint("mount /proc")?;
+    Ok(exe.to_string_lossy().into_owned())
+}
+
+fn one_slice(json: &str) -> anyhow::Result<Outcome> {
+    let spec: SliceSpec = serde_json::from_str(json).context("--slice")?;
+    let reply: SliceReply = slice::run(&spec);
+    let mut out = term::stdout();
+    serde_json::to_writer(&mut out, &reply)?;
+    writeln!(out)?;
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+fn list(global: &Global) -> anyhow::Result<Outcome> {
+    let mut out = term::stdout();
+    if global.json {
+        let rows: Vec<_> = registry::all().map(listed).collect();
+        serde_json::to_writer_pretty(&mut out, &rows)?;
+        writeln!(out)?;
+    } else {
+        let wide = registry::all().map(|s| s.name.len()).max().unwrap_or(0);
+        let old = registry::all().map(|s| s.lmbench.len()).max().unwrap_or(0);
+        for s in registry::all() {
+            let full = if s.suite == Suite::Full { "full" } else { "" };
+            writeln!(out, "{:<wide$}  {:<4}  {:<old$}  {}", s.name, full, s.lmbench, s.what)?;
+            for p in s.params {
+                let values = if p.full.is_empty() { p.default } else { p.full };
+                writeln!(out, "{:<wide$}    {}: {} ({})", "", p.name, p.what, values.join(" "))?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+fn listed(s: &Spec) -> serde_json::Value {
+    let params: Vec<_> = (s.params.iter())
+        .map(|p| {
+            serde_json::json!({
+                "name": p.name, "what": p.what, "default": p.default,
+                "full": if p.full.is_empty() { p.default } else { p.full },
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "name": s.name, "what": s.what, "unit": s.unit, "lmbench": s.lmbench,
+        "suite": if s.suite == Suite::Full { "full" } else { "default" }, "params": params,
+    })
+}
