@@ -1,0 +1,12 @@
+# What `make run` does, on this machine, from the release build.
+. scripts/lib.sh
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+scripts/cargo build --locked --release -p latlab
+latlab=$(target_dir)/release/latlab
+from=$SECONDS
+"$latlab" survey --quick --out "$out/run"
+echo "the quick survey took $((SECONDS - from)) s"
+[[ -s $out/run/run.json && -s $out/run/report.html ]] || die "the survey left no run.json or no report.html"
+# What was kept can be read again.
+"$latlab" report "$out/run" >/dev/null
