@@ -17,5 +17,6 @@ pub mod kconfig;
 pub mod machine;
 pub mod run;
 pub mod stats;
+pub mod survey;
 pub mod units;
 pub mod wakeup;

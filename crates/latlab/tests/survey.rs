@@ -51,6 +51,34 @@ fn an_interrupted_survey_keeps_what_it_has() {
 }
 
 #[test]
+fn the_load_is_there_while_the_latency_is_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["survey", "--quick", "--step", "wakeup-cpu", "--out", "r"];
+    let child = latlab(dir.path(), &args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child = child.unwrap();
+    let mut announced = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut announced).unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let workers = || {
+        let pids = std::fs::read_to_string(&children).unwrap();
+        pids.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    while workers().is_empty() {
+        std::thread::yield_now();
+    }
+    let workers = workers();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::TERM,
+    )
+    .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    for pid in workers {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "worker {pid} was left behind");
+    }
+}
+
+#[test]
 fn the_list_of_steps_measures_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let out = latlab(dir.path(), &["survey", "--quick", "--list"]).output().unwrap();

@@ -40,11 +40,17 @@ impl Step {
 }
 
 /// What a step may know.
-struct Context {
+struct Context<'a> {
+    /// The step's own name, for its first part.
+    name: &'static str,
     /// The step's own title.
     title: &'static str,
     /// Seconds that the step is given.
     seconds: u64,
+    /// Free memory before the survey, bytes, where known.
+    available_bytes: Option<u64>,
+    /// What the steps before this one measured.
+    earlier: &'a [Part],
 }
 
 /// Runs the survey.
@@ -71,16 +77,23 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             steps.len(),
             step.title
         );
-        measure(step, &Context { title: step.title, seconds }, &mut session.run);
+        measure(step, seconds, &mut session.run);
         session.checkpoint()?;
     }
     session.finish(signal::stop_requested().map(signal::Signal::name))
 }
 
 /// Runs one step into the run. What it could not do is a finding, not the end of the survey.
-fn measure(step: &Step, context: &Context, run: &mut Run) {
+fn measure(step: &Step, seconds: u64, run: &mut Run) {
     let started = Instant::now();
-    match (step.run)(context) {
+    let context = Context {
+        name: step.name,
+        title: step.title,
+        seconds,
+        available_bytes: run.machine.start.available_bytes,
+        earlier: &run.parts,
+    };
+    match (step.run)(&context) {
         Ok(parts) => run.parts.extend(parts),
         Err(error) => {
             let duration_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -179,7 +192,7 @@ mod tests {
             run: |_| Err(anyhow!("no such luck")).hint("try again"),
         };
         let mut run = Run::default();
-        measure(&step, &Context { title: step.title, seconds: 1 }, &mut run);
+        measure(&step, 1, &mut run);
         let part = &run.parts[0];
         assert!(!part.complete);
         assert_eq!(part.findings[0].claim, "Nothing at all was not measured: no such luck");

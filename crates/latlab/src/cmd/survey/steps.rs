@@ -2,21 +2,99 @@
 
 use super::{Context, Step};
 use crate::cli::survey::Level;
+use crate::progress::Progress;
+use anyhow::Context as _;
+use latlab_core::finding::{Confidence, Finding, Verdict};
 use latlab_core::run::Part;
-use latlab_sys::signal;
-use std::time::Duration;
+use latlab_core::wakeup::{self, Policy, WakeupConfig, WakeupResult};
+use latlab_sys::load::{Load, Worker};
+use latlab_sys::wakeup::{Hooks, LiveThread, Next, WakeupError};
+use latlab_sys::{policy, signal};
+use std::time::{Duration, Instant};
 
 /// In the order in which they run: what the machine is, then the cheap, then the long.
-pub(super) const STEPS: &[Step] = &[Step {
-    name: "gaps",
-    title: "What takes the CPU away from a busy program",
-    from: Level::Quick,
-    seconds: [3, 30, 600],
-    run: gaps,
-}];
+#[rustfmt::skip]
+pub(super) const STEPS: &[Step] = &[
+    Step { name: "gaps", title: "What takes the CPU away from a busy program", from: Level::Quick, seconds: [3, 30, 600], run: gaps },
+    Step { name: "wakeup", title: "Wake-up latency, idle", from: Level::Quick, seconds: [8, 60, 900], run: wakeup_idle },
+    Step { name: "wakeup-cpu", title: "Wake-up latency, all CPUs busy computing", from: Level::Quick, seconds: [6, 60, 900], run: wakeup_cpu },
+    Step { name: "wakeup-memory", title: "Wake-up latency, all CPUs allocating memory", from: Level::Quick, seconds: [8, 60, 900], run: wakeup_memory },
+];
 
 fn gaps(context: &Context) -> anyhow::Result<Vec<Part>> {
     let seen = latlab_sys::gaps::measure(Duration::from_secs(context.seconds));
     let complete = signal::stop_requested().is_none();
     Ok(vec![latlab_core::gaps::part(context.title, &seen, complete)])
+}
+
+fn wakeup_idle(context: &Context) -> anyhow::Result<Vec<Part>> {
+    wakeup_under(context, &[])
+}
+
+fn wakeup_cpu(context: &Context) -> anyhow::Result<Vec<Part>> {
+    let cpus = policy::allowed()?.len();
+    wakeup_under(context, &vec![Worker::Cpu; cpus])
+}
+
+/// As `stress -m N` does: a large allocation, every page touched, freed, again.
+fn wakeup_memory(context: &Context) -> anyhow::Result<Vec<Part>> {
+    let cpus = policy::allowed()?.len();
+    let available = context.available_bytes.unwrap_or(64 << 20);
+    // At most an eighth of what is free: a board must not start to swap or kill.
+    let share = usize::try_from(available / 8).unwrap_or(usize::MAX) / cpus.max(1);
+    let worker = Worker::Memory { bytes: share.clamp(1 << 20, 64 << 20), stride: 4096 };
+    wakeup_under(context, &vec![worker; cpus])
+}
+
+/// Wake-up latency on every CPU while the workers are at work.
+fn wakeup_under(context: &Context, workers: &[Worker]) -> anyhow::Result<Vec<Part>> {
+    let program = std::env::current_exe().context("cannot find this program again")?;
+    let mut load = Load::start(&program, workers)?;
+    let (result, policy_finding) = measure_wakeups(context.seconds)?;
+    let mut part = wakeup::part(context.name, context.title, &result);
+    // Ctrl-C ends the workers too: then the load was there until the end.
+    if !load.is_whole() && signal::stop_requested().is_none() {
+        anyhow::bail!("a worker of the load ended while the latency was measured");
+    }
+    part.findings.extend(policy_finding);
+    part.findings.extend(latlab_core::survey::load_effect(context.earlier, &part));
+    Ok(vec![part])
+}
+
+/// SCHED_FIFO on each CPU; as an ordinary task where this user may not have that, which is said.
+fn measure_wakeups(seconds: u64) -> anyhow::Result<(WakeupResult, Option<Finding>)> {
+    let mut config = WakeupConfig {
+        threads: policy::allowed()?.into_iter().map(Some).collect(),
+        duration_ns: Some(seconds.saturating_mul(1_000_000_000)),
+        ..WakeupConfig::default()
+    };
+    match run_with_progress(&config, seconds) {
+        Err(error @ WakeupError::Policy { .. }) => {
+            let finding = Finding::new(
+                "survey.ordinary-task",
+                Verdict::InTheWay,
+                Confidence::Sure,
+                format!("the wake-ups are those of an ordinary task, because {error}"),
+            )
+            .because("an ordinary task waits for its turn, and its timers carry 50 µs of slack");
+            let finding = match error.hint() {
+                Some(hint) => finding.attempt(hint),
+                None => finding,
+            };
+            config.policy = Policy::Other;
+            config.priority = 0;
+            Ok((run_with_progress(&config, seconds)?, Some(finding)))
+        }
+        result => Ok((result?, None)),
+    }
+}
+
+fn run_with_progress(config: &WakeupConfig, seconds: u64) -> Result<WakeupResult, WakeupError> {
+    let mut progress = Progress::new("wakeup");
+    let started = Instant::now();
+    let mut on_tick = |_: &[LiveThread]| {
+        progress.set(Some(started.elapsed().as_secs_f64() / seconds.max(1) as f64), "");
+        Next::Continue
+    };
+    latlab_sys::wakeup::run(config, Hooks { on_tick: Some(&mut on_tick), ..Hooks::default() })
 }
