@@ -15,6 +15,8 @@
 
 pub mod budget;
 pub mod capture;
+pub mod contrast;
 pub mod lanes;
 #[cfg(test)]
 mod scenario;
+pub mod window;

@@ -1,0 +1,225 @@
+//! The contrast: late wake-ups against on-time ones of the same run, group by
+//! group and function by function.
+//!
+//! One late wake-up is an anecdote: whatever ran in it looks guilty. A group is
+//! suspect when it takes more time in late windows than in on-time ones; "called
+//! 38 times instead of 2" and "each call took 40 times longer" are told apart.
+//! Claims are tested by ranks and corrected for all candidates that were tried.
+
+use super::budget::Cause;
+use super::window::{Calls, Group, Window};
+use crate::stats::quantile::median;
+use crate::stats::rank::{holm, rank_test};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a group differs between late and on-time windows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Row {
+    /// The group.
+    pub group: Group,
+    /// A function inside it, or `None` for the whole group.
+    pub function: Option<String>,
+    /// Median time in late windows, ns.
+    pub late_ns: f64,
+    /// Median time in on-time windows, ns.
+    pub on_time_ns: f64,
+    /// Median number of beginnings or calls in late windows.
+    pub late_times: f64,
+    /// The same in on-time windows.
+    pub on_time_times: f64,
+    /// Cliff's delta of the times, −1 to 1, with its 95% interval.
+    pub delta: f64,
+    /// Lower and upper end.
+    pub delta_interval: (f64, f64),
+    /// p value after Holm's correction for all rows.
+    pub p: f64,
+    /// What the difference consists of.
+    pub kind: Difference,
+}
+
+/// What a difference consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Difference {
+    /// It occurs only in late windows.
+    OnlyLate,
+    /// It occurs more often, each about as long.
+    MoreOften,
+    /// It takes longer each time, about as often.
+    Longer,
+    /// Both.
+    Both,
+    /// No difference worth naming.
+    Neither,
+}
+
+/// Late windows against on-time windows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Contrast {
+    /// Late windows.
+    pub late: usize,
+    /// On-time windows.
+    pub on_time: usize,
+    /// Median latency of the on-time windows, ns: what the way costs when nothing is wrong.
+    pub baseline_ns: f64,
+    /// Groups and functions, largest excess first.
+    pub rows: Vec<Row>,
+}
+
+/// Largest number of rows that is kept.
+const ROWS: usize = 200;
+
+/// Compares windows. On-time windows may be none: then nothing is subtracted and no p value is below 1.
+pub fn contrast(windows: &[Window]) -> Contrast {
+    let late: Vec<&Window> = windows.iter().filter(|w| w.late).collect();
+    let on_time: Vec<&Window> = windows.iter().filter(|w| !w.late).collect();
+    let latencies: Vec<f64> = on_time.iter().map(|w| w.latency_ns as f64).collect();
+    let late_table = Table::of(&late);
+    let on_time_table = Table::of(&on_time);
+    let keys: BTreeSet<&Key> = late_table.cells.keys().chain(on_time_table.cells.keys()).collect();
+    let mut rows: Vec<Row> =
+        keys.into_iter().filter_map(|key| row(key, &late_table, &on_time_table)).collect();
+    let adjusted = holm(&rows.iter().map(|r| r.p).collect::<Vec<_>>());
+    rows.iter_mut().zip(adjusted).for_each(|(row, p)| row.p = p);
+    rows.sort_by(|a, b| (b.late_ns - b.on_time_ns).total_cmp(&(a.late_ns - a.on_time_ns)));
+    rows.truncate(ROWS);
+    Contrast {
+        late: late.len(),
+        on_time: on_time.len(),
+        baseline_ns: median(&latencies).unwrap_or(0.0),
+        rows,
+    }
+}
+
+type Key = (Group, Option<String>);
+
+/// Time and count of every key in every window; windows without it count as zero.
+struct Table {
+    windows: usize,
+    cells: BTreeMap<Key, Vec<(f64, f64)>>,
+}
+
+impl Table {
+    fn of(windows: &[&Window]) -> Self {
+        let mut cells: BTreeMap<Key, Vec<(f64, f64)>> = BTreeMap::new();
+        for w in windows {
+            for (group, share) in &w.shares {
+                let cell = (share.ns as f64, f64::from(share.times));
+                cells.entry((group.clone(), None)).or_default().push(cell);
+            }
+            for (group, function, Calls { ns, calls }) in &w.functions {
+                let cell = (*ns as f64, f64::from(*calls));
+                cells.entry((group.clone(), Some(function.clone()))).or_default().push(cell);
+            }
+        }
+        Self { windows: windows.len(), cells }
+    }
+
+    fn column(&self, key: &Key, which: impl Fn(&(f64, f64)) -> f64) -> Vec<f64> {
+        let mut column: Vec<f64> = self.cells.get(key).into_iter().flatten().map(which).collect();
+        column.resize(self.windows.max(column.len()), 0.0);
+        column
+    }
+}
+
+fn row(key: &Key, late: &Table, on_time: &Table) -> Option<Row> {
+    let (late_ns, on_ns) = (late.column(key, |c| c.0), on_time.column(key, |c| c.0));
+    let (late_times, on_times) = (late.column(key, |c| c.1), on_time.column(key, |c| c.1));
+    let test = rank_test(&late_ns, &on_ns);
+    let mid = |v: &[f64]| median(v).unwrap_or(0.0);
+    // A group that is in few of the late windows has a median of zero: then its mean speaks for it.
+    let typical = |v: &[f64]| {
+        let m = mid(v);
+        if m > 0.0 || v.is_empty() { m } else { v.iter().sum::<f64>() / v.len() as f64 }
+    };
+    let (l, o) = (typical(&late_ns), typical(&on_ns));
+    if l == 0.0 && o == 0.0 {
+        return None;
+    }
+    let (lt, ot) = (typical(&late_times), typical(&on_times));
+    Some(Row {
+        group: key.0.clone(),
+        function: key.1.clone(),
+        late_ns: l,
+        on_time_ns: o,
+        late_times: lt,
+        on_time_times: ot,
+        delta: test.map_or(0.0, |t| t.delta),
+        delta_interval: test.map_or((-1.0, 1.0), |t| t.delta_interval),
+        p: test.map_or(1.0, |t| t.p),
+        kind: difference(l, o, lt, ot),
+    })
+}
+
+fn difference(late_ns: f64, on_ns: f64, late_times: f64, on_times: f64) -> Difference {
+    if late_ns <= on_ns * 1.2 {
+        return Difference::Neither;
+    }
+    if on_ns == 0.0 {
+        return Difference::OnlyLate;
+    }
+    let often = late_times > 1.5 * on_times.max(1e-9) && late_times - on_times >= 1.0;
+    let each = |ns: f64, times: f64| ns / times.max(1.0);
+    let longer = each(late_ns, late_times) > 1.5 * each(on_ns, on_times);
+    match (often, longer) {
+        (true, true) => Difference::Both,
+        (true, false) => Difference::MoreOften,
+        (false, true) => Difference::Longer,
+        (false, false) => Difference::Neither,
+    }
+}
+
+/// Median on-time duration of each group, ns: what to subtract from a late window.
+pub fn baseline(windows: &[Window]) -> BTreeMap<Group, f64> {
+    let on_time: Vec<&Window> = windows.iter().filter(|w| !w.late).collect();
+    let table = Table::of(&on_time);
+    table
+        .cells
+        .keys()
+        .filter(|k| k.1.is_none())
+        .map(|k| (k.0.clone(), median(&table.column(k, |c| c.0)).unwrap_or(0.0)))
+        .collect()
+}
+
+/// Groups that carry no blame: the ordinary way and the unknown.
+pub fn is_blameless(cause: Cause) -> bool {
+    matches!(cause, Cause::Path | Cause::Unexplained)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::window::Share;
+    use super::*;
+
+    fn with(late: bool, cause: Cause, who: &str, ns: u64, times: u32) -> Window {
+        let share = Share { ns, times, ..Share::default() };
+        let group = Group { cause, who: who.into() };
+        Window { late, latency_ns: ns, shares: vec![(group, share)], ..Window::default() }
+    }
+
+    #[test]
+    fn more_calls_and_longer_calls_are_different_findings() {
+        let mut windows = Vec::new();
+        for i in 0..20 {
+            windows.push(with(true, Cause::TimerFunction, "poll", 38_000 + i, 38));
+            windows.push(with(false, Cause::TimerFunction, "poll", 2_000 + i, 2));
+        }
+        let c = contrast(&windows);
+        assert_eq!(c.rows[0].kind, Difference::MoreOften);
+        assert_eq!((c.rows[0].late_times, c.rows[0].on_time_times), (38.0, 2.0));
+        assert!(c.rows[0].p < 1e-4 && c.rows[0].delta == 1.0);
+
+        assert_eq!(difference(80_000.0, 2_000.0, 1.0, 1.0), Difference::Longer);
+        assert_eq!(difference(80_000.0, 0.0, 1.0, 0.0), Difference::OnlyLate);
+        assert_eq!(difference(2_100.0, 2_000.0, 1.0, 1.0), Difference::Neither);
+    }
+
+    #[test]
+    fn without_on_time_windows_nothing_is_tested() {
+        let c = contrast(&[with(true, Cause::Softirq, "NET_RX", 50_000, 1)]);
+        assert_eq!((c.late, c.on_time), (1, 0));
+        assert_eq!(c.rows[0].p, 1.0);
+    }
+}
