@@ -492,8 +492,8 @@ impl Cutter<'_> {
         if span.task.tid == self.a.tid {
             return match (span.actor, &self.event(span.event).what) {
                 (Actor::Softirq(_), _) => Cause::Softirq,
-                (_, What::PageFault { .. }) => Cause::PageFault,
                 (_, What::LockBegin { .. }) => Cause::Lock,
+                _ if self.faulted(m, span.start) => Cause::PageFault,
                 _ if m.is_none() => Cause::Overrun,
                 _ => Cause::Path,
             };
@@ -502,12 +502,29 @@ impl Cutter<'_> {
         let prio = m.map(|m| m.prio).or_else(|| self.lanes.tasks.get(&self.a.tid).map(|t| t.prio));
         let prio = prio.unwrap_or(i32::MAX);
         match self.left_as(span.start) {
+            Some(LeftAs::Blocked | LeftAs::Sleeping) if self.faulted(m, span.start) => {
+                Cause::PageFault
+            }
             Some(LeftAs::Blocked | LeftAs::Sleeping) => Cause::Lock,
             _ if span.actor == Actor::Idle => Cause::Throttled,
             _ if span.task.prio < prio => Cause::HigherPriority,
             _ if span.task.prio == prio => Cause::EqualPriority,
             _ => Cause::Throttled,
         }
+    }
+
+    /// Whether the measured task took a page fault since it was switched in and was not seen in
+    /// user space since: what it does or waits for then is the fault's doing.
+    fn faulted(&self, m: Option<Milestones>, time: TraceNs) -> bool {
+        let Some(m) = m else { return false };
+        let events = self.lanes.events_within(&self.capture.events, m.cpu, m.switch_in, time);
+        events.iter().rev().map(|&i| self.event(i)).filter(|e| e.tid == self.a.tid).find_map(|e| {
+            match e.what {
+                What::PageFault { .. } => Some(true),
+                What::SyscallEnter { .. } | What::SyscallExit { .. } => Some(false),
+                _ => None,
+            }
+        }) == Some(true)
     }
 
     /// How the measured task last left its CPU before or at `time`, unless it was woken since.

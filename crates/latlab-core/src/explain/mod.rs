@@ -15,8 +15,10 @@
 
 pub mod budget;
 pub mod capture;
+pub mod cluster;
 pub mod contrast;
 pub mod lanes;
 #[cfg(test)]
 mod scenario;
+pub mod verdict;
 pub mod window;

@@ -37,6 +37,49 @@ pub struct Share {
     pub stage: Option<Stage>,
     /// Priority of the task that acted, as the kernel counts (smaller runs first).
     pub prio: Option<i32>,
+    /// What kind of actor it was in the longest part.
+    pub kind: Option<Kind>,
+    /// While a lock was waited for: tasks other than its owner that ran, with their time.
+    pub instead_ns: BTreeMap<String, u64>,
+}
+
+/// The kind of an actor.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Idle.
+    Idle,
+    /// A task's own code.
+    Task,
+    /// An interrupt handler.
+    Interrupt,
+    /// A softirq.
+    Softirq,
+    /// A high-resolution timer's function.
+    Hrtimer,
+    /// A timer-wheel timer's function.
+    Timer,
+    /// A work item.
+    Work,
+    /// An NMI.
+    Nmi,
+}
+
+impl Kind {
+    fn of(actor: Actor) -> Self {
+        match actor {
+            Actor::Idle => Self::Idle,
+            Actor::Task(_) => Self::Task,
+            Actor::Irq(..) | Actor::Vector(_) => Self::Interrupt,
+            Actor::Nmi => Self::Nmi,
+            Actor::Softirq(_) => Self::Softirq,
+            Actor::Hrtimer(_) => Self::Hrtimer,
+            Actor::Timer(_) => Self::Timer,
+            Actor::Work(_) => Self::Work,
+        }
+    }
 }
 
 /// Self time and calls of a traced function.
@@ -73,6 +116,8 @@ pub struct Window {
     pub counts: BTreeMap<String, u32>,
     /// Whether the current code was known to be user code when its longest silent stretch began.
     pub silent_in_user: bool,
+    /// Who had the CPU at the intended time: what a stall would have hit.
+    pub at_intended: String,
 }
 
 impl Window {
@@ -107,7 +152,7 @@ pub fn window(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Window {
     let mut functions: BTreeMap<(Group, String), Calls> = BTreeMap::new();
     let mut longest_silence: Option<&Piece> = None;
     for piece in &budget.pieces {
-        let group = group_of(capture, piece);
+        let group = group_of(capture, lanes, budget, piece);
         if let Some(function) = piece.function {
             let calls = functions
                 .entry((group.clone(), capture.names.get(function).to_owned()))
@@ -115,8 +160,14 @@ pub fn window(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Window {
             calls.ns += piece.length().0;
             calls.calls += u32::from(piece.calls);
         }
+        let instead = (piece.cause == Cause::Lock && piece.task.tid.0 > 0)
+            .then(|| family(capture.names.get(piece.task.name)))
+            .filter(|who| *who != group.who);
         let (share, longest) = shares.entry(group).or_default();
         add(share, longest, piece);
+        if let Some(who) = instead {
+            *share.instead_ns.entry(who.to_owned()).or_default() += piece.length().0;
+        }
         if longest_silence.is_none_or(|p| piece.silent > p.silent) {
             longest_silence = Some(piece);
         }
@@ -134,6 +185,7 @@ pub fn window(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Window {
         stacks: stacks(capture, lanes, budget),
         counts: counts(capture, lanes, budget),
         silent_in_user: longest_silence.is_some_and(|p| in_user(capture, lanes, p)),
+        at_intended: budget.pieces.first().map_or_else(String::new, |p| occupant(capture, p)),
     }
 }
 
@@ -145,6 +197,7 @@ fn add(share: &mut Share, longest: &mut u64, piece: &Piece) {
     if length >= *longest {
         *longest = length;
         share.stage = Some(piece.stage);
+        share.kind = Some(Kind::of(piece.actor));
         if let Actor::Task(_) = piece.actor {
             share.prio = (piece.task.prio != i32::MAX).then_some(piece.task.prio);
         }
@@ -155,21 +208,44 @@ fn add(share: &mut Share, longest: &mut u64, piece: &Piece) {
     }
 }
 
-fn group_of(capture: &Capture, piece: &Piece) -> Group {
-    let name = |s: Symbol| capture.names.get(s).to_owned();
-    let who = match (piece.cause, piece.actor) {
-        (Cause::Path | Cause::IdleExit | Cause::Unexplained | Cause::ProgrammedLate, _) => {
-            String::new()
-        }
-        (_, Actor::Irq(irq, s)) if capture.names.get(s).is_empty() => format!("irq {irq}"),
-        (_, Actor::Irq(_, s) | Actor::Vector(s)) => name(s),
-        (_, Actor::Hrtimer(s) | Actor::Timer(s) | Actor::Work(s)) => name(s),
-        (_, Actor::Softirq(vec)) => softirq_name(vec).to_owned(),
-        (_, Actor::Nmi) => "NMI".to_owned(),
-        (_, Actor::Idle) => String::new(),
-        (_, Actor::Task(_)) => family(capture.names.get(piece.task.name)).to_owned(),
+fn group_of(capture: &Capture, lanes: &Lanes, budget: &Budget, piece: &Piece) -> Group {
+    let who = match piece.cause {
+        Cause::Path
+        | Cause::IdleExit
+        | Cause::Unexplained
+        | Cause::ProgrammedLate
+        | Cause::PageFault => String::new(),
+        Cause::Lock => owner(capture, lanes, budget, piece),
+        _ => occupant(capture, piece),
     };
     Group { cause: piece.cause, who }
+}
+
+/// Who ended a wait for a lock: the task that woke the waiter.
+fn owner(capture: &Capture, lanes: &Lanes, budget: &Budget, piece: &Piece) -> String {
+    let own = budget.activation.tid;
+    let events = lanes.scheduling.get(&own).map_or(&[][..], Vec::as_slice);
+    let after = events.partition_point(|&i| capture.events[i].time <= piece.start);
+    let waker = events[after..].iter().map(|&i| &capture.events[i]).find_map(|e| match e.what {
+        What::Waking { task, .. } | What::Wakeup { task, .. } if task.tid == own => Some(e.tid),
+        _ => None,
+    });
+    let task = waker.and_then(|tid| lanes.tasks.get(&tid));
+    task.map_or_else(String::new, |t| family(capture.names.get(t.name)).to_owned())
+}
+
+/// Who had the CPU during a piece.
+fn occupant(capture: &Capture, piece: &Piece) -> String {
+    let name = |s: Symbol| capture.names.get(s).to_owned();
+    match piece.actor {
+        Actor::Irq(irq, s) if capture.names.get(s).is_empty() => format!("irq {irq}"),
+        Actor::Irq(_, s) | Actor::Vector(s) => name(s),
+        Actor::Hrtimer(s) | Actor::Timer(s) | Actor::Work(s) => name(s),
+        Actor::Softirq(vec) => softirq_name(vec).to_owned(),
+        Actor::Nmi => "NMI".to_owned(),
+        Actor::Idle => String::new(),
+        Actor::Task(_) => family(capture.names.get(piece.task.name)).to_owned(),
+    }
 }
 
 /// Stacks that events inside each piece carried.
@@ -180,7 +256,7 @@ fn stacks(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Vec<(Group, Vec<
         for &i in lanes.events_within(&capture.events, piece.cpu, piece.start, piece.end) {
             if let What::Stack { frames } = &capture.events[i].what {
                 let names = frames.iter().map(|&f| capture.names.get(f).to_owned()).collect();
-                found.push((group_of(capture, piece), names));
+                found.push((group_of(capture, lanes, budget, piece), names));
             }
         }
     }
