@@ -104,6 +104,12 @@ impl Recorder {
         self.max = self.max.max(value);
     }
 
+    /// Forgets all values; its pages stay written.
+    pub fn clear(&mut self) {
+        self.slots.fill(0);
+        (self.count, self.sum, self.min, self.max) = (0, 0, u64::MAX, 0);
+    }
+
     /// Values counted so far.
     pub fn count(&self) -> u64 {
         self.count

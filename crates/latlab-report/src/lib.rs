@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod dialect;
 pub mod doc;
 pub mod plot;
 pub mod sections;

@@ -104,6 +104,8 @@ pub struct WakeupConfig {
     pub trace_mark: bool,
     /// Counts every microsecond below this number in a bucket of its own, as cyclictest does.
     pub histogram_us: Option<u32>,
+    /// Those buckets are nanoseconds, as with cyclictest's `-N`.
+    pub histogram_in_ns: bool,
     /// Delivers every sample to the sink.
     pub samples: bool,
     /// Holds `/dev/cpu_dma_latency` at so many µs; `None` leaves it alone.
@@ -130,6 +132,7 @@ impl Default for WakeupConfig {
             break_ns: None,
             trace_mark: false,
             histogram_us: None,
+            histogram_in_ns: false,
             samples: false,
             dma_latency_us: None,
             main_cpu: None,

@@ -16,6 +16,7 @@ pub mod config;
 pub mod findings;
 pub mod part;
 pub mod result;
+pub mod samples;
 
 pub use config::{Level, Policy, WakeupConfig};
 pub use part::part;

@@ -57,12 +57,14 @@ pub struct Timeline {
     pub slots: Vec<Slot>,
 }
 
-/// A histogram with one exact bucket a microsecond below a limit, as cyclictest keeps it.
+/// A histogram with one exact bucket a microsecond (or a nanosecond) below a limit, as cyclictest keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UsHistogram {
-    /// Buckets are `0..limit_us`.
-    pub limit_us: u32,
-    /// `(whole microseconds, count)`, rising, counts above zero.
+    /// Buckets are `0..limit`.
+    pub limit: u32,
+    /// Width of a bucket, ns: 1000 or 1.
+    pub unit_ns: u32,
+    /// `(bucket, count)`, rising, counts above zero.
     pub buckets: Vec<(u32, u64)>,
     /// Wake-ups at or over the limit.
     pub overflows: u64,
@@ -176,6 +178,8 @@ pub struct WakeupResult {
     pub config: WakeupConfig,
     /// How the latency was taken (`clock_nanosleep`, `timerlat tracer`).
     pub method: String,
+    /// Wake-ups of each thread before the first that counts.
+    pub warm_up_wakeups: u64,
     /// False when it ended before its time.
     pub complete: bool,
     /// Why it ended before its time.

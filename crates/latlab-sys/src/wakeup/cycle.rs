@@ -18,6 +18,9 @@ pub struct Live {
     pub last_ns: AtomicU64,
     pub sum_ns: AtomicU64,
     pub max_ns: AtomicU64,
+    /// Taken and reset by the main thread.
+    pub recent_min_ns: AtomicU64,
+    pub recent_max_ns: AtomicU64,
     pub done: AtomicBool,
 }
 
@@ -86,6 +89,13 @@ impl Cycle<'_> {
         self.live.min_ns.store(min, Ordering::Relaxed);
         self.live.max_ns.store(max, Ordering::Relaxed);
         self.live.wakeups.store(cycle, Ordering::Relaxed);
+        // An atomic maximum costs more than a comparison, and is seldom needed.
+        if latency > self.live.recent_max_ns.load(Ordering::Relaxed) {
+            self.live.recent_max_ns.fetch_max(latency, Ordering::Relaxed);
+        }
+        if latency < self.live.recent_min_ns.load(Ordering::Relaxed) {
+            self.live.recent_min_ns.fetch_min(latency, Ordering::Relaxed);
+        }
     }
 
     fn wake(&self, cycle: u64, intended_ns: u64, latency_ns: u64) -> LateWake {

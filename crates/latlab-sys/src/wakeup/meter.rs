@@ -1,7 +1,7 @@
 //! What a measuring thread counts into: allocated and written before it starts.
 
 use latlab_core::histogram::{Histogram, Recorder};
-use latlab_core::wakeup::{Slot, Timeline, UsHistogram, Worst};
+use latlab_core::wakeup::{Slot, Timeline, UsHistogram, WakeupConfig, Worst};
 
 /// Wake-ups that are remembered one by one.
 const WORST: usize = 32;
@@ -24,6 +24,8 @@ pub struct Meter {
     /// Latency from which a wake-up is among the worst.
     bar_ns: u64,
     timeline: Timeline,
+    /// Length of a stretch at the start.
+    width_ns: u64,
     /// The stretch in use, and where it ends.
     at: usize,
     slot_end_ns: u64,
@@ -35,6 +37,10 @@ struct Exact {
     counts: Vec<u32>,
     /// Buckets whose count wrapped, once for each time.
     wrapped: Vec<u32>,
+    /// Buckets are 1 ns wide, not 1 µs.
+    in_ns: bool,
+    /// Most cycle numbers that are kept.
+    cycles_max: usize,
     overflows: u64,
     overflow_cycles: Vec<u64>,
 }
@@ -51,16 +57,14 @@ fn prefaulted<T: Copy + Default>(n: usize, other: T) -> Option<Vec<T>> {
 impl Meter {
     /// Counters; `expected_ns` is the length of the measurement where it is known. `None` when
     /// memory does not suffice.
-    pub fn new(
-        histogram_us: Option<u32>,
-        interval_ns: u64,
-        expected_ns: Option<u64>,
-    ) -> Option<Self> {
-        let us = match histogram_us {
+    pub fn new(config: &WakeupConfig, interval_ns: u64, expected_ns: Option<u64>) -> Option<Self> {
+        let us = match config.histogram_us {
             None => None,
             Some(limit) => Some(Exact {
                 counts: prefaulted(limit as usize, 1u32)?,
                 wrapped: Vec::with_capacity(64),
+                in_ns: config.histogram_in_ns,
+                cycles_max: OVERFLOWS.min(limit as usize),
                 overflows: 0,
                 overflow_cycles: Vec::with_capacity(OVERFLOWS),
             }),
@@ -75,10 +79,28 @@ impl Meter {
             worst: Vec::with_capacity(WORST),
             bar_ns: 0,
             timeline: Timeline { start_ns: 0, width_ns: width, slots: prefaulted(SLOTS, slot)? },
+            width_ns: width,
             at: 0,
             slot_end_ns: 0,
             us,
         })
+    }
+
+    /// Forgets what was counted while the caches warmed up.
+    pub fn reset(&mut self) {
+        self.latency.clear();
+        self.missed.clear();
+        (self.with_misses, self.missed_periods, self.bar_ns) = (0, 0, 0);
+        self.worst.clear();
+        self.timeline.slots.fill(Slot::default());
+        (self.at, self.slot_end_ns) = (0, 0);
+        self.timeline.width_ns = self.width_ns;
+        if let Some(us) = &mut self.us {
+            us.counts.fill(0);
+            us.wrapped.clear();
+            us.overflows = 0;
+            us.overflow_cycles.clear();
+        }
     }
 
     /// The time from which the timeline counts.
@@ -191,7 +213,8 @@ impl Exact {
     #[inline]
     fn count(&mut self, latency_ns: u64, cycle: u64) {
         // Dividing 32 bits is a multiplication everywhere; longer than 4 s is an overflow.
-        let us = u32::try_from(latency_ns).map_or(u32::MAX, |ns| ns / 1_000);
+        let us = u32::try_from(latency_ns)
+            .map_or(u32::MAX, |ns| if self.in_ns { ns } else { ns / 1_000 });
         if let Some(count) = self.counts.get_mut(us as usize) {
             *count = count.wrapping_add(1);
             if *count == 0 && self.wrapped.len() < self.wrapped.capacity() {
@@ -199,7 +222,7 @@ impl Exact {
             }
         } else {
             self.overflows += 1;
-            if self.overflow_cycles.len() < OVERFLOWS {
+            if self.overflow_cycles.len() < self.cycles_max {
                 self.overflow_cycles.push(cycle - 1);
             }
         }
@@ -214,7 +237,8 @@ impl Exact {
             .filter(|&(_, n)| n > 0)
             .collect();
         UsHistogram {
-            limit_us: self.counts.len() as u32,
+            limit: self.counts.len() as u32,
+            unit_ns: if self.in_ns { 1 } else { 1_000 },
             buckets,
             overflows: self.overflows,
             overflow_cycles: self.overflow_cycles,
@@ -246,7 +270,7 @@ mod tests {
 
     #[test]
     fn missed_periods_have_their_own_lateness() {
-        let mut m = Meter::new(None, 1_000, None).unwrap();
+        let mut m = Meter::new(&WakeupConfig::default(), 1_000, None).unwrap();
         m.count(3_500, 0, 1);
         m.count_missed(3_500, 1_000, 3);
         let c = m.finish();
@@ -256,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_stop_of_an_hour_is_counted_in_bounded_time_and_none_is_lost() {
-        let mut m = Meter::new(None, 100_000, None).unwrap();
+        let mut m = Meter::new(&WakeupConfig::default(), 100_000, None).unwrap();
         let n = 36_000_000;
         m.count_missed(n * 100_000 + 7, 100_000, n);
         let c = m.finish();
@@ -265,7 +289,7 @@ mod tests {
 
     #[test]
     fn the_worst_are_kept_latest_first() {
-        let mut m = Meter::new(None, 1_000, None).unwrap();
+        let mut m = Meter::new(&WakeupConfig::default(), 1_000, None).unwrap();
         for cycle in 1..=100 {
             m.count((cycle * 37) % 101, cycle * 1_000, cycle);
         }
@@ -275,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_timeline_keeps_every_wake_up_however_long_it_takes() {
-        let mut m = Meter::new(None, 1_000, None).unwrap();
+        let mut m = Meter::new(&WakeupConfig::default(), 1_000, None).unwrap();
         m.start_at(50_000);
         for cycle in 0..100_000u64 {
             m.count(cycle % 7, 50_000 + cycle * 1_000, cycle + 1);
@@ -288,7 +312,12 @@ mod tests {
 
     #[test]
     fn exact_microseconds_and_overflows_are_those_of_cyclictest() {
-        let mut m = Meter::new(Some(10), 1_000, None).unwrap();
+        let mut m = Meter::new(
+            &WakeupConfig { histogram_us: Some(10), ..WakeupConfig::default() },
+            1_000,
+            None,
+        )
+        .unwrap();
         for (i, ns) in [999, 1_000, 9_999, 10_000, 50_000].into_iter().enumerate() {
             m.count(ns, 0, i as u64 + 1);
         }

@@ -81,6 +81,10 @@ pub struct LiveThread {
     pub sum_ns: u64,
     /// Largest latency so far, ns.
     pub max_ns: u64,
+    /// Smallest latency since the last tick, ns; `u64::MAX` when there was no wake-up.
+    pub recent_min_ns: u64,
+    /// Largest latency since the last tick, ns.
+    pub recent_max_ns: u64,
 }
 
 impl LiveThread {

@@ -23,6 +23,9 @@ const STACK: usize = 256 * 1024;
 const TICK: Duration = Duration::from_millis(50);
 /// Time between the gate and the first wake-up, for all threads to reach their sleep.
 const LEAD_NS: u64 = 5_000_000;
+/// Wake-ups before the first that counts.
+const WARM_UP: u64 = 5;
+const WARM_UP_INTERVAL_NS: u64 = 1_000_000;
 /// Samples that a ring holds.
 const RING: usize = 1 << 14;
 
@@ -222,8 +225,9 @@ fn thread(
             return None;
         }
     };
-    let migrations = window::migrations();
     let tid = os::tid();
+    warm_up(shared, index, tid, &mut meter);
+    let migrations = window::migrations();
     let _ = ready.send((index, Ok(tid)));
     let start_ns = shared.gate.wait()? + config.phase_of(index);
     let cycle = Cycle {
@@ -254,6 +258,29 @@ fn thread(
     Some(Measured { tid, counted, broke, cpu_time_ns, start_ns, end_ns, usage, migrations })
 }
 
+/// Runs the loop a few times, uncounted, so that its code and data are mapped and cached.
+fn warm_up(shared: &Shared<'_>, index: usize, tid: i32, meter: &mut Meter) {
+    let live = Live::default();
+    let never = AtomicU64::new(u64::MAX);
+    let interval_ns = shared.config.interval_of(index).min(WARM_UP_INTERVAL_NS);
+    let cycle = Cycle {
+        index,
+        tid,
+        interval_ns,
+        loops: WARM_UP,
+        end_ns: u64::MAX,
+        break_ns: u64::MAX,
+        late_ns: &never,
+        on_late: None,
+        mark: None,
+        control: shared.control,
+        live: &live,
+        ring: None,
+    };
+    cycle.run(meter, os::now_ns() + interval_ns);
+    meter.reset();
+}
+
 /// Binds the thread, allocates and writes what it will write, then takes the policy.
 fn set_up(config: &WakeupConfig, index: usize) -> Result<Meter, WakeupError> {
     if let Some(cpu) = config.threads[index] {
@@ -265,7 +292,7 @@ fn set_up(config: &WakeupConfig, index: usize) -> Result<Meter, WakeupError> {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     };
-    let meter = Meter::new(config.histogram_us, interval, expected)
+    let meter = Meter::new(config, interval, expected)
         .ok_or(WakeupError::Memory(config.histogram_us.unwrap_or(0)))?;
     prefault_stack();
     let priority = config.priority_of(index);
@@ -339,6 +366,8 @@ fn live(shared: &Shared<'_>, tids: &[i32]) -> Vec<LiveThread> {
         last_ns: get(&l.last_ns),
         sum_ns: get(&l.sum_ns),
         max_ns: get(&l.max_ns),
+        recent_min_ns: l.recent_min_ns.swap(u64::MAX, Ordering::Relaxed),
+        recent_max_ns: l.recent_max_ns.swap(0, Ordering::Relaxed),
     };
     shared.lives.iter().zip(tids).enumerate().map(one).collect()
 }
@@ -369,6 +398,7 @@ fn collect(shared: &Shared<'_>, measured: Vec<Measured>, start_ns: u64) -> Wakeu
     WakeupResult {
         config: config.clone(),
         method: "clock_nanosleep".into(),
+        warm_up_wakeups: WARM_UP,
         complete: stopped_by.is_none(),
         stopped_by,
         start_ns,
