@@ -75,13 +75,35 @@ impl Session {
     ///
     /// # Errors
     /// When saving or printing fails.
-    pub fn finish(mut self, stopped_by: Option<String>) -> anyhow::Result<Outcome> {
+    pub fn finish(self, stopped_by: Option<String>) -> anyhow::Result<Outcome> {
+        let json = self.json;
+        self.finish_with(stopped_by, |run, out| {
+            if json {
+                serde_json::to_writer_pretty(&mut *out, run)?;
+                writeln!(out)?;
+            } else {
+                crate::output::text(run, out)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// As [`Session::finish`], for a command that prints in a way of its own.
+    ///
+    /// # Errors
+    /// As [`Session::finish`].
+    pub fn finish_with(
+        mut self,
+        stopped_by: Option<String>,
+        print: impl FnOnce(&Run, &mut dyn Write) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Outcome> {
         self.run.ended = Some(now());
         self.run.complete = stopped_by.is_none();
         self.run.stopped_by = stopped_by;
         self.run.machine.end = Some(latlab_sys::machine::condition());
         let saved = self.save_all();
-        let printed = self.print();
+        let mut out = term::stdout();
+        let printed = print(&self.run, &mut out).and_then(|()| Ok(out.flush()?));
         saved?;
         printed?;
         if let Some(dir) = &self.dir {
@@ -94,18 +116,6 @@ impl Session {
     fn save_all(&self) -> anyhow::Result<()> {
         let Some(dir) = &self.dir else { return Ok(()) };
         dir.save(&self.run)
-    }
-
-    fn print(&self) -> anyhow::Result<()> {
-        let mut out = term::stdout();
-        if self.json {
-            serde_json::to_writer_pretty(&mut out, &self.run)?;
-            writeln!(out)?;
-        } else {
-            crate::output::text(&self.run, &mut out)?;
-        }
-        out.flush()?;
-        Ok(())
     }
 }
 

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Figures so far, for the display: written by the measuring thread only.
 #[repr(align(64))]
-#[derive(Default)]
 pub struct Live {
     pub wakeups: AtomicU64,
     pub missed: AtomicU64,
@@ -22,6 +21,23 @@ pub struct Live {
     pub recent_min_ns: AtomicU64,
     pub recent_max_ns: AtomicU64,
     pub done: AtomicBool,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            wakeups: zero(),
+            missed: zero(),
+            min_ns: zero(),
+            last_ns: zero(),
+            sum_ns: zero(),
+            max_ns: zero(),
+            recent_min_ns: AtomicU64::new(u64::MAX),
+            recent_max_ns: zero(),
+            done: AtomicBool::new(false),
+        }
+    }
 }
 
 /// What the loop of one thread needs.

@@ -179,6 +179,7 @@ impl Args {
             break_ns: self.breaktrace.map(us),
             trace_mark: self.tracemark,
             histogram_us: self.histogram_limit()?,
+            histogram_in_ns: self.nsecs,
             samples: self.samples.is_some(),
             dma_latency_us: self.latency,
             main_cpu: self.mainaffinity.map(CpuId),
@@ -262,11 +263,14 @@ impl Args {
         Ok((0..n).map(|i| cpus.get(i % cpus.len().max(1)).copied()).collect())
     }
 
+    /// The limit of exact buckets.
     fn histogram_limit(&self) -> anyhow::Result<Option<u32>> {
         match self.histogram.or(self.histofall) {
             Some(0) => Err(anyhow!("-h 0: the limit of the histogram is in µs, from 1"))
                 .hint("for help: latlab wakeup --help"),
             Some(us) if us > 10_000_000 => bail!("-h {us}: at most 10000000 µs"),
+            // rtla's table is a histogram, of 256 µs unless told otherwise.
+            None if self.format == Format::Rtla => Ok(Some(256)),
             limit => Ok(limit),
         }
     }
