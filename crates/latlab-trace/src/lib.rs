@@ -21,6 +21,7 @@ pub mod bytes;
 mod compress;
 mod error;
 pub mod events;
+pub mod explain;
 pub mod file;
 pub mod format;
 pub mod names;

@@ -1,0 +1,217 @@
+//! Finds the wake-ups of measured tasks in a capture.
+//!
+//! A wake-up on time leaves this trail, from which its intended time follows
+//! whatever the trace's clock, because `hrtimer_expire_entry` reads the timer's clock:
+//!
+//! ```text
+//! hrtimer_start(softexpires) … hrtimer_expire_entry(now) sched_waking sched_switch [sys_exit]
+//! intended = time of hrtimer_expire_entry − (now − softexpires)
+//! ```
+//!
+//! A late one is told by a marker of the program that saw it:
+//!
+//! | marker | by | says |
+//! |---|---|---|
+//! | `latlab late tid=T intended=N latency=N` | `latlab why` | ns of CLOCK_MONOTONIC |
+//! | `hit latency threshold (X > Y)` | cyclictest `--tracemark -b` | µs; the writer is the task |
+
+use super::capture::{Activation, Capture, Symbol, What};
+use crate::units::{CpuId, Nanos, Tid, TraceNs};
+use std::collections::HashMap;
+
+/// A late wake-up as a marker tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The task.
+    pub tid: Tid,
+    /// When it wanted to run, in the trace's clock.
+    pub intended: TraceNs,
+    /// When it did.
+    pub actual: TraceNs,
+    /// The limit that it was over, where the marker says.
+    pub limit: Option<Nanos>,
+    /// The marker's own time.
+    pub marked: TraceNs,
+}
+
+/// The text that [`Told`] is read back from; at most 96 bytes.
+pub const LATE_MARK: &str = "latlab late";
+
+/// Late wake-ups that markers tell of.
+pub fn told(capture: &Capture) -> Vec<Told> {
+    capture
+        .events
+        .iter()
+        .filter_map(|e| match &e.what {
+            What::Marker { text } => {
+                let own = || own_marker(text, e.time, capture.clock_is_monotonic);
+                own().or_else(|| threshold_marker(text, e.tid, e.time))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+fn own_marker(text: &str, marked: TraceNs, monotonic: bool) -> Option<Told> {
+    let rest = text.split_once(LATE_MARK)?.1;
+    let value = |key: &str| {
+        let start = rest.find(key)? + key.len();
+        rest[start..].split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
+    };
+    let (tid, intended, latency) = (value("tid=")?, value("intended=")?, value("latency=")?);
+    // On another clock the marker's own time stands for the moment at which the task ran.
+    let (intended, actual) = if monotonic {
+        (TraceNs(intended), TraceNs(intended.saturating_add(latency)))
+    } else {
+        (TraceNs(marked.0.saturating_sub(latency)), marked)
+    };
+    Some(Told { tid: Tid(i32::try_from(tid).ok()?), intended, actual, limit: None, marked })
+}
+
+fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
+    let rest = text.split_once("hit latency threshold (")?.1;
+    let (latency, rest) = rest.split_once(" > ")?;
+    let limit = rest.split(')').next()?;
+    let us = |s: &str| s.trim().parse::<u64>().ok().map(Nanos::from_us);
+    let (latency, limit) = (us(latency)?, us(limit)?);
+    let intended = TraceNs(marked.0.saturating_sub(latency.0));
+    Some(Told { tid, intended, actual: marked, limit: Some(limit), marked })
+}
+
+/// Wake-ups from a sleep that the events show from end to end, of all tasks.
+/// The actual time is the return from the system call where it was recorded, else the switch.
+pub fn seen(capture: &Capture, limit: Nanos) -> Vec<Activation> {
+    let sleeper = |s: Symbol| capture.names.get(s).starts_with("hrtimer_wakeup");
+    let returns = capture.events.iter().any(|e| matches!(e.what, What::SyscallExit { .. }));
+    let mut armed: HashMap<u64, (Tid, i64)> = HashMap::new();
+    let mut expiring: HashMap<CpuId, (Tid, TraceNs)> = HashMap::new();
+    let mut woken: HashMap<Tid, TraceNs> = HashMap::new();
+    let mut running: HashMap<Tid, TraceNs> = HashMap::new();
+    let mut found = Vec::new();
+    for e in &capture.events {
+        match e.what {
+            What::HrtimerStart { timer, function, softexpires, .. } if sleeper(function) => {
+                armed.insert(timer, (e.tid, softexpires));
+            }
+            What::HrtimerEntry { timer, function, now } if sleeper(function) => {
+                if let Some((tid, due)) = armed.remove(&timer) {
+                    let late = u64::try_from(now.saturating_sub(due)).unwrap_or(0);
+                    expiring.insert(e.cpu, (tid, TraceNs(e.time.0.saturating_sub(late))));
+                }
+            }
+            What::Waking { task, .. } => {
+                if let Some((tid, intended)) = expiring.get(&e.cpu).copied()
+                    && tid == task.tid
+                {
+                    woken.insert(tid, intended);
+                    expiring.remove(&e.cpu);
+                }
+            }
+            What::Switch { next, .. } => {
+                if let Some(intended) = woken.remove(&next.tid) {
+                    if returns {
+                        running.insert(next.tid, intended);
+                    } else {
+                        found.push(activation(next.tid, e.cpu, intended, e.time, limit));
+                    }
+                }
+            }
+            What::SyscallExit { .. } => {
+                if let Some(intended) = running.remove(&e.tid) {
+                    found.push(activation(e.tid, e.cpu, intended, e.time, limit));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn activation(
+    tid: Tid,
+    cpu: CpuId,
+    intended: TraceNs,
+    actual: TraceNs,
+    limit: Nanos,
+) -> Activation {
+    let late = limit.0 > 0 && actual.since(intended) > limit;
+    Activation { tid, cpu, intended, actual, late }
+}
+
+/// Fills [`Capture::activations`]: late wake-ups from markers, the others of the same tasks from
+/// the events. Without any marker every task whose wake-ups are seen counts, late by `limit`.
+pub fn find(capture: &mut Capture, limit: Nanos) {
+    let told = told(capture);
+    let limit = told.iter().filter_map(|t| t.limit).max().unwrap_or(limit);
+    let seen = seen(capture, limit);
+    let mut activations = Vec::new();
+    for t in &told {
+        let cpu = cpu_of(capture, t.tid, t.marked);
+        let (intended, actual) = (t.intended, t.actual);
+        activations.push(Activation { tid: t.tid, cpu, intended, actual, late: true });
+    }
+    let measured: Vec<Tid> = told.iter().map(|t| t.tid).collect();
+    let own = |a: &Activation| measured.is_empty() || measured.contains(&a.tid);
+    // What a marker told of is not counted again as it was seen.
+    let known = |a: &Activation| {
+        told.iter().any(|t| t.tid == a.tid && a.intended <= t.actual && t.intended <= a.actual)
+    };
+    activations.extend(
+        seen.into_iter().filter(|a| own(a) && !known(a) && a.intended >= capture.covered_from),
+    );
+    activations.sort_by_key(|a| a.intended);
+    capture.activations = activations;
+}
+
+/// The CPU that a task was on at a moment: of its last event before it.
+fn cpu_of(capture: &Capture, tid: Tid, at: TraceNs) -> CpuId {
+    let until = capture.events.partition_point(|e| e.time <= at);
+    let is_own = |e: &&super::capture::Event| {
+        e.tid == tid || matches!(e.what, What::Switch { next, .. } if next.tid == tid)
+    };
+    capture.events[..until].iter().rev().find(is_own).map_or(CpuId(0), |e| e.cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scenario::{FAIR, RT, Script};
+    use super::*;
+
+    #[test]
+    fn an_on_time_wake_up_is_seen_on_any_clock() {
+        let mut s = Script::default();
+        let function = s.name("hrtimer_wakeup");
+        s.capture.clock_is_monotonic = false;
+        s.preempt(0.0, FAIR, RT);
+        // The timer's clock is 5 s ahead of the trace's.
+        let due = 5_000_100_000;
+        s.at(1.0, What::HrtimerStart { timer: 9, function, expires: due, softexpires: due });
+        s.switch(2.0, RT, FAIR)
+            .at(101.5, What::HrtimerEntry { timer: 9, function, now: due + 1_200 })
+            .at(102.0, What::Waking { task: RT, target: CpuId(0) })
+            .preempt(104.0, FAIR, RT);
+        let seen = seen(&s.capture, Nanos::from_us(50));
+        assert_eq!(seen.len(), 1);
+        assert_eq!((seen[0].intended, seen[0].actual), (TraceNs(100_300), TraceNs(104_000)));
+        assert!(!seen[0].late);
+    }
+
+    #[test]
+    fn markers_of_two_programs_are_read() {
+        let mut s = Script::default();
+        s.preempt(0.0, FAIR, RT);
+        let text = "hit latency threshold (2503 > 2400)\n".to_owned();
+        s.at(10_000.0, What::Marker { text });
+        let t = told(&s.capture);
+        assert_eq!((t[0].tid, t[0].intended), (RT.tid, TraceNs(7_497_000)));
+        assert_eq!(t[0].limit, Some(Nanos::from_us(2_400)));
+
+        let mut s = Script::default();
+        let text = "latlab late tid=100 intended=400000 latency=123456".to_owned();
+        s.at(600.0, What::Marker { text });
+        find(&mut s.capture, Nanos(0));
+        let a = s.capture.activations[0];
+        assert_eq!((a.tid, a.intended, a.latency()), (RT.tid, TraceNs(400_000), Nanos(123_456)));
+        assert!(a.late);
+    }
+}
