@@ -10,6 +10,8 @@
 
 pub mod dialect;
 pub mod doc;
+pub mod html;
+pub mod json;
 pub mod plot;
 pub mod sections;
 pub mod text;

@@ -39,7 +39,7 @@ fn pairs(m: &Machine) -> Vec<(String, String)> {
     add("CPUs online", (m.cpu.count > 0).then(|| format!("{} ({})", m.cpu.count, m.cpu.online)));
     add("threads per core", m.cpu.threads_per_core.map(|n| n.to_string()));
     add("memory", m.memory_bytes.map(|b| format_bytes(b as f64)));
-    add("kernel", text(&format!("{} {}", m.kernel.release, m.kernel.version).trim()));
+    add("kernel", text(format!("{} {}", m.kernel.release, m.kernel.version).trim()));
     add("preemption", m.kernel.preemption.clone());
     add("HZ", m.kernel.hz.map(|hz| hz.to_string()));
     add("kernel command line", m.kernel.command_line.clone());

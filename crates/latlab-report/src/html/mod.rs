@@ -1,0 +1,110 @@
+//! A [`Doc`] as one HTML file that needs nothing else: no network, no other file.
+//!
+//! The words, the tables and a static SVG of every plot are there without
+//! JavaScript; the script, where it may run, puts an interactive plot in place of
+//! each SVG. A content security policy allows this page's own script and style,
+//! by their hashes, and nothing else; everything that comes from a run is escaped.
+
+mod blocks;
+
+use crate::doc::Doc;
+use crate::plot::palette::{Ground, Role};
+use crate::plot::svg::{self, escape};
+use std::io::{self, Write};
+
+/// uPlot and the report's own code, built from `viewer/report`.
+const SCRIPT: &str = include_str!("../../assets/report.js");
+/// The report's style sheet and uPlot's, built from `viewer/report`.
+const STYLE: &str = include_str!("../../assets/report.css");
+/// `sha256-…` of the script, made when it is built.
+const SCRIPT_HASH: &str = include_str!("../../assets/report.js.sha256");
+
+/// Writes the page.
+pub fn render(doc: &Doc, out: &mut impl Write) -> io::Result<()> {
+    let plots = crate::sections::plots(doc).next().is_some();
+    head(doc, plots, out)?;
+    write!(out, "<body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n")?;
+    write!(out, "<header>\n<p class=\"brand\">latlab report</p>\n")?;
+    // Shown by the script: without it a button would do nothing.
+    out.write_all(b"<button id=\"theme\" type=\"button\" hidden>Dark</button>\n")?;
+    write!(out, "<h1>{}</h1>\n</header>\n", escape(&doc.title))?;
+    out.write_all(b"<main id=\"main\">\n")?;
+    summary(doc, out)?;
+    contents(doc, out)?;
+    for section in &doc.sections {
+        blocks::section(section, out)?;
+    }
+    out.write_all(b"</main>\n")?;
+    write!(out, "<footer><p>Made by latlab {}.</p></footer>\n", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "<script>{SCRIPT}</script>")?;
+    out.write_all(b"</body>\n</html>\n")
+}
+
+fn head(doc: &Doc, plots: bool, out: &mut impl Write) -> io::Result<()> {
+    let policy = format!(
+        "default-src 'none'; script-src '{}'; style-src 'unsafe-inline'; img-src data:; \
+         base-uri 'none'; form-action 'none'",
+        SCRIPT_HASH.trim()
+    );
+    write!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <meta name=\"color-scheme\" content=\"light dark\"/>\n\
+         <title>{}</title>\n<style>",
+        escape(&doc.title)
+    )?;
+    out.write_all(STYLE.as_bytes())?;
+    if plots {
+        out.write_all(plot_style().as_bytes())?;
+    }
+    out.write_all(b"</style>\n</head>\n")
+}
+
+/// Colours of plots as custom properties on each ground, and the classes of static drawings.
+fn plot_style() -> String {
+    let on = |ground| -> String {
+        Role::all().map(|r| format!("--plot-{}:{};", r.class(), r.color(ground))).collect()
+    };
+    let (light, dark) = (on(Ground::Light), on(Ground::Dark));
+    let classes: String = Role::all()
+        .map(|r| {
+            let c = r.class();
+            format!("svg .f-{c}{{fill:var(--plot-{c})}}svg .k-{c}{{stroke:var(--plot-{c})}}")
+        })
+        .collect();
+    format!(
+        ":root{{{light}}}\
+         @media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\
+         :root[data-theme=dark]{{{dark}}}\
+         @media print{{:root,:root[data-theme=dark],:root:not([data-theme=light]){{{light}}}}}\
+         {classes}{}",
+        svg::dashes()
+    )
+}
+
+fn summary(doc: &Doc, out: &mut impl Write) -> io::Result<()> {
+    if doc.summary.is_empty() {
+        return Ok(());
+    }
+    out.write_all(b"<section class=\"summary\" aria-label=\"Summary\">\n")?;
+    for sentence in &doc.summary {
+        writeln!(out, "<p>{}</p>", escape(sentence))?;
+    }
+    out.write_all(b"</section>\n")
+}
+
+fn contents(doc: &Doc, out: &mut impl Write) -> io::Result<()> {
+    if doc.sections.len() < 3 {
+        return Ok(());
+    }
+    out.write_all(b"<nav aria-label=\"Contents\"><ul>\n")?;
+    for s in &doc.sections {
+        writeln!(out, "<li><a href=\"#{}\">{}</a></li>", escape(&s.id), escape(&s.title))?;
+    }
+    out.write_all(b"</ul></nav>\n")
+}
+
+#[cfg(test)]
+mod tests;
