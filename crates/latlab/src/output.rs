@@ -1,15 +1,33 @@
-//! From a run to what the user sees: text on stdout.
+//! From a run to what the user sees: text on stdout, `report.html` for the browser.
 
 use crate::term;
 use latlab_core::run::Run;
-use latlab_report::{sections, text};
+use latlab_report::doc::Doc;
+use latlab_report::{html, sections, text};
 use std::io::{self, Write};
 
-/// Writes the run as text, laid out for the terminal.
+/// Writes what came out of a run as text, laid out for the terminal. The
+/// machine and the configuration are left to [`document`]: whoever has just measured knows them.
 ///
 /// # Errors
 /// Whatever the writer says; a broken pipe among it.
-pub fn text(run: &Run, mut out: &mut dyn Write) -> io::Result<()> {
+pub fn text(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    document(&sections::brief(run), out)
+}
+
+/// Writes a document as text, laid out for the terminal.
+///
+/// # Errors
+/// As [`text`].
+pub fn document(doc: &Doc, mut out: &mut dyn Write) -> io::Result<()> {
     let options = text::TextOptions { width: term::width(), color: term::color() };
-    text::render(&sections::of_run(run), &options, &mut out)
+    text::render(doc, &options, &mut out)
+}
+
+/// Writes a run as one HTML file.
+///
+/// # Errors
+/// Whatever the writer says.
+pub fn html(run: &Run, mut out: &mut dyn Write) -> io::Result<()> {
+    html::render(&sections::of_run(run), &mut out)
 }

@@ -108,14 +108,19 @@ impl Session {
         printed?;
         if let Some(dir) = &self.dir {
             // Talk: nothing is lost if nobody listens.
-            let _ = writeln!(std::io::stderr().lock(), "kept in {}", dir.path().display());
+            let _ = writeln!(
+                std::io::stderr().lock(),
+                "kept in {0}; {0}/report.html shows it",
+                dir.path().display()
+            );
         }
         Ok(latlab_sys::signal::stop_requested().map_or(Outcome::Done, Outcome::Stopped))
     }
 
     fn save_all(&self) -> anyhow::Result<()> {
         let Some(dir) = &self.dir else { return Ok(()) };
-        dir.save(&self.run)
+        dir.save(&self.run)?;
+        dir.write_file("report.html", |out| crate::output::html(&self.run, out))
     }
 }
 

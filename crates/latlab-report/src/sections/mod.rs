@@ -17,14 +17,23 @@ use std::collections::BTreeSet;
 
 /// The report of a run: what came out in words, what was in the way, each part, the machine.
 pub fn of_run(run: &Run) -> Doc {
-    let mut doc = Doc { title: title(run), summary: summary(run), sections: vec![] };
-    for part in &run.parts {
-        doc.sections.extend(of_part(part));
-    }
+    let mut doc = parts(run);
     doc.sections.push(machine::section(&run.machine));
     doc.sections.push(how(run));
     make_ids_unique(&mut doc);
     doc
+}
+
+/// The same without the machine and the configuration: for the terminal of whoever has just measured.
+pub fn brief(run: &Run) -> Doc {
+    let mut doc = parts(run);
+    make_ids_unique(&mut doc);
+    doc
+}
+
+fn parts(run: &Run) -> Doc {
+    let sections = run.parts.iter().flat_map(of_part).collect();
+    Doc { title: title(run), summary: summary(run), sections }
 }
 
 /// The sections of one part. One line a command.
@@ -44,7 +53,8 @@ fn part_summary(part: &Part) -> Vec<String> {
 }
 
 fn title(run: &Run) -> String {
-    let command = run.command_line.get(1).map(String::as_str).unwrap_or("run");
+    let arguments = run.command_line.iter().skip(1);
+    let command = arguments.map(String::as_str).find(|a| !a.starts_with('-')).unwrap_or("run");
     let name =
         run.parts.first().map_or(command, |p| if run.parts.len() == 1 { &p.name } else { command });
     match (run.machine.board.as_deref(), run.machine.host.as_str()) {

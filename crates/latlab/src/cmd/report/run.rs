@@ -1,19 +1,77 @@
 //! `latlab report RUN`: an existing run as text, JSON, HTML or plots.
 
 use crate::cli::{Global, report::Args};
-use crate::outcome::Outcome;
-use crate::{rundir, term};
+use crate::outcome::{HintExt, Outcome};
+use crate::rundir::{self, write_atomically};
+use crate::{output, term};
+use anyhow::Context;
+use latlab_core::run::Run;
+use latlab_report::plot::svg;
+use latlab_report::{html, sections};
+use std::fs;
 use std::io::Write;
+use std::path::Path;
 
 pub(super) fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let run = rundir::load(&args.path)?;
+    let doc = sections::of_run(&run);
+    if let Some(path) = &args.html {
+        write(path, "--html", |mut out| html::render(&doc, &mut out))?;
+    }
+    if let Some(dir) = &args.svg {
+        plots(dir, "--svg", "svg", &doc, |p| Ok(svg::svg(p, svg::Use::Alone).into_bytes()))?;
+    }
+    // Files were asked for: stdout stays free unless JSON was asked for too.
+    let files = args.html.is_some() || args.svg.is_some();
+    if global.json || !files {
+        print(global, &run, &doc)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn print(global: &Global, run: &Run, doc: &latlab_report::doc::Doc) -> anyhow::Result<()> {
     let mut out = term::stdout();
     if global.json {
-        serde_json::to_writer_pretty(&mut out, &run)?;
+        serde_json::to_writer_pretty(&mut out, run)?;
         writeln!(out)?;
     } else {
-        crate::output::text(&run, &mut out)?;
+        output::document(doc, &mut out)?;
     }
     out.flush()?;
-    Ok(Outcome::Done)
+    Ok(())
+}
+
+fn write(
+    path: &Path,
+    option: &str,
+    fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> anyhow::Result<()> {
+    write_atomically(path, fill)
+        .with_context(|| format!("{option} {}: cannot be written", path.display()))
+        .hint("name a file in a directory that is there and that this user may write to")
+}
+
+/// One file a plot, named by its anchor.
+fn plots(
+    dir: &Path,
+    option: &str,
+    extension: &str,
+    doc: &latlab_report::doc::Doc,
+    draw: impl Fn(&latlab_report::doc::Plot) -> anyhow::Result<Vec<u8>>,
+) -> anyhow::Result<()> {
+    fs::create_dir_all(dir)
+        .with_context(|| format!("{option} {}: cannot be made a directory", dir.display()))
+        .hint("name a directory that this user may write to")?;
+    let mut count = 0;
+    for plot in sections::plots(doc) {
+        let bytes = draw(plot)?;
+        let path = dir.join(format!("{}.{extension}", plot.id));
+        write(&path, option, |out| out.write_all(&bytes))?;
+        count += 1;
+    }
+    if count == 0 {
+        // Talk: the directory is there, and empty for a reason.
+        let _ = writeln!(std::io::stderr().lock(), "this run has nothing to plot");
+    }
+    Ok(())
 }
