@@ -20,3 +20,4 @@ pub mod stats;
 pub mod survey;
 pub mod units;
 pub mod wakeup;
+pub mod wire;
