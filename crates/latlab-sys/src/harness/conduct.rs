@@ -45,6 +45,15 @@ pub struct Plan {
     pub worker: Vec<String>,
 }
 
+/// Removes what no kernel removes for a killed process, on every way out.
+struct LeftOver;
+
+impl Drop for LeftOver {
+    fn drop(&mut self) {
+        crate::probe::sync_wires::remove_left_over();
+    }
+}
+
 /// What came of one instance.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
@@ -76,6 +85,7 @@ pub fn conduct(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> io::Result<(Vec<Outcome>, Option<Signal>)> {
     let dir = TempDir::create(&plan.dir)?;
+    let _semaphores = LeftOver;
     let start = Instant::now();
     let mut rng = SplitMix64::new(plan.seed);
     let mut outcomes = vec![Outcome::default(); plan.instances.len()];

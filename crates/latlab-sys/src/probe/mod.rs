@@ -5,12 +5,23 @@
 //! fresh processes. What a machine does not have (an old kernel, a seccomp
 //! filter, one CPU) is [`ProbeError::Unavailable`], never a failure.
 
+pub mod connect;
 pub mod fd_calls;
+pub mod message;
+pub mod pair;
+pub mod peer;
 pub mod registry;
+pub mod ring;
+pub mod shared;
+pub mod switch;
+pub mod sync_wires;
 pub mod syscall;
 pub mod wait_many;
+pub mod wires;
+pub mod yields;
 
 use latlab_core::run::Unit;
+use latlab_core::units::CpuId;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -95,6 +106,22 @@ pub trait Probe {
     /// When the operation fails; the slice ends then.
     fn run(&mut self, n: u64) -> Result<(), ProbeError>;
 
+    /// Whatever has to be done before a batch and must not be timed.
+    ///
+    /// # Errors
+    /// As [`Probe::run`].
+    fn before_batch(&mut self) -> Result<(), ProbeError> {
+        Ok(())
+    }
+
+    /// Whatever has to be done after a batch and must not be timed.
+    ///
+    /// # Errors
+    /// As [`Probe::run`].
+    fn after_batch(&mut self) -> Result<(), ProbeError> {
+        Ok(())
+    }
+
     /// Does `n` times what belongs to the probe and not to the quantity; timed
     /// beside every batch and subtracted. `false` when there is nothing of the kind.
     ///
@@ -123,6 +150,16 @@ pub trait Probe {
     /// Context switches that one operation should make; 0 when they are no matter.
     fn switches_expected(&self) -> f64 {
         0.0
+    }
+
+    /// Whether a batch with another number of switches is no measurement of the quantity.
+    fn switches_must_match(&self) -> bool {
+        false
+    }
+
+    /// Whether it keeps a CPU under SCHED_FIFO: the harness then leaves others a share.
+    fn is_fifo(&self) -> bool {
+        false
     }
 
     /// The largest batch that the probe can stand (files, memory); `None`: no limit.
@@ -165,6 +202,8 @@ pub struct Setting {
     pub dir: PathBuf,
     /// The CPU that this process is pinned to.
     pub cpu: Option<u32>,
+    /// The CPUs that it was allowed before that.
+    pub allowed: Vec<CpuId>,
 }
 
 impl Setting {
@@ -208,6 +247,19 @@ impl Setting {
     pub fn file(&self, name: &str) -> PathBuf {
         Path::join(&self.dir, name)
     }
+}
+
+/// The most memory that a probe may use, bytes: a quarter of what is available
+/// (16 MiB where that cannot be read), so that a small board does not swap.
+pub fn memory_limit() -> usize {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let of = |key: &str| -> Option<u64> {
+        let line = text.lines().find_map(|l| l.strip_prefix(key))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    let kib = of("MemAvailable:").or_else(|| of("MemFree:"));
+    let bytes = kib.map_or(16 << 20, |k| k.saturating_mul(1024) / 4);
+    usize::try_from(bytes).unwrap_or(usize::MAX / 4)
 }
 
 /// `64`, `4K`, `16M`, `1G` to a number; powers of 1024.

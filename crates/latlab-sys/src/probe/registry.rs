@@ -4,8 +4,16 @@ use super::{ParamSpec, Spec, Suite, parse_size};
 use std::collections::BTreeMap;
 
 /// The families in the order in which they are listed and reported.
-const FAMILIES: &[&[Spec]] =
-    &[super::syscall::SPECS, super::fd_calls::SPECS, super::wait_many::SPECS];
+const FAMILIES: &[&[Spec]] = &[
+    super::syscall::SPECS,
+    super::fd_calls::SPECS,
+    super::wait_many::SPECS,
+    super::yields::SPECS,
+    super::switch::SPECS,
+    super::ring::SPECS,
+    super::message::SPECS,
+    super::connect::SPECS,
+];
 
 /// Every probe.
 pub fn all() -> impl Iterator<Item = &'static Spec> {

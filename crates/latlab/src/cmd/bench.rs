@@ -158,7 +158,8 @@ fn configure(
 }
 
 fn choose_cpu(asked: Option<&str>) -> anyhow::Result<Option<u32>> {
-    let allowed = slice::allowed_cpus();
+    let allowed = latlab_sys::policy::allowed().context("sched_getaffinity")?;
+    let allowed: Vec<u32> = allowed.iter().map(|c| c.0).collect();
     match asked {
         Some("any") => Ok(None),
         None => Ok(allowed.last().copied()),

@@ -1,0 +1,68 @@
+//! Connecting: a new TCP or local connection, accepted by another process, and closed.
+
+use super::peer::{CLASS, PLACE, Peer, Seats};
+use super::{Calling, Probe, ProbeError, Setting, Spec};
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+
+/// The probes of this file.
+pub const SPECS: &[Spec] = &[
+    Spec::new("ipc.tcp-connect", "connect over TCP on loopback, and close", "lat_connect", tcp)
+        .with(&[PLACE, CLASS]),
+    Spec::new("ipc.unix-connect", "connect to a local socket, and close", "lat_unix_connect", unix)
+        .with(&[PLACE, CLASS]),
+];
+
+struct Connect<F> {
+    connect: F,
+    _peer: Peer,
+    seats: Seats,
+}
+
+impl<F: FnMut() -> Result<(), ProbeError>> Probe for Connect<F> {
+    fn run(&mut self, n: u64) -> Result<(), ProbeError> {
+        for _ in 0..n {
+            (self.connect)()?;
+        }
+        Ok(())
+    }
+
+    fn batch_max(&self) -> Option<u64> {
+        // A closed TCP connection keeps its port for a minute: 28,000 ports have to last for all slices.
+        Some(50)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.seats.note().into_iter().collect()
+    }
+}
+
+fn tcp(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
+    let seats = Seats::take(setting)?;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).calling("binding to 127.0.0.1")?;
+    let address: SocketAddr = listener.local_addr().calling("getsockname")?;
+    let peer = Peer::fork(&seats, || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            // Until the other side closes: it is then the one that keeps the port.
+            let _ = stream.read(&mut [0u8; 1]);
+        }
+    })?;
+    let connect = move || TcpStream::connect(address).calling("connect").map(drop);
+    Ok(Box::new(Connect { connect, _peer: peer, seats }))
+}
+
+fn unix(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
+    let seats = Seats::take(setting)?;
+    let path: PathBuf = setting.file("socket");
+    let _ = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).calling("binding a local socket")?;
+    let peer = Peer::fork(&seats, || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let _ = stream.read(&mut [0u8; 1]);
+        }
+    })?;
+    let connect = move || UnixStream::connect(&path).calling("connect").map(drop);
+    Ok(Box::new(Connect { connect, _peer: peer, seats }))
+}

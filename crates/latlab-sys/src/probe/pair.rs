@@ -1,0 +1,116 @@
+//! Two processes that hand something to each other and back: the frame of all
+//! context-switch pairs and message round trips.
+//!
+//! What goes there and back is a [`Wire`]. As a *round trip* a wire's figure is
+//! the whole way there and back, nothing subtracted. As a *switch* it is half of
+//! that, less what the wire's own calls cost when they do not block
+//! ([`Wire::alone`]), which is timed beside every batch.
+
+use super::peer::{Peer, Seats};
+use super::{Probe, ProbeError, Setting};
+
+/// Something that can be handed over.
+pub trait Wire {
+    /// Sends, and waits for the answer.
+    ///
+    /// # Errors
+    /// When a call fails.
+    fn ping(&mut self) -> Result<(), ProbeError>;
+
+    /// Waits, and answers. The peer calls it until it fails.
+    ///
+    /// # Errors
+    /// When a call fails or the other side is gone.
+    fn serve(&mut self) -> Result<(), ProbeError>;
+
+    /// The calls of both sides of one round, without anybody to wait for.
+    ///
+    /// # Errors
+    /// When a call fails.
+    fn alone(&mut self) -> Result<(), ProbeError>;
+}
+
+/// A wire with a peer at its other end.
+struct Pair<W> {
+    wire: W,
+    peer: Peer,
+    switch: bool,
+    seats: Seats,
+    notes: Vec<String>,
+}
+
+impl<W: Wire> Probe for Pair<W> {
+    fn run(&mut self, n: u64) -> Result<(), ProbeError> {
+        for _ in 0..n {
+            self.wire.ping()?;
+        }
+        Ok(())
+    }
+
+    fn baseline(&mut self, n: u64) -> Result<bool, ProbeError> {
+        if self.switch {
+            for _ in 0..n {
+                self.wire.alone()?;
+            }
+        }
+        Ok(self.switch)
+    }
+
+    fn per_turn(&self) -> f64 {
+        if self.switch { 2.0 } else { 1.0 }
+    }
+
+    fn peer_switches(&mut self) -> Option<u64> {
+        self.peer.switches()
+    }
+
+    fn switches_expected(&self) -> f64 {
+        if self.switch { 1.0 } else { 2.0 }
+    }
+
+    fn switches_must_match(&self) -> bool {
+        self.switch && self.seats.one_cpu
+    }
+
+    fn is_fifo(&self) -> bool {
+        self.seats.fifo
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+}
+
+fn pair<W: Wire + 'static>(
+    setting: &Setting,
+    make: impl FnOnce(&Setting) -> Result<W, ProbeError>,
+    switch: bool,
+) -> Result<Box<dyn Probe>, ProbeError> {
+    let seats = Seats::take(setting)?;
+    let mut wire = make(setting)?;
+    let peer = Peer::fork(&seats, || while wire.serve().is_ok() {})?;
+    let notes = seats.note().into_iter().collect();
+    Ok(Box::new(Pair { wire, peer, switch, seats, notes }))
+}
+
+/// One hand-over, net of the wire's own calls.
+///
+/// # Errors
+/// When the wire cannot be made or the peer cannot be seated.
+pub fn switch<W: Wire + 'static>(
+    setting: &Setting,
+    make: impl FnOnce(&Setting) -> Result<W, ProbeError>,
+) -> Result<Box<dyn Probe>, ProbeError> {
+    pair(setting, make, true)
+}
+
+/// There and back.
+///
+/// # Errors
+/// As [`switch`].
+pub fn round_trip<W: Wire + 'static>(
+    setting: &Setting,
+    make: impl FnOnce(&Setting) -> Result<W, ProbeError>,
+) -> Result<Box<dyn Probe>, ProbeError> {
+    pair(setting, make, false)
+}

@@ -1,0 +1,185 @@
+//! The other process of a probe: forked, placed, counted, and never left behind.
+//!
+//! A peer dies with the measuring process (PR_SET_PDEATHSIG), is killed when it
+//! is dropped, and is in the process group that the conductor kills after every
+//! slice: three ways out, so that no spinning orphan survives any of them.
+
+use super::{Calling, ParamSpec, ProbeError, Setting};
+use crate::policy;
+use latlab_core::units::CpuId;
+use latlab_core::wakeup::Policy;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use std::io;
+
+/// Where the second process runs.
+pub const PLACE: ParamSpec = ParamSpec {
+    name: "place",
+    what: "same CPU, other CPU, sibling thread of a core, or free (the scheduler's choice)",
+    default: &["same"],
+    full: &["same", "other"],
+};
+/// As whom both run.
+pub const CLASS: ParamSpec = ParamSpec {
+    name: "class",
+    what: "scheduling class: other or fifo",
+    default: &["other"],
+    full: &[],
+};
+/// The same, with both in the full suite.
+pub const BOTH_CLASSES: ParamSpec = ParamSpec { full: &["other", "fifo"], ..CLASS };
+
+/// Priority of SCHED_FIFO probes: above ordinary tasks, below threaded interrupts (50).
+const PRIORITY: u32 = 40;
+
+/// Seats both: this process now, the peer when it is forked.
+#[derive(Clone, Debug, Default)]
+pub struct Seats {
+    peer: Vec<CpuId>,
+    /// Whether both are under SCHED_FIFO.
+    pub fifo: bool,
+    /// Whether both are bound to one CPU, so that every hand-over is a switch there.
+    pub one_cpu: bool,
+}
+
+impl Seats {
+    /// Reads `place` and `class` (where the probe has them) and seats this process.
+    ///
+    /// # Errors
+    /// When there is no such CPU, or SCHED_FIFO is not permitted.
+    pub fn take(setting: &Setting) -> Result<Self, ProbeError> {
+        let here = setting.cpu.map(CpuId);
+        let bound = |cpus: Vec<CpuId>| Seats { peer: cpus, fifo: false, one_cpu: false };
+        let mut seats = match (setting.text("place"), here) {
+            ("free", _) | ("", None) => {
+                policy::bind(&setting.allowed).calling("sched_setaffinity")?;
+                bound(setting.allowed.clone())
+            }
+            ("same" | "", Some(cpu)) => Seats { one_cpu: true, ..bound(vec![cpu]) },
+            ("same", None) => {
+                let cpu = *setting.allowed.last().ok_or_else(no_cpu)?;
+                policy::bind(&[cpu]).calling("sched_setaffinity")?;
+                Seats { one_cpu: true, ..bound(vec![cpu]) }
+            }
+            (place @ ("other" | "sibling"), here) => {
+                let cpu = here.or(setting.allowed.last().copied()).ok_or_else(no_cpu)?;
+                policy::bind(&[cpu]).calling("sched_setaffinity")?;
+                bound(vec![second_cpu(cpu, &setting.allowed, place == "sibling")?])
+            }
+            _ => return Err(setting.bad("place", "same, other, sibling or free")),
+        };
+        seats.fifo = match setting.text("class") {
+            "other" | "" => false,
+            "fifo" => true,
+            _ => return Err(setting.bad("class", "other or fifo")),
+        };
+        seats.enter()?;
+        Ok(seats)
+    }
+
+    /// Both on one CPU under SCHED_FIFO, for what makes sense in no other way.
+    ///
+    /// # Errors
+    /// As [`Seats::take`].
+    pub fn take_fifo(setting: &Setting) -> Result<Self, ProbeError> {
+        let mut setting = setting.clone();
+        setting.params.insert("place".into(), "same".into());
+        setting.params.insert("class".into(), "fifo".into());
+        Self::take(&setting)
+    }
+
+    /// What a reader of the figure must know.
+    pub fn note(&self) -> Option<String> {
+        (self.peer.len() > 1)
+            .then(|| "placed by the scheduler: on several CPUs this figure is a lottery".to_owned())
+    }
+
+    fn enter(&self) -> Result<(), ProbeError> {
+        if !self.fifo {
+            return Ok(());
+        }
+        policy::set(Policy::Fifo, PRIORITY, policy::Budget::default())
+            .map_err(|e| ProbeError::Unavailable(format!("SCHED_FIFO is not permitted: {e}")))
+    }
+}
+
+fn no_cpu() -> ProbeError {
+    ProbeError::Unavailable("no CPU is allowed".into())
+}
+
+/// Another CPU: of the same core for a sibling, of another core otherwise.
+fn second_cpu(cpu: CpuId, allowed: &[CpuId], sibling: bool) -> Result<CpuId, ProbeError> {
+    let path = format!("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu.0);
+    let list = std::fs::read_to_string(path).unwrap_or_default();
+    let siblings = latlab_core::units::parse_cpu_list(list.trim()).unwrap_or_default();
+    let fits = |c: &&CpuId| **c != cpu && siblings.contains(c) == sibling;
+    allowed.iter().rev().find(fits).copied().ok_or_else(|| {
+        ProbeError::Unavailable(match sibling {
+            true => format!("CPU {} has no sibling thread that is allowed", cpu.0),
+            false => "there is no second core that is allowed".to_owned(),
+        })
+    })
+}
+
+/// A forked process.
+#[derive(Debug)]
+pub struct Peer {
+    pid: Pid,
+}
+
+impl Peer {
+    /// Forks; the child takes its seat, runs `body` and exits.
+    ///
+    /// # Errors
+    /// When there can be no more processes, naming the limit.
+    pub fn fork(seats: &Seats, body: impl FnOnce()) -> Result<Self, ProbeError> {
+        // SAFETY: a measuring process has one thread when it sets a probe up, so the child may do anything.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            crate::harness::slice::die_with_parent();
+            // The parent may have died before the line above.
+            if std::os::unix::process::parent_id() != 1 && Self::seat(seats).is_ok() {
+                body();
+            }
+            // SAFETY: _exit(2) ends the child without running the parent's destructors.
+            unsafe { libc::_exit(0) };
+        }
+        match Pid::from_raw(pid) {
+            Some(pid) if pid.as_raw_nonzero().get() > 0 => Ok(Self { pid }),
+            _ => Err(fork_error(io::Error::last_os_error())),
+        }
+    }
+
+    fn seat(seats: &Seats) -> Result<(), ProbeError> {
+        policy::bind(&seats.peer).calling("sched_setaffinity")?;
+        seats.enter()
+    }
+
+    /// Context switches that it has made so far; `None` when /proc does not say.
+    pub fn switches(&self) -> Option<u64> {
+        let path = format!("/proc/{}/status", self.pid.as_raw_nonzero());
+        let status = std::fs::read_to_string(path).ok()?;
+        let of = |key: &str| -> Option<u64> {
+            status.lines().find_map(|l| l.strip_prefix(key))?.trim().parse().ok()
+        };
+        Some(of("voluntary_ctxt_switches:")? + of("nonvoluntary_ctxt_switches:")?)
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = kill_process(self.pid, Signal::KILL);
+        let _ = waitpid(Some(self.pid), WaitOptions::empty());
+    }
+}
+
+/// EAGAIN says "try again"; what is meant is a limit.
+pub fn fork_error(error: io::Error) -> ProbeError {
+    if error.raw_os_error() == Some(libc::EAGAIN) {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nproc).current;
+        let limit = limit.map_or_else(|| "unlimited".to_owned(), |n| n.to_string());
+        return ProbeError::Unavailable(format!(
+            "no more processes are allowed (ulimit -u: {limit})"
+        ));
+    }
+    ProbeError::Call { what: "fork".into(), source: error }
+}

@@ -1,0 +1,161 @@
+//! Two tasks of one CPU and one real-time priority that give way to each other:
+//! by `sched_yield`, and by sleeping.
+//!
+//! Both peers hold a CPU under SCHED_FIFO while a batch runs. Between batches
+//! they wait on a futex, so that everybody else gets the CPU; the kernel's
+//! real-time throttling stands behind that.
+
+use super::peer::{Peer, Seats};
+use super::shared::SharedPage;
+use super::{Calling, Probe, ProbeError, Setting, Spec};
+use rustix::thread::futex;
+use std::sync::atomic::Ordering;
+
+/// The probes of this file.
+pub const SPECS: &[Spec] = &[
+    Spec::new(
+        "ctx.yield",
+        "one switch: sched_yield between two SCHED_FIFO tasks of one CPU, less the call",
+        "",
+        |s| turns(s, Way::Yield),
+    ),
+    Spec::new(
+        "ctx.nanosleep",
+        "one turn of two SCHED_FIFO tasks that sleep for 1 ns (biased: a timer interrupt in each)",
+        "",
+        |s| turns(s, Way::Sleep),
+    ),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Yield,
+    Sleep,
+}
+
+impl Way {
+    #[inline]
+    fn give(self) -> Result<(), ProbeError> {
+        match self {
+            Self::Yield => {
+                rustix::thread::sched_yield();
+                Ok(())
+            }
+            Self::Sleep => {
+                let mut time = libc::timespec { tv_sec: 0, tv_nsec: 1 };
+                let none = std::ptr::null_mut();
+                // SAFETY: a whole timespec that outlives the call; the rest is not asked for.
+                let r = unsafe { libc::nanosleep(&mut time, none) };
+                super::syscall::check("nanosleep", r.into()).map(drop)
+            }
+        }
+    }
+}
+
+struct Turns {
+    way: Way,
+    page: SharedPage,
+    peer: Peer,
+}
+
+impl Turns {
+    fn set_running(&self, running: bool) -> Result<(), ProbeError> {
+        let word = &self.page.line(0).word;
+        word.store(u32::from(running), Ordering::Release);
+        if running {
+            futex::wake(word, futex::Flags::empty(), 1).calling("futex")?;
+        }
+        Ok(())
+    }
+
+    fn wait_until(&self, there: u32) -> Result<(), ProbeError> {
+        // The peer says in line 1 whether it is in its loop. One sleep lets it run.
+        for _ in 0..2000 {
+            if self.page.line(1).word.load(Ordering::Acquire) == there {
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
+        Err(ProbeError::Failed("the other task did not come".into()))
+    }
+}
+
+impl Probe for Turns {
+    fn run(&mut self, n: u64) -> Result<(), ProbeError> {
+        for _ in 0..n {
+            self.way.give()?;
+        }
+        Ok(())
+    }
+
+    fn before_batch(&mut self) -> Result<(), ProbeError> {
+        self.set_running(true)?;
+        self.wait_until(1)
+    }
+
+    fn after_batch(&mut self) -> Result<(), ProbeError> {
+        self.set_running(false)?;
+        self.wait_until(0)
+    }
+
+    fn baseline(&mut self, n: u64) -> Result<bool, ProbeError> {
+        if self.way == Way::Sleep {
+            return Ok(false);
+        }
+        // The peer is off its loop: a yield comes back to the caller. Two, for there are two sides.
+        for _ in 0..2 * n {
+            self.way.give()?;
+        }
+        Ok(true)
+    }
+
+    fn per_turn(&self) -> f64 {
+        2.0
+    }
+
+    fn peer_switches(&mut self) -> Option<u64> {
+        self.peer.switches()
+    }
+
+    fn switches_expected(&self) -> f64 {
+        1.0
+    }
+
+    fn switches_must_match(&self) -> bool {
+        self.way == Way::Yield
+    }
+
+    fn is_fifo(&self) -> bool {
+        true
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match self.way {
+            Way::Yield => vec!["no wake-up and no message in it: the lower bound".into()],
+            Way::Sleep => vec![
+                "biased: each turn has a timer interrupt, and on some kernels a softirq thread, in it".into(),
+            ],
+        }
+    }
+}
+
+fn turns(setting: &Setting, way: Way) -> Result<Box<dyn Probe>, ProbeError> {
+    let seats = Seats::take_fifo(setting)?;
+    let page = SharedPage::new()?;
+    let (go, here) = (&page.line(0).word, &page.line(1).word);
+    let peer = Peer::fork(&seats, || {
+        loop {
+            while go.load(Ordering::Acquire) == 0 {
+                let _ = futex::wait(go, futex::Flags::empty(), 0, None);
+            }
+            here.store(1, Ordering::Release);
+            while go.load(Ordering::Acquire) != 0 {
+                if way.give().is_err() {
+                    return;
+                }
+            }
+            here.store(0, Ordering::Release);
+        }
+    })?;
+    Ok(Box::new(Turns { way, page, peer }))
+}
