@@ -33,6 +33,17 @@ pub fn install() {
     }
 }
 
+/// Takes the handlers away again, so that a signal ends the process at once: for
+/// measuring processes, which have nothing to restore.
+pub fn forget() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: signal(2) with the default action takes plain integers.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+    }
+}
+
 /// The signal that asked to stop, if one did.
 pub fn stop_requested() -> Option<Signal> {
     match STOP.load(Ordering::Relaxed) {

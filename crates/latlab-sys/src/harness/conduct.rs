@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a process may be silent beyond its slice before it is killed.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Fewest processes behind a figure that is called sure: an odd one on each side is then outside the interval.
 const PROCESSES_MIN: usize = 9;
 

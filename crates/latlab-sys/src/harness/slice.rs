@@ -23,6 +23,7 @@ const SWITCH_TOLERANCE: f64 = 0.1;
 /// Measures and answers. Call it in a process that does nothing else.
 pub fn run(spec: &SliceSpec) -> SliceReply {
     die_with_parent();
+    crate::signal::forget();
     match measure(spec) {
         Ok(slice) => SliceReply::Measured(Box::new(slice)),
         Err(e) if e.is_unavailable() => SliceReply::Unavailable { reason: e.to_string() },

@@ -31,6 +31,9 @@ pub const BOTH_CLASSES: ParamSpec = ParamSpec { full: &["other", "fifo"], ..CLAS
 /// Priority of SCHED_FIFO probes: above ordinary tasks, below threaded interrupts (50).
 const PRIORITY: u32 = 40;
 
+/// CPU time that a SCHED_FIFO process may use without ever blocking, µs; a batch is a thousandth of it.
+const RT_LIMIT_US: u64 = 400_000;
+
 /// Seats both: this process now, the peer when it is forked.
 #[derive(Clone, Debug, Default)]
 pub struct Seats {
@@ -97,6 +100,12 @@ impl Seats {
         if !self.fifo {
             return Ok(());
         }
+        // The kernel ends a task that runs this long without blocking: nothing of ours can take a
+        // board's only CPU away, whatever goes wrong.
+        let limit = Some(RT_LIMIT_US);
+        let limit = rustix::process::Rlimit { current: limit, maximum: limit };
+        rustix::process::setrlimit(rustix::process::Resource::Rttime, limit)
+            .calling("setrlimit(RLIMIT_RTTIME)")?;
         policy::set(Policy::Fifo, PRIORITY, policy::Budget::default())
             .map_err(|e| ProbeError::Unavailable(format!("SCHED_FIFO is not permitted: {e}")))
     }

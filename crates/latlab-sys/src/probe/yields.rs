@@ -2,8 +2,8 @@
 //! by `sched_yield`, and by sleeping.
 //!
 //! Both peers hold a CPU under SCHED_FIFO while a batch runs. Between batches
-//! they wait on a futex, so that everybody else gets the CPU; the kernel's
-//! real-time throttling stands behind that.
+//! they wait on a futex, so that everybody else gets the CPU; a limit on real-time
+//! CPU time (RLIMIT_RTTIME) ends a task that does not come to wait.
 
 use super::peer::{Peer, Seats};
 use super::shared::SharedPage;
@@ -21,11 +21,19 @@ pub const SPECS: &[Spec] = &[
     ),
     Spec::new(
         "ctx.nanosleep",
-        "one turn of two SCHED_FIFO tasks that sleep for 1 ns (biased: a timer interrupt in each)",
+        "waking from a sleep of 10 µs while another task does the same (biased; no switch alone)",
         "",
         |s| turns(s, Way::Sleep),
     ),
 ];
+
+/// Long enough that the task really sleeps: a timer that has expired before the task is off the
+/// CPU (as with a sleep of 0 or 1 ns on today's kernels) makes no switch at all.
+const SLEEP_NS: libc::c_long = 10_000;
+
+/// A batch has some hundred turns. A peer that is never told to stop ends itself: on a CPU that
+/// it holds under SCHED_FIFO nobody else might come to do it.
+const TURNS_MAX: u32 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
@@ -42,7 +50,7 @@ impl Way {
                 Ok(())
             }
             Self::Sleep => {
-                let mut time = libc::timespec { tv_sec: 0, tv_nsec: 1 };
+                let mut time = libc::timespec { tv_sec: 0, tv_nsec: SLEEP_NS };
                 let none = std::ptr::null_mut();
                 // SAFETY: a whole timespec that outlives the call; the rest is not asked for.
                 let r = unsafe { libc::nanosleep(&mut time, none) };
@@ -110,7 +118,11 @@ impl Probe for Turns {
     }
 
     fn per_turn(&self) -> f64 {
-        2.0
+        if self.way == Way::Yield { 2.0 } else { 1.0 }
+    }
+
+    fn value(&self, ns: f64) -> f64 {
+        if self.way == Way::Yield { ns } else { ns - SLEEP_NS as f64 }
     }
 
     fn peer_switches(&mut self) -> Option<u64> {
@@ -118,7 +130,7 @@ impl Probe for Turns {
     }
 
     fn switches_expected(&self) -> f64 {
-        1.0
+        if self.way == Way::Yield { 1.0 } else { 2.0 }
     }
 
     fn switches_must_match(&self) -> bool {
@@ -133,7 +145,9 @@ impl Probe for Turns {
         match self.way {
             Way::Yield => vec!["no wake-up and no message in it: the lower bound".into()],
             Way::Sleep => vec![
-                "biased: each turn has a timer interrupt, and on some kernels a softirq thread, in it".into(),
+                "biased: a timer interrupt, and on some kernels a softirq thread, is in it; \
+                 the 10 µs that were asked for are taken off"
+                    .into(),
             ],
         }
     }
