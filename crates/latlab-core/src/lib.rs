@@ -20,4 +20,3 @@ pub mod stats;
 pub mod survey;
 pub mod units;
 pub mod wakeup;
-pub mod wire;

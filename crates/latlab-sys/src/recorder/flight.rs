@@ -1,0 +1,206 @@
+//! A flight recorder: the ring buffer keeps the last megabytes, and is taken out on demand.
+
+use super::finish::{choose_symbols, replace, write};
+use super::{CpuSummary, Format, RecordConfig, RecordError, Result, Session, metadata};
+use crate::tracefs::{Freezer, Marker, Tracefs, TracefsError};
+use latlab_trace::write::{CpuData, Metadata};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Cursor, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// A ring buffer in overwrite mode that nobody reads until it is frozen.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use latlab_sys::recorder::{EventSpec, FlightRecorder, Format, RecordConfig};
+/// let tracefs = latlab_sys::tracefs::Tracefs::find()?.tracefs;
+/// let config = RecordConfig { events: vec![EventSpec::new("sched")], ..Default::default() };
+/// let mut flight = FlightRecorder::start(&tracefs, &config)?;
+/// let freezer = flight.freezer()?; // for the thread that knows when it is late
+/// freezer.freeze()?;
+/// flight.snapshot()?.save("late.dat".as_ref(), Format::default())?;
+/// flight.rearm()?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct FlightRecorder {
+    // Before the session: its instance cannot be removed while a file of it is open.
+    pipes: Vec<(u32, File)>,
+    session: Session,
+    meta: Metadata,
+}
+
+/// What was in the buffer when it was frozen.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Everything that a trace.dat needs besides the pages.
+    pub meta: Metadata,
+    /// Pages of each CPU, whole.
+    pub pages: Vec<(u32, Vec<u8>)>,
+    /// Each CPU's counts. What a flight recorder overwrote is no loss and is counted as overrun.
+    pub cpus: Vec<CpuSummary>,
+}
+
+impl FlightRecorder {
+    /// Prepares everything; tracing starts with [`FlightRecorder::rearm`].
+    ///
+    /// # Errors
+    /// When tracefs refuses a setting.
+    pub fn prepare(tracefs: &Tracefs, config: &RecordConfig) -> Result<Self> {
+        let session = Session::prepare(tracefs, config)?;
+        let meta = metadata::collect(&session)?;
+        let control = session.control();
+        let mut pipes = Vec::new();
+        for cpu in control.cpus()? {
+            let path = control.dir().join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+            let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
+            pipes.push((cpu, file.map_err(|e| TracefsError::io("opening", path, e))?));
+        }
+        Ok(Self { pipes, session, meta })
+    }
+
+    /// Prepares and starts.
+    ///
+    /// # Errors
+    /// As [`FlightRecorder::prepare`].
+    pub fn start(tracefs: &Tracefs, config: &RecordConfig) -> Result<Self> {
+        let flight = Self::prepare(tracefs, config)?;
+        flight.session.control().set_tracing(true)?;
+        Ok(flight)
+    }
+
+    /// Its settings.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// A handle that freezes it by one system call, for real-time threads.
+    ///
+    /// # Errors
+    /// When there are no file descriptors left.
+    pub fn freezer(&self) -> Result<Freezer> {
+        Ok(self.session.control().freezer()?)
+    }
+
+    /// A handle that writes into the trace by one system call.
+    ///
+    /// # Errors
+    /// When there are no file descriptors left, or lockdown forbids it.
+    pub fn marker(&self) -> Result<Marker> {
+        Ok(self.session.control().marker()?)
+    }
+
+    /// Whether it records; a trigger may have frozen it.
+    pub fn is_on(&self) -> bool {
+        self.session.is_on()
+    }
+
+    /// Freezes it, if it is not, and takes out what is in it, oldest first.
+    ///
+    /// # Errors
+    /// When the buffer cannot be read.
+    pub fn snapshot(&mut self) -> Result<Snapshot> {
+        self.session.control().set_tracing(false)?;
+        let page = self.meta.page_size as usize;
+        let mut pages = Vec::new();
+        for (cpu, pipe) in &mut self.pipes {
+            let bytes = drain(pipe, page).map_err(|e| {
+                let path = self.session.control().dir().join(format!("per_cpu/cpu{cpu}"));
+                TracefsError::io("reading", path, e)
+            })?;
+            pages.push((*cpu, bytes));
+        }
+        let stats: Vec<_> = pages
+            .iter()
+            .map(|(cpu, _)| (*cpu, metadata::cpu_stats(self.session.control(), *cpu)))
+            .collect();
+        let counts = stats.iter().zip(&pages);
+        let cpus =
+            counts.map(|((cpu, s), (_, p))| CpuSummary::parse(*cpu, p.len() as u64, s)).collect();
+        metadata::complete(&mut self.meta, &self.session);
+        let meta = Metadata { cpu_stats: stats, ..self.meta.clone() };
+        Ok(Snapshot { meta, pages, cpus })
+    }
+
+    /// Empties the buffer and records again.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn rearm(&mut self) -> Result<()> {
+        let control = self.session.control();
+        control.clear()?;
+        control.set_tracing(true)?;
+        Ok(())
+    }
+}
+
+/// Everything that is left in one CPU's buffer, in whole pages.
+fn drain(pipe: &mut File, page: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    loop {
+        let start = bytes.len();
+        bytes.resize(start + page, 0);
+        let n = match pipe.read(&mut bytes[start..]) {
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {
+                bytes.truncate(start);
+                continue;
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(e) => return Err(e),
+        };
+        if n == 0 {
+            bytes.truncate(start);
+            return Ok(bytes);
+        }
+    }
+}
+
+impl Snapshot {
+    /// Events in it.
+    pub fn events(&self) -> u64 {
+        self.cpus.iter().map(|c| c.events).sum()
+    }
+
+    /// The trace.dat as bytes, for analysis in memory.
+    ///
+    /// # Errors
+    /// When a compressor fails.
+    pub fn to_bytes(&self, format: Format) -> Result<Vec<u8>> {
+        let mut out = Cursor::new(Vec::new());
+        self.write(&mut out, format, Path::new("memory"))?;
+        Ok(out.into_inner())
+    }
+
+    /// Writes it to a file, under a temporary name that is then renamed.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn save(&self, path: &Path, format: Format) -> Result<()> {
+        replace(path, |out| self.write(out, format, path))
+    }
+
+    fn write(
+        &self,
+        out: &mut (impl io::Write + io::Seek),
+        format: Format,
+        path: &Path,
+    ) -> Result<()> {
+        let error = |source| RecordError::Write { path: path.to_owned(), source };
+        let mut meta = self.meta.clone();
+        choose_symbols(&mut meta, format.kallsyms, self.data()).map_err(error)?;
+        write(out, &meta, format, &mut self.data()).map_err(error)
+    }
+
+    fn data(&self) -> Vec<CpuData<&[u8]>> {
+        let data = |(cpu, bytes): &(u32, Vec<u8>)| (*cpu, bytes.len() as u64);
+        self.pages
+            .iter()
+            .map(|part| {
+                let (cpu, bytes) = data(part);
+                CpuData { cpu, bytes, pages: part.1.as_slice() }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,397 @@
+//! `latlab record`: what the kernel did, into a trace.dat.
+
+use crate::cli::Global;
+use crate::cli::record::{Args, Config, List};
+use crate::outcome::{HintExt, Outcome};
+use crate::progress::Progress;
+use crate::term;
+use anyhow::Context;
+use latlab_sys::recorder::child::{self, Held};
+use latlab_sys::recorder::{
+    FlightRecorder, RecordError, Recorder, Snapshot, Summary, dump_request,
+};
+use latlab_sys::signal;
+use latlab_sys::tracefs::{Tracefs, TracefsError};
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether it is time to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs it.
+pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
+    if let Some((what, regex)) = args.list()? {
+        return list(what, regex, global.json);
+    }
+    if let Some(path) = &args.recover {
+        return recover(path);
+    }
+    let config = args.config()?;
+    let tracefs = open()?;
+    let mut record = config.record.clone();
+    for &pid in &config.pids {
+        hinted(record.add_process(pid))?;
+    }
+    let held = match &config.command[..] {
+        [] => None,
+        command => Some(child::hold(command).context("starting the command")?),
+    };
+    if let Some(held) = held.as_ref().filter(|_| config.only_command) {
+        record.pids.push(held.pid());
+    }
+    let config = Config { record, ..config };
+    if config.flight.is_some() {
+        fly(global, &tracefs, &config, held)
+    } else {
+        stream(global, &tracefs, &config, held)
+    }
+}
+
+/// Finds tracefs and says when it had to be mounted.
+fn open() -> anyhow::Result<Tracefs> {
+    let found = tracefs_hint(Tracefs::find())?;
+    if found.mounted {
+        say(format_args!(
+            "tracefs was not mounted; mounted it on {}",
+            found.tracefs.root().display()
+        ));
+    }
+    Ok(found.tracefs)
+}
+
+fn tracefs_hint<T>(result: Result<T, TracefsError>) -> anyhow::Result<T> {
+    hinted(result.map_err(RecordError::from))
+}
+
+fn hinted<T>(result: Result<T, RecordError>) -> anyhow::Result<T> {
+    result.or_else(|error| match error.hint() {
+        Some(hint) => Err(error).hint(hint),
+        None => Err(error.into()),
+    })
+}
+
+fn say(words: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "latlab: {words}");
+}
+
+/// Records until the end and writes one file.
+fn stream(
+    global: &Global,
+    tracefs: &Tracefs,
+    config: &Config,
+    held: Option<Held>,
+) -> anyhow::Result<Outcome> {
+    let prepared = Recorder::prepare(tracefs, &config.record, &config.output, config.format)
+        .and_then(|mut recorder| recorder.begin().map(|()| recorder));
+    let (recorder, held) = or_cancel(prepared, held)?;
+    let mut running = Running::start(held, config)?;
+    let mut progress = Progress::new("record");
+    let reason = loop {
+        if let Some(reason) = running.ended() {
+            break reason;
+        }
+        if !recorder.is_running() {
+            break Reason::TracingOff;
+        }
+        progress.set(running.done(), "");
+        std::thread::sleep(LOOK);
+    };
+    progress.clear();
+    drop(progress);
+    let summary = hinted(recorder.stop())?;
+    report(global, &summary, reason)?;
+    running.outcome(reason)
+}
+
+/// A flight recorder: writes a file whenever it is asked to or frozen.
+fn fly(
+    global: &Global,
+    tracefs: &Tracefs,
+    config: &Config,
+    held: Option<Held>,
+) -> anyhow::Result<Outcome> {
+    dump_request::install();
+    let (mut flight, held) = or_cancel(FlightRecorder::start(tracefs, &config.record), held)?;
+    let mut running = Running::start(held, config)?;
+    let mut files = 0;
+    let mut frozen = 0;
+    let reason = loop {
+        if let Some(reason) = running.ended() {
+            break reason;
+        }
+        if !flight.is_on() {
+            frozen += 1;
+            if frozen >= config.flight.unwrap_or(1) {
+                break Reason::TracingOff;
+            }
+            dump(global, &mut flight, config, &mut files, &running)?;
+            hinted(flight.rearm())?;
+        } else if dump_request::take() {
+            dump(global, &mut flight, config, &mut files, &running)?;
+            hinted(flight.rearm())?;
+        }
+        std::thread::sleep(LOOK);
+    };
+    dump(global, &mut flight, config, &mut files, &running)?;
+    if reason == Reason::TracingOff {
+        say(format_args!("stopped: tracing was switched off"));
+    }
+    running.outcome(reason)
+}
+
+/// Takes out what is in the buffer and writes it: `trace.dat`, `trace.2.dat`, …
+fn dump(
+    global: &Global,
+    flight: &mut FlightRecorder,
+    config: &Config,
+    files: &mut u32,
+    running: &Running,
+) -> anyhow::Result<()> {
+    *files += 1;
+    let path = numbered(&config.output, *files);
+    let snapshot: Snapshot = hinted(flight.snapshot())?;
+    hinted(snapshot.save(&path, config.format))?;
+    let summary = Summary {
+        file_bytes: std::fs::metadata(&path).map_or(0, |m| m.len()),
+        path,
+        duration: running.started.elapsed(),
+        cpus: snapshot.cpus,
+        ..Summary::default()
+    };
+    if global.json {
+        return print_json(&summary);
+    }
+    say(format_args!(
+        "{}: the last {} events, {} bytes",
+        summary.path.display(),
+        summary.events(),
+        summary.file_bytes
+    ));
+    Ok(())
+}
+
+fn numbered(path: &Path, n: u32) -> PathBuf {
+    if n <= 1 {
+        return path.to_owned();
+    }
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{n}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+/// What was prepared with the held command, which is let go unstarted when that failed.
+fn or_cancel<T>(
+    result: Result<T, RecordError>,
+    held: Option<Held>,
+) -> anyhow::Result<(T, Option<Held>)> {
+    match hinted(result) {
+        Ok(prepared) => Ok((prepared, held)),
+        Err(error) => {
+            if let Some(held) = held {
+                held.cancel();
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Why it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// The command ended, with this exit code.
+    Command(u8),
+    /// The time is over.
+    Duration,
+    /// A signal.
+    Signal(signal::Signal),
+    /// Something switched tracing off, or the disk is full.
+    TracingOff,
+}
+
+/// The command, if there is one, and the time.
+struct Running {
+    child: Option<Child>,
+    started: Instant,
+    duration: Option<Duration>,
+    not_started: Option<u8>,
+}
+
+impl Running {
+    /// Lets the command go. One that does not exist ends with a shell's 127, one that cannot be
+    /// executed with 126.
+    fn start(held: Option<Held>, config: &Config) -> anyhow::Result<Self> {
+        let mut running = Self {
+            child: None,
+            started: Instant::now(),
+            duration: config.duration,
+            not_started: None,
+        };
+        match held.map(Held::release) {
+            None => {}
+            Some(Ok(child)) => running.child = Some(child),
+            Some(Err(error)) => {
+                let program = config.command.first().cloned().unwrap_or_default();
+                let name = program.to_string_lossy();
+                let (code, words) = match error.kind() {
+                    io::ErrorKind::NotFound => (127, "command not found".to_owned()),
+                    _ => (126, error.to_string()),
+                };
+                say(format_args!("{name}: {words}"));
+                running.not_started = Some(code);
+            }
+        }
+        Ok(running)
+    }
+
+    fn ended(&mut self) -> Option<Reason> {
+        if let Some(code) = self.not_started {
+            return Some(Reason::Command(code));
+        }
+        if let Some(signal) = signal::stop_requested() {
+            return Some(Reason::Signal(signal));
+        }
+        if self.duration.is_some_and(|d| self.started.elapsed() >= d) {
+            return Some(Reason::Duration);
+        }
+        let status = self.child.as_mut()?.try_wait().ok()??;
+        Some(Reason::Command(child::exit_code(status)))
+    }
+
+    /// How far it is, 0 to 1.
+    fn done(&self) -> Option<f64> {
+        let duration = self.duration?.as_secs_f64();
+        Some((self.started.elapsed().as_secs_f64() / duration).min(1.0))
+    }
+
+    /// The exit code. A command that still runs is told to end when we were, or has the time that
+    /// it needs: its own end decides.
+    fn outcome(mut self, reason: Reason) -> anyhow::Result<Outcome> {
+        if let (Reason::Signal(signal), Some(child)) = (reason, &self.child) {
+            child::signal(child, signal.0);
+        }
+        if let (Reason::Duration, Some(child)) = (reason, &self.child) {
+            child::signal(child, 15);
+        }
+        let code = match &mut self.child {
+            Some(child) => Some(child::exit_code(child.wait().context("waiting for the command")?)),
+            None => None,
+        };
+        Ok(match (reason, code) {
+            (Reason::Signal(signal), None) => Outcome::Stopped(signal),
+            (Reason::Command(code), _) => Outcome::Code(code),
+            // It was we who ended it.
+            (Reason::Duration, Some(143)) | (_, None) => Outcome::Done,
+            (_, Some(code)) => Outcome::Code(code),
+        })
+    }
+}
+
+/// Says what was recorded: a sentence, what was lost, what went wrong.
+fn report(global: &Global, summary: &Summary, reason: Reason) -> anyhow::Result<()> {
+    if global.json {
+        return print_json(summary);
+    }
+    for removed in &summary.removed {
+        say(format_args!("removed {}, which a killed latlab had left behind", removed.name));
+    }
+    if reason == Reason::TracingOff && summary.warnings.is_empty() {
+        say(format_args!("stopped: tracing was switched off"));
+    }
+    for warning in &summary.warnings {
+        say(format_args!("{warning}"));
+    }
+    say(format_args!(
+        "{}: {} events in {:.1} s, {} bytes",
+        summary.path.display(),
+        summary.events(),
+        summary.duration.as_secs_f64(),
+        summary.file_bytes
+    ));
+    for cpu in summary.cpus.iter().filter(|c| c.lost() > 0) {
+        say(format_args!(
+            "CPU {}: {} events lost ({} overwritten, {} in nested commits, {} dropped)",
+            cpu.cpu,
+            cpu.lost(),
+            cpu.overrun,
+            cpu.commit_overrun,
+            cpu.dropped
+        ));
+    }
+    if summary.lost() > 0 {
+        say(format_args!("a larger buffer (-b), fewer events or a filter (-f) loses less"));
+    }
+    Ok(())
+}
+
+fn print_json(summary: &Summary) -> anyhow::Result<()> {
+    let cpus: Vec<_> = summary
+        .cpus
+        .iter()
+        .map(|c| {
+            json!({
+                "cpu": c.cpu, "events": c.events, "bytes": c.bytes, "overrun": c.overrun,
+                "commit_overrun": c.commit_overrun, "dropped": c.dropped,
+            })
+        })
+        .collect();
+    let value = json!({
+        "file": summary.path.to_string_lossy(), "file_bytes": summary.file_bytes,
+        "duration_ns": u64::try_from(summary.duration.as_nanos()).unwrap_or(u64::MAX),
+        "events": summary.events(), "lost": summary.lost(), "cpus": cpus,
+        "warnings": summary.warnings,
+        "removed_instances": summary.removed.iter().map(|r| &r.name).collect::<Vec<_>>(),
+    });
+    let mut out = term::stdout();
+    serde_json::to_writer(&mut out, &value)?;
+    writeln!(out)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Makes what a killed recorder left behind compact.
+fn recover(path: &Path) -> anyhow::Result<Outcome> {
+    let bytes = hinted(latlab_sys::recorder::recover(path))?;
+    say(format_args!("{}: {bytes} bytes", path.display()));
+    Ok(Outcome::Done)
+}
+
+/// Lists what the kernel offers.
+fn list(what: List, regex: Option<&str>, as_json: bool) -> anyhow::Result<Outcome> {
+    let regex = match regex {
+        Some(text) => {
+            Some(regex_lite::Regex::new(text).with_context(|| format!("--list: {text:?}"))?)
+        }
+        None => None,
+    };
+    let tracefs = open()?;
+    let lines: Vec<String> = match what {
+        List::Events => tracefs_hint(tracefs.events())?.iter().map(ToString::to_string).collect(),
+        List::Tracers => tracefs_hint(tracefs.tracers())?,
+        List::Functions => tracefs_hint(tracefs.functions())?,
+        List::Clocks => tracefs_hint(tracefs.clocks())?.0,
+        List::Options => tracefs_hint(tracefs.options())?
+            .into_iter()
+            .map(|(name, on)| if on { name } else { format!("no{name}") })
+            .collect(),
+    };
+    let matches = |l: &&String| regex.as_ref().is_none_or(|r| r.is_match(l));
+    let lines: Vec<&String> = lines.iter().filter(matches).collect();
+    let mut out = term::stdout();
+    if as_json {
+        serde_json::to_writer(&mut out, &lines)?;
+        writeln!(out)?;
+    } else {
+        for line in lines {
+            writeln!(out, "{line}")?;
+        }
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
+}
