@@ -9,6 +9,7 @@
 
 pub mod bench;
 pub mod cpulist;
+pub mod doctor;
 pub mod explain;
 pub mod finding;
 pub mod gaps;

@@ -97,6 +97,8 @@ pub enum Detail {
     Wakeup(Box<crate::wakeup::WakeupResult>),
     /// Micro-benchmarks.
     Bench(Box<crate::bench::BenchDetail>),
+    /// What a doctor looked at.
+    Doctor(Box<crate::doctor::Facts>),
     /// Something that this version does not know (written by a newer one).
     #[serde(other)]
     Unknown,

@@ -5,6 +5,7 @@
 //! signature; every setting of the kernel that is changed goes through the journal of knobs.
 
 pub mod clock;
+pub mod doctor;
 pub mod files;
 pub mod gaps;
 pub mod harness;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr)] // a skipped test says why
 
-use latlab_sys::knobs::{KnobError, Knobs, Place, Restoration, holders, restore_leftovers};
+use latlab_sys::knobs::{KnobError, Knobs, Place, Restoration, restore_leftovers, survey};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -118,7 +118,7 @@ fn a_living_owner_is_left_alone() {
     let found = restore_leftovers(&place(dir)).unwrap();
     assert!(found.undone.is_empty());
     assert_eq!(found.alive.len(), 1);
-    assert_eq!(holders(&place(dir)).unwrap()[0].pid, child.id());
+    assert_eq!(survey(&place(dir)).unwrap().alive[0].pid, child.id());
     assert_eq!(read(dir, "a"), "7");
     // Nobody else may turn a knob that it holds; others are free.
     let mut mine = Knobs::at(place(dir));

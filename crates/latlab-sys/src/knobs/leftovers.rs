@@ -21,7 +21,7 @@ pub struct Leftovers {
     /// Journals of an earlier boot: the kernel has its own values again, nothing to undo.
     pub earlier_boot: u32,
     /// Files that were not trusted or not understood, with the reason.
-    pub refused: Vec<(PathBuf, String)>,
+    pub refused: Refused,
 }
 
 /// A latlab that runs and holds knobs.
@@ -111,13 +111,30 @@ fn undo_all(
     }
 }
 
-/// The latlabs of this user that run and hold knobs.
+/// What lies in the journals of others; nothing is undone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Knobs that dead latlabs have left turned.
+    pub left: Vec<PathBuf>,
+    /// Processes that live and hold knobs.
+    pub alive: Vec<Holder>,
+    /// Files that were not trusted or not understood, with the reason.
+    pub refused: Refused,
+}
+
+/// Looks, and touches nothing.
 ///
 /// # Errors
 /// As [`restore_leftovers`].
-pub fn holders(place: &Place) -> Result<Vec<Holder>, KnobError> {
-    let (others, _) = read_all(place)?;
-    Ok(others.iter().filter(|o| o.alive).map(Other::holder).collect())
+pub fn survey(place: &Place) -> Result<Survey, KnobError> {
+    let (others, refused) = read_all(place)?;
+    let boot = journal::boot_id();
+    let dead = others.iter().filter(|o| !o.alive && o.header.boot == boot);
+    Ok(Survey {
+        left: dead.flat_map(|o| &o.open).map(|o| o.entry.path().to_owned()).collect(),
+        alive: others.iter().filter(|o| o.alive).map(Other::holder).collect(),
+        refused,
+    })
 }
 
 /// Refuses a knob that another living latlab has turned.
@@ -141,7 +158,8 @@ impl Other {
     }
 }
 
-type Refused = Vec<(PathBuf, String)>;
+/// Paths with the reason why each was not believed.
+pub type Refused = Vec<(PathBuf, String)>;
 
 /// All journals but this process's own: opening and closing one of those would end its lock.
 fn read_all(place: &Place) -> Result<(Vec<Other>, Refused), KnobError> {

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 pub use journal::Place;
-pub use leftovers::{Holder, Leftovers, holders, restore_leftovers};
+pub use leftovers::{Holder, Leftovers, Refused, Survey, restore_leftovers, survey};
 
 /// Longer values are no knobs.
 const VALUE_MAX: usize = 4096;
