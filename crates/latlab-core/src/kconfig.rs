@@ -319,7 +319,7 @@ pub const OPTIONS: &[KernelOption] = &[
         "CONFIG_RT_GROUP_SCHED",
         Off,
         Latency,
-        Needed,
+        Useful,
         "",
         "A task in a control group without a real-time budget may not use SCHED_FIFO: chrt and latlab get EPERM even as root.",
     ),

@@ -31,3 +31,12 @@ pub fn document(doc: &Doc, mut out: &mut dyn Write) -> io::Result<()> {
 pub fn html(run: &Run, mut out: &mut dyn Write) -> io::Result<()> {
     html::render(&sections::of_run(run), &mut out)
 }
+
+/// Writes a run as JSON, as `run.json` has it.
+///
+/// # Errors
+/// As [`text`].
+pub fn json(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, run)?;
+    writeln!(out)
+}

@@ -15,6 +15,7 @@ use crate::outcome::Outcome;
 use crate::rundir::RunDir;
 use crate::term;
 use latlab_core::run::{Run, SCHEMA_VERSION};
+use latlab_sys::knobs::Place;
 use serde::Serialize;
 use std::io::Write;
 use std::time::SystemTime;
@@ -34,6 +35,7 @@ impl Session {
     /// # Errors
     /// When the directory cannot be made or written to; nothing has been measured then.
     pub fn begin(global: &Global, command: &str, config: &impl Serialize) -> anyhow::Result<Self> {
+        put_back_leftovers();
         let run = new_run(config);
         let dir = RunDir::create(global.out.as_deref(), &run.started, command)?;
         dir.save(&run).inspect_err(|_| dir.discard_if_empty())?;
@@ -79,10 +81,9 @@ impl Session {
         let json = self.json;
         self.finish_with(stopped_by, |run, out| {
             if json {
-                serde_json::to_writer_pretty(&mut *out, run)?;
-                writeln!(out)?;
+                crate::output::json(run, out)?
             } else {
-                crate::output::text(run, out)?;
+                crate::output::text(run, out)?
             }
             Ok(())
         })
@@ -122,6 +123,20 @@ impl Session {
         dir.save(&self.run)?;
         dir.write_file("report.html", |out| crate::output::html(&self.run, out))
     }
+}
+
+/// What a latlab that was killed has left turned is put back before anything is measured.
+fn put_back_leftovers() {
+    let mut stderr = std::io::stderr().lock();
+    // Talk: nothing is lost if nobody listens.
+    let _ = match latlab_sys::knobs::restore_leftovers(&Place::default()) {
+        Ok(found) if found.undone.is_empty() => Ok(()),
+        Ok(found) => {
+            let lines = crate::cmd::doctor::lines(&found).join("\n  ");
+            writeln!(stderr, "left by a latlab that was killed:\n  {lines}")
+        }
+        Err(e) => writeln!(stderr, "what killed latlabs may have left was not looked at: {e}"),
+    };
 }
 
 fn new_run(config: &impl Serialize) -> Run {

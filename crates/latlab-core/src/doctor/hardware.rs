@@ -24,8 +24,8 @@ fn clock_step(m: &Machine) -> Finding {
     let says = |verb: &str| format!("CLOCK_MONOTONIC {verb} {}.", format_ns(step as f64));
     match step {
         0 => cannot_tell(id, "The clock's step could not be measured."),
-        ..=STEP_FINE_NS => good(id, says("resolves")),
-        ..=99_999 => note(id, says("advances in steps of"))
+        1..STEP_FINE_NS => good(id, says("resolves")),
+        STEP_FINE_NS..=99_999 => note(id, says("advances in steps of"))
             .because("Latencies are known to this step and no better."),
         _ => in_the_way(id, says("advances only every"))
             .because("No latency shorter than this step can be seen.")

@@ -24,7 +24,8 @@ pub fn judge(m: &Machine, f: &Facts, out: &mut Vec<Finding>) {
         out.extend([events(t), tracers(m, t), features(m, t), in_use(t)]);
     }
     out.push(lockdown(m, f));
-    out.extend(config(m));
+    // Where the tracers could be listed, those that are missing are named already.
+    out.extend(config(m, t.tracers.is_some()));
 }
 
 fn tracefs(f: &Facts) -> Finding {
@@ -204,7 +205,7 @@ fn lockdown(m: &Machine, f: &Facts) -> Finding {
 }
 
 /// The configuration: where it was read, and for each purpose what it lacks.
-fn config(m: &Machine) -> Vec<Finding> {
+fn config(m: &Machine, tracers_named: bool) -> Vec<Finding> {
     let Some(source) = &m.kernel.config_source else {
         return vec![
             cannot_tell(
@@ -230,10 +231,18 @@ fn config(m: &Machine) -> Vec<Finding> {
     )];
     for (purpose, id, words) in purposes {
         let of = |weight: Weight| -> Vec<&(&KernelOption, State)> {
-            missing.iter().filter(|(o, _)| o.purpose == purpose && o.weight == weight).collect()
+            let named = |o: &KernelOption| TRACERS.iter().any(|(.., option)| *option == o.name);
+            missing
+                .iter()
+                .filter(|(o, _)| o.purpose == purpose && o.weight == weight)
+                .filter(|(o, _)| !(tracers_named && named(o)))
+                .collect()
         };
         let (needed, useful) = (of(Weight::Needed), of(Weight::Useful));
         findings.push(match (needed.len(), useful.len()) {
+            (0, 0) if missing.iter().any(|(o, _)| o.purpose == purpose) => {
+                note(id, format!("The tracers apart, the configuration has what {words} needs."))
+            }
             (0, 0) => good(id, format!("The configuration has what {words} needs.")),
             (0, _) => options(
                 note(id, format!("Useful for {words} and not set so: {}.", names(&useful))),

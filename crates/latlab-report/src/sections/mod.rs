@@ -5,6 +5,7 @@
 //! knows (an experiment of records alone, or one of a newer version) is drawn
 //! by [`generic`].
 
+pub mod doctor;
 pub mod generic;
 pub mod machine;
 
@@ -39,6 +40,7 @@ fn parts(run: &Run) -> Doc {
 /// The sections of one part. One line a command.
 pub fn of_part(part: &Part) -> Vec<Section> {
     match &part.detail {
+        Some(Detail::Doctor(facts)) => doctor::sections(part, facts),
         None | Some(Detail::Unknown) => generic::sections(part),
         Some(_) => generic::sections(part),
     }
@@ -47,6 +49,7 @@ pub fn of_part(part: &Part) -> Vec<Section> {
 /// What one part says in words. One line for each command that has more to say than its figures.
 fn part_summary(part: &Part) -> Vec<String> {
     match &part.detail {
+        Some(Detail::Doctor(_)) => doctor::summary(part),
         None | Some(Detail::Unknown) => generic::summary(part),
         Some(_) => generic::summary(part),
     }

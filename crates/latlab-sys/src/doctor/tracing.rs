@@ -1,6 +1,5 @@
 //! What tracing offers, by looking into tracefs (Documentation/trace/ftrace.rst).
 
-use crate::doctor::writable;
 use crate::files::Root;
 use latlab_core::doctor::{Access, Tracing};
 use std::collections::BTreeMap;

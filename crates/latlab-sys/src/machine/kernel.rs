@@ -27,7 +27,7 @@ pub fn read(root: &Root, release: &str, version: &str) -> Kernel {
 }
 
 /// The whole configuration and where it was found.
-fn configuration(root: &Root, release: &str) -> Option<(String, BTreeMap<String, String>)> {
+pub fn configuration(root: &Root, release: &str) -> Option<(String, BTreeMap<String, String>)> {
     let places = [
         "/proc/config.gz".to_owned(),
         format!("/boot/config-{release}"),
@@ -43,7 +43,8 @@ fn configuration(root: &Root, release: &str) -> Option<(String, BTreeMap<String,
     })
 }
 
-fn unpacked(bytes: Vec<u8>) -> Option<String> {
+/// The text of a configuration, packed by gzip or not.
+pub fn unpacked(bytes: Vec<u8>) -> Option<String> {
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return String::from_utf8(bytes).ok();
     }

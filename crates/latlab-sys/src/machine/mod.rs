@@ -107,6 +107,23 @@ pub fn read_from(root: &Root, live: &Live) -> Machine {
     }
 }
 
+/// The running kernel's whole configuration, with the file that it is from.
+pub fn running_config() -> Option<(String, BTreeMap<String, String>)> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    kernel::configuration(&Root::here(), &release)
+}
+
+/// A kernel's configuration from a file, packed by gzip or not; empty when it is none.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn config_file(path: &std::path::Path) -> std::io::Result<BTreeMap<String, String>> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path)?;
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, 8 << 20), &mut bytes)?;
+    Ok(kernel::unpacked(bytes).map(|text| latlab_core::kconfig::parse(&text)).unwrap_or_default())
+}
+
 /// What is going on right now.
 pub fn condition() -> Condition {
     condition_of(&Root::here())

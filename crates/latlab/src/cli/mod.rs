@@ -4,6 +4,7 @@
 //! command's `config()`; nothing outside this folder knows clap.
 
 pub mod bench;
+pub mod doctor;
 #[cfg(feature = "host")]
 pub mod generate;
 pub mod load;
@@ -43,6 +44,7 @@ pub struct Global {
 pub enum Command {
     Wakeup(wakeup::Args),
     Bench(bench::Args),
+    Doctor(doctor::Args),
     Survey(survey::Args),
     Record(record::Args),
     Report(report::Args),

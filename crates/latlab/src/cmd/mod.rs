@@ -1,6 +1,7 @@
 //! One file a command: from configuration to a run, a report and an exit code.
 
 mod bench;
+pub mod doctor;
 #[cfg(feature = "host")]
 mod generate;
 mod load;
@@ -21,6 +22,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     let global = &cli.global;
     match command {
         Command::Bench(args) => bench::run(global, &args),
+        Command::Doctor(args) => doctor::run(global, &args),
         Command::Survey(args) => survey::run(global, &args),
         Command::Record(args) => record::run(global, &args),
         Command::Report(args) => report::run(global, &args),

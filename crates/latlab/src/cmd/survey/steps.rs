@@ -15,11 +15,17 @@ use std::time::{Duration, Instant};
 /// In the order in which they run: what the machine is, then the cheap, then the long.
 #[rustfmt::skip]
 pub(super) const STEPS: &[Step] = &[
+    Step { name: "doctor", title: "What this machine can measure and trace, and what is in the way", from: Level::Quick, seconds: [2, 2, 10], run: doctor },
     Step { name: "gaps", title: "What takes the CPU away from a busy program", from: Level::Quick, seconds: [3, 30, 600], run: gaps },
     Step { name: "wakeup", title: "Wake-up latency, idle", from: Level::Quick, seconds: [8, 60, 900], run: wakeup_idle },
     Step { name: "wakeup-cpu", title: "Wake-up latency, all CPUs busy computing", from: Level::Quick, seconds: [6, 60, 900], run: wakeup_cpu },
     Step { name: "wakeup-memory", title: "Wake-up latency, all CPUs allocating memory", from: Level::Quick, seconds: [8, 60, 900], run: wakeup_memory },
 ];
+
+fn doctor(context: &Context) -> anyhow::Result<Vec<Part>> {
+    let machine = latlab_sys::machine::read();
+    Ok(vec![crate::cmd::doctor::examine(&machine, Duration::from_secs(context.seconds))])
+}
 
 fn gaps(context: &Context) -> anyhow::Result<Vec<Part>> {
     let seen = latlab_sys::gaps::measure(Duration::from_secs(context.seconds));

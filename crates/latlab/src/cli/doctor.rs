@@ -1,0 +1,23 @@
+//! `latlab doctor`: its options.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Can this machine measure and trace well, and what is in the way?
+///
+/// Looks at clocks, timers, privileges, the kernel and its tracers, and at what
+/// disturbs a measurement right now. Changes nothing, and needs no root: what
+/// it could not see is said.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Put back every setting that a latlab that was killed has left changed.
+    #[arg(long, conflicts_with = "kernel_config")]
+    pub restore: bool,
+    /// Print the options that tracing and low latency need and a kernel's .config has not, with
+    /// reasons and the commands that build it (default: the running kernel's).
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub kernel_config: Option<Option<PathBuf>>,
+    /// How long to look for disturbances.
+    #[arg(short = 'D', long, value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration)]
+    pub duration: Duration,
+}
