@@ -21,3 +21,4 @@ pub mod stats;
 pub mod survey;
 pub mod units;
 pub mod wakeup;
+pub mod wire;

@@ -1,5 +1,6 @@
 //! The `latlab` binary: parses the command line, calls the rooms, sets the exit code.
 
+mod agent;
 mod cli;
 mod cmd;
 mod outcome;
@@ -14,6 +15,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if agent::is_init() {
+        agent::main();
+    }
     latlab_sys::signal::install();
     match cli::Cli::try_parse() {
         Ok(cli) => outcome::exit(cmd::dispatch(cli)),

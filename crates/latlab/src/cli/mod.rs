@@ -8,9 +8,12 @@ pub mod doctor;
 #[cfg(feature = "host")]
 pub mod generate;
 pub mod load;
+pub mod on_board;
 pub mod record;
 pub mod report;
 pub mod survey;
+#[cfg(feature = "host")]
+pub mod vm;
 pub mod wakeup;
 
 use clap::{Parser, Subcommand};
@@ -37,6 +40,18 @@ pub struct Global {
     /// Keep the run in this directory (default: runs/<UTC time>-<host>-<command>).
     #[arg(long, global = true, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Measure there instead of here: ssh://user@board[:port] or vm:NAME (latlab vm list).
+    #[cfg(feature = "host")]
+    #[arg(long, global = true, value_name = "TARGET")]
+    pub on: Option<String>,
+}
+
+/// Name of the command that this process was started with.
+#[cfg(feature = "host")]
+pub fn command_name() -> String {
+    use clap::CommandFactory;
+    let matches = Cli::command().ignore_errors(true).get_matches();
+    matches.subcommand_name().unwrap_or_default().to_owned()
 }
 
 /// The commands.
@@ -49,8 +64,19 @@ pub enum Command {
     Record(record::Args),
     Report(report::Args),
     #[cfg(feature = "host")]
+    Vm(vm::VmArgs),
+    /// Bring back a run that a lost connection left on a board (with --on ssh://…).
+    #[cfg(feature = "host")]
+    Fetch {
+        /// Its name; without one, the runs that are kept there are listed.
+        #[arg(value_name = "RUN")]
+        run: Option<String>,
+    },
+    #[cfg(feature = "host")]
     #[command(hide = true)]
     Generate(generate::Args),
     #[command(hide = true)]
     LoadWorker(load::Args),
+    #[command(hide = true)]
+    OnBoard(on_board::OnBoardArgs),
 }

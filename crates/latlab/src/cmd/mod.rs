@@ -6,9 +6,14 @@ pub mod doctor;
 mod generate;
 mod load;
 pub mod menu;
+#[cfg(feature = "host")]
+mod on;
+mod on_board;
 mod record;
 mod report;
 mod survey;
+#[cfg(feature = "host")]
+mod vm;
 mod wakeup;
 
 use crate::cli::{Cli, Command};
@@ -20,6 +25,13 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         return menu::run();
     };
     let global = &cli.global;
+    #[cfg(feature = "host")]
+    if let Some(target) = global.on.as_deref().filter(|target| *target != "local") {
+        if let Command::Fetch { run } = &command {
+            return on::fetch(target, run.as_deref());
+        }
+        return on::run(target, &crate::cli::command_name());
+    }
     match command {
         Command::Bench(args) => bench::run(global, &args),
         Command::Doctor(args) => doctor::run(global, &args),
@@ -27,8 +39,13 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Record(args) => record::run(global, &args),
         Command::Report(args) => report::run(global, &args),
         #[cfg(feature = "host")]
+        Command::Vm(args) => vm::run(&args, global),
+        #[cfg(feature = "host")]
+        Command::Fetch { .. } => on::fetch("local", None),
+        #[cfg(feature = "host")]
         Command::Generate(args) => generate::run(&args),
         Command::LoadWorker(args) => load::run(&args),
         Command::Wakeup(args) => wakeup::run(global, &args),
+        Command::OnBoard(args) => on_board::run(&args),
     }
 }

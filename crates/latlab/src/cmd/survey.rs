@@ -45,6 +45,7 @@ struct Context<'a> {
     name: &'static str,
     /// The step's own title.
     title: &'static str,
+    level: Level,
     /// Seconds that the step is given.
     seconds: u64,
     /// Free memory before the survey, bytes, where known.
@@ -77,19 +78,20 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             steps.len(),
             step.title
         );
-        measure(step, seconds, &mut session.run);
+        measure(step, config.level, &mut session.run);
         session.checkpoint()?;
     }
     session.finish(signal::stop_requested().map(signal::Signal::name))
 }
 
 /// Runs one step into the run. What it could not do is a finding, not the end of the survey.
-fn measure(step: &Step, seconds: u64, run: &mut Run) {
+fn measure(step: &Step, level: Level, run: &mut Run) {
     let started = Instant::now();
     let context = Context {
         name: step.name,
         title: step.title,
-        seconds,
+        level,
+        seconds: step.seconds(level),
         available_bytes: run.machine.start.available_bytes,
         earlier: &run.parts,
     };
@@ -192,7 +194,7 @@ mod tests {
             run: |_| Err(anyhow!("no such luck")).hint("try again"),
         };
         let mut run = Run::default();
-        measure(&step, 1, &mut run);
+        measure(&step, Level::Quick, &mut run);
         let part = &run.parts[0];
         assert!(!part.complete);
         assert_eq!(part.findings[0].claim, "Nothing at all was not measured: no such luck");

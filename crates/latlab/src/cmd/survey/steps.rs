@@ -2,11 +2,13 @@
 
 use super::{Context, Step};
 use crate::cli::survey::Level;
+use crate::cmd::bench;
 use crate::progress::Progress;
 use anyhow::Context as _;
 use latlab_core::finding::{Confidence, Finding, Verdict};
 use latlab_core::run::Part;
 use latlab_core::wakeup::{self, Policy, WakeupConfig, WakeupResult};
+use latlab_sys::harness::conduct;
 use latlab_sys::load::{Load, Worker};
 use latlab_sys::wakeup::{Hooks, LiveThread, Next, WakeupError};
 use latlab_sys::{policy, signal};
@@ -17,6 +19,7 @@ use std::time::{Duration, Instant};
 pub(super) const STEPS: &[Step] = &[
     Step { name: "doctor", title: "What this machine can measure and trace, and what is in the way", from: Level::Quick, seconds: [2, 2, 10], run: doctor },
     Step { name: "gaps", title: "What takes the CPU away from a busy program", from: Level::Quick, seconds: [3, 30, 600], run: gaps },
+    Step { name: "bench", title: "What system calls, switches, messages and processes cost", from: Level::Quick, seconds: [20, 60, 330], run: bench },
     Step { name: "wakeup", title: "Wake-up latency, idle", from: Level::Quick, seconds: [8, 60, 900], run: wakeup_idle },
     Step { name: "wakeup-cpu", title: "Wake-up latency, all CPUs busy computing", from: Level::Quick, seconds: [6, 60, 900], run: wakeup_cpu },
     Step { name: "wakeup-memory", title: "Wake-up latency, all CPUs allocating memory", from: Level::Quick, seconds: [8, 60, 900], run: wakeup_memory },
@@ -31,6 +34,17 @@ fn gaps(context: &Context) -> anyhow::Result<Vec<Part>> {
     let seen = latlab_sys::gaps::measure(Duration::from_secs(context.seconds));
     let complete = signal::stop_requested().is_none();
     Ok(vec![latlab_core::gaps::part(context.title, &seen, complete)])
+}
+
+/// The benchmarks; all of them, with every size, only in a full survey.
+fn bench(context: &Context) -> anyhow::Result<Vec<Part>> {
+    let mut config = bench::suite(context.level == Level::Full)?;
+    config.budget_s = context.seconds as f64;
+    let mut progress = Progress::new("bench");
+    let mut show = |p: conduct::Progress<'_>| progress.set(Some(p.done), p.name);
+    let (mut part, _) = bench::measure(&config, &mut show)?;
+    part.title = context.title.to_owned();
+    Ok(vec![part])
 }
 
 fn wakeup_idle(context: &Context) -> anyhow::Result<Vec<Part>> {

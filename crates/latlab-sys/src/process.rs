@@ -1,0 +1,58 @@
+//! Children that must not outlive us, and signals to processes.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Has the kernel kill the child when the thread that started it ends, even by SIGKILL.
+///
+/// Start it from a thread that lives as long as the child should: the main one.
+pub fn tie_to_us(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    let tie = move || {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+        // We may have died between the fork and the line above.
+        if rustix::process::getppid() != Some(parent) {
+            return Err(io::Error::other("the parent is gone"));
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes two system calls and allocates
+    // nothing on its way to success; it captures a plain integer.
+    unsafe {
+        command.pre_exec(tie);
+    }
+}
+
+/// Stops a process (SIGSTOP) or lets it go on (SIGCONT).
+pub fn set_stopped(pid: u32, stopped: bool) -> io::Result<()> {
+    let signal =
+        if stopped { rustix::process::Signal::STOP } else { rustix::process::Signal::CONT };
+    signal_to(pid, signal)
+}
+
+/// Sends a signal by number to a process.
+pub fn send(pid: u32, signal: u8) -> io::Result<()> {
+    let signal = rustix::process::Signal::from_named_raw(i32::from(signal))
+        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    signal_to(pid, signal)
+}
+
+fn signal_to(pid: u32, signal: rustix::process::Signal) -> io::Result<()> {
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    Ok(rustix::process::kill_process(pid, signal)?)
+}
+
+/// Leaves the terminal and session that we were started from.
+pub fn new_session() -> io::Result<()> {
+    rustix::process::setsid()?;
+    Ok(())
+}
+
+/// Ends this process at once, by SIGKILL: for a helper that nobody listens to any more.
+pub fn end_now() {
+    let _ = signal_to(std::process::id(), rustix::process::Signal::KILL);
+}

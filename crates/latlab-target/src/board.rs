@@ -1,0 +1,88 @@
+//! Finds the static latlab for a target's processor (`make boards` → `dist/latlab-ARCH`).
+
+use crate::{Arch, Result, TargetError};
+use std::path::{Path, PathBuf};
+
+/// Path of the board build: in `named` (LATLAB_BOARDS), beside our own
+/// program or in its `lib/latlab`, or in a `dist` folder above either the
+/// program or the working directory.
+pub fn find(arch: Arch, named: Option<&Path>, program: &Path, cwd: &Path) -> Result<PathBuf> {
+    let file = format!("latlab-{}", arch.name());
+    let mut places: Vec<PathBuf> = Vec::new();
+    match named {
+        Some(folder) => places.push(folder.to_path_buf()),
+        None => {
+            if let Some(folder) = program.parent() {
+                places.push(folder.to_path_buf());
+                places.push(folder.join("../lib/latlab"));
+            }
+            places.extend(program.ancestors().skip(1).map(|p| p.join("dist")));
+            places.extend(cwd.ancestors().map(|p| p.join("dist")));
+        }
+    }
+    let found = places.iter().map(|p| p.join(&file)).find(|p| p.is_file());
+    found.ok_or_else(|| TargetError::NoBoardBuild {
+        arch: arch.name().into(),
+        looked: match named {
+            Some(folder) => folder.display().to_string(),
+            None => "the program's folder and every dist/ above it and above the working directory"
+                .into(),
+        },
+    })
+}
+
+/// Checks that a file is a program for this processor: the ELF header's class and machine.
+/// Source: ELF specification 1.2, figure 1-3; e_machine 40 ARM, 62 x86-64, 183 AArch64.
+pub fn check(path: &Path, program: &[u8], arch: Arch) -> Result<()> {
+    let wrong = |reason: String| TargetError::Content {
+        path: path.to_path_buf(),
+        reason,
+        hint: "make boards builds it anew".into(),
+    };
+    if program.len() < 20 || program[..4] != *b"\x7fELF" {
+        return Err(wrong("this is no program (no ELF header)".into()));
+    }
+    let machine = u16::from_le_bytes([program[18], program[19]]);
+    let (expected, name) = match arch {
+        Arch::Armv7 => (40, "32-bit ARM"),
+        Arch::X86_64 => (62, "x86-64"),
+        Arch::Aarch64 => (183, "64-bit ARM"),
+    };
+    if machine != expected {
+        return Err(wrong(format!(
+            "this program is not for {name} (its ELF machine number is {machine})"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_found_above_the_program_and_a_named_folder_is_the_only_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        std::fs::create_dir_all(root.join("dist")).unwrap();
+        std::fs::create_dir_all(root.join("target/debug")).unwrap();
+        std::fs::write(root.join("dist/latlab-armv7"), "x").unwrap();
+        let program = root.join("target/debug/latlab");
+        let found = find(Arch::Armv7, None, &program, Path::new("/")).unwrap();
+        assert_eq!(found, root.join("dist/latlab-armv7"));
+        let error = find(Arch::Armv7, Some(&root.join("empty")), &program, root).unwrap_err();
+        assert_eq!(error.to_string(), "no latlab for armv7 is built");
+        assert!(error.hint().contains("make boards") && error.hint().contains("empty"));
+    }
+
+    #[test]
+    fn a_program_for_another_processor_is_told() {
+        let mut elf = b"\x7fELF\x01\x01\x01".to_vec();
+        elf.resize(18, 0);
+        elf.extend([62, 0]);
+        assert!(check(Path::new("f"), &elf, Arch::X86_64).is_ok());
+        let error = check(Path::new("f"), &elf, Arch::Armv7).unwrap_err().to_string();
+        assert_eq!(error, "f: this program is not for 32-bit ARM (its ELF machine number is 62)");
+        assert!(check(Path::new("f"), b"#!/bin/sh", Arch::Armv7).is_err());
+    }
+}

@@ -1,0 +1,278 @@
+//! Packages of another architecture from Debian's archive, without root and
+//! without touching the host's dpkg.
+//!
+//! apt does it, with a private state: the host's sources, keys and proxies, but
+//! lists, cache and "installed packages" of our own. apt itself checks every
+//! file against the signed index. A package is unpacked with `dpkg-deb -x`
+//! under a temporary name and renamed, so that a folder that exists is whole.
+
+use crate::cache::Cache;
+use crate::{Arch, Result, TargetError};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// apt for one architecture, with its own state in the cache.
+#[derive(Debug)]
+pub struct Archive<'a> {
+    cache: &'a Cache,
+    arch: Arch,
+    updated: bool,
+}
+
+impl<'a> Archive<'a> {
+    /// Asks nothing of the network yet.
+    pub fn new(cache: &'a Cache, arch: Arch) -> Self {
+        Self { cache, arch, updated: false }
+    }
+
+    /// The newest unpacked version of a package in the cache.
+    pub fn cached(&self, package: &str) -> Option<PathBuf> {
+        let folder = self.cache.root().join("packages").join(self.arch.debian());
+        let prefix = format!("{package}_");
+        let mut found: Vec<(std::time::SystemTime, PathBuf)> = fs::read_dir(folder)
+            .ok()?
+            .flatten()
+            .filter(|e| {
+                e.file_name()
+                    .to_str()
+                    .is_some_and(|n| n.starts_with(&prefix) && !n.ends_with(".part"))
+            })
+            .filter_map(|e| Some((e.metadata().ok()?.modified().ok()?, e.path())))
+            .collect();
+        found.sort();
+        found.pop().map(|(_, path)| path)
+    }
+
+    /// Downloads and unpacks a package, unless its version is there already.
+    pub fn fetch(&mut self, package: &str, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+        self.update(say)?;
+        let candidate = self.candidate(package)?;
+        let folder = self.cache.folder(&format!("packages/{}", self.arch.debian()))?;
+        let target = folder.join(format!("{package}_{}", candidate.replace(':', "%3a")));
+        if target.is_dir() {
+            return Ok(target);
+        }
+        say(&format!("fetching {package} {candidate} for {}", self.arch.debian()));
+        let download = folder.join(format!("{package}.download"));
+        let _ = fs::remove_dir_all(&download);
+        fs::create_dir_all(&download).map_err(TargetError::file(&download))?;
+        let unpacked = self.download_and_unpack(package, &candidate, &download, &target);
+        let _ = fs::remove_dir_all(&download);
+        unpacked.map(|()| target)
+    }
+
+    /// Of these names, the first that can be fetched. The security archive and
+    /// the main one are sometimes out of step, and an older kernel will do.
+    pub fn fetch_first(
+        &mut self,
+        packages: &[String],
+        say: &mut dyn FnMut(&str),
+    ) -> Result<PathBuf> {
+        let mut last = None;
+        for package in packages {
+            match self.fetch(package, say) {
+                Ok(path) => return Ok(path),
+                Err(error @ TargetError::Fetch { .. }) => {
+                    say(&format!("{error}"));
+                    last = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| {
+            self.cannot("(none)", "there is no package of that kind in apt's lists")
+        }))
+    }
+
+    /// What a package depends on directly: the first alternative of each.
+    pub fn dependencies(
+        &mut self,
+        package: &str,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Vec<String>> {
+        self.update(say)?;
+        let output = self.run("apt-cache", &["depends", "--important", package])?;
+        Ok(String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .filter_map(|l| l.trim().trim_start_matches('|').strip_prefix("Depends: "))
+            .map(str::to_owned)
+            .collect())
+    }
+
+    /// Names of packages that begin and end like this, newest version first.
+    pub fn matching(
+        &mut self,
+        prefix: &str,
+        suffix: &str,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Vec<String>> {
+        self.update(say)?;
+        let output = self.run("apt-cache", &["pkgnames", prefix])?;
+        let mut names: Vec<String> = String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .filter(|n| {
+                n.strip_suffix(suffix).and_then(|n| n.strip_prefix(prefix)).is_some_and(|v| {
+                    v.starts_with(|c: char| c.is_ascii_digit())
+                        && v.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-')
+                })
+            })
+            .map(str::to_owned)
+            .collect();
+        names.sort_by_key(|n| std::cmp::Reverse(version_key(n)));
+        Ok(names)
+    }
+
+    fn download_and_unpack(
+        &self,
+        package: &str,
+        version: &str,
+        folder: &Path,
+        target: &Path,
+    ) -> Result<()> {
+        let mut command = self.command("apt-get")?;
+        command.current_dir(folder).args(["download", &format!("{package}={version}")]);
+        let output = spawn(&mut command, "apt-get", "apt")?;
+        if !output.status.success() {
+            return Err(self.cannot(package, &complaint(&output)));
+        }
+        let deb = fs::read_dir(folder)
+            .map_err(TargetError::file(folder))?
+            .flatten()
+            .map(|e| e.path())
+            .find(|p| p.extension().is_some_and(|e| e == "deb"))
+            .ok_or_else(|| self.cannot(package, "apt downloaded nothing"))?;
+        let part = target.with_extension("part");
+        let _ = fs::remove_dir_all(&part);
+        let mut unpack = Command::new("dpkg-deb");
+        unpack.arg("-x").arg(&deb).arg(&part);
+        let output = spawn(&mut unpack, "dpkg-deb", "dpkg")?;
+        if !output.status.success() {
+            let _ = fs::remove_dir_all(&part);
+            return Err(TargetError::Program {
+                program: "dpkg-deb".into(),
+                message: complaint(&output),
+                hint: "is the disk of the cache full?".into(),
+            });
+        }
+        fs::rename(&part, target).map_err(TargetError::file(target))
+    }
+
+    fn candidate(&self, package: &str) -> Result<String> {
+        let output = self.run("apt-cache", &["policy", package])?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let version = text.lines().find_map(|l| l.trim().strip_prefix("Candidate: "));
+        match version {
+            Some(v) if v != "(none)" => Ok(v.to_owned()),
+            _ => Err(self.cannot(package, "apt's sources do not have it")),
+        }
+    }
+
+    /// Once in the life of this object; an index that cannot be read is not fatal if others can.
+    fn update(&mut self, say: &mut dyn FnMut(&str)) -> Result<()> {
+        if self.updated {
+            return Ok(());
+        }
+        say(&format!("reading Debian's package lists for {}", self.arch.debian()));
+        let output = self.run("apt-get", &["update", "-qq"])?;
+        let lists = self.cache.root().join("apt").join(self.arch.debian()).join("state/lists");
+        let any = fs::read_dir(&lists).is_ok_and(|d| {
+            d.flatten().any(|e| e.file_name().to_string_lossy().contains("_Packages"))
+        });
+        if !any {
+            return Err(self.cannot("lists", &complaint(&output)));
+        }
+        self.updated = true;
+        Ok(())
+    }
+
+    fn run(&self, program: &str, args: &[&str]) -> Result<Output> {
+        spawn(self.command(program)?.args(args), program, "apt")
+    }
+
+    fn command(&self, program: &str) -> Result<Command> {
+        let arch = self.arch.debian();
+        let base = self.cache.folder(&format!("apt/{arch}"))?;
+        for folder in ["state/lists/partial", "cache/archives/partial"] {
+            self.cache.folder(&format!("apt/{arch}/{folder}"))?;
+        }
+        let mut command = Command::new(program);
+        command.env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
+        for option in [
+            format!("APT::Architecture={arch}"),
+            format!("APT::Architectures={arch}"),
+            format!("Dir::State={}", base.join("state").display()),
+            format!("Dir::Cache={}", base.join("cache").display()),
+            "Dir::State::status=/dev/null".into(),
+            "APT::Sandbox::User=root".into(),
+            "Acquire::Languages=none".into(),
+        ] {
+            command.arg("-o").arg(option);
+        }
+        Ok(command)
+    }
+
+    fn cannot(&self, package: &str, message: &str) -> TargetError {
+        TargetError::Fetch {
+            package: package.into(),
+            arch: self.arch.debian().into(),
+            message: message.into(),
+        }
+    }
+}
+
+/// Numbers of a package's name, for sorting by kernel version.
+fn version_key(name: &str) -> Vec<u64> {
+    name.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
+}
+
+fn spawn(command: &mut Command, program: &str, package: &str) -> Result<Output> {
+    command.output().map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => TargetError::NoProgram {
+            program: program.into(),
+            purpose: "fetching kernels".into(),
+            package: package.into(),
+        },
+        _ => TargetError::File { path: program.into(), source },
+    })
+}
+
+/// The first error line of apt's or dpkg's output.
+fn complaint(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text
+        .lines()
+        .find(|l| l.starts_with("E: ") || l.contains("Hash Sum mismatch"))
+        .or_else(|| text.lines().rfind(|l| !l.trim().is_empty()));
+    line.unwrap_or("it gave no reason").trim_start_matches("E: ").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_sort_by_number_not_by_letter() {
+        let mut names = [
+            "linux-image-6.1.0-9-rt-armmp",
+            "linux-image-6.1.0-50-rt-armmp",
+            "linux-image-6.1.0-49-rt-armmp",
+        ];
+        names.sort_by_key(|n| std::cmp::Reverse(version_key(n)));
+        assert_eq!(names[0], "linux-image-6.1.0-50-rt-armmp");
+        assert_eq!(names[2], "linux-image-6.1.0-9-rt-armmp");
+    }
+
+    #[test]
+    fn the_newest_whole_package_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path());
+        let folder = cache.folder("packages/armhf").unwrap();
+        for name in ["busybox-static_1", "busybox-static_2.part", "busybox_3"] {
+            fs::create_dir(folder.join(name)).unwrap();
+        }
+        let archive = Archive::new(&cache, Arch::Armv7);
+        assert_eq!(archive.cached("busybox-static"), Some(folder.join("busybox-static_1")));
+        assert_eq!(archive.cached("linux-image"), None);
+    }
+}

@@ -1,0 +1,146 @@
+//! What can go wrong between here and a target, each with what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An error of this crate. [`TargetError::hint`] says what can be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// A target that cannot be understood.
+    #[error("target {spec:?}: {reason}")]
+    Spec {
+        /// As typed.
+        spec: String,
+        /// What is wrong.
+        reason: String,
+        /// What would be right.
+        hint: String,
+    },
+    /// A program that has to be installed.
+    #[error("{program} is not installed, and {purpose} needs it")]
+    NoProgram {
+        /// Its name.
+        program: String,
+        /// What for.
+        purpose: String,
+        /// Debian's package.
+        package: String,
+    },
+    /// A program that ended badly.
+    #[error("{program} failed: {message}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// Its last line.
+        message: String,
+        /// What to try.
+        hint: String,
+    },
+    /// A package that cannot be had.
+    #[error("package {package} for {arch} cannot be fetched: {message}")]
+    Fetch {
+        /// Name of the package.
+        package: String,
+        /// Debian's architecture.
+        arch: String,
+        /// apt's reason.
+        message: String,
+    },
+    /// A file.
+    #[error("{path}: {source}")]
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A file whose content is not as it should be.
+    #[error("{path}: {reason}")]
+    Content {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do.
+        hint: String,
+    },
+    /// No latlab for the target's processor.
+    #[error("no latlab for {arch} is built")]
+    NoBoardBuild {
+        /// The architecture.
+        arch: String,
+        /// Where it was looked for.
+        looked: String,
+    },
+    /// A machine that did not come up, or went down.
+    #[error("{vm}: {what}{}", tail(.console))]
+    Machine {
+        /// Name of the machine.
+        vm: String,
+        /// What happened.
+        what: String,
+        /// The last lines of its console.
+        console: String,
+        /// What to try.
+        hint: String,
+    },
+    /// The connection to a board.
+    #[error("{host}: {message}")]
+    Ssh {
+        /// As typed.
+        host: String,
+        /// What ssh or the board said.
+        message: String,
+        /// What to try.
+        hint: String,
+    },
+    /// Writing what the command printed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+fn tail(console: &str) -> String {
+    if console.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<String> = console.lines().map(|l| format!("\n  | {l}")).collect();
+    format!("; the end of its console:{}", lines.concat())
+}
+
+impl TargetError {
+    /// An I/O error with the file it happened to.
+    pub fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_path_buf();
+        move |source| Self::File { path, source }
+    }
+
+    /// What the user can do.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Spec { hint, .. }
+            | Self::Program { hint, .. }
+            | Self::Content { hint, .. }
+            | Self::Machine { hint, .. }
+            | Self::Ssh { hint, .. } => hint.clone(),
+            Self::NoProgram { package, .. } => format!("on Debian: apt-get install {package}"),
+            Self::Fetch { .. } => "check the network and apt's sources; a machine that was \
+                fetched before works without a network (latlab vm list)"
+                .into(),
+            Self::File { source, .. } | Self::Io(source) => match source.kind() {
+                io::ErrorKind::StorageFull => {
+                    "free some space, or set XDG_CACHE_HOME to a larger disk".into()
+                }
+                io::ErrorKind::PermissionDenied => {
+                    "the cache is XDG_CACHE_HOME/latlab or ~/.cache/latlab".into()
+                }
+                _ => String::new(),
+            },
+            Self::NoBoardBuild { looked, .. } => {
+                format!(
+                    "make boards builds them; looked in {looked}, LATLAB_BOARDS names another folder"
+                )
+            }
+        }
+    }
+}

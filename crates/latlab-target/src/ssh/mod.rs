@@ -1,0 +1,164 @@
+//! Boards: the system's OpenSSH, with the user's configuration, keys, jump hosts and known hosts.
+//!
+//! Nothing but `ssh` itself and a POSIX shell on the board is needed: files go
+//! through the pipe. What runs there is latlab's own static build, pushed once
+//! and kept under its checksum, in the first folder that can be written to and
+//! executed from. The run belongs to a keeper on the board; a lost connection
+//! costs nothing but the wait.
+
+mod connection;
+mod install;
+
+pub use connection::Connection;
+pub use install::Board;
+
+use crate::pull::Receiver;
+use crate::{Console, Result, TargetError};
+use latlab_core::wire::{Decoder, Item, Job, Message};
+use std::io::{Read, Write};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Starts a job on a board under a name that is free there.
+pub fn start(board: &Board<'_>, job: &Job, run: &str) -> Result<()> {
+    let script = format!(
+        "exec {} on-board start {}",
+        quoted(&board.program),
+        quoted(&board.run_folder(run))
+    );
+    let json = serde_json::to_vec(job).unwrap_or_default();
+    board.connection.checked(&script, &json, "the command could not be started")?;
+    Ok(())
+}
+
+/// Waits for a run that was started, and brings back all of it; its exit code.
+pub fn follow(
+    board: &Board<'_>,
+    run: &str,
+    live: bool,
+    console: &mut dyn Console,
+    receiver: &mut Receiver,
+) -> Result<u8> {
+    let live = if live { " --live" } else { "" };
+    let script = format!(
+        "exec {} on-board follow {}{live}",
+        quoted(&board.program),
+        quoted(&board.run_folder(run))
+    );
+    let mut command = board.connection.command(&script);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(TargetError::file("ssh".as_ref()))?;
+    let followed = pump(&mut child, console, receiver);
+    let _ = child.kill();
+    let status = child.wait();
+    match followed? {
+        Ended::Exit(code) => Ok(code),
+        Ended::Failed(reason) => Err(board.connection.error(reason, String::new())),
+        Ended::Lost(complaint) => {
+            let why = complaint.lines().rfind(|l| !l.trim().is_empty()).map_or_else(
+                || status.map_or_else(|e| e.to_string(), |s| format!("ssh ended with {s}")),
+                str::to_owned,
+            );
+            Err(board.connection.error(
+                format!(
+                    "the connection was lost ({}); the run {run} goes on and is kept on the board",
+                    why.trim()
+                ),
+                format!("later: latlab --on {} fetch {run}", board.connection.target()),
+            ))
+        }
+    }
+}
+
+/// Removes a run from the board.
+pub fn forget(board: &Board<'_>, run: &str) -> Result<()> {
+    let script = format!("rm -rf {}", quoted(&board.run_folder(run)));
+    board.connection.checked(&script, &[], "the run could not be removed").map(|_| ())
+}
+
+/// Names of the runs that are kept on the board, oldest first.
+pub fn runs(board: &Board<'_>) -> Result<Vec<String>> {
+    let script =
+        format!("ls -1tr {} 2>/dev/null || true", quoted(&format!("{}/runs", board.folder)));
+    let output = board.connection.checked(&script, &[], "the runs could not be listed")?;
+    Ok(String::from_utf8_lossy(&output).lines().map(str::to_owned).collect())
+}
+
+enum Ended {
+    Exit(u8),
+    Failed(String),
+    Lost(String),
+}
+
+fn pump(child: &mut Child, console: &mut dyn Console, receiver: &mut Receiver) -> Result<Ended> {
+    let mut stdin = child.stdin.take();
+    let queue = listen(child);
+    let mut decoder = Decoder::default();
+    loop {
+        if let (Some(signal), Some(stdin)) = (console.signal(), &mut stdin) {
+            let _ = stdin.write_all(&Message::Signal(signal).encode()).and_then(|()| stdin.flush());
+        }
+        let bytes = match queue.recv_timeout(LOOK) {
+            Ok(bytes) => bytes,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => {
+                let mut complaint = String::new();
+                if let Some(mut stderr) = child.stderr.take() {
+                    let _ = stderr.read_to_string(&mut complaint);
+                }
+                return Ok(Ended::Lost(complaint));
+            }
+        };
+        for item in decoder.push(&bytes) {
+            match item {
+                Item::Message(Message::Stdout(bytes)) => console.stdout(&bytes)?,
+                Item::Message(Message::Stderr(bytes)) => console.stderr(&bytes)?,
+                Item::Message(Message::File(head)) => {
+                    receiver.begin(&head.path, head.length, head.directory)?
+                }
+                Item::Message(Message::Data(bytes)) => receiver.data(&bytes)?,
+                Item::Message(Message::Exit(code)) => return Ok(Ended::Exit(code)),
+                Item::Message(Message::Failed(reason)) => return Ok(Ended::Failed(reason)),
+                // A login script that prints something.
+                Item::Message(Message::Hello(_) | Message::Signal(_)) | Item::Text(_) => {}
+            }
+        }
+    }
+}
+
+fn listen(child: &mut Child) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, queue) = mpsc::channel();
+    if let Some(mut stdout) = child.stdout.take() {
+        std::thread::spawn(move || {
+            let mut buffer = vec![0; 64 << 10];
+            while let Ok(n @ 1..) = stdout.read(&mut buffer) {
+                if sender.send(buffer[..n].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    queue
+}
+
+/// A word for a POSIX shell.
+pub(crate) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn words_survive_a_shell() {
+        for word in ["plain", "a b", "it's", "$(reboot)", "`x`;&|", ""] {
+            let output = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {}", super::quoted(word))])
+                .output()
+                .unwrap();
+            assert_eq!(output.stdout, word.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The virtual machines that there are.
+
+use crate::Arch;
+
+/// One kind of virtual machine: a kernel of Debian's and the machine it runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// What the user types.
+    pub name: &'static str,
+    /// Processor architecture.
+    pub arch: Arch,
+    /// Debian's package that stands for the newest kernel of this flavour.
+    pub meta: &'static str,
+    /// What follows the version in the names of the kernels themselves.
+    pub flavour: &'static str,
+    /// One line for people.
+    pub about: &'static str,
+}
+
+/// All of them; the first is the one to try first.
+pub const KINDS: &[Kind] = &[
+    Kind {
+        name: "armv7-rt",
+        arch: Arch::Armv7,
+        meta: "linux-image-rt-armmp",
+        flavour: "-rt-armmp",
+        about: "32-bit ARM, PREEMPT_RT (cpu=cortex-a8: the BeagleBone's core, on a Cubieboard)",
+    },
+    Kind {
+        name: "armv7",
+        arch: Arch::Armv7,
+        meta: "linux-image-armmp",
+        flavour: "-armmp",
+        about: "32-bit ARM, the ordinary kernel",
+    },
+    Kind {
+        name: "aarch64-rt",
+        arch: Arch::Aarch64,
+        meta: "linux-image-rt-arm64",
+        flavour: "-rt-arm64",
+        about: "64-bit ARM, PREEMPT_RT",
+    },
+    Kind {
+        name: "x86_64-rt",
+        arch: Arch::X86_64,
+        meta: "linux-image-rt-amd64",
+        flavour: "-rt-amd64",
+        about: "64-bit x86, PREEMPT_RT",
+    },
+];
+
+/// The machine of this name.
+pub fn find(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|k| k.name == name)
+}
+
+/// All names, for a hint.
+pub fn names() -> String {
+    KINDS.iter().map(|k| k.name).collect::<Vec<_>>().join(", ")
+}

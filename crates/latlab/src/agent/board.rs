@@ -1,0 +1,170 @@
+//! The two halves of a command on a board: one keeps it running whatever happens to the connection, one tells the desk.
+//!
+//! ```text
+//! DIR/job.json   what to run                 DIR/stdout, DIR/stderr   what it printed
+//! DIR/work/      its working folder          DIR/pid                  its process
+//! DIR/lock       held while it runs          DIR/exit                 its exit code
+//! ```
+//! `start` reads the job from stdin and leaves a keeper behind, in a session of
+//! its own. `follow` sleeps on the lock, which the kernel releases even if the
+//! keeper is killed, then sends everything. A desk that was cut off runs
+//! `follow` again.
+
+use super::{Sink, send};
+use anyhow::{Context, bail};
+use latlab_core::wire::{Decoder, Item, Job, Message};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// How often a live `follow` looks for new output.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Makes the folder, leaves a keeper in it, and returns once the command runs.
+pub fn start(dir: &Path) -> anyhow::Result<()> {
+    let mut job = Vec::new();
+    io::stdin().lock().read_to_end(&mut job).context("job on stdin")?;
+    fs::create_dir_all(dir.join("work")).with_context(|| dir.display().to_string())?;
+    fs::write(dir.join("job.json"), &job).with_context(|| dir.display().to_string())?;
+    let mut keeper = Command::new(std::env::current_exe().context("our own program")?);
+    keeper.args(["on-board", "keep"]).arg(dir);
+    keeper.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = keeper.spawn().context("keeper")?;
+    while !dir.join("pid").exists() && !dir.join("exit").exists() {
+        if let Some(status) = child.try_wait()? {
+            bail!("the command could not be started ({status})");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Runs the job of a folder to its end, in a session of its own.
+pub fn keep(dir: &Path) -> anyhow::Result<()> {
+    latlab_sys::process::new_session().context("session")?;
+    let lock = File::create(dir.join("lock"))?;
+    lock.lock()?;
+    let job: Job = serde_json::from_slice(&fs::read(dir.join("job.json"))?)?;
+    let code = match run(dir, &job) {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = fs::write(dir.join("stderr"), format!("latlab: {error:#}\n"));
+            127
+        }
+    };
+    fs::write(dir.join("exit.part"), code.to_string())?;
+    fs::rename(dir.join("exit.part"), dir.join("exit"))?;
+    Ok(())
+}
+
+fn run(dir: &Path, job: &Job) -> anyhow::Result<u8> {
+    let Some((program, args)) = job.argv.split_first() else { bail!("nothing to run") };
+    // The desk says "latlab" and means this very program.
+    let program = if program == "/bin/latlab" {
+        std::env::current_exe().context("our own program")?
+    } else {
+        program.into()
+    };
+    let mut child = Command::new(&program)
+        .args(args)
+        .current_dir(dir.join("work"))
+        .envs(job.env.iter().map(|(k, v)| (k.as_str(), v.as_str())))
+        .stdin(Stdio::null())
+        .stdout(File::create(dir.join("stdout"))?)
+        .stderr(File::create(dir.join("stderr"))?)
+        .spawn()
+        .with_context(|| program.display().to_string())?;
+    fs::write(dir.join("pid"), child.id().to_string())?;
+    let status = child.wait()?;
+    let by_signal = status.signal().map(|n| 128u8.saturating_add(u8::try_from(n).unwrap_or(127)));
+    Ok(by_signal.or(status.code().and_then(|c| u8::try_from(c).ok())).unwrap_or(1))
+}
+
+/// Tells the desk on stdout what the command of a folder does and leaves; listens for signals on stdin.
+pub fn follow(dir: &Path, live: bool) -> anyhow::Result<()> {
+    let desk = Desk;
+    let lock =
+        File::open(dir.join("lock")).with_context(|| format!("{}: no run", dir.display()))?;
+    desk.send(&Message::Hello(latlab_sys::init::release()))?;
+    pass_signals_on(dir);
+    let mut out = Tail::open(&dir.join("stdout"), Message::Stdout);
+    let mut err = Tail::open(&dir.join("stderr"), Message::Stderr);
+    if live {
+        while matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            out.send_new(&desk)?;
+            err.send_new(&desk)?;
+            std::thread::sleep(LOOK);
+        }
+    } else {
+        lock.lock_shared()?;
+    }
+    out.send_new(&desk)?;
+    err.send_new(&desk)?;
+    send::folder(&desk, &dir.join("work"))?;
+    let code = fs::read_to_string(dir.join("exit")).ok().and_then(|c| c.trim().parse().ok());
+    desk.send(&match code {
+        Some(code) => Message::Exit(code),
+        None => {
+            Message::Failed("its keeper was killed on the board before the command ended".into())
+        }
+    })
+}
+
+/// The desk, at the other end of stdout.
+struct Desk;
+
+impl Sink for Desk {
+    fn send(&self, message: &Message) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(&message.encode())?;
+        Ok(out.flush()?)
+    }
+}
+
+/// A file that grows.
+struct Tail {
+    file: Option<File>,
+    wrap: fn(Vec<u8>) -> Message,
+}
+
+impl Tail {
+    fn open(path: &Path, wrap: fn(Vec<u8>) -> Message) -> Self {
+        let file = File::open(path).ok().and_then(|mut f| f.rewind().ok().map(|()| f));
+        Self { file, wrap }
+    }
+
+    fn send_new(&mut self, desk: &Desk) -> anyhow::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let mut buffer = vec![0; 32 << 10];
+        loop {
+            let n = file.read(&mut buffer)?;
+            if n == 0 {
+                return Ok(());
+            }
+            desk.send(&(self.wrap)(buffer[..n].to_vec()))?;
+        }
+    }
+}
+
+/// A thread that passes the desk's signals on, and ends this process when the desk is gone.
+fn pass_signals_on(dir: &Path) {
+    let pid_file = dir.join("pid");
+    std::thread::spawn(move || {
+        let mut decoder = Decoder::default();
+        let mut buffer = [0; 512];
+        while let Ok(n @ 1..) = io::stdin().lock().read(&mut buffer) {
+            for item in decoder.push(&buffer[..n]) {
+                let Item::Message(Message::Signal(signal)) = item else { continue };
+                let pid = fs::read_to_string(&pid_file).ok().and_then(|p| p.trim().parse().ok());
+                if let Some(pid) = pid {
+                    let _ = latlab_sys::process::send(pid, signal);
+                }
+            }
+        }
+        // Nobody listens: the main thread may sleep on the lock for hours. The keeper stays.
+        latlab_sys::process::end_now();
+    });
+}

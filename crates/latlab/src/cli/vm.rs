@@ -1,0 +1,71 @@
+//! `latlab vm`: virtual machines with real-time kernels.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Virtual machines with Debian's real-time kernels for ARM and x86, or with your own.
+#[derive(Debug, Args)]
+pub struct VmArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: VmAction,
+}
+
+/// The actions.
+#[derive(Debug, Subcommand)]
+pub enum VmAction {
+    /// Which machines there are, and which are ready to run without a network.
+    List,
+    /// Fetch kernels (all, or those named) or what is newer, without root, into the cache.
+    Fetch {
+        /// Machines (vm list).
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
+    /// Start a machine, say how long it took, and turn it off.
+    Boot(Machine),
+    /// Start a machine with a shell on this terminal; `exit` turns it off.
+    Shell(Machine),
+    /// Run a command in a machine, with its output, files and exit code.
+    Run(Run),
+    /// Remove what the cache holds: RAM disks and leftovers, or everything.
+    Clean {
+        /// Kernels and package lists too.
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+/// Which machine.
+#[derive(Clone, Debug, Args)]
+pub struct Machine {
+    /// NAME[,cpu=…][,smp=N][,mem=SIZE][,icount=N][,accel=tcg|kvm][,append=WORDS][,modules=A+B][,timeout=S][,ssh=PORT].
+    #[arg(value_name = "MACHINE")]
+    pub machine: String,
+    /// A kernel of your own (with its virtio drivers built in or in --initrd).
+    #[arg(long, value_name = "FILE")]
+    pub kernel: Option<PathBuf>,
+    /// A RAM disk of your own, unpacked before ours.
+    #[arg(long, value_name = "FILE")]
+    pub initrd: Option<PathBuf>,
+    /// A device tree of your own.
+    #[arg(long, value_name = "FILE")]
+    pub dtb: Option<PathBuf>,
+    /// Put a file into the machine: HERE:THERE (there without a slash: /bin).
+    #[arg(long = "file", value_name = "HERE:THERE")]
+    pub files: Vec<String>,
+}
+
+/// Which command in which machine.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The machine.
+    #[command(flatten)]
+    pub machine: Machine,
+    /// Seconds that the command may take.
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}

@@ -1,0 +1,152 @@
+//! `--on TARGET`: runs the same command line elsewhere and brings back what it left.
+//!
+//! The words that the user typed are passed on as they are, less `--on` and
+//! with the paths of results replaced ([`Mapping`]); the target's latlab
+//! parses them again.
+
+use crate::cmd::vm;
+use crate::outcome::{HintExt, Outcome};
+use crate::term;
+use anyhow::anyhow;
+use latlab_core::wire::Job;
+use latlab_target::pull::{Mapping, Receiver};
+use latlab_target::spec::SshTarget;
+use latlab_target::ssh::{self, Board, Connection};
+use latlab_target::{Target, board};
+use std::io::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Commands that work on files here, or on targets themselves.
+const AT_THE_DESK: [&str; 9] =
+    ["vm", "image", "view", "report", "export", "compare", "history", "man", "completions"];
+
+/// Runs this process's command line on `target`.
+pub fn run(target: &str, command: &str) -> anyhow::Result<Outcome> {
+    let target = vm::hinted(Target::parse(target))?;
+    if AT_THE_DESK.contains(&command) {
+        return Err(anyhow!(
+            "{command} works on files here, not on {target:?}",
+            target = short(&target)
+        ))
+        .hint("--on is for commands that measure or record");
+    }
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|w| w.to_string_lossy().into_owned()).collect();
+    let (words, mapping) = Mapping::rewrite(&without_on(&words));
+    match target {
+        Target::Local => Err(anyhow!("local is where this runs already")),
+        Target::Vm(target) => {
+            let argv = std::iter::once("/bin/latlab".to_owned()).chain(words).collect();
+            let job = Job { argv, ..Job::default() };
+            let finished = vm::execute(&target, job, &[], mapping, None)?;
+            Ok(Outcome::Code(finished.code))
+        }
+        Target::Ssh(target) => on_board(&target, words, mapping),
+    }
+}
+
+/// Runs a command line on a board; what it leaves comes back, and then leaves the board.
+fn on_board(target: &SshTarget, words: Vec<String>, mapping: Mapping) -> anyhow::Result<Outcome> {
+    with_board(target, |board| {
+        let run = run_name();
+        let live = term::stderr_is_terminal();
+        let argv = std::iter::once("/bin/latlab".to_owned()).chain(words).collect();
+        let job = Job { argv, env: vm::passed_environment(live), ..Job::default() };
+        vm::hinted(ssh::start(board, &job, &run))?;
+        bring_back(board, &run, live, mapping)
+    })
+}
+
+/// `latlab --on ssh://… fetch [RUN]`: what a lost connection left on the board.
+pub fn fetch(target: &str, run: Option<&str>) -> anyhow::Result<Outcome> {
+    let Target::Ssh(target) = vm::hinted(Target::parse(target))? else {
+        return Err(anyhow!("runs are kept on boards only, not on {target}"))
+            .hint("latlab --on ssh://user@board fetch RUN");
+    };
+    with_board(&target, |board| {
+        let kept = vm::hinted(ssh::runs(board))?;
+        let Some(run) = run else {
+            let mut out = term::stdout();
+            kept.iter().try_for_each(|run| writeln!(out, "{run}"))?;
+            out.flush()?;
+            return Ok(Outcome::Done);
+        };
+        if !kept.iter().any(|k| k == run) {
+            let names = if kept.is_empty() { "none".to_owned() } else { kept.join(", ") };
+            return Err(anyhow!("{target}: no run {run:?} is kept there"))
+                .hint(format!("there are: {names}"));
+        }
+        bring_back(board, run, term::stderr_is_terminal(), Mapping::default())
+    })
+}
+
+fn with_board(
+    target: &SshTarget,
+    work: impl FnOnce(&Board<'_>) -> anyhow::Result<Outcome>,
+) -> anyhow::Result<Outcome> {
+    let cache = vm::cache()?;
+    let host = vm::host(&cache)?;
+    let scratch = vm::hinted(cache.scratch())?;
+    let connection = vm::hinted(Connection::new(target, scratch.path()))?;
+    let find = |arch| board::find(arch, host.boards.as_deref(), &host.program, &host.cwd);
+    let board = vm::hinted(Board::install(&connection, &find, &mut vm::say))?;
+    work(&board)
+}
+
+fn bring_back(
+    board: &Board<'_>,
+    run: &str,
+    live: bool,
+    mapping: Mapping,
+) -> anyhow::Result<Outcome> {
+    let mut receiver = Receiver::new(&std::env::current_dir()?, mapping.clone());
+    let mut console = vm::Terminal::new(&board.connection.target().to_string(), mapping);
+    let code = vm::hinted(ssh::follow(board, run, live, &mut console, &mut receiver))?;
+    vm::hinted(ssh::forget(board, run))?;
+    Ok(Outcome::Code(code))
+}
+
+/// A name that nobody else uses: seconds since 1970 and our process.
+fn run_name() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    format!("{now}-{}", std::process::id())
+}
+
+fn short(target: &Target) -> String {
+    match target {
+        Target::Local => "local".into(),
+        Target::Ssh(ssh) => ssh.to_string(),
+        Target::Vm(vm) => format!("vm:{}", vm.name),
+    }
+}
+
+/// The command line without `--on X` and `--on=X`; what follows `--` is the measured command's.
+fn without_on(words: &[String]) -> Vec<String> {
+    let mut kept = Vec::with_capacity(words.len());
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            kept.push(word.clone());
+            kept.extend(words.cloned());
+            break;
+        }
+        if word == "--on" {
+            words.next();
+        } else if !word.starts_with("--on=") {
+            kept.push(word.clone());
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_on_is_taken_out() {
+        let words =
+            ["--on", "vm:armv7-rt", "record", "--on=x", "--", "sh", "--on", "y"].map(String::from);
+        assert_eq!(without_on(&words), ["record", "--", "sh", "--on", "y"]);
+    }
+}

@@ -1,0 +1,293 @@
+//! `latlab vm`: lists, fetches, boots and enters virtual machines, and runs commands in them.
+
+use crate::cli::Global;
+use crate::cli::vm::{Machine, Run, VmAction, VmArgs};
+use crate::outcome::{HintExt, Outcome};
+use crate::progress::Progress;
+use crate::term;
+use anyhow::{Context, bail};
+use latlab_core::wire::Job;
+use latlab_sys::signal;
+use latlab_target::cache::Cache;
+use latlab_target::initramfs::Extra;
+use latlab_target::pull::{Mapping, Receiver};
+use latlab_target::spec::VmTarget;
+use latlab_target::vm::kernel::Kernel;
+use latlab_target::vm::{self, Host, catalog, session};
+use latlab_target::{Console, Target};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Runs `latlab vm`.
+pub fn run(args: &VmArgs, global: &Global) -> anyhow::Result<Outcome> {
+    match &args.action {
+        VmAction::List => list(global),
+        VmAction::Fetch { names } => fetch(names),
+        VmAction::Boot(machine) => boot(machine),
+        VmAction::Shell(machine) => shell(machine),
+        VmAction::Run(run) => run_command(run),
+        VmAction::Clean { all } => clean(*all),
+    }
+}
+
+/// An error of the target room, with its hint.
+pub fn hinted<T>(result: latlab_target::Result<T>) -> anyhow::Result<T> {
+    result.map_err(|error| {
+        let hint = error.hint();
+        let error = anyhow::Error::new(error);
+        if hint.is_empty() { error } else { Err::<(), _>(error).hint(hint).unwrap_err() }
+    })
+}
+
+/// The cache at its usual place.
+pub fn cache() -> anyhow::Result<Cache> {
+    let var = |name| std::env::var_os(name).map(PathBuf::from);
+    hinted(Cache::locate(var("XDG_CACHE_HOME"), var("HOME")))
+}
+
+/// What the virtual lab has to know of this process.
+pub fn host(cache: &Cache) -> anyhow::Result<Host<'_>> {
+    Ok(Host {
+        cache,
+        boards: std::env::var_os("LATLAB_BOARDS").map(PathBuf::from),
+        program: std::env::current_exe().context("our own program")?,
+        cwd: std::env::current_dir().context("working directory")?,
+        tie: latlab_sys::process::tie_to_us,
+    })
+}
+
+fn list(global: &Global) -> anyhow::Result<Outcome> {
+    let cache = cache()?;
+    let mut out = term::stdout();
+    let rows: Vec<_> = catalog::KINDS.iter().map(|k| (k, Kernel::cached(&cache, k))).collect();
+    if global.json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(kind, kernel)| {
+                serde_json::json!({
+                    "name": kind.name,
+                    "arch": kind.arch.name(),
+                    "about": kind.about,
+                    "kernel": kernel.as_ref().map(|k| k.release.clone()),
+                })
+            })
+            .collect();
+        serde_json::to_writer_pretty(&mut out, &rows)?;
+        writeln!(out)?;
+    } else {
+        for (kind, kernel) in rows {
+            let ready = kernel.map_or_else(|| "not fetched".into(), |k| k.release);
+            writeln!(out, "{:<12} {:<24} {}", kind.name, ready, kind.about)?;
+        }
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+fn fetch(names: &[String]) -> anyhow::Result<Outcome> {
+    let cache = cache()?;
+    let mut kinds = Vec::new();
+    for name in names {
+        let kind =
+            catalog::find(name).with_context(|| format!("there is no virtual machine {name:?}"));
+        kinds.push(kind.hint(format!("there are {}", catalog::names()))?);
+    }
+    if names.is_empty() {
+        kinds.extend(catalog::KINDS);
+    }
+    for kind in kinds {
+        let kernel = hinted(Kernel::fetch(&cache, kind, &mut say))?;
+        say(&format!("{}: {} is ready", kind.name, kernel.release));
+    }
+    Ok(Outcome::Done)
+}
+
+fn clean(all: bool) -> anyhow::Result<Outcome> {
+    let cache = cache()?;
+    let _lock = hinted(cache.lock("fetch"))?;
+    let folders: &[&str] =
+        if all { &["initramfs", "apt", "packages", "vms", "faults"] } else { &["initramfs"] };
+    // Makes and drops a scratch folder: that sweeps what killed processes left.
+    drop(hinted(cache.scratch())?);
+    for folder in folders {
+        let path = cache.root().join(folder);
+        match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| path.display().to_string());
+            }
+            _ => {}
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// The target that a machine's words and options stand for.
+fn target(machine: &Machine) -> anyhow::Result<VmTarget> {
+    let spec = machine.machine.strip_prefix("vm:").unwrap_or(&machine.machine);
+    let Target::Vm(mut target) = hinted(Target::parse(&format!("vm:{spec}")))? else {
+        bail!("{spec}: this is no virtual machine");
+    };
+    target.kernel = machine.kernel.clone().or(target.kernel);
+    target.initrd = machine.initrd.clone().or(target.initrd);
+    target.dtb = machine.dtb.clone().or(target.dtb);
+    Ok(target)
+}
+
+fn extras(machine: &Machine) -> anyhow::Result<Vec<Extra>> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut extras = Vec::new();
+    for pair in &machine.files {
+        let (from, to) = match pair.rsplit_once(':') {
+            Some((from, to)) if !to.is_empty() => (Path::new(from), to.to_owned()),
+            _ => {
+                let name = Path::new(pair).file_name().unwrap_or_default().to_string_lossy();
+                (Path::new(pair), format!("bin/{name}"))
+            }
+        };
+        let mode = std::fs::metadata(from)
+            .with_context(|| from.display().to_string())?
+            .permissions()
+            .mode();
+        extras.push(Extra { from: from.to_path_buf(), to, mode });
+    }
+    Ok(extras)
+}
+
+fn boot(machine: &Machine) -> anyhow::Result<Outcome> {
+    let target = target(machine)?;
+    let finished = execute(&target, Job::default(), &extras(machine)?, Mapping::default(), None)?;
+    let mut out = term::stdout();
+    writeln!(
+        out,
+        "{}: Linux {} was up after {:.1} s",
+        target.name,
+        finished.release,
+        finished.boot.as_secs_f64()
+    )?;
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+fn shell(machine: &Machine) -> anyhow::Result<Outcome> {
+    let target = target(machine)?;
+    let cache = cache()?;
+    let host = host(&cache)?;
+    let job = Job {
+        shell: true,
+        hostname: hostname(&target),
+        network: target.ssh_port.is_some(),
+        ..Job::default()
+    };
+    let mut prepared = hinted(vm::prepare(&host, &target, &job, &extras(machine)?, &mut say))?;
+    hinted(session::shell(&mut prepared))?;
+    Ok(Outcome::Done)
+}
+
+fn run_command(run: &Run) -> anyhow::Result<Outcome> {
+    let target = target(&run.machine)?;
+    let job = Job { argv: run.command.clone(), ..Job::default() };
+    let limit = run.timeout.map(Duration::from_secs);
+    let finished = execute(&target, job, &extras(&run.machine)?, Mapping::default(), limit)?;
+    Ok(Outcome::Code(finished.code))
+}
+
+fn hostname(target: &VmTarget) -> String {
+    format!("vm-{}", target.name)
+}
+
+/// Runs a job in a machine: output to ours, files below the working directory.
+pub fn execute(
+    target: &VmTarget,
+    mut job: Job,
+    extras: &[Extra],
+    mapping: Mapping,
+    limit: Option<Duration>,
+) -> anyhow::Result<session::Finished> {
+    let cache = cache()?;
+    let host = host(&cache)?;
+    job.hostname = hostname(target);
+    job.repeatable = target.icount.is_some();
+    job.network = target.ssh_port.is_some();
+    // In virtual time anything from outside would differ from boot to boot.
+    job.live = term::stderr_is_terminal() && !job.repeatable;
+    job.env.extend(passed_environment(job.live));
+    let mut prepared = hinted(vm::prepare(&host, target, &job, extras, &mut say))?;
+    let mut receiver = Receiver::new(&host.cwd, mapping.clone());
+    let mut console = Terminal::new(&target.name, mapping);
+    let finished =
+        hinted(session::run(&mut prepared, limit, &mut console, &mut receiver, &mut |_| {}))?;
+    Ok(finished)
+}
+
+/// What a command on a target should know of our terminal.
+pub fn passed_environment(live: bool) -> Vec<(String, String)> {
+    let mut env: Vec<(String, String)> = std::env::vars()
+        .filter(|(name, _)| {
+            matches!(name.as_str(), "NO_COLOR" | "TERM") || name.starts_with("LATLAB_")
+        })
+        .filter(|(name, _)| name != "LATLAB_BOARDS")
+        .collect();
+    if live {
+        env.push(("COLUMNS".into(), term::width().to_string()));
+        env.push((term::PROGRESS_VARIABLE.into(), "1".into()));
+    }
+    env
+}
+
+/// A remark on stderr.
+pub fn say(remark: &str) {
+    let _ = writeln!(io::stderr().lock(), "latlab: {remark}");
+}
+
+/// Our stdout and stderr as a target's console.
+#[derive(Debug)]
+pub struct Terminal {
+    mapping: Mapping,
+    boot: Option<Progress>,
+    passed: Option<signal::Signal>,
+}
+
+impl Terminal {
+    /// `what` is named while nothing has been heard yet.
+    pub fn new(what: &str, mapping: Mapping) -> Self {
+        Self { mapping, boot: Some(Progress::new(format!("{what}: starting"))), passed: None }
+    }
+}
+
+impl Console for Terminal {
+    fn stdout(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.boot = None;
+        let mut out = io::stdout().lock();
+        out.write_all(&self.mapping.translate(bytes))?;
+        out.flush()
+    }
+    fn stderr(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.boot = None;
+        io::stderr().lock().write_all(&self.mapping.translate(bytes))
+    }
+    fn say(&mut self, remark: &str) {
+        say(remark);
+    }
+    fn signal(&mut self) -> Option<u8> {
+        if let Some(boot) = &mut self.boot {
+            boot.set(None, "");
+        }
+        let signal = signal::stop_requested()?;
+        if self.passed.replace(signal).is_some() {
+            return None;
+        }
+        u8::try_from(signal.0).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_of_the_target_room_becomes_ours() {
+        let error = hinted(Target::parse("vm:mips")).unwrap_err();
+        assert!(format!("{error:#}").contains("no virtual machine \"mips\""));
+    }
+}
