@@ -56,6 +56,7 @@ function axisOf(axis: AxisModel, side: "x" | "y", theme: Theme, cells: boolean):
     values: (_u, at) => ticks(axis, at),
   };
   if (axis.label) o.label = axis.label;
+  if (side === "x") o.size = 30;
   if (axis.scale !== "linear") {
     o.splits = (u, _i, min, max) => {
       const size = side === "x" ? u.width / 80 : u.height / (axis.scale === "category" ? 14 : 45);

@@ -35,7 +35,7 @@ pub fn render(doc: &Doc, out: &mut impl Write) -> io::Result<()> {
         blocks::section(section, out)?;
     }
     out.write_all(b"</main>\n")?;
-    write!(out, "<footer><p>Made by latlab {}.</p></footer>\n", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "<footer><p>Made by latlab {}.</p></footer>", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "<script>{SCRIPT}</script>")?;
     out.write_all(b"</body>\n</html>\n")
 }

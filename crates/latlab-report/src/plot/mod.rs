@@ -7,6 +7,8 @@ pub mod distribution;
 mod draw;
 pub mod heat;
 pub mod palette;
+#[cfg(feature = "png")]
+pub mod png;
 pub mod scale;
 pub mod svg;
 pub mod thin;

@@ -13,4 +13,8 @@ pub struct Args {
     /// Write every plot as an SVG file into this directory.
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
+    /// Write every plot as a PNG file into this directory.
+    #[cfg(feature = "png")]
+    #[arg(long, value_name = "DIR")]
+    pub png: Option<PathBuf>,
 }

@@ -21,12 +21,23 @@ pub(super) fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if let Some(dir) = &args.svg {
         plots(dir, "--svg", "svg", &doc, |p| Ok(svg::svg(p, svg::Use::Alone).into_bytes()))?;
     }
-    // Files were asked for: stdout stays free unless JSON was asked for too.
     let files = args.html.is_some() || args.svg.is_some();
+    #[cfg(feature = "png")]
+    let files = files | png(args, &doc)?;
+    // Files were asked for: stdout stays free unless JSON was asked for too.
     if global.json || !files {
         print(global, &run, &doc)?;
     }
     Ok(Outcome::Done)
+}
+
+/// Whether PNG files were asked for; they are there then.
+#[cfg(feature = "png")]
+fn png(args: &Args, doc: &latlab_report::doc::Doc) -> anyhow::Result<bool> {
+    let Some(dir) = &args.png else { return Ok(false) };
+    let painter = latlab_report::plot::png::Painter::default();
+    plots(dir, "--png", "png", doc, |p| Ok(painter.png(p)?))?;
+    Ok(true)
 }
 
 fn print(global: &Global, run: &Run, doc: &latlab_report::doc::Doc) -> anyhow::Result<()> {
