@@ -50,7 +50,7 @@ pub fn load_effect(earlier: &[Part], loaded: &Part) -> Option<Finding> {
     };
     Some(
         Finding::new("survey.load-effect", verdict, Confidence::Likely, claim)
-            .because("one short run each; `latlab sweep` finds the load that hurts, `latlab compare` tells a difference from noise")
+            .because("one short run each is a first look and no proof; a longer `latlab wakeup` under the load that matters decides")
             .with(Evidence::new("p99 idle", format_ns(p99_idle)).of(before.summary.count))
             .with(Evidence::new("p99 under load", format_ns(p99_loaded)).of(after.summary.count))
             .with(Evidence::new("worst idle", format_ns(max_idle)))

@@ -15,6 +15,14 @@ pub fn text(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     document(&sections::brief(run), out)
 }
 
+/// Writes what came out of a survey as text: without the plots, which `report.html` has.
+///
+/// # Errors
+/// As [`text`].
+pub fn digest(run: &Run, out: &mut dyn Write) -> io::Result<()> {
+    document(&sections::survey::digest(run), out)
+}
+
 /// Writes a document as text, laid out for the terminal.
 ///
 /// # Errors

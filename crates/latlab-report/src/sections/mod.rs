@@ -6,8 +6,10 @@
 //! by [`generic`].
 
 pub mod doctor;
+pub mod gaps;
 pub mod generic;
 pub mod machine;
+pub mod survey;
 
 use crate::doc::{Block, Doc, Plot, Section};
 use crate::plot::scale::{format_bytes, format_number};
@@ -50,6 +52,7 @@ pub fn of_part(part: &Part) -> Vec<Section> {
 fn part_summary(part: &Part) -> Vec<String> {
     match &part.detail {
         Some(Detail::Doctor(_)) => doctor::summary(part),
+        None if part.name == "gaps" => gaps::summary(part),
         None | Some(Detail::Unknown) => generic::summary(part),
         Some(_) => generic::summary(part),
     }

@@ -80,9 +80,9 @@ fn menu(entries: &[Entry], in_the_way: Option<&str>) -> String {
         let _ = writeln!(text, "{:>4}  latlab {:<width$}   {}", n + 1, e.command, e.question);
     }
     if let Some(words) = in_the_way {
-        let _ = write!(text, "\n{words}\n");
+        let _ = writeln!(text, "\n{words}");
     }
-    let _ = write!(text, "\nlatlab --help has all commands and options.\n");
+    let _ = writeln!(text, "\nlatlab --help has all commands and options.");
     text
 }
 

@@ -8,6 +8,7 @@
 use crate::cli::Global;
 use crate::cli::survey::{Args, Config, Level};
 use crate::outcome::{self, HintExt, Outcome};
+use crate::output;
 use crate::session::Session;
 use crate::term;
 use anyhow::anyhow;
@@ -81,7 +82,16 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         measure(step, config.level, &mut session.run);
         session.checkpoint()?;
     }
-    session.finish(signal::stop_requested().map(signal::Signal::name))
+    let json = global.json;
+    session.finish_with(signal::stop_requested().map(signal::Signal::name), |run, out| {
+        if json {
+            serde_json::to_writer_pretty(&mut *out, run)?;
+            writeln!(out)?;
+        } else {
+            output::digest(run, out)?;
+        }
+        Ok(())
+    })
 }
 
 /// Runs one step into the run. What it could not do is a finding, not the end of the survey.
