@@ -8,6 +8,8 @@ use latlab_core::run::Run;
 /// The report of a run without its plots, its machine and its configuration.
 pub fn digest(run: &Run) -> Doc {
     let mut doc = brief(run);
+    // What is fine or merely worth knowing of the machine is the doctor's to tell.
+    doc.sections.retain(|s| !s.id.starts_with("doctor-") || s.id == "doctor-in-the-way");
     for section in &mut doc.sections {
         section.blocks.retain(|b| !matches!(b, Block::Plot(_)));
         // A heading whose plots are gone announces nothing.

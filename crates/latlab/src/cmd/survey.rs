@@ -13,6 +13,7 @@ use crate::session::Session;
 use crate::term;
 use anyhow::anyhow;
 use latlab_core::finding::{Confidence, Finding, Verdict};
+use latlab_core::machine::Machine;
 use latlab_core::run::{Part, Run};
 use latlab_sys::signal;
 use std::io::Write;
@@ -49,8 +50,8 @@ struct Context<'a> {
     level: Level,
     /// Seconds that the step is given.
     seconds: u64,
-    /// Free memory before the survey, bytes, where known.
-    available_bytes: Option<u64>,
+    /// The machine, as it was before the survey.
+    machine: &'a Machine,
     /// What the steps before this one measured.
     earlier: &'a [Part],
 }
@@ -85,8 +86,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let json = global.json;
     session.finish_with(signal::stop_requested().map(signal::Signal::name), |run, out| {
         if json {
-            serde_json::to_writer_pretty(&mut *out, run)?;
-            writeln!(out)?;
+            output::json(run, out)?;
         } else {
             output::digest(run, out)?;
         }
@@ -102,7 +102,7 @@ fn measure(step: &Step, level: Level, run: &mut Run) {
         title: step.title,
         level,
         seconds: step.seconds(level),
-        available_bytes: run.machine.start.available_bytes,
+        machine: &run.machine,
         earlier: &run.parts,
     };
     match (step.run)(&context) {

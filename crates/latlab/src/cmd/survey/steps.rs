@@ -2,7 +2,7 @@
 
 use super::{Context, Step};
 use crate::cli::survey::Level;
-use crate::cmd::bench;
+use crate::cmd::{bench, doctor};
 use crate::progress::Progress;
 use anyhow::Context as _;
 use latlab_core::finding::{Confidence, Finding, Verdict};
@@ -26,8 +26,7 @@ pub(super) const STEPS: &[Step] = &[
 ];
 
 fn doctor(context: &Context) -> anyhow::Result<Vec<Part>> {
-    let machine = latlab_sys::machine::read();
-    Ok(vec![crate::cmd::doctor::examine(&machine, Duration::from_secs(context.seconds))])
+    Ok(vec![doctor::examine(context.machine, Duration::from_secs(context.seconds))])
 }
 
 fn gaps(context: &Context) -> anyhow::Result<Vec<Part>> {
@@ -59,7 +58,7 @@ fn wakeup_cpu(context: &Context) -> anyhow::Result<Vec<Part>> {
 /// As `stress -m N` does: a large allocation, every page touched, freed, again.
 fn wakeup_memory(context: &Context) -> anyhow::Result<Vec<Part>> {
     let cpus = policy::allowed()?.len();
-    let available = context.available_bytes.unwrap_or(64 << 20);
+    let available = context.machine.start.available_bytes.unwrap_or(64 << 20);
     // At most an eighth of what is free: a board must not start to swap or kill.
     let share = usize::try_from(available / 8).unwrap_or(usize::MAX) / cpus.max(1);
     let worker = Worker::Memory { bytes: share.clamp(1 << 20, 64 << 20), stride: 4096 };
