@@ -23,13 +23,16 @@ mod error;
 pub mod events;
 pub mod explain;
 pub mod file;
+pub mod filter;
 pub mod format;
 pub mod names;
+pub mod print;
 pub mod ring;
 pub mod write;
 
 pub use bytes::Endian;
 pub use error::{Diagnostic, Diagnostics, TraceError};
 pub use file::TraceFile;
+pub use filter::{Filter, FilterError};
 pub use format::{EventFormat, Field, Formats};
 pub use ring::{Event, Events, Missed, Select};

@@ -102,7 +102,8 @@ impl<'a> Symbols<'a> {
         // The first of equals: that is the one which the file lists first.
         let first = index.partition_point(|(a, _)| *a < start);
         let (name, module) = self.name_at(index[first].1);
-        if start == 0 {
+        // Behind the start of the last symbol anything may lie.
+        if start == 0 || after == index.len() && address != start {
             return None;
         }
         let size = index.get(after).map_or(0, |(next, _)| next - start);
@@ -265,8 +266,9 @@ mod tests {
         ));
         let hit = s.find(0xffff_ffff_8100_0010).unwrap();
         assert_eq!((hit.name, hit.offset, hit.size), (&b"_text"[..], 0x10, 0x100));
-        let hit = s.find(0xffff_ffff_8100_0104).unwrap();
-        assert_eq!((hit.name, hit.module, hit.offset), (&b"helper"[..], &b"mod"[..], 4));
+        let hit = s.find(0xffff_ffff_8100_0100).unwrap();
+        assert_eq!((hit.name, hit.module, hit.offset), (&b"helper"[..], &b"mod"[..], 0));
+        assert!(s.find(0xffff_ffff_8100_0104).is_none());
         assert!(s.find(0x10).is_none());
         assert_eq!(s.address(b"helper"), Some(0xffff_ffff_8100_0100));
     }

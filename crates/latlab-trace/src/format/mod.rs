@@ -16,6 +16,7 @@
 
 mod field;
 
+pub(crate) use field::sign_extend;
 pub use field::{Field, FieldKind, Value};
 
 use crate::Endian;

@@ -6,6 +6,7 @@
 //! long as it is older than the heap's top, an event costs one comparison.
 //! Of equal times the lower CPU comes first, as in `trace-cmd report`.
 
+use super::batch::Batch;
 use super::cursor::Cursor;
 use super::{Event, TimeFix};
 use crate::{Diagnostics, Field, TraceFile};
@@ -198,6 +199,25 @@ impl<'f> Events<'f> {
     fn make_current(&mut self, next: usize) {
         self.current = next;
         self.limit = self.heap.peek().map_or((u64::MAX, usize::MAX), |Reverse(key)| *key);
+    }
+
+    /// Replaces the batch's content by the next events, at most `max`; how many there were.
+    pub fn fill(&mut self, batch: &mut Batch<'f>, max: usize) -> usize {
+        batch.clear(self.cursors.len());
+        while batch.len() < max {
+            let Some(index) = self.step() else { break };
+            let c = &self.cursors[index];
+            if c.time < self.from {
+                continue;
+            }
+            if c.time > self.to {
+                self.done = true;
+                break;
+            }
+            let id = self.id_of(c.payload(), c);
+            batch.push(index, c, id);
+        }
+        batch.len()
     }
 
     /// What was found damaged so far, CPU by CPU.

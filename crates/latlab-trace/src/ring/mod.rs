@@ -1,10 +1,12 @@
 //! The ring buffer: pages to records, records of all CPUs to events in order of time.
 
+mod batch;
 mod clock;
 mod cursor;
 mod merge;
 mod page;
 
+pub use batch::Batch;
 pub use merge::{Events, Select};
 pub use page::{Missed, PageHead};
 

@@ -1,0 +1,424 @@
+//! The C expressions in a `print fmt`, as a tree.
+
+use super::lex::Token;
+
+/// An operator with two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Binary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    Shl,
+    Shr,
+    And,
+    Or,
+    Xor,
+    Less,
+    LessEq,
+    Greater,
+    GreaterEq,
+    Equal,
+    NotEqual,
+    AndAnd,
+    OrOr,
+}
+
+/// An operator with one side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unary {
+    Neg,
+    Not,
+    Invert,
+}
+
+/// A C type, as far as numbers go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CType {
+    pub size: u8,
+    pub signed: bool,
+    pub pointer: bool,
+}
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Expr {
+    Number(i64, bool),
+    Text(Vec<u8>),
+    /// `REC->name`, with an index where there is one.
+    Field(String),
+    Index(Box<Expr>, Box<Expr>),
+    /// `&x`.
+    Address(Box<Expr>),
+    /// `*x`.
+    Deref(Box<Expr>),
+    Unary(Unary, Box<Expr>),
+    Binary(Binary, Box<Expr>, Box<Expr>),
+    Cond(Box<Expr>, Box<Expr>, Box<Expr>),
+    Cast(CType, Box<Expr>),
+    Call(String, Vec<Expr>),
+    /// `{ value, "text" }` or `{ value, value }`.
+    Braces(Vec<Expr>),
+    /// A constant that the format does not resolve.
+    Name(String),
+}
+
+/// Deeper trees are no print fmt of any kernel.
+const MAX_DEPTH: u32 = 200;
+/// Nor are longer chains of operators: each makes the tree one deeper.
+const MAX_CHAIN: u32 = 1000;
+
+/// Parses from tokens.
+pub(crate) struct Parser<'t> {
+    tokens: &'t [Token],
+    pos: usize,
+    depth: u32,
+    long: u8,
+}
+
+impl<'t> Parser<'t> {
+    pub fn new(tokens: &'t [Token], long: u8) -> Self {
+        Self { tokens, pos: 0, depth: 0, long }
+    }
+    pub fn at_end(&self) -> bool {
+        self.pos >= self.tokens.len()
+    }
+    fn peek(&self) -> Option<&'t Token> {
+        self.tokens.get(self.pos)
+    }
+    fn is(&self, op: &str) -> bool {
+        matches!(self.peek(), Some(Token::Op(o)) if *o == op)
+    }
+    pub fn eat(&mut self, op: &str) -> bool {
+        let yes = self.is(op);
+        self.pos += usize::from(yes);
+        yes
+    }
+    fn expect(&mut self, op: &str) -> Option<()> {
+        self.eat(op).then_some(())
+    }
+
+    /// Adjacent string literals, joined.
+    pub fn text(&mut self) -> Option<Vec<u8>> {
+        let mut out: Option<Vec<u8>> = None;
+        while let Some(Token::Text(t)) = self.peek() {
+            out.get_or_insert_default().extend_from_slice(t);
+            self.pos += 1;
+        }
+        out
+    }
+
+    /// One expression, up to a comma or a closing bracket.
+    pub fn expr(&mut self) -> Option<Expr> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return None;
+        }
+        let condition = self.binary(0)?;
+        let result = if self.eat("?") {
+            // `a ?: b` is `a ? a : b`.
+            let yes = if self.is(":") { condition.clone() } else { self.expr()? };
+            self.expect(":")?;
+            let no = self.expr()?;
+            Expr::Cond(Box::new(condition), Box::new(yes), Box::new(no))
+        } else {
+            condition
+        };
+        self.depth -= 1;
+        Some(result)
+    }
+
+    fn binary(&mut self, lowest: u8) -> Option<Expr> {
+        let mut left = self.unary()?;
+        let mut chain = 0;
+        while let Some((op, level)) = self.peek().and_then(binary_op) {
+            if level < lowest {
+                break;
+            }
+            chain += 1;
+            if chain > MAX_CHAIN {
+                return None;
+            }
+            self.pos += 1;
+            let right = self.binary(level + 1)?;
+            left = Expr::Binary(op, Box::new(left), Box::new(right));
+        }
+        Some(left)
+    }
+
+    fn unary(&mut self) -> Option<Expr> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return None;
+        }
+        let result = match self.peek()? {
+            Token::Op("-") => self.prefixed(|e| Expr::Unary(Unary::Neg, e)),
+            Token::Op("+") => self.prefixed(|e| *e),
+            Token::Op("!") => self.prefixed(|e| Expr::Unary(Unary::Not, e)),
+            Token::Op("~") => self.prefixed(|e| Expr::Unary(Unary::Invert, e)),
+            Token::Op("&") => self.prefixed(Expr::Address),
+            Token::Op("*") => self.prefixed(Expr::Deref),
+            Token::Op("(") => match self.cast() {
+                Some(ty) => {
+                    let inner = self.unary()?;
+                    Some(Expr::Cast(ty, Box::new(inner)))
+                }
+                None => self.postfix(),
+            },
+            _ => self.postfix(),
+        };
+        self.depth -= 1;
+        result
+    }
+
+    fn prefixed(&mut self, make: impl FnOnce(Box<Expr>) -> Expr) -> Option<Expr> {
+        self.pos += 1;
+        Some(make(Box::new(self.unary()?)))
+    }
+
+    /// `(type)`, if that is what comes; consumed then.
+    fn cast(&mut self) -> Option<CType> {
+        let mut at = self.pos + 1;
+        let mut words: Vec<&str> = Vec::new();
+        let mut pointer = false;
+        loop {
+            match self.tokens.get(at)? {
+                Token::Name(n) if n != "REC" && !pointer => words.push(n),
+                Token::Name(n) if n == "const" || n == "__user" => {}
+                Token::Op("*") => pointer = true,
+                // `(const char (*)[2])`.
+                Token::Op("(") if self.tokens.get(at + 1) == Some(&Token::Op("*")) => {
+                    pointer = true;
+                    while self.tokens.get(at)? != &Token::Op(")") {
+                        at += 1;
+                    }
+                    while self.tokens.get(at + 1)? != &Token::Op(")") {
+                        at += 1;
+                    }
+                }
+                Token::Op(")") if !words.is_empty() => break,
+                _ => return None,
+            }
+            at += 1;
+        }
+        // `(NAME)` alone may be a constant in brackets: it is a type only if it is known as one or an operand follows.
+        let ty = c_type(&words, pointer, self.long);
+        let operand = matches!(
+            self.tokens.get(at + 1),
+            Some(Token::Name(_) | Token::Number(..) | Token::Text(_) | Token::Op("(" | "~" | "!"))
+        );
+        if ty.is_none() && !operand {
+            return None;
+        }
+        self.pos = at + 1;
+        Some(ty.unwrap_or(CType { size: 8, signed: true, pointer: false }))
+    }
+
+    fn postfix(&mut self) -> Option<Expr> {
+        let mut e = self.primary()?;
+        loop {
+            if self.eat("[") {
+                let index = self.expr()?;
+                self.expect("]")?;
+                e = Expr::Index(Box::new(e), Box::new(index));
+            } else if self.is("->") || self.is(".") {
+                self.pos += 1;
+                let Some(Token::Name(name)) = self.peek() else { return None };
+                self.pos += 1;
+                e = match e {
+                    Expr::Name(n) if n == "REC" => Expr::Field(name.clone()),
+                    // `REC->a.b`: some events are declared with the dots in the field's name.
+                    Expr::Field(outer) => Expr::Field(format!("{outer}.{name}")),
+                    _ => return None,
+                };
+            } else {
+                return Some(e);
+            }
+        }
+    }
+
+    fn primary(&mut self) -> Option<Expr> {
+        match self.peek()? {
+            Token::Number(v, unsigned) => {
+                self.pos += 1;
+                Some(Expr::Number(*v, *unsigned))
+            }
+            Token::Text(_) => self.text().map(Expr::Text),
+            Token::Op("(") => {
+                self.pos += 1;
+                let e = self.expr()?;
+                self.expect(")")?;
+                Some(e)
+            }
+            Token::Op("{") => {
+                self.pos += 1;
+                self.list("}").map(Expr::Braces)
+            }
+            Token::Name(name) => {
+                self.pos += 1;
+                if name == "sizeof" && self.eat("(") {
+                    return self.size_of();
+                }
+                if self.eat("(") {
+                    return Some(Expr::Call(name.clone(), self.list(")")?));
+                }
+                Some(Expr::Name(name.clone()))
+            }
+            Token::Op(_) => None,
+        }
+    }
+
+    /// Expressions up to a closing bracket.
+    fn list(&mut self, end: &str) -> Option<Vec<Expr>> {
+        let mut list = Vec::new();
+        while !self.eat(end) {
+            list.push(self.expr()?);
+            if !self.eat(",") {
+                self.expect(end)?;
+                break;
+            }
+        }
+        Some(list)
+    }
+
+    /// `sizeof(type)` or `sizeof(REC->field)`, after the bracket.
+    fn size_of(&mut self) -> Option<Expr> {
+        let start = self.pos;
+        let mut words: Vec<&str> = Vec::new();
+        let mut pointer = false;
+        while let Some(token) = self.peek() {
+            match token {
+                Token::Name(n) => words.push(n),
+                Token::Op("*") => pointer = true,
+                _ => break,
+            }
+            self.pos += 1;
+        }
+        if self.eat(")")
+            && let Some(ty) = c_type(&words, pointer, self.long)
+        {
+            return Some(Expr::Number(i64::from(ty.size), true));
+        }
+        self.pos = start;
+        let inner = self.expr()?;
+        self.expect(")")?;
+        Some(Expr::Call("sizeof".into(), vec![inner]))
+    }
+}
+
+fn binary_op(token: &Token) -> Option<(Binary, u8)> {
+    let Token::Op(op) = token else { return None };
+    Some(match *op {
+        "||" => (Binary::OrOr, 1),
+        "&&" => (Binary::AndAnd, 2),
+        "|" => (Binary::Or, 3),
+        "^" => (Binary::Xor, 4),
+        "&" => (Binary::And, 5),
+        "==" => (Binary::Equal, 6),
+        "!=" => (Binary::NotEqual, 6),
+        "<" => (Binary::Less, 7),
+        "<=" => (Binary::LessEq, 7),
+        ">" => (Binary::Greater, 7),
+        ">=" => (Binary::GreaterEq, 7),
+        "<<" => (Binary::Shl, 8),
+        ">>" => (Binary::Shr, 8),
+        "+" => (Binary::Add, 9),
+        "-" => (Binary::Sub, 9),
+        "*" => (Binary::Mul, 10),
+        "/" => (Binary::Div, 10),
+        "%" => (Binary::Rem, 10),
+        _ => return None,
+    })
+}
+
+/// The type that words make; `None` when it is not one of the kernel's number types.
+fn c_type(words: &[&str], pointer: bool, long: u8) -> Option<CType> {
+    if pointer {
+        return Some(CType { size: long, signed: false, pointer: true });
+    }
+    let mut signed = None;
+    let (mut size, mut longs, mut known) = (4, 0, false);
+    for word in words {
+        known = true;
+        match *word {
+            "const" | "volatile" | "__user" | "__force" => known = false,
+            "enum" | "struct" | "union" => {
+                return Some(CType { size: 4, signed: true, pointer: false });
+            }
+            "unsigned" => signed = Some(false),
+            "signed" => signed = Some(true),
+            "int" => {}
+            "char" => size = 1,
+            "short" => size = 2,
+            "long" => longs += 1,
+            "bool" | "_Bool" | "u8" | "__u8" | "uint8_t" => (size, signed) = (1, Some(false)),
+            "s8" | "__s8" | "int8_t" => (size, signed) = (1, Some(true)),
+            "u16" | "__u16" | "uint16_t" | "__le16" | "__be16" | "umode_t" => {
+                (size, signed) = (2, Some(false));
+            }
+            "s16" | "__s16" | "int16_t" => (size, signed) = (2, Some(true)),
+            "u32" | "__u32" | "uint32_t" | "__le32" | "__be32" | "dev_t" | "gfp_t" | "uid_t"
+            | "gid_t" => (size, signed) = (4, Some(false)),
+            "s32" | "__s32" | "int32_t" | "pid_t" => (size, signed) = (4, Some(true)),
+            "u64" | "__u64" | "uint64_t" | "__le64" | "__be64" | "sector_t" | "blkcnt_t"
+            | "ino_t" => (size, signed) = (8, Some(false)),
+            "s64" | "__s64" | "int64_t" | "loff_t" | "ktime_t" => (size, signed) = (8, Some(true)),
+            "size_t" | "uintptr_t" | "pgoff_t" | "phys_addr_t" => {
+                (size, signed) = (long, Some(false))
+            }
+            "ssize_t" | "ptrdiff_t" | "intptr_t" => (size, signed) = (long, Some(true)),
+            _ => return None,
+        }
+    }
+    let size = match longs {
+        0 => size,
+        1 => long,
+        _ => 8,
+    };
+    (known || signed.is_some()).then_some(CType {
+        size,
+        signed: signed.unwrap_or(true),
+        pointer: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lex::tokens;
+    use super::*;
+
+    fn parse(text: &str) -> Option<Expr> {
+        let tokens = tokens(text).unwrap();
+        let mut p = Parser::new(&tokens, 8);
+        p.expr().filter(|_| p.at_end())
+    }
+
+    #[test]
+    fn precedence_and_casts() {
+        let Some(Expr::Binary(Binary::Or, ..)) = parse("((u64)(REC)->a << 32) | (REC)->b") else {
+            panic!()
+        };
+        let Some(Expr::Cast(CType { size: 8, signed: false, .. }, _)) =
+            parse("(unsigned long long) REC->expires")
+        else {
+            panic!()
+        };
+        assert!(matches!(
+            parse("(void *)REC->ip"),
+            Some(Expr::Cast(CType { pointer: true, .. }, _))
+        ));
+        assert!(matches!(parse("(1 + 2) * 3"), Some(Expr::Binary(Binary::Mul, ..))));
+        assert!(matches!(parse("REC->a ? \"x\" : REC->b ? \"y\" : \"z\""), Some(Expr::Cond(..))));
+        assert!(matches!(parse("sizeof(u32)"), Some(Expr::Number(4, true))));
+        assert!(matches!(parse("REC->args[2]"), Some(Expr::Index(..))));
+    }
+
+    #[test]
+    fn nonsense_and_endless_nesting_are_refused() {
+        assert!(parse("REC->").is_none());
+        assert!(parse("1 +").is_none());
+        assert!(parse(&"(".repeat(100_000)).is_none());
+        assert!(parse(&"-".repeat(100_000)).is_none());
+    }
+}

@@ -1,0 +1,226 @@
+//! The lines of a report, column by column as `trace-cmd report` prints them.
+//!
+//! ```text
+//! rinst:        hackbench-1965  [001]  3853.889332: timer_init:           timer=0x…
+//! CPU:1 [337 EVENTS DROPPED]
+//! ```
+
+use super::{Dialect, Texts, number};
+use crate::events::Common;
+use crate::{Event, Field, Missed, TraceFile};
+
+/// How lines look.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineStyle {
+    /// Whose text.
+    pub dialect: Dialect,
+    /// The latency column instead of the CPU in brackets (`-l`).
+    pub latency: bool,
+    /// Time stamps to the nanosecond (`-t`).
+    pub nanoseconds: bool,
+    /// Only these events field by field (numbers of kinds; `-r`).
+    pub fields_of: Vec<u16>,
+}
+
+/// Prints lines. May be shared between threads.
+#[derive(Debug)]
+pub struct Printer<'f> {
+    texts: Texts<'f>,
+    fields: Texts<'f>,
+    style: LineStyle,
+    /// `name:`, filled to the column, by event number.
+    names: Vec<Option<Box<[u8]>>>,
+    /// `instance:`, filled to the column, by buffer.
+    prefixes: Vec<Box<[u8]>>,
+    common: Vec<(Which, Field)>,
+    /// Whether the clock counts nanoseconds.
+    seconds: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    Flags,
+    Preempt,
+    Migrate,
+    Lock,
+}
+
+/// Where the text begins, behind a name and its colon.
+const TEXT_COLUMN: usize = 21;
+
+impl<'f> Printer<'f> {
+    /// For the events of one file.
+    pub fn new(file: &'f TraceFile<'_>, style: LineStyle) -> Self {
+        let highest = file.formats.iter().map(|f| usize::from(f.id) + 1).max().unwrap_or(0);
+        let mut names: Vec<Option<Box<[u8]>>> = vec![None; highest];
+        for format in file.formats.iter() {
+            let mut name = format.name.as_bytes().to_vec();
+            name.push(b':');
+            name.resize(name.len().max(TEXT_COLUMN), b' ');
+            name.push(b' ');
+            names[usize::from(format.id)] = Some(name.into());
+        }
+        let widest = file.buffers.iter().map(|b| b.name.len()).max().unwrap_or(0);
+        let prefix = |b: &crate::file::Buffer| {
+            let mut text = b.name.as_bytes().to_vec();
+            if widest > 0 {
+                text.extend_from_slice(if b.name.is_empty() { b" " } else { b":" });
+                text.resize(widest + 2, b' ');
+            }
+            text.into_boxed_slice()
+        };
+        let fields = [
+            (Which::Flags, "common_flags"),
+            (Which::Preempt, "common_preempt_count"),
+            (Which::Migrate, "common_migrate_disable"),
+            (Which::Lock, "common_lock_depth"),
+        ];
+        let first = file.formats.iter().next();
+        let common = fields
+            .iter()
+            .filter_map(|(which, name)| Some((*which, first?.field(name)?.clone())))
+            .collect();
+        Self {
+            texts: Texts::new(file, style.dialect),
+            fields: Texts::new(file, Dialect::Fields),
+            names,
+            prefixes: file.buffers.iter().map(prefix).collect(),
+            common,
+            seconds: counts_ns(file.clock()),
+            style,
+        }
+    }
+
+    /// The text of an event alone.
+    pub fn texts(&self) -> &Texts<'f> {
+        &self.texts
+    }
+
+    /// Appends the line (or lines) of an event, with a newline at the end.
+    pub fn line(&self, event: &Event<'_>, pid: i32, comm: &[u8], out: &mut Vec<u8>) {
+        if event.missed != Missed::No {
+            missed(event, out);
+        }
+        if let Some(prefix) = self.prefixes.get(usize::from(event.buffer)) {
+            out.extend_from_slice(prefix);
+        }
+        if self.style.latency {
+            right(out, &comm[..comm.len().min(8)], 8);
+        } else {
+            right(out, comm, 16);
+        }
+        out.push(b'-');
+        let start = out.len();
+        number::signed(out, pid.into());
+        let used = out.len() - start;
+        if used < 5 {
+            out.extend_from_slice(&b"     "[used..]);
+        }
+        out.push(b' ');
+        if self.style.latency {
+            number::padded(out, event.cpu.into(), 3);
+            self.latency(event.payload, out);
+        } else {
+            out.push(b'[');
+            number::zero_padded(out, event.cpu.into(), 3);
+            out.push(b']');
+        }
+        self.time(event.time, out);
+        match self.names.get(usize::from(event.id)) {
+            Some(Some(name)) => out.extend_from_slice(name),
+            _ => out.extend_from_slice(b"UNKNOWN:              "),
+        }
+        if self.style.fields_of.contains(&event.id) {
+            self.fields.put(event.id, event.payload, out);
+        } else {
+            self.texts.put(event.id, event.payload, out);
+        }
+        out.push(b'\n');
+    }
+
+    #[inline]
+    fn time(&self, time: u64, out: &mut Vec<u8>) {
+        out.push(b' ');
+        if !self.seconds {
+            number::padded(out, time, 12);
+        } else if self.style.nanoseconds {
+            number::padded(out, time / 1_000_000_000, 5);
+            out.push(b'.');
+            number::zero_padded(out, time % 1_000_000_000, 9);
+        } else {
+            // Rounded to the microsecond.
+            let us = time.saturating_add(500) / 1000;
+            number::padded(out, us / 1_000_000, 5);
+            out.push(b'.');
+            number::zero_padded(out, us % 1_000_000, 6);
+        }
+        out.extend_from_slice(b": ");
+    }
+
+    /// Five characters: interrupts, need for a switch, context, preemption, migration or lock.
+    fn latency(&self, payload: &[u8], out: &mut Vec<u8>) {
+        let get =
+            |which| self.common.iter().find(|(w, _)| *w == which).map(|(_, f)| f.i64(payload));
+        let flags = get(Which::Flags).unwrap_or(0) as u8;
+        let on = |bit: u8| flags & bit != 0;
+        out.push(match (on(Common::IRQS_OFF), on(Common::BH_OFF)) {
+            (true, true) => b'D',
+            (true, false) => b'd',
+            (false, true) => b'b',
+            _ => b'.',
+        });
+        out.push(match (on(Common::NEED_RESCHED), on(Common::PREEMPT_RESCHED)) {
+            (true, true) => b'N',
+            (true, false) => b'n',
+            (false, true) => b'p',
+            _ => b'.',
+        });
+        out.push(match (on(Common::NMI), on(Common::HARDIRQ), on(Common::SOFTIRQ)) {
+            (true, true, _) => b'Z',
+            (true, ..) => b'z',
+            (_, true, true) => b'H',
+            (_, true, false) => b'h',
+            (_, _, true) => b's',
+            _ => b'.',
+        });
+        let preempt = get(Which::Preempt).unwrap_or(0) as u8;
+        depth(out, preempt & 15);
+        match get(Which::Migrate).or_else(|| get(Which::Lock).filter(|v| *v >= 0)) {
+            Some(n) => depth(out, n.clamp(0, 255) as u8),
+            None => depth(out, preempt >> 4),
+        }
+    }
+}
+
+fn depth(out: &mut Vec<u8>, n: u8) {
+    match n {
+        0 => out.push(b'.'),
+        n => number::hex(out, n.into(), 0, false),
+    }
+}
+
+/// What a CPU lost before an event.
+fn missed(event: &Event<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"CPU:");
+    number::decimal(out, event.cpu.into());
+    out.extend_from_slice(b" [");
+    if let Missed::Count(n) = event.missed {
+        number::decimal(out, n);
+        out.push(b' ');
+    }
+    out.extend_from_slice(b"EVENTS DROPPED]\n");
+}
+
+#[inline]
+fn right(out: &mut Vec<u8>, text: &[u8], width: usize) {
+    const BLANKS: &[u8; 16] = b"                ";
+    if text.len() < width {
+        out.extend_from_slice(&BLANKS[..(width - text.len()).min(16)]);
+    }
+    out.extend_from_slice(text);
+}
+
+/// Whether a trace clock counts nanoseconds (the others: jiffies, cycles, a counter).
+pub(crate) fn counts_ns(clock: &str) -> bool {
+    !matches!(clock, "counter" | "uptime" | "x86-tsc" | "ppc-tb" | "arm64-cntvct")
+}

@@ -1,0 +1,204 @@
+//! A report by several threads, its lines in exact order.
+//!
+//! Merging is a small part of the work and strictly sequential, formatting is
+//! the rest and is not. Each thread in turn takes the merge for a moment and
+//! fills a batch with the places of the next few thousand events, formats it
+//! into a buffer of its own, and waits for its turn to write. The first batch
+//! is small, so that the first line appears at once.
+
+use super::{LineStyle, Printer};
+use crate::events::{Decoder, Typed};
+use crate::filter::Filter;
+use crate::names::Comms;
+use crate::ring::{Batch, Events};
+use crate::{Diagnostics, Field, Select, TraceFile};
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// Which lines a report has.
+#[derive(Debug, Default)]
+pub struct ReportOptions {
+    /// CPUs, buffers and time.
+    pub select: Select,
+    /// Only events of these tasks.
+    pub pids: Option<Vec<i32>>,
+    /// Only events that pass; an empty filter lets all pass.
+    pub filter: Filter,
+    /// How lines look.
+    pub style: LineStyle,
+    /// Number of threads, at least one.
+    pub threads: usize,
+}
+
+/// What a report came to.
+#[derive(Clone, Debug, Default)]
+pub struct ReportEnd {
+    /// Events that were read.
+    pub read: u64,
+    /// Events that were printed.
+    pub printed: u64,
+    /// Damage that was met.
+    pub diagnostics: Diagnostics,
+}
+
+/// Events of the first and of later batches.
+const FIRST_BATCH: usize = 64;
+const BATCH: usize = 4096;
+
+struct Merge<'f> {
+    events: Events<'f>,
+    comms: Arc<Comms>,
+    next: u64,
+    read: u64,
+    printed: u64,
+    done: bool,
+}
+
+struct Turn<'w, W> {
+    out: &'w mut W,
+    next: u64,
+    result: io::Result<()>,
+}
+
+/// Prints the events of a file in order of time.
+///
+/// # Errors
+/// The first error of `out`.
+pub fn report<W: Write + Send>(
+    file: &TraceFile<'_>,
+    options: &ReportOptions,
+    out: &mut W,
+) -> io::Result<ReportEnd> {
+    let printer = Printer::new(file, options.style.clone());
+    let merge = Mutex::new(Merge {
+        events: file.select(&options.select),
+        comms: Arc::new(file.comms.clone()),
+        next: 0,
+        read: 0,
+        printed: 0,
+        done: false,
+    });
+    let turn = Mutex::new(Turn { out, next: 0, result: Ok(()) });
+    let job = Job {
+        options,
+        printer: &printer,
+        decoder: Decoder::new(file),
+        pid: file.common_pid(),
+        merge: &merge,
+        turn: &turn,
+        moved: &Condvar::new(),
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..options.threads.max(1) {
+            scope.spawn(|| job.work());
+        }
+        job.work();
+    });
+    let merge = merge.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let turn = turn.into_inner().unwrap_or_else(PoisonError::into_inner);
+    turn.result?;
+    turn.out.flush()?;
+    Ok(ReportEnd {
+        read: merge.read,
+        printed: merge.printed,
+        diagnostics: merge.events.diagnostics(),
+    })
+}
+
+struct Job<'j, 'f, 'w, W> {
+    options: &'j ReportOptions,
+    printer: &'j Printer<'f>,
+    decoder: Decoder,
+    pid: Option<&'f Field>,
+    merge: &'j Mutex<Merge<'f>>,
+    turn: &'j Mutex<Turn<'w, W>>,
+    moved: &'j Condvar,
+}
+
+impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
+    fn work(&self) {
+        let mut batch = Batch::default();
+        let mut text = Vec::new();
+        loop {
+            let Some((number, comms)) = self.take(&mut batch) else { return };
+            text.clear();
+            let printed = self.format(&batch, &comms, &mut text);
+            if !self.write(number, &text) {
+                return;
+            }
+            self.merge.lock().unwrap_or_else(PoisonError::into_inner).printed += printed;
+        }
+    }
+
+    /// Fills a batch with the next events; its place in the order.
+    fn take(&self, batch: &mut Batch<'f>) -> Option<(u64, Arc<Comms>)> {
+        let mut m = self.merge.lock().unwrap_or_else(PoisonError::into_inner);
+        if m.done {
+            return None;
+        }
+        let number = m.next;
+        let size = if number == 0 { FIRST_BATCH } else { BATCH };
+        if m.events.fill(batch, size) == 0 {
+            m.done = true;
+            return None;
+        }
+        m.next += 1;
+        m.read += batch.len() as u64;
+        self.learn(batch, &mut m.comms);
+        Some((number, m.comms.clone()))
+    }
+
+    /// Names that only the events themselves tell.
+    fn learn(&self, batch: &Batch<'_>, comms: &mut Arc<Comms>) {
+        for event in batch.events() {
+            let (pid, comm) = match self.decoder.decode(&event) {
+                Typed::SchedSwitch(s) => {
+                    if comms.get(s.next_pid).is_none() {
+                        Arc::make_mut(comms).learn(s.next_pid, s.next_comm);
+                    }
+                    (s.prev_pid, s.prev_comm)
+                }
+                _ => continue,
+            };
+            if comms.get(pid).is_none() {
+                Arc::make_mut(comms).learn(pid, comm);
+            }
+        }
+    }
+
+    fn format(&self, batch: &Batch<'_>, comms: &Comms, text: &mut Vec<u8>) -> u64 {
+        let mut printed = 0;
+        for event in batch.events() {
+            let pid = self.pid.map_or(0, |f| f.i64(event.payload) as i32);
+            if self.options.pids.as_ref().is_some_and(|p| !p.contains(&pid))
+                || !self.options.filter.passes(&event, comms)
+            {
+                continue;
+            }
+            printed += 1;
+            self.printer.line(&event, pid, comms.name(pid), text);
+        }
+        printed
+    }
+
+    /// Writes when it is this batch's turn; false when there is no point in going on.
+    fn write(&self, number: u64, text: &[u8]) -> bool {
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        while turn.next != number {
+            turn = self.moved.wait(turn).unwrap_or_else(PoisonError::into_inner);
+        }
+        if turn.result.is_ok() {
+            turn.result = turn.out.write_all(text);
+            if number == 0 && turn.result.is_ok() {
+                turn.result = turn.out.flush();
+            }
+        }
+        turn.next += 1;
+        self.moved.notify_all();
+        if turn.result.is_err() {
+            self.merge.lock().unwrap_or_else(PoisonError::into_inner).done = true;
+            return false;
+        }
+        true
+    }
+}
