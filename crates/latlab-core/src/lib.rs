@@ -19,6 +19,7 @@ pub mod machine;
 pub mod run;
 pub mod stats;
 pub mod survey;
+pub mod trace_stat;
 pub mod units;
 pub mod wakeup;
 pub mod wire;

@@ -13,6 +13,7 @@ pub mod init;
 pub mod knobs;
 pub mod load;
 pub mod machine;
+pub mod map;
 pub mod policy;
 pub mod probe;
 pub mod process;

@@ -28,6 +28,8 @@ pub mod format;
 pub mod names;
 pub mod print;
 pub mod ring;
+pub mod stat;
+pub mod text;
 pub mod write;
 
 pub use bytes::Endian;

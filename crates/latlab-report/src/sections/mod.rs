@@ -10,6 +10,7 @@ pub mod gaps;
 pub mod generic;
 pub mod machine;
 pub mod survey;
+pub mod trace;
 
 use crate::doc::{Block, Doc, Plot, Section};
 use crate::plot::scale::{format_bytes, format_number};

@@ -18,6 +18,8 @@ pub struct LineStyle {
     pub latency: bool,
     /// Time stamps to the nanosecond (`-t`).
     pub nanoseconds: bool,
+    /// One JSON object a line instead of columns.
+    pub json: bool,
     /// Only these events field by field (numbers of kinds; `-r`).
     pub fields_of: Vec<u16>,
 }
@@ -98,6 +100,9 @@ impl<'f> Printer<'f> {
 
     /// Appends the line (or lines) of an event, with a newline at the end.
     pub fn line(&self, event: &Event<'_>, pid: i32, comm: &[u8], out: &mut Vec<u8>) {
+        if self.style.json {
+            return super::json::line(self.texts.file(), event, pid, comm, out);
+        }
         if event.missed != Missed::No {
             missed(event, out);
         }

@@ -7,6 +7,7 @@
 //! * modes of high-resolution timers, whose names the kernel leaves unresolved.
 
 pub(crate) mod ast;
+mod json;
 pub(crate) mod lex;
 mod line;
 mod net;
@@ -73,6 +74,10 @@ impl<'f> Texts<'f> {
             Some(plan) => plan.run(&self.cx, payload, out),
             None => put_fields(&self.cx, format.own_fields(), payload, out),
         }
+    }
+
+    pub(crate) fn file(&self) -> &'f TraceFile<'f> {
+        self.file
     }
 
     /// Whether the kind's `print fmt` is understood.

@@ -308,8 +308,9 @@ fn function(cx: &Context<'_>, address: u64, out: &mut Vec<u8>) {
     match cx.symbols.find(address) {
         Some(s) => {
             out.extend_from_slice(s.name);
+            // The distance as trace-cmd prints it: from the address back to the symbol.
             out.extend_from_slice(b"/0x");
-            number::hex(out, s.offset, 0, false);
+            number::hex(out, s.offset.wrapping_neg(), 0, false);
         }
         None => {
             out.extend_from_slice(b"0x");

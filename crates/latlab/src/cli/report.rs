@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
-/// Show a run again.
+/// Show a run again, or print a trace.
+///
+/// PATH is a run (its directory or run.json), a trace.dat (version 6 or 7, of
+/// trace-cmd or of latlab), or ftrace's text (`trace`, `trace_pipe`, what
+/// `trace-cmd report` printed).
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// A run's directory (runs/…) or its run.json.
+    /// A run, a trace.dat, or ftrace's text.
     pub path: PathBuf,
     /// Write the report as one HTML file that needs nothing else.
     #[arg(long, value_name = "FILE")]
@@ -17,4 +21,41 @@ pub struct Args {
     #[cfg(feature = "png")]
     #[arg(long, value_name = "DIR")]
     pub png: Option<PathBuf>,
+
+    /// Traces: print only these CPUs (0,2-3).
+    #[arg(long, value_name = "LIST")]
+    pub cpu: Option<String>,
+    /// Traces: print only events of these tasks (pids, with commas).
+    #[arg(short = 'P', long, value_name = "LIST", value_delimiter = ',')]
+    pub pid: Vec<i32>,
+    /// Traces: print only these events: names, systems, system/name, with * and ?.
+    #[arg(short = 'e', long = "event", value_name = "EVENT")]
+    pub event: Vec<String>,
+    /// Traces: print only what passes, e.g. 'sched_switch : next_prio < 100 && COMM ~ "rc*"'.
+    #[arg(short = 'F', long = "filter", value_name = "FILTER")]
+    pub filter: Vec<String>,
+    /// Traces: begin at this time, in seconds as printed.
+    #[arg(long, value_name = "SECONDS")]
+    pub from: Option<String>,
+    /// Traces: end at this time, in seconds as printed.
+    #[arg(long, value_name = "SECONDS")]
+    pub to: Option<String>,
+    /// Traces: count events instead of printing them.
+    #[arg(long)]
+    pub stat: bool,
+    /// Traces: every field as name=value, without the kernel's text.
+    #[arg(short = 'R', long)]
+    pub raw: bool,
+    /// Traces: the kernel's own text instead of that of trace-cmd's plug-ins.
+    #[arg(short = 'N', long, conflicts_with = "raw")]
+    pub no_plugins: bool,
+    /// Traces: the latency column (interrupts off, need for a switch, context, preemption).
+    #[arg(short = 'l', long)]
+    pub latency: bool,
+    /// Traces: time stamps to the nanosecond.
+    #[arg(short = 't', long)]
+    pub nanoseconds: bool,
+    /// Traces: threads that format (default: one a CPU, at most 8).
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
 }

@@ -1,13 +1,15 @@
 //! `latlab report PATH`: what a file or directory has to say.
 //!
-//! A run directory or its `run.json` is a run; anything else would have to be a trace.
+//! A run directory or its `run.json` is a run; anything else is a trace.
 
 mod run;
+mod trace;
 
 use crate::cli::{Global, report::Args};
 use crate::outcome::Outcome;
 
 /// Reports on whatever the path is.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
-    run::run(global, args)
+    let is_json = args.path.extension().is_some_and(|e| e == "json");
+    if args.path.is_file() && !is_json { trace::run(global, args) } else { run::run(global, args) }
 }

@@ -1,0 +1,240 @@
+//! ftrace's own text as a trace: what people mail each other.
+//!
+//! `trace`, `trace_pipe`, what `trace-cmd report` printed, and the output of
+//! the tracers `function` and `function_graph`. Every line becomes an event of
+//! the same model as a recording's: a format with fields, records on
+//! ring-buffer pages. `name=value` pairs become fields; ftrace's own events get
+//! their usual fields; the words of a line are kept in the field `text`.
+//!
+//! Lines that cannot be understood are counted and reported, not fatal.
+
+mod build;
+mod graph;
+mod line;
+mod pairs;
+
+pub use build::TraceBuilder;
+
+use crate::{TraceError, TraceFile};
+use line::{Head, Style};
+
+/// More bytes of text than this are not looked at to tell what it is.
+const PROBE: usize = 1 << 16;
+/// Lines that say what is wrong; the rest is counted.
+const COMPLAINTS: u64 = 20;
+
+/// Reads text.
+///
+/// # Errors
+/// [`TraceError::NotATrace`] when no line of the beginning is one of ftrace's.
+pub fn parse(data: &[u8]) -> Result<TraceFile<'static>, TraceError> {
+    if data.is_empty() {
+        return Err(TraceError::Empty);
+    }
+    let probe = &data[..data.len().min(PROBE)];
+    if memchr::memchr(0, probe).is_some() || !lines(probe).any(is_ftrace) {
+        return Err(TraceError::NotATrace);
+    }
+    let mut reader = Reader::default();
+    let mut offset = 0u64;
+    for line in lines(data) {
+        reader.line(line, offset);
+        offset += line.len() as u64 + 1;
+    }
+    Ok(reader.finish())
+}
+
+fn lines(data: &[u8]) -> impl Iterator<Item = &[u8]> {
+    data.split(|b| *b == b'\n').map(|l| l.strip_suffix(b"\r").unwrap_or(l))
+}
+
+fn is_ftrace(line: &[u8]) -> bool {
+    line.starts_with(b"# tracer:")
+        || Head::parse(line, Style::Event).is_some()
+        || Head::parse(line, Style::Latency).is_some()
+        || graph::Line::parse(line).is_some_and(|g| g.is_call())
+}
+
+#[derive(Default)]
+struct Reader {
+    builder: TraceBuilder,
+    /// `# tracer: NAME`.
+    tracer: String,
+    understood: u64,
+    strange: u64,
+    /// Events lost, by CPU, before its next event.
+    lost: Vec<(u32, u64)>,
+    graph: graph::Stacks,
+}
+
+impl Reader {
+    fn line(&mut self, line: &[u8], offset: u64) {
+        if line.trim_ascii().is_empty() || line.starts_with(b"cpus=") {
+            return;
+        }
+        if let Some(comment) = line.strip_prefix(b"#") {
+            let comment = comment.trim_ascii();
+            if let Some(tracer) = comment.strip_prefix(b"tracer:") {
+                self.tracer = String::from_utf8_lossy(tracer.trim_ascii()).into_owned();
+            }
+            return;
+        }
+        if let Some((cpu, count)) = line::lost(line) {
+            self.lost.push((cpu, count));
+            return;
+        }
+        // Lines of a stack trace belong to the event before them.
+        let trimmed = line.trim_ascii();
+        if trimmed.starts_with(b"=>") || trimmed.starts_with(b"-----") {
+            return;
+        }
+        let head = Head::parse(line, Style::Event).or_else(|| Head::parse(line, Style::Latency));
+        if let Some(head) = head {
+            self.understood += 1;
+            return self.event(&head);
+        }
+        if let Some(g) = graph::Line::parse(line) {
+            self.understood += 1;
+            return self.graph.line(&g, &mut self.builder);
+        }
+        self.strange += 1;
+        if self.strange <= COMPLAINTS {
+            let start = String::from_utf8_lossy(&line[..line.len().min(60)]).into_owned();
+            self.builder.damage(offset, format!("no line of ftrace: {start:?}"));
+        }
+    }
+
+    fn event(&mut self, head: &Head<'_>) {
+        let lost = self.lost.iter().position(|(cpu, _)| *cpu == head.cpu);
+        let lost = lost.map(|at| self.lost.swap_remove(at).1);
+        let (name, text) = line::name_and_text(head.rest, &self.tracer);
+        self.builder.event(head, lost, name, text);
+    }
+
+    fn finish(mut self) -> TraceFile<'static> {
+        if self.strange > COMPLAINTS {
+            let more = self.strange - COMPLAINTS;
+            self.builder.damage(0, format!("{more} more lines are none of ftrace's"));
+        }
+        self.builder.finish(&self.tracer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{Decoder, Typed};
+
+    const TRACE: &str = "\
+# tracer: nop
+#
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+#              | |         |   |||||     |         |
+          <idle>-0       [001] d..2.  1234.567890: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=my task next_pid=42 next_prio=98
+CPU:1 [LOST 337 EVENTS]
+         my task-42      [001] d.h1.  1234.567900: irq_handler_entry: irq=42 name=virtio3-tx
+          <idle>-0       [000] d.s3.  1234.567905: softirq_entry: vec=1 [action=TIMER]
+            bash-99      [000] .....  1234.567910: tracing_mark_write: hello = world
+";
+
+    #[test]
+    fn the_kernels_text_becomes_typed_events() {
+        let file = parse(TRACE.as_bytes()).unwrap();
+        assert!(file.diagnostics.is_empty(), "{:?}", file.diagnostics);
+        let decoder = Decoder::new(&file);
+        let mut events = file.events();
+        let e = events.next().unwrap();
+        assert_eq!((e.time, e.cpu), (1_234_567_890_000, 1));
+        assert_eq!(decoder.common(&e).preempt_count, 2);
+        let Typed::SchedSwitch(s) = decoder.decode(&e) else { panic!() };
+        assert_eq!((s.next_comm, s.next_pid, s.next_prio), (&b"my task"[..], 42, 98));
+        assert_eq!(s.prev_state, 0);
+        let e = events.next().unwrap();
+        assert_eq!(e.missed, crate::Missed::Count(337));
+        assert_eq!(decoder.common(&e).pid, 42);
+        assert!(decoder.common(&e).flags & crate::events::Common::HARDIRQ != 0);
+        let Typed::IrqHandlerEntry(i) = decoder.decode(&e) else { panic!() };
+        assert_eq!((i.irq, i.name), (42, &b"virtio3-tx"[..]));
+        let e = events.next().unwrap();
+        let Typed::SoftirqEntry(s) = decoder.decode(&e) else { panic!() };
+        assert_eq!(s.vec, 1);
+        let e = events.next().unwrap();
+        let Typed::Print(p) = decoder.decode(&e) else { panic!() };
+        assert_eq!(p.buf, b"hello = world");
+        assert!(events.next().is_none());
+        assert_eq!(file.comms.name(42), b"my task");
+    }
+
+    #[test]
+    fn what_trace_cmd_printed_is_read_back() {
+        let text = "cpus=2\n       hackbench-10676 [001]   923.633643: sched_switch:         trace-cmd:10676 [120] R ==> migration/1:21 [0]\n     migration/1-21    [001]   923.633649: sched_wakeup:         my:task:10677 [120] CPU:001\n";
+        let file = parse(text.as_bytes()).unwrap();
+        let decoder = Decoder::new(&file);
+        let mut events = file.events();
+        let e = events.next().unwrap();
+        let Typed::SchedSwitch(s) = decoder.decode(&e) else { panic!() };
+        assert_eq!((s.prev_comm, s.prev_pid, s.prev_prio), (&b"trace-cmd"[..], 10676, 120));
+        assert_eq!((s.next_comm, s.next_pid, s.next_prio), (&b"migration/1"[..], 21, 0));
+        let e = events.next().unwrap();
+        let Typed::SchedWakeup(w) = decoder.decode(&e) else { panic!() };
+        assert_eq!((w.comm, w.pid, w.target_cpu), (&b"my:task"[..], 10677, 1));
+    }
+
+    #[test]
+    fn function_graph_and_function() {
+        let text = "\
+# tracer: function_graph
+#
+# CPU  DURATION                  FUNCTION CALLS
+# |     |   |                     |   |   |   |
+ 0)               |  sys_write() {
+ 0)   0.500 us    |    fget();
+ 0) + 12.250 us   |  }
+ ------------------------------------------
+ 0)   bash-99      =>    cat-100
+ ------------------------------------------
+
+ 0) ! 123.000 us  |  schedule();
+";
+        let file = parse(text.as_bytes()).unwrap();
+        let decoder = Decoder::new(&file);
+        let mut events = file.events();
+        let mut exits = Vec::new();
+        while let Some(e) = events.next() {
+            if let Typed::FuncgraphExit(x) = decoder.decode(&e) {
+                let name = file.symbols.find(x.func).unwrap().name.to_vec();
+                exits.push((String::from_utf8(name).unwrap(), x.rettime - x.calltime, x.depth));
+            }
+        }
+        assert_eq!(
+            exits,
+            [
+                ("fget".into(), 500, 1),
+                ("sys_write".into(), 12_250, 0),
+                ("schedule".into(), 123_000, 0)
+            ]
+        );
+
+        let text = "# tracer: function\n            bash-99      [000] d..1.   10.000001: _raw_spin_lock <-schedule\n";
+        let file = parse(text.as_bytes()).unwrap();
+        let decoder = Decoder::new(&file);
+        let mut events = file.events();
+        let Typed::Function(f) = decoder.decode(&events.next().unwrap()) else { panic!() };
+        assert_eq!(file.symbols.find(f.ip).unwrap().name, b"_raw_spin_lock");
+        assert_eq!(file.symbols.find(f.parent_ip).unwrap().name, b"schedule");
+    }
+
+    #[test]
+    fn other_text_is_no_trace() {
+        assert!(matches!(parse(b"hello\nworld\n"), Err(TraceError::NotATrace)));
+        assert!(matches!(parse(b""), Err(TraceError::Empty)));
+        assert!(matches!(parse(&[0; 100]), Err(TraceError::NotATrace)));
+    }
+
+    #[test]
+    fn strange_lines_are_reported_with_their_offset() {
+        let text = format!("{TRACE}what is this?\n");
+        let file = parse(text.as_bytes()).unwrap();
+        assert_eq!(file.diagnostics.list()[0].offset, TRACE.len() as u64);
+    }
+}

@@ -1,0 +1,170 @@
+//! `latlab report FILE.dat`: a trace as text or JSON, like `trace-cmd report`.
+
+use crate::cli::{Global, report::Args};
+use crate::outcome::{HintExt, Outcome};
+use crate::term;
+use anyhow::{Context, anyhow, bail};
+use latlab_sys::map::Mapped;
+use latlab_trace::filter::events_named;
+use latlab_trace::print::{Dialect, LineStyle, ReportOptions, report};
+use latlab_trace::{Diagnostics, Filter, Select, TraceError, TraceFile};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+
+/// More threads than this do not make a report faster: the merge is sequential.
+const THREADS_MAX: usize = 8;
+
+pub(super) fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
+    let path = args.path.display();
+    let data = Mapped::open(&args.path)
+        .with_context(|| format!("{path} cannot be opened"))
+        .hint("give a run (a directory or run.json), a trace.dat, or ftrace's text")?;
+    let file = open(&data).with_context(|| path.to_string()).hint(
+        "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`",
+    )?;
+    let options = options(&file, args)?;
+    let damage =
+        if args.stat { stat(global, &file, &options)? } else { print(global, &file, options)? };
+    tell(&path.to_string(), &file.diagnostics, &damage);
+    Ok(Outcome::Done)
+}
+
+/// A trace.dat, or text.
+fn open(data: &[u8]) -> Result<TraceFile<'_>, TraceError> {
+    match TraceFile::parse(data) {
+        Err(TraceError::NotATrace) => latlab_trace::text::parse(data),
+        other => other,
+    }
+}
+
+fn options(file: &TraceFile<'_>, args: &Args) -> anyhow::Result<ReportOptions> {
+    let cpus = args.cpu.as_deref().map(cpu_list).transpose().hint("write CPUs as 0,2-3")?;
+    let time = |text: &Option<String>| {
+        text.as_deref().map(seconds).transpose().hint("write times as they are printed: 923.632241")
+    };
+    let select = Select { cpus, buffers: None, from: time(&args.from)?, to: time(&args.to)? };
+    let mut filter = Filter::compile(file, &args.filter).hint(
+        "`latlab report --stat FILE` lists the events; a filter reads EVENT : FIELD < NUMBER",
+    )?;
+    for name in &args.event {
+        let ids = events_named(file, name).hint("`latlab report --stat FILE` lists the events")?;
+        filter.allow(&ids);
+    }
+    let dialect = match (args.raw, args.no_plugins) {
+        (true, _) => Dialect::Fields,
+        (_, true) => Dialect::Kernel,
+        _ => Dialect::TraceCmd,
+    };
+    let here = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(ReportOptions {
+        select,
+        pids: (!args.pid.is_empty()).then(|| args.pid.clone()),
+        filter,
+        style: LineStyle {
+            dialect,
+            latency: args.latency,
+            nanoseconds: args.nanoseconds,
+            ..LineStyle::default()
+        },
+        threads: args.threads.unwrap_or(here.min(THREADS_MAX)).clamp(1, 256),
+    })
+}
+
+/// CPUs as `0,2-3`.
+fn cpu_list(text: &str) -> anyhow::Result<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number =
+            |t: &str| t.trim().parse::<u32>().map_err(|_| anyhow!("{text:?} is no list of CPUs"));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last || last > 65_535 {
+            bail!("{text:?} is no list of CPUs");
+        }
+        cpus.extend(first..=last);
+    }
+    Ok(cpus)
+}
+
+/// Seconds with up to nine decimals, to ns.
+fn seconds(text: &str) -> anyhow::Result<u64> {
+    let bad = || anyhow!("{text:?} is no time");
+    let (whole, fraction) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
+    if fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(bad());
+    }
+    let whole: u64 = whole.parse().map_err(|_| bad())?;
+    let ns: u64 = format!("{fraction:0<9}").parse().map_err(|_| bad())?;
+    whole.checked_mul(1_000_000_000).and_then(|w| w.checked_add(ns)).ok_or_else(bad)
+}
+
+fn print(
+    global: &Global,
+    file: &TraceFile<'_>,
+    options: ReportOptions,
+) -> anyhow::Result<Diagnostics> {
+    // Batches are written as they are: a buffer in between would copy them once more.
+    let mut out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    if let Some(text) = &file.latency_text {
+        out.write_all(text)?;
+        return Ok(Diagnostics::default());
+    }
+    let end = if global.json {
+        let style = LineStyle { json: true, ..options.style.clone() };
+        report(file, &ReportOptions { style, ..options }, &mut out)?
+    } else {
+        writeln!(out, "cpus={}", file.cpu_count)?;
+        report(file, &options, &mut out)?
+    };
+    out.flush()?;
+    Ok(end.diagnostics)
+}
+
+fn stat(
+    global: &Global,
+    file: &TraceFile<'_>,
+    options: &ReportOptions,
+) -> anyhow::Result<Diagnostics> {
+    let (stat, damage) = latlab_trace::stat::stat(file, options);
+    let mut out = term::stdout();
+    if global.json {
+        serde_json::to_writer_pretty(&mut out, &stat)?;
+        writeln!(out)?;
+    } else {
+        let doc = latlab_report::sections::trace::stat(&stat);
+        let text = latlab_report::text::TextOptions { width: term::width(), color: term::color() };
+        latlab_report::text::render(&doc, &text, &mut out)?;
+    }
+    out.flush()?;
+    Ok(damage)
+}
+
+/// Says on stderr what is damaged.
+fn tell(path: &str, head: &Diagnostics, events: &Diagnostics) {
+    let mut err = io::stderr().lock();
+    for d in head.list().iter().chain(events.list()) {
+        let _ = writeln!(err, "latlab: {path}: {d}");
+    }
+    let more = head.suppressed() + events.suppressed();
+    if more > 0 {
+        let _ = writeln!(err, "latlab: {path}: {more} more damaged parts");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_times_as_people_write_them() {
+        assert_eq!(cpu_list("0,2-3").unwrap(), [0, 2, 3]);
+        assert!(
+            cpu_list("3-1").is_err() && cpu_list("a").is_err() && cpu_list("0-99999999").is_err()
+        );
+        assert_eq!(seconds("923.632241").unwrap(), 923_632_241_000);
+        assert_eq!(seconds("5").unwrap(), 5_000_000_000);
+        assert!(seconds("-1").is_err() && seconds("1.2.3").is_err() && seconds("1e3").is_err());
+        assert!(seconds("99999999999999999999").is_err());
+    }
+}
