@@ -84,6 +84,11 @@ fn series(s: &Series, x: &Range) -> Value {
     }
     if s.kind == SeriesKind::Heat {
         v["colors"] = heat_colors(s, &kept);
+        if let Some(grid) = Grid::of(s) {
+            v["least"] = number(grid.min);
+            v["most"] = number(grid.max);
+            v["ramp"] = (0..=8).map(|i| color(f64::from(i) / 8.0)).collect::<Vec<_>>().into();
+        }
     }
     v
 }
@@ -91,11 +96,14 @@ fn series(s: &Series, x: &Range) -> Value {
 /// The colour of each cell: decided here, so that it is the same in every drawing.
 fn heat_colors(s: &Series, kept: &[usize]) -> Value {
     let Some(grid) = Grid::of(s) else { return Value::Null };
-    let color = |i: &usize| {
-        let (r, g, b) = palette::heat(grid.shade(s.values.get(*i).copied().unwrap_or(f64::NAN)));
-        Value::from(format!("#{r:02x}{g:02x}{b:02x}"))
-    };
-    kept.iter().map(color).collect::<Vec<_>>().into()
+    let place = |i: &usize| grid.shade(s.values.get(*i).copied().unwrap_or(f64::NAN));
+    kept.iter().map(|i| color(place(i))).collect::<Vec<_>>().into()
+}
+
+/// The heat colour at a place between 0 and 1, `#rrggbb`.
+fn color(place: f64) -> Value {
+    let (r, g, b) = palette::heat(place);
+    Value::from(format!("#{r:02x}{g:02x}{b:02x}"))
 }
 
 /// Nine significant digits: enough for a nanosecond in a second; `null` for what is no number.

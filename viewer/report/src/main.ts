@@ -1,6 +1,7 @@
 /** Puts an interactive plot in place of each static one. Without this script the page is complete. */
 import type uPlot from "uplot";
 import { draw, moved, reset } from "./chart";
+import { number } from "./format";
 import { canBeLogarithmic, rescaled, type PlotModel } from "./model";
 
 type Redraw = () => void;
@@ -64,6 +65,20 @@ function legendKeys(box: HTMLElement): void {
   });
 }
 
+/** What the colours of a heat map mean. */
+function ramps(plot: PlotModel): HTMLElement[] {
+  return plot.series.flatMap((s) => {
+    if (!s.ramp || s.least == null || s.most == null) return [];
+    const swatch = document.createElement("span");
+    swatch.className = "ramp";
+    swatch.style.background = `linear-gradient(to right, ${s.ramp.join(", ")})`;
+    const all = document.createElement("span");
+    all.className = "hint";
+    all.append(`${s.name} ${number(s.least)} `, swatch, ` ${number(s.most)}`);
+    return [all];
+  });
+}
+
 function live(figure: HTMLElement): void {
   const data = figure.querySelector<HTMLScriptElement>("script[type='application/json']");
   const drawing = figure.querySelector<HTMLElement>(".drawing");
@@ -98,7 +113,7 @@ function live(figure: HTMLElement): void {
   const hint = document.createElement("span");
   hint.className = "hint";
   hint.textContent = "drag to zoom, double click to show all";
-  bar.append(hint, words);
+  bar.append(...ramps(original), hint, words);
 
   drawing.classList.add("has-live");
   drawing.append(bar, box);

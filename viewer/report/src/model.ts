@@ -31,6 +31,10 @@ export interface SeriesModel {
   high?: Numbers;
   values?: Numbers;
   colors?: string[] | null;
+  /** Of a heat map: smallest and largest value, and the colours between them. */
+  least?: number | null;
+  most?: number | null;
+  ramp?: string[];
 }
 
 export interface MarkModel {

@@ -1,5 +1,6 @@
 import type uPlot from "uplot";
-import type { MarkModel, PlotModel, SeriesModel } from "./model";
+import { number } from "./format";
+import type { AxisModel, MarkModel, PlotModel, SeriesModel } from "./model";
 
 /** Colours of the page's present theme. */
 export interface Theme {
@@ -24,8 +25,9 @@ export function faint(hex: string, alpha: number): string {
   return hex + Math.round(alpha * 255).toString(16).padStart(2, "0");
 }
 
-/** Half-way between neighbours, as `plot::heat::edges`. */
-export function edges(centres: number[]): number[] {
+/** Half-way between neighbours, by ratio on a logarithmic axis, as `plot::heat::edges`. */
+export function edges(centres: number[], logarithmic = false): number[] {
+  if (logarithmic && centres[0]! > 0) return edges(centres.map(Math.log2)).map((v) => 2 ** v);
   const n = centres.length;
   if (n === 0) return [];
   if (n === 1) return [centres[0]! - 0.5, centres[0]! + 0.5];
@@ -57,11 +59,11 @@ export function under(u: uPlot, plot: PlotModel, theme: Theme): void {
   const bars = plot.series.map((s, i) => ({ s, i })).filter(({ s }) => s.kind === "bars");
   plot.series.forEach((s, k) => {
     if (u.series[k + 1]?.show === false) return;
-    if (s.kind === "heat") heat(u, s);
+    if (s.kind === "heat") heat(u, plot, s);
     else if (s.kind === "spans") spans(u, s, color(theme, k));
-    else if (s.kind === "bars") drawBars(u, plot, s, bars.findIndex((b) => b.i === k), bars.length, color(theme, k));
+    else if (s.kind === "bars") drawBars(u, plot, s, bars.findIndex((b) => b.i === k), bars.length, color(theme, k), theme.ink);
     if (s.low && s.high && s.kind === "line") ribbon(u, s, faint(color(theme, k), 0.18));
-    else if (s.low && s.high) whiskers(u, s, s.kind === "bars" ? null : color(theme, k), theme);
+    else if (s.low && s.high && s.kind !== "bars") whiskers(u, s, 0, color(theme, k));
   });
   ctx.restore();
 }
@@ -117,9 +119,22 @@ function band(u: uPlot, m: MarkModel, theme: Theme): void {
   u.ctx.fillRect(Math.min(a, b), u.bbox.top, Math.abs(b - a), u.bbox.height);
 }
 
-function heat(u: uPlot, s: SeriesModel): void {
+const isLog = (axis: AxisModel) => axis.scale === "log10" || axis.scale === "log2";
+
+/** Black or white, whichever can be read on a colour. */
+export function inkOn(hex: string): string {
+  const [r, g, b] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)) as [number, number, number];
+  return 0.299 * r + 0.587 * g + 0.114 * b > 118 ? "#000" : "#fff";
+}
+
+function heat(u: uPlot, plot: PlotModel, s: SeriesModel): void {
   const [xs, ys] = [distinct(s.x), distinct(s.y)];
-  const [ex, ey] = [edges(xs).map((v) => at(u, v, "x")), edges(ys).map((v) => at(u, v, "y"))];
+  const ex = edges(xs, isLog(plot.x)).map((v) => at(u, v, "x"));
+  const ey = edges(ys, isLog(plot.y)).map((v) => at(u, v, "y"));
+  const px = devicePixelRatio;
+  u.ctx.font = `${12 * px}px system-ui, sans-serif`;
+  u.ctx.textAlign = "center";
+  u.ctx.textBaseline = "middle";
   const column = new Map(xs.map((v, i) => [v, i]));
   const row = new Map(ys.map((v, i) => [v, i]));
   s.x.forEach((x, i) => {
@@ -129,7 +144,12 @@ function heat(u: uPlot, s: SeriesModel): void {
     const [k, r] = [column.get(x)!, row.get(y)!];
     u.ctx.fillStyle = c;
     const [left, top] = [Math.round(ex[k]!), Math.round(ey[r + 1]!)];
-    u.ctx.fillRect(left, top, Math.round(ex[k + 1]!) - left, Math.round(ey[r]!) - top);
+    const [width, height] = [Math.round(ex[k + 1]!) - left, Math.round(ey[r]!) - top];
+    u.ctx.fillRect(left, top, width, height);
+    // The value where it fits.
+    if (width < 40 * px || height < 16 * px) return;
+    u.ctx.fillStyle = inkOn(c);
+    u.ctx.fillText(number(s.values[i]!), left + width / 2, top + height / 2);
   });
 }
 
@@ -157,7 +177,7 @@ function barGap(plot: PlotModel): number {
   return Number.isFinite(least) ? least : 1;
 }
 
-function drawBars(u: uPlot, plot: PlotModel, s: SeriesModel, place: number, of: number, c: string): void {
+function drawBars(u: uPlot, plot: PlotModel, s: SeriesModel, place: number, of: number, c: string, ink: string): void {
   const gap = barGap(plot);
   const width = (gap * 0.8) / of;
   u.ctx.fillStyle = faint(c, 0.85);
@@ -169,6 +189,7 @@ function drawBars(u: uPlot, plot: PlotModel, s: SeriesModel, place: number, of: 
     const [a, b, top] = [at(u, left, "x"), at(u, left + width * 0.94, "x"), at(u, y, "y")];
     u.ctx.fillRect(a, Math.min(top, foot), b - a, Math.abs(foot - top));
   });
+  if (s.low && s.high) whiskers(u, s, -gap * 0.4 + place * width + width * 0.47, ink);
 }
 
 function ribbon(u: uPlot, s: SeriesModel, c: string): void {
@@ -184,14 +205,14 @@ function ribbon(u: uPlot, s: SeriesModel, c: string): void {
   u.ctx.fill();
 }
 
-function whiskers(u: uPlot, s: SeriesModel, c: string | null, theme: Theme): void {
-  if (c === null) return;
-  u.ctx.strokeStyle = c || theme.ink;
+/** A line from the low to the high end of each point's interval, `shift` to the right of it. */
+function whiskers(u: uPlot, s: SeriesModel, shift: number, c: string): void {
+  u.ctx.strokeStyle = c;
   u.ctx.lineWidth = devicePixelRatio;
   s.x.forEach((x, i) => {
     const [low, high] = [s.low?.[i], s.high?.[i]];
     if (x == null || low == null || high == null) return;
-    const px = at(u, x, "x");
+    const px = at(u, x + shift, "x");
     stroke(u.ctx, px, at(u, low, "y"), px, at(u, high, "y"));
   });
 }

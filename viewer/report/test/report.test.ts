@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { bytes, number, places, ticks, value } from "../src/format";
 import { canBeLogarithmic, rescaled, type AxisModel, type PlotModel, type SeriesModel } from "../src/model";
 import { columns, moved, under_cursor } from "../src/chart";
-import { edges, faint } from "../src/paint";
+import { edges, faint, inkOn } from "../src/paint";
 
 const axis = (o: Partial<AxisModel> = {}): AxisModel =>
   ({ label: "", scale: "linear", categories: [], bytes: false, min: 0, max: 1, ...o });
@@ -75,5 +75,7 @@ test("zooming keeps the middle, on each scale", () => {
 
 test("cells touch", () => {
   assert.deepEqual(edges([1, 2, 4]), [0.5, 1.5, 3, 5]);
+  assert.deepEqual(edges([1, 4, 16], true), [0.5, 2, 8, 32]);
+  assert.deepEqual([inkOn("#00204d"), inkOn("#ffea46")], ["#fff", "#000"]);
   assert.equal(faint("#0072B2", 0.5), "#0072B280");
 });

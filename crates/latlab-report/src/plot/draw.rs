@@ -101,7 +101,8 @@ pub(super) fn height_of(plot: &Plot) -> u32 {
         _ => None,
     };
     let legend = legend_rows(plot, 800).len() * LINE;
-    let fixed = rows.map_or(250, |r| r.clamp(60, 900));
+    let heat = plot.series.iter().filter(|s| s.kind == SeriesKind::Heat).count() * (LINE + 4);
+    let fixed = heat + rows.map_or(250, |r| r.clamp(60, 900));
     (fixed + 75 + legend) as u32
 }
 
@@ -132,6 +133,7 @@ pub(super) fn draw<DB: DrawingBackend>(
         top += 24;
     }
     top += legend(root, plot, top, width)?;
+    top += ramp(root, plot, top)?;
     if !plot.y.label.is_empty() {
         let label = clean(&plot.y.label);
         words(root, &label, (8, top as i32), Role::Dim, 1.0, left_top())?;
@@ -255,6 +257,35 @@ fn legend<DB: DrawingBackend>(
     Ok(rows.len() * LINE)
 }
 
+/// What the colours of heat maps mean: the smallest value, the colours, the
+/// largest. Says how high it is.
+fn ramp<DB: DrawingBackend>(
+    root: &DrawingArea<DB, Shift>,
+    plot: &Plot,
+    top: usize,
+) -> std::result::Result<usize, DrawingAreaErrorKind<DB::ErrorType>> {
+    let mut used = 0;
+    for s in plot.series.iter().filter(|s| s.kind == SeriesKind::Heat) {
+        let Some(grid) = Grid::of(s) else { continue };
+        let y = (top + used) as i32;
+        let least = format!("{} {}", clean(&s.name), format_number(grid.min));
+        words(root, &least, (8, y), Role::Dim, 1.0, left_top())?;
+        let left = (8 + least.width() * CHARACTER + 6) as i32;
+        const STEPS: i32 = 40;
+        for i in 0..STEPS {
+            let (r, g, b) = palette::heat(f64::from(i) / f64::from(STEPS - 1));
+            let (a, z) = ((left + i * 3) * FINE, (left + i * 3 + 3) * FINE);
+            let corners = [(a, (y + 1) * FINE), (z, (y + 12) * FINE)];
+            root.draw(&Rectangle::new(corners, RGBColor(r, g, b).filled()))?;
+        }
+        let law = if grid.logarithmic() { ", logarithmic" } else { "" };
+        let most = format!("{}{law}", format_number(grid.max));
+        words(root, &most, (left + STEPS * 3 + 6, y), Role::Dim, 1.0, left_top())?;
+        used += LINE + 4;
+    }
+    Ok(used)
+}
+
 /// The name of a vertical mark, where it stands.
 struct PlacedMark {
     name: String,
@@ -359,7 +390,7 @@ fn series<DB: DrawingBackend>(
         SeriesKind::Step => step(chart, plot, k, s, x, y),
         SeriesKind::Points => points(chart, k, s, x, y),
         SeriesKind::Bars => bars(chart, plot, k, s, y),
-        SeriesKind::Heat => heat(chart, s),
+        SeriesKind::Heat => heat(chart, plot, s),
         SeriesKind::Spans => spans(chart, k, s, x),
     }
 }
@@ -497,9 +528,10 @@ fn bars<DB: DrawingBackend>(
     Ok(())
 }
 
-fn heat<DB: DrawingBackend>(chart: &mut Chart<'_, '_, DB>, s: &Series) -> Result<DB> {
+fn heat<DB: DrawingBackend>(chart: &mut Chart<'_, '_, DB>, plot: &Plot, s: &Series) -> Result<DB> {
     let Some(grid) = Grid::of(s) else { return Ok(()) };
-    let (xs, ys) = (edges(&grid.xs), edges(&grid.ys));
+    let log = |scale| matches!(scale, Scale::Log10 | Scale::Log2);
+    let (xs, ys) = (edges(&grid.xs, log(plot.x.scale)), edges(&grid.ys, log(plot.y.scale)));
     let written = grid.xs.len() <= 14 && grid.ys.len() <= 24;
     for (i, v) in grid.cells.iter().enumerate() {
         let Some(v) = v else { continue };

@@ -66,8 +66,13 @@ fn distinct(values: impl Iterator<Item = f64>) -> Vec<f64> {
     v
 }
 
-/// The edges of cells centred on `centres` (rising): half-way to the neighbours.
-pub fn edges(centres: &[f64]) -> Vec<f64> {
+/// The edges of cells centred on `centres` (rising): half-way to the
+/// neighbours, on a logarithmic axis by ratio.
+pub fn edges(centres: &[f64], logarithmic: bool) -> Vec<f64> {
+    if logarithmic && centres.first().is_some_and(|c| *c > 0.0) {
+        let places: Vec<f64> = centres.iter().map(|c| c.log2()).collect();
+        return edges(&places, false).into_iter().map(f64::exp2).collect();
+    }
     let n = centres.len();
     match n {
         0 => vec![],
@@ -102,7 +107,9 @@ mod tests {
 
     #[test]
     fn edges_lie_between() {
-        assert_eq!(edges(&[1.0, 2.0, 4.0]), [0.5, 1.5, 3.0, 5.0]);
-        assert_eq!(edges(&[3.0]), [2.5, 3.5]);
+        assert_eq!(edges(&[1.0, 2.0, 4.0], false), [0.5, 1.5, 3.0, 5.0]);
+        assert_eq!(edges(&[3.0], false), [2.5, 3.5]);
+        let ratios = edges(&[1.0, 4.0, 16.0], true);
+        assert_eq!(ratios, [0.5, 2.0, 8.0, 32.0]);
     }
 }

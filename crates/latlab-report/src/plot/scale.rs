@@ -4,6 +4,7 @@
 //! for graph labels", *Graphics Gems*, 1990); logarithmic ones lie at decades
 //! (1, 2, 5 of each where there is room) or powers of two.
 
+use super::heat::{Grid, edges};
 use crate::doc::{Axis, Mark, Plot, Scale, SeriesKind};
 
 /// An axis with its limits: maps values to 0..=1.
@@ -70,7 +71,8 @@ impl Range {
             Mark::Y(..) => vec![],
         });
         let bars = plot.series.iter().any(|s| s.kind == SeriesKind::Bars);
-        let mut r = Self::of(&plot.x, points.chain(marks), false);
+        let cells = outer_edges(plot, &plot.x, |g| &g.xs);
+        let mut r = Self::of(&plot.x, points.chain(marks).chain(cells), false);
         if bars && r.scale == Scale::Linear {
             // A bar is as wide as the gap to its neighbour: leave room for half of it.
             let half = smallest_gap(plot) / 2.0;
@@ -92,7 +94,8 @@ impl Range {
         let lanes = plot.series.iter().any(|s| matches!(s.kind, SeriesKind::Spans));
         let heat = plot.series.iter().any(|s| matches!(s.kind, SeriesKind::Heat));
         let from_zero = !heat && !lanes;
-        let mut r = Self::of(&plot.y, points.chain(marks), from_zero);
+        let cells = outer_edges(plot, &plot.y, |g| &g.ys);
+        let mut r = Self::of(&plot.y, points.chain(marks).chain(cells), from_zero);
         let filled =
             plot.series.iter().any(|s| matches!(s.kind, SeriesKind::Bars | SeriesKind::Step));
         match r.scale {
@@ -163,6 +166,20 @@ impl Range {
             format_number(v)
         }
     }
+}
+
+/// Where the outermost cells of a plot's heat maps end; nothing for axes of names, which have room.
+fn outer_edges(plot: &Plot, axis: &Axis, side: impl Fn(&Grid) -> &[f64]) -> Vec<f64> {
+    if axis.scale == Scale::Category {
+        return vec![];
+    }
+    let heat = plot.series.iter().filter(|s| s.kind == SeriesKind::Heat);
+    let grids: Vec<Grid> = heat.filter_map(Grid::of).collect();
+    let all = grids.iter().flat_map(|g| {
+        let e = edges(side(g), axis.scale != Scale::Linear);
+        [e.first().copied(), e.last().copied()]
+    });
+    all.flatten().collect()
 }
 
 /// The smallest distance between neighbouring points of the bars of a plot; 1 where there is none.
