@@ -358,8 +358,7 @@ mod tests {
 
     #[test]
     fn the_json_has_cyclictests_keys_and_is_json() {
-        let mut machine = Machine::default();
-        machine.host = "vm\"x".into();
+        let machine = Machine { host: "vm\"x".into(), ..Machine::default() };
         let wrapper = Wrapper {
             command_line: "latlab wakeup",
             version: "0.1.0",

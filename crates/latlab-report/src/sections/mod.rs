@@ -11,6 +11,7 @@ pub mod generic;
 pub mod machine;
 pub mod survey;
 pub mod trace;
+pub mod wakeup;
 
 use crate::doc::{Block, Doc, Plot, Section};
 use crate::plot::scale::{format_bytes, format_number};
@@ -45,6 +46,7 @@ pub fn of_part(part: &Part) -> Vec<Section> {
     match &part.detail {
         Some(Detail::Doctor(facts)) => doctor::sections(part, facts),
         None | Some(Detail::Unknown) => generic::sections(part),
+        Some(Detail::Wakeup(result)) => wakeup::sections(part, result),
         Some(_) => generic::sections(part),
     }
 }
@@ -55,6 +57,7 @@ fn part_summary(part: &Part) -> Vec<String> {
         Some(Detail::Doctor(_)) => doctor::summary(part),
         None if part.name == "gaps" => gaps::summary(part),
         None | Some(Detail::Unknown) => generic::summary(part),
+        Some(Detail::Wakeup(result)) => wakeup::summary(part, result),
         Some(_) => generic::summary(part),
     }
 }

@@ -1,0 +1,345 @@
+//! Wake-up latency: figures for each CPU, what else was going on, the worst, the shape.
+
+use super::{grouped, quantile_name};
+use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
+use crate::plot::distribution::{self, Named, Subject};
+use latlab_core::histogram::{Histogram, Quantile, Summary};
+use latlab_core::run::{Part, Unit};
+use latlab_core::units::format_ns;
+use latlab_core::wakeup::{ThreadResult, WakeupResult, Worst};
+
+/// Threads that share one plot at most.
+const TOGETHER_MAX: usize = 8;
+/// Late wake-ups that are listed.
+const WORST: usize = 10;
+/// Quantiles beside the median that have a column.
+const COLUMNS: [f64; 4] = [0.99, 0.999, 0.9999, 0.99999];
+
+/// The section of a measurement.
+pub fn sections(part: &Part, result: &WakeupResult) -> Vec<Section> {
+    let mut blocks = Vec::new();
+    if !part.complete {
+        blocks.push(Block::Warning(
+            "This part was cut short; its figures are of what was measured until then.".into(),
+        ));
+    }
+    blocks.push(Block::Findings(part.findings.clone()));
+    blocks.push(Block::Table(figures(result)));
+    if result.missed_periods() > 0 {
+        blocks.push(Block::Table(per_period(result)));
+    }
+    blocks.push(Block::Table(surroundings(result)));
+    let worst = worst(result);
+    if !worst.rows.is_empty() {
+        blocks.push(Block::Table(worst));
+    }
+    blocks.extend(plots(&part.name, result));
+    blocks.push(Block::Text(method(result)));
+    blocks.extend(result.notes.iter().map(|n| Block::Warning(n.clone())));
+    let title = if part.title.is_empty() { "Wake-up latency".into() } else { part.title.clone() };
+    vec![Section { id: part.name.clone(), title, blocks }]
+}
+
+/// The measurement in one or two sentences.
+pub fn summary(part: &Part, result: &WakeupResult) -> Vec<String> {
+    let all = result.all_wakeups();
+    let s = all.summary();
+    let Some((thread, worst)) = result.max() else {
+        return vec![format!("{}: no wake-up was measured.", title(part))];
+    };
+    let tail = s.quantiles.iter().rev().find(|q| q.q > 0.9 && COLUMNS.contains(&q.q));
+    let tail =
+        tail.map_or(String::new(), |q| format!(", {} {}", quantile_name(q.q), format_ns(q.value)));
+    let missed = match result.missed_periods() {
+        0 => "every period was kept".to_owned(),
+        n => format!("{} periods were missed", grouped(n)),
+    };
+    vec![format!(
+        "{}: median {}{tail}, largest {} ({}, {} after the start) of {} wake-ups; {missed}.",
+        title(part),
+        format_ns(s.median.unwrap_or(0.0)),
+        format_ns(worst.latency_ns as f64),
+        name(thread),
+        since_start(result, worst),
+        grouped(all.count),
+    )]
+}
+
+fn title(part: &Part) -> &str {
+    if part.title.is_empty() { "Wake-up latency" } else { &part.title }
+}
+
+/// `CPU 0`, or `thread 0` where it was not bound.
+fn name(t: &ThreadResult) -> String {
+    t.cpu.map_or_else(|| format!("thread {}", t.index), |cpu| format!("CPU {cpu}"))
+}
+
+fn since_start(result: &WakeupResult, w: &Worst) -> String {
+    format_ns(w.intended_ns.saturating_sub(result.start_ns) as f64)
+}
+
+fn figures(result: &WakeupResult) -> Table {
+    let threads = result.threads.iter().map(|t| (name(t), t.latency.summary(), t.missed_periods));
+    let mut rows: Vec<(String, Summary, u64)> = threads.collect();
+    if rows.len() > 1 {
+        rows.push(("all".into(), result.all_wakeups().summary(), result.missed_periods()));
+    }
+    latency_table(
+        "Latency of each wake-up. In brackets the 95% interval; a dash: there are too few wake-ups to say.",
+        "wake-ups",
+        &rows,
+    )
+}
+
+fn per_period(result: &WakeupResult) -> Table {
+    let threads =
+        result.threads.iter().map(|t| (name(t), t.per_period().summary(), t.missed_periods));
+    latency_table(
+        "The same counted per period: each missed period counts with the lateness that it had when the task came back.",
+        "periods",
+        &threads.collect::<Vec<_>>(),
+    )
+}
+
+fn latency_table(caption: &str, counted: &str, rows: &[(String, Summary, u64)]) -> Table {
+    let supported: Vec<f64> = COLUMNS
+        .into_iter()
+        .filter(|&q| rows.iter().any(|(_, s, _)| s.quantile(q).is_some()))
+        .collect();
+    let mut columns = vec![Column::left("")];
+    columns.extend([counted, "missed", "min", "median"].map(Column::right));
+    columns.extend(supported.iter().map(|q| Column::right(quantile_name(*q))));
+    columns.push(Column::right("max"));
+    let ns = |v: Option<f64>| v.map_or("–".into(), format_ns);
+    let row = |(name, s, missed): &(String, Summary, u64)| {
+        let mut cells = vec![name.clone(), grouped(s.count), grouped(*missed), ns(s.min)];
+        cells.push(s.quantile(0.5).map_or_else(|| ns(s.median), interval));
+        cells.extend(supported.iter().map(|q| s.quantile(*q).map_or("–".into(), interval)));
+        cells.push(ns(s.max));
+        cells
+    };
+    Table { caption: caption.into(), columns, rows: rows.iter().map(row).collect() }
+}
+
+/// `14.2 µs [14.1–14.3]`; the interval in the unit of the estimate where all three share it.
+fn interval(q: &Quantile) -> String {
+    let (value, low, high) = (format_ns(q.value), format_ns(q.low), format_ns(q.high));
+    let unit = value.split(' ').nth(1).unwrap_or_default();
+    let bare = |text: &str| text.strip_suffix(unit).map(|n| n.trim_end().to_owned());
+    match (bare(&low), bare(&high)) {
+        _ if q.low == q.high => value,
+        (Some(l), Some(h)) => format!("{value} [{l}–{h}]"),
+        _ => format!("{value} [{low}–{high}]"),
+    }
+}
+
+fn surroundings(result: &WakeupResult) -> Table {
+    let heads = [
+        "interrupts",
+        "steal",
+        "preempted",
+        "migrations",
+        "major faults",
+        "minor faults",
+        "CPU per wake-up",
+    ];
+    let mut columns = vec![Column::left("")];
+    columns.extend(heads.map(Column::right));
+    columns.push(Column::left("most frequent interrupts"));
+    let row = |t: &ThreadResult| {
+        let n = |v: Option<u64>| v.map_or("?".into(), grouped);
+        let w = &t.window;
+        let most = t.interrupts.iter().take(3).map(|(name, n)| format!("{name}: {}", grouped(*n)));
+        vec![
+            name(t),
+            n(w.interrupts),
+            w.steal_ns.map_or("?".into(), |ns| format_ns(ns as f64)),
+            n(w.involuntary_switches),
+            n(w.migrations),
+            n(w.major_faults),
+            n(w.minor_faults),
+            t.cpu_per_wakeup_ns().map_or("–".into(), |ns| format_ns(ns.round())),
+            most.collect::<Vec<_>>().join(", "),
+        ]
+    };
+    Table {
+        caption: "What else was going on. A question mark: this kernel does not tell.".into(),
+        columns,
+        rows: result.threads.iter().map(row).collect(),
+    }
+}
+
+fn worst(result: &WakeupResult) -> Table {
+    let mut all: Vec<(&ThreadResult, &Worst)> =
+        result.threads.iter().flat_map(|t| t.worst.iter().map(move |w| (t, w))).collect();
+    all.sort_by_key(|(_, w)| (std::cmp::Reverse(w.latency_ns), w.intended_ns));
+    let row = |(t, w): &(&ThreadResult, &Worst)| {
+        let stamp =
+            format!("{}.{:09}", w.intended_ns / 1_000_000_000, w.intended_ns % 1_000_000_000);
+        let cells = [format_ns(w.latency_ns as f64), name(t), since_start(result, w)];
+        cells.into_iter().chain([stamp, grouped(w.cycle)]).collect()
+    };
+    Table {
+        caption: "The latest wake-ups, by when they were meant to happen.".into(),
+        columns: vec![
+            Column::right("latency"),
+            Column::left("where"),
+            Column::right("after the start"),
+            Column::right("CLOCK_MONOTONIC (s)"),
+            Column::right("wake-up"),
+        ],
+        rows: all.iter().take(WORST).map(row).collect(),
+    }
+}
+
+fn plots(id: &str, result: &WakeupResult) -> Vec<Block> {
+    let measured: Vec<&ThreadResult> = result.threads.iter().filter(|t| t.wakeups > 0).collect();
+    let mut blocks = Vec::new();
+    for (i, threads) in measured.chunks(TOGETHER_MAX).enumerate() {
+        let id = if i == 0 { id.to_owned() } else { format!("{id}-{}", i + 1) };
+        let subject = Subject {
+            id: &id,
+            title: "Wake-up latency",
+            quantity: "latency",
+            counted: "wake-ups",
+            unit: Unit::Ns,
+        };
+        let named: Vec<Named> = threads.iter().map(|t| (name(t), &t.latency)).collect();
+        blocks.push(Block::Plot(Box::new(distribution::histogram(&subject, &named))));
+        blocks.push(Block::Plot(Box::new(distribution::tail(&subject, &named))));
+        blocks.push(Block::Plot(Box::new(over_time(&id, result, threads))));
+    }
+    blocks
+}
+
+/// The largest latency of each stretch of time, one line a thread.
+fn over_time(id: &str, result: &WakeupResult, threads: &[&ThreadResult]) -> Plot {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let line = |t: &&ThreadResult| {
+        let line = &t.timeline;
+        let begin = line.start_ns.saturating_sub(result.start_ns);
+        let at = |i: usize| seconds(begin + i as u64 * line.width_ns);
+        let slots = line.slots.iter().enumerate().filter(|(_, s)| s.count > 0);
+        Series {
+            name: name(t),
+            kind: SeriesKind::Line,
+            points: slots.map(|(i, s)| (at(i), s.max_ns as f64 / 1e3)).collect(),
+            ..Series::default()
+        }
+    };
+    let worst: Histogram =
+        Histogram::of(threads.iter().filter_map(|t| t.max()).map(|w| w.latency_ns));
+    let stretch = threads.iter().map(|t| t.timeline.width_ns).max().unwrap_or(0);
+    Plot {
+        id: format!("{id}-over-time"),
+        title: "Wake-up latency over time".into(),
+        description: format!(
+            "The largest latency in each stretch of {} against the time since the start; the largest of all is {}.",
+            format_ns(stretch as f64),
+            format_ns(worst.max as f64)
+        ),
+        x: Axis { label: "time since the start (s)".into(), ..Axis::default() },
+        y: Axis { label: "largest latency (µs)".into(), scale: Scale::Log10, ..Axis::default() },
+        series: threads.iter().map(line).collect(),
+        marks: vec![],
+    }
+}
+
+fn method(result: &WakeupResult) -> String {
+    let c = &result.config;
+    let priority = if c.policy.has_priority() { format!(" {}", c.priority) } else { String::new() };
+    let warm_up = match result.warm_up_wakeups {
+        0 => String::new(),
+        n => format!(", after {n} uncounted wake-ups to warm up"),
+    };
+    let memory = if c.lock_memory { ", memory locked" } else { "" };
+    format!(
+        "{} thread(s) of SCHED_{}{priority}, every {}, for {}{warm_up}{memory}; latency is taken at level {} by {}.",
+        result.threads.len(),
+        c.policy.to_string().to_uppercase(),
+        format_ns(c.interval_ns as f64),
+        format_ns(result.duration_ns as f64),
+        c.level,
+        result.method,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::run::{Detail, Window};
+    use latlab_core::units::CpuId;
+    use latlab_core::wakeup::{Slot, Timeline, part};
+
+    fn result() -> WakeupResult {
+        let latencies = (0..2_000u64).map(|i| 14_000 + i % 900).chain([3_250_000]);
+        let thread = ThreadResult {
+            cpu: Some(CpuId(1)),
+            interval_ns: 1_000_000,
+            wakeups: 2_001,
+            missed_periods: 3,
+            wakeups_with_misses: 1,
+            latency: Histogram::of(latencies),
+            missed: Histogram::of([2_250_000, 1_250_000, 250_000]),
+            worst: vec![Worst { latency_ns: 3_250_000, intended_ns: 7_500_000_000, cycle: 1_500 }],
+            timeline: Timeline {
+                start_ns: 6_000_000_000,
+                width_ns: 1_000_000_000,
+                slots: vec![Slot { count: 9, min_ns: 1, max_ns: 14_000, sum_ns: 9 }],
+            },
+            cpu_time_ns: 2_001 * 4_200,
+            window: Window { interrupts: Some(4_100), steal_ns: None, ..Window::default() },
+            interrupts: vec![("LOC Local timer interrupts".into(), 4_000)],
+            ..ThreadResult::default()
+        };
+        WakeupResult {
+            start_ns: 6_000_000_000,
+            duration_ns: 2_004_000_000,
+            method: "clock_nanosleep".into(),
+            complete: true,
+            threads: vec![thread],
+            ..WakeupResult::default()
+        }
+    }
+
+    #[test]
+    fn the_summary_says_the_worst_where_and_when_and_what_was_missed() {
+        let result = result();
+        let part = part("wakeup", "Wake-up latency", &result);
+        assert_eq!(
+            summary(&part, &result),
+            [
+                "Wake-up latency: median 14.4 µs, p99 14.9 µs, largest 3.25 ms (CPU 1, 1.50 s after the start) of 2\u{202f}001 wake-ups; 3 periods were missed."
+            ]
+        );
+    }
+
+    #[test]
+    fn the_section_reads_well_as_text() {
+        let part = part("wakeup", "Wake-up latency", &result());
+        let Some(Detail::Wakeup(result)) = &part.detail else { unreachable!() };
+        let mut out = Vec::new();
+        let options = crate::text::TextOptions { width: 250, color: false };
+        crate::text::render_sections(&sections(&part, result), &options, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        for expected in [
+            "14.4 µs [14.4–14.5]",
+            "The same counted per period",
+            "LOC Local timer interrupts: 4\u{202f}000",
+            "7.500000000",
+            "Wake-up latency over time",
+            "1 thread(s) of SCHED_FIFO 80, every 1.00 ms, for 2.00 s",
+        ] {
+            assert!(text.contains(expected), "{expected}\n{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_measured_is_said() {
+        let nothing =
+            WakeupResult { threads: vec![ThreadResult::default()], ..WakeupResult::default() };
+        let part = part("wakeup", "", &nothing);
+        assert_eq!(summary(&part, &nothing), ["Wake-up latency: no wake-up was measured."]);
+        assert!(!sections(&part, &nothing)[0].blocks.is_empty());
+    }
+}
