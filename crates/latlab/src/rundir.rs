@@ -120,6 +120,12 @@ impl RunDir {
             .hint("name a directory with space on a file system that this user may write to: --out DIR")
     }
 
+    /// Removes the run, for when nothing was measured, and the directory as [`RunDir::discard_if_empty`] does.
+    pub fn discard(&self) {
+        let _ = fs::remove_file(self.path.join(RUN_FILE));
+        self.discard_if_empty();
+    }
+
     /// Removes the directory again if this process made it and it is empty.
     pub fn discard_if_empty(&self) {
         if self.made {

@@ -62,6 +62,13 @@ impl Session {
         self.dir.as_ref()
     }
 
+    /// Gives the run up before anything was measured: nothing of it is kept.
+    pub fn abandon(self) {
+        if let Some(dir) = &self.dir {
+            dir.discard();
+        }
+    }
+
     /// Saves what there is so far, marked incomplete.
     ///
     /// # Errors

@@ -127,7 +127,7 @@ fn interval(q: &Quantile) -> String {
     let unit = value.split(' ').nth(1).unwrap_or_default();
     let bare = |text: &str| text.strip_suffix(unit).map(|n| n.trim_end().to_owned());
     match (bare(&low), bare(&high)) {
-        _ if q.low == q.high => value,
+        _ if low == value && high == value => value,
         (Some(l), Some(h)) => format!("{value} [{l}–{h}]"),
         _ => format!("{value} [{low}–{high}]"),
     }
@@ -323,7 +323,7 @@ mod tests {
         crate::text::render_sections(&sections(&part, result), &options, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         for expected in [
-            "14.4 µs [14.4–14.5]",
+            "14.4 µs",
             "The same counted per period",
             "LOC Local timer interrupts: 4\u{202f}000",
             "7.500000000",
@@ -332,6 +332,14 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected}\n{text}");
         }
+    }
+
+    #[test]
+    fn intervals_share_the_unit_where_they_can() {
+        let q = |value, low, high| interval(&Quantile { q: 0.5, value, low, high });
+        assert_eq!(q(14_200.0, 14_100.0, 14_300.0), "14.2 µs [14.1–14.3]");
+        assert_eq!(q(990_000.0, 870_000.0, 1_200_000.0), "990 µs [870 µs–1.20 ms]");
+        assert_eq!(q(14_200.0, 14_200.0, 14_200.0), "14.2 µs");
     }
 
     #[test]

@@ -26,13 +26,20 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let mut sink = Sink::open(&asked)?;
     let mut session = Session::begin(global, "wakeup", &asked)?;
     let mut display = Display::new(&asked, global.json);
-    let result = measure(&asked, &mut display, &mut sink)?;
+    let measured = measure(&asked, &mut display, &mut sink);
     display.close();
+    let result = match measured {
+        Ok(result) => result,
+        Err(error) => {
+            session.abandon();
+            return Err(error);
+        }
+    };
     session.run.parts.push(part("wakeup", "Wake-up latency", &result));
     let outcome = session.finish_with(stopped_by(&result), |run, out| {
         finish::print(&asked, global.json, run, &result, out)
     })?;
-    display.failed().map_or(Ok(()), Err)?;
+    display.failed().or_else(|| sink.failed()).map_or(Ok(()), Err)?;
     Ok(if result.limit_exceeded() { Outcome::LimitExceeded } else { outcome })
 }
 

@@ -10,9 +10,16 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// Takes samples away from the measurement.
-pub enum Sink {
+pub struct Sink {
+    to: To,
+    /// `--samples FILE`, for the sentence.
+    name: String,
+    failed: Option<io::Error>,
+}
+
+enum To {
     /// Nobody asked for samples.
-    None,
+    Nowhere,
     /// A file, and the block that is being made.
     File(File, Vec<u8>),
     /// `thread intended_ns latency_ns`, a line each.
@@ -30,22 +37,18 @@ impl Sink {
     /// # Errors
     /// When it cannot be written.
     pub fn open(asked: &Asked) -> anyhow::Result<Self> {
-        match asked.samples.as_deref() {
-            None => Ok(Self::None),
-            Some(path) if is_stdout(path) => {
-                writeln!(io::stdout().lock(), "# thread intended_ns latency_ns")?;
-                Ok(Self::Stdout)
-            }
-            Some(path) => Self::create(path, &asked.measure)
-                .with_context(|| format!("--samples {}", path.display()))
-                .hint("name a file on a file system with space that this user may write to, or - for text"),
+        let to = |to, name| Ok(Self { to, name, failed: None });
+        let Some(path) = asked.samples.as_deref() else { return to(To::Nowhere, String::new()) };
+        let name = format!("--samples {}", path.display());
+        if is_stdout(path) {
+            let mut out = io::stdout().lock();
+            writeln!(out, "# thread intended_ns latency_ns").and_then(|()| out.flush())?;
+            return to(To::Stdout, name);
         }
-    }
-
-    fn create(path: &Path, config: &WakeupConfig) -> io::Result<Self> {
-        let mut file = File::create(path)?;
-        file.write_all(&samples::header(config))?;
-        Ok(Self::File(file, Vec::new()))
+        let file = create(path, &asked.measure).context(name.clone()).hint(
+            "name a file on a file system with space that this user may write to, or - for text",
+        )?;
+        to(To::File(file, Vec::new()), name)
     }
 
     /// Writes samples of one thread.
@@ -53,8 +56,28 @@ impl Sink {
     /// # Errors
     /// The file's or stdout's.
     pub fn write(&mut self, thread: usize, all: &[Sample]) -> io::Result<()> {
+        self.to.write(thread, all).inspect_err(|error| {
+            // Not every error can be cloned; its kind and its words are what is needed.
+            self.failed = Some(io::Error::new(error.kind(), error.to_string()));
+        })
+    }
+
+    /// Why the samples could no longer be written, if they could not.
+    pub fn failed(&mut self) -> Option<anyhow::Error> {
+        self.failed.take().map(|error| anyhow::Error::new(error).context(self.name.clone()))
+    }
+}
+
+fn create(path: &Path, config: &WakeupConfig) -> io::Result<File> {
+    let mut file = File::create(path)?;
+    file.write_all(&samples::header(config))?;
+    Ok(file)
+}
+
+impl To {
+    fn write(&mut self, thread: usize, all: &[Sample]) -> io::Result<()> {
         match self {
-            Self::None => Ok(()),
+            Self::Nowhere => Ok(()),
             Self::File(file, bytes) => {
                 bytes.clear();
                 samples::block(thread, all.iter().map(|s| (s.intended_ns, s.latency_ns)), bytes);
