@@ -1,7 +1,7 @@
 # The interactive part of report.html: types, tests, that the committed bundle is what its source
 # builds to, and that a real browser draws every plot under the page's security policy.
 . scripts/lib.sh
-command -v node >/dev/null && command -v npm >/dev/null || apt_need "building the report's script" nodejs npm
+if ! command -v node >/dev/null || ! command -v npm >/dev/null; then apt_need "building the report's script" nodejs npm; fi
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 (
