@@ -41,6 +41,8 @@ pub struct Job {
     pub modules: Vec<String>,
     /// Commands to run before the measured one, each with its arguments; one that fails ends the job.
     pub before: Vec<Vec<String>>,
+    /// Commands that run beside the measured one, and end with it.
+    pub beside: Vec<Vec<String>>,
     /// Bring up the first network interface with QEMU's user-mode address.
     pub network: bool,
     /// A shell on the console instead of a command.

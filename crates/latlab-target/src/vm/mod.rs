@@ -9,6 +9,7 @@
 //! ```
 
 pub mod catalog;
+pub mod faults;
 pub mod kernel;
 pub mod qemu;
 pub mod session;

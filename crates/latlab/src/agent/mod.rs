@@ -180,7 +180,34 @@ fn console_device() -> String {
     format!("/dev/{}", active.split_whitespace().last().unwrap_or("console"))
 }
 
+/// Processes beside the command; killed when dropped.
+struct Beside(Vec<Child>);
+
+impl Beside {
+    fn start(commands: &[Vec<String>]) -> anyhow::Result<Self> {
+        let mut beside = Self(Vec::new());
+        for words in commands {
+            let Some((program, args)) = words.split_first() else { continue };
+            let mut command = Command::new(program);
+            command.args(args).env("PATH", PATH).stdin(Stdio::null()).stdout(Stdio::null());
+            let child = command.spawn().with_context(|| program.clone())?;
+            beside.0.push(child);
+        }
+        Ok(beside)
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
 fn run(job: &Job, channel: &Arc<Channel>) -> anyhow::Result<u8> {
+    let _beside = Beside::start(&job.beside)?;
     let Some((program, args)) = job.argv.split_first() else { return Ok(0) };
     let mut command = Command::new(program);
     command

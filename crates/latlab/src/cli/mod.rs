@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod doctor;
+pub mod fault_worker;
 #[cfg(feature = "host")]
 pub mod generate;
 pub mod load;
@@ -77,6 +78,8 @@ pub enum Command {
     Generate(generate::Args),
     #[command(hide = true)]
     LoadWorker(load::Args),
+    #[command(hide = true)]
+    FaultWorker(fault_worker::FaultArgs),
     #[command(hide = true)]
     OnBoard(on_board::OnBoardArgs),
 }

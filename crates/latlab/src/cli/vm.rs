@@ -62,6 +62,9 @@ pub struct Run {
     /// The machine.
     #[command(flatten)]
     pub machine: Machine,
+    /// Make the machine late on purpose, e.g. irqs-off:us=300,every=97.3ms (docs/faults.md); may be repeated.
+    #[arg(long = "fault", value_name = "FAULT")]
+    pub faults: Vec<String>,
     /// Seconds that the command may take.
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,

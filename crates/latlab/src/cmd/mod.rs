@@ -2,6 +2,7 @@
 
 mod bench;
 pub mod doctor;
+mod fault_worker;
 #[cfg(feature = "host")]
 mod generate;
 mod load;
@@ -46,6 +47,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Generate(args) => generate::run(&args),
         Command::LoadWorker(args) => load::run(&args),
         Command::Wakeup(args) => wakeup::run(global, &args),
+        Command::FaultWorker(args) => fault_worker::run(&args),
         Command::OnBoard(args) => on_board::run(&args),
     }
 }

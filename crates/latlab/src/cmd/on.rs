@@ -38,7 +38,7 @@ pub fn run(target: &str, command: &str) -> anyhow::Result<Outcome> {
         Target::Vm(target) => {
             let argv = std::iter::once("/bin/latlab".to_owned()).chain(words).collect();
             let job = Job { argv, ..Job::default() };
-            let finished = vm::execute(&target, job, &[], mapping, None)?;
+            let finished = vm::execute(&target, job, vm::Plan { mapping, ..vm::Plan::default() })?;
             Ok(Outcome::Code(finished.code))
         }
         Target::Ssh(target) => on_board(&target, words, mapping),

@@ -5,19 +5,21 @@ use crate::cli::vm::{Machine, Run, VmAction, VmArgs};
 use crate::outcome::{HintExt, Outcome};
 use crate::progress::Progress;
 use crate::term;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use latlab_core::wire::Job;
 use latlab_sys::signal;
 use latlab_target::cache::Cache;
 use latlab_target::initramfs::Extra;
 use latlab_target::pull::{Mapping, Receiver};
 use latlab_target::spec::VmTarget;
+use latlab_target::vm::faults::{self, Fault, Source};
 use latlab_target::vm::kernel::Kernel;
 use latlab_target::vm::{self, Host, catalog, session};
 use latlab_target::{Console, Target};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Runs `latlab vm`.
 pub fn run(args: &VmArgs, global: &Global) -> anyhow::Result<Outcome> {
@@ -156,7 +158,8 @@ fn extras(machine: &Machine) -> anyhow::Result<Vec<Extra>> {
 
 fn boot(machine: &Machine) -> anyhow::Result<Outcome> {
     let target = target(machine)?;
-    let finished = execute(&target, Job::default(), &extras(machine)?, Mapping::default(), None)?;
+    let plan = Plan { extras: extras(machine)?, ..Plan::default() };
+    let finished = execute(&target, Job::default(), plan)?;
     let mut out = term::stdout();
     writeln!(
         out,
@@ -187,8 +190,15 @@ fn shell(machine: &Machine) -> anyhow::Result<Outcome> {
 fn run_command(run: &Run) -> anyhow::Result<Outcome> {
     let target = target(&run.machine)?;
     let job = Job { argv: run.command.clone(), ..Job::default() };
-    let limit = run.timeout.map(Duration::from_secs);
-    let finished = execute(&target, job, &extras(&run.machine)?, Mapping::default(), limit)?;
+    let faults: latlab_target::Result<Vec<Fault>> =
+        run.faults.iter().map(|spec| Fault::parse(spec)).collect();
+    let plan = Plan {
+        extras: extras(&run.machine)?,
+        limit: run.timeout.map(Duration::from_secs),
+        faults: hinted(faults)?,
+        ..Plan::default()
+    };
+    let finished = execute(&target, job, plan)?;
     Ok(Outcome::Code(finished.code))
 }
 
@@ -196,14 +206,21 @@ fn hostname(target: &VmTarget) -> String {
     format!("vm-{}", target.name)
 }
 
+/// What there is to a run in a machine besides its job.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Files to put into the machine.
+    pub extras: Vec<Extra>,
+    /// Where results go.
+    pub mapping: Mapping,
+    /// The longest that it may take.
+    pub limit: Option<Duration>,
+    /// In which ways the machine is late.
+    pub faults: Vec<Fault>,
+}
+
 /// Runs a job in a machine: output to ours, files below the working directory.
-pub fn execute(
-    target: &VmTarget,
-    mut job: Job,
-    extras: &[Extra],
-    mapping: Mapping,
-    limit: Option<Duration>,
-) -> anyhow::Result<session::Finished> {
+pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<session::Finished> {
     let cache = cache()?;
     let host = host(&cache)?;
     job.hostname = hostname(target);
@@ -212,12 +229,57 @@ pub fn execute(
     // In virtual time anything from outside would differ from boot to boot.
     job.live = term::stderr_is_terminal() && !job.repeatable;
     job.env.extend(passed_environment(job.live));
-    let mut prepared = hinted(vm::prepare(&host, target, &job, extras, &mut say))?;
-    let mut receiver = Receiver::new(&host.cwd, mapping.clone());
-    let mut console = Terminal::new(&target.name, mapping);
-    let finished =
-        hinted(session::run(&mut prepared, limit, &mut console, &mut receiver, &mut |_| {}))?;
-    Ok(finished)
+    let stalls: Vec<Fault> =
+        plan.faults.iter().filter(|f| f.source == Source::Outside).cloned().collect();
+    if !stalls.is_empty() && job.repeatable {
+        return Err(anyhow!(
+            "a stall is not seen in virtual time: the machine's clock stands still with it"
+        ))
+        .hint("leave out icount=");
+    }
+    let mut extras = plan.extras;
+    if let Some(kind) = catalog::find(&target.name) {
+        extras.extend(hinted(faults::install(&host, kind, &plan.faults, &mut job, &mut say))?);
+    }
+    let mut prepared = hinted(vm::prepare(&host, target, &job, &extras, &mut say))?;
+    let mut receiver = Receiver::new(&host.cwd, plan.mapping.clone());
+    let mut console = Terminal::new(&target.name, plan.mapping);
+    let over = AtomicBool::new(false);
+    let finished = std::thread::scope(|scope| {
+        let mut started = |pid| {
+            for stall in &stalls {
+                let over = &over;
+                scope.spawn(move || stall_machine(pid, stall, over));
+            }
+        };
+        let finished =
+            session::run(&mut prepared, plan.limit, &mut console, &mut receiver, &mut started);
+        over.store(true, Ordering::Relaxed);
+        finished
+    });
+    hinted(finished)
+}
+
+/// Stops QEMU for a while, again and again, until the run is over.
+fn stall_machine(pid: u32, stall: &Fault, over: &AtomicBool) {
+    let mut random = stall.seed.max(1);
+    let mut next = Instant::now();
+    while !over.load(Ordering::Relaxed) {
+        random ^= random << 13;
+        random ^= random >> 17;
+        random ^= random << 5;
+        let share =
+            (f64::from(random) / f64::from(u32::MAX) * 2.0 - 1.0) * f64::from(stall.jitter) / 100.0;
+        next += Duration::from_nanos((stall.every_ns as f64 * (1.0 + share)) as u64);
+        while Instant::now() < next && !over.load(Ordering::Relaxed) {
+            std::thread::sleep((next - Instant::now().min(next)).min(Duration::from_millis(20)));
+        }
+        if over.load(Ordering::Relaxed) || latlab_sys::process::set_stopped(pid, true).is_err() {
+            return;
+        }
+        std::thread::sleep(Duration::from_nanos(stall.ns));
+        let _ = latlab_sys::process::set_stopped(pid, false);
+    }
 }
 
 /// What a command on a target should know of our terminal.

@@ -1,0 +1,363 @@
+//! `--fault KIND:us=300,every=97.3ms`: a machine that is late on purpose.
+//!
+//! Three kinds of faults. Those of the kernel are struck by the module in
+//! `faults/` (GPL-2.0), which is built here for the machine's kernel with
+//! Debian's headers, and cached under its source and the kernel's release.
+//! Those of user space are struck by the board build itself (`latlab
+//! fault-worker`). A stall of the whole machine is struck from outside, by
+//! stopping QEMU.
+
+use super::catalog::Kind;
+use super::kernel::Kernel;
+use super::{Host, find_program};
+use crate::cache::digest;
+use crate::debian::Archive;
+use crate::initramfs::Extra;
+use crate::{Arch, Result, TargetError};
+use latlab_core::wire::Job;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const KERNEL_KINDS: [&str; 10] = [
+    "hardirq",
+    "hardirq-calls",
+    "timer-calls",
+    "tasklet",
+    "irqs-off",
+    "preempt-off",
+    "raw-lock",
+    "ipi",
+    "workqueue",
+    "printk",
+];
+const USER_KINDS: [&str; 3] = ["fifo", "memory", "tlb"];
+const CONTROL: &str = "/sys/kernel/debug/latlab-faults/control";
+const MODULE: &str = "latlab_faults.ko";
+
+/// Where a fault comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The kernel module.
+    Kernel,
+    /// A process in the machine.
+    User,
+    /// QEMU, stopped by us.
+    Outside,
+}
+
+/// One fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Its name.
+    pub kind: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// How long each stroke lasts, ns.
+    pub ns: u64,
+    /// From stroke to stroke, ns.
+    pub every_ns: u64,
+    /// Where.
+    pub cpu: u32,
+    /// Share of the period by which each is longer or shorter at random, percent.
+    pub jitter: u32,
+    /// Start of the random numbers.
+    pub seed: u32,
+    /// SCHED_FIFO priority (`fifo` only).
+    pub priority: u32,
+}
+
+impl Fault {
+    /// Reads `irqs-off:us=300,every=97.3ms,cpu=0,jitter=10,seed=7`.
+    pub fn parse(spec: &str) -> Result<Self> {
+        let wrong = |reason: String| TargetError::Spec {
+            spec: spec.into(),
+            reason,
+            hint: format!(
+                "KIND:us=SIZE,every=97.3ms[,cpu=N][,jitter=PERCENT][,seed=N][,prio=N]; kinds are {}, {}, stall",
+                KERNEL_KINDS.join(", "),
+                USER_KINDS.join(", ")
+            ),
+        };
+        let (kind, options) = spec.split_once(':').unwrap_or((spec, ""));
+        let source = match kind {
+            k if KERNEL_KINDS.contains(&k) => Source::Kernel,
+            k if USER_KINDS.contains(&k) => Source::User,
+            "stall" => Source::Outside,
+            _ => return Err(wrong(format!("there is no fault {kind:?}"))),
+        };
+        // 97.3 ms has no common multiple with the usual periods: every phase is met.
+        let mut fault = Self {
+            kind: kind.into(),
+            source,
+            ns: 100_000,
+            every_ns: 97_300_000,
+            cpu: 0,
+            jitter: 0,
+            seed: 1,
+            priority: 95,
+        };
+        for option in options.split(',').filter(|o| !o.is_empty()) {
+            let parsed = option.split_once('=').and_then(|(key, value)| fault.set(key, value));
+            parsed.ok_or_else(|| wrong(format!("{option:?} is not understood")))?;
+        }
+        let endless = fault.kind == "fifo";
+        if !endless
+            && fault.ns.saturating_mul(110)
+                > fault.every_ns.saturating_mul(u64::from(100 - fault.jitter))
+        {
+            return Err(wrong("it lasts longer than its period".into()));
+        }
+        Ok(fault)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Option<()> {
+        match key {
+            "ns" => self.ns = duration(value, 1)?,
+            "us" => self.ns = duration(value, 1_000)?,
+            "ms" => self.ns = duration(value, 1_000_000)?,
+            "every" => self.every_ns = duration(value, 1).filter(|n| *n >= 10_000)?,
+            "cpu" => self.cpu = value.parse().ok()?,
+            "jitter" => self.jitter = value.parse().ok().filter(|p| *p <= 90)?,
+            "seed" => self.seed = value.parse().ok()?,
+            "prio" => self.priority = value.parse().ok().filter(|p| (1..=99).contains(p))?,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// What has to be written to the module's control file.
+    pub fn control(&self) -> String {
+        format!(
+            "{} ns={} every_ns={} cpu={} jitter={} seed={}",
+            self.kind, self.ns, self.every_ns, self.cpu, self.jitter, self.seed
+        )
+    }
+
+    fn worker(&self) -> Vec<String> {
+        let mut words = vec!["/bin/latlab".to_owned(), "fault-worker".into(), self.kind.clone()];
+        for (option, value) in [
+            ("--ns", self.ns),
+            ("--every-ns", self.every_ns),
+            ("--cpu", u64::from(self.cpu)),
+            ("--priority", u64::from(self.priority)),
+        ] {
+            words.extend([option.to_owned(), value.to_string()]);
+        }
+        words
+    }
+}
+
+/// A number, with or without a unit of time, in ns; `unit` is that of a bare number.
+fn duration(text: &str, unit: u64) -> Option<u64> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let unit = match &text[split..] {
+        "" => unit,
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return None,
+    };
+    let value = text[..split].parse::<f64>().ok()? * unit as f64;
+    (value.is_finite() && (1.0..=3.6e12).contains(&value)).then_some(value.round() as u64)
+}
+
+/// Adds what the faults need to a job: the module, the commands that start them.
+pub fn install(
+    host: &Host<'_>,
+    kind: &Kind,
+    faults: &[Fault],
+    job: &mut Job,
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<Extra>> {
+    let mut extras = Vec::new();
+    for fault in faults {
+        match fault.source {
+            Source::Kernel => {
+                if extras.is_empty() {
+                    let from = build(host, kind, say)?;
+                    extras.push(Extra {
+                        from,
+                        to: format!("latlab/modules/{MODULE}"),
+                        mode: 0o644,
+                    });
+                    job.modules.push(format!("/latlab/modules/{MODULE}"));
+                }
+                let line = format!("echo {} > {CONTROL}", fault.control());
+                job.before.push(vec!["/bin/sh".into(), "-c".into(), line]);
+            }
+            Source::User => job.beside.push(fault.worker()),
+            Source::Outside => {}
+        }
+    }
+    Ok(extras)
+}
+
+/// The module for a machine's kernel, from the cache or built now.
+pub fn build(host: &Host<'_>, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+    let kernel = match Kernel::cached(host.cache, kind) {
+        Some(kernel) => kernel,
+        None => Kernel::fetch(host.cache, kind, say)?,
+    };
+    let source = find_source(host)?;
+    let code = fs::read(source.join("latlab_faults.c")).map_err(TargetError::file(&source))?;
+    let key = digest([code.as_slice(), kernel.release.as_bytes()]);
+    let target = host.cache.folder("faults")?.join(format!("{}-{}.ko", kernel.release, &key[..16]));
+    if target.is_file() {
+        return Ok(target);
+    }
+    let headers = headers(host, kind, &kernel, say)?;
+    say(&format!("building the fault module for {}", kernel.release));
+    let scratch = host.cache.scratch()?;
+    let work = scratch.path().join("module");
+    fs::create_dir_all(&work).map_err(TargetError::file(&work))?;
+    for file in ["latlab_faults.c", "Kbuild"] {
+        fs::copy(source.join(file), work.join(file))
+            .map_err(TargetError::file(&source.join(file)))?;
+    }
+    make(kind.arch, &headers, &work)?;
+    let module = fs::read(work.join(MODULE)).map_err(TargetError::file(&work.join(MODULE)))?;
+    host.cache.write(&target, &module)?;
+    Ok(target)
+}
+
+fn make(arch: Arch, headers: &Path, work: &Path) -> Result<()> {
+    let (name, prefix, package) = match arch {
+        Arch::Armv7 => ("arm", "arm-linux-gnueabihf-", "make gcc-arm-linux-gnueabihf"),
+        Arch::Aarch64 => ("arm64", "aarch64-linux-gnu-", "make gcc-aarch64-linux-gnu"),
+        Arch::X86_64 => ("x86", "x86_64-linux-gnu-", "make gcc-x86-64-linux-gnu"),
+    };
+    let native = arch.name() == std::env::consts::ARCH
+        || find_program(&format!("{prefix}gcc")).is_none() && arch == Arch::X86_64;
+    let prefix = if native { "" } else { prefix };
+    for program in ["make", &format!("{prefix}gcc")] {
+        find_program(program).ok_or_else(|| TargetError::NoProgram {
+            program: program.into(),
+            purpose: "building the fault module".into(),
+            package: package.into(),
+        })?;
+    }
+    let output = Command::new("make")
+        .arg("-s")
+        .arg("-C")
+        .arg(headers)
+        .arg(format!("M={}", work.display()))
+        .arg(format!("ARCH={name}"))
+        .arg(format!("CROSS_COMPILE={prefix}"))
+        .arg("modules")
+        .env_remove("MAKEFLAGS")
+        .env_remove("MAKELEVEL")
+        .output()
+        .map_err(TargetError::file("make".as_ref()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text
+        .lines()
+        .find(|l| l.contains("error") || l.contains("***"))
+        .unwrap_or("no reason was given");
+    Err(TargetError::Program {
+        program: "make (fault module)".into(),
+        message: line.trim().to_owned(),
+        hint: "the kernel's headers and the cross compiler have to be whole: latlab vm clean --all"
+            .into(),
+    })
+}
+
+/// The headers of a kernel, unpacked together in one place, with their absolute paths mended.
+fn headers(
+    host: &Host<'_>,
+    kind: &Kind,
+    kernel: &Kernel,
+    say: &mut dyn FnMut(&str),
+) -> Result<PathBuf> {
+    let root = host.cache.folder("headers")?.join(&kernel.release);
+    let folder = root.join("usr/src").join(format!("linux-headers-{}", kernel.release));
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let _lock = host.cache.lock("fetch")?;
+    let own = format!("linux-headers-{}", kernel.release);
+    let mut target = Archive::new(host.cache, kind.arch);
+    let mut packages = vec![target.fetch(&own, say)?];
+    let mut tools = None;
+    for package in target.dependencies(&own, say)? {
+        if package.starts_with("linux-headers-") {
+            packages.push(target.fetch(&package, say)?);
+        } else if package.starts_with("linux-kbuild-") {
+            tools = Some(package);
+        }
+    }
+    // The build tools run here: they come for our own processor.
+    if let Some(package) = tools {
+        let here = match std::env::consts::ARCH {
+            "aarch64" => Arch::Aarch64,
+            "arm" => Arch::Armv7,
+            _ => Arch::X86_64,
+        };
+        packages.push(Archive::new(host.cache, here).fetch(&package, say)?);
+    }
+    let part = root.with_extension("part");
+    let _ = fs::remove_dir_all(&part);
+    fs::create_dir_all(&part).map_err(TargetError::file(&part))?;
+    for package in packages {
+        let status = Command::new("cp").arg("-a").arg(package.join("usr")).arg(&part).status();
+        if !status.is_ok_and(|s| s.success()) {
+            return Err(TargetError::Program {
+                program: "cp".into(),
+                message: "the headers could not be copied".into(),
+                hint: "is the disk of the cache full?".into(),
+            });
+        }
+    }
+    let makefile = part.join("usr/src").join(&own).join("Makefile");
+    let text = fs::read_to_string(&makefile).map_err(TargetError::file(&makefile))?;
+    let text = text.replace("/usr/src/", &format!("{}/usr/src/", root.display()));
+    fs::write(&makefile, text).map_err(TargetError::file(&makefile))?;
+    fs::rename(&part, &root).map_err(TargetError::file(&root))?;
+    Ok(folder)
+}
+
+/// The folder `faults` above our program or the working directory, or in `share/latlab` beside it.
+fn find_source(host: &Host<'_>) -> Result<PathBuf> {
+    let above =
+        host.program.ancestors().skip(1).chain(host.cwd.ancestors()).map(|p| p.join("faults"));
+    let beside = host.program.parent().map(|p| p.join("../share/latlab/faults"));
+    above.chain(beside).find(|p| p.join("latlab_faults.c").is_file()).ok_or_else(|| {
+        TargetError::Content {
+            path: "faults/latlab_faults.c".into(),
+            reason:
+                "the fault module's source was not found above the program or the working directory"
+                    .into(),
+            hint: "run it in a checkout of latlab, or put the folder in share/latlab beside bin"
+                .into(),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_read() {
+        let fault = Fault::parse("irqs-off:us=300,every=97.3ms,jitter=5,seed=7").unwrap();
+        assert_eq!(fault.control(), "irqs-off ns=300000 every_ns=97300000 cpu=0 jitter=5 seed=7");
+        assert_eq!(Fault::parse("stall:ms=20,every=1s").unwrap().ns, 20_000_000);
+        assert_eq!(Fault::parse("hardirq:us=2.5ms").unwrap().ns, 2_500_000);
+        assert_eq!(Fault::parse("fifo:prio=80").unwrap().priority, 80);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_fault_is_said() {
+        let reason = |spec: &str| Fault::parse(spec).unwrap_err().to_string();
+        assert!(reason("gremlin").contains("there is no fault \"gremlin\""));
+        assert!(reason("irqs-off:us=x").contains("\"us=x\" is not understood"));
+        assert!(reason("irqs-off:ms=50,every=40ms").contains("longer than its period"));
+        assert!(reason("irqs-off:us=-1").contains("not understood"));
+        assert!(reason("irqs-off:us=nan").contains("not understood"));
+        assert!(reason("fifo:prio=100").contains("not understood"));
+    }
+}

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Makes a kernel late in known ways, so that tools which explain latency can
+ * be tested against a known answer. For virtual machines and boards that
+ * nobody depends on: it takes CPUs away for as long as it is told to.
+ *
+ * One file controls it, /sys/kernel/debug/latlab-faults/control. Write
+ *
+ *     KIND [ns=SIZE] [every_ns=PERIOD] [cpu=N] [jitter=PERCENT] [seed=N]
+ *     KIND stop
+ *     stop
+ *
+ * and read one line for each kind that runs: how often it struck so far, and
+ * the longest stroke. Several kinds run at a time. Each starts one PERIOD
+ * after the write; with jitter, each period is longer or shorter by up to
+ * that share, drawn from a generator with this seed.
+ */
+#include <linux/cpu.h>
+#include <linux/debugfs.h>
+#include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/smp.h>
+#include <linux/timekeeping.h>
+#include <linux/timer.h>
+#include <linux/uaccess.h>
+#include <linux/workqueue.h>
+
+#define SIZE_MAX_NS (2 * (u64)NSEC_PER_SEC)
+#define EVERY_MIN_NS (10 * (u64)NSEC_PER_USEC)
+#define WORKS 32
+
+enum context {
+	IN_HARDIRQ,	/* the handler of an hrtimer that expires in hard interrupt context */
+	IN_TIMER,	/* a timer of the timer wheel: softirq, or its thread on PREEMPT_RT */
+	IN_TASKLET,	/* a tasklet that a hard interrupt schedules */
+	IN_THREAD,	/* a kernel thread, SCHED_FIFO 1, bound to the CPU */
+};
+
+struct fault {
+	const char *name;
+	enum context context;
+	void (*strike)(struct fault *f);
+	/* settings */
+	u64 ns, every_ns;
+	u32 jitter, seed;
+	int cpu;
+	/* state */
+	bool running;
+	u32 random;
+	u64 strikes, longest_ns;
+	ktime_t next;
+	struct hrtimer hrtimer;
+	struct timer_list timer;
+	struct tasklet_struct tasklet;
+	struct task_struct *thread;
+};
+
+static DEFINE_MUTEX(control_lock);
+static DEFINE_RAW_SPINLOCK(held_lock);
+static struct dentry *folder;
+static struct work_struct works[WORKS];
+static u64 work_ns;
+
+static void spin_for(u64 ns)
+{
+	u64 start = ktime_get_mono_fast_ns();
+
+	while (ktime_get_mono_fast_ns() - start < ns)
+		cpu_relax();
+}
+
+/* Not worth a look by itself: half a microsecond, called very often. */
+noinline void latlab_fault_scan(void)
+{
+	spin_for(500);
+}
+
+static void strike_spin(struct fault *f)
+{
+	spin_for(f->ns);
+}
+
+static void strike_many_calls(struct fault *f)
+{
+	u64 start = ktime_get_mono_fast_ns();
+
+	while (ktime_get_mono_fast_ns() - start < f->ns)
+		latlab_fault_scan();
+}
+
+static void strike_irqs_off(struct fault *f)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	spin_for(f->ns);
+	local_irq_restore(flags);
+}
+
+static void strike_preempt_off(struct fault *f)
+{
+	preempt_disable();
+	spin_for(f->ns);
+	preempt_enable();
+}
+
+/* Another CPU that wants the lock waits with interrupts on; this CPU cannot switch. */
+static void take_lock(void *unused)
+{
+	raw_spin_lock(&held_lock);
+	raw_spin_unlock(&held_lock);
+}
+
+static void strike_raw_lock(struct fault *f)
+{
+	raw_spin_lock(&held_lock);
+	smp_call_function(take_lock, NULL, 0);
+	spin_for(f->ns);
+	raw_spin_unlock(&held_lock);
+}
+
+static void ipi_body(void *ns)
+{
+	spin_for(*(u64 *)ns);
+}
+
+/* Strokes of 20 us on every other CPU for as long as it takes; this CPU waits for them. */
+static void strike_ipi(struct fault *f)
+{
+	u64 piece = 20 * NSEC_PER_USEC, start = ktime_get_mono_fast_ns();
+
+	if (num_online_cpus() == 1)
+		return;
+	while (ktime_get_mono_fast_ns() - start < f->ns)
+		smp_call_function(ipi_body, &piece, 1);
+}
+
+static void work_body(struct work_struct *unused)
+{
+	spin_for(READ_ONCE(work_ns));
+}
+
+static void strike_workqueue(struct fault *f)
+{
+	int i;
+
+	WRITE_ONCE(work_ns, div_u64(f->ns, WORKS));
+	for (i = 0; i < WORKS; i++)
+		queue_work_on(f->cpu, system_highpri_wq, &works[i]);
+}
+
+/* Emergencies are printed whatever the console's level is. */
+static void strike_printk(struct fault *f)
+{
+	u64 start = ktime_get_mono_fast_ns();
+
+	do
+		pr_emerg("latlab-faults: a line for a slow console, as long as such lines tend to be\n");
+	while (ktime_get_mono_fast_ns() - start < f->ns);
+}
+
+static struct fault faults[] = {
+	{ .name = "hardirq", .context = IN_HARDIRQ, .strike = strike_spin },
+	{ .name = "hardirq-calls", .context = IN_HARDIRQ, .strike = strike_many_calls },
+	{ .name = "timer-calls", .context = IN_TIMER, .strike = strike_many_calls },
+	{ .name = "tasklet", .context = IN_TASKLET, .strike = strike_spin },
+	{ .name = "irqs-off", .context = IN_THREAD, .strike = strike_irqs_off },
+	{ .name = "preempt-off", .context = IN_THREAD, .strike = strike_preempt_off },
+	{ .name = "raw-lock", .context = IN_THREAD, .strike = strike_raw_lock },
+	{ .name = "ipi", .context = IN_THREAD, .strike = strike_ipi },
+	{ .name = "workqueue", .context = IN_THREAD, .strike = strike_workqueue },
+	{ .name = "printk", .context = IN_THREAD, .strike = strike_printk },
+};
+
+static void do_strike(struct fault *f)
+{
+	u64 start = ktime_get_mono_fast_ns(), took;
+
+	f->strike(f);
+	took = ktime_get_mono_fast_ns() - start;
+	f->strikes++;
+	if (took > f->longest_ns)
+		f->longest_ns = took;
+}
+
+/* xorshift32: the same seed gives the same periods everywhere. */
+static u64 next_period(struct fault *f)
+{
+	u64 span = div_u64(f->every_ns * f->jitter, 100);
+	u32 x = f->random;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	f->random = x;
+	if (!span)
+		return f->every_ns;
+	return f->every_ns - span + div_u64(2 * span * (x >> 16), 65535);
+}
+
+static enum hrtimer_restart on_hrtimer(struct hrtimer *timer)
+{
+	struct fault *f = container_of(timer, struct fault, hrtimer);
+
+	if (f->context == IN_TASKLET)
+		tasklet_hi_schedule(&f->tasklet);
+	else
+		do_strike(f);
+	hrtimer_forward_now(timer, ns_to_ktime(next_period(f)));
+	return HRTIMER_RESTART;
+}
+
+static void on_tasklet(struct tasklet_struct *tasklet)
+{
+	do_strike(container_of(tasklet, struct fault, tasklet));
+}
+
+static void on_timer(struct timer_list *timer)
+{
+	struct fault *f = container_of(timer, struct fault, timer);
+
+	do_strike(f);
+	f->next = ktime_add_ns(f->next, next_period(f));
+	if (READ_ONCE(f->running)) {
+		s64 wait = ktime_to_ns(ktime_sub(f->next, ktime_get()));
+
+		mod_timer(timer, jiffies + nsecs_to_jiffies(max_t(s64, wait, 0)) + 1);
+	}
+}
+
+static int thread_body(void *data)
+{
+	struct fault *f = data;
+
+	sched_set_fifo_low(current);
+	while (!kthread_should_stop()) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (kthread_should_stop())
+			break;
+		schedule_hrtimeout(&f->next, HRTIMER_MODE_ABS);
+		if (kthread_should_stop())
+			break;
+		if (ktime_before(ktime_get(), f->next))
+			continue;
+		do_strike(f);
+		f->next = ktime_add_ns(f->next, next_period(f));
+		if (ktime_before(f->next, ktime_get()))
+			f->next = ktime_add_ns(ktime_get(), next_period(f));
+	}
+	__set_current_state(TASK_RUNNING);
+	return 0;
+}
+
+static void start_hrtimer(void *data)
+{
+	struct fault *f = data;
+
+	hrtimer_start(&f->hrtimer, f->next, HRTIMER_MODE_ABS_PINNED_HARD);
+}
+
+static void stop_fault(struct fault *f)
+{
+	if (!f->running)
+		return;
+	WRITE_ONCE(f->running, false);
+	switch (f->context) {
+	case IN_TASKLET:
+	case IN_HARDIRQ:
+		hrtimer_cancel(&f->hrtimer);
+		tasklet_kill(&f->tasklet);
+		break;
+	case IN_TIMER:
+		del_timer_sync(&f->timer);
+		break;
+	case IN_THREAD:
+		kthread_stop(f->thread);
+		f->thread = NULL;
+		break;
+	}
+}
+
+static int start_fault(struct fault *f)
+{
+	int error = 0;
+
+	f->strikes = 0;
+	f->longest_ns = 0;
+	f->random = f->seed ? f->seed : 1;
+	f->next = ktime_add_ns(ktime_get(), next_period(f));
+	WRITE_ONCE(f->running, true);
+	switch (f->context) {
+	case IN_TASKLET:
+	case IN_HARDIRQ:
+		error = smp_call_function_single(f->cpu, start_hrtimer, f, 1);
+		break;
+	case IN_TIMER:
+		f->timer.expires = jiffies + nsecs_to_jiffies(f->every_ns) + 1;
+		add_timer_on(&f->timer, f->cpu);
+		break;
+	case IN_THREAD:
+		f->thread = kthread_create(thread_body, f, "fault/%s", f->name);
+		if (IS_ERR(f->thread)) {
+			error = PTR_ERR(f->thread);
+			break;
+		}
+		kthread_bind(f->thread, f->cpu);
+		wake_up_process(f->thread);
+		break;
+	}
+	if (error)
+		WRITE_ONCE(f->running, false);
+	return error;
+}
+
+static int set(struct fault *f, const char *key, const char *value)
+{
+	u64 n;
+
+	if (kstrtou64(value, 10, &n))
+		return -EINVAL;
+	if (!strcmp(key, "ns") && n <= SIZE_MAX_NS)
+		f->ns = n;
+	else if (!strcmp(key, "every_ns") && n >= EVERY_MIN_NS)
+		f->every_ns = n;
+	else if (!strcmp(key, "cpu") && n < nr_cpu_ids && cpu_online(n))
+		f->cpu = n;
+	else if (!strcmp(key, "jitter") && n <= 90)
+		f->jitter = n;
+	else if (!strcmp(key, "seed") && n <= U32_MAX)
+		f->seed = n;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static int command(struct fault *f, char *words)
+{
+	char *word, *value;
+	int error;
+
+	stop_fault(f);
+	f->ns = 100 * NSEC_PER_USEC;
+	f->every_ns = 97300 * (u64)NSEC_PER_USEC;
+	f->cpu = 0;
+	f->jitter = 0;
+	f->seed = 1;
+	while ((word = strsep(&words, " \t\n"))) {
+		if (!*word)
+			continue;
+		if (!strcmp(word, "stop"))
+			return 0;
+		value = strchr(word, '=');
+		if (!value)
+			return -EINVAL;
+		*value++ = 0;
+		error = set(f, word, value);
+		if (error)
+			return error;
+	}
+	/* A CPU that does nothing else would never come back. */
+	if (f->ns > div_u64(f->every_ns * (100 - f->jitter), 110))
+		return -EDOM;
+	return start_fault(f);
+}
+
+static ssize_t control_write(struct file *file, const char __user *user, size_t count, loff_t *at)
+{
+	char line[160], *words = line, *name;
+	int i, error = -ENOENT;
+
+	if (count >= sizeof(line))
+		return -E2BIG;
+	if (copy_from_user(line, user, count))
+		return -EFAULT;
+	line[count] = 0;
+	name = strsep(&words, " \t\n");
+	mutex_lock(&control_lock);
+	for (i = 0; i < ARRAY_SIZE(faults); i++) {
+		if (!strcmp(name, "stop")) {
+			stop_fault(&faults[i]);
+			error = 0;
+		} else if (!strcmp(name, faults[i].name)) {
+			error = command(&faults[i], words);
+		}
+	}
+	mutex_unlock(&control_lock);
+	return error ? error : count;
+}
+
+static int control_show(struct seq_file *out, void *unused)
+{
+	int i;
+
+	mutex_lock(&control_lock);
+	for (i = 0; i < ARRAY_SIZE(faults); i++) {
+		struct fault *f = &faults[i];
+
+		if (f->running)
+			seq_printf(out, "%s ns=%llu every_ns=%llu cpu=%d jitter=%u seed=%u strikes=%llu longest_ns=%llu\n",
+				   f->name, f->ns, f->every_ns, f->cpu, f->jitter, f->seed,
+				   f->strikes, f->longest_ns);
+	}
+	mutex_unlock(&control_lock);
+	return 0;
+}
+
+static int control_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, control_show, NULL);
+}
+
+static const struct file_operations control_operations = {
+	.owner = THIS_MODULE,
+	.open = control_open,
+	.read = seq_read,
+	.write = control_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+static int __init faults_init(void)
+{
+	int i;
+
+	for (i = 0; i < WORKS; i++)
+		INIT_WORK(&works[i], work_body);
+	for (i = 0; i < ARRAY_SIZE(faults); i++) {
+		hrtimer_init(&faults[i].hrtimer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+		faults[i].hrtimer.function = on_hrtimer;
+		timer_setup(&faults[i].timer, on_timer, TIMER_PINNED);
+		tasklet_setup(&faults[i].tasklet, on_tasklet);
+	}
+	folder = debugfs_create_dir("latlab-faults", NULL);
+	debugfs_create_file("control", 0600, folder, NULL, &control_operations);
+	return 0;
+}
+
+static void __exit faults_exit(void)
+{
+	int i;
+
+	debugfs_remove(folder);
+	for (i = 0; i < ARRAY_SIZE(faults); i++)
+		stop_fault(&faults[i]);
+	for (i = 0; i < WORKS; i++)
+		flush_work(&works[i]);
+}
+
+module_init(faults_init);
+module_exit(faults_exit);
+MODULE_LICENSE("GPL");
+MODULE_AUTHOR("The latlab authors");
+MODULE_DESCRIPTION("Kernels that are late on purpose");
