@@ -8,6 +8,7 @@ mod output;
 mod progress;
 mod rundir;
 mod session;
+mod talk;
 mod term;
 
 use clap::Parser;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
         agent::main();
     }
     latlab_sys::signal::install();
+    talk::install();
     match cli::Cli::try_parse() {
         Ok(cli) => outcome::exit(cmd::dispatch(cli)),
         Err(error) if error.use_stderr() => {

@@ -239,3 +239,15 @@ fn a_knob_that_a_killed_latlab_left_turned_is_put_back() {
     assert_eq!(std::fs::read_to_string(knob).unwrap().trim(), before);
     assert!(!journal.exists());
 }
+
+#[test]
+fn a_tracing_instance_that_a_killed_latlab_left_is_removed() {
+    let instances = Path::new("/sys/kernel/tracing/instances");
+    let left = instances.join("latlab-99999999-1");
+    if std::fs::create_dir(&left).is_err() {
+        return skip("instances cannot be made in /sys/kernel/tracing");
+    }
+    let output = latlab(&["doctor", "--restore"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(!left.exists());
+}

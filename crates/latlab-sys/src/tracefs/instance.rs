@@ -99,6 +99,11 @@ fn remove(dir: &Path) -> io::Result<()> {
     result
 }
 
+/// Removes the instances that dead latlabs have left in a mounted tracefs.
+pub fn remove_left_behind(tracefs: &Tracefs) -> Vec<RemovedInstance> {
+    remove_stale(&tracefs.root().join("instances"))
+}
+
 /// Removes the instances of processes that are gone.
 fn remove_stale(instances: &Path) -> Vec<RemovedInstance> {
     let Ok(entries) = fs::read_dir(instances) else { return Vec::new() };

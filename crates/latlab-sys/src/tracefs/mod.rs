@@ -14,7 +14,7 @@ pub mod names;
 pub(crate) use control::select;
 pub use control::{Control, Freezer, Marker, Selection};
 pub use error::TracefsError;
-pub use instance::{Instance, RemovedInstance};
+pub use instance::{Instance, RemovedInstance, remove_left_behind};
 
 use std::fs;
 use std::io::{self, Read};

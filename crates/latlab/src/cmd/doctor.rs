@@ -13,6 +13,7 @@ use latlab_core::run::Part;
 use latlab_report::sections::doctor as report;
 use latlab_sys::knobs::{self, Leftovers, Place, Restoration};
 use latlab_sys::signal;
+use latlab_sys::tracefs::{self, Tracefs};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -53,15 +54,18 @@ fn restore(global: &Global) -> anyhow::Result<Outcome> {
     let place = Place::default();
     let found = knobs::restore_leftovers(&place)
         .hint("look at that directory; remove it when it is not latlab's")?;
+    let instances = left_instances();
     let mut out = term::stdout();
     if global.json {
-        serde_json::to_writer_pretty(&mut out, &as_json(&found))?;
-        writeln!(out)?;
+        write_json(&mut out, &as_json(&found, &instances))?;
     } else {
         for line in lines(&found) {
             writeln!(out, "{line}")?;
         }
-        if found.undone.is_empty() {
+        for name in &instances {
+            writeln!(out, "tracing instance {name}: removed")?;
+        }
+        if found.undone.is_empty() && instances.is_empty() {
             writeln!(out, "Nothing to put back (journal: {}).", place.dir().display())?;
         }
     }
@@ -74,6 +78,20 @@ fn restore(global: &Global) -> anyhow::Result<Outcome> {
         );
     }
     Ok(Outcome::Done)
+}
+
+/// Removes the tracing instances of dead latlabs; nothing is mounted for it.
+fn left_instances() -> Vec<String> {
+    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+    let mounted = places.iter().find(|p| Path::new(p).join("instances").exists());
+    let removed = mounted.map(|p| tracefs::remove_left_behind(&Tracefs::at(*p)));
+    removed.unwrap_or_default().into_iter().map(|r| r.name).collect()
+}
+
+/// A broken pipe stays an I/O error on its way, as the exit code wants it.
+fn write_json(out: &mut impl Write, value: &serde_json::Value) -> std::io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)
 }
 
 /// What became of each, one line each.
@@ -109,7 +127,7 @@ fn line(r: &Restoration) -> String {
     }
 }
 
-fn as_json(found: &Leftovers) -> serde_json::Value {
+fn as_json(found: &Leftovers, instances: &[String]) -> serde_json::Value {
     let of = |r: &Restoration| {
         let (path, what, detail) = match r {
             Restoration::Restored { path, value } => (path, "restored", json!({ "value": value })),
@@ -127,6 +145,7 @@ fn as_json(found: &Leftovers) -> serde_json::Value {
     json!({
         "undone": found.undone.iter().map(of).collect::<Vec<_>>(),
         "alive": found.alive.iter().map(|h| json!({ "pid": h.pid, "command": h.command, "paths": h.paths })).collect::<Vec<_>>(),
+        "instances_removed": instances,
         "earlier_boot": found.earlier_boot,
         "refused": found.refused.iter().map(|(p, why)| json!({ "path": p, "reason": why })).collect::<Vec<_>>(),
     })
@@ -155,8 +174,7 @@ fn kernel_config(global: &Global, file: Option<&Path>) -> anyhow::Result<Outcome
                 })
             })
             .collect();
-        serde_json::to_writer_pretty(&mut out, &json!({ "source": source, "missing": rows }))?;
-        writeln!(out)?;
+        write_json(&mut out, &json!({ "source": source, "missing": rows }))?;
     } else {
         write!(out, "{}", report::kernel_fragment(&missing, &config, &source))?;
     }
