@@ -50,10 +50,10 @@ impl Way {
                 Ok(())
             }
             Self::Sleep => {
-                let mut time = libc::timespec { tv_sec: 0, tv_nsec: SLEEP_NS };
+                let time = libc::timespec { tv_sec: 0, tv_nsec: SLEEP_NS };
                 let none = std::ptr::null_mut();
                 // SAFETY: a whole timespec that outlives the call; the rest is not asked for.
-                let r = unsafe { libc::nanosleep(&mut time, none) };
+                let r = unsafe { libc::nanosleep(&time, none) };
                 super::syscall::check("nanosleep", r.into()).map(drop)
             }
         }
@@ -163,8 +163,10 @@ fn turns(setting: &Setting, way: Way) -> Result<Box<dyn Probe>, ProbeError> {
                 let _ = futex::wait(go, futex::Flags::empty(), 0, None);
             }
             here.store(1, Ordering::Release);
+            let mut given = 0;
             while go.load(Ordering::Acquire) != 0 {
-                if way.give().is_err() {
+                given += 1;
+                if given > TURNS_MAX || way.give().is_err() {
                     return;
                 }
             }
