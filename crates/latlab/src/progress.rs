@@ -33,11 +33,6 @@ impl Progress {
         }
     }
 
-    /// Renames what is going on.
-    pub fn rename(&mut self, what: impl Into<String>) {
-        self.what = what.into();
-    }
-
     /// Shows how far it is: `done` from 0 to 1, or `None` where nobody can know; and a few words.
     pub fn set(&mut self, done: Option<f64>, words: &str) {
         let now = Instant::now();

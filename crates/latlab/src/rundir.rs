@@ -88,6 +88,7 @@ impl RunDir {
     ///
     /// # Errors
     /// When it cannot be made.
+    #[allow(dead_code, reason = "for commands that keep more than run.json")]
     pub fn captures(&self) -> anyhow::Result<PathBuf> {
         let path = self.path.join("captures");
         fs::create_dir_all(&path).with_context(|| format!("{}: cannot be made", path.display()))?;

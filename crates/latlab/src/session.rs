@@ -58,6 +58,7 @@ impl Session {
     }
 
     /// The run's directory, where it has one.
+    #[allow(dead_code, reason = "for commands that keep more than run.json")]
     pub fn dir(&self) -> Option<&RunDir> {
         self.dir.as_ref()
     }

@@ -1,5 +1,7 @@
 //! `latlab wakeup` from outside: what it prints, keeps and refuses. Counts and words, never wall time.
 
+#![allow(clippy::print_stderr, reason = "a test says why it skips")]
+
 use latlab_core::run::{Detail, Run};
 use latlab_core::wakeup::{StopReason, WakeupResult, samples};
 use std::path::Path;
