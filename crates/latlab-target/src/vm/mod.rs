@@ -11,6 +11,7 @@
 pub mod catalog;
 pub mod faults;
 pub mod kernel;
+pub mod packages;
 pub mod qemu;
 pub mod session;
 

@@ -54,6 +54,9 @@ pub struct Machine {
     /// Put a file into the machine: HERE:THERE (there without a slash: /bin).
     #[arg(long = "file", value_name = "HERE:THERE")]
     pub files: Vec<String>,
+    /// Put a Debian package's programs and libraries into the machine (without its dependencies); may be repeated.
+    #[arg(long = "package", value_name = "NAME")]
+    pub packages: Vec<String>,
 }
 
 /// Which command in which machine.

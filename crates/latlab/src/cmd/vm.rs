@@ -14,7 +14,7 @@ use latlab_target::pull::{Mapping, Receiver};
 use latlab_target::spec::VmTarget;
 use latlab_target::vm::faults::{self, Fault, Source};
 use latlab_target::vm::kernel::Kernel;
-use latlab_target::vm::{self, Host, catalog, session};
+use latlab_target::vm::{self, Host, catalog, packages, session};
 use latlab_target::{Console, Target};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -136,9 +136,14 @@ fn target(machine: &Machine) -> anyhow::Result<VmTarget> {
     Ok(target)
 }
 
-fn extras(machine: &Machine) -> anyhow::Result<Vec<Extra>> {
+fn extras(machine: &Machine, target: &VmTarget) -> anyhow::Result<Vec<Extra>> {
     use std::os::unix::fs::PermissionsExt;
     let mut extras = Vec::new();
+    if let Some(kind) = catalog::find(&target.name).filter(|_| !machine.packages.is_empty()) {
+        let cache = cache()?;
+        let files = packages::files(&cache, kind.arch, &machine.packages, &mut say);
+        extras.extend(hinted(files)?);
+    }
     for pair in &machine.files {
         let (from, to) = match pair.rsplit_once(':') {
             Some((from, to)) if !to.is_empty() => (Path::new(from), to.to_owned()),
@@ -158,7 +163,7 @@ fn extras(machine: &Machine) -> anyhow::Result<Vec<Extra>> {
 
 fn boot(machine: &Machine) -> anyhow::Result<Outcome> {
     let target = target(machine)?;
-    let plan = Plan { extras: extras(machine)?, ..Plan::default() };
+    let plan = Plan { extras: extras(machine, &target)?, ..Plan::default() };
     let finished = execute(&target, Job::default(), plan)?;
     let mut out = term::stdout();
     writeln!(
@@ -182,7 +187,8 @@ fn shell(machine: &Machine) -> anyhow::Result<Outcome> {
         network: target.ssh_port.is_some(),
         ..Job::default()
     };
-    let mut prepared = hinted(vm::prepare(&host, &target, &job, &extras(machine)?, &mut say))?;
+    let mut prepared =
+        hinted(vm::prepare(&host, &target, &job, &extras(machine, &target)?, &mut say))?;
     hinted(session::shell(&mut prepared))?;
     Ok(Outcome::Done)
 }
@@ -193,7 +199,7 @@ fn run_command(run: &Run) -> anyhow::Result<Outcome> {
     let faults: latlab_target::Result<Vec<Fault>> =
         run.faults.iter().map(|spec| Fault::parse(spec)).collect();
     let plan = Plan {
-        extras: extras(&run.machine)?,
+        extras: extras(&run.machine, &target)?,
         limit: run.timeout.map(Duration::from_secs),
         faults: hinted(faults)?,
         ..Plan::default()

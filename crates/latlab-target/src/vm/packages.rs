@@ -1,0 +1,64 @@
+//! `--package NAME`: files of a Debian package in the machine, for programs to compare with.
+//!
+//! Only what programs need at run time is taken: `bin`, `sbin`, `lib` and their
+//! like below `usr`. Dependencies have to be named too.
+
+use crate::cache::Cache;
+use crate::debian::Archive;
+use crate::initramfs::Extra;
+use crate::{Arch, Result, TargetError};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Folders of a package that programs need.
+const TAKEN: [&str; 7] = ["bin", "sbin", "lib", "usr/bin", "usr/sbin", "usr/lib", "etc"];
+
+/// The files of these packages, fetched if they are not in the cache.
+pub fn files(
+    cache: &Cache,
+    arch: Arch,
+    names: &[String],
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<Extra>> {
+    let mut archive = Archive::new(cache, arch);
+    let mut extras = Vec::new();
+    for name in names {
+        let folder = match archive.cached(name) {
+            Some(folder) => folder,
+            None => archive.fetch(name, say)?,
+        };
+        for taken in TAKEN {
+            below(&folder, &folder.join(taken), &mut extras)?;
+        }
+    }
+    Ok(extras)
+}
+
+fn below(root: &Path, folder: &Path, extras: &mut Vec<Extra>) -> Result<()> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        // Character set converters are as large as everything else together.
+        if entry.file_name() == "gconv" {
+            continue;
+        }
+        // A link is followed: the machine gets a copy.
+        let Ok(metadata) = fs::metadata(&path) else { continue };
+        if metadata.is_dir() {
+            below(root, &path, extras)?;
+            continue;
+        }
+        let to = path.strip_prefix(root).map_err(|_| TargetError::Content {
+            path: path.clone(),
+            reason: "this file is outside its package".into(),
+            hint: String::new(),
+        })?;
+        extras.push(Extra {
+            to: to.to_string_lossy().into_owned(),
+            mode: metadata.permissions().mode(),
+            from: path,
+        });
+    }
+    Ok(())
+}

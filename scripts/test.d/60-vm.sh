@@ -1,0 +1,8 @@
+# The virtual lab: real ARM and x86 PREEMPT_RT kernels in QEMU. Kernels are fetched once, into the user's cache.
+. scripts/lib.sh
+rust_need
+apt_need "the virtual lab" qemu-system-arm qemu-system-x86 seabios ipxe-qemu kmod cpio procps \
+    openssh-client openssh-server make gcc gcc-arm-linux-gnueabihf
+scripts/boards armv7 x86_64
+scripts/cargo run --quiet --locked -p latlab -- vm fetch armv7-rt x86_64-rt
+scripts/cargo test --locked -p latlab --test vm -- --ignored --test-threads 1
