@@ -5,17 +5,25 @@
 //! fresh processes. What a machine does not have (an old kernel, a seccomp
 //! filter, one CPU) is [`ProbeError::Unavailable`], never a failure.
 
+pub mod arithmetic;
+pub mod bandwidth;
 pub mod connect;
+pub mod core_to_core;
 pub mod fd_calls;
+pub mod files;
+pub mod mapping;
 pub mod message;
 pub mod pair;
 pub mod peer;
+pub mod process;
 pub mod registry;
 pub mod ring;
 pub mod shared;
+pub mod signals;
 pub mod switch;
 pub mod sync_wires;
 pub mod syscall;
+pub mod transfer;
 pub mod wait_many;
 pub mod wires;
 pub mod yields;

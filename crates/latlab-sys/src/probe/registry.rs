@@ -8,11 +8,19 @@ const FAMILIES: &[&[Spec]] = &[
     super::syscall::SPECS,
     super::fd_calls::SPECS,
     super::wait_many::SPECS,
+    super::signals::SPECS,
+    super::process::SPECS,
+    super::mapping::SPECS,
     super::yields::SPECS,
     super::switch::SPECS,
     super::ring::SPECS,
     super::message::SPECS,
     super::connect::SPECS,
+    super::files::SPECS,
+    super::transfer::SPECS,
+    super::bandwidth::SPECS,
+    super::arithmetic::SPECS,
+    super::core_to_core::SPECS,
 ];
 
 /// Every probe.
@@ -176,7 +184,9 @@ fn expand(spec: &'static Spec, which: Suite, given: &BTreeMap<String, String>) -
 fn values(param: &ParamSpec, which: Suite, given: Option<&str>) -> Vec<String> {
     // Sizes are kept as plain numbers, so that `4K` and `4096` are the same record.
     let plain = |v: &str| parse_size(v).map_or_else(|| v.to_owned(), |n| n.to_string());
+    use super::core_to_core::{ALL_PAIRS, pairs};
     match given {
+        None | Some(ALL_PAIRS) if param.default == [ALL_PAIRS] => pairs(),
         Some(list) => list.split('|').map(plain).collect(),
         None if which == Suite::Full && !param.full.is_empty() => {
             param.full.iter().map(|v| plain(v)).collect()

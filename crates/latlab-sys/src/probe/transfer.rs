@@ -1,0 +1,69 @@
+//! Bandwidth between two processes: a pipe, a local socket, TCP over loopback.
+
+use super::peer::{CLASS, PLACE, Peer, Seats};
+use super::{Calling, Probe, ProbeError, Setting, Spec};
+use latlab_core::run::Unit;
+use rustix::io::{read, write};
+use std::os::fd::OwnedFd;
+
+/// Bytes of a write: what lmbench's users know.
+const BLOCK: usize = 64 << 10;
+
+/// The probes of this file.
+pub const SPECS: &[Spec] = &[
+    Spec::new("bw.pipe", "64 KiB blocks through a pipe", "bw_pipe", |s| {
+        transfer(s, || rustix::pipe::pipe().calling("pipe"))
+    })
+    .with(&[PLACE, CLASS])
+    .unit(Unit::BytesPerSecond),
+    Spec::new("bw.unix", "64 KiB blocks over a local stream socket", "bw_unix", |s| {
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+        let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+        transfer(s, || socketpair(family, kind, SocketFlags::empty(), None).calling("socketpair"))
+    })
+    .with(&[PLACE, CLASS])
+    .unit(Unit::BytesPerSecond),
+    Spec::new("bw.tcp", "64 KiB blocks over TCP on loopback", "bw_tcp", |s| {
+        transfer(s, super::wait_many::tcp_pair)
+    })
+    .with(&[PLACE, CLASS])
+    .unit(Unit::BytesPerSecond),
+];
+
+struct Transfer {
+    input: OwnedFd,
+    buffer: Vec<u8>,
+    _peer: Peer,
+    seats: Seats,
+}
+
+impl Probe for Transfer {
+    fn run(&mut self, n: u64) -> Result<(), ProbeError> {
+        let mut left = n as usize * BLOCK;
+        while left > 0 {
+            let want = left.min(BLOCK);
+            match read(&self.input, &mut self.buffer[..want]).calling("read")? {
+                0 => return Err(ProbeError::Failed("the other side is gone".into())),
+                got => left -= got,
+            }
+        }
+        Ok(())
+    }
+    fn value(&self, ns: f64) -> f64 {
+        BLOCK as f64 * 1e9 / ns
+    }
+    fn notes(&self) -> Vec<String> {
+        self.seats.note().into_iter().collect()
+    }
+}
+
+fn transfer(
+    setting: &Setting,
+    ends: impl FnOnce() -> Result<(OwnedFd, OwnedFd), ProbeError>,
+) -> Result<Box<dyn Probe>, ProbeError> {
+    let seats = Seats::take(setting)?;
+    let (input, out) = ends()?;
+    let buffer = vec![1u8; BLOCK];
+    let peer = Peer::fork(&seats, || while write(&out, &buffer).is_ok() {})?;
+    Ok(Box::new(Transfer { input, buffer, _peer: peer, seats }))
+}
