@@ -37,6 +37,9 @@ pub struct BenchDetail {
     pub seed: u64,
     /// The clock that timed the batches.
     pub meter: Meter,
+    /// Published machines that the figures were compared with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub against: Vec<crate::reference::Against>,
 }
 
 /// What the meter itself costs.
@@ -107,4 +110,14 @@ pub fn label(name: &str, params: &BTreeMap<String, String>) -> String {
         label.push_str(&format!("{key}={value}"));
     }
     label
+}
+
+/// A figure for a sentence.
+pub(crate) fn figure(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Ns => crate::units::format_ns(value),
+        Unit::BytesPerSecond => format!("{:.2} GB/s", value / 1e9),
+        Unit::Hz => format!("{:.0} MHz", value / 1e6),
+        _ => format!("{value:.4}"),
+    }
 }

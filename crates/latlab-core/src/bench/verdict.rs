@@ -1,27 +1,322 @@
 //! What a reader must know before believing a figure: drift, two modes,
 //! disturbance, a missed target, an impossible value.
 
-use super::BenchDetail;
 use super::summary::Measured;
+use super::{BenchDetail, BenchRow, label};
 use crate::finding::{Confidence, Evidence, Finding, Verdict};
+use crate::run::Unit;
+use crate::stats::modes::two_modes;
+use crate::stats::trend::trend;
 
-/// Everything worth saying of a suite.
-pub fn findings(_measured: &[Measured], detail: &BenchDetail) -> Vec<Finding> {
-    impossible(detail)
+/// A drift smaller than this share of the median is not worth a word.
+const DRIFT: f64 = 0.02;
+/// Steal above this share of a probe's time pollutes it.
+const STEAL: f64 = 0.005;
+
+/// Everything worth saying of a suite, the impossible first.
+pub fn findings(measured: &[Measured], detail: &BenchDetail) -> Vec<Finding> {
+    let mut found = impossible(detail);
+    found.extend(contradictions(detail));
+    for m in measured {
+        let row = detail.rows.iter().find(|r| r.name == m.name && r.params == m.params);
+        if let Some(row) = row {
+            found.extend(bimodal(m, row));
+            found.extend(drifting(row));
+            found.extend(stolen(m));
+            found.extend(frequency(m));
+            found.extend(not_resolved(row));
+        }
+    }
+    found.extend(switch_methods(detail));
+    found.extend(unsure(detail));
+    found
 }
 
-/// Figures that no machine can have: nothing takes no time.
+/// Whether a finding says that a figure is impossible: the suite has then failed.
+pub fn is_failure(finding: &Finding) -> bool {
+    finding.id == "bench.impossible"
+}
+
+fn name(row: &BenchRow) -> String {
+    label(&row.name, &row.params)
+}
+
+fn median_of(detail: &BenchDetail, name: &str) -> Option<f64> {
+    detail.rows.iter().find(|r| r.name == name).map(|r| r.estimate.median)
+}
+
+/// Figures that no machine can have: nothing takes no time, and an addition takes a cycle.
 fn impossible(detail: &BenchDetail) -> Vec<Finding> {
-    (detail.rows.iter().filter(|r| r.estimate.median <= 0.0))
-        .map(|r| {
-            let label = super::label(&r.name, &r.params);
-            Finding::new(
-                "bench.impossible",
-                Verdict::InTheWay,
-                Confidence::Sure,
-                format!("{label} cannot be {:.2}: nothing takes no time", r.estimate.median),
-            )
-            .with(Evidence::new("median", r.estimate.median.to_string()).of(r.estimate.batches))
+    let failure = |claim: String, row: &BenchRow| {
+        let value = format!("{} {:?}", row.estimate.median, row.unit);
+        Finding::new("bench.impossible", Verdict::InTheWay, Confidence::Sure, claim)
+            .because("A figure that cannot be says that the measurement is wrong, not that the machine is fast.")
+            .with(Evidence::new(name(row), value).of(row.estimate.batches))
+    };
+    let mut found: Vec<Finding> = (detail.rows.iter())
+        // The difference of two nearly equal times may lie below zero within its interval; that is said elsewhere.
+        .filter(|r| r.estimate.median <= 0.0 && (r.overhead_ns.is_none() || r.estimate.high < 0.0))
+        .map(|r| failure(format!("{} took no time", name(r)), r))
+        .collect();
+    let Some(hz) = median_of(detail, "cpu.clock") else { return found };
+    let cycle_ns = 1e9 / hz;
+    for row in detail.rows.iter().filter(|r| r.name.starts_with("arith.")) {
+        // No processor yet has more than eight units for one kind of instruction.
+        let throughput = row.params.get("mode").is_some_and(|m| m == "throughput");
+        let least = if throughput { cycle_ns / 8.0 } else { cycle_ns * 0.9 };
+        if row.estimate.median > 0.0 && row.estimate.median < least {
+            let claim = format!(
+                "{} took {:.2} of a cycle, less than any processor can",
+                name(row),
+                row.estimate.median / cycle_ns
+            );
+            found.push(failure(claim, row));
+        }
+    }
+    found
+}
+
+/// Pairs of which the first cannot be the smaller one.
+fn contradictions(detail: &BenchDetail) -> Vec<Finding> {
+    const LARGER: [(&str, &str); 3] = [
+        ("process.fork-exec", "process.fork-exit"),
+        ("process.shell", "process.fork-exec"),
+        ("syscall.open-close", "syscall.getppid"),
+    ];
+    (LARGER.iter())
+        .filter_map(|&(large, small)| {
+            let (l, s) = (median_of(detail, large)?, median_of(detail, small)?);
+            (l < s).then(|| {
+                Finding::new(
+                    "bench.contradiction",
+                    Verdict::InTheWay,
+                    Confidence::Likely,
+                    format!("{large} came out below {small}, which is a part of it"),
+                )
+                .with(Evidence::new(large, format!("{l:.0} ns")))
+                .with(Evidence::new(small, format!("{s:.0} ns")))
+                .attempt("measure again on an idle machine")
+            })
         })
         .collect()
+}
+
+/// Two groups of values with a gap: the median lies in the one or the other by luck.
+fn bimodal(m: &Measured, row: &BenchRow) -> Option<Finding> {
+    let medians: Vec<f64> = row.slices.iter().map(|&(_, v)| v).collect();
+    let all: Vec<f64> = m.slices.iter().flat_map(|s| s.values.iter().copied()).collect();
+    let (modes, between) = match two_modes(&medians) {
+        Some(modes) => (modes, true),
+        None => (two_modes(&all)?, false),
+    };
+    let (where_, hint) = match between {
+        true => (
+            "from process to process",
+            "each process has one of them: pages, addresses or the host's placement decide",
+        ),
+        false => ("within a process", "something switches on and off while it is measured"),
+    };
+    Some(
+        Finding::new(
+            "bench.two-modes",
+            Verdict::Note,
+            Confidence::Likely,
+            format!(
+                "{} has two values {where_}: {} ({:.0} %) and {} ({:.0} %)",
+                name(row),
+                super::figure(modes.low, row.unit),
+                modes.low_share * 100.0,
+                super::figure(modes.high, row.unit),
+                (1.0 - modes.low_share) * 100.0
+            ),
+        )
+        .because(hint)
+        .with(
+            Evidence::new("separation", format!("{:.1} spreads", modes.separation))
+                .of(if between { medians.len() } else { all.len() } as u64),
+        ),
+    )
+}
+
+fn drifting(row: &BenchRow) -> Option<Finding> {
+    let points: Vec<(f64, f64)> = row.slices.iter().map(|&(t, v)| (t as f64, v)).collect();
+    let t = trend(&points)?;
+    let share = t.change / row.estimate.median;
+    (t.p < 0.001 && share.abs() > DRIFT).then(|| {
+        Finding::new(
+            "bench.drift",
+            Verdict::InTheWay,
+            Confidence::Likely,
+            format!("{} drifted by {:+.1} % while it was measured", name(row), share * 100.0),
+        )
+        .because("A median of something that moves depends on when it was taken.")
+        .with(
+            Evidence::new("Mann–Kendall p", format!("{:.2e}", t.p))
+                .of(points.len() as u64)
+                .from("medians of the processes, in order of time"),
+        )
+        .attempt("look for a clock that changes with heat or load: latlab doctor")
+    })
+}
+
+fn stolen(m: &Measured) -> Option<Finding> {
+    let steal: u64 = m.slices.iter().filter_map(|s| s.steal_ns).sum();
+    let length: u64 = m.slices.iter().map(|s| s.length_ns).sum();
+    (length > 0 && steal as f64 > STEAL * length as f64).then(|| {
+        Finding::new(
+            "bench.steal",
+            Verdict::Note,
+            Confidence::Sure,
+            format!(
+                "{}: the host took {:.1} % of the CPU's time while it was measured",
+                label(&m.name, &m.params),
+                steal as f64 * 100.0 / length as f64
+            ),
+        )
+        .with(Evidence::new("steal", format!("{:.1} ms", steal as f64 / 1e6)).from("/proc/stat"))
+    })
+}
+
+fn frequency(m: &Measured) -> Option<Finding> {
+    let all = || m.slices.iter().filter_map(|s| s.khz).flat_map(|(a, b)| [a, b]);
+    let (low, high) = (all().min()?, all().max()?);
+    (high as f64 > low as f64 * 1.02).then(|| {
+        Finding::new(
+            "bench.frequency",
+            Verdict::InTheWay,
+            Confidence::Sure,
+            format!("{}: the CPU's frequency changed", label(&m.name, &m.params)),
+        )
+        .with(Evidence::new("scaling_cur_freq", format!("{low} to {high} kHz")))
+        .attempt("set the governor to performance while measuring")
+    })
+}
+
+/// A difference that its own interval does not keep away from nothing.
+fn not_resolved(row: &BenchRow) -> Option<Finding> {
+    let overhead = row.overhead_ns?;
+    (row.unit == Unit::Ns && row.estimate.low <= 0.0).then(|| {
+        Finding::new(
+            "bench.below-resolution",
+            Verdict::CannotTell,
+            Confidence::Sure,
+            format!("{} cannot be told from its own overhead", name(row)),
+        )
+        .with(Evidence::new("overhead", format!("{overhead:.1} ns")))
+        .with(Evidence::new(
+            "95% interval",
+            format!("{:.1} to {:.1} ns", row.estimate.low, row.estimate.high),
+        ))
+    })
+}
+
+/// Which context-switch figure to believe, where there are several on one CPU.
+fn switch_methods(detail: &BenchDetail) -> Option<Finding> {
+    let same = |r: &&BenchRow| {
+        r.name.starts_with("ctx.")
+            && r.name != "ctx.nanosleep"
+            && r.params.get("place").is_none_or(|p| p == "same")
+            && r.params.get("class").is_none_or(|c| c == "other")
+            && r.params.get("size").is_none_or(|s| s == "0")
+            && r.params.get("procs").is_none_or(|p| p == "2")
+    };
+    let rows: Vec<&BenchRow> = detail.rows.iter().filter(same).collect();
+    let smallest = rows.iter().map(|r| r.estimate.median).fold(f64::INFINITY, f64::min);
+    let largest = rows.iter().map(|r| r.estimate.median).fold(0.0, f64::max);
+    (rows.len() >= 2).then(|| {
+        let claim = format!(
+            "a context switch on one CPU costs {} to {} here, by {} methods",
+            super::figure(smallest, Unit::Ns),
+            super::figure(largest, Unit::Ns),
+            rows.len()
+        );
+        let finding = Finding::new("bench.switch-methods", Verdict::Note, Confidence::Sure, claim)
+            .because(
+                "ctx.yield has no wake-up in it and is the lower bound; ctx.futex and ctx.eventfd are \
+                 what a program pays that waits for another; ctx.pipe and ctx.ring are what lmbench's \
+                 users know. Each is net of its own calls, which were timed beside it.",
+            );
+        rows.iter().fold(finding, |f, r| {
+            let switches = r.switches.map_or_else(String::new, |s| format!(", {s:.2} switches each"));
+            let value = format!("{}{switches}", super::figure(r.estimate.median, r.unit));
+            f.with(Evidence::new(name(r), value).of(r.estimate.batches))
+        })
+    })
+}
+
+fn unsure(detail: &BenchDetail) -> Option<Finding> {
+    let missed: Vec<&BenchRow> = detail.rows.iter().filter(|r| !r.target_met).collect();
+    if missed.is_empty() {
+        return None;
+    }
+    let worst =
+        missed.iter().max_by(|a, b| a.estimate.half_width().total_cmp(&b.estimate.half_width()))?;
+    let width = worst.estimate.half_width();
+    let width = if width.is_finite() {
+        format!("±{:.1} %", width * 100.0)
+    } else {
+        "no interval".to_owned()
+    };
+    Some(
+        Finding::new(
+            "bench.unsure",
+            Verdict::Note,
+            Confidence::Sure,
+            format!(
+                "{} of {} figures are less sure than ±{} %",
+                missed.len(),
+                detail.rows.len(),
+                detail.target * 100.0
+            ),
+        )
+        .with(Evidence::new(name(worst), width))
+        .attempt("give it more time: -D 5m, or name fewer probes"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::estimate::Estimate;
+
+    fn row(name: &str, median: f64) -> BenchRow {
+        let estimate = Estimate { median, low: median, high: median, ..Estimate::default() };
+        BenchRow { name: name.into(), estimate, target_met: true, ..BenchRow::default() }
+    }
+
+    fn detail(rows: Vec<BenchRow>) -> BenchDetail {
+        BenchDetail { rows, ..BenchDetail::default() }
+    }
+
+    #[test]
+    fn an_addition_in_no_time_fails_the_run() {
+        let found = findings(&[], &detail(vec![row("arith.int-add", 0.0)]));
+        assert!(found.iter().any(is_failure));
+    }
+
+    #[test]
+    fn an_addition_in_a_fifth_of_a_cycle_fails_the_run() {
+        // A dead-code-eliminated loop: 0.06 ns at 3.67 GHz.
+        let mut clock = row("cpu.clock", 3.67e9);
+        clock.unit = Unit::Hz;
+        let found = findings(&[], &detail(vec![clock.clone(), row("arith.int-add", 0.06)]));
+        assert!(found.iter().any(is_failure));
+        let sound = findings(&[], &detail(vec![clock, row("arith.int-add", 0.2725)]));
+        assert!(!sound.iter().any(is_failure), "{sound:?}");
+    }
+
+    #[test]
+    fn a_part_is_not_larger_than_the_whole() {
+        let rows = vec![row("process.fork-exec", 100.0), row("process.fork-exit", 200.0)];
+        assert!(findings(&[], &detail(rows)).iter().any(|f| f.id == "bench.contradiction"));
+    }
+
+    #[test]
+    fn a_machine_that_warms_up_is_said_to_drift() {
+        let mut r = row("syscall.read", 100.0);
+        r.slices = (0..20).map(|i| (i * 1000, 95.0 + i as f64 * 0.5)).collect();
+        assert!(drifting(&r).is_some());
+        r.slices = (0..20).map(|i| (i * 1000, 100.0 + (i % 3) as f64)).collect();
+        assert!(drifting(&r).is_none());
+    }
 }

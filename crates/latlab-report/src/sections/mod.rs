@@ -5,6 +5,7 @@
 //! knows (an experiment of records alone, or one of a newer version) is drawn
 //! by [`generic`].
 
+pub mod bench;
 pub mod doctor;
 pub mod gaps;
 pub mod generic;
@@ -45,6 +46,7 @@ fn parts(run: &Run) -> Doc {
 pub fn of_part(part: &Part) -> Vec<Section> {
     match &part.detail {
         Some(Detail::Doctor(facts)) => doctor::sections(part, facts),
+        Some(Detail::Bench(detail)) => bench::sections(part, detail),
         None | Some(Detail::Unknown) => generic::sections(part),
         Some(Detail::Wakeup(result)) => wakeup::sections(part, result),
         Some(_) => generic::sections(part),
@@ -56,6 +58,7 @@ fn part_summary(part: &Part) -> Vec<String> {
     match &part.detail {
         Some(Detail::Doctor(_)) => doctor::summary(part),
         None if part.name == "gaps" => gaps::summary(part),
+        Some(Detail::Bench(detail)) => bench::summary(detail),
         None | Some(Detail::Unknown) => generic::summary(part),
         Some(Detail::Wakeup(result)) => wakeup::summary(part, result),
         Some(_) => generic::summary(part),

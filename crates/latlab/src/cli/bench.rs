@@ -27,6 +27,12 @@ pub struct Args {
     /// CPU to measure on (default: the last that is allowed; `any`: wherever the scheduler likes).
     #[arg(short = 'a', long = "affinity", value_name = "CPU")]
     pub cpu: Option<String>,
+    /// Print text, lmbench-shaped lines, or CSV.
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "lmbench", "csv"])]
+    pub format: String,
+    /// Compare with a published machine (`--against list` names them).
+    #[arg(long, value_name = "MACHINE")]
+    pub against: Vec<String>,
     /// Seed of the order in which processes are started.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -8,7 +8,10 @@ use crate::term;
 use anyhow::{Context, anyhow};
 use latlab_core::bench::slice::{SliceReply, SliceSpec};
 use latlab_core::bench::summary::{Measured, part};
-use latlab_core::run::Part;
+use latlab_core::bench::verdict;
+use latlab_core::reference::{self, Reference};
+use latlab_core::run::{Detail, Part, Run};
+use latlab_report::dialect::lmbench;
 use latlab_sys::harness::{conduct, meter, slice};
 use latlab_sys::probe::registry::{self, Instance};
 use latlab_sys::probe::{Spec, Suite};
@@ -51,15 +54,63 @@ pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
     if options.list {
         return list(global);
     }
+    if options.against.iter().any(|a| a == "list") {
+        return list_references();
+    }
+    let references = references(&options.against)?;
     let config = config(options)?;
     let mut session = Session::begin(global, "bench", &config)?;
     let mut progress = Progress::new("bench");
-    let (part, stopped) = measure(&config, &mut |p| {
+    let (mut part, stopped) = measure(&config, &mut |p| {
         progress.set(Some(p.done), &format!("round {} {}", p.round, p.name));
     })?;
     drop(progress);
+    if let Some(Detail::Bench(detail)) = &mut part.detail {
+        detail.against = references.iter().map(|r| reference::compare(&part.results, r)).collect();
+    }
+    let impossible = part.findings.iter().find(|f| verdict::is_failure(f)).map(|f| f.claim.clone());
     session.run.parts.push(part);
-    session.finish(stopped)
+    let outcome = match options.format.as_str() {
+        "text" => session.finish(stopped),
+        format => session.finish_with(stopped, |run, out| in_format(format, run, out)),
+    }?;
+    match impossible {
+        None => Ok(outcome),
+        Some(claim) => Err(anyhow!("{claim}")).hint(
+            "a figure that cannot be says that the measurement is wrong; do not use this run",
+        ),
+    }
+}
+
+fn in_format(format: &str, run: &Run, out: &mut dyn Write) -> anyhow::Result<()> {
+    for part in &run.parts {
+        if let Some(Detail::Bench(detail)) = &part.detail {
+            match format {
+                "csv" => lmbench::csv(detail, out)?,
+                _ => lmbench::write(detail, out)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn references(names: &[String]) -> anyhow::Result<Vec<&'static Reference>> {
+    (names.iter())
+        .map(|name| {
+            reference::find(name)
+                .ok_or_else(|| anyhow!("no published machine is called \"{name}\""))
+                .hint("latlab bench --against list names them")
+        })
+        .collect()
+}
+
+fn list_references() -> anyhow::Result<Outcome> {
+    let mut out = term::stdout();
+    for r in reference::REFERENCES {
+        writeln!(out, "{:<24}{}; {}", r.id, r.machine, r.source)?;
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
 }
 
 /// Measures as configured; for `bench` itself and for `survey`.

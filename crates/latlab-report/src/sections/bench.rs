@@ -1,0 +1,334 @@
+//! Micro-benchmarks as a report: a table a family, the interval drawn beside
+//! each figure, curves where there are sizes, a heat map of cores.
+
+use super::{figure, grouped};
+use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
+use latlab_core::bench::{BenchDetail, BenchRow, label};
+use latlab_core::run::{Part, Unit};
+use std::collections::BTreeMap;
+
+/// The families in reading order, by the first word of a probe's name.
+const FAMILIES: &[(&str, &str)] = &[
+    ("syscall", "System calls"),
+    ("signal", "Signals"),
+    ("process", "Processes and threads"),
+    ("memory", "Faults and mappings"),
+    ("ctx", "Context switches"),
+    ("ipc", "Messages: there and back"),
+    ("fs", "Files"),
+    ("bw", "Bandwidth"),
+    ("stream", "STREAM"),
+    ("arith", "Instructions"),
+    ("cpu", "Clock"),
+    ("core", "Core to core"),
+];
+/// Cells of the interval's bar on either side of the middle, and what the outermost means.
+const CELLS: usize = 5;
+const EDGE: f64 = 0.05;
+
+/// The result in words.
+pub fn summary(detail: &BenchDetail) -> Vec<String> {
+    let mut words = vec![format!(
+        "{} figures were measured, {} of them to ±{} % of the median or better.",
+        detail.rows.len(),
+        detail.rows.iter().filter(|r| r.target_met).count(),
+        detail.target * 100.0
+    )];
+    let value = |name: &str| detail.rows.iter().find(|r| r.name == name);
+    let said: Vec<String> = [
+        ("syscall.getppid", "entering and leaving the kernel"),
+        ("ctx.futex", "a context switch"),
+        ("ipc.pipe", "a byte through a pipe and back"),
+        ("process.fork-exit", "a process made and ended"),
+    ]
+    .iter()
+    .filter_map(|(name, words)| {
+        value(name).map(|r| format!("{words} {}", figure(r.estimate.median, r.unit)))
+    })
+    .collect();
+    if !said.is_empty() {
+        words.push(format!("Here {} costs.", said.join(", ")).replace(" costs.", "."));
+    }
+    words
+}
+
+/// The sections of a suite.
+pub fn sections(part: &Part, detail: &BenchDetail) -> Vec<Section> {
+    let mut blocks = vec![Block::Text(
+        "Medians over fresh processes with their 95% intervals. The bar shows the interval round the \
+         median; its ends are ±5 %. A difference below the A/A floor is none."
+            .into(),
+    )];
+    for (family, title) in FAMILIES {
+        let rows: Vec<&BenchRow> =
+            (detail.rows.iter()).filter(|r| r.name.split('.').next() == Some(family)).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        blocks.push(Block::Table(table(title, &rows)));
+        blocks.extend(curves(family, title, &rows).map(|p| Block::Plot(Box::new(p))));
+        if *family == "core" {
+            blocks.extend(heat(&rows).map(|p| Block::Plot(Box::new(p))));
+        }
+    }
+    if !detail.missing.is_empty() {
+        blocks.push(Block::Table(missing(detail)));
+    }
+    blocks.extend(detail.against.iter().map(against));
+    if !part.findings.is_empty() {
+        blocks.push(Block::Findings(part.findings.clone()));
+    }
+    blocks.extend(notes(part));
+    blocks.push(Block::Pairs(meter(detail)));
+    vec![Section { id: "bench".into(), title: part.title.clone(), blocks }]
+}
+
+fn table(title: &str, rows: &[&BenchRow]) -> Table {
+    let switches = rows.iter().any(|r| r.switches.is_some());
+    let overhead = rows.iter().any(|r| r.overhead_ns.is_some());
+    let mut columns = vec![
+        Column::left("probe"),
+        Column::right("median"),
+        Column::left("95% interval"),
+        Column::right("±"),
+        Column::right("min"),
+        Column::right("A/A floor"),
+        Column::right("processes"),
+    ];
+    if overhead {
+        columns.extend([Column::right("raw"), Column::right("overhead")]);
+    }
+    if switches {
+        columns.push(Column::right("switches each"));
+    }
+    let rows = rows
+        .iter()
+        .map(|r| {
+            let e = &r.estimate;
+            let best = if r.unit.larger_is_better() { e.max } else { e.min };
+            let share = |v: f64| format!("{:.1} %", v * 100.0);
+            let width = e.half_width();
+            let mut cells = vec![
+                label(&r.name, &r.params).replace([':', ','], " "),
+                figure(e.median, r.unit),
+                bar(r),
+                if width.is_finite() { share(width) } else { "-".into() },
+                figure(best, r.unit),
+                e.noise_floor.map_or_else(|| "-".into(), share),
+                e.processes.to_string(),
+            ];
+            let optional = |v: Option<f64>| v.map_or_else(|| "-".into(), |v| figure(v, Unit::Ns));
+            if overhead {
+                cells.extend([optional(r.raw_ns), optional(r.overhead_ns)]);
+            }
+            if switches {
+                cells.push(r.switches.map_or_else(|| "-".into(), |s| format!("{s:.2}")));
+            }
+            cells
+        })
+        .collect();
+    // For bandwidths the best is the largest.
+    if title == "Bandwidth" || title == "STREAM" || title == "Clock" {
+        columns[4] = Column::right("max");
+    }
+    Table { caption: title.into(), columns, rows }
+}
+
+/// `··├─┼─┤····`: the interval round the median, cut off at ±5 %.
+fn bar(row: &BenchRow) -> String {
+    let e = &row.estimate;
+    if !e.interval_is_95 || e.median == 0.0 {
+        return String::new();
+    }
+    let cell = |v: f64| {
+        let share = (v - e.median) / e.median.abs();
+        (share / EDGE * CELLS as f64).round().clamp(-(CELLS as f64) - 1.0, CELLS as f64 + 1.0)
+            as i64
+    };
+    let (low, high) = (cell(e.low), cell(e.high));
+    let cells = CELLS as i64;
+    let draw = |i: i64| match i {
+        0 => '┼',
+        i if i == low && low >= -cells => '├',
+        i if i == high && high <= cells => '┤',
+        i if i == -cells && low < -cells => '◂',
+        i if i == cells && high > cells => '▸',
+        i if low < i && i < high => '─',
+        _ => '·',
+    };
+    (-cells..=cells).map(draw).collect()
+}
+
+fn missing(detail: &BenchDetail) -> Table {
+    let rows = (detail.missing.iter())
+        .map(|m| {
+            let kind = if m.unavailable { "not available" } else { "failed" };
+            vec![label(&m.name, &m.params).replace([':', ','], " "), kind.into(), m.reason.clone()]
+        })
+        .collect();
+    let columns = vec![Column::left("probe"), Column::left(""), Column::left("why")];
+    Table { caption: "What could not be measured".into(), columns, rows }
+}
+
+fn against(a: &latlab_core::reference::Against) -> Block {
+    let rows = (a.rows.iter())
+        .map(|r| {
+            vec![
+                r.label.replace([':', ','], " "),
+                figure(r.here, Unit::Ns),
+                figure(r.there, Unit::Ns),
+                format!("{:.2}", r.here / r.there),
+            ]
+        })
+        .collect();
+    let columns = vec![
+        Column::left("probe"),
+        Column::right("here"),
+        Column::right(a.id.clone()),
+        Column::right("here / there"),
+    ];
+    Block::Table(Table {
+        caption: format!("Against {}, from {}", a.machine, a.source),
+        columns,
+        rows,
+    })
+}
+
+/// A curve over `size` (or `procs`), one series for each probe and set of other parameters.
+fn curves(family: &str, title: &str, rows: &[&BenchRow]) -> Option<Plot> {
+    let axis = if family == "ctx" { "procs" } else { "size" };
+    let mut series: BTreeMap<String, Vec<(f64, f64, f64, f64)>> = BTreeMap::new();
+    let unit = rows.first()?.unit;
+    let (scale, y) = match unit {
+        Unit::Ns => (1e-3, "µs"),
+        Unit::BytesPerSecond => (1e-9, "GB/s"),
+        _ => return None,
+    };
+    for row in rows.iter().filter(|r| r.unit == unit) {
+        let Some(x) = row.params.get(axis).and_then(|v| v.parse::<f64>().ok()) else { continue };
+        let mut others = row.params.clone();
+        others.remove(axis);
+        let e = &row.estimate;
+        let name = label(&row.name, &others).replace([':', ','], " ");
+        series.entry(name).or_default().push((x, e.median * scale, e.low * scale, e.high * scale));
+    }
+    series.retain(|_, points| points.len() >= 3);
+    if series.is_empty() {
+        return None;
+    }
+    let series = (series.into_iter())
+        .map(|(name, mut points)| {
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            Series {
+                name,
+                kind: SeriesKind::Line,
+                points: points.iter().map(|p| (p.0, p.1)).collect(),
+                intervals: points.iter().map(|p| (p.2, p.3)).collect(),
+                values: Vec::new(),
+            }
+        })
+        .collect();
+    Some(Plot {
+        id: format!("bench-{family}"),
+        title: format!("{title} over {axis}"),
+        description: format!("Medians with 95% intervals, {y}, over {axis}."),
+        x: Axis {
+            label: axis.into(),
+            scale: Scale::Log2,
+            bytes: axis == "size",
+            ..Axis::default()
+        },
+        y: Axis { label: y.into(), ..Axis::default() },
+        series,
+        marks: Vec::new(),
+    })
+}
+
+fn heat(rows: &[&BenchRow]) -> Option<Plot> {
+    let mut series =
+        Series { name: "round trip".into(), kind: SeriesKind::Heat, ..Series::default() };
+    for row in rows {
+        let pair = row.params.get("pair").and_then(|p| p.split_once('-'));
+        let (a, b) = pair.and_then(|(a, b)| a.parse::<f64>().ok().zip(b.parse::<f64>().ok()))?;
+        for point in [(a, b), (b, a)] {
+            series.points.push(point);
+            series.values.push(row.estimate.median);
+        }
+    }
+    let axis = || Axis { label: "CPU".into(), ..Axis::default() };
+    Some(Plot {
+        id: "bench-cores".into(),
+        title: "A cache line from core to core and back (ns)".into(),
+        description: "Median round trip of a cache line between each pair of CPUs, in ns.".into(),
+        x: axis(),
+        y: axis(),
+        series: vec![series],
+        marks: Vec::new(),
+    })
+}
+
+fn notes(part: &Part) -> Option<Block> {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for record in &part.results {
+        for note in &record.notes {
+            if !lines.iter().any(|(n, t)| *n == record.name && t == note) {
+                lines.push((record.name.clone(), note.clone()));
+            }
+        }
+    }
+    (!lines.is_empty()).then_some(Block::Pairs(lines))
+}
+
+fn meter(detail: &BenchDetail) -> Vec<(String, String)> {
+    let m = &detail.meter;
+    let batches: u64 = detail.rows.iter().map(|r| r.estimate.batches).sum();
+    let total = |f: fn(&BenchRow) -> u64| detail.rows.iter().map(f).sum::<u64>();
+    vec![
+        (
+            "the meter".into(),
+            format!(
+                "step {:.0} ns, a read {:.0} ns, a turn of the loop {:.2} ns; all taken off",
+                m.step_ns, m.read_ns, m.loop_ns
+            ),
+        ),
+        (
+            "batches".into(),
+            format!(
+                "{} in all; {} preempted, {} outliers, kept; {} rejected for a wrong number of switches",
+                grouped(batches),
+                total(|r| r.preempted),
+                total(|r| r.estimate.outliers),
+                total(|r| r.rejected)
+            ),
+        ),
+        ("order".into(), format!("random, seed {}", detail.seed)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::bench::estimate::Estimate;
+
+    fn row(low: f64, high: f64) -> BenchRow {
+        let estimate =
+            Estimate { median: 100.0, low, high, interval_is_95: true, ..Estimate::default() };
+        BenchRow { name: "syscall.read".into(), estimate, ..BenchRow::default() }
+    }
+
+    #[test]
+    fn the_bar_is_the_interval() {
+        assert_eq!(bar(&row(98.0, 103.0)), "···├─┼──┤··");
+        assert_eq!(bar(&row(99.9, 100.1)), "·····┼·····");
+        assert_eq!(bar(&row(50.0, 150.0)), "◂────┼────▸");
+    }
+
+    #[test]
+    fn every_figure_is_in_a_table() {
+        let detail = BenchDetail { rows: vec![row(99.0, 101.0)], ..BenchDetail::default() };
+        let part = Part { title: "Micro-benchmarks".into(), ..Part::default() };
+        let sections = sections(&part, &detail);
+        let tables = sections[0].blocks.iter().filter(|b| matches!(b, Block::Table(_)));
+        assert_eq!(tables.count(), 1);
+    }
+}
