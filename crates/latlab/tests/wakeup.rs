@@ -179,7 +179,7 @@ fn what_cannot_be_measured_is_refused() {
         &ordinary(dir.path(), &["-i", "1", "-l", "9"]),
         &["too short for this machine", "hint: "],
     );
-    refused(&ordinary(dir.path(), &["-p", "120", "--policy", "fifo"]), &["-p 120"]);
+    refused(&output(dir.path(), &["wakeup", "-p", "120", "--out", "r"]), &["-p 120: ", "1 to 99"]);
     assert!(!dir.path().join("r").exists(), "nothing was measured, nothing is kept");
 }
 

@@ -91,7 +91,7 @@ mod tests {
                 }
             });
             let tid = rx.recv().unwrap();
-            let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+            let deadline = std::time::Instant::now() + std::time::Duration::from_secs(4);
             let (control, config) = (&control, &config);
             scope.spawn(move || watch(control, &[tid], os::now_ns(), config));
             while !control.stopping() && std::time::Instant::now() < deadline {
