@@ -28,7 +28,17 @@ fn counts(data: &[u8]) -> BTreeMap<(String, u32), u64> {
 
 #[test]
 fn every_event_of_every_version_and_compression() {
-    for (name, total) in [("f6.dat", 1983), ("f7-zstd.dat", 1177), ("f7-none.dat", 1407)] {
+    const FILES: [(&str, u64); 8] = [
+        ("f6.dat", 1983),
+        ("f7-zstd.dat", 1177),
+        ("f7-none.dat", 1407),
+        ("inst6.dat", 692),
+        ("inst7.dat", 350),
+        ("futex6.dat", 1432),
+        ("mark6.dat", 5),
+        ("sub7.dat", 169),
+    ];
+    for (name, total) in FILES {
         let counts = counts(&fixture(name));
         assert_eq!(counts.values().sum::<u64>(), total, "{name}: {counts:?}");
     }

@@ -108,13 +108,16 @@ pub(super) fn parse<'a>(
     // The top buffer first; instances stay in the file's order.
     file.buffers.sort_by_key(|b| !b.name.is_empty());
     let highest = file.buffers.iter().flat_map(|b| &b.cpus).map(|c| c.cpu + 1).max();
-    file.cpu_count = file
-        .options
-        .cpu_count
-        .unwrap_or(0)
-        .min(MAX_CPUS)
-        .max(highest.unwrap_or(0))
-        .max(file.options.cpu_stats.iter().filter(|s| s.starts_with("CPU")).count() as u32);
+    let counted = file.options.cpu_stats.iter().filter_map(|s| {
+        s.trim_start().strip_prefix("CPU:")?.split_whitespace().next()?.parse::<u32>().ok()
+    });
+    file.cpu_count = counted
+        .map(|cpu| cpu.saturating_add(1))
+        .chain(file.options.cpu_count)
+        .map(|n| n.min(MAX_CPUS))
+        .chain(highest)
+        .max()
+        .unwrap_or(0);
     Ok(file)
 }
 

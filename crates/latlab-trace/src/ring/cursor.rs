@@ -5,6 +5,7 @@
 //! its neighbours' gives a damaged page away: left in, it would hold up every
 //! later event of its CPU.
 
+use super::ahead::Ahead;
 use super::clock::TimeFix;
 use super::page::{Missed, PageHead, Step, step};
 use crate::compress::{Codec, Inflater, inflated_bound};
@@ -42,11 +43,13 @@ pub(crate) struct Packed {
 
 /// Where the next bytes come from.
 #[derive(Debug)]
-enum Source {
+enum Source<'a> {
     /// All of a CPU's data are in the chunk at hand.
     Whole,
     /// Compressed chunks, by their place.
     Chunks { list: Vec<Packed>, next: usize, codec: Codec, inflater: Inflater },
+    /// Compressed chunks that others inflate ahead; their number for this CPU.
+    Ahead { ahead: Arc<Ahead<'a>>, lane: usize, inflater: Inflater },
 }
 
 /// A time stamp further than this from both neighbours' is damage.
@@ -72,10 +75,12 @@ pub(crate) struct Cursor<'a> {
     next_page: usize,
     last: u64,
     big: bool,
+    /// Made from text, where times may jump: no time stamp is damage.
+    trusted: bool,
     endian: Endian,
     layout: PageLayout,
     fix: TimeFix,
-    source: Source,
+    source: Source<'a>,
     file: &'a [u8],
     base: u64,
     pub diagnostics: Diagnostics,
@@ -115,6 +120,7 @@ impl<'a> Cursor<'a> {
             next_page: 0,
             last: 0,
             big: file.endian == Endian::Big,
+            trusted: file.version == 0,
             endian: file.endian,
             layout: buffer.layout,
             fix: TimeFix::new(file, cpu.cpu),
@@ -223,15 +229,66 @@ impl<'a> Cursor<'a> {
 
     /// Whether a page's time is far from that of the pages around it, which agree.
     fn is_far(&self, time: u64, next_at: usize) -> bool {
-        let Some(next) = self.chunk.bytes().get(next_at..).and_then(|p| self.endian.uint(p, 8))
-        else {
+        if self.trusted {
             return false;
-        };
-        let agree = next >= self.last && (self.last != 0 || time > next);
-        agree && (time > next.saturating_add(FAR_NS) || time.saturating_add(FAR_NS) < self.last)
+        }
+        let size = self.layout.page_size as usize;
+        let bytes = self.chunk.bytes();
+        let time_at = |at: usize| bytes.get(at..).and_then(|p| self.endian.uint(p, 8));
+        let Some(next) = time_at(next_at) else { return false };
+        if time.saturating_add(FAR_NS) < self.last {
+            return next >= self.last;
+        }
+        // Ahead of the next page: which of the two is wrong, the one before or the one after tells.
+        let ahead = time > next.saturating_add(FAR_NS);
+        ahead
+            && match time_at(next_at + size) {
+                Some(second) => time > second.saturating_add(FAR_NS) && second >= next,
+                None => self.last != 0 && next >= self.last,
+            }
+    }
+
+    /// The chunks that are still to be inflated, for others to do it.
+    pub fn chunks_left(&self) -> Option<(Vec<Packed>, Codec)> {
+        match &self.source {
+            Source::Chunks { list, next, codec, .. } => Some((list[*next..].to_vec(), *codec)),
+            _ => None,
+        }
+    }
+
+    /// From now on chunks come from there.
+    pub fn read_ahead(&mut self, ahead: Arc<Ahead<'a>>, lane: usize) {
+        self.source = Source::Ahead { ahead, lane, inflater: Inflater::default() };
+    }
+
+    /// To the next chunk that others inflated.
+    fn next_ahead(&mut self) -> bool {
+        let Source::Ahead { ahead, lane, inflater } = &mut self.source else { return false };
+        while let Some((packed, result)) = ahead.take(*lane, inflater) {
+            self.next_page = 0;
+            self.chunk_number += 1;
+            self.base = packed.at;
+            match result {
+                Ok(bytes) => {
+                    self.chunk = Chunk::Inflated(Arc::new(bytes));
+                    (self.pos, self.end) = (0, 0);
+                    return true;
+                }
+                Err(e) => {
+                    let what = format!("a compressed chunk is damaged ({e}); it is left out");
+                    self.diagnostics.push(Some(self.cpu), packed.at, what);
+                }
+            }
+        }
+        self.chunk = Chunk::Mapped(&[]);
+        self.next_page = 0;
+        false
     }
 
     fn next_chunk(&mut self) -> bool {
+        if matches!(self.source, Source::Ahead { .. }) {
+            return self.next_ahead();
+        }
         let Source::Chunks { list, next, codec, inflater } = &mut self.source else { return false };
         while let Some(packed) = list.get(*next).copied() {
             *next += 1;
@@ -272,6 +329,7 @@ impl<'a> Cursor<'a> {
         }
         let size = self.layout.page_size as usize;
         match &mut self.source {
+            Source::Ahead { .. } => {}
             Source::Whole => {
                 let bytes = self.chunk.bytes();
                 let endian = self.endian;

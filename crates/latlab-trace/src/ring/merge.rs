@@ -6,12 +6,15 @@
 //! long as it is older than the heap's top, an event costs one comparison.
 //! Of equal times the lower CPU comes first, as in `trace-cmd report`.
 
+use super::ahead::Ahead;
 use super::batch::Batch;
 use super::cursor::Cursor;
 use super::{Event, TimeFix};
 use crate::{Diagnostics, Field, TraceFile};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Which events to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,6 +81,41 @@ impl<'a> TraceFile<'a> {
             to: select.to.unwrap_or(u64::MAX),
             type_at,
         }
+    }
+
+    /// Calls `each` with every chosen event in order of time, until it breaks.
+    /// Compressed data are inflated ahead by `threads` − 1 other threads.
+    pub fn scan(
+        &self,
+        select: &Select,
+        threads: usize,
+        mut each: impl FnMut(&Event<'_>) -> ControlFlow<()>,
+    ) -> Diagnostics {
+        let mut events = self.select(select);
+        let mut lists = Vec::new();
+        let mut lanes = Vec::new();
+        for (n, cursor) in events.cursors.iter().enumerate() {
+            if let Some(list) = cursor.chunks_left().filter(|_| threads > 1) {
+                lists.push(list);
+                lanes.push(n);
+            }
+        }
+        let ahead = Arc::new(Ahead::new(&self.data, lists));
+        for (lane, n) in lanes.iter().enumerate() {
+            events.cursors[*n].read_ahead(ahead.clone(), lane);
+        }
+        std::thread::scope(|scope| {
+            for _ in 1..if lanes.is_empty() { 1 } else { threads } {
+                scope.spawn(|| ahead.help());
+            }
+            while let Some(event) = events.next() {
+                if each(&event).is_break() {
+                    break;
+                }
+            }
+            ahead.stop();
+        });
+        events.diagnostics()
     }
 
     /// The field `common_type`, which every event has.

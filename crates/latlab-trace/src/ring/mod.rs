@@ -1,5 +1,6 @@
 //! The ring buffer: pages to records, records of all CPUs to events in order of time.
 
+mod ahead;
 mod batch;
 mod clock;
 mod cursor;
