@@ -19,6 +19,8 @@ pub mod capture;
 pub mod cluster;
 pub mod contrast;
 pub mod lanes;
+pub mod observer;
+pub mod result;
 #[cfg(test)]
 mod scenario;
 pub mod verdict;

@@ -234,6 +234,11 @@ fn owner(capture: &Capture, lanes: &Lanes, budget: &Budget, piece: &Piece) -> St
     task.map_or_else(String::new, |t| family(capture.names.get(t.name)).to_owned())
 }
 
+/// Who had the CPU during a piece, for pictures: also on the ordinary way.
+pub fn label(capture: &Capture, piece: &Piece) -> String {
+    occupant(capture, piece)
+}
+
 /// Who had the CPU during a piece.
 fn occupant(capture: &Capture, piece: &Piece) -> String {
     let name = |s: Symbol| capture.names.get(s).to_owned();

@@ -4,7 +4,8 @@
 //! of the mean of `exp(2πi·t/T)` is near 1 (Rayleigh's test; K. V. Mardia and
 //! P. E. Jupp, *Directional Statistics*, §6.3.1). Moments at which a periodic
 //! cause was *noticed* are a subset of its occurrences, so intervals are
-//! multiples of the period: candidates are intervals divided by small numbers,
+//! multiples of the period. For few but very regular moments the chance that all phases lie
+//! within one arc says more (ibid., the range test). Candidates are intervals divided by small numbers,
 //! and the longest that fits is the answer.
 
 /// A period with its jitter.
@@ -37,22 +38,32 @@ pub fn find_period(moments: &[f64]) -> Option<Period> {
     let tried = candidates.len() as f64;
     candidates.into_iter().find_map(|candidate| {
         let period = refine(moments, candidate);
-        let r = resultant(moments, period);
-        let p = (-(moments.len() as f64) * r * r).exp() * tried;
+        let (r, range) = phases(moments, period);
+        let n = moments.len() as f64;
+        let rayleigh = (-n * r * r).exp();
+        // All phases within an arc: n·w^(n−1) for an arc of at most half a turn.
+        let arc = if range <= 0.5 { n * range.powf(n - 1.0) } else { 1.0 };
+        let p = rayleigh.min(arc) * tried;
         let jitter = (-2.0 * r.max(1e-12).ln()).max(0.0).sqrt() * period / std::f64::consts::TAU;
         // Within 3% of the period, and not by chance.
         (p < 0.01 && jitter < 0.03 * period).then_some(Period { period, jitter, p })
     })
 }
 
-fn resultant(moments: &[f64], period: f64) -> f64 {
+/// Mean resultant length of the phases, and the arc that holds all of them as a share of a turn.
+fn phases(moments: &[f64], period: f64) -> (f64, f64) {
+    let phase = |t: &f64| ((t - moments[0]) / period).rem_euclid(1.0);
     let (mut c, mut s) = (0.0, 0.0);
-    for t in moments {
-        let angle = std::f64::consts::TAU * ((t - moments[0]) / period).fract();
+    let mut turns: Vec<f64> = moments.iter().map(phase).collect();
+    for turn in &turns {
+        let angle = std::f64::consts::TAU * turn;
         c += angle.cos();
         s += angle.sin();
     }
-    c.hypot(s) / moments.len() as f64
+    turns.sort_unstable_by(f64::total_cmp);
+    let wrap = 1.0 - turns[turns.len() - 1] + turns[0];
+    let gap = turns.windows(2).map(|w| w[1] - w[0]).fold(wrap, f64::max);
+    (c.hypot(s) / moments.len() as f64, (1.0 - gap).max(1e-9))
 }
 
 /// Least squares of the moments on their cycle numbers, counted from one to the next so that a small

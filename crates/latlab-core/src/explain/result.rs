@@ -1,0 +1,312 @@
+//! What `latlab why` found: plain data for the run, and the steps that lead to it.
+
+use super::activations;
+use super::budget::{Budget, Cause, Stage, budget};
+use super::capture::{Activation, Capture};
+use super::cluster::{Explanation, Surroundings, explain};
+use super::lanes::Lanes;
+use super::window::{Window, label, window};
+use crate::units::Nanos;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// All that was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct WhyResult {
+    /// A wake-up later than this is late, ns.
+    pub limit_ns: u64,
+    /// How the limit came about, in words.
+    pub limit_reason: String,
+    /// What was known beside the traces.
+    pub surroundings: Surroundings,
+    /// The captures that were looked at.
+    pub captures: Vec<CaptureNote>,
+    /// Every wake-up that was looked at, in numbers.
+    pub windows: Vec<Window>,
+    /// What they say.
+    pub explanation: Explanation,
+    /// For each cluster a typical late wake-up beside an on-time one.
+    pub sketches: Vec<Pair>,
+    /// How the captures were taken, where they were taken now.
+    pub hunt: Option<Hunt>,
+}
+
+/// How captures were taken, and what taking them changed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Hunt {
+    /// Wake-ups measured while tracing was armed.
+    pub wakeups: u64,
+    /// Late ones among them.
+    pub late: u64,
+    /// Late ones that fell into the time in which a capture was being saved.
+    pub late_not_captured: u64,
+    /// Time in which late wake-ups could not be captured, ns.
+    pub dead_ns: u64,
+    /// Time that was hunted in all, ns.
+    pub hunted_ns: u64,
+    /// What was traced, as level and events.
+    pub traced: String,
+    /// The observer effect, where it was measured.
+    pub observer: Option<super::observer::Observer>,
+    /// What was stepped down from, and why.
+    pub steps: Vec<String>,
+}
+
+/// A capture in a few numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CaptureNote {
+    /// File.
+    pub source: String,
+    /// Kernel release, where the file says.
+    pub kernel: Option<String>,
+    /// Events.
+    pub events: u64,
+    /// From the first to the last event, ns.
+    pub length_ns: u64,
+    /// Late wake-ups in it.
+    pub late: u32,
+    /// On-time wake-ups in it that were looked at.
+    pub on_time: u32,
+    /// Holes in it.
+    pub holes: u32,
+    /// What was damaged or odd, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// A typical late wake-up of a cluster, and an on-time one of the same capture where there is one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Pair {
+    /// Index of the cluster.
+    pub cluster: usize,
+    /// The late one.
+    pub late: Sketch,
+    /// The on-time one.
+    pub on_time: Option<Sketch>,
+}
+
+/// A wake-up's time budget, ready to be drawn: times relative to the intended time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Sketch {
+    /// Capture.
+    pub source: String,
+    /// Intended time, ns of the trace's clock.
+    pub intended_ns: u64,
+    /// CPU.
+    pub cpu: u32,
+    /// The parts, in order; they tile the latency.
+    pub parts: Vec<Part>,
+}
+
+/// One part of a sketch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Part {
+    /// ns after the intended time.
+    pub start_ns: u64,
+    /// ns after the intended time.
+    pub end_ns: u64,
+    /// Stage.
+    pub stage: Stage,
+    /// Cause.
+    pub cause: Cause,
+    /// Who ran.
+    pub who: String,
+}
+
+/// A capture's wake-ups in numbers, each with its sketch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Digest {
+    /// The capture.
+    pub note: CaptureNote,
+    /// One a wake-up.
+    pub windows: Vec<Window>,
+    /// One a wake-up.
+    pub sketches: Vec<Sketch>,
+}
+
+/// On-time wake-ups of one capture that are looked at: enough to contrast, and spread over it.
+const CONTROLS: usize = 120;
+/// Late wake-ups of one capture that are looked at.
+const LATE: usize = 2_000;
+/// Parts of a sketch; what is beyond is too fine to draw.
+const PARTS: usize = 400;
+
+/// Finds the wake-ups of a capture and reduces each to numbers.
+pub fn digest(mut capture: Capture, limit: Nanos) -> Digest {
+    activations::find(&mut capture, limit);
+    digest_found(&capture)
+}
+
+/// As [`digest`], for a capture whose wake-ups are known.
+pub fn digest_found(capture: &Capture) -> Digest {
+    let lanes = Lanes::of(&capture.events);
+    let (late, on_time): (Vec<Activation>, Vec<Activation>) =
+        capture.activations.iter().partition(|a| a.late);
+    let chosen = late.iter().take(LATE).chain(spread(&on_time, CONTROLS));
+    let mut digest = Digest { note: note(capture), ..Digest::default() };
+    if late.len() > LATE {
+        let notes = &mut digest.note.notes;
+        notes.push(format!("{} of {} late wake-ups were looked at", LATE, late.len()));
+    }
+    for &activation in chosen {
+        let budget = budget(capture, &lanes, activation);
+        if !activation.late && (budget.lost || budget.milestones.is_none()) {
+            continue;
+        }
+        let window = window(capture, &lanes, &budget);
+        digest.note.late += u32::from(window.late);
+        digest.note.on_time += u32::from(!window.late);
+        digest.sketches.push(sketch(capture, &budget));
+        digest.windows.push(window);
+    }
+    digest
+}
+
+/// Every nth of a list, so that at most `most` are left.
+fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
+    all.iter().step_by(all.len().div_ceil(most).max(1))
+}
+
+fn note(capture: &Capture) -> CaptureNote {
+    let first = capture.events.first().map_or(0, |e| e.time.0);
+    let last = capture.events.last().map_or(0, |e| e.time.0);
+    CaptureNote {
+        source: capture.source.clone(),
+        kernel: capture.kernel.clone(),
+        events: capture.events.len() as u64,
+        length_ns: last.saturating_sub(first),
+        holes: capture.lost.len() as u32,
+        ..CaptureNote::default()
+    }
+}
+
+fn sketch(capture: &Capture, budget: &Budget) -> Sketch {
+    let intended = budget.activation.intended;
+    let mut parts: Vec<Part> = Vec::new();
+    for piece in &budget.pieces {
+        let part = Part {
+            start_ns: piece.start.since(intended).0,
+            end_ns: piece.end.since(intended).0,
+            stage: piece.stage,
+            cause: piece.cause,
+            who: label(capture, piece),
+        };
+        match parts.last_mut() {
+            Some(last)
+                if (last.stage, last.cause, &last.who) == (part.stage, part.cause, &part.who)
+                    || parts_full(budget) =>
+            {
+                last.end_ns = part.end_ns;
+            }
+            _ => parts.push(part),
+        }
+    }
+    Sketch {
+        source: capture.source.clone(),
+        intended_ns: intended.0,
+        cpu: budget.activation.cpu.0,
+        parts,
+    }
+}
+
+fn parts_full(budget: &Budget) -> bool {
+    budget.pieces.len() > 50 * PARTS
+}
+
+/// Brings the digests of all captures together.
+pub fn conclude(digests: Vec<Digest>, surroundings: Surroundings) -> WhyResult {
+    let mut result =
+        WhyResult { limit_ns: surroundings.limit_ns, surroundings, ..WhyResult::default() };
+    let mut sketches = Vec::new();
+    for digest in digests {
+        result.captures.push(digest.note);
+        result.windows.extend(digest.windows);
+        sketches.extend(digest.sketches);
+    }
+    mixed_kernels(&mut result);
+    result.explanation = explain(&result.windows, &result.surroundings);
+    let pairs = result.explanation.clusters.iter().enumerate().filter_map(|(i, cluster)| {
+        let late = cluster.example?;
+        let typical = typical_on_time(&result.windows, &result.windows[late].source);
+        Some(Pair {
+            cluster: i,
+            late: sketches.get(late)?.clone(),
+            on_time: typical.and_then(|w| sketches.get(w)).cloned(),
+        })
+    });
+    result.sketches = pairs.collect();
+    result
+}
+
+/// The on-time window with the median latency: of the same capture, else of any.
+fn typical_on_time(windows: &[Window], source: &str) -> Option<usize> {
+    let pick = |same: bool| {
+        let mut of: Vec<(u64, usize)> = windows
+            .iter()
+            .enumerate()
+            .filter(|(_, w)| !w.late && (!same || w.source == source))
+            .map(|(i, w)| (w.latency_ns, i))
+            .collect();
+        of.sort_unstable();
+        of.get(of.len() / 2).map(|w| w.1)
+    };
+    pick(true).or_else(|| pick(false))
+}
+
+/// Captures of different kernels are told apart by a note: their paths cost differently.
+fn mixed_kernels(result: &mut WhyResult) {
+    let mut kernels: Vec<&String> =
+        result.captures.iter().filter_map(|c| c.kernel.as_ref()).collect();
+    kernels.sort();
+    kernels.dedup();
+    if kernels.len() > 1 {
+        let names: Vec<&str> = kernels.iter().map(|k| k.as_str()).collect();
+        let sentence = format!("captures of different kernels are mixed: {}", names.join(", "));
+        result.captures[0].notes.push(sentence);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cluster::Mechanism;
+    use super::super::scenario::{FAIR, HIGH, RT, Script};
+    use super::*;
+
+    /// From events to a verdict: eight late wake-ups behind a task of higher priority.
+    #[test]
+    fn from_events_to_a_verdict() {
+        let mut s = Script::default();
+        s.switch(0.0, RT, FAIR);
+        for i in 0..40 {
+            let t = 1_000.0 * f64::from(i + 1);
+            s.timer(t);
+            let late = i % 5 == 0;
+            if late {
+                s.preempt(t + 6.0, FAIR, HIGH).switch(t + 306.0, HIGH, RT);
+            } else {
+                s.preempt(t + 6.0, FAIR, RT);
+            }
+            let end = if late { t + 308.0 } else { t + 8.0 };
+            s.wakes(t, end, late);
+            s.switch(end + 20.0, RT, FAIR);
+        }
+        let result = conclude(vec![digest_found(&s.capture)], Surroundings::default());
+        let clusters = &result.explanation.clusters;
+        assert_eq!(clusters.len(), 1, "{clusters:#?}");
+        assert_eq!(
+            (clusters[0].mechanism, clusters[0].who.as_str()),
+            (Mechanism::HigherPriority, "urgent")
+        );
+        assert_eq!((clusters[0].excess_ns, clusters[0].share_of_late), (300_000.0, 1.0));
+        let (period, _) = clusters[0].period_ns.expect("every fifth millisecond");
+        assert!((period - 5e6).abs() < 1e3, "{period}");
+        assert_eq!(result.captures[0].late, 8);
+        let pair = &result.sketches[0];
+        assert_eq!(pair.late.parts.last().unwrap().end_ns, 308_000);
+        assert!(pair.on_time.is_some());
+    }
+}
