@@ -99,6 +99,8 @@ pub enum Detail {
     Bench(Box<crate::bench::BenchDetail>),
     /// What a doctor looked at.
     Doctor(Box<crate::doctor::Facts>),
+    /// What made tasks late. Boxed: it carries every window.
+    Why(Box<crate::explain::result::WhyResult>),
     /// Something that this version does not know (written by a newer one).
     #[serde(other)]
     Unknown,

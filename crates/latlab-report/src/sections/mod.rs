@@ -13,6 +13,7 @@ pub mod machine;
 pub mod survey;
 pub mod trace;
 pub mod wakeup;
+pub mod why;
 
 use crate::doc::{Block, Doc, Plot, Section};
 use crate::plot::scale::{format_bytes, format_number};
@@ -47,6 +48,7 @@ pub fn of_part(part: &Part) -> Vec<Section> {
     match &part.detail {
         Some(Detail::Doctor(facts)) => doctor::sections(part, facts),
         Some(Detail::Bench(detail)) => bench::sections(part, detail),
+        Some(Detail::Why(result)) => why::sections(part, result),
         None | Some(Detail::Unknown) => generic::sections(part),
         Some(Detail::Wakeup(result)) => wakeup::sections(part, result),
         Some(_) => generic::sections(part),
@@ -59,6 +61,7 @@ fn part_summary(part: &Part) -> Vec<String> {
         Some(Detail::Doctor(_)) => doctor::summary(part),
         None if part.name == "gaps" => gaps::summary(part),
         Some(Detail::Bench(detail)) => bench::summary(detail),
+        Some(Detail::Why(result)) => why::summary(result),
         None | Some(Detail::Unknown) => generic::summary(part),
         Some(Detail::Wakeup(result)) => wakeup::summary(part, result),
         Some(_) => generic::summary(part),
