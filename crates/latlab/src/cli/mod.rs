@@ -16,6 +16,7 @@ pub mod survey;
 #[cfg(feature = "host")]
 pub mod vm;
 pub mod wakeup;
+pub mod why;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -59,6 +60,7 @@ pub fn command_name() -> String {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Wakeup(wakeup::Args),
+    Why(Box<why::Args>),
     Bench(bench::Args),
     Doctor(doctor::Args),
     Survey(survey::Args),

@@ -16,6 +16,7 @@ mod survey;
 #[cfg(feature = "host")]
 mod vm;
 mod wakeup;
+mod why;
 
 use crate::cli::{Cli, Command};
 use crate::outcome::Outcome;
@@ -49,5 +50,6 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Wakeup(args) => wakeup::run(global, &args),
         Command::FaultWorker(args) => fault_worker::run(&args),
         Command::OnBoard(args) => on_board::run(&args),
+        Command::Why(args) => why::run(global, &args),
     }
 }

@@ -1,0 +1,130 @@
+//! From capture files to an explanation: each file on its own, several at a time.
+
+use crate::outcome::HintExt;
+use anyhow::{Context, anyhow};
+use latlab_core::explain::activations;
+use latlab_core::explain::capture::Capture;
+use latlab_core::explain::cluster::Surroundings;
+use latlab_core::explain::result::{Digest, WhyResult, conclude, digest_found};
+use latlab_core::units::{Nanos, Tid};
+use latlab_trace::TraceFile;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// The capture files that paths name: files as they are, the captures of run directories.
+///
+/// # Errors
+/// When a directory holds no capture.
+pub fn captures_of(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let folder = path.join("captures");
+        let mut found: Vec<PathBuf> = fs::read_dir(&folder)
+            .with_context(|| format!("{}: no captures in it", path.display()))
+            .hint("give trace.dat files, or the directory of a `latlab why` run")?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|p| p.extension().is_some_and(|e| e == "dat"))
+            .collect();
+        if found.is_empty() {
+            return Err(anyhow!("{}: no capture in it", folder.display()))
+                .hint("that run saw no late wake-up");
+        }
+        found.sort();
+        files.extend(found);
+    }
+    Ok(files)
+}
+
+/// Explains capture files.
+///
+/// # Errors
+/// When a file cannot be read as a trace at all, or none has a wake-up of the task.
+pub fn explain(
+    files: &[PathBuf],
+    limit: Nanos,
+    task: Option<&str>,
+    surroundings: Surroundings,
+) -> anyhow::Result<WhyResult> {
+    let digests = digest_all(files, limit, task)?;
+    if digests.iter().all(|d| d.windows.is_empty()) {
+        let of = task.map_or(String::new(), |t| format!(" of {t}"));
+        return Err(anyhow!("no wake-up{of} in {}", names(files))).hint(
+            "it takes sched_waking, sched_switch, hrtimer_start and hrtimer_expire_entry events, \
+             or a marker of cyclictest --tracemark or latlab why",
+        );
+    }
+    Ok(conclude(digests, surroundings))
+}
+
+fn names(files: &[PathBuf]) -> String {
+    match files {
+        [one] => one.display().to_string(),
+        [first, rest @ ..] => format!("{} and {} other files", first.display(), rest.len()),
+        [] => "no file".into(),
+    }
+}
+
+/// Digests files on as many threads as there are CPUs; memory is bounded by the files in work.
+fn digest_all(files: &[PathBuf], limit: Nanos, task: Option<&str>) -> anyhow::Result<Vec<Digest>> {
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(files.len()).min(8);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(file) = files.get(i) else { return done };
+            done.push((i, digest_one(file, limit, task)));
+        }
+    };
+    let mut all: Vec<(usize, anyhow::Result<Digest>)> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|t| t.join().unwrap_or_default()).collect()
+    });
+    all.sort_by_key(|(i, _)| *i);
+    all.into_iter().map(|(_, digest)| digest).collect()
+}
+
+fn digest_one(path: &Path, limit: Nanos, task: Option<&str>) -> anyhow::Result<Digest> {
+    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+    let file = TraceFile::parse(&bytes)
+        .with_context(|| path.display().to_string())
+        .hint("`latlab why` reads trace.dat files of version 6 and 7")?;
+    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let mut capture = latlab_trace::explain::capture(&file, &name);
+    activations::find(&mut capture, limit);
+    if let Some(task) = task {
+        keep(&mut capture, task);
+    }
+    let mut digest = digest_found(&capture);
+    let damage = file.diagnostics.list();
+    if let Some(first) = damage.first() {
+        let more = damage.len() as u64 - 1 + file.diagnostics.suppressed();
+        let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+        digest.note.notes.push(format!("damaged: {}{more}", first.what));
+    }
+    if digest.note.late == 0 && limit.0 == 0 {
+        digest.note.notes.push("no marker of a late wake-up; give --limit".into());
+    }
+    Ok(digest)
+}
+
+/// Keeps the wake-ups of one task, by thread id or name.
+fn keep(capture: &mut Capture, task: &str) {
+    use latlab_core::explain::capture::What;
+    let mut tids: Vec<Tid> = task.parse().map(Tid).into_iter().collect();
+    for e in &capture.events {
+        if let What::Switch { next, .. } = e.what
+            && capture.names.get(next.name) == task
+            && !tids.contains(&next.tid)
+        {
+            tids.push(next.tid);
+        }
+    }
+    capture.activations.retain(|a| tids.contains(&a.tid));
+}
