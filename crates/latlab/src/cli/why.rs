@@ -16,6 +16,7 @@ use std::time::Duration;
 /// says that they are unexplained. With FILEs it explains captures made elsewhere.
 #[derive(Clone, Debug, clap::Args)]
 #[command(disable_help_flag = true)]
+#[group(id = "why")]
 pub struct Args {
     /// Captures to explain: trace.dat files (also trace-cmd's), or run directories of latlab why.
     #[arg(value_name = "FILE")]

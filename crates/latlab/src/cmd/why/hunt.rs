@@ -70,7 +70,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     Ok(if exceeded && outcome == Outcome::Done { Outcome::LimitExceeded } else { outcome })
 }
 
-fn hinted(hint: Option<String>, error: impl Into<anyhow::Error>) -> anyhow::Error {
+fn hinted(hint: Option<impl Into<String>>, error: impl Into<anyhow::Error>) -> anyhow::Error {
     match hint {
         Some(hint) => Err::<(), _>(error.into()).hint(hint).unwrap_err(),
         None => error.into(),
