@@ -63,8 +63,6 @@ pub struct RecordConfig {
     pub clock: Option<String>,
     /// Whether each event brings the kernel's stack.
     pub stack: bool,
-    /// Let the top-level buffer be used for a tracer that works nowhere else.
-    pub allow_top_level: bool,
 }
 
 /// Events by pattern (see [`Control::select`]), with their filter and triggers.

@@ -82,6 +82,10 @@ fn apply(control: &Control, config: &RecordConfig, buffer_kb: u64) -> Result<Vec
     }
     control.add_functions("set_ftrace_filter", &config.functions)?;
     control.add_functions("set_ftrace_notrace", &config.notrace_functions)?;
+    control.add_functions("set_graph_function", &config.graph_functions)?;
+    if let Some(depth) = config.max_graph_depth {
+        control.set("max_graph_depth", &depth.to_string())?;
+    }
     let mut selections = Vec::new();
     for (spec, found) in chosen {
         for selection in found {

@@ -264,7 +264,12 @@ impl Control {
             let near = if near.is_empty() { names } else { near };
             return Err(unknown("tracer", tracer, near));
         }
-        self.set("current_tracer", tracer)
+        self.set("current_tracer", tracer).map_err(|e| match e {
+            TracefsError::Io { source, .. } if source.raw_os_error() == Some(libc::EINVAL) => {
+                TracefsError::TopLevelOnly { tracer: tracer.to_owned() }
+            }
+            other => other,
+        })
     }
 
     /// Adds functions (globs allowed) to `set_ftrace_filter`, `set_ftrace_notrace`,

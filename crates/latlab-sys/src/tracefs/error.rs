@@ -92,19 +92,14 @@ pub enum TracefsError {
         /// What was asked for.
         pid: u32,
     },
-    /// The tracer works only on the kernel's one top-level buffer, and somebody uses that.
+    /// The tracer works only on the kernel's one top-level buffer, which is not ours to use.
     #[error(
-        "the tracer {tracer} works only on the kernel's top-level buffer here, and that is in use: {who}"
+        "the tracer {tracer} works only on the kernel's top-level buffer here, not in an instance"
     )]
-    TopLevelInUse {
+    TopLevelOnly {
         /// Which tracer.
         tracer: String,
-        /// What shows it.
-        who: String,
     },
-    /// A knob of the top-level buffer could not be journalled or set.
-    #[error("preparing the kernel's top-level buffer: {0}")]
-    TopLevel(String),
 }
 
 fn suggestion(names: &[String]) -> String {
@@ -138,7 +133,7 @@ impl TracefsError {
                     .into()
             }
             Self::Unknown { kind, .. } => format!("latlab record --list {kind}s shows what there is"),
-            Self::TopLevelInUse { .. } => "stop the other user of ftrace first".into(),
+            Self::TopLevelOnly { .. } => "record events (-e), or the tracer with trace-cmd".into(),
             _ => return None,
         })
     }

@@ -5,6 +5,8 @@
 
 pub mod bench;
 pub mod doctor;
+#[cfg(feature = "host")]
+pub mod export;
 pub mod fault_worker;
 #[cfg(feature = "host")]
 pub mod generate;
@@ -64,6 +66,8 @@ pub enum Command {
     Bench(bench::Args),
     Doctor(doctor::Args),
     Survey(survey::Args),
+    #[cfg(feature = "host")]
+    Export(export::Args),
     Record(record::Args),
     Report(report::Args),
     #[cfg(feature = "host")]

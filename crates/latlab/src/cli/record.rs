@@ -87,10 +87,6 @@ pub struct Args {
     /// Symbols that come with the file: those that the trace uses, all, or none.
     #[arg(long, value_enum, default_value_t)]
     kallsyms: Symbols,
-    /// Allow a tracer that works on the kernel's top-level buffer only to use that. Its settings
-    /// are put back; refused when somebody else uses it.
-    #[arg(long)]
-    top_level: bool,
     /// Say what this kernel offers, matching REGEX if there is one, and end.
     #[arg(long, value_name = "WHAT", num_args = 1..=2, value_names = ["WHAT", "REGEX"],
           help = "List what this kernel offers and end: events, tracers, functions, options or clocks; matching REGEX")]
@@ -252,7 +248,6 @@ impl Args {
             buffer_kb: self.buffer_kb,
             clock: self.clock.clone(),
             stack: self.stack,
-            allow_top_level: self.top_level,
             ..RecordConfig::default()
         };
         if self.buffer_kb == Some(0) || self.last == Some(0) {

@@ -2,6 +2,8 @@
 
 mod bench;
 pub mod doctor;
+#[cfg(feature = "host")]
+mod export;
 mod fault_worker;
 #[cfg(feature = "host")]
 mod generate;
@@ -38,6 +40,8 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Bench(args) => bench::run(global, &args),
         Command::Doctor(args) => doctor::run(global, &args),
         Command::Survey(args) => survey::run(global, &args),
+        #[cfg(feature = "host")]
+        Command::Export(args) => export::run(global, &args),
         Command::Record(args) => record::run(global, &args),
         Command::Report(args) => report::run(global, &args),
         #[cfg(feature = "host")]

@@ -1,0 +1,49 @@
+//! Traces in the formats of other tools.
+//!
+//! ```text
+//! TraceFile ─┬─ perfetto ─▶ protobuf for ui.perfetto.dev and trace_processor
+//!            ├─ parquet  ─▶ one table an event, typed columns
+//!            └─ text     ─▶ JSON lines, CSV
+//! ```
+//!
+//! **Invariant:** pure: bytes in, `impl Write` out. Parquet, which makes several files, is handed
+//! a function that opens them.
+
+#![forbid(unsafe_code)]
+
+pub mod parquet;
+pub mod perfetto;
+mod perfetto_events;
+mod proto;
+mod row;
+pub mod text;
+
+use std::io;
+
+/// Why a trace could not be exported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The output refused.
+    #[error("writing")]
+    Output(#[from] io::Error),
+    /// The Parquet library refused.
+    #[error("writing the Parquet table of {event}: {reason}")]
+    Parquet {
+        /// Which event's.
+        event: String,
+        /// What the library said.
+        reason: String,
+    },
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events.
+    pub events: u64,
+    /// Events that the trace says were lost, where it says how many.
+    pub lost: u64,
+    /// Tables, packets or lines.
+    pub parts: u64,
+}
