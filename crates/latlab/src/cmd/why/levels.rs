@@ -65,11 +65,7 @@ pub fn levels(tracefs: &Tracefs, asked: Trace) -> Result<Vec<Level>, TracefsErro
     };
     let level = |trace, name: String, config| Level { trace, name, config };
     let graph = tracefs.tracers()?.iter().any(|t| t == "function_graph").then(|| {
-        let config = RecordConfig {
-            tracer: Some("function_graph".into()),
-            allow_top_level: true,
-            ..base.clone()
-        };
+        let config = RecordConfig { tracer: Some("function_graph".into()), ..base.clone() };
         level(Trace::Graph, format!("every kernel function and {count} kinds of events"), config)
     });
     let stacks = level(
