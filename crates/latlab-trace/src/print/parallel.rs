@@ -83,6 +83,7 @@ pub fn report<W: Write + Send>(
         options,
         printer: &printer,
         decoder: Decoder::new(file),
+        switch: file.formats.find("sched_switch").map(|f| f.id),
         pid: file.common_pid(),
         merge: &merge,
         turn: &turn,
@@ -109,6 +110,8 @@ struct Job<'j, 'f, 'w, W> {
     options: &'j ReportOptions,
     printer: &'j Printer<'f>,
     decoder: Decoder,
+    /// Number of `sched_switch`, which tells names.
+    switch: Option<u16>,
     pid: Option<&'f Field>,
     merge: &'j Mutex<Merge<'f>>,
     turn: &'j Mutex<Turn<'w, W>>,
@@ -150,7 +153,9 @@ impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
 
     /// Names that only the events themselves tell.
     fn learn(&self, batch: &Batch<'_>, comms: &mut Arc<Comms>) {
-        for event in batch.events() {
+        // This is done under the lock: look at nothing else.
+        let Some(switch) = self.switch else { return };
+        for event in batch.events().filter(|e| e.id == switch) {
             let (pid, comm) = match self.decoder.decode(&event) {
                 Typed::SchedSwitch(s) => {
                     if comms.get(s.next_pid).is_none() {

@@ -104,7 +104,7 @@ impl<'f> Ahead<'f> {
             let waiting: usize = state.lanes.iter().map(|l| l.slots.len()).sum();
             let open = |l: &&mut Lane| l.next() < l.list.len() && l.slots.len() < WINDOW;
             let lane = (waiting < WINDOW_ALL)
-                .then(|| state.lanes.iter_mut().enumerate().filter(|(_, l)| open(&l)))
+                .then(|| state.lanes.iter_mut().enumerate().filter(|(_, l)| open(l)))
                 .and_then(|lanes| lanes.min_by_key(|(_, l)| l.slots.len()));
             let Some((at, l)) = lane else {
                 state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -237,4 +237,24 @@ CPU:1 [LOST 337 EVENTS]
         let file = parse(text.as_bytes()).unwrap();
         assert_eq!(file.diagnostics.list()[0].offset, TRACE.len() as u64);
     }
+
+    /// Text from several boots pasted together, and clocks that were set: no page of it is damage.
+    #[test]
+    fn times_may_jump() {
+        let line = |n: u64| {
+            let time = if n % 120 < 60 { 1_000_000 + n } else { n };
+            format!(
+                "   bash-99   [000] .....  {time}.000001: sched_waking: comm=a pid=1 prio=120 target_cpu=000\n"
+            )
+        };
+        let text: String = (0..600).map(line).collect();
+        let file = parse(text.as_bytes()).unwrap();
+        let mut events = file.events();
+        let mut count = 0;
+        while events.next().is_some() {
+            count += 1;
+        }
+        assert_eq!(count, 600);
+        assert!(events.diagnostics().is_empty());
+    }
 }
