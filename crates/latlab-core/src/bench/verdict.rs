@@ -13,6 +13,9 @@ const DRIFT: f64 = 0.02;
 /// Steal above this share of a probe's time pollutes it.
 const STEAL: f64 = 0.005;
 
+/// Fewest batches that two modes within processes are looked for in.
+const WITHIN_LEAST: usize = 50;
+
 /// Everything worth saying of a suite, the impossible first.
 pub fn findings(measured: &[Measured], detail: &BenchDetail) -> Vec<Finding> {
     let mut found = impossible(detail);
@@ -107,7 +110,9 @@ fn bimodal(m: &Measured, row: &BenchRow) -> Option<Finding> {
     let all: Vec<f64> = m.slices.iter().flat_map(|s| s.values.iter().copied()).collect();
     let (modes, between) = match two_modes(&medians) {
         Some(modes) => (modes, true),
-        None => (two_modes(&all)?, false),
+        // Of a few batches a busy moment makes a mode; of many it does not.
+        None if all.len() >= WITHIN_LEAST => (two_modes(&all)?, false),
+        None => return None,
     };
     let (where_, hint) = match between {
         true => (

@@ -96,13 +96,18 @@ impl Argv {
         let pointers = strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect();
         Self { _strings: strings, pointers }
     }
+
+    /// The list. A method, so that a closure that uses it keeps the strings too.
+    fn list(&self) -> &[*const libc::c_char] {
+        &self.pointers
+    }
 }
 
 fn fork_exec(setting: &Setting, before: &[&str]) -> Result<Box<dyn Probe>, ProbeError> {
     let argv = Argv::new(arguments(setting, before)?);
     let environment = [std::ptr::null::<libc::c_char>()];
     repeat(move || {
-        let argv = &argv.pointers;
+        let argv = argv.list();
         fork_and_wait(|| {
             // SAFETY: both lists end in null and their strings are alive; on success it does not return.
             unsafe { libc::execve(argv[0], argv.as_ptr(), environment.as_ptr()) };
@@ -114,7 +119,7 @@ fn spawn(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
     let argv = Argv::new(arguments(setting, &[])?);
     let environment = [std::ptr::null_mut::<libc::c_char>()];
     repeat(move || {
-        let list = &argv.pointers;
+        let list = argv.list();
         let mut pid = 0;
         let none = std::ptr::null();
         // SAFETY: both lists end in null and their strings are alive; the C library does not write to them.
