@@ -24,7 +24,7 @@ pub const KINDS: &[Kind] = &[
         arch: Arch::Armv7,
         meta: "linux-image-rt-armmp",
         flavour: "-rt-armmp",
-        about: "32-bit ARM, PREEMPT_RT (cpu=cortex-a8: the BeagleBone's core, on a Cubieboard)",
+        about: "32-bit ARM, PREEMPT_RT",
     },
     Kind {
         name: "armv7",

@@ -9,10 +9,10 @@ use crate::initramfs::Extra;
 use crate::{Arch, Result, TargetError};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Folders of a package that programs need.
-const TAKEN: [&str; 7] = ["bin", "sbin", "lib", "usr/bin", "usr/sbin", "usr/lib", "etc"];
+const TAKEN: [&str; 8] = ["bin", "sbin", "lib", "lib64", "usr/bin", "usr/sbin", "usr/lib", "etc"];
 
 /// The files of these packages, fetched if they are not in the cache.
 pub fn files(
@@ -39,6 +39,8 @@ fn below(root: &Path, folder: &Path, extras: &mut Vec<Extra>) -> Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.flatten() {
         let path = entry.path();
+        let to = path.clone();
+        let path = resolved(root, path);
         // Character set converters are as large as everything else together.
         if entry.file_name() == "gconv" {
             continue;
@@ -49,7 +51,7 @@ fn below(root: &Path, folder: &Path, extras: &mut Vec<Extra>) -> Result<()> {
             below(root, &path, extras)?;
             continue;
         }
-        let to = path.strip_prefix(root).map_err(|_| TargetError::Content {
+        let to = to.strip_prefix(root).map_err(|_| TargetError::Content {
             path: path.clone(),
             reason: "this file is outside its package".into(),
             hint: String::new(),
@@ -61,4 +63,39 @@ fn below(root: &Path, folder: &Path, extras: &mut Vec<Extra>) -> Result<()> {
         });
     }
     Ok(())
+}
+
+/// An absolute link of a package means a file of that package, not one of this machine's.
+fn resolved(root: &Path, path: PathBuf) -> PathBuf {
+    match fs::read_link(&path) {
+        Ok(target) if target.is_absolute() => {
+            root.join(target.strip_prefix("/").unwrap_or(&target))
+        }
+        _ => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_stay_in_the_package_and_converters_stay_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        for folder in ["lib/arch", "lib64", "usr/lib/gconv", "usr/share/doc"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        for file in ["lib/arch/ld.so", "usr/lib/gconv/x", "usr/share/doc/y"] {
+            fs::write(root.join(file), "x").unwrap();
+        }
+        std::os::unix::fs::symlink("/lib/arch/ld.so", root.join("lib64/ld.so")).unwrap();
+        let mut extras = Vec::new();
+        for taken in TAKEN {
+            below(root, &root.join(taken), &mut extras).unwrap();
+        }
+        let names: Vec<&str> = extras.iter().map(|e| e.to.as_str()).collect();
+        assert_eq!(names, ["lib/arch/ld.so", "lib64/ld.so"]);
+        assert_eq!(extras[1].from, root.join("lib/arch/ld.so"));
+    }
 }
