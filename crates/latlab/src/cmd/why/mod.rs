@@ -12,6 +12,7 @@ use latlab_core::explain::cluster::Surroundings;
 use latlab_core::explain::result::WhyResult;
 use latlab_core::explain::verdict::findings;
 use latlab_core::run::{Detail, Part};
+use std::path::PathBuf;
 
 /// Runs the command.
 ///
@@ -25,10 +26,24 @@ fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let limit = args.file_limit()?;
     let files = analyse::captures_of(&args.files)?;
     let mut session = Session::begin_unkept(global, "why", &files)?;
-    let machine = Surroundings { limit_ns: limit.0, ..Surroundings::default() };
+    let machine = surroundings_of(args.files.as_slice(), limit.0);
     let result = analyse::explain(&files, limit, args.task.as_deref(), machine)?;
     session.run.parts.push(part(result, true, 0));
     session.finish(None)
+}
+
+/// What is known of the machine, where all captures are of one `latlab why` run.
+fn surroundings_of(paths: &[PathBuf], limit_ns: u64) -> Surroundings {
+    let known = match paths {
+        [run] if run.is_dir() => crate::rundir::load(run).ok().and_then(|run| {
+            run.parts.into_iter().find_map(|part| match part.detail {
+                Some(Detail::Why(result)) => Some(result.surroundings),
+                _ => None,
+            })
+        }),
+        _ => None,
+    };
+    known.unwrap_or(Surroundings { limit_ns, ..Surroundings::default() })
 }
 
 /// The part of a run that a result makes.

@@ -1,0 +1,126 @@
+//! `latlab why` as a user meets it: a real cause on this kernel is named, nonsense is refused in a sentence.
+
+#![allow(clippy::print_stderr)] // a skipped test says why
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+const LATLAB: &str = env!("CARGO_BIN_EXE_latlab");
+
+fn latlab(args: &[&str]) -> Output {
+    Command::new(LATLAB).args(args).output().expect("latlab starts")
+}
+
+/// Says why a test cannot be made here; in CI that is a failure.
+fn skip(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{why}");
+    eprintln!("skipped: {why}");
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
+}
+
+/// A shell that burns 3 ms of CPU 0 now and then, as a real-time task above the measured one.
+struct Hog(Child);
+
+impl Hog {
+    fn start() -> Option<Self> {
+        let script = "while :; do timeout 0.003 sh -c 'while :; do :; done'; sleep 0.0973; done";
+        Command::new("chrt")
+            .args(["-f", "60", "taskset", "-c", "0", "sh", "-c", script])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()
+            .map(Self)
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn run(output: &Output) -> Value {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"))
+}
+
+/// The cluster in which the hog's shell is named as a task of higher priority.
+fn hog_cluster(run: &Value) -> Option<&Value> {
+    let clusters = run["parts"][0]["detail"]["explanation"]["clusters"].as_array()?;
+    clusters.iter().find(|c| {
+        c["mechanism"] == "higher-priority" && matches!(c["who"].as_str(), Some("sh" | "timeout"))
+    })
+}
+
+#[test]
+fn a_task_of_higher_priority_is_named_here_and_from_the_captures() {
+    if !is_root() {
+        return skip("tracing and real-time priorities need root");
+    }
+    let Some(_hog) = Hog::start() else { return skip("chrt and taskset (util-linux) are missing") };
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let out = out.to_str().unwrap();
+    let wakeup = ["-a", "0", "-t", "1", "-p", "50", "-q", "-D", "6s"];
+    let why = ["why", "--limit", "1500us", "--trace", "events", "--json", "--out", out];
+    let output = latlab(&[&why[..], &wakeup[..]].concat());
+    assert_eq!(output.status.code(), Some(2), "the limit was exceeded");
+    let hunted = run(&output);
+    let cluster = hog_cluster(&hunted).unwrap_or_else(|| {
+        panic!("{:#}", hunted["parts"][0]["detail"]["explanation"]["clusters"])
+    });
+    assert!(cluster["part_of"].as_array().unwrap().len() >= 3, "{cluster:#}");
+    // 99 less sched_priority 60.
+    assert_eq!(cluster["prio"], 39);
+    for window in hunted["parts"][0]["detail"]["windows"].as_array().unwrap() {
+        let shares = window["shares"].as_array().unwrap().iter();
+        let sum: u64 = shares.map(|s| s[1]["ns"].as_u64().unwrap()).sum();
+        assert_eq!(Some(sum), window["latency_ns"].as_u64(), "the time budget adds up");
+    }
+
+    let again = run(&latlab(&["why", "--json", out]));
+    assert!(hog_cluster(&again).is_some(), "the captures alone say the same");
+    let name = format!("latlab-{}", std::process::id());
+    assert!(!Path::new("/sys/kernel/tracing/instances").join(name).exists());
+}
+
+#[test]
+fn nonsense_is_refused_in_one_sentence() {
+    let dir = tempfile::tempdir().unwrap();
+    let not_a_trace = dir.path().join("words.dat");
+    std::fs::write(&not_a_trace, "nothing of the kind").unwrap();
+    let cases: [(&[&str], &str); 6] = [
+        (&["why", not_a_trace.to_str().unwrap()], "words.dat"),
+        (&["why", "/no/such.dat"], "/no/such.dat"),
+        (&["why", dir.path().to_str().unwrap()], "no captures in it"),
+        (&["why", "--limit", "0"], "--limit 0"),
+        (&["why", "--limit", "soon"], "--limit soon"),
+        (&["why", "--window", "5..3"], "--window 5..3"),
+    ];
+    for (args, names) in cases {
+        let output = latlab(args);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert!(stderr.contains(names) && stderr.lines().count() <= 2, "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_trace_without_a_late_wake_up_claims_no_cause() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/trace/f7-zstd.dat");
+    let output = latlab(&["why", "--json", "--limit", "10s", trace]);
+    if output.status.success() {
+        let clusters = &run(&output)["parts"][0]["detail"]["explanation"]["clusters"];
+        assert_eq!(clusters.as_array().map(Vec::len), Some(0));
+    } else {
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.contains("no wake-up"), "{stderr}");
+    }
+}
