@@ -142,9 +142,9 @@ fn parquet_tables_are_read_back_by_duckdb() {
     assert_eq!(events, 3806);
     let query = "import duckdb, sys; d = sys.argv[1]\n\
         q = \"select count(*), sum(lost), min(cpu), max(cpu) from read_parquet('%s/*/*.parquet', hive_partitioning=true, union_by_name=true)\" % d\n\
-        print(*duckdb.sql(q).fetchone())\n\
+        print(*duckdb.sql(q).fetchall()[0])\n\
         q = \"select count(*), any_value(typeof(next_comm)), any_value(typeof(next_pid)) from read_parquet('%s/event=sched_switch/data.parquet')\" % d\n\
-        print(*duckdb.sql(q).fetchone())\n";
+        print(*duckdb.sql(q).fetchall()[0])\n";
     let output = Command::new(&python).args(["-c", query]).arg(&dir).output().unwrap();
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
