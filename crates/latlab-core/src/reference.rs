@@ -16,9 +16,12 @@ pub struct Reference {
     pub machine: &'static str,
     /// Who published it, and how it was measured.
     pub source: &'static str,
-    /// Record name, parameters that must agree, value in the record's unit.
-    pub figures: &'static [(&'static str, &'static [(&'static str, &'static str)], f64)],
+    /// The figures.
+    pub figures: &'static [Figure],
 }
+
+/// Record name, parameters that must agree, value in the record's unit.
+pub type Figure = (&'static str, &'static [(&'static str, &'static str)], f64);
 
 /// All of them.
 pub const REFERENCES: &[Reference] = &[
