@@ -1,5 +1,6 @@
 //! `--on ssh://…` against a real sshd on the loopback interface, with a configuration and keys of its own.
 #![cfg(feature = "host")]
+#![allow(clippy::print_stderr)] // a skipped test says why
 
 use std::fs;
 use std::net::TcpListener;

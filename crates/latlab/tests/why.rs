@@ -73,9 +73,8 @@ fn a_task_of_higher_priority_is_named_here_and_from_the_captures() {
     let output = latlab(&[&why[..], &wakeup[..]].concat());
     assert_eq!(output.status.code(), Some(2), "the limit was exceeded");
     let hunted = run(&output);
-    let cluster = hog_cluster(&hunted).unwrap_or_else(|| {
-        panic!("{:#}", hunted["parts"][0]["detail"]["explanation"]["clusters"])
-    });
+    let cluster = hog_cluster(&hunted)
+        .unwrap_or_else(|| panic!("{:#}", hunted["parts"][0]["detail"]["explanation"]["clusters"]));
     assert!(cluster["part_of"].as_array().unwrap().len() >= 3, "{cluster:#}");
     // 99 less sched_priority 60.
     assert_eq!(cluster["prio"], 39);

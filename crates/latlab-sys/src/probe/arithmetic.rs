@@ -34,7 +34,7 @@ pub const SPECS: &[Spec] = &[
         chain(|x: u32, a| a / x, 1_000_003, 1009)
     }),
     Spec::new("arith.int-mod", "32-bit integer remainder and an or, in a chain", "lat_ops", |_| {
-        chain(|x: u32, a| a % x | 1024, 1_000_003, 1025)
+        chain(|x: u32, a| (a % x) | 1024, 1_000_003, 1025)
     }),
     Spec::new("arith.int64-div", "64-bit integer division, in a chain", "lat_ops", |_| {
         chain(|x: u64, a| a / x, 1_000_000_000_000_007, 31_622_777)

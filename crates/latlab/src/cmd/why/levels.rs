@@ -37,8 +37,6 @@ const EVENTS: &[&str] = &[
 /// A level with what it records.
 #[derive(Clone, Debug)]
 pub struct Level {
-    /// Which.
-    pub trace: Trace,
     /// In words, for the report.
     pub name: String,
     /// For the recorder.
@@ -63,17 +61,16 @@ pub fn levels(tracefs: &Tracefs, asked: Trace) -> Result<Vec<Level>, TracefsErro
         clock: tracefs.clocks()?.0.iter().any(|c| c == "mono").then(|| "mono".to_owned()),
         ..RecordConfig::default()
     };
-    let level = |trace, name: String, config| Level { trace, name, config };
+    let level = |name: String, config| Level { name, config };
     let graph = tracefs.tracers()?.iter().any(|t| t == "function_graph").then(|| {
         let config = RecordConfig { tracer: Some("function_graph".into()), ..base.clone() };
-        level(Trace::Graph, format!("every kernel function and {count} kinds of events"), config)
+        level(format!("every kernel function and {count} kinds of events"), config)
     });
     let stacks = level(
-        Trace::Stacks,
         format!("{count} kinds of events, each with the kernel's stack"),
         RecordConfig { stack: true, ..base.clone() },
     );
-    let events = level(Trace::Events, format!("{count} kinds of events"), base);
+    let events = level(format!("{count} kinds of events"), base);
     Ok(match asked {
         Trace::Auto => graph.into_iter().chain([stacks, events]).collect(),
         Trace::Graph => graph.into_iter().collect(),
