@@ -155,43 +155,6 @@ id! {
     Tid, i32
 }
 
-/// CPUs of a list as the kernel writes it (`0-3,6`), rising and without doubles.
-///
-/// # Errors
-/// A sentence that names the part that is no CPU number or range.
-pub fn parse_cpu_list(list: &str) -> Result<Vec<CpuId>, String> {
-    /// No machine has more; a typing error must not allocate a list of billions.
-    const HIGHEST: u32 = 65_535;
-    let mut cpus = std::collections::BTreeSet::new();
-    for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let bad = || format!("`{part}` is no CPU number or range such as 0-3");
-        let number = |text: &str| match text.trim().parse::<u32>() {
-            Ok(cpu) if cpu <= HIGHEST => Ok(cpu),
-            _ => Err(bad()),
-        };
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err(bad());
-        }
-        cpus.extend((first..=last).map(CpuId));
-    }
-    Ok(cpus.into_iter().collect())
-}
-
-/// CPUs as the kernel writes them: `0-3,6`. They must be rising.
-pub fn format_cpu_list(cpus: &[CpuId]) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut rest = cpus;
-    while let Some(first) = rest.first() {
-        let run = rest.iter().zip(first.0..).take_while(|(cpu, n)| cpu.0 == *n).count();
-        let last = rest[run - 1];
-        parts.push(if run == 1 { first.to_string() } else { format!("{first}-{last}") });
-        rest = &rest[run..];
-    }
-    parts.join(",")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,16 +174,5 @@ mod tests {
         assert_eq!(TraceNs(5).since(TraceNs(9)), Nanos(0));
         assert_eq!(TraceNs(5).signed_since(TraceNs(9)), -4);
         assert_eq!(TraceNs(u64::MAX).signed_since(TraceNs(0)), i64::MAX);
-    }
-
-    #[test]
-    fn cpu_lists_are_read_and_written_as_the_kernel_does() {
-        let cpus = parse_cpu_list("0-2,5,7-8\n").unwrap();
-        assert_eq!(cpus.iter().map(|c| c.0).collect::<Vec<_>>(), [0, 1, 2, 5, 7, 8]);
-        assert_eq!(format_cpu_list(&cpus), "0-2,5,7-8");
-        assert_eq!(parse_cpu_list("").unwrap(), []);
-        for bad in ["x", "3-1", "1-", "-1", "0-4294967295"] {
-            assert!(parse_cpu_list(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -39,6 +39,14 @@ pub struct Budget {
 /// task, when it is bound to fewer CPUs than its root domain has), `EINVAL` for a
 /// priority or a period out of range, `EBUSY` when deadline bandwidth is used up.
 pub fn set(policy: Policy, priority: u32, budget: Budget) -> io::Result<()> {
+    set_of(0, policy, priority, budget)
+}
+
+/// As [`set`], of another thread; 0 is the caller.
+///
+/// # Errors
+/// As [`set`]; `ESRCH` when there is no such thread.
+pub fn set_of(tid: i32, policy: Policy, priority: u32, budget: Budget) -> io::Result<()> {
     let number = match policy {
         Policy::Other => libc::SCHED_OTHER,
         Policy::Fifo => libc::SCHED_FIFO,
@@ -58,8 +66,8 @@ pub fn set(policy: Policy, priority: u32, budget: Budget) -> io::Result<()> {
         attr.deadline_ns = budget.period_ns;
         attr.period_ns = budget.period_ns;
     }
-    // SAFETY: sched_setattr(0 = this thread, attr, flags) reads `attr.size` bytes of a live value.
-    let rc = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    // SAFETY: sched_setattr(thread, attr, flags) reads `attr.size` bytes of a live value.
+    let rc = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0) };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -94,7 +102,8 @@ pub fn allowed() -> io::Result<Vec<CpuId>> {
 /// When neither can be read.
 pub fn online() -> io::Result<Vec<CpuId>> {
     match std::fs::read_to_string("/sys/devices/system/cpu/online") {
-        Ok(list) => latlab_core::units::parse_cpu_list(list.trim())
+        Ok(list) => latlab_core::cpulist::parse(&list)
+            .map(|cpus| cpus.into_iter().map(CpuId).collect())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error)),
         Err(_) => allowed(),
     }

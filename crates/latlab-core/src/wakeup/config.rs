@@ -6,16 +6,29 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Where the latency is taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// In user space, after the sleep returned.
-    #[default]
-    User,
     /// In the handler of the timer interrupt (the kernel's `timerlat` tracer).
     Irq,
     /// In a kernel thread that the handler wakes (the kernel's `timerlat` tracer).
     Kernel,
+    /// In user space, after the sleep returned.
+    #[default]
+    User,
 }
 
 impl fmt::Display for Level {

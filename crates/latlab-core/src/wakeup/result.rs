@@ -108,7 +108,7 @@ pub struct ThreadResult {
     pub timeline: Timeline,
     /// Exact microsecond buckets, where they were asked for.
     pub us_histogram: Option<UsHistogram>,
-    /// CPU time of the thread while it measured, ns.
+    /// CPU time of the thread while it measured, ns; 0 where nobody knows.
     pub cpu_time_ns: u64,
     /// What else was going on.
     pub window: Window,
@@ -133,7 +133,8 @@ impl ThreadResult {
 
     /// CPU time of the thread for each wake-up, ns.
     pub fn cpu_per_wakeup_ns(&self) -> Option<f64> {
-        (self.wakeups > 0).then(|| self.cpu_time_ns as f64 / self.wakeups as f64)
+        let known = self.wakeups > 0 && self.cpu_time_ns > 0;
+        known.then(|| self.cpu_time_ns as f64 / self.wakeups as f64)
     }
 }
 

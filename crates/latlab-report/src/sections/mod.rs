@@ -39,7 +39,8 @@ pub fn brief(run: &Run) -> Doc {
 }
 
 fn parts(run: &Run) -> Doc {
-    let sections = run.parts.iter().flat_map(of_part).collect();
+    let levels = wakeup::side_by_side(run);
+    let sections = levels.into_iter().chain(run.parts.iter().flat_map(of_part)).collect();
     Doc { title: title(run), summary: summary(run), sections }
 }
 

@@ -4,9 +4,10 @@ use super::{grouped, quantile_name};
 use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::plot::distribution::{self, Named, Subject};
 use latlab_core::histogram::{Histogram, Quantile, Summary};
-use latlab_core::run::{Part, Unit};
+use latlab_core::run::{Detail, Part, Run, Unit};
 use latlab_core::units::format_ns;
-use latlab_core::wakeup::{ThreadResult, WakeupResult, Worst};
+use latlab_core::wakeup::{Level, ThreadResult, WakeupResult, Worst};
+use std::collections::BTreeMap;
 
 /// Threads that share one plot at most.
 const TOGETHER_MAX: usize = 8;
@@ -38,6 +39,38 @@ pub fn sections(part: &Part, result: &WakeupResult) -> Vec<Section> {
     blocks.extend(result.notes.iter().map(|n| Block::Warning(n.clone())));
     let title = if part.title.is_empty() { "Wake-up latency".into() } else { part.title.clone() };
     vec![Section { id: part.name.clone(), title, blocks }]
+}
+
+/// Several levels of one run beside each other, from the interrupt outwards; nothing for one level.
+pub fn side_by_side(run: &Run) -> Option<Section> {
+    let levels: Vec<(String, Summary, u64)> = run
+        .parts
+        .iter()
+        .filter_map(|part| match &part.detail {
+            Some(Detail::Wakeup(r)) if part.name.starts_with("wakeup") => Some((
+                r.config.level,
+                (level_name(r).to_owned(), r.all_wakeups().summary(), r.missed_periods()),
+            )),
+            _ => None,
+        })
+        .collect::<BTreeMap<_, _>>()
+        .into_values()
+        .collect();
+    let caption = "Latency of each wake-up, all CPUs together. In brackets the 95% interval. \
+        Interrupt and kernel thread were measured at once, user space after them.";
+    (levels.len() > 1).then(|| Section {
+        id: "wakeup-levels".into(),
+        title: "Levels side by side".into(),
+        blocks: vec![Block::Table(latency_table(caption, "wake-ups", &levels))],
+    })
+}
+
+fn level_name(result: &WakeupResult) -> &'static str {
+    match result.config.level {
+        Level::Irq => "timer interrupt (irq)",
+        Level::Kernel => "kernel thread (kernel)",
+        Level::User => "user space (user)",
+    }
 }
 
 /// The measurement in one or two sentences.
@@ -267,7 +300,7 @@ fn method(result: &WakeupResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::run::{Detail, Window};
+    use latlab_core::run::Window;
     use latlab_core::units::CpuId;
     use latlab_core::wakeup::{Slot, Timeline, part};
 
@@ -332,6 +365,22 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected}\n{text}");
         }
+    }
+
+    #[test]
+    fn levels_stand_side_by_side_from_the_interrupt_outwards() {
+        let of = |level| {
+            let mut result = result();
+            result.config.level = level;
+            part("wakeup", "", &result)
+        };
+        let mut run = Run { parts: vec![of(Level::User)], ..Run::default() };
+        assert!(side_by_side(&run).is_none());
+        run.parts.extend([of(Level::Irq), of(Level::Kernel)]);
+        let section = side_by_side(&run).unwrap();
+        let Block::Table(table) = &section.blocks[0] else { panic!("{:?}", section.blocks) };
+        let names: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
+        assert_eq!(names, ["timer interrupt (irq)", "kernel thread (kernel)", "user space (user)"]);
     }
 
     #[test]

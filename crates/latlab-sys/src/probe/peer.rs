@@ -119,8 +119,8 @@ fn no_cpu() -> ProbeError {
 fn second_cpu(cpu: CpuId, allowed: &[CpuId], sibling: bool) -> Result<CpuId, ProbeError> {
     let path = format!("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu.0);
     let list = std::fs::read_to_string(path).unwrap_or_default();
-    let siblings = latlab_core::units::parse_cpu_list(list.trim()).unwrap_or_default();
-    let fits = |c: &&CpuId| **c != cpu && siblings.contains(c) == sibling;
+    let siblings = latlab_core::cpulist::parse(&list).unwrap_or_default();
+    let fits = |c: &&CpuId| **c != cpu && siblings.contains(&c.0) == sibling;
     allowed.iter().rev().find(fits).copied().ok_or_else(|| {
         ProbeError::Unavailable(match sibling {
             true => format!("CPU {} has no sibling thread that is allowed", cpu.0),

@@ -58,7 +58,7 @@ pub(super) fn cpu_stats(control: &Control, cpu: u32) -> String {
 
 /// Size of a sub-buffer: `buffer_subbuf_size_kb` since 6.8, else offset and size of `data` in
 /// `header_page`.
-fn page_size(control: &Control, header_page: &str) -> u32 {
+pub(crate) fn page_size(control: &Control, header_page: &str) -> u32 {
     let kb = control.get("buffer_subbuf_size_kb").ok().and_then(|t| t.trim().parse::<u32>().ok());
     if let Some(bytes) = kb.and_then(|kb| kb.checked_mul(1024)).filter(|&b| b > 0) {
         return bytes;

@@ -20,6 +20,7 @@ mod session;
 
 pub use finish::{Format, Kallsyms, recover};
 pub use flight::{FlightRecorder, Snapshot};
+pub(crate) use metadata::page_size;
 pub use session::Session;
 
 use crate::tracefs::{Control, RemovedInstance, Tracefs, TracefsError};

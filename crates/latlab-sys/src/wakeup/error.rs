@@ -81,6 +81,29 @@ pub enum WakeupError {
     /// The histogram would not fit in memory.
     #[error("the histogram of {0} µs does not fit in memory")]
     Memory(u32),
+    /// The kernel was built without the tracer of the levels below user space.
+    #[error("--level {levels}: this kernel has no timerlat tracer (CONFIG_TIMERLAT_TRACER)")]
+    NoTimerlat {
+        /// The levels that were asked for.
+        levels: String,
+    },
+    /// Somebody else uses the tracer, whose settings are one for the whole machine.
+    #[error("the {tracer} tracer is in use by {by}; its settings are one for the whole machine")]
+    TimerlatBusy {
+        /// `timerlat` or `osnoise`.
+        tracer: String,
+        /// The directory of the trace buffer.
+        by: String,
+    },
+    /// tracefs refused.
+    #[error(transparent)]
+    Record(#[from] crate::recorder::RecordError),
+    /// A setting of the tracer was refused.
+    #[error(transparent)]
+    Knob(#[from] crate::knobs::KnobError),
+    /// The tracer runs and gives nothing.
+    #[error("the timerlat tracer gave no sample of CPU {0}")]
+    NoSample(CpuId),
     /// A signal came before the first wake-up.
     #[error("stopped before the first wake-up")]
     StoppedBefore,
@@ -132,6 +155,20 @@ impl WakeupError {
                 "needs root and tracefs: mount -t tracefs nodev /sys/kernel/tracing"
             }
             Self::Memory(_) => "a smaller limit with -h; the figures do not need it",
+            Self::NoTimerlat { .. } => {
+                "`latlab --on vm:armv7-rt wakeup --level irq,kernel,user` measures all levels on a kernel that has it; --level user measures here"
+            }
+            Self::TimerlatBusy { .. } => "end rtla or whoever else traces with it, then try again",
+            Self::Record(_) => "needs root and tracefs: mount -t tracefs nodev /sys/kernel/tracing",
+            Self::Knob(crate::knobs::KnobError::Refused { .. }) => {
+                "the timerlat tracer takes intervals (-i) from 100 µs to 1 s and CPUs that are online"
+            }
+            Self::Knob(_) => {
+                "needs root; `latlab doctor --restore` puts back what a killed latlab left"
+            }
+            Self::NoSample(_) => {
+                "is the CPU online, and is something of a higher priority running on it?"
+            }
             Self::NoThreads | Self::Samples(_) | Self::Thread(_) | Self::StoppedBefore => {
                 return None;
             }

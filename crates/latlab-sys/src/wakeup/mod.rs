@@ -17,6 +17,7 @@ mod os;
 mod ring;
 mod run;
 mod setup;
+mod timerlat;
 mod trace_mark;
 mod watchdog;
 mod window;
@@ -24,6 +25,7 @@ mod window;
 pub use error::WakeupError;
 pub use ring::Sample;
 pub use run::run;
+pub use timerlat::run as run_timerlat;
 
 use latlab_core::wakeup::LateWake;
 use std::io;

@@ -450,7 +450,7 @@ fn thread_result(shared: &Shared<'_>, index: usize, m: Measured) -> ThreadResult
 }
 
 /// Adds what the CPUs took meanwhile: to each bound thread, and once for all CPUs concerned.
-fn surroundings(result: &mut WakeupResult, before: &Counters, after: &Counters) {
+pub(super) fn surroundings(result: &mut WakeupResult, before: &Counters, after: &Counters) {
     let interrupts = |cpus: &[CpuId]| {
         let list = after.interrupts_since(before, cpus);
         let total = after.knows_interrupts().then(|| list.iter().map(|(_, n)| n).sum());

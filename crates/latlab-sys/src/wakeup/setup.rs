@@ -2,7 +2,7 @@
 
 use super::{WakeupError, os};
 use crate::policy;
-use latlab_core::units::format_cpu_list;
+use latlab_core::cpulist;
 use latlab_core::wakeup::{Policy, WakeupConfig};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -32,7 +32,8 @@ pub fn check(config: &WakeupConfig) -> Result<(), WakeupError> {
     })?;
     for cpu in config.threads.iter().chain([&config.main_cpu]).flatten() {
         if !online.contains(cpu) {
-            return Err(WakeupError::Offline { cpu: *cpu, online: format_cpu_list(&online) });
+            let online: Vec<u32> = online.iter().map(|cpu| cpu.0).collect();
+            return Err(WakeupError::Offline { cpu: *cpu, online: cpulist::format(&online) });
         }
     }
     check_share(config, online.len())

@@ -41,6 +41,24 @@ impl PageLayout {
     pub fn new(long_size: u8, page_size: u32) -> Self {
         Self { page_size, long_size, commit_at: 8, data_at: 8 + u32::from(long_size) }
     }
+
+    /// The layout that the text of `events/header_page` tells; what it does not tell is as in
+    /// a kernel of 64 bits.
+    pub fn parse(header_page: &str, page_size: u32, endian: Endian) -> Self {
+        let mut layout = Self::new(8, page_size);
+        for field in header_page.lines().filter_map(|l| Field::parse(l, endian)) {
+            match &*field.name {
+                "commit" if matches!(field.size, 4 | 8) && field.offset < 64 => {
+                    layout.long_size = field.size as u8;
+                    layout.commit_at = field.offset;
+                }
+                "data" if (12..=64).contains(&field.offset) => layout.data_at = field.offset,
+                _ => {}
+            }
+        }
+        layout.data_at = layout.data_at.max(layout.commit_at + u32::from(layout.long_size));
+        layout
+    }
 }
 
 /// One CPU's data within the file.
@@ -243,18 +261,7 @@ fn header_info(r: &mut Reader<'_>, page_size: u32) -> Result<PageLayout, TraceEr
     }
     let size = r.u64("header_page")?;
     let text = String::from_utf8_lossy(r.take_u64(size, "header_page")?);
-    let mut layout = PageLayout::new(8, page_size);
-    for field in text.lines().filter_map(|l| Field::parse(l, r.endian)) {
-        match &*field.name {
-            "commit" if matches!(field.size, 4 | 8) && field.offset < 64 => {
-                layout.long_size = field.size as u8;
-                layout.commit_at = field.offset;
-            }
-            "data" if (12..=64).contains(&field.offset) => layout.data_at = field.offset,
-            _ => {}
-        }
-    }
-    layout.data_at = layout.data_at.max(layout.commit_at + u32::from(layout.long_size));
+    let layout = PageLayout::parse(&text, page_size, r.endian);
     r.cstr("header_event")?;
     let size = r.u64("header_event")?;
     r.take_u64(size, "header_event")?;

@@ -9,7 +9,7 @@ mod page;
 
 pub use batch::Batch;
 pub use merge::{Events, Select};
-pub use page::{Missed, PageHead};
+pub use page::{Missed, PageHead, PageRecords};
 
 pub(crate) use clock::TimeFix;
 

@@ -77,6 +77,49 @@ impl PageHead {
     }
 }
 
+/// The records of one page as `trace_pipe_raw` gives it: time stamp and payload (from
+/// `common_type` on) of each. Ends at the page's end, or where it makes no sense.
+#[derive(Clone, Debug)]
+pub struct PageRecords<'p> {
+    records: &'p [u8],
+    pos: usize,
+    time: u64,
+    big: bool,
+}
+
+impl<'p> PageRecords<'p> {
+    /// The records of a page and how many events were lost before it.
+    ///
+    /// # Errors
+    /// As [`PageHead::parse`].
+    pub fn of(
+        page: &'p [u8],
+        layout: &PageLayout,
+        endian: Endian,
+    ) -> Result<(Self, Missed), String> {
+        let head = PageHead::parse(page, layout, endian)?;
+        let end = page.len().min(head.end as usize);
+        let pos = end.min(layout.data_at as usize);
+        let big = endian == Endian::Big;
+        Ok((Self { records: &page[..end], pos, time: head.time, big }, head.missed))
+    }
+}
+
+impl<'p> Iterator for PageRecords<'p> {
+    type Item = (u64, &'p [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let found = match self.big {
+            true => step::<true>(self.records, &mut self.pos, &mut self.time),
+            false => step::<false>(self.records, &mut self.pos, &mut self.time),
+        };
+        match found {
+            Step::Record { at, len } => Some((self.time, &self.records[at..at + len])),
+            Step::End | Step::Bad(..) => None,
+        }
+    }
+}
+
 /// What one step over a page found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -230,6 +273,20 @@ mod tests {
         assert_eq!(step::<false>(&page, &mut pos, &mut t), Step::Record { at: 56, len: 4 });
         assert_eq!(t, (0x10 << 27) + 9);
         assert_eq!(step::<false>(&page, &mut pos, &mut t), Step::End);
+    }
+
+    #[test]
+    fn a_page_of_the_kernel_gives_its_records_and_what_was_lost_before() {
+        let layout = PageLayout::new(4, 64);
+        let mut page = vec![0u8; 64];
+        page[..8].copy_from_slice(&100u64.to_le_bytes());
+        page[8..12].copy_from_slice(&(16u32 | 1 << 31).to_le_bytes());
+        page[12..28].copy_from_slice(&le(&[(5 << 5) | 1, 0xaaaa, (7 << 5) | 1, 0xbbbb]));
+        let (records, missed) = PageRecords::of(&page, &layout, Endian::Little).unwrap();
+        let seen: Vec<(u64, Vec<u8>)> = records.map(|(t, p)| (t, p.to_vec())).collect();
+        assert_eq!(seen, [(105, le(&[0xaaaa])), (112, le(&[0xbbbb]))]);
+        assert_eq!(missed, Missed::Unknown);
+        assert!(PageRecords::of(&page[..9], &layout, Endian::Little).is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum};
-use latlab_core::units::parse_cpu_list;
+use latlab_core::cpulist;
 use latlab_sys::recorder::{EventSpec, Format, Kallsyms, RecordConfig};
 use latlab_trace::write::Compression;
 use std::collections::BTreeSet;
@@ -275,8 +275,8 @@ impl Args {
 
     fn cpus(&self) -> anyhow::Result<Option<BTreeSet<u32>>> {
         if let Some(list) = &self.cpu {
-            let cpus = parse_cpu_list(list).map_err(|e| anyhow::anyhow!("--cpu {list}: {e}"))?;
-            return Ok(Some(cpus.into_iter().map(|c| c.0).collect()));
+            let cpus = cpulist::parse(list).map_err(|e| anyhow::anyhow!("--cpu {list}: {e}"))?;
+            return Ok(Some(cpus.into_iter().collect()));
         }
         let Some(mask) = &self.mask else { return Ok(None) };
         let digits: String = mask.trim_start_matches("0x").split(',').collect();

@@ -3,7 +3,8 @@
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
 use clap::{ArgAction, ValueEnum};
-use latlab_core::units::{CpuId, format_cpu_list, parse_cpu_list};
+use latlab_core::cpulist;
+use latlab_core::units::CpuId;
 use latlab_core::wakeup::{Level, Policy, WakeupConfig};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -77,9 +78,9 @@ pub struct Args {
     /// Print as another tool does.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Where the latency is taken; irq and kernel need the timerlat tracer.
-    #[arg(long, value_enum, default_value_t)]
-    level: LevelArg,
+    /// Where the latency is taken, one or several; irq and kernel need the timerlat tracer.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "user")]
+    level: Vec<LevelArg>,
     /// Hold /dev/cpu_dma_latency at this many µs (untouched unless asked: it hides idle states).
     #[arg(long, visible_alias = "dma-latency", value_name = "US")]
     latency: Option<u32>,
@@ -120,15 +121,24 @@ enum PolicyArg {
     Deadline,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum LevelArg {
-    /// In user space, after the sleep.
-    #[default]
-    User,
     /// In the timer interrupt's handler.
     Irq,
     /// In a kernel thread that the handler wakes.
     Kernel,
+    /// In user space, after the sleep.
+    User,
+}
+
+impl From<LevelArg> for Level {
+    fn from(level: LevelArg) -> Self {
+        match level {
+            LevelArg::Irq => Self::Irq,
+            LevelArg::Kernel => Self::Kernel,
+            LevelArg::User => Self::User,
+        }
+    }
 }
 
 /// What was asked for, resolved.
@@ -136,6 +146,8 @@ enum LevelArg {
 pub struct Asked {
     /// What to measure.
     pub measure: WakeupConfig,
+    /// At which levels, from the interrupt outwards.
+    pub levels: Vec<Level>,
     /// How to print.
     pub format: Format,
     /// Figures in ns where the format has a choice.
@@ -160,12 +172,9 @@ impl Args {
         }
         let (policy, priority) = self.policy_and_priority()?;
         let threads = self.placement(policy, allowed, online)?;
+        let levels = self.levels(policy)?;
         let measure = WakeupConfig {
-            level: match self.level {
-                LevelArg::User => Level::User,
-                LevelArg::Irq => Level::Irq,
-                LevelArg::Kernel => Level::Kernel,
-            },
+            level: levels.last().copied().unwrap_or_default(),
             policy,
             priority,
             priority_spread: self.priospread,
@@ -186,12 +195,52 @@ impl Args {
         };
         Ok(Asked {
             measure,
+            levels,
             format: self.format,
             nanoseconds: self.nsecs,
             quiet: self.quiet,
             histogram_total: self.histofall.is_some(),
             samples: self.samples.clone(),
         })
+    }
+
+    /// The levels, from the interrupt outwards, each once.
+    fn levels(&self, policy: Policy) -> anyhow::Result<Vec<Level>> {
+        let mut levels = self.level.clone();
+        levels.sort_unstable();
+        levels.dedup();
+        let levels: Vec<Level> = levels.into_iter().map(Level::from).collect();
+        let Some(below) = levels.iter().find(|&&l| l != Level::User) else { return Ok(levels) };
+        let refused = |option: &str| {
+            Err(anyhow!("{option} with --level {below}: the kernel's own threads measure there"))
+                .hint("--level user")
+        };
+        match () {
+            () if policy == Policy::Deadline => return refused("--policy deadline"),
+            () if self.samples.is_some() => return refused("--samples"),
+            () if self.tracemark => return refused("--tracemark"),
+            () if self.distance > 0 => return refused("-d"),
+            () if self.priospread => return refused("--priospread"),
+            () if self.threads.is_some_and(|n| n > 0) => return refused("-t N"),
+            () => {}
+        }
+        if levels.len() > 1 && self.format != Format::Latlab {
+            return Err(anyhow!("--level {below} and others: the other --format is of one level"))
+                .hint("one --level, or our own format");
+        }
+        if self.format == Format::Rtla {
+            return Err(anyhow!(
+                "--format rtla with --level {below}: its table here is of user space"
+            ))
+            .hint("our own format, or --level user");
+        }
+        if levels.contains(&Level::User) && self.duration.is_none() && self.loops == 0 {
+            return Err(anyhow!(
+                "--level {below},user: one is measured after the other, so each needs an end"
+            ))
+            .hint("-D 10s, or -l 10000");
+        }
+        Ok(levels)
     }
 
     fn policy_and_priority(&self) -> anyhow::Result<(Policy, u32)> {
@@ -233,9 +282,11 @@ impl Args {
         let cpus = match self.affinity.as_deref() {
             None | Some("") => allowed.to_vec(),
             Some(list) => {
-                let cpus = parse_cpu_list(list).map_err(|e| anyhow!("-a {list}: {e}"))?;
+                let cpus = cpulist::parse(list).map_err(|e| anyhow!("-a {list}: {e}"))?;
+                let cpus: Vec<CpuId> = cpus.into_iter().map(CpuId).collect();
                 if let Some(absent) = cpus.iter().find(|cpu| !online.contains(cpu)) {
-                    let online = format_cpu_list(online);
+                    let online: Vec<u32> = online.iter().map(|cpu| cpu.0).collect();
+                    let online = cpulist::format(&online);
                     return Err(anyhow!(
                         "-a {list}: CPU {absent} is not online (online: {online})"
                     ))
@@ -340,10 +391,26 @@ mod tests {
     }
 
     #[test]
+    fn levels_are_sorted_from_the_interrupt_outwards() {
+        let levels = |line| parse(line).unwrap().levels;
+        assert_eq!(levels(""), [Level::User]);
+        assert_eq!(
+            levels("--level user,irq,kernel,irq -D 1"),
+            [Level::Irq, Level::Kernel, Level::User]
+        );
+        assert_eq!(levels("--level kernel --format xenomai"), [Level::Kernel]);
+        assert!(fails("--level irq,user").contains("each needs an end"));
+        assert!(fails("--level irq --samples s").starts_with("--samples with --level irq: "));
+        assert!(fails("--level irq -t 2").starts_with("-t N with --level irq: "));
+        assert!(fails("--level irq,kernel --format cyclictest").contains("of one level"));
+        assert!(parse("--level disk").is_err());
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_by_name() {
         assert!(fails("-i 0").starts_with("-i 0: "));
         assert!(fails("-a 9").starts_with("-a 9: CPU 9 is not online (online: 0-3)"));
-        assert!(fails("-a x").starts_with("-a x: `x` is no CPU number"));
+        assert!(fails("-a x").starts_with("-a x: 'x' is no list of CPUs"));
         assert!(fails("-p 100").starts_with("-p 100: "));
         assert!(fails("-p 5 --policy other").contains("has no priorities"));
         assert!(fails("-h 0").starts_with("-h 0: "));

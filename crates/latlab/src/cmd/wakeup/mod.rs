@@ -2,6 +2,7 @@
 
 mod display;
 mod finish;
+mod levels;
 mod samples;
 
 use crate::cli::Global;
@@ -10,6 +11,7 @@ use crate::outcome::{HintExt, Outcome};
 use crate::session::Session;
 use anyhow::{anyhow, bail};
 use display::Display;
+use latlab_core::run::Part;
 use latlab_core::units::format_ns;
 use latlab_core::wakeup::{Level, StopReason, WakeupResult, part};
 use latlab_sys::wakeup::{Hooks, LiveThread, Sample, WakeupError};
@@ -28,19 +30,34 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let mut display = Display::new(&asked, global.json);
     let measured = measure(&asked, &mut display, &mut sink);
     display.close();
-    let result = match measured {
-        Ok(result) => result,
+    let Measured { results, missing } = match measured {
+        Ok(measured) => measured,
         Err(error) => {
             session.abandon();
             return Err(error);
         }
     };
-    session.run.parts.push(part("wakeup", "Wake-up latency", &result));
-    let outcome = session.finish_with(stopped_by(&result), |run, out| {
-        finish::print(&asked, global.json, run, &result, out)
+    session.run.parts.extend(results.iter().map(part_of));
+    if let (Some(sentence), Some(part)) = (missing, session.run.parts.first_mut()) {
+        part.findings.push(levels::missing(sentence));
+    }
+    let cut = results.iter().find_map(stopped_by);
+    let outcome = session.finish_with(cut, |run, out| match results.last() {
+        Some(result) => finish::print(&asked, global.json, run, result, out),
+        None => Ok(()),
     })?;
     display.failed().or_else(|| sink.failed()).map_or(Ok(()), Err)?;
-    Ok(if result.limit_exceeded() { Outcome::LimitExceeded } else { outcome })
+    let exceeded = results.iter().any(WakeupResult::limit_exceeded);
+    Ok(if exceeded { Outcome::LimitExceeded } else { outcome })
+}
+
+/// The part of one level. That of user space has the name it always had.
+fn part_of(result: &WakeupResult) -> Part {
+    match result.config.level {
+        Level::User => part("wakeup", "Wake-up latency", result),
+        Level::Kernel => part("wakeup-kernel", "Wake-up latency of a kernel thread", result),
+        Level::Irq => part("wakeup-irq", "Timer interrupt latency", result),
+    }
 }
 
 fn check(asked: &Asked, json: bool) -> anyhow::Result<()> {
@@ -51,17 +68,48 @@ fn check(asked: &Asked, json: bool) -> anyhow::Result<()> {
     if json && asked.samples.as_deref().is_some_and(samples::is_stdout) {
         bail!("--json and --samples -: both would write to stdout");
     }
-    if asked.measure.level != Level::User {
-        return Err(anyhow!(
-            "--level {}: the timerlat tracer is not read by this version",
-            asked.measure.level
-        ))
-        .hint("--level user");
-    }
     Ok(())
 }
 
-fn measure(asked: &Asked, display: &mut Display, sink: &mut Sink) -> anyhow::Result<WakeupResult> {
+/// What was measured.
+#[derive(Default)]
+struct Measured {
+    /// One entry a level, from the interrupt outwards.
+    results: Vec<WakeupResult>,
+    /// Why levels are missing, in a sentence.
+    missing: Option<WakeupError>,
+}
+
+/// Interrupt and kernel thread at once, then user space: together they would be in each other's way.
+fn measure(asked: &Asked, display: &mut Display, sink: &mut Sink) -> anyhow::Result<Measured> {
+    let below: Vec<Level> = asked.levels.iter().copied().filter(|&l| l != Level::User).collect();
+    let user = asked.levels.contains(&Level::User);
+    let mut measured = Measured::default();
+    if !below.is_empty() {
+        let mut on_tick = |threads: &[LiveThread]| display.tick(threads);
+        let hooks = Hooks { on_tick: Some(&mut on_tick), ..Hooks::default() };
+        match wakeup::run_timerlat(&asked.measure, &below, hooks) {
+            Ok(results) => measured.results = results,
+            Err(error @ WakeupError::NoTimerlat { .. }) if user => measured.missing = Some(error),
+            Err(error) => return Err(hinted(error)),
+        }
+    }
+    if user && measured.results.iter().all(|r| r.complete) {
+        match measure_user(asked, display, sink) {
+            Ok(result) => measured.results.push(result),
+            // Stopped between the levels: what there is, is kept.
+            Err(WakeupError::StoppedBefore) if !measured.results.is_empty() => {}
+            Err(error) => return Err(hinted(error)),
+        }
+    }
+    Ok(measured)
+}
+
+fn measure_user(
+    asked: &Asked,
+    display: &mut Display,
+    sink: &mut Sink,
+) -> Result<WakeupResult, WakeupError> {
     let mut on_tick = |threads: &[LiveThread]| display.tick(threads);
     let mut on_samples = |thread: usize, samples: &[Sample]| sink.write(thread, samples);
     let hooks = Hooks {
@@ -69,7 +117,7 @@ fn measure(asked: &Asked, display: &mut Display, sink: &mut Sink) -> anyhow::Res
         on_samples: asked.measure.samples.then_some(&mut on_samples),
         ..Hooks::default()
     };
-    wakeup::run(&asked.measure, hooks).map_err(hinted)
+    wakeup::run(&asked.measure, hooks)
 }
 
 fn hinted(error: WakeupError) -> anyhow::Error {
