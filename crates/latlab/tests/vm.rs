@@ -110,6 +110,37 @@ fn an_independent_measurement_sees_a_fault_at_its_size_and_none_without() {
 
 #[test]
 #[ignore = "boots a virtual machine"]
+fn the_levels_of_a_wake_up_stand_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["--on", "vm:armv7-rt,icount=0", "wakeup", "--level", "irq,kernel,user"];
+    let output = run(dir.path(), &[&args[..], &["-i", "1000", "-l", "500", "--out", "r"]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(printed(&output).contains("Levels side by side"), "{}", printed(&output));
+    let run = fs::read_to_string(dir.path().join("r/run.json")).unwrap();
+    let run: serde_json::Value = serde_json::from_str(&run).unwrap();
+    let medians = run["parts"].as_array().unwrap().iter().map(|part| {
+        assert_eq!(part["detail"]["threads"][0]["wakeups"], 500, "{}", part["name"]);
+        part["results"][0]["summary"]["median"].as_f64().unwrap()
+    });
+    let medians: Vec<f64> = medians.collect();
+    // In virtual time: the thread runs after the interrupt, and user space needs more than it.
+    assert_eq!(medians.len(), 3);
+    assert!(medians[0] < medians[1], "{medians:?}");
+    assert!(medians[0] < medians[2], "{medians:?}");
+}
+
+#[test]
+#[ignore = "boots a virtual machine"]
+fn timers_without_high_resolution_are_a_finding() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["--on", "vm:armv7-rt,append=highres=off", "wakeup", "-l", "50", "-i", "10000"];
+    let output = run(dir.path(), &[&args[..], &["--out", "r"]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(printed(&output).contains("every sleep ends at a tick"), "{}", printed(&output));
+}
+
+#[test]
+#[ignore = "boots a virtual machine"]
 fn what_a_machine_records_comes_back() {
     let dir = tempfile::tempdir().unwrap();
     let args = [

@@ -119,6 +119,95 @@ fn a_signal_keeps_the_run_and_is_told() {
     }
 }
 
+/// What a run that a signal hit anywhere between its first and its last instruction may leave.
+fn check_end(dir: &Path, status: std::process::ExitStatus, after_ms: u64) {
+    use std::os::unix::process::ExitStatusExt;
+    let kept = dir.join("r/run.json");
+    let run: Option<Run> =
+        kept.exists().then(|| serde_json::from_slice(&std::fs::read(&kept).unwrap()).unwrap());
+    match (status.code(), status.signal()) {
+        // Before there was a handler, or after the second look at it: as any process.
+        (None, Some(15)) => assert!(run.is_none_or(|r| !r.complete), "after {after_ms} ms"),
+        // Nothing was measured and nothing is kept; or cut short and kept; or hit while saving.
+        (Some(143), None) => {
+            assert!(run.is_none_or(|r| r.complete || r.stopped_by.as_deref() == Some("SIGTERM")))
+        }
+        (Some(0), None) => assert!(run.is_some_and(|r| r.complete), "after {after_ms} ms"),
+        other => panic!("{other:?} after {after_ms} ms"),
+    }
+    let left: Vec<_> = std::fs::read_dir(dir.join("r")).into_iter().flatten().flatten().collect();
+    let names: Vec<_> = left.iter().map(|e| e.file_name()).collect();
+    assert!(names.iter().all(|n| n == "run.json" || n == "report.html"), "{names:?}");
+}
+
+/// Set-up, warm-up, measuring and saving: wherever it hits, what is left can be read and is told.
+#[test]
+fn a_signal_in_any_phase_leaves_a_readable_run_or_none() {
+    for after_ms in (0..240).step_by(8) {
+        let dir = tempfile::tempdir().unwrap();
+        let args = [ORDINARY, &["-l", "40", "-i", "1000", "-q"]].concat();
+        let mut command = latlab(dir.path(), &args);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(after_ms));
+        let pid = rustix::process::Pid::from_child(&child);
+        // It may have ended before.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        check_end(dir.path(), child.wait().unwrap(), after_ms);
+    }
+}
+
+#[test]
+fn a_signal_before_the_first_wake_up_keeps_nothing_and_sets_the_exit_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("s");
+    let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    // Opening the samples waits for a reader: it is in the middle of its set-up.
+    let args = [ORDINARY, &["--samples", "s", "-i", "100000000"]].concat();
+    let mut command = latlab(dir.path(), &args);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    let caught = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mask =
+            status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
+        u64::from_str_radix(&mask, 16).unwrap() & 1 << 14 != 0
+    };
+    while !caught() {
+        std::thread::yield_now();
+    }
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let reader = std::thread::spawn(move || std::fs::read(fifo).unwrap().len());
+    let out = child.wait_with_output().unwrap();
+    reader.join().unwrap();
+    assert_eq!(out.status.code(), Some(143), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("stopped before the first wake-up"));
+    assert!(!dir.path().join("r").exists());
+}
+
+#[test]
+fn a_level_that_this_kernel_cannot_measure_is_said() {
+    let tracers = std::fs::read_to_string("/sys/kernel/tracing/available_tracers");
+    if tracers.is_ok_and(|t| t.contains("timerlat")) || !is_root() {
+        eprintln!("skipped: this kernel has timerlat, or tracefs needs root");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let alone = ordinary(dir.path(), &["--level", "irq", "-l", "5"]);
+    refused(&alone, &["--level irq: this kernel has no timerlat tracer", "--on vm:armv7-rt"]);
+    assert!(!dir.path().join("r").exists());
+    let all = ordinary(dir.path(), &["--level", "irq,kernel,user", "-l", "20"]);
+    assert!(all.status.success(), "{}", text(&all.stderr));
+    assert!(text(&all.stdout).contains("no timerlat tracer"), "{}", text(&all.stdout));
+    let (run, result) = run_of(dir.path());
+    assert!(
+        run.parts[0].findings[0]
+            .claim
+            .ends_with("only the level user was measured, by clock_nanosleep")
+    );
+    assert_eq!((run.parts.len(), result.threads[0].wakeups), (1, 20));
+}
+
 #[test]
 fn samples_agree_with_the_figures() {
     let dir = tempfile::tempdir().unwrap();

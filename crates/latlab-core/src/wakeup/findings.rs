@@ -1,7 +1,7 @@
 //! What follows from a measurement of wake-up latency.
 
 use super::config::Policy;
-use super::result::{StopReason, WakeupResult};
+use super::result::{StopReason, ThreadResult, WakeupResult};
 use crate::finding::{Confidence, Evidence, Finding, Verdict};
 use crate::run::Window;
 use crate::units::format_ns;
@@ -10,6 +10,7 @@ use crate::units::format_ns;
 pub fn findings(result: &WakeupResult) -> Vec<Finding> {
     [
         stopped(result),
+        low_resolution(result),
         missed(result),
         faults(result),
         steal(result),
@@ -65,6 +66,57 @@ fn stopped(result: &WakeupResult) -> Option<Finding> {
     }
 }
 
+/// Without high-resolution timers each sleep ends at a tick.
+fn low_resolution(result: &WakeupResult) -> Option<Finding> {
+    /// No high-resolution timer counts in steps of more than this.
+    const COARSE_NS: u64 = 100_000;
+    let step = result.timer_step_ns.filter(|&ns| ns >= COARSE_NS)?;
+    Some(
+        Finding::new(
+            "wakeup.low-resolution",
+            Verdict::InTheWay,
+            Confidence::Sure,
+            format!(
+                "this kernel's timers have a step of {}: every sleep ends at a tick",
+                format_ns(step as f64)
+            ),
+        )
+        .because("latencies are rounded up to ticks, and shorter intervals miss periods; they say nothing of the scheduler")
+        .with(Evidence::new("step of the timers", format_ns(step as f64)).from("clock_getres"))
+        .attempt("CONFIG_HIGH_RES_TIMERS=y, no highres=off on the kernel's command line, and a clock event device with one-shot mode"),
+    )
+}
+
+/// How late the wake-ups that missed periods were in all, ns: no more than the latest 32 of each thread.
+fn lateness_of_missing(result: &WakeupResult) -> u64 {
+    let late = |t: &ThreadResult| -> u64 {
+        t.worst.iter().map(|w| w.latency_ns).filter(|&ns| ns >= t.interval_ns).sum()
+    };
+    result.threads.iter().map(late).sum()
+}
+
+/// Whose fault missed periods can be, as far as steal time tells.
+fn blame(result: &WakeupResult) -> String {
+    let late = lateness_of_missing(result);
+    let (late_text, of) = (format_ns(late as f64), |ns: u64| format_ns(ns as f64));
+    match result.steal_ns {
+        None => format!(
+            "these wake-ups were {late_text} late in all; whether a hypervisor took the CPU, this kernel does not tell"
+        ),
+        Some(0) => format!(
+            "these wake-ups were {late_text} late in all, and the kernel was told of no time that a hypervisor took: look at this machine first"
+        ),
+        Some(steal) if steal >= late => format!(
+            "these wake-ups were {late_text} late in all, and the hypervisor took {} meanwhile: enough to explain every one",
+            of(steal)
+        ),
+        Some(steal) => format!(
+            "these wake-ups were {late_text} late in all, and the hypervisor took {} meanwhile: it explains part of them at most",
+            of(steal)
+        ),
+    }
+}
+
 fn missed(result: &WakeupResult) -> Option<Finding> {
     let missed = result.missed_periods();
     let wakeups: u64 = result.threads.iter().map(|t| t.wakeups).sum();
@@ -87,9 +139,14 @@ fn missed(result: &WakeupResult) -> Option<Finding> {
             Confidence::Sure,
             format!("{missed} periods were missed, in {stalls} late wake-ups"),
         )
-        .because("a task with this period would have skipped that many activations; figures per wake-up alone hide them")
+        .because(format!(
+            "a task with this period would have skipped that many activations; {}",
+            blame(result)
+        ))
         .with(Evidence::new("missed periods", missed.to_string()).of(wakeups + missed))
-        .with(Evidence::new("wake-ups that missed further periods", stalls.to_string()).of(wakeups)),
+        .with(
+            Evidence::new("wake-ups that missed further periods", stalls.to_string()).of(wakeups),
+        ),
     )
 }
 
@@ -216,7 +273,7 @@ fn held(result: &WakeupResult) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wakeup::{ThreadResult, WakeupConfig};
+    use crate::wakeup::{WakeupConfig, Worst};
 
     fn with(thread: ThreadResult) -> WakeupResult {
         WakeupResult {
@@ -264,6 +321,39 @@ mod tests {
                 "wakeup.held"
             ]
         );
+    }
+
+    #[test]
+    fn a_hypervisor_is_named_only_as_far_as_it_took_time() {
+        let late = Worst { latency_ns: 5_000_000, ..Worst::default() };
+        let in_time = Worst { latency_ns: 900_000, ..Worst::default() };
+        let mut result = with(ThreadResult {
+            wakeups: 100,
+            interval_ns: 1_000_000,
+            missed_periods: 5,
+            wakeups_with_misses: 1,
+            worst: vec![late, in_time],
+            ..ThreadResult::default()
+        });
+        let why = |steal: Option<u64>, result: &mut WakeupResult| {
+            result.steal_ns = steal;
+            findings(result)[0].why.clone()
+        };
+        assert!(why(Some(10_000_000), &mut result).contains("enough to explain every one"));
+        assert!(why(Some(1_000_000), &mut result).contains("part of them at most"));
+        assert!(why(Some(0), &mut result).contains("look at this machine first"));
+        assert!(why(None, &mut result).contains("does not tell"));
+        assert!(why(None, &mut result).contains("5.00 ms late in all"));
+    }
+
+    #[test]
+    fn timers_that_only_tick_are_a_finding_before_the_figures() {
+        let mut result = with(ThreadResult { wakeups: 100, ..ThreadResult::default() });
+        result.timer_step_ns = Some(1);
+        assert!(!ids(&result).contains(&"wakeup.low-resolution".to_owned()));
+        result.timer_step_ns = Some(4_000_000);
+        assert_eq!(ids(&result)[0], "wakeup.low-resolution");
+        assert!(findings(&result)[0].claim.contains("4.00 ms"));
     }
 
     #[test]

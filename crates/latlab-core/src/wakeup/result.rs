@@ -189,6 +189,8 @@ pub struct WakeupResult {
     pub start_ns: u64,
     /// Length, ns.
     pub duration_ns: u64,
+    /// Step of the kernel's timers, ns: 1 with high-resolution timers, else a tick.
+    pub timer_step_ns: Option<u64>,
     /// CPU time of the whole process meanwhile, display included, ns.
     pub process_cpu_ns: u64,
     /// Steal time of the CPUs concerned, ns (resolution: a clock tick), where readable.

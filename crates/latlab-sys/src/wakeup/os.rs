@@ -11,6 +11,12 @@ pub fn now_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// Step of the kernel's timers, ns: 1 with high-resolution timers, else a tick (clock_getres(2)).
+pub fn timer_step_ns() -> u64 {
+    let t = rustix::time::clock_getres(ClockId::Monotonic);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
 /// Sleeps to an absolute time; false when a signal ended the sleep before.
 #[inline]
 pub fn sleep_until(ns: u64) -> bool {

@@ -402,6 +402,7 @@ fn collect(shared: &Shared<'_>, measured: Vec<Measured>, start_ns: u64) -> Wakeu
         complete: stopped_by.is_none(),
         stopped_by,
         start_ns,
+        timer_step_ns: Some(os::timer_step_ns()),
         duration_ns: end_ns.saturating_sub(start_ns),
         threads: measured
             .into_iter()

@@ -109,6 +109,7 @@ pub fn run(
         complete: stopped_by.is_none(),
         stopped_by,
         start_ns,
+        timer_step_ns: Some(os::timer_step_ns()),
         duration_ns: end_ns.saturating_sub(start_ns),
         process_cpu_ns,
         rt_throttling_us: setup::rt_throttling(),

@@ -4,7 +4,7 @@ use latlab_core::finding::{Confidence, Finding, Verdict};
 use latlab_sys::wakeup::WakeupError;
 
 /// Levels were asked for that this kernel cannot measure; another one was measured.
-pub fn missing(error: WakeupError) -> Finding {
+pub fn missing(error: &WakeupError) -> Finding {
     let mut finding = Finding::new(
         "wakeup.level-missing",
         Verdict::CannotTell,

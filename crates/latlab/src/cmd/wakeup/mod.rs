@@ -15,8 +15,9 @@ use latlab_core::run::Part;
 use latlab_core::units::format_ns;
 use latlab_core::wakeup::{Level, StopReason, WakeupResult, part};
 use latlab_sys::wakeup::{Hooks, LiveThread, Sample, WakeupError};
-use latlab_sys::{policy, wakeup};
+use latlab_sys::{policy, signal, wakeup};
 use samples::Sink;
+use std::io::Write;
 
 /// Runs the command.
 ///
@@ -34,12 +35,19 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         Ok(measured) => measured,
         Err(error) => {
             session.abandon();
-            return Err(error);
+            return match (error.downcast_ref(), signal::stop_requested()) {
+                (Some(WakeupError::StoppedBefore), Some(signal)) => {
+                    // Talk: nothing is lost if nobody listens.
+                    let _ = writeln!(std::io::stderr(), "latlab: {error}; nothing is kept");
+                    Ok(Outcome::Stopped(signal))
+                }
+                _ => Err(error),
+            };
         }
     };
     session.run.parts.extend(results.iter().map(part_of));
     if let (Some(sentence), Some(part)) = (missing, session.run.parts.first_mut()) {
-        part.findings.push(levels::missing(sentence));
+        part.findings.insert(0, levels::missing(&sentence));
     }
     let cut = results.iter().find_map(stopped_by);
     let outcome = session.finish_with(cut, |run, out| match results.last() {
