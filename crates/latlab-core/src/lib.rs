@@ -16,6 +16,7 @@ pub mod gaps;
 pub mod histogram;
 pub mod kconfig;
 pub mod machine;
+pub mod memory;
 pub mod reference;
 pub mod run;
 pub mod stats;

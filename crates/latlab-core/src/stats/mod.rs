@@ -1,5 +1,6 @@
 //! Statistics: one idea a file, each with its source.
 
+pub mod changepoint;
 pub mod modes;
 pub mod period;
 pub mod quantile;

@@ -1,0 +1,293 @@
+//! What is measured, in which order, and what follows from it.
+//!
+//! ```text
+//! coarse curve ─▶ plateaus ─▶ line (pairs) ─▶ points round each knee ─▶ levels
+//!                                         └▶ conflict sets ─▶ ways   └▶ TLB curve ─▶ entries
+//! ```
+//!
+//! Huge pages are preferred where there are any: translation is out of the way, and within one
+//! the sets of every cache up to its size are filled evenly. With ordinary pages the lines of a
+//! page are visited together, so that its translation is paid once for all of them; physical
+//! pages then lie at random, which the laws of [`super::setmodel`] know.
+
+use super::curve::{Curve, CurvePoint, Order, Pages};
+use super::plateau::{Plateau, plateaus};
+use super::{Grade, Level, Limits, MemoryDetail, Meter, MeterError, pattern};
+use crate::finding::Confidence;
+use crate::stats::rng::SplitMix64;
+
+/// How to explore.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Fewer points and repeats.
+    pub quick: bool,
+    /// Seed of all orders.
+    pub seed: u64,
+    /// Why nothing can be concluded here (an emulated processor).
+    pub cannot_tell: Option<String>,
+}
+
+/// Smallest array, bytes.
+const SMALLEST: u32 = 2048;
+
+/// Measures and infers.
+///
+/// # Errors
+/// When not even a coarse curve could be measured. When the time ends later, what is known then
+/// is returned, and `missing` says what is not.
+pub fn explore(meter: &mut dyn Meter, plan: &Plan) -> Result<MemoryDetail, MeterError> {
+    let limits = meter.limits();
+    let mut e = Explorer {
+        limits,
+        quick: plan.quick,
+        rng: SplitMix64::new(plan.seed),
+        stride: 64,
+        detail: MemoryDetail {
+            seed: plan.seed,
+            page_bytes: limits.page_bytes.into(),
+            largest_bytes: limits.base_bytes.max(limits.huge_bytes).into(),
+            cannot_tell: plan.cannot_tell.clone(),
+            ..MemoryDetail::default()
+        },
+        meter,
+    };
+    let stages = e.stages();
+    let mut detail = e.detail;
+    match stages {
+        Ok(()) => {}
+        Err(error) if detail.curves.iter().all(|c| c.points.len() < 8) => return Err(error),
+        Err(error) => detail.missing.push(format!("not everything was measured: {error}")),
+    }
+    if let Some(reason) = detail.cannot_tell.clone() {
+        forget(&mut detail, &reason);
+    }
+    Ok(detail)
+}
+
+/// On a processor without caches of its own, what was inferred is somebody else's.
+fn forget(detail: &mut MemoryDetail, reason: &str) {
+    detail.levels.clear();
+    detail.tlbs.clear();
+    detail.memory_ns = None;
+    detail.walk_ns = None;
+    if let Some(line) = &mut detail.line {
+        line.bytes = 0;
+        line.grade = Grade::less(Confidence::CannotTell, reason);
+    }
+}
+
+pub(super) struct Explorer<'a> {
+    pub(super) meter: &'a mut dyn Meter,
+    pub(super) limits: Limits,
+    pub(super) quick: bool,
+    pub(super) rng: SplitMix64,
+    /// Bytes from one element of an array to the next.
+    pub(super) stride: u32,
+    pub(super) detail: MemoryDetail,
+}
+
+impl Explorer<'_> {
+    fn stages(&mut self) -> Result<(), MeterError> {
+        let pages = self.preferred();
+        self.meter.stage("coarse curve");
+        let mut curve = self.coarse(pages)?;
+        self.keep(curve.clone());
+        let mut found = plateaus(&curve.points);
+        if found.len() < 2 {
+            self.detail.memory_ns = found.first().map(|p| p.ns);
+            self.detail.missing.push(flat(&curve));
+            return Ok(());
+        }
+        self.meter.stage("line");
+        let line = self.find_line(pages, &curve, &found)?;
+        if line.bytes > self.stride {
+            self.stride = line.bytes;
+            curve = self.coarse(pages)?;
+            self.keep(curve.clone());
+            found = plateaus(&curve.points);
+        }
+        self.detail.line = Some(line);
+        for i in 0..found.len().saturating_sub(1) {
+            self.meter.stage(&format!("level {}", i + 1));
+            let level = self.find_level(&mut curve, &found, i)?;
+            self.keep(curve.clone());
+            self.detail.levels.push(level);
+        }
+        self.memory_level(&curve, &found);
+        self.meter.stage("translation");
+        self.find_tlbs()?;
+        self.other_orders()
+    }
+
+    pub(super) fn preferred(&self) -> Pages {
+        // With less than a few huge pages only a part of the curve could be had.
+        if self.limits.huge_bytes >= 8 << 20 && self.limits.huge_bytes >= self.limits.base_bytes / 4
+        {
+            Pages::Huge
+        } else {
+            Pages::Base
+        }
+    }
+
+    pub(super) fn room(&self, pages: Pages) -> u32 {
+        match pages {
+            Pages::Base => self.limits.base_bytes,
+            Pages::Huge => self.limits.huge_bytes,
+        }
+    }
+
+    /// Order in which translation disturbs least.
+    fn calm(pages: Pages) -> Order {
+        match pages {
+            Pages::Base => Order::PageLocal,
+            Pages::Huge => Order::Random,
+        }
+    }
+
+    fn coarse(&mut self, pages: Pages) -> Result<Curve, MeterError> {
+        let mut curve = Curve {
+            order: Self::calm(pages),
+            pages,
+            stride_bytes: self.stride,
+            ..Curve::default()
+        };
+        for x in grid(SMALLEST, self.room(pages), 4) {
+            let repeats = self.repeats(pages, x, 3);
+            match self.point(&curve, x, repeats) {
+                Ok(point) => curve.insert(point),
+                Err(error) => {
+                    // What there is may still say something.
+                    self.keep(curve);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(curve)
+    }
+
+    /// Allocations for a point: more where few pages make chance matter.
+    pub(super) fn repeats(&self, pages: Pages, bytes: u32, most: u32) -> u32 {
+        let most = if self.quick { most.div_ceil(2) } else { most };
+        let room = self.room(pages) / bytes.max(1);
+        if bytes > 8 << 20 { 1 } else { most.min(room.max(1)) }
+    }
+
+    /// One point of a curve, over several places in the area.
+    pub(super) fn point(
+        &mut self,
+        curve: &Curve,
+        x: u32,
+        repeats: u32,
+    ) -> Result<CurvePoint, MeterError> {
+        let mut values = Vec::new();
+        for _ in 0..repeats.max(1) {
+            let start = self.start(curve.pages, x);
+            let page = self.limits.page_bytes;
+            let cycle =
+                pattern::array(start, x, curve.stride_bytes, page, curve.order, &mut self.rng);
+            values.push(self.meter.chase(curve.pages, &cycle)?);
+        }
+        CurvePoint::of(x.into(), &values)
+            .ok_or_else(|| MeterError::Machine("an array of no elements".into()))
+    }
+
+    /// A random place for `bytes`, on a page; huge arrays begin on a huge page.
+    pub(super) fn start(&mut self, pages: Pages, bytes: u32) -> u32 {
+        let unit = match pages {
+            Pages::Base => self.limits.page_bytes,
+            Pages::Huge => self.limits.huge_page_bytes,
+        }
+        .max(1);
+        let places = self.room(pages).saturating_sub(bytes) / unit + 1;
+        self.rng.below(places as usize) as u32 * unit
+    }
+
+    /// Keeps a curve; one of the same kind is replaced.
+    pub(super) fn keep(&mut self, curve: Curve) {
+        let same = |c: &Curve| {
+            (c.order, c.pages, c.stride_bytes) == (curve.order, curve.pages, curve.stride_bytes)
+        };
+        match self.detail.curves.iter_mut().find(|c| same(c)) {
+            Some(old) => *old = curve,
+            None => self.detail.curves.push(curve),
+        }
+    }
+
+    fn memory_level(&mut self, curve: &Curve, found: &[Plateau]) {
+        let Some(last) = found.last() else { return };
+        let end = curve.points.len() - 1;
+        // Refinement added points before it: the plateau is counted from its size on.
+        if plateaus(&curve.points).last().is_some_and(|p| p.last == end) {
+            self.detail.memory_ns = Some(last.ns);
+        } else {
+            self.detail.missing.push(
+                "the curve still rises at the largest array: memory latency and the last level need a larger one".into(),
+            );
+        }
+    }
+
+    /// Orders that show what prefetchers and translation do; nothing is inferred from them.
+    fn other_orders(&mut self) -> Result<(), MeterError> {
+        let per_octave = if self.quick { 1 } else { 2 };
+        let pages = [Order::Sequential, Order::PageRandom];
+        for order in pages {
+            self.meter.stage(order.words());
+            let mut curve =
+                Curve { order, pages: Pages::Base, stride_bytes: self.stride, ..Curve::default() };
+            for x in grid(4096, self.limits.base_bytes, per_octave) {
+                let point = self.point(&curve, x, 1)?;
+                curve.insert(point);
+            }
+            self.keep(curve);
+        }
+        if self.preferred() == Pages::Huge {
+            self.meter.stage("ordinary pages");
+            let mut curve = Curve { stride_bytes: self.stride, ..Curve::default() };
+            for x in grid(4096, self.limits.base_bytes, per_octave * 2) {
+                let point = self.point(&curve, x, 1)?;
+                curve.insert(point);
+            }
+            self.keep(curve);
+        }
+        Ok(())
+    }
+}
+
+fn flat(curve: &Curve) -> String {
+    let largest = curve.points.last().map_or(0, |p| p.x);
+    format!(
+        "the latency is the same from {} to {} bytes: no cache can be told from memory",
+        SMALLEST, largest
+    )
+}
+
+/// Sizes from `low` to `high`, `per_octave` in each doubling, in whole lines of 128 bytes, and the powers of two exactly.
+pub fn grid(low: u32, high: u32, per_octave: u32) -> Vec<u32> {
+    let mut out = Vec::new();
+    let mut octave = f64::from(low);
+    while octave <= f64::from(high) {
+        for i in 0..per_octave {
+            let x = octave * 2f64.powf(f64::from(i) / f64::from(per_octave));
+            let unit = if x >= 65536.0 { 4096.0 } else { 128.0 };
+            let x = (x / unit).round() * unit;
+            if x <= f64::from(high) {
+                out.push(x as u32);
+            }
+        }
+        octave *= 2.0;
+    }
+    out.dedup();
+    out
+}
+
+impl Level {
+    /// A level known only by its plateau.
+    pub(super) fn of(number: usize, plateau: &Plateau) -> Self {
+        Self {
+            level: u32::try_from(number).unwrap_or(u32::MAX),
+            ns: plateau.ns,
+            ns_interval: (plateau.low_ns, plateau.high_ns),
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! One level: where its plateau ends, and by which law.
+
+use super::curve::{Curve, CurvePoint, Pages};
+use super::explore::Explorer;
+use super::plateau::Plateau;
+use super::setmodel::{self, Fit, Laws, Placement};
+use super::{Grade, Level, MeterError};
+use crate::finding::Confidence;
+use crate::units::format_ns;
+
+/// Share of the step at which a plateau has ended.
+const ONSET: f64 = 0.08;
+
+impl Explorer<'_> {
+    /// Level `i` (0 is the first cache), measured closely round its end.
+    pub(super) fn find_level(
+        &mut self,
+        curve: &mut Curve,
+        found: &[Plateau],
+        i: usize,
+    ) -> Result<Level, MeterError> {
+        let (here, next) = (found[i], found[i + 1]);
+        // The plateaus were found in the coarse curve; points were added since, so go by size and latency.
+        let coarse = self.coarse_range(curve, here, next);
+        self.refine(curve, coarse, here.ns, next.ns)?;
+        let window = window(curve, coarse, here.first_x, next.ns);
+        let scattered = curve.pages == Pages::Base;
+        let placements: &[Placement] = match (i, scattered) {
+            (0, true) => &[Placement::Contiguous, Placement::Scattered],
+            (0, false) => &[Placement::Contiguous],
+            (_, true) => &[Placement::Scattered, Placement::Contiguous, Placement::Hashed],
+            (_, false) => &[Placement::Contiguous, Placement::Hashed, Placement::Scattered],
+        };
+        let onset = onset(&window, here.ns, next.ns, ONSET);
+        let probed = self.probe_ways(curve.pages, i, onset, here.ns, next.ns)?;
+        let mut laws = Laws::default();
+        let bounds = ((onset.0 as f64 * 0.9) as u64, (coarse.1 as f64 * 1.1) as u64);
+        let page = self.limits.page_bytes;
+        let sizes = setmodel::plausible_sizes(bounds.0, bounds.1);
+        let fits = laws.fit(&window, &sizes, page, placements);
+        let mut level = Level::of(i + 1, &here);
+        level.ns = plateau_value(curve, &here, coarse.0);
+        level.effective_bytes = effective(&window, here.ns, next.ns);
+        self.conclude(&mut level, onset, &fits, probed);
+        Ok(level)
+    }
+
+    /// Sizes between which the step lies, from the coarse curve.
+    fn coarse_range(&self, curve: &Curve, here: Plateau, next: Plateau) -> (u64, u64) {
+        let mid = (here.ns * next.ns).sqrt();
+        let high = curve.points.iter().find(|p| p.ns > next.ns * 0.93).map_or(0, |p| p.x);
+        let inside = curve.points.iter().filter(|p| p.x <= high.max(1) && p.ns < mid);
+        let rise = here.ns + ONSET * 0.6 * (next.ns - here.ns);
+        let low = inside.filter(|p| p.ns <= rise.max(here.ns * 1.03)).map(|p| p.x).max();
+        (low.unwrap_or(0).max(1024), high)
+    }
+
+    /// More points between the end of one plateau and the start of the next, then round the onset.
+    fn refine(
+        &mut self,
+        curve: &mut Curve,
+        (low, high): (u64, u64),
+        t0: f64,
+        t1: f64,
+    ) -> Result<(), MeterError> {
+        let octaves = (high as f64 / low.max(1) as f64).log2().max(0.3);
+        let per_octave = if self.quick { 6.0 } else { 10.0 };
+        let n = (octaves * per_octave).ceil().clamp(4.0, 30.0) as u32;
+        let repeats = if curve.pages == Pages::Base { 16 } else { 3 };
+        for k in 0..=n {
+            let x = low as f64 * (high as f64 / low as f64).powf(f64::from(k) / f64::from(n));
+            self.add(curve, x, repeats)?;
+        }
+        // Whole pages, often: chance decides which colours few pages get.
+        let page = u64::from(self.limits.page_bytes);
+        if curve.pages == Pages::Base && high / page <= 40 {
+            for n in (low / page).max(1)..=high / page {
+                self.add(curve, (n * page) as f64, 64)?;
+            }
+        }
+        // Bisect the onset to 3%.
+        for _ in 0..6 {
+            let (below, above) = onset(&curve.points, t0, t1, ONSET);
+            if above as f64 <= below as f64 * 1.03 || above - below <= 2 * u64::from(self.stride) {
+                break;
+            }
+            let before = curve.points.len();
+            self.add(curve, (below as f64 * above as f64).sqrt(), repeats)?;
+            if curve.points.len() == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, curve: &mut Curve, x: f64, repeats: u32) -> Result<(), MeterError> {
+        let page = f64::from(self.limits.page_bytes);
+        let unit = if curve.pages == Pages::Base && x >= 24.0 * page {
+            page
+        } else {
+            f64::from(4 * self.stride).max((x / 128.0).log2().floor().exp2())
+        };
+        let x = (x / unit).round() * unit;
+        if x < unit || x > f64::from(self.room(curve.pages)) {
+            return Ok(());
+        }
+        let repeats = self.repeats(curve.pages, x as u32, repeats);
+        let known = curve.points.iter().find(|p| p.x == x as u64).map_or(0, |p| p.repeats);
+        if known < repeats {
+            let point = self.point(curve, x as u32, repeats)?;
+            curve.insert(point);
+        }
+        Ok(())
+    }
+
+    fn conclude(&self, level: &mut Level, onset: (u64, u64), fits: &[Fit], probed: Option<Ways>) {
+        // Where ways were counted in conflict sets, only laws with as many are left.
+        let counted = probed.and_then(|w| (!w.at_most).then_some(w.ways));
+        let allowed = |f: &&Fit| match probed {
+            Some(w) if w.at_most => f.ways <= w.ways,
+            Some(w) => f.ways == w.ways,
+            None => true,
+        };
+        let mut kept: Vec<Fit> = fits.iter().filter(allowed).copied().collect();
+        if kept.is_empty() {
+            kept = fits.to_vec();
+        }
+        let near = setmodel::near(&kept);
+        let Some(best) = near.first().copied() else {
+            level.bytes =
+                setmodel::plausible_sizes(onset.0, onset.1).first().copied().unwrap_or(onset.0);
+            level.bytes_interval = onset;
+            level.ways = counted;
+            level.grade = Grade::less(Confidence::Likely, "no law fits the transition");
+            return;
+        };
+        level.bytes = best.bytes;
+        level.residual = Some(best.residual);
+        level.law = best.words();
+        let (low, high) = near
+            .iter()
+            .fold((best.bytes, best.bytes), |(l, h), f| (l.min(f.bytes), h.max(f.bytes)));
+        level.bytes_interval = (low, high);
+        if best.placement == Placement::Contiguous {
+            // The plateau's end says it, too: the law must not contradict what can be seen.
+            let (below, above) = (onset.0 as f64 * 0.97, onset.1 as f64 * 1.03);
+            let seen = |b: u64| (below..=above).contains(&(b as f64));
+            if !seen(best.bytes) {
+                let plain = setmodel::plausible_sizes(below as u64, above as u64);
+                level.bytes = plain.first().copied().unwrap_or(best.bytes);
+            }
+            level.bytes_interval = (low.min(onset.0), high.max(onset.1));
+        }
+        self.ways_of(level, near, counted);
+        level.grade = grade(&best, level, near);
+    }
+
+    fn ways_of(&self, level: &mut Level, near: &[Fit], counted: Option<u32>) {
+        let Some(best) = near.first() else { return };
+        let same = near.iter().filter(|f| f.bytes == best.bytes).all(|f| f.ways == best.ways);
+        if let Some(ways) = counted {
+            level.ways = Some(ways);
+            level.ways_by = "conflict sets".into();
+        } else if best.placement != Placement::Hashed
+            && (same || best.placement == Placement::Scattered)
+        {
+            level.ways = Some(best.ways);
+            level.ways_by = "the form of the transition".into();
+        } else {
+            level.ways_by =
+                "cannot tell: sets are found by a hash, or the form fits several".into();
+        }
+    }
+}
+
+/// Ways counted in conflict sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ways {
+    pub(super) ways: u32,
+    /// An inner cache with as many ways hides smaller numbers.
+    pub(super) at_most: bool,
+}
+
+fn grade(best: &Fit, level: &Level, near: &[Fit]) -> Grade {
+    let sizes_agree = near.iter().all(|f| f.bytes == best.bytes);
+    let left = best.residual;
+    match best.placement {
+        Placement::Contiguous if left < 0.12 && sizes_agree => Grade::default(),
+        _ if left > 0.25 => Grade::less(
+            Confidence::CannotTell,
+            format!(
+                "the best law leaves {:.0}% of the step of {} unexplained",
+                left * 100.0,
+                format_ns(best.step)
+            ),
+        ),
+        Placement::Contiguous if left < 0.12 => {
+            Grade::less(Confidence::Likely, "neighbouring sizes fit nearly as well")
+        }
+        Placement::Contiguous => {
+            Grade::less(Confidence::Likely, "the transition is softer than the law")
+        }
+        Placement::Scattered => Grade::less(
+            Confidence::Likely,
+            format!(
+                "physical pages lie at random: the plateau ends at {} bytes already",
+                level.effective_bytes
+            ),
+        ),
+        Placement::Hashed => Grade::less(
+            Confidence::Likely,
+            "a soft end: sets found by a hash, or a cache shared with others",
+        ),
+    }
+}
+
+/// Points from the middle of a plateau to where the next begins.
+fn window(curve: &Curve, (low, high): (u64, u64), first: u64, next_ns: f64) -> Vec<CurvePoint> {
+    // From one octave before the onset to half an octave into the next plateau.
+    let inside =
+        |p: &&CurvePoint| p.x >= first && p.x * 2 >= low && p.x as f64 <= high as f64 * 1.45;
+    let all: Vec<CurvePoint> = curve.points.iter().filter(inside).copied().collect();
+    // What already climbs to the level after belongs to that one.
+    all.into_iter().filter(|p| p.ns < next_ns * 1.25).collect()
+}
+
+/// The last size on the plateau and the first above it.
+pub(super) fn onset(points: &[CurvePoint], t0: f64, t1: f64, share: f64) -> (u64, u64) {
+    let limit = (t0 + share * (t1 - t0)).max(t0 * 1.03);
+    // The last point below the limit, unless two before it are above: one lucky value is no plateau.
+    let mut below = points.first().map_or(0, |p| p.x);
+    let mut above = points.last().map_or(0, |p| p.x);
+    for (i, p) in points.iter().enumerate() {
+        let next_high = points.get(i + 1).is_none_or(|q| q.ns > limit);
+        if p.ns <= limit {
+            below = p.x;
+        } else if next_high && p.x > below {
+            above = p.x;
+            break;
+        }
+    }
+    (below, above)
+}
+
+fn effective(points: &[CurvePoint], t0: f64, t1: f64) -> u64 {
+    let limit = t0 + 0.1 * (t1 - t0);
+    points.iter().take_while(|p| p.ns <= limit.max(t0 * 1.05)).last().map_or(0, |p| p.x)
+}
+
+/// Latency of a hit: the lower quartile of the plateau before its end, where translation costs least.
+fn plateau_value(curve: &Curve, here: &Plateau, end: u64) -> f64 {
+    let near = |p: &&CurvePoint| {
+        p.x >= here.first_x && p.x <= end && p.ns < here.ns * 1.1 && p.ns > here.ns * 0.88
+    };
+    let mut v: Vec<f64> = curve.points.iter().filter(near).map(|p| p.ns).collect();
+    v.sort_unstable_by(f64::total_cmp);
+    v.get(v.len() / 4).copied().unwrap_or(here.ns)
+}

@@ -1,0 +1,274 @@
+//! Line, ways and TLB: measurements made for one question each.
+
+use super::curve::{Curve, CurvePoint, Order, Pages};
+use super::explore::{Explorer, grid};
+use super::levels::{Ways, onset};
+use super::plateau::{Plateau, plateaus};
+use super::setmodel::{Laws, Placement, plausible_sizes};
+use super::{Grade, LineSize, MeterError, TlbLevel, pattern};
+use crate::finding::Confidence;
+use crate::stats::quantile::median;
+
+/// Blocks in which pairs of loads lie, bytes.
+const BLOCK: u32 = 1024;
+/// Share of the step at which translation has begun to miss: one set of many counts.
+const TLB_ONSET: f64 = 0.05;
+/// Ways that are looked for.
+const MOST_WAYS: u32 = 33;
+
+impl Explorer<'_> {
+    /// The line: two loads in one line cost one miss, two in two lines cost two.
+    ///
+    /// In an array that the second level holds, so that a prefetcher of neighbouring lines into
+    /// the second level changes nothing.
+    pub(super) fn find_line(
+        &mut self,
+        pages: Pages,
+        curve: &Curve,
+        found: &[Plateau],
+    ) -> Result<LineSize, MeterError> {
+        let plateau = found[1];
+        let (first, last) = (curve.points[plateau.first].x, curve.points[plateau.last].x);
+        let bytes = ((first as f64 * last as f64).sqrt()).clamp(16384.0, 4e6) as u32;
+        let bytes = bytes.min(self.room(pages)) / BLOCK * BLOCK;
+        let mut pairs = Vec::new();
+        for distance in [8, 16, 32, 64, 128, 256, 512] {
+            let mut values = Vec::new();
+            for _ in 0..if self.quick { 3 } else { 5 } {
+                let start = self.start(pages, bytes);
+                let cycle = pattern::pairs(start, bytes, BLOCK, distance, &mut self.rng);
+                values.push(self.meter.chase(pages, &cycle)?);
+            }
+            pairs.push((distance, median(&values).unwrap_or(0.0)));
+        }
+        Ok(line_of(pairs))
+    }
+
+    /// Ways of level `i`, by places that fight for one set.
+    ///
+    /// `None` where places in one set cannot be named (pages at random, no room). Each set of
+    /// places has a twin on the same pages whose lines lie in different sets: what translation
+    /// costs is in both.
+    pub(super) fn probe_ways(
+        &mut self,
+        pages: Pages,
+        i: usize,
+        onset: (u64, u64),
+        t0: f64,
+        t1: f64,
+    ) -> Result<Option<Ways>, MeterError> {
+        let line = self.detail.line.as_ref().map_or(64, |l| l.bytes.max(16));
+        // A power of two that no way exceeds; a size of 3·2^k has ways of 2^k / something.
+        let size = u32::try_from(onset.1).unwrap_or(u32::MAX);
+        let stride = size.checked_next_power_of_two().unwrap_or(0).max(self.limits.page_bytes);
+        let most = (self.room(pages) / stride.max(1)).min(MOST_WAYS);
+        if stride == 0 || most < 6 || (i > 0 && pages == Pages::Base) {
+            return Ok(None);
+        }
+        // Past what the inner caches hold of one set, a conflict shows as the next level's latency.
+        let limit =
+            if i == 0 { (0.06 * (t1 - t0)).max(0.06 * t0) } else { t0 * 0.1 + 0.3 * (t1 - t0) };
+        let base = if i == 0 { 0.0 } else { t0 };
+        let mut counts = Vec::new();
+        for _ in 0..if pages == Pages::Base { 6 } else { 3 } {
+            counts.push(self.count_ways(pages, stride, most, line, |v, twin| {
+                if i == 0 { v > twin + limit } else { v > base + limit }
+            })?);
+        }
+        let counted: Vec<u32> = counts.iter().flatten().copied().collect();
+        // Pages at random make the counts differ from place to place.
+        let first = counted.first().copied();
+        if counted.len() < counts.len() || counted.iter().any(|c| Some(*c) != first) {
+            return Ok(None);
+        }
+        let inner = self.detail.levels.last().and_then(|l| l.ways).unwrap_or(0);
+        Ok(first.map(|ways| Ways { ways, at_most: i > 0 && ways <= inner }))
+    }
+
+    /// Largest number of places without a conflict, up to which all smaller numbers have none either.
+    fn count_ways(
+        &mut self,
+        pages: Pages,
+        stride: u32,
+        most: u32,
+        line: u32,
+        conflict: impl Fn(f64, f64) -> bool,
+    ) -> Result<Option<u32>, MeterError> {
+        let start = self.start(pages, stride * most);
+        for n in 2..=most {
+            let places = pattern::conflict(start, n, stride, &mut self.rng);
+            let v = self.meter.chase(pages, &places)?;
+            let page = self.limits.page_bytes;
+            let spread: Vec<u32> =
+                places.iter().map(|p| p + (p - start) / stride * line % page).collect();
+            let twin = self.meter.chase(pages, &spread)?;
+            if conflict(v, twin) {
+                // Once more: an outlier must not end the count.
+                let again = self.meter.chase(pages, &places)?;
+                if conflict(again, twin) {
+                    return Ok(Some(n - 1));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// TLBs: one line a page, less as many lines side by side.
+    pub(super) fn find_tlbs(&mut self) -> Result<(), MeterError> {
+        let Some(first) = self.detail.levels.first().cloned() else { return Ok(()) };
+        // Sets by virtual address: lines are spread over a whole way. By physical address the
+        // pages see to that themselves.
+        let way = match first.ways {
+            Some(ways) if !first.law.starts_with("pages") => first.bytes / u64::from(ways.max(1)),
+            _ => 0,
+        };
+        let way = u32::try_from(way).unwrap_or(0);
+        let most = (self.limits.base_bytes / self.limits.page_bytes).min(8192);
+        let mut curve = Curve {
+            order: Order::LinePerPage,
+            stride_bytes: self.limits.page_bytes,
+            ..Curve::default()
+        };
+        for n in grid(512, most * 64, 4).into_iter().map(|x| x / 64) {
+            let point = self.tlb_point(n, way, first.ns, 3)?;
+            curve.insert(point);
+        }
+        self.keep(curve.clone());
+        let found = plateaus(&curve.points);
+        for i in 0..found.len().saturating_sub(1) {
+            let (here, next) = (found[i], found[i + 1]);
+            self.bisect_entries(&mut curve, way, first.ns, here.ns, next.ns)?;
+            self.keep(curve.clone());
+            let points: Vec<CurvePoint> =
+                curve.points.iter().filter(|p| p.x >= here.first_x).copied().collect();
+            self.detail.tlbs.push(tlb_level(i, &points, here.ns, next.ns));
+        }
+        if let (Some(a), Some(b)) = (found.first(), found.last()) {
+            self.detail.walk_ns = (found.len() > 1).then_some(b.ns - a.ns);
+        }
+        Ok(())
+    }
+
+    fn bisect_entries(
+        &mut self,
+        curve: &mut Curve,
+        way: u32,
+        hit: f64,
+        t0: f64,
+        t1: f64,
+    ) -> Result<(), MeterError> {
+        for _ in 0..10 {
+            let (low, high) = onset(&curve.points, t0, t1, TLB_ONSET);
+            if high <= low + 1 || (low > 256 && high as f64 <= low as f64 * 1.015) {
+                break;
+            }
+            let n = ((low + high) / 2) as u32;
+            let point = self.tlb_point(n, way, hit, 5)?;
+            curve.insert(point);
+        }
+        Ok(())
+    }
+
+    /// Latency of a hit in the first cache plus what translating `n` pages costs.
+    fn tlb_point(
+        &mut self,
+        n: u32,
+        way: u32,
+        hit: f64,
+        repeats: u32,
+    ) -> Result<CurvePoint, MeterError> {
+        let line = self.detail.line.as_ref().map_or(64, |l| l.bytes.max(16));
+        let page = self.limits.page_bytes;
+        let mut values = Vec::new();
+        for _ in 0..repeats {
+            let start = self.start(Pages::Base, n * page);
+            let apart = pattern::line_per_page(start, n, page, line, way, &mut self.rng);
+            let dense =
+                pattern::array(start, n * line, line, page, Order::PageLocal, &mut self.rng);
+            let apart = self.meter.chase(Pages::Base, &apart)?;
+            let dense = self.meter.chase(Pages::Base, &dense)?;
+            values.push(hit + (apart - dense).max(0.0));
+        }
+        let middle = median(&values).unwrap_or(hit);
+        let point = CurvePoint::of(n.into(), &values);
+        Ok(CurvePoint { ns: middle, ..point.unwrap_or_default() })
+    }
+}
+
+/// One level from its points: exact where one page more makes nearly all of them miss, by the law
+/// of its sets otherwise.
+fn tlb_level(i: usize, points: &[CurvePoint], t0: f64, t1: f64) -> TlbLevel {
+    let (low, high) = onset(points, t0, t1, TLB_ONSET);
+    let after = points.iter().find(|p| p.x == high).map_or(t0, |p| p.ns);
+    let of = |entries: u64, interval: (u64, u64), grade| TlbLevel {
+        level: u32::try_from(i + 1).unwrap_or(u32::MAX),
+        entries: u32::try_from(entries).unwrap_or(u32::MAX),
+        entries_interval: (interval.0 as u32, interval.1 as u32),
+        penalty_ns: t1 - t0,
+        grade,
+    };
+    if high <= low + 1 && after > t0 + 0.6 * (t1 - t0) {
+        return of(low, (low, low), Grade::default());
+    }
+    let end = points.iter().find(|p| p.ns > t0 + 0.95 * (t1 - t0)).map_or(high, |p| p.x);
+    let window: Vec<CurvePoint> =
+        points.iter().filter(|p| p.x * 2 >= low && p.x <= end * 5 / 4).copied().collect();
+    let sizes = plausible_sizes(low * 4 / 5, high * 51 / 50);
+    let fits = Laws::default().fit(&window, &sizes, 1, &[Placement::Contiguous]);
+    let grade = Grade::less(Confidence::Likely, "the end of the plateau is soft");
+    match super::setmodel::near(&fits) {
+        [] => of(low, (low, high), grade),
+        near @ [best, ..] => {
+            let least = near.iter().map(|f| f.bytes).min().unwrap_or(low);
+            let most = near.iter().map(|f| f.bytes).max().unwrap_or(high);
+            of(best.bytes, (least, most), grade)
+        }
+    }
+}
+
+/// The smallest distance at which the second load of a pair misses as the first does.
+pub(super) fn line_of(pairs: Vec<(u32, f64)>) -> LineSize {
+    let same = pairs.first().map_or(0.0, |p| p.1);
+    let apart = pairs.iter().rev().take(2).map(|p| p.1).fold(0.0, f64::max);
+    if apart < same * 1.2 {
+        let grade = Grade::less(
+            Confidence::CannotTell,
+            "a pair of loads costs the same in one line and in two",
+        );
+        return LineSize { bytes: 0, pairs, grade };
+    }
+    let share = |v: f64| (v - same) / (apart - same);
+    let bytes = pairs.iter().find(|p| share(p.1) > 0.5).map_or(0, |p| p.0);
+    // Between the two a value of its own means that something fetches neighbours.
+    let unclear = pairs.iter().any(|p| (0.2..0.8).contains(&share(p.1)));
+    let grade = if unclear {
+        Grade::less(
+            Confidence::Likely,
+            "some distances cost neither one miss nor two: neighbouring lines are fetched, too",
+        )
+    } else {
+        Grade::default()
+    };
+    LineSize { bytes, pairs, grade }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_tell_the_line_and_when_they_cannot() {
+        let step = |line: u32| {
+            let of = |d: u32| if d < line { 2.5 } else { 4.0 };
+            [8, 16, 32, 64, 128, 256].into_iter().map(|d| (d, of(d))).collect::<Vec<_>>()
+        };
+        for line in [32, 64, 128] {
+            let found = line_of(step(line));
+            assert_eq!((found.bytes, found.grade.confidence), (line, Confidence::Sure));
+        }
+        let mut fetched = step(64);
+        fetched[3].1 = 3.4;
+        assert_eq!(line_of(fetched).grade.confidence, Confidence::Likely);
+        assert_eq!(line_of(vec![(8, 4.0), (512, 4.1)]).grade.confidence, Confidence::CannotTell);
+    }
+}

@@ -1,0 +1,340 @@
+//! What share of the loads misses when an array of N bytes goes round a cache of C bytes and
+//! `a` ways: one law for each way lines come to lie in sets and each way a set gives lines up.
+//!
+//! A set that holds `m` lines of the cycle misses a share μ(m) of them: none while m ≤ a; beyond,
+//! all with LRU, fewer with random or tree replacement (found once by simulating one set). How
+//! many lines a set gets:
+//!
+//! - *contiguous* (virtually indexed, or one huge page): N/C·a rounded up or down;
+//! - *scattered pages* (physically indexed, ordinary pages): each page takes one of K = C/(a·page)
+//!   colours at random, so m is binomial;
+//! - *hashed* (sliced last-level caches): lines fall at random, so m is Poisson.
+//!
+//! Expected latency is then T0 + D·Σ P(m)·m·μ(m)/E(m), linear in T0 and D, which come out of
+//! least squares; C, a and the law are those that leave the least. Scattered pages as a binomial:
+//! J. González-Domínguez et al., "Servet", IPDPS 2010.
+
+use super::curve::CurvePoint;
+use crate::memory::sim::cache::{Policy, Tags};
+use std::collections::BTreeMap;
+
+/// How lines come to lie in sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Placement {
+    /// One after the other.
+    Contiguous,
+    /// Page by page at random.
+    Scattered,
+    /// Line by line at random.
+    Hashed,
+}
+
+/// A law with its parameters and what it leaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fit {
+    /// How lines come to lie in sets.
+    pub placement: Placement,
+    /// How a set gives lines up.
+    pub policy: Policy,
+    /// Size, bytes.
+    pub bytes: u64,
+    /// Ways.
+    pub ways: u32,
+    /// Latency of a hit, ns.
+    pub t0: f64,
+    /// What a miss adds, ns.
+    pub step: f64,
+    /// Root mean square of the residual, share of the step.
+    pub residual: f64,
+}
+
+impl Fit {
+    /// The law in words.
+    pub fn words(&self) -> String {
+        let place = match self.placement {
+            Placement::Contiguous => "sets filled evenly",
+            Placement::Scattered => "pages at random",
+            Placement::Hashed => "lines spread by a hash",
+        };
+        let policy = match self.policy {
+            Policy::Lru => "LRU",
+            Policy::TreePlru => "tree-PLRU",
+            Policy::Random => "random replacement",
+        };
+        format!("{place}, {policy}")
+    }
+}
+
+/// Misses of one set, computed once.
+#[derive(Debug, Default)]
+pub struct Laws {
+    known: BTreeMap<(u32, u32, bool), f64>,
+}
+
+/// Odd factors that caches have (48 KiB, 1.25 MiB, 20 MiB, 36 MiB…), the plainest first.
+const ODDS: [u64; 8] = [1, 3, 5, 7, 9, 11, 13, 15];
+/// Ways for each odd factor: a power of two of sets needs ways with the same odd factor.
+const WAYS: [u32; 16] = [2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 14, 15, 16, 20, 24, 32];
+
+/// Sizes that a cache may have between two bounds, plainest first.
+pub fn plausible_sizes(low: u64, high: u64) -> Vec<u64> {
+    let mut sizes: Vec<(u64, u64)> = Vec::new();
+    for odd in ODDS {
+        let mut size = odd;
+        while size <= high {
+            if size >= low && size > 1 {
+                sizes.push((odd, size));
+            }
+            size *= 2;
+        }
+    }
+    sizes.sort_unstable();
+    sizes.into_iter().map(|(_, size)| size).collect()
+}
+
+/// `n / 2^k` with `n` odd.
+pub fn odd_factor(n: u64) -> u64 {
+    if n == 0 { 0 } else { n >> n.trailing_zeros() }
+}
+
+impl Laws {
+    /// Share of the loads of `m` lines of one set of `a` ways that miss, going round.
+    fn share(&mut self, policy: Policy, a: u32, m: u32) -> f64 {
+        if m <= a {
+            return 0.0;
+        }
+        if policy == Policy::Lru || m > 4 * a {
+            return 1.0;
+        }
+        let plru = policy == Policy::TreePlru;
+        if plru && !a.is_power_of_two() {
+            return 1.0;
+        }
+        *self.known.entry((a, m, plru)).or_insert_with(|| one_set(policy, a, m))
+    }
+
+    /// Expected share of the loads that miss, for an array of `n` bytes.
+    fn misses(&mut self, law: &Law, n: f64) -> f64 {
+        let a = law.ways;
+        let load = n / law.bytes as f64 * f64::from(a);
+        match law.placement {
+            Placement::Contiguous => {
+                let (low, part) = (load.floor(), load.fract());
+                let mut lines = |m: f64| m * self_share(self, law, m as u32);
+                let below = lines(low) * (1.0 - part);
+                (below + (low + 1.0) * part * self_share(self, law, low as u32 + 1))
+                    / load.max(1e-9)
+            }
+            Placement::Scattered => {
+                let colours = law.bytes as f64 / f64::from(a) / law.page;
+                let pages = (n / law.page).round();
+                let p = (1.0 / colours).min(1.0);
+                // A page shares its colour with the others at random: 1 + Binomial(pages - 1, 1/K).
+                self.weighted(law, |m| binomial(pages as u32 - u32::from(pages >= 1.0), p, m))
+            }
+            Placement::Hashed => self.weighted(law, |m| poisson(load, m)),
+        }
+    }
+
+    fn weighted(&mut self, law: &Law, chance_of_others: impl Fn(u32) -> f64) -> f64 {
+        let mut hits = 0.0;
+        for others in 0..4 * law.ways {
+            let miss = self.share(law.policy, law.ways, others + 1);
+            if miss >= 1.0 {
+                break;
+            }
+            hits += chance_of_others(others) * (1.0 - miss);
+        }
+        1.0 - hits.min(1.0)
+    }
+
+    /// The law that fits a transition best, and all that fit nearly as well (see [`near`]), best first.
+    ///
+    /// `points` reach from the plateau before to the plateau after; `page` in bytes.
+    pub fn fit(
+        &mut self,
+        points: &[CurvePoint],
+        sizes: &[u64],
+        page: u32,
+        placements: &[Placement],
+    ) -> Vec<Fit> {
+        // What chance does to pages is known for whole pages only.
+        let (unit, mut whole) = (u64::from(page.max(1)), points.to_vec());
+        whole.retain(|p| p.x.is_multiple_of(unit));
+        let enough = whole.len() >= 6;
+        let mut fits = Vec::new();
+        for &bytes in sizes {
+            for a in WAYS {
+                // A power of two of sets, except where sets are found by a hash.
+                let plain = odd_factor(u64::from(a)) == odd_factor(bytes);
+                for &placement in placements {
+                    let way = bytes / u64::from(a);
+                    let scattered = placement == Placement::Scattered;
+                    if (!plain && placement != Placement::Hashed)
+                        || (scattered && way <= u64::from(page))
+                    {
+                        continue;
+                    }
+                    for policy in [Policy::Lru, Policy::TreePlru, Policy::Random] {
+                        let law = Law { placement, policy, bytes, ways: a, page: f64::from(page) };
+                        let whole_only = placement == Placement::Scattered && enough;
+                        let points = if whole_only { &whole } else { points };
+                        fits.extend(self.fit_one(points, &law));
+                    }
+                }
+            }
+        }
+        fits.sort_unstable_by(|a, b| cost(a).total_cmp(&cost(b)));
+        fits
+    }
+
+    /// T0 and D by least squares, points weighted by their inverse latency.
+    fn fit_one(&mut self, points: &[CurvePoint], law: &Law) -> Option<Fit> {
+        let (mut w0, mut w1, mut w2, mut y0, mut y1) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        let shares: Vec<f64> = points.iter().map(|p| self.misses(law, p.x as f64)).collect();
+        for (p, &share) in points.iter().zip(&shares) {
+            let w = 1.0 / p.ns.max(1e-3);
+            w0 += w;
+            w1 += w * share;
+            w2 += w * share * share;
+            y0 += w * p.ns;
+            y1 += w * p.ns * share;
+        }
+        let determinant = w0 * w2 - w1 * w1;
+        if determinant <= 1e-9 * w0 * w0 {
+            return None;
+        }
+        let t0 = (y0 * w2 - y1 * w1) / determinant;
+        let step = (y1 * w0 - y0 * w1) / determinant;
+        if step <= 0.0 || t0 <= 0.0 {
+            return None;
+        }
+        let left: f64 = points
+            .iter()
+            .zip(&shares)
+            .map(|(p, share)| ((p.ns - t0 - step * share) / step).powi(2))
+            .sum();
+        let residual = (left / points.len() as f64).sqrt();
+        let Law { placement, policy, bytes, ways, .. } = *law;
+        Some(Fit { placement, policy, bytes, ways, t0, step, residual })
+    }
+}
+
+fn self_share(laws: &mut Laws, law: &Law, m: u32) -> f64 {
+    laws.share(law.policy, law.ways, m)
+}
+
+/// A fit's residual with a little weight on plainness: of equals, the plainer number and law.
+fn cost(f: &Fit) -> f64 {
+    let odd = (odd_factor(f.bytes) as f64).log2();
+    let law = if f.policy == Policy::Lru { 0.0 } else { 0.03 };
+    let hash = if f.placement == Placement::Hashed { 0.1 } else { 0.0 };
+    (f.residual + 0.004) * (1.0 + 0.08 * odd + law + hash)
+}
+
+/// Fits that the points do not tell from the best.
+pub fn near(fits: &[Fit]) -> &[Fit] {
+    let Some(best) = fits.first().map(cost) else { return fits };
+    let n = fits.iter().take_while(|f| cost(f) <= best * 1.25 + 0.003).count();
+    &fits[..n]
+}
+
+struct Law {
+    placement: Placement,
+    policy: Policy,
+    bytes: u64,
+    ways: u32,
+    page: f64,
+}
+
+/// One set, simulated: `m` lines going round `a` ways.
+fn one_set(policy: Policy, a: u32, m: u32) -> f64 {
+    let mut tags = Tags::new(1, a as usize, policy, false);
+    let (warm, measured) = (30, 120);
+    let mut misses = 0u32;
+    for round in 0..warm + measured {
+        for line in 0..m {
+            if !tags.touch(line) {
+                tags.insert(line);
+                misses += u32::from(round >= warm);
+            }
+        }
+    }
+    f64::from(misses) / f64::from(measured * m)
+}
+
+fn ln_factorial(n: u32) -> f64 {
+    if n < 2 {
+        return 0.0;
+    }
+    // Stirling with two terms: better than 1e-4 from n = 2.
+    let x = f64::from(n);
+    x * x.ln() - x + 0.5 * (std::f64::consts::TAU * x).ln() + 1.0 / (12.0 * x)
+        - 1.0 / (360.0 * x.powi(3))
+}
+
+fn binomial(n: u32, p: f64, k: u32) -> f64 {
+    if k > n {
+        return 0.0;
+    }
+    if p >= 1.0 {
+        return f64::from(u8::from(k == n));
+    }
+    let ln = ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)
+        + f64::from(k) * p.ln()
+        + f64::from(n - k) * (1.0 - p).ln();
+    ln.exp()
+}
+
+fn poisson(mean: f64, k: u32) -> f64 {
+    (f64::from(k) * mean.max(1e-12).ln() - mean - ln_factorial(k)).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn points(law: &Law, low: f64, high: f64) -> Vec<CurvePoint> {
+        let mut laws = Laws::default();
+        let n = ((high / low).log2() * 6.0) as u32;
+        (0..=n)
+            .filter_map(|i| {
+                let x = (low * 2f64.powf(f64::from(i) / 6.0) / law.page).round() * law.page;
+                CurvePoint::of(x as u64, &[3.0 + 9.0 * laws.misses(law, x)])
+            })
+            .collect()
+    }
+
+    #[test]
+    fn each_law_is_told_from_the_others() {
+        for (placement, policy, bytes, ways) in [
+            (Placement::Contiguous, Policy::Lru, 32 << 10, 4),
+            (Placement::Contiguous, Policy::Random, 48 << 10, 12),
+            (Placement::Scattered, Policy::Lru, 256 << 10, 8),
+            (Placement::Scattered, Policy::Lru, 512 << 10, 16),
+            (Placement::Hashed, Policy::Lru, 8 << 20, 16),
+        ] {
+            let law = Law { placement, policy, bytes, ways, page: 4096.0 };
+            let points = points(&law, bytes as f64 / 4.0, bytes as f64 * 3.0);
+            let all = [Placement::Contiguous, Placement::Scattered, Placement::Hashed];
+            let fit =
+                Laws::default().fit(&points, &plausible_sizes(bytes / 3, bytes * 2), 4096, &all)[0];
+            assert_eq!((fit.bytes, fit.ways, fit.placement), (bytes, ways, placement));
+            assert!((fit.t0 - 3.0).abs() < 0.05 && (fit.step - 9.0).abs() < 0.1, "{fit:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_those_that_caches_have() {
+        assert_eq!(plausible_sizes(31_000, 34_000), [32_768, 33_792]);
+        assert!(plausible_sizes(1_200_000, 1_400_000).contains(&(5 << 18)));
+        assert_eq!(odd_factor(48 << 10), 3);
+    }
+
+    #[test]
+    fn chances_add_up() {
+        let b: f64 = (0..=40).map(|k| binomial(40, 0.125, k)).sum();
+        let p: f64 = (0..80).map(|k| poisson(16.0, k)).sum();
+        assert!((b - 1.0).abs() < 1e-3 && (p - 1.0).abs() < 1e-3, "{b} {p}");
+    }
+}
