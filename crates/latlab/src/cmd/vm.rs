@@ -108,8 +108,11 @@ fn fetch(names: &[String]) -> anyhow::Result<Outcome> {
 fn clean(all: bool) -> anyhow::Result<Outcome> {
     let cache = cache()?;
     let _lock = hinted(cache.lock("fetch"))?;
-    let folders: &[&str] =
-        if all { &["initramfs", "apt", "packages", "vms", "faults"] } else { &["initramfs"] };
+    let folders: &[&str] = if all {
+        &["initramfs", "apt", "packages", "vms", "faults", "headers"]
+    } else {
+        &["initramfs"]
+    };
     // Makes and drops a scratch folder: that sweeps what killed processes left.
     drop(hinted(cache.scratch())?);
     for folder in folders {
