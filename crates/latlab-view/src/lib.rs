@@ -1,3 +1,0 @@
-//! The trace viewer's server.
-
-#![forbid(unsafe_code)]
