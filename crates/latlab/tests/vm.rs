@@ -131,6 +131,22 @@ fn the_levels_of_a_wake_up_stand_in_order() {
 
 #[test]
 #[ignore = "boots a virtual machine"]
+fn the_tracer_of_the_levels_is_left_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null; cd /sys/kernel/tracing; \
+        cat osnoise/timerlat_period_us; \
+        latlab wakeup -q --level kernel -i 500 -b 1 -D 5 --out /tmp/r >/dev/null 2>&1; echo exit $?; \
+        cat osnoise/timerlat_period_us current_tracer; ls instances; \
+        echo timerlat > current_tracer; latlab wakeup --level irq -D 1 --out /tmp/q 2>&1";
+    let output = run(dir.path(), &["vm", "run", "armv7-rt,icount=0", "--", "sh", "-c", script]);
+    let printed = printed(&output);
+    let (mine, theirs) = printed.split_at(printed.find("latlab: ").unwrap_or(printed.len()));
+    assert_eq!(mine, "1000\nexit 2\n1000\nnop\n", "{}", said(&output));
+    assert!(theirs.starts_with("latlab: the timerlat tracer is in use by "), "{printed}");
+}
+
+#[test]
+#[ignore = "boots a virtual machine"]
 fn timers_without_high_resolution_are_a_finding() {
     let dir = tempfile::tempdir().unwrap();
     let args = ["--on", "vm:armv7-rt,append=highres=off", "wakeup", "-l", "50", "-i", "10000"];
