@@ -147,6 +147,20 @@ fn the_tracer_of_the_levels_is_left_as_it_was() {
 
 #[test]
 #[ignore = "boots a virtual machine"]
+fn a_killed_measurement_of_levels_is_cleaned_up_by_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null; cd /sys/kernel/tracing; \
+        latlab wakeup -q --level irq -i 700 -D 600 --out /tmp/r >/dev/null 2>&1 & \
+        while ! ls instances | grep -q latlab; do sleep 0.1; done; sleep 0.5; \
+        cat osnoise/timerlat_period_us; kill -9 $!; wait $!; ls instances | wc -l; \
+        latlab wakeup -q --level irq -l 20 --out /tmp/q >/dev/null 2>&1; echo exit $?; \
+        cat osnoise/timerlat_period_us; ls instances | wc -l";
+    let output = run(dir.path(), &["vm", "run", "armv7-rt", "--", "sh", "-c", script]);
+    assert_eq!(printed(&output), "700\n1\nexit 0\n1000\n0\n", "{}", said(&output));
+}
+
+#[test]
+#[ignore = "boots a virtual machine"]
 fn timers_without_high_resolution_are_a_finding() {
     let dir = tempfile::tempdir().unwrap();
     let args = ["--on", "vm:armv7-rt,append=highres=off", "wakeup", "-l", "50", "-i", "10000"];

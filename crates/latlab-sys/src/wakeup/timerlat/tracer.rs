@@ -5,7 +5,7 @@ use super::super::WakeupError;
 use crate::knobs::Knobs;
 use crate::policy::{self, Budget};
 use crate::recorder::{RecordConfig, RecordError, Session};
-use crate::tracefs::{Control, Tracefs};
+use crate::tracefs::{Control, Tracefs, remove_left_behind};
 use latlab_core::cpulist;
 use latlab_core::wakeup::{Level, WakeupConfig};
 use std::collections::BTreeMap;
@@ -38,6 +38,8 @@ impl Tracer {
             let levels: Vec<String> = levels.iter().map(ToString::to_string).collect();
             return Err(WakeupError::NoTimerlat { levels: levels.join(",") });
         }
+        // A latlab that was killed leaves its tracer running.
+        remove_left_behind(&tracefs);
         refuse_if_used(tracefs.root())?;
         let mut knobs = Knobs::new();
         let osnoise = tracefs.root().join("osnoise");
