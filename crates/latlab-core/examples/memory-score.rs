@@ -1,7 +1,7 @@
 //! Scores the inference of memory hierarchies on those that are known, and prints every fault.
 //!
-//! `cargo run --release -p latlab-core --example memory-score [tune] [NAME…]`; the seed of each
-//! hierarchy is its number plus 1000.
+//! `cargo run --release -p latlab-core --example memory-score [tune|drawn] [NAME…]`; the seed of each
+//! hierarchy is its number plus 1000. `drawn` are 40 that are drawn at random (seed 2026).
 
 use latlab_core::memory::sim::{catalog, score};
 use std::io::Write;
@@ -9,11 +9,15 @@ use std::io::Write;
 fn main() -> std::io::Result<()> {
     let arguments = std::env::args_os().skip(1).filter_map(|a| a.into_string().ok());
     let mut names: Vec<String> = arguments.collect();
-    let tune = names.first().is_some_and(|n| n == "tune");
-    if tune {
+    let set = names.first().filter(|n| ["tune", "drawn"].contains(&n.as_str())).cloned();
+    if set.is_some() {
         names.remove(0);
     }
-    let all = if tune { catalog::tuning() } else { catalog::scoring() };
+    let all = match set.as_deref() {
+        Some("tune") => catalog::tuning(),
+        Some(_) => catalog::drawn(40, 2026),
+        None => catalog::scoring(),
+    };
     let mut out = std::io::stdout().lock();
     let mut sum = score::Score::default();
     let mut scored = 0;

@@ -101,6 +101,8 @@ pub enum Detail {
     Doctor(Box<crate::doctor::Facts>),
     /// What made tasks late. Boxed: it carries every window.
     Why(Box<crate::explain::result::WhyResult>),
+    /// Caches and TLBs.
+    Memory(Box<crate::memory::MemoryDetail>),
     /// Something that this version does not know (written by a newer one).
     #[serde(other)]
     Unknown,

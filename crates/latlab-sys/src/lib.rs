@@ -14,6 +14,7 @@ pub mod knobs;
 pub mod load;
 pub mod machine;
 pub mod map;
+pub mod memory;
 pub mod policy;
 pub mod probe;
 pub mod process;

@@ -12,7 +12,7 @@
 
 use super::curve::{Curve, CurvePoint, Order, Pages};
 use super::plateau::{Plateau, plateaus};
-use super::{Grade, Level, Limits, MemoryDetail, Meter, MeterError, pattern};
+use super::{Grade, Level, Limits, MemoryDetail, Meter, MeterError, Parallelism, pattern};
 use crate::finding::Confidence;
 use crate::stats::rng::SplitMix64;
 
@@ -116,7 +116,26 @@ impl Explorer<'_> {
         self.memory_level(&curve, &found);
         self.meter.stage("translation");
         self.find_tlbs()?;
-        self.other_orders()
+        self.other_orders()?;
+        self.parallel_loads()
+    }
+
+    /// Loads of several chains at once in the largest array: how many misses the processor keeps under way.
+    fn parallel_loads(&mut self) -> Result<(), MeterError> {
+        self.meter.stage("parallel loads");
+        let pages = self.preferred();
+        let bytes = self.room(pages).min(64 << 20);
+        for chains in [1u32, 2, 4, 8, 16] {
+            let share = bytes / chains;
+            let page = self.limits.page_bytes;
+            let order = Self::calm(pages);
+            let cycles: Vec<Vec<u32>> = (0..chains)
+                .map(|k| pattern::array(k * share, share, self.stride, page, order, &mut self.rng))
+                .collect();
+            let Some(ns) = self.meter.chains(pages, &cycles)? else { break };
+            self.detail.parallelism.push(Parallelism { chains, ns });
+        }
+        Ok(())
     }
 
     pub(super) fn preferred(&self) -> Pages {

@@ -21,38 +21,12 @@ impl Explorer<'_> {
     ) -> Result<Level, MeterError> {
         let (here, next) = (found[i], found[i + 1]);
         // The plateaus were found in the coarse curve; points were added since, so go by size and latency.
-        let coarse = self.coarse_range(curve, here, next);
+        let coarse = coarse_range(curve, here, next);
         self.refine(curve, coarse, here.ns, next.ns)?;
         let window = window(curve, coarse, here.first_x, next.ns);
-        let scattered = curve.pages == Pages::Base;
-        let placements: &[Placement] = match (i, scattered) {
-            (0, true) => &[Placement::Contiguous, Placement::Scattered],
-            (0, false) => &[Placement::Contiguous],
-            (_, true) => &[Placement::Scattered, Placement::Contiguous, Placement::Hashed],
-            (_, false) => &[Placement::Contiguous, Placement::Hashed, Placement::Scattered],
-        };
         let onset = onset(&window, here.ns, next.ns, ONSET);
         let probed = self.probe_ways(curve.pages, i, onset, here.ns, next.ns)?;
-        let mut laws = Laws::default();
-        let bounds = ((onset.0 as f64 * 0.9) as u64, (coarse.1 as f64 * 1.1) as u64);
-        let page = self.limits.page_bytes;
-        let sizes = setmodel::plausible_sizes(bounds.0, bounds.1);
-        let fits = laws.fit(&window, &sizes, page, placements);
-        let mut level = Level::of(i + 1, &here);
-        level.ns = plateau_value(curve, &here, coarse.0);
-        level.effective_bytes = effective(&window, here.ns, next.ns);
-        self.conclude(&mut level, onset, &fits, probed);
-        Ok(level)
-    }
-
-    /// Sizes between which the step lies, from the coarse curve.
-    fn coarse_range(&self, curve: &Curve, here: Plateau, next: Plateau) -> (u64, u64) {
-        let mid = (here.ns * next.ns).sqrt();
-        let high = curve.points.iter().find(|p| p.ns > next.ns * 0.93).map_or(0, |p| p.x);
-        let inside = curve.points.iter().filter(|p| p.x <= high.max(1) && p.ns < mid);
-        let rise = here.ns + ONSET * 0.6 * (next.ns - here.ns);
-        let low = inside.filter(|p| p.ns <= rise.max(here.ns * 1.03)).map(|p| p.x).max();
-        (low.unwrap_or(0).max(1024), high)
+        Ok(level_of(curve, found, i, self.limits.page_bytes, probed))
     }
 
     /// More points between the end of one plateau and the start of the next, then round the onset.
@@ -112,64 +86,104 @@ impl Explorer<'_> {
         }
         Ok(())
     }
+}
 
-    fn conclude(&self, level: &mut Level, onset: (u64, u64), fits: &[Fit], probed: Option<Ways>) {
-        // Where ways were counted in conflict sets, only laws with as many are left.
-        let counted = probed.and_then(|w| (!w.at_most).then_some(w.ways));
-        let allowed = |f: &&Fit| match probed {
-            Some(w) if w.at_most => f.ways <= w.ways,
-            Some(w) => f.ways == w.ways,
-            None => true,
-        };
-        let mut kept: Vec<Fit> = fits.iter().filter(allowed).copied().collect();
-        if kept.is_empty() {
-            kept = fits.to_vec();
-        }
-        let near = setmodel::near(&kept);
-        let Some(best) = near.first().copied() else {
-            level.bytes =
-                setmodel::plausible_sizes(onset.0, onset.1).first().copied().unwrap_or(onset.0);
-            level.bytes_interval = onset;
-            level.ways = counted;
-            level.grade = Grade::less(Confidence::Likely, "no law fits the transition");
-            return;
-        };
-        level.bytes = best.bytes;
-        level.residual = Some(best.residual);
-        level.law = best.words();
-        let (low, high) = near
-            .iter()
-            .fold((best.bytes, best.bytes), |(l, h), f| (l.min(f.bytes), h.max(f.bytes)));
-        level.bytes_interval = (low, high);
-        if best.placement == Placement::Contiguous {
-            // The plateau's end says it, too: the law must not contradict what can be seen.
-            let (below, above) = (onset.0 as f64 * 0.97, onset.1 as f64 * 1.03);
-            let seen = |b: u64| (below..=above).contains(&(b as f64));
-            if !seen(best.bytes) {
-                let plain = setmodel::plausible_sizes(below as u64, above as u64);
-                level.bytes = plain.first().copied().unwrap_or(best.bytes);
-            }
-            level.bytes_interval = (low.min(onset.0), high.max(onset.1));
-        }
-        self.ways_of(level, near, counted);
-        level.grade = grade(&best, level, near);
+/// Level `i` from a curve that is measured closely enough round its end.
+pub(super) fn level_of(
+    curve: &Curve,
+    found: &[Plateau],
+    i: usize,
+    page: u32,
+    probed: Option<Ways>,
+) -> Level {
+    let (here, next) = (found[i], found[i + 1]);
+    let range = coarse_range(curve, here, next);
+    let window = window(curve, range, here.first_x, next.ns);
+    let onset = onset(&window, here.ns, next.ns, ONSET);
+    let placements: &[Placement] = match (i, curve.pages) {
+        (0, Pages::Base) => &[Placement::Contiguous, Placement::Scattered],
+        (0, Pages::Huge) => &[Placement::Contiguous],
+        // Only caches further out, made of slices, find their sets by a hash.
+        (1, _) => &[Placement::Scattered, Placement::Contiguous],
+        _ => &[Placement::Scattered, Placement::Contiguous, Placement::Hashed],
+    };
+    let sizes =
+        setmodel::plausible_sizes((onset.0 as f64 * 0.9) as u64, (range.1 as f64 * 1.1) as u64);
+    let fits = Laws::default().fit(&window, &sizes, page, placements);
+    let mut level = Level::of(i + 1, &here);
+    level.effective_bytes = effective(&window, here.ns, next.ns);
+    conclude(&mut level, onset, &fits, probed);
+    level
+}
+
+/// Sizes between which the step lies, from the coarse curve.
+fn coarse_range(curve: &Curve, here: Plateau, next: Plateau) -> (u64, u64) {
+    let mid = (here.ns * next.ns).sqrt();
+    let high = curve.points.iter().find(|p| p.ns > next.ns * 0.93).map_or(0, |p| p.x);
+    let inside = curve.points.iter().filter(|p| p.x <= high.max(1) && p.ns < mid);
+    let rise = here.ns + ONSET * 0.6 * (next.ns - here.ns);
+    let low = inside.filter(|p| p.ns <= rise.max(here.ns * 1.03)).map(|p| p.x).max();
+    (low.unwrap_or(0).max(1024), high)
+}
+
+fn conclude(level: &mut Level, onset: (u64, u64), fits: &[Fit], probed: Option<Ways>) {
+    // Where ways were counted in conflict sets, only laws with as many are left.
+    let counted = probed.and_then(|w| (!w.at_most).then_some(w.ways));
+    let allowed = |f: &&Fit| match probed {
+        Some(w) if w.at_most => f.ways <= w.ways,
+        Some(w) => f.ways == w.ways,
+        None => true,
+    };
+    let mut kept: Vec<Fit> = fits.iter().filter(allowed).copied().collect();
+    if kept.is_empty() {
+        kept = fits.to_vec();
     }
-
-    fn ways_of(&self, level: &mut Level, near: &[Fit], counted: Option<u32>) {
-        let Some(best) = near.first() else { return };
-        let same = near.iter().filter(|f| f.bytes == best.bytes).all(|f| f.ways == best.ways);
-        if let Some(ways) = counted {
-            level.ways = Some(ways);
-            level.ways_by = "conflict sets".into();
-        } else if best.placement != Placement::Hashed
-            && (same || best.placement == Placement::Scattered)
-        {
-            level.ways = Some(best.ways);
-            level.ways_by = "the form of the transition".into();
-        } else {
-            level.ways_by =
-                "cannot tell: sets are found by a hash, or the form fits several".into();
+    let near = setmodel::near(&kept);
+    let Some(best) = near.first().copied() else {
+        level.bytes =
+            setmodel::plausible_sizes(onset.0, onset.1).first().copied().unwrap_or(onset.0);
+        level.bytes_interval = onset;
+        level.ways = counted;
+        level.grade = Grade::less(Confidence::Likely, "no law fits the transition");
+        return;
+    };
+    level.bytes = best.bytes;
+    // T0 of the law knows which points are on the plateau; it must agree with the plateau roughly.
+    if (best.t0 / level.ns - 1.0).abs() < 0.15 {
+        level.ns = best.t0;
+    }
+    level.residual = Some(best.residual);
+    level.law = best.words();
+    let (low, high) =
+        near.iter().fold((best.bytes, best.bytes), |(l, h), f| (l.min(f.bytes), h.max(f.bytes)));
+    level.bytes_interval = (low, high);
+    if best.placement == Placement::Contiguous {
+        // The plateau's end says it, too: the law must not contradict what can be seen.
+        let (below, above) = (onset.0 as f64 * 0.97, onset.1 as f64 * 1.03);
+        let seen = |b: u64| (below..=above).contains(&(b as f64));
+        if !seen(best.bytes) {
+            let plain = setmodel::plausible_sizes(below as u64, above as u64);
+            level.bytes = plain.first().copied().unwrap_or(best.bytes);
         }
+        level.bytes_interval = (low.min(onset.0), high.max(onset.1));
+    }
+    ways_of(level, near, counted);
+    level.grade = grade(&best, level, near);
+}
+
+fn ways_of(level: &mut Level, near: &[Fit], counted: Option<u32>) {
+    let Some(best) = near.first() else { return };
+    let same = near.iter().filter(|f| f.bytes == best.bytes).all(|f| f.ways == best.ways);
+    if let Some(ways) = counted {
+        level.ways = Some(ways);
+        level.ways_by = "conflict sets".into();
+    } else if best.placement != Placement::Hashed
+        && (same || best.placement == Placement::Scattered)
+    {
+        level.ways = Some(best.ways);
+        level.ways_by = "the form of the transition".into();
+    } else {
+        level.ways_by = "cannot tell: sets are found by a hash, or the form fits several".into();
     }
 }
 
@@ -245,14 +259,4 @@ pub(super) fn onset(points: &[CurvePoint], t0: f64, t1: f64, share: f64) -> (u64
 fn effective(points: &[CurvePoint], t0: f64, t1: f64) -> u64 {
     let limit = t0 + 0.1 * (t1 - t0);
     points.iter().take_while(|p| p.ns <= limit.max(t0 * 1.05)).last().map_or(0, |p| p.x)
-}
-
-/// Latency of a hit: the lower quartile of the plateau before its end, where translation costs least.
-fn plateau_value(curve: &Curve, here: &Plateau, end: u64) -> f64 {
-    let near = |p: &&CurvePoint| {
-        p.x >= here.first_x && p.x <= end && p.ns < here.ns * 1.1 && p.ns > here.ns * 0.88
-    };
-    let mut v: Vec<f64> = curve.points.iter().filter(near).map(|p| p.ns).collect();
-    v.sort_unstable_by(f64::total_cmp);
-    v.get(v.len() / 4).copied().unwrap_or(here.ns)
 }

@@ -18,7 +18,10 @@
 
 pub mod curve;
 pub mod explore;
+pub mod findings;
+pub mod from;
 pub mod levels;
+pub mod part;
 pub mod pattern;
 pub mod plateau;
 pub mod probes;
@@ -43,6 +46,15 @@ pub trait Meter {
     /// # Errors
     /// When the time is over, or the memory is not to be had.
     fn chase(&mut self, pages: Pages, cycle: &[u32]) -> Result<f64, MeterError>;
+
+    /// Time of one load, ns, when the loads of several cycles are under way at once (1, 2, 4, 8 or 16).
+    /// `None` where the machine knows no overlap.
+    ///
+    /// # Errors
+    /// As [`Meter::chase`].
+    fn chains(&mut self, _pages: Pages, _cycles: &[Vec<u32>]) -> Result<Option<f64>, MeterError> {
+        Ok(None)
+    }
 
     /// Tells whoever watches what is measured now.
     fn stage(&mut self, _words: &str) {}

@@ -50,18 +50,14 @@ fn shuffled_chunks(all: &[u32], length: usize, rng: &mut SplitMix64) -> Vec<u32>
     chunks.concat()
 }
 
-/// One line of each of `n` pages, random; lines are spread over a first-level way of `way` bytes.
-pub fn line_per_page(
-    start: u32,
-    n: u32,
-    page: u32,
-    line: u32,
-    way: u32,
-    rng: &mut SplitMix64,
-) -> Vec<u32> {
+/// One line of each of `n` pages, random.
+///
+/// The line moves on by one from page to page, and by one more each time it has gone through the
+/// page: so lines are spread evenly over the sets of a first level that is indexed by physical
+/// address, and of one that is indexed by virtual address with ways larger than a page.
+pub fn line_per_page(start: u32, n: u32, page: u32, line: u32, rng: &mut SplitMix64) -> Vec<u32> {
     let in_page = (page / line.max(1)).max(1);
-    let pages_per_way = (way / page.max(1)).max(1);
-    let offset = |i: u32| start + i * page + (i / pages_per_way % in_page) * line;
+    let offset = |i: u32| start + i * page + (i + i / in_page) % in_page * line;
     let mut all: Vec<u32> = (0..n).map(offset).collect();
     rng.shuffle(&mut all);
     all
@@ -111,12 +107,12 @@ mod tests {
     #[test]
     fn one_line_a_page_fills_the_sets_evenly() {
         let mut rng = SplitMix64::new(3);
-        for (way, sets) in [(4096u32, 64u32), (8192, 128), (16384, 256)] {
+        for sets in [64u32, 128, 256] {
             let mut used = vec![0; sets as usize];
-            for o in line_per_page(0, 256, 4096, 64, way, &mut rng) {
+            for o in line_per_page(0, 256, 4096, 64, &mut rng) {
                 used[(o / 64 % sets) as usize] += 1;
             }
-            assert!(used.iter().all(|&u| u == 256 / sets), "way {way}: {used:?}");
+            assert!(used.iter().all(|&u| u == 256 / sets), "{sets} sets: {used:?}");
         }
     }
 }

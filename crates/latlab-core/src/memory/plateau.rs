@@ -16,6 +16,10 @@ const LEVELS_APART: f64 = 1.3;
 /// A plateau spans at least this factor in size, unless it is the last.
 const LENGTH: f64 = 1.5;
 
+/// A plateau climbs less than this, as a power of the size: the slow ramp of a cache of few ways
+/// whose pages lie at random climbs more.
+const SLOPE: f64 = 0.12;
+
 /// A plateau.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plateau {
@@ -66,7 +70,10 @@ pub fn plateaus(points: &[CurvePoint]) -> Vec<Plateau> {
         (factor >= LENGTH && last - first >= 2)
             || (last == end && last - first >= 1 && factor >= 1.15)
     };
-    let found = joined.into_iter().filter(long).map(|(first, last)| {
+    let level = |&(first, last): &(usize, usize)| {
+        first == 0 || last == end || slope(points, first, last).abs() < SLOPE
+    };
+    let found = joined.into_iter().filter(long).filter(level).map(|(first, last)| {
         let values: Vec<f64> = points[first..=last].iter().map(|p| p.ns).collect();
         Plateau {
             first,
@@ -90,6 +97,16 @@ pub fn plateaus(points: &[CurvePoint]) -> Vec<Plateau> {
         }
     }
     levels
+}
+
+/// Slope of the logarithm of the latency over that of the size, by least squares.
+fn slope(points: &[CurvePoint], first: usize, last: usize) -> f64 {
+    let xy =
+        || points[first..=last].iter().map(|p| ((p.x.max(1) as f64).ln(), p.ns.max(1e-3).ln()));
+    let n = (last - first + 1) as f64;
+    let (mx, my) = (xy().map(|p| p.0).sum::<f64>() / n, xy().map(|p| p.1).sum::<f64>() / n);
+    let var: f64 = xy().map(|p| (p.0 - mx).powi(2)).sum();
+    if var > 0.0 { xy().map(|p| (p.0 - mx) * (p.1 - my)).sum::<f64>() / var } else { 0.0 }
 }
 
 #[cfg(test)]

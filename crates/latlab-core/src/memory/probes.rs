@@ -116,28 +116,24 @@ impl Explorer<'_> {
     /// TLBs: one line a page, less as many lines side by side.
     pub(super) fn find_tlbs(&mut self) -> Result<(), MeterError> {
         let Some(first) = self.detail.levels.first().cloned() else { return Ok(()) };
-        // Sets by virtual address: lines are spread over a whole way. By physical address the
-        // pages see to that themselves.
-        let way = match first.ways {
-            Some(ways) if !first.law.starts_with("pages") => first.bytes / u64::from(ways.max(1)),
-            _ => 0,
-        };
-        let way = u32::try_from(way).unwrap_or(0);
         let most = (self.limits.base_bytes / self.limits.page_bytes).min(8192);
         let mut curve = Curve {
             order: Order::LinePerPage,
             stride_bytes: self.limits.page_bytes,
             ..Curve::default()
         };
-        for n in grid(512, most * 64, 4).into_iter().map(|x| x / 64) {
-            let point = self.tlb_point(n, way, first.ns, 3)?;
+        let few = 2..=16;
+        let many =
+            grid(1024, most.saturating_mul(64), 4).into_iter().map(|x| x / 64).filter(|n| *n > 16);
+        for n in few.chain(many).filter(|n| *n <= most) {
+            let point = self.tlb_point(n, first.ns, 3)?;
             curve.insert(point);
         }
         self.keep(curve.clone());
         let found = plateaus(&curve.points);
         for i in 0..found.len().saturating_sub(1) {
             let (here, next) = (found[i], found[i + 1]);
-            self.bisect_entries(&mut curve, way, first.ns, here.ns, next.ns)?;
+            self.bisect_entries(&mut curve, first.ns, here.ns, next.ns)?;
             self.keep(curve.clone());
             let points: Vec<CurvePoint> =
                 curve.points.iter().filter(|p| p.x >= here.first_x).copied().collect();
@@ -152,7 +148,6 @@ impl Explorer<'_> {
     fn bisect_entries(
         &mut self,
         curve: &mut Curve,
-        way: u32,
         hit: f64,
         t0: f64,
         t1: f64,
@@ -163,26 +158,20 @@ impl Explorer<'_> {
                 break;
             }
             let n = ((low + high) / 2) as u32;
-            let point = self.tlb_point(n, way, hit, 5)?;
+            let point = self.tlb_point(n, hit, 5)?;
             curve.insert(point);
         }
         Ok(())
     }
 
     /// Latency of a hit in the first cache plus what translating `n` pages costs.
-    fn tlb_point(
-        &mut self,
-        n: u32,
-        way: u32,
-        hit: f64,
-        repeats: u32,
-    ) -> Result<CurvePoint, MeterError> {
+    fn tlb_point(&mut self, n: u32, hit: f64, repeats: u32) -> Result<CurvePoint, MeterError> {
         let line = self.detail.line.as_ref().map_or(64, |l| l.bytes.max(16));
         let page = self.limits.page_bytes;
         let mut values = Vec::new();
         for _ in 0..repeats {
             let start = self.start(Pages::Base, n * page);
-            let apart = pattern::line_per_page(start, n, page, line, way, &mut self.rng);
+            let apart = pattern::line_per_page(start, n, page, line, &mut self.rng);
             let dense =
                 pattern::array(start, n * line, line, page, Order::PageLocal, &mut self.rng);
             let apart = self.meter.chase(Pages::Base, &apart)?;

@@ -4,6 +4,7 @@
 //! where it differs.
 
 pub mod cyclictest;
+pub mod lat_mem_rd;
 pub mod lmbench;
 pub mod rtla;
 pub mod xenomai;

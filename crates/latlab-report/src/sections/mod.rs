@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod gaps;
 pub mod generic;
 pub mod machine;
+pub mod memory;
 pub mod survey;
 pub mod trace;
 pub mod wakeup;
@@ -52,6 +53,7 @@ pub fn of_part(part: &Part) -> Vec<Section> {
         Some(Detail::Why(result)) => why::sections(part, result),
         None | Some(Detail::Unknown) => generic::sections(part),
         Some(Detail::Wakeup(result)) => wakeup::sections(part, result),
+        Some(Detail::Memory(detail)) => memory::sections(part, detail),
         Some(_) => generic::sections(part),
     }
 }
@@ -65,6 +67,7 @@ fn part_summary(part: &Part) -> Vec<String> {
         Some(Detail::Why(result)) => why::summary(result),
         None | Some(Detail::Unknown) => generic::summary(part),
         Some(Detail::Wakeup(result)) => wakeup::summary(part, result),
+        Some(Detail::Memory(detail)) => memory::summary(part, detail),
         Some(_) => generic::summary(part),
     }
 }

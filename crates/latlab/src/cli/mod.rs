@@ -11,6 +11,7 @@ pub mod fault_worker;
 #[cfg(feature = "host")]
 pub mod generate;
 pub mod load;
+pub mod memory;
 pub mod on_board;
 pub mod record;
 pub mod report;
@@ -64,6 +65,7 @@ pub enum Command {
     Wakeup(wakeup::Args),
     Why(Box<why::Args>),
     Bench(bench::Args),
+    Memory(memory::Args),
     Doctor(doctor::Args),
     Survey(survey::Args),
     #[cfg(feature = "host")]

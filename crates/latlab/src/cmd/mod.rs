@@ -8,6 +8,7 @@ mod fault_worker;
 #[cfg(feature = "host")]
 mod generate;
 mod load;
+mod memory;
 pub mod menu;
 #[cfg(feature = "host")]
 mod on;
@@ -38,6 +39,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     }
     match command {
         Command::Bench(args) => bench::run(global, &args),
+        Command::Memory(args) => memory::run(global, &args),
         Command::Doctor(args) => doctor::run(global, &args),
         Command::Survey(args) => survey::run(global, &args),
         #[cfg(feature = "host")]

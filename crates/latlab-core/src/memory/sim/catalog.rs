@@ -5,6 +5,7 @@
 
 use super::cache::Policy::{self, Lru, Random, TreePlru};
 use super::{CacheSpec, Fill, Hierarchy, TlbSpec};
+use crate::stats::rng::SplitMix64;
 
 const K: u32 = 1 << 10;
 const M: u32 = 1 << 20;
@@ -81,7 +82,42 @@ pub fn tuning() -> Vec<Hierarchy> {
     ]
 }
 
-/// For scoring: never looked at while tuning.
+/// For scoring: `n` hierarchies drawn at random, never looked at while tuning. Other seeds are others.
+///
+/// One to three levels, each at least four times the one before; ways, policies, latencies,
+/// TLBs, huge pages and noise all by lot.
+pub fn drawn(n: usize, seed: u64) -> Vec<Hierarchy> {
+    let mut rng = SplitMix64::new(seed);
+    (0..n).map(|_| draw(&mut rng)).collect()
+}
+
+fn draw(rng: &mut SplitMix64) -> Hierarchy {
+    fn one<T: Copy>(rng: &mut SplitMix64, of: &[T]) -> T {
+        of[rng.below(of.len())]
+    }
+    let line = one(rng, &[64, 64, 64, 32, 128]);
+    let levels = one(rng, &[1, 2, 2, 2, 3]);
+    let mut caches: Vec<CacheSpec> = Vec::new();
+    let (mut bytes, mut ns) =
+        (one(rng, &[8, 16, 32, 32, 48, 64]) * K, 1.0 + rng.below(20) as f64 / 10.0);
+    for i in 0..levels {
+        let odd = bytes >> bytes.trailing_zeros();
+        let ways: u32 = if odd == 3 { one(rng, &[6, 12]) } else { one(rng, &[4, 8, 8, 16]) };
+        let policy = if ways.is_power_of_two() { one(rng, &[Lru, TreePlru, Random]) } else { Lru };
+        let plain = cache(bytes, ways, ns, policy);
+        caches.push(if i == 2 { hashed(plain) } else { plain });
+        bytes = (bytes / odd) * one(rng, &[8, 8, 16]) * if odd == 3 { 4 } else { 1 };
+        ns *= 2.8 + rng.below(20) as f64 / 10.0;
+    }
+    let entries = one(rng, &[16, 32, 48, 64]);
+    let tlbs = vec![tlb(entries, entries, 2.0), tlb(one(rng, &[256, 512, 1024]), 4, 12.0)];
+    let mut h = machine("drawn", line, caches, tlbs, (ns * 1.5).max(80.0));
+    h.huge = rng.below(2) == 0;
+    h.noise = one(rng, &[0.005, 0.01, 0.02]);
+    h
+}
+
+/// Named and made-up hierarchies; the first score was taken before anything was mended with their help.
 pub fn scoring() -> Vec<Hierarchy> {
     let mut all = arm();
     all.extend(x86());

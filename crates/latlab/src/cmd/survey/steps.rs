@@ -2,7 +2,7 @@
 
 use super::{Context, Step};
 use crate::cli::survey::Level;
-use crate::cmd::{bench, doctor};
+use crate::cmd::{bench, doctor, memory};
 use crate::progress::Progress;
 use anyhow::Context as _;
 use latlab_core::finding::{Confidence, Finding, Verdict};
@@ -20,6 +20,7 @@ pub(super) const STEPS: &[Step] = &[
     Step { name: "doctor", title: "What this machine can measure and trace, and what is in the way", from: Level::Quick, seconds: [2, 2, 10], run: doctor },
     Step { name: "gaps", title: "What takes the CPU away from a busy program", from: Level::Quick, seconds: [3, 30, 600], run: gaps },
     Step { name: "bench", title: "What system calls, switches, messages and processes cost", from: Level::Quick, seconds: [20, 60, 330], run: bench },
+    Step { name: "memory", title: "Caches, lines, ways and TLBs", from: Level::Quick, seconds: [9, 55, 55], run: memory },
     Step { name: "wakeup", title: "Wake-up latency, idle", from: Level::Quick, seconds: [8, 60, 900], run: wakeup_idle },
     Step { name: "wakeup-cpu", title: "Wake-up latency, all CPUs busy computing", from: Level::Quick, seconds: [6, 60, 900], run: wakeup_cpu },
     Step { name: "wakeup-memory", title: "Wake-up latency, all CPUs allocating memory", from: Level::Quick, seconds: [8, 60, 900], run: wakeup_memory },
@@ -43,6 +44,16 @@ fn bench(context: &Context) -> anyhow::Result<Vec<Part>> {
     let mut show = |p: conduct::Progress<'_>| progress.set(Some(p.done), p.name);
     let (mut part, _) = bench::measure(&config, &mut show)?;
     part.title = context.title.to_owned();
+    Ok(vec![part])
+}
+
+/// Measured in a thread of its own, which is bound to a CPU: the steps after it are not.
+fn memory(context: &Context) -> anyhow::Result<Vec<Part>> {
+    let cpu = policy::allowed()?.last().map(|c| c.0);
+    let config = memory::settings(context.level == Level::Quick, context.machine, cpu);
+    let measured =
+        std::thread::scope(|s| s.spawn(|| memory::measure(&config, context.machine)).join());
+    let part = measured.map_err(|_| anyhow::anyhow!("the measuring thread ended by a panic"))??;
     Ok(vec![part])
 }
 

@@ -1,0 +1,65 @@
+//! What was found, as a part of a run: records that can be compared, findings, and the curves.
+
+use super::MemoryDetail;
+use super::findings::findings;
+use crate::histogram::Summary;
+use crate::machine::Machine;
+use crate::run::{Detail, Param, Part, Record, Unit};
+
+/// The part of a run. `declared`: the machine, for its own word on its caches.
+pub fn part(
+    name: &str,
+    title: &str,
+    detail: MemoryDetail,
+    declared: &Machine,
+    length_ns: u64,
+) -> Part {
+    Part {
+        name: name.into(),
+        title: title.into(),
+        complete: true,
+        duration_ns: length_ns,
+        results: records(&detail),
+        findings: findings(&detail, declared),
+        detail: Some(Detail::Memory(Box::new(detail))),
+    }
+}
+
+fn records(d: &MemoryDetail) -> Vec<Record> {
+    let mut all = Vec::new();
+    let mut add = |name: &str, level: Option<u32>, unit, value: f64, range: Option<(f64, f64)>| {
+        let (min, max) = range.unwrap_or((value, value));
+        all.push(Record {
+            name: name.into(),
+            params: level.map(|l| ("level".to_owned(), Param::Int(l.into()))).into_iter().collect(),
+            unit,
+            samples: vec![value],
+            summary: Summary {
+                count: 1,
+                min: Some(min),
+                median: Some(value),
+                max: Some(max),
+                ..Summary::default()
+            },
+            ..Record::default()
+        });
+    };
+    for l in &d.levels {
+        let n = Some(l.level);
+        add("memory.cache.latency", n, Unit::Ns, l.ns, Some(l.ns_interval));
+        let (low, high) = l.bytes_interval;
+        add("memory.cache.size", n, Unit::Bytes, l.bytes as f64, Some((low as f64, high as f64)));
+        add("memory.cache.effective", n, Unit::Bytes, l.effective_bytes as f64, None);
+    }
+    for t in &d.tlbs {
+        add("memory.tlb.entries", Some(t.level), Unit::Count, t.entries.into(), None);
+        add("memory.tlb.penalty", Some(t.level), Unit::Ns, t.penalty_ns, None);
+    }
+    if let Some(ns) = d.memory_ns.filter(|_| !d.levels.is_empty()) {
+        add("memory.latency", None, Unit::Ns, ns, None);
+    }
+    if let Some(best) = d.parallelism.iter().map(|p| p.ns).reduce(f64::min) {
+        add("memory.parallel", None, Unit::Ns, best, None);
+    }
+    all
+}

@@ -1,0 +1,279 @@
+//! Caches and TLBs: a table of levels, and the curves that they were read from.
+
+use super::generic;
+use crate::doc::{Axis, Block, Column, Mark, Plot, Scale, Section, Series, SeriesKind, Table};
+use latlab_core::finding::Confidence;
+use latlab_core::memory::findings::bytes_words;
+use latlab_core::memory::{Curve, Grade, MemoryDetail, Order, Pages};
+use latlab_core::run::Part;
+use latlab_core::units::format_ns;
+
+/// Sections of a part.
+pub fn sections(part: &Part, d: &MemoryDetail) -> Vec<Section> {
+    let mut blocks = Vec::new();
+    if !part.complete {
+        blocks.push(Block::Warning(
+            "This part was cut short; what is below is what was measured until then.".into(),
+        ));
+    }
+    if !d.levels.is_empty() {
+        blocks.push(Block::Table(levels(d)));
+    }
+    if !d.tlbs.is_empty() {
+        blocks.push(Block::Table(tlbs(d)));
+    }
+    blocks.push(Block::Findings(part.findings.clone()));
+    blocks.extend(size_plot(d).map(|p| Block::Plot(Box::new(p))));
+    blocks.extend(heat(d).map(|p| Block::Plot(Box::new(p))));
+    blocks.extend(tlb_plot(d).map(|p| Block::Plot(Box::new(p))));
+    blocks.extend(parallel_table(d).map(Block::Table));
+    blocks.extend(stride_plot(d).map(|p| Block::Plot(Box::new(p))));
+    let title = if part.title.is_empty() { part.name.clone() } else { part.title.clone() };
+    vec![Section { id: part.name.clone(), title, blocks }]
+}
+
+/// The hierarchy in one sentence.
+pub fn summary(part: &Part, d: &MemoryDetail) -> Vec<String> {
+    if let Some(reason) = &d.cannot_tell {
+        return vec![format!("Caches cannot be told here: {reason}.")];
+    }
+    if d.levels.is_empty() {
+        return generic::summary(part);
+    }
+    let mut words: Vec<String> = d
+        .levels
+        .iter()
+        .map(|l| format!("L{} {} ({})", l.level, bytes_words(l.bytes), format_ns(l.ns)))
+        .collect();
+    words.extend(d.memory_ns.map(|ns| format!("memory {}", format_ns(ns))));
+    words.extend(
+        d.line.as_ref().filter(|l| l.bytes > 0).map(|l| format!("lines of {} bytes", l.bytes)),
+    );
+    words.extend(d.tlbs.first().map(|t| format!("a data TLB of {} pages", t.entries)));
+    vec![format!("Memory: {}.", words.join(", "))]
+}
+
+fn grade(g: &Grade) -> &'static str {
+    match g.confidence {
+        Confidence::Sure => "sure",
+        Confidence::Likely => "likely",
+        Confidence::CannotTell => "cannot tell",
+    }
+}
+
+fn levels(d: &MemoryDetail) -> Table {
+    let row = |l: &latlab_core::memory::Level| {
+        vec![
+            format!("L{}", l.level),
+            bytes_words(l.bytes),
+            format!("{} – {}", bytes_words(l.bytes_interval.0), bytes_words(l.bytes_interval.1)),
+            bytes_words(l.effective_bytes),
+            l.ways.map_or("cannot tell".into(), |w| w.to_string()),
+            format_ns(l.ns),
+            grade(&l.grade).into(),
+        ]
+    };
+    let mut rows: Vec<Vec<String>> = d.levels.iter().map(row).collect();
+    if let Some(ns) = d.memory_ns {
+        let mut cells = vec![String::new(); 7];
+        (cells[0], cells[5]) = ("memory".into(), format_ns(ns));
+        rows.push(cells);
+    }
+    Table {
+        caption: "Caches as they were found. Effective: the largest array that is still fast."
+            .into(),
+        columns: vec![
+            Column::left("level"),
+            Column::right("size"),
+            Column::right("between"),
+            Column::right("effective"),
+            Column::right("ways"),
+            Column::right("a load"),
+            Column::left("grade"),
+        ],
+        rows,
+    }
+}
+
+fn tlbs(d: &MemoryDetail) -> Table {
+    let row = |t: &latlab_core::memory::TlbLevel| {
+        vec![
+            t.level.to_string(),
+            t.entries.to_string(),
+            format!("{} – {}", t.entries_interval.0, t.entries_interval.1),
+            bytes_words(u64::from(t.entries) * d.page_bytes),
+            format_ns(t.penalty_ns),
+            grade(&t.grade).into(),
+        ]
+    };
+    Table {
+        caption: "Data TLBs for ordinary pages.".into(),
+        columns: vec![
+            Column::left("level"),
+            Column::right("pages"),
+            Column::right("between"),
+            Column::right("reach"),
+            Column::right("a miss adds"),
+            Column::left("grade"),
+        ],
+        rows: d.tlbs.iter().map(row).collect(),
+    }
+}
+
+fn name(c: &Curve) -> String {
+    let pages = match c.pages {
+        Pages::Huge => ", huge pages",
+        Pages::Base => "",
+    };
+    match &c.source {
+        Some(source) => format!("stride {} ({source})", c.stride_bytes),
+        None => format!("{}{pages}", c.order.words()),
+    }
+}
+
+fn series(c: &Curve) -> Series {
+    let spread = c.points.iter().any(|p| p.high_ns > p.low_ns);
+    Series {
+        name: name(c),
+        kind: SeriesKind::Line,
+        points: c.points.iter().map(|p| (p.x as f64, p.ns)).collect(),
+        intervals: if spread {
+            c.points.iter().map(|p| (p.low_ns, p.high_ns)).collect()
+        } else {
+            vec![]
+        },
+        values: vec![],
+    }
+}
+
+fn sized(d: &MemoryDetail) -> impl Iterator<Item = &Curve> {
+    d.curves.iter().filter(|c| !matches!(c.order, Order::LinePerPage | Order::Dense))
+}
+
+fn size_plot(d: &MemoryDetail) -> Option<Plot> {
+    let series: Vec<Series> = sized(d).map(series).collect();
+    let mut marks = Vec::new();
+    let mut before = 1024.0;
+    for l in &d.levels {
+        let end = l.bytes as f64;
+        if end > before {
+            marks.push(Mark::Band(before, end, format!("L{}", l.level)));
+        }
+        marks.push(Mark::X(end, format!("L{} {}", l.level, bytes_words(l.bytes))));
+        before = end;
+    }
+    (!series.is_empty()).then(|| Plot {
+        id: "memory-latency".into(),
+        title: "Latency of a load by size of the array".into(),
+        description: "Flat stretches are caches; where a curve leaves one, the array no longer fits. Curves that part at equal size differ in prefetching and translation.".into(),
+        x: Axis { label: "array".into(), scale: Scale::Log2, bytes: true, ..Axis::default() },
+        y: Axis { label: "a load (ns)".into(), scale: Scale::Log10, ..Axis::default() },
+        series,
+        marks,
+    })
+}
+
+/// Size × stride, where several strides were measured (curves of lat_mem_rd).
+fn heat(d: &MemoryDetail) -> Option<Plot> {
+    let mut curves: Vec<&Curve> = sized(d).filter(|c| c.order == Order::Sequential).collect();
+    curves.sort_unstable_by_key(|c| c.stride_bytes);
+    curves.dedup_by_key(|c| c.stride_bytes);
+    if curves.len() < 2 {
+        return None;
+    }
+    let mut cells =
+        Series { name: "a load (ns)".into(), kind: SeriesKind::Heat, ..Series::default() };
+    for (lane, c) in curves.iter().enumerate() {
+        for p in &c.points {
+            cells.points.push((p.x as f64, lane as f64));
+            cells.values.push(p.ns);
+        }
+    }
+    Some(Plot {
+        id: "memory-strides".into(),
+        title: "Latency by size and stride".into(),
+        description:
+            "Below a line's size a smaller stride is faster: several loads share one fetch.".into(),
+        x: Axis { label: "array".into(), scale: Scale::Log2, bytes: true, ..Axis::default() },
+        y: Axis {
+            label: "stride (bytes)".into(),
+            scale: Scale::Category,
+            categories: curves.iter().map(|c| c.stride_bytes.to_string()).collect(),
+            ..Axis::default()
+        },
+        series: vec![cells],
+        marks: vec![],
+    })
+}
+
+fn tlb_plot(d: &MemoryDetail) -> Option<Plot> {
+    let curve = d.curves.iter().find(|c| c.order == Order::LinePerPage)?;
+    Some(Plot {
+        id: "memory-tlb".into(),
+        title: "What translation costs by number of pages".into(),
+        description: "One line of each page, less as many lines side by side, over a hit in the first cache: steps are TLBs.".into(),
+        x: Axis { label: "pages".into(), scale: Scale::Log2, ..Axis::default() },
+        y: Axis { label: "a load (ns)".into(), scale: Scale::Log10, ..Axis::default() },
+        series: vec![series(curve)],
+        marks: (d.tlbs.iter())
+            .map(|t| Mark::X(f64::from(t.entries), format!("TLB {}: {}", t.level, t.entries)))
+            .collect(),
+    })
+}
+
+fn parallel_table(d: &MemoryDetail) -> Option<Table> {
+    let one = d.parallelism.first()?.ns;
+    Some(Table {
+        caption: "Independent chains of loads from memory at once.".into(),
+        columns: vec![Column::right("chains"), Column::right("a load"), Column::right("faster by")],
+        rows: (d.parallelism.iter())
+            .map(|p| {
+                vec![
+                    p.chains.to_string(),
+                    format_ns(p.ns),
+                    format!("{:.1} ×", one / p.ns.max(1e-9)),
+                ]
+            })
+            .collect(),
+    })
+}
+
+fn stride_plot(d: &MemoryDetail) -> Option<Plot> {
+    (d.strides.len() > 1).then(|| Plot {
+        id: "memory-multiply".into(),
+        title: "a[i] *= a[i] by stride".into(),
+        description: "Time of one element of a large array: it rises until each element is in a line of its own.".into(),
+        x: Axis { label: "stride".into(), scale: Scale::Log2, bytes: true, ..Axis::default() },
+        y: Axis { label: "an element (ns)".into(), ..Axis::default() },
+        series: vec![Series {
+            name: "an element".into(),
+            points: d.strides.iter().map(|p| (f64::from(p.stride_bytes), p.ns)).collect(),
+            ..Series::default()
+        }],
+        marks: vec![],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::machine::Machine;
+    use latlab_core::memory::{from, part};
+
+    #[test]
+    fn old_curves_become_tables_plots_and_a_sentence() {
+        let text = include_str!("../../../../fixtures/memory/beaglebone-black.lat_mem_rd");
+        let detail = from::infer(from::lat_mem_rd(text, "2015").unwrap(), 4096);
+        let part = part::part("memory", "Memory", detail.clone(), &Machine::default(), 0);
+        let said = summary(&part, &detail);
+        assert!(said[0].starts_with("Memory: L1 32 KiB (3"), "{said:?}");
+        let section = &sections(&part, &detail)[0];
+        let plots: Vec<&str> = section
+            .blocks
+            .iter()
+            .filter_map(|b| if let Block::Plot(p) = b { Some(p.id.as_str()) } else { None })
+            .collect();
+        assert_eq!(plots, ["memory-latency", "memory-strides"]);
+        assert!(matches!(&section.blocks[0], Block::Table(t) if t.rows.len() == 3));
+    }
+}

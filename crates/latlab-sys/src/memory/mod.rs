@@ -1,0 +1,218 @@
+//! The memory of this machine as a [`Meter`]: areas of ordinary and of huge pages, and a clock.
+
+pub mod area;
+pub mod chase;
+
+use crate::{clock, signal};
+use area::Area;
+use latlab_core::memory::{Limits, Meter, MeterError, Pages};
+use std::io;
+
+/// Loads that warm up at the most: a round of 38 MiB in lines of 64 bytes.
+const WARM_MAX: usize = 600_000;
+/// Loads that warm up at the least: rounds of a small ring, until its sets have settled.
+const WARM_MIN: usize = 8_192;
+/// Batches of one figure; the second shortest is taken.
+const BATCHES: usize = 5;
+
+/// How to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Largest array, bytes.
+    pub bytes: usize,
+    /// Look for huge pages.
+    pub huge: bool,
+    /// Time for everything, ns.
+    pub budget_ns: u64,
+    /// Time of one batch, ns.
+    pub batch_ns: u64,
+}
+
+/// What is told to whoever watches: words, and the share of the time that is over.
+pub type Watch<'a> = Box<dyn FnMut(&str, f64) + 'a>;
+
+/// This machine.
+pub struct Host<'a> {
+    base: Area,
+    huge: Option<Area>,
+    limits: Limits,
+    settings: Settings,
+    begun_ns: u64,
+    stage: String,
+    watch: Watch<'a>,
+}
+
+impl std::fmt::Debug for Host<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Host<'a> {
+    /// Maps and touches the memory; halves what it asks for until it gets it.
+    ///
+    /// # Errors
+    /// When there are not even 4 MiB.
+    pub fn new(settings: Settings, watch: Watch<'a>) -> io::Result<Self> {
+        let huge_page = area::huge_page_bytes().filter(|_| settings.huge);
+        let mut bytes = settings.bytes.clamp(4 << 20, 1 << 31) & !((1 << 20) - 1);
+        let base = loop {
+            match Area::new(bytes, Pages::Base, huge_page.unwrap_or(1)) {
+                Ok(area) => break area,
+                Err(_) if bytes > 4 << 20 => bytes /= 2,
+                Err(error) => return Err(error),
+            }
+        };
+        let huge = huge_page.and_then(|page| huge_area(bytes / page * page, page));
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let limits = Limits {
+            page_bytes: number(rustix::param::page_size()),
+            base_bytes: number(base.bytes()),
+            huge_bytes: huge.as_ref().map_or(0, |a| number(a.bytes())),
+            huge_page_bytes: huge.as_ref().and(huge_page).map_or(0, number),
+        };
+        let begun_ns = clock::now().0;
+        spin(50_000_000);
+        Ok(Self { base, huge, limits, settings, begun_ns, stage: String::new(), watch })
+    }
+
+    fn check(&mut self) -> Result<(), MeterError> {
+        if signal::stop_requested().is_some() {
+            return Err(MeterError::Stopped);
+        }
+        let over = clock::now().0 - self.begun_ns;
+        (self.watch)(&self.stage, over as f64 / self.settings.budget_ns.max(1) as f64);
+        if over > self.settings.budget_ns { Err(MeterError::OutOfTime) } else { Ok(()) }
+    }
+
+    fn area(&mut self, pages: Pages) -> Result<&mut Area, MeterError> {
+        match pages {
+            Pages::Base => Ok(&mut self.base),
+            Pages::Huge => self
+                .huge
+                .as_mut()
+                .ok_or_else(|| MeterError::Machine("there are no huge pages".into())),
+        }
+    }
+}
+
+/// An area of huge pages; `None` when the kernel gives fewer than nine in ten.
+fn huge_area(bytes: usize, page: usize) -> Option<Area> {
+    let before = area::huge_bytes_in_use()?;
+    let area = Area::new(bytes, Pages::Huge, page).ok()?;
+    let got = area::huge_bytes_in_use()?.saturating_sub(before);
+    (got >= bytes as u64 / 10 * 9).then_some(area)
+}
+
+/// Computes for a while, so that the clock of the processor rises before anything is measured.
+fn spin(ns: u64) {
+    let end = clock::now().0 + ns;
+    while clock::now().0 < end {
+        std::hint::spin_loop();
+    }
+}
+
+fn no_room() -> MeterError {
+    MeterError::Machine("an array reaches past its area".into())
+}
+
+/// Times `run(loads)` in batches; the second shortest, ns a load.
+fn timed(batch_ns: u64, warm: usize, mut run: impl FnMut(usize) -> usize) -> f64 {
+    let start = clock::now().0;
+    let done = run(warm);
+    let each = (clock::now().0 - start).max(1) as f64 / done.max(1) as f64;
+    let loads = ((batch_ns as f64 / each) as usize).clamp(256, 1 << 22);
+    let mut batches = [0.0f64; BATCHES];
+    for batch in &mut batches {
+        let start = clock::now().0;
+        let done = run(loads);
+        *batch = (clock::now().0 - start) as f64 / done.max(1) as f64;
+    }
+    batches.sort_unstable_by(f64::total_cmp);
+    batches[1]
+}
+
+impl Meter for Host<'_> {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn chase(&mut self, pages: Pages, cycle: &[u32]) -> Result<f64, MeterError> {
+        self.check()?;
+        let batch_ns = self.settings.batch_ns;
+        let mut ring = chase::link(self.area(pages)?, cycle).ok_or_else(no_room)?;
+        let warm = ring.length().clamp(WARM_MIN, WARM_MAX);
+        Ok(timed(batch_ns, warm, |loads| ring.run(loads)))
+    }
+
+    fn chains(&mut self, pages: Pages, cycles: &[Vec<u32>]) -> Result<Option<f64>, MeterError> {
+        self.check()?;
+        let batch_ns = self.settings.batch_ns * 4;
+        let count = cycles.len().max(1);
+        let longest = cycles.iter().map(Vec::len).max().unwrap_or(0);
+        let mut rings = chase::link_many(self.area(pages)?, cycles).ok_or_else(no_room)?;
+        let each = timed(batch_ns, longest.clamp(WARM_MIN, WARM_MAX), |steps| {
+            rings.run(steps);
+            steps
+        });
+        Ok(Some(each / count as f64))
+    }
+
+    fn stage(&mut self, words: &str) {
+        words.clone_into(&mut self.stage);
+    }
+}
+
+/// `a[i] *= a[i]` over `bytes` of an array in steps of `stride` bytes: ns an element.
+///
+/// # Errors
+/// When there is not so much memory.
+pub fn multiply(bytes: usize, strides: &[usize]) -> io::Result<Vec<(usize, f64)>> {
+    let mut area = Area::new(bytes, Pages::Base, 1)?;
+    let words = area.ints();
+    let sweep = |stride: usize, words: &mut [u32]| {
+        let step = (stride / size_of::<u32>()).max(1);
+        let start = clock::now().0;
+        for w in words.iter_mut().step_by(step) {
+            *w = w.wrapping_mul(*w);
+        }
+        std::hint::black_box(&mut *words);
+        (clock::now().0 - start) as f64 / words.len().div_ceil(step) as f64
+    };
+    // The shorter of two: an interrupt makes a sweep longer, nothing makes it shorter.
+    Ok(strides.iter().map(|&s| (s, sweep(s, words).min(sweep(s, words)))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(budget_ns: u64) -> Host<'static> {
+        let settings = Settings { bytes: 4 << 20, huge: false, budget_ns, batch_ns: 10_000 };
+        Host::new(settings, Box::new(|_, _| {})).unwrap()
+    }
+
+    #[test]
+    fn a_chase_takes_time_and_a_wrong_one_is_refused() {
+        let mut host = host(60_000_000_000);
+        assert!(host.limits().base_bytes >= 4 << 20 && host.limits().huge_bytes == 0);
+        let cycle: Vec<u32> = (0..256).map(|i| i * 64).collect();
+        assert!(host.chase(Pages::Base, &cycle).unwrap() > 0.0);
+        let together = host.chains(Pages::Base, &[cycle.clone(), vec![65536, 65600]]).unwrap();
+        assert!(together.unwrap() > 0.0);
+        assert!(matches!(host.chase(Pages::Base, &[u32::MAX - 7]), Err(MeterError::Machine(_))));
+        assert!(matches!(host.chase(Pages::Huge, &cycle), Err(MeterError::Machine(_))));
+    }
+
+    #[test]
+    fn the_time_ends() {
+        assert_eq!(host(0).chase(Pages::Base, &[0, 64]), Err(MeterError::OutOfTime));
+    }
+
+    #[test]
+    fn every_stride_is_swept() {
+        let swept = multiply(1 << 16, &[4, 64, 4096]).unwrap();
+        assert_eq!(swept.iter().map(|s| s.0).collect::<Vec<_>>(), [4, 64, 4096]);
+        assert!(swept.iter().all(|s| s.1 > 0.0));
+    }
+}

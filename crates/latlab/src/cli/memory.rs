@@ -1,0 +1,32 @@
+//! `latlab memory`: its options.
+
+use std::path::PathBuf;
+
+/// Find caches, lines, ways and TLBs by measuring, and what a miss costs.
+///
+/// With --from, curves that were measured elsewhere are read instead: output of lmbench's
+/// lat_mem_rd, or a run of latlab's.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Less than ten seconds: fewer points, arrays up to 64 MiB.
+    #[arg(long)]
+    pub quick: bool,
+    /// Read curves from these files instead of measuring (lat_mem_rd's text, run.json or a run's directory).
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["quick", "duration", "cpu", "size"])]
+    pub from: Vec<PathBuf>,
+    /// Largest array in MiB (default: four times the largest declared cache, 64 to 256, a quarter of what is free).
+    #[arg(short = 's', long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(4..=2048))]
+    pub size: Option<u32>,
+    /// Stop after this time, sure or not (`30s`).
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub duration: Option<std::time::Duration>,
+    /// CPU to measure on (default: the last that is allowed).
+    #[arg(short = 'a', long = "affinity", value_name = "CPU")]
+    pub cpu: Option<u32>,
+    /// Seed of the orders in which memory is visited.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Print as another tool does: columns of lmbench's lat_mem_rd.
+    #[arg(long, value_name = "TOOL", value_parser = ["lmbench"])]
+    pub format: Option<String>,
+}

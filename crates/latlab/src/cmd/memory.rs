@@ -1,0 +1,222 @@
+//! `latlab memory`: caches and TLBs, measured here or read from elsewhere.
+
+use crate::cli::{Global, memory::Args};
+use crate::outcome::{HintExt, Outcome};
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::{output, rundir};
+use anyhow::{Context, anyhow};
+use latlab_core::machine::Machine;
+use latlab_core::memory::explore::{Plan, explore};
+use latlab_core::memory::{Curve, MemoryDetail, StridePoint, from, part};
+use latlab_core::run::{Detail, Part, Run};
+use latlab_core::units::CpuId;
+use latlab_report::dialect::lat_mem_rd;
+use latlab_sys::memory::{Host, Settings, multiply};
+use latlab_sys::{clock, policy, signal};
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Time for everything.
+const BUDGET: Duration = Duration::from_secs(55);
+/// Time of a quick look.
+const QUICK_BUDGET: Duration = Duration::from_secs(9);
+/// Largest text that is read: a full lat_mem_rd output has some hundred kilobytes.
+const TEXT_MAX: u64 = 64 << 20;
+const TITLE: &str = "Caches, lines, ways and TLBs";
+
+/// What the options came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Config {
+    quick: bool,
+    /// Largest array, bytes.
+    bytes: u64,
+    budget_s: f64,
+    cpu: Option<u32>,
+    seed: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    from: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
+    let machine = latlab_sys::machine::read();
+    let mut config = config(args, &machine)?;
+    let lmbench = args.format.is_some() && !global.json;
+    let (mut session, part, stopped) = if args.from.is_empty() {
+        let session = Session::begin(global, "memory", &config)?;
+        let part = measure(&config, &machine).inspect_err(|_| {})?;
+        let stopped = signal::stop_requested().map(signal::Signal::name);
+        (session, part, stopped)
+    } else {
+        config.from = args.from.iter().map(|p| p.display().to_string()).collect();
+        let part = read(&args.from)?;
+        (Session::begin_unkept(global, "memory", &config)?, part, None)
+    };
+    session.run.parts.push(part);
+    let json = global.json;
+    session.finish_with(stopped, |run, out| {
+        if json {
+            output::json(run, out)?;
+        } else if lmbench {
+            lat_mem_rd::write(run, out)?;
+        } else {
+            output::text(run, out)?;
+        }
+        Ok(())
+    })
+}
+
+fn config(args: &Args, machine: &Machine) -> anyhow::Result<Config> {
+    let allowed = policy::allowed().context("sched_getaffinity")?;
+    let cpu = match args.cpu {
+        Some(cpu) if !allowed.contains(&CpuId(cpu)) => {
+            return Err(anyhow!("this process may not run on CPU {cpu}"))
+                .hint(format!("it may run on {}", latlab_core::units::format_cpu_list(&allowed)));
+        }
+        Some(cpu) => Some(cpu),
+        None => allowed.last().map(|c| c.0),
+    };
+    let mut config = settings(args.quick, machine, cpu);
+    if let Some(mib) = args.size {
+        config.bytes = u64::from(mib) << 20;
+    }
+    if let Some(seed) = args.seed {
+        config.seed = seed;
+    }
+    if let Some(time) = args.duration {
+        config.budget_s = time.as_secs_f64();
+    }
+    Ok(config)
+}
+
+/// What is usual: arrays of four times the largest cache, and not more than a quarter of what is free.
+pub fn settings(quick: bool, machine: &Machine, cpu: Option<u32>) -> Config {
+    let largest = machine.caches.iter().map(|c| c.size_bytes).max().unwrap_or(0);
+    let most = if quick { 64 << 20 } else { 256 << 20 };
+    let wanted = (largest * 4).clamp(64 << 20, most);
+    // Two areas: ordinary and huge pages.
+    let free = limit(machine).unwrap_or(u64::MAX) / 4;
+    Config {
+        quick,
+        bytes: wanted.min(free).max(4 << 20),
+        budget_s: if quick { QUICK_BUDGET } else { BUDGET }.as_secs_f64(),
+        cpu,
+        seed: clock::now().0,
+        from: Vec::new(),
+    }
+}
+
+/// Memory that may be used, bytes: what is free, and what a control group allows.
+fn limit(machine: &Machine) -> Option<u64> {
+    let read = |path| fs::read_to_string(path).ok().and_then(|t| t.trim().parse::<u64>().ok());
+    let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    groups.into_iter().filter_map(read).chain(machine.start.available_bytes).min()
+}
+
+/// Measures as configured; for `memory` itself and for `survey`.
+///
+/// # Errors
+/// When there is not enough memory, or not even a coarse curve could be measured.
+pub fn measure(config: &Config, machine: &Machine) -> anyhow::Result<Part> {
+    if let Some(cpu) = config.cpu {
+        policy::bind(&[CpuId(cpu)]).with_context(|| format!("binding to CPU {cpu}"))?;
+    }
+    let mut progress = Progress::new("memory");
+    let begun = clock::now();
+    let watch = Box::new(|words: &str, done: f64| progress.set(Some(done), words));
+    let bytes = usize::try_from(config.bytes).unwrap_or(1 << 30);
+    let settings = Settings {
+        bytes,
+        huge: true,
+        budget_ns: (config.budget_s * 1e9) as u64,
+        batch_ns: if config.quick { 100_000 } else { 300_000 },
+    };
+    let mut host = Host::new(settings, watch)
+        .context("no memory for arrays")
+        .hint("4 MiB at the least are needed; a control group or `ulimit -v` may be in the way")?;
+    let plan = Plan { quick: config.quick, seed: config.seed, cannot_tell: emulated(machine) };
+    let mut detail = explore(&mut host, &plan).context("measuring the memory")?;
+    drop(host);
+    drop(progress);
+    sweep(&mut detail, bytes);
+    let length = clock::now().since(begun).0;
+    let mut part = part::part("memory", TITLE, detail, machine, length);
+    part.complete = signal::stop_requested().is_none();
+    Ok(part)
+}
+
+/// The loop `a[i] *= a[i]`: is the cache on at all?
+fn sweep(detail: &mut MemoryDetail, bytes: usize) {
+    if signal::stop_requested().is_some() || detail.cannot_tell.is_some() {
+        return;
+    }
+    match multiply(bytes.min(64 << 20), &[4, 8, 16, 32, 64, 128, 256]) {
+        Ok(swept) => detail.strides.extend(swept.into_iter().map(|(stride, ns)| StridePoint {
+            stride_bytes: u32::try_from(stride).unwrap_or(u32::MAX),
+            ns,
+        })),
+        Err(error) => detail.missing.push(format!("the sweep by stride: {error}")),
+    }
+}
+
+/// Why caches cannot be told here, where they cannot.
+fn emulated(machine: &Machine) -> Option<String> {
+    let what = machine.virtualization.as_deref()?;
+    let first = what.split(',').next().unwrap_or_default();
+    let tcg = first == "qemu-tcg" || (first == "qemu" && !machine.arch.starts_with("x86"));
+    tcg.then(|| {
+        "this processor is emulated (QEMU without KVM): it has no caches of its own, what shows are those of its host".into()
+    })
+}
+
+/// Curves of files, judged.
+fn read(files: &[impl AsRef<Path>]) -> anyhow::Result<Part> {
+    let mut curves = Vec::new();
+    let mut machine = Machine::default();
+    for file in files {
+        let file = file.as_ref();
+        let (found, of) = read_one(file)?;
+        curves.extend(found);
+        if let (1, Some(m)) = (files.len(), of) {
+            machine = m;
+        }
+    }
+    let page = u32::try_from(machine.page_bytes).ok().filter(|p| *p > 0).unwrap_or(4096);
+    let detail = from::infer(curves, page);
+    Ok(part::part("memory", TITLE, detail, &machine, 0))
+}
+
+fn read_one(file: &Path) -> anyhow::Result<(Vec<Curve>, Option<Machine>)> {
+    let shown = file.display();
+    if file.is_dir() || file.extension().is_some_and(|e| e == "json") {
+        let run: Run = rundir::load(file)?;
+        let curves: Vec<Curve> = (run.parts.iter())
+            .filter_map(|p| match &p.detail {
+                Some(Detail::Memory(d)) => Some(d.curves.clone()),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        if curves.is_empty() {
+            return Err(anyhow!("{shown}: this run has no memory curves"))
+                .hint("runs of `latlab memory` and `latlab survey` have them");
+        }
+        return Ok((curves, Some(run.machine)));
+    }
+    let size = fs::metadata(file).with_context(|| format!("--from {shown}: cannot be read"))?.len();
+    if size > TEXT_MAX {
+        return Err(anyhow!("--from {shown}: {size} bytes are no output of lat_mem_rd")).hint(
+            "name the text that lat_mem_rd printed (it prints on stderr), or a run's directory",
+        );
+    }
+    let bytes = fs::read(file).with_context(|| format!("--from {shown}: cannot be read"))?;
+    let curves = from::lat_mem_rd(&String::from_utf8_lossy(&bytes), &shown.to_string())
+        .map_err(|e| anyhow!("--from {shown}: {e}"))
+        .hint(
+            "name the text that lat_mem_rd printed (it prints on stderr), or a run's directory",
+        )?;
+    Ok((curves, None))
+}
