@@ -111,6 +111,7 @@ pub(super) fn level_of(
         setmodel::plausible_sizes((onset.0 as f64 * 0.9) as u64, (range.1 as f64 * 1.1) as u64);
     let fits = Laws::default().fit(&window, &sizes, page, placements);
     let mut level = Level::of(i + 1, &here);
+    level.ns = hit(&window, here, onset.0);
     level.effective_bytes = effective(&window, here.ns, next.ns);
     conclude(&mut level, onset, &fits, probed);
     level
@@ -148,10 +149,6 @@ fn conclude(level: &mut Level, onset: (u64, u64), fits: &[Fit], probed: Option<W
         return;
     };
     level.bytes = best.bytes;
-    // T0 of the law knows which points are on the plateau; it must agree with the plateau roughly.
-    if (best.t0 / level.ns - 1.0).abs() < 0.15 {
-        level.ns = best.t0;
-    }
     level.residual = Some(best.residual);
     level.law = best.words();
     let (low, high) =
@@ -259,4 +256,16 @@ pub(super) fn onset(points: &[CurvePoint], t0: f64, t1: f64, share: f64) -> (u64
 fn effective(points: &[CurvePoint], t0: f64, t1: f64) -> u64 {
     let limit = t0 + 0.1 * (t1 - t0);
     points.iter().take_while(|p| p.ns <= limit.max(t0 * 1.05)).last().map_or(0, |p| p.x)
+}
+
+/// Latency of a hit: a low middle of the plateau's outer half. Its inner half may still have the tail
+/// of the transition before, its end the beginning of the next.
+fn hit(points: &[CurvePoint], here: Plateau, end: u64) -> f64 {
+    let from = (here.first_x as f64 * end as f64).sqrt() * 0.8;
+    let near = |p: &&CurvePoint| {
+        p.x as f64 >= from && p.x <= end && (0.85..1.15).contains(&(p.ns / here.ns))
+    };
+    let mut v: Vec<f64> = points.iter().filter(near).map(|p| p.ns).collect();
+    v.sort_unstable_by(f64::total_cmp);
+    v.get(v.len() * 2 / 5).copied().unwrap_or(here.ns)
 }

@@ -18,7 +18,7 @@ const LENGTH: f64 = 1.5;
 
 /// A plateau climbs less than this, as a power of the size: the slow ramp of a cache of few ways
 /// whose pages lie at random climbs more.
-const SLOPE: f64 = 0.12;
+const SLOPE: f64 = 0.22;
 
 /// A plateau.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use super::area::Area;
 /// Writes a cycle of byte offsets into an area as a ring of addresses, and returns its first.
 ///
 /// `None` for an empty cycle, or one that reaches past the area.
-pub fn link(area: &mut Area, cycle: &[u32]) -> Option<Ring<'_>> {
+pub fn link<'a>(area: &'a mut Area, cycle: &[u32]) -> Option<Ring<'a>> {
     const WORD: usize = size_of::<usize>();
     let bytes = area.bytes();
     let words = area.words();

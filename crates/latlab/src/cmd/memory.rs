@@ -47,7 +47,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let lmbench = args.format.is_some() && !global.json;
     let (mut session, part, stopped) = if args.from.is_empty() {
         let session = Session::begin(global, "memory", &config)?;
-        let part = measure(&config, &machine).inspect_err(|_| {})?;
+        let part = measure(&config, &machine)?;
         let stopped = signal::stop_requested().map(signal::Signal::name);
         (session, part, stopped)
     } else {
@@ -73,8 +73,9 @@ fn config(args: &Args, machine: &Machine) -> anyhow::Result<Config> {
     let allowed = policy::allowed().context("sched_getaffinity")?;
     let cpu = match args.cpu {
         Some(cpu) if !allowed.contains(&CpuId(cpu)) => {
+            let names: Vec<String> = allowed.iter().map(ToString::to_string).collect();
             return Err(anyhow!("this process may not run on CPU {cpu}"))
-                .hint(format!("it may run on {}", latlab_core::units::format_cpu_list(&allowed)));
+                .hint(format!("it may run on {}", names.join(", ")));
         }
         Some(cpu) => Some(cpu),
         None => allowed.last().map(|c| c.0),
