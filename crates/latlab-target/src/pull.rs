@@ -75,6 +75,12 @@ impl Mapping {
         }
     }
 
+    /// The first local path for results that already holds a run: it must not be written to again.
+    pub fn taken(&self, root: &Path) -> Option<PathBuf> {
+        let locals = self.renamed.iter().map(|(_, local)| root.join(local));
+        locals.into_iter().find(|local| local.join("run.json").exists())
+    }
+
     /// In text that a command printed, the target's names of results become the user's.
     pub fn translate(&self, text: &[u8]) -> Vec<u8> {
         let Ok(text) = std::str::from_utf8(text) else { return text.to_vec() };
@@ -94,12 +100,24 @@ pub struct Receiver {
     open: Option<(PathBuf, File, u64)>,
     /// Every file that was written, relative to the root or as the user named it.
     pub written: Vec<PathBuf>,
+    /// Run directories of the target whose name was taken here, and their names here: guests
+    /// whose clock always starts at the same moment name their runs alike.
+    pub moved: Vec<(String, String)>,
+    /// Run directories that arrived under their own name.
+    own: Vec<String>,
 }
 
 impl Receiver {
     /// Files go below `root` (the user's working directory), unless the mapping says otherwise.
     pub fn new(root: &Path, mapping: Mapping) -> Self {
-        Self { root: root.to_path_buf(), mapping, open: None, written: Vec::new() }
+        Self {
+            root: root.to_path_buf(),
+            mapping,
+            open: None,
+            written: Vec::new(),
+            moved: Vec::new(),
+            own: Vec::new(),
+        }
     }
 
     /// A file or folder begins.
@@ -112,6 +130,7 @@ impl Receiver {
                     .into(),
             hint: String::new(),
         })?;
+        let shown = self.beside_what_is_there(shown);
         let local = self.root.join(&shown);
         if directory {
             return fs::create_dir_all(&local).map_err(TargetError::file(&local));
@@ -123,6 +142,33 @@ impl Receiver {
         self.written.push(shown);
         self.open = Some((local, file, length));
         Ok(())
+    }
+
+    /// `runs/NAME/…` becomes `runs/NAME-2/…` when a run of that name was here before.
+    fn beside_what_is_there(&mut self, shown: PathBuf) -> PathBuf {
+        let mut parts = shown.components();
+        let (Some(runs), Some(name)) = (parts.next(), parts.next()) else { return shown };
+        let Some(name) = name.as_os_str().to_str().map(str::to_owned) else { return shown };
+        if runs.as_os_str() != "runs" || self.own.contains(&name) {
+            return shown;
+        }
+        let rest = parts.as_path().to_path_buf();
+        let known = self.moved.iter().find(|(from, _)| *from == name).map(|(_, to)| to.clone());
+        let free = |candidate: &String| !self.root.join("runs").join(candidate).exists();
+        let here = known.unwrap_or_else(|| {
+            if free(&name) {
+                return name.clone();
+            }
+            (2u32..).map(|n| format!("{name}-{n}")).find(free).unwrap_or_else(|| name.clone())
+        });
+        if here == name {
+            self.own.push(name);
+            return shown;
+        }
+        if !self.moved.iter().any(|(from, _)| *from == name) {
+            self.moved.push((name, here.clone()));
+        }
+        Path::new("runs").join(here).join(rest).components().collect()
     }
 
     /// Bytes of the file that began last.
@@ -167,5 +213,20 @@ mod tests {
         receiver.begin("a/b", 2, false).unwrap();
         receiver.data(b"ok").unwrap();
         assert_eq!(fs::read(dir.path().join("a/b")).unwrap(), b"ok");
+    }
+
+    #[test]
+    fn a_run_that_is_here_already_is_not_written_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut once = || {
+            let mut receiver = Receiver::new(dir.path(), Mapping::default());
+            receiver.begin("runs/same", 0, true).unwrap();
+            receiver.begin("runs/same/run.json", 2, false).unwrap();
+            receiver.data(b"{}").unwrap();
+            (receiver.written, receiver.moved)
+        };
+        assert_eq!(once(), (vec![PathBuf::from("runs/same/run.json")], vec![]));
+        let moved = vec![("same".to_owned(), "same-2".to_owned())];
+        assert_eq!(once(), (vec![PathBuf::from("runs/same-2/run.json")], moved));
     }
 }

@@ -33,6 +33,10 @@ pub fn run(target: &str, command: &str) -> anyhow::Result<Outcome> {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|w| w.to_string_lossy().into_owned()).collect();
     let (words, mapping) = Mapping::rewrite(&without_on(&words));
+    if let Some(taken) = mapping.taken(&std::env::current_dir()?) {
+        return Err(anyhow!("{}: there is a run in it already", taken.display()))
+            .hint("name another directory; a run is never written over");
+    }
     match target {
         Target::Local => Err(anyhow!("local is where this runs already")),
         Target::Vm(target) => {
@@ -102,6 +106,7 @@ fn bring_back(
     let mut receiver = Receiver::new(&std::env::current_dir()?, mapping.clone());
     let mut console = vm::Terminal::new(&board.connection.target().to_string(), mapping);
     let code = vm::hinted(ssh::follow(board, run, live, &mut console, &mut receiver))?;
+    vm::say_moved(&receiver);
     vm::hinted(ssh::forget(board, run))?;
     Ok(Outcome::Code(code))
 }

@@ -266,7 +266,15 @@ pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<se
         over.store(true, Ordering::Relaxed);
         finished
     });
+    say_moved(&receiver);
     hinted(finished)
+}
+
+/// Says under which name a run is kept here, where the target's name for it was taken.
+pub fn say_moved(receiver: &Receiver) {
+    for (name, here) in &receiver.moved {
+        say(&format!("runs/{name} was here already: this one is kept in runs/{here}"));
+    }
 }
 
 /// Stops QEMU for a while, again and again, until the run is over.
