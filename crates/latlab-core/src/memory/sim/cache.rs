@@ -151,11 +151,12 @@ mod tests {
     }
 
     #[test]
-    fn one_line_too_many_is_a_miss_each_time_only_for_lru() {
+    fn one_line_too_many_in_order_misses_always_unless_victims_are_random() {
         assert_eq!(misses(Policy::Lru, 8, 9, 100), 900);
         let plru = misses(Policy::TreePlru, 8, 9, 100);
         let random = misses(Policy::Random, 8, 9, 1000);
-        assert!(plru < 500, "{plru}");
+        // In order, the tree's victim is always a line that is soon wanted: nearly as bad as LRU.
+        assert!((800..=900).contains(&plru), "{plru} of 900");
         // One of nine is out, and the wait until it is wanted is uniform: 2 misses in 9 + 1 loads.
         assert!((1_700..2_400).contains(&random), "{random} of 9000");
     }
