@@ -3,6 +3,11 @@
 //! `cargo run --release -p latlab-core --example memory-score [tune|drawn] [NAME…]`; the seed of each
 //! hierarchy is its number plus 1000. `drawn` are 40 that are drawn at random (seed 2026).
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "an example is a shell: it reads its arguments and prints"
+)]
+
 use latlab_core::memory::sim::{catalog, score};
 use std::io::Write;
 
