@@ -10,6 +10,8 @@ use crate::units::format_ns;
 
 /// Share of the step at which a plateau has ended.
 const ONSET: f64 = 0.08;
+/// With more of the step unexplained, the form of a transition says nothing of ways.
+const WAYS_RESIDUAL: f64 = 0.05;
 
 impl Explorer<'_> {
     /// Level `i` (0 is the first cache), measured closely round its end.
@@ -174,9 +176,7 @@ fn ways_of(level: &mut Level, near: &[Fit], counted: Option<u32>) {
     if let Some(ways) = counted {
         level.ways = Some(ways);
         level.ways_by = "conflict sets".into();
-    } else if best.placement != Placement::Hashed
-        && (same || best.placement == Placement::Scattered)
-    {
+    } else if best.placement != Placement::Hashed && same && best.residual < WAYS_RESIDUAL {
         level.ways = Some(best.ways);
         level.ways_by = "the form of the transition".into();
     } else {
