@@ -18,7 +18,7 @@ pub fn text(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 /// Writes what came out of a survey as text: without the plots, which `report.html` has.
 ///
 /// # Errors
-/// As [`text`].
+/// As [`text()`].
 pub fn digest(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     document(&sections::survey::digest(run), out)
 }
@@ -26,7 +26,7 @@ pub fn digest(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 /// Writes a document as text, laid out for the terminal.
 ///
 /// # Errors
-/// As [`text`].
+/// As [`text()`].
 pub fn document(doc: &Doc, mut out: &mut dyn Write) -> io::Result<()> {
     let options = text::TextOptions { width: term::width(), color: term::color() };
     text::render(doc, &options, &mut out)
@@ -43,7 +43,7 @@ pub fn html(run: &Run, mut out: &mut dyn Write) -> io::Result<()> {
 /// Writes a run as JSON, as `run.json` has it.
 ///
 /// # Errors
-/// As [`text`].
+/// As [`text()`].
 pub fn json(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, run)?;
     writeln!(out)

@@ -15,7 +15,9 @@
 
 use crate::outcome::HintExt;
 use anyhow::{Context, anyhow, bail};
-use latlab_core::run::{Run, SCHEMA_VERSION};
+use latlab_core::run::Run;
+#[cfg(any(feature = "host", test))]
+use latlab_core::run::SCHEMA_VERSION;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -178,11 +180,23 @@ pub fn write_atomically(
     Ok(())
 }
 
+/// A board's latlab makes runs and does not read them: what reads every kind of result would be a
+/// seventh of its size.
+///
+/// # Errors
+/// Always, with what to do instead.
+#[cfg(not(feature = "host"))]
+pub fn load(path: &Path) -> anyhow::Result<Run> {
+    Err(anyhow!("{}: a board's latlab makes runs and does not read them", path.display()))
+        .hint("copy the directory to a desk, and: latlab report RUN")
+}
+
 /// Reads a run from its directory or from its `run.json`; older, newer within
 /// the same schema, and incomplete ones.
 ///
 /// # Errors
 /// One sentence when it is missing, is damaged, or was written by a newer schema.
+#[cfg(feature = "host")]
 pub fn load(path: &Path) -> anyhow::Result<Run> {
     let file = if path.is_dir() { path.join(RUN_FILE) } else { path.to_owned() };
     let bytes = fs::read(&file)
@@ -192,11 +206,13 @@ pub fn load(path: &Path) -> anyhow::Result<Run> {
 }
 
 /// What every run has, whatever its schema.
+#[cfg(feature = "host")]
 #[derive(serde::Deserialize)]
 struct Head {
     schema_version: u32,
 }
 
+#[cfg(feature = "host")]
 fn parse(bytes: &[u8]) -> anyhow::Result<Run> {
     let head: Head = match serde_json::from_slice(bytes) {
         Ok(head) => head,

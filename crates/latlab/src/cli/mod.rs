@@ -3,6 +3,9 @@
 //! What the user typed becomes a plain, validated configuration in each
 //! command's `config()`; nothing outside this folder knows clap.
 
+// These comments are the help that users read: brackets and angles mean options and places.
+#![allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags)]
+
 pub mod bench;
 pub mod doctor;
 #[cfg(feature = "host")]

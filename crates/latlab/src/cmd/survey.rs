@@ -1,6 +1,6 @@
 //! `latlab survey`: every kind of measurement, one after the other, in one report.
 //!
-//! A kind of measurement is one line of [`STEPS`] and one function from the
+//! A kind of measurement is one line of `STEPS` and one function from the
 //! [`Context`] to the parts that it measured. A step that cannot run here is a
 //! part that says why; the others go on. What is finished is saved at once, so
 //! that a survey that is cut short keeps it.
