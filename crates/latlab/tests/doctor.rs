@@ -251,3 +251,14 @@ fn a_tracing_instance_that_a_killed_latlab_left_is_removed() {
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(!left.exists());
 }
+
+/// Every part of a run has to be readable again, also the facts of the doctor with a looked-at window.
+#[test]
+fn what_the_doctor_kept_can_be_reported_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let output = latlab(&["doctor", "-D", "40ms", "--out", out.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let again = latlab(&["report", out.to_str().unwrap()]);
+    assert!(again.status.success(), "{}", stderr(&again));
+}

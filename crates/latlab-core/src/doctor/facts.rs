@@ -121,8 +121,8 @@ pub struct Window {
     pub length_ns: u64,
     /// Steal time of all CPUs in it, ns.
     pub steal_ns: Option<u64>,
-    /// For each CPU that was looped on: the longest time that the loop was away, ns.
-    pub gap_ns_max: BTreeMap<u32, u64>,
+    /// For each CPU that was looped on: its number, and the longest time that the loop was away, ns.
+    pub gap_ns_max: Vec<(u32, u64)>,
     /// Share of the CPUs' time that others used just before, 0 to 1.
     pub busy: Option<f64>,
 }

@@ -84,7 +84,7 @@ fn steal(m: &Machine, f: &Facts) -> Finding {
 
 fn gaps(f: &Facts) -> Finding {
     let id = "noise.gaps";
-    let Some((cpu, worst)) = f.window.gap_ns_max.iter().max_by_key(|(_, ns)| **ns) else {
+    let Some((cpu, worst)) = f.window.gap_ns_max.iter().max_by_key(|(_, ns)| *ns) else {
         return cannot_tell(id, "No loop could run to see how long it is interrupted.");
     };
     let claim = format!(

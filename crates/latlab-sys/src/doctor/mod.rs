@@ -12,7 +12,6 @@ use crate::files::{Root, field};
 use crate::knobs::{self, Place};
 use crate::{clock, gaps, machine};
 use latlab_core::doctor::{Access, Facts, Knobs, Trial, Window};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Programs that change settings or move interrupts while others measure.
@@ -119,7 +118,7 @@ fn watch(root: &Root, window: Duration) -> Window {
         let idle = a.idle.saturating_sub(b.idle).min(all);
         Some((all - idle) as f64 / all as f64)
     });
-    let gap_ns_max: BTreeMap<u32, u64> =
+    let gap_ns_max: Vec<(u32, u64)> =
         (seen.iter()).filter_map(|c| Some((u32::try_from(c.cpu).ok()?, c.gaps.max))).collect();
     Window {
         length_ns: clock::now().since(start).0,
