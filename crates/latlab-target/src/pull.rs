@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_run_that_is_here_already_is_not_written_over() {
         let dir = tempfile::tempdir().unwrap();
-        let mut once = || {
+        let once = || {
             let mut receiver = Receiver::new(dir.path(), Mapping::default());
             receiver.begin("runs/same", 0, true).unwrap();
             receiver.begin("runs/same/run.json", 2, false).unwrap();
