@@ -69,6 +69,29 @@ fn two_boots_are_equal(machine: &str) {
     assert_eq!(first, second);
 }
 
+/// x86 counts time by a TSC that each boot calibrates against another clock: the same instructions are
+/// executed, and a time stamp falls up to some ns elsewhere within them. Every decile stays where it was.
+fn two_boots_are_alike(machine: &str, tolerance_ns: f64) {
+    let (count, first) = histogram(machine);
+    let (count_again, second) = histogram(machine);
+    assert!(count >= 900, "{count} samples");
+    assert_eq!(count, count_again);
+    for tenth in 0..=10 {
+        let at = |h: &serde_json::Value| {
+            let rank = (count * tenth).div_ceil(10).max(1);
+            let mut seen = 0;
+            let buckets = h["buckets"].as_array().unwrap().iter();
+            let mut reached = buckets.skip_while(|b| {
+                seen += b[1].as_u64().unwrap();
+                seen < rank
+            });
+            reached.next().unwrap()[0].as_f64().unwrap()
+        };
+        let (a, b) = (at(&first), at(&second));
+        assert!((a - b).abs() <= tolerance_ns, "decile {tenth}: {a} and {b} ns");
+    }
+}
+
 #[test]
 #[ignore = "boots a virtual machine"]
 fn in_virtual_time_two_boots_of_armv7_give_equal_histograms() {
@@ -77,8 +100,8 @@ fn in_virtual_time_two_boots_of_armv7_give_equal_histograms() {
 
 #[test]
 #[ignore = "boots a virtual machine"]
-fn in_virtual_time_two_boots_of_x86_64_give_equal_histograms() {
-    two_boots_are_equal("x86_64-rt");
+fn in_virtual_time_two_boots_of_x86_64_differ_by_a_phase_at_most() {
+    two_boots_are_alike("x86_64-rt", 16.0);
 }
 
 /// Largest latency in µs that Debian's cyclictest sees with these faults, in virtual time.
