@@ -134,6 +134,8 @@ const CONTROLS: usize = 120;
 const LATE: usize = 2_000;
 /// Parts of a sketch; what is beyond is too fine to draw.
 const PARTS: usize = 400;
+/// Who the last part of a full sketch is.
+const FURTHER: &str = "further parts, too fine to draw";
 
 /// Finds the wake-ups of a capture and reduces each to numbers.
 pub fn digest(mut capture: Capture, limit: Nanos) -> Digest {
@@ -195,12 +197,16 @@ fn sketch(capture: &Capture, budget: &Budget) -> Sketch {
             cause: piece.cause,
             who: label(capture, piece),
         };
+        let full = parts.len() >= PARTS;
         match parts.last_mut() {
             Some(last)
-                if (last.stage, last.cause, &last.who) == (part.stage, part.cause, &part.who)
-                    || parts_full(budget) =>
+                if (last.stage, last.cause, &last.who) == (part.stage, part.cause, &part.who) =>
             {
                 last.end_ns = part.end_ns;
+            }
+            Some(last) if full => {
+                last.end_ns = part.end_ns;
+                (last.cause, last.who) = (Cause::Unexplained, FURTHER.into());
             }
             _ => parts.push(part),
         }
@@ -211,10 +217,6 @@ fn sketch(capture: &Capture, budget: &Budget) -> Sketch {
         cpu: budget.activation.cpu.0,
         parts,
     }
-}
-
-fn parts_full(budget: &Budget) -> bool {
-    budget.pieces.len() > 50 * PARTS
 }
 
 /// Brings the digests of all captures together.

@@ -1,0 +1,201 @@
+use super::super::scenario::{FAIR, HIGH, IDLE, RT, Script};
+use super::*;
+use proptest::prelude::*;
+
+fn cut(script: &Script, a: Activation) -> Budget {
+    let budget = budget(&script.capture, &Lanes::of(&script.capture.events), a);
+    assert_tiles(&budget);
+    budget
+}
+
+fn assert_tiles(b: &Budget) {
+    let mut at = b.activation.intended;
+    for piece in &b.pieces {
+        assert_eq!(piece.start, at, "a hole or an overlap in {b:#?}");
+        assert!(piece.end > piece.start);
+        at = piece.end;
+    }
+    assert_eq!(at, b.activation.actual, "the parts do not add up");
+}
+
+fn us(b: &Budget, cause: Cause) -> f64 {
+    b.sum(|p| p.cause == cause).as_us_f64()
+}
+
+#[test]
+fn an_on_time_wake_up_is_path_and_giving_way() {
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR)
+        .timer(100.0)
+        .preempt(106.0, FAIR, RT)
+        .at(110.0, What::Other { name: Symbol(0) });
+    let a = s.wakes(99.5, 108.0, false);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::InterruptsOff), 0.5, "the interrupt's own delivery");
+    assert_eq!(us(&b, Cause::TimerFunction), 0.0);
+    assert_eq!(us(&b, Cause::PreemptionOff), 2.0, "from the interrupt's end to the switch");
+    assert_eq!(us(&b, Cause::Path), 6.0);
+}
+
+#[test]
+fn a_late_interrupt_is_charged_to_who_held_it_off() {
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR)
+        .timer(400.0)
+        .preempt(406.0, FAIR, RT)
+        .at(410.0, What::Other { name: Symbol(0) });
+    let a = s.wakes(100.0, 408.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::InterruptsOff), 300.0);
+    assert_eq!(b.pieces[0].task.tid, FAIR.tid);
+}
+
+#[test]
+fn an_earlier_handler_is_not_called_interrupts_off() {
+    let mut s = Script::default();
+    let disk = s.name("disk");
+    s.switch(0.0, RT, FAIR)
+        .at(90.0, What::IrqEntry { irq: 14, name: disk })
+        .at(290.0, What::IrqExit { irq: 14 })
+        .timer(291.0)
+        .preempt(297.0, FAIR, RT)
+        .at(300.0, What::Other { name: Symbol(0) });
+    let a = s.wakes(100.0, 299.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::Interrupt), 190.0);
+    assert_eq!(us(&b, Cause::InterruptsOff), 1.0);
+}
+
+#[test]
+fn a_timer_function_before_ours_in_the_same_interrupt_is_named() {
+    let mut s = Script::default();
+    let (vector, slow, ours) = (s.name("local_timer"), s.name("slow_fn"), s.name("hrtimer_wakeup"));
+    s.switch(0.0, RT, FAIR)
+        .at(100.0, What::VectorEntry { name: vector })
+        .at(101.0, What::HrtimerEntry { timer: 9, function: slow, now: 0 })
+        .at(351.0, What::HrtimerExit { timer: 9 })
+        .at(352.0, What::HrtimerEntry { timer: 7, function: ours, now: 0 })
+        .at(353.0, What::Waking { task: RT, target: CpuId(0) })
+        .at(354.0, What::HrtimerExit { timer: 7 })
+        .at(355.0, What::VectorExit { name: vector })
+        .preempt(357.0, FAIR, RT)
+        .at(360.0, What::Other { name: Symbol(0) });
+    let a = s.wakes(100.0, 358.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::TimerFunction), 250.0);
+    let piece = b.pieces.iter().find(|p| p.cause == Cause::TimerFunction).unwrap();
+    assert_eq!((piece.actor, piece.stage), (Actor::Hrtimer(slow), Stage::Handlers));
+}
+
+#[test]
+fn who_ran_instead_decides_between_blocking_and_interference() {
+    // Preemption off: the fair task that was there runs on.
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR)
+        .timer(100.0)
+        .preempt(500.0, FAIR, RT)
+        .at(510.0, What::Other { name: Symbol(0) });
+    let a = s.wakes(100.0, 502.0, true);
+    assert_eq!(us(&cut(&s, a), Cause::PreemptionOff), 396.0);
+    // A higher task is chosen.
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR)
+        .timer(100.0)
+        .preempt(106.0, FAIR, HIGH)
+        .switch(600.0, HIGH, RT)
+        .at(610.0, What::Other { name: Symbol(0) });
+    let a = s.wakes(100.0, 602.0, true);
+    assert_eq!(us(&cut(&s, a), Cause::HigherPriority), 494.0);
+    // A lower task is chosen although ours waits: throttled.
+    let mut s = Script::default();
+    s.switch(0.0, RT, HIGH)
+        .timer(100.0)
+        .preempt(106.0, HIGH, FAIR)
+        .preempt(50_000.0, FAIR, RT)
+        .at(50_010.0, What::Other { name: Symbol(0) });
+    let a = s.wakes(100.0, 50_001.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::Throttled), 49_894.0);
+}
+
+#[test]
+fn waiting_for_a_lock_after_the_switch_is_not_interference() {
+    let mut s = Script::default();
+    s.switch(0.0, RT, IDLE)
+        .timer(100.0)
+        .preempt(106.0, IDLE, RT)
+        .at(110.0, What::Switch { prev: RT, left_as: LeftAs::Blocked, next: FAIR })
+        .at(400.0, What::Waking { task: RT, target: CpuId(0) })
+        .preempt(402.0, FAIR, RT)
+        .at(410.0, What::Other { name: Symbol(0) });
+    let a = s.wakes(100.0, 405.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::Lock), 290.0, "until its owner woke it");
+}
+
+#[test]
+fn a_task_that_did_not_sleep_overran() {
+    let mut s = Script::default();
+    s.preempt(0.0, FAIR, RT).at(400.0, What::SyscallEnter { nr: 1 });
+    let a = s.wakes(100.0, 300.0, true);
+    let b = cut(&s, a);
+    assert!(b.milestones.is_none());
+    assert_eq!(us(&b, Cause::Overrun), 200.0);
+}
+
+#[test]
+fn a_timer_that_was_programmed_late_says_so() {
+    let mut s = Script::default();
+    let function = s.name("hrtimer_wakeup");
+    let start = What::HrtimerStart { timer: 7, function, expires: 150_000, softexpires: 100_000 };
+    s.at(0.0, start)
+        .switch(1.0, RT, IDLE)
+        .timer(151.0)
+        .preempt(157.0, IDLE, RT)
+        .at(160.0, What::Other { name: Symbol(0) });
+    let a = s.wakes(100.0, 158.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::ProgrammedLate), 50.0);
+    assert_eq!(us(&b, Cause::IdleExit), 3.0, "1 before the interrupt, 2 after it");
+}
+
+#[test]
+fn time_without_events_is_unexplained_not_invented() {
+    let mut s = Script::default();
+    s.timer(400.0).preempt(406.0, FAIR, RT);
+    let a = s.wakes(100.0, 500.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::Unexplained), 300.0 + 94.0);
+}
+
+proptest! {
+    /// Whatever the events, also nonsense: the parts tile the latency.
+    #[test]
+    fn parts_always_add_up(steps in prop::collection::vec((1u32..40, 0u8..14), 1..120), from in 0u32..400, len in 1u32..2_000) {
+        let mut s = Script::default();
+        let name = s.name("x");
+        let mut us = 0.0;
+        for (step, kind) in steps {
+            us += f64::from(step);
+            match kind {
+                0 => s.switch(us, RT, FAIR),
+                1 => s.preempt(us, FAIR, RT),
+                2 => s.preempt(us, HIGH, IDLE),
+                3 => s.at(us, What::IrqEntry { irq: 1, name }),
+                4 => s.at(us, What::IrqExit { irq: 1 }),
+                5 => s.at(us, What::SoftirqEntry { vec: 1 }),
+                6 => s.at(us, What::SoftirqExit { vec: 1 }),
+                7 => s.timer(us),
+                8 => s.at(us, What::Nmi { length: Nanos(20_000) }),
+                9 => s.at(us, What::FunctionEntry { function: name, depth: 3 }),
+                10 => s.at(us, What::FunctionExit { function: name, depth: 3, called: None }),
+                11 => s.on(1, us, What::Waking { task: RT, target: CpuId(0) }),
+                12 => s.on(1, us, What::Switch { prev: FAIR, left_as: LeftAs::Gone, next: RT }),
+                _ => s.at(us, What::HrtimerExit { timer: 1 }),
+            };
+        }
+        s.capture.events.sort_by_key(|e| e.time);
+        let a = s.wakes(f64::from(from), f64::from(from + len), true);
+        cut(&s, a);
+    }
+}

@@ -1,0 +1,376 @@
+//! One group of late windows judged: victim or culprit, what it amounts to, on which grounds.
+
+use super::super::budget::{Cause, Others};
+use super::super::contrast::Contrast;
+use super::super::window::{Group, Kind, Share, Window};
+use super::{
+    Cluster, FunctionShare, Ground, Mechanism, Members, Surroundings, could_be_stall, is_silent,
+};
+use crate::finding::Confidence;
+use crate::stats::period::{Period, find_period};
+use crate::stats::quantile::{mad, median};
+use std::collections::BTreeMap;
+
+/// What a group is judged by.
+pub(super) struct Judge<'a> {
+    pub(super) windows: &'a [Window],
+    pub(super) around: &'a Surroundings,
+    pub(super) contrast: &'a Contrast,
+    pub(super) late: usize,
+    pub(super) total: f64,
+    /// Silent stretches in all late windows.
+    pub(super) silent: usize,
+}
+
+impl Judge<'_> {
+    /// Share of on-time windows in which this actor had the CPU at the intended time, with one
+    /// imagined occurrence so that what was never seen is not impossible.
+    fn occupancy(&self, group: &Group) -> f64 {
+        let controls = self.windows.iter().filter(|w| !w.late);
+        let idle = group.cause == Cause::IdleExit;
+        let (n, hit) = controls.fold((0usize, 0usize), |(n, hit), w| {
+            let same = if idle {
+                w.shares.iter().any(|(g, s)| g.cause == Cause::IdleExit && s.ns > 0)
+            } else {
+                w.at_intended == group.who
+            };
+            (n + 1, hit + usize::from(same))
+        });
+        (hit as f64 + 1.0) / (n as f64 + 2.0)
+    }
+
+    /// Whether being hit `hits` times of `of` is what a bystander would be.
+    pub(super) fn is_victim(&self, group: &Group, hits: usize, of: usize, m: &Members) -> bool {
+        let in_user = m.excess.keys().filter(|&&i| self.windows[i].silent_in_user).count();
+        if in_user * 2 > m.excess.len() {
+            return true;
+        }
+        let declared = self.around.idle_exit_ns.unwrap_or(0) as f64;
+        if group.cause == Cause::IdleExit && declared > 0.0 {
+            let typical = median(&m.excess.values().copied().collect::<Vec<_>>()).unwrap_or(0.0);
+            if typical <= 2.0 * declared {
+                return false;
+            }
+        }
+        if of < 3 {
+            // Too few to tell: only an idle CPU, which has no code that could be guilty, is a victim.
+            return group.cause == Cause::IdleExit;
+        }
+        binomial_tail(of, hits, self.occupancy(group)) > 0.01
+    }
+
+    /// All that is known of one group.
+    pub(super) fn cluster(&self, group: &Group, m: &Members) -> Cluster {
+        let shares: Vec<(usize, Share, f64)> = m
+            .excess
+            .iter()
+            .map(|(&i, &e)| {
+                let share = match m.merged.as_slice() {
+                    [] => self.windows[i].share(group),
+                    merged => longest(&self.windows[i], merged),
+                };
+                (i, share, e)
+            })
+            .collect();
+        let of = |f: &dyn Fn(&(usize, Share, f64)) -> f64| {
+            median(&shares.iter().map(f).collect::<Vec<_>>()).unwrap_or(0.0)
+        };
+        let excess: f64 = m.excess.values().sum();
+        let moments: Vec<f64> = m
+            .excess
+            .keys()
+            .map(|&i| self.moment(i))
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .map(|t| t as f64)
+            .collect();
+        let first = shares.iter().max_by(|a, b| a.2.total_cmp(&b.2)).map(|s| s.1.clone());
+        let first = first.unwrap_or_default();
+        let instead = top_instead(&shares);
+        let mechanism = if m.stall { Mechanism::Stall } else { mechanism(group, &first, &instead) };
+        let times_on_time = self.on_time_times(group);
+        let mut cluster = Cluster {
+            mechanism,
+            who: if m.stall { String::new() } else { group.who.clone() },
+            stage: first.stage,
+            prio: first.prio,
+            share_of_late: m.main.len() as f64 / self.late.max(1) as f64,
+            share_of_lateness: if self.total > 0.0 { (excess / self.total).min(1.0) } else { 0.0 },
+            excess_ns: of(&|s| s.2),
+            size_ns: of(&|s| (s.1.whole_ns as f64).max(s.2)),
+            times: of(&|s| f64::from(s.1.times)),
+            times_on_time,
+            functions: self.functions(group, m),
+            stack: self.stack(group, m),
+            instead,
+            period_ns: find_period(&moments).map(|Period { period, jitter, .. }| (period, jitter)),
+            confidence: Confidence::CannotTell,
+            grounds: Vec::new(),
+            example: typical(&shares),
+            main_of: m.main.clone(),
+            part_of: m.excess.keys().copied().collect(),
+        };
+        cluster.grounds = self.grounds(group, m, &cluster);
+        cluster.confidence = confidence(&cluster);
+        cluster
+    }
+
+    /// When the cause began, as well as can be told: the end of the delay less its length.
+    fn moment(&self, i: usize) -> u64 {
+        let w = &self.windows[i];
+        (w.intended_ns + w.latency_ns) / 1_000 * 1_000
+    }
+
+    fn on_time_times(&self, group: &Group) -> f64 {
+        let times: Vec<f64> = (self.windows.iter().filter(|w| !w.late))
+            .map(|w| f64::from(w.share(group).times))
+            .collect();
+        median(&times).unwrap_or(0.0)
+    }
+
+    fn grounds(&self, group: &Group, m: &Members, cluster: &Cluster) -> Vec<Ground> {
+        let mut grounds = Vec::new();
+        let whole: f64 = m
+            .excess
+            .keys()
+            .map(|&i| (self.windows[i].latency_ns as f64 - self.contrast.baseline_ns).max(1.0))
+            .sum();
+        grounds.push(Ground::Covers { share: (m.excess.values().sum::<f64>() / whole).min(1.0) });
+        if self.contrast.on_time == 0 {
+            grounds.push(Ground::NoControls);
+        } else if let Some(row) =
+            self.contrast.rows.iter().find(|r| r.group == *group && r.function.is_none())
+        {
+            grounds.push(Ground::Separates { delta: row.delta, p: row.p });
+        }
+        if m.excess.len() < 3 {
+            grounds.push(Ground::Few { windows: m.excess.len() });
+        }
+        let lost = m.excess.keys().filter(|&&i| self.windows[i].lost).count();
+        if lost > 0 {
+            grounds.push(Ground::Lost { windows: lost });
+        }
+        let silent = m.merged.is_empty() && could_be_stall(group.cause);
+        if silent {
+            let hits =
+                m.excess.iter().filter(|&(&i, &e)| is_silent(&self.windows[i].share(group), e));
+            let (hits, occupancy) = (hits.count(), self.occupancy(group));
+            if hits > 0 {
+                let of = self.silent.max(hits);
+                let p = binomial_tail(of, hits, occupancy);
+                grounds.push(Ground::Victim { hits, of, occupancy, p });
+            }
+        }
+        if m.stall || group.cause == Cause::IdleExit {
+            self.stall_grounds(m, cluster, &mut grounds);
+        }
+        grounds
+    }
+
+    fn stall_grounds(&self, m: &Members, cluster: &Cluster, grounds: &mut Vec<Ground>) {
+        let of = m.excess.len();
+        let user = m.excess.keys().filter(|&&i| self.windows[i].silent_in_user).count();
+        if user > 0 {
+            grounds.push(Ground::InUser { windows: user });
+        }
+        let silent = m.excess.keys().filter(|&&i| self.all_silent(i, &m.merged)).count();
+        if silent > 0 {
+            grounds.push(Ground::AllSilent { windows: silent, of });
+        }
+        let together = m.excess.keys().filter(|&&i| self.simultaneous(i)).count();
+        if together > 0 {
+            grounds.push(Ground::Simultaneous { windows: together, of });
+        }
+        let lengths: Vec<f64> = m.excess.values().copied().collect();
+        if let (Some(median_ns), Some(mad_ns), true) = (median(&lengths), mad(&lengths), of >= 3)
+            && mad_ns < 0.1 * median_ns
+        {
+            grounds.push(Ground::AlikeLengths { median_ns, mad_ns });
+        }
+        if let Some(name) = &self.around.hypervisor {
+            grounds.push(Ground::Hypervisor { name: name.clone() });
+        }
+        if let Some(ns) = self.around.steal_ns.filter(|&ns| ns > 0) {
+            grounds.push(Ground::Steal { ns });
+        }
+        if let Some(count) = self.around.smi.filter(|&n| n > 0) {
+            grounds.push(Ground::Smi { count });
+        }
+        if let (Mechanism::Stall | Mechanism::IdleExit, Some(ns)) =
+            (cluster.mechanism, self.around.idle_exit_ns)
+        {
+            grounds.push(Ground::DeclaredExit { ns });
+        }
+    }
+
+    fn all_silent(&self, i: usize, merged: &[Group]) -> bool {
+        longest(&self.windows[i], merged).others == Some(Others::Silent)
+    }
+
+    /// Whether a late window of another CPU overlaps this one.
+    fn simultaneous(&self, i: usize) -> bool {
+        let w = &self.windows[i];
+        let end = |w: &Window| w.intended_ns + w.latency_ns;
+        self.windows
+            .iter()
+            .any(|o| o.late && o.cpu != w.cpu && o.intended_ns < end(w) && w.intended_ns < end(o))
+    }
+
+    fn functions(&self, group: &Group, m: &Members) -> Vec<FunctionShare> {
+        let mut names: BTreeMap<&str, ()> = BTreeMap::new();
+        for &i in m.excess.keys() {
+            for (g, f, _) in &self.windows[i].functions {
+                if g == group {
+                    names.insert(f, ());
+                }
+            }
+        }
+        let column = |late: bool, function: &str, calls: bool| {
+            let chosen = self
+                .windows
+                .iter()
+                .enumerate()
+                .filter(|(i, w)| if late { m.excess.contains_key(i) } else { !w.late });
+            let values: Vec<f64> = chosen
+                .map(|(_, w)| {
+                    let found = w.functions.iter().find(|(g, f, _)| g == group && f == function);
+                    let c = found.map(|x| x.2).unwrap_or_default();
+                    if calls { f64::from(c.calls) } else { c.ns as f64 }
+                })
+                .collect();
+            median(&values).unwrap_or(0.0)
+        };
+        let mut shares: Vec<FunctionShare> = names
+            .into_keys()
+            .map(|f| FunctionShare {
+                function: f.to_owned(),
+                late_ns: column(true, f, false),
+                on_time_ns: column(false, f, false),
+                late_calls: column(true, f, true),
+                on_time_calls: column(false, f, true),
+            })
+            .filter(|s| s.late_ns > s.on_time_ns)
+            .collect();
+        shares.sort_by(|a, b| (b.late_ns - b.on_time_ns).total_cmp(&(a.late_ns - a.on_time_ns)));
+        shares.truncate(8);
+        shares
+    }
+
+    fn stack(&self, group: &Group, m: &Members) -> Vec<String> {
+        let mut seen: BTreeMap<&[String], usize> = BTreeMap::new();
+        for &i in m.excess.keys() {
+            for (g, stack) in &self.windows[i].stacks {
+                if g == group {
+                    *seen.entry(stack).or_default() += 1;
+                }
+            }
+        }
+        seen.into_iter().max_by_key(|(_, n)| *n).map(|(s, _)| s.to_vec()).unwrap_or_default()
+    }
+}
+
+/// The share of the longest of some groups in a window.
+fn longest(window: &Window, groups: &[Group]) -> Share {
+    groups.iter().map(|g| window.share(g)).max_by_key(|s| s.silent_ns).unwrap_or_default()
+}
+
+fn top_instead(shares: &[(usize, Share, f64)]) -> Vec<String> {
+    let mut sum: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut waited = 0;
+    for (_, share, _) in shares {
+        waited += share.ns;
+        for (who, ns) in &share.instead_ns {
+            *sum.entry(who).or_default() += ns;
+        }
+    }
+    let mut top: Vec<(&str, u64)> = sum.into_iter().filter(|(_, ns)| *ns * 4 > waited).collect();
+    top.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    top.into_iter().map(|(who, _)| who.to_owned()).collect()
+}
+
+/// The window with the median excess.
+fn typical(shares: &[(usize, Share, f64)]) -> Option<usize> {
+    let mut order: Vec<(usize, f64)> = shares.iter().map(|s| (s.0, s.2)).collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    order.get(order.len() / 2).map(|s| s.0)
+}
+
+fn mechanism(group: &Group, share: &Share, instead: &[String]) -> Mechanism {
+    match (group.cause, share.kind) {
+        (Cause::ProgrammedLate, _) => Mechanism::TimerSlack,
+        (Cause::Nmi, _) => Mechanism::Nmi,
+        (Cause::IdleExit, _) => Mechanism::IdleExit,
+        (Cause::Overrun, _) => Mechanism::Overrun,
+        (Cause::PageFault, _) => Mechanism::PageFault,
+        (Cause::Throttled, _) => Mechanism::Throttling,
+        (Cause::Lock, _) if instead.is_empty() => Mechanism::Lock,
+        (Cause::Lock, _) => Mechanism::PriorityInversion,
+        (Cause::TimerFunction, Some(Kind::Timer)) | (_, Some(Kind::Timer)) => {
+            Mechanism::TimerCallback
+        }
+        (Cause::TimerFunction, _) | (_, Some(Kind::Hrtimer)) => Mechanism::HrtimerHandler,
+        (_, Some(Kind::Work)) => Mechanism::Workqueue,
+        (Cause::Interrupt, _) if is_ipi(&group.who) => Mechanism::Ipi,
+        (Cause::Interrupt, _) => Mechanism::InterruptHandler,
+        (Cause::Softirq, _) | (Cause::InterruptsOff, Some(Kind::Softirq)) => Mechanism::Softirq,
+        (Cause::InterruptsOff, _) => Mechanism::InterruptsOff,
+        (Cause::PreemptionOff, _) => Mechanism::PreemptionOff,
+        (Cause::HigherPriority, _) => Mechanism::HigherPriority,
+        (Cause::EqualPriority, _) => Mechanism::EqualPriority,
+        (Cause::Path, _) => Mechanism::SlowPath,
+        (Cause::Unexplained, _) => Mechanism::Unexplained,
+    }
+}
+
+/// Interrupts that one CPU sends another (`irq_vectors:call_function*`, ARM's IPI reasons).
+fn is_ipi(name: &str) -> bool {
+    ["call_function", "reschedule", "Function call", "Rescheduling", "IPI"]
+        .iter()
+        .any(|ipi| name.contains(ipi))
+}
+
+fn confidence(cluster: &Cluster) -> Confidence {
+    if matches!(cluster.mechanism, Mechanism::Unexplained | Mechanism::SlowPath) {
+        return Confidence::CannotTell;
+    }
+    let (mut sure, mut likely) = (true, true);
+    for ground in &cluster.grounds {
+        match *ground {
+            Ground::Covers { share } => {
+                sure &= share >= 0.6;
+                likely &= share >= 0.25;
+            }
+            Ground::Separates { delta, p } => sure &= delta >= 0.5 && p < 0.05,
+            Ground::NoControls | Ground::Few { .. } => sure = false,
+            Ground::Victim { hits, p, .. } => {
+                sure &= p < 0.01 && hits >= 3;
+            }
+            Ground::Lost { windows } => sure &= windows * 3 < cluster.part_of.len(),
+            _ => {}
+        }
+    }
+    if cluster.mechanism == Mechanism::Stall {
+        // That nothing ran is likely at best, unless user code or another CPU was stopped with it.
+        sure &= cluster
+            .grounds
+            .iter()
+            .any(|g| matches!(g, Ground::InUser { .. } | Ground::Simultaneous { .. }));
+    }
+    match (sure, likely) {
+        (true, _) => Confidence::Sure,
+        (_, true) => Confidence::Likely,
+        _ => Confidence::CannotTell,
+    }
+}
+
+/// P(X ≥ k) for X ~ Binomial(n, p).
+pub(super) fn binomial_tail(n: usize, k: usize, p: f64) -> f64 {
+    let (p, n_f) = (p.clamp(1e-12, 1.0 - 1e-12), n as f64);
+    let mut log_pmf = n_f * (1.0 - p).ln();
+    let mut below = 0.0;
+    for i in 0..k.min(n + 1) {
+        below += log_pmf.exp();
+        log_pmf += ((n_f - i as f64) / (i as f64 + 1.0) * p / (1.0 - p)).ln();
+    }
+    (1.0 - below).clamp(0.0, 1.0)
+}
