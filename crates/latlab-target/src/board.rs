@@ -72,7 +72,8 @@ mod tests {
         assert_eq!(found, root.join("dist/latlab-armv7"));
         let error = find(Arch::Armv7, Some(&root.join("empty")), &program, root).unwrap_err();
         assert_eq!(error.to_string(), "no latlab for armv7 is built");
-        assert!(error.hint().contains("make boards") && error.hint().contains("empty"));
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("make boards") && hint.contains("empty"));
     }
 
     #[test]

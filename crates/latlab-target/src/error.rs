@@ -116,7 +116,11 @@ impl TargetError {
     }
 
     /// What the user can do.
-    pub fn hint(&self) -> String {
+    pub fn hint(&self) -> Option<String> {
+        Some(self.advice()).filter(|hint| !hint.is_empty())
+    }
+
+    fn advice(&self) -> String {
         match self {
             Self::Spec { hint, .. }
             | Self::Program { hint, .. }

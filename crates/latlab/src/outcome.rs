@@ -1,5 +1,8 @@
 //! How a command ends: exit codes, and errors with a hint.
 
+use latlab_sys::recorder::RecordError;
+use latlab_sys::tracefs::TracefsError;
+use latlab_sys::wakeup::WakeupError;
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -46,6 +49,42 @@ impl<T, E: Into<anyhow::Error>> HintExt<T> for Result<T, E> {
                 return error;
             }
             anyhow::Error::new(Hinted { error, hint: hint.into() })
+        })
+    }
+}
+
+/// An error of another crate that knows its own hint.
+pub trait OwnHint: std::error::Error + Send + Sync + 'static {
+    /// What the user can do about it, if anything.
+    fn own_hint(&self) -> Option<String>;
+}
+
+macro_rules! own_hint {
+    ($($error:ty),*) => {$(
+        impl OwnHint for $error {
+            fn own_hint(&self) -> Option<String> {
+                self.hint().map(Into::into)
+            }
+        }
+    )*};
+}
+
+own_hint!(WakeupError, TracefsError, RecordError);
+
+#[cfg(feature = "host")]
+own_hint!(latlab_target::TargetError);
+
+/// Takes an error's own hint along.
+pub trait OwnHintExt<T> {
+    /// The error, with the hint that it knows.
+    fn hinted(self) -> anyhow::Result<T>;
+}
+
+impl<T, E: OwnHint> OwnHintExt<T> for Result<T, E> {
+    fn hinted(self) -> anyhow::Result<T> {
+        self.or_else(|error| match error.own_hint() {
+            Some(hint) => Err(error).hint(hint),
+            None => Err(error.into()),
         })
     }
 }

@@ -5,7 +5,7 @@
 //! parses them again.
 
 use crate::cmd::vm;
-use crate::outcome::{HintExt, Outcome};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::term;
 use anyhow::anyhow;
 use latlab_core::wire::Job;
@@ -22,7 +22,7 @@ const AT_THE_DESK: [&str; 9] =
 
 /// Runs this process's command line on `target`.
 pub fn run(target: &str, command: &str) -> anyhow::Result<Outcome> {
-    let target = vm::hinted(Target::parse(target))?;
+    let target = Target::parse(target).hinted()?;
     if AT_THE_DESK.contains(&command) {
         return Err(anyhow!(
             "{command} works on files here, not on {target:?}",
@@ -56,19 +56,19 @@ fn on_board(target: &SshTarget, words: Vec<String>, mapping: Mapping) -> anyhow:
         let live = term::stderr_is_terminal();
         let argv = std::iter::once("/bin/latlab".to_owned()).chain(words).collect();
         let job = Job { argv, env: vm::passed_environment(live), ..Job::default() };
-        vm::hinted(ssh::start(board, &job, &run))?;
+        ssh::start(board, &job, &run).hinted()?;
         bring_back(board, &run, live, mapping)
     })
 }
 
 /// `latlab --on ssh://… fetch [RUN]`: what a lost connection left on the board.
 pub fn fetch(target: &str, run: Option<&str>) -> anyhow::Result<Outcome> {
-    let Target::Ssh(target) = vm::hinted(Target::parse(target))? else {
+    let Target::Ssh(target) = Target::parse(target).hinted()? else {
         return Err(anyhow!("runs are kept on boards only, not on {target}"))
             .hint("latlab --on ssh://user@board fetch RUN");
     };
     with_board(&target, |board| {
-        let kept = vm::hinted(ssh::runs(board))?;
+        let kept = ssh::runs(board).hinted()?;
         let Some(run) = run else {
             let mut out = term::stdout();
             kept.iter().try_for_each(|run| writeln!(out, "{run}"))?;
@@ -90,10 +90,10 @@ fn with_board(
 ) -> anyhow::Result<Outcome> {
     let cache = vm::cache()?;
     let host = vm::host(&cache)?;
-    let scratch = vm::hinted(cache.scratch())?;
-    let connection = vm::hinted(Connection::new(target, scratch.path()))?;
+    let scratch = cache.scratch().hinted()?;
+    let connection = Connection::new(target, scratch.path()).hinted()?;
     let find = |arch| board::find(arch, host.boards.as_deref(), &host.program, &host.cwd);
-    let board = vm::hinted(Board::install(&connection, &find, &mut vm::say))?;
+    let board = Board::install(&connection, &find, &mut vm::say).hinted()?;
     work(&board)
 }
 
@@ -105,9 +105,9 @@ fn bring_back(
 ) -> anyhow::Result<Outcome> {
     let mut receiver = Receiver::new(&std::env::current_dir()?, mapping.clone());
     let mut console = vm::Terminal::new(&board.connection.target().to_string(), mapping);
-    let code = vm::hinted(ssh::follow(board, run, live, &mut console, &mut receiver))?;
+    let code = ssh::follow(board, run, live, &mut console, &mut receiver).hinted()?;
     vm::say_moved(&receiver);
-    vm::hinted(ssh::forget(board, run))?;
+    ssh::forget(board, run).hinted()?;
     Ok(Outcome::Code(code))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::cli::record::{Args, Config, List};
-use crate::outcome::{HintExt, Outcome};
+use crate::outcome::{Outcome, OwnHintExt};
 use crate::progress::Progress;
 use crate::term;
 use anyhow::Context;
@@ -11,7 +11,7 @@ use latlab_sys::recorder::{
     FlightRecorder, RecordError, Recorder, Snapshot, Summary, dump_request,
 };
 use latlab_sys::signal;
-use latlab_sys::tracefs::{Tracefs, TracefsError};
+use latlab_sys::tracefs::Tracefs;
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let tracefs = open()?;
     let mut record = config.record.clone();
     for &pid in &config.pids {
-        hinted(record.add_process(pid))?;
+        record.add_process(pid).hinted()?;
     }
     let held = match &config.command[..] {
         [] => None,
@@ -52,7 +52,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 
 /// Finds tracefs and says when it had to be mounted.
 fn open() -> anyhow::Result<Tracefs> {
-    let found = tracefs_hint(Tracefs::find())?;
+    let found = Tracefs::find().hinted()?;
     if found.mounted {
         say(format_args!(
             "tracefs was not mounted; mounted it on {}",
@@ -60,17 +60,6 @@ fn open() -> anyhow::Result<Tracefs> {
         ));
     }
     Ok(found.tracefs)
-}
-
-fn tracefs_hint<T>(result: Result<T, TracefsError>) -> anyhow::Result<T> {
-    hinted(result.map_err(RecordError::from))
-}
-
-fn hinted<T>(result: Result<T, RecordError>) -> anyhow::Result<T> {
-    result.or_else(|error| match error.hint() {
-        Some(hint) => Err(error).hint(hint),
-        None => Err(error.into()),
-    })
 }
 
 fn say(words: std::fmt::Arguments<'_>) {
@@ -101,7 +90,7 @@ fn stream(
     };
     progress.clear();
     drop(progress);
-    let summary = hinted(recorder.stop())?;
+    let summary = recorder.stop().hinted()?;
     report(global, &summary, reason)?;
     running.outcome(reason)
 }
@@ -128,10 +117,10 @@ fn fly(
                 break Reason::TracingOff;
             }
             dump(global, &mut flight, config, &mut files, &running)?;
-            hinted(flight.rearm())?;
+            flight.rearm().hinted()?;
         } else if dump_request::take() {
             dump(global, &mut flight, config, &mut files, &running)?;
-            hinted(flight.rearm())?;
+            flight.rearm().hinted()?;
         }
         std::thread::sleep(LOOK);
     };
@@ -152,8 +141,8 @@ fn dump(
 ) -> anyhow::Result<()> {
     *files += 1;
     let path = numbered(&config.output, *files);
-    let snapshot: Snapshot = hinted(flight.snapshot())?;
-    hinted(snapshot.save(&path, config.format))?;
+    let snapshot: Snapshot = flight.snapshot().hinted()?;
+    snapshot.save(&path, config.format).hinted()?;
     let summary = Summary {
         file_bytes: std::fs::metadata(&path).map_or(0, |m| m.len()),
         path,
@@ -191,7 +180,7 @@ fn or_cancel<T>(
     result: Result<T, RecordError>,
     held: Option<Held>,
 ) -> anyhow::Result<(T, Option<Held>)> {
-    match hinted(result) {
+    match result.hinted() {
         Ok(prepared) => Ok((prepared, held)),
         Err(error) => {
             if let Some(held) = held {
@@ -357,7 +346,7 @@ fn print_json(summary: &Summary) -> anyhow::Result<()> {
 
 /// Makes what a killed recorder left behind compact.
 fn recover(path: &Path) -> anyhow::Result<Outcome> {
-    let bytes = hinted(latlab_sys::recorder::recover(path))?;
+    let bytes = latlab_sys::recorder::recover(path).hinted()?;
     say(format_args!("{}: {bytes} bytes", path.display()));
     Ok(Outcome::Done)
 }
@@ -372,11 +361,13 @@ fn list(what: List, regex: Option<&str>, as_json: bool) -> anyhow::Result<Outcom
     };
     let tracefs = open()?;
     let lines: Vec<String> = match what {
-        List::Events => tracefs_hint(tracefs.events())?.iter().map(ToString::to_string).collect(),
-        List::Tracers => tracefs_hint(tracefs.tracers())?,
-        List::Functions => tracefs_hint(tracefs.functions())?,
-        List::Clocks => tracefs_hint(tracefs.clocks())?.0,
-        List::Options => tracefs_hint(tracefs.options())?
+        List::Events => tracefs.events().hinted()?.iter().map(ToString::to_string).collect(),
+        List::Tracers => tracefs.tracers().hinted()?,
+        List::Functions => tracefs.functions().hinted()?,
+        List::Clocks => tracefs.clocks().hinted()?.0,
+        List::Options => tracefs
+            .options()
+            .hinted()?
             .into_iter()
             .map(|(name, on)| if on { name } else { format!("no{name}") })
             .collect(),

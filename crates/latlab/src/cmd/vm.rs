@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::cli::vm::{Machine, Run, VmAction, VmArgs};
-use crate::outcome::{HintExt, Outcome};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::progress::Progress;
 use crate::term;
 use anyhow::{Context, anyhow, bail};
@@ -33,19 +33,10 @@ pub fn run(args: &VmArgs, global: &Global) -> anyhow::Result<Outcome> {
     }
 }
 
-/// An error of the target room, with its hint.
-pub fn hinted<T>(result: latlab_target::Result<T>) -> anyhow::Result<T> {
-    result.map_err(|error| {
-        let hint = error.hint();
-        let error = anyhow::Error::new(error);
-        if hint.is_empty() { error } else { Err::<(), _>(error).hint(hint).unwrap_err() }
-    })
-}
-
 /// The cache at its usual place.
 pub fn cache() -> anyhow::Result<Cache> {
     let var = |name| std::env::var_os(name).map(PathBuf::from);
-    hinted(Cache::locate(var("XDG_CACHE_HOME"), var("HOME")))
+    Cache::locate(var("XDG_CACHE_HOME"), var("HOME")).hinted()
 }
 
 /// What the virtual lab has to know of this process.
@@ -99,7 +90,7 @@ fn fetch(names: &[String]) -> anyhow::Result<Outcome> {
         kinds.extend(catalog::KINDS);
     }
     for kind in kinds {
-        let kernel = hinted(Kernel::fetch(&cache, kind, &mut say))?;
+        let kernel = Kernel::fetch(&cache, kind, &mut say).hinted()?;
         say(&format!("{}: {} is ready", kind.name, kernel.release));
     }
     Ok(Outcome::Done)
@@ -107,14 +98,14 @@ fn fetch(names: &[String]) -> anyhow::Result<Outcome> {
 
 fn clean(all: bool) -> anyhow::Result<Outcome> {
     let cache = cache()?;
-    let _lock = hinted(cache.lock("fetch"))?;
+    let _lock = cache.lock("fetch").hinted()?;
     let folders: &[&str] = if all {
         &["initramfs", "apt", "packages", "vms", "faults", "headers"]
     } else {
         &["initramfs"]
     };
     // Makes and drops a scratch folder: that sweeps what killed processes left.
-    drop(hinted(cache.scratch())?);
+    drop(cache.scratch().hinted()?);
     for folder in folders {
         let path = cache.root().join(folder);
         match std::fs::remove_dir_all(&path) {
@@ -130,7 +121,7 @@ fn clean(all: bool) -> anyhow::Result<Outcome> {
 /// The target that a machine's words and options stand for.
 fn target(machine: &Machine) -> anyhow::Result<VmTarget> {
     let spec = machine.machine.strip_prefix("vm:").unwrap_or(&machine.machine);
-    let Target::Vm(mut target) = hinted(Target::parse(&format!("vm:{spec}")))? else {
+    let Target::Vm(mut target) = Target::parse(&format!("vm:{spec}")).hinted()? else {
         bail!("{spec}: this is no virtual machine");
     };
     target.kernel = machine.kernel.clone().or(target.kernel);
@@ -145,7 +136,7 @@ fn extras(machine: &Machine, target: &VmTarget) -> anyhow::Result<Vec<Extra>> {
     if let Some(kind) = catalog::find(&target.name).filter(|_| !machine.packages.is_empty()) {
         let cache = cache()?;
         let files = packages::files(&cache, kind.arch, &machine.packages, &mut say);
-        extras.extend(hinted(files)?);
+        extras.extend(files.hinted()?);
     }
     for pair in &machine.files {
         let (from, to) = match pair.rsplit_once(':') {
@@ -191,8 +182,8 @@ fn shell(machine: &Machine) -> anyhow::Result<Outcome> {
         ..Job::default()
     };
     let mut prepared =
-        hinted(vm::prepare(&host, &target, &job, &extras(machine, &target)?, &mut say))?;
-    hinted(session::shell(&mut prepared))?;
+        vm::prepare(&host, &target, &job, &extras(machine, &target)?, &mut say).hinted()?;
+    session::shell(&mut prepared).hinted()?;
     Ok(Outcome::Done)
 }
 
@@ -204,7 +195,7 @@ fn run_command(run: &Run) -> anyhow::Result<Outcome> {
     let plan = Plan {
         extras: extras(&run.machine, &target)?,
         limit: run.timeout.map(Duration::from_secs),
-        faults: hinted(faults)?,
+        faults: faults.hinted()?,
         ..Plan::default()
     };
     let finished = execute(&target, job, plan)?;
@@ -248,9 +239,9 @@ pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<se
     }
     let mut extras = plan.extras;
     if let Some(kind) = catalog::find(&target.name) {
-        extras.extend(hinted(faults::install(&host, kind, &plan.faults, &mut job, &mut say))?);
+        extras.extend(faults::install(&host, kind, &plan.faults, &mut job, &mut say).hinted()?);
     }
-    let mut prepared = hinted(vm::prepare(&host, target, &job, &extras, &mut say))?;
+    let mut prepared = vm::prepare(&host, target, &job, &extras, &mut say).hinted()?;
     let mut receiver = Receiver::new(&host.cwd, plan.mapping.clone());
     let mut console = Terminal::new(&target.name, plan.mapping);
     let over = AtomicBool::new(false);
@@ -267,7 +258,7 @@ pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<se
         finished
     });
     say_moved(&receiver);
-    hinted(finished)
+    finished.hinted()
 }
 
 /// Says under which name a run is kept here, where the target's name for it was taken.
@@ -366,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_hint_of_the_target_room_becomes_ours() {
-        let error = hinted(Target::parse("vm:mips")).unwrap_err();
+        let error = Target::parse("vm:mips").hinted().unwrap_err();
         assert!(format!("{error:#}").contains("no virtual machine \"mips\""));
     }
 }

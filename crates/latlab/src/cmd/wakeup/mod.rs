@@ -7,7 +7,7 @@ mod samples;
 
 use crate::cli::Global;
 use crate::cli::wakeup::{Args, Asked, Format};
-use crate::outcome::{HintExt, Outcome};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::session::Session;
 use anyhow::{anyhow, bail};
 use display::Display;
@@ -99,7 +99,7 @@ fn measure(asked: &Asked, display: &mut Display, sink: &mut Sink) -> anyhow::Res
         match wakeup::run_timerlat(&asked.measure, &below, hooks) {
             Ok(results) => measured.results = results,
             Err(error @ WakeupError::NoTimerlat { .. }) if user => measured.missing = Some(error),
-            Err(error) => return Err(hinted(error)),
+            Err(error) => return Err(error).hinted(),
         }
     }
     if user && measured.results.iter().all(|r| r.complete) {
@@ -107,7 +107,7 @@ fn measure(asked: &Asked, display: &mut Display, sink: &mut Sink) -> anyhow::Res
             Ok(result) => measured.results.push(result),
             // Stopped between the levels: what there is, is kept.
             Err(WakeupError::StoppedBefore) if !measured.results.is_empty() => {}
-            Err(error) => return Err(hinted(error)),
+            Err(error) => return Err(error).hinted(),
         }
     }
     Ok(measured)
@@ -126,15 +126,6 @@ fn measure_user(
         ..Hooks::default()
     };
     wakeup::run(&asked.measure, hooks)
-}
-
-fn hinted(error: WakeupError) -> anyhow::Error {
-    let hint = error.hint();
-    let error = anyhow::Error::new(error);
-    match hint {
-        Some(hint) => Err::<(), _>(error).hint(hint).unwrap_err(),
-        None => error,
-    }
 }
 
 fn stopped_by(result: &WakeupResult) -> Option<String> {

@@ -8,7 +8,7 @@ use super::levels::{Level, levels};
 use super::{analyse, part};
 use crate::cli::Global;
 use crate::cli::why::{Args, Asked, Late, Trace};
-use crate::outcome::{HintExt, Outcome};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::progress::Progress;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
@@ -42,7 +42,7 @@ const EXPECTED: f64 = 25.0;
 /// When it cannot be measured or traced, or the result can be neither kept nor printed.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let asked = args.config(&policy::allowed()?, &policy::online()?)?;
-    let found = Tracefs::find().map_err(|e| hinted(e.hint(), e))?;
+    let found = Tracefs::find().hinted()?;
     let mut session = Session::begin(global, "why", &asked)?;
     let folder = match session.dir() {
         Some(dir) => dir.captures()?,
@@ -68,13 +68,6 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     }
     let outcome = session.finish(signal::stop_requested().map(|s| s.name()))?;
     Ok(if exceeded && outcome == Outcome::Done { Outcome::LimitExceeded } else { outcome })
-}
-
-fn hinted(hint: Option<impl Into<String>>, error: impl Into<anyhow::Error>) -> anyhow::Error {
-    match hint {
-        Some(hint) => Err::<(), _>(error.into()).hint(hint).unwrap_err(),
-        None => error.into(),
-    }
 }
 
 /// What a hunt goes through.
@@ -160,7 +153,7 @@ impl Hunter {
 
     /// Blocks of untraced and traced measurement in turn, from the richest level down to one that bears it.
     fn choose(&mut self, hunt: &mut Hunt) -> anyhow::Result<Level> {
-        let levels = levels(&self.tracefs, self.asked.trace).map_err(|e| hinted(e.hint(), e))?;
+        let levels = levels(&self.tracefs, self.asked.trace).hinted()?;
         let last = levels.len();
         if last == 0 {
             return Err(anyhow!("--trace graph: this kernel has no function_graph tracer"))
@@ -215,12 +208,12 @@ impl Hunter {
     }
 
     fn recorder(&self, level: &Level) -> anyhow::Result<FlightRecorder> {
-        FlightRecorder::start(&self.tracefs, &level.config).map_err(|e| hinted(e.hint(), e))
+        FlightRecorder::start(&self.tracefs, &level.config).hinted()
     }
 
     fn block(&self, length: Duration) -> anyhow::Result<Histogram> {
         let config = self.config(length);
-        let result = wakeup::run(&config, Hooks::default()).map_err(|e| hinted(e.hint(), e))?;
+        let result = wakeup::run(&config, Hooks::default()).hinted()?;
         Ok(result.all_wakeups())
     }
 
@@ -343,7 +336,7 @@ impl Hunter {
                 on_samples: None,
             },
         )
-        .map_err(|e| hinted(e.hint(), e))?;
+        .hinted()?;
         collector.tick();
         let (saved, dead, error) = (collector.saved, collector.dead, collector.error.take());
         if let Some(error) = error {
@@ -437,10 +430,10 @@ impl Collector<'_> {
     /// Takes the buffer out, arms the recorder, and only then writes the file.
     fn collect(&mut self) -> anyhow::Result<()> {
         let begun = Instant::now();
-        let snapshot = self.flight.snapshot().map_err(|e| hinted(e.hint(), e))?;
+        let snapshot = self.flight.snapshot().hinted()?;
         let last = self.saved.len() + 1 >= self.most;
         if !last {
-            self.flight.rearm().map_err(|e| hinted(e.hint(), e))?;
+            self.flight.rearm().hinted()?;
             self.trap.sprung.store(false, Ordering::Release);
             self.trap.late_ns.store(self.trap.range.0, Ordering::Release);
         }
@@ -450,7 +443,7 @@ impl Collector<'_> {
 
     fn save(&mut self, snapshot: &Snapshot) -> anyhow::Result<()> {
         let path = self.folder.join(format!("{:03}.dat", self.saved.len() + 1));
-        snapshot.save(&path, Format::default()).map_err(|e| hinted(e.hint(), e))?;
+        snapshot.save(&path, Format::default()).hinted()?;
         self.saved.push(path);
         Ok(())
     }
