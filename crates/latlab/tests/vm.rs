@@ -216,6 +216,70 @@ fn what_a_machine_records_comes_back() {
     assert_eq!(&capture[..10], b"\x17\x08\x44tracing");
 }
 
+/// What is set at the top level of tracefs, one line a setting.
+const SETTINGS: &str = "state() { for f in current_tracer tracing_on trace_clock set_graph_function \
+    set_ftrace_filter set_ftrace_notrace set_ftrace_pid max_graph_depth set_event options/funcgraph-proc \
+    options/stacktrace events/sched/sched_switch/filter; do echo $f: $(head -n 3 $f); done; \
+    grep entries: per_cpu/cpu0/stats; ls instances; ls /run/latlab 2>/dev/null; }; \
+    mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null; mkdir -p /run; cd /sys/kernel/tracing; ";
+
+#[test]
+#[ignore = "boots a virtual machine"]
+fn the_top_level_is_taken_for_a_tracer_that_needs_it_and_left_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = "latlab record -p function_graph -g do_sys_openat2 -n '*raw_spin*' --max-graph-depth 4 \
+        -O funcgraph-proc -e sched:sched_switch -f 'prev_pid == 0' -b 2048 -C mono";
+    let script = format!(
+        "{SETTINGS} state > /tmp/before; \
+        {record} -o /tmp/g.dat -- cat /proc/uptime >/dev/null 2>/tmp/said; echo exit $?; \
+        grep -c 'top-level buffer' /tmp/said; state | diff /tmp/before - && echo same; \
+        latlab report /tmp/g.dat | grep -c 'do_sys_openat2() {{'; \
+        {record} -o /tmp/x.dat -e no_such_event 2>/dev/null; echo exit $?; \
+        state | diff /tmp/before - && echo same; \
+        {record} -o /tmp/s.dat 2>/dev/null & sleep 3; kill -INT $!; wait $!; echo exit $?; \
+        state | diff /tmp/before - && echo same"
+    );
+    let output = run(dir.path(), &["vm", "run", "armv7-rt", "--", "sh", "-c", &script]);
+    let printed = printed(&output);
+    let lines: Vec<&str> = printed.lines().collect();
+    let drawn: u32 = lines.get(3).and_then(|n| n.parse().ok()).unwrap_or(0);
+    assert!(drawn > 0, "{printed}{}", said(&output));
+    let rest: Vec<&str> =
+        lines.iter().enumerate().filter(|(n, _)| *n != 3).map(|(_, l)| *l).collect();
+    assert_eq!(
+        rest,
+        ["exit 0", "1", "same", "exit 1", "same", "exit 130", "same"],
+        "{printed}{}",
+        said(&output)
+    );
+}
+
+#[test]
+#[ignore = "boots a virtual machine"]
+fn the_top_level_is_restored_after_a_kill_and_refused_while_in_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!(
+        "{SETTINGS} state > /tmp/before; \
+        latlab record -p function_graph -g do_sys_openat2 -C mono -o /tmp/k.dat 2>/dev/null & \
+        while ! grep -q function_graph current_tracer || ! grep -q 1 tracing_on; do sleep 0.1; done; sleep 1.5; \
+        latlab record -p function_graph -o /tmp/o.dat 2>&1 | grep -c 'in use'; \
+        kill -9 $!; wait $!; cat current_tracer; \
+        latlab doctor --restore >/dev/null; echo exit $?; state | diff /tmp/before - && echo same; \
+        latlab report /tmp/k.dat 2>/dev/null | grep -q 'do_sys_openat2() {{' && echo readable; \
+        echo function > current_tracer; latlab record -p function_graph -o /tmp/o.dat 2>&1 | head -n 1; \
+        cat current_tracer"
+    );
+    let output = run(dir.path(), &["vm", "run", "armv7-rt", "--", "sh", "-c", &script]);
+    assert_eq!(
+        printed(&output),
+        "1\nfunction_graph\nexit 0\nsame\nreadable\n\
+        latlab: the kernel's top-level buffer, which function_graph needs here, is in use: its tracer is function\n\
+        function\n",
+        "{}",
+        said(&output)
+    );
+}
+
 #[test]
 #[ignore = "boots a virtual machine"]
 fn a_doctor_of_the_machine_knows_its_kernel() {

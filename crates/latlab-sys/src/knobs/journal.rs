@@ -7,6 +7,7 @@
 //! {"id":0,"set":{"path":"/proc/sys/kernel/…","from":"950000","to":"-1"}}
 //! {"id":0,"reads":"-1"}
 //! {"id":0,"undone":true}
+//! {"id":1,"reset":{"path":"/sys/kernel/tracing/set_graph_function","value":""}}
 //! ```
 //!
 //! A line that is cut off is the last one, and its knob was not touched yet.
@@ -124,14 +125,25 @@ impl Place {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Entry {
-    Set { path: PathBuf, from: String, to: String },
-    Dir { path: PathBuf },
+    Set {
+        path: PathBuf,
+        from: String,
+        to: String,
+    },
+    /// A file that is written by its owner as it likes and gets this value at the end.
+    Reset {
+        path: PathBuf,
+        value: String,
+    },
+    Dir {
+        path: PathBuf,
+    },
 }
 
 impl Entry {
     pub fn path(&self) -> &Path {
         match self {
-            Self::Set { path, .. } | Self::Dir { path } => path,
+            Self::Set { path, .. } | Self::Reset { path, .. } | Self::Dir { path } => path,
         }
     }
 
@@ -139,6 +151,7 @@ impl Entry {
     pub fn undo_if(&self, reads: Option<&str>) -> Restoration {
         match self {
             Self::Set { path, from, .. } => undo_set(path, from, reads),
+            Self::Reset { path, value } => undo_reset(path, value),
             Self::Dir { path } => match fs::remove_dir(path) {
                 Ok(()) => Restoration::Removed { path: path.clone() },
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -173,6 +186,16 @@ fn undo_set(path: &Path, from: &str, reads: Option<&str>) -> Restoration {
     match write_knob(&path, from) {
         Ok(()) => Restoration::Restored { path, value: from.to_owned() },
         Err(e) => failed(e.to_string()),
+    }
+}
+
+fn undo_reset(path: &Path, value: &str) -> Restoration {
+    let path = path.to_owned();
+    match write_knob(&path, value) {
+        Ok(()) if value.is_empty() => Restoration::Restored { path, value: "empty".into() },
+        Ok(()) => Restoration::Restored { path, value: value.to_owned() },
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Restoration::AlreadyRight { path },
+        Err(e) => Restoration::Failed { path, value: value.to_owned(), reason: e.to_string() },
     }
 }
 
@@ -357,8 +380,8 @@ pub(super) fn parse(text: &str) -> Option<(Header, Vec<Open>)> {
     for line in lines {
         let line: Line = serde_json::from_str(line).ok()?;
         if let Some(entry) = line.entry {
-            if let Entry::Set { from, .. } = &entry
-                && from.len() > VALUE_MAX
+            if let Entry::Set { from: back, .. } | Entry::Reset { value: back, .. } = &entry
+                && back.len() > VALUE_MAX
             {
                 return None;
             }

@@ -79,7 +79,7 @@ fn undo_all(
     for open in other.open.iter().rev() {
         let path = open.entry.path().to_owned();
         let known = match &open.entry {
-            journal::Entry::Set { .. } => place.knob(&path),
+            journal::Entry::Set { .. } | journal::Entry::Reset { .. } => place.knob(&path),
             journal::Entry::Dir { .. } => place.new_dir(&path),
         };
         let outcome = match known {

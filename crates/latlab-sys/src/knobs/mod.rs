@@ -198,9 +198,23 @@ impl Knobs {
     /// When it is no knob, cannot be read or journalled, is held by another latlab, or the
     /// kernel refuses the value. The knob is then as it was.
     pub fn set(&mut self, path: impl AsRef<Path>, value: &str) -> Result<Change, KnobError> {
+        self.set_and_put_back(path, value, None)
+    }
+
+    /// The same for a knob that does not take what it tells, with what to write to put it back.
+    ///
+    /// # Errors
+    /// As [`Knobs::set`].
+    pub fn set_and_put_back(
+        &mut self,
+        path: impl AsRef<Path>,
+        value: &str,
+        back: Option<&str>,
+    ) -> Result<Change, KnobError> {
         let path = self.place.knob(path.as_ref())?;
         let from = read_knob(&path)
             .map_err(|source| KnobError::Unreadable { path: path.clone(), source })?;
+        let from = back.map_or(from, str::to_owned);
         if from == value {
             return Ok(Change { path, now: from.clone(), from });
         }
@@ -221,6 +235,19 @@ impl Knobs {
         }
         self.step(Step::ReadBack);
         Ok(Change { path, from, now })
+    }
+
+    /// Promises that `value` will be written when everything is put back, whatever the file reads
+    /// then: for lists and switches that the caller changes by itself from now on. An empty value
+    /// empties the file.
+    ///
+    /// # Errors
+    /// When it is no knob, cannot be journalled or is held by another latlab.
+    pub fn reset_later(&mut self, path: impl AsRef<Path>, value: &str) -> Result<(), KnobError> {
+        let path = self.place.knob(path.as_ref())?;
+        self.note(Entry::Reset { path, value: value.to_owned() })?;
+        self.step(Step::Journalled);
+        Ok(())
     }
 
     /// Makes a directory that is removed again as a knob is turned back: a tracing
@@ -322,10 +349,14 @@ fn read_knob(path: &Path) -> io::Result<String> {
     Ok(list.then(|| chosen(text)).flatten().unwrap_or_else(|| text.to_owned()))
 }
 
-/// One write of the whole value, as sysctl files want it. Never makes a file.
+/// One write of the whole value, as sysctl files want it; opening was all for an empty one. Never
+/// makes a file.
 fn write_knob(path: &Path, value: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).truncate(true).open(path)?;
-    file.write_all(format!("{value}\n").as_bytes())
+    match value {
+        "" => Ok(()),
+        value => file.write_all(format!("{value}\n").as_bytes()),
+    }
 }
 
 /// A promise of the kernel that no CPU enters an idle state that takes longer than this to leave

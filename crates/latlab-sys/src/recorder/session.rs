@@ -1,35 +1,88 @@
 //! Settings in force: a buffer of our own that is ready to trace.
 
-use super::{RecordConfig, Result, buffer_kb};
-use crate::tracefs::{Control, Freezer, Instance, RemovedInstance, Selection, Tracefs};
+use super::{RecordConfig, RecordError, Result, buffer_kb};
+use crate::knobs::Restoration;
+use crate::tracefs::{
+    Control, Freezer, Instance, RemovedInstance, Selection, TopLevel, Tracefs, TracefsError,
+};
 
-/// A buffer with everything set and tracing off. Dropping it removes the instance.
+/// A buffer with everything set and tracing off. Dropping it removes the instance, or puts back
+/// what was changed at the top level.
 #[derive(Debug)]
 pub struct Session {
-    // Before the instance: it cannot be removed while a file of it is open.
+    // Before the buffer: an instance cannot be removed while a file of it is open.
     freezer: Freezer,
-    instance: Instance,
+    buffer: Buffer,
     selections: Vec<Selection>,
     buffer_kb: u64,
     removed: Vec<RemovedInstance>,
 }
 
+/// Where it traces.
+#[derive(Debug)]
+enum Buffer {
+    Own(Instance),
+    Top(TopLevel),
+}
+
+impl std::ops::Deref for Buffer {
+    type Target = Control;
+    fn deref(&self) -> &Control {
+        match self {
+            Self::Own(instance) => instance,
+            Self::Top(top) => top,
+        }
+    }
+}
+
 impl Session {
-    /// Makes an instance and applies the settings.
+    /// Makes an instance and applies the settings. Where the tracer works at the top level only,
+    /// that is taken instead, each change journalled: see [`Session::is_top_level`].
     ///
     /// # Errors
-    /// The first setting that the kernel refuses.
+    /// The first setting that the kernel refuses; [`TracefsError::TopLevelBusy`] when the top
+    /// level is needed and somebody uses it.
     pub fn prepare(tracefs: &Tracefs, config: &RecordConfig) -> Result<Self> {
         let (instance, removed) = Instance::create(tracefs)?;
-        let buffer_kb = buffer_kb(&instance, config);
-        let selections = apply(&instance, config, buffer_kb)?;
-        let freezer = instance.freezer()?;
-        Ok(Self { freezer, instance, selections, buffer_kb, removed })
+        let size = buffer_kb(&instance, config);
+        match apply(&instance, config, size) {
+            Ok(selections) => Self::ready(Buffer::Own(instance), selections, size, removed),
+            Err(error) => match needs_top_level(&instance, config, &error) {
+                Some(tracer) => {
+                    drop(instance);
+                    let top = TopLevel::take(tracefs, tracer)?;
+                    let selections = apply(&top, config, size)?;
+                    Self::ready(Buffer::Top(top), selections, size, removed)
+                }
+                None => Err(error),
+            },
+        }
+    }
+
+    fn ready(
+        buffer: Buffer,
+        selections: Vec<Selection>,
+        buffer_kb: u64,
+        removed: Vec<RemovedInstance>,
+    ) -> Result<Self> {
+        let freezer = buffer.freezer()?;
+        Ok(Self { freezer, buffer, selections, buffer_kb, removed })
     }
 
     /// Its control files.
     pub fn control(&self) -> &Control {
-        &self.instance
+        &self.buffer
+    }
+    /// Whether it uses the kernel's one top-level buffer, which is everybody's. Say so.
+    pub fn is_top_level(&self) -> bool {
+        matches!(self.buffer, Buffer::Top(_))
+    }
+    /// What a killed latlab had left at the top level and was put back on the way.
+    pub fn put_back(&self) -> &[Restoration] {
+        match &self.buffer {
+            Buffer::Own(_) => &[],
+            Buffer::Top(top) => top.put_back(),
+        }
     }
     /// What its events resolved to.
     pub fn selections(&self) -> &[Selection] {
@@ -51,6 +104,29 @@ impl Session {
     pub(super) fn finish(self) -> Vec<RemovedInstance> {
         self.removed
     }
+}
+
+/// The tracer, when what an instance refused works at the top level: the tracer itself, one of its
+/// options, or a filter that only the top level has.
+fn needs_top_level<'a>(
+    instance: &Instance,
+    config: &'a RecordConfig,
+    error: &RecordError,
+) -> Option<&'a str> {
+    let tracer = config.tracer.as_deref()?;
+    let missing = |used: bool, file: &str| {
+        let (ours, top) = (instance.dir().join(file), instance.tracefs().root().join(file));
+        used && !ours.exists() && top.exists()
+    };
+    let only = |e: &TracefsError| matches!(e, TracefsError::TopLevelOnly { .. });
+    let refused = match error {
+        RecordError::Tracefs(e) => only(e) || instance.set_tracer(tracer).is_err_and(|e| only(&e)),
+        _ => false,
+    };
+    let top = refused
+        || missing(!config.graph_functions.is_empty(), "set_graph_function")
+        || missing(config.max_graph_depth.is_some(), "max_graph_depth");
+    top.then_some(tracer)
 }
 
 /// Applies all settings but the switch itself. Order matters: sizes and clock empty the buffer,

@@ -2,18 +2,22 @@
 //! top level's.
 
 use super::names::{glob, nearest};
+use super::top::{Before, Journalled};
 use super::{EventName, Result, Tracefs, TracefsError, clocks, read};
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// One buffer's control files.
 #[derive(Clone, Debug)]
 pub struct Control {
     tracefs: Tracefs,
     dir: PathBuf,
+    /// At the top level: what is changed there is journalled first.
+    journalled: Option<Arc<Journalled>>,
 }
 
 /// What a pattern such as `sched`, `irq:*_entry` or `all` stands for on this kernel.
@@ -101,7 +105,18 @@ fn unknown(kind: &'static str, name: &str, nearest: Vec<String>) -> TracefsError
 
 impl Control {
     pub(crate) fn new(tracefs: Tracefs, dir: PathBuf) -> Self {
-        Self { tracefs, dir }
+        Self { tracefs, dir, journalled: None }
+    }
+
+    /// The top level's, each change journalled.
+    pub(super) fn top(tracefs: Tracefs, journalled: Arc<Journalled>) -> Self {
+        let dir = tracefs.root().to_owned();
+        Self { tracefs, dir, journalled: Some(journalled) }
+    }
+
+    /// Whether it is the kernel's one top-level buffer.
+    pub fn is_top_level(&self) -> bool {
+        self.journalled.is_some()
     }
 
     /// Its directory.
@@ -121,6 +136,11 @@ impl Control {
 
     fn put(&self, file: &Path, value: &str, append: bool) -> Result<()> {
         let path = self.dir.join(file);
+        if let Some(journalled) = &self.journalled
+            && journalled.before(&path, value)? == Before::Done
+        {
+            return Ok(());
+        }
         write(&path, value, append)
             .map_err(|e| TracefsError::io(format!("writing {:?} to", value.trim_end()), path, e))
     }
@@ -213,6 +233,12 @@ impl Control {
     /// # Errors
     /// [`TracefsError::Unknown`] for an option that this kernel does not have.
     pub fn set_option(&self, option: &str) -> Result<()> {
+        let (name, value) = option.strip_prefix("no").map_or((option, "1"), |name| (name, "0"));
+        // A tracer's own options are files long before `trace_options` tells of them.
+        let file = Path::new("options").join(name);
+        if is_name(name) && self.dir.join(&file).exists() {
+            return self.set(file, value);
+        }
         let options = self.get("trace_options")?;
         let plain = |o: &str| o.strip_prefix("no").unwrap_or(o).to_owned();
         if !options.lines().any(|o| o == option || plain(o) == plain(option)) {
@@ -248,8 +274,8 @@ impl Control {
         let list: Vec<String> = pids.iter().map(ToString::to_string).collect();
         self.set("set_event_pid", &list.join(" "))?;
         // Matters to function tracers alone, and may be missing or locked without them.
-        let _ = self.set("set_ftrace_pid", &list.join(" "));
-        Ok(())
+        let functions = self.set("set_ftrace_pid", &list.join(" "));
+        if self.is_top_level() { functions } else { Ok(()) }
     }
 
     /// Chooses the tracer.
@@ -265,7 +291,9 @@ impl Control {
             return Err(unknown("tracer", tracer, near));
         }
         self.set("current_tracer", tracer).map_err(|e| match e {
-            TracefsError::Io { source, .. } if source.raw_os_error() == Some(libc::EINVAL) => {
+            TracefsError::Io { source, .. }
+                if source.raw_os_error() == Some(libc::EINVAL) && !self.is_top_level() =>
+            {
                 TracefsError::TopLevelOnly { tracer: tracer.to_owned() }
             }
             other => other,
@@ -371,6 +399,11 @@ fn last_error(log: &str) -> Option<String> {
         Some(c) if c > 0 => format!("{message} (at character {})", c + 1),
         _ => message.to_owned(),
     })
+}
+
+/// Whether it is one component of a path.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
 }
 
 /// Writes to a control file with one write(2); the kernel takes a value as a whole.

@@ -1,5 +1,6 @@
 //! What can go wrong between us and tracefs, each with what a user needs to mend it.
 
+use crate::knobs::KnobError;
 use std::io;
 use std::path::PathBuf;
 
@@ -92,7 +93,7 @@ pub enum TracefsError {
         /// What was asked for.
         pid: u32,
     },
-    /// The tracer works only on the kernel's one top-level buffer, which is not ours to use.
+    /// The tracer works only on the kernel's one top-level buffer.
     #[error(
         "the tracer {tracer} works only on the kernel's top-level buffer here, not in an instance"
     )]
@@ -100,6 +101,17 @@ pub enum TracefsError {
         /// Which tracer.
         tracer: String,
     },
+    /// The top-level buffer is somebody else's at the moment.
+    #[error("the kernel's top-level buffer, which {tracer} needs here, is in use: {how}")]
+    TopLevelBusy {
+        /// Which tracer.
+        tracer: String,
+        /// `its tracer is function`.
+        how: String,
+    },
+    /// A setting of the top level was not changed because it could not be journalled.
+    #[error(transparent)]
+    Knob(#[from] KnobError),
 }
 
 fn suggestion(names: &[String]) -> String {
@@ -133,7 +145,10 @@ impl TracefsError {
                     .into()
             }
             Self::Unknown { kind, .. } => format!("latlab record --list {kind}s shows what there is"),
-            Self::TopLevelOnly { .. } => "record events (-e), or the tracer with trace-cmd".into(),
+            Self::TopLevelOnly { .. } => "record events (-e) instead".into(),
+            Self::TopLevelBusy { .. } => {
+                "wait until it is free; `trace-cmd reset` frees it, if whoever uses it agrees".into()
+            }
             _ => return None,
         })
     }

@@ -1,8 +1,9 @@
 //! tracefs: what this kernel can trace, and our own corner of it.
 //!
 //! Everything happens in an instance of our own (`instances/latlab-<pid>-<start>`, see
-//! [`Instance`]); the top-level buffer and other people's instances are never changed. A
-//! [`Tracefs`] is only a path, so that tests run it on a directory of ordinary files.
+//! [`Instance`]); other people's instances are never changed, and the top-level buffer only for a
+//! tracer that works nowhere else (see [`TopLevel`]). A [`Tracefs`] is only a path, so that tests
+//! run it on a directory of ordinary files.
 //!
 //! Source: the kernel's `Documentation/trace/ftrace.rst` and `events.rst`.
 
@@ -10,11 +11,13 @@ mod control;
 mod error;
 mod instance;
 pub mod names;
+mod top;
 
 pub(crate) use control::select;
 pub use control::{Control, Freezer, Marker, Selection};
 pub use error::TracefsError;
 pub use instance::{Instance, RemovedInstance, remove_left_behind};
+pub use top::TopLevel;
 
 use std::fs;
 use std::io::{self, Read};

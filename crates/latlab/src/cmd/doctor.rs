@@ -112,7 +112,8 @@ pub fn lines(found: &Leftovers) -> Vec<String> {
     lines
 }
 
-fn line(r: &Restoration) -> String {
+/// What became of one.
+pub fn line(r: &Restoration) -> String {
     match r {
         Restoration::Restored { path, value } => format!("{}: {value} again", path.display()),
         Restoration::Removed { path } => format!("{}: removed", path.display()),

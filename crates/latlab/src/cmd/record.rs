@@ -8,7 +8,7 @@ use crate::term;
 use anyhow::Context;
 use latlab_sys::recorder::child::{self, Held};
 use latlab_sys::recorder::{
-    FlightRecorder, RecordError, Recorder, Snapshot, Summary, dump_request,
+    FlightRecorder, RecordError, Recorder, Session, Snapshot, Summary, dump_request,
 };
 use latlab_sys::signal;
 use latlab_sys::tracefs::Tracefs;
@@ -66,6 +66,19 @@ fn say(words: std::fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "latlab: {words}");
 }
 
+/// Says that the buffer is not our own, and what was put back there first.
+fn say_top_level(session: &Session) {
+    if !session.is_top_level() {
+        return;
+    }
+    for put_back in session.put_back() {
+        say(format_args!("left by a latlab that was killed: {}", super::doctor::line(put_back)));
+    }
+    say(format_args!(
+        "this tracer works only on the kernel's top-level buffer here: it is taken for as long as this runs, then all is put back"
+    ));
+}
+
 /// Records until the end and writes one file.
 fn stream(
     global: &Global,
@@ -76,6 +89,7 @@ fn stream(
     let prepared = Recorder::prepare(tracefs, &config.record, &config.output, config.format)
         .and_then(|mut recorder| recorder.begin().map(|()| recorder));
     let (recorder, held) = or_cancel(prepared, held)?;
+    say_top_level(recorder.session());
     let mut running = Running::start(held, config)?;
     let mut progress = Progress::new("record");
     let reason = loop {
@@ -104,6 +118,7 @@ fn fly(
 ) -> anyhow::Result<Outcome> {
     dump_request::install();
     let (mut flight, held) = or_cancel(FlightRecorder::start(tracefs, &config.record), held)?;
+    say_top_level(flight.session());
     let mut running = Running::start(held, config)?;
     let mut files = 0;
     let mut frozen = 0;
