@@ -1,7 +1,7 @@
 # Unit, property, snapshot, kernel and command-line tests of all crates.
 . scripts/lib.sh
 # Other programs that tests compare with, or that a command drives.
-apt_need "tests that compare with them" cpio openssh-client openssh-server procps trace-cmd
+apt_need "tests that compare with them" cpio linux-perf openssh-client openssh-server procps trace-cmd
 # Parquet tables are read back by somebody else's reader, in a Python environment below the target folder.
 venv=$(target_dir)/test-python
 if ! "$venv/bin/python" -c 'import duckdb' 2>/dev/null; then

@@ -103,6 +103,10 @@ pub enum Detail {
     Why(Box<crate::explain::result::WhyResult>),
     /// Caches and TLBs.
     Memory(Box<crate::memory::MemoryDetail>),
+    /// Who ran, and what theory says of it.
+    Sched(Box<crate::sched::SchedDetail>),
+    /// Ticks, timers and interrupts.
+    Timer(Box<crate::timer::TimerDetail>),
     /// Something that this version does not know (written by a newer one).
     #[serde(other)]
     Unknown,

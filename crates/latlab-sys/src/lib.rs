@@ -19,6 +19,8 @@ pub mod policy;
 pub mod probe;
 pub mod process;
 pub mod recorder;
+pub mod schedload;
 pub mod signal;
+pub mod ticks;
 pub mod tracefs;
 pub mod wakeup;

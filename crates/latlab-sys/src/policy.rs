@@ -71,6 +71,67 @@ pub fn set_of(tid: i32, policy: Policy, priority: u32, budget: Budget) -> io::Re
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// What a fair task can ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fair {
+    /// Nice value, −20 to 19.
+    pub nice: i32,
+    /// Slice in ns (EEVDF, Linux 6.12 and later; older kernels ignore it).
+    pub slice_ns: Option<u64>,
+    /// Latency nice value: only kernels with that patch take it.
+    pub latency_nice: Option<i32>,
+}
+
+/// The same with what later kernels added: utilisation clamps (5.3), latency nice (a patch set).
+#[repr(C)]
+#[derive(Default)]
+struct SchedAttrLong {
+    base: SchedAttr,
+    util_min: u32,
+    util_max: u32,
+    latency_nice: i32,
+}
+
+/// Makes the calling thread an ordinary one of policy `other`, `batch` or `idle`.
+///
+/// # Errors
+/// `EPERM` for a nice value below what the user may have, `E2BIG` or `EINVAL` from a kernel
+/// without latency nice.
+pub fn set_fair(policy: Policy, fair: Fair) -> io::Result<()> {
+    const LATENCY_NICE: u64 = 0x80;
+    let number = match policy {
+        Policy::Batch => libc::SCHED_BATCH,
+        Policy::Idle => libc::SCHED_IDLE,
+        _ => libc::SCHED_OTHER,
+    };
+    let mut attr = SchedAttrLong::default();
+    attr.base.policy = number as u32;
+    attr.base.nice = fair.nice;
+    attr.base.runtime_ns = fair.slice_ns.unwrap_or(0);
+    attr.base.size = size_of::<SchedAttr>() as u32;
+    if let Some(latency) = fair.latency_nice {
+        attr.base.size = size_of::<SchedAttrLong>() as u32 - 4;
+        attr.base.flags = LATENCY_NICE;
+        attr.latency_nice = latency;
+    }
+    // SAFETY: sched_setattr(thread, attr, flags) reads `attr.size` bytes of a live value.
+    let rc = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The runtime that the kernel has noted for the calling thread: of a fair one its slice, ns;
+/// 0 from a kernel that takes none.
+///
+/// # Errors
+/// The system call's.
+pub fn noted_runtime_ns() -> io::Result<u64> {
+    let mut attr = SchedAttr::default();
+    let size = size_of::<SchedAttr>() as u32;
+    // SAFETY: sched_getattr(thread, attr, size, flags) writes at most `size` bytes to a live value.
+    let rc = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
+    if rc == 0 { Ok(attr.runtime_ns) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Binds the calling thread to some CPUs.
 ///
 /// # Errors
@@ -116,6 +177,9 @@ mod tests {
     #[test]
     fn the_attribute_block_has_the_kernels_size() {
         assert_eq!(size_of::<SchedAttr>(), 48);
+        // 60 bytes and the padding to eight.
+        assert_eq!(size_of::<SchedAttrLong>(), 64);
+        assert_eq!(std::mem::offset_of!(SchedAttrLong, latency_nice), 56);
     }
 
     #[test]
@@ -146,6 +210,22 @@ mod tests {
         std::thread::spawn(|| {
             for policy in [Policy::Batch, Policy::Idle] {
                 set(policy, 0, Budget::default()).unwrap();
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_slice_is_taken_or_ignored_and_latency_nice_taken_or_refused() {
+        std::thread::spawn(|| {
+            let asked = Fair { nice: 1, slice_ns: Some(5_000_000), latency_nice: None };
+            set_fair(Policy::Other, asked).unwrap();
+            assert!([0, 5_000_000].contains(&noted_runtime_ns().unwrap()));
+            let asked = Fair { nice: 1, slice_ns: None, latency_nice: Some(5) };
+            if let Err(error) = set_fair(Policy::Other, asked) {
+                let expected = [libc::E2BIG, libc::EINVAL].map(Some);
+                assert!(expected.contains(&error.raw_os_error()), "{error}");
             }
         })
         .join()

@@ -4,6 +4,8 @@
 //! trace_bench make SMALL.dat BIG.dat EVENTS    the small one's pages again and again, later each time
 //! trace_bench scan FILE THREADS                time, CPU, kind, pid and one field of every event, in order
 //! trace_bench text FILE THREADS                the report, to stdout
+//! trace_bench sched FILE THREADS               the analysis of `latlab sched FILE`
+//! trace_bench timer FILE THREADS               the analysis of `latlab timer FILE`
 //! ```
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a measuring program")]
 
@@ -20,7 +22,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ["make", small, big, events] => make(small, big, events.parse()?),
         ["scan", file, threads] => scan(file, threads.parse()?),
         ["text", file, threads] => text(file, threads.parse()?),
-        _ => Err("make SMALL BIG EVENTS | scan FILE THREADS | text FILE THREADS".into()),
+        ["sched", file, threads] => sched(file, threads.parse()?),
+        ["timer", file, threads] => timer(file, threads.parse()?),
+        _ => Err("make SMALL BIG EVENTS | scan|text|sched|timer FILE THREADS".into()),
     }
 }
 
@@ -124,4 +128,45 @@ fn text(path: &str, threads: usize) -> Result<(), Box<dyn std::error::Error>> {
 
 fn latlab_sys_map(path: &str) -> std::io::Result<latlab_sys::map::Mapped> {
     latlab_sys::map::Mapped::open(std::path::Path::new(path))
+}
+
+/// Who ran: switches, slices and tasks.
+fn sched(path: &str, threads: usize) -> Result<(), Box<dyn std::error::Error>> {
+    use latlab_core::sched::{Analyzer, Options};
+    let begun = Instant::now();
+    let data = std::fs::read(path)?;
+    let read = begun.elapsed();
+    let file = TraceFile::parse(&data)?;
+    let mut analyzer = Analyzer::new(Options::default());
+    let mut slices = 0u64;
+    latlab_trace::sched::scan(&file, &Select::default(), threads, |event| {
+        analyzer.push(event, &mut |_| slices += 1);
+        ControlFlow::Continue(())
+    });
+    let schedule = analyzer.finish(path, &mut |_| {});
+    println!(
+        "{} events, {} switches, {slices} slices, {} tasks in {:?}, of it {read:?} for reading the file",
+        schedule.events,
+        schedule.switches,
+        schedule.tasks.len() as u64 + schedule.more_tasks,
+        begun.elapsed()
+    );
+    Ok(())
+}
+
+/// What timers do.
+fn timer(path: &str, threads: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let begun = Instant::now();
+    let data = std::fs::read(path)?;
+    let read = begun.elapsed();
+    let file = TraceFile::parse(&data)?;
+    let (found, _) = latlab_trace::timer::analyse(&file, path, &Select::default(), threads);
+    let found = found.unwrap_or_default();
+    println!(
+        "{} events, {} functions in {:?}, of it {read:?} for reading the file",
+        found.events,
+        found.functions.len(),
+        begun.elapsed()
+    );
+    Ok(())
 }

@@ -28,8 +28,10 @@ pub mod format;
 pub mod names;
 pub mod print;
 pub mod ring;
+pub mod sched;
 pub mod stat;
 pub mod text;
+pub mod timer;
 pub mod write;
 
 pub use bytes::Endian;

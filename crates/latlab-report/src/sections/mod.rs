@@ -11,7 +11,9 @@ pub mod gaps;
 pub mod generic;
 pub mod machine;
 pub mod memory;
+pub mod sched;
 pub mod survey;
+pub mod timer;
 pub mod trace;
 pub mod wakeup;
 pub mod why;
@@ -41,7 +43,8 @@ pub fn brief(run: &Run) -> Doc {
 
 fn parts(run: &Run) -> Doc {
     let levels = wakeup::side_by_side(run);
-    let sections = levels.into_iter().chain(run.parts.iter().flat_map(of_part)).collect();
+    let levels = levels.into_iter().chain(sched::side_by_side(run));
+    let sections = levels.chain(run.parts.iter().flat_map(of_part)).collect();
     Doc { title: title(run), summary: summary(run), sections }
 }
 
@@ -54,6 +57,8 @@ pub fn of_part(part: &Part) -> Vec<Section> {
         None | Some(Detail::Unknown) => generic::sections(part),
         Some(Detail::Wakeup(result)) => wakeup::sections(part, result),
         Some(Detail::Memory(detail)) => memory::sections(part, detail),
+        Some(Detail::Sched(detail)) => sched::sections(part, detail),
+        Some(Detail::Timer(detail)) => timer::sections(part, detail),
         Some(_) => generic::sections(part),
     }
 }
@@ -68,6 +73,8 @@ fn part_summary(part: &Part) -> Vec<String> {
         None | Some(Detail::Unknown) => generic::summary(part),
         Some(Detail::Wakeup(result)) => wakeup::summary(part, result),
         Some(Detail::Memory(detail)) => memory::summary(part, detail),
+        Some(Detail::Sched(detail)) => sched::summary(part, detail),
+        Some(Detail::Timer(detail)) => timer::summary(detail),
         Some(_) => generic::summary(part),
     }
 }

@@ -18,7 +18,10 @@ pub mod memory;
 pub mod on_board;
 pub mod record;
 pub mod report;
+pub mod sched;
+pub mod sched_task;
 pub mod survey;
+pub mod timer;
 #[cfg(feature = "host")]
 pub mod vm;
 pub mod wakeup;
@@ -75,6 +78,8 @@ pub enum Command {
     Export(export::Args),
     Record(record::Args),
     Report(report::Args),
+    Sched(Box<sched::Args>),
+    Timer(timer::Args),
     #[cfg(feature = "host")]
     Vm(vm::VmArgs),
     /// Bring back a run that a lost connection left on a board (with --on ssh://…).
@@ -87,6 +92,8 @@ pub enum Command {
     #[cfg(feature = "host")]
     #[command(hide = true)]
     Generate(generate::Args),
+    #[command(hide = true)]
+    SchedTask(sched_task::Args),
     #[command(hide = true)]
     LoadWorker(load::Args),
     #[command(hide = true)]

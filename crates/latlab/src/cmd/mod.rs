@@ -15,7 +15,9 @@ mod on;
 mod on_board;
 mod record;
 mod report;
+mod sched;
 mod survey;
+mod timer;
 #[cfg(feature = "host")]
 mod vm;
 mod wakeup;
@@ -46,6 +48,9 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Export(args) => export::run(global, &args),
         Command::Record(args) => record::run(global, &args),
         Command::Report(args) => report::run(global, &args),
+        Command::Sched(args) => sched::run(global, &args),
+        Command::Timer(args) => timer::run(global, &args),
+        Command::SchedTask(args) => sched::task::run(&args),
         #[cfg(feature = "host")]
         Command::Vm(args) => vm::run(&args, global),
         #[cfg(feature = "host")]

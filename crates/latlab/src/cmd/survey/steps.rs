@@ -2,7 +2,7 @@
 
 use super::{Context, Step};
 use crate::cli::survey::Level;
-use crate::cmd::{bench, doctor, memory};
+use crate::cmd::{bench, doctor, memory, sched, timer};
 use crate::progress::Progress;
 use anyhow::Context as _;
 use latlab_core::finding::{Confidence, Finding, Verdict};
@@ -21,6 +21,8 @@ pub(super) const STEPS: &[Step] = &[
     Step { name: "gaps", title: "What takes the CPU away from a busy program", from: Level::Quick, seconds: [3, 30, 600], run: gaps },
     Step { name: "bench", title: "What system calls, switches, messages and processes cost", from: Level::Quick, seconds: [20, 60, 330], run: bench },
     Step { name: "memory", title: "Caches, lines, ways and TLBs", from: Level::Quick, seconds: [9, 55, 55], run: memory },
+    Step { name: "sched", title: "How policies and priorities share the CPU", from: Level::Quick, seconds: [5, 50, 110], run: sched },
+    Step { name: "timer", title: "Ticks, timers and interrupts", from: Level::Quick, seconds: [4, 10, 30], run: timer },
     Step { name: "wakeup", title: "Wake-up latency, idle", from: Level::Quick, seconds: [8, 60, 900], run: wakeup_idle },
     Step { name: "wakeup-cpu", title: "Wake-up latency, all CPUs busy computing", from: Level::Quick, seconds: [6, 60, 900], run: wakeup_cpu },
     Step { name: "wakeup-memory", title: "Wake-up latency, all CPUs allocating memory", from: Level::Quick, seconds: [8, 60, 900], run: wakeup_memory },
@@ -55,6 +57,35 @@ fn memory(context: &Context) -> anyhow::Result<Vec<Part>> {
         std::thread::scope(|s| s.spawn(|| memory::measure(&config, context.machine)).join());
     let part = measured.map_err(|_| anyhow::anyhow!("the measuring thread ended by a panic"))??;
     Ok(vec![part])
+}
+
+/// Three experiments in a quick survey, the study's ten in a normal one, the whole matrix in a full one.
+fn sched(context: &Context) -> anyhow::Result<Vec<Part>> {
+    let cpu = policy::allowed()?.last().map_or(0, |c| c.0);
+    let quick = ["cpu-other", "cpu-rr-90-90", "cpu-fifo-90-45"];
+    let length = Duration::from_millis(if context.level == Level::Quick { 1_200 } else { 4_000 });
+    let mut asked = crate::cli::sched::some(&[], cpu, length);
+    match context.level {
+        Level::Quick => asked.cells.retain(|c| quick.contains(&c.name.as_str())),
+        Level::Normal => asked.cells.truncate(10),
+        Level::Full => {}
+    }
+    let mut parts = sched::survey(&asked, context.machine)?;
+    if let Some(first) = parts.first_mut() {
+        first.name = context.name.to_owned();
+    }
+    Ok(parts)
+}
+
+fn timer(context: &Context) -> anyhow::Result<Vec<Part>> {
+    let path = timer::scratch();
+    let length = Duration::from_secs(context.seconds.saturating_sub(2).max(1));
+    let interval = Duration::from_secs(1);
+    let part =
+        timer::measure(context.name, context.title, context.machine, length, interval, Some(&path));
+    // The recording is only a means here.
+    let _ = std::fs::remove_file(&path);
+    Ok(vec![part?])
 }
 
 fn wakeup_idle(context: &Context) -> anyhow::Result<Vec<Part>> {

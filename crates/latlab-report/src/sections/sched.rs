@@ -1,0 +1,553 @@
+//! Who ran: what theory expected, slices against their number, the timeline, shares, tables.
+
+use crate::doc::{Axis, Block, Column, Doc, Mark, Plot, Scale, Section, Series, SeriesKind, Table};
+use crate::plot::scale::format_number;
+use latlab_core::run::{Detail, Part, Run};
+use latlab_core::sched::SchedDetail;
+use latlab_core::sched::check::{Check, Decision};
+use latlab_core::sched::result::{Durations, InversionKind, KeptSlice, Schedule, TaskLine};
+use latlab_core::units::format_ns;
+
+/// Tasks in a plot.
+const DRAWN: usize = 8;
+/// Rows of a table.
+const ROWS: usize = 40;
+
+/// The sections of a `sched` part.
+pub fn sections(part: &Part, detail: &SchedDetail) -> Vec<Section> {
+    let schedule = &detail.schedule;
+    let mut blocks = Vec::new();
+    if !part.complete {
+        blocks
+            .push(Block::Warning("This was cut short; what was seen until then is below.".into()));
+    }
+    blocks.extend(schedule.notes.iter().map(|n| Block::Warning(n.clone())));
+    if let Some(cell) = &detail.cell {
+        blocks.extend(cell.notes.iter().map(|n| Block::Text(n.clone())));
+    }
+    if !detail.checks.is_empty() {
+        blocks.push(Block::Table(checks(&detail.checks)));
+    }
+    let own = |f: &&latlab_core::finding::Finding| {
+        !detail.checks.iter().any(|c| f.id.ends_with(&format!(".{}", c.id)))
+    };
+    let findings: Vec<_> = part.findings.iter().filter(own).cloned().collect();
+    if !findings.is_empty() {
+        blocks.push(Block::Findings(findings));
+    }
+    blocks.push(Block::Table(tasks(detail)));
+    let drawn = drawn(detail);
+    if !schedule.slices.is_empty() {
+        blocks.extend([
+            plot(slices(part, schedule, &drawn)),
+            plot(timeline(part, schedule, &drawn)),
+            plot(shares(part, schedule, &drawn)),
+            plot(lengths(part, schedule, &drawn)),
+        ]);
+        if schedule.more_slices > 0 {
+            blocks.push(Block::Text(format!(
+                "The plots show the first {} slices; {} more are in the figures only.",
+                schedule.slices.len(),
+                schedule.more_slices
+            )));
+        }
+    }
+    blocks.extend(rest(detail));
+    vec![Section { id: part.name.clone(), title: part.title.clone(), blocks }]
+}
+
+fn plot(plot: Plot) -> Block {
+    Block::Plot(Box::new(plot))
+}
+
+/// The result in words.
+pub fn summary(part: &Part, detail: &SchedDetail) -> Vec<String> {
+    if detail.cell.is_none() {
+        let s = &detail.schedule;
+        let mut words = vec![format!(
+            "{} switches among {} tasks in {} on {} CPUs.",
+            s.switches,
+            s.tasks.len() as u64 + s.more_tasks,
+            format_ns(s.length_ns as f64),
+            s.cpus.len()
+        )];
+        let worst = s.tasks.iter().max_by_key(|t| t.delay.max_ns).filter(|t| t.delay.count > 0);
+        words.extend(worst.map(|t| {
+            format!(
+                "{} waited longest for a CPU: {} at {} s.",
+                t.label(),
+                format_ns(t.delay.max_ns as f64),
+                seconds(s.first_ns + t.delay.max_at_ns)
+            )
+        }));
+        return words;
+    }
+    let count = |d: Decision| detail.checks.iter().filter(|c| c.decision == d).count();
+    let (met, off, open) =
+        (count(Decision::Met), count(Decision::Deviates), count(Decision::CannotTell));
+    let mut words = format!("{}: {met} of {} expectations met", part.title, detail.checks.len());
+    if off > 0 {
+        words += &format!(", {off} not");
+    }
+    if open > 0 {
+        words += &format!(", {open} could not be decided");
+    }
+    let mut all = vec![words + "."];
+    for c in detail.checks.iter().filter(|c| c.decision == Decision::Deviates) {
+        all.push(format!("{}: expected {}, measured {}: {}.", c.id, c.expected, c.measured, c.how));
+    }
+    all
+}
+
+/// Seconds of the trace's clock, as `perf` and `latlab report` print them.
+fn seconds(ns: u64) -> String {
+    format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1000)
+}
+
+fn checks(checks: &[Check]) -> Table {
+    let row = |c: &Check| {
+        let decision = match c.decision {
+            Decision::Met => "as expected".to_owned(),
+            Decision::Deviates => format!("deviates: {}", c.how),
+            Decision::CannotTell => format!("cannot tell: {}", c.how),
+        };
+        vec![c.statement.clone(), c.expected.clone(), c.measured.clone(), decision]
+    };
+    Table {
+        caption: "What theory expects, and what was measured".into(),
+        columns: vec![
+            Column::left("statement"),
+            Column::left("expected"),
+            Column::left("measured"),
+            Column::left("verdict"),
+        ],
+        rows: checks.iter().map(row).collect(),
+    }
+}
+
+/// The tasks that are drawn: the experiment's, or those that ran longest.
+fn drawn(detail: &SchedDetail) -> Vec<(i32, String)> {
+    match &detail.cell {
+        Some(cell) => {
+            cell.tasks.iter().map(|t| (t.tid, format!("{}: {}", t.name, t.label()))).collect()
+        }
+        None => detail.schedule.tasks.iter().take(DRAWN).map(|t| (t.tid, t.label())).collect(),
+    }
+}
+
+/// Run time, waits and their maximum with its time: the table of `perf sched latency`.
+fn tasks(detail: &SchedDetail) -> Table {
+    let s = &detail.schedule;
+    let charged = s.tasks.iter().any(|t| t.charged_ns.is_some());
+    let mut columns = vec![
+        Column::left("task"),
+        Column::right("prio"),
+        Column::right("run time"),
+        Column::right("share"),
+        Column::right("slices"),
+        Column::right("median"),
+        Column::right("longest"),
+        Column::right("waits"),
+        Column::right("mean wait"),
+        Column::right("longest"),
+        Column::right("at (s)"),
+        Column::right("wake-up, p99"),
+        Column::left("slices ended"),
+        Column::right("moved"),
+    ];
+    if charged {
+        columns.insert(3, Column::right("charged"));
+    }
+    let row = |t: &TaskLine| {
+        let ns = |n: u64| format_ns(n as f64);
+        let some = |d: &Durations, text: String| if d.count > 0 { text } else { String::new() };
+        let name = t.was.as_ref().map_or_else(|| t.label(), |w| format!("{} (was {w})", t.label()));
+        let mut cells = vec![
+            name,
+            t.prio.to_string(),
+            ns(t.run_ns),
+            format!("{:.1} %", 100.0 * t.run_ns as f64 / s.length_ns.max(1) as f64),
+            t.slices.count.to_string(),
+            some(&t.slices, ns(t.slices.median_ns)),
+            some(&t.slices, ns(t.slices.max_ns)),
+            t.delay.count.to_string(),
+            some(&t.delay, format_ns(t.delay.mean_ns())),
+            some(&t.delay, ns(t.delay.max_ns)),
+            some(&t.delay, seconds(s.first_ns + t.delay.max_at_ns)),
+            some(&t.wakeup, ns(t.wakeup.p99_ns)),
+            ends(t),
+            t.migrations.to_string(),
+        ];
+        if charged {
+            cells.insert(3, t.charged_ns.map_or(String::new(), ns));
+        }
+        cells
+    };
+    let rest = s.tasks.len().saturating_sub(ROWS) as u64 + s.more_tasks;
+    let caption = match rest {
+        0 => "Tasks, the longest running first".to_owned(),
+        n => {
+            format!("Tasks, the longest running first; {n} more are in the JSON or were summed up")
+        }
+    };
+    Table { caption, columns, rows: s.tasks.iter().take(ROWS).map(row).collect() }
+}
+
+fn ends(t: &TaskLine) -> String {
+    let e = &t.ends;
+    let all = [
+        (e.preempted, "preempted"),
+        (e.slept, "slept"),
+        (e.blocked, "blocked"),
+        (e.yielded, "yielded"),
+        (e.throttled, "throttled"),
+        (e.exited, "exited"),
+        (e.stopped, "stopped"),
+        (e.lost, "lost"),
+    ];
+    let words: Vec<String> =
+        all.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    words.join(", ")
+}
+
+fn axis(label: &str) -> Axis {
+    Axis { label: label.into(), ..Axis::default() }
+}
+
+fn of(schedule: &Schedule, tid: i32) -> impl Iterator<Item = &KeptSlice> {
+    schedule.slices.iter().filter(move |s| s.tid == tid)
+}
+
+/// The study's plot: the length of each slice against its number.
+fn slices(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
+    let series = drawn.iter().map(|(tid, name)| Series {
+        name: name.clone(),
+        kind: SeriesKind::Points,
+        points: (of(schedule, *tid).enumerate())
+            .map(|(n, s)| (n as f64 + 1.0, s.run_ns as f64 / 1e6))
+            .collect(),
+        ..Series::default()
+    });
+    let lengths: Vec<u64> = schedule.slices.iter().map(|s| s.run_ns).filter(|n| *n > 0).collect();
+    let wide = lengths.iter().max().copied().unwrap_or(0) / 100
+        > lengths.iter().min().copied().unwrap_or(0);
+    Plot {
+        id: format!("{}-slices", part.name),
+        title: "Length of each slice".into(),
+        description: "How long a task ran each time that it got the CPU, one point a slice.".into(),
+        x: axis("number of the slice"),
+        y: Axis {
+            label: "length (ms)".into(),
+            scale: if wide { Scale::Log10 } else { Scale::Linear },
+            ..Axis::default()
+        },
+        series: series.filter(|s| !s.points.is_empty()).collect(),
+        marks: Vec::new(),
+    }
+}
+
+/// Who ran when.
+fn timeline(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
+    let series = drawn.iter().enumerate().map(|(lane, (tid, name))| {
+        let mine: Vec<&KeptSlice> = of(schedule, *tid).collect();
+        Series {
+            name: name.clone(),
+            kind: SeriesKind::Spans,
+            points: mine.iter().map(|s| (s.at_ns as f64 / 1e9, lane as f64)).collect(),
+            values: mine.iter().map(|s| (s.at_ns + s.run_ns) as f64 / 1e9).collect(),
+            ..Series::default()
+        }
+    });
+    let throttles = schedule.throttles.iter().take(20);
+    Plot {
+        id: format!("{}-timeline", part.name),
+        title: "Who ran".into(),
+        description: "A lane for each task, with a bar while it had a CPU.".into(),
+        x: axis("time (s)"),
+        y: Axis {
+            scale: Scale::Category,
+            categories: drawn.iter().map(|(_, name)| name.clone()).collect(),
+            ..Axis::default()
+        },
+        series: series.filter(|s| !s.points.is_empty()).collect(),
+        marks: throttles
+            .map(|t| {
+                let (from, to) = (t.at_ns as f64 / 1e9, (t.at_ns + t.ns) as f64 / 1e9);
+                Mark::Band(from, to, "throttled".into())
+            })
+            .collect(),
+    }
+}
+
+/// What each had of the CPU until then.
+fn shares(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
+    let series = drawn.iter().map(|(tid, name)| {
+        let mut sum = 0;
+        let points = of(schedule, *tid).map(|s| {
+            sum += s.run_ns;
+            let now = s.at_ns + s.run_ns;
+            (now as f64 / 1e9, 100.0 * sum as f64 / now.max(1) as f64)
+        });
+        Series { name: name.clone(), points: points.collect(), ..Series::default() }
+    });
+    Plot {
+        id: format!("{}-shares", part.name),
+        title: "Share of the CPU so far".into(),
+        description: "Run time of each task divided by the time since the beginning.".into(),
+        x: axis("time (s)"),
+        y: axis("share (%)"),
+        series: series.filter(|s| !s.points.is_empty()).collect(),
+        marks: Vec::new(),
+    }
+}
+
+/// How many slices of which length.
+fn lengths(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
+    let series = drawn.iter().map(|(tid, name)| {
+        let histogram =
+            latlab_core::histogram::Histogram::of(of(schedule, *tid).map(|s| s.run_ns / 1000));
+        Series {
+            name: name.clone(),
+            kind: SeriesKind::Step,
+            points: bins(&histogram.buckets),
+            ..Series::default()
+        }
+    });
+    Plot {
+        id: format!("{}-lengths", part.name),
+        title: "Slices by length".into(),
+        description: "How many slices there were of which length.".into(),
+        x: Axis { label: "length (µs)".into(), scale: Scale::Log10, ..Axis::default() },
+        y: axis("slices"),
+        series: series.filter(|s| !s.points.is_empty()).collect(),
+        marks: Vec::new(),
+    }
+}
+
+/// Eight bins a factor of ten.
+fn bins(buckets: &[(u64, u64)]) -> Vec<(f64, f64)> {
+    let mut all = std::collections::BTreeMap::new();
+    for (low, n) in buckets {
+        let bin = ((*low).max(1) as f64).log10() * 8.0;
+        *all.entry(bin.floor() as i32).or_insert(0.0) += *n as f64;
+    }
+    let (Some(first), Some(last)) = (all.keys().next().copied(), all.keys().next_back().copied())
+    else {
+        return Vec::new();
+    };
+    let edge = |b: i32| 10f64.powf(f64::from(b) / 8.0);
+    (first..=last + 1).map(|b| (edge(b), all.get(&b).copied().unwrap_or(0.0))).collect()
+}
+
+/// What a trace says besides.
+fn rest(detail: &SchedDetail) -> Vec<Block> {
+    let s = &detail.schedule;
+    let mut blocks = Vec::new();
+    if detail.cell.is_none() {
+        blocks.push(Block::Table(cpus(s)));
+        if !s.pairs.is_empty() {
+            blocks.push(Block::Table(pairs(s)));
+        }
+        if s.windows.len() > 1 {
+            blocks.push(plot(fairness(s)));
+        }
+    }
+    if let Some(jain) = s.jain.filter(|_| detail.cell.is_none()) {
+        blocks.push(Block::Text(format!(
+            "Fairness among the fair tasks that had to share: Jain's index {jain:.4} (1 is what \
+             their weights entitle them to)."
+        )));
+        blocks.push(Block::Table(lags(s)));
+    }
+    if !s.inversions.is_empty() {
+        blocks.push(Block::Table(inversions(s)));
+    }
+    blocks
+}
+
+fn cpus(s: &Schedule) -> Table {
+    let share = |ns: u64| format!("{:.1} %", 100.0 * ns as f64 / s.length_ns.max(1) as f64);
+    let rows = s.cpus.iter().map(|c| {
+        let lost =
+            if c.holes > 0 { format!("{} in {} places", c.lost, c.holes) } else { "0".into() };
+        vec![
+            c.cpu.to_string(),
+            share(c.busy_ns),
+            share(c.idle_ns),
+            share(c.unknown_ns),
+            c.switches.to_string(),
+            lost,
+        ]
+    });
+    Table {
+        caption: "CPUs".into(),
+        columns: vec![
+            Column::right("CPU"),
+            Column::right("busy"),
+            Column::right("idle"),
+            Column::right("unknown"),
+            Column::right("switches"),
+            Column::right("lost events"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn pairs(s: &Schedule) -> Table {
+    let rows = s.pairs.iter().take(15).map(|p| {
+        vec![
+            format!("{}:{}", p.by_name, p.by),
+            format!("{}:{}", p.of_name, p.of),
+            p.times.to_string(),
+        ]
+    });
+    Table {
+        caption: "Who preempts whom, most frequent first".into(),
+        columns: vec![
+            Column::left("gets the CPU"),
+            Column::left("loses it"),
+            Column::right("times"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn lags(s: &Schedule) -> Table {
+    let concerned = s.tasks.iter().filter(|t| t.ideal_ns * 100 >= s.length_ns);
+    let rows = concerned.take(15).map(|t| {
+        vec![
+            t.label(),
+            format_ns(t.fair_ns as f64),
+            format_ns(t.ideal_ns as f64),
+            format_number(t.fair_ns as f64 / t.ideal_ns.max(1) as f64),
+            format_ns(t.lag_max_ns as f64),
+            format_ns(-t.lag_min_ns as f64),
+        ]
+    });
+    Table {
+        caption: "Received and ideal service while runnable".into(),
+        columns: vec![
+            Column::left("task"),
+            Column::right("received"),
+            Column::right("ideal"),
+            Column::right("ratio"),
+            Column::right("furthest behind"),
+            Column::right("furthest ahead"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn fairness(s: &Schedule) -> Plot {
+    Plot {
+        id: "sched-fairness".into(),
+        title: format!("Fairness, windows of {}", format_ns(s.window_ns as f64)),
+        description:
+            "Jain's index of received by ideal service of the fair tasks that were runnable.".into(),
+        x: axis("time (s)"),
+        y: axis("Jain's index"),
+        series: vec![Series {
+            name: "fairness".into(),
+            kind: SeriesKind::Step,
+            points: s.windows.iter().map(|w| (w.at_ns as f64 / 1e9, w.jain)).collect(),
+            ..Series::default()
+        }],
+        marks: Vec::new(),
+    }
+}
+
+fn inversions(s: &Schedule) -> Table {
+    let rows = s.inversions.iter().take(15).map(|i| {
+        vec![
+            format!("{}:{} ({})", i.high_name, i.high, i.high_prio),
+            format!("{}:{} ({})", i.low_name, i.low, i.low_prio),
+            i.cpu.to_string(),
+            seconds(s.first_ns + i.at_ns),
+            format_ns(i.ns as f64),
+            match i.kind {
+                InversionKind::Ready => "ready, and the other ran on",
+                InversionKind::Boosted => "waited for its lock",
+            }
+            .to_owned(),
+        ]
+    });
+    Table {
+        caption: format!("Priority inversions, longest first ({} seen)", s.inversion_count),
+        columns: vec![
+            Column::left("waited (priority)"),
+            Column::left("ran (priority)"),
+            Column::right("CPU"),
+            Column::right("at (s)"),
+            Column::right("for"),
+            Column::left("how"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+/// Every expectation of every experiment, one line each: what a matrix prints.
+pub fn matrix(run: &Run) -> Doc {
+    let mut summary = Vec::new();
+    let mut rows = Vec::new();
+    let mut counts = [0usize; 3];
+    for part in run.parts.iter().filter(|p| p.name.starts_with("sched")) {
+        let Some(Detail::Sched(detail)) = &part.detail else {
+            let why = part.findings.first().map_or(String::new(), |f| f.claim.clone());
+            let name = part.name.strip_prefix("sched-").unwrap_or(&part.name).to_owned();
+            rows.push(vec![name, "not made".into(), String::new(), String::new(), why]);
+            counts[2] += 1;
+            continue;
+        };
+        let name = detail.cell.as_ref().map_or("", |c| c.name.as_str());
+        for (n, check) in detail.checks.iter().enumerate() {
+            counts[match check.decision {
+                Decision::Met => 0,
+                Decision::Deviates => 1,
+                Decision::CannotTell => 2,
+            }] += 1;
+            let verdict = match check.decision {
+                Decision::Met => "as expected".to_owned(),
+                Decision::Deviates => format!("deviates: {}", check.how),
+                Decision::CannotTell => format!("cannot tell: {}", check.how),
+            };
+            let first = if n == 0 { name.to_owned() } else { String::new() };
+            rows.push(vec![
+                first,
+                check.id.clone(),
+                check.expected.clone(),
+                check.measured.clone(),
+                verdict,
+            ]);
+        }
+    }
+    summary.push(format!(
+        "{} experiments: {} expectations met, {} not, {} could not be decided.",
+        run.parts.iter().filter(|p| p.name.starts_with("sched")).count(),
+        counts[0],
+        counts[1],
+        counts[2]
+    ));
+    let table = Table {
+        caption: "What theory expects of each experiment, and what was measured".into(),
+        columns: vec![
+            Column::left("experiment"),
+            Column::left("expectation"),
+            Column::left("expected"),
+            Column::left("measured"),
+            Column::left("verdict"),
+        ],
+        rows,
+    };
+    let section = Section {
+        id: "sched-matrix".into(),
+        title: "How the scheduler shares the CPU".into(),
+        blocks: vec![Block::Table(table)],
+    };
+    Doc { title: "sched --matrix".into(), summary, sections: vec![section] }
+}
+
+/// The matrix in front of a report with several experiments.
+pub fn side_by_side(run: &Run) -> Option<Section> {
+    let experiments = run.parts.iter().filter(|p| p.name.starts_with("sched-")).count();
+    (experiments > 1).then(|| matrix(run).sections.pop()).flatten()
+}

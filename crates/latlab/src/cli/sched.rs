@@ -1,0 +1,487 @@
+//! `latlab sched`: its options.
+
+use crate::outcome::HintExt;
+use anyhow::{anyhow, bail};
+use latlab_core::sched::experiment::{Cell, CellTask, Work};
+use latlab_core::sched::matrix::{self, Common};
+use latlab_core::units::CpuId;
+use latlab_core::wakeup::Policy;
+use latlab_trace::Select;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How do policies and priorities really share the CPU?
+///
+/// Lets tasks of known policy and work compete for one CPU, records the scheduler, and holds
+/// theory against it: slices, shares, who waits for whom. --matrix makes a table of such
+/// experiments. With FILE (a trace.dat or ftrace's text) instead: run time, waits and their
+/// maximum for every task in it, why slices ended, who preempts whom, fairness, inversions.
+#[derive(Clone, Debug, clap::Args)]
+#[group(id = "sched")]
+pub struct Args {
+    /// A trace to analyse instead of making an experiment.
+    #[arg(value_name = "FILE")]
+    #[arg(conflicts_with_all = ["matrix", "work", "policy", "prio", "nice", "tasks", "cpu", "duration"])]
+    pub file: Option<PathBuf>,
+    /// The ten experiments of the study (CPU- and IO-bound tasks under the fair policy, RR and
+    /// FIFO, priorities 90/90 and 90/45), and today's: nice values, SCHED_BATCH and SCHED_IDLE, slices
+    /// and latency nice where the kernel has them, groups, SCHED_DEADLINE, the reserve.
+    #[arg(long, conflicts_with_all = ["work", "policy", "prio", "nice", "tasks", "slice", "latency_nice", "weight", "budget"])]
+    matrix: bool,
+    /// With --matrix: only the experiments whose name has this in it (`cpu-rr`); repeatable.
+    #[arg(long, value_name = "WORD", requires = "matrix")]
+    only: Vec<String>,
+    /// What the tasks do: compute (products of matrices), read and write files, by turns (mixed).
+    #[arg(long, value_enum, default_value_t)]
+    work: WorkKind,
+    /// Their policy.
+    #[arg(long, value_enum, default_value_t)]
+    policy: PolicyName,
+    /// Real-time priorities, 1 to 99; the last one holds for all further tasks.
+    #[arg(
+        short = 'p',
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    prio: Vec<i64>,
+    /// Nice values, −20 to 19; the last one holds for all further tasks.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
+    nice: Vec<i64>,
+    /// Slices that fair tasks ask for (`3ms,20ms`; Linux 6.12 and later).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = humantime::parse_duration)]
+    slice: Vec<Duration>,
+    /// Latency nice values, −20 to 19, where the kernel knows them.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
+    latency_nice: Vec<i64>,
+    /// Put each task into a control group of its own, of these weights (1024 is nice 0).
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    weight: Vec<u64>,
+    /// SCHED_DEADLINE: runtime and period of each task (`10ms/100ms`).
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    budget: Vec<String>,
+    /// How many tasks.
+    #[arg(short = 't', long, value_name = "N")]
+    tasks: Option<usize>,
+    /// The CPU that they compete for [default: the last one that is allowed].
+    #[arg(short = 'a', long, value_name = "CPU")]
+    cpu: Option<u32>,
+    /// Length of each experiment (`10s`; a bare number is seconds).
+    #[arg(short = 'D', long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    duration: Duration,
+    /// Rows and columns of the matrices.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    size: u32,
+    /// Size of each IO task's file in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 8)]
+    file_size: u64,
+    /// Where IO tasks make their files [default: the system's folder for temporary files].
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// FILE: as tables and plots, slice by slice, or switch by switch.
+    #[arg(long, value_enum, default_value_t)]
+    pub view: View,
+    /// FILE: begin at this time, in seconds as printed.
+    #[arg(long, value_name = "SECONDS")]
+    from: Option<String>,
+    /// FILE: end at this time, in seconds as printed.
+    #[arg(long, value_name = "SECONDS")]
+    to: Option<String>,
+    /// FILE: keep slices of this task only (name or thread id); repeatable.
+    #[arg(long, value_name = "TASK")]
+    pub task: Vec<String>,
+    /// Length of a window of fairness.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = window)]
+    pub window: Duration,
+}
+
+/// How a trace is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum View {
+    /// Tables and plots.
+    #[default]
+    #[value(alias = "latency")]
+    Summary,
+    /// A line a slice.
+    Timehist,
+    /// A line a switch, a column a CPU.
+    Map,
+}
+
+/// What the tasks of an experiment do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum WorkKind {
+    /// Compute.
+    #[default]
+    Cpu,
+    /// Write and read files through the page cache, with fdatasync now and then.
+    Io,
+    /// Write and read files past the page cache (O_DIRECT).
+    IoDirect,
+    /// Every other task computes, the others write and read.
+    Mixed,
+}
+
+/// Scheduling policies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[allow(missing_docs, reason = "the kernel's names")]
+pub enum PolicyName {
+    #[default]
+    Other,
+    Batch,
+    Idle,
+    Fifo,
+    Rr,
+    Deadline,
+}
+
+impl From<PolicyName> for Policy {
+    fn from(name: PolicyName) -> Self {
+        match name {
+            PolicyName::Other => Self::Other,
+            PolicyName::Batch => Self::Batch,
+            PolicyName::Idle => Self::Idle,
+            PolicyName::Fifo => Self::Fifo,
+            PolicyName::Rr => Self::Rr,
+            PolicyName::Deadline => Self::Deadline,
+        }
+    }
+}
+
+/// What was asked for, resolved.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Asked {
+    /// The experiments.
+    pub cells: Vec<Cell>,
+    /// Where files are made.
+    pub dir: PathBuf,
+}
+
+/// Some experiments of the matrix, by name: for who does not type a command line.
+pub fn some(names: &[&str], cpu: u32, duration: Duration) -> Asked {
+    let common = Common {
+        cpu: Work::Cpu { size: 64 },
+        io: Work::Io { bytes: 8 << 20, direct: false },
+        duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
+    };
+    let mut cells = matrix::study(common);
+    cells.extend(matrix::today(common));
+    if !names.is_empty() {
+        cells.retain(|c| names.contains(&c.name.as_str()));
+    }
+    for cell in &mut cells {
+        cell.cpu = Some(cpu);
+    }
+    Asked { cells, dir: std::env::temp_dir() }
+}
+
+/// `10s`, `5m`; a bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let duration = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => humantime::parse_duration(text).map_err(|e| e.to_string())?,
+    };
+    if duration < Duration::from_millis(100) || duration > Duration::from_secs(3600) {
+        return Err("from 100ms to 1h".into());
+    }
+    Ok(duration)
+}
+
+/// The nth of a list, of which the last holds for all further ones.
+fn nth<T: Copy>(list: &[T], n: usize) -> Option<T> {
+    list.get(n).or(list.last()).copied()
+}
+
+fn window(text: &str) -> Result<Duration, String> {
+    let window = humantime::parse_duration(text).map_err(|e| e.to_string())?;
+    if window < Duration::from_millis(1) || window > Duration::from_secs(86_400) {
+        return Err("from 1ms to 1day".into());
+    }
+    Ok(window)
+}
+
+impl Args {
+    /// The experiments that were asked for.
+    ///
+    /// # Errors
+    /// One sentence that names the option.
+    pub fn config(&self, allowed: &[CpuId], online: &[CpuId]) -> anyhow::Result<Asked> {
+        let cpu = self.cpu(allowed, online)?;
+        if !(1..=4096).contains(&self.size) {
+            bail!("--size {}: from 1 to 4096", self.size);
+        }
+        if !(1..=1024).contains(&self.file_size) {
+            bail!("--file-size {}: from 1 to 1024 MiB", self.file_size);
+        }
+        let common = Common {
+            cpu: Work::Cpu { size: self.size },
+            io: Work::Io { bytes: self.file_size << 20, direct: false },
+            duration_ns: u64::try_from(self.duration.as_nanos()).unwrap_or(u64::MAX),
+        };
+        let mut cells = if self.matrix { self.matrix(common)? } else { vec![self.cell(common)?] };
+        for cell in &mut cells {
+            cell.cpu = Some(cpu);
+        }
+        let dir = self.dir.clone().unwrap_or_else(std::env::temp_dir);
+        if !dir.is_dir() {
+            return Err(anyhow!("--dir {}: is no directory", dir.display()))
+                .hint("IO tasks make their files there");
+        }
+        Ok(Asked { cells, dir })
+    }
+
+    fn cpu(&self, allowed: &[CpuId], online: &[CpuId]) -> anyhow::Result<u32> {
+        let names =
+            |cpus: &[CpuId]| cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        match self.cpu {
+            Some(cpu) if !online.contains(&CpuId(cpu)) => {
+                Err(anyhow!("--cpu {cpu}: there is no such CPU, or it is offline"))
+                    .hint(format!("online are {}", names(online)))
+            }
+            Some(cpu) if !allowed.contains(&CpuId(cpu)) => {
+                Err(anyhow!("--cpu {cpu}: this process may not run on it"))
+                    .hint(format!("it may run on {}", names(allowed)))
+            }
+            Some(cpu) => Ok(cpu),
+            None => allowed.last().map(|c| c.0).ok_or_else(|| anyhow!("no CPU is allowed")),
+        }
+    }
+
+    fn matrix(&self, common: Common) -> anyhow::Result<Vec<Cell>> {
+        let mut cells = matrix::study(common);
+        cells.extend(matrix::today(common));
+        let all: Vec<String> = cells.iter().map(|c| c.name.clone()).collect();
+        for word in &self.only {
+            if !all.iter().any(|n| n.contains(word)) {
+                return Err(anyhow!("--only {word}: no experiment is called so"))
+                    .hint(format!("there are {}", all.join(", ")));
+            }
+        }
+        if !self.only.is_empty() {
+            cells.retain(|c| self.only.iter().any(|w| c.name.contains(w)));
+        }
+        Ok(cells)
+    }
+
+    fn cell(&self, common: Common) -> anyhow::Result<Cell> {
+        let policy = Policy::from(self.policy);
+        let lists = [
+            self.prio.len(),
+            self.nice.len(),
+            self.slice.len(),
+            self.latency_nice.len(),
+            self.weight.len(),
+            self.budget.len(),
+        ];
+        let longest = lists.into_iter().max().unwrap_or(0);
+        let count = self.tasks.unwrap_or(longest.max(2));
+        if !(1..=26).contains(&count) {
+            bail!("--tasks {count}: from 1 to 26");
+        }
+        if longest > count {
+            bail!("--tasks {count}: a list has {longest} entries");
+        }
+        self.options_fit(policy)?;
+        let mut tasks = Vec::new();
+        for n in 0..count {
+            tasks.push(self.task(n, policy, common)?);
+        }
+        let name = format!("{}-{}", self.work_word(), policy);
+        Ok(Cell { name, tasks, duration_ns: common.duration_ns, ..Cell::default() })
+    }
+
+    /// Options that the policy cannot have are refused, not ignored.
+    fn options_fit(&self, policy: Policy) -> anyhow::Result<()> {
+        let fair = !policy.is_real_time();
+        if !self.prio.is_empty() && !policy.has_priority() {
+            return Err(anyhow!(
+                "--prio: SCHED_{} has no priorities",
+                policy.to_string().to_uppercase()
+            ))
+            .hint("--policy fifo or rr; --nice for ordinary tasks");
+        }
+        if !fair && !(self.nice.is_empty() && self.slice.is_empty() && self.weight.is_empty()) {
+            bail!("--nice, --slice and --weight are for other, batch and idle");
+        }
+        if policy != Policy::Deadline && !self.budget.is_empty() {
+            bail!("--budget is for --policy deadline");
+        }
+        Ok(())
+    }
+
+    fn work_word(&self) -> &'static str {
+        match self.work {
+            WorkKind::Cpu => "cpu",
+            WorkKind::Io => "io",
+            WorkKind::IoDirect => "io-direct",
+            WorkKind::Mixed => "mixed",
+        }
+    }
+
+    fn task(&self, n: usize, policy: Policy, common: Common) -> anyhow::Result<CellTask> {
+        let io = |direct| match common.io {
+            Work::Io { bytes, .. } => Work::Io { bytes, direct },
+            cpu => cpu,
+        };
+        let work = match self.work {
+            WorkKind::Cpu => common.cpu,
+            WorkKind::Mixed if n % 2 == 0 => common.cpu,
+            WorkKind::Io | WorkKind::Mixed => io(false),
+            WorkKind::IoDirect => io(true),
+        };
+        let priority = match nth(&self.prio, n) {
+            Some(p) if !(1..=99).contains(&p) => {
+                return Err(anyhow!("--prio {p}: real-time priorities go from 1 to 99"))
+                    .hint("1 is the lowest, 99 the highest");
+            }
+            Some(p) => p as u32,
+            None if policy.has_priority() => 90,
+            None => 0,
+        };
+        let small = |option: &str, list: &[i64]| match nth(list, n) {
+            Some(v) if !(-20..=19).contains(&v) => Err(anyhow!("{option} {v}: from −20 to 19")),
+            v => Ok(v.map(|v| v as i32)),
+        };
+        let slice = nth(&self.slice, n).map(|s| s.as_nanos() as u64);
+        if let Some(ns) = slice.filter(|ns| !(100_000..=100_000_000).contains(ns)) {
+            bail!("--slice {ns} ns: kernels take from 0.1ms to 100ms");
+        }
+        let weight = nth(&self.weight, n);
+        if let Some(weight) = weight.filter(|w| !(2..=262_144).contains(w)) {
+            bail!("--weight {weight}: from 2 to 262144; 1024 is that of nice 0");
+        }
+        let (runtime_ns, period_ns) = match (policy, nth(&indices(&self.budget), n)) {
+            (Policy::Deadline, Some(i)) => budget(&self.budget[i])?,
+            (Policy::Deadline, None) => (10_000_000, 100_000_000),
+            _ => (0, 0),
+        };
+        Ok(CellTask {
+            name: format!("latlab-{}", char::from(b'a' + n as u8)),
+            tid: 0,
+            work,
+            policy,
+            priority,
+            nice: small("--nice", &self.nice)?.unwrap_or(0),
+            slice_ns: slice,
+            latency_nice: small("--latency-nice", &self.latency_nice)?,
+            runtime_ns,
+            period_ns,
+            group_weight: weight,
+        })
+    }
+
+    /// Which part of the file.
+    ///
+    /// # Errors
+    /// One sentence that names the option.
+    pub fn select(&self) -> anyhow::Result<Select> {
+        let time = |option: &str, text: &Option<String>| {
+            text.as_deref().map(|t| seconds(option, t)).transpose()
+        };
+        let select = Select {
+            from: time("--from", &self.from)?,
+            to: time("--to", &self.to)?,
+            ..Select::default()
+        };
+        if let (Some(from), Some(to)) = (select.from, select.to)
+            && from > to
+        {
+            bail!("--from is later than --to");
+        }
+        Ok(select)
+    }
+}
+
+fn indices(list: &[String]) -> Vec<usize> {
+    (0..list.len()).collect()
+}
+
+/// `10ms/100ms`.
+fn budget(text: &str) -> anyhow::Result<(u64, u64)> {
+    let parsed = (|| {
+        let (runtime, period) = text.split_once('/')?;
+        let ns = |t: &str| u64::try_from(humantime::parse_duration(t.trim()).ok()?.as_nanos()).ok();
+        Some((ns(runtime)?, ns(period)?))
+    })();
+    match parsed {
+        Some((runtime, period)) if runtime < 1_024 || period < 100_000 || runtime > period => {
+            Err(anyhow!("--budget {text}: the kernel takes a runtime of at least 1.024 µs in a period of at least 100 µs"))
+                .hint("such as 10ms/100ms")
+        }
+        Some(both) => Ok(both),
+        None => Err(anyhow!("--budget {text}: give it as RUNTIME/PERIOD")).hint("such as 10ms/100ms"),
+    }
+}
+
+/// Seconds with up to nine decimals, to ns.
+pub fn seconds(option: &str, text: &str) -> anyhow::Result<u64> {
+    let parsed = (|| {
+        let (whole, fraction) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
+        if fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let whole: u64 = whole.parse().ok()?;
+        let ns: u64 = format!("{fraction:0<9}").parse().ok()?;
+        whole.checked_mul(1_000_000_000)?.checked_add(ns)
+    })();
+    parsed
+        .ok_or_else(|| anyhow!("{option} {text}: is no time"))
+        .hint("write times as they are printed: 923.632241")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn asked(line: &str) -> anyhow::Result<Asked> {
+        let words = std::iter::once("sched").chain(line.split_whitespace());
+        let line = Line::try_parse_from(words)?;
+        line.args.config(&[CpuId(0), CpuId(1)], &[CpuId(0), CpuId(1), CpuId(2)])
+    }
+
+    #[test]
+    fn lists_are_lengthened_by_their_last_entry() {
+        let asked = asked("--policy rr --prio 90,45 --tasks 3 -D 2").unwrap();
+        let cell = &asked.cells[0];
+        let prios: Vec<u32> = cell.tasks.iter().map(|t| t.priority).collect();
+        assert_eq!((prios, cell.cpu, cell.duration_ns), (vec![90, 45, 45], Some(1), 2_000_000_000));
+        assert_eq!(cell.name, "cpu-rr");
+    }
+
+    #[test]
+    fn what_cannot_be_is_said_by_its_option() {
+        for (line, words) in [
+            ("--policy rr --prio 0", "--prio 0: real-time priorities go from 1 to 99"),
+            ("--policy fifo --prio 100", "--prio 100: real-time priorities go from 1 to 99"),
+            ("--policy fifo --prio -1", "--prio -1: real-time priorities"),
+            ("--prio 50", "--prio: SCHED_OTHER has no priorities"),
+            ("--nice 20", "--nice 20: from −20 to 19"),
+            ("--cpu 7", "--cpu 7: there is no such CPU, or it is offline"),
+            ("--cpu 2", "--cpu 2: this process may not run on it"),
+            ("--tasks 0", "--tasks 0: from 1 to 26"),
+            ("--policy fifo --nice 5", "--nice, --slice and --weight are for other"),
+            ("--policy deadline --budget 5", "--budget 5: give it as RUNTIME/PERIOD"),
+            ("--policy deadline --budget 5ms/1ms", "--budget 5ms/1ms: the kernel takes"),
+            ("--matrix --only nonsense", "--only nonsense: no experiment is called so"),
+            ("--dir /nonexistent", "--dir /nonexistent: is no directory"),
+            ("--size 0", "--size 0: from 1 to 4096"),
+        ] {
+            let error = asked(line).expect_err(line);
+            assert!(format!("{error:#}").contains(words), "{line}: {error:#}");
+        }
+    }
+
+    #[test]
+    fn the_matrix_has_the_study_and_today() {
+        assert!(asked("--matrix").unwrap().cells.len() >= 18);
+        assert_eq!(asked("--matrix --only cpu-rr").unwrap().cells.len(), 2);
+    }
+}

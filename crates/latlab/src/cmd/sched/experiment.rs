@@ -1,0 +1,358 @@
+//! Experiments: tasks compete, the scheduler's events are recorded, theory is held against them.
+
+use super::file;
+use super::groups::Groups;
+use crate::cli::Global;
+use crate::cli::sched::{Args, Asked};
+use crate::outcome::{HintExt, Outcome};
+use crate::progress::Progress;
+use crate::session::Session;
+use anyhow::{Context, anyhow};
+use latlab_core::finding::{Confidence, Finding, Verdict};
+use latlab_core::run::Part;
+use latlab_core::sched::experiment::{Cell, CellTask};
+use latlab_core::sched::{Options, SchedDetail, check, part};
+use latlab_core::units::CpuId;
+use latlab_core::wakeup::Policy;
+use latlab_sys::files::Root;
+use latlab_sys::policy::{self, Budget};
+use latlab_sys::recorder::{EventSpec, Format, RecordConfig, RecordError, Recorder};
+use latlab_sys::schedload::{self, Crew, CrewError, Order};
+use latlab_sys::tracefs::Tracefs;
+use latlab_sys::{clock, signal};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Without these nothing can be said.
+const NEEDED: &[&str] = &["sched:sched_switch"];
+/// These say more, where the kernel has them.
+const WANTED: &[&str] = &[
+    "sched:sched_waking",
+    "sched:sched_wakeup",
+    "sched:sched_wakeup_new",
+    "sched:sched_migrate_task",
+    "sched:sched_process_fork",
+    "sched:sched_process_exit",
+    "sched:sched_stat_runtime",
+    "sched:sched_pi_setprio",
+    "task:task_rename",
+];
+/// Slices of the experiment's tasks that are looked at.
+const SLICES: usize = 200_000;
+/// How much longer than the experiment its tasks may take to end.
+const GRACE_NS: u64 = 2_000_000_000;
+/// From the order to begin to the beginning of what is analysed.
+const SETTLE_NS: u64 = 20_000_000;
+
+/// Makes the experiments that were asked for.
+///
+/// # Errors
+/// When none can be made, or the result can be neither kept nor printed.
+pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
+    let asked = args.config(&policy::allowed()?, &policy::online()?)?;
+    let mut session = Session::begin(global, "sched", &asked)?;
+    let folder = match session.dir() {
+        Some(dir) => dir.captures()?,
+        None => std::env::temp_dir(),
+    };
+    let single = asked.cells.len() == 1;
+    let mut bench = match Bench::new(&asked, &session.run.machine, folder) {
+        Ok(bench) => bench,
+        Err(error) => {
+            session.abandon();
+            return Err(error);
+        }
+    };
+    for (n, cell) in asked.cells.iter().enumerate() {
+        if signal::stop_requested().is_some() {
+            break;
+        }
+        bench.progress.set(Some(n as f64 / asked.cells.len() as f64), &cell.name);
+        match bench.measure(cell.clone()) {
+            Ok(part) => session.run.parts.push(part),
+            Err(error) if single => {
+                session.abandon();
+                return Err(error);
+            }
+            Err(error) => session.run.parts.push(not_made(cell, &error)),
+        }
+        session.checkpoint()?;
+    }
+    drop(bench);
+    let stopped = signal::stop_requested().map(signal::Signal::name);
+    let json = global.json;
+    session.finish_with(stopped, |run, out| {
+        if json {
+            crate::output::json(run, out)?;
+        } else if single {
+            crate::output::text(run, out)?;
+        } else {
+            // The page has every experiment's tables and plots.
+            crate::output::document(&latlab_report::sections::sched::matrix(run), out)?;
+        }
+        Ok(())
+    })
+}
+
+/// Experiments as a survey's step; recordings are not kept.
+///
+/// # Errors
+/// When nothing can be recorded.
+pub fn survey(asked: &Asked, machine: &latlab_core::machine::Machine) -> anyhow::Result<Vec<Part>> {
+    let folder = std::env::temp_dir();
+    let mut bench = Bench::new(asked, machine, folder)?;
+    bench.keep = false;
+    let mut parts = Vec::new();
+    for cell in &asked.cells {
+        if signal::stop_requested().is_some() {
+            break;
+        }
+        parts.push(bench.measure(cell.clone()).unwrap_or_else(|e| not_made(cell, &e)));
+    }
+    Ok(parts)
+}
+
+/// A part for a cell that could not be made: it says why.
+fn not_made(cell: &Cell, error: &anyhow::Error) -> Part {
+    let finding = Finding::new(
+        &format!("sched.{}.not-made", cell.name),
+        Verdict::CannotTell,
+        Confidence::Sure,
+        format!("{} was not made: {error:#}", cell.name),
+    );
+    let finding = match crate::outcome::hint_of(error) {
+        Some(hint) => finding.attempt(hint),
+        None => finding,
+    };
+    Part {
+        name: format!("sched-{}", cell.name),
+        title: title(cell),
+        complete: true,
+        findings: vec![finding],
+        ..Part::default()
+    }
+}
+
+fn title(cell: &Cell) -> String {
+    let tasks: Vec<String> = cell.tasks.iter().map(CellTask::label).collect();
+    tasks.join(" against ")
+}
+
+/// What experiments are made with.
+struct Bench {
+    tracefs: Tracefs,
+    events: Vec<String>,
+    missing: Vec<&'static str>,
+    release: String,
+    hz: Option<u32>,
+    dir: PathBuf,
+    folder: PathBuf,
+    program: PathBuf,
+    progress: Progress,
+    /// Whether recordings stay.
+    keep: bool,
+    /// CPUs of ours before anything was bound.
+    allowed: Vec<CpuId>,
+}
+
+impl Bench {
+    fn new(
+        asked: &Asked,
+        machine: &latlab_core::machine::Machine,
+        folder: PathBuf,
+    ) -> anyhow::Result<Self> {
+        let tracefs = hinted(Tracefs::find().map_err(RecordError::from))?.tracefs;
+        let has: Vec<String> = hinted(tracefs.events().map_err(RecordError::from))?
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let known = |name: &str| has.iter().any(|h| h == name);
+        if let Some(name) = NEEDED.iter().find(|n| !known(n)) {
+            return Err(anyhow!("this kernel has no event {name}: who runs cannot be seen"))
+                .hint("`latlab doctor` says what this kernel can trace");
+        }
+        let events: Vec<String> =
+            NEEDED.iter().chain(WANTED).filter(|n| known(n)).map(|n| (*n).to_owned()).collect();
+        Ok(Self {
+            tracefs,
+            events,
+            missing: WANTED.iter().copied().filter(|n| !known(n)).collect(),
+            release: machine.kernel.release.clone(),
+            hz: machine.kernel.hz.or_else(|| crate::cmd::timer::measured_hz()),
+            dir: asked.dir.clone(),
+            folder,
+            program: std::env::current_exe().context("finding this program")?,
+            progress: Progress::new("sched"),
+            keep: true,
+            allowed: policy::allowed()?,
+        })
+    }
+
+    fn measure(&mut self, mut cell: Cell) -> anyhow::Result<Part> {
+        let cpu = cell.cpu;
+        cell.kernel = schedload::facts(&Root::here(), &self.release, self.hz, cpu);
+        let orders: Vec<Order> = cell.tasks.iter().map(|t| self.order(t, &cell)).collect();
+        let mut crew = Crew::start(&self.program, &orders).map_err(refused)?;
+        for (task, tid) in cell.tasks.iter_mut().zip(crew.tids()) {
+            task.tid = tid;
+        }
+        if !crew.notes().is_empty() {
+            cell.cpu = None;
+            cell.notes.push(
+                "a SCHED_DEADLINE task may not be bound to fewer CPUs than its root domain has: \
+                 these ran on any CPU"
+                    .into(),
+            );
+        }
+        if !self.missing.is_empty() {
+            cell.notes.push(format!("this kernel has no {}", self.missing.join(", ")));
+        }
+        let groups = self.groups(&cell)?;
+        let path = self.folder.join(format!("{}.dat", cell.name));
+        let (from, to) = self.record(&cell, &mut crew, &path)?;
+        // Groups can only be removed when their tasks are gone.
+        drop(crew);
+        drop(groups);
+        let part = analyse(&cell, &path, from, to);
+        if !self.keep {
+            // A recording that cannot be removed is one file too many, and no failure.
+            let _ = std::fs::remove_file(&path);
+        }
+        part
+    }
+
+    fn order(&self, task: &CellTask, cell: &Cell) -> Order {
+        Order {
+            name: task.name.clone(),
+            work: task.work,
+            policy: task.policy,
+            priority: task.priority,
+            nice: task.nice,
+            slice_ns: task.slice_ns,
+            latency_nice: task.latency_nice,
+            runtime_ns: task.runtime_ns,
+            period_ns: task.period_ns,
+            cpu: cell.cpu,
+            dir: self.dir.clone(),
+            seconds_max: cell.duration_ns / 1_000_000_000 + 2,
+        }
+    }
+
+    fn groups(&self, cell: &Cell) -> anyhow::Result<Option<Groups>> {
+        let weights: Option<Vec<u64>> = cell.tasks.iter().map(|t| t.group_weight).collect();
+        let Some(weights) = weights else { return Ok(None) };
+        let groups = Groups::make(&weights).context("control groups with weights").hint(
+            "it takes root and the cpu controller; `mount | grep cgroup` shows what there is",
+        )?;
+        for (n, task) in cell.tasks.iter().enumerate() {
+            groups.enter(n, task.tid)?;
+        }
+        Ok(Some(groups))
+    }
+
+    /// Records while the crew works: from and to, in ns of the trace's clock.
+    fn record(&mut self, cell: &Cell, crew: &mut Crew, path: &Path) -> anyhow::Result<(u64, u64)> {
+        let config = RecordConfig {
+            events: self.events.iter().map(EventSpec::new).collect(),
+            clock: Some("mono".into()),
+            ..RecordConfig::default()
+        };
+        let recorder = hinted(Recorder::start(&self.tracefs, &config, path, Format::default()))?;
+        let stand_aside = StandAside::begin(cell, &self.allowed);
+        let from = clock::now().0 + SETTLE_NS;
+        let until = from + cell.duration_ns;
+        crew.go(until);
+        while clock::now().0 < until + GRACE_NS && !crew.all_ended() {
+            if signal::stop_requested().is_some() || !recorder.is_running() {
+                break;
+            }
+            let done = clock::now().0.saturating_sub(from) as f64 / cell.duration_ns as f64;
+            self.progress.set(Some(done.min(1.0)), &cell.name);
+            std::thread::sleep(stand_aside.nap());
+        }
+        let to = clock::now().0.min(until);
+        drop(stand_aside);
+        hinted(recorder.stop())?;
+        Ok((from, to))
+    }
+}
+
+/// Keeps us off the experiment's CPU where there is another, and above its tasks where there is
+/// none: whoever wants to stop it must be heard.
+struct StandAside {
+    raised: bool,
+    bound: Option<Vec<CpuId>>,
+}
+
+impl StandAside {
+    fn begin(cell: &Cell, allowed: &[CpuId]) -> Self {
+        let others: Vec<CpuId> =
+            allowed.iter().copied().filter(|c| Some(c.0) != cell.cpu).collect();
+        let mut aside = Self { raised: false, bound: None };
+        if cell.cpu.is_some() && !others.is_empty() {
+            aside.bound = policy::bind(&others).is_ok().then(|| allowed.to_vec());
+        } else if cell.tasks.iter().any(|t| t.policy.is_real_time()) {
+            aside.raised = policy::set(Policy::Fifo, 99, Budget::default()).is_ok();
+        }
+        aside
+    }
+    /// Seldom, where each look takes the CPU from the experiment.
+    fn nap(&self) -> Duration {
+        Duration::from_millis(if self.bound.is_some() { 20 } else { 100 })
+    }
+}
+
+impl Drop for StandAside {
+    fn drop(&mut self) {
+        if self.raised {
+            // It cannot fail: to become ordinary needs no permission.
+            let _ = policy::set(Policy::Other, 0, Budget::default());
+        }
+        if let Some(cpus) = &self.bound {
+            let _ = policy::bind(cpus);
+        }
+    }
+}
+
+fn analyse(cell: &Cell, path: &Path, from: u64, to: u64) -> anyhow::Result<Part> {
+    let data = file::open(path)?;
+    let trace = file::parse(path, &data)?;
+    let select =
+        latlab_trace::Select { from: Some(from), to: Some(to), ..latlab_trace::Select::default() };
+    let weight = |t: &CellTask| Some((t.tid, t.weight()?));
+    let options = Options {
+        focus: cell.tasks.iter().map(|t| t.tid).collect(),
+        slices: SLICES,
+        window_ns: (cell.duration_ns / 20).max(100_000_000),
+        weights: cell.tasks.iter().filter_map(weight).collect(),
+        ..Options::default()
+    };
+    let (mut schedule, damage) = file::analyse(&trace, path, &select, options, &mut |_, _| Ok(()))?;
+    file::tell(path, &trace.diagnostics, &damage);
+    // From the order to begin, not from the first event: a task that ran alone leaves few.
+    schedule.length_ns = to.saturating_sub(from);
+    let checks = check::check(cell, &schedule);
+    let detail = SchedDetail { cell: Some(cell.clone()), schedule, checks };
+    let name = format!("sched-{}", cell.name);
+    Ok(part::part(&name, &title(cell), detail, signal::stop_requested().is_none()))
+}
+
+fn refused(error: CrewError) -> anyhow::Error {
+    let policy = matches!(error, CrewError::Refused { policy: true, .. });
+    let error: anyhow::Error = error.into();
+    if !policy {
+        return error;
+    }
+    let hint = "real-time priorities and negative nice values take root, CAP_SYS_NICE or a limit (ulimit -r, ulimit -e); `latlab doctor` says more";
+    match Err::<(), _>(error).hint(hint) {
+        Err(hinted) => hinted,
+        Ok(()) => anyhow!("unreachable"),
+    }
+}
+
+fn hinted<T>(result: Result<T, RecordError>) -> anyhow::Result<T> {
+    result.or_else(|error| match error.hint() {
+        Some(hint) => Err(error).hint(hint),
+        None => Err(error.into()),
+    })
+}

@@ -1,0 +1,177 @@
+//! A trace: who ran, as tables and plots, or slice by slice.
+
+use super::views::{Map, TimeHist};
+use crate::cli::Global;
+use crate::cli::sched::{Args, View};
+use crate::outcome::{HintExt, Outcome};
+use crate::session::Session;
+use crate::term;
+use anyhow::{Context, anyhow};
+use latlab_core::sched::{Analyzer, Event, Options, SchedDetail, Schedule, Slice};
+use latlab_sys::map::Mapped;
+use latlab_trace::{Diagnostics, Select, TraceError, TraceFile};
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// More threads than this do not help: the merge is sequential.
+const THREADS_MAX: usize = 8;
+
+/// Analyses a file.
+///
+/// # Errors
+/// When it cannot be read as a trace, or has no `sched_switch` in what was chosen.
+pub fn run(global: &Global, args: &Args, path: &Path) -> anyhow::Result<Outcome> {
+    let data = open(path)?;
+    let file = parse(path, &data)?;
+    let select = args.select()?;
+    let options = options(args, &file)?;
+    match args.view {
+        View::Summary => {
+            let config = serde_json::json!({
+                "file": path.to_string_lossy(), "window_ns": options.window_ns,
+            });
+            let (schedule, damage) = analyse(&file, path, &select, options, &mut |_, _| Ok(()))?;
+            tell(path, &file.diagnostics, &damage);
+            let mut session = Session::begin_unkept(global, "sched", &config)?;
+            let detail = SchedDetail { schedule, ..SchedDetail::default() };
+            let part = latlab_core::sched::part::part("sched", "Who ran", detail, true);
+            session.run.parts.push(part);
+            session.finish(None)
+        }
+        View::Timehist => {
+            let mut view = TimeHist::new(term::stdout(), global.json);
+            view.head()?;
+            let damage = slices(&file, path, &select, options, |s| view.slice(s))?;
+            view.end()?;
+            tell(path, &file.diagnostics, &damage);
+            Ok(Outcome::Done)
+        }
+        View::Map => {
+            let mut map = Map::new(term::stdout(), global.json);
+            let (_, damage) = analyse(&file, path, &select, options, &mut |e, _| map.event(e))?;
+            map.end()?;
+            tell(path, &file.diagnostics, &damage);
+            Ok(Outcome::Done)
+        }
+    }
+}
+
+/// Opens a trace file.
+///
+/// # Errors
+/// When there is no such file.
+pub fn open(path: &Path) -> anyhow::Result<Mapped> {
+    Mapped::open(path)
+        .with_context(|| format!("{} cannot be opened", path.display()))
+        .hint("give a trace.dat, or ftrace's text; `latlab record -e sched` makes one")
+}
+
+/// A trace.dat, or ftrace's text.
+///
+/// # Errors
+/// When it is neither.
+pub fn parse<'a>(path: &Path, data: &'a [u8]) -> anyhow::Result<TraceFile<'a>> {
+    match TraceFile::parse(data) {
+        Err(TraceError::NotATrace) => latlab_trace::text::parse(data),
+        other => other,
+    }
+    .with_context(|| path.display().to_string())
+    .hint("latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`")
+}
+
+/// What is to be kept.
+fn options(args: &Args, file: &TraceFile<'_>) -> anyhow::Result<Options> {
+    let mut options = Options { window_ns: args.window.as_nanos() as u64, ..Options::default() };
+    for task in &args.task {
+        let tids: Vec<i32> = match task.parse::<i32>() {
+            Ok(tid) => vec![tid],
+            Err(_) => file
+                .comms
+                .iter()
+                .filter(|(_, name)| *name == task.as_bytes())
+                .map(|(tid, _)| tid)
+                .collect(),
+        };
+        if tids.is_empty() {
+            return Err(anyhow!("--task {task}: the trace knows no task of that name"))
+                .hint("give a thread id: `latlab sched FILE` lists them");
+        }
+        options.focus.extend(tids);
+    }
+    Ok(options)
+}
+
+/// Analyses; `each` sees every event, and every slice that it ended.
+///
+/// # Errors
+/// When there is no `sched_switch`, or `each` cannot write.
+pub fn analyse(
+    file: &TraceFile<'_>,
+    path: &Path,
+    select: &Select,
+    options: Options,
+    each: &mut dyn FnMut(&Event, &[Slice]) -> std::io::Result<()>,
+) -> anyhow::Result<(Schedule, Diagnostics)> {
+    let mut analyzer = Analyzer::new(options);
+    let mut ended: Vec<Slice> = Vec::with_capacity(8);
+    let mut error = None;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    let damage = latlab_trace::sched::scan(file, select, threads, |event| {
+        ended.clear();
+        analyzer.push(event, &mut |s| ended.push(*s));
+        match each(event, &ended) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(e) => {
+                error = Some(e);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    if let Some(error) = error {
+        return Err(error.into());
+    }
+    if analyzer.switches() == 0 {
+        let missing = latlab_trace::sched::missing(file);
+        let why = if missing.contains(&"sched_switch") {
+            "the trace does not know the event sched_switch"
+        } else {
+            "there is no sched_switch in it"
+        };
+        return Err(anyhow!("{}: {why}: who ran cannot be told", path.display())).hint(
+            "record with `latlab record -e sched`; --from, --to and --cpu may have left nothing",
+        );
+    }
+    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    Ok((analyzer.finish(&name, &mut |_| {}), damage))
+}
+
+/// Only the slices, in order of their ends.
+fn slices(
+    file: &TraceFile<'_>,
+    path: &Path,
+    select: &Select,
+    options: Options,
+    mut slice: impl FnMut(&Slice) -> std::io::Result<()>,
+) -> anyhow::Result<Diagnostics> {
+    let focus = options.focus.clone();
+    let (_, damage) = analyse(file, path, select, options, &mut |_, ended| {
+        let mine = |s: &&Slice| focus.is_empty() || focus.contains(&s.task.tid);
+        ended.iter().filter(mine).try_for_each(&mut slice)
+    })?;
+    Ok(damage)
+}
+
+/// Says on stderr what is damaged.
+pub fn tell(path: &Path, head: &Diagnostics, events: &Diagnostics) {
+    let mut err = std::io::stderr().lock();
+    let path = path.display();
+    for d in head.list().iter().chain(events.list()) {
+        // Talk: nothing is lost if nobody listens.
+        let _ = writeln!(err, "latlab: {path}: {d}");
+    }
+    let more = head.suppressed() + events.suppressed();
+    if more > 0 {
+        let _ = writeln!(err, "latlab: {path}: {more} more damaged parts");
+    }
+}
