@@ -26,6 +26,11 @@ impl<'a> Archive<'a> {
         Self { cache, arch, updated: false }
     }
 
+    /// From now on the lists are taken as they are.
+    pub fn stay_offline(&mut self) {
+        self.updated = true;
+    }
+
     /// The newest unpacked version of a package in the cache.
     pub fn cached(&self, package: &str) -> Option<PathBuf> {
         let folder = self.cache.root().join("packages").join(self.arch.debian());
@@ -169,7 +174,7 @@ impl<'a> Archive<'a> {
     }
 
     /// Once in the life of this object; an index that cannot be read is not fatal if others can.
-    fn update(&mut self, say: &mut dyn FnMut(&str)) -> Result<()> {
+    pub(crate) fn update(&mut self, say: &mut dyn FnMut(&str)) -> Result<()> {
         if self.updated {
             return Ok(());
         }
@@ -184,6 +189,20 @@ impl<'a> Archive<'a> {
         }
         self.updated = true;
         Ok(())
+    }
+
+    /// What `apt-get` prints; its first error line where it fails.
+    pub(crate) fn get(&self, args: &[&str]) -> Result<String> {
+        let output = self.run("apt-get", args)?;
+        if !output.status.success() {
+            return Err(self.cannot("(base system)", &complaint(&output)));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// A folder of apt's private state.
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf> {
+        self.cache.folder(&format!("apt/{}/{name}", self.arch.debian()))
     }
 
     fn run(&self, program: &str, args: &[&str]) -> Result<Output> {
@@ -212,7 +231,7 @@ impl<'a> Archive<'a> {
         Ok(command)
     }
 
-    fn cannot(&self, package: &str, message: &str) -> TargetError {
+    pub(crate) fn cannot(&self, package: &str, message: &str) -> TargetError {
         TargetError::Fetch {
             package: package.into(),
             arch: self.arch.debian().into(),

@@ -95,6 +95,9 @@ pub enum TargetError {
         /// What to try.
         hint: String,
     },
+    /// The user asked to stop.
+    #[error("stopped before it was finished")]
+    Stopped,
     /// Writing what the command printed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -140,6 +143,10 @@ impl TargetError {
                 }
                 _ => String::new(),
             },
+            Self::Stopped => {
+                "what was fetched and configured is kept; the same command goes on from there"
+                    .into()
+            }
             Self::NoBoardBuild { looked, .. } => {
                 format!(
                     "make boards builds them; looked in {looked}, LATLAB_BOARDS names another folder"

@@ -12,6 +12,7 @@ pub mod cache;
 pub mod cpio;
 pub mod debian;
 mod error;
+pub mod image;
 pub mod initramfs;
 pub mod modules;
 pub mod pull;

@@ -55,6 +55,13 @@ impl Kernel {
         Ok(kernel)
     }
 
+    /// A kernel in an unpacked package that is not Debian's own.
+    pub fn of_package(package: &Path, busybox: &Path) -> Result<Self> {
+        let kernel = Self::in_package(package, busybox)?;
+        kernel.make_dependencies()?;
+        Ok(kernel)
+    }
+
     fn in_package(package: &Path, busybox: &Path) -> Result<Self> {
         let boot = package.join("boot");
         let image = fs::read_dir(&boot)

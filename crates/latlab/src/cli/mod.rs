@@ -13,6 +13,8 @@ pub mod export;
 pub mod fault_worker;
 #[cfg(feature = "host")]
 pub mod generate;
+#[cfg(feature = "host")]
+pub mod image;
 pub mod load;
 pub mod memory;
 pub mod on_board;
@@ -82,6 +84,8 @@ pub enum Command {
     Timer(timer::Args),
     #[cfg(feature = "host")]
     Vm(vm::VmArgs),
+    #[cfg(feature = "host")]
+    Image(Box<image::ImageArgs>),
     /// Bring back a run that a lost connection left on a board (with --on ssh://…).
     #[cfg(feature = "host")]
     Fetch {

@@ -153,7 +153,7 @@ fn as_json(found: &Leftovers, instances: &[String]) -> serde_json::Value {
 }
 
 /// Prints the fragment that a configuration lacks.
-fn kernel_config(global: &Global, file: Option<&Path>) -> anyhow::Result<Outcome> {
+pub fn kernel_config(global: &Global, file: Option<&Path>) -> anyhow::Result<Outcome> {
     let (source, config) = match file {
         Some(file) => (file.display().to_string(), config_of(file)?),
         None => running_config()?,

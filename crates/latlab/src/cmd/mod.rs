@@ -7,6 +7,8 @@ mod export;
 mod fault_worker;
 #[cfg(feature = "host")]
 mod generate;
+#[cfg(feature = "host")]
+mod image;
 mod load;
 mod memory;
 pub mod menu;
@@ -53,6 +55,8 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::SchedTask(args) => sched::task::run(&args),
         #[cfg(feature = "host")]
         Command::Vm(args) => vm::run(&args, global),
+        #[cfg(feature = "host")]
+        Command::Image(args) => image::run(&args, global),
         #[cfg(feature = "host")]
         Command::Fetch { .. } => on::fetch("local", None),
         #[cfg(feature = "host")]

@@ -1,0 +1,52 @@
+//! `latlab image --from-config`: what a kernel of one's own needs, and how it gets on a card.
+
+use crate::cli::Global;
+use crate::cmd::doctor;
+use crate::cmd::vm::{cache, hinted, say};
+use crate::outcome::{HintExt, Outcome};
+use crate::term;
+use anyhow::{Context, anyhow};
+use latlab_target::image::board;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Prints the fragment for a configuration, or for that of the board's Debian kernel.
+pub(super) fn run(
+    name: Option<&str>,
+    kernel: &str,
+    file: Option<&Path>,
+    offline: bool,
+    global: &Global,
+) -> anyhow::Result<Outcome> {
+    let path = match (file, name) {
+        (Some(file), _) => file.to_path_buf(),
+        (None, Some(name)) => debian(name, kernel, offline)?,
+        (None, None) => {
+            return Err(anyhow!("whose configuration?"))
+                .hint("--from-config FILE, or --board NAME for that of the board's Debian kernel");
+        }
+    };
+    doctor::kernel_config(global, Some(&path))?;
+    if !global.json {
+        let mut out = term::stdout();
+        let board = name.unwrap_or("NAME");
+        writeln!(
+            out,
+            "#   make ARCH=… CROSS_COMPILE=… bindeb-pkg     # the same make as above: linux-image-….deb\n\
+             #   latlab image --board {board} --kernel ../linux-image-….deb"
+        )?;
+        out.flush()?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// The configuration of the kernel that `latlab image --board NAME` takes.
+pub(crate) fn debian(name: &str, kernel: &str, offline: bool) -> anyhow::Result<PathBuf> {
+    let board = hinted(board::find(name))?;
+    let cache = cache()?;
+    let kernel = super::flavour(kernel)?.kernel(&cache, board.arch, offline, &mut say);
+    let kernel = hinted(kernel)?;
+    let path = kernel.package.join("boot").join(format!("config-{}", kernel.release));
+    std::fs::metadata(&path).with_context(|| path.display().to_string())?;
+    Ok(path)
+}

@@ -1,0 +1,389 @@
+//! `latlab image`: builds, checks, starts and writes SD card images.
+
+mod fragment;
+mod write;
+
+use crate::cli::Global;
+use crate::cli::image::{Build, ImageAction, ImageArgs};
+use crate::cmd::vm::{cache, hinted, host, say};
+use crate::outcome::{HintExt, Outcome};
+use crate::progress::Progress;
+use crate::term;
+use anyhow::{Context, anyhow};
+use latlab_sys::signal;
+use latlab_target::TargetError;
+use latlab_target::image::{
+    self, Flavour, Hooks, Manifest, Request, Step, board, boot, check, keys,
+};
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// Runs `latlab image`.
+pub fn run(args: &ImageArgs, global: &Global) -> anyhow::Result<Outcome> {
+    match &args.action {
+        None => build(&args.build, global),
+        Some(ImageAction::Boards) => boards(global),
+        Some(ImageAction::Write { device, image, yes, fixed, no_grow, root }) => {
+            let wish = write::Wish { yes: *yes, fixed: *fixed, grow: !*no_grow };
+            write::run(device, image, root, &wish)
+        }
+        Some(ImageAction::Check { image, board }) => look(image, board.as_deref(), global),
+        Some(ImageAction::Boot { image, ssh_port, firmware, smp }) => {
+            let options =
+                boot::Options { ssh_port: *ssh_port, firmware: firmware.as_deref(), smp: *smp };
+            start(image, &options)
+        }
+        Some(ImageAction::Clean) => clean(),
+    }
+}
+
+/// Progress on the terminal, signals, and a child's life tied to ours.
+#[derive(Debug)]
+pub(super) struct Desk {
+    progress: Progress,
+    step: Option<Step>,
+}
+
+impl Desk {
+    pub(super) fn new() -> Self {
+        Self { progress: Progress::new("image"), step: None }
+    }
+}
+
+impl Hooks for Desk {
+    fn step(&mut self, step: Step, share: Option<f64>, words: &str) {
+        let name = match step {
+            Step::Unpacking => "unpacking packages",
+            Step::Configuring => "configuring packages",
+            Step::Assembling => "assembling",
+            Step::Writing => "writing",
+            Step::Verifying => "reading back",
+        };
+        if self.step != Some(step) {
+            self.progress.clear();
+            self.progress = Progress::new(name);
+            self.step = Some(step);
+            if !term::stderr_is_terminal() {
+                say(name);
+            }
+        }
+        self.progress.set(share, words);
+    }
+
+    fn say(&mut self, remark: &str) {
+        self.progress.clear();
+        say(remark);
+    }
+
+    fn stopped(&self) -> bool {
+        signal::stop_requested().is_some()
+    }
+
+    fn tie(&self, command: &mut Command) {
+        latlab_sys::process::tie_to_us(command);
+    }
+}
+
+/// A signal's exit code where the user stopped it, the error with its hint otherwise.
+pub(super) fn ended<T>(
+    result: latlab_target::Result<T>,
+    then: impl FnOnce(T) -> anyhow::Result<Outcome>,
+) -> anyhow::Result<Outcome> {
+    match (result, signal::stop_requested()) {
+        (Err(error @ TargetError::Stopped), Some(signal)) => {
+            say(&format!("{error}; {}", error.hint()));
+            Ok(Outcome::Stopped(signal))
+        }
+        (result, _) => then(hinted(result)?),
+    }
+}
+
+fn boards(global: &Global) -> anyhow::Result<Outcome> {
+    let mut out = term::stdout();
+    let boards = board::ours();
+    if global.json {
+        let rows: Vec<_> = boards
+            .iter()
+            .map(|b| json!({ "name": b.name, "arch": b.arch.name(), "about": b.about }))
+            .collect();
+        serde_json::to_writer_pretty(&mut out, &rows).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        for board in boards {
+            writeln!(out, "{:<18} {:<8} {}", board.name, board.arch.name(), board.about)?;
+        }
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+/// `latlab image --board …`.
+fn build(args: &Build, global: &Global) -> anyhow::Result<Outcome> {
+    if let Some(file) = &args.from_config {
+        return fragment::run(
+            args.board.as_deref(),
+            &args.kernel,
+            file.as_deref(),
+            args.offline,
+            global,
+        );
+    }
+    let name = args.board.as_deref().ok_or_else(|| anyhow!("for which board?"));
+    let name =
+        name.hint("latlab image boards lists them: latlab image --board beaglebone-black")?;
+    if args.show {
+        return show(name);
+    }
+    let request = request(args, name)?;
+    if args.plan {
+        return plan(&request, global);
+    }
+    let cache = cache()?;
+    let host = host(&cache)?;
+    let began = Instant::now();
+    let mut desk = Desk::new();
+    let built = image::build(&host, &request, &mut desk);
+    drop(desk);
+    ended(built, |manifest| {
+        report(&request, &manifest, began.elapsed().as_secs_f64(), global)?;
+        Ok(Outcome::Done)
+    })
+}
+
+fn show(name: &str) -> anyhow::Result<Outcome> {
+    let text = match board::source(name) {
+        Some(text) => text.to_owned(),
+        None => {
+            hinted(board::find(name))?;
+            std::fs::read_to_string(name).with_context(|| name.to_owned())?
+        }
+    };
+    let mut out = term::stdout();
+    write!(out, "{text}")?;
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+fn flavour(word: &str) -> anyhow::Result<Flavour> {
+    match word {
+        "rt" => Ok(Flavour::Rt),
+        "stock" => Ok(Flavour::Stock),
+        file if file.ends_with(".deb") => Ok(Flavour::Deb(PathBuf::from(file))),
+        _ => Err(anyhow!("--kernel {word}: this is no kernel"))
+            .hint("rt, stock, or the FILE.deb of a linux-image package"),
+    }
+}
+
+fn request(args: &Build, name: &str) -> anyhow::Result<Request> {
+    let board = hinted(board::find(name))?;
+    if let Some(host) = &args.hostname {
+        let good = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if host.is_empty() || host.len() > 63 || host.starts_with('-') || !host.chars().all(good) {
+            return Err(anyhow!("--hostname {host:?}: this is no host name"))
+                .hint("letters, digits and -, at most 63");
+        }
+    }
+    let package = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
+    if let Some(bad) =
+        args.packages.iter().find(|p| p.is_empty() || p.starts_with('-') || !p.chars().all(package))
+    {
+        return Err(anyhow!("--package {bad:?}: this is no name of a package"))
+            .hint("apt-cache search finds packages");
+    }
+    let key = match &args.ssh_key {
+        Some(file) => file.clone(),
+        None => default_key()?,
+    };
+    Ok(Request {
+        flavour: flavour(&args.kernel)?,
+        keys: hinted(keys::read(&key))?,
+        hostname: args.hostname.clone(),
+        serial_shell: args.serial_shell,
+        packages: args.packages.clone(),
+        epoch_s: epoch()?,
+        offline: args.offline,
+        output: args.output.clone(),
+        board,
+    })
+}
+
+/// `https://reproducible-builds.org/specs/source-date-epoch/`: seconds since 1970.
+fn epoch() -> anyhow::Result<Option<u64>> {
+    let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(None) };
+    let number = text.to_str().and_then(|t| t.parse::<u32>().ok());
+    let number =
+        number.with_context(|| format!("SOURCE_DATE_EPOCH={}: this is no time", text.display()));
+    Ok(Some(u64::from(number.hint("seconds since 1970, as date +%s prints them")?)))
+}
+
+/// The first public key that ssh itself would offer.
+fn default_key() -> anyhow::Result<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let names = ["id_ed25519.pub", "id_ecdsa.pub", "id_rsa.pub", "id_ed25519_sk.pub"];
+    let found = names.iter().map(|n| home.join(".ssh").join(n)).find(|p| p.is_file());
+    found
+        .ok_or_else(|| {
+            anyhow!("there is no public key in {}/.ssh, and nobody could log in", home.display())
+        })
+        .hint("ssh-keygen -t ed25519 makes one; --ssh-key FILE names another")
+}
+
+fn plan(request: &Request, global: &Global) -> anyhow::Result<Outcome> {
+    let board = &request.board;
+    let packages = image::packages(request);
+    let mut out = term::stdout();
+    if global.json {
+        let value = json!({
+            "board": board.name,
+            "arch": board.arch.name(),
+            "kernel": format!("{:?}", request.flavour).to_lowercase(),
+            "console": board.console,
+            "boot": {
+                "mib": board.boot.mib,
+                "label": board.boot.label,
+                "files": board.boot.file.iter().map(|f| json!({ "to": f.to, "package": f.package, "path": f.path })).collect::<Vec<_>>(),
+                "texts": board.boot.text.iter().map(|t| &t.to).collect::<Vec<_>>(),
+            },
+            "packages": packages,
+            "output": request.output,
+        });
+        serde_json::to_writer_pretty(&mut out, &value).map_err(io::Error::from)?;
+        writeln!(out)?;
+        out.flush()?;
+        return Ok(Outcome::Done);
+    }
+    writeln!(out, "{}: {}", board.name, board.about)?;
+    writeln!(out, "partition 1, FAT32, active, {} MiB, {}:", board.boot.mib, board.boot.label)?;
+    for file in &board.boot.file {
+        writeln!(out, "  {:<24} {} of {}", file.to, file.path, file.package)?;
+    }
+    for text in &board.boot.text {
+        writeln!(out, "  {:<24} text", text.to)?;
+    }
+    writeln!(
+        out,
+        "  {:<24} Debian's kernel ({}) for {}",
+        "vmlinuz",
+        kernel_words(&request.flavour),
+        board.arch.debian()
+    )?;
+    writeln!(out, "  {:<24} busybox and {}", "initrd.img", board.modules.join(", "))?;
+    for tree in &board.device_trees {
+        writeln!(out, "  {tree}")?;
+    }
+    writeln!(out, "partition 2, ext4: Debian {} with", board.arch.debian())?;
+    writeln!(out, "  {}", packages.join(" "))?;
+    writeln!(
+        out,
+        "  /usr/local/bin/latlab, {} keys for root, console {}",
+        request.keys.lines().count(),
+        board.console
+    )?;
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+fn kernel_words(flavour: &Flavour) -> String {
+    match flavour {
+        Flavour::Rt => "PREEMPT_RT".into(),
+        Flavour::Stock => "stock".into(),
+        Flavour::Deb(file) => file.display().to_string(),
+    }
+}
+
+fn report(
+    request: &Request,
+    manifest: &Manifest,
+    seconds: f64,
+    global: &Global,
+) -> anyhow::Result<()> {
+    let mut out = term::stdout();
+    if global.json {
+        serde_json::to_writer_pretty(&mut out, manifest).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        writeln!(
+            out,
+            "{}: {}, Linux {}, {} MiB, {seconds:.0} s\nsha256 {}",
+            request.output.display(),
+            manifest.board,
+            manifest.kernel,
+            manifest.bytes >> 20,
+            manifest.sha256
+        )?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn look(image: &Path, name: Option<&str>, global: &Global) -> anyhow::Result<Outcome> {
+    let name = name.map(str::to_owned).or_else(|| built_for(image));
+    let rom = match &name {
+        Some(name) => hinted(board::find(name))?.boot_rom,
+        None => None,
+    };
+    let head = hinted(boot::head(image))?;
+    let checks = check::check(&head, rom);
+    let mut out = term::stdout();
+    if global.json {
+        let rows: Vec<_> = checks
+            .iter()
+            .map(|c| json!({ "demand": c.demand, "found": c.found, "met": c.met }))
+            .collect();
+        serde_json::to_writer_pretty(&mut out, &rows).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        for check in &checks {
+            let mark = if check.met { "✓" } else { "✗" };
+            writeln!(out, "{mark} {}: {}", check.demand, check.found)?;
+        }
+    }
+    out.flush()?;
+    let unmet = checks.iter().filter(|c| !c.met).count();
+    match unmet {
+        0 => Ok(Outcome::Done),
+        n => Err(anyhow!("{}: {n} of {} demands are not met", image.display(), checks.len()))
+            .hint("build the image again"),
+    }
+}
+
+/// The board that `IMAGE.json` names.
+fn built_for(image: &Path) -> Option<String> {
+    let mut name = image.as_os_str().to_owned();
+    name.push(".json");
+    let text = std::fs::read(name).ok()?;
+    let value: serde_json::Value = serde_json::from_slice(&text).ok()?;
+    Some(value["board"].as_str()?.to_owned()).filter(|n| board::find(n).is_ok())
+}
+
+fn start(image: &Path, options: &boot::Options<'_>) -> anyhow::Result<Outcome> {
+    let cache = cache()?;
+    let scratch = hinted(cache.scratch())?;
+    let mut command = hinted(boot::command(image, options, &scratch))?;
+    say(&format!("ssh -p {} root@127.0.0.1 once it is up; Ctrl-A X ends it", options.ssh_port));
+    latlab_sys::process::tie_to_us(&mut command);
+    let status = command.status().context("QEMU")?;
+    if status.success() || signal::stop_requested().is_some() {
+        return Ok(Outcome::Done);
+    }
+    Err(anyhow!("QEMU ended with {status}")).hint("its message is above; is the port free?")
+}
+
+fn clean() -> anyhow::Result<Outcome> {
+    let cache = cache()?;
+    let _lock = hinted(cache.lock("fetch"))?;
+    drop(hinted(cache.scratch())?);
+    for folder in ["roots", "own-kernels", "apt"] {
+        let path = cache.root().join(folder);
+        match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| path.display().to_string());
+            }
+            _ => {}
+        }
+    }
+    Ok(Outcome::Done)
+}
