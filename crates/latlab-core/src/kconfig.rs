@@ -276,6 +276,22 @@ pub const OPTIONS: &[KernelOption] = &[
         "Lets isolated CPUs run one task without a tick (nohz_full=).",
     ),
     option(
+        "CONFIG_HZ_PERIODIC",
+        Off,
+        Latency,
+        Useful,
+        "",
+        "A tick on every CPU at all times, idle or not: that many interruptions a second for nobody (NO_HZ_IDLE or NO_HZ_FULL instead).",
+    ),
+    option(
+        "CONFIG_HZ_100",
+        Off,
+        Latency,
+        Useful,
+        "",
+        "What is still counted in ticks (ordinary timers, round-robin slices, ticks' accounting of CPU time) comes in steps of 10 ms; 250 or 1000 ticks are finer. High-resolution timers do not depend on it.",
+    ),
+    option(
         "CONFIG_CPU_ISOLATION",
         On,
         Latency,

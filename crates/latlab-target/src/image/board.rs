@@ -213,7 +213,7 @@ mod tests {
         assert!(said("\"am335x\"", "\"rk3399\"").contains("rk3399"));
         let error = find("beaglebone").unwrap_err();
         assert!(error.to_string().contains("there is no such board"));
-        assert!(error.hint().contains("generic-aarch64"));
+        assert!(error.hint().unwrap().contains("generic-aarch64"));
         assert!(find("./no/such.toml").unwrap_err().to_string().starts_with("./no/such.toml: "));
     }
 }

@@ -71,7 +71,7 @@ sh_in() { chroot /mnt /usr/bin/env "$@"; }
 sh_in DPKG_MAINTSCRIPT_PACKAGE=base-passwd $info/base-passwd.preinst install ||
     end "latlab-image: failed: base-passwd"
 # A shell, a C library and awk, which the scripts of the others use, whatever the order.
-chroot /mnt dpkg --force-depends --force-unsafe-io --configure base-passwd base-files libc6 dash mawk ||
+chroot /mnt /usr/bin/dpkg --force-depends --force-unsafe-io --configure base-passwd base-files libc6 dash mawk ||
     end "latlab-image: failed: dpkg --configure base-files"
 for script in /mnt$info/*.preinst; do
     script=${script#/mnt}
@@ -81,10 +81,10 @@ for script in /mnt$info/*.preinst; do
     sh_in DPKG_MAINTSCRIPT_PACKAGE="${package%%:*}" DPKG_MAINTSCRIPT_ARCH=ARCH "$script" install ||
         end "latlab-image: failed: the preinst of $package"
 done
-chroot /mnt dpkg --force-unsafe-io --configure -a || end "latlab-image: failed: dpkg --configure -a"
-[ -z "$(chroot /mnt dpkg --audit)" ] || end "latlab-image: failed: dpkg --audit"
+chroot /mnt /usr/bin/dpkg --force-unsafe-io --configure -a || end "latlab-image: failed: dpkg --configure -a"
+[ -z "$(chroot /mnt /usr/bin/dpkg --audit)" ] || end "latlab-image: failed: dpkg --audit"
 cd /mnt
-chroot /mnt sh -c 'find . -xdev -mindepth 1 > run/latlab-paths
+chroot /mnt /bin/sh -c 'find . -xdev -mindepth 1 > run/latlab-paths
     find . -xdev -mindepth 1 -newerct @MARK > run/latlab-changed
     tar --no-recursion --numeric-owner -cf - run/latlab-paths -T run/latlab-changed' > "$result" ||
     end "latlab-image: failed: tar"

@@ -79,7 +79,7 @@ mod tests {
         let said = |text: &str| parse(file, text).unwrap_err();
         let private = said("-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n");
         assert!(private.to_string().contains("this is a private key"));
-        assert_eq!(private.hint(), "the public key is /home/u/.ssh/id.pub");
+        assert_eq!(private.hint().unwrap(), "the public key is /home/u/.ssh/id.pub");
         assert!(said("\n# nothing\n").to_string().contains("there is no key in it"));
         for bad in [
             "hello world",

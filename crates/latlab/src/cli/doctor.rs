@@ -17,6 +17,10 @@ pub struct Args {
     /// reasons and the commands that build it (default: the running kernel's).
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub kernel_config: Option<Option<PathBuf>>,
+    /// With --kernel-config: the configuration of the Debian PREEMPT_RT kernel that `latlab image` takes for this board.
+    #[cfg(feature = "host")]
+    #[arg(long, value_name = "BOARD", requires = "kernel_config")]
+    pub board: Option<String>,
     /// How long to look for disturbances.
     #[arg(short = 'D', long, value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration)]
     pub duration: Duration,

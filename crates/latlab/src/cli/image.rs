@@ -7,7 +7,7 @@ use std::path::PathBuf;
 ///
 /// The same packages, key and latlab give the same bytes; SOURCE_DATE_EPOCH sets the clock in it.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub struct ImageArgs {
     /// Anything but building an image.
     #[command(subcommand)]

@@ -28,6 +28,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if args.restore {
         return restore(global);
     }
+    #[cfg(feature = "host")]
+    if let (Some(None), Some(board)) = (&args.kernel_config, &args.board) {
+        return kernel_config(global, Some(&super::image::debian_config(board, "rt", false)?));
+    }
     if let Some(file) = &args.kernel_config {
         return kernel_config(global, file.as_deref());
     }

@@ -2,8 +2,8 @@
 
 use crate::cli::Global;
 use crate::cmd::doctor;
-use crate::cmd::vm::{cache, hinted, say};
-use crate::outcome::{HintExt, Outcome};
+use crate::cmd::vm::{cache, say};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::term;
 use anyhow::{Context, anyhow};
 use latlab_target::image::board;
@@ -41,11 +41,11 @@ pub(super) fn run(
 }
 
 /// The configuration of the kernel that `latlab image --board NAME` takes.
-pub(crate) fn debian(name: &str, kernel: &str, offline: bool) -> anyhow::Result<PathBuf> {
-    let board = hinted(board::find(name))?;
+pub fn debian(name: &str, kernel: &str, offline: bool) -> anyhow::Result<PathBuf> {
+    let board = board::find(name).hinted()?;
     let cache = cache()?;
     let kernel = super::flavour(kernel)?.kernel(&cache, board.arch, offline, &mut say);
-    let kernel = hinted(kernel)?;
+    let kernel = kernel.hinted()?;
     let path = kernel.package.join("boot").join(format!("config-{}", kernel.release));
     std::fs::metadata(&path).with_context(|| path.display().to_string())?;
     Ok(path)

@@ -3,10 +3,12 @@
 mod fragment;
 mod write;
 
+pub use fragment::debian as debian_config;
+
 use crate::cli::Global;
 use crate::cli::image::{Build, ImageAction, ImageArgs};
-use crate::cmd::vm::{cache, hinted, host, say};
-use crate::outcome::{HintExt, Outcome};
+use crate::cmd::vm::{cache, host, say};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::progress::Progress;
 use crate::term;
 use anyhow::{Context, anyhow};
@@ -94,10 +96,10 @@ pub(super) fn ended<T>(
 ) -> anyhow::Result<Outcome> {
     match (result, signal::stop_requested()) {
         (Err(error @ TargetError::Stopped), Some(signal)) => {
-            say(&format!("{error}; {}", error.hint()));
+            say(&format!("{error}; {}", error.hint().unwrap_or_default()));
             Ok(Outcome::Stopped(signal))
         }
-        (result, _) => then(hinted(result)?),
+        (result, _) => then(result.hinted()?),
     }
 }
 
@@ -157,7 +159,7 @@ fn show(name: &str) -> anyhow::Result<Outcome> {
     let text = match board::source(name) {
         Some(text) => text.to_owned(),
         None => {
-            hinted(board::find(name))?;
+            board::find(name).hinted()?;
             std::fs::read_to_string(name).with_context(|| name.to_owned())?
         }
     };
@@ -178,7 +180,7 @@ fn flavour(word: &str) -> anyhow::Result<Flavour> {
 }
 
 fn request(args: &Build, name: &str) -> anyhow::Result<Request> {
-    let board = hinted(board::find(name))?;
+    let board = board::find(name).hinted()?;
     if let Some(host) = &args.hostname {
         let good = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if host.is_empty() || host.len() > 63 || host.starts_with('-') || !host.chars().all(good) {
@@ -199,7 +201,7 @@ fn request(args: &Build, name: &str) -> anyhow::Result<Request> {
     };
     Ok(Request {
         flavour: flavour(&args.kernel)?,
-        keys: hinted(keys::read(&key))?,
+        keys: keys::read(&key).hinted()?,
         hostname: args.hostname.clone(),
         serial_shell: args.serial_shell,
         packages: args.packages.clone(),
@@ -278,12 +280,19 @@ fn plan(request: &Request, global: &Global) -> anyhow::Result<Outcome> {
     writeln!(out, "  {}", packages.join(" "))?;
     writeln!(
         out,
-        "  /usr/local/bin/latlab, {} keys for root, console {}",
-        request.keys.lines().count(),
-        board.console
+        "  /usr/local/bin/latlab, console {}, root logs in with {}",
+        board.console,
+        key_words(request)
     )?;
     out.flush()?;
     Ok(Outcome::Done)
+}
+
+fn key_words(request: &Request) -> String {
+    match request.keys.lines().count() {
+        1 => "one key".into(),
+        n => format!("any of {n} keys"),
+    }
 }
 
 fn kernel_words(flavour: &Flavour) -> String {
@@ -322,10 +331,10 @@ fn report(
 fn look(image: &Path, name: Option<&str>, global: &Global) -> anyhow::Result<Outcome> {
     let name = name.map(str::to_owned).or_else(|| built_for(image));
     let rom = match &name {
-        Some(name) => hinted(board::find(name))?.boot_rom,
+        Some(name) => board::find(name).hinted()?.boot_rom,
         None => None,
     };
-    let head = hinted(boot::head(image))?;
+    let head = boot::head(image).hinted()?;
     let checks = check::check(&head, rom);
     let mut out = term::stdout();
     if global.json {
@@ -361,8 +370,8 @@ fn built_for(image: &Path) -> Option<String> {
 
 fn start(image: &Path, options: &boot::Options<'_>) -> anyhow::Result<Outcome> {
     let cache = cache()?;
-    let scratch = hinted(cache.scratch())?;
-    let mut command = hinted(boot::command(image, options, &scratch))?;
+    let scratch = cache.scratch().hinted()?;
+    let mut command = boot::command(image, options, &scratch).hinted()?;
     say(&format!("ssh -p {} root@127.0.0.1 once it is up; Ctrl-A X ends it", options.ssh_port));
     latlab_sys::process::tie_to_us(&mut command);
     let status = command.status().context("QEMU")?;
@@ -374,8 +383,8 @@ fn start(image: &Path, options: &boot::Options<'_>) -> anyhow::Result<Outcome> {
 
 fn clean() -> anyhow::Result<Outcome> {
     let cache = cache()?;
-    let _lock = hinted(cache.lock("fetch"))?;
-    drop(hinted(cache.scratch())?);
+    let _lock = cache.lock("fetch").hinted()?;
+    drop(cache.scratch().hinted()?);
     for folder in ["roots", "own-kernels", "apt"] {
         let path = cache.root().join(folder);
         match std::fs::remove_dir_all(&path) {

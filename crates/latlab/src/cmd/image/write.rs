@@ -1,8 +1,8 @@
 //! `latlab image write`: looks twice, asks, writes, reads back.
 
 use super::{Desk, ended};
-use crate::cmd::vm::{hinted, say};
-use crate::outcome::{HintExt, Outcome};
+use crate::cmd::vm::say;
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use anyhow::{Context, anyhow};
 use latlab_target::image::{device, write};
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -24,10 +24,10 @@ pub(super) fn run(
     wish: &Wish,
 ) -> anyhow::Result<Outcome> {
     // The device first: whoever names the wrong one should hear that.
-    let disk = hinted(device::examine(root, device))?;
+    let disk = device::examine(root, device).hinted()?;
     let length = std::fs::metadata(image).with_context(|| image.display().to_string());
     let length = length.hint("latlab image --board NAME builds sd.img")?.len();
-    hinted(device::judge(&disk, length, wish.fixed))?;
+    device::judge(&disk, length, wish.fixed).hinted()?;
     let mut desk = Desk::new();
     let sound = write::sound(image, &mut desk);
     drop(desk);
@@ -36,8 +36,8 @@ pub(super) fn run(
             return Err(anyhow!("nothing was written")).hint("--yes writes without asking");
         }
         // Something may have been mounted while the question stood.
-        let disk = hinted(device::examine(root, device))?;
-        hinted(device::judge(&disk, bytes, wish.fixed))?;
+        let disk = device::examine(root, device).hinted()?;
+        device::judge(&disk, bytes, wish.fixed).hinted()?;
         let mut desk = Desk::new();
         let written = write::write(image, &disk.path, disk.bytes, wish.grow, &mut desk);
         drop(desk);

@@ -1,0 +1,6 @@
+# Board images: one is built, checked, started by U-Boot in QEMU from the card itself, and measured over SSH.
+. scripts/lib.sh
+rust_need
+apt_need "board images" qemu-system-arm qemu-efi-arm u-boot-qemu e2fsprogs kmod openssh-client
+[[ -x dist/latlab-armv7 ]] || scripts/boards armv7
+scripts/cargo test --locked -p latlab --test image -- --include-ignored --test-threads 1
