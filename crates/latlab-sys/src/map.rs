@@ -3,13 +3,50 @@
 //! A mapping does not own the file. If somebody makes the file shorter while
 //! it is mapped, touching the lost part kills the process with SIGBUS, as in
 //! every program that maps files; files that grow are safe. What cannot be
-//! mapped (a pipe, `/proc`) is read.
+//! mapped (a pipe, `/proc`) is read. [`survive_truncation`] makes the lost part read as zeros.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Where the mappings lie, for the handler below: start and end, 0 where a place is free.
+static RANGES: [[AtomicUsize; 2]; 64] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 64];
+
+/// From now on a mapped file that was cut reads as zeros where it was, instead of killing the
+/// process: for programs that keep files open for hours. Holds for 64 mappings at a time.
+pub fn survive_truncation() {
+    // SAFETY: `action` is fully initialised, the handler only calls mmap and signal, plain system
+    // calls, and the old action is not asked for.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_bus_error as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        libc::sigemptyset(&mut action.sa_mask);
+        libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
+    }
+}
+
+extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel hands a valid siginfo to a handler that was installed with SA_SIGINFO.
+    let at = unsafe { (*info).si_addr() } as usize;
+    let ours = |r: &[AtomicUsize; 2]| (r[0].load(Relaxed)..r[1].load(Relaxed)).contains(&at);
+    let page = at & !(rustix::param::page_size() - 1);
+    // SAFETY: only a page inside of one of our own read-only mappings is replaced, by zeros; mmap
+    // and signal are plain system calls. Any other bus error ends the process at its next try.
+    unsafe {
+        let (prot, flags) =
+            (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
+        let size = rustix::param::page_size();
+        let failed = !RANGES.iter().any(ours)
+            || libc::mmap(page as *mut libc::c_void, size, prot, flags, -1, 0) == libc::MAP_FAILED;
+        if failed {
+            libc::signal(libc::SIGBUS, libc::SIG_DFL);
+        }
+    }
+}
 
 /// Bytes of a file.
 #[derive(Debug)]
@@ -57,7 +94,14 @@ fn map(file: &File, len: usize) -> io::Result<Mapped> {
     // SAFETY: a new private read-only mapping at an address of the kernel's choice aliases nothing.
     let at =
         unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::PRIVATE, file, 0)? };
-    let at = NonNull::new(at.cast()).ok_or(io::ErrorKind::Other)?;
+    let at = NonNull::<u8>::new(at.cast()).ok_or(io::ErrorKind::Other)?;
+    let start = at.as_ptr() as usize;
+    for range in &RANGES {
+        if range[0].compare_exchange(0, start, Relaxed, Relaxed).is_ok() {
+            range[1].store(start + len, Relaxed);
+            break;
+        }
+    }
     Ok(Mapped(Kind::Map { at, len }))
 }
 
@@ -75,6 +119,11 @@ impl Deref for Mapped {
 impl Drop for Mapped {
     fn drop(&mut self) {
         if let Kind::Map { at, len } = self.0 {
+            let start = at.as_ptr() as usize;
+            if let Some(range) = RANGES.iter().find(|r| r[0].load(Relaxed) == start) {
+                range[1].store(0, Relaxed);
+                range[0].store(0, Relaxed);
+            }
             // SAFETY: what `map` mapped, once; no slice of it outlives `self`.
             let _ = unsafe { rustix::mm::munmap(at.as_ptr().cast(), len) };
         }
@@ -96,5 +145,18 @@ mod tests {
         assert!(!Mapped::open(Path::new("/proc/version")).unwrap().is_empty());
         assert!(Mapped::open(dir.path()).is_err());
         assert!(Mapped::open(&dir.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_cut_reads_as_zeros() {
+        survive_truncation();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        std::fs::write(&path, vec![7; 100_000]).unwrap();
+        let map = Mapped::open(&path).unwrap();
+        assert_eq!(map[99_999], 7);
+        File::options().write(true).open(&path).unwrap().set_len(4).unwrap();
+        assert_eq!(map[99_999], 0);
+        assert_eq!(map[..5], [7, 7, 7, 7, 0]);
     }
 }

@@ -25,6 +25,8 @@ pub mod sched_task;
 pub mod survey;
 pub mod timer;
 #[cfg(feature = "host")]
+pub mod view;
+#[cfg(feature = "host")]
 pub mod vm;
 pub mod wakeup;
 pub mod why;
@@ -82,6 +84,8 @@ pub enum Command {
     Report(report::Args),
     Sched(Box<sched::Args>),
     Timer(timer::Args),
+    #[cfg(feature = "host")]
+    View(view::Args),
     #[cfg(feature = "host")]
     Vm(vm::VmArgs),
     #[cfg(feature = "host")]

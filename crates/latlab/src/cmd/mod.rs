@@ -21,6 +21,8 @@ mod sched;
 mod survey;
 mod timer;
 #[cfg(feature = "host")]
+mod view;
+#[cfg(feature = "host")]
 mod vm;
 mod wakeup;
 mod why;
@@ -53,6 +55,8 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Sched(args) => sched::run(global, &args),
         Command::Timer(args) => timer::run(global, &args),
         Command::SchedTask(args) => sched::task::run(&args),
+        #[cfg(feature = "host")]
+        Command::View(args) => view::run(global, &args),
         #[cfg(feature = "host")]
         Command::Vm(args) => vm::run(&args, global),
         #[cfg(feature = "host")]

@@ -1,0 +1,315 @@
+//! The index: one pass over a ring buffer, CPU by CPU, as columns that lanes are drawn from.
+//!
+//! CPUs are independent but for wake-ups, so threads take one CPU after the
+//! other and nothing is merged while reading. The place of an event in the order
+//! of all CPUs follows from the counts per bin of time, which all CPUs share.
+//!
+//! ```text
+//! events of a CPU ──fold──▶ Runs, Spans by class and depth, wakes, markers, Bins
+//! all CPUs ──▶ Index: names renumbered, wakes in order of time, events before each bin
+//! ```
+
+pub mod bins;
+pub mod column;
+pub mod fold;
+pub mod task;
+
+use bins::Bins;
+use column::{Items, Runs, Spans};
+use fold::{Cpu, Interner, Kind, Lost, Marker, Name, Wake};
+use latlab_trace::events::Decoder;
+use latlab_trace::names::{Comms, IntMap};
+use latlab_trace::{Diagnostics, Select, TraceFile};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use task::TaskLane;
+
+/// Task lanes that are kept ready.
+const TASK_LANES: usize = 256;
+
+/// One CPU's lanes.
+#[derive(Debug, Default)]
+pub struct CpuLanes {
+    /// Its number.
+    pub cpu: u32,
+    /// Events.
+    pub events: u64,
+    /// Who ran.
+    pub runs: Runs,
+    /// Interrupts (0), softirqs (1), functions (2), by depth.
+    pub nested: [Vec<Spans>; 3],
+    /// Counts by time.
+    pub bins: Bins,
+    /// Frequency in kHz as spans; empty where it was not traced.
+    pub freq: Spans,
+}
+
+/// What is known of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// Its name; the last one that was seen.
+    pub comm: String,
+    /// Time on CPUs, ns.
+    pub ran_ns: u64,
+    /// How often it got a CPU.
+    pub runs: u64,
+    /// When it was first seen running or woken.
+    pub first: u64,
+}
+
+/// A ring buffer's index.
+#[derive(Debug, Default)]
+pub struct Index {
+    /// Time that bins and tiles count from: that of the first event.
+    pub origin: u64,
+    /// Latest time.
+    pub end: u64,
+    /// Events in all.
+    pub events: u64,
+    /// Its CPUs, in order.
+    pub cpus: Vec<CpuLanes>,
+    /// By pid.
+    pub tasks: BTreeMap<i32, Task>,
+    /// Names of interrupts, softirqs, functions.
+    pub names: Vec<String>,
+    /// All wake-ups, in order of time.
+    pub wakes: Vec<Wake>,
+    /// Timer interrupts and timer functions of all CPUs; `aux` is CPU · 16 + kind.
+    pub timers: Vec<column::Item>,
+    /// Markers in order of time.
+    pub markers: Vec<Marker>,
+    /// Losses in order of time.
+    pub lost: Vec<Lost>,
+    /// Events by kind.
+    pub kinds: Vec<u64>,
+    /// Switches seen.
+    pub switches: u64,
+    /// Events that are earlier than one before them on their CPU.
+    pub backwards: u64,
+    /// Events before each bin; one more than there are bins.
+    pub before: Vec<u64>,
+    /// A bin is `1 << shift` ns wide.
+    pub shift: u32,
+    /// Names of tasks, as events and the file tell them.
+    pub comms: Comms,
+    /// Damage that was met.
+    pub damage: Diagnostics,
+    lanes: Mutex<IntMap<i32, Arc<TaskLane>>>,
+}
+
+/// How far the reading is.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Events read.
+    pub events: AtomicU64,
+}
+
+impl Index {
+    /// Reads one of the file's buffers with `threads` threads.
+    pub fn build(file: &TraceFile<'_>, buffer: u16, threads: usize, progress: &Progress) -> Self {
+        let cpus: Vec<u32> = file
+            .buffers
+            .get(usize::from(buffer))
+            .map(|b| b.cpus.iter().map(|c| c.cpu).collect())
+            .unwrap_or_default();
+        let select = |cpu: u32| Select {
+            cpus: Some(vec![cpu]),
+            buffers: Some(vec![buffer]),
+            ..Select::default()
+        };
+        let first = |cpu: &u32| file.select(&select(*cpu)).next().map(|e| e.time);
+        let origin = cpus.iter().filter_map(first).min().unwrap_or(0);
+        let decoder = Decoder::new(file);
+        let next = AtomicUsize::new(0);
+        let done: Mutex<Vec<(Cpu, Diagnostics)>> = Mutex::new(Vec::new());
+        let work = || {
+            while let Some(&cpu) = cpus.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let mut events = file.select(&select(cpu));
+                let mut fold = Cpu::new(cpu);
+                while let Some(event) = events.next() {
+                    fold.fold(file, &decoder, &event, origin);
+                    if fold.events.is_multiple_of(1 << 16) {
+                        progress.events.fetch_add(1 << 16, Ordering::Relaxed);
+                    }
+                }
+                fold.finish();
+                let damage = events.diagnostics();
+                done.lock().unwrap_or_else(PoisonError::into_inner).push((fold, damage));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads.clamp(1, cpus.len().max(1)) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.sort_by_key(|(c, _)| c.cpu);
+        Self::gather(file, origin, done)
+    }
+
+    fn gather(file: &TraceFile<'_>, origin: u64, done: Vec<(Cpu, Diagnostics)>) -> Self {
+        let mut index = Self { origin, ..Self::default() };
+        let mut names = Interner::default();
+        let mut comms: IntMap<i32, Name> = IntMap::default();
+        let mut freq: Vec<(u64, u32, u32)> = Vec::new();
+        let shift = done.iter().map(|(c, _)| c.bins.shift).max().unwrap_or(8);
+        for (mut c, damage) in done {
+            index.damage.extend(&damage);
+            c.bins.coarsen_to(shift);
+            let renumber: Vec<u32> = c.texts.names.iter().map(|n| names.put(n)).collect();
+            for spans in c.nested.iter_mut().flatten() {
+                spans.id.iter_mut().for_each(|id| *id = renumber[*id as usize]);
+            }
+            for (pid, name) in c.names {
+                let known = comms.entry(pid).or_default();
+                if known.comm.is_empty() || known.time <= name.time {
+                    *known = name;
+                }
+            }
+            index.end = index.end.max(c.last);
+            index.events += c.events;
+            index.switches += c.switches;
+            index.backwards += c.backwards;
+            index.wakes.append(&mut c.wakes);
+            index.markers.append(&mut c.markers);
+            index.lost.append(&mut c.lost);
+            freq.append(&mut c.freq);
+            if index.kinds.len() < c.kinds.len() {
+                index.kinds.resize(c.kinds.len(), 0);
+            }
+            index.kinds.iter_mut().zip(&c.kinds).for_each(|(all, one)| *all += one);
+            index.cpus.push(CpuLanes {
+                cpu: c.cpu,
+                events: c.events,
+                runs: c.runs,
+                nested: c.nested,
+                bins: c.bins,
+                freq: Spans::default(),
+            });
+        }
+        index.names = names.names;
+        index.shift = shift;
+        index.end = index.end.max(origin);
+        // A CPU that fell silent still runs what it ran.
+        let end = index.end;
+        for c in index.cpus.iter_mut().filter(|c| !c.runs.is_empty()) {
+            c.runs.end = end;
+        }
+        index.wakes.sort_by_key(|w| w.time);
+        index.markers.sort_by_key(|m| m.time);
+        index.lost.sort_by_key(|l| l.from);
+        index.frequencies(freq);
+        index.find_timers();
+        index.count_before();
+        index.name_tasks(file, comms);
+        index
+    }
+
+    fn frequencies(&mut self, mut freq: Vec<(u64, u32, u32)>) {
+        freq.sort_by_key(|f| (f.1, f.0));
+        for (i, (time, cpu, khz)) in freq.iter().enumerate() {
+            let end = freq.get(i + 1).filter(|n| n.1 == *cpu).map_or(self.end, |n| n.0);
+            if let Some(lanes) = self.cpus.iter_mut().find(|c| c.cpu == *cpu) {
+                lanes.freq.push(column::Item { start: *time, end, id: *khz, aux: 0 });
+            }
+        }
+    }
+
+    fn find_timers(&mut self) {
+        let timer = |name: u32| self.names.get(name as usize).is_some_and(|n| is_timer(n));
+        let is: Vec<bool> = (0..self.names.len() as u32).map(timer).collect();
+        for c in &self.cpus {
+            for spans in c.nested[0].iter().chain(&c.nested[1]) {
+                for i in 0..spans.len() {
+                    let kind = spans.aux[i];
+                    let function = kind == Kind::Hrtimer as u32 || kind == Kind::Timer as u32;
+                    if function || kind != Kind::Softirq as u32 && is[spans.id[i] as usize] {
+                        let aux = c.cpu << 4 | kind;
+                        self.timers.push(column::Item { aux, ..spans.get(i) });
+                    }
+                }
+            }
+        }
+        self.timers.sort_by_key(|i| i.start);
+    }
+
+    fn count_before(&mut self) {
+        let bins = self.cpus.iter().map(|c| c.bins.counts.len()).max().unwrap_or(0);
+        self.before = vec![0; bins + 1];
+        let mut sum = 0;
+        for b in 0..bins {
+            let of = |c: &CpuLanes| c.bins.counts.get(b).map_or(0, |n| u64::from(*n));
+            sum += self.cpus.iter().map(of).sum::<u64>();
+            self.before[b + 1] = sum;
+        }
+    }
+
+    fn name_tasks(&mut self, file: &TraceFile<'_>, comms: IntMap<i32, Name>) {
+        let mut all = Comms::default();
+        for (pid, name) in &comms {
+            all.learn(*pid, &name.comm);
+        }
+        for (pid, comm) in file.comms.iter() {
+            all.learn(pid, comm);
+        }
+        for c in &self.cpus {
+            for i in 0..c.runs.len() {
+                let item = c.runs.get(i);
+                let task = self
+                    .tasks
+                    .entry(item.id as i32)
+                    .or_insert_with(|| Task { first: item.start, ..Task::default() });
+                task.ran_ns += item.end - item.start;
+                task.runs += 1;
+                task.first = task.first.min(item.start);
+            }
+        }
+        for w in &self.wakes {
+            let new = || Task { first: w.time, ..Task::default() };
+            let task = self.tasks.entry(w.pid).or_insert_with(new);
+            task.first = task.first.min(w.time);
+        }
+        self.tasks.remove(&-1);
+        for (pid, task) in &mut self.tasks {
+            task.comm = String::from_utf8_lossy(all.name(*pid)).into_owned();
+        }
+        self.comms = all;
+    }
+
+    /// The lane of a task, made when first asked for.
+    pub fn task_lane(&self, pid: i32) -> Arc<TaskLane> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lane) = lanes.get(&pid) {
+            return lane.clone();
+        }
+        let lane = Arc::new(TaskLane::of(self, pid));
+        if lanes.len() >= TASK_LANES {
+            lanes.clear();
+        }
+        lanes.insert(pid, lane.clone());
+        lane
+    }
+
+    /// The bin that event number `row` lies in: its first event's number, and its time.
+    pub fn bin_of_row(&self, row: u64) -> (u64, u64) {
+        let bin = self.before.partition_point(|n| *n <= row).saturating_sub(1);
+        let time = self.origin.saturating_add((bin as u64) << self.shift);
+        (self.before.get(bin).copied().unwrap_or(0), time)
+    }
+
+    /// The bin that a time lies in: number of its first event, its time, and the events in it.
+    pub fn bin_of_time(&self, time: u64) -> (u64, u64, u64) {
+        let last = self.before.len().saturating_sub(2);
+        let bin = ((time.saturating_sub(self.origin)) >> self.shift).min(last as u64) as usize;
+        let first = self.before.get(bin).copied().unwrap_or(0);
+        let next = self.before.get(bin + 1).copied().unwrap_or(first);
+        (first, self.origin.saturating_add((bin as u64) << self.shift), next - first)
+    }
+}
+
+/// Whether an interrupt of this name is that of a timer.
+fn is_timer(name: &str) -> bool {
+    name.contains("timer") || name.contains("tick")
+}

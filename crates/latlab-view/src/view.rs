@@ -1,0 +1,426 @@
+//! What is looked at: sources (ring buffers of files), their indexes, and answers to the page.
+
+use crate::index::column::Item;
+use crate::index::{CpuLanes, Index, Progress};
+use crate::late::{self, Late};
+use crate::rows::Rows;
+use crate::select::{Query, Set, select};
+use crate::tile::{BINS, Bin, EXACT, LEVELS, List, Taken, Tile, extent, tile};
+use latlab_core::explain::cluster::Surroundings;
+use latlab_trace::{Select, TraceFile};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Selections that are kept.
+const SETS: usize = 12;
+/// Tiles of densities that are kept: 8 KiB each.
+const TILES: usize = 4096;
+
+/// A file to look at.
+#[derive(Debug)]
+pub struct Input<'f> {
+    /// Its name, for people.
+    pub name: String,
+    /// The trace.
+    pub file: &'f TraceFile<'f>,
+    /// Added to its times, ns.
+    pub offset: i64,
+}
+
+/// One ring buffer of one file.
+pub struct Source<'f> {
+    /// Name of the file, and of the instance.
+    pub name: String,
+    /// The trace.
+    pub file: &'f TraceFile<'f>,
+    /// Which of its buffers.
+    pub buffer: u16,
+    /// Added to its times, ns.
+    pub offset: i64,
+    /// Its index, once it is read.
+    pub index: OnceLock<Index>,
+    /// How far reading is.
+    pub progress: Progress,
+    rows: Rows<'f>,
+    sets: Mutex<Vec<(u32, Query, Arc<Set>)>>,
+    tiles: Mutex<HashMap<(String, u32, u64), Arc<Tile>>>,
+}
+
+impl std::fmt::Debug for Source<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Everything that is looked at.
+#[derive(Debug)]
+pub struct View<'f> {
+    /// The sources.
+    pub sources: Vec<Source<'f>>,
+    /// What is known beside the traces; its limit is the one that makes a wake-up late.
+    pub around: Surroundings,
+    /// One source at a time is shown: captures of one run.
+    pub one_by_one: bool,
+    /// Title of the page.
+    pub title: String,
+    late: OnceLock<Late>,
+    ready: AtomicBool,
+    next_set: AtomicU32,
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Threads that read.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(8)
+}
+
+impl<'f> View<'f> {
+    /// Nothing is read yet: call [`View::read`].
+    pub fn new(
+        title: &str,
+        inputs: Vec<Input<'f>>,
+        around: Surroundings,
+        one_by_one: bool,
+    ) -> Self {
+        let mut sources = Vec::new();
+        for input in inputs {
+            for (n, buffer) in input.file.buffers.iter().enumerate() {
+                let name = match buffer.name.as_str() {
+                    "" => input.name.clone(),
+                    instance => format!("{} [{instance}]", input.name),
+                };
+                sources.push(Source {
+                    name,
+                    file: input.file,
+                    buffer: n as u16,
+                    offset: input.offset,
+                    index: OnceLock::new(),
+                    progress: Progress::default(),
+                    rows: Rows::new(input.file, n as u16),
+                    sets: Mutex::default(),
+                    tiles: Mutex::default(),
+                });
+            }
+        }
+        Self {
+            sources,
+            around,
+            one_by_one,
+            title: title.to_owned(),
+            late: OnceLock::new(),
+            ready: AtomicBool::new(false),
+            next_set: AtomicU32::new(1),
+        }
+    }
+
+    /// Reads all sources. Takes a while; answers are given meanwhile.
+    pub fn read(&self) {
+        for source in &self.sources {
+            let build = || Index::build(source.file, source.buffer, threads(), &source.progress);
+            source.index.get_or_init(build);
+        }
+        self.ready.store(true, Ordering::Release);
+    }
+
+    /// Whether everything is read.
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// Wake-ups that the sources show from end to end.
+    pub fn late(&self) -> &Late {
+        self.late.get_or_init(|| {
+            let mut all = Vec::new();
+            for s in &self.sources {
+                all.extend(s.index.get().map(|index| (s.file, index)));
+            }
+            late::explained(&all, &self.around)
+        })
+    }
+
+    /// How far it is.
+    pub fn status(&self) -> Value {
+        let events = |s: &Source<'_>| s.progress.events.load(Ordering::Relaxed);
+        json!({ "ready": self.is_ready(), "events": self.sources.iter().map(events).sum::<u64>() })
+    }
+
+    /// What there is: lanes, tasks, kinds of events, what is damaged.
+    pub fn info(&self) -> Value {
+        let sources: Vec<Value> = self.sources.iter().map(Source::info).collect();
+        json!({
+            "title": self.title,
+            "version": env!("CARGO_PKG_VERSION"),
+            "ready": self.is_ready(),
+            "oneByOne": self.one_by_one,
+            "limit": self.around.limit_ns,
+            "sources": sources,
+        })
+    }
+
+    /// A source that is read.
+    pub fn source(&self, n: usize) -> Option<(&Source<'f>, &Index)> {
+        let source = self.sources.get(n)?;
+        Some((source, source.index.get()?))
+    }
+
+    /// The tile of a lane, named as in `0.cpu1.run` (see [`Source::tile`]).
+    pub fn tile(&self, lane: &str, level: u32, number: u64) -> Arc<Tile> {
+        let nothing = || Arc::new(Tile::Items(Vec::new()));
+        let Some((n, lane)) = lane.split_once('.') else { return nothing() };
+        let Some((source, index)) = n.parse().ok().and_then(|n| self.source(n)) else {
+            return nothing();
+        };
+        source.tile(index, lane, level, number).unwrap_or_else(nothing)
+    }
+
+    /// Selects events; the selection's number and how many pass.
+    ///
+    /// # Errors
+    /// One sentence: what of the query cannot be understood, or that nothing is read yet.
+    pub fn select(&self, source: usize, query: &Query) -> Result<(u32, Arc<Set>), String> {
+        let Some((source, index)) = self.source(source) else {
+            return Err("the trace is still being read".into());
+        };
+        if let Some((id, _, set)) = lock(&source.sets).iter().find(|s| s.1 == *query) {
+            return Ok((*id, set.clone()));
+        }
+        let set = Arc::new(select(source.file, source.buffer, index, query, threads())?);
+        let id = self.next_set.fetch_add(1, Ordering::Relaxed);
+        let mut sets = lock(&source.sets);
+        if sets.len() >= SETS {
+            sets.remove(0);
+        }
+        sets.push((id, query.clone(), set.clone()));
+        Ok((id, set))
+    }
+}
+
+impl<'f> Source<'f> {
+    /// The rows of its list.
+    pub fn rows(&self) -> &Rows<'f> {
+        &self.rows
+    }
+
+    /// A selection by its number.
+    pub fn set(&self, id: u32) -> Option<Arc<Set>> {
+        lock(&self.sets).iter().find(|s| s.0 == id).map(|s| s.2.clone())
+    }
+
+    fn info(&self) -> Value {
+        let Some(index) = self.index.get() else {
+            return json!({ "name": self.name, "read": false });
+        };
+        let cpu = |c: &CpuLanes| {
+            json!({
+                "cpu": c.cpu,
+                "events": c.events,
+                "irq": c.nested[0].len(),
+                "soft": c.nested[1].len(),
+                "functions": c.nested[2].len(),
+                "freq": !c.freq.start.is_empty(),
+            })
+        };
+        let rel = |t: u64| t as i64 - index.origin as i64;
+        let tasks: Vec<Value> = index
+            .tasks
+            .iter()
+            .map(|(pid, t)| json!([pid, t.comm, t.ran_ns, t.runs, rel(t.first)]))
+            .collect();
+        let kinds: Vec<Value> = index
+            .kinds
+            .iter()
+            .enumerate()
+            .filter(|(_, n)| **n > 0)
+            .map(|(id, n)| {
+                let format = self.file.formats.get(id as u16);
+                let name = format.map_or_else(|| format!("unknown {id}"), |f| f.name.to_string());
+                json!([id, name, format.map_or("", |f| &f.system), n])
+            })
+            .collect();
+        json!({
+            "name": self.name,
+            "read": true,
+            "clock": self.file.clock(),
+            "ns": !matches!(self.file.clock(), "counter" | "uptime" | "x86-tsc" | "ppc-tb"),
+            "origin": index.origin.to_string(),
+            "length": index.end - index.origin,
+            "offset": self.offset,
+            "events": index.events,
+            "cpus": index.cpus.iter().map(cpu).collect::<Vec<_>>(),
+            "tasks": tasks,
+            "kinds": kinds,
+            "names": index.names,
+            "timers": index.timers.len(),
+            "markers": index.markers.iter().take(10_000).map(|m| json!([rel(m.time), m.cpu, m.pid, m.text])).collect::<Vec<_>>(),
+            "lost": index.lost.iter().take(10_000).map(|l| json!([rel(l.from), rel(l.to), l.cpu, l.count])).collect::<Vec<_>>(),
+            "wakes": index.wakes.len(),
+            "notes": self.notes(index),
+        })
+    }
+
+    /// What a reader has to know of this trace, in sentences.
+    fn notes(&self, index: &Index) -> Vec<String> {
+        let mut notes = Vec::new();
+        if index.events == 0 {
+            notes.push("There is no event in it.".to_owned());
+        } else if index.switches == 0 {
+            notes.push(
+                "There are no sched_switch events: a CPU's lane shows whose events were seen, and when it was idle is not known."
+                    .to_owned(),
+            );
+        } else if index.wakes.is_empty() {
+            notes.push(
+                "There are no wake-up events: waiting cannot be told from sleeping.".to_owned(),
+            );
+        }
+        if index.backwards > 0 {
+            let n = index.backwards;
+            notes.push(format!(
+                "Time goes backwards {n} times: lanes show such events at the latest time before, the list as they were recorded."
+            ));
+        }
+        if !index.lost.is_empty() {
+            let n = index.lost.len();
+            let events: u64 = index.lost.iter().map(|l| l.count).sum();
+            notes.push(format!(
+                "The recorder lost events at {n} places ({events} counted); they are hatched."
+            ));
+        }
+        for list in [&self.file.diagnostics, &index.damage] {
+            notes.extend(list.list().iter().take(20).map(|d| format!("Damaged: {d}.")));
+            let more = list.list().len().saturating_sub(20) as u64 + list.suppressed();
+            if more > 0 {
+                notes.push(format!("{more} more damaged parts."));
+            }
+        }
+        notes
+    }
+
+    /// A lane's tile.
+    ///
+    /// | lane | `id` | `aux` |
+    /// |---|---|---|
+    /// | `cpuN.run` | pid | how it left |
+    /// | `cpuN.irqD`, `cpuN.softD`, `cpuN.fnD` (D: depth) | name | kind |
+    /// | `cpuN.freq` | kHz | |
+    /// | `cpuN.ev` | kind of event | pid |
+    /// | `taskP` | state | CPU |
+    /// | `timers` | name | CPU · 16 + kind |
+    /// | `setS` | 0 | |
+    pub fn tile(&self, index: &Index, lane: &str, level: u32, number: u64) -> Option<Arc<Tile>> {
+        let key = (lane.to_owned(), level, number);
+        if let Some(known) = lock(&self.tiles).get(&key) {
+            return Some(known.clone());
+        }
+        let made = Arc::new(self.make_tile(index, lane, level, number)?);
+        if matches!(*made, Tile::Bins(_)) {
+            let mut tiles = lock(&self.tiles);
+            if tiles.len() >= TILES {
+                tiles.clear();
+            }
+            tiles.insert(key, made.clone());
+        }
+        Some(made)
+    }
+
+    fn make_tile(&self, index: &Index, lane: &str, level: u32, number: u64) -> Option<Tile> {
+        let origin = index.origin;
+        if let Some(pid) = lane.strip_prefix("task") {
+            let lane = index.task_lane(pid.parse().ok()?);
+            return Some(tile(&lane.spans, Taken::Awake, origin, level, number));
+        }
+        if lane == "timers" {
+            return Some(tile(&List(&index.timers), Taken::All, origin, level, number));
+        }
+        if let Some(set) = lane.strip_prefix("set") {
+            let set = self.set(set.parse().ok()?)?;
+            return Some(counted(&set.bins.counts, set.bins.shift, level, number));
+        }
+        let (cpu, lane) = lane.strip_prefix("cpu")?.split_once('.')?;
+        let cpu: u32 = cpu.parse().ok()?;
+        let lanes = index.cpus.iter().find(|c| c.cpu == cpu)?;
+        let nested = |class: usize, depth: &str| {
+            let spans = lanes.nested[class].get(depth.parse::<usize>().ok()?)?;
+            Some(tile(spans, Taken::All, origin, level, number))
+        };
+        match lane {
+            "run" => Some(tile(&lanes.runs, Taken::Busy, origin, level, number)),
+            "freq" => Some(tile(&lanes.freq, Taken::All, origin, level, number)),
+            "ev" => Some(self.event_tile(index, lanes, level, number)),
+            _ if lane.starts_with("irq") => nested(0, &lane[3..]),
+            _ if lane.starts_with("soft") => nested(1, &lane[4..]),
+            _ if lane.starts_with("fn") => nested(2, &lane[2..]),
+            _ => None,
+        }
+    }
+
+    /// Events of a CPU: counted, or read from the file where a bin of the counts is too wide.
+    fn event_tile(&self, index: &Index, lanes: &CpuLanes, level: u32, number: u64) -> Tile {
+        let shift = level.min(LEVELS) * 2;
+        let Some((from, to)) = extent(level, number) else { return Tile::Items(Vec::new()) };
+        if shift >= lanes.bins.shift && lanes.bins.sum(from, to) > EXACT as u64 {
+            return counted(&lanes.bins.counts, lanes.bins.shift, level, number);
+        }
+        let select = Select {
+            cpus: Some(vec![lanes.cpu]),
+            buffers: Some(vec![self.buffer]),
+            from: Some(index.origin.saturating_add(from)),
+            to: Some(index.origin.saturating_add(to - 1)),
+        };
+        let mut items = Vec::new();
+        let mut bins = vec![Bin::default(); BINS];
+        let pid = self.file.common_pid();
+        self.file.scan(&select, 1, |e| {
+            let at = (e.time.saturating_sub(index.origin).saturating_sub(from) >> shift) as usize;
+            if let Some(bin) = bins.get_mut(at) {
+                *bin = Bin { id: e.id.into(), aux: 0, count: bin.count + 1, fill: 1.0 };
+            }
+            if items.len() <= EXACT {
+                let aux = pid.map_or(0, |f| f.u64(e.payload) as u32);
+                items.push(Item { start: e.time, end: e.time, id: e.id.into(), aux });
+            }
+            ControlFlow::Continue(())
+        });
+        if items.len() > EXACT { Tile::Bins(bins) } else { Tile::Items(items) }
+    }
+}
+
+/// A tile of counts of bins that are `1 << width` ns wide.
+fn counted(counts: &[u32], width: u32, level: u32, number: u64) -> Tile {
+    let shift = level.min(LEVELS) * 2;
+    let mut bins = vec![Bin::default(); BINS];
+    if let Some((from, to)) = extent(level, number) {
+        let first = (from >> width).min(counts.len() as u64);
+        let last = (to.saturating_add((1 << width) - 1) >> width).min(counts.len() as u64);
+        for at in first..last {
+            let count = counts[at as usize];
+            if count == 0 {
+                continue;
+            }
+            // A bin of the counts may be wider than one of the tile: it fills several.
+            let (start, end) = (at << width, (at + 1) << width);
+            let a = start.max(from) - from >> shift;
+            let b = (end.min(to) - from).saturating_sub(1) >> shift;
+            for bin in a..=b.min(BINS as u64 - 1) {
+                let bin = &mut bins[bin as usize];
+                bin.count = bin.count.saturating_add(count);
+                bin.fill = 1.0;
+            }
+        }
+    }
+    Tile::Bins(bins)
+}
+
+/// An answer that is one sentence.
+#[derive(Debug, Serialize)]
+pub struct Problem {
+    /// The sentence.
+    pub error: String,
+}

@@ -1,0 +1,230 @@
+//! Real recordings through index, list, selection, latency and tiles, against what a plain scan says.
+
+use latlab_core::explain::cluster::Surroundings;
+use latlab_trace::{Filter, TraceFile};
+use latlab_view::api::{Door, Reply, Request, answer};
+use latlab_view::index::column::Items;
+use latlab_view::select::Query;
+use latlab_view::tile::{LEVELS, Tile};
+use latlab_view::{Input, View};
+
+fn data(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/../../fixtures/trace/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+fn with_view<R>(name: &str, body: impl FnOnce(&View<'_>, &TraceFile<'_>) -> R) -> R {
+    let data = data(name);
+    let file = TraceFile::parse(&data).unwrap();
+    let inputs = vec![Input { name: name.into(), file: &file, offset: 0 }];
+    let view = View::new(name, inputs, Surroundings::default(), false);
+    view.read();
+    body(&view, &file)
+}
+
+#[test]
+fn the_list_is_what_a_scan_says_from_any_place() {
+    for name in ["f6.dat", "f7-zstd.dat", "lost7.dat", "sub7.dat"] {
+        with_view(name, |view, file| {
+            let (source, index) = view.source(0).unwrap();
+            let mut times = Vec::new();
+            let mut events = file.events();
+            while let Some(e) = events.next() {
+                times.push(((e.time - index.origin) as i64, e.cpu, e.id));
+            }
+            assert_eq!(index.events, times.len() as u64, "{name}");
+            for first in (0..times.len()).step_by(37) {
+                let rows = source.rows().get(index, None, first as u64, 20);
+                let got: Vec<_> = rows.iter().map(|r| (r.t, r.cpu, r.kind)).collect();
+                assert_eq!(got, times[first..(first + 20).min(times.len())], "{name} {first}");
+                assert_eq!(rows[0].row, first as u64);
+                let at = source.rows().at_time(index, index.origin + rows[0].t as u64);
+                assert_eq!(times[at as usize].0, rows[0].t);
+                assert!(at == 0 || times[at as usize - 1].0 < rows[0].t);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_selection_holds_what_the_filter_lets_pass() {
+    with_view("f6.dat", |view, file| {
+        let expressions = vec!["sched_switch : next_pid == 0".to_owned()];
+        let filter = Filter::compile(file, &expressions).unwrap();
+        let mut passing = Vec::new();
+        let (mut events, mut row) = (file.events(), 0u64);
+        while let Some(e) = events.next() {
+            if filter.passes(&e, &file.comms) {
+                passing.push(row);
+            }
+            row += 1;
+        }
+        let (id, set) = view.select(0, &Query { expressions, ..Query::default() }).unwrap();
+        assert_eq!(set.count, passing.len() as u64);
+        assert!((0..set.count).all(|n| set.nth(n) == Some(passing[n as usize])));
+        let (source, index) = view.source(0).unwrap();
+        let rows = source.rows().get(index, source.set(id).as_deref(), 0, 100);
+        assert_eq!(rows.iter().map(|r| r.row).collect::<Vec<_>>(), passing[..rows.len()]);
+        let query = Query { text: "HACKBENCH-\\d+ sched_waking: comm=".into(), ..Query::default() };
+        let (_, set) = view.select(0, &query).unwrap();
+        assert!(set.count > 0 && set.count < index.events);
+        let bad = Query { expressions: vec!["no_such_event".into()], ..Query::default() };
+        assert!(view.select(0, &bad).unwrap_err().contains("no_such_event"));
+    });
+}
+
+/// Every item of every lane is in a tile of every level.
+#[test]
+fn nothing_vanishes_at_any_level() {
+    with_view("f6.dat", |view, _| {
+        let (source, index) = view.source(0).unwrap();
+        let lanes = &index.cpus[0];
+        for level in (0..LEVELS).step_by(3) {
+            for i in (0..lanes.runs.len()).step_by(11) {
+                let item = lanes.runs.get(i);
+                if item.id == 0 || item.end == item.start {
+                    continue;
+                }
+                let rel = item.start - index.origin;
+                let number = rel >> (level * 2 + 9);
+                let tile = source.tile(index, "cpu0.run", level, number).unwrap();
+                let seen = match &*tile {
+                    Tile::Items(items) => items.contains(&item),
+                    Tile::Bins(bins) => bins[(rel >> (level * 2)) as usize % 512].count > 0,
+                };
+                assert!(seen, "level {level}, item {i}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_cpu_runs_one_task_after_the_other_and_interrupts_lie_within_the_trace() {
+    for name in ["f6.dat", "latlab-v6.dat", "latlab-v7-zlib.dat", "lost7.dat"] {
+        with_view(name, |view, _| {
+            let (_, index) = view.source(0).unwrap();
+            for cpu in &index.cpus {
+                for i in 1..cpu.runs.len() {
+                    assert!(cpu.runs.get(i - 1).end <= cpu.runs.start(i), "{name}");
+                }
+                for spans in cpu.nested.iter().flatten() {
+                    for i in 0..spans.len() {
+                        let s = spans.get(i);
+                        assert!(s.start >= index.origin && s.end <= index.end && s.start <= s.end);
+                        assert!(i == 0 || spans.get(i - 1).end <= s.start);
+                    }
+                }
+            }
+            let all: u64 = index.cpus.iter().map(|c| c.events).sum();
+            assert_eq!(index.before.last(), Some(&all), "{name}");
+        });
+    }
+}
+
+fn door() -> Door {
+    Door { port: 8123, token: "0123456789abcdef0123456789abcdef".into(), report: None }
+}
+
+fn ask(view: &View<'_>, url: &str, body: Option<&str>) -> Reply {
+    let url = format!("/{}/{url}", door().token);
+    let request = Request {
+        post: body.is_some(),
+        url: &url,
+        host: "127.0.0.1:8123",
+        body: body.unwrap_or_default().as_bytes(),
+        ..Request::default()
+    };
+    answer(view, &door(), &request)
+}
+
+#[test]
+fn questions_are_answered_and_nonsense_is_refused() {
+    with_view("f6.dat", |view, _| {
+        let info: serde_json::Value =
+            serde_json::from_slice(&ask(view, "api/info", None).body).unwrap();
+        assert_eq!(info["sources"][0]["events"], 1983);
+        let rows = ask(view, "api/rows?s=0&first=10&n=3", None);
+        let rows: serde_json::Value = serde_json::from_slice(&rows.body).unwrap();
+        assert_eq!((rows.as_array().unwrap().len(), &rows[0]["row"]), (3, &10.into()));
+        let l = ask(view, "api/latency?s=0&a=sched_waking&b=sched_switch", None);
+        let l: serde_json::Value = serde_json::from_slice(&l.body).unwrap();
+        assert_eq!(l["keys"], serde_json::json!(["pid", "next_pid"]));
+        let binned: u64 =
+            l["bins"].as_array().unwrap().iter().map(|b| b[1].as_u64().unwrap()).sum();
+        assert_eq!(binned, l["count"].as_u64().unwrap());
+        assert_eq!(l["worst"][0]["ns"], l["quantiles"][4]);
+        let tiles = ask(view, "api/tiles", Some("0.cpu0.run 3 0\n0.nothing 1 1\n7.cpu0.run 3 0"));
+        assert_eq!((tiles.status, &tiles.body[..4]), (200, &[1u8, 0, 0, 0][..]));
+        for bad in ["x", "0.cpu0.run 3", "0.cpu0.run x 1", "0.cpu0.run 3 -1"] {
+            assert_eq!(ask(view, "api/tiles", Some(bad)).status, 422, "{bad}");
+        }
+        let far = format!(
+            "0.cpu0.run {} {}\n0.cpu0.ev 0 {0}\n0.cpu9.run 1 1\n0.task x 1",
+            u32::MAX,
+            u64::MAX
+        );
+        assert!(ask(view, "api/tiles", Some(&far)).status != 500);
+        assert_eq!(ask(view, "api/late?s=0&pid=-5&limit=1", None).status, 200);
+        assert_eq!(ask(view, "api/rows?s=1", None).status, 422);
+        assert_eq!(ask(view, "api/rows?s=0&first=99999999999&n=9", None).body[..], *b"[]");
+        assert_eq!(ask(view, "api/place?s=0&t=-9223372036854775808", None).status, 200);
+        assert_eq!(ask(view, "api/wakes?s=0&from=9223372036854775807&to=0", None).status, 200);
+        assert_eq!(ask(view, "api/latency?s=0&a=nix&b=sched_switch", None).status, 422);
+        assert_eq!(ask(view, "api/select?s=0", Some("{\"expressions\": 7}")).status, 422);
+        for path in ["../../etc/passwd", "api/../view.js", "%2e%2e/x", "view.js/x", "nothing"] {
+            assert_eq!(ask(view, path, None).status, 404, "{path}");
+        }
+    });
+}
+
+#[test]
+fn who_has_no_right_learns_nothing() {
+    with_view("mark6.dat", |view, _| {
+        let right = format!("/{}/api/info", door().token);
+        let good = Request { url: &right, host: "127.0.0.1:8123", ..Request::default() };
+        assert_eq!(answer(view, &door(), &good).status, 200);
+        let status = |r: Request<'_>| answer(view, &door(), &r).status;
+        assert_eq!(status(Request { host: "localhost:8123", ..good.clone() }), 200);
+        assert_eq!(status(Request { origin: Some("http://127.0.0.1:8123"), ..good.clone() }), 200);
+        for host in ["", "127.0.0.1", "127.0.0.1:80", "evil.example:8123", "127.0.0.1:8123.evil"] {
+            assert_eq!(status(Request { host, ..good.clone() }), 403, "{host}");
+        }
+        for origin in
+            ["null", "http://evil.example", "https://127.0.0.1:8123", "http://127.0.0.1:8124"]
+        {
+            assert_eq!(status(Request { origin: Some(origin), ..good.clone() }), 403, "{origin}");
+        }
+        for token in [
+            "",
+            "0123456789abcdef0123456789abcdee",
+            "0123456789abcdef",
+            "0123456789abcdef0123456789abcdef0",
+        ] {
+            let url = format!("/{token}/api/info");
+            assert_eq!(status(Request { url: &url, ..good.clone() }), 403, "{token}");
+        }
+        let none = Door { token: String::new(), ..door() };
+        let empty = Request { url: "//api/info", ..good };
+        assert_eq!(answer(view, &none, &empty).status, 403, "an empty token opens nothing");
+    });
+}
+
+#[test]
+fn an_export_holds_the_window_and_no_markup_of_the_trace() {
+    with_view("f6.dat", |view, _| {
+        let mut page = Vec::new();
+        latlab_view::export::export(view, None, None, &mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        let start = page.find("type=\"application/json\">").unwrap() + 24;
+        let json = &page[start..start + page[start..].find("</script>").unwrap()];
+        assert!(!json.contains('<'));
+        let data: serde_json::Value = serde_json::from_str(json).unwrap();
+        assert_eq!(data["rows"][0].as_array().unwrap().len(), 1983);
+        let (_, index) = view.source(0).unwrap();
+        let middle = index.origin + (index.end - index.origin) / 2;
+        let mut half = Vec::new();
+        latlab_view::export::export(view, Some(middle), None, &mut half).unwrap();
+        assert!(half.len() < page.len());
+        let nothing = latlab_view::export::export(view, Some(1), Some(2), &mut Vec::new());
+        assert!(nothing.unwrap_err().to_string().contains("no event"));
+    });
+}

@@ -1,0 +1,57 @@
+// Starts latlab view and a browser for the tests; ends both, whatever happens.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+export const top = join(here, "../../..");
+export const latlab = process.env.LATLAB ?? join(top, "target/debug/latlab");
+export const fixture = (name) => join(top, "fixtures/trace", name);
+export const shots = process.env.SHOTS ?? join(here, "../build/shots");
+export const scratch = mkdtempSync(join(tmpdir(), "latlab-view-"));
+mkdirSync(shots, { recursive: true });
+process.on("exit", () => rmSync(scratch, { recursive: true, force: true }));
+
+const running = [];
+
+/** Starts `latlab view`; its address, and how to end it. */
+export async function serve(...args) {
+  const child = spawn(latlab, ["view", "--json", ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  running.push(child);
+  let text = "", errors = "";
+  child.stderr.on("data", (d) => { errors += d; });
+  const url = await new Promise((ready, fail) => {
+    child.stdout.on("data", (d) => { text += d; if (text.includes("\n")) ready(JSON.parse(text).url); });
+    child.on("exit", (code) => fail(new Error(`latlab view ended with ${code}: ${errors}`)));
+  });
+  return { url, pid: child.pid, stop: async () => { if (child.exitCode === null) { child.kill("SIGINT"); await once(child, "exit"); } return child.exitCode; } };
+}
+
+export async function browser(args = []) {
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", ...args] });
+}
+
+/** Opens a page and waits until it shows everything. Errors of the page are errors of the test. */
+export async function open(context, url, { failing = false } = {}) {
+  const page = await context.newPage();
+  page.problems = [];
+  page.on("pageerror", (e) => page.problems.push(String(e)));
+  page.on("console", (m) => { if (m.type() === "error" && !failing) page.problems.push(m.text()); });
+  await page.goto(url);
+  await settled(page);
+  return page;
+}
+
+export const settled = async (page) => {
+  await page.waitForFunction(() => window.latlab?.quiet, null, { timeout: 60_000 });
+  await page.evaluate(() => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))));
+  await page.waitForFunction(() => window.latlab?.quiet);
+};
+
+export async function endAll() {
+  for (const child of running) if (child.exitCode === null) child.kill("SIGKILL");
+}

@@ -1,0 +1,557 @@
+/** The page: what is shown, and the parts that show it. */
+import { Palette, dark } from "./color";
+import { button, el, table } from "./dom";
+import { count, exact, length, moment, parse } from "./format";
+import { lanes, taskName, usualTasks, type Lane } from "./lanes";
+import { LatePanel } from "./late";
+import { LatencyPanel } from "./latency";
+import { List } from "./list";
+import { decode, empty, encode, type Session } from "./state";
+import { Tiles } from "./tile";
+import { Timeline, type Hit } from "./timeline";
+import type { Data, Info, Late, Query, Row } from "./types";
+import { center, move, zoom, type Span } from "./window";
+
+const TABS: [string, string][] = [["events", "Events"], ["late", "Late wake-ups"], ["latency", "Latency"], ["show", "Show and hide"], ["sources", "Sources"]];
+const HELP: [string, string][] = [
+  ["W / S, + / \u2212, wheel, pinch", "zoom"], ["A / D, \u2190 / \u2192, drag, Shift + wheel", "move"], ["\u2191 / \u2193, drag on labels", "scroll lanes"],
+  ["drag on the ruler", "zoom to that stretch"], ["0", "show everything"], ["click", "select; the list follows"], ["double click", "centre"],
+  ["F", "centre the selected event"], ["Shift + click, [", "marker A"], ["Ctrl + click, ]", "marker B"], ["M", "zoom to the markers"], ["/", "search"],
+  ["N / P", "next, previous match"], ["L / K", "next, previous late wake-up"], ["C", "copy what is selected"], ["E", "to the event list"], ["?", "this help"],
+];
+
+export class App {
+  info: Info | null = null;
+  session: Session = empty();
+  span: Span = { from: 0, to: 1 };
+  all: Span = { from: 0, to: 1 };
+  /** Absolute time of the page's 0, ns; added to a source's times to get the page's. */
+  base = 0n;
+  shift: number[] = [];
+  palette: Palette;
+  late: Late = { limit: 0, list: [], causes: [] };
+  lateTask = 0;
+  lateLimit = "100us";
+  selected: { source: number; row: number; time: number; event: Row } | null = null;
+  /** The selected event's place in the list. */
+  place: number | null = null;
+  readonly live: boolean;
+  readonly tiles: Tiles;
+  readonly timeline: Timeline;
+  readonly list: List;
+  readonly latePanel: LatePanel;
+  private latencyPanel: LatencyPanel;
+  /** Selections by source: what the search finds, what the list shows. */
+  private found: { set: number; count: number }[] = [];
+  private tasks: [number, number][] = [];
+  private saving = 0;
+  private box = {
+    title: el("h1", {}), notes: el("div", { class: "notes", role: "status", "aria-live": "polite" }), trouble: el("p", { class: "trouble", role: "alert", hidden: true }),
+    markers: el("output", { class: "markers", "aria-live": "polite" }), detail: el("div", { class: "detail", "aria-live": "polite" }),
+    search: el("input", { type: "search", id: "search", placeholder: "search: sched_switch : next_prio < 100", "aria-label": "Search events", size: 34 }),
+    kind: el("select", { id: "search-kind", "aria-label": "What is searched for" }, el("option", { value: "expression" }, "expression"), el("option", { value: "text" }, "text")),
+    found: el("output", { class: "found", "aria-live": "polite" }), only: el("input", { type: "checkbox", id: "only" }),
+    tabs: el("div", { role: "tablist", class: "tabs" }), panel: el("div", { class: "tabpanel", role: "tabpanel" }), head: el("div", { class: "list-head" }),
+    loading: el("p", { class: "loading", role: "status" }, "Reading the trace\u2026"), source: el("select", { id: "source", "aria-label": "Source" }),
+    printed: el("div", { class: "printed" }),
+  };
+
+  constructor(readonly data: Data, root: HTMLElement) {
+    this.live = data.live;
+    this.session = decode(location.hash);
+    if (this.session.theme) document.documentElement.dataset.theme = this.session.theme;
+    this.palette = new Palette(dark());
+    this.tiles = new Tiles(data, () => this.timeline.redraw());
+    this.timeline = new Timeline(this);
+    this.list = new List(this);
+    this.latePanel = new LatePanel(this);
+    this.latencyPanel = new LatencyPanel(this);
+    this.build(root);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolor());
+    addEventListener("keydown", (e) => this.key(e));
+    addEventListener("hashchange", () => { if (location.hash.slice(1) !== encode(this.session)) void this.restore(decode(location.hash)); });
+    addEventListener("beforeprint", () => this.print());
+  }
+
+  private build(root: HTMLElement): void {
+    const b = this.box;
+    const help = el("dialog", { id: "help" }, el("h2", {}, "Keys and hands"), table(["", ""], HELP.map((h) => [h[0], h[1]])), button("Close", "Close", () => help.close()));
+    b.search.addEventListener("keydown", (e) => { if ((e as KeyboardEvent).key === "Enter") void this.search().then(() => this.find((e as KeyboardEvent).shiftKey)); });
+    b.kind.addEventListener("change", () => { this.session.searchKind = b.kind.value === "text" ? "text" : "expression"; });
+    b.only.addEventListener("change", () => { this.session.only = b.only.checked; void this.refilter(); });
+    b.source.addEventListener("change", () => this.toSource(Number(b.source.value)));
+    const theme = button("Light or dark", "Light or dark", () => {
+      document.documentElement.dataset.theme = dark() ? "light" : "dark";
+      this.session.theme = document.documentElement.dataset.theme;
+      this.recolor();
+      this.save();
+    });
+    const files = el("input", { type: "file", accept: "application/json", hidden: true, "aria-label": "Session file", onchange: () => { const f = files.files?.[0]; if (f) void f.text().then((t) => this.load(t)); } });
+    for (const [id, name] of TABS) {
+      b.tabs.append(button(name, name, () => this.tab(id), { role: "tab", "data-tab": id, "aria-selected": "false" }));
+    }
+    root.replaceChildren(
+      el("header", {}, el("p", { class: "brand" }, "latlab view"), b.title,
+        el("div", { class: "tools" }, b.source, b.kind, b.search, button("\u2039", "Previous match (P)", () => void this.find(true), { "aria-label": "Previous match" }), button("\u203a", "Next match (N)", () => void this.find(false), { "aria-label": "Next match" }), b.found,
+          el("label", {}, b.only, " only matches"), b.markers,
+          el("span", { class: "grow" }), button("All", "Show everything (0)", () => this.show({ ...this.all })), button("Copy", "Copy what is selected (C)", () => void this.copy()),
+          button("Save session", "Keep what is looked at as a file", () => this.download()), button("Load", "Open a saved session", () => files.click()), files, theme, button("Help", "Keys and hands (?)", () => help.showModal()), this.reportLink)),
+      b.trouble, b.notes, b.loading,
+      el("main", {}, this.timeline.scroller, this.latePanel.budget, b.detail, b.tabs, b.panel), this.timeline.tip, help, b.printed);
+    b.head.append(...["event", "time (s)", "CPU", "task", "kind", "what it says"].map((t, i) => el("span", { class: ["n", "time", "cpu", "task", "event", "text"][i]! }, t)));
+  }
+  private reportLink = el("a", { href: "report", hidden: true }, "Report");
+
+  /** Begins: waits for the index, then shows. */
+  async start(): Promise<void> {
+    let info = await this.data.info();
+    document.title = `${info.title} \u2013 latlab view`;
+    this.box.title.textContent = info.title;
+    while (!info.ready) {
+      const s = await this.data.status();
+      this.box.loading.textContent = `Reading the trace\u2026 ${count(s.events)} events`;
+      if (s.ready) info = await this.data.info();
+      else await new Promise((wait) => setTimeout(wait, 60));
+    }
+    this.box.loading.remove();
+    this.info = info;
+    this.reportLink.hidden = !info.report;
+    if (info.sources.length > 1) this.box.source.append(...info.sources.map((s, i) => el("option", { value: i }, s.name)));
+    else this.box.source.hidden = true;
+    const offsets = this.session.offsets;
+    info.sources.forEach((s, i) => { if (offsets[i] !== undefined) s.offset = offsets[i]!; });
+    this.times();
+    this.notes();
+    this.found = info.sources.map(() => ({ set: 0, count: 0 }));
+    const { from, to } = this.session;
+    this.span = from !== null && to !== null ? { from, to } : { ...this.all };
+    this.session.source = Math.min(this.session.source, info.sources.length - 1);
+    await this.restored();
+    void this.loadLate();
+  }
+
+  /** Where each source lies in time. */
+  private times(): void {
+    const info = this.info!;
+    const starts = info.sources.map((s) => BigInt(s.origin || "0") + BigInt(Math.round(s.offset || 0)));
+    const some = starts.filter((_, i) => (info.sources[i]?.events ?? 0) > 0);
+    this.base = (some.length ? some : starts).reduce((a, b) => (b < a ? b : a), (some[0] ?? starts[0]) ?? 0n);
+    this.shift = starts.map((s) => Number(s - this.base));
+    this.setAll();
+  }
+
+  private setAll(): void {
+    const info = this.info!, one = info.oneByOne ? this.session.source : null;
+    let from = Infinity, to = -Infinity;
+    info.sources.forEach((s, i) => {
+      if ((one !== null && one !== i) || s.events === 0) return;
+      from = Math.min(from, this.shift[i]!);
+      to = Math.max(to, this.shift[i]! + s.length);
+    });
+    if (info.window) { from = this.shift[0]! + info.window[0]; to = this.shift[0]! + info.window[1]; }
+    if (!(to > from)) { from = Number.isFinite(from) ? from - 500 : 0; to = from + 1000; }
+    const margin = (to - from) * 0.005;
+    this.all = { from: from - margin, to: to + margin };
+  }
+
+  private notes(): void {
+    const info = this.info!;
+    const lines = info.sources.flatMap((s) => s.notes.map((n) => (info.sources.length > 1 ? `${s.name}: ${n}` : n)));
+    if (info.sources.length === 0) lines.push("There is no ring buffer in this file.");
+    const few = lines.slice(0, 3).map((n) => el("p", {}, n));
+    const more = lines.slice(3).map((n) => el("p", {}, n));
+    this.box.notes.replaceChildren(...few, ...(more.length ? [el("details", {}, el("summary", {}, `${more.length} more`), ...more)] : []));
+  }
+
+  /** Brings everything to what the session says. */
+  private async restored(): Promise<void> {
+    const s = this.session, b = this.box;
+    b.search.value = s.search;
+    b.kind.value = s.searchKind;
+    b.only.checked = s.only;
+    b.source.value = String(s.source);
+    this.setAll();
+    this.tasks = s.tasks.length ? s.tasks : usualTasks(this.info!, s);
+    if (!this.lateTask) this.lateTask = this.tasks[0]?.[1] ?? 0;
+    this.relane();
+    this.marksChanged();
+    this.tab(s.tab);
+    if (s.search) await this.search();
+    await this.refilter();
+    if (s.event) {
+      const [row] = await this.data.rows(s.event[0], 0, s.event[1], 1);
+      if (row) this.select(s.event[0], row, "keep");
+    }
+  }
+
+  private async restore(s: Session): Promise<void> {
+    this.session = s;
+    if (s.from !== null && s.to !== null) this.span = { from: s.from, to: s.to };
+    if (this.info) await this.restored();
+  }
+
+  relane(): void {
+    if (!this.info) return;
+    const late = (s: number) => this.late.list.filter((w) => w.late && w.source === s).length;
+    this.timeline.setLanes(lanes(this.info, this.session, this.tasks, late, (s) => this.found[s]?.set ?? 0));
+  }
+
+  recolor(): void {
+    this.palette = new Palette(dark());
+    this.timeline.redraw();
+    this.tab(this.session.tab);
+  }
+
+  /** Shows a stretch of time. */
+  show(span: Span): void {
+    if (!(span.to > span.from)) return;
+    this.span = span;
+    this.session.from = span.from;
+    this.session.to = span.to;
+    this.timeline.redraw();
+    this.save();
+  }
+
+  painted(): void { /* For measuring: see Timeline.took. */ }
+
+  private save(): void {
+    clearTimeout(this.saving);
+    this.saving = window.setTimeout(() => history.replaceState(null, "", `#${encode(this.session)}`), 150);
+  }
+
+  say(sentence: string): void {
+    this.box.trouble.textContent = sentence;
+    this.box.trouble.hidden = sentence === "";
+  }
+
+  isDimmed(pid: number): boolean { return this.session.hideTasks.includes(pid); }
+
+  hideLane(lane: Lane): void {
+    if (lane.kind === "task") {
+      this.tasks = this.tasks.filter((t) => !(t[0] === lane.source && t[1] === lane.pid));
+      this.session.tasks = this.tasks.length ? this.tasks : [[-1, -1]];
+    } else {
+      // A group of rows goes as one.
+      const stem = lane.key.replace(/\d+$/, "");
+      const all = ["irq", "soft", "fn"].includes(lane.kind) ? this.timeline.lanes.filter((l) => l.kind === lane.kind && l.key.startsWith(stem)).map((l) => l.key) : [lane.key];
+      this.session.hidden.push(...all);
+    }
+    this.relane();
+    if (this.session.tab === "show") this.tab("show");
+    this.save();
+  }
+
+  chooseTask(source: number, pid: number, on: boolean): void {
+    this.tasks = this.tasks.filter((t) => !(t[0] === source && t[1] === pid));
+    if (on) this.tasks.unshift([source, pid]);
+    this.session.tasks = this.tasks.length ? this.tasks : [[-1, -1]];
+    this.relane();
+    this.save();
+  }
+
+  /** A marker: where it is clicked, at the selected event, or nowhere. */
+  mark(which: "a" | "b", t: number | null): void {
+    this.session[which] = t;
+    this.marksChanged();
+  }
+
+  marksChanged(): void {
+    const { a, b } = this.session;
+    const at = (name: string, t: number | null) => (t === null ? "" : `${name} ${moment(this.base, t)}`);
+    const parts = [at("A", a), at("B", b)];
+    if (a !== null && b !== null) parts.push(`B\u2212A ${length(b - a)} (${exact(b - a)})`);
+    this.box.markers.textContent = parts.filter(Boolean).join("   ");
+    this.timeline.redraw();
+    this.save();
+  }
+
+  /** Something on the timeline was clicked. */
+  pick(hit: Hit | null, t: number): void {
+    const source = hit?.lane.source ?? this.session.source;
+    if (hit) {
+      const rows = this.timeline.words(hit).map((w) => el("span", {}, w));
+      const buttons: HTMLElement[] = [];
+      if (hit.lane.kind === "run" && hit.exact && (hit.id | 0) > 0) {
+        buttons.push(button("Show this task", "A lane for this task", () => this.chooseTask(source, hit.id | 0, true)));
+      }
+      if (hit.exact && hit.to > hit.from) buttons.push(button("A and B", "Markers at its ends", () => { this.session.a = hit.from; this.session.b = hit.to; this.marksChanged(); }));
+      this.box.detail.replaceChildren(...rows, ...buttons);
+      if (hit.lane.kind === "late") {
+        const late = this.late.list.filter((w) => w.late), w = this.late.list[hit.id];
+        if (w) return this.latePanel.show(late.indexOf(w));
+      }
+    }
+    void this.selectAt(source, hit?.exact ? hit.from : t, hit);
+  }
+
+  /** Selects the event at a time. */
+  private async selectAt(source: number, t: number, hit: Hit | null): Promise<void> {
+    if (source !== this.list.source) await this.toSource(source);
+    try {
+      const { place } = await this.data.place(source, this.list.set, { t: t - (this.shift[source] ?? 0) });
+      let at = Math.min(place, this.list.total - 1), row = await this.list.fetch(at);
+      // Of events at one time the one on the lane's CPU.
+      for (let i = 0; i < 6 && row && hit && hit.lane.cpu >= 0 && row.cpu !== hit.lane.cpu; i++) {
+        const next = await this.list.fetch(at + 1);
+        if (!next || next.t !== row.t) break;
+        row = next;
+        at++;
+      }
+      if (row) this.select(source, row, "keep", at);
+    } catch (e) {
+      this.say(e instanceof Error ? e.message : String(e));
+    }
+  }
+
+  /** Selects an event: in the list, and on the timeline. */
+  select(source: number, event: Row, how: "show" | "center" | "keep", place: number | null = null): void {
+    const time = event.t + (this.shift[source] ?? 0);
+    this.selected = { source, row: event.row, time, event };
+    this.session.event = [source, event.row];
+    if (how === "center" || (how === "show" && (time < this.span.from || time > this.span.to))) this.show(center(this.span, time, this.all));
+    this.timeline.redraw();
+    const kind = this.info!.sources[source]?.kinds.find((k) => k[0] === event.kind)?.[1] ?? "";
+    if (how !== "keep") this.box.detail.replaceChildren(el("span", {}, `${moment(this.base, time)} s`), el("span", {}, `CPU ${event.cpu}`), el("span", {}, taskName(this.info!, source, event.pid)), el("span", {}, `${kind}: ${event.text}`), ...(event.pid > 0 ? [button("Show this task", "A lane for this task", () => this.chooseTask(source, event.pid, true))] : []));
+    if (place !== null) { this.place = place; this.list.reveal(place); }
+    else void this.data.place(source, this.list.set, { row: event.row }).then((p) => { this.place = p.place; this.list.reveal(p.place); }, () => undefined);
+    this.save();
+  }
+
+  /** Shows an interval with markers at its ends. */
+  showInterval(source: number, from: number, to: number): void {
+    const shift = this.shift[source] ?? 0, long = Math.max(to - from, 100);
+    this.session.a = from + shift;
+    this.session.b = to + shift;
+    this.show({ from: from + shift - long * 0.5, to: to + shift + long * 0.5 });
+    this.marksChanged();
+    void this.selectAt(source, to + shift, null);
+  }
+
+  async toSource(source: number): Promise<void> {
+    if (source === this.session.source && source === this.list.source) return;
+    this.session.source = source;
+    this.box.source.value = String(source);
+    if (this.info?.oneByOne) {
+      this.setAll();
+      this.span = { ...this.all };
+      this.tasks = usualTasks(this.info, this.session).concat(this.session.tasks);
+      this.relane();
+      this.timeline.redraw();
+    }
+    await this.refilter();
+    if (["latency", "show", "late"].includes(this.session.tab)) this.tab(this.session.tab);
+    this.save();
+  }
+
+  private query(searched: boolean): Query {
+    const s = this.session;
+    return {
+      expressions: searched && s.search && s.searchKind === "expression" ? [s.search] : [],
+      text: searched && s.search && s.searchKind === "text" ? s.search : "",
+      hide_kinds: s.kinds, hide_tasks: s.hideTasks, hide_cpus: s.cpus,
+    };
+  }
+
+  /** Finds what the search asks for; its lane and the arrows go by it. */
+  async search(): Promise<void> {
+    const s = this.session;
+    s.search = this.box.search.value.trim();
+    this.say("");
+    if (!s.search) {
+      this.found = this.info!.sources.map(() => ({ set: 0, count: 0 }));
+      this.box.found.textContent = "";
+    } else {
+      this.box.found.textContent = "\u2026";
+      try {
+        this.found[s.source] = await this.data.select(s.source, this.query(true));
+        this.box.found.textContent = `${count(this.found[s.source]!.count)} found`;
+      } catch (e) {
+        this.found[s.source] = { set: 0, count: 0 };
+        this.box.found.textContent = "";
+        this.say(e instanceof Error ? e.message : String(e));
+      }
+    }
+    this.relane();
+    if (s.only) await this.refilter();
+    this.save();
+  }
+
+  /** The next or previous event that the search finds. */
+  async find(back: boolean): Promise<void> {
+    const s = this.session.source;
+    if (this.box.search.value.trim() !== this.session.search || !this.found[s]?.set) await this.search();
+    const set = this.found[s]?.set ?? 0;
+    if (!set) return;
+    const shift = this.shift[s] ?? 0;
+    let row = this.selected?.source === s ? this.selected.row : -1;
+    if (row < 0) row = (await this.data.place(s, 0, { t: this.span.from - shift })).event - 1;
+    const found = await this.data.find(s, set, row, back);
+    if (found) this.select(s, found, "show");
+    else this.say(back ? "No match before the selected event." : "No match after the selected event.");
+  }
+
+  /** The list, by what is hidden and by the search where only matches are shown. */
+  async refilter(): Promise<void> {
+    const s = this.session, source = this.info?.sources[s.source];
+    if (!source) return;
+    const all = !s.kinds.length && !s.hideTasks.length && !s.cpus.length && !(s.only && s.search);
+    try {
+      const sel = all ? { set: 0, count: source.events } : await this.data.select(s.source, this.query(s.only));
+      this.list.show(s.source, sel.set, sel.count);
+      if (this.selected?.source === s.source) {
+        const p = await this.data.place(s.source, sel.set, { row: this.selected.row });
+        this.place = p.place;
+        this.list.reveal(p.place);
+      }
+    } catch (e) {
+      this.say(e instanceof Error ? e.message : String(e));
+    }
+    this.relane();
+    this.save();
+  }
+
+  async loadLate(): Promise<void> {
+    try { this.setLate(await this.data.late()); } catch { /* There is none yet. */ }
+  }
+
+  setLate(late: Late): void {
+    this.late = late;
+    this.tiles.forget(`${this.session.source}.late`);
+    this.relane();
+    if (this.session.tab === "late") this.latePanel.draw();
+    this.timeline.redraw();
+  }
+
+  tab(id: string): void {
+    this.session.tab = id;
+    for (const b of this.box.tabs.querySelectorAll<HTMLElement>("button")) b.setAttribute("aria-selected", String(b.dataset.tab === id));
+    const p = this.box.panel;
+    if (!this.info) return;
+    if (id === "events") { p.replaceChildren(this.box.head, this.list.box); this.list.draw(); }
+    if (id === "late") { this.latePanel.draw(); p.replaceChildren(this.latePanel.box); }
+    if (id === "latency") { p.replaceChildren(this.latencyPanel.box); this.latencyPanel.draw(); }
+    if (id === "show") p.replaceChildren(this.showPanel());
+    if (id === "sources") p.replaceChildren(this.sourcePanel());
+    this.save();
+  }
+
+  private showPanel(): HTMLElement {
+    const s = this.session, info = this.info!, source = info.sources[s.source]!;
+    const toggle = (list: number[], n: number, on: boolean) => { const at = list.indexOf(n); if (on && at >= 0) list.splice(at, 1); if (!on && at < 0) list.push(n); };
+    const check = (on: boolean, name: string, change: (on: boolean) => void) => {
+      const c = el("input", { type: "checkbox", checked: on, "aria-label": name });
+      c.addEventListener("change", () => change(c.checked));
+      return c;
+    };
+    const filter = el("input", { type: "search", placeholder: "name", "aria-label": "Only names that contain" });
+    const kinds = [...source.kinds].sort((a, b) => b[3] - a[3]).map((k) => el("tr", { "data-name": `${k[2]}:${k[1]}` }, el("td", {}, check(!s.kinds.includes(k[0]), `Show ${k[1]}`, (on) => { toggle(s.kinds, k[0], on); void this.refilter(); })), el("td", {}, `${k[2]}:${k[1]}`), el("td", { class: "n" }, count(k[3]))));
+    const tasks = [...source.tasks].sort((a, b) => b[2] - a[2]).slice(0, 2000).map((t) => {
+      const name = taskName(info, s.source, t[0]);
+      return el("tr", { "data-name": name }, el("td", {}, check(!s.hideTasks.includes(t[0]), `Show events of ${name}`, (on) => { toggle(s.hideTasks, t[0], on); void this.refilter(); })),
+        el("td", {}, t[0] > 0 ? check(this.tasks.some((c) => c[0] === s.source && c[1] === t[0]), `Lane of ${name}`, (on) => this.chooseTask(s.source, t[0], on)) : ""),
+        el("td", {}, name), el("td", { class: "n" }, length(t[2])), el("td", { class: "n" }, count(t[3])));
+    });
+    const cpus = source.cpus.map((c) => [check(!s.cpus.includes(c.cpu), `Show CPU ${c.cpu}`, (on) => { toggle(s.cpus, c.cpu, on); void this.refilter(); }), `CPU ${c.cpu}`, count(c.events)]);
+    filter.addEventListener("input", () => { for (const tr of [...kinds, ...tasks]) tr.hidden = !tr.dataset.name!.toLowerCase().includes(filter.value.toLowerCase()); });
+    const lanesBack = s.hidden.length ? button(`Show ${s.hidden.length} hidden lanes`, "All lanes again", () => { s.hidden = []; this.relane(); this.tab("show"); }) : null;
+    const everything = button("Show everything", "Nothing is hidden", () => { s.hidden = []; s.kinds = []; s.hideTasks = []; s.cpus = []; void this.refilter().then(() => this.tab("show")); });
+    return el("div", { class: "panel show-panel" }, el("div", { class: "bar-tools" }, filter, lanesBack, everything),
+      el("div", { class: "columns" }, el("div", { class: "scroll" }, table(["", "kind of event", "events"], kinds)), el("div", { class: "scroll" }, table(["events", "lane", "task", "on CPU", "times"], tasks)), el("div", { class: "scroll" }, table(["", "CPU", "events"], cpus))));
+  }
+
+  private sourcePanel(): HTMLElement {
+    const info = this.info!;
+    const rows = info.sources.map((s, i) => {
+      const offset = el("input", { size: 12, value: `${s.offset / 1e6}ms`, "aria-label": `Offset of ${s.name}` });
+      const set = () => {
+        const ns = parse(offset.value);
+        if (ns === null) return this.say(`${offset.value} is no time; write -1.5ms or 20us.`);
+        this.offset(i, ns);
+      };
+      offset.addEventListener("change", set);
+      const first = info.sources[0]!;
+      return [s.name, s.clock, count(s.events), length(s.length), `${moment(BigInt(s.origin || "0"), 0)} s`, this.live ? offset : `${s.offset} ns`,
+        i > 0 && this.live ? button("Begin with the first", "Offset so that both begin at the same time", () => this.offset(i, Number(BigInt(first.origin) - BigInt(s.origin)) + first.offset)) : ""];
+    });
+    return el("div", { class: "panel scroll" }, table(["source", "clock", "events", "length", "begins", "time offset", ""], rows), el("p", { class: "dim" }, `latlab ${info.version}`));
+  }
+
+  private offset(source: number, ns: number): void {
+    const info = this.info!;
+    info.sources[source]!.offset = Math.round(ns);
+    this.session.offsets = info.sources.map((s) => s.offset);
+    this.times();
+    this.relane();
+    this.show({ ...this.all });
+    this.tab("sources");
+  }
+
+  private async copy(): Promise<void> {
+    const marked = getSelection()?.toString();
+    const text = marked || [...this.box.detail.querySelectorAll("span")].map((s) => s.textContent).join("\t");
+    const all = [text, this.box.markers.textContent].filter(Boolean).join("\n");
+    try {
+      await navigator.clipboard.writeText(all);
+      this.say("");
+    } catch {
+      this.say("The browser does not let this page copy; mark the text and press Ctrl-C.");
+    }
+  }
+
+  private download(): void {
+    const text = JSON.stringify({ latlab_view: 1, title: this.info?.title, session: encode(this.session) });
+    const a = el("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: `${this.info?.title ?? "trace"}.session.json` });
+    a.click();
+    URL.revokeObjectURL(a.href);
+  }
+
+  private load(text: string): void {
+    try {
+      const file = JSON.parse(text) as { latlab_view?: number; session?: string };
+      if (file.latlab_view !== 1 || typeof file.session !== "string") throw new Error("no session");
+      void this.restore(decode(file.session)).then(() => this.save());
+    } catch {
+      this.say("This file is no session of latlab view.");
+    }
+  }
+
+  private key(e: KeyboardEvent): void {
+    const target = e.target as HTMLElement;
+    if (e.ctrlKey || e.metaKey || e.altKey || !this.info) return;
+    if (["INPUT", "SELECT", "TEXTAREA"].includes(target.tagName) || target.closest("dialog")) {
+      if (e.key === "Escape") target.blur();
+      return;
+    }
+    const at = this.timeline.pointer !== null && this.timeline.pointer >= this.span.from && this.timeline.pointer <= this.span.to ? this.timeline.pointer : (this.span.from + this.span.to) / 2;
+    const middle = (this.span.from + this.span.to) / 2, by = (this.span.to - this.span.from) * 0.15;
+    const here = this.selected?.time ?? at;
+    const scroll = (d: number) => { this.timeline.scroller.scrollTop += d; };
+    const act: Record<string, () => void> = {
+      w: () => this.show(zoom(this.span, 0.7, at, this.all)), s: () => this.show(zoom(this.span, 1 / 0.7, at, this.all)),
+      "+": () => this.show(zoom(this.span, 0.7, middle, this.all)), "=": () => this.show(zoom(this.span, 0.7, middle, this.all)), "-": () => this.show(zoom(this.span, 1 / 0.7, middle, this.all)),
+      a: () => this.show(move(this.span, -by, this.all)), d: () => this.show(move(this.span, by, this.all)),
+      ArrowLeft: () => this.show(move(this.span, -by, this.all)), ArrowRight: () => this.show(move(this.span, by, this.all)),
+      ArrowUp: () => scroll(-40), ArrowDown: () => scroll(40),
+      "0": () => this.show({ ...this.all }), f: () => { if (this.selected) this.show(center(this.span, this.selected.time, this.all)); },
+      "[": () => this.mark("a", here), "]": () => this.mark("b", here),
+      m: () => { const { a, b } = this.session; if (a !== null && b !== null && a !== b) { const w = Math.abs(b - a) * 0.1; this.show({ from: Math.min(a, b) - w, to: Math.max(a, b) + w }); } },
+      "/": () => this.box.search.focus(), n: () => void this.find(false), p: () => void this.find(true),
+      l: () => this.latePanel.step(1), k: () => this.latePanel.step(-1), c: () => void this.copy(),
+      e: () => { this.tab("events"); this.list.box.focus(); }, "?": () => (document.getElementById("help") as HTMLDialogElement).showModal(),
+    };
+    const f = act[e.key.length === 1 ? e.key.toLowerCase() : e.key];
+    if (!f) return;
+    e.preventDefault();
+    f();
+  }
+
+  /** On paper: the timeline as a picture, what is selected, and the events in sight. */
+  private print(): void {
+    const image = el("img", { src: this.timeline.canvas.toDataURL("image/png"), alt: "Timeline" });
+    const names = el("p", {}, `Lanes: ${this.timeline.lanes.map((l) => l.label).filter(Boolean).join(", ")}`);
+    this.box.printed.replaceChildren(image, names, el("p", {}, `From ${moment(this.base, this.span.from)} s to ${moment(this.base, this.span.to)} s (${length(this.span.to - this.span.from)})`));
+  }
+
+  /** Nothing is under way: for tests and measuring. */
+  get quiet(): boolean { return this.info !== null && this.tiles.quiet; }
+}

@@ -1,0 +1,88 @@
+/** The page's own data: what an exported page holds. The same questions, answered here. */
+import { BINS, binsTile, extent, itemsTile } from "./tile";
+import type { Data, Info, Late, Latency, Query, Row, Tile, Wake, Want } from "./types";
+
+/** What `latlab view --export` writes. Lanes as columns: start, end (ns), id, aux. */
+export interface Inside {
+  info: Info; lanes: { [lane: string]: [number[], number[], number[], number[]] }; rows: Row[][]; wakes: Wake[][]; late: Late; latency: (Latency | null)[];
+}
+
+/** Items of a lane that a tile has; a density where there are many. */
+export function cut(lane: [number[], number[], number[], number[]], level: number, number: number, most = 1024): Tile {
+  const [start, end, id, aux] = lane, from = number * extent(level), to = from + extent(level), bin = 4 ** level;
+  const hits: number[] = [];
+  for (let i = 0; i < start.length; i++) if (end[i]! >= from && start[i]! < to && (end[i]! > from || start[i]! === end[i]!)) hits.push(i);
+  const pick = (of: number[]) => hits.map((i) => of[i]!);
+  if (hits.length <= most) return itemsTile(Float64Array.from(pick(start)), Float64Array.from(pick(end)), Uint32Array.from(pick(id)), Uint32Array.from(pick(aux)));
+  const tile = binsTile(new Uint32Array(BINS), new Uint32Array(BINS), new Uint32Array(BINS), new Float32Array(BINS)), best = new Float64Array(BINS).fill(-1);
+  for (const i of hits) {
+    const first = Math.max(0, Math.floor((start[i]! - from) / bin)), last = Math.min(BINS - 1, Math.max(first, Math.ceil((end[i]! - from) / bin) - 1));
+    for (let b = first; b <= last; b++) {
+      const long = Math.min(end[i]!, from + (b + 1) * bin) - Math.max(start[i]!, from + b * bin);
+      tile.count[b]!++;
+      tile.fill[b]! += long / bin;
+      if (long > best[b]!) { best[b] = long; tile.id[b] = id[i]!; tile.aux[b] = aux[i]!; }
+    }
+  }
+  return tile;
+}
+
+export class Embedded implements Data {
+  live = false;
+  private sets: Row[][] = [[]];
+  constructor(private inside: Inside) {}
+
+  async info() { return this.inside.info; }
+  async status() { return { ready: true, events: 0 }; }
+  async tiles(want: Want[]): Promise<Tile[]> {
+    return want.map((w) => {
+      const set = /^\d+\.set(\d+)$/.exec(w.lane);
+      if (set) {
+        const t = (this.sets[Number(set[1])] ?? []).map((r) => r.t);
+        return cut([t, t, t.map(() => 0), t.map(() => 0)], w.level, w.number);
+      }
+      return cut(this.inside.lanes[w.lane] ?? [[], [], [], []], w.level, w.number);
+    });
+  }
+  private of(source: number, set: number): Row[] { return set ? (this.sets[set] ?? []) : (this.inside.rows[source] ?? []); }
+
+  async select(source: number, query: Query) {
+    const kinds = new Map(this.inside.info.sources[source]!.kinds.map((k) => [k[0], k[1]]));
+    const word = query.text || query.expressions?.[0] || "";
+    let pattern: RegExp;
+    try { pattern = new RegExp(word, "i"); } catch { throw new Error(`${word} is no regular expression`); }
+    const rows = (this.inside.rows[source] ?? []).filter((r) =>
+      !query.hide_kinds?.includes(r.kind) && !query.hide_tasks?.includes(r.pid) && !query.hide_cpus?.includes(r.cpu)
+      && (!word || pattern.test(`${r.comm}-${r.pid} ${kinds.get(r.kind) ?? ""}: ${r.text}`)));
+    this.sets.push(rows);
+    return { set: this.sets.length - 1, count: rows.length };
+  }
+  async rows(source: number, set: number, first: number, n: number) {
+    if (!set && this.inside.rows[source]?.[0] && n === 1) {
+      const one = this.inside.rows[source]!.find((r) => r.row === first);
+      if (one) return [one];
+    }
+    return this.of(source, set).slice(first, first + n);
+  }
+  async place(source: number, set: number, at: { t: number } | { row: number }) {
+    const rows = this.of(source, set);
+    const place = rows.findIndex((r) => ("t" in at ? r.t >= at.t : r.row >= at.row));
+    const found = place < 0 ? rows.length : place;
+    return { event: rows[found]?.row ?? 0, place: found };
+  }
+  async find(source: number, set: number, row: number, back: boolean) {
+    const rows = this.of(source, set);
+    return (back ? rows.filter((r) => r.row < row).at(-1) : rows.find((r) => r.row > row)) ?? null;
+  }
+  async wakes(source: number, from: number, to: number) {
+    const wakes = (this.inside.wakes[source] ?? []).filter((w) => w.t >= from && w.t <= to);
+    return wakes.length > 2000 ? { more: wakes.length, wakes: [] } : { more: 0, wakes };
+  }
+  async late() { return this.inside.late; }
+  async lateOf(): Promise<Late> { throw new Error("An exported page cannot look for other late wake-ups."); }
+  async latency(source: number, a: string, b: string): Promise<Latency> {
+    const l = this.inside.latency[source];
+    if (l && a === "sched_waking" && b === "sched_switch") return l;
+    throw new Error("An exported page knows only the time from sched_waking to sched_switch.");
+  }
+}

@@ -1,0 +1,60 @@
+/** The server as a source of data. Addresses are relative: the token is part of the page's own. */
+import { decode } from "./tile";
+import type { Data, Info, Late, Latency, Query, Row, Tile, Wake, Want } from "./types";
+
+export class Server implements Data {
+  live = true;
+  /** Called with a sentence when the server says that something is wrong with the files, or is gone. */
+  constructor(private trouble: (sentence: string) => void) {}
+
+  private async ask(path: string, body?: string): Promise<Response> {
+    let reply: Response;
+    try {
+      reply = await fetch(path, { method: body === undefined ? "GET" : "POST", body, cache: "no-store" });
+    } catch {
+      const gone = "latlab view no longer answers: it was ended. What is on the screen can still be read.";
+      this.trouble(gone);
+      throw new Error(gone);
+    }
+    const said = reply.headers.get("Latlab-Trouble");
+    if (said) this.trouble(said);
+    if (reply.status === 422) throw new Error(((await reply.json()) as { error: string }).error);
+    if (!reply.ok) throw new Error(`${reply.status}: ${await reply.text()}`);
+    return reply;
+  }
+
+  private async json<T>(path: string, body?: string): Promise<T> {
+    return (await (await this.ask(path, body)).json()) as T;
+  }
+
+  info() { return this.json<Info>("api/info"); }
+  status() { return this.json<{ ready: boolean; events: number }>("api/status"); }
+  async tiles(want: Want[]): Promise<Tile[]> {
+    const body = want.map((w) => `${w.lane} ${w.level} ${w.number}`).join("\n");
+    return decode(await (await this.ask("api/tiles", body)).arrayBuffer());
+  }
+  select(source: number, query: Query) {
+    return this.json<{ set: number; count: number }>(`api/select?s=${source}`, JSON.stringify(query));
+  }
+  rows(source: number, set: number, first: number, n: number) {
+    return this.json<Row[]>(`api/rows?s=${source}&set=${set}&first=${first}&n=${n}`);
+  }
+  place(source: number, set: number, at: { t: number } | { row: number }) {
+    const what = "t" in at ? `t=${Math.round(at.t)}` : `row=${at.row}`;
+    return this.json<{ event: number; place: number }>(`api/place?s=${source}&set=${set}&${what}`);
+  }
+  async find(source: number, set: number, row: number, back: boolean) {
+    return (await this.json<{ row: Row | null }>(`api/find?s=${source}&set=${set}&row=${row}&back=${back ? 1 : 0}`)).row;
+  }
+  wakes(source: number, from: number, to: number) {
+    return this.json<{ more: number; wakes: Wake[] }>(`api/wakes?s=${source}&from=${Math.floor(from)}&to=${Math.ceil(to)}`);
+  }
+  late() { return this.json<Late>("api/late"); }
+  lateOf(source: number, pid: number, limit: number) {
+    return this.json<Late>(`api/late?s=${source}&pid=${pid}&limit=${Math.round(limit)}`);
+  }
+  latency(source: number, a: string, b: string, ka: string, kb: string) {
+    const q = new URLSearchParams({ s: String(source), a, b, ka, kb });
+    return this.json<Latency>(`api/latency?${q.toString()}`);
+  }
+}

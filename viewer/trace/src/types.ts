@@ -1,0 +1,56 @@
+/** What the server tells; the same as `crates/latlab-view/src/view.rs` writes. */
+export interface CpuInfo { cpu: number; events: number; irq: number; soft: number; functions: number; freq: boolean }
+/** pid, name, ns on CPUs, times it got one, first seen (ns). */
+export type TaskInfo = [number, string, number, number, number];
+/** Number, name, system, count. */
+export type KindInfo = [number, string, string, number];
+export interface SourceInfo {
+  name: string; read: boolean; clock: string; ns: boolean; origin: string; length: number; offset: number; events: number;
+  cpus: CpuInfo[]; tasks: TaskInfo[]; kinds: KindInfo[]; names: string[]; timers: number;
+  /** Time, CPU, pid, text. */
+  markers: [number, number, number, string][];
+  /** From, to, CPU, how many. */
+  lost: [number, number, number, number][];
+  wakes: number; notes: string[];
+}
+export interface Info {
+  title: string; version: string; ready: boolean; oneByOne: boolean; limit: number; report: boolean; sources: SourceInfo[];
+  /** In an exported page: the stretch that it holds, ns after the first source's origin. */
+  window?: [number, number];
+}
+export interface Row { row: number; t: number; cpu: number; pid: number; comm: string; kind: number; text: string; lost?: number }
+export interface Part { from: number; to: number; stage: string; cause: string; who: string }
+export interface WakeUp {
+  source: number; pid: number; comm: string; cpu: number; from: number; to: number; late: boolean; verdict: string; parts: Part[];
+}
+export interface Late { limit: number; list: WakeUp[]; causes: string[] }
+export interface Interval { ns: number; from: number; key: number; cpu: number }
+export interface Latency {
+  keys: [string, string]; count: number; open: number; quantiles: [number, number, number, number, number];
+  bins: [number, number][]; over_time: [number, number, number][]; worst: Interval[];
+}
+export interface Wake { t: number; pid: number; waker: number; cpu: number; target: number; context: number }
+export interface Query {
+  expressions?: string[]; text?: string; hide_kinds?: number[]; hide_tasks?: number[]; only_tasks?: number[]; hide_cpus?: number[];
+}
+export interface Want { lane: string; level: number; number: number }
+/** A lane's tile: its items, or a density of 512 bins. */
+export interface Tile {
+  kind: 1 | 2; n: number; start: Float64Array; end: Float64Array; id: Uint32Array; aux: Uint32Array; count: Uint32Array; fill: Float32Array;
+}
+
+/** Where data come from: the server, or the page itself when it was exported. */
+export interface Data {
+  live: boolean;
+  info(): Promise<Info>;
+  status(): Promise<{ ready: boolean; events: number }>;
+  tiles(want: Want[]): Promise<Tile[]>;
+  select(source: number, query: Query): Promise<{ set: number; count: number }>;
+  rows(source: number, set: number, first: number, n: number): Promise<Row[]>;
+  place(source: number, set: number, at: { t: number } | { row: number }): Promise<{ event: number; place: number }>;
+  find(source: number, set: number, row: number, back: boolean): Promise<Row | null>;
+  wakes(source: number, from: number, to: number): Promise<{ more: number; wakes: Wake[] }>;
+  late(): Promise<Late>;
+  lateOf(source: number, pid: number, limit: number): Promise<Late>;
+  latency(source: number, a: string, b: string, ka: string, kb: string): Promise<Latency>;
+}

@@ -1,0 +1,139 @@
+import { describe, expect, test } from "vitest";
+import { cut } from "../src/embedded";
+import { count, exact, length, moment, parse, step } from "../src/format";
+import { control } from "../src/late";
+import { Columns } from "../src/raster";
+import { decode as decodeSession, empty, encode } from "../src/state";
+import { BINS, binsTile, decode, extent, itemsTile, levelOf } from "../src/tile";
+import type { WakeUp } from "../src/types";
+import { center, keep, move, zoom } from "../src/window";
+import { hash, hashText, hsl, ink, pack } from "../src/color";
+
+const items = (...list: [number, number, number][]) =>
+  itemsTile(Float64Array.from(list.map((i) => i[0])), Float64Array.from(list.map((i) => i[1])), Uint32Array.from(list.map((i) => i[2])), new Uint32Array(list.length));
+const all = () => true;
+
+describe("times", () => {
+  test("are written with a fitting unit", () => {
+    expect([0, 999, 1500, 12_345, 250_000, 2_500_000, 61e9, 9000e9].map(length)).toEqual(
+      ["0 ns", "999 ns", "1.500 \u00b5s", "12.35 \u00b5s", "250.0 \u00b5s", "2.500 ms", "61.00 s", "2.500 h"]);
+    expect(length(-1500)).toBe("\u22121.500 \u00b5s");
+    expect(exact(1234567)).toBe("1\u202f234\u202f567 ns");
+    expect(count(10_000_000)).toBe("10\u202f000\u202f000");
+  });
+  test("are exact however long the machine has been up", () => {
+    // 300 days in ns is beyond 2^53.
+    expect(moment(25_920_000_000_000_000n, 1)).toBe("25920000.000000001");
+    expect(moment(0n, -5)).toBe("-0.000000005");
+    expect(moment(923_632_241_000n, 0, 6)).toBe("923.632241");
+  });
+  test("are read as people type them", () => {
+    expect(["1.5ms", "200us", "3", "2 s", "-7ns"].map(parse)).toEqual([1.5e6, 2e5, 3000, 2e9, -7]);
+    expect([parse("x"), parse("1 week"), parse("")]).toEqual([null, null, null]);
+  });
+  test("ticks are 1, 2 or 5", () => {
+    expect([step(1000, 10), step(1001, 10), step(3.3e9, 8), step(10, 5)]).toEqual([100, 200, 5e8, 2]);
+  });
+});
+
+describe("the window", () => {
+  const whole = { from: 0, to: 1e9 };
+  test("zooms round the pointer", () => {
+    const s = zoom({ from: 0, to: 1000 }, 0.5, 250, whole);
+    expect(s).toEqual({ from: 125, to: 625 });
+    expect(zoom({ from: 0, to: 12 }, 0.001, 6, whole).to - zoom({ from: 0, to: 12 }, 0.001, 6, whole).from).toBeCloseTo(10);
+    const far = zoom(whole, 1e6, 5, whole);
+    expect(far.to - far.from).toBeLessThan(1.2e9);
+  });
+  test("does not leave the trace", () => {
+    expect(keep({ from: -5000, to: -4000 }, whole).to).toBeCloseTo(20);
+    expect(keep({ from: 2e9, to: 3e9 }, whole).from).toBeCloseTo(1e9 - 2e7);
+    expect(move({ from: 10, to: 20 }, 5, whole)).toEqual({ from: 15, to: 25 });
+    expect(center({ from: 0, to: 100 }, 500, whole)).toEqual({ from: 450, to: 550 });
+  });
+});
+
+describe("tiles", () => {
+  test("a bin is not wider than a pixel, and at most four fit into one", () => {
+    for (const npp of [0.01, 1, 3.9, 4, 100, 1e6, 1e15]) {
+      const bin = 4 ** levelOf(npp);
+      expect(bin).toBeLessThanOrEqual(Math.max(1, npp));
+      if (npp >= 1) expect(npp / bin).toBeLessThan(4);
+    }
+  });
+  test("are decoded as they come", () => {
+    const buffer = new ArrayBuffer(8 + 2 * 24 + 8 + BINS * 16), view = new DataView(buffer);
+    view.setUint32(0, 1, true); view.setUint32(4, 2, true);
+    [5, 9, 8, 12].forEach((t, i) => view.setFloat64(8 + 8 * i, t, true));
+    [1, 2, 3, 4].forEach((n, i) => view.setUint32(40 + 4 * i, n, true));
+    view.setUint32(56, 2, true); view.setUint32(60, BINS, true);
+    view.setUint32(64 + 4 * 7, 42, true);
+    view.setFloat32(64 + 4 * (3 * BINS + 7), 0.5, true);
+    const [one, two] = decode(buffer);
+    expect([[...one!.start], [...one!.end], [...one!.id], [...one!.aux]]).toEqual([[5, 9], [8, 12], [1, 2], [3, 4]]);
+    expect([two!.n, two!.id[7], two!.fill[7]]).toEqual([BINS, 42, 0.5]);
+  });
+  test("an exported page cuts them out of its lanes", () => {
+    const lane: [number[], number[], number[], number[]] = [[0, 600, 5000], [10, 700, 5001], [1, 2, 3], [0, 0, 0]];
+    expect([...cut(lane, 0, 0).id]).toEqual([1]);
+    expect([...cut(lane, 0, 1).id]).toEqual([2]);
+    const dense = cut(lane, 2, 0, 1);
+    expect(dense.kind).toBe(2);
+    expect(dense.count[Math.floor(5000 / 16)]).toBe(1);
+    expect(extent(2)).toBe(8192);
+  });
+});
+
+describe("drawing", () => {
+  test("nothing vanishes between two pixels", () => {
+    const c = new Columns(10);
+    c.clear();
+    c.draw(items([55_000, 55_001, 7]), 0, 1, 0, 10_000, 0, 10, all);
+    expect([...c.count]).toEqual([0, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
+    expect(c.id[5]).toBe(7);
+    expect(c.fill[5]).toBeCloseTo(1e-4);
+  });
+  test("a column is named for what took most of it", () => {
+    const c = new Columns(2);
+    c.clear();
+    c.draw(items([0, 30, 1], [30, 90, 2], [90, 200, 3]), 0, 1, 0, 100, 0, 2, all);
+    expect([...c.id]).toEqual([2, 3]);
+    expect([...c.fill].map((f) => Math.round(f * 100))).toEqual([100, 100]);
+    expect([...c.count]).toEqual([3, 1]);
+  });
+  test("idle is not drawn, and only the tile's own columns are touched", () => {
+    const c = new Columns(4);
+    c.clear();
+    c.draw(items([0, 100, 0], [100, 400, 5]), 0, 1, 0, 100, 2, 3, (id) => id !== 0);
+    expect([...c.count]).toEqual([0, 0, 1, 0]);
+  });
+  test("densities add up to a column", () => {
+    const c = new Columns(1), fill = new Float32Array(BINS).fill(0.5), n = new Uint32Array(BINS).fill(3);
+    c.clear();
+    c.draw(binsTile(new Uint32Array(BINS).fill(9), new Uint32Array(BINS), n, fill), 0, 1, 0, BINS, 0, 1, all);
+    expect([c.count[0], c.id[0], Math.round(c.fill[0]! * 100)]).toEqual([3 * BINS, 9, 50]);
+  });
+});
+
+test("a session survives its address", () => {
+  const s = { ...empty(), from: 1.5, to: 2e9, a: 7, b: null, event: [0, 12] as [number, number], tasks: [[0, 42]] as [number, number][], hidden: ["0.cpu0.ev"], kinds: [3], search: "sched_switch : next_prio < 100 && COMM ~ \"a&b=#\"", searchKind: "text" as const, only: true, tab: "late", offsets: [0, -5], theme: "dark" };
+  expect(decodeSession(`#${encode(s)}`)).toEqual(s);
+  expect(encode(empty())).toBe("");
+  expect(decodeSession("#w=9,1&a=x&tab=<script>&h=<b>,ok.1&theme=url(x)")).toEqual({ ...empty(), hidden: ["ok.1"] });
+});
+
+test("colours are stable, far apart for neighbours, and readable", () => {
+  expect(hash(1234)).toBe(hash(1234));
+  expect(Math.abs((hash(100) % 360) - (hash(101) % 360))).toBeGreaterThan(5);
+  expect(hashText("a")).not.toBe(hashText("b"));
+  expect(hsl(0, 1, 0.5)).toEqual([255, 0, 0]);
+  expect([ink(pack([255, 255, 255])), ink(pack([0, 0, 0]))]).toEqual(["#000", "#fff"]);
+});
+
+test("a late wake-up is compared with the middle on-time one of its task", () => {
+  const w = (late: boolean, pid: number, ns: number): WakeUp => ({ source: 0, pid, comm: "", cpu: 0, from: 0, to: ns, late, verdict: "", parts: [{ from: 0, to: ns, stage: "", cause: "", who: "" }] });
+  const late = w(true, 5, 900);
+  const list = [late, w(false, 5, 30), w(false, 5, 10), w(false, 5, 20), w(false, 6, 1)];
+  expect(control({ limit: 0, causes: [], list }, late)?.to).toBe(20);
+  expect(control({ limit: 0, causes: [], list: [late] }, late)).toBeNull();
+});
