@@ -17,6 +17,12 @@ pub fn now() -> MonotonicNs {
     MonotonicNs((t.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec as u64))
 }
 
+/// CPU time of the calling thread, ns.
+pub fn thread_cpu_ns() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
 /// `clock_getres(CLOCK_MONOTONIC)` in ns. The kernel says 1 when timers have
 /// high resolution, and the length of its tick when they have not
 /// (`hrtimer_resolution`).

@@ -24,6 +24,11 @@ pub fn tie_to_us(command: &mut Command) {
     }
 }
 
+/// The kernel's number of the calling thread.
+pub fn thread_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
 /// Stops a process (SIGSTOP) or lets it go on (SIGCONT).
 pub fn set_stopped(pid: u32, stopped: bool) -> io::Result<()> {
     let signal =

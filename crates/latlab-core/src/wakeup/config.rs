@@ -4,6 +4,7 @@ use crate::units::CpuId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::PathBuf;
 
 /// Where the latency is taken.
 #[derive(
@@ -125,6 +126,9 @@ pub struct WakeupConfig {
     pub dma_latency_us: Option<u32>,
     /// Binds the thread that displays and writes to a CPU.
     pub main_cpu: Option<CpuId>,
+    /// A lock that others hold at times: it is taken and given back after each wake-up, and the
+    /// latency lasts until the task has it.
+    pub shared_lock: Option<PathBuf>,
 }
 
 impl Default for WakeupConfig {
@@ -149,6 +153,7 @@ impl Default for WakeupConfig {
             samples: false,
             dma_latency_us: None,
             main_cpu: None,
+            shared_lock: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use super::meter::Meter;
 use super::ring::{Ring, Sample};
 use super::trace_mark::TraceMark;
 use super::{Control, Next, OnLate, Stop, os};
+use crate::shared_lock::SharedLock;
 use latlab_core::wakeup::LateWake;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -55,6 +56,8 @@ pub struct Cycle<'a> {
     pub control: &'a Control,
     pub live: &'a Live,
     pub ring: Option<&'a Ring>,
+    /// Taken after each sleep, with our thread id as it wants it.
+    pub lock: Option<(&'a SharedLock, u32)>,
 }
 
 impl Cycle<'_> {
@@ -67,6 +70,12 @@ impl Cycle<'_> {
             while !os::sleep_until(next) {
                 if self.control.stopping() {
                     return None;
+                }
+            }
+            if let Some((lock, tid)) = self.lock {
+                // Not had: a signal ended the wait, or the holder is dead; the time counts.
+                if lock.lock(tid) {
+                    lock.unlock(tid);
                 }
             }
             let latency = os::now_ns().saturating_sub(next);

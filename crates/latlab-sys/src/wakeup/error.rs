@@ -72,6 +72,14 @@ pub enum WakeupError {
         /// Why.
         source: io::Error,
     },
+    /// The lock that the task should share with others cannot be had.
+    #[error("--lock {path}: {source}")]
+    SharedLock {
+        /// Its path.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
     /// The samples could not be written.
     #[error("samples: {0}")]
     Samples(io::Error),
@@ -153,6 +161,9 @@ impl WakeupError {
             }
             Self::File { .. } => {
                 "needs root and tracefs: mount -t tracefs nodev /sys/kernel/tracing"
+            }
+            Self::SharedLock { .. } => {
+                "the faults inversion and inversion-pi of `latlab vm run` make one in /dev/shm/latlab-lock"
             }
             Self::Memory(_) => "a smaller limit with -h; the figures do not need it",
             Self::NoTimerlat { .. } => {

@@ -1,5 +1,6 @@
 //! The system calls of the measurement, one a function.
 
+pub use crate::clock::thread_cpu_ns;
 use rustix::thread::ClockId;
 use rustix::time::Timespec;
 use std::io;
@@ -22,12 +23,6 @@ pub fn timer_step_ns() -> u64 {
 pub fn sleep_until(ns: u64) -> bool {
     let t = Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
     rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &t).is_ok()
-}
-
-/// CPU time of the calling thread, ns.
-pub fn thread_cpu_ns() -> u64 {
-    let t = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// CPU time of this process, ns.

@@ -8,10 +8,12 @@ use super::trace_mark::TraceMark;
 use super::window::{self, Counters};
 use super::{Control, Hooks, LiveThread, Next, Stop, WakeupError, os, watchdog};
 use crate::policy::{self, Budget};
+use crate::shared_lock::SharedLock;
 use crate::signal;
 use latlab_core::run::Window;
 use latlab_core::units::CpuId;
 use latlab_core::wakeup::{LateWake, StopReason, ThreadResult, WakeupConfig, WakeupResult};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, mpsc};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
@@ -62,6 +64,7 @@ struct Shared<'a> {
     late_ns: &'a AtomicU64,
     on_late: Option<super::OnLate<'a>>,
     mark: Option<&'a TraceMark>,
+    lock: Option<&'a SharedLock>,
 }
 
 /// What a measuring thread brings back.
@@ -84,6 +87,7 @@ struct Measured {
 pub fn run(config: &WakeupConfig, mut hooks: Hooks<'_>) -> Result<WakeupResult, WakeupError> {
     setup::check(config)?;
     let mark = config.trace_mark.then(TraceMark::open).transpose()?;
+    let lock = config.shared_lock.as_deref().map(open_lock).transpose()?;
     if let Some(cpu) = config.main_cpu {
         policy::bind(&[cpu]).map_err(|source| WakeupError::Bind { cpu, source })?;
     }
@@ -104,6 +108,7 @@ pub fn run(config: &WakeupConfig, mut hooks: Hooks<'_>) -> Result<WakeupResult, 
         late_ns: hooks.late_ns.unwrap_or(&never),
         on_late: hooks.on_late,
         mark: mark.as_ref(),
+        lock: lock.as_ref(),
     };
     let before = Counters::read();
     let cpu_before = os::process_cpu_ns();
@@ -113,6 +118,11 @@ pub fn run(config: &WakeupConfig, mut hooks: Hooks<'_>) -> Result<WakeupResult, 
     result.held = held.said.clone();
     result.rt_throttling_us = setup::rt_throttling();
     Ok(result)
+}
+
+fn open_lock(path: &Path) -> Result<SharedLock, WakeupError> {
+    let path_text = || path.display().to_string();
+    SharedLock::open(path).map_err(|source| WakeupError::SharedLock { path: path_text(), source })
 }
 
 fn measure<'scope, 'a: 'scope>(
@@ -243,6 +253,7 @@ fn thread(
         control: shared.control,
         live: &shared.lives[index],
         ring: shared.rings.get(index),
+        lock: shared.lock.zip(u32::try_from(tid).ok()),
     };
     let usage = os::thread_usage();
     let cpu = os::thread_cpu_ns();
@@ -276,6 +287,7 @@ fn warm_up(shared: &Shared<'_>, index: usize, tid: i32, meter: &mut Meter) {
         control: shared.control,
         live: &live,
         ring: None,
+        lock: shared.lock.zip(u32::try_from(tid).ok()),
     };
     cycle.run(meter, os::now_ns() + interval_ns);
     meter.reset();

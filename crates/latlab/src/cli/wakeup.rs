@@ -90,6 +90,9 @@ pub struct Args {
     /// Bind the thread that displays and writes files to this CPU.
     #[arg(long, value_name = "CPU")]
     mainaffinity: Option<u32>,
+    /// Take the lock in FILE after each wake-up, and count until it is had (docs/faults.md).
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
     /// Print help.
     #[arg(long, action = ArgAction::Help)]
     help: Option<bool>,
@@ -192,6 +195,7 @@ impl Args {
             samples: self.samples.is_some(),
             dma_latency_us: self.latency,
             main_cpu: self.mainaffinity.map(CpuId),
+            shared_lock: self.lock.clone(),
         };
         Ok(Asked {
             measure,
@@ -218,6 +222,7 @@ impl Args {
         match () {
             () if policy == Policy::Deadline => return refused("--policy deadline"),
             () if self.samples.is_some() => return refused("--samples"),
+            () if self.lock.is_some() => return refused("--lock"),
             () if self.tracemark => return refused("--tracemark"),
             () if self.distance > 0 => return refused("-d"),
             () if self.priospread => return refused("--priospread"),
