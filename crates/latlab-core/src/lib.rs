@@ -27,3 +27,4 @@ pub mod trace_stat;
 pub mod units;
 pub mod wakeup;
 pub mod wire;
+pub mod wire_log;

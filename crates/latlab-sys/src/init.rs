@@ -56,14 +56,6 @@ pub fn power_off() -> io::Error {
     }
 }
 
-/// A terminal device without line editing, echo or translation: bytes go through as they are.
-pub fn make_raw(terminal: &File) -> io::Result<()> {
-    let mut settings = rustix::termios::tcgetattr(terminal)?;
-    settings.make_raw();
-    rustix::termios::tcsetattr(terminal, rustix::termios::OptionalActions::Now, &settings)?;
-    Ok(())
-}
-
 /// Makes a child's standard input its controlling terminal, in a session of its own.
 /// To be called by a program that then replaces itself.
 pub fn own_terminal() -> io::Result<()> {

@@ -82,6 +82,14 @@ pub fn prepare(
         hint: format!("there are {}", catalog::names()),
     })?;
     let machine = Machine::new(kind, target)?;
+    if job.shell && machine.channel == qemu::Channel::Log && target.kernel.is_none() {
+        return Err(TargetError::Spec {
+            spec: format!("vm:{},cpu=cortex-a8", kind.name),
+            reason: "a shell needs a serial port with interrupts, which this machine has not"
+                .into(),
+            hint: "latlab vm run works on it; so does a shell with cpu=cortex-a7".into(),
+        });
+    }
     let (program, package) = machine.program();
     let program = find_program(program).ok_or_else(|| TargetError::NoProgram {
         program: program.into(),

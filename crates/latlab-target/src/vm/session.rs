@@ -1,9 +1,11 @@
 //! A machine that runs: reads the agent's frames, watches for hangs and panics, ends QEMU.
 
 use super::Prepared;
+use super::qemu::Channel;
 use crate::pull::Receiver;
 use crate::{Console, Result, TargetError};
 use latlab_core::wire::{Decoder, Item, Message};
+use latlab_core::wire_log::LogDecoder;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Stdio};
@@ -68,7 +70,7 @@ pub fn run(
         prepared,
         start,
         limit,
-        decoder: Decoder::default(),
+        decoder: Stream::new(prepared.machine.channel),
         serial: Vec::new(),
         complaints: String::new(),
         release: None,
@@ -148,11 +150,33 @@ fn listen(child: &mut Child) -> Queue<Event> {
     queue
 }
 
+/// What comes back, in either form.
+enum Stream {
+    Frames(Decoder),
+    Log(LogDecoder),
+}
+
+impl Stream {
+    fn new(channel: Channel) -> Self {
+        match channel {
+            Channel::Virtio => Self::Frames(Decoder::default()),
+            Channel::Log => Self::Log(LogDecoder::default()),
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Vec<Item> {
+        match self {
+            Self::Frames(decoder) => decoder.push(bytes),
+            Self::Log(decoder) => decoder.push(bytes),
+        }
+    }
+}
+
 struct Session<'a> {
     prepared: &'a Prepared,
     start: Instant,
     limit: Option<Duration>,
-    decoder: Decoder,
+    decoder: Stream,
     serial: Vec<u8>,
     complaints: String,
     release: Option<String>,
@@ -198,6 +222,10 @@ impl Session<'_> {
         while let Some(signal) = console.signal() {
             if self.release.is_none() {
                 return Err(self.error("stopped before it was up".into(), "nothing was measured"));
+            }
+            if matches!(self.decoder, Stream::Log(_)) {
+                let what = "stopped: this machine cannot be told to end its command";
+                return Err(self.error(what.into(), "nothing was kept"));
             }
             self.stop_asked = Some(Instant::now());
             let frame = Message::Signal(signal).encode();

@@ -1,8 +1,9 @@
-//! The agent's line to the desk: a virtio port, or the serial console where there is none.
+//! The agent's line to the desk: a virtio port, or the kernel's log where there is none.
 
 use super::Sink;
 use anyhow::{Context, bail};
 use latlab_core::wire::{Decoder, Item, Message};
+use latlab_core::wire_log;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -13,52 +14,74 @@ use std::time::Duration;
 /// How often and how long we look for the port while drivers come up.
 const LOOKS: u32 = 500;
 const LOOK: Duration = Duration::from_millis(10);
+/// What goes through a log of 16 MiB (with base64, marks and times) before anything is overwritten.
+const LOG_MAX: usize = 8 << 20;
 
 /// The line; frames are written whole, by one thread at a time.
 #[derive(Debug)]
-pub struct Channel {
-    out: Mutex<File>,
-    input: Mutex<(File, Decoder, VecDeque<Message>)>,
-    serial: bool,
+pub enum Channel {
+    /// A virtio port.
+    Port {
+        /// Towards the desk.
+        out: Mutex<File>,
+        /// From it.
+        input: Mutex<(File, Decoder, VecDeque<Message>)>,
+    },
+    /// The kernel's log, and how many bytes went into it. Nothing comes from the desk.
+    Log(Mutex<(File, usize)>),
 }
 
 impl Sink for Channel {
     fn send(&self, message: &Message) -> anyhow::Result<()> {
-        let Ok(mut out) = self.out.lock() else { bail!("a thread of the agent panicked") };
-        out.write_all(&message.encode()).context("line to the desk")
+        let frame = message.encode();
+        match self {
+            Self::Port { out, .. } => {
+                let Ok(mut out) = out.lock() else { bail!("a thread of the agent panicked") };
+                out.write_all(&frame).context("line to the desk")
+            }
+            Self::Log(log) => {
+                let Ok(mut log) = log.lock() else { bail!("a thread of the agent panicked") };
+                let (file, sent) = &mut *log;
+                *sent += frame.len();
+                if *sent > LOG_MAX && matches!(message, Message::Data(_) | Message::Stdout(_)) {
+                    bail!("more than {} MiB do not fit through the kernel's log", LOG_MAX >> 20);
+                }
+                // One record a write; <1> is a level that is always printed.
+                wire_log::lines(&frame)
+                    .try_for_each(|line| file.write_all(&[b"<1>", &line[..]].concat()))
+                    .context("/dev/kmsg")
+            }
+        }
     }
 }
 
 impl Channel {
-    /// Opens the port named `latlab`, or the terminal that the kernel's command line names (`latlab.port=ttyS0`).
+    /// Opens the port named `latlab`, or the log if the kernel's command line says `latlab.port=kmsg`.
     pub fn open() -> anyhow::Result<Self> {
         let command_line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
-        let terminal = command_line.split_whitespace().find_map(|w| w.strip_prefix("latlab.port="));
-        let (path, serial) = match terminal {
-            Some(name) => (PathBuf::from("/dev").join(name), true),
-            None => (find_port()?, false),
-        };
-        let file = File::options()
+        if command_line.split_whitespace().any(|w| w == "latlab.port=kmsg") {
+            let file = File::options().write(true).open("/dev/kmsg").context("/dev/kmsg")?;
+            return Ok(Self::Log(Mutex::new((file, 0))));
+        }
+        let path = find_port()?;
+        let out = File::options()
             .read(true)
             .write(true)
             .open(&path)
             .with_context(|| path.display().to_string())?;
-        if serial {
-            latlab_sys::init::make_raw(&file).with_context(|| path.display().to_string())?;
-            // Only emergencies may come between our bytes.
-            let _ = fs::write("/proc/sys/kernel/printk", "1");
-        }
-        let input = file.try_clone()?;
-        Ok(Self {
-            out: Mutex::new(file),
-            input: Mutex::new((input, Decoder::default(), VecDeque::new())),
-            serial,
-        })
+        let input = Mutex::new((out.try_clone()?, Decoder::default(), VecDeque::new()));
+        Ok(Self::Port { out: Mutex::new(out), input })
+    }
+
+    /// Whether output can be sent while the command runs.
+    pub fn is_live(&self) -> bool {
+        matches!(self, Self::Port { .. })
     }
 
     /// Waits for the next message; `None` when the line is closed.
     pub fn receive(&self) -> Option<Message> {
-        let mut input = self.input.lock().ok()?;
+        let Self::Port { input, .. } = self else { return None };
+        let mut input = input.lock().ok()?;
         let (file, decoder, ready) = &mut *input;
         let mut buffer = [0; 512];
         loop {
@@ -78,8 +101,9 @@ impl Channel {
 
     /// Lets the last bytes leave before the machine is turned off.
     pub fn drain(&self) {
-        // The desk ends the machine as soon as it has read the exit code.
-        let patience = if self.serial { 5 } else { 1 };
+        // The desk ends the machine as soon as it has read the exit code. A log is printed by a
+        // thread of the kernel, as fast as the port takes it.
+        let patience = if self.is_live() { 1 } else { 600 };
         std::thread::sleep(Duration::from_secs(patience));
     }
 }

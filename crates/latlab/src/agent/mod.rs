@@ -51,13 +51,9 @@ pub fn main() -> ! {
     }
 }
 
-/// A line on the console, for want of anything better.
+/// A line in the kernel's log, and so on its console, for want of anything better.
 fn complain(what: &str) {
-    let line = format!("latlab agent: {what}\n");
-    let _ = fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/console")
-        .and_then(|mut console| std::io::Write::write_all(&mut console, line.as_bytes()));
+    let _ = fs::write("/dev/kmsg", format!("<1>latlab agent: {what}"));
 }
 
 fn work() -> anyhow::Result<()> {
@@ -67,6 +63,7 @@ fn work() -> anyhow::Result<()> {
     let loaded = load_modules(&job.modules);
     if job.shell {
         prepare(&job)?;
+        let _beside = Beside::start(&job.beside)?;
         return shell();
     }
     let channel = Arc::new(Channel::open()?);
@@ -217,7 +214,8 @@ fn run(job: &Job, channel: &Arc<Channel>) -> anyhow::Result<u8> {
         .env("HOME", "/root")
         .envs(job.env.iter().map(|(k, v)| (k.as_str(), v.as_str())))
         .stdin(Stdio::null());
-    if job.live {
+    let live = job.live && channel.is_live();
+    if live {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
     } else {
         command.stdout(File::create(KEPT_STDOUT)?).stderr(File::create(KEPT_STDERR)?);
@@ -242,7 +240,7 @@ fn run(job: &Job, channel: &Arc<Channel>) -> anyhow::Result<u8> {
     for stream in streams {
         let _ = stream.join();
     }
-    if !job.live {
+    if !live {
         send::pieces(channel.as_ref(), Path::new(KEPT_STDOUT), Message::Stdout)?;
         send::pieces(channel.as_ref(), Path::new(KEPT_STDERR), Message::Stderr)?;
     }
