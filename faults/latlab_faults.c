@@ -26,6 +26,10 @@
 #include <linux/timer.h>
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
+#include <trace/events/power.h>
+#ifdef CONFIG_X86
+#include <asm/apic.h>
+#endif
 
 #define SIZE_MAX_NS (2 * (u64)NSEC_PER_SEC)
 #define EVERY_MIN_NS (10 * (u64)NSEC_PER_USEC)
@@ -36,6 +40,8 @@ enum context {
 	IN_TIMER,	/* a timer of the timer wheel: softirq, or its thread on PREEMPT_RT */
 	IN_TASKLET,	/* a tasklet that a hard interrupt schedules */
 	IN_THREAD,	/* a kernel thread, SCHED_FIFO 1, bound to the CPU */
+	IN_IDLE,	/* the idle task, interrupts off, once something has woken the CPU */
+	AFTER_IDLE,	/* the idle task, each time it has been woken */
 };
 
 struct fault {
@@ -161,6 +167,35 @@ static void strike_printk(struct fault *f)
 	while (ktime_get_mono_fast_ns() - start < f->ns);
 }
 
+/*
+ * Sleeps with interrupts off until one is pending. Without hardware that can do
+ * that (x86 before MONITOR's break event), it looks again and again.
+ */
+static void wait_for_interrupt(void)
+{
+#ifdef CONFIG_X86
+	int i;
+
+	for (;;) {
+		for (i = 0; i < 8; i++)
+			if (apic_read(APIC_IRR + 0x10 * i))
+				return;
+		cpu_relax();
+	}
+#else
+	wfi();
+#endif
+}
+
+/* A loop of two instructions, without a clock: at one instruction a nanosecond it takes ns. */
+static void strike_path(struct fault *f)
+{
+	u32 left = f->ns / 2;
+
+	while (left--)
+		barrier();
+}
+
 static struct fault faults[] = {
 	{ .name = "hardirq", .context = IN_HARDIRQ, .strike = strike_spin },
 	{ .name = "hardirq-calls", .context = IN_HARDIRQ, .strike = strike_many_calls },
@@ -172,6 +207,8 @@ static struct fault faults[] = {
 	{ .name = "ipi", .context = IN_THREAD, .strike = strike_ipi },
 	{ .name = "workqueue", .context = IN_THREAD, .strike = strike_workqueue },
 	{ .name = "printk", .context = IN_THREAD, .strike = strike_printk },
+	{ .name = "idle", .context = IN_IDLE, .strike = strike_spin },
+	{ .name = "longer-path", .context = AFTER_IDLE, .strike = strike_path },
 };
 
 static void do_strike(struct fault *f)
@@ -253,6 +290,29 @@ static int thread_body(void *data)
 	return 0;
 }
 
+/*
+ * A CPU that needs long to leave its idle state: what woke it is handled late.
+ * The kernel calls this just before it idles, interrupts off; what it does
+ * afterwards returns at once, because an interrupt is pending by then.
+ */
+static void on_idle(void *data, unsigned int state, unsigned int cpu)
+{
+	struct fault *f = data;
+
+	if (f->context == AFTER_IDLE) {
+		if (state == PWR_EVENT_EXIT && cpu == f->cpu) {
+			f->strike(f);
+			f->strikes++;
+		}
+		return;
+	}
+	if (state == PWR_EVENT_EXIT || cpu != f->cpu || ktime_get_mono_fast_ns() < ktime_to_ns(f->next))
+		return;
+	wait_for_interrupt();
+	do_strike(f);
+	f->next = ns_to_ktime(ktime_get_mono_fast_ns() + next_period(f));
+}
+
 static void start_hrtimer(void *data)
 {
 	struct fault *f = data;
@@ -277,6 +337,11 @@ static void stop_fault(struct fault *f)
 	case IN_THREAD:
 		kthread_stop(f->thread);
 		f->thread = NULL;
+		break;
+	case IN_IDLE:
+	case AFTER_IDLE:
+		unregister_trace_cpu_idle(on_idle, f);
+		tracepoint_synchronize_unregister();
 		break;
 	}
 }
@@ -307,6 +372,10 @@ static int start_fault(struct fault *f)
 		}
 		kthread_bind(f->thread, f->cpu);
 		wake_up_process(f->thread);
+		break;
+	case IN_IDLE:
+	case AFTER_IDLE:
+		error = register_trace_cpu_idle(on_idle, f);
 		break;
 	}
 	if (error)

@@ -1,6 +1,6 @@
 //! `--fault KIND:us=300,every=97.3ms`: a machine that is late on purpose.
 //!
-//! Three kinds of faults. Those of the kernel are struck by the module in
+//! Faults of three sources. Those of the kernel are struck by the module in
 //! `faults/` (GPL-2.0), which is built here for the machine's kernel with
 //! Debian's headers, and cached under its source and the kernel's release.
 //! Those of user space are struck by the board build itself (`latlab
@@ -12,14 +12,14 @@ use super::kernel::Kernel;
 use super::{Host, find_program};
 use crate::cache::digest;
 use crate::debian::Archive;
-use crate::initramfs::Extra;
+use crate::initramfs::{Extra, module_path};
 use crate::{Arch, Result, TargetError};
 use latlab_core::wire::Job;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const KERNEL_KINDS: [&str; 10] = [
+const KERNEL_KINDS: [&str; 12] = [
     "hardirq",
     "hardirq-calls",
     "timer-calls",
@@ -30,9 +30,16 @@ const KERNEL_KINDS: [&str; 10] = [
     "ipi",
     "workqueue",
     "printk",
+    "idle",
+    "longer-path",
 ];
-const USER_KINDS: [&str; 3] = ["fifo", "memory", "tlb"];
+const USER_KINDS: [&str; 8] =
+    ["fifo", "inversion", "inversion-pi", "throttle", "page-fault", "memory", "compaction", "tlb"];
+/// Loads the module, so that it can be switched on inside, and strikes nothing.
+const NONE: &str = "none";
 const CONTROL: &str = "/sys/kernel/debug/latlab-faults/control";
+/// The lock of `inversion` and `inversion-pi`.
+const LOCK: &str = "/dev/shm/latlab-lock";
 const MODULE: &str = "latlab_faults.ko";
 
 /// Where a fault comes from.
@@ -63,7 +70,7 @@ pub struct Fault {
     pub jitter: u32,
     /// Start of the random numbers.
     pub seed: u32,
-    /// SCHED_FIFO priority (`fifo` only).
+    /// SCHED_FIFO priority (`fifo` and `throttle`).
     pub priority: u32,
 }
 
@@ -74,14 +81,14 @@ impl Fault {
             spec: spec.into(),
             reason,
             hint: format!(
-                "KIND:us=SIZE,every=97.3ms[,cpu=N][,jitter=PERCENT][,seed=N][,prio=N]; kinds are {}, {}, stall",
+                "KIND:us=SIZE,every=97.3ms[,cpu=N][,jitter=PERCENT][,seed=N][,prio=N]; kinds are {}, {}, stall, none",
                 KERNEL_KINDS.join(", "),
                 USER_KINDS.join(", ")
             ),
         };
         let (kind, options) = spec.split_once(':').unwrap_or((spec, ""));
         let source = match kind {
-            k if KERNEL_KINDS.contains(&k) => Source::Kernel,
+            k if k == NONE || KERNEL_KINDS.contains(&k) => Source::Kernel,
             k if USER_KINDS.contains(&k) => Source::User,
             "stall" => Source::Outside,
             _ => return Err(wrong(format!("there is no fault {kind:?}"))),
@@ -95,17 +102,14 @@ impl Fault {
             cpu: 0,
             jitter: 0,
             seed: 1,
-            priority: 95,
+            priority: if kind == "throttle" { 50 } else { 95 },
         };
         for option in options.split(',').filter(|o| !o.is_empty()) {
             let parsed = option.split_once('=').and_then(|(key, value)| fault.set(key, value));
             parsed.ok_or_else(|| wrong(format!("{option:?} is not understood")))?;
         }
-        let endless = fault.kind == "fifo";
-        if !endless
-            && fault.ns.saturating_mul(110)
-                > fault.every_ns.saturating_mul(u64::from(100 - fault.jitter))
-        {
+        let busy = fault.ns.saturating_mul(fault.load());
+        if busy.saturating_mul(110) > fault.every_ns.saturating_mul(u64::from(100 - fault.jitter)) {
             return Err(wrong("it lasts longer than its period".into()));
         }
         Ok(fault)
@@ -126,6 +130,40 @@ impl Fault {
         Some(())
     }
 
+    /// Sizes of CPU time that one stroke takes. A FIFO task may keep its CPU for ever: that
+    /// makes the kernel's throttling strike.
+    fn load(&self) -> u64 {
+        match self.kind.as_str() {
+            "fifo" => 0,
+            "inversion" => 2,
+            "inversion-pi" => 6,
+            "throttle" => 4,
+            _ => 1,
+        }
+    }
+
+    /// Shell commands that have to run in the machine before it.
+    fn preparation(&self) -> Vec<String> {
+        let us = |ns: u64| ns.div_ceil(1000);
+        match self.kind.as_str() {
+            // Half of a short period is the real-time tasks'; the other half is the fault.
+            "throttle" => vec![format!(
+                "cd /proc/sys/kernel && echo -1 > sched_rt_runtime_us && echo {} > sched_rt_period_us && echo {} > sched_rt_runtime_us",
+                2 * us(self.ns),
+                us(self.ns)
+            )],
+            "inversion" => vec![format!("printf '\\0\\0\\0\\0\\0\\0\\0\\0' > {LOCK}")],
+            "inversion-pi" => {
+                vec![format!("printf '\\0\\0\\0\\0\\1\\0\\0\\0' > {LOCK}")]
+            }
+            "page-fault" => vec![
+                "mkswap /dev/nullb0 > /dev/null && swapon /dev/nullb0".into(),
+                "echo 0 > /proc/sys/vm/page-cluster".into(),
+            ],
+            _ => Vec::new(),
+        }
+    }
+
     /// What has to be written to the module's control file.
     pub fn control(&self) -> String {
         format!(
@@ -141,6 +179,8 @@ impl Fault {
             ("--every-ns", self.every_ns),
             ("--cpu", u64::from(self.cpu)),
             ("--priority", u64::from(self.priority)),
+            ("--jitter", u64::from(self.jitter)),
+            ("--seed", u64::from(self.seed)),
         ] {
             words.extend([option.to_owned(), value.to_string()]);
         }
@@ -172,10 +212,18 @@ pub fn install(
     say: &mut dyn FnMut(&str),
 ) -> Result<Vec<Extra>> {
     let mut extras = Vec::new();
+    let mut with_module = false;
     for fault in faults {
+        if fault.kind == "page-fault" {
+            slow_disk(host, kind, fault.ns, job, &mut extras, say)?;
+        }
+        for line in fault.preparation() {
+            job.before.push(vec!["/bin/sh".into(), "-c".into(), line]);
+        }
         match fault.source {
             Source::Kernel => {
-                if extras.is_empty() {
+                if !with_module {
+                    with_module = true;
                     let from = build(host, kind, say)?;
                     extras.push(Extra {
                         from,
@@ -184,8 +232,10 @@ pub fn install(
                     });
                     job.modules.push(format!("/latlab/modules/{MODULE}"));
                 }
-                let line = format!("echo {} > {CONTROL}", fault.control());
-                job.before.push(vec!["/bin/sh".into(), "-c".into(), line]);
+                if fault.kind != NONE {
+                    let line = format!("echo {} > {CONTROL}", fault.control());
+                    job.before.push(vec!["/bin/sh".into(), "-c".into(), line]);
+                }
             }
             Source::User => job.beside.push(fault.worker()),
             Source::Outside => {}
@@ -194,12 +244,37 @@ pub fn install(
     Ok(extras)
 }
 
+/// A disk in memory that needs `ns` for each request, to swap to.
+fn slow_disk(
+    host: &Host<'_>,
+    kind: &Kind,
+    ns: u64,
+    job: &mut Job,
+    extras: &mut Vec<Extra>,
+    say: &mut dyn FnMut(&str),
+) -> Result<()> {
+    let tree = kernel(host, kind, say)?.modules()?;
+    for path in tree.resolve(&["null_blk".to_owned()])? {
+        let to = module_path(&path);
+        let parameters = if path.contains("/null_blk.ko") {
+            format!(" nr_devices=1 gb=1 memory_backed=1 irqmode=2 completion_nsec={ns}")
+        } else {
+            String::new()
+        };
+        job.modules.push(format!("{to}{parameters}"));
+        let from = tree.folder().join(&path);
+        extras.push(Extra { from, to: to.trim_start_matches('/').to_owned(), mode: 0o644 });
+    }
+    Ok(())
+}
+
+fn kernel(host: &Host<'_>, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
+    Kernel::cached(host.cache, kind).map_or_else(|| Kernel::fetch(host.cache, kind, say), Ok)
+}
+
 /// The module for a machine's kernel, from the cache or built now.
 pub fn build(host: &Host<'_>, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
-    let kernel = match Kernel::cached(host.cache, kind) {
-        Some(kernel) => kernel,
-        None => Kernel::fetch(host.cache, kind, say)?,
-    };
+    let kernel = kernel(host, kind, say)?;
     let source = find_source(host)?;
     let code = fs::read(source.join("latlab_faults.c")).map_err(TargetError::file(&source))?;
     let key = digest([code.as_slice(), kernel.release.as_bytes()]);
@@ -348,6 +423,9 @@ mod tests {
         assert_eq!(Fault::parse("stall:ms=20,every=1s").unwrap().ns, 20_000_000);
         assert_eq!(Fault::parse("hardirq:us=2.5ms").unwrap().ns, 2_500_000);
         assert_eq!(Fault::parse("fifo:prio=80").unwrap().priority, 80);
+        assert_eq!(Fault::parse("none").unwrap().source, Source::Kernel);
+        let throttle = Fault::parse("throttle:ms=50,every=1s").unwrap();
+        assert!(throttle.preparation()[0].ends_with("echo 50000 > sched_rt_runtime_us"));
     }
 
     #[test]
@@ -356,6 +434,7 @@ mod tests {
         assert!(reason("gremlin").contains("there is no fault \"gremlin\""));
         assert!(reason("irqs-off:us=x").contains("\"us=x\" is not understood"));
         assert!(reason("irqs-off:ms=50,every=40ms").contains("longer than its period"));
+        assert!(reason("inversion-pi:ms=2,every=10ms").contains("longer than its period"));
         assert!(reason("irqs-off:us=-1").contains("not understood"));
         assert!(reason("irqs-off:us=nan").contains("not understood"));
         assert!(reason("fifo:prio=100").contains("not understood"));
