@@ -262,8 +262,13 @@ fn complaint(output: &Output) -> String {
     let line = text
         .lines()
         .find(|l| l.starts_with("E: ") || l.contains("Hash Sum mismatch"))
+        .or_else(|| text.lines().find(|l| l.starts_with("W: Failed to fetch")))
         .or_else(|| text.lines().rfind(|l| !l.trim().is_empty()));
-    line.unwrap_or("it gave no reason").trim_start_matches("E: ").trim().to_owned()
+    line.unwrap_or("it gave no reason")
+        .trim_start_matches("E: ")
+        .trim_start_matches("W: ")
+        .trim()
+        .to_owned()
 }
 
 #[cfg(test)]

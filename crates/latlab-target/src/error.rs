@@ -131,6 +131,11 @@ impl TargetError {
             | Self::Machine { hint, .. }
             | Self::Ssh { hint, .. } => hint.clone(),
             Self::NoProgram { package, .. } => format!("on Debian: apt-get install {package}"),
+            Self::Fetch { message, .. } if message.contains("Hash Sum mismatch") => {
+                "nothing of it was unpacked: it is not the file that Debian signed; try again, or \
+                 another mirror"
+                    .into()
+            }
             Self::Fetch { .. } => "check the network and apt's sources; a machine that was \
                 fetched before works without a network (latlab vm list)"
                 .into(),

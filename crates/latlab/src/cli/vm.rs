@@ -28,6 +28,8 @@ pub enum VmAction {
     Shell(Machine),
     /// Run a command in a machine, with its output, files and exit code.
     Run(Run),
+    /// Compare two runs in virtual time; exit code 2 when a median path became longer.
+    Gate(Gate),
     /// Remove what the cache holds: RAM disks and leftovers, or everything.
     Clean {
         /// Kernels and package lists too.
@@ -54,9 +56,26 @@ pub struct Machine {
     /// Put a file into the machine: HERE:THERE (there without a slash: /bin).
     #[arg(long = "file", value_name = "HERE:THERE")]
     pub files: Vec<String>,
+    /// Make the machine late on purpose, e.g. irqs-off:us=300,every=97.3ms (docs/faults.md); may be repeated.
+    #[arg(long = "fault", value_name = "FAULT")]
+    pub faults: Vec<String>,
     /// Put a Debian package's programs and libraries into the machine (without its dependencies); may be repeated.
     #[arg(long = "package", value_name = "NAME")]
     pub packages: Vec<String>,
+}
+
+/// What is compared.
+#[derive(Debug, Args)]
+pub struct Gate {
+    /// Run directory of `latlab --on vm:NAME,icount=0 wakeup` with the old kernel or driver.
+    #[arg(value_name = "BEFORE")]
+    pub before: PathBuf,
+    /// The same with the new one.
+    #[arg(value_name = "AFTER")]
+    pub after: PathBuf,
+    /// How much longer a median may be.
+    #[arg(long, value_name = "PERCENT", default_value = "1%")]
+    pub limit: String,
 }
 
 /// Which command in which machine.
@@ -65,9 +84,6 @@ pub struct Run {
     /// The machine.
     #[command(flatten)]
     pub machine: Machine,
-    /// Make the machine late on purpose, e.g. irqs-off:us=300,every=97.3ms (docs/faults.md); may be repeated.
-    #[arg(long = "fault", value_name = "FAULT")]
-    pub faults: Vec<String>,
     /// Seconds that the command may take.
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,

@@ -24,6 +24,8 @@ mod timer;
 mod view;
 #[cfg(feature = "host")]
 mod vm;
+#[cfg(feature = "host")]
+mod vm_gate;
 mod wakeup;
 mod why;
 

@@ -7,12 +7,12 @@
 use crate::cmd::vm;
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::term;
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use latlab_core::wire::Job;
 use latlab_target::pull::{Mapping, Receiver};
 use latlab_target::spec::SshTarget;
 use latlab_target::ssh::{self, Board, Connection};
-use latlab_target::{Target, board};
+use latlab_target::{Target, TargetError, board};
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -105,7 +105,17 @@ fn bring_back(
 ) -> anyhow::Result<Outcome> {
     let mut receiver = Receiver::new(&std::env::current_dir()?, mapping.clone());
     let mut console = vm::Terminal::new(&board.connection.target().to_string(), mapping);
-    let code = ssh::follow(board, run, live, &mut console, &mut receiver).hinted()?;
+    let followed = ssh::follow(board, run, live, &mut console, &mut receiver);
+    let code = match followed {
+        // The disk here may be full: on the board nothing is lost.
+        Err(error @ TargetError::File { .. }) => {
+            let target = board.connection.target();
+            return Err(error)
+                .with_context(|| format!("the run {run} is kept on the board"))
+                .hint(format!("free some space here, then: latlab --on {target} fetch {run}"));
+        }
+        followed => followed.hinted()?,
+    };
     vm::say_moved(&receiver);
     ssh::forget(board, run).hinted()?;
     Ok(Outcome::Code(code))

@@ -2,6 +2,7 @@
 
 use crate::cli::Global;
 use crate::cli::vm::{Machine, Run, VmAction, VmArgs};
+use crate::cmd::vm_gate;
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::progress::Progress;
 use crate::term;
@@ -29,6 +30,7 @@ pub fn run(args: &VmArgs, global: &Global) -> anyhow::Result<Outcome> {
         VmAction::Boot(machine) => boot(machine),
         VmAction::Shell(machine) => shell(machine),
         VmAction::Run(run) => run_command(run),
+        VmAction::Gate(gate) => vm_gate::run(gate, global),
         VmAction::Clean { all } => clean(*all),
     }
 }
@@ -157,7 +159,8 @@ fn extras(machine: &Machine, target: &VmTarget) -> anyhow::Result<Vec<Extra>> {
 
 fn boot(machine: &Machine) -> anyhow::Result<Outcome> {
     let target = target(machine)?;
-    let plan = Plan { extras: extras(machine, &target)?, ..Plan::default() };
+    let plan =
+        Plan { faults: faults_of(machine)?, extras: extras(machine, &target)?, ..Plan::default() };
     let finished = execute(&target, Job::default(), plan)?;
     let mut out = term::stdout();
     writeln!(
@@ -175,27 +178,37 @@ fn shell(machine: &Machine) -> anyhow::Result<Outcome> {
     let target = target(machine)?;
     let cache = cache()?;
     let host = host(&cache)?;
-    let job = Job {
+    let mut job = Job {
         shell: true,
         hostname: hostname(&target),
         network: target.ssh_port.is_some(),
         ..Job::default()
     };
-    let mut prepared =
-        vm::prepare(&host, &target, &job, &extras(machine, &target)?, &mut say).hinted()?;
+    let faults = faults_of(machine)?;
+    if faults.iter().any(|f| f.source == Source::Outside) {
+        return Err(anyhow!("a stall stops QEMU from outside, which a shell has for itself"))
+            .hint("latlab vm run … --fault stall:… -- COMMAND");
+    }
+    let mut extras = extras(machine, &target)?;
+    if let Some(kind) = catalog::find(&target.name) {
+        extras.extend(faults::install(&host, kind, &faults, &mut job, &mut say).hinted()?);
+    }
+    let mut prepared = vm::prepare(&host, &target, &job, &extras, &mut say).hinted()?;
     session::shell(&mut prepared).hinted()?;
     Ok(Outcome::Done)
+}
+
+fn faults_of(machine: &Machine) -> anyhow::Result<Vec<Fault>> {
+    machine.faults.iter().map(|spec| Fault::parse(spec)).collect::<Result<_, _>>().hinted()
 }
 
 fn run_command(run: &Run) -> anyhow::Result<Outcome> {
     let target = target(&run.machine)?;
     let job = Job { argv: run.command.clone(), ..Job::default() };
-    let faults: latlab_target::Result<Vec<Fault>> =
-        run.faults.iter().map(|spec| Fault::parse(spec)).collect();
     let plan = Plan {
+        faults: faults_of(&run.machine)?,
         extras: extras(&run.machine, &target)?,
         limit: run.timeout.map(Duration::from_secs),
-        faults: faults.hinted()?,
         ..Plan::default()
     };
     let finished = execute(&target, job, plan)?;
