@@ -5,4 +5,5 @@ apt_need "the virtual lab" qemu-system-arm qemu-system-x86 seabios ipxe-qemu kmo
     openssh-client openssh-server make gcc gcc-arm-linux-gnueabihf
 scripts/boards armv7 x86_64
 scripts/cargo run --quiet --locked -p latlab -- vm fetch armv7-rt x86_64-rt
-scripts/cargo test --locked -p latlab --test vm -- --ignored --test-threads 1
+# Two machines at a time: each emulates one CPU.
+scripts/cargo test --locked -p latlab --test vm --test vm_ssh -- --ignored --test-threads 2

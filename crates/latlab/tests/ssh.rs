@@ -136,6 +136,10 @@ fn said(output: &Output) -> String {
 #[test]
 fn a_run_comes_back_and_leaves_the_board() {
     let Some(board) = Board::start(&[]) else { return };
+    // This server has no SFTP: the subsystem is not in its configuration.
+    let sftp =
+        Command::new(board.at("bin/ssh")).args(["-s", "testboard", "sftp"]).output().unwrap();
+    assert!(!sftp.status.success() && said(&sftp).contains("subsystem"), "{}", said(&sftp));
     let output = board.latlab(&["wakeup", "-D", "200ms", "--out", "kept/here"]).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("pushing latlab"));
@@ -266,6 +270,64 @@ fn a_full_disk_and_a_folder_without_exec_are_told_or_passed_over() {
     assert!(said(&output).contains("its disk is full"), "{}", said(&output));
     assert!(second.status.success(), "{}", said(&second));
     assert!(full.at(&format!("latlab-{}", uid())).exists());
+}
+
+/// What was measured stays on the board when there is no room for it here.
+#[test]
+fn a_full_disk_at_the_desk_loses_no_run() {
+    let Some(board) = Board::start(&[]) else { return };
+    let small = board.at("desk/small");
+    fs::create_dir(&small).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=4k", "tmpfs"])
+        .arg(&small)
+        .stderr(Stdio::null())
+        .status();
+    if !mounted.is_ok_and(|s| s.success()) {
+        assert!(std::env::var_os("CI").is_none(), "CI has to be root and able to mount a tmpfs");
+        eprintln!("skipped: a tmpfs cannot be mounted without root");
+        return;
+    }
+    let output = board.latlab(&["wakeup", "-D", "200ms", "--out", "small/r"]).output().unwrap();
+    let kept = board.kept();
+    let fetched = board.latlab(&["fetch", &kept.concat()]).output().unwrap();
+    succeed(Command::new("umount").arg(&small));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(kept.len(), 1, "{}", said(&output));
+    let told = said(&output);
+    assert!(told.contains(&format!("the run {} is kept on the board", kept[0])), "{told}");
+    assert!(
+        told.contains("No space left on device") && told.contains("hint: free some space here"),
+        "{told}"
+    );
+    assert!(fetched.status.success(), "{}", said(&fetched));
+}
+
+#[test]
+fn a_processor_for_which_there_is_no_latlab_and_a_build_for_another_are_told() {
+    let here = tempfile::tempdir().unwrap();
+    let uname = here.path().join("uname");
+    fs::write(&uname, "#!/bin/sh\necho mips\n").unwrap();
+    fs::set_permissions(&uname, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", here.path().display());
+    let Some(board) = Board::start(&[("PATH", &path)]) else { return };
+    let output = board.latlab(&["wakeup", "-D", "100ms"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said(&output).contains("its processor is \"mips\", for which there is no latlab"),
+        "{}",
+        said(&output)
+    );
+
+    let Some(board) = Board::start(&[]) else { return };
+    let build = board.at("boards").join(format!("latlab-{}", arch()));
+    let mut bytes = fs::read(&build).unwrap();
+    bytes[18..20].copy_from_slice(&8u16.to_le_bytes()); // EM_MIPS
+    fs::write(&build, bytes).unwrap();
+    let output = board.latlab(&["wakeup", "-D", "100ms"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("this program is not for "), "{}", said(&output));
+    assert!(!board.at("cache").join(format!("latlab-{}", uid())).join("runs").exists());
 }
 
 #[test]
