@@ -23,6 +23,9 @@ const LISTED_MAX: usize = 1_000;
 /// ordinary preemption, not an inversion.
 pub const INVERSION: Nanos = Nanos(100_000);
 
+/// From the event of a switch to the switch itself, at most.
+const LEAVING: Nanos = Nanos(50_000);
+
 /// What is to be kept.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -121,6 +124,16 @@ impl Analyzer {
         let c = self.cpu(event.cpu, event.time);
         if let Some(lost) = event.lost {
             self.hole(c, lost, event.time, sink);
+        }
+        let (running, leaving) = match event.what {
+            What::Switch { prev, .. } => (prev.tid, false),
+            _ => (event.current, self.is_leaving(c, event)),
+        };
+        if !leaving && !self.runs(c, running) {
+            self.unseen_switch(c, event.time, sink);
+            if !matches!(event.what, What::Switch { .. }) {
+                self.seen_running(c, running, event.time);
+            }
         }
         match event.what {
             What::Switch { prev, left, next } => self.switch(c, event.time, prev, left, next, sink),
@@ -358,6 +371,60 @@ impl Analyzer {
         cpu.waiting.clear();
     }
 
+    /// Whether this is the task that runs there, as far as is known.
+    fn runs(&self, c: usize, tid: i32) -> bool {
+        match self.cpus[c].on {
+            On::Unknown => false,
+            On::Idle => tid == 0,
+            On::Task { index, .. } => self.tasks[index].tid == tid,
+        }
+    }
+
+    /// Between the event of a switch and the switch itself the task that leaves is still the current one.
+    fn is_leaving(&self, c: usize, event: &Event) -> bool {
+        let left = self.cpus[c].left;
+        left.is_some_and(|(tid, at)| tid == event.current && event.time.since(at) < LEAVING)
+    }
+
+    /// Somebody else runs than who was switched in: a switch was not recorded. Up to the last
+    /// event it was the old one; from then on nobody knows.
+    fn unseen_switch(&mut self, c: usize, time: TraceNs, sink: &mut impl FnMut(&Slice)) {
+        let last = self.cpus[c].last.min(time);
+        self.account(c, last);
+        self.unseen += u64::from(self.cpus[c].on != On::Unknown);
+        if let On::Task { index, .. } = self.cpus[c].on {
+            self.close(c, last, End::Lost, Task::default(), true, sink);
+            self.leave_queue(index);
+            self.tasks[index].state = State::Unknown;
+        }
+        self.cpus[c].on = On::Unknown;
+        self.account(c, time);
+    }
+
+    /// An event says who runs. Since when is not known, so that its slice is doubtful.
+    fn seen_running(&mut self, c: usize, tid: i32, time: TraceNs) {
+        if tid == 0 {
+            self.cpus[c].on = On::Idle;
+            return;
+        }
+        let cpu = self.cpus[c].line.cpu;
+        let i = self.find(Task { tid, name: Comm::default(), prio: i32::MAX });
+        if self.tasks[i].cpu != cpu {
+            self.leave_queue(i);
+        }
+        self.join_queue(i, cpu);
+        self.cpus[c].waiting.retain(|w| *w != i);
+        (self.tasks[i].state, self.tasks[i].epoch) = (State::Running, self.holes);
+        self.cpus[c].on = On::Task {
+            index: i,
+            start: time,
+            off: None,
+            delay: None,
+            woken: false,
+            doubtful: true,
+        };
+    }
+
     /// Ends the slice that runs on this CPU.
     fn close(
         &mut self,
@@ -429,15 +496,9 @@ impl Analyzer {
                 self.see_inversions(c, i, start, time);
                 self.close(c, time, why, next, false, sink);
             }
-            (On::Task { index, .. }, _) => {
-                // Who ran is not who is said to have run: the switch in between is missing.
-                self.unseen += 1;
-                self.close(c, time, End::Lost, next, true, sink);
-                self.leave_queue(index);
-                self.tasks[index].state = State::Unknown;
-            }
             _ => {}
         }
+        self.cpus[c].left = Some((prev.tid, time));
         self.cpus[c].on = if next.tid == 0 { On::Idle } else { On::Unknown };
         if let Some(i) = out {
             self.switch_out(c, i, time, left);

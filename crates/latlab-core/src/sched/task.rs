@@ -175,6 +175,8 @@ pub(super) struct CpuState {
     /// Last event of it.
     pub last: TraceNs,
     pub on: On,
+    /// Who was switched out last, and when.
+    pub left: Option<(i32, TraceNs)>,
     /// From when on the time is counted.
     pub since: TraceNs,
     pub clock: VirtualTime,

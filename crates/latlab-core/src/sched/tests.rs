@@ -232,3 +232,29 @@ fn a_nice_task_gets_its_weight_and_lag_tells_when_it_does_not() {
     assert!(unfair.windows.last().unwrap().jain < 0.9, "{:?}", unfair.windows.last());
     assert!(unfair.tasks[0].lag_max_ns > 100_000_000);
 }
+
+#[test]
+fn who_runs_is_learnt_from_any_event_when_a_switch_is_missing() {
+    // The switch from 2 back to 1 is missing; events of 1 show that it runs.
+    let events = [
+        event(0, 0, 1, What::Other),
+        switch(1_000_000, 0, task(1), Left::Preempted, task(2)),
+        event(1_010_000, 0, 1, What::Other),
+        event(1_200_000, 0, 2, What::Other),
+        event(2_000_000, 0, 1, What::Other),
+        event(5_000_000, 0, 1, What::Other),
+        switch(6_000_000, 0, task(1), Left::Sleeping, task(0)),
+    ];
+    let (schedule, slices) = analyse(&events, Options::default());
+    let seen: Vec<_> = slices.iter().map(|s| (s.task.tid, s.run().0, s.why, s.doubtful)).collect();
+    assert_eq!(
+        seen,
+        [
+            (1, 1_000_000, End::Preempted, true),
+            (2, 200_000, End::Lost, true),
+            (1, 4_000_000, End::Slept, true)
+        ]
+    );
+    assert_eq!((schedule.unseen, schedule.cpus[0].unknown_ns), (1, 800_000));
+    assert_eq!(schedule.task(1).unwrap().run_ns, 5_000_000);
+}

@@ -37,7 +37,7 @@ pub struct BusyTick {
     pub cpu: u32,
     /// Steps of CLOCK_MONOTONIC_COARSE that were seen.
     pub steps: u64,
-    /// Their median, ns: the length of a tick.
+    /// A low quantile of them, ns: the length of a tick.
     pub step_ns: u64,
     /// Timer interrupts of that CPU meanwhile, per second.
     pub interrupts: Option<f64>,

@@ -492,7 +492,8 @@ pub fn matrix(run: &Run) -> Doc {
     let mut counts = [0usize; 3];
     for part in run.parts.iter().filter(|p| p.name.starts_with("sched")) {
         let Some(Detail::Sched(detail)) = &part.detail else {
-            let why = part.findings.first().map_or(String::new(), |f| f.claim.clone());
+            let why = part.findings.first().map_or("", |f| f.claim.as_str());
+            let why = why.split_once(" was not made: ").map_or(why, |(_, why)| why).to_owned();
             let name = part.name.strip_prefix("sched-").unwrap_or(&part.name).to_owned();
             rows.push(vec![name, "not made".into(), String::new(), String::new(), why]);
             counts[2] += 1;

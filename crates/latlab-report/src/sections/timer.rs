@@ -332,7 +332,8 @@ fn steps(caption: &str, steps: &[Step]) -> Table {
 
 fn functions(trace: &TimerTrace) -> Table {
     let who = |list: &[(String, u64)]| {
-        list.iter().take(3).map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
+        let more = if list.len() > 1 { " and others" } else { "" };
+        list.first().map_or(String::new(), |(name, n)| format!("{name} {n}{more}"))
     };
     let row = |f: &Function| {
         let waited = &f.waited_jiffies;

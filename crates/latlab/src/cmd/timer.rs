@@ -3,7 +3,7 @@
 use crate::cli::Global;
 use crate::cli::timer::Args;
 use crate::cmd::sched::file;
-use crate::outcome::{HintExt, Outcome};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::term;
@@ -14,7 +14,7 @@ use latlab_core::timer::live::{Counters, by_cpu, conclude, rates};
 use latlab_core::timer::part;
 use latlab_core::timer::result::{BusyTick, Live, Moment, TimerDetail, TimerTrace};
 use latlab_sys::files::Root;
-use latlab_sys::recorder::{EventSpec, Format, RecordConfig, RecordError, Recorder};
+use latlab_sys::recorder::{EventSpec, Format, RecordConfig, Recorder};
 use latlab_sys::tracefs::Tracefs;
 use latlab_sys::{policy, signal, ticks};
 use std::io::Write;
@@ -118,7 +118,7 @@ pub fn measure(
     drop(progress);
     let mut trace = None;
     if let (Some(recorder), Some(path)) = (recorder, capture) {
-        hinted(recorder.stop())?;
+        recorder.stop().hinted()?;
         match analyse(path, &latlab_trace::Select::default()) {
             Ok(found) => trace = Some(found),
             Err(error) => live.notes.push(format!("the recording says nothing: {error:#}")),
@@ -182,11 +182,8 @@ fn moment(first: &Counters, before: &Counters, now: &Counters) -> Option<Moment>
 
 /// Records what the kernel has of the events.
 fn record(path: &Path) -> anyhow::Result<Recorder> {
-    let tracefs = hinted(Tracefs::find().map_err(RecordError::from))?.tracefs;
-    let has: Vec<String> = hinted(tracefs.events().map_err(RecordError::from))?
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let tracefs = Tracefs::find().hinted()?.tracefs;
+    let has: Vec<String> = tracefs.events().hinted()?.iter().map(ToString::to_string).collect();
     let events: Vec<EventSpec> = (EVENTS.iter())
         .filter(|e| has.iter().any(|h| h == *e))
         .map(|e| EventSpec::new((*e).to_owned()))
@@ -195,7 +192,7 @@ fn record(path: &Path) -> anyhow::Result<Recorder> {
         return Err(anyhow!("this kernel has no events of timers and interrupts"));
     }
     let config = RecordConfig { events, clock: Some("mono".into()), ..RecordConfig::default() };
-    hinted(Recorder::start(&tracefs, &config, path, Format::default()))
+    Recorder::start(&tracefs, &config, path, Format::default()).hinted()
 }
 
 fn analyse(path: &Path, select: &latlab_trace::Select) -> anyhow::Result<TimerTrace> {
@@ -244,13 +241,6 @@ fn top(args: &Args) -> anyhow::Result<Outcome> {
         before = now;
     }
     Ok(Outcome::Done)
-}
-
-fn hinted<T>(result: Result<T, RecordError>) -> anyhow::Result<T> {
-    result.or_else(|error| match error.hint() {
-        Some(hint) => Err(error).hint(hint),
-        None => Err(error.into()),
-    })
 }
 
 /// Where a step of a survey records to.

@@ -4,7 +4,7 @@ use super::file;
 use super::groups::Groups;
 use crate::cli::Global;
 use crate::cli::sched::{Args, Asked};
-use crate::outcome::{HintExt, Outcome};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::progress::Progress;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
@@ -16,7 +16,7 @@ use latlab_core::units::CpuId;
 use latlab_core::wakeup::Policy;
 use latlab_sys::files::Root;
 use latlab_sys::policy::{self, Budget};
-use latlab_sys::recorder::{EventSpec, Format, RecordConfig, RecordError, Recorder};
+use latlab_sys::recorder::{EventSpec, Format, RecordConfig, Recorder};
 use latlab_sys::schedload::{self, Crew, CrewError, Order};
 use latlab_sys::tracefs::Tracefs;
 use latlab_sys::{clock, signal};
@@ -161,11 +161,8 @@ impl Bench {
         machine: &latlab_core::machine::Machine,
         folder: PathBuf,
     ) -> anyhow::Result<Self> {
-        let tracefs = hinted(Tracefs::find().map_err(RecordError::from))?.tracefs;
-        let has: Vec<String> = hinted(tracefs.events().map_err(RecordError::from))?
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let tracefs = Tracefs::find().hinted()?.tracefs;
+        let has: Vec<String> = tracefs.events().hinted()?.iter().map(ToString::to_string).collect();
         let known = |name: &str| has.iter().any(|h| h == name);
         if let Some(name) = NEEDED.iter().find(|n| !known(n)) {
             return Err(anyhow!("this kernel has no event {name}: who runs cannot be seen"))
@@ -257,7 +254,7 @@ impl Bench {
             clock: Some("mono".into()),
             ..RecordConfig::default()
         };
-        let recorder = hinted(Recorder::start(&self.tracefs, &config, path, Format::default()))?;
+        let recorder = Recorder::start(&self.tracefs, &config, path, Format::default()).hinted()?;
         let stand_aside = StandAside::begin(cell, &self.allowed);
         let from = clock::now().0 + SETTLE_NS;
         let until = from + cell.duration_ns;
@@ -272,7 +269,7 @@ impl Bench {
         }
         let to = clock::now().0.min(until);
         drop(stand_aside);
-        hinted(recorder.stop())?;
+        recorder.stop().hinted()?;
         Ok((from, to))
     }
 }
@@ -348,11 +345,4 @@ fn refused(error: CrewError) -> anyhow::Error {
         Err(hinted) => hinted,
         Ok(()) => anyhow!("unreachable"),
     }
-}
-
-fn hinted<T>(result: Result<T, RecordError>) -> anyhow::Result<T> {
-    result.or_else(|error| match error.hint() {
-        Some(hint) => Err(error).hint(hint),
-        None => Err(error.into()),
-    })
 }

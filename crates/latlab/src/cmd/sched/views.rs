@@ -59,7 +59,7 @@ impl<W: Write> TimeHist<W> {
         } else {
             String::new()
         };
-        let doubt = if s.doubtful { " (doubtful: events lost)" } else { "" };
+        let doubt = if s.doubtful { " (doubtful)" } else { "" };
         writeln!(
             self.out,
             "{:>15}  {:>4}  {task:<24}  {:>10}  {:>10}  {:>10}  {}{by}{doubt}",
