@@ -680,7 +680,7 @@ mod tests {
             let entry = What::TimerEntry {
                 timer: 5,
                 function: PROCESS,
-                now: 0xffff_fff0 + n & 0xffff_ffff,
+                now: (0xffff_fff0 + n) & 0xffff_ffff,
             };
             a.push(&ev(at, 0, entry), &names);
             a.push(&ev(at + 1, 0, What::TimerExit { timer: 5 }), &names);

@@ -301,7 +301,8 @@ impl Args {
             ))
             .hint("--policy fifo or rr; --nice for ordinary tasks");
         }
-        if !fair && !(self.nice.is_empty() && self.slice.is_empty() && self.weight.is_empty()) {
+        let plain = self.nice.is_empty() && self.slice.is_empty() && self.weight.is_empty();
+        if !(fair || plain) {
             bail!("--nice, --slice and --weight are for other, batch and idle");
         }
         if policy != Policy::Deadline && !self.budget.is_empty() {
@@ -326,7 +327,7 @@ impl Args {
         };
         let work = match self.work {
             WorkKind::Cpu => common.cpu,
-            WorkKind::Mixed if n % 2 == 0 => common.cpu,
+            WorkKind::Mixed if n.is_multiple_of(2) => common.cpu,
             WorkKind::Io | WorkKind::Mixed => io(false),
             WorkKind::IoDirect => io(true),
         };

@@ -175,7 +175,7 @@ impl Bench {
             events,
             missing: WANTED.iter().copied().filter(|n| !known(n)).collect(),
             release: machine.kernel.release.clone(),
-            hz: machine.kernel.hz.or_else(|| crate::cmd::timer::measured_hz()),
+            hz: machine.kernel.hz.or_else(crate::cmd::timer::measured_hz),
             dir: asked.dir.clone(),
             folder,
             program: std::env::current_exe().context("finding this program")?,
