@@ -128,7 +128,7 @@ pub fn answer(view: &View<'_>, door: &Door, request: &Request<'_>) -> Reply {
         ("report", false) => match &door.report {
             Some(html) => Reply {
                 report: true,
-                ..reply("text/html; charset=utf-8", html.clone().into_bytes())
+                ..reply("text/html; charset=utf-8", linked(html).into_bytes())
             },
             None => {
                 refuse(404, "latlab view: there is no report: a trace is looked at, not a run\n")
@@ -149,6 +149,13 @@ pub fn answer(view: &View<'_>, door: &Door, request: &Request<'_>) -> Reply {
         },
         _ => refuse(404, "latlab view: there is nothing at this address\n"),
     }
+}
+
+/// The report as it is served: it leads to the traces that it speaks of.
+fn linked(html: &str) -> String {
+    const LINK: &str =
+        "<p><a href=\"./#tab=late\">Look at the captures in the viewer</a></p></header>";
+    html.replacen("</header>", LINK, 1)
 }
 
 /// Whether a request comes from the page, as far as its heads say.

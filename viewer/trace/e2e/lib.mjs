@@ -38,6 +38,8 @@ export async function browser(args = []) {
 /** Opens a page and waits until it shows everything. Errors of the page are errors of the test. */
 export async function open(context, url, { failing = false } = {}) {
   const page = await context.newPage();
+  // While working on the page: its files from there, without building latlab again.
+  if (process.env.ASSETS) await page.route(/view\.(js|css)$/, (r) => r.fulfill({ path: join(process.env.ASSETS, new URL(r.request().url()).pathname.split("/").pop()) }));
   page.problems = [];
   page.on("pageerror", (e) => page.problems.push(String(e)));
   page.on("console", (m) => { if (m.type() === "error" && !failing) page.problems.push(m.text()); });

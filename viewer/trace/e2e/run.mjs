@@ -2,7 +2,7 @@
 // followed; bad input is said on the page; nobody else is answered. Screenshots go to build/shots.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { copyFileSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { join } from "node:path";
 import { browser, endAll, fixture, latlab, open, scratch, serve, settled, shots } from "./lib.mjs";
@@ -156,11 +156,11 @@ await test("list and timeline follow each other", async () => {
 
 await test("search by expression and by text, forward and back", async () => {
   const page = await open(context, server.url);
-  await page.locator("#search").fill("sched_switch : next_pid == 0");
+  await page.locator("#search").fill("sched_switch : next_comm ~ \"rustc*\"");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => latlab.selected);
   const hits = Number((await text(page, ".found")).replace(/\D/g, ""));
-  const told = execFileSync(latlab, ["report", fixture("f6.dat"), "-F", "sched_switch : next_pid == 0"]).toString().trim().split("\n").length - 1;
+  const told = execFileSync(latlab, ["report", fixture("f6.dat"), "-F", "sched_switch : next_comm ~ \"rustc*\""]).toString().trim().split("\n").length - 1;
   assert.equal(hits, told, "as many as latlab report finds");
   const first = await app(page, () => latlab.selected.row);
   await page.locator(".timeline").focus();
@@ -194,7 +194,7 @@ await test("markers A and B, and the difference to the nanosecond", async () => 
   await page.keyboard.down("Control");
   await page.mouse.click(box.x + 700, box.y + 120);
   await page.keyboard.up("Control");
-  const words = await text(page, ".markers");
+  const words = await text(page, "output.markers");
   const { a, b } = await app(page, () => ({ a: latlab.session.a, b: latlab.session.b }));
   assert.ok(b > a);
   assert.ok(words.replace(/\D/g, " ").includes(" ") && words.includes("B\u2212A"), words);
@@ -209,7 +209,7 @@ await test("markers A and B, and the difference to the nanosecond", async () => 
   // The address has it all: another page shows the same.
   const other = await open(context, page.url());
   assert.deepEqual(await span(other), await span(page).then((s) => ({ from: Math.round(s.from * 1000) / 1000, to: Math.round(s.to * 1000) / 1000 })));
-  assert.equal(await text(other, ".markers"), await text(page, ".markers"));
+  assert.equal(await text(other, "output.markers"), await text(page, "output.markers"));
   await shot(other, "markers");
   await page.close();
   await other.close();
@@ -349,7 +349,7 @@ await test("a foreign page cannot read the trace, not even with the address", as
 });
 
 await test("what a trace says never becomes markup", async () => {
-  const bad = "<img src=x>", worse = "<b onclick=x>";
+  const bad = "<img/src=x>", worse = "<b/onclick=x>";
   const path = written("hostile.txt", [
     waking("10.000001", 0, bad, 7, worse, 8), to("10.000010", 0, bad, 7, "S", worse, 8), line(worse, 8, 0, "10.000020", "tracing_mark_write: <script>window.hit=1</script><img src=x onerror=window.hit=1>"),
     to("10.000900", 0, worse, 8, "S", bad, 7),
@@ -495,6 +495,79 @@ await test("markers written by programs are a lane", async () => {
   assert.ok(await app(page, () => latlab.info.sources[0].markers.length) >= 3);
   await page.close();
   await view.stop();
+});
+
+await test("a function graph is a flame chart", async () => {
+  const path = join(scratch, "graph.txt");
+  const calls = ["# tracer: function_graph", "#", "#     TIME        CPU  TASK/PID         DURATION                  FUNCTION CALLS", "#      |          |     |    |           |   |                     |   |   |   |"];
+  let t = 100;
+  const add = (duration, call) => { t += 0.000002; calls.push(` ${t.toFixed(6)} |   0)    cat-77     | ${duration.padStart(11)} | ${call}`); };
+  for (let i = 0; i < 20; i++) { add("", " sys_read() {"); add("", "   vfs_read() {"); add("1.000 us", "     fget();"); add("4.000 us", "   }"); add("8.000 us", " }"); }
+  writeFileSync(path, `${calls.join("\n")}\n`);
+  const view = await serve("--no-open", path);
+  const page = await open(context, view.url);
+  const names = await lanes(page);
+  for (const depth of [0, 1, 2]) assert.ok(names.includes(`0.cpu0.fn${depth}`), `${names}`);
+  const functions = await app(page, () => latlab.info.sources[0].names);
+  for (const f of ["sys_read", "vfs_read", "fget"]) assert.ok(functions.includes(f), `${functions}`);
+  assert.ok(await colours(page, "0.cpu0.fn0") >= 2);
+  await shot(page, "functions");
+  assert.deepEqual(page.problems, []);
+  await page.close();
+  await view.stop();
+});
+
+await test("wake-ups that the trace shows from end to end are explained", async () => {
+  const view = await serve("--no-open", "--limit", "82us", fixture("f6.dat"));
+  const page = await open(context, view.url);
+  await page.waitForFunction(() => latlab.late.list.some((w) => w.late));
+  const bad = await app(page, () => latlab.late.list.filter((w) => w.parts.reduce((s, p) => s + p.to - p.from, 0) !== w.to - w.from).length);
+  assert.equal(bad, 0, "the parts of every wake-up add up");
+  await page.locator(".timeline").focus();
+  await page.keyboard.press("l");
+  await settled(page);
+  assert.equal(await page.locator(".budget .bar").count(), 2, "late and on time");
+  assert.ok((await text(page, ".budget-head")).includes("Late by"));
+  await shot(page, "explained");
+  assert.deepEqual(page.problems, []);
+  await page.close();
+  await view.stop();
+});
+
+await test("a run: its captures one by one, and its report", async () => {
+  const run = join(scratch, "run");
+  mkdirSync(join(run, "captures"), { recursive: true });
+  writeFileSync(join(run, "run.json"), JSON.stringify({ schema_version: 1, command_line: ["latlab", "why"], complete: true, parts: [] }));
+  copyFileSync(fixture("f6.dat"), join(run, "captures/001.dat"));
+  copyFileSync(fixture("f7-zstd.dat"), join(run, "captures/002.dat"));
+  const view = await serve("--no-open", "--limit", "60us", run);
+  const page = await open(context, view.url);
+  assert.equal(await app(page, () => latlab.list.total), 1983);
+  await page.locator("#source").selectOption("1");
+  await page.waitForFunction(() => latlab.list.total === 1177);
+  await settled(page);
+  assert.ok((await lanes(page)).every((l) => l.startsWith("1.")), "only the chosen capture is shown");
+  await page.getByRole("link", { name: "Report" }).click();
+  await page.getByRole("link", { name: "Look at the captures" }).click();
+  await settled(page);
+  assert.equal(await page.getByRole("tab", { selected: true }).innerText(), "Late wake-ups");
+  assert.deepEqual(page.problems, []);
+  await page.close();
+  await view.stop();
+});
+
+await test("a session is kept as a file and opened again", async () => {
+  const page = await open(context, server.url);
+  for (let i = 0; i < 6; i++) await page.locator(".timeline").press("w");
+  await page.locator(".row").nth(2).click();
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save session" }).click()]);
+  const kept = await span(page), file = await download.path();
+  await page.locator(".timeline").press("0");
+  await page.locator("input[type=file]").setInputFiles({ name: "s.json", mimeType: "application/json", buffer: readFileSync(file) });
+  await page.waitForFunction((w) => Math.abs(latlab.span.from - w.from) < 1 && Math.abs(latlab.span.to - w.to) < 1, kept);
+  await page.locator("input[type=file]").setInputFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from("{}") });
+  await page.waitForFunction(() => /no session/.test(document.querySelector(".trouble").textContent));
+  await page.close();
 });
 
 await test("an exported page needs nothing else", async () => {

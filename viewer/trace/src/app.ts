@@ -519,7 +519,8 @@ export class App {
     const target = e.target as HTMLElement;
     if (e.ctrlKey || e.metaKey || e.altKey || !this.info) return;
     if (["INPUT", "SELECT", "TEXTAREA"].includes(target.tagName) || target.closest("dialog")) {
-      if (e.key === "Escape") target.blur();
+      // A search field would empty itself.
+      if (e.key === "Escape" && !target.closest("dialog")) { e.preventDefault(); target.blur(); }
       return;
     }
     const at = this.timeline.pointer !== null && this.timeline.pointer >= this.span.from && this.timeline.pointer <= this.span.to ? this.timeline.pointer : (this.span.from + this.span.to) / 2;

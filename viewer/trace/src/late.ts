@@ -1,6 +1,6 @@
 /** Late wake-ups: the list, the time budget under the timeline, and an on-time one beside it. */
 import type { App } from "./app";
-import { css, hashText } from "./color";
+import { css, hashText, ink } from "./color";
 import { button, el, table } from "./dom";
 import { count, exact, length, moment, parse } from "./format";
 import { taskName } from "./lanes";
@@ -67,6 +67,7 @@ export class LatePanel {
       const share = ((p.to - p.from) / scale) * 100;
       piece.style.width = `${share}%`;
       piece.style.background = css(this.color(p));
+      piece.style.color = ink(this.color(p));
       if (share > 12) piece.textContent = p.who || p.cause;
       piece.addEventListener("dblclick", () => {
         const shift = this.app.shift[w.source] ?? 0, m = (p.to - p.from) * 0.2 + 50;
@@ -77,7 +78,12 @@ export class LatePanel {
     return el("div", { class: "bar-row" }, el("span", { class: "bar-name" }, `${name} ${length(w.to - w.from)}`), bar);
   }
 
-  private color(p: Part): number { return p.cause === "path" ? this.app.palette.rule : this.app.palette.byHash(hashText(p.cause + p.who)); }
+  /** A task has its own colour, as in the lanes. */
+  private color(p: Part): number {
+    const pid = /-(\d+)$/.exec(p.who);
+    if (p.cause === "path") return this.app.palette.rule;
+    return p.stage === "schedule" && pid && (p.cause === "task" || p.cause === "the task itself") ? this.app.palette.task(Number(pid[1])) : this.app.palette.byHash(hashText(p.cause + p.who));
+  }
 
   /** The same in figures: what each part took, late and on time. */
   private parts(w: WakeUp, on: WakeUp | null): HTMLElement {

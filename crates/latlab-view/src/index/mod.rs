@@ -254,13 +254,12 @@ impl Index {
         for (pid, comm) in file.comms.iter() {
             all.learn(pid, comm);
         }
+        let mut tasks: IntMap<i32, Task> = IntMap::default();
         for c in &self.cpus {
             for i in 0..c.runs.len() {
                 let item = c.runs.get(i);
-                let task = self
-                    .tasks
-                    .entry(item.id as i32)
-                    .or_insert_with(|| Task { first: item.start, ..Task::default() });
+                let new = || Task { first: item.start, ..Task::default() };
+                let task = tasks.entry(item.id as i32).or_insert_with(new);
                 task.ran_ns += item.end - item.start;
                 task.runs += 1;
                 task.first = task.first.min(item.start);
@@ -268,9 +267,10 @@ impl Index {
         }
         for w in &self.wakes {
             let new = || Task { first: w.time, ..Task::default() };
-            let task = self.tasks.entry(w.pid).or_insert_with(new);
+            let task = tasks.entry(w.pid).or_insert_with(new);
             task.first = task.first.min(w.time);
         }
+        self.tasks = tasks.into_iter().collect();
         self.tasks.remove(&-1);
         for (pid, task) in &mut self.tasks {
             task.comm = String::from_utf8_lossy(all.name(*pid)).into_owned();

@@ -24,7 +24,7 @@ pub mod sched;
 pub mod sched_task;
 pub mod survey;
 pub mod timer;
-#[cfg(feature = "host")]
+#[cfg(feature = "view")]
 pub mod view;
 #[cfg(feature = "host")]
 pub mod vm;
@@ -84,7 +84,7 @@ pub enum Command {
     Report(report::Args),
     Sched(Box<sched::Args>),
     Timer(timer::Args),
-    #[cfg(feature = "host")]
+    #[cfg(feature = "view")]
     View(view::Args),
     #[cfg(feature = "host")]
     Vm(vm::VmArgs),

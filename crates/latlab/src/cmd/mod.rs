@@ -20,7 +20,7 @@ mod report;
 mod sched;
 mod survey;
 mod timer;
-#[cfg(feature = "host")]
+#[cfg(feature = "view")]
 mod view;
 #[cfg(feature = "host")]
 mod vm;
@@ -57,7 +57,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Sched(args) => sched::run(global, &args),
         Command::Timer(args) => timer::run(global, &args),
         Command::SchedTask(args) => sched::task::run(&args),
-        #[cfg(feature = "host")]
+        #[cfg(feature = "view")]
         Command::View(args) => view::run(global, &args),
         #[cfg(feature = "host")]
         Command::Vm(args) => vm::run(&args, global),
