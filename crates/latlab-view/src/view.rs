@@ -406,7 +406,7 @@ fn counted(counts: &[u32], width: u32, level: u32, number: u64) -> Tile {
             }
             // A bin of the counts may be wider than one of the tile: it fills several.
             let (start, end) = (at << width, (at + 1) << width);
-            let a = start.max(from) - from >> shift;
+            let a = (start.max(from) - from) >> shift;
             let b = (end.min(to) - from).saturating_sub(1) >> shift;
             for bin in a..=b.min(BINS as u64 - 1) {
                 let bin = &mut bins[bin as usize];
