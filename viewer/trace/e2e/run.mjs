@@ -570,6 +570,20 @@ await test("a session is kept as a file and opened again", async () => {
   await page.close();
 });
 
+await test("frequencies are a lane where they were traced", async () => {
+  const path = written("freq.txt", [line("a", 5, 0, "1.000001", "cpu_frequency: state=1000000 cpu_id=0"), line("a", 5, 0, "1.000100", "cpu_frequency: state=2000000 cpu_id=0"), line("a", 5, 0, "1.000300", "tracing_mark_write: end")]);
+  const view = await serve("--no-open", path);
+  const page = await open(context, view.url);
+  assert.ok((await lanes(page)).includes("0.cpu0.freq"));
+  const box = await page.locator("canvas").boundingBox();
+  const [x, y] = await app(page, () => { const t = latlab.timeline, i = t.lanes.findIndex((l) => l.kind === "freq"); return [t.x(200_000), t.tops[i] + 8]; });
+  await page.mouse.move(box.x + x, box.y + y);
+  await page.waitForFunction(() => /2000 MHz/.test(document.querySelector(".tip").textContent));
+  assert.deepEqual(page.problems, []);
+  await page.close();
+  await view.stop();
+});
+
 await test("an exported page needs nothing else", async () => {
   const out = join(scratch, "out.html");
   execFileSync(latlab, ["view", fixture("f6.dat"), "--export", out]);

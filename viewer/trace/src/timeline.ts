@@ -375,6 +375,8 @@ export class Timeline {
       if (lane.kind === "task") rows.set(`t${lane.pid}`, y + lane.height / 2);
     }
     ctx.lineWidth = 1;
+    // Of arrows that cover each other one is drawn.
+    const drawn = new Set<string>();
     for (const w of this.wakes.list) {
       const x = this.x(w.t + shift);
       if (x < 0 || x > this.width) continue;
@@ -384,6 +386,9 @@ export class Timeline {
       if (from === undefined || to === undefined || from === to) continue;
       // A task that nobody chose is drawn only when there are few.
       if (task === undefined && this.wakes.list.length > 150) continue;
+      const place = `${Math.round(x / 3)} ${from} ${to}`;
+      if (drawn.has(place)) continue;
+      drawn.add(place);
       ctx.strokeStyle = ctx.fillStyle = task === undefined ? app.palette.dim : app.palette.text;
       ctx.globalAlpha = task === undefined ? 0.5 : 0.85;
       const d = Math.sign(to - from);
