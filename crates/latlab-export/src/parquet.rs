@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 /// Rows of one event that are kept before they are written as a row group.
 const GROUP_ROWS: usize = 1 << 16;
-/// Cells of all events together that are kept at most.
-const CELLS_MAX: usize = 4 << 20;
+/// Cells of all events together that are kept at most: they are 8 to 50 bytes each.
+const CELLS_MAX: usize = 1 << 20;
 
 /// One column's values.
 enum Cells {

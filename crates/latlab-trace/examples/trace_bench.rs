@@ -3,6 +3,7 @@
 //! ```text
 //! trace_bench make SMALL.dat BIG.dat EVENTS    the small one's pages again and again, later each time
 //! trace_bench scan FILE THREADS                time, CPU, kind, pid and one field of every event, in order
+//! trace_bench pieces FILE THREADS              the same in so many stretches of time, a thread each
 //! trace_bench text FILE THREADS                the report, to stdout
 //! trace_bench sched FILE THREADS               the analysis of `latlab sched FILE`
 //! trace_bench timer FILE THREADS               the analysis of `latlab timer FILE`
@@ -10,7 +11,7 @@
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a measuring program")]
 
 use latlab_trace::print::{ReportOptions, report};
-use latlab_trace::{Field, Select, TraceFile};
+use latlab_trace::{Event, Field, Select, TraceFile};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -21,6 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     match args.as_slice() {
         ["make", small, big, events] => make(small, big, events.parse()?),
         ["scan", file, threads] => scan(file, threads.parse()?),
+        ["pieces", file, threads] => pieces(file, threads.parse()?),
         ["text", file, threads] => text(file, threads.parse()?),
         ["sched", file, threads] => sched(file, threads.parse()?),
         ["timer", file, threads] => timer(file, threads.parse()?),
@@ -85,35 +87,73 @@ fn fields(file: &TraceFile<'_>) -> Vec<Option<Field>> {
     fields
 }
 
+/// What is read of each event.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    count: u64,
+    sum: u64,
+    backwards: u64,
+    last: u64,
+}
+
+impl Sum {
+    #[inline(always)]
+    fn add(&mut self, e: &Event<'_>, pid: &Field, fields: &[Option<Field>]) {
+        self.count += 1;
+        self.backwards += u64::from(e.time < self.last);
+        self.last = e.time;
+        let field = match fields.get(usize::from(e.id)) {
+            Some(Some(f)) => f.u64(e.payload),
+            _ => 0,
+        };
+        self.sum = self
+            .sum
+            .wrapping_add(e.time)
+            .wrapping_add(u64::from(e.cpu))
+            .wrapping_add(u64::from(e.id))
+            .wrapping_add(pid.u64(e.payload))
+            .wrapping_add(field);
+    }
+}
+
+fn tell(sums: &[Sum], start: Instant, bytes: usize) {
+    let s = start.elapsed().as_secs_f64();
+    let count: u64 = sums.iter().map(|s| s.count).sum();
+    let backwards: u64 = sums.iter().map(|s| s.backwards).sum();
+    let sum = sums.iter().fold(0u64, |a, s| a.wrapping_add(s.sum));
+    println!(
+        "{count} events, {backwards} backwards, {s:.3} s, {:.1} M events/s, {:.0} MB/s of file, sum {sum:x}",
+        count as f64 / s / 1e6,
+        bytes as f64 / s / 1e6,
+    );
+}
+
 fn scan(path: &str, threads: usize) -> Result<(), Box<dyn std::error::Error>> {
     let map = latlab_sys_map(path)?;
     let start = Instant::now();
     let file = TraceFile::parse(&map)?;
     let fields = fields(&file);
     let pid = file.common_pid().cloned().ok_or("no common_pid")?;
-    let (mut count, mut sum, mut backwards, mut last) = (0u64, 0u64, 0u64, 0u64);
+    let mut sum = Sum::default();
     file.scan(&Select::default(), threads, |e| {
-        count += 1;
-        backwards += u64::from(e.time < last);
-        last = e.time;
-        let field = match fields.get(usize::from(e.id)) {
-            Some(Some(f)) => f.u64(e.payload),
-            _ => 0,
-        };
-        sum = sum
-            .wrapping_add(e.time)
-            .wrapping_add(u64::from(e.cpu))
-            .wrapping_add(u64::from(e.id))
-            .wrapping_add(pid.u64(e.payload))
-            .wrapping_add(field);
+        sum.add(e, &pid, &fields);
         ControlFlow::Continue(())
     });
-    let s = start.elapsed().as_secs_f64();
-    println!(
-        "{count} events, {backwards} backwards, {s:.3} s, {:.1} M events/s, {:.0} MB/s of file, sum {sum:x}",
-        count as f64 / s / 1e6,
-        map.len() as f64 / s / 1e6,
-    );
+    tell(&[sum], start, map.len());
+    Ok(())
+}
+
+fn pieces(path: &str, threads: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let map = latlab_sys_map(path)?;
+    let start = Instant::now();
+    let file = TraceFile::parse(&map)?;
+    let fields = fields(&file);
+    let pid = file.common_pid().cloned().ok_or("no common_pid")?;
+    let (sums, _) = file.scan_pieces(&Select::default(), threads, Sum::default, |sum, e| {
+        sum.add(e, &pid, &fields);
+        ControlFlow::Continue(())
+    });
+    tell(&sums, start, map.len());
     Ok(())
 }
 

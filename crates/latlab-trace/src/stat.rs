@@ -1,25 +1,26 @@
 //! Counting what a trace holds.
 
 use crate::print::ReportOptions;
-use crate::{Diagnostics, Missed, TraceFile};
+use crate::{Diagnostics, Event, Missed, TraceFile};
 use latlab_core::trace_stat::{CpuStat, KindStat, TraceStat};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::ControlFlow;
 
-/// Counts the events that the options choose; with what was found damaged.
-pub fn stat(file: &TraceFile<'_>, options: &ReportOptions) -> (TraceStat, Diagnostics) {
-    let mut by_cpu: BTreeMap<(u16, u32), CpuStat> = BTreeMap::new();
-    let mut by_kind = vec![0u64; 1 << 16];
-    let pid = file.common_pid();
-    let mut events = file.select(&options.select);
-    while let Some(e) = events.next() {
-        let of_pid = || pid.map_or(0, |f| f.i64(e.payload) as i32);
-        if options.pids.as_ref().is_some_and(|p| !p.contains(&of_pid()))
-            || !options.filter.passes(&e, &file.comms)
-        {
-            continue;
-        }
-        by_kind[usize::from(e.id)] += 1;
-        let cpu = by_cpu.entry((e.buffer, e.cpu)).or_insert_with(|| CpuStat {
+/// Counts of one stretch of time.
+struct Counts {
+    by_cpu: BTreeMap<(u16, u32), CpuStat>,
+    by_kind: Vec<u64>,
+}
+
+impl Counts {
+    fn new() -> Self {
+        Self { by_cpu: BTreeMap::new(), by_kind: vec![0; 1 << 16] }
+    }
+
+    fn add(&mut self, file: &TraceFile<'_>, e: &Event<'_>) {
+        self.by_kind[usize::from(e.id)] += 1;
+        let cpu = self.by_cpu.entry((e.buffer, e.cpu)).or_insert_with(|| CpuStat {
             buffer: file.buffers[usize::from(e.buffer)].name.clone(),
             cpu: e.cpu,
             first_ns: e.time,
@@ -33,7 +34,47 @@ pub fn stat(file: &TraceFile<'_>, options: &ReportOptions) -> (TraceStat, Diagno
             Missed::Unknown => cpu.lost_unknown += 1,
         }
     }
-    let damage = events.diagnostics();
+
+    /// Adds those of a later stretch.
+    fn extend(&mut self, later: Self) {
+        for (all, n) in self.by_kind.iter_mut().zip(later.by_kind) {
+            *all += n;
+        }
+        for (key, part) in later.by_cpu {
+            match self.by_cpu.entry(key) {
+                Entry::Vacant(v) => {
+                    v.insert(part);
+                }
+                Entry::Occupied(mut o) => {
+                    let all = o.get_mut();
+                    all.events += part.events;
+                    all.last_ns = part.last_ns;
+                    all.lost = all.lost.saturating_add(part.lost);
+                    all.lost_unknown += part.lost_unknown;
+                }
+            }
+        }
+    }
+}
+
+/// Counts the events that the options choose, a stretch of time a thread; with what was found damaged.
+pub fn stat(file: &TraceFile<'_>, options: &ReportOptions) -> (TraceStat, Diagnostics) {
+    let pid = file.common_pid();
+    let chosen = |e: &Event<'_>| {
+        let of_pid = || pid.map_or(0, |f| f.i64(e.payload) as i32);
+        options.pids.as_ref().is_none_or(|p| p.contains(&of_pid()))
+            && options.filter.passes(e, &file.comms)
+    };
+    let threads = options.threads.max(1);
+    let (pieces, damage) = file.scan_pieces(&options.select, threads, Counts::new, |counts, e| {
+        if chosen(e) {
+            counts.add(file, e);
+        }
+        ControlFlow::Continue(())
+    });
+    let mut all = Counts::new();
+    pieces.into_iter().for_each(|later| all.extend(later));
+    let Counts { by_cpu, by_kind } = all;
     let cpus: Vec<CpuStat> = by_cpu.into_values().collect();
     let mut kinds: Vec<KindStat> = (0..=u16::MAX)
         .zip(&by_kind)

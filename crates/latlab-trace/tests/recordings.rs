@@ -28,7 +28,7 @@ fn counts(data: &[u8]) -> BTreeMap<(String, u32), u64> {
 
 #[test]
 fn every_event_of_every_version_and_compression() {
-    const FILES: [(&str, u64); 8] = [
+    const FILES: [(&str, u64); 13] = [
         ("f6.dat", 1983),
         ("f7-zstd.dat", 1177),
         ("f7-none.dat", 1407),
@@ -37,10 +37,37 @@ fn every_event_of_every_version_and_compression() {
         ("futex6.dat", 1432),
         ("mark6.dat", 5),
         ("sub7.dat", 169),
+        ("latlab-v7-zlib.dat", 269),
+        ("events7-armv7-zlib.dat", 587),
+        ("function7-armv7.dat", 31),
+        ("graph6-armv7.dat", 1616),
+        ("graph7-armv7.dat", 1208),
     ];
     for (name, total) in FILES {
         let counts = counts(&fixture(name));
         assert_eq!(counts.values().sum::<u64>(), total, "{name}: {counts:?}");
+    }
+}
+
+#[test]
+fn lost_events_are_counted_where_the_kernel_counted_them() {
+    use latlab_trace::Missed;
+    for (name, events, lost) in
+        [("lost7.dat", 5366, 215), ("latlab-v7-none-lost.dat", 3806, 6387), ("f6.dat", 1983, 0)]
+    {
+        let data = fixture(name);
+        let file = TraceFile::parse(&data).unwrap();
+        let (mut read, mut missed) = (0, 0);
+        let mut all = file.events();
+        while let Some(e) = all.next() {
+            read += 1;
+            match e.missed {
+                Missed::No => {}
+                Missed::Count(n) => missed += n,
+                Missed::Unknown => panic!("{name}: an unknown number was lost"),
+            }
+        }
+        assert_eq!((read, missed), (events, lost), "{name}");
     }
 }
 
@@ -72,4 +99,27 @@ fn typed_views_of_real_events() {
         }
     }
     assert_eq!((switches, vectors, calls, expiries), (189, 48, 37, 52));
+}
+
+#[test]
+fn stretches_of_time_hold_every_event_once() {
+    for name in ["f6.dat", "f7-zstd.dat", "lost7.dat", "sub7.dat", "latlab-v7-none-lost.dat"] {
+        let data = fixture(name);
+        let file = TraceFile::parse(&data).unwrap();
+        let read = |pieces: usize| {
+            let (parts, damage) =
+                file.scan_pieces(&latlab_trace::Select::default(), pieces, Vec::new, |all, e| {
+                    all.push((e.time, e.cpu, e.id, e.missed));
+                    std::ops::ControlFlow::Continue(())
+                });
+            assert!(damage.is_empty());
+            (parts.len(), parts.concat())
+        };
+        let (_, whole) = read(1);
+        for pieces in [2, 3, 8] {
+            let (count, parts) = read(pieces);
+            assert!(count > 1, "{name} in {pieces}");
+            assert!(parts == whole, "{name} in {pieces}");
+        }
+    }
 }

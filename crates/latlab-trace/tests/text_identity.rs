@@ -71,7 +71,7 @@ fn the_text_that_trace_cmd_prints_here() {
         eprintln!("skipped: trace-cmd is not installed");
         return;
     }
-    const FILES: [&str; 10] = [
+    const FILES: [&str; 13] = [
         "f6.dat",
         "f7-zstd.dat",
         "f7-none.dat",
@@ -82,6 +82,9 @@ fn the_text_that_trace_cmd_prints_here() {
         "mark6.dat",
         "lost7.dat",
         "sub7.dat",
+        "function7-armv7.dat",
+        "graph6-armv7.dat",
+        "graph7-armv7.dat",
     ];
     for name in FILES {
         let run = Command::new("trace-cmd").args(["report", "-i", &path(name)]).output();
@@ -98,11 +101,34 @@ fn the_text_that_trace_cmd_prints_here() {
 
 #[test]
 fn several_threads_print_the_same() {
-    let data = fixture("lost7.dat");
-    let one = print(&data, &ReportOptions { threads: 1, ..ReportOptions::default() });
-    for threads in [2, 3, 8] {
-        assert_eq!(print(&data, &ReportOptions { threads, ..ReportOptions::default() }), one);
+    for name in ["lost7.dat", "graph6-armv7.dat", "function7-armv7.dat"] {
+        let data = fixture(name);
+        let one = print(&data, &ReportOptions { threads: 1, ..ReportOptions::default() });
+        for threads in [2, 3, 8] {
+            assert_eq!(print(&data, &ReportOptions { threads, ..ReportOptions::default() }), one);
+        }
     }
+}
+
+/// Calls as they are nested; a return whose call is not printed has a line of its own.
+#[test]
+fn calls_are_drawn_nested_and_leaves_on_one_line() {
+    let data = fixture("graph7-armv7.dat");
+    let file = TraceFile::parse(&data).unwrap();
+    let of = |names: &[&str], style: LineStyle| {
+        let filter = Filter::compile(&file, names).unwrap();
+        print(&data, &ReportOptions { filter, style, ..ReportOptions::default() })
+    };
+    let lines = |text: &str, what: &str| text.lines().filter(|l| l.contains(what)).count();
+    let drawn = of(&[], LineStyle::default());
+    let (open, leaves) = (lines(&drawn, "() {"), lines(&drawn, "();"));
+    let calls = of(&["funcgraph_entry"], LineStyle::default());
+    let returns = of(&["funcgraph_exit"], LineStyle::default());
+    let raw = of(&[], LineStyle { dialect: Dialect::Fields, ..LineStyle::default() });
+    assert_eq!(open + leaves, lines(&raw, ": funcgraph_entry:"));
+    assert_eq!(lines(&calls, "();"), leaves);
+    assert_eq!(lines(&returns, "|"), lines(&raw, ": funcgraph_exit:"));
+    assert_eq!(lines(&drawn, ": funcgraph_exit:") + leaves, lines(&raw, ": funcgraph_exit:"));
 }
 
 #[test]

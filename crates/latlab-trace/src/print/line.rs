@@ -5,7 +5,7 @@
 //! CPU:1 [337 EVENTS DROPPED]
 //! ```
 
-use super::{Dialect, Texts, number};
+use super::{Dialect, Graph, Note, Texts, number};
 use crate::events::Common;
 use crate::{Event, Field, Missed, TraceFile};
 
@@ -37,6 +37,7 @@ pub struct Printer<'f> {
     common: Vec<(Which, Field)>,
     /// Whether the clock counts nanoseconds.
     seconds: bool,
+    graph: Option<Graph<'f>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +83,12 @@ impl<'f> Printer<'f> {
             .iter()
             .filter_map(|(which, name)| Some((*which, first?.field(name)?.clone())))
             .collect();
+        let drawn = |g: &Graph<'_>| {
+            let plain = |id| !style.fields_of.contains(&id);
+            style.dialect != Dialect::Fields && !style.json && plain(g.entry) && plain(g.exit)
+        };
         Self {
+            graph: Graph::new(file, style.dialect).filter(drawn),
             texts: Texts::new(file, style.dialect),
             fields: Texts::new(file, Dialect::Fields),
             names,
@@ -100,6 +106,18 @@ impl<'f> Printer<'f> {
 
     /// Appends the line (or lines) of an event, with a newline at the end.
     pub fn line(&self, event: &Event<'_>, pid: i32, comm: &[u8], out: &mut Vec<u8>) {
+        self.noted(event, None, pid, comm, out);
+    }
+
+    /// The same with what is known of the event from those beside it.
+    pub(super) fn noted(
+        &self,
+        event: &Event<'_>,
+        note: Option<Note>,
+        pid: i32,
+        comm: &[u8],
+        out: &mut Vec<u8>,
+    ) {
         if self.style.json {
             return super::json::line(self.texts.file(), event, pid, comm, out);
         }
@@ -138,9 +156,26 @@ impl<'f> Printer<'f> {
         if self.style.fields_of.contains(&event.id) {
             self.fields.put(event.id, event.payload, out);
         } else {
-            self.texts.put(event.id, event.payload, out);
+            self.text(event, note, out);
         }
         out.push(b'\n');
+    }
+
+    #[inline]
+    fn text(&self, event: &Event<'_>, note: Option<Note>, out: &mut Vec<u8>) {
+        if let Some(Note::Below(callers)) = note {
+            out.resize(out.len() + usize::from(callers) * 3, b' ');
+        }
+        let drawn =
+            self.graph.as_ref().is_some_and(|g| g.put(self.texts.context(), event, note, out));
+        if !drawn {
+            self.texts.put(event.id, event.payload, out);
+        }
+    }
+
+    /// The calls of `function_graph`, when they are drawn as such.
+    pub(super) fn graph(&self) -> Option<&Graph<'f>> {
+        self.graph.as_ref()
     }
 
     #[inline]

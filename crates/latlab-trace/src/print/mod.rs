@@ -7,6 +7,8 @@
 //! * modes of high-resolution timers, whose names the kernel leaves unresolved.
 
 pub(crate) mod ast;
+mod graph;
+mod indent;
 mod json;
 pub(crate) mod lex;
 mod line;
@@ -18,6 +20,7 @@ pub(crate) mod run;
 mod spec;
 mod special;
 
+pub(crate) use graph::{Graph, Note};
 pub use line::{LineStyle, Printer};
 pub use parallel::{ReportEnd, ReportOptions, report};
 
@@ -74,6 +77,10 @@ impl<'f> Texts<'f> {
             Some(plan) => plan.run(&self.cx, payload, out),
             None => put_fields(&self.cx, format.own_fields(), payload, out),
         }
+    }
+
+    pub(crate) fn context(&self) -> &Context<'f> {
+        &self.cx
     }
 
     pub(crate) fn file(&self) -> &'f TraceFile<'f> {

@@ -6,12 +6,13 @@
 //! into a buffer of its own, and waits for its turn to write. The first batch
 //! is small, so that the first line appears at once.
 
-use super::{LineStyle, Printer};
+use super::indent::Callers;
+use super::{LineStyle, Note, Printer};
 use crate::events::{Decoder, Typed};
 use crate::filter::Filter;
 use crate::names::Comms;
-use crate::ring::{Batch, Events};
-use crate::{Diagnostics, Field, Select, TraceFile};
+use crate::ring::{Batch, Calls, Events};
+use crate::{Diagnostics, Event, Field, Select, TraceFile};
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -48,6 +49,8 @@ const BATCH: usize = 4096;
 struct Merge<'f> {
     events: Events<'f>,
     comms: Arc<Comms>,
+    /// Who calls whom, as the `function` tracer tells it.
+    callers: Option<Callers<'f>>,
     next: u64,
     read: u64,
     printed: u64,
@@ -73,6 +76,7 @@ pub fn report<W: Write + Send>(
     let merge = Mutex::new(Merge {
         events: file.select(&options.select),
         comms: Arc::new(file.comms.clone()),
+        callers: Callers::new(file, &options.style),
         next: 0,
         read: 0,
         printed: 0,
@@ -141,13 +145,25 @@ impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
         }
         let number = m.next;
         let size = if number == 0 { FIRST_BATCH } else { BATCH };
-        if m.events.fill(batch, size) == 0 {
+        let Merge { events, comms, .. } = &mut *m;
+        let filled = match self.printer.graph() {
+            None => events.fill(batch, size),
+            Some(graph) => {
+                let printed = |e: &Event<'_>| self.options.filter.passes(e, comms);
+                events.fill_with(batch, size, Some(&Calls { graph, printed: &printed }))
+            }
+        };
+        if filled == 0 {
             m.done = true;
             return None;
         }
         m.next += 1;
         m.read += batch.len() as u64;
-        self.learn(batch, &mut m.comms);
+        let Merge { comms, callers, .. } = &mut *m;
+        self.learn(batch, comms);
+        if let Some(callers) = callers {
+            callers.note(batch);
+        }
         Some((number, m.comms.clone()))
     }
 
@@ -173,7 +189,10 @@ impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
 
     fn format(&self, batch: &Batch<'_>, comms: &Comms, text: &mut Vec<u8>) -> u64 {
         let mut printed = 0;
-        for event in batch.events() {
+        for (event, note) in batch.noted() {
+            if note == Some(Note::Told) {
+                continue;
+            }
             let pid = self.pid.map_or(0, |f| f.i64(event.payload) as i32);
             if self.options.pids.as_ref().is_some_and(|p| !p.contains(&pid))
                 || !self.options.filter.passes(&event, comms)
@@ -181,7 +200,7 @@ impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
                 continue;
             }
             printed += 1;
-            self.printer.line(&event, pid, comms.name(pid), text);
+            self.printer.noted(&event, note, pid, comms.name(pid), text);
         }
         printed
     }

@@ -91,6 +91,11 @@ fn ftrace(format: &EventFormat) -> Option<Plan> {
 fn plugin(format: &EventFormat, long: u8) -> Option<Plan> {
     let compile = |text: &str| Plan::compile(format, text, long);
     match (&*format.system, &*format.name) {
+        // Without the caller, which its indentation shows.
+        ("ftrace", "function") => {
+            let value = number_at(format.field("ip")?);
+            Some(Plan { pieces: vec![Piece::Symbol { value, offset: false }] })
+        }
         ("sched", "sched_switch") => sched_switch(format, long),
         ("sched", "sched_wakeup" | "sched_wakeup_new") => {
             if format.field("success").is_some() {

@@ -7,7 +7,7 @@
 
 use super::ahead::Ahead;
 use super::clock::TimeFix;
-use super::page::{Missed, PageHead, Step, step};
+use super::page::{Missed, PageHead, PageRecords, Step, step};
 use crate::compress::{Codec, Inflater, inflated_bound};
 use crate::file::{Buffer, CpuData, PageLayout};
 use crate::{Diagnostics, Endian, TraceFile};
@@ -158,6 +158,38 @@ impl<'a> Cursor<'a> {
                 return false;
             }
         }
+    }
+
+    /// What `look` makes of the record after the one at hand; `None` when there is none, or
+    /// something lies between that cannot be read.
+    pub fn peek<R>(&self, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let bytes = self.chunk.bytes();
+        let (mut pos, mut raw) = (self.pos, self.raw);
+        let records = &bytes[..self.end];
+        let found = match self.big {
+            true => step::<true>(records, &mut pos, &mut raw),
+            false => step::<false>(records, &mut pos, &mut raw),
+        };
+        if let Step::Record { at, len } = found {
+            return Some(look(&records[at..at + len]));
+        }
+        if self.next_page < bytes.len() {
+            return self.first_of(&bytes[self.next_page..], look);
+        }
+        let Source::Chunks { list, next, codec, .. } = &self.source else { return None };
+        let packed = list.get(*next)?;
+        let at = packed.at as usize;
+        let data = self.file.get(at..at + packed.len as usize)?;
+        // Once a chunk at most: inflating it twice is cheaper than keeping two.
+        let mut inflated = Vec::new();
+        Inflater::default().inflate(*codec, data, packed.inflated as usize, &mut inflated).ok()?;
+        self.first_of(&inflated, look)
+    }
+
+    fn first_of<R>(&self, pages: &[u8], look: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let page = &pages[..pages.len().min(self.layout.page_size as usize)];
+        let (mut records, _) = PageRecords::of(page, &self.layout, self.endian).ok()?;
+        records.next().map(|(_, payload)| look(payload))
     }
 
     /// Whether numbers have the most significant byte first.
@@ -319,6 +351,28 @@ impl<'a> Cursor<'a> {
         self.chunk = Chunk::Mapped(&[]);
         self.next_page = 0;
         false
+    }
+
+    /// The time at which the page begins that has `part` of `of` parts of the data before it.
+    pub fn time_about(&mut self, part: usize, of: usize) -> Option<u64> {
+        let size = self.layout.page_size as usize;
+        let raw = match &mut self.source {
+            Source::Ahead { .. } => None,
+            Source::Whole => {
+                let bytes = self.chunk.bytes();
+                let at = bytes.len() / size * part / of * size;
+                bytes.get(at..).and_then(|p| self.endian.uint(p, 8))
+            }
+            Source::Chunks { list, codec, inflater, .. } => {
+                let packed = *list.get(list.len() * part / of)?;
+                let at = packed.at as usize;
+                let data = self.file.get(at..at + packed.len as usize)?;
+                let mut bytes = Vec::new();
+                inflater.inflate(*codec, data, packed.inflated as usize, &mut bytes).ok()?;
+                self.endian.uint(&bytes, 8)
+            }
+        };
+        raw.map(|raw| self.fix.apply(raw))
     }
 
     /// Skips the pages that end before `time`, where time stamps allow to tell.

@@ -10,6 +10,7 @@ use super::ahead::Ahead;
 use super::batch::Batch;
 use super::cursor::Cursor;
 use super::{Event, TimeFix};
+use crate::print::{Graph, Note};
 use crate::{Diagnostics, Field, TraceFile};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -43,6 +44,15 @@ pub struct Events<'f> {
     from: u64,
     to: u64,
     type_at: usize,
+    /// By cursor: whether the return that comes next has been told with its call.
+    told: Vec<bool>,
+}
+
+/// How calls and returns are brought together.
+pub(crate) struct Calls<'c> {
+    pub graph: &'c Graph<'c>,
+    /// Whether a call is printed; a return whose call is not has a line of its own.
+    pub printed: &'c dyn Fn(&Event<'_>) -> bool,
 }
 
 impl<'a> TraceFile<'a> {
@@ -80,6 +90,7 @@ impl<'a> TraceFile<'a> {
             from,
             to: select.to.unwrap_or(u64::MAX),
             type_at,
+            told: Vec::new(),
         }
     }
 
@@ -241,6 +252,16 @@ impl<'f> Events<'f> {
 
     /// Replaces the batch's content by the next events, at most `max`; how many there were.
     pub fn fill(&mut self, batch: &mut Batch<'f>, max: usize) -> usize {
+        self.fill_with(batch, max, None)
+    }
+
+    /// The same; calls that return at once are noted with their returns.
+    pub(crate) fn fill_with(
+        &mut self,
+        batch: &mut Batch<'f>,
+        max: usize,
+        calls: Option<&Calls<'_>>,
+    ) -> usize {
         batch.clear(self.cursors.len());
         while batch.len() < max {
             let Some(index) = self.step() else { break };
@@ -254,8 +275,28 @@ impl<'f> Events<'f> {
             }
             let id = self.id_of(c.payload(), c);
             batch.push(index, c, id);
+            if let Some(calls) = calls {
+                self.note(index, id, calls, batch);
+            }
         }
         batch.len()
+    }
+
+    fn note(&mut self, index: usize, id: u16, calls: &Calls<'_>, batch: &mut Batch<'f>) {
+        self.told.resize(self.cursors.len(), false);
+        if std::mem::take(&mut self.told[index]) {
+            if id == calls.graph.exit {
+                batch.note(Note::Told);
+            }
+        } else if id == calls.graph.entry {
+            let call = self.event(index);
+            let c = &self.cursors[index];
+            let leaf = c.peek(|next| calls.graph.leaf(&call, self.id_of(next, c), next)).flatten();
+            if let Some(ns) = leaf.filter(|_| (calls.printed)(&call)) {
+                batch.note(Note::Leaf(ns));
+                self.told[index] = true;
+            }
+        }
     }
 
     /// What was found damaged so far, CPU by CPU.

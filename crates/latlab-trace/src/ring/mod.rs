@@ -6,8 +6,10 @@ mod clock;
 mod cursor;
 mod merge;
 mod page;
+mod pieces;
 
 pub use batch::Batch;
+pub(crate) use merge::Calls;
 pub use merge::{Events, Select};
 pub use page::{Missed, PageHead, PageRecords};
 

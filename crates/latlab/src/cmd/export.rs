@@ -2,10 +2,11 @@
 
 use crate::cli::Global;
 use crate::cli::export::{Args, To};
-use crate::outcome::Outcome;
+use crate::outcome::{HintExt, Outcome};
 use crate::term;
 use anyhow::Context;
 use latlab_export::{Counts, parquet, perfetto, text};
+use latlab_sys::map::Mapped;
 use latlab_trace::TraceFile;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -14,8 +15,13 @@ use std::io::{self, BufWriter, Write};
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let to = args.to(global.json)?;
     let name = args.file.display();
-    let bytes = fs::read(&args.file).with_context(|| format!("reading {name}"))?;
-    let file = TraceFile::parse(&bytes).with_context(|| name.to_string())?;
+    // Mapped and read once, in order: memory does not grow with the file.
+    let data = Mapped::open(&args.file)
+        .with_context(|| format!("{name} cannot be opened"))
+        .hint("give a trace.dat, or ftrace's text")?;
+    let file = super::report::open(&data)
+        .with_context(|| name.to_string())
+        .hint("`latlab report` reads the same files")?;
     let counts = match &to {
         To::Json => text::json(&file, term::stdout())?,
         To::Csv => text::csv(&file, term::stdout())?,

@@ -31,7 +31,7 @@ pub(super) fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// A trace.dat, or text.
-fn open(data: &[u8]) -> Result<TraceFile<'_>, TraceError> {
+pub(in crate::cmd) fn open(data: &[u8]) -> Result<TraceFile<'_>, TraceError> {
     match TraceFile::parse(data) {
         Err(TraceError::NotATrace) => latlab_trace::text::parse(data),
         other => other,

@@ -1,0 +1,239 @@
+//! `latlab record` as a user meets it: how it ends, what it says, and what a death leaves behind.
+
+#![allow(clippy::print_stderr)] // a skipped test says why
+
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const LATLAB: &str = env!("CARGO_BIN_EXE_latlab");
+
+/// Where tracefs is, for root; says why not otherwise. In CI that is a failure.
+fn tracefs() -> Option<PathBuf> {
+    let found = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|p| p.join("instances").is_dir());
+    if found.is_none() {
+        assert!(std::env::var_os("CI").is_none(), "no tracefs, or not root");
+        eprintln!("skipped: no tracefs, or not root");
+    }
+    found
+}
+
+fn record(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(LATLAB);
+    command.arg("record").args(args).current_dir(dir).stdin(Stdio::null());
+    command
+}
+
+fn run(dir: &Path, args: &[&str]) -> Output {
+    record(dir, args).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn spawn(dir: &Path, args: &[&str]) -> Child {
+    record(dir, args).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{what} did not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The instance of a process, once it traces.
+fn tracing_instance(tracefs: &Path, pid: u32) -> PathBuf {
+    let own = format!("latlab-{pid}-");
+    wait_for("the instance", || {
+        let all = fs::read_dir(tracefs.join("instances")).ok()?.flatten();
+        let mut ours = all.filter(|e| e.file_name().to_string_lossy().starts_with(&own));
+        let path = ours.next()?.path();
+        fs::read_to_string(path.join("tracing_on")).ok()?.starts_with('1').then_some(path)
+    })
+}
+
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// Events that `latlab report --stat` counts in a file.
+fn events(file: &Path) -> u64 {
+    let output = Command::new(LATLAB).args(["report", "--stat", "--json"]).arg(file).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let stat: Value = serde_json::from_slice(&output.stdout).unwrap();
+    stat["events"].as_u64().unwrap_or_else(|| panic!("{stat}"))
+}
+
+#[test]
+fn an_ordinary_user_reads_one_sentence_and_what_to_do() {
+    if fs::metadata("/proc/self").is_ok_and(|m| {
+        use std::os::unix::fs::MetadataExt;
+        m.uid() != 0
+    }) {
+        eprintln!("skipped: only root can become nobody");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    // Where this user may read it, wherever it was built.
+    let binary = dir.path().join("latlab");
+    fs::copy(LATLAB, &binary).unwrap();
+    let mut command = Command::new(&binary);
+    command.args(["record", "-e", "sched", "-D", "1", "-o", "/dev/null"]).uid(65_534).gid(65_534);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = said(&output);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].starts_with("latlab: tracing needs root: /sys/kernel/"), "{said}");
+    assert_eq!(lines[1].trim(), "hint: run it with sudo");
+}
+
+#[test]
+fn the_exit_code_is_the_commands_or_what_a_shell_would_say() {
+    if tracefs().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("plain"), "no program").unwrap();
+    for (command, code, words) in [
+        (vec!["sh", "-c", "exit 7"], 7, ""),
+        (vec!["sh", "-c", "kill -TERM $$"], 143, ""),
+        (vec!["no-such-command"], 127, "latlab: no-such-command: command not found\n"),
+        (vec!["./plain"], 126, "latlab: ./plain: Permission denied"),
+    ] {
+        let args = [&["-e", "sched_switch", "-b", "64", "--"], &command[..]].concat();
+        let output = run(dir.path(), &args);
+        assert_eq!(output.status.code(), Some(code), "{command:?}: {}", said(&output));
+        assert!(said(&output).contains(words), "{command:?}: {}", said(&output));
+    }
+}
+
+#[test]
+fn it_ends_after_its_time_and_when_tracing_is_switched_off() {
+    let Some(tracefs) = tracefs() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(dir.path(), &["-e", "sched_switch", "-b", "64", "-D", "300ms", "--json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(summary["duration_ns"].as_u64().unwrap() >= 300_000_000);
+    assert_eq!(summary["events"].as_u64().unwrap(), events(&dir.path().join("trace.dat")));
+
+    let child = spawn(dir.path(), &["-e", "sched_switch", "-b", "64", "-o", "off.dat"]);
+    let instance = tracing_instance(&tracefs, child.id());
+    fs::write(instance.join("tracing_on"), "0").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("stopped: tracing was switched off"), "{}", said(&output));
+    assert!(!instance.exists());
+}
+
+#[test]
+fn a_killed_recorder_leaves_a_file_that_is_read_and_an_instance_that_the_next_removes() {
+    let Some(tracefs) = tracefs() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = spawn(dir.path(), &["-e", "sched", "-b", "64", "-o", "killed.dat"]);
+    let instance = tracing_instance(&tracefs, child.id());
+    // Whole pages are flushed every second; a file of this size has some.
+    let file = dir.path().join("killed.dat");
+    wait_for("flushed pages", || {
+        let output = Command::new(LATLAB).args(["report"]).arg(&file).output().unwrap();
+        (output.stdout.split(|b| *b == b'\n').count() > 100).then_some(())
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(instance.exists());
+    let kept = events(&file);
+    assert!(kept > 0);
+    let output = run(dir.path(), &["--recover", "killed.dat"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(events(&file), kept);
+
+    let next =
+        run(dir.path(), &["-e", "sched_switch", "-b", "64", "-D", "100ms", "-o", "next.dat"]);
+    assert!(next.status.success(), "{}", said(&next));
+    assert!(!instance.exists(), "{}", said(&next));
+}
+
+/// A file system of its own, unmounted on drop.
+struct Small(PathBuf);
+
+impl Small {
+    fn mount(at: PathBuf) -> Option<Self> {
+        fs::create_dir(&at).unwrap();
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "none"]).arg(&at);
+        let mounted = { mount }.status().is_ok_and(|s| s.success());
+        assert!(mounted || std::env::var_os("CI").is_none(), "a tmpfs cannot be mounted");
+        mounted.then_some(Self(at))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_keeps_what_came_before() {
+    if tracefs().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let Some(small) = Small::mount(dir.path().join("small")) else {
+        eprintln!("skipped: a tmpfs cannot be mounted");
+        return;
+    };
+    let work = "dd if=/dev/zero of=/dev/null bs=1 count=200000 2>/dev/null";
+    let args = ["-e", "syscalls:sys_enter_*", "-b", "1024", "-o"];
+    let file = small.0.join("full.dat");
+    let args = [&args[..], &[file.to_str().unwrap(), "--", "sh", "-c", work]].concat();
+    let output = run(dir.path(), &args);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("the disk is full"), "{}", said(&output));
+    assert!(events(&file) > 10_000, "{}", said(&output));
+}
+
+#[test]
+fn a_flight_recorder_writes_when_asked_when_triggered_and_at_the_end() {
+    let Some(tracefs) = tracefs() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let child = spawn(dir.path(), &["--last", "1", "-e", "sched_switch", "-o", "f.dat"]);
+    tracing_instance(&tracefs, child.id());
+    std::thread::sleep(Duration::from_millis(200));
+    signal(&child, rustix::process::Signal::USR1);
+    wait_for("the file", || dir.path().join("f.dat").exists().then_some(()));
+    std::thread::sleep(Duration::from_millis(200));
+    signal(&child, rustix::process::Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    assert!(events(&dir.path().join("f.dat")) > 0 && events(&dir.path().join("f.2.dat")) > 0);
+
+    // The events before the trigger are there, those after it are not.
+    let work = "/bin/echo before; /bin/true; sleep 0.1; exec /bin/echo after";
+    let trigger = "traceoff if filename ~ \"*/true\"";
+    let args =
+        ["--last", "1", "-e", "sched:sched_process_exec", "-R", trigger, "-o", "t.dat", "--"];
+    let output = run(dir.path(), &[&args[..], &["sh", "-c", work]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("tracing was switched off"), "{}", said(&output));
+    let text = Command::new(LATLAB).args(["report", "t.dat"]).current_dir(dir.path()).output();
+    let text = String::from_utf8_lossy(&text.unwrap().stdout).into_owned();
+    assert_eq!(text.matches("filename=/bin/echo").count(), 1, "{text}");
+    assert_eq!(text.matches("filename=/bin/true").count(), 1, "{text}");
+}
