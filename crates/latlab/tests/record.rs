@@ -176,8 +176,9 @@ struct Small(PathBuf);
 impl Small {
     fn mount(at: PathBuf) -> Option<Self> {
         fs::create_dir(&at).unwrap();
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "none"]).arg(&at);
-        let mounted = { mount }.status().is_ok_and(|s| s.success());
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=16m", "none"]).arg(&at);
+        let mounted = mount.status().is_ok_and(|s| s.success());
         assert!(mounted || std::env::var_os("CI").is_none(), "a tmpfs cannot be mounted");
         mounted.then_some(Self(at))
     }
@@ -199,7 +200,7 @@ fn a_full_disk_keeps_what_came_before() {
         eprintln!("skipped: a tmpfs cannot be mounted");
         return;
     };
-    let work = "dd if=/dev/zero of=/dev/null bs=1 count=200000 2>/dev/null";
+    let work = "dd if=/dev/zero of=/dev/null bs=1 count=400000 2>/dev/null";
     let args = ["-e", "syscalls:sys_enter_*", "-b", "1024", "-o"];
     let file = small.0.join("full.dat");
     let args = [&args[..], &[file.to_str().unwrap(), "--", "sh", "-c", work]].concat();
