@@ -8,12 +8,14 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod compare;
 pub mod cpulist;
 pub mod doctor;
 pub mod explain;
 pub mod finding;
 pub mod gaps;
 pub mod histogram;
+pub mod history;
 pub mod kconfig;
 pub mod machine;
 pub mod memory;

@@ -101,6 +101,8 @@ pub enum Detail {
     Doctor(Box<crate::doctor::Facts>),
     /// What made tasks late. Boxed: it carries every window.
     Why(Box<crate::explain::result::WhyResult>),
+    /// Runs compared. Boxed: it carries every metric.
+    Compare(Box<crate::compare::CompareDetail>),
     /// Caches and TLBs.
     Memory(Box<crate::memory::MemoryDetail>),
     /// Who ran, and what theory says of it.

@@ -15,6 +15,7 @@ pub mod parquet;
 pub mod perfetto;
 mod perfetto_events;
 mod proto;
+pub mod results;
 mod row;
 pub mod text;
 

@@ -223,7 +223,7 @@ fn kind(field: &Field) -> (Physical, ConvertedType) {
 }
 
 /// A name as a directory: what a file system or Hive could misread is replaced.
-fn partition(name: &str) -> String {
+pub(crate) fn partition(name: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let name: String = name.chars().map(|c| if safe(c) { c } else { '_' }).collect();
     if name.trim_matches('.').is_empty() { "unnamed".into() } else { name }

@@ -12,6 +12,8 @@ pub mod dialect;
 pub mod doc;
 pub mod html;
 pub mod json;
+pub mod junit;
+pub mod markdown;
 pub mod plot;
 pub mod sections;
 pub mod text;

@@ -51,6 +51,40 @@ fn signal_to(pid: u32, signal: rustix::process::Signal) -> io::Result<()> {
     Ok(rustix::process::kill_process(pid, signal)?)
 }
 
+/// Kills a process group whose leader we started.
+pub fn kill_group(leader: u32) -> io::Result<()> {
+    let pid = i32::try_from(leader)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    Ok(rustix::process::kill_process_group(pid, rustix::process::Signal::KILL)?)
+}
+
+/// Starts a process that ends at once, and waits for its end.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn fork_and_reap() -> io::Result<()> {
+    // SAFETY: the child makes one system call, _exit(2), and returns into nothing of ours.
+    let pid = unsafe {
+        match libc::fork() {
+            0 => libc::_exit(0),
+            pid => pid,
+        }
+    };
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let child = rustix::process::Pid::from_raw(pid);
+    loop {
+        match rustix::process::waitpid(child, rustix::process::WaitOptions::empty()) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
 /// Leaves the terminal and session that we were started from.
 pub fn new_session() -> io::Result<()> {
     rustix::process::setsid()?;

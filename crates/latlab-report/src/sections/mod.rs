@@ -6,9 +6,11 @@
 //! by [`generic`].
 
 pub mod bench;
+pub mod compare;
 pub mod doctor;
 pub mod gaps;
 pub mod generic;
+pub mod history;
 pub mod machine;
 pub mod memory;
 pub mod sched;
@@ -59,6 +61,7 @@ pub fn of_part(part: &Part) -> Vec<Section> {
         Some(Detail::Memory(detail)) => memory::sections(part, detail),
         Some(Detail::Sched(detail)) => sched::sections(part, detail),
         Some(Detail::Timer(detail)) => timer::sections(part, detail),
+        Some(Detail::Compare(detail)) => compare::sections(part, detail),
         Some(_) => generic::sections(part),
     }
 }
@@ -75,6 +78,7 @@ fn part_summary(part: &Part) -> Vec<String> {
         Some(Detail::Memory(detail)) => memory::summary(part, detail),
         Some(Detail::Sched(detail)) => sched::summary(part, detail),
         Some(Detail::Timer(detail)) => timer::summary(detail),
+        Some(Detail::Compare(detail)) => compare::summary(detail),
         Some(_) => generic::summary(part),
     }
 }

@@ -1,87 +1,81 @@
-//! A built-in load: something for the machine to do while a latency is measured.
+//! Built-in loads: something for the machine to do while a latency is measured.
 //!
-//! The workers do what the workers of the same name of `stress(1)` do, because
-//! published latencies name them: `cpu` takes square roots, `memory` allocates
-//! a number of bytes, writes a `Z` every stride, checks what it wrote, frees it
-//! and begins again.
+//! ```text
+//! spec.rs     how a load is written         worker.rs   the life of a worker process
+//! memory.rs   vm, bandwidth, cache, tlb     kernel.rs   io, hdd, page cache, fork, net, timers, futexes
+//! ```
+//!
+//! Workers of the same name as those of `stress(1)` do what those do, because
+//! published latencies name them.
 //!
 //! Each worker is a process of its own, not a thread: threads that map and unmap
 //! memory interrupt every CPU that runs a thread of the same process (TLB
 //! shootdown), and would thereby disturb the very thread that measures. A worker
 //! ends when its standard input ends, so that none is left behind when the
-//! process that started it is killed.
+//! process that started it is killed; files that it writes have no name.
 
-use crate::signal;
-use rustix::io::Errno;
-use std::fmt;
-use std::hint::black_box;
-use std::io;
-use std::mem::MaybeUninit;
+mod kernel;
+mod memory;
+pub mod spec;
+mod worker;
+
+pub use spec::{Kind, LoadSpec, Way, Worker};
+pub use worker::work_until_stdin_ends;
+
+use crate::process;
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::str::FromStr;
-use std::thread;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
-/// What a worker does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Worker {
-    /// Square roots, without end.
-    Cpu,
-    /// Allocate, write every stride, check, free, again.
-    Memory {
-        /// Size of the allocation.
-        bytes: usize,
-        /// Distance between two bytes that are touched.
-        stride: usize,
-    },
-}
-
-impl fmt::Display for Worker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cpu => f.write_str("cpu"),
-            Self::Memory { bytes, stride } => write!(f, "memory:{bytes}:{stride}"),
-        }
-    }
-}
-
-impl FromStr for Worker {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |word: &str| match word.parse() {
-            Ok(n) if n > 0 => Ok(n),
-            _ => Err(format!("'{word}' is no number of bytes above zero")),
-        };
-        match text.split(':').collect::<Vec<_>>()[..] {
-            ["cpu"] => Ok(Self::Cpu),
-            ["memory", bytes, stride] => {
-                Ok(Self::Memory { bytes: number(bytes)?, stride: number(stride)? })
-            }
-            _ => Err("expected cpu or memory:BYTES:STRIDE".to_owned()),
-        }
-    }
-}
+/// How long a worker may take to say what it did.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A load that is running; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Load {
-    children: Vec<Child>,
+    members: Vec<Member>,
 }
 
-/// Why a load could not be started.
+#[derive(Debug)]
+struct Member {
+    name: String,
+    child: Child,
+    /// Ends with everything that it started.
+    group: bool,
+}
+
+/// Why a load could not be started, or did not last.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The worker process could not be started.
-    #[error("cannot start the load worker {worker}")]
+    #[error("cannot start the load {worker}")]
     Start {
-        /// Which worker.
-        worker: Worker,
+        /// Which.
+        worker: String,
         /// Why.
         #[source]
         source: io::Error,
     },
+    /// It ended by itself.
+    #[error("the load {worker} ended: {how}")]
+    Ended {
+        /// Which.
+        worker: String,
+        /// How, in words.
+        how: String,
+    },
+}
+
+/// What a worker did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Which.
+    pub worker: String,
+    /// Its rounds, where it could still say.
+    pub rounds: Option<u64>,
 }
 
 impl Load {
@@ -90,82 +84,120 @@ impl Load {
     /// # Errors
     /// When a process cannot be started; those that were are ended again.
     pub fn start(program: &Path, workers: &[Worker]) -> Result<Self, LoadError> {
-        let mut load = Self { children: Vec::with_capacity(workers.len()) };
-        for &worker in workers {
-            let child = Command::new(program)
-                .args(["load-worker", &worker.to_string()])
-                .stdin(Stdio::piped())
-                .stdout(Stdio::null())
-                .spawn()
-                .map_err(|source| LoadError::Start { worker, source })?;
-            load.children.push(child);
+        let specs: Vec<LoadSpec> = workers.iter().map(|&w| LoadSpec::Built(1, w)).collect();
+        Self::start_specs(program, &specs, None)
+    }
+
+    /// Starts workers and commands; files are written in `dir`, or else where we are.
+    ///
+    /// # Errors
+    /// When a process cannot be started; those that were are ended again.
+    pub fn start_specs(
+        program: &Path,
+        specs: &[LoadSpec],
+        dir: Option<&Path>,
+    ) -> Result<Self, LoadError> {
+        let mut load = Self { members: Vec::new() };
+        for spec in specs {
+            match spec {
+                LoadSpec::Built(n, worker) => {
+                    for _ in 0..*n {
+                        let mut command = Command::new(program);
+                        command.args(["load-worker", &worker.to_string()]).stdin(Stdio::piped());
+                        load.add(worker.to_string(), command.stdout(Stdio::piped()), dir, false)?;
+                    }
+                }
+                LoadSpec::Command(line) => {
+                    // A load that ends well (hackbench) is begun again.
+                    let mut command = Command::new("/bin/sh");
+                    command.arg("-c").arg(format!("while {line}\ndo :; done; exit 1"));
+                    command.stdin(Stdio::null()).stdout(Stdio::null());
+                    load.add(line.clone(), &mut command, dir, true)?;
+                }
+            }
         }
         Ok(load)
     }
 
+    fn add(
+        &mut self,
+        name: String,
+        command: &mut Command,
+        dir: Option<&Path>,
+        group: bool,
+    ) -> Result<(), LoadError> {
+        if let Some(dir) = dir {
+            command.current_dir(dir);
+        }
+        if group {
+            command.process_group(0);
+            process::tie_to_us(command);
+        }
+        let child =
+            command.spawn().map_err(|source| LoadError::Start { worker: name.clone(), source })?;
+        self.members.push(Member { name, child, group });
+        Ok(())
+    }
+
     /// Whether every worker is still at work: a latency under a load that was not there is no result.
     pub fn is_whole(&mut self) -> bool {
-        self.children.iter_mut().all(|child| matches!(child.try_wait(), Ok(None)))
+        self.ended().is_none()
+    }
+
+    /// The first that ended by itself, and how.
+    pub fn ended(&mut self) -> Option<LoadError> {
+        self.members.iter_mut().find_map(|m| match m.child.try_wait() {
+            Ok(None) => None,
+            Ok(Some(status)) => Some(LoadError::Ended { worker: m.name.clone(), how: how(status) }),
+            Err(e) => Some(LoadError::Ended { worker: m.name.clone(), how: e.to_string() }),
+        })
+    }
+
+    /// Ends the load, and asks each worker for the number of its rounds.
+    pub fn stop(mut self) -> Vec<Done> {
+        self.members.iter_mut().for_each(|m| drop(m.child.stdin.take()));
+        let end = Instant::now() + LAST_WORDS;
+        let mut done = Vec::new();
+        for m in &mut self.members {
+            let mut rounds = None;
+            if !m.group {
+                while matches!(m.child.try_wait(), Ok(None)) && Instant::now() < end {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                let mut words = String::new();
+                if let (Ok(Some(_)), Some(mut out)) = (m.child.try_wait(), m.child.stdout.take()) {
+                    let _ = out.read_to_string(&mut words);
+                    rounds = words.trim().parse().ok();
+                }
+            }
+            done.push(Done { worker: m.name.clone(), rounds });
+        }
+        done
+    }
+}
+
+fn how(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(9), _) => {
+            "killed by SIGKILL, as the kernel does when memory is used up (dmesg says)".into()
+        }
+        (Some(n), _) => format!("killed by signal {n}"),
+        (None, Some(n)) => format!("exit code {n}"),
+        (None, None) => "nobody knows how".into(),
     }
 }
 
 impl Drop for Load {
     fn drop(&mut self) {
-        for child in &mut self.children {
+        for m in &mut self.members {
             // It may have ended by itself; then there is nothing to kill.
-            let _ = child.kill();
-            let _ = child.wait();
+            if m.group {
+                let _ = process::kill_group(m.child.id());
+            }
+            let _ = m.child.kill();
+            let _ = m.child.wait();
         }
     }
-}
-
-/// Works until standard input ends or a signal asks to stop: the whole life of a worker process.
-///
-/// # Errors
-/// When standard input cannot be read.
-pub fn work_until_stdin_ends(worker: Worker) -> io::Result<()> {
-    thread::Builder::new().name("load".to_owned()).spawn(move || work(worker))?;
-    let stdin = io::stdin();
-    let mut buffer = [0u8; 64];
-    // Not std's reader: it would try again when a signal interrupts it.
-    loop {
-        match rustix::io::read(&stdin, &mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
-            Err(Errno::INTR) if signal::stop_requested().is_some() => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-}
-
-fn work(worker: Worker) -> ! {
-    let mut value = 2.0f64;
-    loop {
-        match worker {
-            Worker::Cpu => value = black_box(value + 1.0).sqrt() + 1.0,
-            Worker::Memory { bytes, stride } => touch(bytes, stride),
-        }
-        black_box(value);
-    }
-}
-
-/// One round of the memory worker. Memory that cannot be had is asked for again in the next round.
-fn touch(bytes: usize, stride: usize) {
-    let mut memory: Vec<u8> = Vec::new();
-    if memory.try_reserve_exact(bytes).is_err() {
-        thread::yield_now();
-        return;
-    }
-    // Spare capacity, not zeroes: each page must be faulted in by the touch itself.
-    let slots = black_box(memory.spare_capacity_mut());
-    for slot in slots.iter_mut().step_by(stride) {
-        slot.write(b'Z');
-    }
-    // SAFETY: exactly the slots of this stride were written above.
-    let read = |slot: &MaybeUninit<u8>| unsafe { slot.assume_init() };
-    let wrong = slots.iter().step_by(stride).filter(|slot| read(slot) != b'Z').count();
-    black_box(wrong);
 }
 
 #[cfg(test)]
@@ -173,22 +205,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_is_written_as_it_is_read() {
-        for worker in [Worker::Cpu, Worker::Memory { bytes: 64 << 20, stride: 4096 }] {
-            assert_eq!(worker.to_string().parse(), Ok(worker));
-        }
-        for bad in ["", "disk", "memory", "memory:0:1", "memory:1:0", "memory:x:1", "cpu:1"] {
-            assert!(bad.parse::<Worker>().is_err(), "{bad}");
-        }
+    fn a_load_ends_with_its_owner() {
+        let mut load = Load::start(Path::new("/bin/false"), &[Worker::CPU]).unwrap();
+        load.members[0].child.wait().unwrap();
+        assert!(!load.is_whole());
+        assert_eq!(load.ended().unwrap().to_string(), "the load cpu ended: exit code 1");
+        drop(load);
+        let error = Load::start(Path::new("/nonexistent"), &[Worker::CPU]).unwrap_err();
+        assert_eq!(error.to_string(), "cannot start the load cpu");
     }
 
     #[test]
-    fn a_load_ends_with_its_owner() {
-        let mut load = Load::start(Path::new("/bin/false"), &[Worker::Cpu]).unwrap();
-        load.children[0].wait().unwrap();
-        assert!(!load.is_whole());
+    fn a_command_ends_with_all_that_it_started() {
+        let marker = format!("{}.{}", 4_000 + std::process::id() % 1000, std::process::id());
+        let spec = LoadSpec::Command(format!("sleep {marker}"));
+        let running = || {
+            std::fs::read_dir("/proc").unwrap().flatten().any(|e| {
+                let line = std::fs::read(e.path().join("cmdline")).unwrap_or_default();
+                line.starts_with(format!("sleep\0{marker}").as_bytes())
+            })
+        };
+        let mut load = Load::start_specs(Path::new("/"), &[spec], None).unwrap();
+        while !running() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(load.is_whole());
         drop(load);
-        let error = Load::start(Path::new("/nonexistent"), &[Worker::Cpu]).unwrap_err();
-        assert_eq!(error.to_string(), "cannot start the load worker cpu");
+        for _ in 0..400 {
+            if !running() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("the command outlived its load");
+    }
+
+    #[test]
+    fn a_command_that_fails_is_no_load() {
+        let spec = LoadSpec::Command("false --now".into());
+        let mut load = Load::start_specs(Path::new("/"), &[spec], None).unwrap();
+        load.members[0].child.wait().unwrap();
+        assert_eq!(load.ended().unwrap().to_string(), "the load false --now ended: exit code 1");
     }
 }

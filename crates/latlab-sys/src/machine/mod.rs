@@ -16,7 +16,7 @@ use crate::files::{Root, chosen, field};
 use latlab_core::machine::{Clock, Condition, Machine, RealTime};
 use std::collections::BTreeMap;
 
-pub use cpu::online_cpus;
+pub use cpu::{caches as declared_caches, online_cpus};
 
 /// `CAP_*` bits (include/uapi/linux/capability.h).
 pub(crate) mod capability {

@@ -54,6 +54,21 @@ impl Area {
 }
 
 impl Area {
+    /// Takes the right to write away and gives it back: each time every CPU that has used it must forget.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn protect_and_back(&mut self) -> io::Result<()> {
+        let (at, len) = (self.mapped.as_ptr().cast(), self.mapped_bytes);
+        // SAFETY: the whole of our own mapping, which `&mut self` keeps anybody from using meanwhile.
+        unsafe {
+            rustix::mm::mprotect(at, len, rustix::mm::MprotectFlags::READ)?;
+            let both = rustix::mm::MprotectFlags::READ | rustix::mm::MprotectFlags::WRITE;
+            rustix::mm::mprotect(at, len, both)?;
+        }
+        Ok(())
+    }
+
     /// The usable part as 32-bit integers, as the loop `a[i] *= a[i]` has them.
     pub fn ints(&mut self) -> &mut [u32] {
         let len = self.bytes / size_of::<u32>();

@@ -192,7 +192,7 @@ fn stream_triad(a: &mut Arrays) {
 }
 
 /// Stores that do not read the line first and do not stay in the cache.
-mod streaming {
+pub(crate) mod streaming {
     /// Whether this machine has them, and this build knows how.
     pub const KNOWN: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 

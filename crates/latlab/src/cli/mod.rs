@@ -7,6 +7,8 @@
 #![allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags)]
 
 pub mod bench;
+#[cfg(feature = "host")]
+pub mod compare;
 pub mod doctor;
 #[cfg(feature = "host")]
 pub mod export;
@@ -15,6 +17,7 @@ pub mod fault_worker;
 pub mod generate;
 #[cfg(feature = "host")]
 pub mod image;
+pub mod history;
 pub mod load;
 pub mod memory;
 pub mod on_board;
@@ -75,7 +78,12 @@ pub enum Command {
     Wakeup(wakeup::Args),
     Why(Box<why::Args>),
     Bench(bench::Args),
+    Load(load::Args),
     Memory(memory::Args),
+    #[cfg(feature = "host")]
+    Compare(compare::Args),
+    #[cfg(feature = "host")]
+    History(history::Args),
     Doctor(doctor::Args),
     Survey(survey::Args),
     #[cfg(feature = "host")]
@@ -103,7 +111,7 @@ pub enum Command {
     #[command(hide = true)]
     SchedTask(sched_task::Args),
     #[command(hide = true)]
-    LoadWorker(load::Args),
+    LoadWorker(load::WorkerArgs),
     #[command(hide = true)]
     FaultWorker(fault_worker::FaultArgs),
     #[command(hide = true)]

@@ -18,6 +18,9 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct Args {
+    /// A load meanwhile (`vm:128M`, `4*cpu@0`, `hdd:64M`, `"hackbench -l 1000"`: see latlab load --list); may be repeated.
+    #[arg(long, value_name = "LOAD")]
+    pub load: Vec<latlab_sys::load::LoadSpec>,
     /// Bind thread N to the Nth of these CPUs (`0-3,6`; without a list: of all CPUs).
     #[arg(short, long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "")]
     affinity: Option<String>,
@@ -161,6 +164,9 @@ pub struct Asked {
     pub histogram_total: bool,
     /// Where every sample goes.
     pub samples: Option<PathBuf>,
+    /// Loads meanwhile, as they were given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub load: Vec<String>,
 }
 
 impl Args {
@@ -205,6 +211,7 @@ impl Args {
             quiet: self.quiet,
             histogram_total: self.histofall.is_some(),
             samples: self.samples.clone(),
+            load: self.load.iter().map(ToString::to_string).collect(),
         })
     }
 

@@ -4,7 +4,6 @@ use crate::cli::wakeup;
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
 use latlab_core::units::{CpuId, Nanos};
-use latlab_sys::load::Worker;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,9 +32,6 @@ pub struct Args {
     /// What to trace: the most that the period can bear (auto), or one level.
     #[arg(long, value_enum, default_value_t)]
     pub trace: Trace,
-    /// A built-in load meanwhile: `cpu` or `memory:BYTES:STRIDE`; may be repeated.
-    #[arg(long, value_name = "WORKER")]
-    pub load: Vec<Worker>,
     /// In FILEs without markers: the measured task, by name or thread id.
     #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
@@ -111,7 +107,7 @@ impl Args {
             late: self.late()?,
             trace: self.trace,
             captures: self.captures,
-            load: self.load.iter().map(ToString::to_string).collect(),
+            load: wakeup.load.clone(),
             command: self.command.clone(),
             duration_ns: wakeup.measure.duration_ns.unwrap_or(60_000_000_000),
             wakeup,

@@ -1,13 +1,131 @@
-//! `latlab load-worker`: see [`latlab_sys::load`].
+//! `latlab load`: see [`latlab_sys::load`]; and how other commands start one.
 
-use crate::cli::load::Args;
-use crate::outcome::Outcome;
+use crate::cli::Global;
+use crate::cli::load::{Args, WorkerArgs};
+use crate::outcome::{HintExt, Outcome};
+use crate::term;
+use anyhow::Context;
+use latlab_sys::load::{Load, LoadError, LoadSpec};
+use latlab_sys::signal;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-/// Works until standard input ends or a signal comes.
+/// Kinds of load, and what they do.
+const KINDS: &[(&str, &str)] = &[
+    ("cpu[:PERCENT]", "square roots, for a part of each 10 ms where a share is given"),
+    ("io", "sync(2)"),
+    ("hdd[:BYTES]", "a file is written and removed (1G)"),
+    (
+        "vm[:BYTES[:STRIDE[:keep][:hang=TIME]]]",
+        "memory is allocated, written every STRIDE, checked, freed (256M, 4096); memory: is its earlier name",
+    ),
+    (
+        "bandwidth:read|write|copy|stream[:BYTES]",
+        "memory as fast as it goes; stream writes past the caches (64M)",
+    ),
+    ("cache:L1|L2|L3|BYTES", "every line of so much memory as a cache has, in random order"),
+    ("tlb[:THREADS]", "threads that map, protect and unmap: every TLB must be flushed (2)"),
+    (
+        "pagecache[:BYTES]",
+        "a file is written, synced, dropped from the page cache, read, checked (64M)",
+    ),
+    ("fork", "processes that end at once"),
+    ("net", "16 KiB there and back over TCP on the loopback"),
+    ("timers[:N]", "timers that expire every millisecond (64)"),
+    ("ipi", "two threads on two CPUs that wake each other by futex"),
+    ("COMMAND ARGUMENTS…", "any program, begun again while it ends well"),
+];
+
+/// Runs loads until a signal, a timeout, or one of them ends by itself.
 ///
 /// # Errors
-/// When the worker cannot do its work (no memory).
-pub fn run(args: &Args) -> anyhow::Result<Outcome> {
-    latlab_sys::load::work_until_stdin_ends(args.worker)?;
-    Ok(latlab_sys::signal::stop_requested().map_or(Outcome::Done, Outcome::Stopped))
+/// When a load cannot be started, or did not last.
+pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
+    let (loads, timeout) = args.config()?;
+    let mut out = term::stdout();
+    if args.list {
+        for (kind, what) in KINDS {
+            writeln!(out, "{kind:<42} {what}")?;
+        }
+        out.flush()?;
+        return Ok(Outcome::Done);
+    }
+    let mut load = begin(&loads, args.dir.as_deref())?;
+    let begun = Instant::now();
+    let over = || timeout.is_some_and(|t| begun.elapsed() >= t);
+    while signal::stop_requested().is_none() && !over() {
+        if let Some(error) = load.ended() {
+            return Err(hinted(error));
+        }
+        let left =
+            timeout.map_or(Duration::from_millis(100), |t| t.saturating_sub(begun.elapsed()));
+        std::thread::sleep(left.min(Duration::from_millis(100)));
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let done = load.stop();
+    if global.json {
+        let rows: Vec<serde_json::Value> = (done.iter())
+            .map(|d| serde_json::json!({"load": d.worker, "rounds": d.rounds, "seconds": seconds}))
+            .collect();
+        serde_json::to_writer_pretty(&mut out, &rows)?;
+        writeln!(out)?;
+    } else {
+        for d in &done {
+            match d.rounds {
+                Some(n) => writeln!(
+                    out,
+                    "{}: {n} rounds in {seconds:.1} s, what was written was read back",
+                    d.worker
+                )?,
+                None => writeln!(out, "{}: {seconds:.1} s", d.worker)?,
+            }
+        }
+    }
+    out.flush()?;
+    Ok(signal::stop_requested().map_or(Outcome::Done, Outcome::Stopped))
+}
+
+fn begin(loads: &[LoadSpec], dir: Option<&Path>) -> anyhow::Result<Load> {
+    let program = std::env::current_exe().context("finding this program")?;
+    Ok(Load::start_specs(&program, loads, dir)?)
+}
+
+/// A load beside a measurement; `None` where none was asked for.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn start(loads: &[LoadSpec]) -> anyhow::Result<Option<Load>> {
+    if loads.is_empty() { Ok(None) } else { begin(loads, None).map(Some) }
+}
+
+/// A load that is over: an error when it did not last until now.
+///
+/// # Errors
+/// Which, and how it ended.
+pub fn finish(load: Option<Load>) -> anyhow::Result<()> {
+    let Some(mut load) = load else { return Ok(()) };
+    // Ctrl-C ends the workers too: then the load was there until the end.
+    match load.ended().filter(|_| signal::stop_requested().is_none()) {
+        Some(error) => Err(hinted(error)),
+        None => Ok(()),
+    }
+}
+
+fn hinted(error: LoadError) -> anyhow::Error {
+    let hint = "its own message is above, if it had one; try it alone with latlab load";
+    match Err::<(), _>(anyhow::Error::new(error)).hint(hint) {
+        Err(error) => error,
+        Ok(()) => anyhow::anyhow!("a load ended"),
+    }
+}
+
+/// One worker: works until standard input ends or a signal comes.
+///
+/// # Errors
+/// When the worker cannot do its work (no space, no memory).
+pub fn worker(args: &WorkerArgs) -> anyhow::Result<Outcome> {
+    latlab_sys::load::work_until_stdin_ends(args.worker)
+        .with_context(|| format!("load {}", args.worker))?;
+    Ok(signal::stop_requested().map_or(Outcome::Done, Outcome::Stopped))
 }

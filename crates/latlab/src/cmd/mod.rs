@@ -1,6 +1,8 @@
 //! One file a command: from configuration to a run, a report and an exit code.
 
 mod bench;
+#[cfg(feature = "host")]
+mod compare;
 pub mod doctor;
 #[cfg(feature = "host")]
 mod export;
@@ -10,6 +12,8 @@ mod generate;
 #[cfg(feature = "host")]
 mod image;
 mod load;
+mod history;
+pub mod load;
 mod memory;
 pub mod menu;
 #[cfg(feature = "host")]
@@ -48,6 +52,10 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     match command {
         Command::Bench(args) => bench::run(global, &args),
         Command::Memory(args) => memory::run(global, &args),
+        #[cfg(feature = "host")]
+        Command::Compare(args) => compare::run(global, &args),
+        #[cfg(feature = "host")]
+        Command::History(args) => history::run(global, &args),
         Command::Doctor(args) => doctor::run(global, &args),
         Command::Survey(args) => survey::run(global, &args),
         #[cfg(feature = "host")]
@@ -67,7 +75,8 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Fetch { .. } => on::fetch("local", None),
         #[cfg(feature = "host")]
         Command::Generate(args) => generate::run(&args),
-        Command::LoadWorker(args) => load::run(&args),
+        Command::Load(args) => load::run(global, &args),
+        Command::LoadWorker(args) => load::worker(&args),
         Command::Wakeup(args) => wakeup::run(global, &args),
         Command::FaultWorker(args) => fault_worker::run(&args),
         Command::OnBoard(args) => on_board::run(&args),

@@ -94,7 +94,7 @@ fn wakeup_idle(context: &Context) -> anyhow::Result<Vec<Part>> {
 
 fn wakeup_cpu(context: &Context) -> anyhow::Result<Vec<Part>> {
     let cpus = policy::allowed()?.len();
-    wakeup_under(context, &vec![Worker::Cpu; cpus])
+    wakeup_under(context, &vec![Worker::CPU; cpus])
 }
 
 /// As `stress -m N` does: a large allocation, every page touched, freed, again.
@@ -103,7 +103,7 @@ fn wakeup_memory(context: &Context) -> anyhow::Result<Vec<Part>> {
     let available = context.machine.start.available_bytes.unwrap_or(64 << 20);
     // At most an eighth of what is free: a board must not start to swap or kill.
     let share = usize::try_from(available / 8).unwrap_or(usize::MAX) / cpus.max(1);
-    let worker = Worker::Memory { bytes: share.clamp(1 << 20, 64 << 20), stride: 4096 };
+    let worker = Worker::vm(share.clamp(1 << 20, 64 << 20), 4096);
     wakeup_under(context, &vec![worker; cpus])
 }
 

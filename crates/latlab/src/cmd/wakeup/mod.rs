@@ -29,7 +29,15 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let mut sink = Sink::open(&asked)?;
     let mut session = Session::begin(global, "wakeup", &asked)?;
     let mut display = Display::new(&asked, global.json);
+    let load = match crate::cmd::load::start(&args.load) {
+        Ok(load) => load,
+        Err(error) => {
+            session.abandon();
+            return Err(error);
+        }
+    };
     let measured = measure(&asked, &mut display, &mut sink);
+    let lasted = crate::cmd::load::finish(load);
     display.close();
     let Measured { results, missing } = match measured {
         Ok(measured) => measured,
@@ -54,6 +62,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         Some(result) => finish::print(&asked, global.json, run, result, out),
         None => Ok(()),
     })?;
+    lasted?;
     display.failed().or_else(|| sink.failed()).map_or(Ok(()), Err)?;
     let exceeded = results.iter().any(WakeupResult::limit_exceeded);
     Ok(if exceeded { Outcome::LimitExceeded } else { outcome })

@@ -52,7 +52,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let load = hunter.start_load(args)?;
     let hunted = hunter.hunt();
-    drop(load);
+    load.finish()?;
     let (hunt, limit, reason) = hunted?;
     let complete = signal::stop_requested().is_none();
     let surroundings = surroundings(&session.run.machine, &hunter, limit);
@@ -84,8 +84,15 @@ struct Hunter {
 
 /// Loads that end when this is dropped.
 struct Loads {
-    _built_in: Option<Load>,
+    built_in: Option<Load>,
     command: Option<Child>,
+}
+
+impl Loads {
+    /// An error when a built-in load did not last until now.
+    fn finish(mut self) -> anyhow::Result<()> {
+        crate::cmd::load::finish(self.built_in.take())
+    }
 }
 
 impl Drop for Loads {
@@ -115,13 +122,7 @@ impl Hunter {
     }
 
     fn start_load(&self, args: &Args) -> anyhow::Result<Loads> {
-        let built_in = match args.load.as_slice() {
-            [] => None,
-            workers => {
-                let program = std::env::current_exe().context("finding this program")?;
-                Some(Load::start(&program, workers)?)
-            }
-        };
+        let built_in = crate::cmd::load::start(&args.wakeup.load)?;
         let command = match args.command.as_slice() {
             [] => None,
             [program, rest @ ..] => Some(
@@ -133,7 +134,7 @@ impl Hunter {
                     .with_context(|| format!("starting {program}"))?,
             ),
         };
-        Ok(Loads { _built_in: built_in, command })
+        Ok(Loads { built_in, command })
     }
 
     /// Calibrates, chooses, captures. The result: the hunt, the limit in force, and why that limit.

@@ -1,0 +1,84 @@
+//! JUnit XML, as CI servers read it: a test case a metric, a failure where it is worse.
+
+use crate::plot::svg::escape;
+use latlab_core::compare::{CompareDetail, Verdict};
+use std::io::{self, Write};
+
+/// Writes a comparison. Undecided metrics are skipped tests: neither passed nor failed.
+///
+/// # Errors
+/// The writer's.
+pub fn comparison(d: &CompareDetail, started: &str, out: &mut impl Write) -> io::Result<()> {
+    let all: Vec<_> =
+        d.metrics.iter().flat_map(|m| m.contrasts.iter().map(move |c| (m, c))).collect();
+    let count = |v: Verdict| all.iter().filter(|(_, c)| c.verdict == v).count();
+    writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+    writeln!(
+        out,
+        "<testsuites>\n  <testsuite name=\"latlab compare\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" timestamp=\"{}\">",
+        all.len(),
+        count(Verdict::Worse),
+        count(Verdict::CannotTell),
+        escape(started.trim_end_matches('Z'))
+    )?;
+    for (m, c) in all {
+        let other = d.subjects.get(c.other).map_or("", |s| s.label.as_str());
+        write!(out, "    <testcase classname=\"{}\" name=\"{}\"", escape(other), escape(&m.label))?;
+        let sentence = escape(&c.sentence);
+        match c.verdict {
+            Verdict::Worse => writeln!(
+                out,
+                ">\n      <failure message=\"{sentence}\" type=\"worse\"/>\n    </testcase>"
+            )?,
+            Verdict::CannotTell => {
+                writeln!(out, ">\n      <skipped message=\"{sentence}\"/>\n    </testcase>")?
+            }
+            _ => writeln!(out, ">\n      <system-out>{sentence}</system-out>\n    </testcase>")?,
+        }
+    }
+    writeln!(out, "  </testsuite>\n</testsuites>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::compare::{Contrast, Metric, SubjectInfo};
+
+    #[test]
+    fn worse_is_a_failure_and_undecided_is_skipped() {
+        let contrast = |verdict, sentence: &str| Contrast {
+            other: 1,
+            verdict,
+            sentence: sentence.into(),
+            ..Contrast::default()
+        };
+        let metric = |label: &str, c| Metric {
+            label: label.into(),
+            contrasts: vec![c],
+            ..Metric::default()
+        };
+        let d = CompareDetail {
+            subjects: vec![
+                SubjectInfo::default(),
+                SubjectInfo { label: "new & odd".into(), ..SubjectInfo::default() },
+            ],
+            metrics: vec![
+                metric("a<b", contrast(Verdict::Worse, "worse: \"p99\"")),
+                metric("c", contrast(Verdict::CannotTell, "cannot")),
+                metric("d", contrast(Verdict::Better, "better")),
+            ],
+            ..CompareDetail::default()
+        };
+        let mut out = Vec::new();
+        comparison(&d, "2026-01-01T00:00:00Z", &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let xml = roxmltree::Document::parse(&text).unwrap();
+        let suite = xml.root_element().first_element_child().unwrap();
+        assert_eq!(
+            (suite.attribute("tests"), suite.attribute("failures"), suite.attribute("skipped")),
+            (Some("3"), Some("1"), Some("1"))
+        );
+        let names: Vec<_> = suite.children().filter_map(|c| c.attribute("name")).collect();
+        assert_eq!(names, ["a<b", "c", "d"]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Results over time: a plot a series with its changes, and the changes in words.
+
+use crate::doc::{Axis, Block, Column, Doc, Mark, Plot, Section, Series, SeriesKind, Table};
+use crate::plot::distribution::DrawnUnit;
+use latlab_core::history::Trend;
+
+/// Series that are drawn, at most; the table has them all.
+const DRAWN: usize = 24;
+
+/// The report of some series.
+pub fn trends(all: &[Trend]) -> Doc {
+    let changed = all.iter().filter(|t| !t.changes.is_empty()).count();
+    let mut summary = vec![format!("{} series, {changed} of them changed their level.", all.len())];
+    for t in all {
+        summary.extend(t.changes.iter().map(|c| format!("{} of {}: {}.", t.figure, t.label, c.sentence)));
+    }
+    let mut blocks = vec![Block::Table(table(all))];
+    // Those that changed first: they are what one looks for.
+    let mut sorted: Vec<&Trend> = all.iter().collect();
+    sorted.sort_by_key(|t| t.changes.is_empty());
+    blocks.extend(sorted.into_iter().filter(|t| t.values.len() > 1).take(DRAWN).map(|t| Block::Plot(Box::new(plot(t)))));
+    let section = Section { id: "trends".into(), title: "Over time".into(), blocks };
+    let mut doc = Doc { title: "history".into(), summary, sections: vec![section] };
+    super::make_ids_unique(&mut doc);
+    doc
+}
+
+fn table(all: &[Trend]) -> Table {
+    let row = |t: &Trend| {
+        let level = |v: Option<f64>| v.map_or("-".into(), |v| super::figure(v, t.unit));
+        let last = t.changes.last();
+        vec![
+            t.label.clone(),
+            t.values.len().to_string(),
+            level(last.map(|c| c.before)),
+            level(last.map(|c| c.after).or_else(|| middle(t))),
+            last.map_or("no change".into(), |c| c.sentence.clone()),
+        ]
+    };
+    Table {
+        caption: "Levels before and after the latest change.".into(),
+        columns: vec![Column::left("series"), Column::right("runs"), Column::right("before"), Column::right("now"), Column::left("")],
+        rows: all.iter().map(row).collect(),
+    }
+}
+
+fn middle(t: &Trend) -> Option<f64> {
+    latlab_core::stats::quantile::median(&t.values.iter().map(|v| v.value).collect::<Vec<_>>())
+}
+
+fn plot(t: &Trend) -> Plot {
+    let unit = DrawnUnit::of(t.unit, middle(t).unwrap_or(0.0));
+    let points = t.values.iter().enumerate().map(|(i, v)| (i as f64, v.value / unit.factor)).collect();
+    let date = |i: usize| t.values.get(i).map_or("", |v| v.started.get(..10).unwrap_or(&v.started));
+    Plot {
+        id: format!("trend-{}", t.label),
+        title: format!("{} of {}", t.figure, t.label),
+        description: format!("One point a run, from {} to {}; lines are changes of level.", date(0), date(t.values.len().saturating_sub(1))),
+        x: Axis { label: "run, in order of time".into(), ..Axis::default() },
+        y: Axis { label: unit.label(&t.figure), ..Axis::default() },
+        series: vec![Series { name: t.figure.clone(), kind: SeriesKind::Points, points, ..Series::default() }],
+        marks: t.changes.iter().map(|c| Mark::X(c.at as f64 - 0.5, c.sentence.clone())).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::history::{Value, trend};
+    use latlab_core::run::Unit;
+
+    #[test]
+    fn a_change_is_said_drawn_and_in_the_table() {
+        let values = (0..40)
+            .map(|i| Value {
+                started: "2026-03-02T00:00:00Z".into(),
+                kernel: if i < 20 { "6.6.30" } else { "6.6.31" }.into(),
+                value: if i < 20 { 15_000.0 } else { 21_000.0 } + f64::from(i % 3) * 100.0,
+                ..Value::default()
+            })
+            .collect();
+        let doc = trends(&[trend("wakeup.user on bb", "p99", Unit::Ns, values)]);
+        assert!(doc.summary[1].contains("worse since kernel 6.6.31, 2026-03-02"), "{:?}", doc.summary);
+        let plots: Vec<&Plot> = crate::sections::plots(&doc).collect();
+        assert!(matches!(&plots[0].marks[0], Mark::X(x, _) if *x == 19.5));
+    }
+}

@@ -1,0 +1,136 @@
+//! The life of a worker process: works until its standard input ends, says how many rounds it did.
+
+use super::spec::{Kind, Worker};
+use super::{kernel, memory};
+use crate::{policy, signal};
+use latlab_core::units::CpuId;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use std::hint::black_box;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Period of a CPU that is busy for a part of the time.
+const DUTY: Duration = Duration::from_millis(10);
+
+/// One kind of work, ready to be done round by round.
+pub(super) trait Work {
+    /// One round.
+    ///
+    /// # Errors
+    /// When it cannot be done, or what was written was not read back.
+    fn round(&mut self) -> io::Result<()>;
+}
+
+impl<F: FnMut() -> io::Result<()>> Work for F {
+    fn round(&mut self) -> io::Result<()> {
+        self()
+    }
+}
+
+/// Works until standard input ends or a signal asks to stop: the whole life of a worker process.
+///
+/// # Errors
+/// When the work cannot be done (no space, no memory, data that are not what was written).
+pub fn work_until_stdin_ends(worker: Worker) -> io::Result<()> {
+    // When memory is used up it is the load that has to go, not what the machine is for.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    if let Some(cpu) = worker.cpu {
+        policy::bind(&[CpuId(cpu)])?;
+    }
+    let rounds = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&rounds);
+    let (failed, failure) = rustix::pipe::pipe()?;
+    let at_work = thread::Builder::new().name("load".to_owned()).spawn(move || {
+        let error = work(worker, &counter);
+        // Closing it wakes the main thread.
+        drop(failure);
+        error
+    })?;
+    let stdin = io::stdin();
+    let mut buffer = [0u8; 64];
+    loop {
+        let mut fds = [
+            PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(failed.as_fd(), PollFlags::IN),
+        ];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) if signal::stop_requested().is_some() => break,
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno.into()),
+            Ok(_) => {}
+        }
+        if !fds[1].revents().is_empty() {
+            return at_work
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the work ended by a panic")));
+        }
+        if !fds[0].revents().is_empty() && rustix::io::read(&stdin, &mut buffer)? == 0 {
+            break;
+        }
+    }
+    // Whoever stopped us may be gone.
+    let _ = writeln!(io::stdout(), "{}", rounds.load(Ordering::Relaxed));
+    Ok(())
+}
+
+/// Rounds without end, at most so many a second.
+fn work(worker: Worker, rounds: &AtomicU64) -> io::Result<()> {
+    let mut work = begin(worker.kind)?;
+    let begun = Instant::now();
+    for n in 1u64.. {
+        work.round()?;
+        rounds.store(n, Ordering::Relaxed);
+        if let Some(rate) = worker.rate {
+            let next = Duration::from_secs_f64(n as f64 / rate);
+            thread::sleep(next.saturating_sub(begun.elapsed()));
+        }
+    }
+    Ok(())
+}
+
+fn begin(kind: Kind) -> io::Result<Box<dyn Work>> {
+    Ok(match kind {
+        Kind::Cpu { percent } => Box::new(move || {
+            busy(percent);
+            Ok(())
+        }),
+        Kind::Vm { bytes, stride, keep, hang } => {
+            let mut kept = memory::Vm::new(bytes, stride, keep, hang);
+            Box::new(move || kept.round())
+        }
+        Kind::Bandwidth { way, bytes } => memory::bandwidth(way, bytes)?,
+        Kind::Cache { size } => memory::cache(size)?,
+        Kind::Tlb { threads } => memory::shootdown(threads)?,
+        Kind::Io => Box::new(|| {
+            rustix::fs::sync();
+            Ok(())
+        }),
+        Kind::Hdd { bytes } => kernel::file(bytes, false),
+        Kind::PageCache { bytes } => kernel::file(bytes, true),
+        Kind::Fork => Box::new(crate::process::fork_and_reap),
+        Kind::Net => kernel::loopback()?,
+        Kind::Timers { count } => kernel::timers(count)?,
+        Kind::Ipi => kernel::wake_each_other()?,
+    })
+}
+
+/// Square roots for a part of the period; the rest is slept.
+fn busy(percent: u8) {
+    let begun = Instant::now();
+    let end = DUTY * u32::from(percent) / 100;
+    let mut value = 2.0f64;
+    while begun.elapsed() < end {
+        for _ in 0..1_000 {
+            value = black_box(value + 1.0).sqrt() + 1.0;
+        }
+    }
+    black_box(value);
+    if percent < 100 {
+        thread::sleep(DUTY.saturating_sub(begun.elapsed()));
+    }
+}

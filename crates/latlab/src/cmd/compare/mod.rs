@@ -1,0 +1,151 @@
+//! `latlab compare`: reads both sides, compares, shows, and says by its exit code what CI wants to know.
+
+pub mod read;
+
+use crate::cli::Global;
+use crate::cli::compare::{Args, FailIf};
+use crate::outcome::{HintExt, Outcome};
+use crate::rundir::write_atomically;
+use crate::session::Session;
+use anyhow::{Context, anyhow};
+use latlab_core::compare::{self, CompareDetail, Subject, Verdict};
+use latlab_core::finding::{Confidence, Evidence, Finding, Verdict as Weight};
+use latlab_core::run::{Detail, Part};
+use latlab_report::{html, junit, markdown, sections};
+use std::io::Write;
+use std::path::Path;
+
+/// Runs the command.
+///
+/// # Errors
+/// When a file cannot be read or understood, or nothing is comparable.
+pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
+    let options = args.options()?;
+    let mut subjects = subjects(args)?;
+    for s in &mut subjects {
+        keep_only(s, &args.only);
+    }
+    let detail = compare::compare(&subjects, &options);
+    if detail.metrics.is_empty() {
+        return Err(nothing_in_common(&subjects, &detail));
+    }
+    let verdict = detail.verdict();
+    let mut session = Session::begin_unkept(global, "compare", &options)?;
+    session.run.parts.push(part(detail));
+    write_files(args, &session)?;
+    let outcome = session.finish(None)?;
+    let failed = match args.fail_if {
+        None => false,
+        Some(FailIf::Worse) => verdict == Verdict::Worse,
+        Some(FailIf::Different) => matches!(verdict, Verdict::Worse | Verdict::Better),
+    };
+    Ok(if failed && outcome == Outcome::Done { Outcome::LimitExceeded } else { outcome })
+}
+
+fn subjects(args: &Args) -> anyhow::Result<Vec<Subject>> {
+    if !args.base.is_empty() {
+        return Ok(vec![read::group("base", &args.base)?, read::group("new", &args.new)?]);
+    }
+    if args.runs.len() < 2 {
+        return Err(anyhow!("two runs at least are needed to compare, {} given", args.runs.len()))
+            .hint("latlab compare A B; or many files a side: latlab compare --base a/* --new b/*");
+    }
+    if args.runs.len() > 26 {
+        return Err(anyhow!("{} runs: at most 26 can be set side by side", args.runs.len()))
+            .hint("latlab compare --base … --new … puts many files on each side");
+    }
+    args.runs.iter().map(|p| read::one(p)).collect()
+}
+
+/// Drops every record that no `--only` names. Indices of samples move with them.
+fn keep_only(subject: &mut Subject, only: &[String]) {
+    if only.is_empty() {
+        return;
+    }
+    for source in &mut subject.runs {
+        for part in &mut source.run.parts {
+            for record in &mut part.results {
+                if !only.iter().any(|o| record.name.contains(o.as_str())) {
+                    // Emptied, not removed: rows of the detail are found by index.
+                    record.name.clear();
+                }
+            }
+        }
+    }
+}
+
+fn nothing_in_common(subjects: &[Subject], detail: &CompareDetail) -> anyhow::Error {
+    let names = |s: &Subject| {
+        let mut names: Vec<&str> =
+            s.runs.iter().flat_map(|r| r.run.records().map(|(_, r)| r.name.as_str())).collect();
+        names.sort_unstable();
+        names.dedup();
+        let shown = names.iter().filter(|n| !n.is_empty()).take(6).copied().collect::<Vec<_>>();
+        let shown = if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") };
+        format!("{} has {shown}", s.label)
+    };
+    let mut words: Vec<String> = subjects.iter().map(names).collect();
+    words.extend(detail.skipped.iter().take(4).map(|s| format!("{}: {}", s.metric, s.reason)));
+    let error = anyhow!("nothing to compare: {}", words.join("; "));
+    let hint = "compare results of the same benchmark in the same unit";
+    match Err::<(), _>(error).hint(hint) {
+        Err(error) => error,
+        Ok(()) => anyhow!("nothing to compare"),
+    }
+}
+
+fn part(detail: CompareDetail) -> Part {
+    Part {
+        name: "compare".into(),
+        title: "Comparison".into(),
+        complete: true,
+        findings: findings(&detail),
+        detail: Some(Detail::Compare(Box::new(detail))),
+        ..Part::default()
+    }
+}
+
+/// One finding for each metric that is worse: what scripts look for.
+fn findings(detail: &CompareDetail) -> Vec<Finding> {
+    let mut out = Vec::new();
+    for m in &detail.metrics {
+        for c in m.contrasts.iter().filter(|c| c.verdict == Verdict::Worse) {
+            let claim = format!("{} is {}", m.label, c.sentence);
+            let mut f = Finding::new("compare.worse", Weight::Note, Confidence::Sure, claim);
+            for d in &detail.machines {
+                f = f.with(Evidence::new(d.what.clone(), d.values.join(" → ")));
+            }
+            out.push(f);
+        }
+    }
+    out
+}
+
+fn write_files(args: &Args, session: &Session) -> anyhow::Result<()> {
+    let run = &session.run;
+    let detail = run.parts.iter().find_map(|p| match &p.detail {
+        Some(Detail::Compare(d)) => Some(&**d),
+        _ => None,
+    });
+    if let (Some(path), Some(detail)) = (&args.junit, detail) {
+        write(path, "--junit", |mut out| junit::comparison(detail, &run.started, &mut out))?;
+    }
+    let doc = sections::of_run(run);
+    if let Some(path) = &args.markdown {
+        write(path, "--markdown", |mut out| markdown::render(&sections::brief(run), &mut out))?;
+    }
+    if let Some(path) = &args.html {
+        write(path, "--html", |mut out| html::render(&doc, &mut out))?;
+    }
+    Ok(())
+}
+
+fn write(
+    path: &Path,
+    option: &str,
+    fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> anyhow::Result<()> {
+    write_atomically(path, fill)
+        .with_context(|| format!("{option} {}: cannot be written", path.display()))
+        .hint("name a file in a directory that is there and that this user may write to")
+}

@@ -1,0 +1,102 @@
+//! Runs, foreign files and published machines, as subjects of a comparison.
+
+use crate::outcome::HintExt;
+use crate::rundir;
+use anyhow::{Context, anyhow};
+use latlab_core::compare::Subject;
+use latlab_core::compare::foreign;
+use latlab_core::compare::subject::Source;
+use latlab_core::reference::{self, REFERENCES};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Largest foreign file: a day of samples at 10 kHz has 14 GB and is not meant; an hour at 1 kHz has 58 MB.
+const FOREIGN_MAX: u64 = 1 << 30;
+
+/// One run under its own name.
+///
+/// # Errors
+/// When it cannot be read or is no result of any tool that is known.
+pub fn one(path: &Path) -> anyhow::Result<Subject> {
+    let name = path.display().to_string();
+    if let Some(id) = name.strip_prefix('@') {
+        let known: Vec<String> = REFERENCES.iter().map(|r| format!("@{}", r.id)).collect();
+        let found = reference::find(id)
+            .ok_or_else(|| anyhow!("{name}: no published machine of this name"))
+            .hint(format!("there are {}", known.join(", ")))?;
+        return Ok(Subject::of_reference(found));
+    }
+    let label = path.file_name().map_or(name, |n| n.to_string_lossy().into_owned());
+    Ok(Subject { label, runs: vec![source(path)?] })
+}
+
+/// Many runs as one.
+///
+/// # Errors
+/// As [`one`].
+pub fn group(label: &str, paths: &[PathBuf]) -> anyhow::Result<Subject> {
+    let mut runs = Vec::new();
+    for path in paths {
+        let name = path.display().to_string();
+        if name.starts_with('@') {
+            runs.extend(one(path)?.runs);
+        } else {
+            runs.push(source(path)?);
+        }
+    }
+    Ok(Subject { label: label.to_owned(), runs })
+}
+
+/// A run directory, a run.json, or a file of another tool.
+///
+/// # Errors
+/// As [`one`].
+pub fn source(path: &Path) -> anyhow::Result<Source> {
+    let name = path.display().to_string();
+    if path.is_dir() && !path.join(rundir::RUN_FILE).exists() {
+        // jitterdebugger -o DIR keeps its result in there.
+        let inside = path.join("results.json");
+        if inside.is_file() {
+            return foreign_file(&inside);
+        }
+        return Err(anyhow!("{name}: a directory without run.json"))
+            .hint("name a run directory (runs/…), its run.json, or a file of another tool");
+    }
+    if path.is_dir() || is_run(path)? {
+        let run = rundir::load(path)?;
+        return Ok(Source { file: name, run, ..Source::default() });
+    }
+    foreign_file(path)
+}
+
+/// Whether a file says of itself that it is a run.
+fn is_run(path: &Path) -> anyhow::Result<bool> {
+    use std::io::Read;
+    let mut head = Vec::new();
+    let file = fs::File::open(path)
+        .with_context(|| format!("{}: cannot be read", path.display()))
+        .hint("name a run directory (runs/…), its run.json, or a file of another tool")?;
+    file.take(256)
+        .read_to_end(&mut head)
+        .with_context(|| format!("{}: cannot be read", path.display()))?;
+    let head = String::from_utf8_lossy(&head);
+    Ok(head.trim_start().starts_with('{') && head.contains("\"schema_version\""))
+}
+
+fn foreign_file(path: &Path) -> anyhow::Result<Source> {
+    let name = path.display().to_string();
+    let size = fs::metadata(path).with_context(|| format!("{name}: cannot be read"))?.len();
+    if size > FOREIGN_MAX {
+        return Err(anyhow!("{name}: {size} bytes are too many for a result file"));
+    }
+    let bytes = fs::read(path).with_context(|| format!("{name}: cannot be read"))?;
+    let mut source = foreign::read(&name, &bytes).map_err(|e| anyhow!("{name}: {e}")).hint(
+        "compare reads runs, histograms and JSON of cyclictest, rtla, Xenomai and jitterdebugger, lmbench's results, and files of --samples",
+    )?;
+    if let Some(modified) =
+        fs::metadata(path).and_then(|m| m.modified()).ok().filter(|_| source.run.started.is_empty())
+    {
+        source.run.started = humantime::format_rfc3339_seconds(modified).to_string();
+    }
+    Ok(source)
+}

@@ -1,0 +1,326 @@
+//! The store: two tables, the same in SQLite and PostgreSQL.
+//!
+//! ```text
+//! runs(id, path, started, host, board, kernel, arch, command, complete)
+//! results(run_id, part, name, params, unit, count, min, median, p99, p999, max)
+//! ```
+//!
+//! A run's number is made from host, start and command line, so that adding it twice, from
+//! wherever, adds it once. `meta` holds the version of this layout.
+
+use crate::outcome::HintExt;
+use anyhow::{Context, anyhow, bail};
+use latlab_core::history::{ResultRow, RunRow};
+use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use std::path::Path;
+
+/// Version of the tables.
+const VERSION: i64 = 1;
+
+const TABLES: &[&str] = &[
+    "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value BIGINT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS runs (id BIGINT PRIMARY KEY, path TEXT NOT NULL, started TEXT NOT NULL, host TEXT NOT NULL, board TEXT NOT NULL, kernel TEXT NOT NULL, arch TEXT NOT NULL, command TEXT NOT NULL, complete BIGINT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS results (run_id BIGINT NOT NULL REFERENCES runs(id), part TEXT NOT NULL, name TEXT NOT NULL, params TEXT NOT NULL, unit TEXT NOT NULL, count BIGINT NOT NULL, min DOUBLE PRECISION, median DOUBLE PRECISION, p99 DOUBLE PRECISION, p999 DOUBLE PRECISION, max DOUBLE PRECISION)",
+    "CREATE INDEX IF NOT EXISTS runs_started ON runs(started)",
+    "CREATE INDEX IF NOT EXISTS runs_board ON runs(board)",
+    "CREATE INDEX IF NOT EXISTS results_run ON results(run_id)",
+    "CREATE INDEX IF NOT EXISTS results_name ON results(name, part, params)",
+];
+
+/// A value of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Not known.
+    Null,
+    /// A whole number.
+    Int(i64),
+    /// Any number.
+    Real(f64),
+    /// Words.
+    Text(String),
+}
+
+impl Cell {
+    /// As words; empty for what is none.
+    pub fn text(&self) -> String {
+        if let Self::Text(t) = self { t.clone() } else { String::new() }
+    }
+    /// As a number.
+    pub fn real(&self) -> Option<f64> {
+        match self {
+            Self::Real(v) => Some(*v),
+            Self::Int(v) => Some(*v as f64),
+            _ => None,
+        }
+    }
+    /// As a whole number, 0 for what is none.
+    pub fn int(&self) -> i64 {
+        if let Self::Int(v) = self { *v } else { 0 }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(t: &str) -> Self {
+        // PostgreSQL's text has no NUL.
+        Self::Text(t.replace('\0', ""))
+    }
+}
+impl From<Option<f64>> for Cell {
+    fn from(v: Option<f64>) -> Self {
+        v.map_or(Self::Null, Self::Real)
+    }
+}
+
+impl ToSql for Cell {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut postgres::types::private::BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Int(v) => v.to_sql(ty, out),
+            Self::Real(v) => v.to_sql(ty, out),
+            Self::Text(t) => t.to_sql(ty, out),
+        }
+    }
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+    to_sql_checked!();
+}
+
+impl rusqlite::ToSql for Cell {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+        Ok(match self {
+            Self::Null => ToSqlOutput::Owned(Value::Null),
+            Self::Int(v) => ToSqlOutput::Owned(Value::Integer(*v)),
+            Self::Real(v) => ToSqlOutput::Owned(Value::Real(*v)),
+            Self::Text(t) => ToSqlOutput::Borrowed(ValueRef::Text(t.as_bytes())),
+        })
+    }
+}
+
+/// A store that is open.
+pub enum Store {
+    /// A file.
+    Sqlite(rusqlite::Connection),
+    /// A server. Boxed: it is large.
+    Postgres(Box<postgres::Client>),
+}
+
+impl Store {
+    /// Opens a store; `make` makes one that is not there.
+    ///
+    /// # Errors
+    /// One sentence when it cannot be reached, is no store, or was made by a newer latlab.
+    pub fn open(name: &str, make: bool) -> anyhow::Result<Self> {
+        let mut store = if name.starts_with("postgres://") || name.starts_with("postgresql://") {
+            let client = postgres::Client::connect(name, postgres::NoTls)
+                .map_err(|e| anyhow!("--store {}: {}", without_password(name), with_causes(&e)))
+                .hint("postgres://USER@HOST/DATABASE; is the server there, and may this user use the database?")?;
+            Self::Postgres(Box::new(client))
+        } else {
+            Self::Sqlite(open_file(name, make)?)
+        };
+        store.prepare().with_context(|| format!("--store {}", without_password(name))).hint("name a store that latlab history made, or a new file")?;
+        Ok(store)
+    }
+
+    fn prepare(&mut self) -> anyhow::Result<()> {
+        for sql in TABLES {
+            self.execute(sql, &[])?;
+        }
+        let found = self.query("SELECT value FROM meta WHERE key = 'version'", &[])?;
+        match found.first().map(|row| row[0].int()) {
+            Some(v) if v > VERSION => {
+                bail!("was made by a newer latlab (layout {v}; this one knows {VERSION})")
+            }
+            Some(_) => Ok(()),
+            None => {
+                let sql = "INSERT INTO meta (key, value) VALUES ('version', ?1) ON CONFLICT DO NOTHING";
+                self.execute(sql, &[Cell::Int(VERSION)]).map(drop)
+            }
+        }
+    }
+
+    /// Runs a statement; how many rows it changed.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn execute(&mut self, sql: &str, args: &[Cell]) -> anyhow::Result<u64> {
+        match self {
+            Self::Sqlite(c) => {
+                Ok(c.prepare_cached(sql)?.execute(rusqlite::params_from_iter(args))? as u64)
+            }
+            Self::Postgres(c) => {
+                let args: Vec<&(dyn ToSql + Sync)> = args.iter().map(|a| a as _).collect();
+                c.execute(dollars(sql).as_str(), &args).map_err(|e| anyhow!("{}", with_causes(&e)))
+            }
+        }
+    }
+
+    /// Rows of a query.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn query(&mut self, sql: &str, args: &[Cell]) -> anyhow::Result<Vec<Vec<Cell>>> {
+        match self {
+            Self::Sqlite(c) => {
+                let mut statement = c.prepare_cached(sql)?;
+                let columns = statement.column_count();
+                let mut rows = statement.query(rusqlite::params_from_iter(args))?;
+                let mut out = Vec::new();
+                while let Some(row) = rows.next()? {
+                    out.push((0..columns).map(|i| sqlite_cell(row, i)).collect::<Result<_, _>>()?);
+                }
+                Ok(out)
+            }
+            Self::Postgres(c) => {
+                let args: Vec<&(dyn ToSql + Sync)> = args.iter().map(|a| a as _).collect();
+                let rows = c.query(dollars(sql).as_str(), &args).map_err(|e| anyhow!("{}", with_causes(&e)))?;
+                let cells = |row: &postgres::Row| (0..row.len()).map(|i| postgres_cell(row, i)).collect();
+                rows.iter().map(cells).collect()
+            }
+        }
+    }
+
+    /// Adds a run with its results, whole or not at all; false when it is there already.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn add(&mut self, run: &RunRow, results: &[ResultRow]) -> anyhow::Result<bool> {
+        self.execute("BEGIN", &[])?;
+        match self.add_inside(run, results) {
+            Ok(added) => self.execute("COMMIT", &[]).map(|_| added),
+            Err(error) => {
+                // The error that matters is the first.
+                let _ = self.execute("ROLLBACK", &[]);
+                Err(error)
+            }
+        }
+    }
+
+    fn add_inside(&mut self, run: &RunRow, results: &[ResultRow]) -> anyhow::Result<bool> {
+        let sql = "INSERT INTO runs (id, path, started, host, board, kernel, arch, command, complete) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
+        let texts = [&run.path, &run.started, &run.host, &run.board, &run.kernel, &run.arch, &run.command];
+        let mut cells = vec![Cell::Int(run.id)];
+        cells.extend(texts.into_iter().map(|t| Cell::from(t.as_str())));
+        cells.push(Cell::Int(i64::from(run.complete)));
+        if self.execute(sql, &cells)? == 0 {
+            return Ok(false);
+        }
+        let sql = "INSERT INTO results (run_id, part, name, params, unit, count, min, median, p99, p999, max) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        for r in results {
+            let mut cells = vec![Cell::Int(run.id)];
+            cells.extend([&r.part, &r.name, &r.params, &r.unit].map(|t| Cell::from(t.as_str())));
+            cells.push(Cell::Int(r.count));
+            cells.extend([r.min, r.median, r.p99, r.p999, r.max].map(Cell::from));
+            self.execute(sql, &cells)?;
+        }
+        Ok(true)
+    }
+}
+
+fn open_file(name: &str, make: bool) -> anyhow::Result<rusqlite::Connection> {
+    let path = Path::new(name);
+    if !make && !path.exists() {
+        return Err(anyhow!("--store {name}: there is no such store"))
+            .hint("latlab history add RUN… makes one; or name another with --store");
+    }
+    if let Some(parent) = path.parent().filter(|p| make && !p.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent)
+            .with_context(|| format!("{}: cannot be made", parent.display()))
+            .hint("name a store in a directory that this user may write to: --store FILE")?;
+    }
+    let connection = rusqlite::Connection::open(path)
+        .map_err(|e| anyhow!("--store {name}: {e}"))
+        .hint("name a file that this user may write to")?;
+    connection
+        .busy_timeout(std::time::Duration::from_secs(10))
+        .and_then(|()| connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL;"))
+        .map_err(|e| anyhow!("--store {name}: {e}"))?;
+    Ok(connection)
+}
+
+/// `?1` is SQLite's, `$1` is PostgreSQL's.
+fn dollars(sql: &str) -> String {
+    sql.replace('?', "$")
+}
+
+/// An error with what is behind it, in one sentence.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut next = error.source();
+    while let Some(e) = next {
+        words.push_str(": ");
+        words.push_str(&e.to_string());
+        next = e.source();
+    }
+    words
+}
+
+/// A password that stands in a URL is not printed.
+fn without_password(name: &str) -> String {
+    let Some((scheme, rest)) = name.split_once("://") else { return name.to_owned() };
+    match rest.split_once('@') {
+        Some((user, host)) => {
+            let user = user.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}@{host}")
+        }
+        None => name.to_owned(),
+    }
+}
+
+fn sqlite_cell(row: &rusqlite::Row<'_>, i: usize) -> anyhow::Result<Cell> {
+    use rusqlite::types::ValueRef;
+    Ok(match row.get_ref(i)? {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(v) => Cell::Int(v),
+        ValueRef::Real(v) => Cell::Real(v),
+        ValueRef::Text(t) | ValueRef::Blob(t) => Cell::Text(String::from_utf8_lossy(t).into_owned()),
+    })
+}
+
+fn postgres_cell(row: &postgres::Row, i: usize) -> anyhow::Result<Cell> {
+    let ty = row.columns()[i].type_();
+    let cell = match *ty {
+        Type::INT8 => row.try_get::<_, Option<i64>>(i)?.map(Cell::Int),
+        Type::FLOAT8 => row.try_get::<_, Option<f64>>(i)?.map(Cell::Real),
+        Type::TEXT | Type::VARCHAR => row.try_get::<_, Option<String>>(i)?.map(Cell::Text),
+        ref other => bail!("a column has the type {other}, which this store never has"),
+    };
+    Ok(cell.unwrap_or(Cell::Null))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_printed() {
+        assert_eq!(without_password("postgres://u:secret@h/db"), "postgres://u@h/db");
+        assert_eq!(without_password("file.sqlite"), "file.sqlite");
+    }
+
+    #[test]
+    fn a_run_is_added_once_and_whole() {
+        let mut store = Store::Sqlite(rusqlite::Connection::open_in_memory().unwrap());
+        store.prepare().unwrap();
+        let run = RunRow { id: 7, started: "2026-01-01".into(), ..RunRow::default() };
+        let result = ResultRow { name: "x".into(), median: Some(1.5), ..ResultRow::default() };
+        assert!(store.add(&run, &[result.clone(), result.clone()]).unwrap());
+        assert!(!store.add(&run, &[result]).unwrap());
+        let rows = store.query("SELECT median, p99 FROM results WHERE run_id = ?1", &[Cell::Int(7)]).unwrap();
+        assert_eq!(rows, [[Cell::Real(1.5), Cell::Null], [Cell::Real(1.5), Cell::Null]]);
+    }
+
+    #[test]
+    fn a_store_of_a_newer_latlab_is_refused() {
+        let mut store = Store::Sqlite(rusqlite::Connection::open_in_memory().unwrap());
+        store.prepare().unwrap();
+        store.execute("UPDATE meta SET value = 9", &[]).unwrap();
+        assert!(store.prepare().unwrap_err().to_string().contains("newer latlab"));
+    }
+}
