@@ -25,6 +25,7 @@ pub mod sched;
 pub mod stats;
 pub mod survey;
 pub mod timer;
+pub mod sweep;
 pub mod trace_stat;
 pub mod units;
 pub mod wakeup;

@@ -103,6 +103,8 @@ pub enum Detail {
     Why(Box<crate::explain::result::WhyResult>),
     /// Runs compared. Boxed: it carries every metric.
     Compare(Box<crate::compare::CompareDetail>),
+    /// Latency under loads over a grid. Boxed: it carries a histogram a point.
+    Sweep(Box<crate::sweep::SweepDetail>),
     /// Caches and TLBs.
     Memory(Box<crate::memory::MemoryDetail>),
     /// Who ran, and what theory says of it.

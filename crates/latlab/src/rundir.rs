@@ -46,6 +46,11 @@ impl RunDir {
         }
     }
 
+    /// The directory of a run that was interrupted and is gone on with.
+    pub fn reopen(path: &Path) -> Self {
+        Self { path: path.to_owned(), made: false }
+    }
+
     fn take(path: &Path) -> anyhow::Result<Self> {
         if path.join(RUN_FILE).exists() {
             return Err(anyhow!("--out {}: holds a run already", path.display()))

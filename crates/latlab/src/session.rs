@@ -57,6 +57,22 @@ impl Session {
         Ok(Self { run: new_run(config), dir: None, json: global.json })
     }
 
+    /// Goes on with a run that was interrupted, in its own directory.
+    ///
+    /// # Errors
+    /// When its directory cannot be written.
+    pub fn resume(
+        global: &Global,
+        path: &std::path::Path,
+        config: &impl Serialize,
+    ) -> anyhow::Result<Self> {
+        put_back_leftovers();
+        let dir = RunDir::reopen(path);
+        let run = new_run(config);
+        dir.save(&run)?;
+        Ok(Self { run, dir: Some(dir), json: global.json })
+    }
+
     /// The run's directory, where it has one.
     #[allow(dead_code, reason = "for commands that keep more than run.json")]
     pub fn dir(&self) -> Option<&RunDir> {

@@ -169,10 +169,12 @@ fn of_stretches(stretches: &[Stretch], h: &Histogram, limit: u64) -> Option<Infl
     let mut sorted: Vec<u64> = maxima.iter().filter(|s| s.0 > 0).map(|s| s.1).collect();
     sorted.sort_unstable();
     let middle = *sorted.get(sorted.len() / 2)?;
-    let limit = limit.max(middle);
-    let tail = of_maxima(&maxima, limit, over(h, limit));
+    let at = limit.max(middle);
+    let tail = of_maxima(&maxima, at, over(h, at));
     let means = of_means(stretches, h);
     match (tail, means) {
+        // Means say nothing of the far tail, maxima little of the body.
+        (Some(t), _) if h.quantile(0.9)? <= limit => Some(t),
         (Some(t), Some(m)) => {
             Some(Inflation { factor: t.factor.max(m.factor), dof: t.dof.min(m.dof) })
         }
@@ -188,7 +190,10 @@ fn of_means(stretches: &[Stretch], h: &Histogram) -> Option<Inflation> {
         .chunks(group)
         .filter_map(|c| {
             let n: u64 = c.iter().map(|s| s.count).sum();
-            (n > 0).then(|| (c.iter().map(|s| s.sum).sum::<f64>() / n as f64, n as f64))
+            let each: Vec<f64> =
+                c.iter().filter(|s| s.count > 0).map(|s| s.sum / s.count as f64).collect();
+            // The median of means: a few stretches with late wake-ups do not shift it.
+            Some((crate::stats::quantile::median(&each)?, n as f64))
         })
         .collect();
     let spread = (h.quantile(0.75)? - h.quantile(0.25)?) as f64 / 1.349;
@@ -198,7 +203,9 @@ fn of_means(stretches: &[Stretch], h: &Histogram) -> Option<Inflation> {
     let size = means.iter().map(|m| m.1).sum::<f64>() / means.len() as f64;
     let values: Vec<f64> = means.iter().map(|m| m.0).collect();
     let between = crate::stats::quantile::mad(&values)? * 1.4826;
-    let factor = (between / spread).powi(2) * size;
+    // A median of many means varies π/2 times as much as their mean.
+    let blur = if group > 2 { std::f64::consts::FRAC_PI_2 } else { 1.0 };
+    let factor = (between / spread).powi(2) * size / blur;
     Some(Inflation { factor: factor.max(1.0), dof: (means.len() - 1) as f64 })
 }
 

@@ -16,6 +16,7 @@ pub mod memory;
 pub mod sched;
 pub mod survey;
 pub mod timer;
+pub mod sweep;
 pub mod trace;
 pub mod wakeup;
 pub mod why;
@@ -62,6 +63,7 @@ pub fn of_part(part: &Part) -> Vec<Section> {
         Some(Detail::Sched(detail)) => sched::sections(part, detail),
         Some(Detail::Timer(detail)) => timer::sections(part, detail),
         Some(Detail::Compare(detail)) => compare::sections(part, detail),
+        Some(Detail::Sweep(detail)) => sweep::sections(part, detail),
         Some(_) => generic::sections(part),
     }
 }
@@ -79,6 +81,7 @@ fn part_summary(part: &Part) -> Vec<String> {
         Some(Detail::Sched(detail)) => sched::summary(part, detail),
         Some(Detail::Timer(detail)) => timer::summary(detail),
         Some(Detail::Compare(detail)) => compare::summary(detail),
+        Some(Detail::Sweep(detail)) => sweep::summary(part, detail),
         Some(_) => generic::summary(part),
     }
 }

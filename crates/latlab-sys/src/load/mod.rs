@@ -20,11 +20,10 @@ pub mod spec;
 mod worker;
 
 pub use spec::{Kind, LoadSpec, Way, Worker};
-pub use worker::work_until_stdin_ends;
+pub use worker::{keep_command_until_stdin_ends, work_until_stdin_ends};
 
-use crate::process;
 use std::io::{self, Read};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -42,7 +41,7 @@ pub struct Load {
 struct Member {
     name: String,
     child: Child,
-    /// Ends with everything that it started.
+    /// The keeper of a command, which ends everything that the command started.
     group: bool,
 }
 
@@ -108,11 +107,9 @@ impl Load {
                     }
                 }
                 LoadSpec::Command(line) => {
-                    // A load that ends well (hackbench) is begun again.
-                    let mut command = Command::new("/bin/sh");
-                    command.arg("-c").arg(format!("while {line}\ndo :; done; exit 1"));
-                    command.stdin(Stdio::null()).stdout(Stdio::null());
-                    load.add(line.clone(), &mut command, dir, true)?;
+                    let mut command = Command::new(program);
+                    command.args(["load-worker", "--", line]).stdin(Stdio::piped());
+                    load.add(line.clone(), command.stdout(Stdio::null()), dir, true)?;
                 }
             }
         }
@@ -128,10 +125,6 @@ impl Load {
     ) -> Result<(), LoadError> {
         if let Some(dir) = dir {
             command.current_dir(dir);
-        }
-        if group {
-            command.process_group(0);
-            process::tie_to_us(command);
         }
         let child =
             command.spawn().map_err(|source| LoadError::Start { worker: name.clone(), source })?;
@@ -190,10 +183,13 @@ fn how(status: ExitStatus) -> String {
 impl Drop for Load {
     fn drop(&mut self) {
         for m in &mut self.members {
-            // It may have ended by itself; then there is nothing to kill.
-            if m.group {
-                let _ = process::kill_group(m.child.id());
+            // A keeper of a command ends what that started when its input ends.
+            drop(m.child.stdin.take());
+            let end = Instant::now() + LAST_WORDS;
+            while m.group && matches!(m.child.try_wait(), Ok(None)) && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(1));
             }
+            // It may have ended by itself; then there is nothing to kill.
             let _ = m.child.kill();
             let _ = m.child.wait();
         }
@@ -213,38 +209,5 @@ mod tests {
         drop(load);
         let error = Load::start(Path::new("/nonexistent"), &[Worker::CPU]).unwrap_err();
         assert_eq!(error.to_string(), "cannot start the load cpu");
-    }
-
-    #[test]
-    fn a_command_ends_with_all_that_it_started() {
-        let marker = format!("{}.{}", 4_000 + std::process::id() % 1000, std::process::id());
-        let spec = LoadSpec::Command(format!("sleep {marker}"));
-        let running = || {
-            std::fs::read_dir("/proc").unwrap().flatten().any(|e| {
-                let line = std::fs::read(e.path().join("cmdline")).unwrap_or_default();
-                line.starts_with(format!("sleep\0{marker}").as_bytes())
-            })
-        };
-        let mut load = Load::start_specs(Path::new("/"), &[spec], None).unwrap();
-        while !running() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert!(load.is_whole());
-        drop(load);
-        for _ in 0..400 {
-            if !running() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("the command outlived its load");
-    }
-
-    #[test]
-    fn a_command_that_fails_is_no_load() {
-        let spec = LoadSpec::Command("false --now".into());
-        let mut load = Load::start_specs(Path::new("/"), &[spec], None).unwrap();
-        load.members[0].child.wait().unwrap();
-        assert_eq!(load.ended().unwrap().to_string(), "the load false --now ended: exit code 1");
     }
 }

@@ -78,6 +78,44 @@ pub fn work_until_stdin_ends(worker: Worker) -> io::Result<()> {
     Ok(())
 }
 
+/// Runs a command line again and again while it ends well, until standard input ends; then kills it with
+/// everything that it started (and did not take out of its process group).
+///
+/// # Errors
+/// When it cannot be started, or ended badly.
+pub fn keep_command_until_stdin_ends(line: &str) -> io::Result<()> {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    crate::process::tie_to_us(&mut command);
+    let stdin = io::stdin();
+    loop {
+        let mut child = command.spawn()?;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            let mut fds = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
+            let wait = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+            let over = match poll(&mut fds, Some(&wait)) {
+                Ok(0) | Err(Errno::INTR) => false,
+                Ok(_) => rustix::io::read(&stdin, &mut [0u8; 64])? == 0,
+                Err(errno) => return Err(errno.into()),
+            };
+            if over || signal::stop_requested().is_some() {
+                let _ = crate::process::kill_group(child.id());
+                child.wait()?;
+                return Ok(());
+            }
+        };
+        if !status.success() {
+            let _ = crate::process::kill_group(child.id());
+            return Err(io::Error::other(format!("{line}: {status}")));
+        }
+    }
+}
+
 /// Rounds without end, at most so many a second.
 fn work(worker: Worker, rounds: &AtomicU64) -> io::Result<()> {
     let mut work = begin(worker.kind)?;

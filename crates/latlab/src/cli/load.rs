@@ -3,7 +3,7 @@
 use crate::outcome::HintExt;
 use anyhow::anyhow;
 use latlab_sys::load::spec::{self, HDD_BYTES, VM_BYTES, VM_STRIDE};
-use latlab_sys::load::{Kind, LoadSpec, Worker};
+use latlab_sys::load::{Kind, LoadSpec};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ pub struct Args {
 pub struct WorkerArgs {
     /// What it does.
     #[arg(value_name = "WORKER")]
-    pub worker: Worker,
+    pub worker: LoadSpec,
 }
 
 impl Args {

@@ -29,6 +29,7 @@ pub mod survey;
 pub mod timer;
 #[cfg(feature = "view")]
 pub mod view;
+pub mod sweep;
 #[cfg(feature = "host")]
 pub mod vm;
 pub mod wakeup;
@@ -78,6 +79,7 @@ pub enum Command {
     Wakeup(wakeup::Args),
     Why(Box<why::Args>),
     Bench(bench::Args),
+    Sweep(Box<sweep::Args>),
     Load(load::Args),
     Memory(memory::Args),
     #[cfg(feature = "host")]

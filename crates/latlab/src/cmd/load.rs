@@ -125,7 +125,10 @@ fn hinted(error: LoadError) -> anyhow::Error {
 /// # Errors
 /// When the worker cannot do its work (no space, no memory).
 pub fn worker(args: &WorkerArgs) -> anyhow::Result<Outcome> {
-    latlab_sys::load::work_until_stdin_ends(args.worker)
-        .with_context(|| format!("load {}", args.worker))?;
+    match &args.worker {
+        LoadSpec::Built(_, worker) => latlab_sys::load::work_until_stdin_ends(*worker),
+        LoadSpec::Command(line) => latlab_sys::load::keep_command_until_stdin_ends(line),
+    }
+    .with_context(|| format!("load {}", args.worker))?;
     Ok(signal::stop_requested().map_or(Outcome::Done, Outcome::Stopped))
 }

@@ -26,6 +26,7 @@ mod survey;
 mod timer;
 #[cfg(feature = "view")]
 mod view;
+mod sweep;
 #[cfg(feature = "host")]
 mod vm;
 #[cfg(feature = "host")]
@@ -75,6 +76,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Fetch { .. } => on::fetch("local", None),
         #[cfg(feature = "host")]
         Command::Generate(args) => generate::run(&args),
+        Command::Sweep(args) => sweep::run(global, &args),
         Command::Load(args) => load::run(global, &args),
         Command::LoadWorker(args) => load::worker(&args),
         Command::Wakeup(args) => wakeup::run(global, &args),

@@ -1,0 +1,215 @@
+//! Axes of a plan, as people write them: `64K..256M:x2`, `0..100:+20`, `1,16,64`, `alloc,keep`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::fmt;
+
+/// Values of one axis, at most.
+const MOST: usize = 1_000;
+
+/// A value on an axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Value {
+    /// A number (bytes, per cent).
+    Number(f64),
+    /// A word.
+    Word(String),
+}
+
+impl Eq for Value {}
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Value {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
+            (Self::Word(a), Self::Word(b)) => a.cmp(b),
+            (Self::Number(_), Self::Word(_)) => Ordering::Less,
+            (Self::Word(_), Self::Number(_)) => Ordering::Greater,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(n) => f.write_str(&size(*n)),
+            Self::Word(w) => f.write_str(w),
+        }
+    }
+}
+
+/// `64K`, `16M`, `100`.
+pub fn size(n: f64) -> String {
+    for (unit, shift) in [("G", 30), ("M", 20), ("K", 10)] {
+        let unit_size = f64::from(1u32 << shift);
+        if n >= unit_size && (n / unit_size).fract() == 0.0 {
+            return format!("{}{unit}", n / unit_size);
+        }
+    }
+    if n.fract() == 0.0 { format!("{n:.0}") } else { format!("{n:.3}") }
+}
+
+/// One axis.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Axis {
+    /// Its name.
+    pub name: String,
+    /// Its values, in order.
+    pub values: Vec<Value>,
+    /// Whether steps are factors, not differences.
+    pub geometric: bool,
+}
+
+/// Why text is no axis.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is no axis: {why} (64K..256M:x2, 0..100:+20, 1,16,64 or alloc,keep)")]
+pub struct AxisError {
+    /// What was given.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Axis {
+    /// Reads an axis.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a sentence.
+    pub fn parse(name: &str, text: &str) -> Result<Self, AxisError> {
+        let bad = |why: &str| AxisError { text: text.to_owned(), why: why.to_owned() };
+        let axis = match text.split_once("..") {
+            Some((from, rest)) => range(name, from, rest).map_err(|why| bad(&why))?,
+            None => list(name, text).map_err(|why| bad(&why))?,
+        };
+        match axis.values.len() {
+            0 => Err(bad("it has no value")),
+            n if n > MOST => Err(bad("it has more than a thousand values")),
+            _ => Ok(axis),
+        }
+    }
+
+    /// Whether its values are numbers.
+    pub fn is_numeric(&self) -> bool {
+        self.values.iter().all(|v| matches!(v, Value::Number(_)))
+    }
+
+    /// Its numbers.
+    pub fn numbers(&self) -> Vec<f64> {
+        let number = |v: &Value| if let Value::Number(n) = v { Some(*n) } else { None };
+        self.values.iter().filter_map(number).collect()
+    }
+}
+
+fn range(name: &str, from: &str, rest: &str) -> Result<Axis, String> {
+    let (to, step) = rest.split_once(':').unwrap_or((rest, "x2"));
+    let number = |t: &str| number(t).ok_or_else(|| format!("'{t}' is no number"));
+    let (from, to) = (number(from)?, number(to)?);
+    if from > to {
+        return Err("it ends before it begins".into());
+    }
+    let (geometric, by) = match step.split_at_checked(1) {
+        Some(("x", by)) => (true, number(by)?),
+        Some(("+", by)) => (false, number(by)?),
+        _ => return Err(format!("'{step}' is no step: x2 multiplies, +10 adds")),
+    };
+    if (geometric && (by <= 1.0 || from <= 0.0)) || (!geometric && by <= 0.0) {
+        return Err(format!("with the step '{step}' it never gets from its begin to its end"));
+    }
+    let mut values = Vec::new();
+    let mut v = from;
+    while v <= to * (1.0 + 1e-9) && values.len() <= MOST {
+        values.push(Value::Number(v));
+        v = if geometric { v * by } else { v + by };
+    }
+    Ok(Axis { name: name.to_owned(), values, geometric })
+}
+
+fn list(name: &str, text: &str) -> Result<Axis, String> {
+    let words: Vec<&str> = text.split(',').map(str::trim).collect();
+    if words.iter().any(|w| w.is_empty()) {
+        return Err("a value is empty".into());
+    }
+    let numbers: Option<Vec<f64>> = words.iter().map(|w| number(w)).collect();
+    let mut values: Vec<Value> = match numbers {
+        Some(mut n) => {
+            n.sort_unstable_by(f64::total_cmp);
+            n.into_iter().map(Value::Number).collect()
+        }
+        None => words.iter().map(|w| Value::Word((*w).to_owned())).collect(),
+    };
+    let many = values.len();
+    values.dedup();
+    if values.len() < many {
+        return Err("a value is there twice".into());
+    }
+    let numbers: Vec<f64> = values
+        .iter()
+        .filter_map(|v| if let Value::Number(n) = v { Some(*n) } else { None })
+        .collect();
+    // Sizes grow by factors; percentages and counts are told from them by their span.
+    let geometric = numbers.first().is_some_and(|f| *f > 0.0)
+        && numbers.last().zip(numbers.first()).is_some_and(|(l, f)| l / f >= 16.0);
+    Ok(Axis { name: name.to_owned(), values, geometric })
+}
+
+/// `64K`, `2.5`, `1G`.
+fn number(text: &str) -> Option<f64> {
+    let plain = text.trim().trim_end_matches(['%', 'B']);
+    let (digits, factor) = match plain.chars().last()?.to_ascii_uppercase() {
+        'K' => (&plain[..plain.len() - 1], 1024.0),
+        'M' => (&plain[..plain.len() - 1], 1024.0 * 1024.0),
+        'G' => (&plain[..plain.len() - 1], 1024.0 * 1024.0 * 1024.0),
+        _ => (plain, 1.0),
+    };
+    if !digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let n: f64 = digits.parse().ok()?;
+    (n.is_finite() && n >= 0.0).then_some(n * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_as_people_write_them() {
+        let a = Axis::parse("vm-bytes", "64K..256K:x2").unwrap();
+        assert_eq!(a.numbers(), [65_536.0, 131_072.0, 262_144.0]);
+        assert!(a.geometric);
+        assert_eq!(Axis::parse("cpu", "0..100:+50").unwrap().numbers(), [0.0, 50.0, 100.0]);
+        let s = Axis::parse("vm-stride", "4096,1,64").unwrap();
+        assert_eq!(s.numbers(), [1.0, 64.0, 4096.0]);
+        assert!(s.geometric && !Axis::parse("n", "1,2,3").unwrap().geometric);
+        let m = Axis::parse("mode", "keep,alloc").unwrap();
+        assert!(!m.is_numeric());
+        assert_eq!(m.values[0].to_string(), "keep");
+        assert_eq!((size(4_194_304.0), size(100.0)), ("4M".into(), "100".into()));
+    }
+
+    #[test]
+    fn nonsense_is_said() {
+        for (text, why) in [
+            ("", "empty"),
+            ("1,,2", "empty"),
+            ("4M..1K", "ends before it begins"),
+            ("1K..4M:x1", "never gets"),
+            ("0..4M:x2", "never gets"),
+            ("1..9:*2", "no step"),
+            ("1..9:", "no step"),
+            ("a..b", "no number"),
+            ("1,1", "twice"),
+            ("0..1000000:+1", "more than a thousand"),
+        ] {
+            let said = Axis::parse("x", text).unwrap_err().to_string();
+            assert!(said.contains(why), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! A sweep: what follows in words, heat maps, lines with intervals and knees, distributions, a table.
+
+use crate::doc::{Axis, Block, Column, Mark, Plot, Scale, Section, Series, SeriesKind, Table};
+use crate::plot::distribution::{self, Named, Subject};
+use latlab_core::run::{Part, Unit};
+use latlab_core::sweep::axis::size;
+use latlab_core::sweep::{Axis as PlanAxis, Place, Point, SweepDetail, Value};
+use latlab_core::units::format_ns;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Distributions that are drawn over one another.
+const OVERLAID: usize = 4;
+/// Heat maps and line plots, at most.
+const DRAWN: usize = 8;
+
+/// Sections of a part.
+pub fn sections(part: &Part, d: &SweepDetail) -> Vec<Section> {
+    let mut blocks = Vec::new();
+    if !part.complete {
+        blocks.push(Block::Warning(
+            "This sweep is not finished; what is below is what was measured until then.".into(),
+        ));
+    }
+    blocks.push(Block::Findings(part.findings.clone()));
+    blocks.extend(effects(d).map(Block::Table));
+    blocks.extend(heat_maps(d).into_iter().take(DRAWN).map(|p| Block::Plot(Box::new(p))));
+    blocks.extend(lines(d).into_iter().take(DRAWN).map(|p| Block::Plot(Box::new(p))));
+    blocks.extend(overlay(d));
+    blocks.push(Block::Table(points(d)));
+    vec![Section { id: "sweep".into(), title: part.title.clone(), blocks }]
+}
+
+/// The sweep in words.
+pub fn summary(part: &Part, d: &SweepDetail) -> Vec<String> {
+    let good = d.points.iter().filter(|p| p.is_good()).count();
+    let mut out = vec![match d.analysis.unloaded_ns {
+        Some(ns) => {
+            format!("{good} points; without load the {} is {}.", quantile_name(d), format_ns(ns))
+        }
+        None => format!("{good} points."),
+    }];
+    out.extend(
+        part.findings.iter().filter(|f| f.id == "sweep.allocation").map(|f| f.claim.clone()),
+    );
+    out.extend(
+        part.findings.iter().filter(|f| f.id == "sweep.knee").take(4).map(|f| f.claim.clone()),
+    );
+    out
+}
+
+fn quantile_name(d: &SweepDetail) -> String {
+    super::quantile_name(d.plan.quantile)
+}
+
+fn value_ns(p: &Point, d: &SweepDetail) -> Option<f64> {
+    p.latency.quantile(d.plan.quantile).map(|v| v as f64)
+}
+
+fn effects(d: &SweepDetail) -> Option<Table> {
+    let row = |e: &latlab_core::sweep::Effect| {
+        vec![
+            e.axis.clone(),
+            format!("×{:.2}", e.factor),
+            e.worst.clone(),
+            format!("{:.0} %", e.share * 100.0),
+            format!("{:.3}", e.p),
+        ]
+    };
+    (!d.analysis.effects.is_empty()).then(|| Table {
+        caption: "What each axis does over all settings of the others; p by permutation.".into(),
+        columns: vec![
+            Column::left("axis"),
+            Column::right("mildest to worst"),
+            Column::left("worst"),
+            Column::right("share of variance"),
+            Column::right("p of no effect"),
+        ],
+        rows: d.analysis.effects.iter().map(row).collect(),
+    })
+}
+
+/// Where every value of an axis is drawn: numbers at themselves, words at 0, 1, 2….
+fn axis_of(a: &PlanAxis) -> Axis {
+    if a.is_numeric() {
+        let scale = if a.geometric { Scale::Log2 } else { Scale::Linear };
+        let bytes = a.geometric && a.numbers().last().is_some_and(|n| *n >= 1024.0);
+        return Axis { label: a.name.clone(), scale, bytes, ..Axis::default() };
+    }
+    let categories = a.values.iter().map(ToString::to_string).collect();
+    Axis { label: a.name.clone(), scale: Scale::Category, categories, ..Axis::default() }
+}
+
+fn at(a: &PlanAxis, v: &Value) -> Option<f64> {
+    match v {
+        Value::Number(n) => Some(*n),
+        word => a.values.iter().position(|x| x == word).map(|i| i as f64),
+    }
+}
+
+/// The setting of all axes but some, as a title.
+fn rest(place: &Place, but: &[&str]) -> Vec<(String, Value)> {
+    place
+        .iter()
+        .filter(|(k, _)| !but.contains(&k.as_str()))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect()
+}
+
+fn words(rest: &[(String, Value)]) -> String {
+    rest.iter().map(|(k, v)| format!("{k} {v}")).collect::<Vec<_>>().join(", ")
+}
+
+fn good(d: &SweepDetail) -> impl Iterator<Item = &Point> {
+    d.points.iter().filter(|p| p.is_good() && !p.is_anchor())
+}
+
+/// The first two axes against each other, one map for each setting of the others.
+fn heat_maps(d: &SweepDetail) -> Vec<Plot> {
+    let [x, y, ..] = d.plan.axes.as_slice() else { return Vec::new() };
+    let mut maps: BTreeMap<Vec<(String, Value)>, Series> = BTreeMap::new();
+    for p in good(d).filter(|p| !p.refined) {
+        let place = p
+            .place
+            .get(&x.name)
+            .and_then(|v| at(x, v))
+            .zip(p.place.get(&y.name).and_then(|v| at(y, v)));
+        if let (Some(place), Some(v)) = (place, value_ns(p, d)) {
+            let series = maps.entry(rest(&p.place, &[&x.name, &y.name])).or_default();
+            series.points.push(place);
+            series.values.push(v / 1e3);
+        }
+    }
+    maps.into_iter()
+        .map(|(slice, mut series)| {
+            series.kind = SeriesKind::Heat;
+            series.name = format!("{} (µs)", quantile_name(d));
+            let of =
+                if slice.is_empty() { String::new() } else { format!(" — {}", words(&slice)) };
+            Plot {
+                id: format!("sweep-heat-{}", words(&slice)),
+                title: format!("{} of wake-ups, µs{of}", quantile_name(d)),
+                description: format!("How late wake-ups are at each {} and {}.", x.name, y.name),
+                x: axis_of(x),
+                y: axis_of(y),
+                series: vec![series],
+                marks: Vec::new(),
+            }
+        })
+        .collect()
+}
+
+/// Along each numeric axis with at least four values: a line for each setting of the others, knees as bands.
+fn lines(d: &SweepDetail) -> Vec<Plot> {
+    let mut out = Vec::new();
+    for x in d.plan.axes.iter().filter(|a| a.is_numeric() && a.values.len() >= 4) {
+        let mut curves: BTreeMap<Vec<(String, Value)>, Vec<(f64, f64, f64, f64)>> = BTreeMap::new();
+        for p in good(d) {
+            let (Some(Value::Number(n)), Some(v)) = (p.place.get(&x.name), value_ns(p, d)) else {
+                continue;
+            };
+            let interval =
+                p.latency.summary().quantile(d.plan.quantile).map_or((v, v), |q| (q.low, q.high));
+            curves.entry(rest(&p.place, &[&x.name])).or_default().push((
+                *n,
+                v / 1e3,
+                interval.0 / 1e3,
+                interval.1 / 1e3,
+            ));
+        }
+        let series = curves.into_iter().map(|(slice, mut c)| {
+            c.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+            Series {
+                name: if slice.is_empty() { "load".into() } else { words(&slice) },
+                points: c.iter().map(|p| (p.0, p.1)).collect(),
+                intervals: c.iter().map(|p| (p.2, p.3)).collect(),
+                ..Series::default()
+            }
+        });
+        let knees = d.analysis.knees.iter().filter(|k| k.axis == x.name);
+        let mut marks: Vec<Mark> = knees
+            .map(|k| {
+                let slice: Vec<String> = k.slice.values().map(ToString::to_string).collect();
+                Mark::Band(k.from, k.to, format!("knee {}", slice.join(" ")).trim().to_owned())
+            })
+            .collect();
+        marks.extend(d.analysis.unloaded_ns.map(|ns| Mark::Y(ns / 1e3, "no load".into())));
+        out.push(Plot {
+            id: format!("sweep-line-{}", x.name),
+            title: format!("{} of wake-ups along {}", quantile_name(d), x.name),
+            description:
+                "One line for each setting of the other axes, with 95 % intervals; bands are knees."
+                    .into(),
+            x: axis_of(x),
+            y: Axis { label: "latency (µs)".into(), scale: Scale::Log10, ..Axis::default() },
+            series: series.collect(),
+            marks,
+        });
+    }
+    out
+}
+
+/// No load, and the worst points, over one another.
+fn overlay(d: &SweepDetail) -> Vec<Block> {
+    let mut unloaded = latlab_core::histogram::Histogram::default();
+    d.points
+        .iter()
+        .filter(|p| p.is_anchor() && p.is_good())
+        .for_each(|p| unloaded.merge(&p.latency));
+    let mut worst: Vec<&Point> = good(d).collect();
+    worst.sort_by(|a, b| value_ns(b, d).unwrap_or(0.0).total_cmp(&value_ns(a, d).unwrap_or(0.0)));
+    let mut named: Vec<Named> = Vec::new();
+    if unloaded.count > 0 {
+        named.push(("no load".into(), &unloaded));
+    }
+    let mut seen = BTreeSet::new();
+    for p in worst {
+        if named.len() > OVERLAID {
+            break;
+        }
+        let name = p.load.join(" ");
+        if seen.insert(name.clone()) {
+            named.push((name, &p.latency));
+        }
+    }
+    if named.len() < 2 {
+        return Vec::new();
+    }
+    let subject = Subject {
+        id: "sweep-worst",
+        title: "No load, and the worst loads",
+        quantity: "latency",
+        counted: "wake-ups",
+        unit: Unit::Ns,
+    };
+    vec![
+        Block::Plot(Box::new(distribution::histogram(&subject, &named))),
+        Block::Plot(Box::new(distribution::tail(&subject, &named))),
+    ]
+}
+
+fn points(d: &SweepDetail) -> Table {
+    let mut columns: Vec<Column> =
+        d.plan.axes.iter().map(|a| Column::right(a.name.clone())).collect();
+    columns.extend([
+        Column::right("wake-ups"),
+        Column::right("median"),
+        Column::right(quantile_name(d)),
+        Column::right("95 % interval"),
+        Column::right("max"),
+    ]);
+    let causes = d.points.iter().any(|p| p.why.is_some());
+    if causes {
+        columns.push(Column::left("first cause"));
+    }
+    let row = |p: &Point| {
+        let mut cells: Vec<String> = (d.plan.axes.iter())
+            .map(|a| p.place.get(&a.name).map_or("no load".into(), ToString::to_string))
+            .collect();
+        let summary = p.latency.summary();
+        let q = summary.quantile(d.plan.quantile);
+        let ns = |v: Option<u64>| v.map_or("-".into(), |v| format_ns(v as f64));
+        cells.extend([
+            p.latency.count.to_string(),
+            ns(p.latency.quantile(0.5)),
+            ns(p.latency.quantile(d.plan.quantile)),
+            q.map_or("too few".into(), |q| {
+                format!("{} to {}", format_ns(q.low), format_ns(q.high))
+            }),
+            if p.is_good() { ns(Some(p.latency.max)) } else { "failed".into() },
+        ]);
+        if causes {
+            cells.push(p.why.clone().unwrap_or_default());
+        }
+        cells
+    };
+    let mut sorted: Vec<&Point> = d.points.iter().collect();
+    sorted.sort_by(|a, b| (&a.place, a.job).cmp(&(&b.place, b.job)));
+    Table {
+        caption: format!(
+            "Every point ({} each, {} period).",
+            size_of_point(d),
+            format_ns(d.plan.interval_ns as f64)
+        ),
+        columns,
+        rows: sorted.into_iter().map(row).collect(),
+    }
+}
+
+fn size_of_point(d: &SweepDetail) -> String {
+    format!("{} s", size(d.plan.point_ns as f64 / 1e9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::run::Detail;
+    use latlab_core::sweep::{analyse, simulate};
+
+    #[test]
+    fn a_sweep_has_maps_lines_with_knees_and_a_table() {
+        let surface = simulate::Surface {
+            unloaded: 16_000.0,
+            alloc: 3.0,
+            keep: 1.0,
+            knee: Some((5, 7)),
+            noise: 0.05,
+        };
+        let plan = simulate::plan(3);
+        let points = simulate::points(&surface, &plan, 3);
+        let part = analyse::part(plan, points, 0, &[]);
+        let Some(Detail::Sweep(d)) = &part.detail else { panic!("a sweep") };
+        let sections = sections(&part, d);
+        let plots: Vec<&Plot> = (sections[0].blocks.iter())
+            .filter_map(|b| if let Block::Plot(p) = b { Some(&**p) } else { None })
+            .collect();
+        assert!(plots.iter().any(|p| p.series.iter().any(|s| s.kind == SeriesKind::Heat)));
+        assert!(plots.iter().any(|p| p.marks.iter().any(|m| matches!(m, Mark::Band(..)))));
+        let said = summary(&part, d);
+        assert!(said.iter().any(|s| s.contains("the allocation path, not the access")), "{said:?}");
+    }
+}

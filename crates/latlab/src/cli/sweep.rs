@@ -1,0 +1,275 @@
+//! `latlab sweep`: its options, and the plan that they come to.
+
+use crate::outcome::HintExt;
+use anyhow::{anyhow, bail};
+use latlab_core::sweep::{Axis, Plan};
+use latlab_sys::load::LoadSpec;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Which load, of which size, hurts, and where is the knee?
+///
+/// Measures wake-ups under every combination of the axes, in random order with unloaded points
+/// between, adds points round knees, and says what matters. An interrupted sweep goes on with
+/// --resume. Axes are written 64K..256M:x2, 0..100:+20, 1,16,64 or alloc,keep.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// A plan that is known: memory (allocation by size, stride and mode), cache, everything.
+    #[arg(value_name = "PLAN", value_parser = ["memory", "cache", "everything"])]
+    pub preset: Option<String>,
+    /// Fewer values and shorter points.
+    #[arg(long)]
+    pub quick: bool,
+    /// Bytes of the vm worker.
+    #[arg(long, value_name = "AXIS")]
+    vm_bytes: Option<String>,
+    /// Distance between the bytes that the vm worker touches.
+    #[arg(long, value_name = "AXIS")]
+    vm_stride: Option<String>,
+    /// What the vm worker does with its memory: alloc (and free), keep, hang.
+    #[arg(long, value_name = "AXIS")]
+    mode: Option<String>,
+    /// Any other axis, for a --load with its name in braces (`size=4K..8M:x2`); may be repeated.
+    #[arg(long, value_name = "NAME=AXIS")]
+    axis: Vec<String>,
+    /// A load with axes in braces (`cache:{size}`, `"stress-ng --cpu 1 --cpu-load {load}"`); may be repeated.
+    #[arg(long, value_name = "LOAD")]
+    load: Vec<String>,
+    /// Pin the load to these CPUs, one worker each (`0,2-3`).
+    #[arg(long, value_name = "CPUS")]
+    cpus: Option<String>,
+    /// CPU of the measured task.
+    #[arg(short = 'a', long = "affinity", value_name = "CPU")]
+    measured_cpu: Option<u32>,
+    /// Period of the measured task in µs.
+    #[arg(short, long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
+    interval: u64,
+    /// Real-time priority of the measured task.
+    #[arg(short, long, value_name = "PRIORITY", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub priority: u32,
+    /// Time of each point (`2s`).
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    duration: Option<Duration>,
+    /// Time that a load has before it counts.
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = humantime::parse_duration)]
+    settle: Duration,
+    /// The tail quantile that is looked at.
+    #[arg(long, value_name = "Q", default_value_t = 0.99)]
+    quantile: f64,
+    /// Time for everything; what is not measured then can be resumed.
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub budget: Option<Duration>,
+    /// Points that are added round knees, at most.
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    refine: usize,
+    /// Seed of the order.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// At each point, let `latlab why` name the first cause (needs tracing; takes five seconds more a point).
+    #[arg(long)]
+    pub why: bool,
+    /// Match knees with the caches and TLBs of this run of `latlab memory`.
+    #[arg(long, value_name = "RUN")]
+    pub memory: Option<PathBuf>,
+    /// Go on with a sweep that was interrupted.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["preset", "vm_bytes", "vm_stride", "mode", "axis", "load", "quick"])]
+    pub resume: Option<PathBuf>,
+    /// Print what would be measured, and how long it would take.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+impl Args {
+    /// The plan. `free_bytes` is what may be allocated.
+    ///
+    /// # Errors
+    /// One sentence that names the option.
+    pub fn plan(&self, free_bytes: u64) -> anyhow::Result<Plan> {
+        let mut plan = Plan {
+            interval_ns: self.interval * 1_000,
+            settle_ns: nanoseconds(self.settle),
+            quantile: self.quantile,
+            budget_ns: self.budget.map(nanoseconds),
+            refine: self.refine,
+            seed: self.seed,
+            measured_cpu: self.measured_cpu,
+            ..Plan::default()
+        };
+        if !(self.quantile > 0.0 && self.quantile < 1.0) {
+            bail!("--quantile {}: between 0 and 1", self.quantile);
+        }
+        if let Some(list) = &self.cpus {
+            plan.cpus = latlab_core::cpulist::parse(list).map_err(|e| anyhow!("--cpus {list}: {e}"))?;
+        }
+        self.fill(&mut plan, free_bytes)?;
+        if plan.grid_len() > latlab_core::sweep::plan::MOST {
+            return Err(anyhow!("{} points are too many", plan.grid_len()))
+                .hint("fewer values on an axis, or fewer axes");
+        }
+        self.check(&plan, free_bytes)?;
+        plan.point_ns = self.point_ns(&plan);
+        Ok(plan)
+    }
+
+    fn fill(&self, plan: &mut Plan, free_bytes: u64) -> anyhow::Result<()> {
+        let own = !self.load.is_empty() || !self.axis.is_empty();
+        let vm = self.vm_bytes.is_some() || self.vm_stride.is_some() || self.mode.is_some();
+        match self.preset.as_deref() {
+            Some(name) if own || (vm && name != "memory") => {
+                bail!(
+                    "{name} and --load, --axis or --vm-…: a plan that is known has axes of its own"
+                )
+            }
+            Some("cache") => self.cache(plan),
+            Some("everything") => everything(plan),
+            None if own && !vm => self.own(plan)?,
+            None if own => {
+                bail!("--vm-bytes and --axis: axes of a --load are named by --axis alone")
+            }
+            preset => self.memory(plan, preset.is_some(), free_bytes)?,
+        }
+        Ok(())
+    }
+
+    /// The study's plan; as a preset with all of its axes, else with those that were named.
+    fn memory(&self, plan: &mut Plan, whole: bool, free_bytes: u64) -> anyhow::Result<()> {
+        plan.name = if whole { "memory".into() } else { "own".into() };
+        let workers = plan.cpus.len().max(1) as u64;
+        let top = (free_bytes / 4 / workers).clamp(1 << 20, 256 << 20);
+        // A power of two, so that the axis ends on it.
+        let top = 1u64 << (63 - top.leading_zeros());
+        let usual =
+            |quick: &str, long: &str| if self.quick { quick.to_owned() } else { long.to_owned() };
+        let text = |given: &Option<String>, all: String, one: &str| {
+            given.clone().unwrap_or_else(|| if whole { all } else { one.to_owned() })
+        };
+        let bytes = usual(&format!("64K..{top}:x4"), &format!("64K..{top}:x2"));
+        let axes = [
+            ("vm-bytes", text(&self.vm_bytes, bytes.clone(), &bytes)),
+            ("vm-stride", text(&self.vm_stride, usual("64,4096", "1,16,64,4096"), "4096")),
+            ("mode", text(&self.mode, "alloc,keep,hang".into(), "alloc")),
+        ];
+        for (name, text) in axes {
+            plan.axes.push(parse(&format!("--{name}"), name, &text)?);
+        }
+        plan.template = vec!["vm:{vm-bytes}:{vm-stride}:{mode}".into()];
+        Ok(())
+    }
+
+    fn cache(&self, plan: &mut Plan) {
+        plan.name = "cache".into();
+        let sizes = if self.quick { "8K..32M:x4" } else { "4K..64M:x2" };
+        plan.axes = Axis::parse("size", sizes).into_iter().collect();
+        plan.template = vec!["cache:{size}".into()];
+    }
+
+    fn own(&self, plan: &mut Plan) -> anyhow::Result<()> {
+        if self.load.is_empty() {
+            return Err(anyhow!("--axis without --load"))
+                .hint("latlab sweep --load 'cache:{size}' --axis size=4K..8M:x2");
+        }
+        for text in &self.axis {
+            let (name, values) = text
+                .split_once('=')
+                .filter(|(name, _)| !name.is_empty())
+                .ok_or_else(|| anyhow!("--axis {text}: no name"))
+                .hint("NAME=AXIS: size=4K..8M:x2")?;
+            if plan.axes.iter().any(|a| a.name == name) {
+                bail!("--axis {text}: the axis {name} is there already");
+            }
+            if !self.load.iter().any(|l| l.contains(&format!("{{{name}}}"))) {
+                return Err(anyhow!("--axis {name}: no --load has {{{name}}} in it"))
+                    .hint("latlab sweep --load 'cache:{size}' --axis size=4K..8M:x2");
+            }
+            plan.axes.push(parse(&format!("--axis {name}"), name, values)?);
+        }
+        if plan.axes.is_empty() {
+            // Loads without axes: which of them hurts?
+            plan.axes = vec![Axis {
+                name: "load".into(),
+                values: self
+                    .load
+                    .iter()
+                    .map(|l| latlab_core::sweep::Value::Word(l.clone()))
+                    .collect(),
+                geometric: false,
+            }];
+            plan.template = vec!["{load}".into()];
+            return Ok(());
+        }
+        plan.template = self.load.clone();
+        Ok(())
+    }
+
+    /// Every load of the plan can be read, and what it allocates is there.
+    fn check(&self, plan: &Plan, free_bytes: u64) -> anyhow::Result<()> {
+        for job in plan.jobs() {
+            let mut needed = 0u64;
+            for text in plan.loads(&job.place) {
+                let load: LoadSpec = text
+                    .parse()
+                    .map_err(|e| anyhow!("the load {text}: {e}"))
+                    .hint("latlab load --list")?;
+                needed += memory_of(&load);
+            }
+            if needed > free_bytes / 2 {
+                let load = plan.loads(&job.place).join(" ");
+                return Err(anyhow!(
+                    "the load {load} needs {} MiB, and {} MiB are free: more than half of them",
+                    needed >> 20,
+                    free_bytes >> 20
+                ))
+                .hint("a smaller end of the axis: the machine must not swap or kill while it is measured");
+            }
+        }
+        Ok(())
+    }
+
+    /// What was asked for; else what the quantile needs, within the budget.
+    fn point_ns(&self, plan: &Plan) -> u64 {
+        if let Some(time) = self.duration {
+            return nanoseconds(time).max(plan.interval_ns);
+        }
+        // Four times what the interval needs, so that it is narrow.
+        let wanted = plan.wakeups_needed().saturating_mul(4).saturating_mul(plan.interval_ns);
+        let (least, most) = if self.quick {
+            (1_000_000_000, 2_000_000_000)
+        } else {
+            (2_000_000_000, 5_000_000_000)
+        };
+        let usual = wanted.clamp(least, most.max(wanted));
+        match plan.budget_ns {
+            Some(budget) => {
+                let each = budget / (plan.jobs().len() as u64 + plan.refine as u64).max(1);
+                usual.min(each.saturating_sub(plan.settle_ns)).max(200_000_000)
+            }
+            None => usual,
+        }
+    }
+}
+
+fn everything(plan: &mut Plan) {
+    plan.name = "everything".into();
+    let all = "cpu,cpu:60%,io,hdd:16M,vm:64M:4096,vm:64M:4096:keep,bandwidth:read:32M,bandwidth:write:32M,bandwidth:copy:32M,bandwidth:stream:32M,cache:256K,cache:4M,tlb,pagecache:16M,fork,net,timers:64,ipi";
+    plan.axes = Axis::parse("load", all).into_iter().collect();
+    plan.template = vec!["{load}".into()];
+}
+
+fn parse(option: &str, name: &str, text: &str) -> anyhow::Result<Axis> {
+    Axis::parse(name, text).map_err(|e| anyhow!("{option}: {e}"))
+}
+
+fn nanoseconds(d: Duration) -> u64 {
+    u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn memory_of(load: &LoadSpec) -> u64 {
+    use latlab_sys::load::Kind;
+    let LoadSpec::Built(n, worker) = load else { return 0 };
+    let each = match worker.kind {
+        Kind::Vm { bytes, .. } | Kind::Bandwidth { bytes, .. } => bytes as u64,
+        Kind::Cache { size } if size > 9 => size as u64,
+        _ => 0,
+    };
+    each.saturating_mul(*n as u64)
+}
