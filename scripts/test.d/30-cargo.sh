@@ -2,6 +2,14 @@
 . scripts/lib.sh
 # Other programs that tests compare with, or that a command drives.
 apt_need "tests that compare with them" cpio linux-perf openssh-client openssh-server procps trace-cmd
+# The shared store of `latlab history` is tested on a real server, which the test starts and ends itself.
+# Debian's package would start one for good when it is installed: it is told not to.
+if ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && command -v apt-get >/dev/null; then
+    say "PostgreSQL is installed without a cluster of its own (/etc/postgresql-common/createcluster.d/latlab-tests.conf)"
+    as_root mkdir -p /etc/postgresql-common/createcluster.d
+    echo 'create_main_cluster = false' | as_root tee /etc/postgresql-common/createcluster.d/latlab-tests.conf >/dev/null
+    apt_need "testing the shared store of history" postgresql
+fi
 # Parquet tables are read back by somebody else's reader, in a Python environment below the target folder.
 venv=$(target_dir)/test-python
 if ! "$venv/bin/python" -c 'import duckdb' 2>/dev/null; then

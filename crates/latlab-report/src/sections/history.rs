@@ -12,13 +12,21 @@ pub fn trends(all: &[Trend]) -> Doc {
     let changed = all.iter().filter(|t| !t.changes.is_empty()).count();
     let mut summary = vec![format!("{} series, {changed} of them changed their level.", all.len())];
     for t in all {
-        summary.extend(t.changes.iter().map(|c| format!("{} of {}: {}.", t.figure, t.label, c.sentence)));
+        summary.extend(
+            t.changes.iter().map(|c| format!("{} of {}: {}.", t.figure, t.label, c.sentence)),
+        );
     }
     let mut blocks = vec![Block::Table(table(all))];
     // Those that changed first: they are what one looks for.
     let mut sorted: Vec<&Trend> = all.iter().collect();
     sorted.sort_by_key(|t| t.changes.is_empty());
-    blocks.extend(sorted.into_iter().filter(|t| t.values.len() > 1).take(DRAWN).map(|t| Block::Plot(Box::new(plot(t)))));
+    blocks.extend(
+        sorted
+            .into_iter()
+            .filter(|t| t.values.len() > 1)
+            .take(DRAWN)
+            .map(|t| Block::Plot(Box::new(plot(t)))),
+    );
     let section = Section { id: "trends".into(), title: "Over time".into(), blocks };
     let mut doc = Doc { title: "history".into(), summary, sections: vec![section] };
     super::make_ids_unique(&mut doc);
@@ -39,7 +47,13 @@ fn table(all: &[Trend]) -> Table {
     };
     Table {
         caption: "Levels before and after the latest change.".into(),
-        columns: vec![Column::left("series"), Column::right("runs"), Column::right("before"), Column::right("now"), Column::left("")],
+        columns: vec![
+            Column::left("series"),
+            Column::right("runs"),
+            Column::right("before"),
+            Column::right("now"),
+            Column::left(""),
+        ],
         rows: all.iter().map(row).collect(),
     }
 }
@@ -50,15 +64,25 @@ fn middle(t: &Trend) -> Option<f64> {
 
 fn plot(t: &Trend) -> Plot {
     let unit = DrawnUnit::of(t.unit, middle(t).unwrap_or(0.0));
-    let points = t.values.iter().enumerate().map(|(i, v)| (i as f64, v.value / unit.factor)).collect();
+    let points =
+        t.values.iter().enumerate().map(|(i, v)| (i as f64, v.value / unit.factor)).collect();
     let date = |i: usize| t.values.get(i).map_or("", |v| v.started.get(..10).unwrap_or(&v.started));
     Plot {
         id: format!("trend-{}", t.label),
         title: format!("{} of {}", t.figure, t.label),
-        description: format!("One point a run, from {} to {}; lines are changes of level.", date(0), date(t.values.len().saturating_sub(1))),
+        description: format!(
+            "One point a run, from {} to {}; lines are changes of level.",
+            date(0),
+            date(t.values.len().saturating_sub(1))
+        ),
         x: Axis { label: "run, in order of time".into(), ..Axis::default() },
         y: Axis { label: unit.label(&t.figure), ..Axis::default() },
-        series: vec![Series { name: t.figure.clone(), kind: SeriesKind::Points, points, ..Series::default() }],
+        series: vec![Series {
+            name: t.figure.clone(),
+            kind: SeriesKind::Points,
+            points,
+            ..Series::default()
+        }],
         marks: t.changes.iter().map(|c| Mark::X(c.at as f64 - 0.5, c.sentence.clone())).collect(),
     }
 }
@@ -80,7 +104,11 @@ mod tests {
             })
             .collect();
         let doc = trends(&[trend("wakeup.user on bb", "p99", Unit::Ns, values)]);
-        assert!(doc.summary[1].contains("worse since kernel 6.6.31, 2026-03-02"), "{:?}", doc.summary);
+        assert!(
+            doc.summary[1].contains("worse since kernel 6.6.31, 2026-03-02"),
+            "{:?}",
+            doc.summary
+        );
         let plots: Vec<&Plot> = crate::sections::plots(&doc).collect();
         assert!(matches!(&plots[0].marks[0], Mark::X(x, _) if *x == 19.5));
     }

@@ -30,6 +30,7 @@ pub mod timer;
 #[cfg(feature = "view")]
 pub mod view;
 pub mod sweep;
+pub mod timer;
 #[cfg(feature = "host")]
 pub mod vm;
 pub mod wakeup;

@@ -99,7 +99,8 @@ impl Args {
             bail!("--quantile {}: between 0 and 1", self.quantile);
         }
         if let Some(list) = &self.cpus {
-            plan.cpus = latlab_core::cpulist::parse(list).map_err(|e| anyhow!("--cpus {list}: {e}"))?;
+            plan.cpus =
+                latlab_core::cpulist::parse(list).map_err(|e| anyhow!("--cpus {list}: {e}"))?;
         }
         self.fill(&mut plan, free_bytes)?;
         if plan.grid_len() > latlab_core::sweep::plan::MOST {

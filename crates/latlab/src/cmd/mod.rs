@@ -27,6 +27,7 @@ mod timer;
 #[cfg(feature = "view")]
 mod view;
 mod sweep;
+mod timer;
 #[cfg(feature = "host")]
 mod vm;
 #[cfg(feature = "host")]

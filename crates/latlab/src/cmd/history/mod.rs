@@ -24,7 +24,7 @@ const DEPTH: usize = 16;
 /// # Errors
 /// When the store or a run cannot be read or written.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
-    let mut open = |make| Store::open(&args.store, make);
+    let open = |make| Store::open(&args.store, make);
     match &args.command {
         Command::Add { runs } => add(&mut open(true)?, runs),
         Command::Import { dir } => {

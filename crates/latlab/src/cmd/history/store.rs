@@ -124,7 +124,10 @@ impl Store {
         } else {
             Self::Sqlite(open_file(name, make)?)
         };
-        store.prepare().with_context(|| format!("--store {}", without_password(name))).hint("name a store that latlab history made, or a new file")?;
+        store
+            .prepare()
+            .with_context(|| format!("--store {}", without_password(name)))
+            .hint("name a store that latlab history made, or a new file")?;
         Ok(store)
     }
 
@@ -139,7 +142,8 @@ impl Store {
             }
             Some(_) => Ok(()),
             None => {
-                let sql = "INSERT INTO meta (key, value) VALUES ('version', ?1) ON CONFLICT DO NOTHING";
+                let sql =
+                    "INSERT INTO meta (key, value) VALUES ('version', ?1) ON CONFLICT DO NOTHING";
                 self.execute(sql, &[Cell::Int(VERSION)]).map(drop)
             }
         }
@@ -179,8 +183,11 @@ impl Store {
             }
             Self::Postgres(c) => {
                 let args: Vec<&(dyn ToSql + Sync)> = args.iter().map(|a| a as _).collect();
-                let rows = c.query(dollars(sql).as_str(), &args).map_err(|e| anyhow!("{}", with_causes(&e)))?;
-                let cells = |row: &postgres::Row| (0..row.len()).map(|i| postgres_cell(row, i)).collect();
+                let rows = c
+                    .query(dollars(sql).as_str(), &args)
+                    .map_err(|e| anyhow!("{}", with_causes(&e)))?;
+                let cells =
+                    |row: &postgres::Row| (0..row.len()).map(|i| postgres_cell(row, i)).collect();
                 rows.iter().map(cells).collect()
             }
         }
@@ -204,7 +211,8 @@ impl Store {
 
     fn add_inside(&mut self, run: &RunRow, results: &[ResultRow]) -> anyhow::Result<bool> {
         let sql = "INSERT INTO runs (id, path, started, host, board, kernel, arch, command, complete) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
-        let texts = [&run.path, &run.started, &run.host, &run.board, &run.kernel, &run.arch, &run.command];
+        let texts =
+            [&run.path, &run.started, &run.host, &run.board, &run.kernel, &run.arch, &run.command];
         let mut cells = vec![Cell::Int(run.id)];
         cells.extend(texts.into_iter().map(|t| Cell::from(t.as_str())));
         cells.push(Cell::Int(i64::from(run.complete)));
@@ -239,7 +247,9 @@ fn open_file(name: &str, make: bool) -> anyhow::Result<rusqlite::Connection> {
         .hint("name a file that this user may write to")?;
     connection
         .busy_timeout(std::time::Duration::from_secs(10))
-        .and_then(|()| connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL;"))
+        .and_then(|()| {
+            connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL;")
+        })
         .map_err(|e| anyhow!("--store {name}: {e}"))?;
     Ok(connection)
 }
@@ -279,7 +289,9 @@ fn sqlite_cell(row: &rusqlite::Row<'_>, i: usize) -> anyhow::Result<Cell> {
         ValueRef::Null => Cell::Null,
         ValueRef::Integer(v) => Cell::Int(v),
         ValueRef::Real(v) => Cell::Real(v),
-        ValueRef::Text(t) | ValueRef::Blob(t) => Cell::Text(String::from_utf8_lossy(t).into_owned()),
+        ValueRef::Text(t) | ValueRef::Blob(t) => {
+            Cell::Text(String::from_utf8_lossy(t).into_owned())
+        }
     })
 }
 
@@ -312,7 +324,9 @@ mod tests {
         let result = ResultRow { name: "x".into(), median: Some(1.5), ..ResultRow::default() };
         assert!(store.add(&run, &[result.clone(), result.clone()]).unwrap());
         assert!(!store.add(&run, &[result]).unwrap());
-        let rows = store.query("SELECT median, p99 FROM results WHERE run_id = ?1", &[Cell::Int(7)]).unwrap();
+        let rows = store
+            .query("SELECT median, p99 FROM results WHERE run_id = ?1", &[Cell::Int(7)])
+            .unwrap();
         assert_eq!(rows, [[Cell::Real(1.5), Cell::Null], [Cell::Real(1.5), Cell::Null]]);
     }
 
