@@ -51,7 +51,7 @@ impl Rates {
         let spread = (self.inflation.max(1.0) * (1.0 / xa + 1.0 / xb)).sqrt();
         let half = student_upper((1.0 - confidence) / 2.0, self.dof) * spread;
         let ratio = pb / pa;
-        (ratio, ratio * (-half).exp(), ratio * half.exp())
+        (ratio, ratio * (-half).exp(), (ratio * half.exp()).min(1e12))
     }
 }
 
