@@ -254,12 +254,12 @@ mod tests {
 
     #[test]
     fn noise_has_no_change_points() {
-        let quiet = (0..100)
+        let quiet = (0..50)
             .filter(|&s| {
                 trend("x", "p99", Unit::Ns, series(&[(1e4, "k", 60)], 0.1, s)).changes.is_empty()
             })
             .count();
-        assert!(quiet >= 95, "{quiet} of 100");
+        assert!(quiet >= 47, "{quiet} of 50");
         assert!(trend("x", "p99", Unit::Ns, Vec::new()).changes.is_empty());
     }
 

@@ -144,8 +144,14 @@ fn statement(points: &[(&Place, f64)], anchors: &[f64], knees: &[Knee]) -> Optio
         let word = |v: &Value| matches!(v, Value::Word(w) if w == "alloc" || w == "keep");
         p.iter().find(|(_, v)| word(v)).map(|(k, _)| k.clone())
     })?;
+    let knee = knees.iter().find(|k| k.slice.get(&axis) == Some(&Value::Word("alloc".into())));
+    // Where there is a knee, what is before it is as good as no load: modes are compared beyond it.
+    let beyond = |p: &Place| match knee.map(|k| (k, p.get(&k.axis))) {
+        Some((k, Some(Value::Number(n)))) if k.after_ns > k.before_ns => *n >= k.to,
+        _ => true,
+    };
     let of = |mode: &str| -> Vec<f64> {
-        let is = |p: &Place| p.get(&axis) == Some(&Value::Word(mode.to_owned()));
+        let is = |p: &Place| p.get(&axis) == Some(&Value::Word(mode.to_owned())) && beyond(p);
         points.iter().filter(|(p, _)| is(p)).map(|(_, y)| *y).collect()
     };
     let (alloc, keep) = (of("alloc"), of("keep"));
@@ -174,7 +180,6 @@ fn statement(points: &[(&Place, f64)], anchors: &[f64], knees: &[Knee]) -> Optio
     let worse_than_keep = above(over_keep, p_over_keep);
     let unloaded_enough = anchors.len() >= 3;
     let factors = format!("alloc/free ×{alloc_factor:.2}, keep ×{keep_factor:.2} of no load");
-    let knee = knees.iter().find(|k| k.slice.get(&axis) == Some(&Value::Word("alloc".into())));
     let knee = knee.map_or(String::new(), |k| {
         format!("; knee between {} and {}", super::axis::size(k.from), super::axis::size(k.to))
     });

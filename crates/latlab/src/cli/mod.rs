@@ -16,8 +16,9 @@ pub mod fault_worker;
 #[cfg(feature = "host")]
 pub mod generate;
 #[cfg(feature = "host")]
-pub mod image;
 pub mod history;
+#[cfg(feature = "host")]
+pub mod image;
 pub mod load;
 pub mod memory;
 pub mod on_board;
@@ -26,11 +27,10 @@ pub mod report;
 pub mod sched;
 pub mod sched_task;
 pub mod survey;
+pub mod sweep;
 pub mod timer;
 #[cfg(feature = "view")]
 pub mod view;
-pub mod sweep;
-pub mod timer;
 #[cfg(feature = "host")]
 pub mod vm;
 pub mod wakeup;

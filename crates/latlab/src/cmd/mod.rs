@@ -10,9 +10,9 @@ mod fault_worker;
 #[cfg(feature = "host")]
 mod generate;
 #[cfg(feature = "host")]
-mod image;
-mod load;
 mod history;
+#[cfg(feature = "host")]
+mod image;
 pub mod load;
 mod memory;
 pub mod menu;
@@ -23,11 +23,10 @@ mod record;
 mod report;
 mod sched;
 mod survey;
+mod sweep;
 mod timer;
 #[cfg(feature = "view")]
 mod view;
-mod sweep;
-mod timer;
 #[cfg(feature = "host")]
 mod vm;
 #[cfg(feature = "host")]
