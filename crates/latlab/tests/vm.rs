@@ -345,7 +345,8 @@ fn an_interrupted_run_is_kept_and_no_machine_stays() {
     let dir = tempfile::tempdir().unwrap();
     let script = "(sleep 3; echo begun > /dev/console) & exec latlab wakeup -q -D 600 --out r";
     let args = ["vm", "run", "armv7-rt", "--", "sh", "-c", script];
-    let child = latlab(dir.path(), &args).stderr(Stdio::piped()).spawn().unwrap();
+    let child =
+        latlab(dir.path(), &args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_qemu(child.id());
     let qemu = first_child(child.id());
     let line = fs::read_to_string(format!("/proc/{qemu}/cmdline")).unwrap();

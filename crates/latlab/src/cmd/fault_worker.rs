@@ -5,14 +5,17 @@ use crate::outcome::Outcome;
 use anyhow::Context;
 use latlab_core::units::CpuId;
 use latlab_core::wakeup::Policy;
+use latlab_sys::pages::Piece;
 use latlab_sys::shared_lock::SharedLock;
 use latlab_sys::{clock, pages, policy, process, signal};
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// What one stroke of `memory` and `tlb` allocates at a time; large enough to be mapped and unmapped.
+/// What `memory` maps, touches and unmaps at a time.
 const PIECE: usize = 4 << 20;
+/// What `tlb` touches and gives back at a time.
+const SMALL_PIECE: usize = 64 << 10;
 /// Where `inversion` and `inversion-pi` have their lock; made before we are started.
 const LOCK: &str = "/dev/shm/latlab-lock";
 /// Below every measured task.
@@ -38,17 +41,18 @@ pub fn run(args: &FaultArgs) -> anyhow::Result<Outcome> {
         FaultKind::PageFault => beat.strike(take_pages),
         FaultKind::Memory => {
             policy::bind(&[CpuId(args.cpu)]).context("binding to a CPU")?;
-            beat.strike(|| again_for(size, touch));
+            beat.strike(|| {
+                again_for(size, || {
+                    // Without memory there is nothing to press with.
+                    let _ = Piece::new(PIECE).map(|mut piece| piece.touch());
+                });
+            });
         }
         FaultKind::Compaction => {
             let mut scattered = Scattered::default();
             beat.strike(|| again_for(size, || scattered.compact()));
         }
-        FaultKind::Tlb => std::thread::scope(|scope| {
-            for _ in policy::online().unwrap_or_default() {
-                scope.spawn(|| Beat::new(args).strike(|| again_for(size, touch)));
-            }
-        }),
+        FaultKind::Tlb => shoot_down(args, size)?,
     }
     Ok(Outcome::Done)
 }
@@ -68,9 +72,14 @@ struct Beat {
 
 impl Beat {
     fn new(args: &FaultArgs) -> Self {
+        Self::since(Instant::now(), args)
+    }
+
+    /// Beats that start together stay together.
+    fn since(next: Instant, args: &FaultArgs) -> Self {
         let every = Duration::from_nanos(args.every_ns);
         let jitter = args.jitter.min(90);
-        Self { next: Instant::now(), every, jitter, random: args.seed.max(1) }
+        Self { next, every, jitter, random: args.seed.max(1) }
     }
 
     fn strike(&mut self, mut body: impl FnMut()) {
@@ -123,11 +132,29 @@ fn until_throttled(size: Duration) {
     }
 }
 
-/// Every page of a fresh piece is written once, then all is given back.
-fn touch() {
-    let mut piece: Vec<u8> = Vec::with_capacity(PIECE);
-    piece.resize(PIECE, 1);
-    std::hint::black_box(&piece);
+/// On its CPU, pages are touched and given back; on each other one a thread of the same process runs at
+/// the same time, so that the kernel has to interrupt it each time.
+fn shoot_down(args: &FaultArgs, size: Duration) -> anyhow::Result<()> {
+    let mut piece = Piece::new(SMALL_PIECE).context("memory")?;
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for cpu in policy::online()?.into_iter().filter(|cpu| cpu.0 != args.cpu) {
+            scope.spawn(move || {
+                let bound = policy::bind(&[cpu]).is_ok();
+                if bound {
+                    Beat::since(start, args).strike(|| busy(size));
+                }
+            });
+        }
+        policy::bind(&[CpuId(args.cpu)]).context("binding to a CPU")?;
+        Beat::since(start, args).strike(|| {
+            again_for(size, || {
+                piece.touch();
+                piece.give_back();
+            });
+        });
+        Ok(())
+    })
 }
 
 /// The holder takes the lock, and the middle task wants the CPU for `between` before the holder
