@@ -107,4 +107,14 @@ impl Curve {
     pub fn at(&self, x: u64) -> Option<f64> {
         self.points.binary_search_by_key(&x, |p| p.x).ok().map(|i| self.points[i].ns)
     }
+
+    /// The value at `x` on a straight line between its neighbours; that of the nearest end outside.
+    pub fn between(&self, x: u64) -> Option<f64> {
+        let i = self.points.partition_point(|p| p.x < x);
+        let (Some(b), Some(a)) = (self.points.get(i), i.checked_sub(1).map(|i| self.points[i]))
+        else {
+            return self.points.get(i.min(self.points.len().saturating_sub(1))).map(|p| p.ns);
+        };
+        Some(a.ns + (b.ns - a.ns) * (x - a.x) as f64 / (b.x - a.x).max(1) as f64)
+    }
 }

@@ -10,6 +10,7 @@
 //! page are visited together, so that its translation is paid once for all of them; physical
 //! pages then lie at random, which the laws of [`super::setmodel`] know.
 
+use super::conflict::Step;
 use super::curve::{Curve, CurvePoint, Order, Pages};
 use super::plateau::{Plateau, plateaus};
 use super::{Grade, Level, Limits, MemoryDetail, Meter, MeterError, Parallelism, pattern};
@@ -50,6 +51,8 @@ pub fn explore(meter: &mut dyn Meter, plan: &Plan) -> Result<MemoryDetail, Meter
             ..MemoryDetail::default()
         },
         meter,
+        steps: Vec::new(),
+        conflicts: Vec::new(),
     };
     let stages = e.stages();
     let mut detail = e.detail;
@@ -84,6 +87,10 @@ pub(super) struct Explorer<'a> {
     /// Bytes from one element of an array to the next.
     pub(super) stride: u32,
     pub(super) detail: MemoryDetail,
+    /// Steps between levels that were looked at.
+    pub(super) steps: Vec<Step>,
+    /// For each of them a smallest set of places of which one has to miss.
+    pub(super) conflicts: Vec<Option<Vec<u32>>>,
 }
 
 impl Explorer<'_> {

@@ -1,17 +1,21 @@
 //! One level: where its plateau ends, and by which law.
 
+use super::conflict::Step;
 use super::curve::{Curve, CurvePoint, Pages};
 use super::explore::Explorer;
 use super::plateau::Plateau;
 use super::setmodel::{self, Fit, Laws, Placement};
 use super::{Grade, Level, MeterError};
 use crate::finding::Confidence;
+use crate::stats::quantile::median;
 use crate::units::format_ns;
 
 /// Share of the step at which a plateau has ended.
 const ONSET: f64 = 0.08;
 /// With more of the step unexplained, the form of a transition says nothing of ways.
 const WAYS_RESIDUAL: f64 = 0.05;
+/// With less, the law tells the latency of a hit.
+const LATENCY_RESIDUAL: f64 = 0.03;
 
 impl Explorer<'_> {
     /// Level `i` (0 is the first cache), measured closely round its end.
@@ -27,8 +31,38 @@ impl Explorer<'_> {
         self.refine(curve, coarse, here.ns, next.ns)?;
         let window = window(curve, coarse, here.first_x, next.ns);
         let onset = onset(&window, here.ns, next.ns, ONSET);
-        let probed = self.probe_ways(curve.pages, i, onset, here.ns, next.ns)?;
+        let probed = self.ways(curve.pages, i, onset, &window, (here.ns, next.ns))?;
         Ok(level_of(curve, found, i, self.limits.page_bytes, probed))
+    }
+
+    /// Ways of level `i`: by addresses where they name sets, by reduction where they do not.
+    fn ways(
+        &mut self,
+        pages: Pages,
+        i: usize,
+        onset: (u64, u64),
+        window: &[CurvePoint],
+        (t0, t1): (f64, f64),
+    ) -> Result<Option<Ways>, MeterError> {
+        let middle = (t0 + t1) / 2.0;
+        let step = Step {
+            level: i,
+            first: self.detail.levels.first().map_or(t0, |l| l.ns),
+            hit: t0,
+            miss: t1,
+            half: window.iter().find(|p| p.ns >= middle).map_or(onset.1, |p| p.x),
+        };
+        let named = self.probe_ways(pages, i, onset, t0, t1)?;
+        let (ways, conflict) = match named {
+            Some((ways, places)) if !ways.at_most => (Some(ways), Some(places)),
+            _ => match self.ways_by_reduction(pages, step)? {
+                Some((ways, places)) => (Some(Ways { ways, at_most: false }), Some(places)),
+                None => (named.map(|n| n.0), None),
+            },
+        };
+        self.steps.push(step);
+        self.conflicts.push(conflict);
+        Ok(ways)
     }
 
     /// More points between the end of one plateau and the start of the next, then round the onset.
@@ -113,7 +147,7 @@ pub(super) fn level_of(
         setmodel::plausible_sizes((onset.0 as f64 * 0.9) as u64, (range.1 as f64 * 1.1) as u64);
     let fits = Laws::default().fit(&window, &sizes, page, placements);
     let mut level = Level::of(i + 1, &here);
-    level.ns = hit(&window, here, onset.0);
+    level.ns = if i == 0 { innermost(&window, here, onset.0) } else { hit(&window, here, onset.0) };
     level.effective_bytes = effective(&window, here.ns, next.ns);
     conclude(&mut level, onset, &fits, probed);
     level
@@ -153,6 +187,10 @@ fn conclude(level: &mut Level, onset: (u64, u64), fits: &[Fit], probed: Option<W
     level.bytes = best.bytes;
     level.residual = Some(best.residual);
     level.law = best.words();
+    // Chance makes some lines miss long before the plateau ends; a law that fits knows the rest.
+    if level.level > 1 && best.residual < LATENCY_RESIDUAL && best.t0 < level.ns {
+        level.ns = best.t0.max(0.8 * level.ns);
+    }
     let (low, high) =
         near.iter().fold((best.bytes, best.bytes), |(l, h), f| (l.min(f.bytes), h.max(f.bytes)));
     level.bytes_interval = (low, high);
@@ -256,6 +294,13 @@ pub(super) fn onset(points: &[CurvePoint], t0: f64, t1: f64, share: f64) -> (u64
 fn effective(points: &[CurvePoint], t0: f64, t1: f64) -> u64 {
     let limit = t0 + 0.1 * (t1 - t0);
     points.iter().take_while(|p| p.ns <= limit.max(t0 * 1.05)).last().map_or(0, |p| p.x)
+}
+
+/// Latency of a hit in the first cache: nothing comes before its plateau, so well before its end.
+fn innermost(points: &[CurvePoint], here: Plateau, end: u64) -> f64 {
+    let inside = points.iter().filter(|p| p.x >= here.first_x && p.x as f64 <= 0.6 * end as f64);
+    let v: Vec<f64> = inside.map(|p| p.ns).collect();
+    if v.len() < 3 { hit(points, here, end) } else { median(&v).unwrap_or(here.ns) }
 }
 
 /// Latency of a hit: a low middle of the plateau's outer half. Its inner half may still have the tail

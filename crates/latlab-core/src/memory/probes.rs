@@ -46,6 +46,7 @@ impl Explorer<'_> {
 
     /// Ways of level `i`, by places that fight for one set.
     ///
+    /// With them comes a smallest set of places of which one has to miss.
     /// `None` where places in one set cannot be named (pages at random, no room). Each set of
     /// places has a twin on the same pages whose lines lie in different sets: what translation
     /// costs is in both.
@@ -56,7 +57,7 @@ impl Explorer<'_> {
         onset: (u64, u64),
         t0: f64,
         t1: f64,
-    ) -> Result<Option<Ways>, MeterError> {
+    ) -> Result<Option<(Ways, Vec<u32>)>, MeterError> {
         let line = self.detail.line.as_ref().map_or(64, |l| l.bytes.max(16));
         // A power of two that no way exceeds; a size of 3·2^k has ways of 2^k / something.
         let size = u32::try_from(onset.1).unwrap_or(u32::MAX);
@@ -82,7 +83,8 @@ impl Explorer<'_> {
             return Ok(None);
         }
         let inner = self.detail.levels.last().and_then(|l| l.ways).unwrap_or(0);
-        Ok(first.map(|ways| Ways { ways, at_most: i > 0 && ways <= inner }))
+        let places = |ways: u32| (0..=ways).map(|k| k * stride).collect();
+        Ok(first.map(|ways| (Ways { ways, at_most: i > 0 && ways <= inner }, places(ways))))
     }
 
     /// Largest number of places without a conflict, up to which all smaller numbers have none either.
@@ -122,18 +124,21 @@ impl Explorer<'_> {
             stride_bytes: self.limits.page_bytes,
             ..Curve::default()
         };
+        self.meter.stage("lines side by side");
+        let dense = self.dense_curve(most)?;
+        self.meter.stage("translation");
         let few = 2..=16;
         let many =
             grid(1024, most.saturating_mul(64), 4).into_iter().map(|x| x / 64).filter(|n| *n > 16);
         for n in few.chain(many).filter(|n| *n <= most) {
-            let point = self.tlb_point(n, first.ns, 3)?;
+            let point = self.tlb_point(n, first.ns, &dense, 3)?;
             curve.insert(point);
         }
         self.keep(curve.clone());
         let found = plateaus(&curve.points);
         for i in 0..found.len().saturating_sub(1) {
             let (here, next) = (found[i], found[i + 1]);
-            self.bisect_entries(&mut curve, first.ns, here.ns, next.ns)?;
+            self.bisect_entries(&mut curve, &dense, first.ns, (here.ns, next.ns))?;
             self.keep(curve.clone());
             let points: Vec<CurvePoint> =
                 curve.points.iter().filter(|p| p.x >= here.first_x).copied().collect();
@@ -148,9 +153,9 @@ impl Explorer<'_> {
     fn bisect_entries(
         &mut self,
         curve: &mut Curve,
+        dense: &Curve,
         hit: f64,
-        t0: f64,
-        t1: f64,
+        (t0, t1): (f64, f64),
     ) -> Result<(), MeterError> {
         for _ in 0..10 {
             let (low, high) = onset(&curve.points, t0, t1, TLB_ONSET);
@@ -158,25 +163,51 @@ impl Explorer<'_> {
                 break;
             }
             let n = ((low + high) / 2) as u32;
-            let point = self.tlb_point(n, hit, 5)?;
+            let point = self.tlb_point(n, hit, dense, 5)?;
             curve.insert(point);
         }
         Ok(())
     }
 
+    /// What as many lines cost side by side: the mean over many places, since chance decides which
+    /// lines of few pages share a set.
+    fn dense_curve(&mut self, most: u32) -> Result<Curve, MeterError> {
+        let page = self.limits.page_bytes;
+        let kind = Curve { stride_bytes: self.stride, ..Curve::default() };
+        let same = |c: &&Curve| {
+            (c.order, c.pages, c.stride_bytes) == (kind.order, kind.pages, kind.stride_bytes)
+        };
+        if let Some(known) = self.detail.curves.iter().find(same) {
+            return Ok(known.clone());
+        }
+        let mut curve = kind;
+        let end = most.saturating_mul(self.stride).min(self.limits.base_bytes);
+        for x in grid(page, end, 4) {
+            let whole = x / page * page;
+            let repeats = self.repeats(Pages::Base, whole, 24).min((8 << 20) / whole.max(1));
+            let point = self.point(&curve, whole, repeats.max(3))?;
+            curve.insert(point);
+        }
+        Ok(curve)
+    }
+
     /// Latency of a hit in the first cache plus what translating `n` pages costs.
-    fn tlb_point(&mut self, n: u32, hit: f64, repeats: u32) -> Result<CurvePoint, MeterError> {
+    fn tlb_point(
+        &mut self,
+        n: u32,
+        hit: f64,
+        dense: &Curve,
+        repeats: u32,
+    ) -> Result<CurvePoint, MeterError> {
         let line = self.detail.line.as_ref().map_or(64, |l| l.bytes.max(16));
         let page = self.limits.page_bytes;
+        let beside = dense.between(u64::from(n) * u64::from(line)).unwrap_or(hit).max(hit);
         let mut values = Vec::new();
         for _ in 0..repeats {
             let start = self.start(Pages::Base, n * page);
             let apart = pattern::line_per_page(start, n, page, line, &mut self.rng);
-            let dense =
-                pattern::array(start, n * line, line, page, Order::PageLocal, &mut self.rng);
             let apart = self.meter.chase(Pages::Base, &apart)?;
-            let dense = self.meter.chase(Pages::Base, &dense)?;
-            values.push(hit + (apart - dense).max(0.0));
+            values.push(hit + (apart - beside).max(0.0));
         }
         let middle = median(&values).unwrap_or(hit);
         let point = CurvePoint::of(n.into(), &values);
