@@ -26,3 +26,4 @@ pub mod signal;
 pub mod ticks;
 pub mod tracefs;
 pub mod wakeup;
+pub mod witness;

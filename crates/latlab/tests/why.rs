@@ -90,6 +90,77 @@ fn a_task_of_higher_priority_is_named_here_and_from_the_captures() {
     assert!(!Path::new("/sys/kernel/tracing/instances").join(name).exists());
 }
 
+/// What is told of a capture that was made elsewhere.
+fn explained(file: &str) -> Value {
+    let trace = format!("{}/../../fixtures/trace/{file}", env!("CARGO_MANIFEST_DIR"));
+    run(&latlab(&["why", "--json", &trace]))["parts"][0]["detail"].clone()
+}
+
+#[test]
+fn a_capture_of_trace_cmd_with_the_marker_of_cyclictest_is_explained() {
+    let detail = explained("cyclictest-mark.dat");
+    let cluster = &detail["explanation"]["clusters"][0];
+    assert_eq!(cluster["mechanism"], "hrtimer-handler", "{cluster:#}");
+    assert_eq!(cluster["who"], "on_hrtimer [latlab_faults]");
+    // The handler computes for 300 µs.
+    let size = cluster["size_ns"].as_f64().unwrap();
+    assert!((290_000.0..310_000.0).contains(&size), "{size}");
+    let late: Vec<&Value> =
+        detail["windows"].as_array().unwrap().iter().filter(|w| w["late"] == true).collect();
+    assert_eq!(late.len(), 1);
+    // `hit latency threshold (240 > 150)`, in whole µs.
+    assert_eq!(late[0]["latency_ns"], 240_000);
+    assert_eq!(cluster["confidence"], "likely", "one late wake-up is an anecdote");
+}
+
+#[test]
+fn the_text_of_function_graph_names_the_interrupt_and_its_functions_and_nothing_else() {
+    let detail = explained("cyclictest-mark-graph.txt");
+    let clusters = detail["explanation"]["clusters"].as_array().unwrap();
+    let cluster = &clusters[0];
+    assert_eq!(cluster["mechanism"], "interrupt-handler", "{cluster:#}");
+    let functions = cluster["functions"].as_array().unwrap();
+    let spin = functions.iter().find(|f| f["function"] == "spin_for").unwrap();
+    assert_eq!(spin["late_calls"], 37.0);
+    // When the task was woken is not in such a text, so who should have run is not known.
+    assert!(clusters[1..].iter().all(|c| c["mechanism"] == "unexplained"), "{clusters:#?}");
+}
+
+#[test]
+fn a_capture_that_was_cut_off_is_said_to_be_damaged() {
+    let whole = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/trace/cyclictest-mark.dat");
+    let bytes = std::fs::read(whole).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let cut = dir.path().join("cut.dat");
+    std::fs::write(&cut, &bytes[..bytes.len() - 700]).unwrap();
+    let output = latlab(&["why", "--json", "--limit", "1ms", cut.to_str().unwrap()]);
+    if output.status.success() {
+        let notes = run(&output)["parts"][0]["detail"]["captures"][0]["notes"].to_string();
+        assert!(notes.contains("damaged"), "{notes}");
+    } else {
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.contains("cut.dat") && stderr.lines().count() <= 2, "{stderr}");
+    }
+}
+
+#[test]
+fn a_load_that_is_taken_away_takes_the_excess_along() {
+    if !is_root() {
+        return skip("tracing and real-time priorities need root");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let script = "while :; do i=0; while [ $i -lt 8000 ]; do i=$((i+1)); done; sleep 0.0373; done";
+    let wakeup = ["-a", "0", "-t", "1", "-p", "50", "-q", "-D", "6s", "--prove", "--json"];
+    let why = ["why", "--limit", "3ms", "--trace", "events", "--out", out.to_str().unwrap()];
+    let load = ["--", "chrt", "-f", "60", "taskset", "-c", "0", "sh", "-c", script];
+    let hunted = run(&latlab(&[&why[..], &wakeup[..], &load[..]].concat()));
+    let proofs = hunted["parts"][0]["detail"]["proofs"].as_array().unwrap();
+    let proof = proofs.iter().find(|p| p["remedy"] == "with the load stopped").unwrap();
+    assert!(proof["effect"]["gone"].as_f64().unwrap() > 0.3, "{proof:#}");
+    assert_eq!(proof["effect"]["pairs"], 6);
+}
+
 #[test]
 fn nonsense_is_refused_in_one_sentence() {
     let dir = tempfile::tempdir().unwrap();

@@ -13,9 +13,27 @@
 //! preempted: those frames belong to the task and come back with it. Interrupt
 //! frames cannot survive a switch; one that does lost its exit event and is dropped.
 
-use super::capture::{Event, LeftAs, Symbol, Task, What};
+use super::capture::{Capture, Event, LeftAs, Symbol, Task, What};
 use crate::units::{CpuId, Nanos, Tid, TraceNs};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+/// Functions in which the kernel's handling of an interrupt begins, whatever the interrupt
+/// (`arch/{arm,arm64}/kernel/irq.c`, `arch/x86/kernel/{irq,apic/apic}.c`, `kernel/irq/handle.c`).
+fn is_interrupt_entry(function: &str) -> bool {
+    function.starts_with("sysvec_")
+        || [
+            "generic_handle_arch_irq",
+            "generic_handle_domain_irq",
+            "handle_domain_irq",
+            "__handle_domain_irq",
+            "gic_handle_irq",
+            "common_interrupt",
+            "do_IRQ",
+            "smp_apic_timer_interrupt",
+            "handle_IPI",
+        ]
+        .contains(&function)
+}
 
 /// What ran, as far as the events tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,11 +112,39 @@ pub struct Lanes {
     pub tasks: HashMap<Tid, Task>,
     /// Task → indices of its scheduling events (waking, wake-up, switch in and out, migration).
     pub scheduling: HashMap<Tid, Vec<usize>>,
+    /// Functions alone were traced, and nothing tells when a task was woken: who ran instead of
+    /// the measured one is seen, why is not.
+    pub blind: bool,
 }
 
 impl Lanes {
+    /// Folds the events of a capture into spans. Where functions were traced and interrupts were
+    /// not, an interrupt is the call of a function that only interrupts call.
+    pub fn of_capture(capture: &Capture) -> Self {
+        let told = |e: &Event| matches!(e.what, What::IrqEntry { .. } | What::VectorEntry { .. });
+        let mut entries = HashSet::new();
+        if !capture.events.iter().any(told) {
+            for e in &capture.events {
+                if let What::FunctionEntry { function, .. } = e.what
+                    && is_interrupt_entry(capture.names.get(function))
+                {
+                    entries.insert(function);
+                }
+            }
+        }
+        let mut lanes = Self::with_entries(&capture.events, &entries);
+        let wakes = |e: &Event| matches!(e.what, What::Waking { .. } | What::Wakeup { .. });
+        let calls = |e: &Event| matches!(e.what, What::FunctionEntry { .. });
+        lanes.blind = capture.events.iter().any(calls) && !capture.events.iter().any(wakes);
+        lanes
+    }
+
     /// Folds events, in rising time per CPU, into spans.
     pub fn of(events: &[Event]) -> Self {
+        Self::with_entries(events, &HashSet::new())
+    }
+
+    fn with_entries(events: &[Event], entries: &HashSet<Symbol>) -> Self {
         let mut folders: HashMap<CpuId, Folder> = HashMap::new();
         let mut lanes = Self::default();
         // Frames that preempted tasks took with them; tasks migrate, so this is global.
@@ -110,6 +156,7 @@ impl Lanes {
                 i,
                 event,
                 &mut parked,
+                entries,
             );
         }
         for (cpu, folder) in folders {
@@ -272,7 +319,13 @@ impl Folder {
         }
     }
 
-    fn fold(&mut self, index: usize, event: &Event, parked: &mut HashMap<Tid, Parked>) {
+    fn fold(
+        &mut self,
+        index: usize,
+        event: &Event,
+        parked: &mut HashMap<Tid, Parked>,
+        entries: &HashSet<Symbol>,
+    ) {
         let time = event.time;
         // The task underneath changed without a switch event: events were lost.
         if event.tid != self.task.tid && !matches!(event.what, What::Switch { .. }) {
@@ -305,6 +358,9 @@ impl Folder {
             What::Nmi { length } => self.nmi(time, index, length),
             What::FunctionEntry { function, depth } => {
                 self.cut(time, index);
+                if entries.contains(&function) {
+                    self.push(Actor::Vector(function));
+                }
                 self.call(function, depth);
             }
             What::FunctionExit { function, .. } => {
@@ -312,6 +368,9 @@ impl Folder {
                 let stack = self.functions();
                 if let Some(at) = stack.iter().rposition(|&f| f == function) {
                     stack.truncate(at);
+                }
+                if entries.contains(&function) {
+                    self.pop(|a| a == Actor::Vector(function));
                 }
             }
             _ => self.cut(time, index),

@@ -28,6 +28,8 @@ pub struct WhyResult {
     pub explanation: Explanation,
     /// For each cluster a typical late wake-up beside an on-time one.
     pub sketches: Vec<Pair>,
+    /// Remedies that were tried (`--prove`).
+    pub proofs: Vec<super::prove::Proof>,
     /// How the captures were taken, where they were taken now.
     pub hunt: Option<Hunt>,
 }
@@ -145,11 +147,17 @@ pub fn digest(mut capture: Capture, limit: Nanos) -> Digest {
 
 /// As [`digest`], for a capture whose wake-ups are known.
 pub fn digest_found(capture: &Capture) -> Digest {
-    let lanes = Lanes::of(&capture.events);
+    let lanes = Lanes::of_capture(capture);
     let (late, on_time): (Vec<Activation>, Vec<Activation>) =
         capture.activations.iter().partition(|a| a.late);
     let chosen = late.iter().take(LATE).chain(spread(&on_time, CONTROLS));
     let mut digest = Digest { note: note(capture), ..Digest::default() };
+    let begun = |a: &&Activation| lanes.cpus.get(&a.cpu).and_then(|s| s.first());
+    let early = |a: &&Activation| begun(a).is_none_or(|s| s.start > a.intended);
+    match late.iter().filter(early).count() {
+        0 => {}
+        n => digest.note.notes.push(format!("it begins after the intended time of {n}")),
+    }
     if late.len() > LATE {
         let notes = &mut digest.note.notes;
         notes.push(format!("{} of {} late wake-ups were looked at", LATE, late.len()));

@@ -195,6 +195,19 @@ fn ground_evidence(ground: &Ground) -> Evidence {
             Evidence::new("longest declared idle exit", format_ns(*ns as f64))
         }
         Ground::Lost { windows } => Evidence::new("windows with lost events", windows.to_string()),
+        Ground::Uncovered { windows } => Evidence::new(
+            "windows that the buffer does not cover from their beginning",
+            windows.to_string(),
+        ),
+        Ground::StealThen { windows, of } => Evidence::new(
+            "steal time was counted between this capture and the one before",
+            format!("{windows} of {of}"),
+        ),
+        Ground::SmiThen { windows, of } => Evidence::new(
+            "system-management interrupts were counted between this capture and the one before",
+            format!("{windows} of {of}"),
+        ),
+        Ground::Missing { what } => Evidence::new("could not be had here", what.clone()),
     }
 }
 

@@ -106,6 +106,15 @@ pub struct Window {
     pub late: bool,
     /// Events were lost within it: it weighs less.
     pub lost: bool,
+    /// The buffer begins after its intended time: it weighs less.
+    #[serde(default)]
+    pub uncovered: bool,
+    /// Steal time that the kernel counted since the capture before, ns, where it was asked.
+    #[serde(default)]
+    pub steal_ns: Option<u64>,
+    /// System-management interrupts counted since the capture before, where the counter is readable.
+    #[serde(default)]
+    pub smi: Option<u64>,
     /// The parts.
     pub shares: Vec<(Group, Share)>,
     /// Functions inside each group, where functions or stacks were traced.
@@ -121,6 +130,10 @@ pub struct Window {
 }
 
 impl Window {
+    /// How much it counts among others: one, or less where it is known in part only.
+    pub fn weight(&self) -> f64 {
+        if self.lost || self.uncovered { 0.25 } else { 1.0 }
+    }
     /// The share of a group; nothing where it did not occur.
     pub fn share(&self, group: &Group) -> Share {
         self.shares.iter().find(|(g, _)| g == group).map(|(_, s)| s.clone()).unwrap_or_default()
@@ -180,6 +193,9 @@ pub fn window(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Window {
         cpu: a.cpu.0,
         late: a.late,
         lost: budget.lost,
+        uncovered: budget.uncovered,
+        steal_ns: None,
+        smi: None,
         shares: shares.into_iter().map(|(g, (s, _))| (g, s)).collect(),
         functions: functions.into_iter().map(|((g, f), c)| (g, f, c)).collect(),
         stacks: stacks(capture, lanes, budget),

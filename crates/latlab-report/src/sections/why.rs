@@ -113,9 +113,10 @@ fn causes(result: &WhyResult) -> Table {
         ]
     };
     let mut rows: Vec<Vec<String>> = result.explanation.clusters.iter().map(row).collect();
+    let named: f64 = result.explanation.clusters.iter().map(|c| c.share_of_lateness).sum();
     let mut rest = vec![String::new(); 7];
-    rest[0] = "unexplained".into();
-    rest[3] = format!("{:.0}%", result.explanation.unexplained_share * 100.0);
+    rest[0] = "smaller parts together".into();
+    rest[3] = format!("{:.0}%", (1.0 - named).max(0.0) * 100.0);
     rows.push(rest);
     Table {
         caption: "Causes, the one that explains most of the lateness first".into(),

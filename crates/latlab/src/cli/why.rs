@@ -32,6 +32,12 @@ pub struct Args {
     /// What to trace: the most that the period can bear (auto), or one level.
     #[arg(long, value_enum, default_value_t)]
     pub trace: Trace,
+    /// Draw what this kernel function calls, beside the events (function_graph); may be repeated.
+    #[arg(long = "graph-function", value_name = "FUNCTION", conflicts_with = "trace")]
+    pub functions: Vec<String>,
+    /// Take each named cause away where a setting can, and measure what is gone; all is put back.
+    #[arg(long, conflicts_with = "files")]
+    pub prove: bool,
     /// In FILEs without markers: the measured task, by name or thread id.
     #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
@@ -54,6 +60,8 @@ pub enum Trace {
     Events,
     /// The same, each with the kernel's stack.
     Stacks,
+    /// What interrupts, timers, softirqs and work items call, beside the events.
+    GraphFilter,
     /// Every kernel function, beside the events.
     Graph,
 }
@@ -79,6 +87,8 @@ pub struct Asked {
     pub late: Late,
     /// How much is traced.
     pub trace: Trace,
+    /// Functions whose calls are drawn.
+    pub functions: Vec<String>,
     /// Captures at most.
     pub captures: usize,
     /// Loads, as they were given.
@@ -106,6 +116,7 @@ impl Args {
         Ok(Asked {
             late: self.late()?,
             trace: self.trace,
+            functions: self.functions.clone(),
             captures: self.captures,
             load: wakeup.load.clone(),
             command: self.command.clone(),

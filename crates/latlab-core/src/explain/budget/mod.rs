@@ -162,6 +162,8 @@ pub struct Budget {
     pub pieces: Vec<Piece>,
     /// Events were lost on its CPU within it.
     pub lost: bool,
+    /// The buffer begins after the intended time: what happened before is not known.
+    pub uncovered: bool,
 }
 
 impl Budget {
@@ -194,12 +196,18 @@ pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budge
             cutter.stage(Stage::Return, from, to, activation.cpu, None, &mut pieces);
         }
     }
-    let lost = capture.lost.iter().any(|l| {
-        l.from < activation.actual
-            && l.to > activation.intended
-            && (l.cpu == activation.cpu || milestones.is_some_and(|m| m.waker == l.cpu))
-    });
-    Budget { activation, milestones, pieces, lost }
+    cutter.reach_back(&mut pieces);
+    let concerns = |cpu: CpuId| cpu == activation.cpu || milestones.is_some_and(|m| m.waker == cpu);
+    let lost = capture
+        .lost
+        .iter()
+        .any(|l| l.from < activation.actual && l.to > activation.intended && concerns(l.cpu));
+    let uncovered = lanes
+        .cpus
+        .iter()
+        .filter(|(cpu, _)| concerns(**cpu))
+        .any(|(_, spans)| spans.first().is_none_or(|s| s.start > activation.intended));
+    Budget { activation, milestones, pieces, lost, uncovered }
 }
 
 struct Cutter<'a> {
@@ -466,6 +474,36 @@ impl Cutter<'_> {
         start
     }
 
+    /// A task that keeps the measured one waiting began before that was woken: its `whole` goes
+    /// back to when it was switched in, without what interrupted it.
+    fn reach_back(&self, pieces: &mut [Piece]) {
+        let mut seen: Vec<Tid> = Vec::new();
+        for piece in pieces {
+            let waits = matches!(
+                piece.cause,
+                Cause::PreemptionOff | Cause::HigherPriority | Cause::EqualPriority
+            );
+            if !waits || !matches!(piece.actor, Actor::Task(_)) || seen.contains(&piece.task.tid) {
+                continue;
+            }
+            seen.push(piece.task.tid);
+            if piece.begins {
+                continue;
+            }
+            let spans = self.lanes.cpus.get(&piece.cpu).map_or(&[][..], Vec::as_slice);
+            let until = spans.partition_point(|s| s.end <= piece.start);
+            for s in spans[..until].iter().rev().take_while(|s| s.task.tid == piece.task.tid) {
+                if !matches!(s.actor, Actor::Task(_)) {
+                    continue;
+                }
+                piece.whole = piece.whole + s.length();
+                if s.begins {
+                    break;
+                }
+            }
+        }
+    }
+
     /// When the actor of the first span of a window began.
     fn first_began(&self, cpu: CpuId, span: &Span) -> TraceNs {
         match span.actor {
@@ -488,6 +526,9 @@ impl Cutter<'_> {
                 Actor::Hrtimer(_) | Actor::Timer(_) => Cause::TimerFunction,
                 _ => Cause::Interrupt,
             };
+        }
+        if self.lanes.blind {
+            return Cause::Unexplained;
         }
         if span.task.tid == self.a.tid {
             return match (span.actor, &self.event(span.event).what) {

@@ -16,7 +16,9 @@ pub(super) struct Judge<'a> {
     pub(super) windows: &'a [Window],
     pub(super) around: &'a Surroundings,
     pub(super) contrast: &'a Contrast,
-    pub(super) late: usize,
+    /// Weight of all late windows.
+    pub(super) late: f64,
+    /// Weighted excess of all late windows, ns.
     pub(super) total: f64,
     /// Silent stretches in all late windows.
     pub(super) silent: usize,
@@ -52,9 +54,11 @@ impl Judge<'_> {
                 return false;
             }
         }
-        if of < 3 {
-            // Too few to tell: only an idle CPU, which has no code that could be guilty, is a victim.
-            return group.cause == Cause::IdleExit;
+        // One or two cannot tell; but what has events at both its ends was seen to run.
+        let bracketed =
+            matches!(group.cause, Cause::Interrupt | Cause::Softirq | Cause::TimerFunction);
+        if of < 3 && bracketed {
+            return false;
         }
         binomial_tail(of, hits, self.occupancy(group)) > 0.01
     }
@@ -72,10 +76,16 @@ impl Judge<'_> {
                 (i, share, e)
             })
             .collect();
+        // Sizes are read off whole windows, where there are any.
+        let whole = |s: &&(usize, Share, f64)| self.windows[s.0].weight() == 1.0;
+        let clean: Vec<_> = shares.iter().filter(whole).collect();
+        let sized = if clean.is_empty() { shares.iter().collect() } else { clean };
         let of = |f: &dyn Fn(&(usize, Share, f64)) -> f64| {
-            median(&shares.iter().map(f).collect::<Vec<_>>()).unwrap_or(0.0)
+            median(&sized.iter().map(|s| f(s)).collect::<Vec<_>>()).unwrap_or(0.0)
         };
-        let excess: f64 = m.excess.values().sum();
+        let weight = |i: &usize| self.windows[*i].weight();
+        let excess = m.excess.iter().fold(0.0, |sum, (i, e)| sum + e * weight(i));
+        let main = m.main.iter().map(weight).fold(0.0, |sum, w| sum + w);
         let moments: Vec<f64> = m
             .excess
             .keys()
@@ -94,10 +104,10 @@ impl Judge<'_> {
             who: if m.stall { String::new() } else { group.who.clone() },
             stage: first.stage,
             prio: first.prio,
-            share_of_late: m.main.len() as f64 / self.late.max(1) as f64,
+            share_of_late: main / self.late.max(0.25),
             share_of_lateness: if self.total > 0.0 { (excess / self.total).min(1.0) } else { 0.0 },
             excess_ns: of(&|s| s.2),
-            size_ns: of(&|s| (s.1.whole_ns as f64).max(s.2)),
+            size_ns: size(group.cause, &of, &sized),
             times: of(&|s| f64::from(s.1.times)),
             times_on_time,
             functions: self.functions(group, m),
@@ -150,6 +160,10 @@ impl Judge<'_> {
         if lost > 0 {
             grounds.push(Ground::Lost { windows: lost });
         }
+        let uncovered = m.excess.keys().filter(|&&i| self.windows[i].uncovered).count();
+        if uncovered > 0 {
+            grounds.push(Ground::Uncovered { windows: uncovered });
+        }
         let silent = m.merged.is_empty() && could_be_stall(group.cause);
         if silent {
             let hits =
@@ -195,6 +209,21 @@ impl Judge<'_> {
         }
         if let Some(count) = self.around.smi.filter(|&n| n > 0) {
             grounds.push(Ground::Smi { count });
+        }
+        let then = |count: &dyn Fn(&Window) -> Option<u64>| {
+            let known = m.excess.keys().filter(|&&i| count(&self.windows[i]).is_some()).count();
+            let seen = m.excess.keys().filter(|&&i| count(&self.windows[i]) > Some(0)).count();
+            (known > 0).then_some((seen, known))
+        };
+        if let Some((windows, of)) = then(&|w| w.steal_ns) {
+            grounds.push(Ground::StealThen { windows, of });
+        }
+        if let Some((windows, of)) = then(&|w| w.smi) {
+            grounds.push(Ground::SmiThen { windows, of });
+        }
+        if cluster.mechanism == Mechanism::Stall {
+            let missing = self.around.missing.iter().cloned();
+            grounds.extend(missing.map(|what| Ground::Missing { what }));
         }
         if let (Mechanism::Stall | Mechanism::IdleExit, Some(ns)) =
             (cluster.mechanism, self.around.idle_exit_ns)
@@ -288,6 +317,23 @@ fn top_instead(shares: &[(usize, Share, f64)]) -> Vec<String> {
     top.into_iter().map(|(who, _)| who.to_owned()).collect()
 }
 
+/// How long the cause itself lasts. A task may have run long before it turned preemption off:
+/// what it held the other up for is evenly spread from nothing to the whole, so that the largest
+/// of n tells the whole by (n + 1)/n; what the task ran altogether is a bound.
+fn size(
+    cause: Cause,
+    of: &dyn Fn(&dyn Fn(&(usize, Share, f64)) -> f64) -> f64,
+    sized: &[&(usize, Share, f64)],
+) -> f64 {
+    let whole = of(&|s| (s.1.whole_ns as f64).max(s.2));
+    if cause != Cause::PreemptionOff {
+        return whole;
+    }
+    let n = sized.len() as f64;
+    let largest = sized.iter().map(|s| s.2).fold(0.0, f64::max);
+    whole.min(largest * (n + 1.0) / n.max(1.0)).max(of(&|s| s.2))
+}
+
 /// The window with the median excess.
 fn typical(shares: &[(usize, Share, f64)]) -> Option<usize> {
     let mut order: Vec<(usize, f64)> = shares.iter().map(|s| (s.0, s.2)).collect();
@@ -345,7 +391,9 @@ fn confidence(cluster: &Cluster) -> Confidence {
             Ground::Victim { hits, p, .. } => {
                 sure &= p < 0.01 && hits >= 3;
             }
-            Ground::Lost { windows } => sure &= windows * 3 < cluster.part_of.len(),
+            Ground::Lost { windows } | Ground::Uncovered { windows } => {
+                sure &= windows * 3 < cluster.part_of.len();
+            }
             _ => {}
         }
     }

@@ -38,6 +38,16 @@ pub struct Surroundings {
     pub smi: Option<u64>,
     /// The shortest wake-up that counts as late, ns.
     pub limit_ns: u64,
+    /// Lowest and highest CPU frequency seen meanwhile, kHz, where it is told.
+    pub khz: Option<(u64, u64)>,
+    /// Share of the CPUs' nominal frequency that they ran at (APERF/MPERF), where it is readable.
+    pub speed: Option<f64>,
+    /// Largest step between the wall clock and CLOCK_MONOTONIC meanwhile, ns.
+    pub clock_step_ns: Option<u64>,
+    /// Clock sources, when the kernel changed it meanwhile: before and after.
+    pub clock_source: Option<(String, String)>,
+    /// Evidence that could not be had here, and why.
+    pub missing: Vec<String>,
 }
 
 /// The mechanism that a cluster of late wake-ups has in common. Stable identifiers.
@@ -181,6 +191,14 @@ pub enum Ground {
     DeclaredExit { ns: u64 },
     /// Events were lost in this many of its windows.
     Lost { windows: usize },
+    /// In so many of its windows the buffer begins too late.
+    Uncovered { windows: usize },
+    /// Steal time was counted just before so many of its captures were saved.
+    StealThen { windows: usize, of: usize },
+    /// System-management interrupts were counted just before so many of its captures were saved.
+    SmiThen { windows: usize, of: usize },
+    /// Evidence that could not be had here.
+    Missing { what: String },
 }
 
 /// What a set of windows says.
@@ -200,6 +218,8 @@ pub struct Explanation {
 const SECOND: f64 = 0.25;
 /// A cause counts from this share of the whole.
 const LEAST: f64 = 0.03;
+/// A delay below this share of the limit does not make anybody late: nobody is named for it.
+const MATERIAL: f64 = 0.1;
 
 /// Explains late windows by contrast with on-time ones.
 pub fn explain(windows: &[Window], around: &Surroundings) -> Explanation {
@@ -210,13 +230,14 @@ pub fn explain(windows: &[Window], around: &Surroundings) -> Explanation {
         .iter()
         .map(|&i| (i, (windows[i].latency_ns as f64 - contrast.baseline_ns).max(1.0)))
         .collect();
-    let total: f64 = excess.values().sum();
+    let total: f64 = excess.iter().map(|(&i, e)| e * windows[i].weight()).sum();
+    let reference = if around.limit_ns > 0 { around.limit_ns as f64 } else { contrast.baseline_ns };
     let mut members: BTreeMap<Group, Members> = BTreeMap::new();
     for &i in &late {
-        assign(i, &windows[i], excess[&i], &base, &mut members);
+        assign(i, &windows[i], excess[&i], MATERIAL * reference, &base, &mut members);
     }
-    let mut judge =
-        Judge { windows, around, contrast: &contrast, late: late.len(), total, silent: 0 };
+    let weight = late.iter().map(|&i| windows[i].weight()).sum();
+    let mut judge = Judge { windows, around, contrast: &contrast, late: weight, total, silent: 0 };
     judge.silent = merge_stalls(&mut members, &judge);
     let mut clusters: Vec<Cluster> = members
         .into_iter()
@@ -247,6 +268,7 @@ fn assign(
     i: usize,
     window: &Window,
     total: f64,
+    material: f64,
     base: &BTreeMap<Group, f64>,
     members: &mut BTreeMap<Group, Members>,
 ) {
@@ -256,13 +278,17 @@ fn assign(
         .map(|(g, s)| (g, s.ns as f64 - base.get(g).copied().unwrap_or(0.0)))
         .filter(|(_, e)| *e > 0.0)
         .collect();
+    // Parts that were shorter than usual make the others add up to more than the excess.
+    let sum: f64 = by_excess.iter().map(|x| x.1).sum();
+    let scale = (total / sum.max(1.0)).min(1.0);
+    by_excess.iter_mut().for_each(|x| x.1 *= scale);
     // An actor with a real part in it comes before the way itself, which is then its echo.
     by_excess.sort_by(|a, b| {
         let actor = |x: &(&Group, f64)| !is_blameless(x.0.cause) && x.1 >= SECOND * total;
         actor(b).cmp(&actor(a)).then(b.1.total_cmp(&a.1))
     });
     for (rank, (group, e)) in by_excess.iter().enumerate() {
-        if rank > 0 && *e < SECOND * total {
+        if *e < material || rank > 0 && *e < SECOND * total {
             continue;
         }
         let m = members.entry((*group).clone()).or_default();
@@ -326,6 +352,20 @@ fn merge_stalls(members: &mut BTreeMap<Group, Members>, judge: &Judge<'_>) -> us
     }
     stall.main.sort_unstable();
     stall.main.dedup();
+    // One or two silent stretches are no pattern: what had the CPU may be guilty or a victim.
+    let in_user = stall.excess.keys().any(|&i| judge.windows[i].silent_in_user);
+    if stall.excess.len() < 3 && !in_user {
+        stall.stall = false;
+        let unknown = Group { cause: Cause::Unexplained, who: String::new() };
+        let known = members.entry(unknown).or_default();
+        known.main.extend(stall.main);
+        known.main.sort_unstable();
+        known.main.dedup();
+        for (i, e) in stall.excess {
+            *known.excess.entry(i).or_default() += e;
+        }
+        return of;
+    }
     members.insert(Group { cause: Cause::Unexplained, who: "\u{0}stall".into() }, stall);
     of
 }

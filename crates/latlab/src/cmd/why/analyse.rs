@@ -7,7 +7,7 @@ use latlab_core::explain::capture::Capture;
 use latlab_core::explain::cluster::Surroundings;
 use latlab_core::explain::result::{Digest, WhyResult, conclude, digest_found};
 use latlab_core::units::{Nanos, Tid};
-use latlab_trace::TraceFile;
+use latlab_trace::{TraceError, TraceFile};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,6 +41,17 @@ pub fn captures_of(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// What was counted between one capture and the one before.
+#[derive(Clone, Debug)]
+pub struct Spike {
+    /// The capture's file name.
+    pub source: String,
+    /// Steal time of all CPUs, ns.
+    pub steal_ns: Option<u64>,
+    /// System-management interrupts.
+    pub smi: Option<u64>,
+}
+
 /// Explains capture files.
 ///
 /// # Errors
@@ -50,8 +61,16 @@ pub fn explain(
     limit: Nanos,
     task: Option<&str>,
     surroundings: Surroundings,
+    spikes: &[Spike],
 ) -> anyhow::Result<WhyResult> {
-    let digests = digest_all(files, limit, task)?;
+    let mut digests = digest_all(files, limit, task)?;
+    for digest in &mut digests {
+        if let Some(spike) = spikes.iter().find(|s| s.source == digest.note.source) {
+            for window in &mut digest.windows {
+                (window.steal_ns, window.smi) = (spike.steal_ns, spike.smi);
+            }
+        }
+    }
     if digests.iter().all(|d| d.windows.is_empty()) {
         let of = task.map_or(String::new(), |t| format!(" of {t}"));
         return Err(anyhow!("no wake-up{of} in {}", names(files))).hint(
@@ -92,9 +111,13 @@ fn digest_all(files: &[PathBuf], limit: Nanos, task: Option<&str>) -> anyhow::Re
 
 fn digest_one(path: &Path, limit: Nanos, task: Option<&str>) -> anyhow::Result<Digest> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-    let file = TraceFile::parse(&bytes)
+    let file = match TraceFile::parse(&bytes) {
+        Err(TraceError::NotATrace) => latlab_trace::text::parse(&bytes),
+        other => other,
+    };
+    let file = file
         .with_context(|| path.display().to_string())
-        .hint("`latlab why` reads trace.dat files of version 6 and 7")?;
+        .hint("`latlab why` reads trace.dat files of version 6 and 7, and ftrace's text")?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let mut capture = latlab_trace::explain::capture(&file, &name);
     activations::find(&mut capture, limit);

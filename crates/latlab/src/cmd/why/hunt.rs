@@ -5,14 +5,14 @@
 //! again. What is late meanwhile is counted as not captured.
 
 use super::levels::{Level, levels};
-use super::{analyse, part};
+use super::trap::{Collector, Trap};
+use super::{analyse, part, prove};
 use crate::cli::Global;
 use crate::cli::why::{Args, Asked, Late, Trace};
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::progress::Progress;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
-use latlab_core::explain::activations::LATE_MARK;
 use latlab_core::explain::cluster::Surroundings;
 use latlab_core::explain::observer::{Effect, Observer, map_window, observe};
 use latlab_core::explain::result::{Hunt, WhyResult};
@@ -21,14 +21,14 @@ use latlab_core::machine::Machine;
 use latlab_core::units::{Nanos, format_ns};
 use latlab_core::wakeup::{LateWake, WakeupConfig, WakeupResult};
 use latlab_sys::load::Load;
-use latlab_sys::recorder::{FlightRecorder, Format, Snapshot};
-use latlab_sys::tracefs::{Freezer, Marker, Tracefs};
-use latlab_sys::wakeup::{Hooks, LiveThread, Next};
-use latlab_sys::{policy, signal, wakeup};
-use std::io::Write;
+use latlab_sys::recorder::FlightRecorder;
+use latlab_sys::tracefs::Tracefs;
+use latlab_sys::wakeup::{Hooks, LiveThread};
+use latlab_sys::witness::{Registers, Witness};
+use latlab_sys::{policy, process, signal, wakeup};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Traced and untraced blocks, one of each a pair.
@@ -50,13 +50,16 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     };
     let mut hunter = Hunter::new(asked, found.tracefs, folder);
     let started = Instant::now();
-    let load = hunter.start_load(args)?;
+    let load = start_load(args)?;
     let hunted = hunter.hunt();
     load.finish()?;
     let (hunt, limit, reason) = hunted?;
     let complete = signal::stop_requested().is_none();
     let surroundings = surroundings(&session.run.machine, &hunter, limit);
-    let result = hunter.explain(hunt, limit, reason, surroundings)?;
+    let mut result = hunter.explain(hunt, limit, reason, surroundings)?;
+    if args.prove {
+        result.proofs = prove::run(&mut hunter, args, &result)?;
+    }
     let duration_ns = started.elapsed().as_nanos() as u64;
     let exceeded = result.hunt.as_ref().is_some_and(|h| h.late > 0)
         && matches!(hunter.asked.late, Late::Over(_));
@@ -71,19 +74,22 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// What a hunt goes through.
-struct Hunter {
-    asked: Asked,
+pub(super) struct Hunter {
+    pub(super) asked: Asked,
     tracefs: Tracefs,
     folder: PathBuf,
     saved: Vec<PathBuf>,
     measured: Option<WakeupResult>,
     untraced: Histogram,
-    steal_ns: u64,
-    progress: Progress,
+    registers: Registers,
+    witnesses: Option<(Witness, Witness)>,
+    /// For each capture file: steal time and SMIs since the one before.
+    spikes: Vec<analyse::Spike>,
+    pub(super) progress: Progress,
 }
 
 /// Loads that end when this is dropped.
-struct Loads {
+pub(super) struct Loads {
     built_in: Option<Load>,
     command: Option<Child>,
 }
@@ -98,14 +104,30 @@ impl Loads {
 impl Drop for Loads {
     fn drop(&mut self) {
         if let Some(child) = &mut self.command {
-            let _ = child.kill();
+            // With all that it started.
+            let _ = process::kill_group(child.id());
             let _ = child.wait();
         }
     }
 }
 
+/// Starts the loads that were asked for.
+pub(super) fn start_load(args: &Args) -> anyhow::Result<Loads> {
+    let built_in = crate::cmd::load::start(&args.wakeup.load)?;
+    let command = match args.command.as_slice() {
+        [] => None,
+        [program, rest @ ..] => {
+            let mut command = Command::new(program);
+            command.args(rest).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+            process::tie_to_us(&mut command);
+            Some(command.spawn().with_context(|| format!("starting {program}"))?)
+        }
+    };
+    Ok(Loads { built_in, command })
+}
+
 /// A captured latency range, ns: over the first, up to the second.
-type Range = (u64, u64);
+pub(super) type Range = (u64, u64);
 
 impl Hunter {
     fn new(asked: Asked, tracefs: Tracefs, folder: PathBuf) -> Self {
@@ -116,25 +138,11 @@ impl Hunter {
             saved: Vec::new(),
             measured: None,
             untraced: Histogram::default(),
-            steal_ns: 0,
+            registers: Registers::open(),
+            witnesses: None,
+            spikes: Vec::new(),
             progress: Progress::new("why"),
         }
-    }
-
-    fn start_load(&self, args: &Args) -> anyhow::Result<Loads> {
-        let built_in = crate::cmd::load::start(&args.wakeup.load)?;
-        let command = match args.command.as_slice() {
-            [] => None,
-            [program, rest @ ..] => Some(
-                Command::new(program)
-                    .args(rest)
-                    .stdin(Stdio::null())
-                    .stdout(Stdio::null())
-                    .spawn()
-                    .with_context(|| format!("starting {program}"))?,
-            ),
-        };
-        Ok(Loads { built_in, command })
     }
 
     /// Calibrates, chooses, captures. The result: the hunt, the limit in force, and why that limit.
@@ -154,11 +162,14 @@ impl Hunter {
 
     /// Blocks of untraced and traced measurement in turn, from the richest level down to one that bears it.
     fn choose(&mut self, hunt: &mut Hunt) -> anyhow::Result<Level> {
-        let levels = levels(&self.tracefs, self.asked.trace).hinted()?;
+        let functions = &self.asked.functions;
+        let levels = levels(&self.tracefs, self.asked.trace, functions).hinted()?;
         let last = levels.len();
         if last == 0 {
-            return Err(anyhow!("--trace graph: this kernel has no function_graph tracer"))
-                .hint("--trace auto takes the most that there is");
+            return Err(anyhow!(
+                "--trace graph: this kernel has no function_graph tracer that can be used"
+            ))
+            .hint("--trace auto takes the most that there is");
         }
         for (i, level) in levels.into_iter().enumerate() {
             match self.try_level(&level) {
@@ -198,7 +209,7 @@ impl Hunter {
                 let done = (2 * pair) as f64 / (2 * PAIRS) as f64;
                 self.progress.set(Some(done), &format!("calibrating: {}", level.name));
                 let flight = traced.then(|| self.recorder(level)).transpose()?;
-                let histogram = self.block(block)?;
+                let histogram = self.block(block, &mut |_| {})?;
                 drop(flight);
                 if traced { on.push(histogram) } else { off.push(histogram) }
             }
@@ -212,8 +223,14 @@ impl Hunter {
         FlightRecorder::start(&self.tracefs, &level.config).hinted()
     }
 
-    fn block(&self, length: Duration) -> anyhow::Result<Histogram> {
-        let config = self.config(length);
+    /// Measures for a while without captures; `change` may change how.
+    pub(super) fn block(
+        &self,
+        length: Duration,
+        change: &mut dyn FnMut(&mut WakeupConfig),
+    ) -> anyhow::Result<Histogram> {
+        let mut config = self.config(length);
+        change(&mut config);
         let result = wakeup::run(&config, Hooks::default()).hinted()?;
         Ok(result.all_wakeups())
     }
@@ -299,24 +316,17 @@ impl Hunter {
         hunt: &mut Hunt,
     ) -> anyhow::Result<()> {
         let mut flight = self.recorder(level)?;
-        let trap = Trap {
-            freezer: flight.freezer()?,
-            marker: flight.marker()?,
-            range,
-            late_ns: AtomicU64::new(range.0),
-            sprung: AtomicBool::new(false),
-        };
+        if flight.session().is_top_level() {
+            hunt.traced += " (in the kernel's top-level buffer)";
+        }
+        let trap = Trap::new(&flight, range)?;
         let config = self.config(length);
+        // Enough on-time wake-ups in front of a late one, and never less than some ticks.
+        let history = Duration::from_nanos(10 * config.interval_ns)
+            .clamp(Duration::from_millis(10), length / 10);
         let (most, folder) = (self.asked.captures, self.folder.clone());
-        let mut collector = Collector {
-            trap: &trap,
-            flight: &mut flight,
-            folder,
-            most,
-            saved: Vec::new(),
-            dead: Duration::ZERO,
-            error: None,
-        };
+        let mut collector =
+            Collector::new(&trap, &mut flight, folder, most, history, &self.registers);
         let begun = Instant::now();
         let progress = &mut self.progress;
         let mut on_tick = |threads: &[LiveThread]| {
@@ -327,7 +337,7 @@ impl Hunter {
             collector.tick()
         };
         let on_late = |late: &LateWake| trap.spring(late);
-        let steal_before = steal();
+        let before = self.registers.look();
         let result = wakeup::run(
             &config,
             Hooks {
@@ -338,18 +348,14 @@ impl Hunter {
             },
         )
         .hinted()?;
-        collector.tick();
-        let (saved, dead, error) = (collector.saved, collector.dead, collector.error.take());
-        if let Some(error) = error {
-            return Err(error);
-        }
-        self.steal_ns = steal().saturating_sub(steal_before);
+        let caught = collector.finish()?;
+        self.witnesses = Some((before, self.registers.look()));
         let all = result.all_wakeups();
         hunt.wakeups = all.count;
         hunt.late = all.count_above(range.0).saturating_sub(all.count_above(range.1));
-        hunt.dead_ns = dead.as_nanos() as u64;
+        hunt.dead_ns = caught.dead.as_nanos() as u64;
         hunt.hunted_ns = begun.elapsed().as_nanos() as u64;
-        self.saved = saved;
+        (self.saved, self.spikes) = (caught.saved, caught.spikes);
         self.measured = Some(result);
         Ok(())
     }
@@ -365,7 +371,7 @@ impl Hunter {
         let mut result = if self.saved.is_empty() {
             WhyResult { surroundings, ..WhyResult::default() }
         } else {
-            analyse::explain(&self.saved, Nanos(limit), None, surroundings)?
+            analyse::explain(&self.saved, Nanos(limit), None, surroundings, &self.spikes)?
         };
         hunt.late_not_captured = hunt.late.saturating_sub(self.saved.len() as u64);
         (result.limit_ns, result.limit_reason, result.hunt) = (limit, limit_reason, Some(hunt));
@@ -373,96 +379,19 @@ impl Hunter {
     }
 }
 
-/// What the measuring threads share with the collector. Used inside the loop: no allocation, no lock.
-struct Trap {
-    freezer: Freezer,
-    marker: Marker,
-    range: Range,
-    late_ns: AtomicU64,
-    sprung: AtomicBool,
-}
-
-impl Trap {
-    fn spring(&self, late: &LateWake) -> Next {
-        if late.latency_ns > self.range.1 || self.sprung.swap(true, Ordering::AcqRel) {
-            return Next::Continue;
-        }
-        let mut line = [0u8; 96];
-        let mut rest = &mut line[..];
-        let (tid, intended, latency) = (late.tid, late.intended_ns, late.latency_ns);
-        let _ = write!(rest, "{LATE_MARK} tid={tid} intended={intended} latency={latency}");
-        let used = 96 - rest.len();
-        let _ = self.marker.write(&line[..used]);
-        let _ = self.freezer.freeze();
-        self.late_ns.store(u64::MAX, Ordering::Release);
-        Next::Continue
-    }
-}
-
-/// Saves what the trap caught and sets it again. Runs on the main thread.
-struct Collector<'a> {
-    trap: &'a Trap,
-    flight: &'a mut FlightRecorder,
-    folder: PathBuf,
-    most: usize,
-    saved: Vec<PathBuf>,
-    dead: Duration,
-    error: Option<anyhow::Error>,
-}
-
-impl Collector<'_> {
-    fn tick(&mut self) -> Next {
-        if self.error.is_some() {
-            return Next::Stop;
-        }
-        if !self.trap.sprung.load(Ordering::Acquire) {
-            return Next::Continue;
-        }
-        match self.collect() {
-            Ok(()) if self.saved.len() >= self.most => Next::Stop,
-            Ok(()) => Next::Continue,
-            Err(error) => {
-                self.error = Some(error);
-                Next::Stop
-            }
-        }
-    }
-
-    /// Takes the buffer out, arms the recorder, and only then writes the file.
-    fn collect(&mut self) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        let snapshot = self.flight.snapshot().hinted()?;
-        let last = self.saved.len() + 1 >= self.most;
-        if !last {
-            self.flight.rearm().hinted()?;
-            self.trap.sprung.store(false, Ordering::Release);
-            self.trap.late_ns.store(self.trap.range.0, Ordering::Release);
-        }
-        self.dead += begun.elapsed();
-        self.save(&snapshot)
-    }
-
-    fn save(&mut self, snapshot: &Snapshot) -> anyhow::Result<()> {
-        let path = self.folder.join(format!("{:03}.dat", self.saved.len() + 1));
-        snapshot.save(&path, Format::default()).hinted()?;
-        self.saved.push(path);
-        Ok(())
-    }
-}
-
-fn steal() -> u64 {
-    latlab_sys::machine::condition().steal_ns.unwrap_or(0)
-}
-
+/// What is known of the machine beside the traces.
 fn surroundings(machine: &Machine, hunter: &Hunter, limit: u64) -> Surroundings {
     let exits = machine.cpu.idle_states.iter().filter(|s| !s.disabled);
-    Surroundings {
+    let mut around = Surroundings {
         hypervisor: machine.virtualization.clone(),
         idle_exit_ns: exits.map(|s| s.exit_us * 1_000).max(),
-        steal_ns: machine.start.steal_ns.map(|_| hunter.steal_ns),
-        smi: None,
         limit_ns: limit,
+        ..Surroundings::default()
+    };
+    if let Some((before, after)) = &hunter.witnesses {
+        Witness::tell(before, after, &mut around);
     }
+    around
 }
 
 /// A number without trailing zeros.

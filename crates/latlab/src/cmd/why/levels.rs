@@ -34,6 +34,31 @@ const EVENTS: &[&str] = &[
     "power:cpu_frequency",
 ];
 
+/// Where the kernel's code begins that runs before a woken task: interrupts, timers, softirqs,
+/// work items. Kernels have some of these, by version and architecture; all that they call is drawn.
+const HANDLERS: &[&str] = &[
+    "generic_handle_domain_irq",
+    "generic_handle_arch_irq",
+    "handle_domain_irq",
+    "__handle_domain_irq",
+    "handle_IPI",
+    "do_handle_IPI",
+    "common_interrupt",
+    "sysvec_apic_timer_interrupt",
+    "sysvec_reschedule_ipi",
+    "sysvec_call_function",
+    "sysvec_call_function_single",
+    "smp_apic_timer_interrupt",
+    "hrtimer_interrupt",
+    "__do_softirq",
+    "handle_softirqs",
+    "do_softirq_own_stack",
+    "run_ksoftirqd",
+    "run_ktimerd",
+    "irq_thread_fn",
+    "process_one_work",
+];
+
 /// A level with what it records.
 #[derive(Clone, Debug)]
 pub struct Level {
@@ -47,7 +72,11 @@ pub struct Level {
 ///
 /// # Errors
 /// When tracefs cannot be read.
-pub fn levels(tracefs: &Tracefs, asked: Trace) -> Result<Vec<Level>, TracefsError> {
+pub fn levels(
+    tracefs: &Tracefs,
+    asked: Trace,
+    functions: &[String],
+) -> Result<Vec<Level>, TracefsError> {
     let known = tracefs.events()?;
     let has = |name: &str| known.iter().any(|e| format!("{}:{}", e.system, e.name) == name);
     let mut events: Vec<EventSpec> =
@@ -62,9 +91,22 @@ pub fn levels(tracefs: &Tracefs, asked: Trace) -> Result<Vec<Level>, TracefsErro
         ..RecordConfig::default()
     };
     let level = |name: String, config| Level { name, config };
-    let graph = tracefs.tracers()?.iter().any(|t| t == "function_graph").then(|| {
-        let config = RecordConfig { tracer: Some("function_graph".into()), ..base.clone() };
-        level(format!("every kernel function and {count} kinds of events"), config)
+    let has_graph = tracefs.tracers()?.iter().any(|t| t == "function_graph");
+    let drawn = if has_graph { graph_functions(tracefs, functions) } else { Vec::new() };
+    let graph_of = |graph_functions: Vec<String>| RecordConfig {
+        tracer: Some("function_graph".into()),
+        graph_functions,
+        ..base.clone()
+    };
+    let filtered = (!drawn.is_empty()).then(|| {
+        let what = match functions {
+            [] => "the functions of interrupts, timers, softirqs and work items".to_owned(),
+            given => format!("what {} call", given.join(", ")),
+        };
+        level(format!("{what}, and {count} kinds of events"), graph_of(drawn))
+    });
+    let whole = has_graph.then(|| {
+        level(format!("every kernel function and {count} kinds of events"), graph_of(Vec::new()))
     });
     let stacks = level(
         format!("{count} kinds of events, each with the kernel's stack"),
@@ -72,9 +114,23 @@ pub fn levels(tracefs: &Tracefs, asked: Trace) -> Result<Vec<Level>, TracefsErro
     );
     let events = level(format!("{count} kinds of events"), base);
     Ok(match asked {
-        Trace::Auto => graph.into_iter().chain([stacks, events]).collect(),
-        Trace::Graph => graph.into_iter().collect(),
+        Trace::Auto if !functions.is_empty() => {
+            filtered.into_iter().chain([stacks, events]).collect()
+        }
+        Trace::Auto => whole.into_iter().chain(filtered).chain([stacks, events]).collect(),
+        Trace::Graph => whole.into_iter().collect(),
+        Trace::GraphFilter => filtered.into_iter().collect(),
         Trace::Stacks => vec![stacks],
         Trace::Events => vec![events],
     })
+}
+
+/// The functions that are asked for, or those of [`HANDLERS`] that this kernel can trace.
+fn graph_functions(tracefs: &Tracefs, asked: &[String]) -> Vec<String> {
+    if !asked.is_empty() {
+        return asked.to_vec();
+    }
+    let known = tracefs.functions().unwrap_or_default();
+    let has = |name: &&&str| known.iter().any(|k| k.split(' ').next() == Some(**name));
+    HANDLERS.iter().filter(has).map(|name| (*name).to_owned()).collect()
 }

@@ -3,6 +3,8 @@
 mod analyse;
 mod hunt;
 mod levels;
+mod prove;
+mod trap;
 
 use crate::cli::Global;
 use crate::cli::why::Args;
@@ -11,7 +13,9 @@ use crate::session::Session;
 use latlab_core::explain::cluster::Surroundings;
 use latlab_core::explain::result::WhyResult;
 use latlab_core::explain::verdict::findings;
+use latlab_core::explain::window::Window;
 use latlab_core::run::{Detail, Part};
+use latlab_core::units::Nanos;
 use std::path::PathBuf;
 
 /// Runs the command.
@@ -26,24 +30,33 @@ fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let limit = args.file_limit()?;
     let files = analyse::captures_of(&args.files)?;
     let mut session = Session::begin_unkept(global, "why", &files)?;
-    let machine = surroundings_of(args.files.as_slice(), limit.0);
-    let result = analyse::explain(&files, limit, args.task.as_deref(), machine)?;
+    let known = known_of(args.files.as_slice());
+    let spikes = known.as_ref().map(spikes_of).unwrap_or_default();
+    let machine = known.map_or_else(Surroundings::default, |result| result.surroundings);
+    let limit = if limit.0 == 0 { Nanos(machine.limit_ns) } else { limit };
+    let machine = Surroundings { limit_ns: limit.0, ..machine };
+    let result = analyse::explain(&files, limit, args.task.as_deref(), machine, &spikes)?;
     session.run.parts.push(part(result, true, 0));
     session.finish(None)
 }
 
-/// What is known of the machine, where all captures are of one `latlab why` run.
-fn surroundings_of(paths: &[PathBuf], limit_ns: u64) -> Surroundings {
-    let known = match paths {
-        [run] if run.is_dir() => crate::rundir::load(run).ok().and_then(|run| {
-            run.parts.into_iter().find_map(|part| match part.detail {
-                Some(Detail::Why(result)) => Some(result.surroundings),
-                _ => None,
-            })
-        }),
+/// What a `latlab why` run knew, where all captures are of one.
+fn known_of(paths: &[PathBuf]) -> Option<WhyResult> {
+    let [run] = paths else { return None };
+    if !run.is_dir() {
+        return None;
+    }
+    crate::rundir::load(run).ok()?.parts.into_iter().find_map(|part| match part.detail {
+        Some(Detail::Why(result)) => Some(*result),
         _ => None,
-    };
-    known.unwrap_or(Surroundings { limit_ns, ..Surroundings::default() })
+    })
+}
+
+/// What was counted between its captures.
+fn spikes_of(result: &WhyResult) -> Vec<analyse::Spike> {
+    let spike =
+        |w: &Window| analyse::Spike { source: w.source.clone(), steal_ns: w.steal_ns, smi: w.smi };
+    result.windows.iter().map(spike).collect()
 }
 
 /// The part of a run that a result makes.
@@ -53,7 +66,11 @@ fn part(result: WhyResult, complete: bool, duration_ns: u64) -> Part {
         title: "What made it late".into(),
         complete,
         duration_ns,
-        findings: findings(&result.explanation, &result.surroundings),
+        findings: [
+            findings(&result.explanation, &result.surroundings),
+            latlab_core::explain::prove::findings(&result.proofs),
+        ]
+        .concat(),
         results: Vec::new(),
         detail: Some(Detail::Why(Box::new(result))),
     }

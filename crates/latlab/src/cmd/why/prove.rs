@@ -1,0 +1,263 @@
+//! `--prove`: takes a named cause away by a setting that can be put back, measures in turn with
+//! and without, and says how much of the excess is gone.
+
+use super::hunt::{Hunter, Loads, start_load};
+use crate::cli::why::Args;
+use anyhow::Context;
+use latlab_core::explain::cluster::{Cluster, Mechanism};
+use latlab_core::explain::prove::{Proof, compare};
+use latlab_core::explain::result::WhyResult;
+use latlab_core::histogram::Histogram;
+use latlab_core::units::CpuId;
+use latlab_core::wakeup::WakeupConfig;
+use latlab_sys::knobs::{KnobError, Knobs};
+use latlab_sys::{policy, signal};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Pairs of blocks for each remedy.
+const PAIRS: usize = 6;
+/// Remedies at most: those against the causes that explain most.
+const REMEDIES: usize = 3;
+/// A load, or a kernel with a new setting, is left alone for so long before it is measured.
+const SETTLE: Duration = Duration::from_millis(150);
+
+/// What can be taken away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Remedy {
+    /// The load that we started.
+    Load,
+    /// Settings of the kernel, in this order: file and value.
+    Knobs(Vec<(PathBuf, String)>),
+    /// Idle states: `/dev/cpu_dma_latency` is held at 0 µs.
+    IdleStates,
+    /// Memory that is not locked.
+    Paging,
+}
+
+/// A remedy with its words.
+#[derive(Clone, Debug)]
+struct Trial {
+    against: String,
+    words: String,
+    remedy: Result<Remedy, String>,
+}
+
+/// Tries the remedies against the causes that explain most.
+///
+/// # Errors
+/// When nothing can be measured; a knob that cannot be turned is part of the result.
+pub fn run(hunter: &mut Hunter, args: &Args, result: &WhyResult) -> anyhow::Result<Vec<Proof>> {
+    let loaded = !args.wakeup.load.is_empty() || !args.command.is_empty();
+    let mut proofs = Vec::new();
+    for trial in trials(result, loaded, &hunter.asked.wakeup.measure) {
+        if signal::stop_requested().is_some() {
+            break;
+        }
+        hunter.progress.set(None, &format!("proving: {}", trial.words));
+        proofs.push(prove(hunter, args, result.limit_ns, trial)?);
+    }
+    Ok(proofs)
+}
+
+fn prove(hunter: &Hunter, args: &Args, limit_ns: u64, trial: Trial) -> anyhow::Result<Proof> {
+    let mut proof = Proof { against: trial.against, remedy: trial.words, ..Proof::default() };
+    let remedy = match trial.remedy {
+        Ok(remedy) => remedy,
+        Err(why) => {
+            proof.note = why;
+            return Ok(proof);
+        }
+    };
+    let share = Duration::from_nanos(hunter.asked.duration_ns) / (2 * PAIRS as u32);
+    let block = share.clamp(Duration::from_millis(500), Duration::from_secs(5));
+    let (mut plain, mut cured) = (Vec::new(), Vec::new());
+    let mut load = (remedy != Remedy::Load).then(|| start_load(args)).transpose()?;
+    'pairs: for pair in 0..PAIRS {
+        // In turn, so that drift and order hit both alike.
+        for away in [pair % 2 == 1, pair % 2 == 0] {
+            if signal::stop_requested().is_some() {
+                break 'pairs;
+            }
+            match measure(hunter, args, &remedy, away, block, &mut load, &mut proof)? {
+                Some(histogram) if away => cured.push(histogram),
+                Some(histogram) => plain.push(histogram),
+                None => return Ok(proof),
+            }
+        }
+    }
+    proof.effect = Some(compare(&plain, &cured, limit_ns));
+    Ok(proof)
+}
+
+/// One block; `None` when the remedy cannot be applied, which the proof then says.
+fn measure(
+    hunter: &Hunter,
+    args: &Args,
+    remedy: &Remedy,
+    away: bool,
+    block: Duration,
+    load: &mut Option<Loads>,
+    proof: &mut Proof,
+) -> anyhow::Result<Option<Histogram>> {
+    // Dropped at the end of the block, on a signal or a panic: everything is put back.
+    let mut knobs = Knobs::new();
+    match remedy {
+        Remedy::Load => *load = (!away).then(|| start_load(args)).transpose()?,
+        Remedy::Knobs(settings) if away => {
+            for (path, value) in settings {
+                match knobs.set(path, value) {
+                    Ok(change) => {
+                        let line = format!("{}: {} → {}", path.display(), change.from, change.now);
+                        if !proof.changes.contains(&line) {
+                            proof.changes.push(line);
+                        }
+                    }
+                    Err(error @ (KnobError::Refused { .. } | KnobError::Unreadable { .. })) => {
+                        proof.note = format!("{:#}", anyhow::Error::from(error));
+                        return Ok(None);
+                    }
+                    Err(error) => return Err(error).context("turning a knob"),
+                }
+            }
+        }
+        _ => {}
+    }
+    std::thread::sleep(SETTLE);
+    let histogram = hunter.block(block, &mut |config| match remedy {
+        Remedy::IdleStates => config.dma_latency_us = away.then_some(0),
+        Remedy::Paging => config.lock_memory = away,
+        _ => {}
+    })?;
+    Ok(Some(histogram))
+}
+
+/// What is tried: first against the causes, then the load as a whole.
+fn trials(result: &WhyResult, loaded: bool, config: &WakeupConfig) -> Vec<Trial> {
+    let mut trials: Vec<Trial> = Vec::new();
+    for cluster in &result.explanation.clusters {
+        let cpu = cluster.example.and_then(|i| result.windows.get(i)).map_or(0, |w| w.cpu);
+        let against = format!("{} {}", cluster.mechanism.id(), cluster.who);
+        let Some((words, remedy)) = remedy(cluster, cpu, config) else { continue };
+        if trials.iter().all(|t| t.words != words) {
+            trials.push(Trial { against: against.trim().to_owned(), words, remedy });
+        }
+    }
+    trials.truncate(REMEDIES);
+    if loaded {
+        let against = result.explanation.clusters.first();
+        let against = against.map_or(String::new(), |c| format!("{} {}", c.mechanism.id(), c.who));
+        trials.push(Trial {
+            against,
+            words: "with the load stopped".into(),
+            remedy: Ok(Remedy::Load),
+        });
+    }
+    trials
+}
+
+/// The reversible remedy against a cause, or why there is none here; `None`: there never is.
+fn remedy(
+    cluster: &Cluster,
+    cpu: u32,
+    config: &WakeupConfig,
+) -> Option<(String, Result<Remedy, String>)> {
+    let others: Vec<CpuId> =
+        policy::online().unwrap_or_default().into_iter().filter(|c| c.0 != cpu).collect();
+    let sys = |file: &str, value: &str| (PathBuf::from(file), value.to_owned());
+    Some(match cluster.mechanism {
+        Mechanism::InterruptHandler => {
+            (format!("with interrupt {} moved away", cluster.who), moved(&cluster.who, &others))
+        }
+        Mechanism::Throttling => (
+            "with real-time throttling off".into(),
+            Ok(Remedy::Knobs(vec![sys("/proc/sys/kernel/sched_rt_runtime_us", "-1")])),
+        ),
+        Mechanism::IdleExit if config.dma_latency_us != Some(0) => {
+            ("with idle states kept shallow".into(), Ok(Remedy::IdleStates))
+        }
+        Mechanism::PageFault if !config.lock_memory => {
+            ("with memory locked".into(), Ok(Remedy::Paging))
+        }
+        Mechanism::TimerCallback => (
+            "with timers migrated to busy CPUs".into(),
+            Ok(Remedy::Knobs(vec![sys("/proc/sys/kernel/timer_migration", "1")])),
+        ),
+        Mechanism::Workqueue => ("with unbound work items on other CPUs".into(), unbound(&others)),
+        Mechanism::Nmi => (
+            "with the NMI watchdog off".into(),
+            Ok(Remedy::Knobs(vec![sys("/proc/sys/kernel/nmi_watchdog", "0")])),
+        ),
+        _ => return None,
+    })
+}
+
+/// Every interrupt with that name goes to other CPUs.
+fn moved(name: &str, others: &[CpuId]) -> Result<Remedy, String> {
+    if others.is_empty() {
+        return Err("there is no other CPU to move it to".into());
+    }
+    let table =
+        fs::read_to_string("/proc/interrupts").map_err(|e| format!("/proc/interrupts: {e}"))?;
+    let numbers = numbers_of(&table, name);
+    if numbers.is_empty() {
+        return Err(format!("/proc/interrupts has no interrupt {name} with a number"));
+    }
+    let list: Vec<String> = others.iter().map(|c| c.0.to_string()).collect();
+    let list = list.join(",");
+    let file = |n: &u32| (PathBuf::from(format!("/proc/irq/{n}/smp_affinity_list")), list.clone());
+    Ok(Remedy::Knobs(numbers.iter().map(file).collect()))
+}
+
+/// Numbers of the interrupts that have this name among their actions (`/proc/interrupts`).
+fn numbers_of(table: &str, name: &str) -> Vec<u32> {
+    let number = |line: &str| {
+        let (number, rest) = line.split_once(':')?;
+        let named = rest.split([' ', ',']).any(|word| word == name) || rest.ends_with(name);
+        number.trim().parse().ok().filter(|_| named)
+    };
+    table.lines().filter_map(number).collect()
+}
+
+/// Unbound work items are kept on other CPUs.
+fn unbound(others: &[CpuId]) -> Result<Remedy, String> {
+    if others.is_empty() {
+        return Err("there is no other CPU for them".into());
+    }
+    let mut words = vec![0u32; others.iter().map(|c| c.0 as usize / 32 + 1).max().unwrap_or(1)];
+    for cpu in others {
+        words[cpu.0 as usize / 32] |= 1 << (cpu.0 % 32);
+    }
+    let mask: Vec<String> = words.iter().rev().map(|w| format!("{w:08x}")).collect();
+    let file = PathBuf::from("/sys/devices/virtual/workqueue/cpumask");
+    Ok(Remedy::Knobs(vec![(file, mask.join(","))]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupts_are_found_by_their_actions() {
+        let table = "           CPU0       CPU1\n  1:  5  6  IO-APIC  1-edge  i8042\n \
+             11:  5  6  IO-APIC  11-fasteoi  uhci_hcd, eth0\n \
+             34:  5  6  PCI-MSI 1048576-edge      virtio1-req.0\nLOC:  5 6 Local timer interrupts\n";
+        assert_eq!(numbers_of(table, "eth0"), [11]);
+        assert_eq!(numbers_of(table, "virtio1-req.0"), [34]);
+        assert!(numbers_of(table, "eth").is_empty());
+        assert!(numbers_of(table, "interrupts").is_empty());
+    }
+
+    #[test]
+    fn a_mask_names_the_other_cpus() {
+        let mask = |cpus: &[u32]| match unbound(&cpus.iter().map(|&c| CpuId(c)).collect::<Vec<_>>())
+        {
+            Ok(Remedy::Knobs(k)) => k[0].1.clone(),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(mask(&[1, 3]), "0000000a");
+        assert_eq!(mask(&[0, 33]), "00000002,00000001");
+        assert!(mask(&[]).contains("no other CPU"));
+    }
+}

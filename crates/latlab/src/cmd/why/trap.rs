@@ -1,0 +1,181 @@
+//! The trap in the measuring loop, and the collector that empties it.
+
+use super::analyse::Spike;
+use super::hunt::Range;
+use crate::outcome::OwnHintExt;
+use latlab_core::explain::activations::LATE_MARK;
+use latlab_core::wakeup::LateWake;
+use latlab_sys::recorder::{FlightRecorder, Format, Snapshot};
+use latlab_sys::tracefs::{Freezer, Marker};
+use latlab_sys::wakeup::Next;
+use latlab_sys::witness::{Registers, Witness};
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// What the measuring threads share with the collector. Used inside the loop: no allocation, no lock.
+pub struct Trap {
+    freezer: Freezer,
+    marker: Marker,
+    range: Range,
+    /// For the loop: later than this springs it.
+    pub late_ns: AtomicU64,
+    sprung: AtomicBool,
+}
+
+impl Trap {
+    /// A trap that is not set yet.
+    pub fn new(flight: &FlightRecorder, range: Range) -> anyhow::Result<Self> {
+        Ok(Self {
+            freezer: flight.freezer()?,
+            marker: flight.marker()?,
+            range,
+            late_ns: AtomicU64::new(u64::MAX),
+            sprung: AtomicBool::new(false),
+        })
+    }
+
+    fn set(&self) {
+        self.sprung.store(false, Ordering::Release);
+        self.late_ns.store(self.range.0, Ordering::Release);
+    }
+
+    /// Called by the loop for a late wake-up.
+    pub fn spring(&self, late: &LateWake) -> Next {
+        if late.latency_ns > self.range.1 || self.sprung.swap(true, Ordering::AcqRel) {
+            return Next::Continue;
+        }
+        let mut line = [0u8; 96];
+        let mut rest = &mut line[..];
+        let (tid, intended, latency) = (late.tid, late.intended_ns, late.latency_ns);
+        let _ = write!(rest, "{LATE_MARK} tid={tid} intended={intended} latency={latency}");
+        let used = 96 - rest.len();
+        let _ = self.marker.write(&line[..used]);
+        let _ = self.freezer.freeze();
+        self.late_ns.store(u64::MAX, Ordering::Release);
+        Next::Continue
+    }
+}
+
+/// Saves what the trap caught and sets it again. Runs on the main thread.
+pub struct Collector<'a> {
+    trap: &'a Trap,
+    flight: &'a mut FlightRecorder,
+    folder: PathBuf,
+    most: usize,
+    /// Captures on disk.
+    pub saved: Vec<PathBuf>,
+    spikes: Vec<Spike>,
+    registers: &'a Registers,
+    glance: Witness,
+    /// The buffer fills since then; the trap is not set yet.
+    filling: Option<Instant>,
+    history: Duration,
+    dead: Duration,
+    error: Option<anyhow::Error>,
+}
+
+/// What a collector brought home.
+pub struct Caught {
+    /// Captures on disk.
+    pub saved: Vec<PathBuf>,
+    /// What was counted between them.
+    pub spikes: Vec<Spike>,
+    /// Time in which the trap was not set.
+    pub dead: Duration,
+}
+
+impl<'a> Collector<'a> {
+    /// The trap is set once the buffer holds `history`: a capture that begins with the late
+    /// wake-up itself explains nothing.
+    pub fn new(
+        trap: &'a Trap,
+        flight: &'a mut FlightRecorder,
+        folder: PathBuf,
+        most: usize,
+        history: Duration,
+        registers: &'a Registers,
+    ) -> Self {
+        Self {
+            trap,
+            flight,
+            folder,
+            most,
+            saved: Vec::new(),
+            spikes: Vec::new(),
+            registers,
+            glance: registers.glance(),
+            filling: Some(Instant::now()),
+            history,
+            dead: Duration::ZERO,
+            error: None,
+        }
+    }
+
+    /// Looks whether something was caught.
+    pub fn tick(&mut self) -> Next {
+        if self.error.is_some() || self.saved.len() >= self.most {
+            return Next::Stop;
+        }
+        if let Some(since) = self.filling {
+            if since.elapsed() >= self.history {
+                self.filling = None;
+                self.dead += since.elapsed();
+                self.trap.set();
+            }
+            return Next::Continue;
+        }
+        if !self.trap.sprung.load(Ordering::Acquire) {
+            return Next::Continue;
+        }
+        match self.collect() {
+            Ok(()) if self.saved.len() >= self.most => Next::Stop,
+            Ok(()) => Next::Continue,
+            Err(error) => {
+                self.error = Some(error);
+                Next::Stop
+            }
+        }
+    }
+
+    /// Takes in what was caught last.
+    pub fn finish(mut self) -> anyhow::Result<Caught> {
+        if self.filling.is_none() {
+            self.tick();
+        }
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        Ok(Caught { saved: self.saved, spikes: self.spikes, dead: self.dead })
+    }
+
+    /// Takes the buffer out, arms the recorder, and only then writes the file.
+    fn collect(&mut self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        let snapshot = self.flight.snapshot().hinted()?;
+        let glance = self.registers.glance();
+        let (steal_ns, smi) = glance.since(&self.glance);
+        self.glance = glance;
+        if self.saved.len() + 1 < self.most {
+            self.flight.rearm().hinted()?;
+            self.filling = Some(Instant::now());
+        }
+        self.dead += begun.elapsed();
+        self.save(&snapshot, steal_ns, smi)
+    }
+
+    fn save(
+        &mut self,
+        snapshot: &Snapshot,
+        steal_ns: Option<u64>,
+        smi: Option<u64>,
+    ) -> anyhow::Result<()> {
+        let name = format!("{:03}.dat", self.saved.len() + 1);
+        let path = self.folder.join(&name);
+        snapshot.save(&path, Format::default()).hinted()?;
+        self.saved.push(path);
+        self.spikes.push(Spike { source: name, steal_ns, smi });
+        Ok(())
+    }
+}
