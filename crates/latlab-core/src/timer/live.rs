@@ -154,6 +154,12 @@ fn mode(live: &Live, first: &Counters) -> (TickMode, String) {
         };
         return (TickMode::Periodic, why);
     }
+    let ever: u64 = live.ticks.iter().filter_map(|t| t.idle_sleeps).sum();
+    if ever > 0 && live.ticks.iter().all(|t| t.nohz == Some(true)) {
+        let why =
+            format!("no CPU was idle meanwhile; since the boot the tick was stopped {ever} times");
+        return (TickMode::StopsWhenIdle, why);
+    }
     (TickMode::Unknown, "no CPU was idle: whether its tick would stop was not seen".into())
 }
 
@@ -199,6 +205,16 @@ mod tests {
         assert_eq!(conclude(Live::default(), &a, &b, busy(251.0)).mode, TickMode::Unknown);
         assert_eq!(conclude(Live::default(), &a, &b, busy(2.0)).mode, TickMode::StopsWhenBusy);
         assert_eq!(conclude(Live::default(), &a, &b, vec![]).hz, None);
+    }
+
+    #[test]
+    fn a_machine_without_idle_cpus_is_known_by_its_past() {
+        let (mut a, mut b) = (counters(0, [0, 0], [0.0, 0.0]), counters(1, [250, 250], [0.0, 0.0]));
+        let tick = Tick { nohz: Some(true), idle_sleeps: Some(7), ..Tick::default() };
+        (a.ticks, b.ticks) = (vec![tick.clone()], vec![tick]);
+        let live = conclude(Live::default(), &a, &b, busy(250.0));
+        assert_eq!(live.mode, TickMode::StopsWhenIdle, "{}", live.mode_why);
+        assert!(live.mode_why.contains("7 times"));
     }
 
     #[test]
