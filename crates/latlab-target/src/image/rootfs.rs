@@ -122,6 +122,10 @@ pub fn customize(tree: &mut Tree, settings: &Settings<'_>) {
     // systemd's, which turns units on and off.
     put("etc/machine-id", 0o444, String::new());
     put("etc/motd", 0o644, MOTD.into());
+    // As new as /usr: nothing is to be brought up to date on the first boot (ConditionNeedsUpdate=).
+    for place in ["etc", "var"] {
+        put(&format!("{place}/.updated"), 0o644, String::new());
+    }
     put("etc/systemd/network/50-latlab.network", 0o644, NETWORK.into());
     put("etc/systemd/journald.conf.d/latlab.conf", 0o644, JOURNAL.into());
     put("etc/ssh/sshd_config.d/latlab.conf", 0o644, SSHD.into());
