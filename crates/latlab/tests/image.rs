@@ -397,6 +397,56 @@ fn an_interrupted_build_leaves_no_image_and_no_machine() {
     assert!(printed(&running).is_empty());
 }
 
+/// Options that a board's Debian kernel lacks, and the fragment as text.
+fn lacking(dir: &Path, kernel: &str) -> (Vec<String>, String) {
+    let args = ["image", "--board", "beaglebone-black", "--kernel", kernel, "--from-config"];
+    let output = run(dir, &[&args[..], &["--json"]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let missing = json["missing"].as_array().unwrap();
+    let names = missing.iter().map(|m| m["option"].as_str().unwrap().to_owned()).collect();
+    (names, printed(&run(dir, &args)))
+}
+
+#[test]
+#[ignore = "fetches two kernels"]
+fn what_debians_kernels_lack_is_told_with_reasons_and_commands() {
+    let dir = tempfile::tempdir().unwrap();
+    let (rt, fragment) = lacking(dir.path(), "rt");
+    // What 6.1's configuration says: every tracer but those that cost while they are off.
+    for has in [
+        "FUNCTION_GRAPH_TRACER",
+        "TIMERLAT_TRACER",
+        "HWLAT_TRACER",
+        "HIST_TRIGGERS",
+        "PREEMPT_RT",
+        "HZ_100",
+        "HZ_PERIODIC",
+    ] {
+        assert!(!rt.contains(&format!("CONFIG_{has}")), "{has} in {rt:?}");
+    }
+    for lacks in ["IRQSOFF_TRACER", "PREEMPT_TRACER"] {
+        assert!(rt.contains(&format!("CONFIG_{lacks}")), "{lacks} in {rt:?}");
+    }
+    for words in [
+        "# Finds the longest stretch with interrupts disabled",
+        "make ARCH=arm CROSS_COMPILE=arm-linux-gnueabihf- olddefconfig",
+        "latlab image --board beaglebone-black --kernel ../linux-image-",
+    ] {
+        assert!(fragment.contains(words), "{words} in {fragment}");
+    }
+    // The doctor has the same.
+    let doctor = ["doctor", "--kernel-config", "--board", "beaglebone-black"];
+    let doctor = run(dir.path(), &doctor);
+    assert!(fragment.starts_with(&printed(&doctor)), "{}", printed(&doctor));
+    let (stock, _) = lacking(dir.path(), "stock");
+    for lacks in ["PREEMPT_RT", "TIMERLAT_TRACER", "OSNOISE_TRACER", "HWLAT_TRACER", "SCHED_TRACER"]
+    {
+        assert!(stock.contains(&format!("CONFIG_{lacks}")), "{lacks} in {stock:?}");
+    }
+    refused(&run(dir.path(), &["image", "--from-config"]), &["whose configuration?"]);
+}
+
 /// An image that runs in QEMU, and an ssh that finds it.
 struct Machine {
     child: Child,

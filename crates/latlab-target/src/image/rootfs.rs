@@ -98,7 +98,12 @@ Description=Name servers from DHCP to resolv.conf
 
 [Service]
 Type=oneshot
-ExecStart=/bin/sh -c '. /run/systemd/netif/state; for s in $DNS; do echo \"nameserver $s\"; done > /run/latlab-resolv.conf'
+ExecStart=/usr/local/lib/latlab/resolv
+";
+
+const RESOLV_SCRIPT: &str = r"#!/bin/sh
+# The name servers that systemd-networkd was told by DHCP, for the C library.
+sed -n 's/^DNS=//p' /run/systemd/netif/state | tr ' ' '\n' | sed -n 's/^..*/nameserver &/p' > /run/latlab-resolv.conf
 ";
 
 const JOURNAL: &str = "[Journal]\nStorage=volatile\nRuntimeMaxUse=8M\n";
@@ -132,6 +137,7 @@ pub fn customize(tree: &mut Tree, settings: &Settings<'_>) {
     put("etc/systemd/system/latlab-host-key.service", 0o644, HOST_KEY.into());
     put("etc/systemd/system/latlab-resolv.path", 0o644, RESOLV_PATH.into());
     put("etc/systemd/system/latlab-resolv.service", 0o644, RESOLV.into());
+    put("usr/local/lib/latlab/resolv", 0o755, RESOLV_SCRIPT.into());
     put("root/.ssh/authorized_keys", 0o600, settings.authorized_keys.to_owned());
     if let Some(console) = settings.serial_shell {
         let text = format!(
