@@ -7,6 +7,8 @@ import type { Tile } from "./types";
 
 /** One lane's columns. */
 export class Columns {
+  /** What is drawn: colour, and the row from which it is. */
+  color: Uint32Array; top: Int32Array;
   id: Uint32Array; aux: Uint32Array; fill: Float32Array; count: Float32Array; best: Float32Array; width: number;
   constructor(width: number) {
     this.width = width;
@@ -15,6 +17,8 @@ export class Columns {
     this.fill = new Float32Array(width);
     this.count = new Float32Array(width);
     this.best = new Float32Array(width);
+    this.color = new Uint32Array(width);
+    this.top = new Int32Array(width);
   }
   clear(): void {
     this.fill.fill(0);
@@ -34,6 +38,23 @@ export class Columns {
   draw(tile: Tile, tileStart: number, binLength: number, from: number, nsPerPixel: number, x0: number, x1: number, taken: (id: number) => boolean): void {
     const lo = Math.max(0, x0), hi = Math.min(this.width, x1) - 1;
     if (hi < lo) return;
+    if (tile.kind === 2 && binLength <= nsPerPixel) {
+      // A bin that lies across two columns is counted in its first.
+      const scale = 1 / nsPerPixel, left = (tileStart - from) * scale, wide = binLength * scale;
+      const first = Math.max(0, Math.floor((lo - left) / wide)), last = Math.min(BINS, Math.ceil((hi + 1 - left) / wide));
+      const { count, fill, id, aux } = tile;
+      for (let b = first; b < last; b++) {
+        const n = count[b];
+        if (n === 0) continue;
+        const c = Math.floor(left + b * wide);
+        if (c < lo || c > hi) continue;
+        const share = wide * fill[b];
+        this.fill[c] += share;
+        this.count[c] += n;
+        if (share > this.best[c]) { this.best[c] = share; this.id[c] = id[b]; this.aux[c] = aux[b]; }
+      }
+      return;
+    }
     if (tile.kind === 2) {
       for (let b = 0; b < BINS; b++) {
         const count = tile.count[b];

@@ -214,24 +214,29 @@ export class Timeline {
     if (lane.kind === "head" || lane.tile === "") return this.simple(lane, y, w, h, tall);
     const c = this.fillColumns(lane, w), px = this.pixels;
     const most = lane.kind === "freq" ? this.topFrequency(lane) : 1;
+    const { kind } = lane, { count, fill, id: ids } = c, top0 = c.top, colors = c.color;
+    let known = -1, color = 0;
     for (let x = 0; x < w; x++) {
-      if (c.count[x] === 0) continue;
-      const id = c.id[x], fill = Math.min(1, c.fill[x]);
-      let color: number, part = Math.max(0.25, fill);
-      switch (lane.kind) {
-        case "run": color = this.app.isDimmed(id | 0) ? palette.rule : palette.task(id | 0); break;
-        case "task": color = id === 0 ? palette.task(lane.pid) : palette.state(id); part *= id === 0 ? 1 : 0.6; break;
-        case "freq": color = palette.byHash(210); part = id / most; break;
-        case "ev": color = palette.name(id); part = Math.min(1, 0.35 + Math.log2(1 + c.count[x]) / 14); break;
-        case "late": color = palette.state(3); part = 1; break;
-        case "set": color = palette.state(1); part = 1; break;
-        default: color = palette.name(id);
+      top0[x] = tall;
+      if (count[x] === 0) continue;
+      const id = ids[x];
+      // Neighbours are often the same.
+      if (id !== known) {
+        known = id;
+        color = this.colorOf(lane, id);
       }
-      const rows = Math.max(Math.min(2, tall), Math.round(tall * part));
-      for (let r = tall - rows; r < tall; r++) {
-        const at = y + r;
-        if (at >= 0 && at < h) px[at * w + x] = color;
-      }
+      let part = Math.max(0.25, Math.min(1, fill[x]));
+      if (kind === "task") part *= id === 0 ? 1 : 0.6;
+      else if (kind === "freq") part = id / most;
+      else if (kind === "ev") part = Math.min(1, 0.35 + Math.log2(1 + count[x]) / 14);
+      else if (kind === "late" || kind === "set") part = 1;
+      colors[x] = color;
+      top0[x] = tall - Math.max(Math.min(2, tall), Math.round(tall * part));
+    }
+    // Row by row: memory is written in order.
+    for (let r = Math.max(0, -y), end = Math.min(tall, h - y); r < end; r++) {
+      const row = (y + r) * w;
+      for (let x = 0; x < w; x++) if (r >= top0[x]) px[row + x] = colors[x];
     }
     if (lane.kind === "run" || lane.kind === "task") {
       // The base line says that the lane goes on while nothing runs.
@@ -239,6 +244,18 @@ export class Timeline {
       if (at >= 0 && at < h) for (let x = 0; x < w; x++) if (px[at * w + x] === palette.ground) px[at * w + x] = palette.rule;
     }
     if (lane.kind === "run") this.hatch(lane, y, w, h, tall);
+  }
+
+  private colorOf(lane: Lane, id: number): number {
+    const { palette } = this.app;
+    switch (lane.kind) {
+      case "run": return this.app.isDimmed(id | 0) ? palette.rule : palette.task(id | 0);
+      case "task": return id === 0 ? palette.task(lane.pid) : palette.state(id);
+      case "freq": return palette.byHash(210);
+      case "late": return palette.state(3);
+      case "set": return palette.state(1);
+      default: return palette.name(id);
+    }
   }
 
   /** Stretches in which this CPU's events were lost. */

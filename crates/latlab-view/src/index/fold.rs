@@ -10,7 +10,7 @@ use super::bins::Bins;
 use super::column::{Item, Left, Runs, Spans};
 use latlab_trace::events::{Decoder, Typed};
 use latlab_trace::names::IntMap;
-use latlab_trace::{Event, Missed, TraceFile};
+use latlab_trace::{Event, Field, Missed, TraceFile};
 use std::collections::HashMap;
 
 /// What a span in an interrupt or softirq lane is; `aux` of its items.
@@ -47,6 +47,54 @@ impl Kind {
 const DEPTHS: [usize; 3] = [4, 4, 32];
 /// Markers' texts of one CPU, bytes in all.
 const MARKER_BYTES: usize = 32 << 20;
+
+/// Which kinds of events lanes are made of: the others are only counted, not decoded.
+#[derive(Debug)]
+pub struct Kinds {
+    decoder: Decoder,
+    pid: Option<Field>,
+    /// By number.
+    wanted: Vec<bool>,
+}
+
+impl Kinds {
+    /// The kinds of a file.
+    pub fn of(file: &TraceFile<'_>) -> Self {
+        const NAMES: [&str; 20] = [
+            "sched_switch",
+            "sched_waking",
+            "sched_wakeup",
+            "sched_wakeup_new",
+            "irq_handler_entry",
+            "irq_handler_exit",
+            "ipi_entry",
+            "ipi_exit",
+            "softirq_entry",
+            "softirq_exit",
+            "hrtimer_expire_entry",
+            "hrtimer_expire_exit",
+            "timer_expire_entry",
+            "timer_expire_exit",
+            "workqueue_execute_start",
+            "workqueue_execute_end",
+            "funcgraph_entry",
+            "funcgraph_exit",
+            "cpu_frequency",
+            "task_rename",
+        ];
+        let mut wanted = Vec::new();
+        for format in file.formats.iter() {
+            let at = usize::from(format.id);
+            if wanted.len() <= at {
+                wanted.resize(at + 1, false);
+            }
+            let name = &*format.name;
+            wanted[at] =
+                NAMES.contains(&name) || name == "print" || &*format.system == "irq_vectors";
+        }
+        Self { decoder: Decoder::new(file), pid: file.common_pid().cloned(), wanted }
+    }
+}
 
 /// Names of one thread's fold, by number.
 #[derive(Debug, Default)]
@@ -171,6 +219,9 @@ pub struct Cpu {
     parked: IntMap<i32, Vec<Frame>>,
     current: Option<i32>,
     waking: bool,
+    /// Who was switched in last.
+    came: i32,
+    softirqs: [Option<u32>; 16],
     by_event: IntMap<u32, u32>,
     by_irq: IntMap<i32, u32>,
     by_address: IntMap<u64, u32>,
@@ -202,6 +253,8 @@ impl Cpu {
             parked: IntMap::default(),
             current: None,
             waking: false,
+            came: -1,
+            softirqs: [None; 16],
             by_event: IntMap::default(),
             by_irq: IntMap::default(),
             by_address: IntMap::default(),
@@ -210,7 +263,7 @@ impl Cpu {
 
     /// Reads one event. `origin` is the time that bins count from.
     #[inline]
-    pub fn fold(&mut self, f: &TraceFile<'_>, d: &Decoder, event: &Event<'_>, origin: u64) {
+    pub fn fold(&mut self, f: &TraceFile<'_>, d: &Kinds, event: &Event<'_>, origin: u64) {
         if self.events == 0 {
             self.first = event.time;
         }
@@ -227,15 +280,26 @@ impl Cpu {
             self.kinds.resize(id + 1, 0);
         }
         self.kinds[id] += 1;
-        let common = d.common(event);
-        if self.current != Some(common.pid) {
-            self.run(time, common.pid, Left::Unknown);
+        let pid = d.pid.as_ref().map_or(0, |p| p.i64(event.payload) as i32);
+        if self.current != Some(pid) {
+            self.run(time, pid, Left::Unknown);
         }
+        if d.wanted.get(id) == Some(&true) {
+            self.wanted(f, &d.decoder, event, time, pid);
+        }
+    }
+
+    /// An event that lanes are made of.
+    fn wanted(&mut self, f: &TraceFile<'_>, d: &Decoder, event: &Event<'_>, time: u64, pid: i32) {
         match d.decode(event) {
             Typed::SchedSwitch(s) => {
                 self.switches += 1;
-                self.learn(s.prev_pid, s.prev_comm, time);
+                // The name of who leaves was learnt when it came.
+                if s.prev_pid != self.came {
+                    self.learn(s.prev_pid, s.prev_comm, time);
+                }
                 self.learn(s.next_pid, s.next_comm, time);
+                self.came = s.next_pid;
                 if s.next_pid != s.prev_pid {
                     self.run(time, s.next_pid, Left::of(s.prev_state));
                 }
@@ -246,18 +310,18 @@ impl Cpu {
                     self.wakeups = Vec::new();
                 }
                 self.learn(s.pid, s.comm, time);
-                self.wakes.push(self.wake(time, s.pid, common.pid, s.target_cpu, common.flags));
+                self.wakes.push(self.wake(time, s.pid, pid, s.target_cpu, d.common(event).flags));
             }
             Typed::SchedWakeup(s) if !self.waking => {
-                let wake = self.wake(time, s.pid, common.pid, s.target_cpu, common.flags);
+                let wake = self.wake(time, s.pid, pid, s.target_cpu, d.common(event).flags);
                 self.wakeups.push(wake);
             }
             Typed::SchedWakeupNew(s) => {
                 self.learn(s.pid, s.comm, time);
-                self.wakes.push(self.wake(time, s.pid, common.pid, s.target_cpu, common.flags));
+                self.wakes.push(self.wake(time, s.pid, pid, s.target_cpu, d.common(event).flags));
             }
             Typed::Other | Typed::SchedWakeup(_) => {}
-            other => self.rarer(f, event, time, common.pid, other),
+            other => self.rarer(f, event, time, pid, other),
         }
     }
 
@@ -290,8 +354,10 @@ impl Cpu {
             }
             Typed::IpiExit(_) => self.leave(Kind::Vector, u64::MAX, time),
             Typed::SoftirqEntry(s) => {
-                let text = latlab_core::explain::window::softirq_name(s.vec);
-                let name = self.texts.put(text);
+                let name = match self.softirqs.get(s.vec as usize).copied().flatten() {
+                    Some(name) => name,
+                    None => self.softirq(s.vec),
+                };
                 self.enter(Kind::Softirq, s.vec.into(), name, time);
             }
             Typed::SoftirqExit(s) => self.leave(Kind::Softirq, s.vec.into(), time),
@@ -331,6 +397,15 @@ impl Cpu {
             target: target as u16,
             context: flags >> 3 & 3,
         }
+    }
+
+    /// The number of a softirq's name.
+    fn softirq(&mut self, vec: u32) -> u32 {
+        let name = self.texts.put(latlab_core::explain::window::softirq_name(vec));
+        if let Some(known) = self.softirqs.get_mut(vec as usize) {
+            *known = Some(name);
+        }
+        name
     }
 
     /// The number of an interrupt vector's name, by its event.

@@ -16,8 +16,7 @@ pub mod task;
 
 use bins::Bins;
 use column::{Items, Runs, Spans};
-use fold::{Cpu, Interner, Kind, Lost, Marker, Name, Wake};
-use latlab_trace::events::Decoder;
+use fold::{Cpu, Interner, Kind, Kinds, Lost, Marker, Name, Wake};
 use latlab_trace::names::{Comms, IntMap};
 use latlab_trace::{Diagnostics, Select, TraceFile};
 use std::collections::BTreeMap;
@@ -120,7 +119,7 @@ impl Index {
         };
         let first = |cpu: &u32| file.select(&select(*cpu)).next().map(|e| e.time);
         let origin = cpus.iter().filter_map(first).min().unwrap_or(0);
-        let decoder = Decoder::new(file);
+        let kinds = Kinds::of(file);
         let next = AtomicUsize::new(0);
         let done: Mutex<Vec<(Cpu, Diagnostics)>> = Mutex::new(Vec::new());
         let work = || {
@@ -128,7 +127,7 @@ impl Index {
                 let mut events = file.select(&select(cpu));
                 let mut fold = Cpu::new(cpu);
                 while let Some(event) = events.next() {
-                    fold.fold(file, &decoder, &event, origin);
+                    fold.fold(file, &kinds, &event, origin);
                     if fold.events.is_multiple_of(1 << 16) {
                         progress.events.fetch_add(1 << 16, Ordering::Relaxed);
                     }
