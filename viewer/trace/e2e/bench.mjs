@@ -44,14 +44,14 @@ const zoomTo = async (share) => {
   await page.evaluate((share) => { const a = latlab.all, w = (a.to - a.from) * share, m = (a.from + a.to) / 2; latlab.show({ from: m - w / 2, to: m + w / 2 }); }, share);
   await settled(page);
 };
-const moving = (i) => { const s = latlab.span, by = (s.to - s.from) * 0.01 * (i % 200 < 100 ? 1 : -1); latlab.show({ from: s.from + by, to: s.to + by }); };
-for (const share of [0.5, 0.05, 0.005, 0.0005, 0.00001]) {
+const moving = (i) => { const s = latlab.span, by = (s.to - s.from) * 0.01 * (i % 100 < 50 ? 1 : -1); latlab.show({ from: s.from + by, to: s.to + by }); };
+for (const share of [0.5, 0.05, 0.005, 0.00001]) {
   await zoomTo(share);
-  await run(`moving over ${share * 100} % of the trace`, 300, moving.toString());
+  await run(`moving over ${share * 100} % of the trace`, 150, moving.toString());
 }
 await zoomTo(1);
-await run("zooming from everything to a millionth and back", 400, ((i) => {
-  const s = latlab.span, f = i < 200 ? 0.933 : 1 / 0.933, m = s.from + (s.to - s.from) * 0.4, w = (s.to - s.from) * f;
+await run("zooming from everything to a thousandth and back", 200, ((i) => {
+  const s = latlab.span, f = i < 100 ? 0.933 : 1 / 0.933, m = s.from + (s.to - s.from) * 0.4, w = (s.to - s.from) * f;
   latlab.show({ from: m - w * 0.4, to: m + w * 0.6 });
 }).toString());
 const search = performance.now();
