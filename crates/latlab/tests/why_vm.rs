@@ -1,0 +1,63 @@
+//! `latlab why` in the virtual lab: what was struck is what is named. The whole table is
+//! `bench/why-faults`; this is the part of it that fits into every build.
+#![cfg(feature = "host")]
+
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+/// The detail of a hunt in a machine with these faults, in virtual time.
+fn hunt(faults: &[&str], trace: &str, limit: &str) -> Value {
+    let dir = tempfile::tempdir().unwrap();
+    let mut args = vec!["vm", "run", "armv7-rt,icount=0"];
+    for fault in faults {
+        args.extend(["--fault", fault]);
+    }
+    args.extend(["--", "latlab", "why", "--limit", limit, "--trace", trace, "-p", "90"]);
+    args.extend(["-i", "1037", "-D", "3s", "--captures", "8", "-q", "--out", "r"]);
+    let output = Command::new(env!("CARGO_BIN_EXE_latlab"))
+        .args(&args)
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let run = std::fs::read_to_string(dir.path().join("r/run.json"));
+    let run: Value = serde_json::from_str(&run.unwrap_or_else(|e| panic!("{e}: {said}"))).unwrap();
+    run["parts"][0]["detail"].clone()
+}
+
+/// Mechanism, who, and size in µs of the causes, the first first.
+fn named(detail: &Value) -> Vec<(String, String, f64)> {
+    let clusters = detail["explanation"]["clusters"].as_array().unwrap();
+    let one = |c: &Value| {
+        let text = |key: &str| c[key].as_str().unwrap().to_owned();
+        (text("mechanism"), text("who"), c["size_ns"].as_f64().unwrap() / 1e3)
+    };
+    clusters.iter().map(one).collect()
+}
+
+#[test]
+#[ignore = "boots a virtual machine"]
+fn two_faults_at_once_are_both_named_with_their_sizes() {
+    let faults = ["irqs-off:us=300,every=9.73ms", "hardirq:us=300,every=13.1ms"];
+    let detail = hunt(&faults, "events", "150us");
+    let named = named(&detail);
+    for (mechanism, who) in [("interrupts-off", "fault"), ("hrtimer-handler", "on_hrtimer")] {
+        let found = named[..2].iter().find(|n| n.0 == mechanism && n.1.starts_with(who));
+        let size = found.unwrap_or_else(|| panic!("{named:?}")).2;
+        assert!((240.0..360.0).contains(&size), "{named:?}");
+    }
+    for w in detail["windows"].as_array().unwrap() {
+        let sum: u64 =
+            w["shares"].as_array().unwrap().iter().map(|s| s[1]["ns"].as_u64().unwrap()).sum();
+        assert_eq!(Some(sum), w["latency_ns"].as_u64());
+    }
+}
+
+#[test]
+#[ignore = "boots a virtual machine"]
+fn where_nothing_was_struck_nothing_is_named() {
+    let detail = hunt(&[], "events", "60us");
+    let named = named(&detail);
+    assert!(named.is_empty(), "{named:?}");
+}
