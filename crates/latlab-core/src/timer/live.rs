@@ -118,7 +118,10 @@ fn mode(live: &Live, first: &Counters) -> (TickMode, String) {
         return (TickMode::Unknown, "the tick's rate is not known".into());
     };
     let timers = by_cpu(&live.interrupts, live.cpus.len(), true);
-    if let Some(b) = live.busy.iter().find(|b| b.interrupts.is_some_and(|i| i < hz / 4.0)) {
+    // Without such CPUs a busy one with few ticks is one that its host kept from running.
+    let full = live.cmdline.iter().any(|w| w.starts_with("nohz_full="));
+    let few = |b: &&BusyTick| full && b.interrupts.is_some_and(|i| i < hz / 4.0);
+    if let Some(b) = live.busy.iter().find(few) {
         let rate = b.interrupts.unwrap_or(0.0);
         let why = format!("CPU {} computed and took {rate:.0} timer interrupts a second", b.cpu);
         return (TickMode::StopsWhenBusy, why);
@@ -135,6 +138,10 @@ fn mode(live: &Live, first: &Counters) -> (TickMode, String) {
             format!("the tick was stopped {stops} times (idle_sleeps in /proc/timer_list)"),
         );
     }
+    if !live.ticks.is_empty() && live.ticks.iter().all(|t| t.nohz == Some(false)) {
+        let why = "/proc/timer_list says of every CPU that its tick cannot stop, and none did";
+        return (TickMode::Periodic, why.to_owned());
+    }
     for ((cpu, rate), idle) in live.cpus.iter().zip(&timers).zip(&live.idle) {
         if *idle >= IDLE && *rate < hz * (1.0 - idle * (1.0 - FEWER)) * FEWER {
             let why = format!(
@@ -145,14 +152,8 @@ fn mode(live: &Live, first: &Counters) -> (TickMode, String) {
         }
     }
     let idle_cpus = live.idle.iter().filter(|i| **i >= IDLE).count();
-    let periodic = !live.ticks.is_empty() && live.ticks.iter().all(|t| t.nohz == Some(false));
-    if idle_cpus > 0 || periodic {
-        let why = match (idle_cpus, periodic) {
-            (0, _) => "/proc/timer_list says so of every CPU".to_owned(),
-            (n, true) => format!("{n} idle CPUs took every tick, and /proc/timer_list says so"),
-            (n, false) => format!("{n} CPUs were idle and took every tick"),
-        };
-        return (TickMode::Periodic, why);
+    if idle_cpus > 0 {
+        return (TickMode::Periodic, format!("{idle_cpus} CPUs were idle and took every tick"));
     }
     let ever: u64 = live.ticks.iter().filter_map(|t| t.idle_sleeps).sum();
     if ever > 0 && live.ticks.iter().all(|t| t.nohz == Some(true)) {
@@ -203,7 +204,10 @@ mod tests {
         assert_eq!(conclude(Live::default(), &a, &b, busy(251.0)).mode, TickMode::Periodic);
         let b = counters(10, [2_510, 2_505], [0.0, 0.1]);
         assert_eq!(conclude(Live::default(), &a, &b, busy(251.0)).mode, TickMode::Unknown);
-        assert_eq!(conclude(Live::default(), &a, &b, busy(2.0)).mode, TickMode::StopsWhenBusy);
+        let full = Live { cmdline: vec!["nohz_full=1".into()], ..Live::default() };
+        assert_eq!(conclude(full, &a, &b, busy(2.0)).mode, TickMode::StopsWhenBusy);
+        let kept = conclude(Live::default(), &a, &b, busy(2.0)).mode;
+        assert_eq!(kept, TickMode::Unknown, "a host that keeps the CPU is no nohz_full");
         assert_eq!(conclude(Live::default(), &a, &b, vec![]).hz, None);
     }
 
