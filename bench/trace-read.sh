@@ -1,31 +1,61 @@
-#!/bin/sh
+#!/bin/bash
 # trace-read.sh [EVENTS]: how fast traces are read, beside Debian's trace-cmd, in one run.
-# Makes a file of EVENTS (default 10,000,000) out of the pages of fixtures/trace/f6.dat in $TMPDIR, compresses
-# it with `trace-cmd convert`, and runs each reader three times. Needs trace-cmd and GNU time; run it on a quiet machine.
+# Makes a file of EVENTS (default 20,000,000: about 1 GB) out of the pages of fixtures/trace/f6.dat in $TMPDIR,
+# compresses it with `trace-cmd convert`, and runs each reader three times: speed, the time to the first line, the
+# peak of anonymous memory. trace-cmd prints a tenth as many events, and its speed is given by the event.
+# Beside them stands the limit: what one core needs to read the same bytes from memory.
+# Needs trace-cmd; run it on a quiet machine.
 set -eu
 cd "$(dirname "$0")/.."
-events=${1:-10000000}
+events=${1:-20000000}
 cargo build --release -q -p latlab-trace --example trace_bench
-bench=$PWD/target/release/examples/trace_bench
+bench=${CARGO_TARGET_DIR:-$PWD/target}/release/examples/trace_bench
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 "$bench" make fixtures/trace/f6.dat "$dir/v6.dat" "$events"
+"$bench" make fixtures/trace/f6.dat "$dir/tenth.dat" $((events / 10))
 trace-cmd convert -i "$dir/v6.dat" -o "$dir/v7.dat" --file-version 7 --compression zstd >/dev/null 2>&1
-ls -l "$dir" | awk 'NR > 1 { print $5, $9 }'
+stat -c '%s bytes  %n' "$dir"/*.dat
+cat "$dir"/*.dat >/dev/null # into the page cache
+
+# run WHAT COMMAND…: three times; elapsed and user time.
 run() {
-    what=$1
+    local what=$1
     shift
     for _ in 1 2 3; do
-        bash -c 'TIMEFORMAT="$0: %R s elapsed, %U user"; time "$@"' "$what" "$@" 2>&1 | cat
+        TIMEFORMAT="$what: %R s elapsed, %U user"
+        time "$@"
     done
 }
-cat "$dir/v6.dat" >/dev/null
-run "cat" sh -c "cat $dir/v6.dat >/dev/null"
+# peak WHAT COMMAND…: the most anonymous memory while it runs, looked at every 5 ms.
+peak() {
+    local what=$1 pid kb most=0
+    shift
+    "$@" >/dev/null &
+    pid=$!
+    while kb=$(awk '/^RssAnon/ { print $2 }' "/proc/$pid/status" 2>/dev/null) && [ -n "$kb" ]; do
+        ((kb <= most)) || most=$kb
+        sleep 0.005
+    done
+    wait "$pid"
+    echo "$what: $((most / 1024)) MB of anonymous memory at most"
+}
+to_null() { "$@" >/dev/null 2>&1; }
+first_line() { "$@" 2>/dev/null | head -n 2 >/dev/null || true; }
+
+run "limit: the file's bytes from memory, 1 core" dd if="$dir/v6.dat" of=/dev/null bs=1M status=none
 run "scan v6, 1 thread" "$bench" scan "$dir/v6.dat" 1
+run "scan v6, 2 stretches" "$bench" pieces "$dir/v6.dat" 2
 run "scan v7 zstd, 1 thread" "$bench" scan "$dir/v7.dat" 1
 run "scan v7 zstd, 2 threads" "$bench" scan "$dir/v7.dat" 2
-run "text v6, 1 thread" sh -c "$bench text $dir/v6.dat 1 >/dev/null"
-run "text v6, 2 threads" sh -c "$bench text $dir/v6.dat 2 >/dev/null"
-run "first line of v6" sh -c "$bench text $dir/v6.dat 2 | head -1"
-run "trace-cmd report -F sched_switch" sh -c "trace-cmd report -F sched_switch $dir/v6.dat >/dev/null 2>&1"
-[ "${QUICK:-}" ] || run "trace-cmd report" sh -c "trace-cmd report $dir/v6.dat >/dev/null 2>&1"
+run "scan v7 zstd, 2 stretches" "$bench" pieces "$dir/v7.dat" 2
+run "text v6, 1 thread, $events events" to_null "$bench" text "$dir/v6.dat" 1
+run "text v6, 2 threads, $events events" to_null "$bench" text "$dir/v6.dat" 2
+run "first line of v6" first_line "$bench" text "$dir/v6.dat" 2
+run "first line of v7" first_line "$bench" text "$dir/v7.dat" 2
+peak "scan v6" "$bench" scan "$dir/v6.dat" 1
+peak "scan v7 zstd, 2 threads" "$bench" scan "$dir/v7.dat" 2
+peak "text v6, 2 threads" "$bench" text "$dir/v6.dat" 2
+peak "text v7 zstd, 2 threads" "$bench" text "$dir/v7.dat" 2
+run "trace-cmd report -F sched_switch, $((events / 10)) events" to_null trace-cmd report -F sched_switch -i "$dir/tenth.dat"
+[ "${QUICK:-}" ] || run "trace-cmd report, $((events / 10)) events" to_null trace-cmd report -i "$dir/tenth.dat"
