@@ -97,6 +97,9 @@ fn word(text: &str) -> Param {
 /// What makes two records the same metric.
 type Key = (String, String, String);
 
+/// Where a record is: run, part, indices of part and record.
+type Place<'a> = (&'a Source, &'a Part, (usize, usize));
+
 /// One metric of one subject.
 struct Found {
     key: Key,
@@ -237,7 +240,7 @@ fn side(f: &Found, options: &Options) -> Side {
 /// All metrics of a subject; what its own runs disagree on is skipped.
 fn found(subject: &Subject, skipped: &mut Vec<Skipped>) -> Vec<Found> {
     let mut order: Vec<Key> = Vec::new();
-    let mut all: BTreeMap<Key, Vec<(&Source, &Part, (usize, usize))>> = BTreeMap::new();
+    let mut all: BTreeMap<Key, Vec<Place>> = BTreeMap::new();
     for source in &subject.runs {
         for (p, part) in source.run.parts.iter().enumerate() {
             for (r, record) in part.results.iter().enumerate().filter(|(_, r)| !r.name.is_empty()) {
@@ -304,12 +307,12 @@ fn key(part: &Part, record: &Record) -> Key {
 
 /// The values of a metric over all runs of a subject; `None` when there are none.
 fn data(places: &[(&Source, &Part, (usize, usize))]) -> Option<Data> {
-    let distributions: Vec<RunSample> = places.iter().filter_map(|p| distribution(p)).collect();
+    let distributions: Vec<RunSample> = places.iter().filter_map(distribution).collect();
     if distributions.len() == places.len() {
         let sample = Sample { runs: distributions };
         return (sample.all().count > 0).then_some(Data::Distribution(sample));
     }
-    let each: Vec<Vec<f64>> = places.iter().map(|p| values(p)).collect();
+    let each: Vec<Vec<f64>> = places.iter().map(values).collect();
     let figures: Vec<f64> = each.iter().filter_map(|v| median(v)).collect();
     match each.as_slice() {
         _ if figures.is_empty() => None,
@@ -343,10 +346,10 @@ fn distribution((source, part, at): &(&Source, &Part, (usize, usize))) -> Option
 /// Independent values of a record: the medians of a benchmark's processes, or its samples.
 fn values((_, part, at): &(&Source, &Part, (usize, usize))) -> Vec<f64> {
     let record = &part.results[at.1];
-    if let Some(Detail::Bench(detail)) = &part.detail {
-        if let Some(row) = detail.rows.get(at.1).filter(|r| r.slices.len() > 1) {
-            return row.slices.iter().map(|s| s.1).collect();
-        }
+    if let Some(Detail::Bench(detail)) = &part.detail
+        && let Some(row) = detail.rows.get(at.1).filter(|r| r.slices.len() > 1)
+    {
+        return row.slices.iter().map(|s| s.1).collect();
     }
     match record.samples.as_slice() {
         [] => record.summary.median.into_iter().collect(),

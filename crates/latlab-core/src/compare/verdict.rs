@@ -61,11 +61,11 @@ pub fn contrast(
     if let Some(more) = told(&plans, ground, options) {
         sentence.push_str("; ");
         sentence.push_str(&more);
-    } else if verdict == Verdict::CannotTell {
-        if let Some(more) = too_short(&aspects, &plans, ground) {
-            sentence.push_str("; ");
-            sentence.push_str(&more);
-        }
+    } else if verdict == Verdict::CannotTell
+        && let Some(more) = too_short(&aspects, &plans, ground)
+    {
+        sentence.push_str("; ");
+        sentence.push_str(&more);
     }
     Contrast { other, aspects, verdict, sentence, notes }
 }

@@ -88,7 +88,8 @@ fn ln_gamma(x: f64) -> f64 {
     ];
     let t = x + 5.5;
     let series: f64 = C.iter().enumerate().map(|(i, c)| c / (x + 1.0 + i as f64)).sum();
-    (x + 0.5) * t.ln() - t + (2.506_628_274_631_000_5 * (1.000_000_000_190_015 + series) / x).ln()
+    (x + 0.5) * t.ln() - t
+        + (std::f64::consts::TAU.sqrt() * (1.000_000_000_190_015 + series) / x).ln()
 }
 
 #[cfg(test)]

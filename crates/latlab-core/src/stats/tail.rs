@@ -109,7 +109,7 @@ pub fn fit_tail(h: &Histogram, inflation: f64, probabilities: &[f64], seed: u64)
         excesses.push((low.max(h.min) as f64 + high.saturating_sub(low) as f64 / 2.0, n));
     }
     // One bucket with half the values is body: discrete data without a tail to fit.
-    if over < LEAST || over > MOST * 4 || threshold <= 0.0 || excesses.len() < 12 {
+    if !(LEAST..=MOST * 4).contains(&over) || threshold <= 0.0 || excesses.len() < 12 {
         return None;
     }
     for e in &mut excesses {

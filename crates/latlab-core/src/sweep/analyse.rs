@@ -52,15 +52,19 @@ pub fn analyse(plan: &Plan, points: &[Point], landmarks: &[Landmark]) -> Analysi
     out
 }
 
+/// Responses by the value of an axis.
+type Curve<'a> = BTreeMap<&'a Value, Vec<f64>>;
+/// An axis, where the words stand, the axis' values, and curves over them.
+type Family<'a> = (&'a str, Place, Vec<f64>, Vec<Vec<Option<f64>>>);
+
 /// Curves over one numeric axis: one family for each setting of the axes that are words, one curve for each
 /// setting of the other numbers.
 fn knees(plan: &Plan, points: &[(&Place, f64)], landmarks: &[Landmark]) -> Vec<Knee> {
     let words: BTreeSet<&str> =
         plan.axes.iter().filter(|a| !a.is_numeric()).map(|a| a.name.as_str()).collect();
-    let mut families: Vec<(&str, Place, Vec<f64>, Vec<Vec<Option<f64>>>)> = Vec::new();
+    let mut families: Vec<Family> = Vec::new();
     for axis in plan.axes.iter().filter(|a| a.is_numeric()) {
-        let mut slices: BTreeMap<Place, BTreeMap<Place, BTreeMap<&Value, Vec<f64>>>> =
-            BTreeMap::new();
+        let mut slices: BTreeMap<Place, BTreeMap<Place, Curve>> = BTreeMap::new();
         for (place, y) in points {
             let Some(value) = place.get(&axis.name) else { continue };
             let part = |wanted: bool| -> Place {
@@ -73,7 +77,7 @@ fn knees(plan: &Plan, points: &[(&Place, f64)], landmarks: &[Landmark]) -> Vec<K
         for (slice, curves) in slices {
             let values: BTreeSet<&Value> =
                 curves.values().flat_map(|c| c.keys().copied()).collect();
-            let at = |c: &BTreeMap<&Value, Vec<f64>>| -> Vec<Option<f64>> {
+            let at = |c: &Curve| -> Vec<Option<f64>> {
                 values.iter().map(|v| c.get(v).and_then(|y| median(y))).collect()
             };
             let rows = curves.values().map(at).collect();
@@ -84,7 +88,7 @@ fn knees(plan: &Plan, points: &[(&Place, f64)], landmarks: &[Landmark]) -> Vec<K
         }
     }
     let level = LEVEL / families.len().max(1) as f64;
-    let of = |(axis, slice, x, rows): &(&str, Place, Vec<f64>, Vec<Vec<Option<f64>>>)| {
+    let of = |(axis, slice, x, rows): &Family| {
         let f = knee::find(rows, level.max(1.0 / 1000.0), LEAST.ln(), plan.seed)?;
         let (from, to) = (*x.get(f.from)?, *x.get(f.to)?);
         let inside = |l: &&Landmark| l.1 >= from * 0.999 && l.1 <= to * 1.001;

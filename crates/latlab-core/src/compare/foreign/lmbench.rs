@@ -61,15 +61,15 @@ pub fn read(text: &str) -> Option<Source> {
                 .and_then(|s| s.0.parse().ok());
             continue;
         }
-        if let (Some(kib), Some((procs, us))) = (ring, line.split_once(' ')) {
-            if let (Ok(procs), Ok(us)) = (procs.parse::<i64>(), us.trim().parse::<f64>()) {
-                let params = [
-                    ("size".to_owned(), Param::Int(kib * 1024)),
-                    ("procs".to_owned(), Param::Int(procs)),
-                ];
-                add(&mut records, "ctx.ring", params.into(), Unit::Ns, us * 1e3);
-                continue;
-            }
+        if let (Some(kib), Some((procs, us))) = (ring, line.split_once(' '))
+            && let (Ok(procs), Ok(us)) = (procs.parse::<i64>(), us.trim().parse::<f64>())
+        {
+            let params = [
+                ("size".to_owned(), Param::Int(kib * 1024)),
+                ("procs".to_owned(), Param::Int(procs)),
+            ];
+            add(&mut records, "ctx.ring", params.into(), Unit::Ns, us * 1e3);
+            continue;
         }
         ring = None;
         if let Some((name, unit, value)) = figure(line) {
