@@ -107,7 +107,12 @@ impl Judge<'_> {
             share_of_late: main / self.late.max(0.25),
             share_of_lateness: if self.total > 0.0 { (excess / self.total).min(1.0) } else { 0.0 },
             excess_ns: of(&|s| s.2),
-            size_ns: size(group.cause, &of, &sized),
+            size_ns: size(
+                group.cause,
+                of(&|s| (s.1.whole_ns as f64).max(s.2)),
+                of(&|s| s.2),
+                &sized,
+            ),
             times: of(&|s| f64::from(s.1.times)),
             times_on_time,
             functions: self.functions(group, m),
@@ -320,18 +325,13 @@ fn top_instead(shares: &[(usize, Share, f64)]) -> Vec<String> {
 /// How long the cause itself lasts. A task may have run long before it turned preemption off:
 /// what it held the other up for is evenly spread from nothing to the whole, so that the largest
 /// of n tells the whole by (n + 1)/n; what the task ran altogether is a bound.
-fn size(
-    cause: Cause,
-    of: &dyn Fn(&dyn Fn(&(usize, Share, f64)) -> f64) -> f64,
-    sized: &[&(usize, Share, f64)],
-) -> f64 {
-    let whole = of(&|s| (s.1.whole_ns as f64).max(s.2));
+fn size(cause: Cause, whole: f64, usual: f64, sized: &[&(usize, Share, f64)]) -> f64 {
     if cause != Cause::PreemptionOff {
         return whole;
     }
     let n = sized.len() as f64;
     let largest = sized.iter().map(|s| s.2).fold(0.0, f64::max);
-    whole.min(largest * (n + 1.0) / n.max(1.0)).max(of(&|s| s.2))
+    whole.min(largest * (n + 1.0) / n.max(1.0)).max(usual)
 }
 
 /// The window with the median excess.
