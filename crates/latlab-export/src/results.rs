@@ -119,6 +119,7 @@ fn schema() -> ::parquet::errors::Result<Type> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test is a shell: it writes files and reads them")]
 mod tests {
     use super::*;
     use ::parquet::file::reader::{FileReader, SerializedFileReader};

@@ -97,8 +97,11 @@ fn at(a: &PlanAxis, v: &Value) -> Option<f64> {
     }
 }
 
+/// Axes and where each stands.
+type Setting = Vec<(String, Value)>;
+
 /// The setting of all axes but some, as a title.
-fn rest(place: &Place, but: &[&str]) -> Vec<(String, Value)> {
+fn rest(place: &Place, but: &[&str]) -> Setting {
     place
         .iter()
         .filter(|(k, _)| !but.contains(&k.as_str()))
@@ -153,26 +156,27 @@ fn heat_maps(d: &SweepDetail) -> Vec<Plot> {
 fn lines(d: &SweepDetail) -> Vec<Plot> {
     let mut out = Vec::new();
     for x in d.plan.axes.iter().filter(|a| a.is_numeric() && a.values.len() >= 4) {
-        let mut curves: BTreeMap<Vec<(String, Value)>, Vec<(f64, f64, f64, f64)>> = BTreeMap::new();
+        // Of each setting: place on the axis, value and its interval, µs.
+        let mut curves: BTreeMap<Setting, Vec<[f64; 4]>> = BTreeMap::new();
         for p in good(d) {
             let (Some(Value::Number(n)), Some(v)) = (p.place.get(&x.name), value_ns(p, d)) else {
                 continue;
             };
             let interval =
                 p.latency.summary().quantile(d.plan.quantile).map_or((v, v), |q| (q.low, q.high));
-            curves.entry(rest(&p.place, &[&x.name])).or_default().push((
+            curves.entry(rest(&p.place, &[&x.name])).or_default().push([
                 *n,
                 v / 1e3,
                 interval.0 / 1e3,
                 interval.1 / 1e3,
-            ));
+            ]);
         }
         let series = curves.into_iter().map(|(slice, mut c)| {
-            c.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+            c.sort_unstable_by(|a, b| a[0].total_cmp(&b[0]));
             Series {
                 name: if slice.is_empty() { "load".into() } else { words(&slice) },
-                points: c.iter().map(|p| (p.0, p.1)).collect(),
-                intervals: c.iter().map(|p| (p.2, p.3)).collect(),
+                points: c.iter().map(|p| (p[0], p[1])).collect(),
+                intervals: c.iter().map(|p| (p[2], p[3])).collect(),
                 ..Series::default()
             }
         });
