@@ -1,5 +1,7 @@
 //! `latlab history` from outside: in a file, and on a real PostgreSQL server of our own.
 
+#![allow(clippy::print_stderr)] // a skipped test says why
+
 use latlab_core::histogram::Histogram;
 use latlab_core::run::{Part, Record, Run, SCHEMA_VERSION};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! `latlab load` from outside: it works, it is there while something is measured, it leaves nothing behind.
 
+#![allow(clippy::print_stderr)] // a skipped test says why
+
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};

@@ -269,6 +269,7 @@ mod tests {
         time("names of a board", &mut || {
             assert_eq!(names(&mut store, Some("h3")).unwrap().rows.len(), 100)
         });
+        #[expect(clippy::print_stdout, reason = "figures for who runs this test to see them")]
         for (name, time) in times {
             println!("{name}: {:.1} ms", time.as_secs_f64() * 1e3);
         }
