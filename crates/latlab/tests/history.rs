@@ -144,7 +144,7 @@ fn bad_stores_are_one_sentence() {
             &["--store", "postgres://nobody:secret@127.0.0.1:9/x", "list"],
             "--store postgres://nobody@127.0.0.1:9/x: ",
         ),
-        (&["--store", "h", "add", "nowhere"], "nowhere/run.json: cannot be read"),
+        (&["--store", "h", "add", "nowhere"], "nowhere: cannot be read"),
         (&["--store", "h", "import", "tables"], "tables: cannot be read"),
         (&["--store", "no/thing/h", "show", "1"], "there is no such store"),
     ] {
