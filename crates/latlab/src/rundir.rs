@@ -152,6 +152,20 @@ fn default_name(started: &str, command: &str) -> String {
     format!("{time}-{host}-{command}")
 }
 
+/// Writes a file that an option asked for, whole or not at all.
+///
+/// # Errors
+/// Names the option and the file.
+pub fn write_asked(
+    path: &Path,
+    option: &str,
+    fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> anyhow::Result<()> {
+    write_atomically(path, fill)
+        .with_context(|| format!("{option} {}: cannot be written", path.display()))
+        .hint("name a file in a directory that is there and that this user may write to")
+}
+
 /// Writes under a temporary name in the same directory, syncs, renames, syncs the directory.
 /// On failure the temporary file is removed and whatever was at `path` stays.
 ///

@@ -106,7 +106,7 @@ pub struct KeptSlice {
     pub doubtful: bool,
 }
 
-/// A kind of duration of one task.
+/// Durations of one kind: of a task, of a timer function, of an interrupt handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Durations {
     /// How many.

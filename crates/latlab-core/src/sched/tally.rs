@@ -1,5 +1,6 @@
 //! Counting durations of one task: exact count, sum and extremes, and a sparse histogram.
 
+use super::result::Durations;
 use crate::histogram::{Histogram, bucket_low};
 use crate::units::{Nanos, TraceNs};
 use std::collections::HashMap;
@@ -45,6 +46,19 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// As a result; times from `base` on.
+    pub fn durations(&self, base: TraceNs) -> Durations {
+        let h = self.histogram();
+        Durations {
+            count: self.count,
+            sum_ns: self.sum,
+            median_ns: h.quantile(0.5).unwrap_or(0),
+            p99_ns: h.quantile(0.99).unwrap_or(0),
+            max_ns: self.max,
+            max_at_ns: self.max_at.since(base).0,
+        }
+    }
+
     #[inline]
     pub fn add(&mut self, length: Nanos, at: TraceNs) {
         let ns = length.0;

@@ -2,7 +2,7 @@
 
 use super::event::{Comm, Task};
 use super::fair::VirtualTime;
-use super::result::{CpuLine, Durations, Ends, TaskLine};
+use super::result::{CpuLine, Ends, TaskLine};
 use super::tally::Tally;
 use crate::units::{Nanos, TraceNs};
 
@@ -136,9 +136,9 @@ impl TaskState {
             prio: self.prio,
             run_ns: self.run_ns,
             charged_ns: charged.then_some(self.charged_ns),
-            slices: durations(&self.slices, base),
-            delay: durations(&self.delay, base),
-            wakeup: durations(&self.wakeup, base),
+            slices: self.slices.durations(base),
+            delay: self.delay.durations(base),
+            wakeup: self.wakeup.durations(base),
             off_ns: self.off_ns,
             unknown_delays: self.unknown_delays,
             ends: self.ends,
@@ -152,18 +152,6 @@ impl TaskState {
             histogram: histograms.then(|| self.slices.histogram()),
             delays: histograms.then(|| self.delay.histogram()),
         }
-    }
-}
-
-fn durations(tally: &Tally, base: TraceNs) -> Durations {
-    let h = tally.histogram();
-    Durations {
-        count: tally.count,
-        sum_ns: tally.sum,
-        median_ns: h.quantile(0.5).unwrap_or(0),
-        p99_ns: h.quantile(0.99).unwrap_or(0),
-        max_ns: tally.max,
-        max_at_ns: tally.max_at.since(base).0,
     }
 }
 

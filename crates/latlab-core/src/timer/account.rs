@@ -1,6 +1,5 @@
 //! What is counted while events go by.
 
-use super::result::Spread;
 use crate::sched::tally::{Map, Tally};
 use crate::units::{Nanos, TraceNs};
 
@@ -8,19 +7,6 @@ use crate::units::{Nanos, TraceNs};
 const DISTANCES: usize = 512;
 /// Tasks that are told apart for one function.
 const TASKS: usize = 64;
-
-/// A tally as a result.
-pub(super) fn spread(tally: &Tally, base: TraceNs) -> Spread {
-    let h = tally.histogram();
-    Spread {
-        count: tally.count,
-        sum_ns: tally.sum,
-        median_ns: h.quantile(0.5).unwrap_or(0),
-        p99_ns: h.quantile(0.99).unwrap_or(0),
-        max_ns: tally.max,
-        max_at_ns: tally.max_at.since(base).0,
-    }
-}
 
 /// One function.
 #[derive(Clone, Debug, Default)]

@@ -2,6 +2,7 @@
 
 use super::proc::{Line, Tick};
 use crate::histogram::Histogram;
+use crate::sched::result::Durations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -100,23 +101,6 @@ pub struct Live {
     pub notes: Vec<String>,
 }
 
-/// Durations of one kind.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Spread {
-    /// How many.
-    pub count: u64,
-    /// Together, ns.
-    pub sum_ns: u64,
-    /// Median, ns.
-    pub median_ns: u64,
-    /// 99th percentile, ns.
-    pub p99_ns: u64,
-    /// Longest, ns.
-    pub max_ns: u64,
-    /// When the longest began.
-    pub max_at_ns: u64,
-}
-
 /// A timer function.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -126,12 +110,12 @@ pub struct Function {
     /// Of a high-resolution timer, or of the timer wheel.
     pub highres: bool,
     /// How long it ran, each time.
-    pub cost: Spread,
+    pub cost: Durations,
     /// How late it was called: after the programmed time (high resolution), after the jiffy in
     /// which it was to expire (wheel, in whole ticks).
-    pub late: Spread,
+    pub late: Durations,
     /// Wheel: jiffies from its start to its call.
-    pub waited_jiffies: Spread,
+    pub waited_jiffies: Durations,
     /// In whose time it ran: tasks that it interrupted, most often first.
     pub interrupted: Vec<(String, u64)>,
     /// Who had set the timer, most often first.
@@ -163,9 +147,9 @@ pub struct Softirq {
     /// Its name.
     pub name: String,
     /// From the first raise to its entry.
-    pub latency: Spread,
+    pub latency: Durations,
     /// Its length, interrupts in it included.
-    pub cost: Spread,
+    pub cost: Durations,
 }
 
 /// An interrupt handler or vector.
@@ -178,7 +162,7 @@ pub struct Handler {
     /// Whether timers expired in it.
     pub timer: bool,
     /// Its length.
-    pub cost: Spread,
+    pub cost: Durations,
     /// How often on which CPU.
     pub cpus: Vec<(u32, u64)>,
 }
@@ -217,7 +201,7 @@ pub struct Step {
     /// `interrupt → softirq_raise`.
     pub name: String,
     /// How long it took.
-    pub spread: Spread,
+    pub spread: Durations,
 }
 
 /// What the tick costs.

@@ -2,7 +2,7 @@
 
 use super::account::{
     CpuAccount, FunctionAccount, IrqAccount, IrqKey, OpenIrq, OpenTimer, Started, TimerAccount,
-    between, note, spread,
+    between, note,
 };
 use super::event::{Event, What, dependency, softirq};
 use super::result::{Chain, Function, Handler, Periodic, Softirq, Step, TickCost, TimerTrace};
@@ -413,9 +413,9 @@ impl Analyzer {
             .map(|((highres, address), a)| Function {
                 name: name(*address),
                 highres: *highres,
-                cost: spread(&a.cost, base),
-                late: spread(&a.late, base),
-                waited_jiffies: spread(&a.waited, base),
+                cost: a.cost.durations(base),
+                late: a.late.durations(base),
+                waited_jiffies: a.waited.durations(base),
                 interrupted: most(&a.interrupted, &task),
                 set_by: most(&a.set_by, &task),
             })
@@ -423,13 +423,13 @@ impl Analyzer {
         functions.sort_by_key(|f| (std::cmp::Reverse(f.cost.sum_ns), f.name.clone()));
         let steps = |names: &[&str], tallies: &[Tally]| -> Vec<Step> {
             let seen = names.iter().zip(tallies).filter(|(_, t)| t.count > 0);
-            seen.map(|(n, t)| Step { name: (*n).into(), spread: spread(t, TraceNs(0)) }).collect()
+            seen.map(|(n, t)| Step { name: (*n).into(), spread: t.durations(TraceNs(0)) }).collect()
         };
         let softirqs = self.softirqs.iter().enumerate().filter(|(_, (_, cost))| cost.count > 0);
         let softirqs = softirqs.map(|(vec, (latency, cost))| Softirq {
             name: softirq(vec as u32).into(),
-            latency: spread(latency, base),
-            cost: spread(cost, base),
+            latency: latency.durations(base),
+            cost: cost.durations(base),
         });
         let mut not_stopped: Vec<(String, u64)> =
             self.not_stopped.iter().map(|(bits, n)| (dependency(*bits).to_owned(), *n)).collect();
@@ -523,7 +523,7 @@ impl Analyzer {
                     name: names.get(Symbol(*name)).to_owned(),
                     irq: (*irq >= 0).then_some(*irq),
                     timer: a.timer,
-                    cost: spread(&a.cost, base),
+                    cost: a.cost.durations(base),
                     cpus,
                 }
             })

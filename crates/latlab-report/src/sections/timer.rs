@@ -4,10 +4,11 @@ use super::grouped;
 use crate::doc::{Axis, Block, Column, Doc, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::plot::scale::format_number;
 use latlab_core::run::Part;
+use latlab_core::sched::result::Durations;
 use latlab_core::timer::live::{Counters, rates};
 use latlab_core::timer::part::mode_words;
 use latlab_core::timer::result::{
-    Chain, Function, Handler, Live, Rate, Softirq, Spread, Step, TimerDetail, TimerTrace,
+    Chain, Function, Handler, Live, Rate, Softirq, Step, TimerDetail, TimerTrace,
 };
 use latlab_core::units::format_ns;
 
@@ -307,7 +308,7 @@ fn picture(name: &str, n: usize, chain: &Chain) -> Plot {
 }
 
 /// Count, median, p99, longest.
-fn cells(s: &Spread) -> Vec<String> {
+fn cells(s: &Durations) -> Vec<String> {
     if s.count == 0 {
         return vec![String::new(); 3];
     }

@@ -5,15 +5,13 @@ pub mod read;
 use crate::cli::Global;
 use crate::cli::compare::{Args, FailIf};
 use crate::outcome::{HintExt, Outcome};
-use crate::rundir::write_atomically;
+use crate::rundir::write_asked;
 use crate::session::Session;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use latlab_core::compare::{self, CompareDetail, Subject, Verdict};
 use latlab_core::finding::{Confidence, Evidence, Finding, Verdict as Weight};
 use latlab_core::run::{Detail, Part};
 use latlab_report::{html, junit, markdown, sections};
-use std::io::Write;
-use std::path::Path;
 
 /// Runs the command.
 ///
@@ -128,24 +126,16 @@ fn write_files(args: &Args, session: &Session) -> anyhow::Result<()> {
         _ => None,
     });
     if let (Some(path), Some(detail)) = (&args.junit, detail) {
-        write(path, "--junit", |mut out| junit::comparison(detail, &run.started, &mut out))?;
+        write_asked(path, "--junit", |mut out| junit::comparison(detail, &run.started, &mut out))?;
     }
     let doc = sections::of_run(run);
     if let Some(path) = &args.markdown {
-        write(path, "--markdown", |mut out| markdown::render(&sections::brief(run), &mut out))?;
+        write_asked(path, "--markdown", |mut out| {
+            markdown::render(&sections::brief(run), &mut out)
+        })?;
     }
     if let Some(path) = &args.html {
-        write(path, "--html", |mut out| html::render(&doc, &mut out))?;
+        write_asked(path, "--html", |mut out| html::render(&doc, &mut out))?;
     }
     Ok(())
-}
-
-fn write(
-    path: &Path,
-    option: &str,
-    fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-) -> anyhow::Result<()> {
-    write_atomically(path, fill)
-        .with_context(|| format!("{option} {}: cannot be written", path.display()))
-        .hint("name a file in a directory that is there and that this user may write to")
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::{Global, report::Args};
 use crate::outcome::{HintExt, Outcome};
-use crate::rundir::{self, write_atomically};
+use crate::rundir::{self, write_asked};
 use crate::{output, term};
 use anyhow::Context;
 use latlab_core::run::Run;
@@ -16,7 +16,7 @@ pub(super) fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let run = rundir::load(&args.path)?;
     let doc = sections::of_run(&run);
     if let Some(path) = &args.html {
-        write(path, "--html", |mut out| html::render(&doc, &mut out))?;
+        write_asked(path, "--html", |mut out| html::render(&doc, &mut out))?;
     }
     if let Some(dir) = &args.svg {
         plots(dir, "--svg", "svg", &doc, |p| Ok(svg::svg(p, svg::Use::Alone).into_bytes()))?;
@@ -52,16 +52,6 @@ fn print(global: &Global, run: &Run, doc: &latlab_report::doc::Doc) -> anyhow::R
     Ok(())
 }
 
-fn write(
-    path: &Path,
-    option: &str,
-    fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-) -> anyhow::Result<()> {
-    write_atomically(path, fill)
-        .with_context(|| format!("{option} {}: cannot be written", path.display()))
-        .hint("name a file in a directory that is there and that this user may write to")
-}
-
 /// One file a plot, named by its anchor.
 fn plots(
     dir: &Path,
@@ -77,7 +67,7 @@ fn plots(
     for plot in sections::plots(doc) {
         let bytes = draw(plot)?;
         let path = dir.join(format!("{}.{extension}", plot.id));
-        write(&path, option, |out| out.write_all(&bytes))?;
+        write_asked(&path, option, |out| out.write_all(&bytes))?;
         count += 1;
     }
     if count == 0 {
