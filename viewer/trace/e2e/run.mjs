@@ -121,14 +121,13 @@ await test("touch: one finger moves, two zoom", async () => {
   await touch("touchMove", [150, 100]);
   await touch("touchMove", [100, 100]);
   await touch("touchEnd");
+  await page.waitForFunction((from) => latlab.span.from > from, before.from);
   const moved = await span(page);
-  assert.ok(moved.from > before.from, "moved");
   await touch("touchStart", [100, 100], [140, 100]);
   await touch("touchMove", [60, 100], [180, 100]);
   await touch("touchMove", [20, 100], [220, 100]);
   await touch("touchEnd");
-  const pinched = await span(page);
-  assert.ok(pinched.to - pinched.from < (moved.to - moved.from) * 0.5, "zoomed");
+  await page.waitForFunction((wide) => latlab.span.to - latlab.span.from < wide * 0.5, moved.to - moved.from);
   await shot(page, "phone");
   assert.deepEqual(page.problems, []);
   await phone.close();
@@ -205,7 +204,7 @@ await test("markers A and B, and the difference to the nanosecond", async () => 
   await page.keyboard.press("[");
   assert.equal(await app(page, () => latlab.session.a), await app(page, () => latlab.selected.time));
   await page.keyboard.press("m");
-  await page.waitForTimeout(300);
+  await page.waitForFunction((a) => new URLSearchParams(location.hash.slice(1)).get("a") === String(Math.round(a * 1000) / 1000), await app(page, () => latlab.session.a));
   // The address has it all: another page shows the same.
   const other = await open(context, page.url());
   assert.deepEqual(await span(other), await span(page).then((s) => ({ from: Math.round(s.from * 1000) / 1000, to: Math.round(s.to * 1000) / 1000 })));
@@ -415,7 +414,7 @@ await bad("no event at all", () => {
 await bad("time that goes backwards", () => written("back.txt", [to("5.000100", 0, "a", 5, "S", "b", 6), to("5.000050", 0, "b", 6, "S", "a", 5), to("5.000200", 0, "a", 5, "R", "b", 6)]), async (page) => {
   assert.match(await notes(page), /goes backwards 1 times/);
   assert.equal(await app(page, () => latlab.list.total), 3);
-  assert.equal(await page.locator(".row").count(), 3);
+  assert.deepEqual((await page.locator(".row .task").allInnerTexts()).map((t) => t.trim()), ["a-5", "b-6", "a-5"]);
 });
 await bad("lost events are hatched and said", () => fixture("lost7.dat"), async (page) => {
   assert.match(await notes(page), /lost events at 1 places/);
@@ -427,22 +426,28 @@ await test("a file that is changed, cut or gone while it is open", async () => {
   copyFileSync(fixture("f6.dat"), path);
   const view = await serve("--no-open", path);
   const page = await open(context, view.url, { failing: true });
+  const said = (words) => page.waitForFunction((w) => new RegExp(w).test(document.querySelector(".trouble").textContent), words);
   assert.equal(await page.locator(".trouble").isVisible(), false);
+  // Nobody does anything: the page sees for itself, and what it says else does not hide that.
   truncateSync(path, 60_000);
-  await page.locator("#search").fill("sched_wakeup");
+  await said("was cut");
+  await page.locator("#search").fill("sched_switch : no_such_field == 1");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => /was cut/.test(document.querySelector(".trouble").textContent));
+  await said("was cut.*no_such_field");
   rmSync(path);
   await page.locator(".list").press("End");
   await page.locator(".list").press("Home");
   await page.locator("#search").fill("sched_switch");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => /is gone/.test(document.querySelector(".trouble").textContent));
+  await said("is gone");
+  await settled(page);
+  assert.match(await text(page, ".trouble"), /is gone/, "it stands when all is answered");
   await shot(page, "gone");
   await view.stop();
+  await said("no longer answers");
   await page.locator("#search").fill("irq");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => /no longer answers/.test(document.querySelector(".trouble").textContent));
+  await said("no longer answers");
   await page.close();
 });
 

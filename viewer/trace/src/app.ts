@@ -13,6 +13,8 @@ import type { Data, Info, Late, Query, Row } from "./types";
 import { center, move, zoom, type Span } from "./window";
 
 const TABS: [string, string][] = [["events", "Events"], ["late", "Late wake-ups"], ["latency", "Latency"], ["show", "Show and hide"], ["sources", "Sources"]];
+/** Between two looks at whether files and server are still there, ms. */
+const WATCH = 3000;
 const HELP: [string, string][] = [
   ["W / S, + / \u2212, wheel, pinch", "zoom"], ["A / D, \u2190 / \u2192, drag, Shift + wheel", "move"], ["\u2191 / \u2193, drag on labels", "scroll lanes"],
   ["drag on the ruler", "zoom to that stretch"], ["0", "show everything"], ["click", "select; the list follows"], ["double click", "centre"],
@@ -46,7 +48,7 @@ export class App {
   private tasks: [number, number][] = [];
   private saving = 0;
   private box = {
-    title: el("h1", {}), notes: el("div", { class: "notes", role: "status", "aria-live": "polite" }), trouble: el("p", { class: "trouble", role: "alert", hidden: true }),
+    title: el("h1", {}), notes: el("div", { class: "notes", role: "status", "aria-live": "polite" }), trouble: el("div", { class: "trouble", role: "alert", hidden: true }),
     markers: el("output", { class: "markers", "aria-live": "polite" }), detail: el("div", { class: "detail", "aria-live": "polite" }),
     search: el("input", { type: "search", id: "search", placeholder: "search: sched_switch : next_prio < 100", "aria-label": "Search events", size: 34 }),
     kind: el("select", { id: "search-kind", "aria-label": "What is searched for" }, el("option", { value: "expression" }, "expression"), el("option", { value: "text" }, "text")),
@@ -128,6 +130,7 @@ export class App {
     this.session.source = Math.min(this.session.source, info.sources.length - 1);
     await this.restored();
     void this.loadLate();
+    this.watch();
   }
 
   /** Where each source lies in time. */
@@ -219,9 +222,33 @@ export class App {
     this.saving = window.setTimeout(() => history.replaceState(null, "", `#${encode(this.session)}`), 150);
   }
 
+  /** Says something, until there is something else to say. */
   say(sentence: string): void {
-    this.box.trouble.textContent = sentence;
-    this.box.trouble.hidden = sentence === "";
+    this.said = sentence;
+    this.speak();
+  }
+  /** Says what is wrong with the files or the server for as long as it is: what is said meanwhile does not hide it. */
+  warn(sentence: string): void {
+    if (sentence === this.warning) return;
+    this.warning = sentence;
+    this.speak();
+  }
+  private said = "";
+  private warning = "";
+  private speak(): void {
+    const both = [this.warning, this.said].filter((s, i, all) => s && all.indexOf(s) === i);
+    this.box.trouble.replaceChildren(...both.map((s) => el("p", {}, s)));
+    this.box.trouble.hidden = both.length === 0;
+  }
+
+  /** Asks from time to time whether all is well: a file can go, and the server end, while nobody does anything. */
+  private watch(): void {
+    if (!this.live) return;
+    setTimeout(() => {
+      const again = () => this.watch();
+      if (document.hidden) again();
+      else this.data.status().then(again, again);
+    }, WATCH);
   }
 
   isDimmed(pid: number): boolean { return this.session.hideTasks.includes(pid); }
@@ -554,5 +581,5 @@ export class App {
   }
 
   /** Nothing is under way: for tests and measuring. */
-  get quiet(): boolean { return this.info !== null && this.tiles.quiet; }
+  get quiet(): boolean { return this.info !== null && this.tiles.quiet && this.data.pending() === 0; }
 }

@@ -32,6 +32,7 @@ export class Embedded implements Data {
   private sets: Row[][] = [[]];
   constructor(private inside: Inside) {}
 
+  pending() { return 0; }
   async info() { return this.inside.info; }
   async status() { return { ready: true, events: 0 }; }
   async tiles(want: Want[]): Promise<Tile[]> {

@@ -13,7 +13,7 @@ export class List {
   private body = document.createElement("div");
   private spacer = document.createElement("div");
   private pages = new Map<number, Row[]>();
-  private asked = new Set<number>();
+  private asked = new Map<number, Promise<void>>();
   private era = 0;
   total = 0;
   /** First row in sight; kept apart from the scroll bar, whose steps are coarser. */
@@ -87,9 +87,16 @@ export class List {
     return this.row(place);
   }
 
-  private async load(page: number): Promise<void> {
-    if (this.asked.has(page)) return;
-    this.asked.add(page);
+  /** Reads a page of rows; whoever wants one that is under way waits for it. */
+  private load(page: number): Promise<void> {
+    const under = this.asked.get(page);
+    if (under) return under;
+    const done = this.read(page);
+    this.asked.set(page, done);
+    return done;
+  }
+
+  private async read(page: number): Promise<void> {
     const era = this.era;
     try {
       const rows = await this.app.data.rows(this.source, this.set, page * PAGE, PAGE);
@@ -100,7 +107,8 @@ export class List {
     } catch (e) {
       this.app.say(String(e instanceof Error ? e.message : e));
     } finally {
-      this.asked.delete(page);
+      // A list that was changed meanwhile asks for itself.
+      if (era === this.era) this.asked.delete(page);
     }
   }
 

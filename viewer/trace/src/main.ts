@@ -4,15 +4,11 @@ import { Server } from "./server";
 
 const root = document.getElementById("app")!;
 const inside = document.getElementById("latlab-data");
-const say = (sentence: string) => {
-  const p = document.querySelector<HTMLElement>(".trouble");
-  if (p) { p.textContent = sentence; p.hidden = false; }
-};
 try {
-  const app = new App(inside?.textContent ? new Embedded(JSON.parse(inside.textContent)) : new Server(say), root);
+  const app: App = new App(inside?.textContent ? new Embedded(JSON.parse(inside.textContent)) : new Server((s) => app.warn(s)), root);
   // For the tests and the measuring script: what is shown, and how long drawing took.
   (window as unknown as { latlab: App }).latlab = app;
-  app.start().catch((e: unknown) => say(e instanceof Error ? e.message : String(e)));
+  app.start().catch((e: unknown) => app.say(e instanceof Error ? e.message : String(e)));
 } catch (e) {
   root.textContent = e instanceof Error ? e.message : String(e);
 }

@@ -4,8 +4,11 @@ import type { Data, Info, Late, Latency, Query, Row, Tile, Wake, Want } from "./
 
 export class Server implements Data {
   live = true;
-  /** Called with a sentence when the server says that something is wrong with the files, or is gone. */
+  private open = 0;
+  /** Called with each answer: with what the server says is wrong with the files, or that it is gone, or with nothing. */
   constructor(private trouble: (sentence: string) => void) {}
+
+  pending() { return this.open; }
 
   private async ask(path: string, body?: string): Promise<Response> {
     let reply: Response;
@@ -16,19 +19,23 @@ export class Server implements Data {
       this.trouble(gone);
       throw new Error(gone);
     }
-    const said = reply.headers.get("Latlab-Trouble");
-    if (said) this.trouble(said);
+    this.trouble(reply.headers.get("Latlab-Trouble") ?? "");
     if (reply.status === 422) throw new Error(((await reply.json()) as { error: string }).error);
     if (!reply.ok) throw new Error(`${reply.status}: ${await reply.text()}`);
     return reply;
   }
 
   private async json<T>(path: string, body?: string): Promise<T> {
-    return (await (await this.ask(path, body)).json()) as T;
+    this.open++;
+    try {
+      return (await (await this.ask(path, body)).json()) as T;
+    } finally {
+      this.open--;
+    }
   }
 
   info() { return this.json<Info>("api/info"); }
-  status() { return this.json<{ ready: boolean; events: number }>("api/status"); }
+  async status() { return (await (await this.ask("api/status")).json()) as { ready: boolean; events: number }; }
   async tiles(want: Want[]): Promise<Tile[]> {
     const body = want.map((w) => `${w.lane} ${w.level} ${w.number}`).join("\n");
     return decode(await (await this.ask("api/tiles", body)).arrayBuffer());

@@ -42,6 +42,8 @@ export interface Tile {
 /** Where data come from: the server, or the page itself when it was exported. */
 export interface Data {
   live: boolean;
+  /** Questions without an answer yet, but for those about how it is going. */
+  pending(): number;
   info(): Promise<Info>;
   status(): Promise<{ ready: boolean; events: number }>;
   tiles(want: Want[]): Promise<Tile[]>;
