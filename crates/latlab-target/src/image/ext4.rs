@@ -14,6 +14,10 @@ use std::process::{Command, Stdio};
 
 /// Bytes of a block.
 pub const BLOCK: u64 = 4096;
+/// Bytes of a block group: as many blocks as one block has bits.
+const GROUP: u64 = BLOCK * 8 * BLOCK;
+/// A group's tables take 2 MiB at one inode for 16 KiB.
+const LAST_GROUP_MIN: u64 = 8 << 20;
 const FEATURES: &str = "none,has_journal,ext_attr,resize_inode,dir_index,filetype,extent,flex_bg,\
     sparse_super,large_file,huge_file,dir_nlink,extra_isize,metadata_csum";
 
@@ -39,7 +43,13 @@ pub fn size(tree: &Tree, options: &Options) -> u64 {
     // Inodes at one for 16 KiB of 256 bytes, group descriptors, room to grow: 1/32 is enough.
     let inodes = (tree.len() as u64) * 256;
     let used = content + journal + options.free + inodes;
-    (used + used / 32 + (4 << 20)).next_multiple_of(1 << 20)
+    whole_groups((used + used / 32 + (4 << 20)).next_multiple_of(1 << 20))
+}
+
+/// mke2fs leaves out a last block group that has no room for more than its own tables; so there is none.
+fn whole_groups(bytes: u64) -> u64 {
+    let rest = bytes % GROUP;
+    if rest == 0 { bytes } else { bytes - rest + rest.max(LAST_GROUP_MIN) }
 }
 
 /// Makes the file system in `image`; `stage` is a folder that does not exist yet, and is removed again.
@@ -169,5 +179,17 @@ fn failed(program: &str, message: &str) -> TargetError {
         program: program.into(),
         message: message.trim().to_owned(),
         hint: "is the disk full? the cache is XDG_CACHE_HOME/latlab or ~/.cache/latlab".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_size_leaves_a_group_that_mke2fs_would_leave_out() {
+        let mib = |n: u64| whole_groups(n << 20) >> 20;
+        assert_eq!([1, 8, 100, 128].map(mib), [8, 8, 100, 128]);
+        assert_eq!([129, 136, 137, 256, 257, 260].map(mib), [136, 136, 137, 256, 264, 264]);
     }
 }

@@ -543,7 +543,8 @@ impl Part {
         let mut hash = Sha256::new();
         (|| {
             let mut chunk = vec![0; 1 << 20];
-            let mut source = head.as_slice().chain(root);
+            // The checksum is that of the whole file, also where the file system is shorter than its partition.
+            let mut source = head.as_slice().chain(root).chain(std::io::repeat(0)).take(total);
             loop {
                 let n = write::fill(&mut source, &mut chunk)?;
                 if n == 0 {
@@ -587,5 +588,30 @@ impl Part {
             .and_then(|()| out.flush())
             .map_err(TargetError::file(&list))?;
         fs::rename(&self.path, &self.output).map_err(TargetError::file(&self.output))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_that_of_the_file_also_behind_a_short_file_system() {
+        let dir = tempfile::tempdir().unwrap();
+        let system = dir.path().join("root.img");
+        fs::write(&system, vec![7; 3 << 20]).unwrap();
+        let ids = Ids::of(&[1; 32]);
+        for bytes in [3 << 20, 4 << 20] {
+            let mut part = Part::create(&dir.path().join("sd.img")).unwrap();
+            let boot = vec![5; 2 << 20];
+            let raws = [(1024, vec![9; 10])];
+            let (total, sha256) = part.assemble(&ids, &boot, &raws, &system, bytes).unwrap();
+            let written = fs::read(&part.path).unwrap();
+            assert_eq!(written.len() as u64, total);
+            assert_eq!(total, (3 << 20) + bytes);
+            assert_eq!(hex(&Sha256::digest(&written)), sha256);
+            assert_eq!(written[1024..1034], [9; 10]);
+            assert!(written[6 << 20..].iter().all(|b| *b == 0));
+        }
     }
 }
