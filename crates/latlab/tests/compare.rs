@@ -1,20 +1,12 @@
 //! `latlab compare` from outside.
 
+mod common;
+
+use common::{latlab, text};
 use latlab_core::compare::simulate::{World, wakeups};
 use latlab_core::run::{Detail, Run};
 use latlab_core::wakeup::{WakeupConfig, samples};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-fn latlab(dir: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
-    command.current_dir(dir).args(args).stdin(Stdio::null()).env("COLUMNS", "120");
-    command.output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 /// A file of samples of a simulated machine.
 fn samples_of(world: &World, n: usize, seed: u64, file: &Path) {

@@ -1,12 +1,11 @@
 //! The doctor and the run directory as a user meets them, bad luck included.
 
-#![allow(clippy::print_stderr)] // a skipped test says why
+mod common;
 
+use common::{LATLAB, is_root, skip};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-
-const LATLAB: &str = env!("CARGO_BIN_EXE_latlab");
 
 fn latlab(args: &[&str]) -> Output {
     Command::new(LATLAB).args(args).output().expect("latlab starts")
@@ -14,18 +13,6 @@ fn latlab(args: &[&str]) -> Output {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Says why a test cannot be made here; in CI that is a failure.
-fn skip(why: &str) {
-    assert!(std::env::var_os("CI").is_none(), "{why}");
-    eprintln!("skipped: {why}");
-}
-
-fn is_root() -> bool {
-    // The owner of what this process makes.
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
 }
 
 #[test]

@@ -1,33 +1,16 @@
 //! `latlab sched` from outside: traces beside Debian's perf, experiments, bad input.
 
+mod common;
+
+use common::{latlab, skip, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-fn latlab(dir: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
-    command.current_dir(dir).args(args).stdin(Stdio::null()).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use std::process::{Command, Stdio};
 
 fn fixture(name: &str) -> String {
     format!("{}/../../fixtures/trace/{name}", env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Says why a test is left out; under CI that is a failure.
-fn skip(why: &str) {
-    assert!(std::env::var_os("CI").is_none(), "{why}");
-    let _ = writeln_err(&format!("left out: {why}"));
-}
-
-fn writeln_err(line: &str) -> std::io::Result<()> {
-    use std::io::Write;
-    writeln!(std::io::stderr(), "{line}")
 }
 
 fn can_trace() -> bool {

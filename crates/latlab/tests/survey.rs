@@ -1,19 +1,12 @@
 //! `latlab survey` from outside.
 
+mod common;
+
+use common::{command, text};
 use latlab_core::run::Run;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-fn latlab(dir: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
-    command.current_dir(dir).args(args).stdin(Stdio::null());
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use std::process::{Output, Stdio};
 
 fn run_of(path: &Path) -> Run {
     serde_json::from_slice(&std::fs::read(path.join("run.json")).unwrap()).unwrap()
@@ -23,7 +16,7 @@ fn run_of(path: &Path) -> Run {
 fn a_step_is_measured_kept_and_said() {
     let dir = tempfile::tempdir().unwrap();
     let args = ["survey", "--quick", "--step", "gaps", "--out", "r"];
-    let out: Output = latlab(dir.path(), &args).output().unwrap();
+    let out: Output = command(dir.path(), &args).output().unwrap();
     assert!(out.status.success(), "{}", text(&out.stderr));
     assert!(text(&out.stdout).contains("a program that only computes"), "{}", text(&out.stdout));
     assert!(text(&out.stderr).contains("[1/1] "), "{}", text(&out.stderr));
@@ -35,7 +28,7 @@ fn a_step_is_measured_kept_and_said() {
 #[test]
 fn an_interrupted_survey_keeps_what_it_has() {
     let dir = tempfile::tempdir().unwrap();
-    let mut command = latlab(dir.path(), &["survey", "--full", "--step", "gaps", "--out", "r"]);
+    let mut command = command(dir.path(), &["survey", "--full", "--step", "gaps", "--out", "r"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // The step is announced, then runs whether or not a signal came in between.
     let mut announced = String::new();
@@ -54,7 +47,7 @@ fn an_interrupted_survey_keeps_what_it_has() {
 fn the_load_is_there_while_the_latency_is_measured() {
     let dir = tempfile::tempdir().unwrap();
     let args = ["survey", "--quick", "--step", "wakeup-cpu", "--out", "r"];
-    let child = latlab(dir.path(), &args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let child = command(dir.path(), &args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut child = child.unwrap();
     let mut announced = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut announced).unwrap();
@@ -81,7 +74,7 @@ fn the_load_is_there_while_the_latency_is_measured() {
 #[test]
 fn the_list_of_steps_measures_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let out = latlab(dir.path(), &["survey", "--quick", "--list"]).output().unwrap();
+    let out = command(dir.path(), &["survey", "--quick", "--list"]).output().unwrap();
     assert!(out.status.success() && text(&out.stdout).contains("gaps"));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
@@ -89,7 +82,7 @@ fn the_list_of_steps_measures_nothing() {
 #[test]
 fn an_unknown_step_is_an_error_with_a_hint() {
     let dir = tempfile::tempdir().unwrap();
-    let out = latlab(dir.path(), &["survey", "--step", "nonsense"]).output().unwrap();
+    let out = command(dir.path(), &["survey", "--step", "nonsense"]).output().unwrap();
     assert_eq!(out.status.code(), Some(1));
     let said = text(&out.stderr);
     assert!(
@@ -101,7 +94,7 @@ fn an_unknown_step_is_an_error_with_a_hint() {
 
 #[test]
 fn a_load_worker_ends_when_its_input_ends() {
-    let mut command = latlab(Path::new("."), &["load-worker", "memory:65536:64"]);
+    let mut command = command(Path::new("."), &["load-worker", "memory:65536:64"]);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     assert!(child.try_wait().unwrap().is_none());
     drop(child.stdin.take());

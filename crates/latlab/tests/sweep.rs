@@ -1,25 +1,13 @@
 //! `latlab sweep` from outside.
 
+mod common;
+
+use common::{latlab, spawn, text};
 use latlab_core::run::{Detail, Run};
 use latlab_core::sweep::SweepDetail;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
-
-fn command(dir: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
-    command.current_dir(dir).args(args).stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn latlab(dir: &Path, args: &[&str]) -> Output {
-    command(dir, args).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 fn sweep_of(dir: &Path) -> SweepDetail {
     let run: Run = serde_json::from_slice(&std::fs::read(dir.join("run.json")).unwrap()).unwrap();
@@ -66,8 +54,7 @@ fn a_small_sweep_is_measured_kept_and_shown() {
 #[test]
 fn an_interrupted_sweep_goes_on_where_it_ended() {
     let dir = tempfile::tempdir().unwrap();
-    let mut child =
-        command(dir.path(), &[&["sweep", "--out", "r"], SMALL].concat()).spawn().unwrap();
+    let mut child = spawn(dir.path(), &[&["sweep", "--out", "r"], SMALL].concat());
     let points = dir.path().join("r/points.jsonl");
     let lines = || std::fs::read_to_string(&points).unwrap_or_default().lines().count();
     let end = Instant::now() + Duration::from_secs(120);
@@ -86,7 +73,7 @@ fn an_interrupted_sweep_goes_on_where_it_ended() {
     let kept = whole.iter().filter(|b| **b == b'\n').count();
     whole.extend_from_slice(b"{\"job\":99,\"pla");
     std::fs::write(&points, whole).unwrap();
-    let mut child = command(dir.path(), &["sweep", "--resume", "r"]).spawn().unwrap();
+    let mut child = spawn(dir.path(), &["sweep", "--resume", "r"]);
     while lines() < kept + 1 {
         assert!(Instant::now() < end, "one more point");
         std::thread::sleep(Duration::from_millis(10));

@@ -1,7 +1,8 @@
 //! `latlab wakeup` from outside: what it prints, keeps and refuses. Counts and words, never wall time.
 
-#![allow(clippy::print_stderr, reason = "a test says why it skips")]
+mod common;
 
+use common::{command, is_root, latlab, skip, text};
 use latlab_core::run::{Detail, Run};
 use latlab_core::wakeup::{StopReason, WakeupResult, samples};
 use std::path::Path;
@@ -10,22 +11,8 @@ use std::process::{Child, Command, Output, Stdio};
 /// An ordinary task: needs no permission.
 const ORDINARY: &[&str] = &["wakeup", "--policy", "other", "--out", "r"];
 
-fn latlab(dir: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
-    command.current_dir(dir).args(args).stdin(Stdio::null());
-    command
-}
-
-fn output(dir: &Path, args: &[&str]) -> Output {
-    latlab(dir, args).output().unwrap()
-}
-
 fn ordinary(dir: &Path, more: &[&str]) -> Output {
-    output(dir, &[ORDINARY, more].concat())
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    latlab(dir, &[ORDINARY, more].concat())
 }
 
 fn run_of(dir: &Path) -> (Run, WakeupResult) {
@@ -45,16 +32,11 @@ fn refused(out: &Output, words: &[&str]) {
     assert!(stderr.starts_with("latlab: ") && !stderr.contains("panicked"), "{stderr}");
 }
 
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
 /// Whether a helper of util-linux is here; in CI it has to be.
 fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success());
     if !found {
-        assert!(std::env::var_os("CI").is_none(), "{program} is missing");
-        eprintln!("skipped: no {program} here");
+        skip(&format!("no {program} here"));
     }
     found
 }
@@ -88,7 +70,7 @@ fn a_break_value_sets_the_exit_code() {
 
 /// Sends a signal once the measurement has its first sample on stdout.
 fn signalled(dir: &Path, signal: rustix::process::Signal) -> Output {
-    let mut command = latlab(dir, &[ORDINARY, &["--samples", "-"]].concat());
+    let mut command = command(dir, &[ORDINARY, &["--samples", "-"]].concat());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_line(&mut child, 2);
     let pid = rustix::process::Pid::from_child(&child);
@@ -146,7 +128,7 @@ fn a_signal_in_any_phase_leaves_a_readable_run_or_none() {
     for after_ms in (0..240).step_by(8) {
         let dir = tempfile::tempdir().unwrap();
         let args = [ORDINARY, &["-l", "40", "-i", "1000", "-q"]].concat();
-        let mut command = latlab(dir.path(), &args);
+        let mut command = command(dir.path(), &args);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(after_ms));
         let pid = rustix::process::Pid::from_child(&child);
@@ -164,7 +146,7 @@ fn a_signal_before_the_first_wake_up_keeps_nothing_and_sets_the_exit_code() {
     assert!(made.success());
     // Opening the samples waits for a reader: it is in the middle of its set-up.
     let args = [ORDINARY, &["--samples", "s", "-i", "100000000"]].concat();
-    let mut command = latlab(dir.path(), &args);
+    let mut command = command(dir.path(), &args);
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = rustix::process::Pid::from_child(&child);
     let caught = || {
@@ -188,9 +170,11 @@ fn a_signal_before_the_first_wake_up_keeps_nothing_and_sets_the_exit_code() {
 #[test]
 fn a_level_that_this_kernel_cannot_measure_is_said() {
     let tracers = std::fs::read_to_string("/sys/kernel/tracing/available_tracers");
-    if tracers.is_ok_and(|t| t.contains("timerlat")) || !is_root() {
-        eprintln!("skipped: this kernel has timerlat, or tracefs needs root");
-        return;
+    if tracers.is_ok_and(|t| t.contains("timerlat")) {
+        return; // It can.
+    }
+    if !is_root() {
+        return skip("tracefs needs root");
     }
     let dir = tempfile::tempdir().unwrap();
     let alone = ordinary(dir.path(), &["--level", "irq", "-l", "5"]);
@@ -268,16 +252,16 @@ fn what_cannot_be_measured_is_refused() {
         &ordinary(dir.path(), &["-i", "1", "-l", "9"]),
         &["too short for this machine", "hint: "],
     );
-    refused(&output(dir.path(), &["wakeup", "-p", "120", "--out", "r"]), &["-p 120: ", "1 to 99"]);
+    refused(&latlab(dir.path(), &["wakeup", "-p", "120", "--out", "r"]), &["-p 120: ", "1 to 99"]);
     assert!(!dir.path().join("r").exists(), "nothing was measured, nothing is kept");
 }
 
 #[test]
 fn help_is_not_the_letter_of_the_histogram() {
     let dir = tempfile::tempdir().unwrap();
-    let help = output(dir.path(), &["wakeup", "--help"]);
+    let help = latlab(dir.path(), &["wakeup", "--help"]);
     assert!(help.status.success() && text(&help.stdout).contains("--histogram"));
-    let missing = output(dir.path(), &["wakeup", "-h"]);
+    let missing = latlab(dir.path(), &["wakeup", "-h"]);
     assert_eq!(missing.status.code(), Some(1), "-h wants a number");
 }
 
@@ -349,14 +333,14 @@ fn one_cpu_is_enough() {
 #[test]
 fn real_time_threads_and_deadline_threads_measure_where_they_are_permitted() {
     if !is_root() {
-        eprintln!("skipped: needs root");
+        skip("needs root");
         return;
     }
     for policy in ["fifo", "rr", "deadline"] {
         let dir = tempfile::tempdir().unwrap();
         let args =
             ["wakeup", "--policy", policy, "-l", "30", "-t", "1", "-i", "2000", "--out", "r"];
-        let out = output(dir.path(), &args);
+        let out = latlab(dir.path(), &args);
         let stderr = text(&out.stderr);
         // Some containers and RT_GROUP_SCHED kernels refuse it even to root: then in a sentence.
         if out.status.success() {
@@ -371,7 +355,7 @@ fn real_time_threads_and_deadline_threads_measure_where_they_are_permitted() {
 #[test]
 fn output_that_nobody_reads_is_no_error() {
     let dir = tempfile::tempdir().unwrap();
-    let mut command = latlab(dir.path(), &[ORDINARY, &["--samples", "-"]].concat());
+    let mut command = command(dir.path(), &[ORDINARY, &["--samples", "-"]].concat());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     wait_for_line(&mut child, 2);
     drop(child.stdout.take());

@@ -1,26 +1,14 @@
 //! `latlab why` as a user meets it: a real cause on this kernel is named, nonsense is refused in a sentence.
 
-#![allow(clippy::print_stderr)] // a skipped test says why
+mod common;
 
+use common::{LATLAB, is_root, skip};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-const LATLAB: &str = env!("CARGO_BIN_EXE_latlab");
-
 fn latlab(args: &[&str]) -> Output {
     Command::new(LATLAB).args(args).output().expect("latlab starts")
-}
-
-/// Says why a test cannot be made here; in CI that is a failure.
-fn skip(why: &str) {
-    assert!(std::env::var_os("CI").is_none(), "{why}");
-    eprintln!("skipped: {why}");
-}
-
-fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
 }
 
 /// A shell that counts for some milliseconds on CPU 0 now and then, as a real-time task above the

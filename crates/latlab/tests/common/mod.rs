@@ -1,0 +1,43 @@
+//! What the tests of the command line share: how latlab is started, what it said, what is skipped.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+/// The program under test.
+pub const LATLAB: &str = env!("CARGO_BIN_EXE_latlab");
+
+/// `latlab ARGS` in a directory, with nothing to read and lines of 120 columns.
+pub fn command(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(LATLAB);
+    command.current_dir(dir).args(args).stdin(Stdio::null()).env("COLUMNS", "120");
+    command
+}
+
+/// Runs [`command`] to its end.
+pub fn latlab(dir: &Path, args: &[&str]) -> Output {
+    command(dir, args).output().unwrap()
+}
+
+/// Starts [`command`]; what it prints waits in pipes.
+pub fn spawn(dir: &Path, args: &[&str]) -> Child {
+    command(dir, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// What was written, as text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Says why a test cannot be made here; in CI that is a failure.
+#[allow(clippy::print_stderr, reason = "a skipped test says why")]
+pub fn skip(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{why}");
+    eprintln!("skipped: {why}");
+}
+
+/// Whether this process may do everything.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
