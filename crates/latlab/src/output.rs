@@ -40,11 +40,12 @@ pub fn html(run: &Run, mut out: &mut dyn Write) -> io::Result<()> {
     html::render(&sections::of_run(run), &mut out)
 }
 
-/// Writes a run as JSON, as `run.json` has it.
+/// Writes a run, or anything else, as JSON, as `run.json` has it. One kind of writer, because the
+/// code that writes a run is made anew for each kind.
 ///
 /// # Errors
-/// As [`text()`].
-pub fn json(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, run)?;
+/// As [`text()`]; a broken pipe stays an I/O error on its way, as the exit code wants it.
+pub fn json(value: &(impl serde::Serialize + ?Sized), out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)
 }

@@ -108,8 +108,7 @@ impl RunDir {
     /// When it cannot be written (no space, no permission, a read-only file system).
     pub fn save(&self, run: &Run) -> anyhow::Result<()> {
         self.write_file(RUN_FILE, |out| {
-            serde_json::to_writer_pretty(&mut *out, run)?;
-            out.write_all(b"\n")
+            crate::output::json(run, out)
         })
     }
 

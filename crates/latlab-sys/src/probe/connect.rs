@@ -3,7 +3,7 @@
 use super::peer::{CLASS, PLACE, Peer, Seats};
 use super::{Calling, Probe, ProbeError, Setting, Spec};
 use std::io::Read;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ impl<F: FnMut() -> Result<(), ProbeError>> Probe for Connect<F> {
 
 fn tcp(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
     let seats = Seats::take(setting)?;
-    let listener = TcpListener::bind(("127.0.0.1", 0)).calling("binding to 127.0.0.1")?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).calling("binding to 127.0.0.1")?;
     let address: SocketAddr = listener.local_addr().calling("getsockname")?;
     let peer = Peer::fork(&seats, || {
         while let Ok((mut stream, _)) = listener.accept() {

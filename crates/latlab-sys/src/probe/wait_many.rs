@@ -2,7 +2,7 @@
 
 use super::{Calling, ParamSpec, Probe, ProbeError, Setting, Spec, repeat};
 use rustix::event::{Timespec, epoll};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 const FDS: ParamSpec = ParamSpec {
@@ -58,7 +58,7 @@ fn descriptors(setting: &Setting) -> Result<Descriptors, ProbeError> {
 
 /// Two ends of a TCP connection over loopback.
 pub(crate) fn tcp_pair() -> Result<(OwnedFd, OwnedFd), ProbeError> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).calling("binding to 127.0.0.1")?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).calling("binding to 127.0.0.1")?;
     let near = TcpStream::connect(listener.local_addr().calling("getsockname")?)
         .calling("connecting to 127.0.0.1")?;
     let (far, _) = listener.accept().calling("accept")?;

@@ -5,7 +5,7 @@ use super::pair::Wire;
 use super::{Calling, ProbeError, Setting};
 use rustix::io::{read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Messages of `message.len()` bytes over four ends: near out, far in, far out, near in.
@@ -182,7 +182,7 @@ pub fn udp(setting: &Setting) -> Result<Bytes, ProbeError> {
         return Err(setting.bad("size", "at most 65507, the largest datagram"));
     }
     let couple = || -> Result<(OwnedFd, OwnedFd), ProbeError> {
-        let bind = || UdpSocket::bind(("127.0.0.1", 0)).calling("binding to 127.0.0.1");
+        let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).calling("binding to 127.0.0.1");
         let (a, b) = (bind()?, bind()?);
         a.connect(b.local_addr().calling("getsockname")?).calling("connect")?;
         b.connect(a.local_addr().calling("getsockname")?).calling("connect")?;

@@ -250,8 +250,7 @@ fn list(global: &Global) -> anyhow::Result<Outcome> {
     let mut out = term::stdout();
     if global.json {
         let rows: Vec<_> = registry::all().map(listed).collect();
-        serde_json::to_writer_pretty(&mut out, &rows)?;
-        writeln!(out)?;
+        crate::output::json(&rows, &mut out)?;
     } else {
         let wide = registry::all().map(|s| s.name.len()).max().unwrap_or(0);
         let old = registry::all().map(|s| s.lmbench.len()).max().unwrap_or(0);

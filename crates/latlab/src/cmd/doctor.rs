@@ -61,7 +61,7 @@ fn restore(global: &Global) -> anyhow::Result<Outcome> {
     let instances = left_instances();
     let mut out = term::stdout();
     if global.json {
-        write_json(&mut out, &as_json(&found, &instances))?;
+        output::json(&as_json(&found, &instances), &mut out)?;
     } else {
         for line in lines(&found) {
             writeln!(out, "{line}")?;
@@ -90,12 +90,6 @@ fn left_instances() -> Vec<String> {
     let mounted = places.iter().find(|p| Path::new(p).join("instances").exists());
     let removed = mounted.map(|p| tracefs::remove_left_behind(&Tracefs::at(*p)));
     removed.unwrap_or_default().into_iter().map(|r| r.name).collect()
-}
-
-/// A broken pipe stays an I/O error on its way, as the exit code wants it.
-fn write_json(out: &mut impl Write, value: &serde_json::Value) -> std::io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)
 }
 
 /// What became of each, one line each.
@@ -179,7 +173,7 @@ pub fn kernel_config(global: &Global, file: Option<&Path>) -> anyhow::Result<Out
                 })
             })
             .collect();
-        write_json(&mut out, &json!({ "source": source, "missing": rows }))?;
+        output::json(&json!({ "source": source, "missing": rows }), &mut out)?;
     } else {
         write!(out, "{}", report::kernel_fragment(&missing, &config, &source))?;
     }

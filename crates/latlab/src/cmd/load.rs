@@ -68,8 +68,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         let rows: Vec<serde_json::Value> = (done.iter())
             .map(|d| serde_json::json!({"load": d.worker, "rounds": d.rounds, "seconds": seconds}))
             .collect();
-        serde_json::to_writer_pretty(&mut out, &rows)?;
-        writeln!(out)?;
+        crate::output::json(&rows, &mut out)?;
     } else {
         for d in &done {
             match d.rounds {

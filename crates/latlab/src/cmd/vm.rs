@@ -68,8 +68,7 @@ fn list(global: &Global) -> anyhow::Result<Outcome> {
                 })
             })
             .collect();
-        serde_json::to_writer_pretty(&mut out, &rows)?;
-        writeln!(out)?;
+        crate::output::json(&rows, &mut out)?;
     } else {
         for (kind, kernel) in rows {
             let ready = kernel.map_or_else(|| "not fetched".into(), |k| k.release);

@@ -41,8 +41,7 @@ pub fn run(args: &Gate, global: &Global) -> anyhow::Result<Outcome> {
     }
     let mut out = term::stdout();
     if global.json {
-        serde_json::to_writer_pretty(&mut out, &rows)?;
-        writeln!(out)?;
+        crate::output::json(&rows, &mut out)?;
     } else {
         for row in &rows {
             let verdict = if row.over { "over the limit" } else { "within the limit" };

@@ -126,8 +126,7 @@ fn show(global: &Global, trends: &[Trend], page: Option<&Path>) -> anyhow::Resul
     }
     let mut out = term::stdout();
     if global.json {
-        serde_json::to_writer_pretty(&mut out, trends)?;
-        writeln!(out)?;
+        crate::output::json(trends, &mut out)?;
     } else if page.is_none() {
         output::document(&doc, &mut out)?;
     }

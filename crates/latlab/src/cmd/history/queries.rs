@@ -38,8 +38,7 @@ impl Table {
         if json {
             let rows: Vec<BTreeMap<&str, &String>> =
                 self.rows.iter().map(|r| self.heads.iter().copied().zip(r).collect()).collect();
-            serde_json::to_writer_pretty(&mut out, &rows)?;
-            writeln!(out)?;
+            crate::output::json(&rows, &mut out)?;
         } else {
             let table = DocTable {
                 caption: String::new(),

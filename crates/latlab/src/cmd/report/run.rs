@@ -43,8 +43,7 @@ fn png(args: &Args, doc: &latlab_report::doc::Doc) -> anyhow::Result<bool> {
 fn print(global: &Global, run: &Run, doc: &latlab_report::doc::Doc) -> anyhow::Result<()> {
     let mut out = term::stdout();
     if global.json {
-        serde_json::to_writer_pretty(&mut out, run)?;
-        writeln!(out)?;
+        crate::output::json(run, &mut out)?;
     } else {
         output::document(doc, &mut out)?;
     }

@@ -129,8 +129,7 @@ fn stat(
     let (stat, damage) = latlab_trace::stat::stat(file, options);
     let mut out = term::stdout();
     if global.json {
-        serde_json::to_writer_pretty(&mut out, &stat)?;
-        writeln!(out)?;
+        crate::output::json(&stat, &mut out)?;
     } else {
         let doc = latlab_report::sections::trace::stat(&stat);
         let text = latlab_report::text::TextOptions { width: term::width(), color: term::color() };

@@ -30,8 +30,7 @@ pub struct Kept {
 pub fn begin(dir: &Path, plan: &Plan) -> anyhow::Result<Kept> {
     let path = dir.join(PLAN);
     write_atomically(&path, |out| {
-        serde_json::to_writer_pretty(&mut *out, plan)?;
-        out.write_all(b"\n")
+        crate::output::json(plan, out)
     })
     .with_context(|| format!("{}: cannot be saved", path.display()))
     .hint("name a directory with space that this user may write to: --out DIR")?;

@@ -24,8 +24,7 @@ pub fn print(
     }
     match asked.format {
         Format::Latlab if json => {
-            serde_json::to_writer_pretty(&mut out, run)?;
-            writeln!(out)?;
+            crate::output::json(run, out)?;
         }
         Format::Latlab => crate::output::text(run, out)?,
         Format::Cyclictest if json => {
