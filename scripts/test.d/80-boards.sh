@@ -2,8 +2,7 @@
 . scripts/lib.sh
 scripts/boards armv7
 size=$(stat -c %s dist/latlab-armv7)
-# The goal is 3 MiB, which sched, timer and sweep have passed; it must not grow further until it is met again.
-((size < 3700000)) || die "dist/latlab-armv7 has $size bytes; the limit is 3700000, the goal 3 MiB"
+((size < 3 << 20)) || die "dist/latlab-armv7 has $size bytes; the limit is 3 MiB"
 apt_need "running the armv7 build" qemu-user-static
 qemu-arm-static dist/latlab-armv7 --version
 # One step of the survey: threads, clocks, affinity and files work on 32 bits.

@@ -2,7 +2,9 @@
 
 #![allow(clippy::print_stderr)] // a skipped test says why
 
-use latlab_sys::knobs::{KnobError, Knobs, Place, Restoration, restore_leftovers, survey};
+use latlab_sys::knobs::{
+    KnobError, Knobs, Place, Restoration, restore_leftovers, restore_own, survey,
+};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -106,6 +108,27 @@ fn killed_at_any_step_everything_is_put_back() {
     }
     // 2 knobs × (journalled, set, read back, undone, noted) + a directory × (journalled, made, undone, noted).
     assert_eq!(steps, 14);
+}
+
+/// As the panic hook does where a panic does not unwind: no guard is asked.
+#[test]
+fn a_process_puts_back_its_own_before_it_aborts() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    let mut others = spawn_child(dir, 2);
+    assert!(at_step(dir, &mut others));
+    let mut knobs = Knobs::at(place(dir));
+    knobs.set(dir.join("knobs/b"), "never").unwrap();
+    knobs.make_dir(dir.join("knobs/ours")).unwrap();
+    std::mem::forget(knobs);
+    let undone = restore_own(&place(dir));
+    assert_eq!(undone.len(), 2, "{undone:?}");
+    assert!(!undone.iter().any(Restoration::failed), "{undone:?}");
+    assert!(read(dir, "b").contains("madvise") && !dir.join("knobs/ours").exists());
+    assert_eq!((read(dir, "a").as_str(), journals(dir)), ("7", 1), "another's is left alone");
+    others.kill().unwrap();
+    others.wait().unwrap();
 }
 
 #[test]

@@ -107,9 +107,7 @@ impl RunDir {
     /// # Errors
     /// When it cannot be written (no space, no permission, a read-only file system).
     pub fn save(&self, run: &Run) -> anyhow::Result<()> {
-        self.write_file(RUN_FILE, |out| {
-            crate::output::json(run, out)
-        })
+        self.write_file(RUN_FILE, |out| crate::output::json(run, out))
     }
 
     /// Writes a file of this directory, whole or not at all.

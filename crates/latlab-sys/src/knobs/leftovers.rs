@@ -68,6 +68,22 @@ pub fn restore_leftovers(place: &Place) -> Result<Leftovers, KnobError> {
     Ok(found)
 }
 
+/// Undoes everything that this process has set, newest first, out of its journals on disk: for a
+/// process that is about to die without unwinding. Whatever guards may be in memory is not asked,
+/// so no lock is taken. What cannot be undone stays in the journal.
+pub fn restore_own(place: &Place) -> Vec<Restoration> {
+    let own = journal::own_prefix();
+    let Ok((mut ours, _)) = read_those(place, |name| name.starts_with(&own)) else {
+        return Vec::new();
+    };
+    ours.sort_by_key(|o| std::cmp::Reverse(o.header.since_boot_ns));
+    let mut undone = Vec::new();
+    for journal in ours {
+        undo_all(place, journal, |_| false, &mut undone);
+    }
+    undone
+}
+
 /// Undoes one dead process's entries. Its journal goes when all are undone.
 fn undo_all(
     place: &Place,
@@ -163,17 +179,25 @@ pub type Refused = Vec<(PathBuf, String)>;
 
 /// All journals but this process's own: opening and closing one of those would end its lock.
 fn read_all(place: &Place) -> Result<(Vec<Other>, Refused), KnobError> {
+    let own = journal::own_prefix();
+    read_those(place, |name| !name.starts_with(&own))
+}
+
+/// The journals with such names.
+fn read_those(
+    place: &Place,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<(Vec<Other>, Refused), KnobError> {
     let entries = match fs::read_dir(place.dir()) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
         Err(source) => return Err(KnobError::Journal { path: place.dir().to_owned(), source }),
         Ok(entries) => entries,
     };
     place.check()?;
-    let own = journal::own_prefix();
     let (mut others, mut refused) = (Vec::new(), Vec::new());
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') || name.starts_with(&own) || !name.ends_with(".journal") {
+        if name.starts_with('.') || !wanted(&name) || !name.ends_with(".journal") {
             continue;
         }
         match read_one(&entry.path()) {

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 pub use journal::Place;
-pub use leftovers::{Holder, Leftovers, Refused, Survey, restore_leftovers, survey};
+pub use leftovers::{Holder, Leftovers, Refused, Survey, restore_leftovers, restore_own, survey};
 
 /// Longer values are no knobs.
 const VALUE_MAX: usize = 4096;

@@ -29,11 +29,9 @@ pub struct Kept {
 /// When it cannot be written.
 pub fn begin(dir: &Path, plan: &Plan) -> anyhow::Result<Kept> {
     let path = dir.join(PLAN);
-    write_atomically(&path, |out| {
-        crate::output::json(plan, out)
-    })
-    .with_context(|| format!("{}: cannot be saved", path.display()))
-    .hint("name a directory with space that this user may write to: --out DIR")?;
+    write_atomically(&path, |out| crate::output::json(plan, out))
+        .with_context(|| format!("{}: cannot be saved", path.display()))
+        .hint("name a directory with space that this user may write to: --out DIR")?;
     open(dir)
 }
 
