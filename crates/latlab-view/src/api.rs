@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `` `view.js` `view.css` `` | the page |
 //! | `report` | the run's report, where a run is looked at |
-//! | `api/status` `api/info` | JSON: progress; lanes, tasks, kinds, notes |
+//! | `api/status` `api/info` | JSON: progress; lanes, tasks, kinds, notes of what is read so far |
 //! | `POST api/tiles`: lines `LANE LEVEL NUMBER` | the tiles, one after the other (see [`crate::tile`]) |
 //! | `POST api/select?s=`: a [`Query`] | JSON: number and size of the selection |
 //! | `api/rows?s= set= first= n=` | JSON: rows of the event list |
@@ -27,6 +27,7 @@ use crate::latency::{Ask, latency};
 use crate::select::{Query, Set};
 use crate::tile::encode;
 use crate::view::{Problem, Source, View};
+use latlab_core::units::format_ns;
 use serde::Serialize;
 use serde_json::json;
 use std::borrow::Cow;
@@ -128,7 +129,7 @@ pub fn answer(view: &View<'_>, door: &Door, request: &Request<'_>) -> Reply {
         ("report", false) => match &door.report {
             Some(html) => Reply {
                 report: true,
-                ..reply("text/html; charset=utf-8", linked(html).into_bytes())
+                ..reply("text/html; charset=utf-8", linked(html, view).into_bytes())
             },
             None => {
                 refuse(404, "latlab view: there is no report: a trace is looked at, not a run\n")
@@ -151,11 +152,75 @@ pub fn answer(view: &View<'_>, door: &Door, request: &Request<'_>) -> Reply {
     }
 }
 
-/// The report as it is served: it leads to the traces that it speaks of.
-fn linked(html: &str) -> String {
-    const LINK: &str =
-        "<p><a href=\"./#tab=late\">Look at the captures in the viewer</a></p></header>";
-    html.replacen("</header>", LINK, 1)
+/// Late wake-ups that a report leads to at most.
+const LINKS: usize = 500;
+
+/// The report as it is served: it leads to the captures and to every late wake-up that it speaks of.
+fn linked(html: &str, view: &View<'_>) -> String {
+    let mut html = html.replacen(
+        "</header>",
+        "<p><a href=\"./#tab=late\">Look at the captures in the viewer</a></p></header>",
+        1,
+    );
+    for (n, source) in view.sources.iter().enumerate() {
+        let name = escape(&source.name);
+        // Where the table of captures names the file, at the beginning of a row.
+        for shown in [format!("captures/{name}"), name] {
+            let head = |inside: &str| format!("<th scope=\"row\">{inside}</th>");
+            let link = format!("<a href=\"./#tab=late&amp;s={n}\">{shown}</a>");
+            html = html.replace(&head(&shown), &head(&link));
+        }
+    }
+    if view.is_ready()
+        && let Some(at) = html.rfind("</main>")
+    {
+        html.insert_str(at, &late_links(view));
+    }
+    html
+}
+
+/// A section that leads to each late wake-up.
+fn late_links(view: &View<'_>) -> String {
+    let late: Vec<_> = view.late().list.iter().filter(|w| w.late).collect();
+    if late.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<section id=\"in-the-viewer\" aria-labelledby=\"in-the-viewer-title\">\
+         <h2 id=\"in-the-viewer-title\">Late wake-ups in the viewer</h2>\
+         <div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Late wake-ups\"><table>\
+         <thead><tr><th scope=\"col\">intended (s)</th><th scope=\"col\">task</th><th scope=\"col\">CPU</th>\
+         <th scope=\"col\" class=\"n\">late by</th><th scope=\"col\">verdict</th><th scope=\"col\">capture</th></tr></thead><tbody>",
+    );
+    for (n, w) in late.iter().take(LINKS).enumerate() {
+        let Some((source, index)) = view.source(w.source) else { continue };
+        let at = index.origin.saturating_add_signed(w.from);
+        out.push_str(&format!(
+            "<tr><th scope=\"row\"><a href=\"./#tab=late&amp;s={}&amp;late={n}\">{}.{:09}</a></th>\
+             <td>{}</td><td>{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td></tr>",
+            w.source,
+            at / 1_000_000_000,
+            at % 1_000_000_000,
+            escape(&format!("{}-{}", w.comm, w.pid)),
+            w.cpu,
+            format_ns((w.to - w.from) as f64),
+            escape(&w.verdict),
+            escape(&source.name),
+        ));
+    }
+    out.push_str("</tbody></table></div>");
+    if late.len() > LINKS {
+        out.push_str(&format!(
+            "<p>The first {LINKS} of {}; all are in the viewer.</p>",
+            late.len()
+        ));
+    }
+    out + "</section>"
+}
+
+/// Text as markup bears it.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// Whether a request comes from the page, as far as its heads say.
@@ -225,8 +290,9 @@ fn unescape(text: &str) -> String {
 }
 
 fn tiles(view: &View<'_>, body: &[u8]) -> Reply {
-    let mut out = Vec::new();
-    for line in String::from_utf8_lossy(body).lines().take(TILES) {
+    let text = String::from_utf8_lossy(body);
+    let mut asked = Vec::new();
+    for line in text.lines().take(TILES) {
         let words: Vec<&str> = line.split(' ').collect();
         let [lane, level, number] = words[..] else {
             return problem(format!("{line:?} is no tile"));
@@ -234,10 +300,10 @@ fn tiles(view: &View<'_>, body: &[u8]) -> Reply {
         let (Ok(level), Ok(number)) = (level.parse::<u32>(), number.parse::<u64>()) else {
             return problem(format!("{line:?} is no tile"));
         };
-        let origin = lane.split('.').next().and_then(|n| n.parse().ok());
-        let origin = origin.and_then(|n| view.source(n)).map_or(0, |(_, i)| i.origin);
-        encode(&view.tile(lane, level, number), origin, &mut out);
+        asked.push((lane, level, number));
     }
+    let mut out = Vec::new();
+    view.tiles(&asked).iter().for_each(|(tile, origin)| encode(tile, *origin, &mut out));
     reply("application/octet-stream", out)
 }
 
@@ -257,7 +323,7 @@ fn late_of(view: &View<'_>, args: &Args) -> Reply {
     match args.number::<i32>("pid") {
         Some(pid) => match view.source(source) {
             Some((_, index)) => {
-                value(&late::of_task(index, source, pid, args.number("limit").unwrap_or(0)))
+                value(&late::of_task(&index, source, pid, args.number("limit").unwrap_or(0)))
             }
             None => problem("the trace is still being read".into()),
         },
@@ -273,11 +339,12 @@ fn of_source(view: &View<'_>, args: &Args, what: &str) -> Reply {
     };
     let set: Option<Arc<Set>> = match args.number::<u32>("set") {
         Some(0) | None => None,
-        Some(id) => match source.set(id) {
+        Some(id) => match index.set(id) {
             Some(set) => Some(set),
             None => return problem("this selection is no longer kept; select again".into()),
         },
     };
+    let index = &*index;
     match what {
         "rows" => {
             let (first, n) = (args.number("first").unwrap_or(0), args.number("n").unwrap_or(50));

@@ -7,11 +7,15 @@ use crate::assets;
 use crate::index::column::{Item, Items, Spans};
 use crate::index::{CpuLanes, Index};
 use crate::latency::{Ask, latency};
+use crate::rows::Row;
 use crate::tile::List;
 use crate::view::{Source, View};
 use base64::Engine;
+use latlab_trace::Field;
+use latlab_trace::format::{FieldKind, Value as FieldValue};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 /// Events that a page can bear.
@@ -48,10 +52,12 @@ pub fn export(
 ) -> Result<(), ExportError> {
     let mut lanes = serde_json::Map::new();
     let (mut rows, mut wakes, mut latencies) = (Vec::new(), Vec::new(), Vec::new());
+    let mut fields = Vec::new();
     let mut events = 0;
     let mut window = None;
     for (n, source) in view.sources.iter().enumerate() {
-        let Some(index) = source.index.get() else { continue };
+        let Some(index) = source.index() else { continue };
+        let index = &*index;
         let (start, end) = (from.unwrap_or(index.origin), to.unwrap_or(index.end));
         let first = source.rows().at_time(index, start);
         let after = source.rows().at_time(index, end.saturating_add(1));
@@ -72,7 +78,8 @@ pub fn export(
             let items: Vec<Item> = items.collect();
             put(&mut lanes, format!("{n}.cpu{}.ev", cpu.cpu), index, &List(&items), (start, end));
         }
-        rows.push(serde_json::to_value(list)?);
+        fields.push(fields_of(source, &list));
+        rows.push(with_values(source, index, first, &list)?);
         wakes.push(wakes_of(index, start, end));
         latencies.push(latency_of(source, index));
     }
@@ -83,7 +90,7 @@ pub fn export(
         info["window"] = json!([window.0, window.1]);
     }
     let data = json!({
-        "info": info, "lanes": lanes, "rows": rows, "wakes": wakes,
+        "info": info, "fields": fields, "lanes": lanes, "rows": rows, "wakes": wakes,
         "late": view.late(), "latency": latencies,
     });
     write(&view.title, &data, out)
@@ -111,6 +118,64 @@ fn write(title: &str, data: &Value, out: &mut dyn Write) -> Result<(), ExportErr
         assets::SCRIPT,
     )?;
     Ok(())
+}
+
+/// Names of the fields of every kind of event in a list, and of each field a letter: `n`umber,
+/// `t`ext, or something `o`ther. The page's expressions go by them.
+fn fields_of(source: &Source<'_>, list: &[Row]) -> Value {
+    let mut kinds = serde_json::Map::new();
+    let seen: BTreeSet<u16> = list.iter().map(|r| r.kind).collect();
+    for format in seen.iter().filter_map(|id| source.file.formats.get(*id)) {
+        let own = format.own_fields();
+        let names: Vec<&str> = own.iter().map(|f| &*f.name).collect();
+        let letter = |f: &Field| match f.kind {
+            FieldKind::Number => 'n',
+            _ if f.is_text() => 't',
+            _ => 'o',
+        };
+        let letters: String = own.iter().map(letter).collect();
+        kinds.insert(format.id.to_string(), json!([names, letters]));
+    }
+    Value::Object(kinds)
+}
+
+/// Rows with the values of their fields.
+fn with_values(
+    source: &Source<'_>,
+    index: &Index,
+    first: u64,
+    list: &[Row],
+) -> Result<Value, serde_json::Error> {
+    let mut all = Vec::with_capacity(list.len());
+    let mut rows = list.iter();
+    let mut trouble = None;
+    source.rows().events(index, first, &mut |event| {
+        let Some(row) = rows.next() else { return false };
+        match serde_json::to_value(row) {
+            Ok(mut value) => {
+                let format = source.file.formats.get(event.id);
+                let own = format.map_or(&[][..], |f| f.own_fields());
+                value["values"] = own.iter().map(|f| value_of(f, event.payload)).collect();
+                all.push(value);
+            }
+            Err(e) => trouble = Some(e),
+        }
+        rows.len() > 0 && trouble.is_none()
+    });
+    trouble.map_or(Ok(Value::Array(all)), Err)
+}
+
+/// A field's value; a number that JavaScript would round is written as text in a list.
+fn value_of(field: &Field, payload: &[u8]) -> Value {
+    const EXACT: u64 = 1 << 53;
+    match field.value(payload) {
+        FieldValue::Signed(n) if n.unsigned_abs() < EXACT => json!(n),
+        FieldValue::Unsigned(n) if n < EXACT => json!(n),
+        FieldValue::Signed(n) => json!([n.to_string()]),
+        FieldValue::Unsigned(n) => json!([n.to_string()]),
+        FieldValue::Text(text) => json!(String::from_utf8_lossy(text)),
+        FieldValue::Bytes(_) => json!(0),
+    }
 }
 
 type Lanes = serde_json::Map<String, Value>;

@@ -90,6 +90,11 @@ impl<'f> Rows<'f> {
         });
     }
 
+    /// Calls `each` with the events from number `first` on, until it says no.
+    pub fn events(&self, index: &Index, first: u64, each: &mut dyn FnMut(&Event<'_>) -> bool) {
+        self.from(index, first, &mut |_, e| each(e));
+    }
+
     /// `n` rows from number `first` on: of all events, or of those in `set`.
     pub fn get(&self, index: &Index, set: Option<&Set>, first: u64, n: u64) -> Vec<Row> {
         let n = n.min(MOST);

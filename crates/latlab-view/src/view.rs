@@ -1,7 +1,7 @@
 //! What is looked at: sources (ring buffers of files), their indexes, and answers to the page.
 
 use crate::index::column::Item;
-use crate::index::{CpuLanes, Index, Progress};
+use crate::index::{CpuLanes, Index, Progress, cuts};
 use crate::late::{self, Late};
 use crate::rows::Rows;
 use crate::select::{Query, Set, select};
@@ -10,15 +10,9 @@ use latlab_core::explain::cluster::Surroundings;
 use latlab_trace::{Select, TraceFile};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-
-/// Selections that are kept.
-const SETS: usize = 12;
-/// Tiles of densities that are kept: 8 KiB each.
-const TILES: usize = 4096;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// A file to look at.
 #[derive(Debug)]
@@ -41,13 +35,10 @@ pub struct Source<'f> {
     pub buffer: u16,
     /// Added to its times, ns.
     pub offset: i64,
-    /// Its index, once it is read.
-    pub index: OnceLock<Index>,
     /// How far reading is.
     pub progress: Progress,
+    index: RwLock<Option<Arc<Index>>>,
     rows: Rows<'f>,
-    sets: Mutex<Vec<(u32, Query, Arc<Set>)>>,
-    tiles: Mutex<HashMap<(String, u32, u64), Arc<Tile>>>,
 }
 
 impl std::fmt::Debug for Source<'_> {
@@ -69,12 +60,13 @@ pub struct View<'f> {
     pub title: String,
     late: OnceLock<Late>,
     ready: AtomicBool,
+    /// Indexes that were handed out.
+    handed: AtomicU32,
     next_set: AtomicU32,
 }
 
-fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// Markers, and places of lost events, that a page is told of at most.
+const MARKS: usize = 10_000;
 
 /// Threads that read.
 fn threads() -> usize {
@@ -101,11 +93,9 @@ impl<'f> View<'f> {
                     file: input.file,
                     buffer: n as u16,
                     offset: input.offset,
-                    index: OnceLock::new(),
                     progress: Progress::default(),
+                    index: RwLock::default(),
                     rows: Rows::new(input.file, n as u16),
-                    sets: Mutex::default(),
-                    tiles: Mutex::default(),
                 });
             }
         }
@@ -116,17 +106,39 @@ impl<'f> View<'f> {
             title: title.to_owned(),
             late: OnceLock::new(),
             ready: AtomicBool::new(false),
+            handed: AtomicU32::new(0),
             next_set: AtomicU32::new(1),
         }
     }
 
-    /// Reads all sources. Takes a while; answers are given meanwhile.
+    /// Reads all sources. Takes a while; answers are given meanwhile, of what is read so far.
     pub fn read(&self) {
+        self.read_cut(cuts);
+    }
+
+    /// The same; `cuts` tells at which times an index of what is earlier is to be had, and the end.
+    pub fn read_cut(&self, cuts: impl Fn(&TraceFile<'_>, u16) -> (Vec<u64>, u64)) {
         for source in &self.sources {
-            let build = || Index::build(source.file, source.buffer, threads(), &source.progress);
-            source.index.get_or_init(build);
+            let (cuts, end) = cuts(source.file, source.buffer);
+            let mut early = |mut part: Index| {
+                part.whole = end.max(part.end);
+                self.hand_out(source, part);
+            };
+            let (file, progress) = (source.file, &source.progress);
+            let all = Index::build(file, source.buffer, threads(), progress, &cuts, &mut early);
+            self.hand_out(source, all);
         }
         self.ready.store(true, Ordering::Release);
+    }
+
+    fn hand_out(&self, source: &Source<'f>, index: Index) {
+        let mut place = source.index.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(old) = &*place {
+            index.inherit(old);
+        }
+        *place = Some(Arc::new(index));
+        drop(place);
+        self.handed.fetch_add(1, Ordering::Release);
     }
 
     /// Whether everything is read.
@@ -137,10 +149,9 @@ impl<'f> View<'f> {
     /// Wake-ups that the sources show from end to end.
     pub fn late(&self) -> &Late {
         self.late.get_or_init(|| {
-            let mut all = Vec::new();
-            for s in &self.sources {
-                all.extend(s.index.get().map(|index| (s.file, index)));
-            }
+            let all: Vec<_> =
+                self.sources.iter().filter_map(|s| Some((s.file, s.index()?))).collect();
+            let all: Vec<_> = all.iter().map(|(file, index)| (*file, &**index)).collect();
             late::explained(&all, &self.around)
         })
     }
@@ -148,36 +159,70 @@ impl<'f> View<'f> {
     /// How far it is.
     pub fn status(&self) -> Value {
         let events = |s: &Source<'_>| s.progress.events.load(Ordering::Relaxed);
-        json!({ "ready": self.is_ready(), "events": self.sources.iter().map(events).sum::<u64>() })
+        json!({
+            "ready": self.is_ready(),
+            "handed": self.handed.load(Ordering::Acquire),
+            "events": self.sources.iter().map(events).sum::<u64>(),
+        })
     }
 
     /// What there is: lanes, tasks, kinds of events, what is damaged.
     pub fn info(&self) -> Value {
+        // First how many and whether all, then what: never more is promised than is told.
+        let (ready, handed) = (self.is_ready(), self.handed.load(Ordering::Acquire));
         let sources: Vec<Value> = self.sources.iter().map(Source::info).collect();
         json!({
             "title": self.title,
             "version": env!("CARGO_PKG_VERSION"),
-            "ready": self.is_ready(),
+            "ready": ready,
+            "handed": handed,
             "oneByOne": self.one_by_one,
             "limit": self.around.limit_ns,
             "sources": sources,
         })
     }
 
-    /// A source that is read.
-    pub fn source(&self, n: usize) -> Option<(&Source<'f>, &Index)> {
+    /// A source that is read, at least in part.
+    pub fn source(&self, n: usize) -> Option<(&Source<'f>, Arc<Index>)> {
         let source = self.sources.get(n)?;
-        Some((source, source.index.get()?))
+        Some((source, source.index()?))
     }
 
-    /// The tile of a lane, named as in `0.cpu1.run` (see [`Source::tile`]).
-    pub fn tile(&self, lane: &str, level: u32, number: u64) -> Arc<Tile> {
+    /// The tile of a lane, named as in `0.cpu1.run` (see [`Source::tile`]), and its source's origin.
+    pub fn tile(&self, lane: &str, level: u32, number: u64) -> (Arc<Tile>, u64) {
         let nothing = || Arc::new(Tile::Items(Vec::new()));
-        let Some((n, lane)) = lane.split_once('.') else { return nothing() };
+        let Some((n, lane)) = lane.split_once('.') else { return (nothing(), 0) };
         let Some((source, index)) = n.parse().ok().and_then(|n| self.source(n)) else {
-            return nothing();
+            return (nothing(), 0);
         };
-        source.tile(index, lane, level, number).unwrap_or_else(nothing)
+        let tile = source.tile(&index, lane, level, number).unwrap_or_else(nothing);
+        (tile, index.origin)
+    }
+
+    /// Several tiles, in the order in which they are asked for; made by as many threads as help.
+    pub fn tiles(&self, asked: &[(&str, u32, u64)]) -> Vec<(Arc<Tile>, u64)> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut made = Vec::new();
+            loop {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                let Some((lane, level, number)) = asked.get(n) else { return made };
+                made.push((n, self.tile(lane, *level, *number)));
+            }
+        };
+        let mut made = std::thread::scope(|scope| {
+            // A thread costs about as much as a few tiles that are there already.
+            let helpers = if asked.len() < 16 { 0 } else { threads() - 1 };
+            let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(work)).collect();
+            let mut made = work();
+            helpers.into_iter().for_each(|h| match h.join() {
+                Ok(more) => made.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            made
+        });
+        made.sort_unstable_by_key(|m| m.0);
+        made.into_iter().map(|m| m.1).collect()
     }
 
     /// Selects events; the selection's number and how many pass.
@@ -188,16 +233,12 @@ impl<'f> View<'f> {
         let Some((source, index)) = self.source(source) else {
             return Err("the trace is still being read".into());
         };
-        if let Some((id, _, set)) = lock(&source.sets).iter().find(|s| s.1 == *query) {
-            return Ok((*id, set.clone()));
+        if let Some(known) = index.selected(query) {
+            return Ok(known);
         }
-        let set = Arc::new(select(source.file, source.buffer, index, query, threads())?);
+        let set = Arc::new(select(source.file, source.buffer, &index, query, threads())?);
         let id = self.next_set.fetch_add(1, Ordering::Relaxed);
-        let mut sets = lock(&source.sets);
-        if sets.len() >= SETS {
-            sets.remove(0);
-        }
-        sets.push((id, query.clone(), set.clone()));
+        index.keep_set(id, query, set.clone());
         Ok((id, set))
     }
 }
@@ -208,13 +249,13 @@ impl<'f> Source<'f> {
         &self.rows
     }
 
-    /// A selection by its number.
-    pub fn set(&self, id: u32) -> Option<Arc<Set>> {
-        lock(&self.sets).iter().find(|s| s.0 == id).map(|s| s.2.clone())
+    /// Its index: of what is read so far.
+    pub fn index(&self) -> Option<Arc<Index>> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn info(&self) -> Value {
-        let Some(index) = self.index.get() else {
+        let Some(index) = self.index() else {
             return json!({ "name": self.name, "read": false });
         };
         let cpu = |c: &CpuLanes| {
@@ -251,6 +292,7 @@ impl<'f> Source<'f> {
             "ns": !matches!(self.file.clock(), "counter" | "uptime" | "x86-tsc" | "ppc-tb"),
             "origin": index.origin.to_string(),
             "length": index.end - index.origin,
+            "whole": index.whole.max(index.end) - index.origin,
             "offset": self.offset,
             "events": index.events,
             "cpus": index.cpus.iter().map(cpu).collect::<Vec<_>>(),
@@ -258,10 +300,10 @@ impl<'f> Source<'f> {
             "kinds": kinds,
             "names": index.names,
             "timers": index.timers.len(),
-            "markers": index.markers.iter().take(10_000).map(|m| json!([rel(m.time), m.cpu, m.pid, m.text])).collect::<Vec<_>>(),
-            "lost": index.lost.iter().take(10_000).map(|l| json!([rel(l.from), rel(l.to), l.cpu, l.count])).collect::<Vec<_>>(),
+            "markers": index.markers.iter().take(MARKS).map(|m| json!([rel(m.time), m.cpu, m.pid, m.text])).collect::<Vec<_>>(),
+            "lost": index.lost.iter().take(MARKS).map(|l| json!([rel(l.from), rel(l.to), l.cpu, l.count])).collect::<Vec<_>>(),
             "wakes": index.wakes.len(),
-            "notes": self.notes(index),
+            "notes": self.notes(&index),
         })
     }
 
@@ -293,6 +335,13 @@ impl<'f> Source<'f> {
                 "The recorder lost events at {n} places ({events} counted); they are hatched."
             ));
         }
+        for (what, n) in [("markers", index.markers.len()), ("losses", index.lost.len())] {
+            if n > MARKS {
+                notes.push(format!(
+                    "Of {n} {what} the first {MARKS} are drawn in their lane; the list has all."
+                ));
+            }
+        }
         for list in [&self.file.diagnostics, &index.damage] {
             notes.extend(list.list().iter().take(20).map(|d| format!("Damaged: {d}.")));
             let more = list.list().len().saturating_sub(20) as u64 + list.suppressed();
@@ -316,16 +365,12 @@ impl<'f> Source<'f> {
     /// | `setS` | 0 | |
     pub fn tile(&self, index: &Index, lane: &str, level: u32, number: u64) -> Option<Arc<Tile>> {
         let key = (lane.to_owned(), level, number);
-        if let Some(known) = lock(&self.tiles).get(&key) {
-            return Some(known.clone());
+        if let Some(known) = index.kept_tile(&key) {
+            return Some(known);
         }
         let made = Arc::new(self.make_tile(index, lane, level, number)?);
         if matches!(*made, Tile::Bins(_)) {
-            let mut tiles = lock(&self.tiles);
-            if tiles.len() >= TILES {
-                tiles.clear();
-            }
-            tiles.insert(key, made.clone());
+            index.keep_tile(key, made.clone());
         }
         Some(made)
     }
@@ -340,7 +385,7 @@ impl<'f> Source<'f> {
             return Some(tile(&List(&index.timers), Taken::All, origin, level, number));
         }
         if let Some(set) = lane.strip_prefix("set") {
-            let set = self.set(set.parse().ok()?)?;
+            let set = index.set(set.parse().ok()?)?;
             return Some(counted(&set.bins.counts, set.bins.shift, level, number));
         }
         let (cpu, lane) = lane.strip_prefix("cpu")?.split_once('.')?;

@@ -4,6 +4,7 @@ use latlab_core::explain::cluster::Surroundings;
 use latlab_trace::{Filter, TraceFile};
 use latlab_view::api::{Door, Reply, Request, answer};
 use latlab_view::index::column::Items;
+use latlab_view::index::{Index, Progress};
 use latlab_view::select::Query;
 use latlab_view::tile::{LEVELS, Tile};
 use latlab_view::{Input, View};
@@ -33,11 +34,11 @@ fn the_list_is_what_a_scan_says_from_any_place() {
             }
             assert_eq!(index.events, times.len() as u64, "{name}");
             for first in (0..times.len()).step_by(37) {
-                let rows = source.rows().get(index, None, first as u64, 20);
+                let rows = source.rows().get(&index, None, first as u64, 20);
                 let got: Vec<_> = rows.iter().map(|r| (r.t, r.cpu, r.kind)).collect();
                 assert_eq!(got, times[first..(first + 20).min(times.len())], "{name} {first}");
                 assert_eq!(rows[0].row, first as u64);
-                let at = source.rows().at_time(index, index.origin + rows[0].t as u64);
+                let at = source.rows().at_time(&index, index.origin + rows[0].t as u64);
                 assert_eq!(times[at as usize].0, rows[0].t);
                 assert!(at == 0 || times[at as usize - 1].0 < rows[0].t);
             }
@@ -62,7 +63,7 @@ fn a_selection_holds_what_the_filter_lets_pass() {
         assert_eq!(set.count, passing.len() as u64);
         assert!((0..set.count).all(|n| set.nth(n) == Some(passing[n as usize])));
         let (source, index) = view.source(0).unwrap();
-        let rows = source.rows().get(index, source.set(id).as_deref(), 0, 100);
+        let rows = source.rows().get(&index, index.set(id).as_deref(), 0, 100);
         assert_eq!(rows.iter().map(|r| r.row).collect::<Vec<_>>(), passing[..rows.len()]);
         let query = Query { text: "HACKBENCH-\\d+ sched_waking: comm=".into(), ..Query::default() };
         let (_, set) = view.select(0, &query).unwrap();
@@ -70,6 +71,58 @@ fn a_selection_holds_what_the_filter_lets_pass() {
         let bad = Query { expressions: vec!["no_such_event".into()], ..Query::default() };
         assert!(view.select(0, &bad).unwrap_err().contains("no_such_event"));
     });
+}
+
+/// While a buffer is read, what is there already is numbered, drawn and found as it will be in the end.
+#[test]
+fn what_is_handed_out_early_is_the_beginning_of_the_whole() {
+    let data = data("f6.dat");
+    let file = TraceFile::parse(&data).unwrap();
+    let inputs = || vec![Input { name: "f6.dat".into(), file: &file, offset: 0 }];
+    let view = View::new("f6.dat", inputs(), Surroundings::default(), false);
+    view.read();
+    let (source, whole) = view.source(0).unwrap();
+    let (origin, end) = (whole.origin, whole.end);
+    let cuts: Vec<u64> = [1, 2, 3, 5].iter().map(|n| origin + (end - origin) * n / 6).collect();
+    let mut parts = Vec::new();
+    let progress = Progress::default();
+    let last = Index::build(&file, 0, 2, &progress, &cuts, &mut |part| parts.push(part));
+    assert_eq!(
+        (last.events, last.end, last.before.last()),
+        (whole.events, end, whole.before.last())
+    );
+    assert_eq!(parts.len(), cuts.len());
+    for (part, cut) in parts.iter().zip(&cuts) {
+        let (mut events, mut n) = (file.events(), 0);
+        while events.next().is_some_and(|e| e.time <= *cut) {
+            n += 1;
+        }
+        assert_eq!(part.events, n);
+        assert!(part.end <= *cut && part.origin == origin);
+        for row in (0..part.events).step_by(29) {
+            let one = |index: &Index| source.rows().get(index, None, row, 1);
+            assert_eq!(one(part), one(&whole), "row {row}");
+        }
+        for (a, b) in part.cpus.iter().zip(&whole.cpus) {
+            let runs = a.runs.len();
+            assert!(
+                runs > 0
+                    && a.runs.time[..] == b.runs.time[..runs]
+                    && a.runs.pid[..] == b.runs.pid[..runs]
+            );
+        }
+    }
+    // A selection made early is still there, and the same question has a new answer.
+    let view = View::new("f6.dat", inputs(), Surroundings::default(), false);
+    let query = Query { expressions: vec!["sched_switch".into()], ..Query::default() };
+    view.read_cut(|_, _| (Vec::new(), 0));
+    let (id, set) = view.select(0, &query).unwrap();
+    view.read_cut(|_, _| (cuts.clone(), end));
+    let (_, index) = view.source(0).unwrap();
+    assert_eq!(index.set(id).unwrap().count, set.count);
+    assert_ne!(view.select(0, &query).unwrap().0, id);
+    let status = view.status();
+    assert_eq!(status["handed"], 2 + cuts.len());
 }
 
 /// Every item of every lane is in a tile of every level.
@@ -86,7 +139,7 @@ fn nothing_vanishes_at_any_level() {
                 }
                 let rel = item.start - index.origin;
                 let number = rel >> (level * 2 + 9);
-                let tile = source.tile(index, "cpu0.run", level, number).unwrap();
+                let tile = source.tile(&index, "cpu0.run", level, number).unwrap();
                 let seen = match &*tile {
                     Tile::Items(items) => items.contains(&item),
                     Tile::Bins(bins) => bins[(rel >> (level * 2)) as usize % 512].count > 0,

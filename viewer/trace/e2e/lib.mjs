@@ -36,17 +36,21 @@ export async function browser(args = []) {
 }
 
 /** Opens a page and waits until it shows everything. Errors of the page are errors of the test. */
-export async function open(context, url, { failing = false } = {}) {
+export async function open(context, url, { failing = false, wait = true, prepare = null } = {}) {
   const page = await context.newPage();
   // While working on the page: its files from there, without building latlab again.
   if (process.env.ASSETS) await page.route(/view\.(js|css)$/, (r) => r.fulfill({ path: join(process.env.ASSETS, new URL(r.request().url()).pathname.split("/").pop()) }));
+  await prepare?.(page);
   page.problems = [];
   page.on("pageerror", (e) => page.problems.push(String(e)));
   page.on("console", (m) => { if (m.type() === "error" && !failing) page.problems.push(m.text()); });
   await page.goto(url);
-  await settled(page);
+  if (wait) await settled(page);
   return page;
 }
+
+/** Until what is read so far is drawn: from then on the page can be used. */
+export const usable = (page) => page.waitForFunction(() => window.latlab?.drawn && window.latlab.timeline.took.length > 0, null, { timeout: 60_000 });
 
 export const settled = async (page) => {
   await page.waitForFunction(() => window.latlab?.quiet, null, { timeout: 60_000 });

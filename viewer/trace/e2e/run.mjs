@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { join } from "node:path";
-import { browser, endAll, fixture, latlab, open, scratch, serve, settled, shots } from "./lib.mjs";
+import { browser, endAll, fixture, latlab, open, scratch, serve, settled, shots, usable } from "./lib.mjs";
 
 const only = process.argv[2];
 let passed = 0, failed = 0;
@@ -271,6 +271,39 @@ await test("a late wake-up: found, followed, its budget beside an on-time one", 
   assert.ok((await lanes(page)).includes("0.late"));
   await shot(page, "late");
   await page.keyboard.press("l");
+  await page.close();
+});
+
+await test("a trace is looked at while it is read", async () => {
+  let first = true, go = () => {};
+  const looked = new Promise((done) => { go = done; });
+  const prepare = async (page) => {
+    // What the server says half way through a large file.
+    await page.route(/api\/info$/, async (route) => {
+      const response = await route.fetch(), json = await response.json(), [source] = json.sources;
+      if (first) { json.ready = false; json.handed = 0; source.length = Math.floor(source.length / 2); source.events = 1000; }
+      first = false;
+      await route.fulfill({ response, json });
+    });
+    await page.route(/api\/status$/, async (route) => { await looked; await route.continue(); });
+  };
+  const page = await open(context, server.url, { wait: false, prepare });
+  await usable(page);
+  assert.equal(await app(page, () => latlab.list.total), 1000);
+  assert.ok(await app(page, () => latlab.all.to > latlab.info.sources[0].length * 1.9), "room for what comes");
+  await page.locator(".timeline").press("w");
+  const close = await span(page);
+  await page.locator("#search").fill("sched_waking");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => latlab.selected);
+  await shot(page, "growing");
+  go();
+  await settled(page);
+  assert.equal(await app(page, () => latlab.list.total), 1983);
+  assert.deepEqual(await span(page), close, "where the user looks stays");
+  assert.equal(await text(page, ".reading"), "");
+  assert.ok(await app(page, () => latlab.info.sources[0].whole === latlab.info.sources[0].length));
+  assert.deepEqual(page.problems, []);
   await page.close();
 });
 
@@ -552,10 +585,22 @@ await test("a run: its captures one by one, and its report", async () => {
   await page.waitForFunction(() => latlab.list.total === 1177);
   await settled(page);
   assert.ok((await lanes(page)).every((l) => l.startsWith("1.")), "only the chosen capture is shown");
+  await page.waitForFunction(() => latlab.late.list.some((w) => w.late));
+  const third = await app(page, () => { const w = latlab.late.list[2]; return { source: w.source, long: w.to - w.from, late: w.late }; });
+  assert.ok(third.late);
   await page.getByRole("link", { name: "Report" }).click();
   await page.getByRole("link", { name: "Look at the captures" }).click();
   await settled(page);
   assert.equal(await page.getByRole("tab", { selected: true }).innerText(), "Late wake-ups");
+  // The report leads to each late wake-up.
+  await page.getByRole("link", { name: "Report" }).click();
+  const links = page.locator("#in-the-viewer tbody a");
+  assert.ok(await links.count() >= 3);
+  await shot(page, "report");
+  await links.nth(2).click();
+  await page.waitForFunction((w) => window.latlab?.session.source === w.source && Math.abs(latlab.session.b - latlab.session.a - w.long) < 2, third);
+  await settled(page);
+  assert.equal(await page.locator(".budget .bar").count(), 2);
   assert.deepEqual(page.problems, []);
   await page.close();
   await view.stop();
@@ -601,6 +646,18 @@ await test("an exported page needs nothing else", async () => {
   await page.locator("#search").fill("sched_switch");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => latlab.selected);
+  // Expressions find what the same find in the file.
+  await page.locator("#search-kind").selectOption("expression");
+  for (const e of ["sched_switch : next_prio < 100 || prev_state & 1", "sched_wak* : comm ~ \"*c*\" && pid != 0 && CPU == 1", "irq_vectors", "sched : !(CPU == 0) && COMM =~ \"^[a-m]\"", "TIME % 3 == 1", "next_pid == 0"]) {
+    const told = execFileSync(latlab, ["report", fixture("f6.dat"), "-F", e]).toString().trim().split("\n").length - 1;
+    await page.locator("#search").fill(e);
+    await page.keyboard.press("Enter");
+    await page.waitForFunction((n) => document.querySelector(".found").textContent === `${n.toLocaleString("en-US").replaceAll(",", "\u202f")} found`, told);
+    assert.ok(told > 0, e);
+  }
+  await page.locator("#search").fill("sched_switch : nothing == 1");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /has a field "nothing"/.test(document.querySelector(".trouble").textContent));
   await page.getByRole("tab", { name: "Latency" }).click();
   await page.getByRole("button", { name: "Measure" }).click();
   await page.locator("#worst-first").click();

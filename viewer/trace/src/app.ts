@@ -9,7 +9,7 @@ import { List } from "./list";
 import { decode, empty, encode, type Session } from "./state";
 import { Tiles } from "./tile";
 import { Timeline, type Hit } from "./timeline";
-import type { Data, Info, Late, Query, Row } from "./types";
+import type { Data, Info, Late, Query, Row, Status } from "./types";
 import { center, move, zoom, type Span } from "./window";
 
 const TABS: [string, string][] = [["events", "Events"], ["late", "Late wake-ups"], ["latency", "Latency"], ["show", "Show and hide"], ["sources", "Sources"]];
@@ -21,6 +21,9 @@ const HELP: [string, string][] = [
   ["F", "centre the selected event"], ["Shift + click, [", "marker A"], ["Ctrl + click, ]", "marker B"], ["M", "zoom to the markers"], ["/", "search"],
   ["N / P", "next, previous match"], ["L / K", "next, previous late wake-up"], ["C", "copy what is selected"], ["E", "to the event list"], ["?", "this help"],
 ];
+
+const reading = (s: Status): string => `Reading the trace\u2026 ${count(s.events)} events`;
+const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 export class App {
   info: Info | null = null;
@@ -54,7 +57,7 @@ export class App {
     kind: el("select", { id: "search-kind", "aria-label": "What is searched for" }, el("option", { value: "expression" }, "expression"), el("option", { value: "text" }, "text")),
     found: el("output", { class: "found", "aria-live": "polite" }), only: el("input", { type: "checkbox", id: "only" }),
     tabs: el("div", { role: "tablist", class: "tabs" }), panel: el("div", { class: "tabpanel", role: "tabpanel" }), head: el("div", { class: "list-head" }),
-    loading: el("p", { class: "loading", role: "status" }, "Reading the trace\u2026"), source: el("select", { id: "source", "aria-label": "Source" }),
+    loading: el("p", { class: "loading", role: "status" }, "Reading the trace\u2026"), reading: el("output", { class: "reading" }), source: el("select", { id: "source", "aria-label": "Source" }),
     printed: el("div", { class: "printed" }),
   };
 
@@ -95,7 +98,7 @@ export class App {
     root.replaceChildren(
       el("header", {}, el("p", { class: "brand" }, "latlab view"), b.title,
         el("div", { class: "tools" }, b.source, b.kind, b.search, button("\u2039", "Previous match (P)", () => void this.find(true), { "aria-label": "Previous match" }), button("\u203a", "Next match (N)", () => void this.find(false), { "aria-label": "Next match" }), b.found,
-          el("label", {}, b.only, " only matches"), b.markers,
+          el("label", {}, b.only, " only matches"), b.markers, b.reading,
           el("span", { class: "grow" }), button("All", "Show everything (0)", () => this.show({ ...this.all })), button("Copy", "Copy what is selected (C)", () => void this.copy()),
           button("Save session", "Keep what is looked at as a file", () => this.download()), button("Load", "Open a saved session", () => files.click()), files, theme, button("Help", "Keys and hands (?)", () => help.showModal()), this.reportLink)),
       b.trouble, b.notes, b.loading,
@@ -109,11 +112,12 @@ export class App {
     let info = await this.data.info();
     document.title = `${info.title} \u2013 latlab view`;
     this.box.title.textContent = info.title;
-    while (!info.ready) {
+    // As soon as the beginning of each source is read, it is shown.
+    while (!info.sources.every((s) => s.read)) {
       const s = await this.data.status();
-      this.box.loading.textContent = `Reading the trace\u2026 ${count(s.events)} events`;
-      if (s.ready) info = await this.data.info();
-      else await new Promise((wait) => setTimeout(wait, 60));
+      this.box.loading.textContent = reading(s);
+      if (s.ready || s.handed > info.handed) info = await this.data.info();
+      else await pause(40);
     }
     this.box.loading.remove();
     this.info = info;
@@ -129,8 +133,36 @@ export class App {
     this.span = from !== null && to !== null ? { from, to } : { ...this.all };
     this.session.source = Math.min(this.session.source, info.sources.length - 1);
     await this.restored();
+    await this.grow();
     void this.loadLate();
     this.watch();
+  }
+
+  /** Takes in what is read while the page is looked at, until all is. */
+  private async grow(): Promise<void> {
+    while (!this.info!.ready) {
+      const s = await this.data.status();
+      this.box.reading.textContent = reading(s);
+      if (s.ready || s.handed > this.info!.handed) await this.more(await this.data.info());
+      else await pause(100);
+    }
+    this.box.reading.textContent = "";
+  }
+
+  /** There is more of the trace than before. Where the user looks stays as it is. */
+  private async more(info: Info): Promise<void> {
+    const { span, all, session } = this, whole = span.from === all.from && span.to === all.to;
+    info.sources.forEach((s, i) => { s.offset = this.info!.sources[i]!.offset; });
+    this.info = info;
+    this.times();
+    this.notes();
+    if (whole) this.span = { ...this.all };
+    if (!session.tasks.length) this.tasks = usualTasks(info, session);
+    this.tiles.refresh();
+    this.relane();
+    if (session.search) await this.search();
+    if (!(session.search && session.only)) await this.refilter();
+    if (["show", "sources"].includes(session.tab) && !this.box.panel.contains(document.activeElement)) this.tab(session.tab);
   }
 
   /** Where each source lies in time. */
@@ -149,7 +181,7 @@ export class App {
     info.sources.forEach((s, i) => {
       if ((one !== null && one !== i) || s.events === 0) return;
       from = Math.min(from, this.shift[i]!);
-      to = Math.max(to, this.shift[i]! + s.length);
+      to = Math.max(to, this.shift[i]! + s.whole);
     });
     if (info.window) { from = this.shift[0]! + info.window[0]; to = this.shift[0]! + info.window[1]; }
     if (!(to > from)) { from = Number.isFinite(from) ? from - 500 : 0; to = from + 1000; }
@@ -191,6 +223,7 @@ export class App {
     this.session = s;
     if (s.from !== null && s.to !== null) this.span = { from: s.from, to: s.to };
     if (this.info) await this.restored();
+    this.follow();
   }
 
   relane(): void {
@@ -312,7 +345,7 @@ export class App {
   }
 
   /** Selects the event at a time. */
-  private async selectAt(source: number, t: number, hit: Hit | null): Promise<void> {
+  async selectAt(source: number, t: number, hit: Hit | null): Promise<void> {
     if (source !== this.list.source) await this.toSource(source);
     try {
       const { place } = await this.data.place(source, this.list.set, { t: t - (this.shift[source] ?? 0) });
@@ -438,12 +471,19 @@ export class App {
   }
 
   async loadLate(): Promise<void> {
-    try { this.setLate(await this.data.late()); } catch { /* There is none yet. */ }
+    try { this.setLate(await this.data.late()); } catch { return; /* There is none. */ }
+    this.follow();
+  }
+
+  /** Shows the late wake-up that the address leads to. */
+  private follow(): void {
+    const { late } = this.session;
+    this.session.late = null;
+    if (late !== null) this.latePanel.show(late);
   }
 
   setLate(late: Late): void {
     this.late = late;
-    this.tiles.forget(`${this.session.source}.late`);
     this.relane();
     if (this.session.tab === "late") this.latePanel.draw();
     this.timeline.redraw();
@@ -580,6 +620,8 @@ export class App {
     this.box.printed.replaceChildren(image, names, el("p", {}, `From ${moment(this.base, this.span.from)} s to ${moment(this.base, this.span.to)} s (${length(this.span.to - this.span.from)})`));
   }
 
-  /** Nothing is under way: for tests and measuring. */
-  get quiet(): boolean { return this.info !== null && this.tiles.quiet && this.data.pending() === 0; }
+  /** What is read so far is shown, and nothing is under way: for tests and measuring. */
+  get drawn(): boolean { return this.info !== null && this.tiles.quiet && this.data.pending() === 0; }
+  /** The same, of all that there is. */
+  get quiet(): boolean { return this.drawn && this.info!.ready; }
 }

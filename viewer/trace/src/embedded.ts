@@ -1,10 +1,14 @@
 /** The page's own data: what an exported page holds. The same questions, answered here. */
 import { BINS, binsTile, extent, itemsTile } from "./tile";
-import type { Data, Info, Late, Latency, Query, Row, Tile, Wake, Want } from "./types";
+import { compile, type Valued } from "./expression";
+import type { Data, Info, Late, Latency, Query, Tile, Wake, Want } from "./types";
 
 /** What `latlab view --export` writes. Lanes as columns: start, end (ns), id, aux. */
 export interface Inside {
-  info: Info; lanes: { [lane: string]: [number[], number[], number[], number[]] }; rows: Row[][]; wakes: Wake[][]; late: Late; latency: (Latency | null)[];
+  info: Info;
+  /** By source and kind of event: names of its fields, and of each a letter: number, text, or something else. */
+  fields?: { [kind: string]: [string[], string] }[];
+  lanes: { [lane: string]: [number[], number[], number[], number[]] }; rows: Valued[][]; wakes: Wake[][]; late: Late; latency: (Latency | null)[];
 }
 
 /** Items of a lane that a tile has; a density where there are many. */
@@ -29,12 +33,12 @@ export function cut(lane: [number[], number[], number[], number[]], level: numbe
 
 export class Embedded implements Data {
   live = false;
-  private sets: Row[][] = [[]];
+  private sets: Valued[][] = [[]];
   constructor(private inside: Inside) {}
 
   pending() { return 0; }
   async info() { return this.inside.info; }
-  async status() { return { ready: true, events: 0 }; }
+  async status() { return { ready: true, handed: 0, events: 0 }; }
   async tiles(want: Want[]): Promise<Tile[]> {
     return want.map((w) => {
       const set = /^\d+\.set(\d+)$/.exec(w.lane);
@@ -45,16 +49,19 @@ export class Embedded implements Data {
       return cut(this.inside.lanes[w.lane] ?? [[], [], [], []], w.level, w.number);
     });
   }
-  private of(source: number, set: number): Row[] { return set ? (this.sets[set] ?? []) : (this.inside.rows[source] ?? []); }
+  private of(source: number, set: number): Valued[] { return set ? (this.sets[set] ?? []) : (this.inside.rows[source] ?? []); }
 
   async select(source: number, query: Query) {
-    const kinds = new Map(this.inside.info.sources[source]!.kinds.map((k) => [k[0], k[1]]));
-    const word = query.text || query.expressions?.[0] || "";
+    const info = this.inside.info.sources[source]!, known = this.inside.fields?.[source] ?? {};
+    const names = new Map(info.kinds.map((k) => [k[0], k[1]]));
+    const kinds = new Map(info.kinds.map(([id, name, system]) => [id, { name, system, fields: known[id]?.[0] ?? [], letters: known[id]?.[1] ?? "" }]));
+    const tests = (query.expressions ?? []).map((e) => compile(e, kinds, BigInt(info.origin)));
     let pattern: RegExp;
-    try { pattern = new RegExp(word, "i"); } catch { throw new Error(`${word} is no regular expression`); }
+    try { pattern = new RegExp(query.text ?? "", "i"); } catch { throw new Error(`${query.text} is no regular expression`); }
     const rows = (this.inside.rows[source] ?? []).filter((r) =>
       !query.hide_kinds?.includes(r.kind) && !query.hide_tasks?.includes(r.pid) && !query.hide_cpus?.includes(r.cpu)
-      && (!word || pattern.test(`${r.comm}-${r.pid} ${kinds.get(r.kind) ?? ""}: ${r.text}`)));
+      && (!tests.length || tests.some((t) => t(r)))
+      && (!query.text || pattern.test(`${r.comm}-${r.pid} ${names.get(r.kind) ?? ""}: ${r.text}`)));
     this.sets.push(rows);
     return { set: this.sets.length - 1, count: rows.length };
   }

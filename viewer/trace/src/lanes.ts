@@ -1,6 +1,9 @@
 /** Which lanes there are, from top to bottom. */
-import type { Info } from "./types";
+import type { Info, SourceInfo } from "./types";
 import type { Session } from "./state";
+
+/** Height of the ruler above them, pixels. */
+export const RULER = 24;
 
 export type LaneKind = "head" | "run" | "irq" | "soft" | "fn" | "freq" | "ev" | "task" | "timers" | "markers" | "late" | "set";
 export interface Lane {
@@ -22,9 +25,14 @@ export interface Lane {
 export const taskName = (info: Info, source: number, pid: number): string => {
   if (pid === 0) return "idle";
   if (pid === -1) return "not known (events were lost)";
-  const task = info.sources[source]?.tasks.find((t) => t[0] === pid);
-  return `${task?.[1] ?? "<...>"}-${pid}`;
+  const of = info.sources[source];
+  if (!of) return `<...>-${pid}`;
+  let names = known.get(of);
+  if (!names) known.set(of, (names = new Map(of.tasks.map((t) => [t[0], t[1]]))));
+  return `${names.get(pid) ?? "<...>"}-${pid}`;
 };
+/** Names by pid: they are asked for with every drawing. */
+const known = new WeakMap<SourceInfo, Map<number, string>>();
 
 /** Sources that are shown: all, or, of the captures of one run, one. */
 export function shown(info: Info, session: Session): number[] {

@@ -35,7 +35,7 @@ export class LatePanel {
     const w = this.list()[n];
     if (!w) return;
     this.at = n;
-    this.app.toSource(w.source);
+    const there = this.app.toSource(w.source);
     const shift = this.app.shift[w.source] ?? 0, long = Math.max(1, w.to - w.from);
     this.app.session.a = w.from + shift;
     this.app.session.b = w.to + shift;
@@ -44,6 +44,8 @@ export class LatePanel {
     this.app.marksChanged();
     this.draw();
     this.drawBudget(w, n);
+    // The list shows the event at which the task ran at last.
+    void there.then(() => this.app.selectAt(w.source, w.to + shift, null));
   }
 
   private drawBudget(w: WakeUp, n: number): void {

@@ -1,6 +1,6 @@
 /** The server as a source of data. Addresses are relative: the token is part of the page's own. */
 import { decode } from "./tile";
-import type { Data, Info, Late, Latency, Query, Row, Tile, Wake, Want } from "./types";
+import type { Data, Info, Late, Latency, Query, Row, Status, Tile, Wake, Want } from "./types";
 
 export class Server implements Data {
   live = true;
@@ -35,7 +35,7 @@ export class Server implements Data {
   }
 
   info() { return this.json<Info>("api/info"); }
-  async status() { return (await (await this.ask("api/status")).json()) as { ready: boolean; events: number }; }
+  async status() { return (await (await this.ask("api/status")).json()) as Status; }
   async tiles(want: Want[]): Promise<Tile[]> {
     const body = want.map((w) => `${w.lane} ${w.level} ${w.number}`).join("\n");
     return decode(await (await this.ask("api/tiles", body)).arrayBuffer());

@@ -8,11 +8,13 @@ export interface Session {
   /** Hidden lanes by name; hidden kinds, tasks, CPUs of the list. */
   hidden: string[]; kinds: number[]; hideTasks: number[]; cpus: number[];
   search: string; searchKind: "expression" | "text"; only: boolean; tab: string; source: number; offsets: number[]; theme: string;
+  /** The late wake-up that a link leads to. */
+  late: number | null;
 }
 
 export const empty = (): Session => ({
   from: null, to: null, a: null, b: null, event: null, tasks: [], hidden: [], kinds: [], hideTasks: [], cpus: [],
-  search: "", searchKind: "expression", only: false, tab: "events", source: 0, offsets: [], theme: "",
+  search: "", searchKind: "expression", only: false, tab: "events", source: 0, offsets: [], theme: "", late: null,
 });
 
 const numbers = (text: string): number[] => text.split(",").filter((t) => t !== "").map(Number).filter(Number.isFinite);
@@ -35,6 +37,7 @@ export function encode(s: Session): string {
   if (s.tab !== "events") p.set("tab", s.tab);
   if (s.source) p.set("s", String(s.source));
   if (s.offsets.some((o) => o !== 0)) p.set("o", s.offsets.join(","));
+  if (s.late !== null) p.set("late", String(s.late));
   if (s.theme) p.set("theme", s.theme);
   return p.toString();
 }
@@ -62,6 +65,7 @@ export function decode(text: string): Session {
   s.tab = ["events", "late", "latency", "show", "sources"].includes(tab) ? tab : "events";
   s.source = Math.max(0, Math.floor(one("s") ?? 0));
   s.offsets = numbers(p.get("o") ?? "");
+  s.late = one("late");
   s.theme = ["light", "dark"].includes(p.get("theme") ?? "") ? p.get("theme")! : "";
   return s;
 }

@@ -47,7 +47,7 @@ const KEEP = 64 << 20;
 const size = (t: Tile) => 64 + (t.kind === 1 ? 24 : 16) * t.n;
 
 export class Tiles {
-  private known = new Map<string, Tile>();
+  private known = new Map<string, { tile: Tile; era: number }>();
   private bytes = 0;
   private wanted = new Map<string, Want>();
   private asked = new Set<string>();
@@ -61,35 +61,30 @@ export class Tiles {
   /** A tile, or nothing yet: then it is asked for. */
   get(lane: string, level: number, number: number): Tile | undefined {
     const key = `${lane} ${level} ${number}`;
-    const tile = this.known.get(key);
-    if (tile) {
+    const known = this.known.get(key);
+    if (known) {
       // Most recently used last.
       this.known.delete(key);
-      this.known.set(key, tile);
-      return tile;
+      this.known.set(key, known);
+      if (known.era === this.era) return known.tile;
     }
     if (!this.asked.has(key)) {
       this.wanted.set(key, { lane, level, number });
       if (!this.timer) this.timer = window.setTimeout(() => { this.timer = 0; void this.flush(); }, 0);
     }
-    return undefined;
+    return known?.tile;
   }
 
   /** A tile if it is here. */
   peek(lane: string, level: number, number: number): Tile | undefined {
-    return this.known.get(`${lane} ${level} ${number}`);
+    return this.known.get(`${lane} ${level} ${number}`)?.tile;
   }
 
   /** Nothing is under way. */
   get quiet(): boolean { return this.wanted.size === 0 && this.asked.size === 0; }
 
-  /** Forgets what lanes of this name showed. */
-  forget(prefix: string): void {
-    this.era++;
-    for (const [key, tile] of this.known) {
-      if (key.startsWith(prefix)) { this.known.delete(key); this.bytes -= size(tile); }
-    }
-  }
+  /** There is more to be seen: every tile is asked for again, and shown as it was until it comes. */
+  refresh(): void { this.era++; }
 
   private async flush(): Promise<void> {
     // What was passed over while zooming is no longer wanted: the latest come first.
@@ -114,12 +109,15 @@ export class Tiles {
   }
 
   private put(key: string, tile: Tile): void {
-    this.known.set(key, tile);
+    const before = this.known.get(key);
+    if (before) this.bytes -= size(before.tile);
+    this.known.delete(key);
+    this.known.set(key, { tile, era: this.era });
     this.bytes += size(tile);
-    for (const [old, t] of this.known) {
+    for (const [old, k] of this.known) {
       if (this.bytes <= KEEP) break;
       this.known.delete(old);
-      this.bytes -= size(t);
+      this.bytes -= size(k.tile);
     }
   }
 }

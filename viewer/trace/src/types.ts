@@ -6,6 +6,8 @@ export type TaskInfo = [number, string, number, number, number];
 export type KindInfo = [number, string, string, number];
 export interface SourceInfo {
   name: string; read: boolean; clock: string; ns: boolean; origin: string; length: number; offset: number; events: number;
+  /** As `length`, of all that will be read: about, and more than it, until that is done. */
+  whole: number;
   cpus: CpuInfo[]; tasks: TaskInfo[]; kinds: KindInfo[]; names: string[]; timers: number;
   /** Time, CPU, pid, text. */
   markers: [number, number, number, string][];
@@ -14,7 +16,10 @@ export interface SourceInfo {
   wakes: number; notes: string[];
 }
 export interface Info {
-  title: string; version: string; ready: boolean; oneByOne: boolean; limit: number; report: boolean; sources: SourceInfo[];
+  title: string; version: string; ready: boolean;
+  /** Increases whenever more of a source can be looked at. */
+  handed: number;
+  oneByOne: boolean; limit: number; report: boolean; sources: SourceInfo[];
   /** In an exported page: the stretch that it holds, ns after the first source's origin. */
   window?: [number, number];
 }
@@ -39,13 +44,16 @@ export interface Tile {
   kind: 1 | 2; n: number; start: Float64Array; end: Float64Array; id: Uint32Array; aux: Uint32Array; count: Uint32Array; fill: Float32Array;
 }
 
+/** How far the reading is. */
+export interface Status { ready: boolean; handed: number; events: number }
+
 /** Where data come from: the server, or the page itself when it was exported. */
 export interface Data {
   live: boolean;
   /** Questions without an answer yet, but for those about how it is going. */
   pending(): number;
   info(): Promise<Info>;
-  status(): Promise<{ ready: boolean; events: number }>;
+  status(): Promise<Status>;
   tiles(want: Want[]): Promise<Tile[]>;
   select(source: number, query: Query): Promise<{ set: number; count: number }>;
   rows(source: number, set: number, first: number, n: number): Promise<Row[]>;

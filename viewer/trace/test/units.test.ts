@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { cut } from "../src/embedded";
+import { compile, glob, type Kind, type Valued } from "../src/expression";
 import { count, exact, length, moment, parse, step } from "../src/format";
 import { control } from "../src/late";
 import { Columns } from "../src/raster";
@@ -136,4 +137,40 @@ test("a late wake-up is compared with the middle on-time one of its task", () =>
   const list = [late, w(false, 5, 30), w(false, 5, 10), w(false, 5, 20), w(false, 6, 1)];
   expect(control({ limit: 0, causes: [], list }, late)?.to).toBe(20);
   expect(control({ limit: 0, causes: [], list: [late] }, late)).toBeNull();
+});
+
+describe("expressions", () => {
+  const kinds = new Map<number, Kind>([
+    [1, { name: "sched_switch", system: "sched", fields: ["prev_comm", "prev_pid", "next_prio", "where"], letters: "tnno" }],
+    [2, { name: "sched_waking", system: "sched", fields: ["comm", "pid"], letters: "tn" }],
+    [3, { name: "print", system: "ftrace", fields: ["ip", "buf"], letters: "nt" }],
+  ]);
+  const row = (kind: number, values: Valued["values"], more: Partial<Valued> = {}): Valued => ({ row: 0, t: 5, cpu: 1, pid: 7, comm: "cc1", kind, text: "", values, ...more });
+  const rows = [row(1, ["a", 7, 99, 0]), row(1, ["b:c", -1, 120, 0], { cpu: 0 }), row(2, ["rustc", 0]), row(3, [["18446744071578845184"], "x"])];
+  const hits = (text: string) => rows.flatMap((r, i) => (compile(text, kinds, 1000n)(r) ? [i] : []));
+  test("choose events by name, system and pattern", () => {
+    expect([hits("sched_switch"), hits("sched"), hits("sched_w*, print"), hits("sched:sched_switch"), hits("ftrace/print")]).toEqual([[0, 1], [0, 1, 2], [2, 3], [0, 1], [3]]);
+  });
+  test("compare numbers and texts as the command line does", () => {
+    expect([hits("sched_switch : next_prio < 100"), hits("prev_pid == -1"), hits("CPU == 0 || pid == 0"), hits("sched : COMM ~ \"cc?\" && !(CPU == 0)")]).toEqual([[0], [1], [1, 2], [0, 2]]);
+    expect([hits("prev_comm == \"b:c\""), hits("comm =~ \"^r.*c$\""), hits("comm !~ \"x\""), hits("comm == rustc")]).toEqual([[1], [2], [2], [2]]);
+    expect([hits("TIME == 1005"), hits("next_prio & 0x60 == 0x60 && 1 << 3 == 010"), hits("next_prio % 2 - 1 == 0"), hits("next_prio / 0 == 0")]).toEqual([[0, 1, 2, 3], [0, 1], [0], [0, 1]]);
+    // A number beyond 2^53, as the kernel's addresses are: signed, as in the file.
+    expect([hits("ip == 0xffffffff81000000"), hits("ip < 0")]).toEqual([[3], [3]]);
+  });
+  test("that make no sense say why", () => {
+    const why = (text: string) => { try { compile(text, kinds, 0n); return ""; } catch (e) { return (e as Error).message; } };
+    expect(why("nothing")).toMatch(/no event .* named "nothing"/);
+    expect(why("sched_switch : nothing == 1")).toMatch(/has a field "nothing"/);
+    expect(why("sched_switch : prev_comm == 1")).toMatch(/prev_comm is text/);
+    expect(why("sched_switch : where == 1")).toMatch(/where is no number/);
+    expect(why("sched_switch : prev_pid ~ \"x\"")).toMatch(/is a number, not text/);
+    expect(why("sched_switch : (1")).toMatch(/bracket/);
+    expect(why("sched_switch : 1 1")).toMatch(/follows the end/);
+    expect(why("sched_switch : @")).toMatch(/does not belong/);
+    expect(why("sched_switch : ")).toMatch(/too early/);
+  });
+  test("patterns", () => {
+    expect([glob("a*b?", "axxbc"), glob("a.c", "abc"), glob("*", ""), glob("?", "")]).toEqual([true, false, true, false]);
+  });
 });

@@ -53,6 +53,18 @@ impl TraceFile<'_> {
         (states.collect(), all)
     }
 
+    /// The time that has about `part` of `of` parts of a buffer before it, by the pages of the CPU
+    /// that has most of it. `None` where the clock is corrected by more than a constant, or the
+    /// trace is made from text: there the order of pages says little.
+    pub fn time_about(&self, buffer: u16, part: usize, of: usize) -> Option<u64> {
+        if self.version == 0 || !self.clock_is_plain() {
+            return None;
+        }
+        let b = self.buffers.get(usize::from(buffer))?;
+        let cpu = b.cpus.iter().max_by_key(|cpu| cpu.size)?;
+        Cursor::new(self, buffer, b, *cpu).time_about(part, of)
+    }
+
     /// Times between which there is about as much, increasing, within what is selected.
     fn cuts(&self, select: &Select, pieces: usize) -> Vec<u64> {
         if pieces < 2 || self.version == 0 || !self.clock_is_plain() {

@@ -97,7 +97,7 @@ impl Kinds {
 }
 
 /// Names of one thread's fold, by number.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Interner {
     /// The names.
     pub names: Vec<String>,
@@ -178,7 +178,7 @@ struct Frame {
 }
 
 /// One CPU while it is read, and what it came to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Cpu {
     /// Its number.
     pub cpu: u32,

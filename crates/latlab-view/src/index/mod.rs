@@ -8,24 +8,39 @@
 //! events of a CPU ──fold──▶ Runs, Spans by class and depth, wakes, markers, Bins
 //! all CPUs ──▶ Index: names renumbered, wakes in order of time, events before each bin
 //! ```
+//!
+//! A large buffer is handed out while it is read, too: at a few [`cuts`] the folds of all CPUs
+//! are copied at the same time of the trace, and what they came to is an index of the beginning.
+//! Events are numbered in order of time, so they have the same numbers in all of these.
 
 pub mod bins;
 pub mod column;
 pub mod fold;
 pub mod task;
 
+use crate::select::{Query, Set};
+use crate::tile::Tile;
 use bins::Bins;
 use column::{Items, Runs, Spans};
 use fold::{Cpu, Interner, Kind, Kinds, Lost, Marker, Name, Wake};
 use latlab_trace::names::{Comms, IntMap};
-use latlab_trace::{Diagnostics, Select, TraceFile};
-use std::collections::BTreeMap;
+use latlab_trace::{Diagnostics, Events, Select, TraceFile};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use task::TaskLane;
 
 /// Task lanes that are kept ready.
 const TASK_LANES: usize = 256;
+/// Selections that are kept.
+const SETS: usize = 12;
+/// Tiles of densities that are kept: 8 KiB each.
+const TILES: usize = 4096;
+/// Bytes of a buffer after which the first of its indexes is handed out; each further one holds
+/// [`GROWTH`] times as much, so that all copies together cost less than the index itself.
+const FIRST: u64 = 16 << 20;
+/// See [`FIRST`].
+const GROWTH: u64 = 8;
 
 /// One CPU's lanes.
 #[derive(Debug, Default)]
@@ -64,6 +79,8 @@ pub struct Index {
     pub origin: u64,
     /// Latest time.
     pub end: u64,
+    /// Latest time of the buffer: about, and later than `end`, while it is read.
+    pub whole: u64,
     /// Events in all.
     pub events: u64,
     /// Its CPUs, in order.
@@ -95,6 +112,70 @@ pub struct Index {
     /// Damage that was met.
     pub damage: Diagnostics,
     lanes: Mutex<IntMap<i32, Arc<TaskLane>>>,
+    sets: Mutex<Vec<(u32, Option<Query>, Arc<Set>)>>,
+    tiles: Mutex<HashMap<TileKey, Arc<Tile>>>,
+}
+
+/// A tile's lane, level and number.
+pub type TileKey = (String, u32, u64);
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One CPU while it is read.
+struct Reading<'f> {
+    events: Events<'f>,
+    fold: Cpu,
+    done: bool,
+}
+
+impl Reading<'_> {
+    /// Reads on until after `cut`; what the fold came to by then.
+    fn advance(
+        &mut self,
+        file: &TraceFile<'_>,
+        kinds: &Kinds,
+        origin: u64,
+        cut: u64,
+        progress: &Progress,
+    ) -> Cpu {
+        while let Some(event) = self.events.next() {
+            let before = (event.time > cut).then(|| self.fold.clone());
+            self.fold.fold(file, kinds, &event, origin);
+            if self.fold.events.is_multiple_of(1 << 16) {
+                progress.events.fetch_add(1 << 16, Ordering::Relaxed);
+            }
+            if let Some(before) = before {
+                return before;
+            }
+        }
+        self.done = true;
+        if cut == u64::MAX {
+            std::mem::replace(&mut self.fold, Cpu::new(0))
+        } else {
+            self.fold.clone()
+        }
+    }
+}
+
+/// The times at which an index of what was read so far is worth handing out, and the time at which
+/// the buffer ends, about. None where time stamps do not tell the order of what is in the file.
+pub fn cuts(file: &TraceFile<'_>, buffer: u16) -> (Vec<u64>, u64) {
+    let Some(b) = file.buffers.get(usize::from(buffer)) else { return (Vec::new(), 0) };
+    let size: u64 = b.cpus.iter().map(|c| c.size).sum();
+    let mut cuts = Vec::new();
+    let mut at = FIRST;
+    while at < size / 2 {
+        // Parts of 4096: at least one of them.
+        cuts.extend(file.time_about(buffer, (at * 4096 / size).max(1) as usize, 4096));
+        at *= GROWTH;
+    }
+    if !cuts.is_sorted() {
+        cuts.clear();
+    }
+    let end = if cuts.is_empty() { None } else { file.time_about(buffer, 4095, 4096) };
+    (cuts, end.unwrap_or(0))
 }
 
 /// How far the reading is.
@@ -105,8 +186,16 @@ pub struct Progress {
 }
 
 impl Index {
-    /// Reads one of the file's buffers with `threads` threads.
-    pub fn build(file: &TraceFile<'_>, buffer: u16, threads: usize, progress: &Progress) -> Self {
+    /// Reads one of the file's buffers with `threads` threads. At each of `cuts`, times in order, an
+    /// index of all that is earlier is handed to `early`.
+    pub fn build(
+        file: &TraceFile<'_>,
+        buffer: u16,
+        threads: usize,
+        progress: &Progress,
+        cuts: &[u64],
+        early: &mut dyn FnMut(Self),
+    ) -> Self {
         let cpus: Vec<u32> = file
             .buffers
             .get(usize::from(buffer))
@@ -120,32 +209,88 @@ impl Index {
         let first = |cpu: &u32| file.select(&select(*cpu)).next().map(|e| e.time);
         let origin = cpus.iter().filter_map(first).min().unwrap_or(0);
         let kinds = Kinds::of(file);
-        let next = AtomicUsize::new(0);
-        let done: Mutex<Vec<(Cpu, Diagnostics)>> = Mutex::new(Vec::new());
-        let work = || {
-            while let Some(&cpu) = cpus.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let mut events = file.select(&select(cpu));
-                let mut fold = Cpu::new(cpu);
-                while let Some(event) = events.next() {
-                    fold.fold(file, &kinds, &event, origin);
-                    if fold.events.is_multiple_of(1 << 16) {
-                        progress.events.fetch_add(1 << 16, Ordering::Relaxed);
-                    }
+        let reading: Vec<Mutex<Reading<'_>>> = cpus
+            .iter()
+            .map(|&cpu| Reading {
+                events: file.select(&select(cpu)),
+                fold: Cpu::new(cpu),
+                done: false,
+            })
+            .map(Mutex::new)
+            .collect();
+        let to = |cut: u64| {
+            let next = AtomicUsize::new(0);
+            let found: Mutex<Vec<(Cpu, Diagnostics)>> = Mutex::new(Vec::new());
+            let work = || {
+                while let Some(one) = reading.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let mut one = lock(one);
+                    let mut fold = one.advance(file, &kinds, origin, cut, progress);
+                    fold.finish();
+                    let damage = one.events.diagnostics();
+                    drop(one);
+                    lock(&found).push((fold, damage));
                 }
-                fold.finish();
-                let damage = events.diagnostics();
-                done.lock().unwrap_or_else(PoisonError::into_inner).push((fold, damage));
-            }
+            };
+            std::thread::scope(|scope| {
+                for _ in 1..threads.clamp(1, reading.len().max(1)) {
+                    scope.spawn(work);
+                }
+                work();
+            });
+            let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+            found.sort_by_key(|(c, _)| c.cpu);
+            Self::gather(file, origin, found)
         };
-        std::thread::scope(|scope| {
-            for _ in 1..threads.clamp(1, cpus.len().max(1)) {
-                scope.spawn(work);
+        for cut in cuts {
+            let part = to(*cut);
+            if part.events > 0 {
+                early(part);
             }
-            work();
-        });
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        done.sort_by_key(|(c, _)| c.cpu);
-        Self::gather(file, origin, done)
+        }
+        let mut all = to(u64::MAX);
+        all.whole = all.end;
+        all
+    }
+
+    /// Takes over the selections of an index of the beginning: their events have the same numbers
+    /// here. They are not found again by what was asked for, for here more may pass.
+    pub fn inherit(&self, from: &Self) {
+        let old = lock(&from.sets);
+        *lock(&self.sets) = old.iter().map(|(id, _, set)| (*id, None, set.clone())).collect();
+    }
+
+    /// A selection by its number.
+    pub fn set(&self, id: u32) -> Option<Arc<Set>> {
+        lock(&self.sets).iter().find(|s| s.0 == id).map(|s| s.2.clone())
+    }
+
+    /// A selection by what was asked for, and its number.
+    pub fn selected(&self, query: &Query) -> Option<(u32, Arc<Set>)> {
+        let sets = lock(&self.sets);
+        sets.iter().find(|s| s.1.as_ref() == Some(query)).map(|s| (s.0, s.2.clone()))
+    }
+
+    /// Keeps a selection.
+    pub fn keep_set(&self, id: u32, query: &Query, set: Arc<Set>) {
+        let mut sets = lock(&self.sets);
+        if sets.len() >= SETS {
+            sets.remove(0);
+        }
+        sets.push((id, Some(query.clone()), set));
+    }
+
+    /// A tile that was kept.
+    pub fn kept_tile(&self, key: &TileKey) -> Option<Arc<Tile>> {
+        lock(&self.tiles).get(key).cloned()
+    }
+
+    /// Keeps a tile.
+    pub fn keep_tile(&self, key: TileKey, tile: Arc<Tile>) {
+        let mut tiles = lock(&self.tiles);
+        if tiles.len() >= TILES {
+            tiles.clear();
+        }
+        tiles.insert(key, tile);
     }
 
     fn gather(file: &TraceFile<'_>, origin: u64, done: Vec<(Cpu, Diagnostics)>) -> Self {
@@ -279,7 +424,7 @@ impl Index {
 
     /// The lane of a task, made when first asked for.
     pub fn task_lane(&self, pid: i32) -> Arc<TaskLane> {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = lock(&self.lanes);
         if let Some(lane) = lanes.get(&pid) {
             return lane.clone();
         }
