@@ -112,9 +112,12 @@ pub struct Index {
     /// Damage that was met.
     pub damage: Diagnostics,
     lanes: Mutex<IntMap<i32, Arc<TaskLane>>>,
-    sets: Mutex<Vec<(u32, Option<Query>, Arc<Set>)>>,
+    sets: Mutex<Vec<Kept>>,
     tiles: Mutex<HashMap<TileKey, Arc<Tile>>>,
 }
+
+/// A selection that is kept: its number, what was asked for, the events.
+type Kept = (u32, Option<Query>, Arc<Set>);
 
 /// A tile's lane, level and number.
 pub type TileKey = (String, u32, u64);
