@@ -5,6 +5,7 @@
 //! every program that maps files; files that grow are safe. What cannot be
 //! mapped (a pipe, `/proc`) is read. [`survive_truncation`] makes the lost part read as zeros.
 
+use crate::recorder::compacted;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
@@ -75,13 +76,15 @@ impl Mapped {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));
         }
         if meta.is_file() && meta.len() > 0 {
-            let len = usize::try_from(meta.len()).map_err(|_| {
-                io::Error::new(
-                    io::ErrorKind::FileTooLarge,
-                    "larger than this machine's address space",
-                )
-            })?;
-            return map(&file, len);
+            let too_large = "larger than this machine's address space";
+            let mapped = usize::try_from(meta.len())
+                .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, too_large))
+                .and_then(|len| map(&file, len));
+            // The holes of a recording in progress are larger than any 32-bit address space.
+            return mapped.or_else(|error| match compacted(&file)? {
+                Some(bytes) => Ok(Self(Kind::Read(bytes))),
+                None => Err(error),
+            });
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;

@@ -6,7 +6,7 @@ use latlab_trace::write::symbols::Symbols;
 use latlab_trace::write::{Compression, CpuData, Metadata, WriteError, v6, v7};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// How the finished file is written.
@@ -165,32 +165,12 @@ pub(super) fn replace(
 /// # Errors
 /// [`RecordError::NotLive`] when it is something else; when it cannot be read or written.
 pub fn recover(path: &Path) -> Result<u64> {
-    /// No head is longer: all formats and symbols of a large kernel are some 20 MB.
-    const HEAD_MAX: u64 = 256 << 20;
     let output =
         |action| move |source| RecordError::Output { action, path: path.to_owned(), source };
     let file = File::open(path).map_err(output("opening"))?;
-    let mut head = Vec::new();
-    let mut window = 1 << 20;
-    let found = loop {
-        head.clear();
-        (&file).rewind().map_err(output("reading"))?;
-        (&file).take(window).read_to_end(&mut head).map_err(output("reading"))?;
-        match live::find(&head) {
-            Some(found) => break found,
-            None if (head.len() as u64) < window || window >= HEAD_MAX => {
-                let reason = "its head has no place for data that arrive later";
-                return Err(RecordError::NotLive { path: path.to_owned(), reason });
-            }
-            None => window *= 4,
-        }
-    };
-    let length = usize::try_from(found.head_length()).unwrap_or(usize::MAX);
-    if head.len() < length {
-        let reason = "it ends before its data";
-        return Err(RecordError::NotLive { path: path.to_owned(), reason });
-    }
-    head.truncate(length);
+    let (mut head, found) = live_head(&file)
+        .map_err(output("reading"))?
+        .map_err(|reason| RecordError::NotLive { path: path.to_owned(), reason })?;
     let (offsets, end) = found.make_compact(&mut head);
     replace(path, |out| {
         let broken = output("writing");
@@ -206,4 +186,92 @@ pub fn recover(path: &Path) -> Result<u64> {
         copy().map_err(broken)
     })?;
     Ok(end)
+}
+
+/// What [`recover`] would write, in memory: for a file whose holes are larger than the address
+/// space of a 32-bit machine. `None` when it is no live file.
+pub(crate) fn compacted(file: &File) -> io::Result<Option<Vec<u8>>> {
+    let Ok((mut bytes, found)) = live_head(file)? else { return Ok(None) };
+    let (offsets, end) = found.make_compact(&mut bytes);
+    // Sizes that a damaged file only claims cost no memory.
+    let there = file.metadata()?.blocks().saturating_mul(512).saturating_add(1 << 20);
+    let length = usize::try_from(end).ok().filter(|_| end <= there);
+    let length = length.ok_or(io::ErrorKind::FileTooLarge)?;
+    bytes.try_reserve_exact(length.saturating_sub(bytes.len()))?;
+    bytes.resize(length, 0);
+    for ((place, size), at) in found.data.iter().zip(offsets) {
+        let part = usize::try_from(at)
+            .ok()
+            .zip(usize::try_from(*size).ok())
+            .and_then(|(at, size)| bytes.get_mut(at..at.checked_add(size)?))
+            .ok_or(io::ErrorKind::InvalidData)?;
+        file.read_exact_at(part, place.offset)?;
+    }
+    Ok(Some(bytes))
+}
+
+/// The head of a live file and what it says, or what it is instead.
+fn live_head(
+    mut file: &File,
+) -> io::Result<std::result::Result<(Vec<u8>, live::Found), &'static str>> {
+    /// No head is longer: all formats and symbols of a large kernel are some 20 MB.
+    const HEAD_MAX: u64 = 256 << 20;
+    let mut window = 1 << 20;
+    loop {
+        let mut head = Vec::new();
+        file.rewind()?;
+        file.take(window).read_to_end(&mut head)?;
+        match live::find(&head) {
+            Some(found) => {
+                let length = usize::try_from(found.head_length()).unwrap_or(usize::MAX);
+                if head.len() < length {
+                    return Ok(Err("it ends before its data"));
+                }
+                head.truncate(length);
+                return Ok(Ok((head, found)));
+            }
+            None if (head.len() as u64) < window || window >= HEAD_MAX => {
+                return Ok(Err("its head has no place for data that arrive later"));
+            }
+            None => window *= 4,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a 32-bit machine reads of a live file is what `--recover` makes of it.
+    #[test]
+    fn a_live_file_in_memory_is_the_recovered_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("live.dat");
+        let meta = Metadata { page_size: 4096, long_size: 4, ..Metadata::default() };
+        let live = live::write(&meta, &[0, 1], 64 << 30).unwrap();
+        let file = File::create_new(&path).unwrap();
+        file.set_len(live.length).unwrap();
+        file.write_all_at(&live.head, 0).unwrap();
+        for (place, pages) in live.data.iter().zip([1, 3]) {
+            let data = vec![place.cpu as u8 + 1; pages * 4096];
+            file.write_all_at(&data, place.offset).unwrap();
+            file.write_all_at(&place.size_bytes(data.len() as u64), place.size_field).unwrap();
+        }
+        let bytes = compacted(&File::open(&path).unwrap()).unwrap().unwrap();
+        assert_eq!(recover(&path).unwrap(), bytes.len() as u64);
+        assert!(fs::read(&path).unwrap() == bytes, "the two differ");
+        assert!(bytes.len() < 64 << 10, "{}", bytes.len());
+        assert_eq!(bytes.iter().filter(|b| **b == 2).count() / 4096, 3);
+
+        // A size that is only claimed.
+        let live_file = dir.path().join("claims.dat");
+        let file = File::create_new(&live_file).unwrap();
+        file.set_len(live.length).unwrap();
+        file.write_all_at(&live.head, 0).unwrap();
+        file.write_all_at(&live.data[0].size_bytes(60 << 30), live.data[0].size_field).unwrap();
+        let error = compacted(&File::open(&live_file).unwrap()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        fs::write(&live_file, "something else").unwrap();
+        assert!(compacted(&File::open(&live_file).unwrap()).unwrap().is_none());
+    }
 }
