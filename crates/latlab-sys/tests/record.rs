@@ -113,6 +113,47 @@ fn a_live_file_is_a_trace_at_every_moment() {
     assert!(trace_cmd_counts(&path).0 == summary.events() && events <= summary.events());
 }
 
+/// A page is read while it is being written to when events are rare. What comes then, in any number,
+/// is neither lost nor counted twice nor moved in time.
+#[test]
+fn events_that_are_rare_and_then_many_are_all_there_in_order() {
+    let Some(tracefs) = tracefs() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("trace.dat");
+    let tid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+    let config = RecordConfig {
+        events: vec![EventSpec::new("syscalls:sys_enter_getppid")],
+        pids: vec![tid],
+        ..RecordConfig::default()
+    };
+    let pause = Duration::from_millis(1300);
+    let recorder = Recorder::start(&tracefs, &config, &path, Format::default()).unwrap();
+    let groups = [3, 2, 30_000, 1];
+    for (n, calls) in groups.into_iter().enumerate() {
+        for _ in 0..calls {
+            let _ = rustix::process::getppid();
+        }
+        if n < groups.len() - 1 {
+            std::thread::sleep(pause);
+        }
+    }
+    let summary = recorder.stop().unwrap();
+    assert_eq!((summary.events(), summary.lost()), (30_006, 0), "{summary:?}");
+    let bytes = std::fs::read(&path).unwrap();
+    let file = latlab_trace::TraceFile::parse(&bytes).unwrap();
+    let mut events = file.events();
+    let mut times = Vec::new();
+    while let Some(event) = events.next() {
+        times.push(event.time);
+    }
+    assert!(file.diagnostics.is_empty(), "{:?}", file.diagnostics);
+    assert_eq!(times.len(), 30_006);
+    assert!(times.is_sorted());
+    for last in [2, 4, 30_004] {
+        assert!(times[last + 1] - times[last] >= 1_300_000_000, "{last}");
+    }
+}
+
 #[test]
 fn a_flight_recorder_keeps_the_last_and_can_be_armed_again() {
     let Some(tracefs) = tracefs() else { return };

@@ -170,6 +170,33 @@ fn a_killed_recorder_leaves_a_file_that_is_read_and_an_instance_that_the_next_re
     assert!(!instance.exists(), "{}", said(&next));
 }
 
+/// A program that is started once: its event alone fills no page.
+#[test]
+fn a_killed_recorder_leaves_also_what_filled_no_page() {
+    let Some(tracefs) = tracefs() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("latlab-rare");
+    fs::copy("/bin/true", &program).unwrap();
+    let filter = "filename ~ \"*/latlab-rare\"";
+    let args = ["-e", "sched:sched_process_exec", "-f", filter, "-b", "64", "-o", "rare.dat"];
+    let mut child = spawn(dir.path(), &args);
+    tracing_instance(&tracefs, child.id());
+    let file = dir.path().join("rare.dat");
+    for starts in 1..=2 {
+        assert!(Command::new(&program).status().unwrap().success());
+        let count = || {
+            let output = Command::new(LATLAB).arg("report").arg(&file).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).matches("latlab-rare pid=").count()
+        };
+        wait_for("the event", || (count() == starts).then_some(()));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(events(&file), 2);
+    let output = run(dir.path(), &["-e", "sched_switch", "-b", "64", "-D", "10ms", "-o", "x.dat"]);
+    assert!(output.status.success(), "{}", said(&output));
+}
+
 /// A file system of its own, unmounted on drop.
 struct Small(PathBuf);
 

@@ -227,7 +227,8 @@ const SETTINGS: &str = "state() { for f in current_tracer tracing_on trace_clock
     set_ftrace_filter set_ftrace_notrace set_ftrace_pid max_graph_depth set_event options/funcgraph-proc \
     options/stacktrace events/sched/sched_switch/filter; do echo $f: $(head -n 3 $f); done; \
     grep entries: per_cpu/cpu0/stats; ls instances; ls /run/latlab 2>/dev/null; }; cd /sys/kernel/tracing; \
-    same() { state | diff /tmp/before - && echo same; }; state > /tmp/before";
+    same() { state | diff /tmp/before - && echo same; }; state > /tmp/before; \
+    drawing() { until grep -q function_graph current_tracer && grep -q 1 tracing_on; do sleep 0.1; done; }";
 
 /// One boot: levels that were killed are cleaned up by the next; a recording comes back; a tracer that
 /// needs the top level takes it, leaves it as it was, is restored after a kill, and refused while in use.
@@ -240,7 +241,7 @@ fn armv7_records_and_what_was_set_is_put_back_also_after_a_kill() {
     let script = format!(
         "{SETTINGS}
         latlab wakeup -q --level irq -i 700 -D 600 --out /tmp/r > /dev/null 2>&1 &
-        while ! ls instances | grep -q latlab; do sleep 0.1; done; sleep 0.5
+        until ls instances | grep -q latlab && grep -q 700 osnoise/timerlat_period_us; do sleep 0.1; done
         echo == levels killed
         cat osnoise/timerlat_period_us; kill -9 $!; wait $!; ls instances | wc -l
         latlab wakeup -q --level irq -l 20 --out /tmp/q > /dev/null 2>&1; echo exit $?
@@ -251,9 +252,11 @@ fn armv7_records_and_what_was_set_is_put_back_also_after_a_kill() {
         grep -c 'top-level buffer' /tmp/said; same
         latlab report /tmp/g.dat | grep -q 'do_sys_openat2() {{' && echo drawn
         echo == wrong event; {record} -o /tmp/x.dat -e no_such_event 2>/dev/null; echo exit $?; same
-        echo == interrupted; {record} -o /tmp/s.dat 2>/dev/null & sleep 3; kill -INT $!; wait $!; echo exit $?; same
+        echo == interrupted; {record} -o /tmp/s.dat 2>/dev/null & drawing; kill -INT $!; wait $!; echo exit $?; same
         latlab record -p function_graph -g do_sys_openat2 -C mono -o /tmp/k.dat 2>/dev/null &
-        while ! grep -q function_graph current_tracer || ! grep -q 1 tracing_on; do sleep 0.1; done; sleep 1.5
+        drawing; for n in $(seq 60); do
+            latlab report /tmp/k.dat 2>/dev/null | grep -q 'do_sys_openat2() {{' && break; sleep 0.2
+        done
         echo == in use; latlab record -p function_graph -o /tmp/o.dat 2>&1 | grep -c 'in use'
         echo == killed; kill -9 $!; wait $!; cat current_tracer
         latlab doctor --restore >/dev/null; echo exit $?; same
@@ -287,8 +290,9 @@ fn armv7_records_and_what_was_set_is_put_back_also_after_a_kill() {
 #[ignore = "boots a virtual machine"]
 fn timers_without_high_resolution_are_a_finding() {
     let dir = tempfile::tempdir().unwrap();
-    let args = ["--on", "vm:armv7-rt,append=highres=off", "wakeup", "-l", "50", "-i", "10000"];
-    let output = run(dir.path(), &[&args[..], &["--out", "r"]].concat());
+    let machine = "vm:armv7-rt,icount=0,append=highres=off";
+    let args = ["--on", machine, "wakeup", "-l", "50", "-i", "10000", "--out", "r"];
+    let output = run(dir.path(), &args);
     assert!(output.status.success(), "{}", said(&output));
     assert!(printed(&output).contains("every sleep ends at a tick"), "{}", printed(&output));
 }
@@ -311,7 +315,7 @@ fn a_panic_is_told_with_the_end_of_the_console() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(
         dir.path(),
-        &["vm", "run", "x86_64-rt", "--", "sh", "-c", "echo c > /proc/sysrq-trigger"],
+        &["vm", "run", "armv7-rt", "--", "sh", "-c", "echo c > /proc/sysrq-trigger"],
     );
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("its kernel panicked"), "{}", said(&output));
@@ -343,7 +347,9 @@ fn a_kernel_of_the_user_that_hangs_is_told() {
 #[ignore = "boots a virtual machine"]
 fn an_interrupted_run_is_kept_and_no_machine_stays() {
     let dir = tempfile::tempdir().unwrap();
-    let script = "(sleep 3; echo begun > /dev/console) & exec latlab wakeup -q -D 600 --out r";
+    let script =
+        "(until [ -e r/run.json ]; do sleep 0.2; done; sleep 1; echo begun > /dev/console) &
+        exec latlab wakeup -q -D 600 --out r";
     let args = ["vm", "run", "armv7-rt", "--", "sh", "-c", script];
     let child =
         latlab(dir.path(), &args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A reader thread a CPU sleeps until the kernel has half a buffer for it, then moves whole pages
-//! by splice(2) from `trace_pipe_raw` into the file. The threads are not bound to the CPU that
+//! by splice(2) from `trace_pipe_raw` into the file. When there was no whole page for a second, what
+//! is in the page that is being written to is copied. The threads are not bound to the CPU that
 //! they empty: the scheduler puts them where there is room. The file is a valid trace.dat at
 //! every moment ([`latlab_trace::write::live`]); what a killed recorder flushed can be read.
 
@@ -18,6 +19,7 @@ mod metadata;
 mod reader;
 mod session;
 
+pub(crate) use finish::compacted;
 pub use finish::{Format, Kallsyms, recover};
 pub use flight::{FlightRecorder, Snapshot};
 pub(crate) use metadata::page_size;

@@ -13,12 +13,16 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the pipe between buffer and file holds: as many pages go in one system call.
 const PIPE_BYTES: usize = 1 << 20;
-/// At least this often full pages are moved, so that a killed recorder loses little.
+/// What was recorded is in the file after this, also where events are so rare that they fill no page:
+/// a killed recorder loses little.
 const FLUSH: Duration = Duration::from_secs(1);
+/// Older kernels (before 6.1) hand out no whole page by splice(2) while one is half read. This often the
+/// rest of that page is read there.
+const UNSTICK: Duration = Duration::from_millis(100);
 /// After a round that brought fewer pages than this, the thread rests, for kernels whose poll(2)
 /// returns at the first byte.
 const FEW_PAGES: u64 = 64;
@@ -44,6 +48,10 @@ struct Work {
     failed: Arc<AtomicBool>,
     /// Bytes in the file.
     bytes: u64,
+    /// When pages were last moved.
+    moved: Instant,
+    /// Whether the page that is being written to was read up to where it was then.
+    half_read: bool,
     error: Option<io::Error>,
 }
 
@@ -70,6 +78,8 @@ impl Reader {
             stop: Arc::clone(&stop),
             failed: Arc::clone(&failed),
             bytes: 0,
+            moved: Instant::now(),
+            half_read: false,
             error: None,
         };
         Ok(Self { work: Some(work), thread: None, stop, failed })
@@ -135,6 +145,13 @@ impl Work {
             let pages = self.move_full_pages()?;
             if stop {
                 return self.read_rest();
+            }
+            if pages > 0 {
+                self.moved = Instant::now();
+                self.half_read = false;
+            } else if self.moved.elapsed() >= if self.half_read { UNSTICK } else { FLUSH } {
+                self.half_read = self.read_page()?;
+                self.moved = Instant::now();
             }
             if pages < FEW_PAGES {
                 let mut fds = [PollFd::new(&*self.stop, PollFlags::IN)];
@@ -203,17 +220,24 @@ impl Work {
 
     /// Reads what is left, the page that was being written to included. Tracing is off.
     fn read_rest(&mut self) -> io::Result<()> {
+        while self.read_page()? {}
+        Ok(())
+    }
+
+    /// Copies the oldest page, or what is in it so far, into the file. Whether there was anything.
+    fn read_page(&mut self) -> io::Result<bool> {
         let mut page = vec![0; usize::try_from(self.page).unwrap_or(4096)];
         loop {
             match (&self.raw).read(&mut page) {
-                Ok(0) => return Ok(()),
+                Ok(0) => return Ok(false),
                 Ok(n) => {
                     page[n..].fill(0);
                     self.file.write_all_at(&page, self.place.offset + self.bytes)?;
                     self.bytes += self.page;
                     self.store_size()?;
+                    return Ok(true);
                 }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
