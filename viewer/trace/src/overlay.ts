@@ -6,6 +6,9 @@ import { RULER, type Lane } from "./lanes";
 import type { Timeline } from "./timeline";
 import type { Wake } from "./types";
 
+/** Pixels between two arrows of wake-ups, on the average: what is closer is not drawn. */
+const APART = 12;
+
 export class Overlay {
   private wakes: { source: number; from: number; to: number; list: Wake[] } | null = null;
   private wakesAsked = "";
@@ -103,9 +106,8 @@ export class Overlay {
       if (lane.kind === "run") rows.set(`c${lane.cpu}`, y + lane.height / 2);
       if (lane.kind === "task") rows.set(`t${lane.pid}`, y + lane.height / 2);
     }
-    ctx.lineWidth = 1;
     // Of arrows that cover each other one is drawn.
-    const drawn = new Set<string>();
+    const arrows = new Map<string, { x: number; from: number; to: number; chosen: boolean }>();
     for (const w of this.wakes.list) {
       const x = this.t.x(w.t + shift);
       if (x < 0 || x > this.t.width) continue;
@@ -113,22 +115,24 @@ export class Overlay {
       const to = task ?? (w.target === w.cpu ? undefined : rows.get(`c${w.target}`));
       const from = (w.context === 0 ? rows.get(`t${w.waker}`) : undefined) ?? rows.get(`c${w.cpu}`);
       if (from === undefined || to === undefined || from === to) continue;
-      // A task that nobody chose is drawn only when there are few.
-      if (task === undefined && this.wakes.list.length > 150) continue;
-      const place = `${Math.round(x / 3)} ${from} ${to}`;
-      if (drawn.has(place)) continue;
-      drawn.add(place);
-      ctx.strokeStyle = ctx.fillStyle = task === undefined ? app.palette.dim : app.palette.text;
-      ctx.globalAlpha = task === undefined ? 0.5 : 0.85;
-      const d = Math.sign(to - from);
+      arrows.set(`${Math.round(x / 3)} ${from} ${to}`, { x, from, to, chosen: task !== undefined });
+    }
+    // So many that they hide what is below them are none; those to tasks that nobody chose go first.
+    const most = this.t.width / APART, chosen = [...arrows.values()].filter((a) => a.chosen);
+    if (chosen.length > most) return;
+    ctx.lineWidth = 1;
+    for (const a of arrows.size > most ? chosen : arrows.values()) {
+      ctx.strokeStyle = ctx.fillStyle = a.chosen ? app.palette.text : app.palette.dim;
+      ctx.globalAlpha = a.chosen ? 0.85 : 0.5;
+      const d = Math.sign(a.to - a.from);
       ctx.beginPath();
-      ctx.moveTo(x, from);
-      ctx.lineTo(x, to - d * 5);
+      ctx.moveTo(a.x, a.from);
+      ctx.lineTo(a.x, a.to - d * 5);
       ctx.stroke();
       ctx.beginPath();
-      ctx.moveTo(x, to);
-      ctx.lineTo(x - 3, to - d * 6);
-      ctx.lineTo(x + 3, to - d * 6);
+      ctx.moveTo(a.x, a.to);
+      ctx.lineTo(a.x - 3, a.to - d * 6);
+      ctx.lineTo(a.x + 3, a.to - d * 6);
       ctx.fill();
       ctx.globalAlpha = 1;
     }
