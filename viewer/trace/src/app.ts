@@ -81,7 +81,7 @@ export class App {
   private build(root: HTMLElement): void {
     const b = this.box;
     const help = el("dialog", { id: "help" }, el("h2", {}, "Keys and hands"), table(["", ""], HELP.map((h) => [h[0], h[1]])), button("Close", "Close", () => help.close()));
-    b.search.addEventListener("keydown", (e) => { if ((e as KeyboardEvent).key === "Enter") void this.search().then(() => this.find((e as KeyboardEvent).shiftKey)); });
+    b.search.addEventListener("keydown", (e) => { if ((e as KeyboardEvent).key === "Enter") void this.search().then((found) => (found ? this.find((e as KeyboardEvent).shiftKey) : undefined)); });
     b.kind.addEventListener("change", () => { this.session.searchKind = b.kind.value === "text" ? "text" : "expression"; });
     b.only.addEventListener("change", () => { this.session.only = b.only.checked; void this.refilter(); });
     b.source.addEventListener("change", () => this.toSource(Number(b.source.value)));
@@ -412,12 +412,12 @@ export class App {
     };
   }
 
-  /** Finds what the search asks for; its lane and the arrows go by it. */
-  async search(): Promise<void> {
+  /** Finds what the search asks for; its lane and the arrows go by it. Whether that made sense. */
+  async search(): Promise<boolean> {
     const s = this.session;
     s.search = this.box.search.value.trim();
-    this.say("");
     if (!s.search) {
+      this.say("");
       this.found = this.info!.sources.map(() => ({ set: 0, count: 0 }));
       this.box.found.textContent = "";
     } else {
@@ -425,6 +425,7 @@ export class App {
       try {
         this.found[s.source] = await this.data.select(s.source, this.query(true));
         this.box.found.textContent = `${count(this.found[s.source]!.count)} found`;
+        this.say("");
       } catch (e) {
         this.found[s.source] = { set: 0, count: 0 };
         this.box.found.textContent = "";
@@ -434,6 +435,7 @@ export class App {
     this.relane();
     if (s.only) await this.refilter();
     this.save();
+    return (this.found[s.source]?.set ?? 0) > 0;
   }
 
   /** The next or previous event that the search finds. */
@@ -478,8 +480,9 @@ export class App {
   /** Shows the late wake-up that the address leads to. */
   private follow(): void {
     const { late } = this.session;
+    if (late === null || this.late.list.length === 0) return;
     this.session.late = null;
-    if (late !== null) this.latePanel.show(late);
+    this.latePanel.show(late);
   }
 
   setLate(late: Late): void {
