@@ -23,11 +23,14 @@ pub struct Period {
 const DIVISORS: usize = 12;
 /// Longest list of moments that is looked at: more do not make it surer.
 const MOMENTS: usize = 200;
+/// Fewest turns in which something was noticed. Bursts are one occurrence each: two bursts, however
+/// many moments they have, are one interval and no rhythm.
+const TURNS: usize = 5;
 
 /// The longest period that explains the moments, given in rising order, or `None`.
 pub fn find_period(moments: &[f64]) -> Option<Period> {
     let moments = &moments[..moments.len().min(MOMENTS)];
-    if moments.len() < 5 {
+    if moments.len() < TURNS {
         return None;
     }
     let intervals: Vec<f64> =
@@ -38,8 +41,12 @@ pub fn find_period(moments: &[f64]) -> Option<Period> {
     let tried = candidates.len() as f64;
     candidates.into_iter().find_map(|candidate| {
         let period = refine(moments, candidate);
-        let (r, range) = phases(moments, period);
-        let n = moments.len() as f64;
+        let turns = one_a_turn(moments, period);
+        if turns.len() < TURNS {
+            return None;
+        }
+        let (r, range) = phases(&turns, period);
+        let n = turns.len() as f64;
         let rayleigh = (-n * r * r).exp();
         // All phases within an arc: n·w^(n−1) for an arc of at most half a turn.
         let arc = if range <= 0.5 { n * range.powf(n - 1.0) } else { 1.0 };
@@ -48,6 +55,17 @@ pub fn find_period(moments: &[f64]) -> Option<Period> {
         // Within 3% of the period, and not by chance.
         (p < 0.01 && jitter < 0.03 * period).then_some(Period { period, jitter, p })
     })
+}
+
+/// The first moment of each turn: what follows within half a turn belongs to the same occurrence.
+fn one_a_turn(moments: &[f64], period: f64) -> Vec<f64> {
+    let mut turns: Vec<f64> = Vec::with_capacity(moments.len());
+    for t in moments {
+        if turns.last().is_none_or(|last| t - last > period / 2.0) {
+            turns.push(*t);
+        }
+    }
+    turns
 }
 
 /// Mean resultant length of the phases, and the arc that holds all of them as a share of a turn.
@@ -106,6 +124,18 @@ mod tests {
         let found = find_period(&moments).unwrap();
         assert!((found.period - 97.3).abs() < 0.05, "{found:?}");
         assert!(found.jitter < 0.2);
+    }
+
+    #[test]
+    fn bursts_count_once() {
+        let burst = |at: f64| {
+            [0.0, 1.1374, 3.7313, 5.2191, 9.9172, 17.3618].map(|after| at + after).into_iter()
+        };
+        let two: Vec<f64> = burst(0.0).chain(burst(17_000.0)).collect();
+        assert_eq!(find_period(&two), None);
+        let regular: Vec<f64> = (0..8).flat_map(|k| burst(f64::from(k) * 1_000.0)).collect();
+        let found = find_period(&regular).unwrap();
+        assert!((found.period - 1_000.0).abs() < 1.0, "{found:?}");
     }
 
     #[test]
