@@ -230,6 +230,30 @@ fn questions_are_answered_and_nonsense_is_refused() {
 }
 
 #[test]
+fn a_report_leads_to_its_captures_and_to_each_late_wake_up() {
+    let data = data("f6.dat");
+    let file = TraceFile::parse(&data).unwrap();
+    let name = "<1>.dat";
+    let around = Surroundings { limit_ns: 82_000, ..Surroundings::default() };
+    let inputs = vec![Input { name: name.into(), file: &file, offset: 0 }];
+    let view = View::new("run", inputs, around, true);
+    view.read();
+    let html = "<header></header><main><th scope=\"row\">captures/&lt;1&gt;.dat</th></main>";
+    let door = Door { report: Some(html.into()), ..door() };
+    let url = format!("/{}/report", door.token);
+    let request = Request { url: &url, host: "127.0.0.1:8123", ..Request::default() };
+    let reply = answer(&view, &door, &request);
+    let page = std::str::from_utf8(&reply.body).unwrap();
+    assert!(page.contains("<a href=\"./#tab=late&amp;s=0\">captures/&lt;1&gt;.dat</a>"), "{page}");
+    let late = view.late().list.iter().filter(|w| w.late).count();
+    assert!(late >= 3);
+    for n in 0..late {
+        assert_eq!(page.matches(&format!("&amp;late={n}\"")).count(), 1, "{n}");
+    }
+    assert!(!page.contains(name) && page.ends_with("</section></main>"));
+}
+
+#[test]
 fn who_has_no_right_learns_nothing() {
     with_view("mark6.dat", |view, _| {
         let right = format!("/{}/api/info", door().token);
