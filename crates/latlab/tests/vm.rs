@@ -297,6 +297,30 @@ fn timers_without_high_resolution_are_a_finding() {
     assert!(printed(&output).contains("every sleep ends at a tick"), "{}", printed(&output));
 }
 
+/// At 16 ns an instruction seconds of tasks that only compute cost the emulator little.
+#[test]
+#[ignore = "boots a virtual machine"]
+fn turns_of_round_robin_throttling_and_the_tick_are_as_configured() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "latlab sched --policy rr -p 90 -D 2300ms --out rr > /dev/null 2>&1
+        latlab timer -D 1s --out tick > /dev/null 2>&1";
+    let machine = "armv7-rt,icount=4,append=nohz=off";
+    let output = run(dir.path(), &["vm", "run", machine, "--", "sh", "-c", script]);
+    assert!(output.status.success(), "{}", said(&output));
+    let detail =
+        |name: &str| json(&dir.path().join(name).join("run.json"))["parts"][0]["detail"].clone();
+    let checks = detail("rr")["checks"].clone();
+    for (n, id) in ["rr-slice", "rt-reserve"].into_iter().enumerate() {
+        assert_eq!(checks[n]["id"], id, "{checks}");
+        assert_eq!(checks[n]["decision"], "met", "{checks}");
+    }
+    let trace = detail("tick")["trace"].clone();
+    let (hz, ticks) = (trace["jiffies_hz"].as_f64(), trace["ticks"][0]["ticks"].as_f64());
+    assert!((249.0..251.0).contains(&hz.unwrap()), "{hz:?}");
+    let rate = ticks.unwrap() * 1e9 / trace["length_ns"].as_f64().unwrap();
+    assert!((247.0..253.0).contains(&rate), "{rate} ticks a second");
+}
+
 /// QEMU's only board with the BeagleBone's core; its results come through the kernel's log.
 #[test]
 #[ignore = "boots a virtual machine"]
