@@ -1,13 +1,14 @@
 //! The control files of one buffer: an instance's or, where a tracer allows nothing else, the
 //! top level's.
 
-use super::names::{glob, nearest};
+use super::handles::{Freezer, Marker};
+use super::names::nearest;
+use super::selection::{Selection, select, unknown};
 use super::top::{Before, Journalled};
-use super::{EventName, Result, Tracefs, TracefsError, clocks, read};
+use super::{Result, Tracefs, TracefsError, clocks, read};
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,89 +19,6 @@ pub struct Control {
     dir: PathBuf,
     /// At the top level: what is changed there is journalled first.
     journalled: Option<Arc<Journalled>>,
-}
-
-/// What a pattern such as `sched`, `irq:*_entry` or `all` stands for on this kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selection {
-    /// Every event there is.
-    All,
-    /// A whole system.
-    System(String),
-    /// One event.
-    Event(EventName),
-}
-
-impl Selection {
-    /// The directory of its `enable`, `filter` and `trigger`, relative to the buffer's.
-    fn dir(&self) -> PathBuf {
-        let events = Path::new("events");
-        match self {
-            Self::All => events.to_owned(),
-            Self::System(system) => events.join(system),
-            Self::Event(event) => events.join(&event.system).join(&event.name),
-        }
-    }
-    /// For people.
-    pub fn name(&self) -> String {
-        match self {
-            Self::All => "all events".into(),
-            Self::System(system) => system.clone(),
-            Self::Event(event) => event.to_string(),
-        }
-    }
-    /// Whether the event belongs to it.
-    pub fn holds(&self, event: &EventName) -> bool {
-        match self {
-            Self::All => true,
-            Self::System(system) => *system == event.system,
-            Self::Event(own) => own == event,
-        }
-    }
-}
-
-/// Resolves `all`, `SYSTEM`, `EVENT`, `SYSTEM:EVENT` (or `SYSTEM/EVENT`), with `*` and `?`.
-/// ftrace's own pseudo-system cannot be enabled and never matches.
-pub(crate) fn select(pattern: &str, events: &[EventName]) -> Result<Vec<Selection>> {
-    if matches!(pattern, "all" | "*" | "*:*") {
-        return Ok(vec![Selection::All]);
-    }
-    let real = || events.iter().filter(|e| e.system != "ftrace");
-    if let Some((system, name)) = pattern.split_once([':', '/']) {
-        let any = |p: &str, s: &str| p.is_empty() || glob(p, s);
-        let found: Vec<_> = real()
-            .filter(|e| any(system, &e.system) && any(name, &e.name))
-            .map(|e| Selection::Event(e.clone()))
-            .collect();
-        return match found.is_empty() {
-            false => Ok(found),
-            true => {
-                let all: Vec<String> = real().map(ToString::to_string).collect();
-                let wanted = format!("{system}:{name}");
-                Err(unknown("event", pattern, nearest(&wanted, all.iter().map(String::as_str))))
-            }
-        };
-    }
-    let systems: BTreeSet<&str> = real().map(|e| e.system.as_str()).collect();
-    let mut found: Vec<_> = systems
-        .iter()
-        .filter(|s| glob(pattern, s))
-        .map(|s| Selection::System((*s).to_owned()))
-        .collect();
-    for event in real().filter(|e| glob(pattern, &e.name)) {
-        if !found.iter().any(|s| s.holds(event)) {
-            found.push(Selection::Event(event.clone()));
-        }
-    }
-    if found.is_empty() {
-        let names = systems.into_iter().chain(real().map(|e| e.name.as_str()));
-        return Err(unknown("event", pattern, nearest(pattern, names)));
-    }
-    Ok(found)
-}
-
-fn unknown(kind: &'static str, name: &str, nearest: Vec<String>) -> TracefsError {
-    TracefsError::Unknown { kind, name: name.to_owned(), nearest }
 }
 
 impl Control {
@@ -445,116 +363,9 @@ fn mask(cpus: &BTreeSet<u32>) -> String {
     groups.join(",")
 }
 
-/// Stops tracing from wherever it is called, by one write(2): no allocation, no lock.
-#[derive(Debug)]
-pub struct Freezer {
-    file: File,
-}
-
-impl Freezer {
-    /// Stops tracing. Nothing is written to the buffer afterwards.
-    ///
-    /// # Errors
-    /// When the kernel refuses, which it does not do while the instance exists.
-    pub fn freeze(&self) -> io::Result<()> {
-        self.file.write_at(b"0", 0).map(|_| ())
-    }
-    /// Starts tracing again.
-    ///
-    /// # Errors
-    /// As [`Freezer::freeze`].
-    pub fn thaw(&self) -> io::Result<()> {
-        self.file.write_at(b"1", 0).map(|_| ())
-    }
-    /// Whether the buffer is being written to; a trigger (`traceoff`) may have stopped it.
-    ///
-    /// # Errors
-    /// When `tracing_on` cannot be read.
-    pub fn is_on(&self) -> io::Result<bool> {
-        let mut byte = [0];
-        let n = self.file.read_at(&mut byte, 0)?;
-        Ok(n == 1 && byte[0] != b'0')
-    }
-    /// Another handle to the same file.
-    ///
-    /// # Errors
-    /// When there are no file descriptors left.
-    pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { file: self.file.try_clone()? })
-    }
-}
-
-/// Writes marks into the trace by one write(2): no allocation, no lock.
-#[derive(Debug)]
-pub struct Marker {
-    file: File,
-}
-
-impl Marker {
-    /// Writes a mark. The kernel cuts it at a page less its header.
-    ///
-    /// # Errors
-    /// When tracing is off (EBADF) or the kernel refuses.
-    pub fn write(&self, mark: &[u8]) -> io::Result<()> {
-        (&self.file).write(mark).map(|_| ())
-    }
-    /// Another handle to the same file.
-    ///
-    /// # Errors
-    /// When there are no file descriptors left.
-    pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { file: self.file.try_clone()? })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn events() -> Vec<EventName> {
-        [
-            "ftrace:function",
-            "irq:irq_handler_entry",
-            "irq:softirq_entry",
-            "sched:sched_switch",
-            "sched:sched_wakeup",
-            "timer:hrtimer_start",
-            "timer:timer_start",
-        ]
-        .iter()
-        .map(|e| e.split_once(':').unwrap())
-        .map(|(s, n)| EventName { system: s.into(), name: n.into() })
-        .collect()
-    }
-
-    fn selected(pattern: &str) -> Vec<String> {
-        select(pattern, &events()).unwrap().iter().map(Selection::name).collect()
-    }
-
-    #[test]
-    fn patterns_select_systems_and_events() {
-        assert_eq!(selected("sched"), ["sched"]);
-        assert_eq!(selected("sched_switch"), ["sched:sched_switch"]);
-        assert_eq!(selected("irq:*_entry"), ["irq:irq_handler_entry", "irq:softirq_entry"]);
-        assert_eq!(selected("sched/sched_wakeup"), ["sched:sched_wakeup"]);
-        assert_eq!(selected("*timer_start"), ["timer:hrtimer_start", "timer:timer_start"]);
-        // A system and its own events are not enabled twice.
-        assert_eq!(selected("timer*"), ["timer"]);
-        assert_eq!(selected("all"), ["all events"]);
-    }
-
-    #[test]
-    fn an_unknown_event_brings_the_nearest_names() {
-        let error = select("sched_swich", &events()).unwrap_err().to_string();
-        assert_eq!(error, "this kernel has no event \"sched_swich\"; nearest: sched_switch");
-        assert!(
-            select("sched:sched_wakup", &events())
-                .unwrap_err()
-                .to_string()
-                .contains("nearest: sched:sched_wakeup")
-        );
-        assert!(select("ftrace:function", &events()).is_err());
-    }
 
     #[test]
     fn masks_and_ranges() {

@@ -9,14 +9,18 @@
 
 mod control;
 mod error;
+mod handles;
 mod instance;
 pub mod names;
+mod selection;
 mod top;
 
-pub(crate) use control::select;
-pub use control::{Control, Freezer, Marker, Selection};
+pub use control::Control;
 pub use error::TracefsError;
+pub use handles::{Freezer, Marker};
 pub use instance::{Instance, RemovedInstance, remove_left_behind};
+pub use selection::Selection;
+pub(crate) use selection::select;
 pub use top::TopLevel;
 
 use std::fs;
