@@ -68,6 +68,12 @@ pub fn write(detail: &BenchDetail, out: &mut dyn Write) -> io::Result<()> {
     files(detail, out)
 }
 
+/// Records without parameters that have a line of their own.
+#[cfg(test)]
+pub(super) fn names() -> Vec<&'static str> {
+    MICROSECONDS.iter().map(|m| m.0).chain(NANOSECONDS.iter().map(|n| n.0)).collect()
+}
+
 fn param<'a>(row: &'a BenchRow, key: &str) -> &'a str {
     row.params.get(key).map_or("", String::as_str)
 }

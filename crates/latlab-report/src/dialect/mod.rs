@@ -6,6 +6,8 @@
 pub mod cyclictest;
 pub mod lat_mem_rd;
 pub mod lmbench;
+#[cfg(test)]
+mod round_trip;
 pub mod rtla;
 pub mod xenomai;
 

@@ -52,12 +52,13 @@ fn record(table: &Table) -> Result<(Record, RunSample), ForeignError> {
         h.min = h.min.min(v);
         h.max = h.max.max(v);
     };
+    // All columns end at the same bucket; where empty ones are left out, the last of any is the best guess.
+    let last = table.columns.iter().flat_map(|c| &c.buckets).map(|b| b.0).max().unwrap_or(0);
     for c in &table.columns {
         for &(bucket, n) in c.buckets.iter().filter(|b| b.1 > 0) {
             add(value(bucket), n, &mut h);
         }
         if c.over > 0 {
-            let last = c.buckets.iter().map(|b| b.0).max().unwrap_or(0);
             let from = value(last.saturating_add(1));
             let max = c.max.map_or(from, value).max(from);
             // One of them is the largest; of the others only the number is known.

@@ -38,6 +38,7 @@ const KNOWN: &[(&str, &str, f64)] = &[
     ("integer mul", "arith.int-mul", 1.0),
     ("integer div", "arith.int-div", 1.0),
     ("integer mod", "arith.int-mod", 1.0),
+    ("int64 div", "arith.int64-div", 1.0),
     ("float add", "arith.float-add", 1.0),
     ("float mul", "arith.float-mul", 1.0),
     ("float div", "arith.float-div", 1.0),

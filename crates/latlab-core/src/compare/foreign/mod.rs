@@ -80,6 +80,9 @@ fn recognise(bytes: &[u8]) -> Result<Source, ForeignError> {
     if has("# Histogram") || has("# Min Latencies:") {
         return cyclictest::read(&text);
     }
+    if has("RTD|") || has("RTS|") {
+        return xenomai::read_lines(&text);
+    }
     if let Some(source) = lmbench::read(&text) {
         return Ok(source);
     }

@@ -2,10 +2,19 @@
 //!
 //! Counts are one too many so that gnuplot can draw them on a logarithmic axis; the first and
 //! the last row are no buckets but the ends of the first and last bucket, with a count of 1.
+//!
+//! And what `latency` prints: `RTD|` lines with minimum, mean and maximum of each second, from which a
+//! distribution cannot be had, but the worst and the mean of each second can be compared; without
+//! them the figures of the last line (`RTS|`).
 
 use super::ForeignError;
 use super::histogram::{Column, Table, source};
+use super::run_of;
 use crate::compare::subject::Source;
+use crate::histogram::Summary;
+use crate::run::{Param, Part, Record, Unit};
+use crate::stats::quantile::median;
+use std::collections::BTreeMap;
 
 const TOOL: &str = "Xenomai's latency";
 
@@ -26,17 +35,77 @@ fn row(line: &str) -> Option<(f64, u64)> {
     (words.next().is_none() && pair.0.is_finite()).then_some(pair)
 }
 
+/// What is late, in the words of a head.
+fn level(head: &str) -> &'static str {
+    match head {
+        h if h.contains("timer handler") => "wakeup.irq",
+        h if h.contains("in-kernel") => "wakeup.kernel",
+        _ => "wakeup.user",
+    }
+}
+
+/// The period in the words of a head, µs.
+fn period<T: std::str::FromStr>(head: &str) -> Option<T> {
+    head.split_once(" us period")?.0.rsplit(' ').next()?.parse().ok()
+}
+
+/// The lines that `latency` prints.
+pub fn read_lines(text: &str) -> Result<Source, ForeignError> {
+    let (mut name, mut params) = ("wakeup.user", BTreeMap::new());
+    let (mut seconds, mut all) = (Vec::new(), Vec::new());
+    for (i, line) in text.lines().enumerate() {
+        let Some((kind, rest)) = line.trim().split_once('|') else { continue };
+        if kind == "RTT" {
+            name = level(rest);
+            if let Some(us) = period(rest) {
+                params.insert("interval_us".to_owned(), Param::Int(us));
+            }
+        }
+        let into = match kind {
+            "RTD" => &mut seconds,
+            "RTS" => &mut all,
+            _ => continue,
+        };
+        let figures =
+            rest.split('|').map(|w| w.trim().parse::<f64>().ok().filter(|v| v.is_finite()));
+        let figures: Option<Vec<f64>> = figures.take(3).collect();
+        into.push(figures.filter(|f| f.len() == 3).ok_or_else(|| ForeignError::Damaged {
+            tool: TOOL,
+            line: i + 1,
+            what: "the minimum, mean or maximum is no number".to_owned(),
+        })?);
+    }
+    let (lines, each) = if seconds.is_empty() { (&all, "") } else { (&seconds, "-each-second") };
+    if lines.is_empty() {
+        return Err(ForeignError::Empty { tool: TOOL });
+    }
+    let record = |what: &str, figure: usize| {
+        let samples: Vec<f64> = lines.iter().map(|f| f[figure] * 1e3).collect();
+        let summary = Summary {
+            count: samples.len() as u64,
+            min: samples.iter().copied().reduce(f64::min),
+            median: median(&samples),
+            max: samples.iter().copied().reduce(f64::max),
+            ..Summary::default()
+        };
+        let (name, params) = (format!("{name}.{what}{each}"), params.clone());
+        Record { name, params, unit: Unit::Ns, samples, summary, ..Record::default() }
+    };
+    let results = vec![record("mean", 1), record("worst", 2)];
+    let part = Part { name: "wakeup".into(), complete: true, results, ..Part::default() };
+    let notes = vec![format!(
+        "from {TOOL}: its lines have the mean and the worst {}, but no distribution",
+        if seconds.is_empty() { "of all" } else { "of each second" }
+    )];
+    Ok(Source { run: run_of(part), notes, ..Source::default() })
+}
+
 pub fn read(text: &str) -> Result<Source, ForeignError> {
     let (mut rows, mut name, mut max, mut interval_us) = (Vec::new(), "wakeup.user", None, None);
     for (i, line) in text.lines().enumerate() {
         if let Some(head) = line.strip_prefix('#') {
-            if head.contains("timer handler") {
-                name = "wakeup.irq";
-            } else if head.contains("in-kernel") {
-                name = "wakeup.kernel";
-            }
-            if let Some((before, _)) = head.split_once(" us period") {
-                interval_us = before.rsplit(' ').next().and_then(|w| w.parse().ok());
+            if head.contains(" us period") {
+                (name, interval_us) = (level(head), period(head));
             }
             let figures: Vec<f64> = head.split('|').filter_map(|w| w.trim().parse().ok()).collect();
             if figures.len() >= 5 {
