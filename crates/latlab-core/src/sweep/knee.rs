@@ -6,6 +6,10 @@
 //! saves when the responses are dealt out anew among the values of the axis, within each curve (a
 //! permutation test: exact whatever the noise; P. Good, *Permutation, Parametric and Bootstrap
 //! Tests*, ch. 3). Searching all pairs is part of what is permuted, so that it costs nothing extra.
+//!
+//! Where the knee is, noise leaves open by some steps, and a long ramp bends to it more easily than
+//! a short one: of the pairs that is taken whose fit, less one nat for each step of its ramp beyond
+//! the first, is best (what H. Akaike's criterion asks of a parameter, 1974).
 
 use crate::stats::rng::SplitMix64;
 
@@ -51,7 +55,9 @@ pub fn find(curves: &[Vec<Option<f64>>], level: f64, least: f64, seed: u64) -> O
         as_good += usize::from(s >= saved * (1.0 - 1e-12));
     }
     let p = (as_good + 1) as f64 / (DEALS + 1) as f64;
-    let shape = &shapes[best];
+    let values = points.saturating_sub(curves.len() + 3).max(1);
+    let shape = &shapes
+        [simplest(&sums(&centred, n), &shapes, (total - saved) / values as f64).unwrap_or(best)];
     let level_of = |range: std::ops::RangeInclusive<usize>| {
         let v: Vec<f64> =
             curves.iter().flat_map(|c| c[range.clone()].iter().flatten().copied()).collect();
@@ -107,9 +113,23 @@ fn shapes(n: usize) -> Vec<Shape> {
 
 /// The shape that saves most of the squared error over a constant, and how much.
 fn best(sums: &[(f64, f64)], shapes: &[Shape]) -> Option<(f64, usize)> {
+    savings(sums, shapes).zip(0..).max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// The shape that fits best for its length; `None` without noise, where the fit alone decides.
+fn simplest(sums: &[(f64, f64)], shapes: &[Shape], variance: f64) -> Option<usize> {
+    let nats = |(saved, shape): (f64, &Shape)| {
+        saved / (2.0 * variance) - (shape.to - shape.from - 1) as f64
+    };
+    let all = savings(sums, shapes).zip(shapes).map(nats).zip(0..);
+    all.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(nats, _)| nats.is_finite()).map(|(_, i)| i)
+}
+
+/// What each shape saves of the squared error over a constant.
+fn savings<'s>(sums: &'s [(f64, f64)], shapes: &'s [Shape]) -> impl Iterator<Item = f64> + 's {
     let count: f64 = sums.iter().map(|s| s.1).sum();
     let mean = sums.iter().map(|s| s.0).sum::<f64>() / count;
-    let saved = |shape: &Shape| {
+    shapes.iter().map(move |shape| {
         let middle = sums.iter().zip(&shape.height).map(|(s, h)| s.1 * h).sum::<f64>() / count;
         let (mut xy, mut xx) = (0.0, 0.0);
         for (s, h) in sums.iter().zip(&shape.height) {
@@ -117,8 +137,7 @@ fn best(sums: &[(f64, f64)], shapes: &[Shape]) -> Option<(f64, usize)> {
             xx += s.1 * (h - middle).powi(2);
         }
         if xx > 0.0 { xy * xy / xx } else { 0.0 }
-    };
-    (0..shapes.len()).map(|i| (saved(&shapes[i]), i)).max_by(|a, b| a.0.total_cmp(&b.0))
+    })
 }
 
 #[cfg(test)]
