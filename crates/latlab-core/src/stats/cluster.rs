@@ -60,7 +60,13 @@ pub fn of_maxima(stretches: &[(u64, u64)], limit: u64, over: u64) -> Option<Infl
         .map(|c| (c.iter().filter(|&&b| b).count() as u64, c.len() as u64))
         .collect();
     let between = of_blocks(&blocks)?;
-    Some(Inflation { factor: mean * between.factor + mean - 1.0, dof: between.dof })
+    // What is estimated from few stretches is known less well than the number of blocks says: the
+    // variance of small counts, whose excess kurtosis is one over their mean, and the mean of
+    // geometric sizes. A variance of 2/dof is that of an estimate with so many degrees.
+    let few = 1.0 / with as f64;
+    let sizes = few * (1.0 - 1.0 / mean) * (2.0 * mean / (2.0 * mean - 1.0)).powi(2);
+    let dof = 2.0 / (2.0 / between.dof + few + sizes);
+    Some(Inflation { factor: mean * between.factor + mean - 1.0, dof })
 }
 
 #[cfg(test)]
