@@ -67,16 +67,23 @@ pub struct Column {
     pub head: String,
     /// Numbers are aligned right.
     pub right: bool,
+    /// Cells are never broken, even where the line becomes too long: what people copy (paths,
+    /// numbers of runs).
+    pub whole: bool,
 }
 
 impl Column {
     /// A column of words.
     pub fn left(head: impl Into<String>) -> Self {
-        Self { head: head.into(), right: false }
+        Self { head: head.into(), ..Self::default() }
+    }
+    /// A column whose cells are never broken.
+    pub fn whole(head: impl Into<String>) -> Self {
+        Self { head: head.into(), whole: true, ..Self::default() }
     }
     /// A column of numbers.
     pub fn right(head: impl Into<String>) -> Self {
-        Self { head: head.into(), right: true }
+        Self { head: head.into(), right: true, ..Self::default() }
     }
 }
 

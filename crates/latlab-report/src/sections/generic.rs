@@ -76,7 +76,7 @@ pub fn records_table(records: &[Record]) -> Table {
     let mut columns = vec![Column::left("what")];
     for key in &keys {
         let text = records.iter().any(|r| matches!(r.params.get(*key), Some(Param::Text(_))));
-        columns.push(Column { head: (*key).clone(), right: !text });
+        columns.push(Column { head: (*key).clone(), right: !text, ..Column::default() });
     }
     columns.extend(["samples", "min", "median"].map(Column::right));
     columns.extend(quantiles.iter().map(|q| Column::right(quantile_name(*q))));

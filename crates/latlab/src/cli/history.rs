@@ -42,7 +42,7 @@ pub enum Command {
     },
     /// Show the results of a run.
     Show {
-        /// Its number or its directory, as `list` prints them.
+        /// Its number, as `list` prints it (or any four and more digits that it begins with), or its directory.
         #[arg(value_name = "RUN")]
         run: String,
     },

@@ -32,7 +32,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             import(&mut open(true)?, &runs)
         }
         Command::List { board, limit } => {
-            let table = queries::list(&mut open(false)?, board.as_deref(), *limit)?;
+            let table = queries::list(&mut open(false)?, board.as_deref(), *limit, global.json)?;
             table.print(global.json)
         }
         Command::Show { run } => queries::show(&mut open(false)?, run)?.print(global.json),

@@ -15,6 +15,7 @@ pub const LIST: &str = "SELECT id, started, host, board, kernel, command, comple
 pub const LIST_BOARD: &str = "SELECT id, started, host, board, kernel, command, complete, path FROM runs WHERE board = ?2 OR host = ?2 ORDER BY started DESC LIMIT ?1";
 pub const SHOW: &str = "SELECT part, name, params, unit, count, min, median, p99, p999, max FROM results WHERE run_id = ?1 ORDER BY part, name, params";
 pub const FIND: &str = "SELECT id, path FROM runs WHERE id = ?1 OR path = ?2";
+pub const FIND_SHORT: &str = "SELECT id, path FROM runs WHERE id BETWEEN ?1 AND ?2 LIMIT 2";
 pub const NAMES: &str =
     "SELECT name, unit, COUNT(*) FROM results GROUP BY name, unit ORDER BY name";
 pub const NAMES_BOARD: &str = "SELECT name, unit, COUNT(*) FROM results JOIN runs ON runs.id = run_id WHERE board = ?1 OR host = ?1 GROUP BY name, unit ORDER BY name";
@@ -22,9 +23,16 @@ pub const TREND: &str = "SELECT part, params, unit, started, kernel, path, host,
 pub const ALL: &str = "SELECT started, host, board, kernel, arch, command, path, part, name, params, unit, count, min, median, p99, p999, max FROM results JOIN runs ON runs.id = run_id ORDER BY started";
 
 /// Rows for a person, or for a script.
+#[derive(Default)]
 pub struct Table {
     title: String,
+    /// What holds for all rows.
+    caption: String,
     heads: Vec<&'static str>,
+    /// Columns from here on are numbers.
+    numbers_from: usize,
+    /// Each row is one line, however long.
+    one_line: bool,
     rows: Vec<Vec<String>>,
 }
 
@@ -41,8 +49,14 @@ impl Table {
             crate::output::json(&rows, &mut out)?;
         } else {
             let table = DocTable {
-                caption: String::new(),
-                columns: self.heads.iter().map(|h| Column::left(*h)).collect(),
+                caption: self.caption.clone(),
+                columns: (self.heads.iter().enumerate())
+                    .map(|(i, h)| Column {
+                        head: (*h).into(),
+                        right: i >= self.numbers_from,
+                        whole: self.one_line,
+                    })
+                    .collect(),
                 rows: self.rows.clone(),
             };
             let section = Section {
@@ -57,29 +71,133 @@ impl Table {
     }
 }
 
-/// Runs, the latest first.
-pub fn list(store: &mut Store, board: Option<&str>, limit: u32) -> anyhow::Result<Table> {
+/// Runs, the latest first: every column for a script, for a person what fits into a terminal.
+pub fn list(
+    store: &mut Store,
+    board: Option<&str>,
+    limit: u32,
+    json: bool,
+) -> anyhow::Result<Table> {
     let mut args = vec![Cell::Int(i64::from(limit))];
     args.extend(board.map(Cell::from));
     let found = store.query(if board.is_some() { LIST_BOARD } else { LIST }, &args)?;
+    if !json {
+        return Ok(brief(&found));
+    }
     let row = |r: &Vec<Cell>| {
         let complete = if r[6].int() == 1 { "" } else { "cut short" };
+        let mut cells = vec![r[0].int().to_string()];
+        cells.extend(r[1..6].iter().map(Cell::text));
+        cells.extend([complete.to_owned(), r[7].text()]);
+        cells
+    };
+    Ok(Table {
+        heads: vec!["run", "started", "host", "board", "kernel", "command", "", "path"],
+        rows: found.iter().map(row).collect(),
+        ..Table::default()
+    })
+}
+
+/// Short numbers, times to the minute; what all runs have in common stands above, once.
+fn brief(found: &[Vec<Cell>]) -> Table {
+    let parent = common_parent(found);
+    let row = |r: &Vec<Cell>| {
+        let mut command = cut(r[5].text().trim_start_matches("latlab "), COMMAND);
+        if r[6].int() != 1 {
+            command.push_str(" (cut short)");
+        }
+        let started = r[1].text();
+        let path = r[7].text();
         vec![
-            r[0].int().to_string(),
-            r[1].text(),
+            short(r[0].int()),
+            started.get(..16).map_or(started.clone(), |s| s.replace('T', " ")),
             r[2].text(),
             r[3].text(),
             r[4].text(),
-            r[5].text(),
-            complete.to_owned(),
-            r[7].text(),
+            command,
+            path[parent.len()..].to_owned(),
         ]
     };
-    Ok(Table {
+    let mut heads = vec!["run", "started", "host", "board", "kernel", "command", "path"];
+    let mut rows: Vec<Vec<String>> = found.iter().map(row).collect();
+    let mut said = Vec::new();
+    for column in (2..5).rev() {
+        let Some(first) = rows.first().map(|r| r[column].clone()) else { break };
+        if rows.iter().all(|r| r[column] == first) && (rows.len() > 1 || first.is_empty()) {
+            if !first.is_empty() {
+                said.insert(0, format!("{} {first}", heads[column]));
+            }
+            heads.remove(column);
+            rows.iter_mut().for_each(|r| drop(r.remove(column)));
+        }
+    }
+    if !parent.is_empty() {
+        said.push(format!("paths below {parent}"));
+    }
+    Table {
         title: "Runs".into(),
-        heads: vec!["run", "started", "host", "board", "kernel", "command", "", "path"],
-        rows: found.iter().map(row).collect(),
-    })
+        caption: said.join(", "),
+        heads,
+        numbers_from: usize::MAX,
+        one_line: true,
+        rows,
+    }
+}
+
+/// The directory that all paths of several runs have in common, with its slash.
+fn common_parent(found: &[Vec<Cell>]) -> String {
+    let paths: Vec<String> = found.iter().map(|r| r[7].text()).collect();
+    let Some((first, rest)) = paths.split_first().filter(|(_, rest)| !rest.is_empty()) else {
+        return String::new();
+    };
+    let mut parent = first.rfind('/').map_or("", |i| &first[..=i]);
+    while !rest.iter().all(|p| p.starts_with(parent)) {
+        parent = parent[..parent.len() - 1].rfind('/').map_or("", |i| &parent[..=i]);
+    }
+    parent.to_owned()
+}
+
+/// So much of a command line is listed.
+const COMMAND: usize = 36;
+
+/// The beginning of a text that is too long.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", text[..at].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+/// The first half of a run's number, in hexadecimal: enough to name it.
+fn short(id: i64) -> String {
+    format!("{:08x}", id >> 32)
+}
+
+/// The numbers that begin with these hexadecimal digits; `None` when they are none.
+fn beginning_with(digits: &str) -> Option<(i64, i64)> {
+    if !(4..=16).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let bits = 4 * (16 - digits.len());
+    let low = i64::from_str_radix(digits, 16).ok()?.checked_mul(1 << bits)?;
+    Some((low, low | ((1 << bits) - 1)))
+}
+
+/// Number and path of the run that somebody means: by number, its beginning, or its directory.
+fn find(store: &mut Store, run: &str) -> anyhow::Result<Vec<Cell>> {
+    let number = run.parse().unwrap_or(-1);
+    let mut found = store.query(FIND, &[Cell::Int(number), Cell::from(run)])?;
+    if let (true, Some((low, high))) = (found.is_empty(), beginning_with(run)) {
+        found = store.query(FIND_SHORT, &[Cell::Int(low), Cell::Int(high)])?;
+        if found.len() > 1 {
+            return Err(anyhow!("{run}: several runs have numbers that begin so"))
+                .hint("latlab history list --json has the whole numbers");
+        }
+    }
+    found
+        .pop()
+        .ok_or_else(|| anyhow!("{run}: no run of this number or directory"))
+        .hint("latlab history list names them")
 }
 
 /// The results of a run.
@@ -87,12 +205,7 @@ pub fn list(store: &mut Store, board: Option<&str>, limit: u32) -> anyhow::Resul
 /// # Errors
 /// When there is no such run.
 pub fn show(store: &mut Store, run: &str) -> anyhow::Result<Table> {
-    let number = run.parse().unwrap_or(-1);
-    let found = store.query(FIND, &[Cell::Int(number), Cell::from(run)])?;
-    let first = found
-        .first()
-        .ok_or_else(|| anyhow!("{run}: no run of this number or directory"))
-        .hint("latlab history list names them")?;
+    let first = find(store, run)?;
     let rows = store.query(SHOW, &first[..1])?;
     let row = |r: &Vec<Cell>| {
         let unit = unit_of(&r[3].text());
@@ -113,7 +226,9 @@ pub fn show(store: &mut Store, run: &str) -> anyhow::Result<Table> {
             "p99.9",
             "max",
         ],
+        numbers_from: 3,
         rows: rows.iter().map(row).collect(),
+        ..Table::default()
     })
 }
 
@@ -125,7 +240,9 @@ pub fn names(store: &mut Store, board: Option<&str>) -> anyhow::Result<Table> {
     Ok(Table {
         title: "Results by name".into(),
         heads: vec!["name", "unit", "results"],
+        numbers_from: 2,
         rows: found.iter().map(row).collect(),
+        ..Table::default()
     })
 }
 
@@ -243,6 +360,28 @@ mod tests {
     }
 
     #[test]
+    fn a_short_number_names_a_run() {
+        assert_eq!(beginning_with("7fffffffffffffff"), Some((i64::MAX, i64::MAX)));
+        assert_eq!(beginning_with("0001"), Some((1 << 48, (1 << 48) | 0xffff_ffff_ffff)));
+        for none in ["", "abc", "-123", "+123", "8000", "12345678901234567", "wxyz", "µµµµ"] {
+            assert_eq!(beginning_with(none), None, "{none}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&dir.path().join("h").display().to_string(), true).unwrap();
+        for (id, path) in [(0x1234_5678_0000_0001, "srv/a/1"), (0x1234_9678_0000_0001, "srv/b/2")] {
+            let run = RunRow { id, path: path.into(), ..RunRow::default() };
+            assert!(store.add(&run, &[]).unwrap());
+        }
+        assert_eq!(find(&mut store, "12345678").unwrap()[1].text(), "srv/a/1");
+        let said = |run: &str, store: &mut Store| find(store, run).unwrap_err().to_string();
+        assert!(said("1234", &mut store).contains("several"));
+        assert!(said("5555", &mut store).contains("no run"));
+        let table = list(&mut store, None, 9, false).unwrap();
+        assert_eq!((table.caption.as_str(), table.heads.len()), ("paths below srv/", 4));
+        assert_eq!(table.rows.iter().map(|r| r[3].as_str()).min(), Some("a/1"));
+    }
+
+    #[test]
     fn a_hundred_thousand_results_are_asked_by_index() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = large(dir.path());
@@ -259,9 +398,9 @@ mod tests {
             work();
             times.push((name, begun.elapsed()));
         };
-        time("list", &mut || assert_eq!(list(&mut store, None, 50).unwrap().rows.len(), 50));
+        time("list", &mut || assert_eq!(list(&mut store, None, 50, false).unwrap().rows.len(), 50));
         time("list of a board", &mut || {
-            assert_eq!(list(&mut store, Some("board 3"), 50).unwrap().rows.len(), 50)
+            assert_eq!(list(&mut store, Some("board 3"), 50, false).unwrap().rows.len(), 50)
         });
         time("show", &mut || assert_eq!(show(&mut store, "runs/500").unwrap().rows.len(), 100));
         time("names", &mut || assert_eq!(names(&mut store, None).unwrap().rows.len(), 100));

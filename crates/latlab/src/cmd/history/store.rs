@@ -25,6 +25,8 @@ const TABLES: &[&str] = &[
     "CREATE INDEX IF NOT EXISTS runs_board ON runs(board)",
     "CREATE INDEX IF NOT EXISTS results_run ON results(run_id)",
     "CREATE INDEX IF NOT EXISTS results_name ON results(name, part, params)",
+    // Everything that a list of names needs: the rows themselves are not read for it.
+    "CREATE INDEX IF NOT EXISTS results_names ON results(name, unit, run_id)",
 ];
 
 /// A value of a row.
