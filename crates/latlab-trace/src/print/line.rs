@@ -7,6 +7,7 @@
 
 use super::{Dialect, Graph, Note, Texts, number};
 use crate::events::Common;
+use crate::names::Comms;
 use crate::{Event, Field, Missed, TraceFile};
 
 /// How lines look.
@@ -31,13 +32,67 @@ pub struct Printer<'f> {
     fields: Texts<'f>,
     style: LineStyle,
     /// `name:`, filled to the column, by event number.
-    names: Vec<Option<Box<[u8]>>>,
+    names: Vec<Option<Name>>,
     /// `instance:`, filled to the column, by buffer.
     prefixes: Vec<Box<[u8]>>,
     common: Vec<(Which, Field)>,
     /// Whether the clock counts nanoseconds.
     seconds: bool,
     graph: Option<Graph<'f>>,
+}
+
+/// A name in its column.
+#[derive(Clone, Debug)]
+struct Name {
+    short: [u8; 32],
+    len: usize,
+    /// All of it, where it is longer.
+    long: Box<[u8]>,
+}
+
+impl Name {
+    fn new(text: &str) -> Self {
+        let mut name = text.as_bytes().to_vec();
+        name.push(b':');
+        name.resize(name.len().max(TEXT_COLUMN), b' ');
+        name.push(b' ');
+        let mut short = [0; 32];
+        let len = name.len();
+        if len > short.len() {
+            return Self { short, len, long: name.into() };
+        }
+        short[..len].copy_from_slice(&name);
+        Self { short, len, long: Box::default() }
+    }
+
+    #[inline]
+    fn put(&self, out: &mut Vec<u8>) {
+        if self.long.is_empty() {
+            number::short(out, &self.short, self.len);
+        } else {
+            out.extend_from_slice(&self.long);
+        }
+    }
+}
+
+/// How the lines of the tasks that were met last begin: `comm-pid [cpu]`. Each thread has its own.
+#[derive(Debug, Default)]
+pub(super) struct Heads(Vec<(u64, [u8; 40], usize)>);
+
+impl Heads {
+    const SLOTS: usize = 512;
+
+    /// Where the head of a task on a CPU is kept; `None` when none are.
+    #[inline]
+    fn slot(&mut self, key: u64) -> Option<&mut (u64, [u8; 40], usize)> {
+        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55;
+        self.0.get_mut(hash as usize)
+    }
+
+    /// With room for some.
+    pub fn new() -> Self {
+        Self(vec![(u64::MAX, [0; 40], 0); Self::SLOTS])
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +110,9 @@ impl<'f> Printer<'f> {
     /// For the events of one file.
     pub fn new(file: &'f TraceFile<'_>, style: LineStyle) -> Self {
         let highest = file.formats.iter().map(|f| usize::from(f.id) + 1).max().unwrap_or(0);
-        let mut names: Vec<Option<Box<[u8]>>> = vec![None; highest];
+        let mut names: Vec<Option<Name>> = vec![None; highest];
         for format in file.formats.iter() {
-            let mut name = format.name.as_bytes().to_vec();
-            name.push(b':');
-            name.resize(name.len().max(TEXT_COLUMN), b' ');
-            name.push(b' ');
-            names[usize::from(format.id)] = Some(name.into());
+            names[usize::from(format.id)] = Some(Name::new(&format.name));
         }
         let widest = file.buffers.iter().map(|b| b.name.len()).max().unwrap_or(0);
         let prefix = |b: &crate::file::Buffer| {
@@ -106,51 +157,40 @@ impl<'f> Printer<'f> {
 
     /// Appends the line (or lines) of an event, with a newline at the end.
     pub fn line(&self, event: &Event<'_>, pid: i32, comm: &[u8], out: &mut Vec<u8>) {
-        self.noted(event, None, pid, comm, out);
+        self.noted(event, None, pid, || comm, &mut Heads::default(), out);
     }
 
     /// The same with what is known of the event from those beside it.
-    pub(super) fn noted(
+    pub(super) fn noted<'c>(
         &self,
         event: &Event<'_>,
         note: Option<Note>,
         pid: i32,
-        comm: &[u8],
+        comm: impl FnOnce() -> &'c [u8],
+        heads: &mut Heads,
         out: &mut Vec<u8>,
     ) {
         if self.style.json {
-            return super::json::line(self.texts.file(), event, pid, comm, out);
+            return super::json::line(self.texts.file(), event, pid, comm(), out);
         }
         if event.missed != Missed::No {
             missed(event, out);
         }
-        if let Some(prefix) = self.prefixes.get(usize::from(event.buffer)) {
+        if let Some(prefix) = self.prefixes.get(usize::from(event.buffer)).filter(|p| !p.is_empty())
+        {
             out.extend_from_slice(prefix);
         }
         if self.style.latency {
-            right(out, &comm[..comm.len().min(8)], 8);
-        } else {
-            right(out, comm, 16);
-        }
-        out.push(b'-');
-        let start = out.len();
-        number::signed(out, pid.into());
-        let used = out.len() - start;
-        if used < 5 {
-            out.extend_from_slice(&b"     "[used..]);
-        }
-        out.push(b' ');
-        if self.style.latency {
+            let comm = comm();
+            self.task(pid, &comm[..comm.len().min(8)], 8, out);
             number::padded(out, event.cpu.into(), 3);
             self.latency(event.payload, out);
         } else {
-            out.push(b'[');
-            number::zero_padded(out, event.cpu.into(), 3);
-            out.push(b']');
+            self.head(pid, event.cpu, comm, heads, out);
         }
         self.time(event.time, out);
         match self.names.get(usize::from(event.id)) {
-            Some(Some(name)) => out.extend_from_slice(name),
+            Some(Some(name)) => name.put(out),
             _ => out.extend_from_slice(b"UNKNOWN:              "),
         }
         if self.style.fields_of.contains(&event.id) {
@@ -159,6 +199,48 @@ impl<'f> Printer<'f> {
             self.text(event, note, out);
         }
         out.push(b'\n');
+    }
+
+    /// `comm-pid [cpu]`, as it was printed last or anew.
+    #[inline]
+    fn head<'c>(
+        &self,
+        pid: i32,
+        cpu: u32,
+        comm: impl FnOnce() -> &'c [u8],
+        heads: &mut Heads,
+        out: &mut Vec<u8>,
+    ) {
+        let key = u64::from(pid as u32) << 32 | u64::from(cpu);
+        let slot = heads.slot(key);
+        if let Some((_, text, len)) = slot.as_deref().filter(|s| s.0 == key && s.2 > 0) {
+            return number::short(out, text, *len);
+        }
+        let comm = comm();
+        let start = out.len();
+        self.task(pid, comm, 16, out);
+        out.push(b'[');
+        number::zero_padded(out, cpu.into(), 3);
+        out.push(b']');
+        // A task that has no name yet may get one.
+        let text = &out[start..];
+        if let Some(slot) = slot.filter(|s| comm != Comms::UNKNOWN && text.len() <= s.1.len()) {
+            slot.1[..text.len()].copy_from_slice(text);
+            (slot.0, slot.2) = (key, text.len());
+        }
+    }
+
+    /// `comm-pid `.
+    fn task(&self, pid: i32, comm: &[u8], width: usize, out: &mut Vec<u8>) {
+        right(out, comm, width);
+        out.push(b'-');
+        let start = out.len();
+        number::signed(out, pid.into());
+        let used = out.len() - start;
+        if used < 5 {
+            out.extend_from_slice(&b"     "[used..]);
+        }
+        out.push(b' ');
     }
 
     #[inline]
@@ -180,19 +262,17 @@ impl<'f> Printer<'f> {
 
     #[inline]
     fn time(&self, time: u64, out: &mut Vec<u8>) {
+        if self.seconds && !self.style.nanoseconds {
+            // Rounded to the microsecond.
+            return number::seconds(out, time.saturating_add(500) / 1000);
+        }
         out.push(b' ');
-        if !self.seconds {
-            number::padded(out, time, 12);
-        } else if self.style.nanoseconds {
+        if self.seconds {
             number::padded(out, time / 1_000_000_000, 5);
             out.push(b'.');
             number::zero_padded(out, time % 1_000_000_000, 9);
         } else {
-            // Rounded to the microsecond.
-            let us = time.saturating_add(500) / 1000;
-            number::padded(out, us / 1_000_000, 5);
-            out.push(b'.');
-            number::zero_padded(out, us % 1_000_000, 6);
+            number::padded(out, time, 12);
         }
         out.extend_from_slice(b": ");
     }

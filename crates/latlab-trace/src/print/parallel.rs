@@ -7,6 +7,7 @@
 //! is small, so that the first line appears at once.
 
 use super::indent::Callers;
+use super::line::Heads;
 use super::{LineStyle, Note, Printer};
 use crate::events::{Decoder, Typed};
 use crate::filter::Filter;
@@ -125,11 +126,11 @@ struct Job<'j, 'f, 'w, W> {
 impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
     fn work(&self) {
         let mut batch = Batch::default();
-        let mut text = Vec::new();
+        let (mut text, mut heads) = (Vec::new(), Heads::new());
         loop {
             let Some((number, comms)) = self.take(&mut batch) else { return };
             text.clear();
-            let printed = self.format(&batch, &comms, &mut text);
+            let printed = self.format(&batch, &comms, &mut heads, &mut text);
             if !self.write(number, &text) {
                 return;
             }
@@ -187,7 +188,13 @@ impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
         }
     }
 
-    fn format(&self, batch: &Batch<'_>, comms: &Comms, text: &mut Vec<u8>) -> u64 {
+    fn format(
+        &self,
+        batch: &Batch<'_>,
+        comms: &Comms,
+        heads: &mut Heads,
+        text: &mut Vec<u8>,
+    ) -> u64 {
         let mut printed = 0;
         for (event, note) in batch.noted() {
             if note == Some(Note::Told) {
@@ -200,7 +207,7 @@ impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
                 continue;
             }
             printed += 1;
-            self.printer.noted(&event, note, pid, comms.name(pid), text);
+            self.printer.noted(&event, note, pid, || comms.name(pid), heads, text);
         }
         printed
     }

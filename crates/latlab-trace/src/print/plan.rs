@@ -102,6 +102,10 @@ pub(crate) enum Bytes {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Piece {
     Literal(Box<[u8]>),
+    /// A literal of at most so many bytes, and its length.
+    Short([u8; 16], usize),
+    /// Text of 16 bytes in place at this offset: a command's name.
+    Comm(u32),
     /// A number in place, decimal, without any formatting: the most frequent case.
     Decimal(NumberAt),
     Number {
@@ -141,6 +145,19 @@ pub(crate) enum Piece {
         kind: Pointer,
         count: Option<Num>,
     },
+}
+
+impl Piece {
+    pub fn literal(text: &[u8]) -> Self {
+        let mut short = [0; 16];
+        match short.get_mut(..text.len()) {
+            Some(place) => {
+                place.copy_from_slice(text);
+                Self::Short(short, text.len())
+            }
+            None => Self::Literal(text.into()),
+        }
+    }
 }
 
 /// Arguments that stand for `*`.
@@ -183,7 +200,7 @@ impl Plan {
         let mut pieces = Vec::new();
         for part in parts(&string, long) {
             match part {
-                Part::Text(text) => pieces.push(Piece::Literal(text.into())),
+                Part::Text(text) => pieces.push(Piece::literal(&text)),
                 Part::Spec(spec) => pieces.push(lower.piece(spec, &mut args)?),
             }
         }
@@ -220,6 +237,9 @@ impl Lower<'_> {
         let arg = args.next()?;
         Some(match &spec.kind {
             Kind::Text => match self.text(arg)? {
+                Text::Field(f) if spec.is_plain() && f.kind == FieldKind::Text && f.size == 16 => {
+                    Piece::Comm(f.offset)
+                }
                 Text::Field(f) if spec.is_plain() => Piece::Plain(f),
                 value => Piece::Text { value, spec, counts },
             },

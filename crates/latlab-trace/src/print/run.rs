@@ -124,6 +124,8 @@ impl Plan {
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(text) => out.extend_from_slice(text),
+                Piece::Short(text, len) => number::short(out, text, *len),
+                Piece::Comm(at) => comm(p.get(*at as usize..).unwrap_or_default(), out),
                 Piece::Decimal(at) if at.signed => number::signed(out, at.get(p)),
                 Piece::Decimal(at) => number::decimal(out, at.get(p) as u64),
                 Piece::Plain(field) => out.extend_from_slice(field.text(p)),
@@ -263,6 +265,19 @@ fn print_number(out: &mut Vec<u8>, spec: &Spec, width: usize, precision: Option<
     out.resize(out.len() + zeros.min(MAX_WIDTH), b'0');
     out.extend_from_slice(&digits);
     pad(out, start, width, spec.left);
+}
+
+/// Text of 16 bytes up to its NUL, at the start of `rest`.
+#[inline(always)]
+fn comm(rest: &[u8], out: &mut Vec<u8>) {
+    let Some(text) = rest.first_chunk::<16>() else {
+        return out.extend_from_slice(until_nul(rest));
+    };
+    // The lowest of the bits that only a NUL (or a byte behind one) sets marks the first NUL.
+    const ONES: u128 = u128::MAX / 0xff;
+    let word = u128::from_le_bytes(*text);
+    let nul = word.wrapping_sub(ONES) & !word & (ONES << 7);
+    number::short(out, text, nul.trailing_zeros() as usize / 8);
 }
 
 /// The name of an address, or the address.

@@ -35,7 +35,7 @@ fn ftrace(format: &EventFormat) -> Option<Plan> {
         return None;
     }
     let field = |name: &str| format.field(name);
-    let literal = |text: &[u8]| Piece::Literal(text.into());
+    let literal = Piece::literal;
     let pieces = match &*format.name {
         "kernel_stack" | "user_stack" => {
             let at = field("caller")?.offset;
