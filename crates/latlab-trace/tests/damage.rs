@@ -123,6 +123,40 @@ fn files_of_nothing_and_of_something_else() {
     assert!(message.contains("lzma"), "{message}");
 }
 
+/// A recorder that was stopped before its first CPU, or a head alone.
+#[test]
+fn files_without_cpus_and_without_data_are_read_to_no_event() {
+    // Version 6: the number of CPUs stands before the options, their places behind the data's kind.
+    let mut data = fixture("f6.dat");
+    let find = |what: &[u8; 10]| data.windows(10).position(|w| w == what).unwrap();
+    let (options, kind) = (find(b"options  \0"), find(b"flyrecord\0"));
+    let cpus = options - 4..options;
+    assert_eq!(data[cpus.clone()], 2u32.to_le_bytes());
+    data[cpus.clone()].fill(0);
+    let (count, _) = read(&data).unwrap();
+    assert_eq!(count, 0);
+    assert_eq!(TraceFile::parse(&data).unwrap().formats.iter().count(), {
+        TraceFile::parse(&fixture("f6.dat")).unwrap().formats.iter().count()
+    });
+    // The CPUs are there, and each has nothing.
+    let mut data = fixture("f6.dat");
+    for cpu in 0..2 {
+        data[kind + 10 + cpu * 16 + 8..][..8].fill(0);
+    }
+    let (count, damage) = read(&data).unwrap();
+    assert_eq!((count, damage.is_empty()), (0, true));
+    // More CPUs than the file can hold.
+    let mut data = fixture("f6.dat");
+    data[cpus].fill(0xff);
+    let said = read(&data).map(|(_, damage)| damage.list()[0].to_string());
+    let said = said.unwrap_or_else(|e| e.to_string());
+    assert!(said.contains("CPU"), "{said}");
+    // Version 7 without its buffers' sections: the head alone.
+    let data = fixture("f7-none.dat");
+    let head = 64;
+    assert!(read(&data[..head]).is_err() || read(&data[..head]).unwrap().0 == 0);
+}
+
 /// Every prefix and a flipped bit at many places: an answer each time, never a panic.
 #[test]
 fn no_cut_and_no_flipped_bit_is_fatal() {

@@ -123,3 +123,57 @@ fn stretches_of_time_hold_every_event_once() {
         }
     }
 }
+
+/// What an event of this format and record is printed as, and its arguments as a view has them.
+fn system_call(fields: &str, fmt: &str, record: &[u8]) -> (String, [u64; 6]) {
+    use latlab_trace::events::{Decoder, Typed};
+    use latlab_trace::print::{Dialect, Texts};
+    let mut file = latlab_trace::text::parse(b"a-1 [000] 1.000001: x: y=1\n").unwrap();
+    let text = format!(
+        "name: sys_enter_x\nID: 900\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n{fields}\nprint fmt: {fmt}\n"
+    );
+    let endian = latlab_trace::Endian::Little;
+    file.formats.add(latlab_trace::EventFormat::parse("syscalls", &text, endian).unwrap());
+    let mut out = Vec::new();
+    Texts::new(&file, Dialect::TraceCmd).put(900, record, &mut out);
+    let event = latlab_trace::Event {
+        time: 0,
+        cpu: 0,
+        buffer: 0,
+        id: 900,
+        missed: Default::default(),
+        payload: record,
+    };
+    let decoder = Decoder::new(&file);
+    let Typed::SysEnter(call) = decoder.decode(&event) else { panic!("a system call") };
+    (String::from_utf8(out).unwrap(), call.args)
+}
+
+/// The kernel records every argument in a whole register, whatever its C type; newer ones record
+/// strings behind them. Sizes are those of the format, and what no number has reads as 0.
+#[test]
+fn arguments_of_system_calls_are_as_long_as_their_format_says() {
+    let mut record = vec![0u8; 16];
+    record[..2].copy_from_slice(&900u16.to_le_bytes());
+    for register in [0xffff_ffff_ffff_ff9cu64, 0x7f00_1234_5678, 0x241] {
+        record.extend_from_slice(&register.to_le_bytes());
+    }
+    record.extend_from_slice(&[48, 0, 5, 0]);
+    record.resize(48, 0);
+    record.extend_from_slice(b"/tmp\0");
+    let fields = "\tfield:int dfd;\toffset:16;\tsize:8;\tsigned:0;\n\tfield:const char * name;\toffset:24;\tsize:8;\tsigned:0;\n\tfield:int flags;\toffset:32;\tsize:8;\tsigned:0;\n\tfield:__data_loc char[] __name_val;\toffset:40;\tsize:4;\tsigned:0;\n";
+    let fmt = r#""dfd: 0x%08lx, name: 0x%08lx \"%s\", flags: 0x%08lx", ((unsigned long)(REC->dfd)), ((unsigned long)(REC->name)), __get_str(__name_val), ((unsigned long)(REC->flags))"#;
+    let (text, args) = system_call(fields, fmt, &record);
+    assert_eq!(text, "dfd: 0xffffffffffffff9c, name: 0x7f0012345678 \"/tmp\", flags: 0x00000241");
+    assert_eq!(args[..3], [0xffff_ffff_ffff_ff9c, 0x7f00_1234_5678, 0x241]);
+    // The same format over a record that ends early, and sizes that no number has.
+    assert_eq!(
+        system_call(fields, fmt, &record[..30]).0,
+        "dfd: 0xffffffffffffff9c, name: 0x00000000 \"\", flags: 0x00000000"
+    );
+    for size in ["0", "3", "16", "4294967295"] {
+        let odd = format!("\tfield:int dfd;\toffset:16;\tsize:{size};\tsigned:1;\n");
+        let (text, args) = system_call(&odd, r#""dfd: %d", REC->dfd"#, &record);
+        assert_eq!((text.as_str(), args[0]), ("dfd: 0", 0), "size {size}");
+    }
+}
