@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{latlab, spawn, text};
+use common::{LATLAB, latlab, skip, spawn, text};
 use latlab_core::run::{Detail, Run};
 use latlab_core::sweep::SweepDetail;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn sweep_of(dir: &Path) -> SweepDetail {
@@ -171,4 +171,63 @@ fn a_plan_can_be_looked_at() {
             && said.contains("more round knees"),
         "{said}"
     );
+}
+
+/// A control group with this limit of memory, removed with the guard. `None` where none can be made.
+struct Limited(std::path::PathBuf);
+
+impl Limited {
+    fn new(bytes: u64) -> Option<Self> {
+        let name = format!("latlab-test-{}", std::process::id());
+        [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]
+            .into_iter()
+            .find_map(|(root, file)| {
+                let dir = Path::new(root).join(&name);
+                std::fs::create_dir(&dir).ok()?;
+                let limited = Self(dir);
+                std::fs::write(limited.0.join(file), bytes.to_string()).ok()?;
+                Some(limited)
+            })
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        // A group is busy until the last of its processes is really gone.
+        for _ in 0..200 {
+            if std::fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn a_load_that_is_killed_for_want_of_memory_is_left_out_and_said() {
+    let Some(group) = Limited::new(128 << 20) else {
+        return skip("no right to make a control group with a limit of memory");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let inside = |args: &[&str]| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\""]).arg(&group.0);
+        shell.arg(LATLAB).args(args).current_dir(dir.path());
+        shell.stdin(Stdio::null()).output().unwrap()
+    };
+    let out = inside(&["load", "vm:512M:4096", "-t", "60"]);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("killed by SIGKILL, as the kernel does when memory is used up"),
+        "{said}"
+    );
+    let plan = ["--vm-bytes", "1M,512M", "-D", "1s", "--settle", "500ms", "--quantile", "0.9"];
+    let out = inside(&[&["sweep", "--out", "r", "--refine", "0"], &plan[..]].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("this point is left out"), "{}", text(&out.stdout));
+    let d = sweep_of(&dir.path().join("r"));
+    let failed: Vec<&str> = d.points.iter().filter_map(|p| p.failed.as_deref()).collect();
+    assert!(failed.len() == 1 && failed[0].contains("SIGKILL"), "{failed:?}");
+    assert!(d.points.iter().any(|p| !p.is_anchor() && p.is_good()), "the others are kept");
 }

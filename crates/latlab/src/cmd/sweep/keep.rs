@@ -107,3 +107,52 @@ impl Kept {
         &self.dir
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::sweep::simulate;
+
+    /// Cut off anywhere, a sweep has every point that was whole, and measures the others once.
+    #[test]
+    fn a_sweep_that_ends_at_any_moment_goes_on() {
+        let plan = Plan { anchor_every: 3, ..simulate::plan(5) };
+        let plan = Plan { axes: plan.axes[1..].to_vec(), ..plan };
+        let surface =
+            simulate::Surface { unloaded: 16_000.0, alloc: 2.0, keep: 1.0, knee: None, noise: 0.1 };
+        let points = simulate::points(&surface, &plan, 5);
+        let dir = tempfile::tempdir().unwrap();
+        let mut kept = begin(dir.path(), &plan).unwrap();
+        points.iter().for_each(|p| kept.add(p).unwrap());
+        let whole = fs::read(dir.path().join(POINTS)).unwrap();
+        let ends: Vec<usize> =
+            whole.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).collect();
+        assert_eq!(ends.len(), points.len());
+        for cut in (0..whole.len()).step_by(97).chain(ends.iter().copied()) {
+            fs::write(dir.path().join(POINTS), &whole[..cut]).unwrap();
+            let (mut kept, again, have) = reopen(dir.path()).unwrap();
+            assert_eq!((&again, have.len()), (&plan, ends.iter().filter(|e| **e <= cut).count()));
+            assert_eq!(have[..], points[..have.len()], "cut at {cut}");
+            let left = again.left(&have);
+            assert_eq!(left.len() + have.len(), points.len());
+            // The next one goes behind what is whole.
+            if let Some(next) = left.first() {
+                kept.add(&points[next.number]).unwrap();
+                let (.., more) = reopen(dir.path()).unwrap();
+                assert_eq!(more.len(), have.len() + 1, "cut at {cut}");
+            }
+        }
+        // Before its first point there is the plan alone.
+        fs::remove_file(dir.path().join(POINTS)).unwrap();
+        assert!(reopen(dir.path()).unwrap().2.is_empty());
+    }
+
+    #[test]
+    fn a_damaged_line_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        begin(dir.path(), &simulate::plan(1)).unwrap();
+        fs::write(dir.path().join(POINTS), "{\"job\":0}\nnonsense\n").unwrap();
+        let said = format!("{:#}", reopen(dir.path()).unwrap_err());
+        assert!(said.contains("line 2 is damaged"), "{said}");
+    }
+}
