@@ -140,7 +140,7 @@ fn tasks(detail: &SchedDetail) -> Table {
     let s = &detail.schedule;
     let charged = s.tasks.iter().any(|t| t.charged_ns.is_some());
     let mut columns = vec![
-        Column::left("task"),
+        Column::whole("task"),
         Column::right("prio"),
         Column::right("run time"),
         Column::right("share"),
@@ -427,7 +427,7 @@ fn lags(s: &Schedule) -> Table {
     Table {
         caption: "Received and ideal service while runnable".into(),
         columns: vec![
-            Column::left("task"),
+            Column::whole("task"),
             Column::right("received"),
             Column::right("ideal"),
             Column::right("ratio"),

@@ -154,7 +154,8 @@ fn common_parent(found: &[Vec<Cell>]) -> String {
     while !rest.iter().all(|p| p.starts_with(parent)) {
         parent = parent[..parent.len() - 1].rfind('/').map_or("", |i| &parent[..=i]);
     }
-    parent.to_owned()
+    // That paths are absolute is nothing that they have in common.
+    if parent == "/" { String::new() } else { parent.to_owned() }
 }
 
 /// So much of a command line is listed.
