@@ -1,4 +1,4 @@
-# Board images: one is built, checked, started by U-Boot in QEMU from the card itself, and measured over SSH.
+# Board images: two are built, checked, started by U-Boot and by UEFI in QEMU from the cards themselves, and measured over SSH.
 . scripts/lib.sh
 rust_need
 apt_need "board images" qemu-system-arm qemu-efi-arm u-boot-qemu e2fsprogs kmod openssh-client

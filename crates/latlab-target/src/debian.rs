@@ -49,12 +49,19 @@ impl<'a> Archive<'a> {
         found.pop().map(|(_, path)| path)
     }
 
+    /// Without the network: the version that apt's lists name, where it is in the cache, or the newest one there.
+    pub fn unpacked(&self, package: &str) -> Option<PathBuf> {
+        let folder = self.cache.root().join("packages").join(self.arch.debian());
+        let listed = self.candidate(package).ok().map(|v| folder.join(unpacked_name(package, &v)));
+        listed.filter(|f| f.is_dir()).or_else(|| self.cached(package))
+    }
+
     /// Downloads and unpacks a package, unless its version is there already.
     pub fn fetch(&mut self, package: &str, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
         self.update(say)?;
         let candidate = self.candidate(package)?;
         let folder = self.cache.folder(&format!("packages/{}", self.arch.debian()))?;
-        let target = folder.join(format!("{package}_{}", candidate.replace(':', "%3a")));
+        let target = folder.join(unpacked_name(package, &candidate));
         if target.is_dir() {
             return Ok(target);
         }
@@ -238,6 +245,11 @@ impl<'a> Archive<'a> {
             message: message.into(),
         }
     }
+}
+
+/// Folder of an unpacked package.
+fn unpacked_name(package: &str, version: &str) -> String {
+    format!("{package}_{}", version.replace(':', "%3a"))
 }
 
 /// Numbers of a package's name, for sorting by kernel version.

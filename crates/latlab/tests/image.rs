@@ -6,7 +6,7 @@
 #![allow(clippy::print_stderr)] // a skipped test says why, and a boot how long it took
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -201,6 +201,20 @@ fn a_card_is_written_after_asking_and_grown_into() {
     refused(&write(&[]), &["there is nobody to ask", "--yes"]);
     let before = fs::read(dir.path().join("dev/sdb")).unwrap();
     assert!(before.iter().all(|b| *b == 3), "nothing is written unasked");
+    // Another answer than the device's name, typed on a terminal.
+    let asked = format!("{} image write /dev/sdb --root {root}", env!("CARGO_BIN_EXE_latlab"));
+    let mut script = Command::new("script");
+    script.args(["-qec", &asked, "/dev/null"]).current_dir(dir.path());
+    let script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    if let Ok(mut script) = script {
+        script.stdin.take().unwrap().write_all(b"yes\n").unwrap();
+        let output = script.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+        for words in ["sdb: no name, 16 MiB", "Type the name sdb to go on", "nothing was written"] {
+            assert!(printed(&output).contains(words), "{}", printed(&output));
+        }
+    }
+    assert!(fs::read(dir.path().join("dev/sdb")).unwrap() == before, "nor against the answer");
     let output = write(&["--yes"]);
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("was read back"));
@@ -315,8 +329,8 @@ fn the_boot_partition_is_what_the_boot_rom_wants_and_others_can_read_it() {
     // One bit of MLO's header: told.
     let damaged = dir.join("damaged.img");
     let mut bytes = Vec::new();
-    let mut image = File::open(dir.join("sd.img")).unwrap();
-    image.by_ref().take(66 << 20).read_to_end(&mut bytes).unwrap();
+    let image = File::open(dir.join("sd.img")).unwrap();
+    image.take(66 << 20).read_to_end(&mut bytes).unwrap();
     let at = bytes.windows(10).position(|w| w == b"CHSETTINGS").unwrap();
     bytes[at] ^= 1;
     fs::write(&damaged, &bytes).unwrap();
@@ -463,13 +477,9 @@ impl Drop for Machine {
 }
 
 impl Machine {
-    fn start(dir: &Path, image: &str, firmware: Option<&str>) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    fn start(dir: &Path, image: &str, firmware: &str, port: u16) -> Self {
         let number = port.to_string();
-        let mut args = vec!["image", "boot", image, "--ssh-port", &number];
-        if let Some(firmware) = firmware {
-            args.extend(["--firmware", firmware]);
-        }
+        let args = ["image", "boot", image, "--ssh-port", &number, "--firmware", firmware];
         let console = dir.join(format!("console-{port}"));
         let out = File::create(&console).unwrap();
         let child =
@@ -505,14 +515,60 @@ impl Machine {
             .output()
             .unwrap()
     }
+
+    /// A quick survey of it by way of ssh: what it kept.
+    fn survey(&self, dir: &Path, out: &str, more: &[&str]) -> serde_json::Value {
+        let target = format!("ssh://root@127.0.0.1:{}", self.port);
+        let args = [&["--on", &target, "survey", "--quick", "--out", out], more].concat();
+        let survey = latlab(dir, &args).env("PATH", &self.path).output().unwrap();
+        assert!(survey.status.success(), "{}\n{}", said(&survey), printed(&survey));
+        let run = fs::read(dir.join(out).join("run.json")).unwrap();
+        let run: serde_json::Value = serde_json::from_slice(&run).unwrap();
+        assert_eq!(run["complete"], true);
+        run
+    }
 }
 
 #[test]
-#[ignore = "builds an image and starts it"]
-fn u_boot_starts_the_card_and_a_survey_runs_over_ssh() {
+#[ignore = "builds images and starts them"]
+fn u_boot_and_uefi_start_cards_and_surveys_run_over_ssh() {
     let dir = beaglebone();
+    let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [one, two] = free.map(|l| l.local_addr().unwrap().port());
+    // Each emulates one CPU.
+    std::thread::scope(|scope| {
+        let uefi = scope.spawn(|| uefi_starts_a_board_of_ones_own(dir, two));
+        u_boot_starts_the_beaglebones_card(dir, one);
+        uefi.join().unwrap();
+    });
+}
+
+/// generic-armv7 by another name in a file of the user's, with Debian's ordinary kernel.
+fn uefi_starts_a_board_of_ones_own(dir: &Path, port: u16) {
+    let generic = printed(&run(dir, &["image", "--board", "generic-armv7", "--show"]));
+    let mine = generic.replace("name = \"generic-armv7\"", "name = \"my-board\"");
+    assert_ne!(generic, mine);
+    fs::write(dir.join("mine.toml"), mine).unwrap();
+    let args = ["image", "--board", "mine.toml", "--kernel", "stock", "--ssh-key", "id.pub"];
+    let output = run(dir, &[&args[..], &["-o", "mine.img"]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let machine = Machine::start(dir, "mine.img", "/usr/share/AAVMF/AAVMF32_CODE.fd", port);
+    let state = printed(&machine.ssh(
+        "uname -r; ls -d /sys/firmware/efi; systemctl is-system-running --wait; systemctl --failed --no-legend; \
+         cat /etc/hostname; cat /sys/kernel/realtime 2>/dev/null || echo ordinary; \
+         for i in $(seq 100); do grep -q ^nameserver /etc/resolv.conf && break; sleep 0.2; done; cut -d ' ' -f 1 /etc/resolv.conf",
+    ));
+    eprintln!("{state}");
+    let lines: Vec<&str> = state.lines().collect();
+    assert!(lines[0].ends_with("-armmp") && !lines[0].contains("-rt-"), "{state}");
+    assert_eq!(lines[1..6], ["/sys/firmware/efi", "running", "my-board", "ordinary", "nameserver"]);
+    let kept = machine.survey(dir, "gaps", &["--step", "gaps"]);
+    assert_eq!(kept["machine"]["kernel"]["release"], lines[0]);
+}
+
+fn u_boot_starts_the_beaglebones_card(dir: &Path, port: u16) {
     // The U-Boot of the board's own version, for QEMU's machine: it finds the active partition and what lies there.
-    let machine = Machine::start(dir, "sd.img", Some("/usr/lib/u-boot/qemu_arm/u-boot.bin"));
+    let machine = Machine::start(dir, "sd.img", "/usr/lib/u-boot/qemu_arm/u-boot.bin", port);
     let state = machine.ssh(
         "uname -r; grep -c ' /sys/kernel/tracing tracefs ' /proc/mounts; systemctl is-system-running --wait; \
          systemctl --failed --no-legend; ps -e -o comm= | grep -c agetty; latlab --version; cat /etc/hostname; \
@@ -529,14 +585,6 @@ fn u_boot_starts_the_card_and_a_survey_runs_over_ssh() {
     assert_eq!(lines[5], "beaglebone-black");
     assert_eq!(lines[6], "1", "PREEMPT_RT: {state}");
     assert!(lines[7].contains("ext4 (rw,noatime"), "{state}");
-    let target = format!("ssh://root@127.0.0.1:{}", machine.port);
-    let survey = latlab(dir, &["--on", &target, "survey", "--quick", "--out", "survey"])
-        .env("PATH", &machine.path)
-        .output()
-        .unwrap();
-    assert!(survey.status.success(), "{}\n{}", said(&survey), printed(&survey));
-    let run = fs::read(dir.join("survey/run.json")).unwrap();
-    let run: serde_json::Value = serde_json::from_slice(&run).unwrap();
-    assert_eq!(run["complete"], true);
-    assert_eq!(run["machine"]["kernel"]["release"], lines[0]);
+    let kept = machine.survey(dir, "survey", &[]);
+    assert_eq!(kept["machine"]["kernel"]["release"], lines[0]);
 }

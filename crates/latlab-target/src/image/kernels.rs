@@ -2,6 +2,7 @@
 
 use super::Hooks;
 use crate::cache::Cache;
+use crate::debian::Archive;
 use crate::vm::catalog::{self, Kind};
 use crate::vm::kernel::Kernel;
 use crate::{Arch, Result, TargetError};
@@ -51,7 +52,12 @@ impl Flavour {
     ) -> Result<Kernel> {
         let kind = self.kind(arch);
         let debian = match (offline, Kernel::cached(cache, kind)) {
-            (true, Some(kernel)) => kernel,
+            (true, Some(kernel)) => {
+                // The same one that was taken with the network there, also where the cache has several.
+                let busybox = Archive::new(cache, arch).unpacked("busybox-static");
+                let busybox = busybox.map(|f| f.join("bin/busybox"));
+                Kernel { busybox: busybox.unwrap_or(kernel.busybox.clone()), ..kernel }
+            }
             (true, None) => {
                 return Err(TargetError::Fetch {
                     package: kind.meta.into(),

@@ -286,7 +286,8 @@ fn gather(cache: &Cache, request: &Request, hooks: &mut dyn Hooks) -> Result<Par
         if boot.iter().any(|(n, _)| n == name) {
             continue;
         }
-        let folder = match archive.cached(name).filter(|_| request.offline) {
+        let there = if request.offline { archive.unpacked(name) } else { None };
+        let folder = match there {
             Some(folder) => folder,
             None => archive.fetch(name, &mut |w| hooks.say(w))?,
         };
