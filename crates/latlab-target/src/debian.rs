@@ -264,7 +264,7 @@ fn spawn(command: &mut Command, program: &str, package: &str) -> Result<Output> 
             purpose: "fetching kernels".into(),
             package: package.into(),
         },
-        _ => TargetError::File { path: program.into(), source },
+        _ => TargetError::File { path: program.into(), reason: source },
     })
 }
 

@@ -48,12 +48,12 @@ pub enum TargetError {
         message: String,
     },
     /// A file.
-    #[error("{path}: {source}")]
+    #[error("{path}: {reason}")]
     File {
         /// Its path.
         path: PathBuf,
         /// The reason.
-        source: io::Error,
+        reason: io::Error,
     },
     /// A file whose content is not as it should be.
     #[error("{path}: {reason}")]
@@ -115,7 +115,7 @@ impl TargetError {
     /// An I/O error with the file it happened to.
     pub fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_path_buf();
-        move |source| Self::File { path, source }
+        move |reason| Self::File { path, reason }
     }
 
     /// What the user can do.
@@ -139,7 +139,7 @@ impl TargetError {
             Self::Fetch { .. } => "check the network and apt's sources; a machine that was \
                 fetched before works without a network (latlab vm list)"
                 .into(),
-            Self::File { source, .. } | Self::Io(source) => match source.kind() {
+            Self::File { reason, .. } | Self::Io(reason) => match reason.kind() {
                 io::ErrorKind::StorageFull => {
                     "free some space, or set XDG_CACHE_HOME to a larger disk".into()
                 }

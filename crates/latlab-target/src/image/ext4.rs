@@ -165,7 +165,7 @@ fn checked(command: &mut Command, program: &str) -> Result<String> {
                 purpose: "making a file system".into(),
                 package: "e2fsprogs".into(),
             },
-            _ => TargetError::File { path: program.into(), source },
+            _ => TargetError::File { path: program.into(), reason: source },
         })?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.success() {

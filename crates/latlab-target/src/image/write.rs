@@ -133,7 +133,7 @@ pub fn write(
             reason: "something uses it".into(),
             hint: "lsblk shows what".into(),
         },
-        _ => TargetError::File { path: device.to_path_buf(), source },
+        _ => TargetError::File { path: device.to_path_buf(), reason: source },
     })?;
     let mut hash = Sha256::new();
     let mut chunk = vec![0; CHUNK];
