@@ -256,18 +256,20 @@ fn a_loop_device_is_written_where_that_is_wished() {
 
 /// A BeagleBone image with its key, built once for all tests of this run.
 fn beaglebone() -> &'static Path {
-    static BUILT: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let dir = BUILT.get_or_init(|| {
-        let dir = tempfile::tempdir().unwrap();
-        keys(dir.path());
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        // Nothing that is static is ever dropped: one place, so that only the last one's files stay.
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image");
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        keys(&dir);
         let began = Instant::now();
         let args = ["image", "--board", "beaglebone-black", "--ssh-key", "id.pub", "-o", "sd.img"];
-        let output = run(dir.path(), &args);
+        let output = run(&dir, &args);
         assert!(output.status.success(), "{}", said(&output));
         eprintln!("built in {:.0} s: {}", began.elapsed().as_secs_f64(), printed(&output));
         dir
-    });
-    dir.path()
+    })
 }
 
 #[test]
