@@ -12,6 +12,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+/// What apt's lists and their index take for one architecture, bytes.
+const LISTS: u64 = 96 << 20;
+/// With less left after something failed, that was why.
+const REST: u64 = 8 << 20;
+
 /// apt for one architecture, with its own state in the cache.
 #[derive(Debug)]
 pub struct Archive<'a> {
@@ -146,6 +151,7 @@ impl<'a> Archive<'a> {
         command.current_dir(folder).args(["download", &format!("{package}={version}")]);
         let output = spawn(&mut command, "apt-get", "apt")?;
         if !output.status.success() {
+            self.room_for(REST, "package")?;
             return Err(self.cannot(package, &complaint(&output)));
         }
         let deb = fs::read_dir(folder)
@@ -160,11 +166,13 @@ impl<'a> Archive<'a> {
         unpack.arg("-x").arg(&deb).arg(&part);
         let output = spawn(&mut unpack, "dpkg-deb", "dpkg")?;
         if !output.status.success() {
+            let full = self.room_for(REST, "package");
             let _ = fs::remove_dir_all(&part);
+            full?;
             return Err(TargetError::Program {
                 program: "dpkg-deb".into(),
                 message: complaint(&output),
-                hint: "is the disk of the cache full?".into(),
+                hint: "latlab vm clean and another try fetch it anew".into(),
             });
         }
         fs::rename(&part, target).map_err(TargetError::file(target))
@@ -180,11 +188,28 @@ impl<'a> Archive<'a> {
         }
     }
 
+    /// Whether the disk of the cache has so many bytes left.
+    fn room_for(&self, bytes: u64, what: &str) -> Result<()> {
+        let root = self.cache.root();
+        // A file system that does not say how much is left is taken to have room.
+        let Ok(disk) = rustix::fs::statvfs(root) else { return Ok(()) };
+        let left = disk.f_bavail.saturating_mul(disk.f_frsize);
+        if left >= bytes {
+            return Ok(());
+        }
+        let mb = |bytes: u64| bytes.div_ceil(1 << 20);
+        let words = format!("{} MiB are left, Debian's {what} take {} MiB", mb(left), mb(bytes));
+        let reason = std::io::Error::new(std::io::ErrorKind::StorageFull, words);
+        Err(TargetError::File { path: root.to_owned(), reason })
+    }
+
     /// Once in the life of this object; an index that cannot be read is not fatal if others can.
     pub(crate) fn update(&mut self, say: &mut dyn FnMut(&str)) -> Result<()> {
         if self.updated {
             return Ok(());
         }
+        // apt says nothing of a disk that is full, and tries again for a long time.
+        self.room_for(LISTS, "package lists")?;
         say(&format!("reading Debian's package lists for {}", self.arch.debian()));
         let output = self.run("apt-get", &["update", "-qq"])?;
         let lists = self.cache.root().join("apt").join(self.arch.debian()).join("state/lists");

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{LATLAB, is_root, skip};
+use common::{LATLAB, SmallDisk, is_root, skip};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -106,33 +106,11 @@ fn an_out_that_cannot_be_written_is_said_before_anything_is_measured() {
     assert_eq!(std::fs::read(run.join("run.json")).unwrap(), before);
 }
 
-/// A tmpfs of a few pages, unmounted at the end.
-struct TinyDisk(tempfile::TempDir);
-
-impl TinyDisk {
-    fn new(bytes: &str) -> Option<Self> {
-        let dir = tempfile::tempdir().unwrap();
-        let options = format!("size={bytes}");
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
-            .arg(dir.path())
-            .stderr(Stdio::null())
-            .status();
-        mounted.is_ok_and(|s| s.success()).then(|| Self(dir))
-    }
-}
-
-impl Drop for TinyDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
-    }
-}
-
 #[test]
 fn a_full_disk_leaves_nothing_half_written() {
     // No page free: the first save fails, before anything is measured.
-    let Some(full) = TinyDisk::new("4k") else { return skip("a tmpfs cannot be mounted") };
-    let out = full.0.path().join("run");
+    let Some(full) = SmallDisk::of("4k") else { return };
+    let out = full.path().join("run");
     let output = latlab(&["doctor", "-D", "1h", "--out", out.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     let said = stderr(&output);
@@ -142,8 +120,8 @@ fn a_full_disk_leaves_nothing_half_written() {
 
     // Room for the empty run and not for the result: the result is printed, the exit code is 1,
     // and what is on the disk is whole and marked incomplete.
-    let Some(small) = TinyDisk::new("28k") else { return skip("a tmpfs cannot be mounted") };
-    let out = small.0.path().join("run");
+    let Some(small) = SmallDisk::of("28k") else { return };
+    let out = small.path().join("run");
     let output = latlab(&["doctor", "-D", "0s", "--out", out.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("No space left on device"), "{}", stderr(&output));

@@ -2,9 +2,8 @@
 
 mod common;
 
-use common::{latlab, skip, spawn, text};
+use common::{SmallDisk, latlab, spawn, text};
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Processes that work in this directory, other than ourselves.
@@ -116,20 +115,9 @@ fn a_killed_load_leaves_no_worker() {
 
 #[test]
 fn a_full_disk_is_said_and_nothing_stays() {
-    // /dev/shm or any small tmpfs of our own; without the right to mount one there is nothing to fill.
-    let dir = tempfile::tempdir().unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=512k", "none"])
-        .arg(dir.path())
-        .status()
-        .is_ok_and(|s| s.success());
-    if !mounted {
-        skip("no right to mount a tmpfs");
-        return;
-    }
-    let out = latlab(dir.path(), &["load", "-t", "20", "hdd:4M"]);
-    let left = std::fs::read_dir(dir.path()).unwrap().count();
-    let _ = Command::new("umount").arg(dir.path()).status();
+    let Some(disk) = SmallDisk::of("512k") else { return };
+    let out = latlab(disk.path(), &["load", "-t", "20", "hdd:4M"]);
+    let left = std::fs::read_dir(disk.path()).unwrap().count();
     let said = text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{said}");
     assert!(said.contains("No space left on device"), "{said}");

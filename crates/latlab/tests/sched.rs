@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{latlab, skip, text};
+use common::{LATLAB, latlab, skip, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -287,6 +287,32 @@ fn refused_real_time_priorities_are_said_with_what_to_do() {
     assert_eq!(out.status.code(), Some(1), "{said}");
     assert!(said.contains("the kernel refuses SCHED_FIFO priority 90"), "{said}");
     assert!(said.contains("hint: "), "{said}");
+}
+
+/// The list of this kernel's events without some of them, in a mount namespace of the program's own.
+#[test]
+fn a_kernel_without_an_event_is_told_or_done_without() {
+    if !can_trace() {
+        return skip("a list of events of its own takes root and tracefs");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let run = |without: &str| {
+        let list = "/sys/kernel/tracing/available_events";
+        let script = format!(
+            "grep -v {without} {list} > events && mount --bind events {list} && exec \"$0\" sched -D 300ms --json"
+        );
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", &script, LATLAB]).current_dir(dir.path());
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    let out = run("sched:sched_switch");
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("no event sched:sched_switch") && said.contains("hint: "), "{said}");
+
+    let out = run("sched:sched_stat_runtime");
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("this kernel has no sched:sched_stat_runtime"));
 }
 
 #[test]

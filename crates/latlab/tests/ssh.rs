@@ -2,6 +2,9 @@
 #![cfg(feature = "host")]
 #![allow(clippy::print_stderr)] // a skipped test says why
 
+mod common;
+
+use common::SmallDisk;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -29,6 +32,16 @@ fn succeed(command: &mut Command) {
 
 fn keygen(path: &Path) {
     succeed(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path));
+}
+
+/// A program of the board that does something else, and the `PATH` on which it comes first.
+fn pretend(program: &str, script: &str) -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join(program);
+    fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", dir.path().display());
+    (dir, path)
 }
 
 impl Board {
@@ -234,38 +247,31 @@ fn a_home_that_cannot_be_written_to_is_passed_over() {
     assert!(Path::new(&format!("/tmp/latlab-{}", uid())).exists());
 }
 
+/// A board on which no folder can be made.
+#[test]
+fn a_board_without_a_folder_for_us_is_told() {
+    let (_fake, path) = pretend("mkdir", "exit 1");
+    let Some(board) = Board::start(&[("PATH", &path)]) else { return };
+    let output = board.latlab(&["wakeup", "-D", "100ms"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("there is no folder that we may write to"), "{}", said(&output));
+    assert!(said(&output).contains("hint: mount one of them without noexec"), "{}", said(&output));
+}
+
 #[test]
 fn a_full_disk_and_a_folder_without_exec_are_told_or_passed_over() {
-    let Some(probe) = Board::start(&[]) else { return };
-    let small = probe.at("small");
-    let noexec = probe.at("noexec");
-    for (folder, options) in [(&small, "size=512k"), (&noexec, "size=512k,noexec")] {
-        fs::create_dir(folder).unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
-            .arg(folder)
-            .stderr(Stdio::null())
-            .status();
-        if !mounted.is_ok_and(|s| s.success()) {
-            assert!(
-                std::env::var_os("CI").is_none(),
-                "CI has to be root and able to mount a tmpfs"
-            );
-            eprintln!("skipped: a tmpfs cannot be mounted without root");
-            return;
-        }
-    }
-    let full = Board::start(&[("XDG_CACHE_HOME", small.to_str().unwrap())]).unwrap();
+    let Some(small) = SmallDisk::of("512k") else { return };
+    let Some(noexec) = SmallDisk::of("512k,noexec") else { return };
+    let Some(full) = Board::start(&[("XDG_CACHE_HOME", small.path().to_str().unwrap())]) else {
+        return;
+    };
     let output = full.latlab(&["wakeup", "-D", "100ms"]).output().unwrap();
     let passed_over = Board::start(&[
-        ("XDG_CACHE_HOME", noexec.to_str().unwrap()),
+        ("XDG_CACHE_HOME", noexec.path().to_str().unwrap()),
         ("HOME", full.at("").to_str().unwrap()),
     ])
     .unwrap();
     let second = passed_over.latlab(&["wakeup", "-D", "100ms"]).output().unwrap();
-    for folder in [&small, &noexec] {
-        succeed(Command::new("umount").arg(folder));
-    }
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("its disk is full"), "{}", said(&output));
     assert!(second.status.success(), "{}", said(&second));
@@ -276,22 +282,13 @@ fn a_full_disk_and_a_folder_without_exec_are_told_or_passed_over() {
 #[test]
 fn a_full_disk_at_the_desk_loses_no_run() {
     let Some(board) = Board::start(&[]) else { return };
-    let small = board.at("desk/small");
-    fs::create_dir(&small).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=4k", "tmpfs"])
-        .arg(&small)
-        .stderr(Stdio::null())
-        .status();
-    if !mounted.is_ok_and(|s| s.success()) {
-        assert!(std::env::var_os("CI").is_none(), "CI has to be root and able to mount a tmpfs");
-        eprintln!("skipped: a tmpfs cannot be mounted without root");
-        return;
-    }
-    let output = board.latlab(&["wakeup", "-D", "200ms", "--out", "small/r"]).output().unwrap();
+    let Some(small) = SmallDisk::of("4k") else { return };
+    let out = small.path().join("r");
+    let args = ["wakeup", "-D", "200ms", "--out", out.to_str().unwrap()];
+    let output = board.latlab(&args).output().unwrap();
     let kept = board.kept();
     let fetched = board.latlab(&["fetch", &kept.concat()]).output().unwrap();
-    succeed(Command::new("umount").arg(&small));
+    drop(small);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert_eq!(kept.len(), 1, "{}", said(&output));
     let told = said(&output);
@@ -305,11 +302,7 @@ fn a_full_disk_at_the_desk_loses_no_run() {
 
 #[test]
 fn a_processor_for_which_there_is_no_latlab_and_a_build_for_another_are_told() {
-    let here = tempfile::tempdir().unwrap();
-    let uname = here.path().join("uname");
-    fs::write(&uname, "#!/bin/sh\necho mips\n").unwrap();
-    fs::set_permissions(&uname, fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:/usr/bin:/bin", here.path().display());
+    let (_fake, path) = pretend("uname", "echo mips");
     let Some(board) = Board::start(&[("PATH", &path)]) else { return };
     let output = board.latlab(&["wakeup", "-D", "100ms"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));

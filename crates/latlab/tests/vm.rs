@@ -4,6 +4,8 @@
 //! `make test` prepares all three and runs them (scripts/test.d/60-vm.sh).
 #![cfg(feature = "host")]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -491,6 +493,18 @@ fn without_a_network_and_a_cache_it_says_so() {
     assert!(said.contains("latlab: package lists for armhf cannot be fetched: "), "{said}");
     assert!(said.contains("127.0.0.1:1") && said.contains("hint: check the network"), "{said}");
     drop(dir);
+}
+
+/// apt says nothing of a full disk, and tries for a minute.
+#[test]
+fn a_cache_on_a_full_disk_is_said() {
+    let Some(disk) = common::SmallDisk::of("1m") else { return };
+    let mut command = latlab(disk.path(), &["vm", "fetch", "armv7-rt"]);
+    let output = command.env("XDG_CACHE_HOME", disk.path()).output().unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("1 MiB are left, Debian's package lists take 96 MiB"), "{said}");
+    assert!(said.contains("hint: free some space, or set XDG_CACHE_HOME"), "{said}");
 }
 
 /// apt with a source whose index says something else than the package is.

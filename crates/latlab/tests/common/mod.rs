@@ -41,3 +41,32 @@ pub fn skip(why: &str) {
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+/// A disk of its own, so small that it is full soon.
+pub struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    /// Of a size as `mount -t tmpfs` takes it; `None`, said, without the right to mount one.
+    pub fn of(size: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let options = format!("size={size}");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &options, "none"]).arg(dir.path()).stderr(Stdio::null());
+        if mount.status().is_ok_and(|s| s.success()) {
+            return Some(Self(dir));
+        }
+        skip("no right to mount a tmpfs");
+        None
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
