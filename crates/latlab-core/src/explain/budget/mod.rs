@@ -345,10 +345,10 @@ impl Cutter<'_> {
             calls: span.calls && start == span.start,
             silent: end.since(start),
             others: self.others(cpu, start, end),
-            whole: end.since(if start == self.a.intended {
-                self.first_began(cpu, &span)
-            } else {
-                start
+            whole: end.since(match cause {
+                Cause::ProgrammedLate => start,
+                _ if span.start == self.a.intended => self.first_began(cpu, &span),
+                _ => span.start,
             }),
         };
         let cause = match stage {

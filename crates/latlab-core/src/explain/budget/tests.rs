@@ -159,6 +159,22 @@ fn a_timer_that_was_programmed_late_says_so() {
     assert_eq!(us(&b, Cause::IdleExit), 3.0, "1 before the interrupt, 2 after it");
 }
 
+/// What kept the interrupt away goes on for as long as it does, whenever the timer was programmed for.
+#[test]
+fn a_delay_is_as_long_as_what_caused_it_also_behind_a_late_timer() {
+    let mut s = Script::default();
+    let function = s.name("hrtimer_wakeup");
+    let start = What::HrtimerStart { timer: 7, function, expires: 150_000, softexpires: 100_000 };
+    s.at(0.0, start).switch(20.0, RT, FAIR).timer(400.0).preempt(406.0, FAIR, RT);
+    let a = s.wakes(100.0, 408.0, true);
+    let b = cut(&s, a);
+    let whole = |cause: Cause| -> f64 {
+        b.pieces.iter().filter(|p| p.cause == cause).map(|p| p.whole.as_us_f64()).sum()
+    };
+    assert_eq!((us(&b, Cause::ProgrammedLate), whole(Cause::ProgrammedLate)), (50.0, 50.0));
+    assert_eq!((us(&b, Cause::InterruptsOff), whole(Cause::InterruptsOff)), (250.0, 380.0));
+}
+
 #[test]
 fn time_without_events_is_unexplained_not_invented() {
     let mut s = Script::default();
