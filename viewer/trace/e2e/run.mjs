@@ -10,7 +10,7 @@ import { browser, endAll, fixture, latlab, open, scratch, serve, settled, shots,
 const only = process.argv[2];
 let passed = 0, failed = 0;
 const chrome = await browser();
-const context = await chrome.newContext({ viewport: { width: 1400, height: 900 } });
+const context = await chrome.newContext({ viewport: { width: 1400, height: 900 }, permissions: ["clipboard-read", "clipboard-write"] });
 
 async function test(name, body) {
   if (only && !name.includes(only)) return;
@@ -205,6 +205,15 @@ await test("markers A and B, and the difference to the nanosecond", async () => 
   assert.equal(await app(page, () => latlab.session.a), await app(page, () => latlab.selected.time));
   await page.keyboard.press("m");
   await page.waitForFunction((a) => new URLSearchParams(location.hash.slice(1)).get("a") === String(Math.round(a * 1000) / 1000), await app(page, () => latlab.session.a));
+  // What is selected and the markers are copied as text.
+  await page.keyboard.press("c");
+  const shown = await app(page, () => ({
+    cells: [...latlab.box.detail.querySelectorAll("span")].map((s) => s.textContent),
+    markers: latlab.box.markers.textContent,
+  }));
+  assert.ok(shown.cells.length > 3 && shown.markers.includes("B\u2212A"), JSON.stringify(shown));
+  await page.waitForFunction(() => navigator.clipboard.readText().then((t) => t !== ""));
+  assert.equal(await app(page, () => navigator.clipboard.readText()), `${shown.cells.join("\t")}\n${shown.markers}`);
   // The address has it all: another page shows the same.
   const other = await open(context, page.url());
   assert.deepEqual(await span(other), await span(page).then((s) => ({ from: Math.round(s.from * 1000) / 1000, to: Math.round(s.to * 1000) / 1000 })));
