@@ -36,9 +36,14 @@ impl<'a> Archive<'a> {
         self.updated = true;
     }
 
+    /// Where packages are unpacked; it need not be there.
+    fn packages(&self) -> PathBuf {
+        self.cache.root().join("packages").join(self.arch.debian())
+    }
+
     /// The newest unpacked version of a package in the cache.
     pub fn cached(&self, package: &str) -> Option<PathBuf> {
-        let folder = self.cache.root().join("packages").join(self.arch.debian());
+        let folder = self.packages();
         let prefix = format!("{package}_");
         let mut found: Vec<(std::time::SystemTime, PathBuf)> = fs::read_dir(folder)
             .ok()?
@@ -56,7 +61,7 @@ impl<'a> Archive<'a> {
 
     /// Without the network: the version that apt's lists name, where it is in the cache, or the newest one there.
     pub fn unpacked(&self, package: &str) -> Option<PathBuf> {
-        let folder = self.cache.root().join("packages").join(self.arch.debian());
+        let folder = self.packages();
         let listed = self.candidate(package).ok().map(|v| folder.join(unpacked_name(package, &v)));
         listed.filter(|f| f.is_dir()).or_else(|| self.cached(package))
     }

@@ -21,6 +21,9 @@ fn main() -> ExitCode {
     }
     latlab_sys::signal::install();
     talk::install();
+    if cfg!(panic = "abort") {
+        put_back_before_abort();
+    }
     match cli::Cli::try_parse() {
         Ok(cli) => outcome::exit(cmd::dispatch(cli)),
         Err(error) if error.use_stderr() => {
@@ -33,4 +36,17 @@ fn main() -> ExitCode {
             Ok(outcome::Outcome::Done)
         })()),
     }
+}
+
+/// Where a panic does not unwind (boards), no guard is dropped: what this process has set in the
+/// kernel is put back by the hook instead.
+fn put_back_before_abort() {
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        say(panic);
+        let undone = latlab_sys::knobs::restore_own(&latlab_sys::knobs::Place::default());
+        for line in undone.iter().map(cmd::doctor::line) {
+            let _ = writeln!(std::io::stderr().lock(), "latlab: {line}");
+        }
+    }));
 }

@@ -4,7 +4,6 @@
 //! journal); `LATLAB_LOG=info|debug|trace` says more, `LATLAB_LOG=off` nothing.
 //! Nothing of it is data, and no measuring loop says anything.
 
-use latlab_sys::knobs::Place;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use std::io::Write;
 
@@ -28,25 +27,10 @@ impl Log for Stderr {
     fn flush(&self) {}
 }
 
-/// Has warnings said from now on. Where a panic does not unwind (boards), what this process has
-/// set in the kernel is put back before it dies.
+/// Has warnings said from now on.
 pub fn install() {
-    if cfg!(panic = "abort") {
-        restore_before_abort();
-    }
     let asked = std::env::var("LATLAB_LOG").ok().and_then(|l| l.parse().ok());
     log::set_max_level(asked.unwrap_or(LevelFilter::Warn));
     // Fails only when it was called before.
     let _ = log::set_logger(&Stderr);
-}
-
-fn restore_before_abort() {
-    let say = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        say(panic);
-        let undone = latlab_sys::knobs::restore_own(&Place::default());
-        for line in undone.iter().map(crate::cmd::doctor::line) {
-            let _ = writeln!(std::io::stderr().lock(), "latlab: {line}");
-        }
-    }));
 }

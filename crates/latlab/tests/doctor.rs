@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{LATLAB, SmallDisk, is_root, skip};
+use common::{LATLAB, SmallDisk, is_root, said, skip};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -11,14 +11,10 @@ fn latlab(args: &[&str]) -> Output {
     Command::new(LATLAB).args(args).output().expect("latlab starts")
 }
 
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 #[test]
 fn every_area_is_judged_and_the_facts_are_kept() {
     let output = latlab(&["doctor", "-D", "40ms", "--json"]);
-    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(output.status.success(), "{}", said(&output));
     let run: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let findings = run["parts"][0]["findings"].as_array().unwrap();
     let ids: Vec<&str> = findings.iter().map(|f| f["id"].as_str().unwrap()).collect();
@@ -54,7 +50,7 @@ fn without_root_it_says_what_it_could_not_see() {
         .current_dir("/")
         .output();
     let Ok(output) = output else { return skip("there is no setpriv") };
-    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(output.status.success(), "{}", said(&output));
     let run: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let facts = &run["parts"][0]["detail"];
     assert_eq!(facts["uid"], 65534);
@@ -92,7 +88,7 @@ fn an_out_that_cannot_be_written_is_said_before_anything_is_measured() {
     for out in [file.to_str().unwrap(), beneath.to_str().unwrap(), "/proc/no/such"] {
         let output = latlab(&["doctor", "-D", "1h", "--out", out]);
         assert_eq!(output.status.code(), Some(1));
-        let said = stderr(&output);
+        let said = said(&output);
         assert!(said.starts_with("latlab: ") && said.contains(out), "{said}");
         assert!(said.contains("\nhint: "), "{said}");
     }
@@ -102,7 +98,7 @@ fn an_out_that_cannot_be_written_is_said_before_anything_is_measured() {
     let before = std::fs::read(run.join("run.json")).unwrap();
     let again = latlab(&["doctor", "-D", "0s", "--out", run.to_str().unwrap()]);
     assert_eq!(again.status.code(), Some(1));
-    assert!(stderr(&again).contains("holds a run already"), "{}", stderr(&again));
+    assert!(said(&again).contains("holds a run already"), "{}", said(&again));
     assert_eq!(std::fs::read(run.join("run.json")).unwrap(), before);
 }
 
@@ -113,9 +109,9 @@ fn a_full_disk_leaves_nothing_half_written() {
     let out = full.path().join("run");
     let output = latlab(&["doctor", "-D", "1h", "--out", out.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
-    assert!(said.contains("cannot be saved: No space left on device"), "{said}");
-    assert!(said.contains("\nhint: "), "{said}");
+    let words = said(&output);
+    assert!(words.contains("cannot be saved: No space left on device"), "{words}");
+    assert!(words.contains("\nhint: "), "{words}");
     assert!(!out.exists(), "the directory that was made for it is gone again");
 
     // Room for the empty run and not for the result: the result is printed, the exit code is 1,
@@ -123,8 +119,8 @@ fn a_full_disk_leaves_nothing_half_written() {
     let Some(small) = SmallDisk::of("28k") else { return };
     let out = small.path().join("run");
     let output = latlab(&["doctor", "-D", "0s", "--out", out.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("No space left on device"), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("No space left on device"), "{}", said(&output));
     assert!(!output.stdout.is_empty(), "what was found is printed all the same");
     let kept = std::fs::read(out.join("run.json")).unwrap();
     let kept: serde_json::Value = serde_json::from_slice(&kept).expect("whole JSON");
@@ -139,7 +135,7 @@ fn a_kernel_config_gets_the_fragment_that_it_lacks() {
     let file = t.path().join("board.config");
     std::fs::write(&file, "CONFIG_ARM=y\nCONFIG_FTRACE=y\nCONFIG_KASAN=y\n").unwrap();
     let output = latlab(&["doctor", "--kernel-config", file.to_str().unwrap()]);
-    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(output.status.success(), "{}", said(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     for line in ["CONFIG_TIMERLAT_TRACER=y", "CONFIG_PREEMPT_RT=y", "# CONFIG_KASAN is not set"] {
         assert!(text.lines().any(|l| l == line), "{line} in {text}");
@@ -158,7 +154,7 @@ fn what_is_no_kernel_config_is_said() {
     for (file, words) in [("/etc/passwd", "has no line"), ("/no/such/file", "cannot be read")] {
         let output = latlab(&["doctor", "--kernel-config", file]);
         assert_eq!(output.status.code(), Some(1));
-        let said = stderr(&output);
+        let said = said(&output);
         assert!(said.contains(file) && said.contains(words) && said.contains("hint: "), "{said}");
     }
 }
@@ -200,7 +196,7 @@ fn a_knob_that_a_killed_latlab_left_turned_is_put_back() {
     // The doctor names it and leaves it, and puts it back when it is asked to. Another latlab on
     // this machine may be quicker: that is as good.
     let restored = latlab(&["doctor", "--restore"]);
-    assert!(restored.status.success(), "{}", stderr(&restored));
+    assert!(restored.status.success(), "{}", said(&restored));
     assert_eq!(std::fs::read_to_string(knob).unwrap().trim(), before);
     assert!(!journal.exists());
 }
@@ -213,7 +209,7 @@ fn a_tracing_instance_that_a_killed_latlab_left_is_removed() {
         return skip("instances cannot be made in /sys/kernel/tracing");
     }
     let output = latlab(&["doctor", "--restore"]);
-    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(output.status.success(), "{}", said(&output));
     assert!(!left.exists());
 }
 
@@ -223,7 +219,7 @@ fn what_the_doctor_kept_can_be_reported_again() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
     let output = latlab(&["doctor", "-D", "40ms", "--out", out.to_str().unwrap()]);
-    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(output.status.success(), "{}", said(&output));
     let again = latlab(&["report", out.to_str().unwrap()]);
-    assert!(again.status.success(), "{}", stderr(&again));
+    assert!(again.status.success(), "{}", said(&again));
 }

@@ -5,6 +5,9 @@
 #![cfg(feature = "host")]
 #![allow(clippy::print_stderr)] // a skipped test says why, and a boot how long it took
 
+mod common;
+
+use common::{SmallDisk, printed, said};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::TcpListener;
@@ -22,14 +25,6 @@ fn latlab(dir: &Path, args: &[&str]) -> Command {
 
 fn run(dir: &Path, args: &[&str]) -> Output {
     latlab(dir, args).output().unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn printed(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 fn refused(output: &Output, words: &[&str]) {
@@ -363,18 +358,12 @@ fn what_goes_wrong_late_is_said_and_leaves_no_image() {
     refused(&mine, &["linux-image-mine.deb: this is no Debian package"]);
     assert!(!dir.join("x.img").exists() && !dir.join(".x.img.part").exists());
     // A disk that is full before the image is whole.
-    let small = dir.join("small");
-    fs::create_dir(&small).unwrap();
-    let mount =
-        Command::new("mount").args(["-t", "tmpfs", "-o", "size=20m", "none"]).arg(&small).status();
-    if !mount.is_ok_and(|s| s.success()) {
-        eprintln!("skipped in part: no tmpfs can be mounted here");
-        return;
-    }
-    let full = build(&["-o", "small/x.img"]);
-    let left = fs::read_dir(&small).unwrap().count();
-    Command::new("umount").arg(&small).status().unwrap();
-    refused(&full, &["small/", "No space left"]);
+    let Some(small) = SmallDisk::of("20m") else { return };
+    let image = small.path().join("x.img");
+    let full = build(&["-o", image.to_str().unwrap()]);
+    let left = fs::read_dir(small.path()).unwrap().count();
+    let place = small.path().to_str().unwrap();
+    refused(&full, &[place, "No space left"]);
     assert_eq!(left, 0);
 }
 

@@ -2,6 +2,9 @@
 
 #![allow(clippy::print_stderr)] // a skipped test says why
 
+mod common;
+
+use common::said;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,10 +36,6 @@ fn record(dir: &Path, args: &[&str]) -> Command {
 
 fn run(dir: &Path, args: &[&str]) -> Output {
     record(dir, args).output().unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn spawn(dir: &Path, args: &[&str]) -> Child {

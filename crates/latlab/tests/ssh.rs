@@ -4,12 +4,12 @@
 
 mod common;
 
-use common::SmallDisk;
+use common::{SmallDisk, said};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// An sshd, a client configuration that knows its key, and a "board build": our own program.
@@ -140,10 +140,6 @@ fn arch() -> &'static str {
         "arm" => "armv7",
         other => other,
     }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod common;
 
+use common::{SmallDisk, printed, said};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -20,14 +21,6 @@ fn latlab(dir: &Path, args: &[&str]) -> Command {
 
 fn run(dir: &Path, args: &[&str]) -> Output {
     latlab(dir, args).output().unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn printed(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// What a script printed, cut at its lines `== NAME`.
@@ -498,7 +491,7 @@ fn without_a_network_and_a_cache_it_says_so() {
 /// apt says nothing of a full disk, and tries for a minute.
 #[test]
 fn a_cache_on_a_full_disk_is_said() {
-    let Some(disk) = common::SmallDisk::of("1m") else { return };
+    let Some(disk) = SmallDisk::of("1m") else { return };
     let mut command = latlab(disk.path(), &["vm", "fetch", "armv7-rt"]);
     let output = command.env("XDG_CACHE_HOME", disk.path()).output().unwrap();
     let said = said(&output);

@@ -4,6 +4,9 @@
 //! Ignored by default, as the tests of tests/vm.rs are.
 #![cfg(feature = "host")]
 
+mod common;
+
+use common::said;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -25,10 +28,6 @@ impl Drop for Machine {
         let _ = self.latlab.kill();
         let _ = self.latlab.wait();
     }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn succeed(command: &mut Command) -> Output {

@@ -52,11 +52,12 @@ impl Flavour {
     ) -> Result<Kernel> {
         let kind = self.kind(arch);
         let debian = match (offline, Kernel::cached(cache, kind)) {
-            (true, Some(kernel)) => {
+            (true, Some(mut kernel)) => {
                 // The same one that was taken with the network there, also where the cache has several.
-                let busybox = Archive::new(cache, arch).unpacked("busybox-static");
-                let busybox = busybox.map(|f| f.join("bin/busybox"));
-                Kernel { busybox: busybox.unwrap_or(kernel.busybox.clone()), ..kernel }
+                if let Some(folder) = Archive::new(cache, arch).unpacked("busybox-static") {
+                    kernel.busybox = folder.join("bin/busybox");
+                }
+                kernel
             }
             (true, None) => {
                 return Err(TargetError::Fetch {

@@ -30,6 +30,16 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// What it wrote to stderr.
+pub fn said(output: &Output) -> String {
+    text(&output.stderr)
+}
+
+/// What it wrote to stdout.
+pub fn printed(output: &Output) -> String {
+    text(&output.stdout)
+}
+
 /// Says why a test cannot be made here; in CI that is a failure.
 #[allow(clippy::print_stderr, reason = "a skipped test says why")]
 pub fn skip(why: &str) {
