@@ -19,6 +19,7 @@ pub mod history;
 pub mod kconfig;
 pub mod machine;
 pub mod memory;
+pub mod modules;
 pub mod reference;
 pub mod run;
 pub mod sched;

@@ -39,6 +39,9 @@ pub struct Job {
     pub live: bool,
     /// Kernel modules to load, in this order, as paths in the RAM disk.
     pub modules: Vec<String>,
+    /// Modules to look for, with what they need, where the RAM disk has them itself: in
+    /// `/lib/modules/RELEASE` of the kernel that runs. Loaded after [`Self::modules`].
+    pub seek: Vec<Sought>,
     /// Commands to run before the measured one, each with its arguments; one that fails ends the job.
     pub before: Vec<Vec<String>>,
     /// Commands that run beside the measured one, and end with it.
@@ -49,6 +52,15 @@ pub struct Job {
     pub shell: bool,
     /// Turn address-space randomisation off, for runs that have to be alike.
     pub repeatable: bool,
+}
+
+/// A module to look for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sought {
+    /// Its name.
+    pub name: String,
+    /// Whether it has to be there; otherwise a kernel without it is taken to have it built in.
+    pub needed: bool,
 }
 
 /// One message.

@@ -6,7 +6,7 @@
 
 use crate::cache::{Cache, digest};
 use crate::cpio::Archive;
-use crate::modules::ModuleTree;
+use crate::modules::{self, ModuleTree};
 use crate::{Result, TargetError};
 use latlab_core::wire::Job;
 use std::fs;
@@ -38,8 +38,9 @@ pub struct Base<'a> {
 
 /// Where modules are put in the RAM disk.
 pub fn module_path(path: &str) -> String {
+    // It is put there without its compression.
     let name = path.rsplit('/').next().unwrap_or(path);
-    format!("/latlab/modules/{name}")
+    format!("/latlab/modules/{}.ko", name.split(".ko").next().unwrap_or(name))
 }
 
 impl Base<'_> {
@@ -86,15 +87,14 @@ impl Base<'_> {
         if let Some((tree, paths)) = self.modules {
             for path in paths {
                 let to = module_path(path).trim_start_matches('/').to_owned();
-                files.push((to, 0o644, load(&tree.folder().join(path))?));
+                files.push((to, 0o644, modules::content(&tree.folder().join(path))?));
             }
         }
         for extra in self.extras {
-            files.push((
-                extra.to.trim_start_matches('/').to_owned(),
-                extra.mode,
-                load(&extra.from)?,
-            ));
+            let to = extra.to.trim_start_matches('/').to_owned();
+            let module = to.starts_with("latlab/modules/");
+            let data = if module { modules::content(&extra.from)? } else { load(&extra.from)? };
+            files.push((to, extra.mode, data));
         }
         Ok(files)
     }

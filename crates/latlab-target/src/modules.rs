@@ -1,25 +1,18 @@
-//! Kernel modules in the order in which they have to be loaded, from `modules.dep`.
-//!
-//! Source: modules.dep(5): `path: dependency…`, paths relative to the folder;
-//! a module's dependencies stand right to left in loading order.
+//! The folder of one kernel's modules, `/lib/modules/RELEASE`, on this machine.
 
 use crate::{Result, TargetError};
-use std::collections::{BTreeMap, BTreeSet};
+use flate2::read::GzDecoder;
+use latlab_core::modules::Dependencies;
+use std::io::Read;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The modules of one kernel.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ModuleTree {
     folder: PathBuf,
-    /// Name (with `_`) to path and the paths that it needs.
-    modules: BTreeMap<String, (String, Vec<String>)>,
-    builtin: BTreeSet<String>,
-}
-
-/// `virtio-rng` and `virtio_rng` are one name, with or without `.ko[.xz]`.
-fn canonical(path: &str) -> String {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.split(".ko").next().unwrap_or(name).replace('-', "_")
+    known: Dependencies,
 }
 
 impl ModuleTree {
@@ -27,24 +20,38 @@ impl ModuleTree {
     pub fn open(folder: &Path) -> Result<Self> {
         let path = folder.join("modules.dep");
         let text = std::fs::read_to_string(&path).map_err(TargetError::file(&path))?;
-        let builtin = std::fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
-        Ok(Self::parse(folder, &text, &builtin))
+        Ok(Self::parse(folder, &text))
     }
 
-    fn parse(folder: &Path, dep: &str, builtin: &str) -> Self {
-        let modules = dep
-            .lines()
-            .filter_map(|line| line.split_once(':'))
-            .map(|(path, needs)| {
-                let needs = needs.split_whitespace().map(str::to_owned).collect();
-                (canonical(path), (path.to_owned(), needs))
-            })
-            .collect();
-        Self {
-            folder: folder.to_path_buf(),
-            modules,
-            builtin: builtin.lines().map(canonical).collect(),
+    /// As [`Self::open`]; where nobody ran depmod yet, what it would write is asked of it, and the
+    /// folder is left as it is. `scratch` is an empty folder.
+    pub fn open_or_sort(folder: &Path, scratch: &Path) -> Result<Self> {
+        if folder.join("modules.dep").is_file() {
+            return Self::open(folder);
         }
+        // depmod knows a kernel's modules as BASE/lib/modules/RELEASE only.
+        let release = folder.file_name().unwrap_or_default();
+        let base = scratch.join("depmod/lib/modules");
+        std::fs::create_dir_all(&base).map_err(TargetError::file(&base))?;
+        let whole = std::path::absolute(folder).map_err(TargetError::file(folder))?;
+        symlink(whole, base.join(release)).map_err(TargetError::file(&base))?;
+        let mut command = depmod();
+        command.arg("-n").arg("-b").arg(scratch.join("depmod")).arg(release);
+        let output = command.output().map_err(|_| no_depmod())?;
+        if !output.status.success() {
+            return Err(TargetError::Content {
+                path: folder.into(),
+                reason: format!("depmod: {}", String::from_utf8_lossy(&output.stderr).trim()),
+                hint: "make modules_install INSTALL_MOD_PATH=FOLDER makes a folder that is whole"
+                    .into(),
+            });
+        }
+        Ok(Self::parse(folder, &String::from_utf8_lossy(&output.stdout)))
+    }
+
+    fn parse(folder: &Path, dep: &str) -> Self {
+        let builtin = std::fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
+        Self { folder: folder.to_path_buf(), known: Dependencies::parse(dep, &builtin) }
     }
 
     /// The folder, `…/lib/modules/RELEASE`.
@@ -55,71 +62,97 @@ impl ModuleTree {
     /// Paths, relative to the folder, of these modules and all that they need,
     /// in loading order. What is built in needs no file.
     pub fn resolve<S: AsRef<str>>(&self, names: &[S]) -> Result<Vec<String>> {
-        let mut order = Vec::new();
-        for name in names {
-            let name = canonical(name.as_ref());
-            match self.modules.get(&name) {
-                Some((path, needs)) => {
-                    for path in needs.iter().rev().chain([path]) {
-                        if !order.contains(path) {
-                            order.push(path.clone());
-                        }
-                    }
-                }
-                None if self.builtin.contains(&name) => {}
-                None => {
-                    return Err(TargetError::Content {
-                        path: self.folder.clone(),
-                        reason: format!("this kernel has no module {name}"),
-                        hint: "modules= takes names from the kernel's package, joined by +".into(),
-                    });
-                }
-            }
-        }
-        Ok(order)
+        self.known.resolve(names).map_err(|unknown| TargetError::Content {
+            path: self.folder.clone(),
+            reason: format!("this kernel has no module {}", unknown.0),
+            hint: "modules= takes names of the kernel's modules, joined by +".into(),
+        })
     }
 
     /// As [`Self::resolve`], leaving out the names that this kernel does not have.
     pub fn resolve_known(&self, names: &[&str]) -> Vec<String> {
-        let known: Vec<&str> =
-            names.iter().copied().filter(|n| self.modules.contains_key(&canonical(n))).collect();
-        self.resolve(&known).unwrap_or_default()
+        self.known.resolve_known(names)
     }
+}
+
+/// depmod, which is not in an ordinary user's PATH.
+pub fn depmod() -> Command {
+    let place = ["/sbin/depmod", "/usr/sbin/depmod"].iter().find(|p| Path::new(p).exists());
+    Command::new(place.unwrap_or(&"depmod"))
+}
+
+/// What to say where depmod is missing.
+pub fn no_depmod() -> TargetError {
+    TargetError::NoProgram {
+        program: "depmod".into(),
+        purpose: "sorting a kernel's modules".into(),
+        package: "kmod".into(),
+    }
+}
+
+/// The content of a module's file, which distributions compress in three ways. Not every kernel
+/// that has compressed modules can take them apart itself.
+pub fn content(path: &Path) -> Result<Vec<u8>> {
+    let bytes = std::fs::read(path).map_err(TargetError::file(path))?;
+    let mut plain = Vec::new();
+    let unpacked = match path.extension().and_then(|e| e.to_str()) {
+        Some("gz") => GzDecoder::new(bytes.as_slice()).read_to_end(&mut plain).map(|_| plain),
+        Some("zst") => zstd::decode_all(bytes.as_slice()),
+        Some("xz") => return by_xz(path),
+        _ => Ok(bytes),
+    };
+    unpacked.map_err(TargetError::file(path))
+}
+
+fn by_xz(path: &Path) -> Result<Vec<u8>> {
+    let output =
+        Command::new("xz").arg("-dc").arg(path).output().map_err(|_| TargetError::NoProgram {
+            program: "xz".into(),
+            purpose: "a compressed kernel module".into(),
+            package: "xz-utils".into(),
+        })?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(TargetError::Content {
+        path: path.into(),
+        reason: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        hint: "the file is damaged: install the modules again".into(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const DEP: &str = "\
-kernel/drivers/net/virtio_net.ko: kernel/drivers/net/net_failover.ko kernel/net/core/failover.ko kernel/drivers/virtio/virtio.ko
-kernel/net/core/failover.ko:
-kernel/drivers/virtio/virtio.ko:
-kernel/drivers/net/net_failover.ko: kernel/net/core/failover.ko
-kernel/drivers/char/hw_random/virtio-rng.ko.xz: kernel/drivers/virtio/virtio.ko
-";
+    use std::io::Write;
 
     #[test]
-    fn dependencies_come_first_and_once() {
-        let tree =
-            ModuleTree::parse(Path::new("/m"), DEP, "kernel/drivers/tty/hvc/hvc_console.ko\n");
-        let order = tree.resolve(&["virtio_net", "virtio_rng", "hvc-console"]).unwrap();
-        assert_eq!(
-            order,
-            [
-                "kernel/drivers/virtio/virtio.ko",
-                "kernel/net/core/failover.ko",
-                "kernel/drivers/net/net_failover.ko",
-                "kernel/drivers/net/virtio_net.ko",
-                "kernel/drivers/char/hw_random/virtio-rng.ko.xz",
-            ]
-        );
+    fn a_folder_that_nobody_sorted_is_sorted_and_left_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, scratch) = (dir.path().join("6.1.0-own"), dir.path().join("scratch"));
+        std::fs::create_dir_all(folder.join("kernel")).unwrap();
+        std::fs::write(folder.join("modules.order"), "").unwrap();
+        let tree = ModuleTree::open_or_sort(&folder, &scratch);
+        if tree.is_err() && std::env::var_os("CI").is_none() {
+            return; // no depmod here
+        }
+        assert!(tree.unwrap().resolve(&["virtio"]).unwrap_err().to_string().contains("no module"));
+        assert!(!folder.join("modules.dep").exists());
     }
 
     #[test]
-    fn an_unknown_module_is_named() {
-        let tree = ModuleTree::parse(Path::new("/m"), DEP, "");
-        assert!(tree.resolve(&["e1000"]).unwrap_err().to_string().contains("no module e1000"));
-        assert_eq!(tree.resolve_known(&["e1000", "failover"]), ["kernel/net/core/failover.ko"]);
+    fn compressed_modules_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gz.write_all(b"\x7fELF").unwrap();
+        std::fs::write(at("a.ko.gz"), gz.finish().unwrap()).unwrap();
+        std::fs::write(at("a.ko.zst"), zstd::encode_all(&b"\x7fELF"[..], 1).unwrap()).unwrap();
+        std::fs::write(at("a.ko"), b"\x7fELF").unwrap();
+        for name in ["a.ko", "a.ko.gz", "a.ko.zst"] {
+            assert_eq!(content(&at(name)).unwrap(), b"\x7fELF", "{name}");
+        }
+        std::fs::write(at("b.ko.zst"), b"no").unwrap();
+        assert!(content(&at("b.ko.zst")).unwrap_err().to_string().contains("b.ko.zst: "));
     }
 }

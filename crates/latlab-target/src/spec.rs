@@ -47,14 +47,16 @@ pub struct VmTarget {
     pub accel: Option<String>,
     /// Added to the kernel's command line; `+` stands for a space.
     pub append: Option<String>,
-    /// More modules of the kernel's package, loaded before the command.
+    /// More modules of the kernel, loaded before the command.
     pub modules: Vec<String>,
     /// Seconds from start to the agent's hello.
     pub boot_timeout_s: Option<u64>,
     /// Host port that is forwarded to the guest's port 22.
     pub ssh_port: Option<u16>,
-    /// A kernel of the user's own.
+    /// A kernel of the user's own: an image, or a package or folder that has one.
     pub kernel: Option<PathBuf>,
+    /// The modules of that kernel: a folder that holds them, or a package.
+    pub modules_from: Option<PathBuf>,
     /// A RAM disk of the user's own, unpacked below ours (for its modules).
     pub initrd: Option<PathBuf>,
     /// A device tree of the user's own.
@@ -160,7 +162,7 @@ fn parse_ssh(spec: &str, rest: &str) -> Result<SshTarget> {
     Ok(SshTarget { destination, port })
 }
 
-const OPTIONS: &str = "options are cpu=, smp=, mem=, icount=, accel=, append=, modules=, timeout=, ssh=, kernel=, initrd=, dtb=";
+const OPTIONS: &str = "options are cpu=, smp=, mem=, icount=, accel=, append=, modules=, timeout=, ssh=, kernel=, modules-from=, initrd=, dtb=";
 
 fn parse_vm(spec: &str, rest: &str) -> Result<VmTarget> {
     let mut parts = rest.split(',');
@@ -221,6 +223,7 @@ fn set(vm: &mut VmTarget, key: &str, value: &str) -> std::result::Result<(), Str
         "timeout" => vm.boot_timeout_s = Some(number(1, 3600)?),
         "ssh" => vm.ssh_port = Some(number(1, 65535)? as u16),
         "kernel" => vm.kernel = Some(value.into()),
+        "modules-from" => vm.modules_from = Some(value.into()),
         "initrd" => vm.initrd = Some(value.into()),
         "dtb" => vm.dtb = Some(value.into()),
         _ => return Err(format!("there is no option {key}={value}")),

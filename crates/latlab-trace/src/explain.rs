@@ -6,6 +6,7 @@ use crate::ring::Missed;
 use latlab_core::explain::capture::{
     Capture, Event, LeftAs, Lost, Names, Noise, Symbol, Task, What,
 };
+use latlab_core::explain::window::softirq_name;
 use latlab_core::units::{CpuId, Nanos, Tid, TraceNs};
 use std::collections::{BTreeMap, HashMap};
 
@@ -172,16 +173,30 @@ impl Reader<'_> {
                 What::Stack { frames: frames.into_iter().map(|a| self.place(a)).collect() }
             }
             Typed::Print(p) => What::Marker { text: String::from_utf8_lossy(p.buf).into_owned() },
+            Typed::Timerlat(t) => What::Timerlat {
+                context: t.context,
+                latency: Nanos(t.timer_latency),
+                current: self.current(event),
+            },
             Typed::Hwlat(h) => noise(Noise::Hardware, Symbol(0), h.duration.max(h.outer_duration)),
             Typed::NmiNoise(n) => noise(Noise::Nmi, Symbol(0), n.duration),
             Typed::IrqNoise(n) => noise(Noise::Irq, self.text(n.desc), n.duration),
-            Typed::SoftirqNoise(n) => noise(Noise::Softirq, Symbol(0), n.duration),
+            Typed::SoftirqNoise(n) => {
+                let name = self.names.intern(softirq_name(n.vector.unsigned_abs()));
+                noise(Noise::Softirq, name, n.duration)
+            }
             Typed::ThreadNoise(n) => noise(Noise::Thread, self.text(n.comm), n.duration),
             _ => {
                 let name = self.file.formats.get(event.id).map_or("", |f| &f.name);
                 What::Other { name: self.names.intern(name) }
             }
         }
+    }
+
+    /// Name of the task that was current at an event.
+    fn current(&mut self, event: &crate::Event<'_>) -> Symbol {
+        let name = self.file.comms.name(self.decoder.common(event).pid).to_vec();
+        self.text(&name)
     }
 
     fn reason(&mut self, address: u64) -> Symbol {

@@ -114,6 +114,26 @@ fn the_text_of_function_graph_names_the_interrupt_and_its_functions_and_nothing_
     assert!(clusters[1..].iter().all(|c| c["mechanism"] == "unexplained"), "{clusters:#?}");
 }
 
+/// rtla's own trace: two lines an activation and osnoise's events, and no scheduler event.
+#[test]
+fn a_trace_of_rtla_timerlat_is_explained_by_what_osnoise_heard() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/trace/rtla-timerlat.txt");
+    let output = latlab(&["why", "--json", "--limit", "150us", trace]);
+    let detail = run(&output)["parts"][0]["detail"].clone();
+    let cluster = &detail["explanation"]["clusters"][0];
+    assert_eq!(cluster["mechanism"], "interrupt-handler", "{cluster:#}");
+    assert_eq!(cluster["who"], "arch_timer", "the handler of 300 µs ran in the timer's interrupt");
+    let size = cluster["size_ns"].as_f64().unwrap();
+    assert!((290_000.0..320_000.0).contains(&size), "{size}");
+    let windows = detail["windows"].as_array().unwrap();
+    let (late, on_time): (Vec<&Value>, Vec<&Value>) =
+        windows.iter().partition(|w| w["late"] == true);
+    assert_eq!((late.len(), on_time.len()), (1, 10));
+    // `thread timer_latency 188320 ns`.
+    assert_eq!(late[0]["latency_ns"], 188_320);
+    assert_eq!(cluster["confidence"], "likely", "one late wake-up is an anecdote");
+}
+
 #[test]
 fn a_capture_that_was_cut_off_is_said_to_be_damaged() {
     let whole = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/trace/cyclictest-mark.dat");
@@ -168,6 +188,29 @@ fn nonsense_is_refused_in_one_sentence() {
         assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
         assert!(stderr.contains(names) && stderr.lines().count() <= 2, "{args:?}: {stderr}");
     }
+}
+
+#[test]
+fn a_task_that_never_wakes_is_told_with_those_that_do() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/trace/cyclictest-mark.dat");
+    let output = latlab(&["why", "--task", "control_loop", trace]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("no wake-up of control_loop in "), "{stderr}");
+    assert!(stderr.contains("hint: these tasks wake up in it: cyclictest"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 2, "{stderr}");
+}
+
+/// One from an ARM machine with 6.1, one from a PC with another kernel.
+#[test]
+fn captures_of_different_kernels_are_not_mixed_in_silence() {
+    let fixture =
+        |name: &str| format!("{}/../../fixtures/trace/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (arm, pc) = (fixture("cyclictest-mark.dat"), fixture("f7-zstd.dat"));
+    let run = run(&latlab(&["why", "--json", &arm, &pc]));
+    let finding = &run["parts"][0]["findings"][0];
+    assert_eq!(finding["id"], "why.mixed-kernels", "{finding:#}");
+    assert_eq!(finding["claim"], "captures of 2 different kernels are mixed");
 }
 
 #[test]

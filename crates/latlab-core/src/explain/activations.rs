@@ -16,7 +16,7 @@
 //! | `hit latency threshold (X > Y)` | cyclictest `--tracemark -b` | µs; the writer is the task |
 
 use super::capture::{Activation, Capture, Symbol, What};
-use crate::units::{CpuId, Nanos, Tid, TraceNs};
+use crate::units::{CpuId, Nanos, Tid, TraceNs, format_ns};
 use std::collections::HashMap;
 
 /// A late wake-up as a marker tells of it.
@@ -32,7 +32,12 @@ pub struct Told {
     pub limit: Option<Nanos>,
     /// The marker's own time.
     pub marked: TraceNs,
+    /// The marker's times cannot be the trace's: its clock was so far from the trace's, ns.
+    pub clock_off_ns: Option<i64>,
 }
+
+/// A marker is written at once; a thread that was kept from it for longer was stopped with all others.
+const AT_ONCE: Nanos = Nanos(10_000_000_000);
 
 /// The text that [`Told`] is read back from; at most 96 bytes.
 pub const LATE_MARK: &str = "latlab late";
@@ -59,13 +64,18 @@ fn own_marker(text: &str, marked: TraceNs, monotonic: bool) -> Option<Told> {
         rest[start..].split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
     };
     let (tid, intended, latency) = (value("tid=")?, value("intended=")?, value("latency=")?);
+    let actual = TraceNs(intended.saturating_add(latency));
+    let same = marked >= actual && marked.since(actual) <= AT_ONCE;
+    let off = i64::try_from(i128::from(marked.0) - i128::from(actual.0)).unwrap_or(i64::MAX);
     // On another clock the marker's own time stands for the moment at which the task ran.
-    let (intended, actual) = if monotonic {
-        (TraceNs(intended), TraceNs(intended.saturating_add(latency)))
+    let (intended, actual) = if monotonic && same {
+        (TraceNs(intended), actual)
     } else {
         (TraceNs(marked.0.saturating_sub(latency)), marked)
     };
-    Some(Told { tid: Tid(i32::try_from(tid).ok()?), intended, actual, limit: None, marked })
+    let clock_off_ns = (monotonic && !same).then_some(off);
+    let tid = Tid(i32::try_from(tid).ok()?);
+    Some(Told { tid, intended, actual, limit: None, marked, clock_off_ns })
 }
 
 fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
@@ -75,7 +85,8 @@ fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
     let us = |s: &str| s.trim().parse::<u64>().ok().map(Nanos::from_us);
     let (latency, limit) = (us(latency)?, us(limit)?);
     let intended = TraceNs(marked.0.saturating_sub(latency.0));
-    Some(Told { tid, intended, actual: marked, limit: Some(limit), marked })
+    let limit = Some(limit);
+    Some(Told { tid, intended, actual: marked, limit, marked, clock_off_ns: None })
 }
 
 /// Wake-ups from a sleep that the events show from end to end, of all tasks.
@@ -127,6 +138,22 @@ pub fn seen(capture: &Capture, limit: Nanos) -> Vec<Activation> {
     found
 }
 
+/// Wake-ups of the kernel's own measuring threads, as timerlat tells them: of the outermost context
+/// that it measures, user space before the thread.
+pub fn timerlat(capture: &Capture, limit: Nanos) -> Vec<Activation> {
+    let lines = || {
+        capture.events.iter().filter_map(|e| match e.what {
+            What::Timerlat { context, latency, .. } if context > 0 => Some((e, context, latency)),
+            _ => None,
+        })
+    };
+    let Some(outermost) = lines().map(|l| l.1).max() else { return Vec::new() };
+    let one = |e: &super::capture::Event, latency: Nanos| {
+        activation(e.tid, e.cpu, TraceNs(e.time.0.saturating_sub(latency.0)), e.time, limit)
+    };
+    lines().filter(|l| l.1 == outermost).map(|(e, _, latency)| one(e, latency)).collect()
+}
+
 fn activation(
     tid: Tid,
     cpu: CpuId,
@@ -143,8 +170,20 @@ fn activation(
 pub fn find(capture: &mut Capture, limit: Nanos) {
     let told = told(capture);
     let limit = told.iter().filter_map(|t| t.limit).max().unwrap_or(limit);
+    let measured_by_kernel = if told.is_empty() { timerlat(capture, limit) } else { Vec::new() };
+    if !measured_by_kernel.is_empty() {
+        capture.activations = measured_by_kernel;
+        return;
+    }
     let seen = seen(capture, limit);
     let mut activations = Vec::new();
+    if let Some(off) = told.iter().find_map(|t| t.clock_off_ns) {
+        let (off, way) =
+            (format_ns(off.unsigned_abs() as f64), if off < 0 { "ahead of" } else { "behind" });
+        capture.notes.push(format!(
+            "the marker's clock is {off} {way} the trace's: the marker's place in the trace was taken"
+        ));
+    }
     for t in &told {
         let cpu = cpu_of(capture, t.tid, t.marked);
         let (intended, actual) = (t.intended, t.actual);
@@ -206,6 +245,8 @@ mod tests {
         assert_eq!((t[0].tid, t[0].intended), (RT.tid, TraceNs(7_497_000)));
         assert_eq!(t[0].limit, Some(Nanos::from_us(2_400)));
 
+        assert!(s.capture.notes.is_empty());
+
         let mut s = Script::default();
         let text = "latlab late tid=100 intended=400000 latency=123456".to_owned();
         s.at(600.0, What::Marker { text });
@@ -213,5 +254,22 @@ mod tests {
         let a = s.capture.activations[0];
         assert_eq!((a.tid, a.intended, a.latency()), (RT.tid, TraceNs(400_000), Nanos(123_456)));
         assert!(a.late);
+    }
+
+    /// A file that says "mono" and whose times were moved (`trace-cmd --ts-offset`), or a thread in a
+    /// time namespace: the budget must not be cut from somewhere else in the trace.
+    #[test]
+    fn a_marker_on_another_clock_than_the_trace_stands_where_it_was_written() {
+        for (intended, words) in [(90_000_000_000_u64, "ahead of"), (0, "behind")] {
+            let mut s = Script::default();
+            s.preempt(0.0, FAIR, RT);
+            let text = format!("latlab late tid=100 intended={intended} latency=123456");
+            s.at(20_000_600.0, What::Marker { text });
+            find(&mut s.capture, Nanos(0));
+            let a = s.capture.activations[0];
+            assert_eq!((a.latency(), a.actual), (Nanos(123_456), TraceNs(20_000_600_000)));
+            assert_eq!(s.capture.notes.len(), 1);
+            assert!(s.capture.notes[0].contains(words), "{:?}", s.capture.notes);
+        }
     }
 }

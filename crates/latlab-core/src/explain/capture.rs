@@ -151,6 +151,9 @@ pub enum What {
     Stack { frames: Vec<Symbol> },
     /// Noise that the kernel itself measured (osnoise, hwlat), at its end.
     Noise { kind: Noise, name: Symbol, length: Nanos },
+    /// The kernel's own measuring thread (timerlat): 0 in its timer's interrupt, 1 in the thread, 2 in
+    /// user space; who had the CPU.
+    Timerlat { context: u32, latency: Nanos, current: Symbol },
     /// Text from `trace_marker`.
     Marker { text: String },
     /// Any other event: it shows that the CPU was running.
@@ -206,6 +209,8 @@ pub struct Capture {
     pub covered_from: TraceNs,
     /// Wake-ups of measured tasks, late and on time.
     pub activations: Vec<Activation>,
+    /// What was odd when they were looked for, in sentences.
+    pub notes: Vec<String>,
 }
 
 /// One wake-up of a measured task.

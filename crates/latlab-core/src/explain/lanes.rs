@@ -162,9 +162,9 @@ impl Lanes {
         for (cpu, folder) in folders {
             lanes.cpus.insert(cpu, folder.finish());
         }
-        // A task seen only as `current` before the first switch has no name or priority yet.
+        // A task seen only as `current`, before the first switch or behind lost ones, has no name or priority yet.
         for spans in lanes.cpus.values_mut() {
-            for span in spans.iter_mut().take_while(|s| s.task.name == Symbol(0)) {
+            for span in spans.iter_mut().filter(|s| s.task.name == Symbol(0)) {
                 if let Some(task) = lanes.tasks.get(&span.task.tid) {
                     span.task = *task;
                 }
@@ -327,6 +327,11 @@ impl Folder {
         entries: &HashSet<Symbol>,
     ) {
         let time = event.time;
+        // A stack belongs to the event before it: that of a switch is still recorded as the task's
+        // that is switched out.
+        if matches!(event.what, What::Stack { .. }) {
+            return;
+        }
         // The task underneath changed without a switch event: events were lost.
         if event.tid != self.task.tid && !matches!(event.what, What::Switch { .. }) {
             self.cut(time, index);

@@ -3,9 +3,10 @@
 use super::activations;
 use super::budget::{Budget, Cause, Stage, budget};
 use super::capture::{Activation, Capture};
-use super::cluster::{Explanation, Surroundings, explain};
+use super::cluster::{Explanation, Mechanism, Surroundings, explain};
 use super::lanes::Lanes;
 use super::window::{Window, label, window};
+use crate::finding::{Confidence, Evidence, Finding, Verdict};
 use crate::units::Nanos;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -152,6 +153,7 @@ pub fn digest_found(capture: &Capture) -> Digest {
         capture.activations.iter().partition(|a| a.late);
     let chosen = late.iter().take(LATE).chain(spread(&on_time, CONTROLS));
     let mut digest = Digest { note: note(capture), ..Digest::default() };
+    digest.note.notes.clone_from(&capture.notes);
     let begun = |a: &&Activation| lanes.cpus.get(&a.cpu).and_then(|s| s.first());
     let early = |a: &&Activation| begun(a).is_none_or(|s| s.start > a.intended);
     match late.iter().filter(early).count() {
@@ -164,7 +166,8 @@ pub fn digest_found(capture: &Capture) -> Digest {
     }
     for &activation in chosen {
         let budget = budget(capture, &lanes, activation);
-        if !activation.late && (budget.lost || budget.milestones.is_none()) {
+        let known = budget.milestones.is_some() || budget.by_timerlat;
+        if !activation.late && (budget.lost || !known) {
             continue;
         }
         let window = window(capture, &lanes, &budget);
@@ -237,19 +240,29 @@ pub fn conclude(digests: Vec<Digest>, surroundings: Surroundings) -> WhyResult {
         result.windows.extend(digest.windows);
         sketches.extend(digest.sketches);
     }
-    mixed_kernels(&mut result);
     result.explanation = explain(&result.windows, &result.surroundings);
     let pairs = result.explanation.clusters.iter().enumerate().filter_map(|(i, cluster)| {
         let late = cluster.example?;
         let typical = typical_on_time(&result.windows, &result.windows[late].source);
+        let mut drawn = sketches.get(late)?.clone();
+        if cluster.mechanism == Mechanism::Stall {
+            show_stall(&mut drawn);
+        }
         Some(Pair {
             cluster: i,
-            late: sketches.get(late)?.clone(),
+            late: drawn,
             on_time: typical.and_then(|w| sketches.get(w)).cloned(),
         })
     });
     result.sketches = pairs.collect();
     result
+}
+
+/// What looked as if somebody did it is the stall, in the picture of a stall: its longest part.
+fn show_stall(sketch: &mut Sketch) {
+    if let Some(longest) = sketch.parts.iter_mut().max_by_key(|p| p.end_ns - p.start_ns) {
+        longest.cause = Cause::Stall;
+    }
 }
 
 /// The on-time window with the median latency: of the same capture, else of any.
@@ -267,24 +280,59 @@ fn typical_on_time(windows: &[Window], source: &str) -> Option<usize> {
     pick(true).or_else(|| pick(false))
 }
 
-/// Captures of different kernels are told apart by a note: their paths cost differently.
-fn mixed_kernels(result: &mut WhyResult) {
-    let mut kernels: Vec<&String> =
-        result.captures.iter().filter_map(|c| c.kernel.as_ref()).collect();
-    kernels.sort();
+/// Kernel releases of the captures, each once.
+pub fn kernels(captures: &[CaptureNote]) -> Vec<&str> {
+    let mut kernels: Vec<&str> = captures.iter().filter_map(|c| c.kernel.as_deref()).collect();
+    kernels.sort_unstable();
     kernels.dedup();
-    if kernels.len() > 1 {
-        let names: Vec<&str> = kernels.iter().map(|k| k.as_str()).collect();
-        let sentence = format!("captures of different kernels are mixed: {}", names.join(", "));
-        result.captures[0].notes.push(sentence);
-    }
+    kernels
+}
+
+/// Captures of different kernels: their paths cost differently, so a late wake-up of one and an
+/// on-time one of the other differ without any cause.
+pub fn mixed_kernels(captures: &[CaptureNote]) -> Option<Finding> {
+    let kernels = kernels(captures);
+    (kernels.len() > 1).then(|| {
+        let claim = format!("captures of {} different kernels are mixed", kernels.len());
+        let of = |k: &str| captures.iter().filter(|c| c.kernel.as_deref() == Some(k)).count();
+        let finding =
+            Finding::new("why.mixed-kernels", Verdict::InTheWay, Confidence::Sure, claim)
+                .because("the same path costs something else in another kernel, and late wake-ups are compared with on-time ones of all captures")
+                .attempt("explain the captures of each kernel by themselves");
+        kernels.iter().fold(finding, |f, k| f.with(Evidence::new(*k, format!("{} captures", of(k)))))
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::cluster::Mechanism;
     use super::super::scenario::{FAIR, HIGH, RT, Script};
     use super::*;
+
+    #[test]
+    fn captures_of_different_kernels_are_told() {
+        let of =
+            |kernel: &str| CaptureNote { kernel: Some(kernel.into()), ..CaptureNote::default() };
+        assert_eq!(mixed_kernels(&[of("6.1.0"), of("6.1.0"), CaptureNote::default()]), None);
+        let finding = mixed_kernels(&[of("6.1.0"), of("6.12.1"), of("6.1.0")]).unwrap();
+        assert_eq!(finding.claim, "captures of 2 different kernels are mixed");
+        assert_eq!(finding.evidence.len(), 2);
+    }
+
+    /// What had the CPU when nothing ran is a bystander, in the picture as in the verdict.
+    #[test]
+    fn the_picture_of_a_stall_shows_a_stall() {
+        let part = |start_ns, end_ns, cause| Part {
+            start_ns,
+            end_ns,
+            stage: Stage::Interrupt,
+            cause,
+            who: "latlab".into(),
+        };
+        let parts = vec![part(0, 900, Cause::Overrun), part(900, 1_000, Cause::Path)];
+        let mut sketch = Sketch { parts, ..Sketch::default() };
+        show_stall(&mut sketch);
+        assert_eq!([sketch.parts[0].cause, sketch.parts[1].cause], [Cause::Stall, Cause::Path]);
+    }
 
     /// From events to a verdict: eight late wake-ups behind a task of higher priority.
     #[test]

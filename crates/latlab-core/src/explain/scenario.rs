@@ -41,6 +41,15 @@ impl Script {
         self.on(0, us, what)
     }
 
+    /// Adds an event on CPU 0 that names another current task than the switches so far do.
+    pub fn by(&mut self, task: Task, us: f64, what: What) -> &mut Self {
+        self.at(us, what);
+        if let Some(last) = self.capture.events.last_mut() {
+            last.tid = task.tid;
+        }
+        self
+    }
+
     /// Adds an event on a CPU.
     pub fn on(&mut self, cpu: u32, us: f64, what: What) -> &mut Self {
         let cpu = CpuId(cpu);

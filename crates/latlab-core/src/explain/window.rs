@@ -262,6 +262,8 @@ fn occupant(capture: &Capture, piece: &Piece) -> String {
         Actor::Irq(irq, s) if capture.names.get(s).is_empty() => format!("irq {irq}"),
         Actor::Irq(_, s) | Actor::Vector(s) => name(s),
         Actor::Hrtimer(s) | Actor::Timer(s) | Actor::Work(s) => name(s),
+        // As osnoise reports it, with its name.
+        Actor::Softirq(u32::MAX) => name(piece.task.name),
         Actor::Softirq(vec) => softirq_name(vec).to_owned(),
         Actor::Nmi => "NMI".to_owned(),
         Actor::Idle => String::new(),

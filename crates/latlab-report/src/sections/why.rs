@@ -388,6 +388,7 @@ fn cause_name(cause: Cause) -> &'static str {
         Cause::Lock => "lock",
         Cause::PageFault => "page fault",
         Cause::Overrun => "own overrun",
+        Cause::Stall => "stall",
         Cause::Unexplained => "unexplained",
     }
 }

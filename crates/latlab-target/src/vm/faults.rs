@@ -13,6 +13,7 @@ use super::{Host, find_program};
 use crate::cache::digest;
 use crate::debian::Archive;
 use crate::initramfs::{Extra, module_path};
+use crate::spec::VmTarget;
 use crate::{Arch, Result, TargetError};
 use latlab_core::wire::Job;
 use std::fs;
@@ -208,10 +209,12 @@ fn duration(text: &str, unit: u64) -> Option<u64> {
 pub fn install(
     host: &Host<'_>,
     kind: &Kind,
+    target: &VmTarget,
     faults: &[Fault],
     job: &mut Job,
     say: &mut dyn FnMut(&str),
 ) -> Result<Vec<Extra>> {
+    refuse_for_own_kernel(target, faults)?;
     let mut extras = Vec::new();
     let mut with_module = false;
     for fault in faults {
@@ -243,6 +246,24 @@ pub fn install(
         }
     }
     Ok(extras)
+}
+
+/// The module, and that of the slow disk, are built for Debian's kernel.
+fn refuse_for_own_kernel(target: &VmTarget, faults: &[Fault]) -> Result<()> {
+    let bound = |f: &&Fault| f.source == Source::Kernel || f.kind == "page-fault";
+    match (target.kernel.as_ref(), faults.iter().find(bound)) {
+        (Some(_), Some(fault)) => Err(TargetError::Spec {
+            spec: format!("vm:{}", target.name),
+            reason: format!(
+                "the fault {} is struck by a module for Debian's kernel of this machine, not for yours",
+                fault.kind
+            ),
+            hint: "leave out the kernel, or choose a fault of processes: fifo, inversion, inversion-pi, \
+                throttle, memory, compaction, tlb"
+                .into(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// A disk in memory that needs `ns` for each request, to swap to.

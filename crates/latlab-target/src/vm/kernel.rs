@@ -3,11 +3,10 @@
 use super::catalog::Kind;
 use crate::cache::Cache;
 use crate::debian::Archive;
-use crate::modules::ModuleTree;
+use crate::modules::{ModuleTree, depmod, no_depmod};
 use crate::{Arch, Result, TargetError};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// What was fetched for one kind of machine.
 #[derive(Clone, Debug)]
@@ -99,17 +98,9 @@ impl Kernel {
         if self.modules_folder().join("modules.dep").is_file() {
             return Ok(());
         }
-        let depmod = ["/sbin/depmod", "/usr/sbin/depmod"].iter().find(|p| Path::new(p).exists());
-        let output = Command::new(depmod.unwrap_or(&"depmod"))
-            .arg("-b")
-            .arg(&self.package)
-            .arg(&self.release)
-            .output()
-            .map_err(|_| TargetError::NoProgram {
-                program: "depmod".into(),
-                purpose: "sorting a kernel's modules".into(),
-                package: "kmod".into(),
-            })?;
+        let mut command = depmod();
+        command.arg("-b").arg(&self.package).arg(&self.release);
+        let output = command.output().map_err(|_| no_depmod())?;
         if output.status.success() {
             return Ok(());
         }
@@ -119,6 +110,19 @@ impl Kernel {
             hint: "latlab vm clean, then fetch again".into(),
         })
     }
+}
+
+/// Static busybox for a machine, fetched if it is not there.
+pub fn busybox(cache: &Cache, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+    let mut archive = Archive::new(cache, kind.arch);
+    let folder = match archive.cached("busybox-static") {
+        Some(folder) => folder,
+        None => {
+            let _lock = cache.lock("fetch")?;
+            archive.fetch("busybox-static", say)?
+        }
+    };
+    Ok(folder.join("bin/busybox"))
 }
 
 /// Drivers that the agent needs to be heard, and that a job may need; those that a kernel has built in or lacks are left out.

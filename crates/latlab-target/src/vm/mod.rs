@@ -11,17 +11,19 @@
 pub mod catalog;
 pub mod faults;
 pub mod kernel;
+mod own;
 pub mod packages;
 pub mod qemu;
 pub mod session;
 
 use crate::cache::{Cache, Scratch};
 use crate::initramfs::{self, Base, Extra};
+use crate::modules::ModuleTree;
 use crate::spec::VmTarget;
 use crate::{Result, TargetError, board};
 use catalog::Kind;
 use kernel::Kernel;
-use latlab_core::wire::Job;
+use latlab_core::wire::{Job, Sought};
 use qemu::{Files, Machine};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -127,31 +129,31 @@ fn build_files(
     scratch: &Path,
     say: &mut dyn FnMut(&str),
 ) -> Result<Files> {
-    let kernel = match Kernel::cached(host.cache, kind) {
-        Some(kernel) => kernel,
-        None => Kernel::fetch(host.cache, kind, say)?,
-    };
+    let parts = parts(host, target, kind, machine, scratch, say)?;
     let mut job = job.clone();
-    let own_kernel = target.kernel.is_some();
-    let tree = if own_kernel { None } else { Some(kernel.modules()?) };
+    let mut wanted: Vec<&str> = kernel::transport_modules(kind.arch).to_vec();
+    if target.ssh_port.is_some() {
+        wanted.extend(["virtio_net", "af_packet"]);
+    }
     let mut paths = Vec::new();
-    if let Some(tree) = &tree {
-        let mut names: Vec<&str> = kernel::transport_modules(kind.arch).to_vec();
-        if target.ssh_port.is_some() {
-            names.extend(["virtio_net", "af_packet"]);
-        }
-        paths = tree.resolve_known(&names);
+    if let Some(tree) = &parts.modules {
+        paths = tree.resolve_known(&wanted);
         for path in tree.resolve(&target.modules)? {
             if !paths.contains(&path) {
                 paths.push(path);
             }
         }
+    } else {
+        // The user's own RAM disk may have them: only the machine itself can tell.
+        let sought = |name: &str, needed| Sought { name: name.to_owned(), needed };
+        job.seek = wanted.iter().map(|name| sought(name, false)).collect();
+        job.seek.extend(target.modules.iter().map(|name| sought(name, true)));
     }
     job.modules = paths.iter().map(|p| initramfs::module_path(p)).chain(job.modules).collect();
     let base = Base {
-        busybox: Some(&kernel.busybox),
+        busybox: Some(&parts.busybox),
         latlab,
-        modules: tree.as_ref().map(|t| (t, paths.as_slice())),
+        modules: parts.modules.as_ref().map(|t| (t, paths.as_slice())),
         extras,
     };
     let mut disk = match &target.initrd {
@@ -162,14 +164,49 @@ fn build_files(
     disk.extend(initramfs::job_archive(&job));
     let initrd = scratch.join("initrd");
     fs::write(&initrd, disk).map_err(TargetError::file(&initrd))?;
-    let image = target.kernel.clone().unwrap_or_else(|| kernel.image.clone());
-    fs::File::open(&image).map_err(TargetError::file(&image))?;
-    let dtb =
-        target.dtb.clone().or_else(|| machine.device_tree.map(|name| kernel.device_tree(name)));
-    if let Some(dtb) = &dtb {
-        fs::File::open(dtb).map_err(TargetError::file(dtb))?;
+    for file in [Some(&parts.image), parts.dtb.as_ref()].into_iter().flatten() {
+        fs::File::open(file).map_err(TargetError::file(file))?;
     }
-    Ok(Files { kernel: image, initrd, dtb, console: scratch.join("console") })
+    Ok(Files { kernel: parts.image, initrd, dtb: parts.dtb, console: scratch.join("console") })
+}
+
+/// What a machine starts from, of Debian's or of the user's.
+#[derive(Debug)]
+struct Parts {
+    image: PathBuf,
+    modules: Option<ModuleTree>,
+    busybox: PathBuf,
+    dtb: Option<PathBuf>,
+}
+
+fn parts(
+    host: &Host<'_>,
+    target: &VmTarget,
+    kind: &Kind,
+    machine: &Machine,
+    scratch: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Result<Parts> {
+    let own = own::find(host.cache, target, kind.arch, scratch)?;
+    let tree = if target.dtb.is_none() { machine.device_tree } else { None };
+    if let (Some(own), None) = (&own, tree) {
+        if let Some(modules) = &own.modules {
+            say(&format!("modules of this kernel: {}", modules.folder().display()));
+        }
+        let busybox = kernel::busybox(host.cache, kind, say)?;
+        let (image, dtb) = (own.image.clone(), target.dtb.clone());
+        return Ok(Parts { image, modules: own.modules.clone(), busybox, dtb });
+    }
+    let kernel = match Kernel::cached(host.cache, kind) {
+        Some(kernel) => kernel,
+        None => Kernel::fetch(host.cache, kind, say)?,
+    };
+    let dtb = target.dtb.clone().or_else(|| tree.map(|name| kernel.device_tree(name)));
+    let (image, modules) = match own {
+        Some(own) => (own.image, own.modules),
+        None => (kernel.image.clone(), Some(kernel.modules()?)),
+    };
+    Ok(Parts { image, modules, busybox: kernel.busybox, dtb })
 }
 
 /// Archives that follow each other begin at a multiple of four.

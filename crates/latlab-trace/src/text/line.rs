@@ -181,6 +181,10 @@ pub(super) fn name_and_text<'l>(rest: &'l [u8], tracer: &str) -> (&'l [u8], &'l 
     {
         return (&rest[..word], text.trim_ascii());
     }
+    // What the tracer timerlat itself prints has no name.
+    if rest.first() == Some(&b'#') && rest.windows(13).any(|w| w == b"timer_latency") {
+        return (b"timerlat", rest);
+    }
     let is_call = rest.windows(3).any(|w| w == b" <-") || rest.windows(2).any(|w| w == b"<-");
     if is_call || tracer.starts_with("function") {
         return (b"function", rest);

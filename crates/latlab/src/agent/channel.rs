@@ -121,6 +121,6 @@ fn find_port() -> anyhow::Result<PathBuf> {
     }
     bail!(
         "no virtio port named latlab: the kernel needs CONFIG_VIRTIO_CONSOLE and \
-         CONFIG_VIRTIO_MMIO or CONFIG_VIRTIO_PCI, built in or in its RAM disk"
+         CONFIG_VIRTIO_MMIO or CONFIG_VIRTIO_PCI, built in, or as modules (--modules-from, --initrd)"
     )
 }

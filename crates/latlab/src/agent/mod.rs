@@ -10,9 +10,10 @@ pub mod board;
 mod channel;
 mod send;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use channel::Channel;
-use latlab_core::wire::{Job, Message};
+use latlab_core::modules::Dependencies;
+use latlab_core::wire::{Job, Message, Sought};
 use latlab_sys::init;
 use std::fs::{self, File};
 use std::io::Read;
@@ -60,13 +61,17 @@ fn work() -> anyhow::Result<()> {
     mount_all()?;
     let job = fs::read("/latlab/job.json").context("/latlab/job.json")?;
     let job: Job = serde_json::from_slice(&job).context("/latlab/job.json")?;
-    let loaded = load_modules(&job.modules);
+    let loaded = load_modules(&job.modules).and_then(|()| seek_modules(&job.seek));
     if job.shell {
         prepare(&job)?;
         let _beside = Beside::start(&job.beside)?;
         return shell();
     }
-    let channel = Arc::new(Channel::open()?);
+    let channel = match Channel::open() {
+        Ok(channel) => Arc::new(channel),
+        // A module that was not loaded is why there is no line, and nobody else can say so.
+        Err(error) => return loaded.and(Err(error)),
+    };
     let done = loaded.and_then(|()| prepare(&job)).and_then(|()| {
         channel.send(&Message::Hello(init::release()))?;
         run(&job, &channel)
@@ -106,6 +111,27 @@ fn load_modules(modules: &[String]) -> anyhow::Result<()> {
         let (path, parameters) = module.split_once(' ').unwrap_or((module, ""));
         init::load_module(Path::new(path), parameters)
             .with_context(|| format!("module {module}"))?;
+    }
+    Ok(())
+}
+
+/// Loads what the user's own RAM disk has of these modules.
+fn seek_modules(sought: &[Sought]) -> anyhow::Result<()> {
+    let release = init::release();
+    let folders = ["/lib/modules", "/usr/lib/modules"].map(|f| Path::new(f).join(&release));
+    let Some(folder) = folders.iter().find(|f| f.join("modules.dep").is_file()) else {
+        let Some(needed) = sought.iter().find(|s| s.needed) else { return Ok(()) };
+        bail!("module {}: the RAM disk has no /lib/modules/{release}/modules.dep", needed.name);
+    };
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let known = Dependencies::parse(&read("modules.dep"), &read("modules.builtin"));
+    let names = sought.iter().filter(|s| s.needed || known.has(&s.name)).map(|s| s.name.as_str());
+    let order = known
+        .resolve(&names.collect::<Vec<_>>())
+        .map_err(|unknown| anyhow!("{}: no module {}", folder.display(), unknown.0))?;
+    for path in order {
+        let path = folder.join(path);
+        init::load_module(&path, "").with_context(|| format!("module {}", path.display()))?;
     }
     Ok(())
 }

@@ -44,10 +44,13 @@ pub struct Machine {
     /// NAME[,cpu=…][,smp=N][,mem=SIZE][,icount=N][,accel=tcg|kvm][,append=WORDS][,modules=A+B][,timeout=S][,ssh=PORT].
     #[arg(value_name = "MACHINE")]
     pub machine: String,
-    /// A kernel of your own (with its virtio drivers built in or in --initrd).
+    /// A kernel of your own: an image, or a package (linux-image-….deb) or folder with one. Modules in lib/modules/RELEASE beside it are found.
     #[arg(long, value_name = "FILE")]
     pub kernel: Option<PathBuf>,
-    /// A RAM disk of your own, unpacked before ours.
+    /// The modules of your kernel: the folder of `make modules_install`, lib/modules/RELEASE, or a package.
+    #[arg(long, value_name = "FOLDER")]
+    pub modules_from: Option<PathBuf>,
+    /// A RAM disk of your own, unpacked before ours; the virtio modules in it are loaded.
     #[arg(long, value_name = "FILE")]
     pub initrd: Option<PathBuf>,
     /// A device tree of your own.

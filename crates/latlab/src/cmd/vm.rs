@@ -101,9 +101,9 @@ fn clean(all: bool) -> anyhow::Result<Outcome> {
     let cache = cache()?;
     let _lock = cache.lock("fetch").hinted()?;
     let folders: &[&str] = if all {
-        &["initramfs", "apt", "packages", "vms", "faults", "headers"]
+        &["initramfs", "own", "apt", "packages", "vms", "faults", "headers"]
     } else {
-        &["initramfs"]
+        &["initramfs", "own"]
     };
     // Makes and drops a scratch folder: that sweeps what killed processes left.
     drop(cache.scratch().hinted()?);
@@ -126,6 +126,7 @@ fn target(machine: &Machine) -> anyhow::Result<VmTarget> {
         bail!("{spec}: this is no virtual machine");
     };
     target.kernel = machine.kernel.clone().or(target.kernel);
+    target.modules_from = machine.modules_from.clone().or(target.modules_from);
     target.initrd = machine.initrd.clone().or(target.initrd);
     target.dtb = machine.dtb.clone().or(target.dtb);
     Ok(target)
@@ -190,7 +191,7 @@ fn shell(machine: &Machine) -> anyhow::Result<Outcome> {
     }
     let mut extras = extras(machine, &target)?;
     if let Some(kind) = catalog::find(&target.name) {
-        extras.extend(faults::install(&host, kind, &faults, &mut job, &mut say).hinted()?);
+        extras.extend(faults::install(&host, kind, &target, &faults, &mut job, &mut say).hinted()?);
     }
     let mut prepared = vm::prepare(&host, &target, &job, &extras, &mut say).hinted()?;
     session::shell(&mut prepared).hinted()?;
@@ -251,7 +252,9 @@ pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<se
     }
     let mut extras = plan.extras;
     if let Some(kind) = catalog::find(&target.name) {
-        extras.extend(faults::install(&host, kind, &plan.faults, &mut job, &mut say).hinted()?);
+        extras.extend(
+            faults::install(&host, kind, target, &plan.faults, &mut job, &mut say).hinted()?,
+        );
     }
     let mut prepared = vm::prepare(&host, target, &job, &extras, &mut say).hinted()?;
     let mut receiver = Receiver::new(&host.cwd, plan.mapping.clone());

@@ -17,6 +17,8 @@
 //! or a nested interrupt's time is never counted twice. What no event accounts
 //! for is a part of its own: [`Cause::Unexplained`].
 
+mod timerlat;
+
 use super::capture::{Activation, Capture, Event, LeftAs, Symbol, Task, What};
 use super::lanes::{Actor, Lanes, Span};
 use crate::units::{CpuId, Nanos, Tid, TraceNs};
@@ -77,6 +79,8 @@ pub enum Cause {
     PageFault,
     /// The task did not sleep when its time came: its own previous activation.
     Overrun,
+    /// Nothing ran: in the picture of a wake-up that a stall made late, its silent stretch.
+    Stall,
     /// No event accounts for it.
     Unexplained,
 }
@@ -164,6 +168,8 @@ pub struct Budget {
     pub lost: bool,
     /// The buffer begins after the intended time: what happened before is not known.
     pub uncovered: bool,
+    /// It is what timerlat tells: no scheduler event shows the way.
+    pub by_timerlat: bool,
 }
 
 impl Budget {
@@ -178,6 +184,7 @@ pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budge
     let cutter = Cutter { capture, lanes, a: activation };
     let milestones = cutter.milestones();
     let mut pieces = Vec::new();
+    let mut by_timerlat = false;
     match milestones {
         Some(m) => {
             let stages = [
@@ -191,10 +198,13 @@ pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budge
                 cutter.stage(stage, from, to, cpu, Some(m), &mut pieces);
             }
         }
-        None => {
-            let (from, to) = (activation.intended, activation.actual);
-            cutter.stage(Stage::Return, from, to, activation.cpu, None, &mut pieces);
-        }
+        None => match cutter.timerlat() {
+            Some(told) => (pieces, by_timerlat) = (told, true),
+            None => {
+                let (from, to) = (activation.intended, activation.actual);
+                cutter.stage(Stage::Return, from, to, activation.cpu, None, &mut pieces);
+            }
+        },
     }
     cutter.reach_back(&mut pieces);
     let concerns = |cpu: CpuId| cpu == activation.cpu || milestones.is_some_and(|m| m.waker == cpu);
@@ -207,7 +217,7 @@ pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budge
         .iter()
         .filter(|(cpu, _)| concerns(**cpu))
         .any(|(_, spans)| spans.first().is_none_or(|s| s.start > activation.intended));
-    Budget { activation, milestones, pieces, lost, uncovered }
+    Budget { activation, milestones, pieces, lost, uncovered, by_timerlat }
 }
 
 struct Cutter<'a> {
@@ -238,9 +248,10 @@ impl Cutter<'_> {
         let switch = mine().filter(|&i| i > waking).find(
             |&i| matches!(self.event(i).what, What::Switch { next, .. } if next.tid == self.a.tid),
         );
-        // Without a switch it was still on its CPU when it was woken.
-        let (switch_in, cpu) =
-            switch.map_or((woken, self.a.cpu), |i| (self.event(i).time, self.event(i).cpu));
+        let (switch_in, cpu) = switch.map_or_else(
+            || (self.seen_running(woken), self.a.cpu),
+            |i| (self.event(i).time, self.event(i).cpu),
+        );
         let (interrupt, expiry) = self.interrupt_of(waker, woken);
         let clamp = |t: TraceNs| t.clamp(self.a.intended, woken);
         Some(Milestones {
@@ -252,6 +263,13 @@ impl Cutter<'_> {
             cpu,
             prio,
         })
+    }
+
+    /// When a task that was woken and whose switch was not recorded ran: at once where it was still
+    /// on its CPU, otherwise when it is seen there.
+    fn seen_running(&self, woken: TraceNs) -> TraceNs {
+        let mut spans = self.lanes.within(self.a.cpu, woken, self.a.actual);
+        spans.find(|s| s.task.tid == self.a.tid).map_or(self.a.actual, |s| s.start)
     }
 
     /// Entry of the interrupt, and of the timer function in it, that were active at `woken`.

@@ -1,3 +1,4 @@
+use super::super::capture::Noise;
 use super::super::scenario::{FAIR, HIGH, IDLE, RT, Script};
 use super::*;
 use proptest::prelude::*;
@@ -118,6 +119,33 @@ fn who_ran_instead_decides_between_blocking_and_interference() {
     assert_eq!(us(&b, Cause::Throttled), 49_894.0);
 }
 
+/// With stack traces each event is followed by one, and that of a switch is still the old task's.
+#[test]
+fn stacks_behind_events_change_nobody() {
+    let mut s = Script::default();
+    let stack = || What::Stack { frames: Vec::new() };
+    s.switch(0.0, RT, FAIR).by(RT, 1.0, stack());
+    s.timer(100.0).preempt(500.0, FAIR, RT).by(FAIR, 501.0, stack());
+    s.at(510.0, What::Other { name: Symbol(0) });
+    let a = s.wakes(100.0, 508.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::PreemptionOff), 394.0);
+    let piece = b.pieces.iter().find(|p| p.cause == Cause::PreemptionOff).unwrap();
+    assert_eq!(piece.task, FAIR, "with its name and priority");
+    assert_eq!(us(&b, Cause::Throttled), 0.0);
+}
+
+/// Who had the CPU until the task is seen on it did not give way; nobody throttled it.
+#[test]
+fn a_switch_that_was_not_recorded_is_no_throttling() {
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR).timer(100.0).by(RT, 510.0, What::Other { name: Symbol(0) });
+    let a = s.wakes(100.0, 508.0, true);
+    let b = cut(&s, a);
+    assert_eq!((us(&b, Cause::Throttled), us(&b, Cause::Lock)), (0.0, 0.0));
+    assert!(us(&b, Cause::PreemptionOff) > 390.0, "{b:#?}");
+}
+
 #[test]
 fn waiting_for_a_lock_after_the_switch_is_not_interference() {
     let mut s = Script::default();
@@ -214,4 +242,27 @@ proptest! {
         let a = s.wakes(f64::from(from), f64::from(from + len), true);
         cut(&s, a);
     }
+}
+
+/// What `rtla timerlat` leaves: two lines an activation, and osnoise's events where they were on.
+#[test]
+fn what_timerlat_tells_adds_up_and_names_what_osnoise_heard() {
+    let mut s = Script::default();
+    let (urgent, worker, disk) = (s.name("urgent"), s.name("worker"), s.name("disk"));
+    let line =
+        |context, us, current| What::Timerlat { context, latency: Nanos::from_us(us), current };
+    let noise = |kind, name, us| What::Noise { kind, name, length: Nanos::from_us(us) };
+    s.by(FAIR, 320.0, noise(Noise::Irq, disk, 120))
+        .by(FAIR, 330.0, line(0, 230, worker))
+        .by(HIGH, 540.0, noise(Noise::Thread, urgent, 200))
+        .by(RT, 545.0, line(1, 445, Symbol(1)));
+    crate::explain::activations::find(&mut s.capture, Nanos::from_us(150));
+    let a = s.capture.activations[0];
+    assert_eq!((a.intended, a.actual, a.late), (TraceNs(100_000), TraceNs(545_000), true));
+    let b = cut(&s, a);
+    assert!(b.by_timerlat);
+    assert_eq!(us(&b, Cause::Interrupt), 120.0);
+    assert_eq!(us(&b, Cause::InterruptsOff), 110.0, "of the worker that was interrupted");
+    assert_eq!(us(&b, Cause::HigherPriority), 200.0);
+    assert_eq!(us(&b, Cause::Unexplained), 15.0, "nobody says who ran then");
 }

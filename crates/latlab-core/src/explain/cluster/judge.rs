@@ -364,6 +364,7 @@ fn mechanism(group: &Group, share: &Share, instead: &[String]) -> Mechanism {
         (Cause::HigherPriority, _) => Mechanism::HigherPriority,
         (Cause::EqualPriority, _) => Mechanism::EqualPriority,
         (Cause::Path, _) => Mechanism::SlowPath,
+        (Cause::Stall, _) => Mechanism::Stall,
         (Cause::Unexplained, _) => Mechanism::Unexplained,
     }
 }

@@ -3,11 +3,12 @@
 use crate::outcome::HintExt;
 use anyhow::{Context, anyhow};
 use latlab_core::explain::activations;
-use latlab_core::explain::capture::Capture;
+use latlab_core::explain::capture::{Capture, Symbol};
 use latlab_core::explain::cluster::Surroundings;
 use latlab_core::explain::result::{Digest, WhyResult, conclude, digest_found};
 use latlab_core::units::{Nanos, Tid};
 use latlab_trace::{TraceError, TraceFile};
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,7 +64,7 @@ pub fn explain(
     surroundings: Surroundings,
     spikes: &[Spike],
 ) -> anyhow::Result<WhyResult> {
-    let mut digests = digest_all(files, limit, task)?;
+    let (mut digests, others) = digest_all(files, limit, task)?;
     for digest in &mut digests {
         if let Some(spike) = spikes.iter().find(|s| s.source == digest.note.source) {
             for window in &mut digest.windows {
@@ -73,10 +74,14 @@ pub fn explain(
     }
     if digests.iter().all(|d| d.windows.is_empty()) {
         let of = task.map_or(String::new(), |t| format!(" of {t}"));
-        return Err(anyhow!("no wake-up{of} in {}", names(files))).hint(
+        let hint = if others.is_empty() {
             "it takes sched_waking, sched_switch, hrtimer_start and hrtimer_expire_entry events, \
-             or a marker of cyclictest --tracemark or latlab why",
-        );
+             or a marker of cyclictest --tracemark or latlab why"
+                .to_owned()
+        } else {
+            format!("these tasks wake up in it: {}", others.join(", "))
+        };
+        return Err(anyhow!("no wake-up{of} in {}", names(files))).hint(hint);
     }
     Ok(conclude(digests, surroundings))
 }
@@ -90,7 +95,12 @@ fn names(files: &[PathBuf]) -> String {
 }
 
 /// Digests files on as many threads as there are CPUs; memory is bounded by the files in work.
-fn digest_all(files: &[PathBuf], limit: Nanos, task: Option<&str>) -> anyhow::Result<Vec<Digest>> {
+/// With them the names of other tasks that wake up, where the named one does not.
+fn digest_all(
+    files: &[PathBuf],
+    limit: Nanos,
+    task: Option<&str>,
+) -> anyhow::Result<(Vec<Digest>, Vec<String>)> {
     let workers = thread::available_parallelism().map_or(1, usize::from).min(files.len()).min(8);
     let next = AtomicUsize::new(0);
     let work = || {
@@ -101,15 +111,25 @@ fn digest_all(files: &[PathBuf], limit: Nanos, task: Option<&str>) -> anyhow::Re
             done.push((i, digest_one(file, limit, task)));
         }
     };
-    let mut all: Vec<(usize, anyhow::Result<Digest>)> = thread::scope(|scope| {
+    let mut all: Vec<(usize, anyhow::Result<(Digest, Vec<String>)>)> = thread::scope(|scope| {
         let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         threads.into_iter().flat_map(|t| t.join().unwrap_or_default()).collect()
     });
     all.sort_by_key(|(i, _)| *i);
-    all.into_iter().map(|(_, digest)| digest).collect()
+    let done = all.into_iter().map(|(_, done)| done).collect::<anyhow::Result<Vec<_>>>()?;
+    let (digests, others): (Vec<Digest>, Vec<Vec<String>>) = done.into_iter().unzip();
+    let mut others = others.concat();
+    others.sort();
+    others.dedup();
+    others.truncate(10);
+    Ok((digests, others))
 }
 
-fn digest_one(path: &Path, limit: Nanos, task: Option<&str>) -> anyhow::Result<Digest> {
+fn digest_one(
+    path: &Path,
+    limit: Nanos,
+    task: Option<&str>,
+) -> anyhow::Result<(Digest, Vec<String>)> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
     let file = match TraceFile::parse(&bytes) {
         Err(TraceError::NotATrace) => latlab_trace::text::parse(&bytes),
@@ -121,9 +141,7 @@ fn digest_one(path: &Path, limit: Nanos, task: Option<&str>) -> anyhow::Result<D
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let mut capture = latlab_trace::explain::capture(&file, &name);
     activations::find(&mut capture, limit);
-    if let Some(task) = task {
-        keep(&mut capture, task);
-    }
+    let others = task.map_or_else(Vec::new, |task| keep(&mut capture, task));
     let mut digest = digest_found(&capture);
     let damage = file.diagnostics.list();
     if let Some(first) = damage.first() {
@@ -134,20 +152,31 @@ fn digest_one(path: &Path, limit: Nanos, task: Option<&str>) -> anyhow::Result<D
     if digest.note.late == 0 && limit.0 == 0 {
         digest.note.notes.push("no marker of a late wake-up; give --limit".into());
     }
-    Ok(digest)
+    Ok((digest, others))
 }
 
-/// Keeps the wake-ups of one task, by thread id or name.
-fn keep(capture: &mut Capture, task: &str) {
+/// Keeps the wake-ups of one task, by thread id or name. Where there are none: whose there are.
+fn keep(capture: &mut Capture, task: &str) -> Vec<String> {
     use latlab_core::explain::capture::What;
     let mut tids: Vec<Tid> = task.parse().map(Tid).into_iter().collect();
+    let mut names: HashMap<Tid, Symbol> = HashMap::new();
     for e in &capture.events {
         if let What::Switch { next, .. } = e.what
+            && names.insert(next.tid, next.name) != Some(next.name)
             && capture.names.get(next.name) == task
-            && !tids.contains(&next.tid)
         {
             tids.push(next.tid);
         }
     }
-    capture.activations.retain(|a| tids.contains(&a.tid));
+    let all = std::mem::take(&mut capture.activations);
+    let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|a| tids.contains(&a.tid));
+    capture.activations = own;
+    if !capture.activations.is_empty() {
+        return Vec::new();
+    }
+    let mut woken: Vec<Tid> = others.iter().map(|a| a.tid).collect();
+    woken.sort_unstable();
+    woken.dedup();
+    let name = |tid: &Tid| Some(capture.names.get(*names.get(tid)?).to_owned());
+    woken.iter().filter_map(name).collect()
 }

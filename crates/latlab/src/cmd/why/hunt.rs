@@ -26,6 +26,7 @@ use latlab_sys::tracefs::Tracefs;
 use latlab_sys::wakeup::{Hooks, LiveThread};
 use latlab_sys::witness::{Registers, Witness};
 use latlab_sys::{policy, process, signal, wakeup};
+use std::fmt::Write;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -150,12 +151,20 @@ impl Hunter {
         let begun = Instant::now();
         let mut hunt = Hunt::default();
         let level = self.choose(&mut hunt)?;
-        let (range, limit, reason) = self.range(hunt.observer.as_ref())?;
+        let (range, mut limit, mut reason) = self.range(hunt.observer.as_ref())?;
         hunt.traced = level.name.clone();
         if signal::stop_requested().is_none() {
             let total = Duration::from_nanos(self.asked.duration_ns);
             let left = total.saturating_sub(begun.elapsed()).max(total / 2);
-            self.capture(&level, range, left, &mut hunt)?;
+            let low = self.capture(&level, range, left, &mut hunt)?;
+            if low < limit {
+                let _ = write!(
+                    reason,
+                    "; lowered from {}, over which nothing came",
+                    format_ns(limit as f64)
+                );
+                limit = low;
+            }
         }
         Ok((hunt, limit, reason))
     }
@@ -307,14 +316,14 @@ impl Hunter {
         }))
     }
 
-    /// The hunt proper.
+    /// The hunt proper. Returns what was late in the end, ns.
     fn capture(
         &mut self,
         level: &Level,
         range: Range,
         length: Duration,
         hunt: &mut Hunt,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<u64> {
         let mut flight = self.recorder(level)?;
         if flight.session().is_top_level() {
             hunt.traced += " (in the kernel's top-level buffer)";
@@ -323,16 +332,25 @@ impl Hunter {
         let config = self.config(length);
         // Enough on-time wake-ups in front of a late one, and never less than some ticks.
         let history = Duration::from_nanos(10 * config.interval_ns)
-            .clamp(Duration::from_millis(10), length / 10);
+            .max(Duration::from_millis(10))
+            .min(length / 10);
         let (most, folder) = (self.asked.captures, self.folder.clone());
         let mut collector =
             Collector::new(&trap, &mut flight, folder, most, history, &self.registers);
         let begun = Instant::now();
         let progress = &mut self.progress;
+        let mut lowering = matches!(self.asked.late, Late::Auto)
+            .then(|| Lowering::new(2 * self.untraced.quantile(0.5).unwrap_or(0)));
         let mut on_tick = |threads: &[LiveThread]| {
             let done = begun.elapsed().as_secs_f64() / length.as_secs_f64();
             let max = threads.iter().map(|t| t.max_ns).max().unwrap_or(0);
             let saved = collector.saved.len();
+            if let Some(lowering) = lowering.as_mut().filter(|_| saved == 0) {
+                let recent = threads.iter().map(|t| t.recent_max_ns).max().unwrap_or(0);
+                if let Some(ns) = lowering.look(done, recent).filter(|ns| *ns < trap.low()) {
+                    trap.lower(ns);
+                }
+            }
             progress.set(Some(done), &format!("{saved} captures, max {}", format_ns(max as f64)));
             collector.tick()
         };
@@ -352,12 +370,13 @@ impl Hunter {
         self.witnesses = Some((before, self.registers.look()));
         let all = result.all_wakeups();
         hunt.wakeups = all.count;
-        hunt.late = all.count_above(range.0).saturating_sub(all.count_above(range.1));
+        let low = trap.low();
+        hunt.late = all.count_above(low).saturating_sub(all.count_above(range.1));
         hunt.dead_ns = caught.dead.as_nanos() as u64;
         hunt.hunted_ns = begun.elapsed().as_nanos() as u64;
         (self.saved, self.spikes) = (caught.saved, caught.spikes);
         self.measured = Some(result);
-        Ok(())
+        Ok(low)
     }
 
     fn explain(
@@ -376,6 +395,36 @@ impl Hunter {
         hunt.late_not_captured = hunt.late.saturating_sub(self.saved.len() as u64);
         (result.limit_ns, result.limit_reason, result.hunt) = (limit, limit_reason, Some(hunt));
         Ok(result)
+    }
+}
+
+/// A limit that was found before the hunt and is never reached in it, on a machine that was busier
+/// then (it had just been started): at each quarter of the hunt it is set to what was seen.
+#[derive(Debug)]
+struct Lowering {
+    /// Largest latency of each look, ns.
+    seen: Vec<u64>,
+    /// Below this nothing is late, ns.
+    least: u64,
+    quarter: u32,
+}
+
+impl Lowering {
+    fn new(least: u64) -> Self {
+        Self { seen: Vec::new(), least: least.max(1_000), quarter: 1 }
+    }
+
+    /// A new limit, ns, once a quarter: what as many looks of the rest will be over as are expected.
+    fn look(&mut self, done: f64, recent_max_ns: u64) -> Option<u64> {
+        self.seen.push(recent_max_ns);
+        if done * 4.0 < f64::from(self.quarter) || self.quarter > 3 {
+            return None;
+        }
+        let wanted = EXPECTED * done / (1.0 - done).max(0.25);
+        self.quarter = (done * 4.0) as u32 + 1;
+        self.seen.sort_unstable_by(|a, b| b.cmp(a));
+        let at = (wanted as usize).min(self.seen.len() / 2);
+        self.seen.get(at).map(|&ns| ns.saturating_sub(1).max(self.least))
     }
 }
 
@@ -398,4 +447,26 @@ fn surroundings(machine: &Machine, hunter: &Hunter, limit: u64) -> Surroundings 
 fn trim(x: f64) -> String {
     let text = format!("{x:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_nothing_reaches_is_lowered_to_what_is_seen() {
+        let mut lowering = Lowering::new(20_000);
+        let mut lowered = Vec::new();
+        for tick in 0..100_u32 {
+            // One look in ten sees 70 to 79 µs, the others 30.
+            let seen = if tick % 10 == 0 { 70_000 + u64::from(tick) } else { 30_000 };
+            lowered.extend(lowering.look(f64::from(tick) / 100.0, seen).map(|ns| (tick, ns)));
+        }
+        assert_eq!(lowered.len(), 3, "{lowered:?}");
+        assert_eq!(lowered[0].0, 25);
+        // A quarter of the time saw few: the next of the rest are to be expected below.
+        assert!(lowered.iter().all(|l| (29_999..70_100).contains(&l.1)), "{lowered:?}");
+        let mut idle = Lowering::new(20_000);
+        assert_eq!(idle.look(0.5, 9_000), Some(20_000), "never below what is usual");
+    }
 }

@@ -11,7 +11,7 @@ use crate::cli::why::Args;
 use crate::outcome::Outcome;
 use crate::session::Session;
 use latlab_core::explain::cluster::Surroundings;
-use latlab_core::explain::result::WhyResult;
+use latlab_core::explain::result::{WhyResult, mixed_kernels};
 use latlab_core::explain::verdict::findings;
 use latlab_core::explain::window::Window;
 use latlab_core::run::{Detail, Part};
@@ -67,6 +67,7 @@ fn part(result: WhyResult, complete: bool, duration_ns: u64) -> Part {
         complete,
         duration_ns,
         findings: [
+            mixed_kernels(&result.captures).into_iter().collect(),
             findings(&result.explanation, &result.surroundings),
             latlab_core::explain::prove::findings(&result.proofs),
         ]

@@ -18,7 +18,10 @@ use std::time::{Duration, Instant};
 pub struct Trap {
     freezer: Freezer,
     marker: Marker,
-    range: Range,
+    /// Over this is late, ns; may be lowered.
+    low: AtomicU64,
+    /// Up to this, ns.
+    high: u64,
     /// For the loop: later than this springs it.
     pub late_ns: AtomicU64,
     sprung: AtomicBool,
@@ -30,7 +33,8 @@ impl Trap {
         Ok(Self {
             freezer: flight.freezer()?,
             marker: flight.marker()?,
-            range,
+            low: AtomicU64::new(range.0),
+            high: range.1,
             late_ns: AtomicU64::new(u64::MAX),
             sprung: AtomicBool::new(false),
         })
@@ -38,12 +42,25 @@ impl Trap {
 
     fn set(&self) {
         self.sprung.store(false, Ordering::Release);
-        self.late_ns.store(self.range.0, Ordering::Release);
+        self.late_ns.store(self.low.load(Ordering::Relaxed), Ordering::Release);
+    }
+
+    /// From now on this is late, also where the trap is set already.
+    pub fn lower(&self, ns: u64) {
+        let before = self.low.swap(ns, Ordering::Relaxed);
+        // Where it has sprung meanwhile, or is not set, there is something else in it.
+        let (set, unset) = (Ordering::AcqRel, Ordering::Relaxed);
+        let _ = self.late_ns.compare_exchange(before, ns, set, unset);
+    }
+
+    /// What is late now, ns.
+    pub fn low(&self) -> u64 {
+        self.low.load(Ordering::Relaxed)
     }
 
     /// Called by the loop for a late wake-up.
     pub fn spring(&self, late: &LateWake) -> Next {
-        if late.latency_ns > self.range.1 || self.sprung.swap(true, Ordering::AcqRel) {
+        if late.latency_ns > self.high || self.sprung.swap(true, Ordering::AcqRel) {
             return Next::Continue;
         }
         let mut line = [0u8; 96];
