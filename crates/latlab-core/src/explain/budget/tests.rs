@@ -129,7 +129,7 @@ fn stacks_behind_events_change_nobody() {
     s.at(510.0, What::Other { name: Symbol(0) });
     let a = s.wakes(100.0, 508.0, true);
     let b = cut(&s, a);
-    assert_eq!(us(&b, Cause::PreemptionOff), 394.0);
+    assert_eq!(us(&b, Cause::PreemptionOff), 396.0);
     let piece = b.pieces.iter().find(|p| p.cause == Cause::PreemptionOff).unwrap();
     assert_eq!(piece.task, FAIR, "with its name and priority");
     assert_eq!(us(&b, Cause::Throttled), 0.0);

@@ -23,6 +23,9 @@ const REMEDIES: usize = 3;
 /// A load, or a kernel with a new setting, is left alone for so long before it is measured.
 const SETTLE: Duration = Duration::from_millis(150);
 
+/// Beginning of the files of real-time throttling.
+const RT: &str = "/proc/sys/kernel/sched_rt_";
+
 /// What can be taken away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Remedy {
@@ -170,10 +173,15 @@ fn remedy(
         Mechanism::InterruptHandler => {
             (format!("with interrupt {} moved away", cluster.who), moved(&cluster.who, &others))
         }
-        Mechanism::Throttling => (
-            "with real-time throttling off".into(),
-            Ok(Remedy::Knobs(vec![sys("/proc/sys/kernel/sched_rt_runtime_us", "-1")])),
-        ),
+        Mechanism::Throttling => {
+            let read = |file: &str| fs::read_to_string(format!("{RT}{file}_us"));
+            let runtime = match (read("period"), read("runtime")) {
+                (Ok(period), Ok(runtime)) => unthrottled(&period, &runtime),
+                _ => Err(format!("{RT}runtime_us cannot be read")),
+            };
+            let knob = runtime.map(|us| Remedy::Knobs(vec![sys(&format!("{RT}runtime_us"), &us)]));
+            ("with 99% of the CPU for real-time tasks".into(), knob)
+        }
         Mechanism::IdleExit if config.dma_latency_us != Some(0) => {
             ("with idle states kept shallow".into(), Ok(Remedy::IdleStates))
         }
@@ -191,6 +199,18 @@ fn remedy(
         ),
         _ => return None,
     })
+}
+
+/// Nearly all of each period for real-time tasks, µs. Without any limit one that never sleeps would keep
+/// a machine of one CPU to itself, and nobody could put the setting back.
+fn unthrottled(period: &str, runtime: &str) -> Result<String, String> {
+    let us = |text: &str| text.trim().parse::<i64>().map_err(|e| format!("{RT}…: {e}"));
+    let (period, runtime) = (us(period)?, us(runtime)?);
+    let most = period - (period / 100).max(1);
+    if runtime < 0 || runtime >= most {
+        return Err(format!("they have {runtime} of {period} µs already"));
+    }
+    Ok(most.to_string())
 }
 
 /// Every interrupt with that name goes to other CPUs.
@@ -247,6 +267,15 @@ mod tests {
         assert_eq!(numbers_of(table, "virtio1-req.0"), [34]);
         assert!(numbers_of(table, "eth").is_empty());
         assert!(numbers_of(table, "interrupts").is_empty());
+    }
+
+    /// A hog of real-time priority must not be set free on a machine with one CPU.
+    #[test]
+    fn throttling_is_never_taken_away_whole() {
+        assert_eq!(unthrottled("1000000\n", "950000\n"), Ok("990000".into()));
+        assert_eq!(unthrottled("40000", "20000"), Ok("39600".into()));
+        assert!(unthrottled("1000000", "-1").is_err_and(|e| e.contains("already")));
+        assert!(unthrottled("1000000", "995000").is_err_and(|e| e.contains("already")));
     }
 
     #[test]
