@@ -55,11 +55,3 @@ pub fn power_off() -> io::Error {
         Ok(()) => io::Error::other("the machine is still on"),
     }
 }
-
-/// Makes a child's standard input its controlling terminal, in a session of its own.
-/// To be called by a program that then replaces itself.
-pub fn own_terminal() -> io::Result<()> {
-    rustix::process::setsid()?;
-    rustix::process::ioctl_tiocsctty(std::io::stdin())?;
-    Ok(())
-}
