@@ -11,6 +11,8 @@
 //! disturbs the machine for a while disturbs all of them a little.
 
 pub mod estimate;
+pub mod kernel;
+pub mod sentinel;
 pub mod slice;
 pub mod summary;
 pub mod verdict;
@@ -37,6 +39,9 @@ pub struct BenchDetail {
     pub seed: u64,
     /// The clock that timed the batches.
     pub meter: Meter,
+    /// What the sentinel takes on this machine when nothing disturbs it, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sentinel_ns: Option<f64>,
     /// Published machines that the figures were compared with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub against: Vec<crate::reference::Against>,
@@ -84,6 +89,14 @@ pub struct BenchRow {
     pub rejected: u64,
     /// Batches in which the measuring process was preempted; kept.
     pub preempted: u64,
+    /// Batches during which the sentinel says that something else slowed the machine.
+    pub disturbed: u64,
+    /// Median with the disturbed batches, where they were left out of the figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub median_of_all: Option<f64>,
+    /// Who really had the CPU during a batch of one process, by a trace; only where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alternation: Option<kernel::Alternation>,
     /// Start of each slice (ns of CLOCK_MONOTONIC) and its median, in order of time.
     pub slices: Vec<(u64, f64)>,
 }

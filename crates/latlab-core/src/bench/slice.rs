@@ -23,6 +23,9 @@ pub struct SliceSpec {
     pub cpu: Option<u32>,
     /// Directory for files, made and removed by whoever asks.
     pub dir: String,
+    /// Whether to look, after the batches, who really had the CPU.
+    #[serde(default)]
+    pub watch: bool,
 }
 
 /// What it answers, as one line of JSON.
@@ -55,6 +58,8 @@ pub struct Slice {
     pub raw_ns: Vec<f64>,
     /// ns an operation of overhead, measured beside each batch; empty where none is measured.
     pub overhead_ns: Vec<f64>,
+    /// What the sentinel took beside each batch (the slower of before and after), ns a call.
+    pub sentinel_ns: Vec<f64>,
     /// Context switches per operation, all participants, over all batches.
     pub switches: Option<f64>,
     /// Context switches that one operation should have.
@@ -87,6 +92,8 @@ pub struct Slice {
     pub read_ns: f64,
     /// Cost of one turn of the empty timing loop, ns.
     pub loop_ns: f64,
+    /// Who really had the CPU during one more batch, where a trace could be had.
+    pub alternation: Option<super::kernel::Alternation>,
     /// What a reader must know of this figure.
     pub notes: Vec<String>,
 }

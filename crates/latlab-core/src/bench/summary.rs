@@ -1,8 +1,8 @@
 //! From slices to a part of a run: records, rows, findings.
 
-use super::estimate::estimate;
+use super::estimate::{Estimate, estimate};
 use super::slice::Slice;
-use super::{BenchDetail, BenchRow, Meter, Missing, verdict};
+use super::{BenchDetail, BenchRow, Meter, Missing, sentinel, verdict};
 use crate::histogram::{Quantile, Summary};
 use crate::run::{Detail, Param, Part, Record, Unit, Window};
 use crate::stats::quantile::median;
@@ -42,8 +42,9 @@ pub fn part(measured: Vec<Measured>, target: f64, length_ns: u64, seed: u64) -> 
         read_ns: of(|s| s.read_ns),
         loop_ns: of(|s| s.loop_ns),
     };
+    detail.sentinel_ns = sentinel::level(measured.iter().flat_map(|m| &m.slices));
     for m in &measured {
-        match row(m) {
+        match row(m, detail.sentinel_ns) {
             Some(row) => {
                 records.push(record(m, &row));
                 detail.rows.push(row);
@@ -72,14 +73,16 @@ fn missing(m: &Measured) -> Missing {
     Missing { name: m.name.clone(), params: m.params.clone(), reason, unavailable }
 }
 
-fn row(m: &Measured) -> Option<BenchRow> {
-    let with_values: Vec<&Slice> = m.slices.iter().filter(|s| !s.values.is_empty()).collect();
-    let values: Vec<&[f64]> = with_values.iter().map(|s| s.values.as_slice()).collect();
-    let estimate = estimate(&values)?;
+fn row(m: &Measured, level: Option<f64>) -> Option<BenchRow> {
+    let choice = sentinel::choose(&m.slices, level);
+    let processes = choice.of(&m.slices, |s| &s.values);
+    let estimate = estimate(&in_time(&processes))?;
     let all = |f: fn(&Slice) -> &[f64]| {
-        median(&m.slices.iter().flat_map(|s| f(s).iter().copied()).collect::<Vec<_>>())
+        let chosen = choice.of(&m.slices, f);
+        median(&chosen.iter().flat_map(|(_, v)| v.iter().copied()).collect::<Vec<_>>())
     };
     let switches: Vec<f64> = m.slices.iter().filter_map(|s| s.switches).collect();
+    let every: Vec<f64> = m.slices.iter().filter_map(|s| median(&s.values)).collect();
     Some(BenchRow {
         name: m.name.clone(),
         params: m.params.clone(),
@@ -94,10 +97,21 @@ fn row(m: &Measured) -> Option<BenchRow> {
         switches_expected: m.slices.iter().find_map(|s| s.switches_expected),
         rejected: m.slices.iter().map(|s| s.rejected).sum(),
         preempted: m.slices.iter().map(|s| s.preempted).sum(),
-        slices: (with_values.iter())
-            .map(|s| (s.start_ns, median(&s.values).unwrap_or(0.0)))
-            .collect(),
+        disturbed: choice.disturbed,
+        median_of_all: choice.left_out.then(|| median(&every)).flatten(),
+        alternation: m.slices.iter().find_map(|s| s.alternation.clone()),
+        slices: (processes.iter()).map(|(t, v)| (*t, median(v).unwrap_or(0.0))).collect(),
     })
+}
+
+fn in_time(processes: &[(u64, Vec<f64>)]) -> Vec<&[f64]> {
+    processes.iter().map(|(_, v)| v.as_slice()).collect()
+}
+
+/// The estimate of one probe as things stand, for whoever decides whether to go on.
+pub fn so_far(slices: &[Slice], level: Option<f64>) -> Option<Estimate> {
+    let processes = sentinel::choose(slices, level).of(slices, |s| &s.values);
+    estimate(&in_time(&processes))
 }
 
 fn record(m: &Measured, row: &BenchRow) -> Record {

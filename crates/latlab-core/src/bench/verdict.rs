@@ -2,7 +2,7 @@
 //! disturbance, a missed target, an impossible value.
 
 use super::summary::Measured;
-use super::{BenchDetail, BenchRow, label};
+use super::{BenchDetail, BenchRow, label, sentinel};
 use crate::finding::{Confidence, Evidence, Finding, Verdict};
 use crate::run::Unit;
 use crate::stats::modes::two_modes;
@@ -12,6 +12,9 @@ use crate::stats::trend::trend;
 const DRIFT: f64 = 0.02;
 /// Steal above this share of a probe's time pollutes it.
 const STEAL: f64 = 0.005;
+
+/// Fewer slowed batches than this share are not worth a word: a tick in the sentinel looks the same.
+const DISTURBED: f64 = 0.05;
 
 /// Fewest batches that two modes within processes are looked for in.
 const WITHIN_LEAST: usize = 50;
@@ -23,14 +26,16 @@ pub fn findings(measured: &[Measured], detail: &BenchDetail) -> Vec<Finding> {
     for m in measured {
         let row = detail.rows.iter().find(|r| r.name == m.name && r.params == m.params);
         if let Some(row) = row {
-            found.extend(bimodal(m, row));
+            found.extend(bimodal(m, row, detail.sentinel_ns));
             found.extend(drifting(row));
             found.extend(stolen(m));
             found.extend(frequency(m));
             found.extend(not_resolved(row));
+            found.extend(not_alone(row));
         }
     }
     found.extend(switch_methods(detail));
+    found.extend(disturbed(detail));
     found.extend(unsure(detail));
     found
 }
@@ -105,9 +110,10 @@ fn contradictions(detail: &BenchDetail) -> Vec<Finding> {
 }
 
 /// Two groups of values with a gap: the median lies in the one or the other by luck.
-fn bimodal(m: &Measured, row: &BenchRow) -> Option<Finding> {
+fn bimodal(m: &Measured, row: &BenchRow, level: Option<f64>) -> Option<Finding> {
     let medians: Vec<f64> = row.slices.iter().map(|&(_, v)| v).collect();
-    let all: Vec<f64> = m.slices.iter().flat_map(|s| s.values.iter().copied()).collect();
+    let chosen = sentinel::choose(&m.slices, level).of(&m.slices, |s| &s.values);
+    let all: Vec<f64> = chosen.into_iter().flat_map(|(_, v)| v).collect();
     let (modes, between) = match two_modes(&medians) {
         Some(modes) => (modes, true),
         // Of a few batches a busy moment makes a mode; of many it does not.
@@ -215,6 +221,39 @@ fn not_resolved(row: &BenchRow) -> Option<Finding> {
     })
 }
 
+/// A pair that was to alternate on a CPU, and did not by itself.
+fn not_alone(row: &BenchRow) -> Option<Finding> {
+    let seen = row.alternation.as_ref()?;
+    let between = seen.switches.checked_sub(seen.direct)?;
+    let others = || seen.threads.iter().filter(|t| t.name != "measuring" && t.name != "partner");
+    let all: u64 = seen.threads.iter().map(|t| t.ns).sum();
+    let ns: u64 = others().map(|t| t.ns).sum();
+    // A tick's worker now and then is no matter.
+    if seen.switches == 0 || between * 10 < seen.switches {
+        return None;
+    }
+    let names: Vec<&str> = others().map(|t| t.name.as_str()).take(3).collect();
+    let finding = Finding::new(
+        "bench.not-alone",
+        Verdict::Note,
+        Confidence::Sure,
+        format!(
+            "{}: the two did not alternate by themselves: {} of {} switches were from or to {}",
+            name(row),
+            between,
+            seen.switches,
+            names.join(", ")
+        ),
+    )
+    .because("What others did between the two is in the figure: it is no context switch.");
+    let share = format!("{:.0} %", ns as f64 * 100.0 / all.max(1) as f64);
+    Some(
+        finding
+            .with(Evidence::new("of the CPU's time with others", share).from("sched_switch events"))
+            .attempt("believe ctx.yield, ctx.futex or ctx.eventfd"),
+    )
+}
+
 /// Which context-switch figure to believe, where there are several on one CPU.
 fn switch_methods(detail: &BenchDetail) -> Option<Finding> {
     let same = |r: &&BenchRow| {
@@ -224,6 +263,7 @@ fn switch_methods(detail: &BenchDetail) -> Option<Finding> {
             && r.params.get("class").is_none_or(|c| c == "other")
             && r.params.get("size").is_none_or(|s| s == "0")
             && r.params.get("procs").is_none_or(|p| p == "2")
+            && r.params.get("part").is_none_or(|p| p == "whole")
     };
     let rows: Vec<&BenchRow> = detail.rows.iter().filter(same).collect();
     let smallest = rows.iter().map(|r| r.estimate.median).fold(f64::INFINITY, f64::min);
@@ -237,7 +277,8 @@ fn switch_methods(detail: &BenchDetail) -> Option<Finding> {
         );
         let finding = Finding::new("bench.switch-methods", Verdict::Note, Confidence::Sure, claim)
             .because(
-                "ctx.yield has no wake-up in it and is the lower bound; ctx.futex and ctx.eventfd are \
+                "ctx.yield has no wake-up in it and is the lower bound; ctx.kernel is the same by the \
+                 kernel's own events; ctx.futex and ctx.eventfd are \
                  what a program pays that waits for another; ctx.pipe and ctx.ring are what lmbench's \
                  users know. Each is net of its own calls, which were timed beside it.",
             );
@@ -247,6 +288,48 @@ fn switch_methods(detail: &BenchDetail) -> Option<Finding> {
             f.with(Evidence::new(name(r), value).of(r.estimate.batches))
         })
     })
+}
+
+/// Batches that something else slowed: left out of the figures, but not in silence.
+fn disturbed(detail: &BenchDetail) -> Option<Finding> {
+    let left_out = |r: &&BenchRow| r.median_of_all.is_some();
+    let all: u64 = (detail.rows.iter())
+        .map(|r| r.estimate.batches + if left_out(&r) { r.disturbed } else { 0 })
+        .sum();
+    let slowed: u64 = detail.rows.iter().map(|r| r.disturbed).sum();
+    let share = slowed as f64 / all.max(1) as f64;
+    if share < DISTURBED {
+        return None;
+    }
+    let kept = detail.rows.iter().filter(|r| r.disturbed > 0 && !left_out(r)).count();
+    let mut finding = Finding::new(
+        "bench.disturbed",
+        Verdict::InTheWay,
+        Confidence::Likely,
+        format!("something else slowed the machine during {:.0} % of the batches", share * 100.0),
+    )
+    .because(
+        "The same short work, timed beside every batch, took longer than at its best: somebody else used \
+         the core (a neighbour on the host, a sibling thread), or the clock changed. The figures come from the \
+         other batches.",
+    )
+    .attempt("measure when the host is quiet: the figures then need less time");
+    if let Some(ns) = detail.sentinel_ns {
+        let level = format!("{ns:.0} ns a call");
+        finding = finding.with(Evidence::new("the sentinel at its best", level).of(all));
+    }
+    let worst = (detail.rows.iter().filter(left_out))
+        .filter_map(|r| Some((r, r.median_of_all? / r.estimate.median - 1.0)))
+        .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+    if let Some((row, more)) = worst {
+        let value = format!("{:+.1} % with the slowed batches", more * 100.0);
+        finding = finding.with(Evidence::new(name(row), value));
+    }
+    if kept > 0 {
+        let few = format!("{kept}, with too few others: slowed batches are in them");
+        finding = finding.with(Evidence::new("figures that are not clean", few));
+    }
+    Some(finding)
 }
 
 fn unsure(detail: &BenchDetail) -> Option<Finding> {
@@ -314,6 +397,32 @@ mod tests {
     fn a_part_is_not_larger_than_the_whole() {
         let rows = vec![row("process.fork-exec", 100.0), row("process.fork-exit", 200.0)];
         assert!(findings(&[], &detail(rows)).iter().any(|f| f.id == "bench.contradiction"));
+    }
+
+    #[test]
+    fn a_slowed_machine_is_not_passed_over_in_silence() {
+        let mut r = row("syscall.read", 200.0);
+        (r.estimate.batches, r.disturbed) = (50, 50);
+        r.median_of_all = Some(230.0);
+        let found = disturbed(&detail(vec![r.clone()])).expect("a finding");
+        assert!(found.claim.contains("50 % of the batches"), "{}", found.claim);
+        assert!(found.evidence.iter().any(|e| e.value.contains("+15.0 %")), "{found:?}");
+        r.disturbed = 2;
+        assert!(disturbed(&detail(vec![r])).is_none());
+    }
+
+    #[test]
+    fn sleepers_that_alternate_with_the_idle_task_are_found() {
+        use crate::bench::kernel::{Alternation, Ran};
+        let ran = |name: &str, ns| Ran { name: name.into(), turns: 10, ns };
+        let mut r = row("ctx.nanosleep", 3000.0);
+        let threads = vec![ran("idle", 900), ran("measuring", 60), ran("partner", 40)];
+        let seen = Alternation { operations: 10, switches: 40, direct: 4, lost: 0, threads };
+        r.alternation = Some(seen);
+        let found = not_alone(&r).expect("a finding");
+        assert!(found.claim.contains("36 of 40 switches were from or to idle"), "{}", found.claim);
+        r.alternation.as_mut().unwrap().direct = 39;
+        assert!(not_alone(&r).is_none(), "once is nothing");
     }
 
     #[test]

@@ -67,6 +67,7 @@ pub fn sections(part: &Part, detail: &BenchDetail) -> Vec<Section> {
         }
         blocks.push(Block::Table(table(title, &rows)));
         blocks.extend(curves(family, title, &rows).map(|p| Block::Plot(Box::new(p))));
+        blocks.extend(rows.iter().filter_map(|r| alternation(r)).map(Block::Table));
         if *family == "core" {
             blocks.extend(heat(&rows).map(|p| Block::Plot(Box::new(p))));
         }
@@ -157,6 +158,44 @@ fn bar(row: &BenchRow) -> String {
         _ => '·',
     };
     (-cells..=cells).map(draw).collect()
+}
+
+/// Who had the CPU while the pair alternated; only where that was not the pair alone.
+fn alternation(row: &BenchRow) -> Option<Table> {
+    let seen = row.alternation.as_ref()?;
+    let all: u64 = seen.threads.iter().map(|t| t.ns).sum();
+    if all == 0 || (seen.direct == seen.switches && row.name != "ctx.nanosleep") {
+        return None;
+    }
+    let rows = (seen.threads.iter())
+        .map(|t| {
+            vec![
+                t.name.clone(),
+                grouped(t.turns),
+                format!("{:.2}", t.turns as f64 / seen.operations.max(1) as f64),
+                format!("{:.1} %", t.ns as f64 * 100.0 / all as f64),
+                figure(t.ns as f64 / t.turns.max(1) as f64, Unit::Ns),
+            ]
+        })
+        .collect();
+    let lost = match seen.lost {
+        0 => String::new(),
+        n => format!("; {n} events were lost"),
+    };
+    let caption = format!(
+        "Who really had the CPU in {}: {} of {} switches went from one of the pair straight to the other{lost}",
+        label(&row.name, &row.params).replace([':', ','], " "),
+        seen.direct,
+        seen.switches
+    );
+    let columns = vec![
+        Column::left("thread"),
+        Column::right("turns"),
+        Column::right("an operation"),
+        Column::right("of the time"),
+        Column::right("each"),
+    ];
+    Some(Table { caption, columns, rows })
 }
 
 fn missing(detail: &BenchDetail) -> Table {
@@ -321,6 +360,30 @@ mod tests {
         assert_eq!(bar(&row(98.0, 103.0)), "···├─┼──┤··");
         assert_eq!(bar(&row(99.9, 100.1)), "·····┼·····");
         assert_eq!(bar(&row(50.0, 150.0)), "◂────┼────▸");
+    }
+
+    #[test]
+    fn who_really_alternated_is_a_table() {
+        use latlab_core::bench::kernel::{Alternation, Ran};
+        let ran = |name: &str, turns, ns| Ran { name: name.into(), turns, ns };
+        let mut r = row(99.0, 101.0);
+        r.alternation = Some(Alternation {
+            operations: 10,
+            switches: 30,
+            direct: 0,
+            lost: 0,
+            threads: vec![
+                ran("idle", 15, 900),
+                ran("measuring", 10, 60),
+                ran("ksoftirqd/0", 5, 40),
+            ],
+        });
+        let table = alternation(&r).expect("a table");
+        assert!(table.caption.contains("0 of 30 switches"), "{}", table.caption);
+        assert_eq!(table.rows[0], ["idle", "15", "1.50", "90.0 %", "60.0 ns"]);
+        // A pair that had the CPU to itself needs no table.
+        r.alternation = Some(Alternation { switches: 30, direct: 30, ..Alternation::default() });
+        assert!(alternation(&r).is_none());
     }
 
     #[test]

@@ -2,23 +2,29 @@
 //! until every figure is sure enough or the time is over.
 
 use crate::harness::temp::TempDir;
+use crate::probe::peer::fork_error;
 use crate::probe::registry::Instance;
+use crate::probe::{ProbeError, no_descriptors};
 use crate::signal::{self, Signal};
-use latlab_core::bench::estimate::estimate;
+use latlab_core::bench::sentinel;
 use latlab_core::bench::slice::{Slice, SliceReply, SliceSpec};
+use latlab_core::bench::summary::so_far;
 use latlab_core::stats::rng::SplitMix64;
 use rustix::process::{Pid, Signal as Kill, kill_process_group};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a process may be silent beyond its slice before it is killed.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Fewest processes behind a figure that is called sure: an odd one on each side is then outside the interval.
 const PROCESSES_MIN: usize = 9;
+
+/// How often a probe may fail before it ever measured.
+const FAILURES_MAX: u32 = 3;
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -63,6 +69,8 @@ pub struct Outcome {
     pub given_up: Option<(String, bool)>,
     /// Whether it became sure enough.
     pub target_met: bool,
+    /// Processes that failed before any measured.
+    failed: u32,
 }
 
 /// How far it is.
@@ -109,26 +117,30 @@ pub fn conduct(
             take(&mut outcomes[i], reply);
             dir.clear();
         }
+        let level = sentinel::level(outcomes.iter().flat_map(|o| &o.slices));
         open.retain(|&i| {
             let outcome = &mut outcomes[i];
-            outcome.target_met = sure_enough(&outcome.slices, plan.target);
-            outcome.given_up.is_none() && !outcome.target_met
+            outcome.target_met = sure_enough(&outcome.slices, level, plan.target);
+            let may_go_on = outcome.given_up.is_none() || outcome.failed < FAILURES_MAX;
+            may_go_on && !outcome.target_met
         });
     }
     Ok((outcomes, signal::stop_requested()))
 }
 
-fn sure_enough(slices: &[Slice], target: f64) -> bool {
-    let with_values = slices.iter().filter(|s| !s.values.is_empty());
-    let values: Vec<&[f64]> = with_values.map(|s| s.values.as_slice()).collect();
-    values.len() >= PROCESSES_MIN && estimate(&values).is_some_and(|e| e.half_width() <= target)
+fn sure_enough(slices: &[Slice], level: Option<f64>, target: f64) -> bool {
+    slices.len() >= PROCESSES_MIN
+        && so_far(slices, level)
+            .is_some_and(|e| e.processes as usize >= PROCESSES_MIN && e.half_width() <= target)
 }
 
-/// A process that fails once in a while (killed from outside) does not cost the figure; one that always fails does.
+/// A process that fails once in a while (killed from outside) does not cost the figure; one that
+/// always fails does, and what the machine does not have is not asked for again.
 fn take(outcome: &mut Outcome, reply: Result<SliceReply, String>) {
     let give_up = match reply {
         Ok(SliceReply::Measured(slice)) => {
             outcome.slices.push(*slice);
+            outcome.given_up = None;
             return;
         }
         Ok(SliceReply::Unavailable { reason }) => (reason, true),
@@ -136,7 +148,38 @@ fn take(outcome: &mut Outcome, reply: Result<SliceReply, String>) {
     };
     log::debug!("{}", give_up.0);
     if outcome.slices.is_empty() {
+        outcome.failed = if give_up.1 { FAILURES_MAX } else { outcome.failed + 1 };
         outcome.given_up = Some(give_up);
+    }
+}
+
+/// What it means that a process could not be started.
+fn not_started(error: io::Error) -> SliceReply {
+    let error = match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => {
+            ProbeError::Unavailable(no_descriptors("starting a process"))
+        }
+        _ => fork_error(error),
+    };
+    let reason = error.to_string();
+    match error.is_unavailable() {
+        true => SliceReply::Unavailable { reason },
+        false => SliceReply::Failed { reason },
+    }
+}
+
+/// What it means that a process ended without an answer.
+fn ended(status: ExitStatus) -> SliceReply {
+    let failed = |reason: String| SliceReply::Failed { reason };
+    match status.signal() {
+        Some(libc::SIGSYS) => SliceReply::Unavailable {
+            reason: "a seccomp filter ends whoever makes one of its calls".into(),
+        },
+        Some(libc::SIGKILL) => {
+            failed("the measuring process was killed (by somebody, or for want of memory)".into())
+        }
+        Some(libc::SIGXCPU) => failed("it kept a CPU under SCHED_FIFO for too long".into()),
+        _ => failed(format!("the measuring process ended without an answer ({status})")),
     }
 }
 
@@ -155,19 +198,24 @@ fn slice(
         limit_ns: plan.limit_ns,
         cpu: plan.cpu,
         dir: dir.path().to_string_lossy().into_owned(),
+        // Once is enough to show it, and a trace is not free.
+        watch: so_far.slices.is_empty(),
     };
     let json = serde_json::to_string(&spec).map_err(|e| e.to_string())?;
     let (program, arguments) =
         plan.worker.split_first().ok_or("no program to measure with was given")?;
-    let mut child = Command::new(program)
+    let child = Command::new(program)
         .args(arguments)
         .arg(json)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .process_group(0)
-        .spawn()
-        .map_err(|e| format!("starting a process: {e}"))?;
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => return Ok(not_started(error)),
+    };
     let limit = Duration::from_nanos(plan.limit_ns) + PATIENCE;
     let line = first_line(&mut child, limit);
     // Whatever the process started is in its group; nothing of it outlives the slice.
@@ -177,7 +225,7 @@ fn slice(
     let status = child.wait().map_err(|e| e.to_string())?;
     match line? {
         Some(line) => serde_json::from_str(&line).map_err(|e| format!("its answer: {e}")),
-        None => Err(format!("the measuring process ended without an answer ({status})")),
+        None => Ok(ended(status)),
     }
 }
 

@@ -36,3 +36,23 @@ pub fn measure() -> Cost {
         .fold(f64::INFINITY, f64::min);
     Cost { step_ns: clock.step_ns as f64, read_ns: clock.read_ns as f64, loop_ns }
 }
+
+/// Calls before those that are timed: what a batch left cold.
+const SENTINEL_WARM: u32 = 24;
+/// Calls that are timed: some twenty microseconds on a desk, a tenth of a millisecond on a board.
+const SENTINEL_CALLS: u32 = 128;
+
+/// The same short work each time, ns a call: in and out of the kernel, which a shared core, a slower
+/// clock or somebody else's use of the caches makes slower with everything else.
+pub fn sentinel() -> f64 {
+    // SAFETY: getppid(2) has no arguments and cannot fail.
+    let call = || black_box(unsafe { libc::getppid() });
+    for _ in 0..SENTINEL_WARM {
+        call();
+    }
+    let start = now_ns();
+    for _ in 0..SENTINEL_CALLS {
+        call();
+    }
+    (now_ns() - start) as f64 / f64::from(SENTINEL_CALLS)
+}

@@ -7,7 +7,9 @@
 
 use crate::harness::meter::{self, Cost, now_ns};
 use crate::policy;
+use crate::probe::watch::{View, Watch};
 use crate::probe::{Probe, ProbeError, Setting, registry};
+use latlab_core::bench::kernel::{self, Alternation};
 use latlab_core::bench::slice::{Slice, SliceReply, SliceSpec};
 use latlab_core::units::CpuId;
 use std::path::PathBuf;
@@ -69,6 +71,12 @@ fn measure(spec: &SliceSpec) -> Result<Slice, ProbeError> {
     slice.khz = before.khz.zip(after.khz);
     (slice.step_ns, slice.read_ns, slice.loop_ns) = (cost.step_ns, cost.read_ns, cost.loop_ns);
     slice.notes = probe.notes();
+    if let (true, Some(partner), Some(cpu)) = (spec.watch, probe.partner(), spec.cpu) {
+        match alternation(&mut *probe, n, cpu, partner) {
+            Ok(seen) => slice.alternation = Some(seen),
+            Err(e) => log::debug!("who had the CPU is not known: {e}"),
+        }
+    }
     Ok(slice)
 }
 
@@ -100,6 +108,25 @@ fn calibrate(probe: &mut dyn Probe, target_ns: f64, limit_ns: u64) -> Result<u64
     }
 }
 
+/// One more batch, traced: who really had the CPU.
+fn alternation(
+    probe: &mut dyn Probe,
+    n: u64,
+    cpu: u32,
+    partner: i32,
+) -> Result<Alternation, ProbeError> {
+    let pair = [std::process::id() as i32, partner];
+    let mut watch = Watch::prepare(View::Switches, cpu, pair)?;
+    probe.before_batch()?;
+    watch.start()?;
+    probe.run(n)?;
+    let sight = watch.stop()?;
+    probe.after_batch()?;
+    let operations = (n as f64 * probe.per_turn()) as u64;
+    let seen = kernel::alternation(&sight.turns, pair, operations);
+    Ok(Alternation { lost: sight.lost, ..seen })
+}
+
 fn warm_up(probe: &mut dyn Probe, n: u64, limit_ns: u64) -> Result<(), ProbeError> {
     let start = now_ns();
     for _ in 0..3 {
@@ -120,11 +147,16 @@ fn batches(
     let expected = probe.switches_expected();
     let mut switches = Vec::new();
     for i in 0..spec.batches.max(1) {
+        let before = meter::sentinel();
         probe.before_batch()?;
         let batch = one_batch(probe, slice.batch, cost, slice)?;
         probe.after_batch()?;
+        let sentinel = before.max(meter::sentinel());
         switches.extend(batch.switches);
-        let overhead = baseline(probe, slice.batch, cost)?;
+        let (ns, overhead) = match probe.seen() {
+            Some((raw, recording)) => (raw, Some(recording)),
+            None => (batch.ns, baseline(probe, slice.batch, cost)?),
+        };
         if probe.switches_must_match()
             && batch
                 .switches
@@ -133,10 +165,11 @@ fn batches(
             slice.rejected += 1;
         } else {
             if let Some(overhead) = overhead {
-                slice.raw_ns.push(batch.ns);
+                slice.raw_ns.push(ns);
                 slice.overhead_ns.push(overhead);
             }
-            slice.values.push(probe.value(batch.ns - overhead.unwrap_or(0.0)));
+            slice.sentinel_ns.push(sentinel);
+            slice.values.push(probe.value(ns - overhead.unwrap_or(0.0)));
         }
         if i > 0 && now_ns() - slice.start_ns > spec.limit_ns {
             break;

@@ -49,7 +49,7 @@ fn tcp(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
             let _ = stream.read(&mut [0u8; 1]);
         }
     })?;
-    let connect = move || TcpStream::connect(address).calling("connect").map(drop);
+    let connect = move || TcpStream::connect(address).calling("connecting to 127.0.0.1").map(drop);
     Ok(Box::new(Connect { connect, _peer: peer, seats }))
 }
 

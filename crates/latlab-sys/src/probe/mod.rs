@@ -11,6 +11,7 @@ pub mod connect;
 pub mod core_to_core;
 pub mod fd_calls;
 pub mod files;
+pub mod kernel_view;
 pub mod mapping;
 pub mod message;
 pub mod pair;
@@ -24,7 +25,9 @@ pub mod switch;
 pub mod sync_wires;
 pub mod syscall;
 pub mod transfer;
+pub mod uring;
 pub mod wait_many;
+pub mod watch;
 pub mod wires;
 pub mod yields;
 
@@ -102,8 +105,21 @@ pub trait Calling<T> {
 
 impl<T, E: Into<io::Error>> Calling<T> for Result<T, E> {
     fn calling(self, what: &str) -> Result<T, ProbeError> {
-        self.map_err(|e| ProbeError::Call { what: what.to_owned(), source: e.into() })
+        self.map_err(|e| {
+            let source: io::Error = e.into();
+            match source.raw_os_error() {
+                Some(libc::EMFILE) => ProbeError::Unavailable(no_descriptors(what)),
+                _ => ProbeError::Call { what: what.to_owned(), source },
+            }
+        })
     }
+}
+
+/// What to say when the limit on descriptors is reached.
+pub(crate) fn no_descriptors(what: &str) -> String {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.map_or_else(|| "unlimited".to_owned(), |n| n.to_string());
+    format!("{what}: no more descriptors are allowed (ulimit -n: {limit})")
 }
 
 /// A probe that is set up.
@@ -142,6 +158,17 @@ pub trait Probe {
     /// How many operations one turn of `run`'s loop does (unrolled loops).
     fn per_turn(&self) -> f64 {
         1.0
+    }
+
+    /// What a trace says of the last batch, where the probe asks the kernel instead of the clock: ns an
+    /// operation, and how much of that the recording cost.
+    fn seen(&mut self) -> Option<(f64, f64)> {
+        None
+    }
+
+    /// The process that takes part besides this one, where exactly two alternate on one CPU.
+    fn partner(&self) -> Option<i32> {
+        None
     }
 
     /// From net ns an operation to the probe's unit.

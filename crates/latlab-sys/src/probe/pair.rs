@@ -64,6 +64,10 @@ impl<W: Wire> Probe for Pair<W> {
         self.peer.switches()
     }
 
+    fn partner(&self) -> Option<i32> {
+        (self.switch && self.seats.one_cpu).then(|| self.peer.pid())
+    }
+
     fn switches_expected(&self) -> f64 {
         if self.switch { 1.0 } else { 2.0 }
     }

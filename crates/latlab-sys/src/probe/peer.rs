@@ -90,6 +90,14 @@ impl Seats {
         Self::take(&setting)
     }
 
+    /// The CPU of the peer, where it is bound to one.
+    pub fn cpu(&self) -> Option<u32> {
+        match self.peer[..] {
+            [cpu] => Some(cpu.0),
+            _ => None,
+        }
+    }
+
     /// What a reader of the figure must know.
     pub fn note(&self) -> Option<String> {
         (self.peer.len() > 1)
@@ -161,6 +169,11 @@ impl Peer {
     fn seat(seats: &Seats) -> Result<(), ProbeError> {
         policy::bind(&seats.peer).calling("sched_setaffinity")?;
         seats.enter()
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
     }
 
     /// Context switches that it has made so far; `None` when /proc does not say.

@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 /// The families in the order in which they are listed and reported.
 const FAMILIES: &[&[Spec]] = &[
     super::syscall::SPECS,
+    super::uring::SPECS,
     super::fd_calls::SPECS,
     super::wait_many::SPECS,
     super::signals::SPECS,
     super::process::SPECS,
     super::mapping::SPECS,
     super::yields::SPECS,
+    super::kernel_view::SPECS,
     super::switch::SPECS,
     super::ring::SPECS,
     super::message::SPECS,

@@ -133,6 +133,9 @@ fn local(setting: &Setting, kind: SocketType) -> Result<Bytes, ProbeError> {
     if size > 1 << 20 {
         return Err(setting.bad("size", "at most 1M"));
     }
+    if size == 0 && kind == SocketType::STREAM {
+        return Err(setting.bad("size", "1 to 1M; a stream carries no empty message"));
+    }
     let make = || socketpair(AddressFamily::UNIX, kind, SocketFlags::empty(), None);
     let (near, far) = make().calling("socketpair")?;
     for fd in [&near, &far] {
@@ -184,8 +187,8 @@ pub fn udp(setting: &Setting) -> Result<Bytes, ProbeError> {
     let couple = || -> Result<(OwnedFd, OwnedFd), ProbeError> {
         let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).calling("binding to 127.0.0.1");
         let (a, b) = (bind()?, bind()?);
-        a.connect(b.local_addr().calling("getsockname")?).calling("connect")?;
-        b.connect(a.local_addr().calling("getsockname")?).calling("connect")?;
+        a.connect(b.local_addr().calling("getsockname")?).calling("connecting to 127.0.0.1")?;
+        b.connect(a.local_addr().calling("getsockname")?).calling("connecting to 127.0.0.1")?;
         Ok((a.into(), b.into()))
     };
     let (near, far) = couple()?;

@@ -17,13 +17,13 @@ pub const SPECS: &[Spec] = &[
         "ctx.yield",
         "one switch: sched_yield between two SCHED_FIFO tasks of one CPU, less the call",
         "",
-        |s| turns(s, Way::Yield),
+        |s| Turns::boxed(s, Way::Yield),
     ),
     Spec::new(
         "ctx.nanosleep",
         "waking from a sleep of 10 µs while another task does the same (biased; no switch alone)",
         "",
-        |s| turns(s, Way::Sleep),
+        |s| Turns::boxed(s, Way::Sleep),
     ),
 ];
 
@@ -36,8 +36,10 @@ const SLEEP_NS: libc::c_long = 10_000;
 const TURNS_MAX: u32 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
+    /// By `sched_yield`.
     Yield,
+    /// By a short sleep.
     Sleep,
 }
 
@@ -60,13 +62,57 @@ impl Way {
     }
 }
 
-struct Turns {
+/// The pair.
+pub(super) struct Turns {
     way: Way,
     page: SharedPage,
     peer: Peer,
+    cpu: u32,
 }
 
 impl Turns {
+    fn boxed(setting: &Setting, way: Way) -> Result<Box<dyn Probe>, ProbeError> {
+        Ok(Box::new(Self::new(setting, way)?))
+    }
+
+    /// This task and the other.
+    pub(super) fn pair(&self) -> [i32; 2] {
+        [std::process::id() as i32, self.peer.pid()]
+    }
+
+    /// The CPU that they share.
+    pub(super) fn cpu(&self) -> u32 {
+        self.cpu
+    }
+
+    /// Seats both.
+    ///
+    /// # Errors
+    /// Unavailable without the right to SCHED_FIFO.
+    pub(super) fn new(setting: &Setting, way: Way) -> Result<Self, ProbeError> {
+        let seats = Seats::take_fifo(setting)?;
+        let cpu = seats.cpu().unwrap_or_default();
+        let page = SharedPage::new()?;
+        let (go, here) = (&page.line(0).word, &page.line(1).word);
+        let peer = Peer::fork(&seats, || {
+            loop {
+                while go.load(Ordering::Acquire) == 0 {
+                    let _ = futex::wait(go, futex::Flags::empty(), 0, None);
+                }
+                here.store(1, Ordering::Release);
+                let mut given = 0;
+                while go.load(Ordering::Acquire) != 0 {
+                    given += 1;
+                    if given > TURNS_MAX || way.give().is_err() {
+                        return;
+                    }
+                }
+                here.store(0, Ordering::Release);
+            }
+        })?;
+        Ok(Self { way, page, peer, cpu })
+    }
+
     fn set_running(&self, running: bool) -> Result<(), ProbeError> {
         let word = &self.page.line(0).word;
         word.store(u32::from(running), Ordering::Release);
@@ -129,6 +175,10 @@ impl Probe for Turns {
         self.peer.switches()
     }
 
+    fn partner(&self) -> Option<i32> {
+        Some(self.peer.pid())
+    }
+
     fn switches_expected(&self) -> f64 {
         if self.way == Way::Yield { 1.0 } else { 2.0 }
     }
@@ -151,27 +201,4 @@ impl Probe for Turns {
             ],
         }
     }
-}
-
-fn turns(setting: &Setting, way: Way) -> Result<Box<dyn Probe>, ProbeError> {
-    let seats = Seats::take_fifo(setting)?;
-    let page = SharedPage::new()?;
-    let (go, here) = (&page.line(0).word, &page.line(1).word);
-    let peer = Peer::fork(&seats, || {
-        loop {
-            while go.load(Ordering::Acquire) == 0 {
-                let _ = futex::wait(go, futex::Flags::empty(), 0, None);
-            }
-            here.store(1, Ordering::Release);
-            let mut given = 0;
-            while go.load(Ordering::Acquire) != 0 {
-                given += 1;
-                if given > TURNS_MAX || way.give().is_err() {
-                    return;
-                }
-            }
-            here.store(0, Ordering::Release);
-        }
-    })?;
-    Ok(Box::new(Turns { way, page, peer }))
 }
