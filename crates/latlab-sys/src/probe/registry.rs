@@ -44,6 +44,9 @@ pub struct Instance {
     pub params: BTreeMap<String, String>,
 }
 
+/// Programs of lmbench whose question `latlab memory` answers.
+const OF_MEMORY: &[&str] = &["lat_mem_rd", "lat_dram_page", "line", "cache", "tlb", "par_mem"];
+
 /// Why a selection is no selection.
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[non_exhaustive]
@@ -75,6 +78,10 @@ impl SelectError {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
+            Self::Unknown { name, .. } if OF_MEMORY.contains(&name.as_str()) => {
+                "that is what latlab memory measures; with --format lmbench in lat_mem_rd's columns"
+                    .to_owned()
+            }
             Self::Unknown { nearest, .. } if nearest.is_empty() => {
                 "latlab bench --list names them all".to_owned()
             }
@@ -269,6 +276,8 @@ mod tests {
         assert!(error.hint().contains("syscall.read"), "{}", error.hint());
         let error = select(&["qqqqqqqqq".to_owned()], Suite::Default).unwrap_err();
         assert_eq!(error.hint(), "latlab bench --list names them all");
+        let error = select(&["lat_mem_rd".to_owned()], Suite::Default).unwrap_err();
+        assert!(error.hint().contains("latlab memory"), "{}", error.hint());
         let error = select(&["syscall.read:x=1".to_owned()], Suite::Default).unwrap_err();
         assert_eq!(error.hint(), "it has none");
     }
