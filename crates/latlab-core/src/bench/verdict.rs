@@ -221,6 +221,25 @@ fn not_resolved(row: &BenchRow) -> Option<Finding> {
     })
 }
 
+/// Somebody else's tracing: every event of a wake-up or a call is paid for by whoever makes it.
+pub fn traced(buffers: &[String]) -> Option<Finding> {
+    if buffers.is_empty() {
+        return None;
+    }
+    Some(
+        Finding::new(
+            "bench.traced",
+            Verdict::InTheWay,
+            Confidence::Sure,
+            format!("somebody else traced this kernel meanwhile: {}", buffers.join(", ")),
+        )
+        .because(
+            "Recording an event costs some hundred ns, in every wake-up, switch or call that has one.",
+        )
+        .attempt("end that tracing and measure again"),
+    )
+}
+
 /// A pair that was to alternate on a CPU, and did not by itself.
 fn not_alone(row: &BenchRow) -> Option<Finding> {
     let seen = row.alternation.as_ref()?;

@@ -11,6 +11,7 @@ use latlab_core::bench::slice::{Slice, SliceReply, SliceSpec};
 use latlab_core::bench::summary::so_far;
 use latlab_core::stats::rng::SplitMix64;
 use rustix::process::{Pid, Signal as Kill, kill_process_group};
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -20,8 +21,8 @@ use std::time::{Duration, Instant};
 
 /// How long a process may be silent beyond its slice before it is killed.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Fewest processes behind a figure that is called sure: an odd one on each side is then outside the interval.
-const PROCESSES_MIN: usize = 9;
+/// Fewest processes behind a figure that is called sure: two in each of the estimate's blocks of time.
+const PROCESSES_MIN: usize = 12;
 
 /// How often a probe may fail before it ever measured.
 const FAILURES_MAX: u32 = 3;
@@ -73,6 +74,17 @@ pub struct Outcome {
     failed: u32,
 }
 
+/// What came of all.
+#[derive(Clone, Debug, Default)]
+pub struct Conducted {
+    /// One for each instance of the plan.
+    pub outcomes: Vec<Outcome>,
+    /// The signal that ended it early.
+    pub stopped: Option<Signal>,
+    /// Buffers of the kernel's tracing that somebody had events recorded into meanwhile.
+    pub traced: Vec<String>,
+}
+
 /// How far it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
@@ -88,10 +100,7 @@ pub struct Progress<'a> {
 ///
 /// # Errors
 /// When no directory can be made.
-pub fn conduct(
-    plan: &Plan,
-    progress: &mut dyn FnMut(Progress<'_>),
-) -> io::Result<(Vec<Outcome>, Option<Signal>)> {
+pub fn conduct(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> io::Result<Conducted> {
     let dir = TempDir::create(&plan.dir)?;
     let _semaphores = LeftOver;
     let start = Instant::now();
@@ -99,12 +108,14 @@ pub fn conduct(
     let mut outcomes = vec![Outcome::default(); plan.instances.len()];
     let mut open: Vec<usize> = (0..plan.instances.len()).collect();
     let mut round = 0;
+    let mut traced = BTreeSet::new();
     while !open.is_empty() && (round == 0 || start.elapsed() < plan.budget) {
         round += 1;
         rng.shuffle(&mut open);
         for &i in &open {
             if let Some(signal) = signal::stop_requested() {
-                return Ok((outcomes, Some(signal)));
+                let traced = traced.into_iter().collect();
+                return Ok(Conducted { outcomes, stopped: Some(signal), traced });
             }
             if round > 1 && start.elapsed() >= plan.budget {
                 break;
@@ -117,6 +128,7 @@ pub fn conduct(
             take(&mut outcomes[i], reply);
             dir.clear();
         }
+        traced.extend(crate::tracefs::active());
         let level = sentinel::level(outcomes.iter().flat_map(|o| &o.slices));
         open.retain(|&i| {
             let outcome = &mut outcomes[i];
@@ -125,7 +137,11 @@ pub fn conduct(
             may_go_on && !outcome.target_met
         });
     }
-    Ok((outcomes, signal::stop_requested()))
+    Ok(Conducted {
+        outcomes,
+        stopped: signal::stop_requested(),
+        traced: traced.into_iter().collect(),
+    })
 }
 
 fn sure_enough(slices: &[Slice], level: Option<f64>, target: f64) -> bool {

@@ -36,6 +36,31 @@ pub struct Tracefs {
     root: PathBuf,
 }
 
+/// Buffers, of a tracefs that is mounted, into which events are being recorded: `top level` or the
+/// instance's name. Empty without the right to look.
+pub fn active() -> Vec<String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mounted_at(&mounts).map(|root| active_in(&root)).unwrap_or_default()
+}
+
+fn active_in(root: &Path) -> Vec<String> {
+    let one = |dir: &Path, file: &str| {
+        fs::read_to_string(dir.join(file)).is_ok_and(|t| matches!(t.trim(), "1" | "X"))
+    };
+    let is_active = |dir: &Path| one(dir, "tracing_on") && one(dir, "events/enable");
+    let mut found = Vec::new();
+    if is_active(root) {
+        found.push("top level".to_owned());
+    }
+    let instances = fs::read_dir(root.join("instances")).into_iter().flatten().flatten();
+    let mut names: Vec<String> = (instances.filter(|i| is_active(&i.path())))
+        .map(|i| i.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    found.extend(names);
+    found
+}
+
 /// An event's name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventName {
@@ -245,6 +270,23 @@ mod tests {
         // A bind mount of a file inside tracefs is not tracefs.
         let bind = "45 23 0:13 /set_ftrace_pid /sys/x rw - tracefs nodev rw\n";
         assert_eq!(mounted_at(bind), None);
+    }
+
+    #[test]
+    fn buffers_that_record_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        let buffer = |name: &str, on: &str, events: &str| {
+            let dir = root.path().join(name);
+            fs::create_dir_all(dir.join("events")).unwrap();
+            fs::write(dir.join("tracing_on"), on).unwrap();
+            fs::write(dir.join("events/enable"), events).unwrap();
+        };
+        buffer("", "1\n", "0\n");
+        buffer("instances/idle", "0\n", "X\n");
+        buffer("instances/mine", "1\n", "X\n");
+        assert_eq!(active_in(root.path()), ["mine"]);
+        buffer("", "1\n", "1\n");
+        assert_eq!(active_in(root.path()), ["top level", "mine"]);
     }
 
     #[test]

@@ -134,11 +134,12 @@ pub fn measure(
         worker: vec![this_program()?, "bench".into(), "--slice".into()],
     };
     let start = meter::now_ns();
-    let (outcomes, stopped) = conduct::conduct(&plan, progress)
+    let conducted = conduct::conduct(&plan, progress)
         .with_context(|| format!("no directory for files in {}", config.dir.display()))
         .hint("name one that can be written to with --dir")?;
     let length_ns = meter::now_ns() - start;
-    let measured = (plan.instances.iter().zip(outcomes))
+    let stopped = conducted.stopped;
+    let measured = (plan.instances.iter().zip(conducted.outcomes))
         .map(|(instance, outcome)| Measured {
             name: instance.spec.name.to_owned(),
             params: instance.params.clone(),
@@ -151,6 +152,7 @@ pub fn measure(
         })
         .collect();
     let mut part = part(measured, config.target, length_ns, config.seed);
+    part.findings.extend(verdict::traced(&conducted.traced));
     part.complete = stopped.is_none();
     Ok((part, stopped.map(|s| s.name())))
 }
