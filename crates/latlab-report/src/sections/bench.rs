@@ -333,10 +333,11 @@ fn meter(detail: &BenchDetail) -> Vec<(String, String)> {
         (
             "batches".into(),
             format!(
-                "{} in all; {} preempted, {} outliers, kept; {} rejected for a wrong number of switches",
+                "{} in the figures; {} preempted, {} outliers, kept; {} disturbed; {} rejected for a wrong number of switches",
                 grouped(batches),
                 total(|r| r.preempted),
                 total(|r| r.estimate.outliers),
+                total(|r| r.disturbed),
                 total(|r| r.rejected)
             ),
         ),
