@@ -16,6 +16,9 @@ const STEAL: f64 = 0.005;
 /// Fewer slowed batches than this share are not worth a word: a tick in the sentinel looks the same.
 const DISTURBED: f64 = 0.05;
 
+/// Less of a CPU's time than this is the kernel's own housekeeping, and the coarseness of its accounts.
+const SHARED: f64 = 0.05;
+
 /// Fewest batches that two modes within processes are looked for in.
 const WITHIN_LEAST: usize = 50;
 
@@ -240,6 +243,26 @@ pub fn traced(buffers: &[String]) -> Option<Finding> {
     )
 }
 
+/// Other processes on the CPU that was measured on. Even one that only waits for its turn makes the
+/// scheduler's choices longer: switches of ordinary tasks have been seen to cost a third more.
+pub fn shared(cpu: Option<u32>, others: Option<f64>) -> Option<Finding> {
+    let (cpu, others) = (cpu?, others?);
+    (others > SHARED).then(|| {
+        Finding::new(
+            "bench.shared",
+            Verdict::InTheWay,
+            Confidence::Likely,
+            format!("other processes had {:.0} % of CPU {cpu} meanwhile", others * 100.0),
+        )
+        .because("They lengthen the scheduler's queue and empty the caches; switches suffer most.")
+        .with(
+            Evidence::new("busy, less our own processes", format!("{:.1} %", others * 100.0))
+                .from("/proc/stat, getrusage"),
+        )
+        .attempt("end them, or measure on another CPU: -a CPU")
+    })
+}
+
 /// A pair that was to alternate on a CPU, and did not by itself.
 fn not_alone(row: &BenchRow) -> Option<Finding> {
     let seen = row.alternation.as_ref()?;
@@ -416,6 +439,14 @@ mod tests {
     fn a_part_is_not_larger_than_the_whole() {
         let rows = vec![row("process.fork-exec", 100.0), row("process.fork-exit", 200.0)];
         assert!(findings(&[], &detail(rows)).iter().any(|f| f.id == "bench.contradiction"));
+    }
+
+    #[test]
+    fn a_shared_cpu_and_a_traced_kernel_are_said() {
+        assert!(shared(Some(1), Some(0.3)).is_some_and(|f| f.claim.contains("30 % of CPU 1")));
+        assert!(shared(Some(1), Some(0.01)).is_none() && shared(None, Some(0.5)).is_none());
+        assert!(traced(&["latlab-7".into()]).is_some_and(|f| f.claim.contains("latlab-7")));
+        assert!(traced(&[]).is_none());
     }
 
     #[test]

@@ -83,6 +83,31 @@ pub struct Conducted {
     pub stopped: Option<Signal>,
     /// Buffers of the kernel's tracing that somebody had events recorded into meanwhile.
     pub traced: Vec<String>,
+    /// Share of the measuring CPU's time that other processes had meanwhile; `None` where not known.
+    pub others: Option<f64>,
+}
+
+/// CPU time so far, ns: of a CPU, by anybody, and of our children that have ended, anywhere.
+fn cpu_time(cpu: Option<u32>) -> Option<(u64, u64)> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let row = format!("cpu{} ", cpu?);
+    let fields = stat.lines().find_map(|l| l.strip_prefix(&row))?;
+    // user nice system idle iowait irq softirq, in ticks of USER_HZ.
+    let ticks: Vec<u64> = fields.split_whitespace().filter_map(|f| f.parse().ok()).collect();
+    let busy: u64 = [0, 1, 2, 5, 6].iter().filter_map(|&i| ticks.get(i)).sum();
+    let second = rustix::param::clock_ticks_per_second().max(1);
+    Some((busy.saturating_mul(1_000_000_000 / second), children_ns()))
+}
+
+fn children_ns() -> u64 {
+    // SAFETY: an all-zero rusage is valid, and the kernel fills it; RUSAGE_CHILDREN cannot fail.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+        usage
+    };
+    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
+    ns(usage.ru_utime) + ns(usage.ru_stime)
 }
 
 /// How far it is.
@@ -109,13 +134,19 @@ pub fn conduct(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> io::Resul
     let mut open: Vec<usize> = (0..plan.instances.len()).collect();
     let mut round = 0;
     let mut traced = BTreeSet::new();
+    let before = cpu_time(plan.cpu);
+    let others = || {
+        let ((busy, ours), (busy_then, ours_then)) = (cpu_time(plan.cpu)?, before?);
+        let others = (busy - busy_then).saturating_sub(ours - ours_then);
+        Some(others as f64 / start.elapsed().as_nanos() as f64)
+    };
     while !open.is_empty() && (round == 0 || start.elapsed() < plan.budget) {
         round += 1;
         rng.shuffle(&mut open);
         for &i in &open {
             if let Some(signal) = signal::stop_requested() {
                 let traced = traced.into_iter().collect();
-                return Ok(Conducted { outcomes, stopped: Some(signal), traced });
+                return Ok(Conducted { outcomes, stopped: Some(signal), traced, others: others() });
             }
             if round > 1 && start.elapsed() >= plan.budget {
                 break;
@@ -141,6 +172,7 @@ pub fn conduct(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> io::Resul
         outcomes,
         stopped: signal::stop_requested(),
         traced: traced.into_iter().collect(),
+        others: others(),
     })
 }
 

@@ -153,6 +153,7 @@ pub fn measure(
         .collect();
     let mut part = part(measured, config.target, length_ns, config.seed);
     part.findings.extend(verdict::traced(&conducted.traced));
+    part.findings.extend(verdict::shared(config.cpu, conducted.others));
     part.complete = stopped.is_none();
     Ok((part, stopped.map(|s| s.name())))
 }
