@@ -26,6 +26,10 @@ pub struct Bytes {
 
 impl Bytes {
     fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], whole: bool) -> Result<(), ProbeError> {
+        if whole && buffer.is_empty() {
+            // A read of no bytes takes no datagram, not even an empty one.
+            return read(fd, &mut [0u8; 1]).calling("read").map(drop);
+        }
         let mut got = 0;
         loop {
             let n = read(fd, &mut buffer[got..]).calling("read")?;
@@ -261,13 +265,11 @@ fn open_queue(which: &str) -> Result<OwnedFd, ProbeError> {
     // struct mq_attr: flags, maxmsg, msgsize, curmsgs, four reserved, all long.
     let attributes: [libc::c_long; 8] = [0, 2, 1, 0, 0, 0, 0, 0];
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
-    // SAFETY: the name ends in zero, the attributes are a whole mq_attr; both outlive the calls.
-    let fd = unsafe {
-        let fd = libc::syscall(libc::SYS_mq_open, name.as_ptr(), flags, 0o600, &attributes);
-        libc::syscall(libc::SYS_mq_unlink, name.as_ptr());
-        fd
-    };
+    // SAFETY: the name ends in zero, the attributes are a whole mq_attr; both outlive the call.
+    let fd = unsafe { libc::syscall(libc::SYS_mq_open, name.as_ptr(), flags, 0o600, &attributes) };
     let fd = super::syscall::check("mq_open", fd)?;
+    // SAFETY: as above.
+    unsafe { libc::syscall(libc::SYS_mq_unlink, name.as_ptr()) };
     // SAFETY: a descriptor that the kernel has just given to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
