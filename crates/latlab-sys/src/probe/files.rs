@@ -1,9 +1,9 @@
 //! The file system: files made and removed, a byte made durable, a cached file read again.
 
 use super::mapping::{Map, cached_file};
+use super::syscall::{read, write};
 use super::{Calling, ParamSpec, Probe, ProbeError, Setting, Spec};
 use latlab_core::run::Unit;
-use rustix::io::{read, write};
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{Seek, SeekFrom, Write};

@@ -160,9 +160,9 @@ impl Peer {
             // SAFETY: _exit(2) ends the child without running the parent's destructors.
             unsafe { libc::_exit(0) };
         }
-        match Pid::from_raw(pid) {
-            Some(pid) if pid.as_raw_nonzero().get() > 0 => Ok(Self { pid }),
-            _ => Err(fork_error(io::Error::last_os_error())),
+        match (pid > 0).then(|| Pid::from_raw(pid)).flatten() {
+            Some(pid) => Ok(Self { pid }),
+            None => Err(fork_error(io::Error::last_os_error())),
         }
     }
 

@@ -12,9 +12,9 @@
 //! gives them), so that they cannot collide before the cache is full.
 
 use super::peer::{BOTH_CLASSES, PLACE, Peer, Seats};
+use super::syscall::{read, write};
 use super::{Calling, ParamSpec, Probe, ProbeError, Setting, Spec};
 use latlab_core::stats::rng::SplitMix64;
-use rustix::io::{read, write};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use std::hint::black_box;
 use std::os::fd::OwnedFd;

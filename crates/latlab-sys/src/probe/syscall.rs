@@ -5,6 +5,7 @@ use rustix::time::ClockId;
 use std::fs::File;
 use std::hint::black_box;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// The probes of this file.
 pub const SPECS: &[Spec] = &[
@@ -61,6 +62,24 @@ fn futex_wake(_: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
             .calling("futex")
             .map(drop)
     })
+}
+
+/// read(2) through the C library's function, as programs make it. That is no detail: on processors
+/// whose kernel clears the return predictor on the way out, the first return after a system call
+/// is mispredicted, and a call inlined into its loop came out 48 ns cheaper than any program pays.
+#[inline]
+pub(crate) fn read(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the buffer is writable for all of its length; the descriptor is borrowed for the call.
+    let n = unsafe { libc::read(fd.as_fd().as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+    usize::try_from(n).map_err(|_| io::Error::last_os_error())
+}
+
+/// write(2) through the C library's function; see [`read`].
+#[inline]
+pub(crate) fn write(fd: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: the bytes are readable for all of their length; the descriptor is borrowed for the call.
+    let n = unsafe { libc::write(fd.as_fd().as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
+    usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
 
 /// Opens a device that every machine has.

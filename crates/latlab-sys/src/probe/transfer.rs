@@ -1,9 +1,9 @@
 //! Bandwidth between two processes: a pipe, a local socket, TCP over loopback.
 
 use super::peer::{CLASS, PLACE, Peer, Seats};
+use super::syscall::{read, write};
 use super::{Calling, Probe, ProbeError, Setting, Spec};
 use latlab_core::run::Unit;
-use rustix::io::{read, write};
 use std::os::fd::OwnedFd;
 
 /// Bytes of a write: what lmbench's users know.

@@ -2,8 +2,8 @@
 //! FIFOs, local sockets, TCP, UDP, event counters, POSIX message queues.
 
 use super::pair::Wire;
+use super::syscall::{read, write};
 use super::{Calling, ProbeError, Setting};
-use rustix::io::{read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
