@@ -4,6 +4,7 @@ use crate::{Result, TargetError};
 use std::path::PathBuf;
 
 /// Where a command runs.
+#[expect(clippy::large_enum_variant, reason = "there is one of them in a process")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// This machine.

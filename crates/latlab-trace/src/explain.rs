@@ -2,13 +2,15 @@
 
 use crate::TraceFile;
 use crate::events::{Decoder, Typed};
+use crate::names::IntMap;
 use crate::ring::Missed;
 use latlab_core::explain::capture::{
     Capture, Event, LeftAs, Lost, Names, Noise, Symbol, Task, What,
 };
 use latlab_core::explain::window::softirq_name;
 use latlab_core::units::{CpuId, Nanos, Tid, TraceNs};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Largest number of events of one capture: a capture is a window, not a day.
 pub const EVENTS_MAX: usize = 20_000_000;
@@ -17,24 +19,30 @@ pub const EVENTS_MAX: usize = 20_000_000;
 /// [`latlab_core::explain::activations::find`].
 pub fn capture(file: &TraceFile<'_>, source: &str) -> Capture {
     let decoder = Decoder::new(file);
-    let mut reader =
-        Reader { file, decoder: &decoder, names: Names::default(), places: HashMap::new() };
+    let mut reader = Reader {
+        file,
+        decoder: &decoder,
+        names: Names::default(),
+        places: IntMap::default(),
+        stacks: IntMap::default(),
+        scratch: Vec::new(),
+    };
     let mut capture = Capture {
         source: source.to_owned(),
         kernel: kernel(file),
         clock_is_monotonic: file.clock() == "mono",
         ..Capture::default()
     };
-    let mut first: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut last: HashMap<u32, u64> = HashMap::new();
+    // First and last event of each CPU.
+    let mut ends: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     let mut events = file.events();
     while let Some(event) = events.next() {
         if capture.events.len() == EVENTS_MAX {
             break;
         }
-        first.entry(event.cpu).or_insert(event.time);
+        let ends = ends.entry(event.cpu).or_insert((event.time, event.time));
         if !matches!(event.missed, Missed::No) {
-            let from = last.get(&event.cpu).copied().unwrap_or(event.time);
+            let from = ends.1;
             let count = match event.missed {
                 Missed::Count(n) => Some(n),
                 _ => None,
@@ -42,13 +50,13 @@ pub fn capture(file: &TraceFile<'_>, source: &str) -> Capture {
             let (from, to) = (TraceNs(from), TraceNs(event.time));
             capture.lost.push(Lost { cpu: CpuId(event.cpu), from, to, count });
         }
-        last.insert(event.cpu, event.time);
+        ends.1 = event.time;
         let tid = Tid(decoder.common(&event).pid);
         let what = reader.what(&event);
         capture.events.push(Event { time: TraceNs(event.time), cpu: CpuId(event.cpu), tid, what });
     }
-    capture.cpus = first.keys().map(|&c| CpuId(c)).collect();
-    capture.covered_from = TraceNs(first.values().copied().max().unwrap_or(0));
+    capture.cpus = ends.keys().map(|&c| CpuId(c)).collect();
+    capture.covered_from = TraceNs(ends.values().map(|e| e.0).max().unwrap_or(0));
     capture.names = reader.names;
     capture
 }
@@ -64,8 +72,18 @@ struct Reader<'a> {
     decoder: &'a Decoder,
     names: Names,
     /// Function address → name.
-    places: HashMap<u64, Symbol>,
+    places: IntMap<u64, Symbol>,
+    /// Stacks by a hash of the addresses in them: the same few come again and again.
+    stacks: IntMap<u64, KnownStack>,
+    /// Addresses of the stack at hand.
+    scratch: Vec<u64>,
 }
+
+/// A stack's addresses and frames.
+type KnownStack = (Box<[u64]>, Arc<[Symbol]>);
+
+/// Different stacks that are kept; those behind them are made anew each time.
+const STACKS_MAX: usize = 1 << 16;
 
 impl Reader<'_> {
     fn text(&mut self, bytes: &[u8]) -> Symbol {
@@ -88,6 +106,22 @@ impl Reader<'_> {
         let symbol = self.names.intern(&name);
         self.places.insert(address, symbol);
         symbol
+    }
+
+    fn stack(&mut self, addresses: &[u64]) -> Arc<[Symbol]> {
+        let mix =
+            |hash: u64, a: &u64| (hash ^ a).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        let key = addresses.iter().fold(0, mix);
+        if let Some((known, frames)) = self.stacks.get(&key)
+            && **known == *addresses
+        {
+            return Arc::clone(frames);
+        }
+        let frames: Arc<[Symbol]> = addresses.iter().map(|&a| self.place(a)).collect();
+        if self.stacks.len() < STACKS_MAX {
+            self.stacks.insert(key, (addresses.into(), Arc::clone(&frames)));
+        }
+        frames
     }
 
     fn task(&mut self, pid: i32, comm: &[u8], prio: i32) -> Task {
@@ -169,8 +203,12 @@ impl Reader<'_> {
             Typed::SysEnter(s) => What::SyscallEnter { nr: s.nr },
             Typed::SysExit(s) => What::SyscallExit { nr: s.nr },
             Typed::KernelStack(stack) => {
-                let frames: Vec<u64> = stack.addresses().collect();
-                What::Stack { frames: frames.into_iter().map(|a| self.place(a)).collect() }
+                let mut addresses = std::mem::take(&mut self.scratch);
+                addresses.clear();
+                addresses.extend(stack.addresses());
+                let frames = self.stack(&addresses);
+                self.scratch = addresses;
+                What::Stack { frames }
             }
             Typed::Print(p) => What::Marker { text: String::from_utf8_lossy(p.buf).into_owned() },
             Typed::Timerlat(t) => What::Timerlat {

@@ -17,7 +17,7 @@
 
 use super::capture::{Activation, Capture, Symbol, What};
 use crate::units::{CpuId, Nanos, Tid, TraceNs, format_ns};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A late wake-up as a marker tells of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub fn seen(capture: &Capture, limit: Nanos) -> Vec<Activation> {
     let sleeper = |s: Symbol| capture.names.get(s).starts_with("hrtimer_wakeup");
     let returns = capture.events.iter().any(|e| matches!(e.what, What::SyscallExit { .. }));
     let mut armed: HashMap<u64, (Tid, i64)> = HashMap::new();
-    let mut expiring: HashMap<CpuId, (Tid, TraceNs)> = HashMap::new();
+    let mut expiring: BTreeMap<CpuId, (Tid, TraceNs)> = BTreeMap::new();
     let mut woken: HashMap<Tid, TraceNs> = HashMap::new();
     let mut running: HashMap<Tid, TraceNs> = HashMap::new();
     let mut found = Vec::new();

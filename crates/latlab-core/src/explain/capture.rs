@@ -7,6 +7,7 @@
 
 use crate::units::{CpuId, Nanos, Tid, TraceNs};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// An interned name: of a function, an interrupt, a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -148,7 +149,7 @@ pub enum What {
     /// Return from a system call to user space.
     SyscallExit { nr: i64 },
     /// `kernel_stack` that belongs to the event before it on this CPU, innermost first.
-    Stack { frames: Vec<Symbol> },
+    Stack { frames: Arc<[Symbol]> },
     /// Noise that the kernel itself measured (osnoise, hwlat), at its end.
     Noise { kind: Noise, name: Symbol, length: Nanos },
     /// The kernel's own measuring thread (timerlat): 0 in its timer's interrupt, 1 in the thread, 2 in

@@ -15,7 +15,7 @@
 
 use super::capture::{Capture, Event, LeftAs, Symbol, Task, What};
 use crate::units::{CpuId, Nanos, Tid, TraceNs};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Functions in which the kernel's handling of an interrupt begins, whatever the interrupt
 /// (`arch/{arm,arm64}/kernel/irq.c`, `arch/x86/kernel/{irq,apic/apic}.c`, `kernel/irq/handle.c`).
@@ -105,9 +105,9 @@ impl Span {
 #[derive(Clone, Debug, Default)]
 pub struct Lanes {
     /// CPU → spans in time order without gaps or overlaps.
-    pub cpus: HashMap<CpuId, Vec<Span>>,
+    pub cpus: BTreeMap<CpuId, Vec<Span>>,
     /// CPU → indices of its events.
-    pub events: HashMap<CpuId, Vec<usize>>,
+    pub events: BTreeMap<CpuId, Vec<usize>>,
     /// Last seen name and priority of each task.
     pub tasks: HashMap<Tid, Task>,
     /// Task → indices of its scheduling events (waking, wake-up, switch in and out, migration).
@@ -145,7 +145,7 @@ impl Lanes {
     }
 
     fn with_entries(events: &[Event], entries: &HashSet<Symbol>) -> Self {
-        let mut folders: HashMap<CpuId, Folder> = HashMap::new();
+        let mut folders: BTreeMap<CpuId, Folder> = BTreeMap::new();
         let mut lanes = Self::default();
         // Frames that preempted tasks took with them; tasks migrate, so this is global.
         let mut parked: HashMap<Tid, Parked> = HashMap::new();

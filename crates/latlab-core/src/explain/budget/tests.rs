@@ -123,7 +123,7 @@ fn who_ran_instead_decides_between_blocking_and_interference() {
 #[test]
 fn stacks_behind_events_change_nobody() {
     let mut s = Script::default();
-    let stack = || What::Stack { frames: Vec::new() };
+    let stack = || What::Stack { frames: [].into() };
     s.switch(0.0, RT, FAIR).by(RT, 1.0, stack());
     s.timer(100.0).preempt(500.0, FAIR, RT).by(FAIR, 501.0, stack());
     s.at(510.0, What::Other { name: Symbol(0) });

@@ -94,6 +94,9 @@ fn names(files: &[PathBuf]) -> String {
     }
 }
 
+/// A file's digest, and the tasks that wake up in it where the named one does not.
+type Digested = (Digest, Vec<String>);
+
 /// Digests files on as many threads as there are CPUs; memory is bounded by the files in work.
 /// With them the names of other tasks that wake up, where the named one does not.
 fn digest_all(
@@ -111,7 +114,7 @@ fn digest_all(
             done.push((i, digest_one(file, limit, task)));
         }
     };
-    let mut all: Vec<(usize, anyhow::Result<(Digest, Vec<String>)>)> = thread::scope(|scope| {
+    let mut all: Vec<(usize, anyhow::Result<Digested>)> = thread::scope(|scope| {
         let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         threads.into_iter().flat_map(|t| t.join().unwrap_or_default()).collect()
     });
@@ -125,11 +128,7 @@ fn digest_all(
     Ok((digests, others))
 }
 
-fn digest_one(
-    path: &Path,
-    limit: Nanos,
-    task: Option<&str>,
-) -> anyhow::Result<(Digest, Vec<String>)> {
+fn digest_one(path: &Path, limit: Nanos, task: Option<&str>) -> anyhow::Result<Digested> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
     let file = match TraceFile::parse(&bytes) {
         Err(TraceError::NotATrace) => latlab_trace::text::parse(&bytes),
