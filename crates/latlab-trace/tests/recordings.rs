@@ -28,7 +28,7 @@ fn counts(data: &[u8]) -> BTreeMap<(String, u32), u64> {
 
 #[test]
 fn every_event_of_every_version_and_compression() {
-    const FILES: [(&str, u64); 13] = [
+    const FILES: [(&str, u64); 16] = [
         ("f6.dat", 1983),
         ("f7-zstd.dat", 1177),
         ("f7-none.dat", 1407),
@@ -42,6 +42,9 @@ fn every_event_of_every_version_and_compression() {
         ("function7-armv7.dat", 31),
         ("graph6-armv7.dat", 1616),
         ("graph7-armv7.dat", 1208),
+        ("events7-x86_64.dat", 1017),
+        ("function7-x86_64.dat", 32),
+        ("graph6-x86_64.dat", 1158),
     ];
     for (name, total) in FILES {
         let counts = counts(&fixture(name));

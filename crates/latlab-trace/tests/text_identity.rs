@@ -36,7 +36,7 @@ fn known(line: &str) -> String {
         line = line.replace(" W ==> ", " I ==> ").replace(" X ==> ", " Z ==> ");
     }
     // Modes are names that the format leaves unresolved: it prints the number.
-    if (line.contains(": hrtimer_setup:") || line.contains(": hrtimer_start:"))
+    if [": hrtimer_setup:", ": hrtimer_init:", ": hrtimer_start:"].iter().any(|e| line.contains(e))
         && let Some(at) = line.find(" mode=")
     {
         line.truncate(at);
@@ -71,7 +71,7 @@ fn the_text_that_trace_cmd_prints_here() {
         eprintln!("skipped: trace-cmd is not installed");
         return;
     }
-    const FILES: [&str; 13] = [
+    const FILES: [&str; 16] = [
         "f6.dat",
         "f7-zstd.dat",
         "f7-none.dat",
@@ -85,6 +85,9 @@ fn the_text_that_trace_cmd_prints_here() {
         "function7-armv7.dat",
         "graph6-armv7.dat",
         "graph7-armv7.dat",
+        "events7-x86_64.dat",
+        "function7-x86_64.dat",
+        "graph6-x86_64.dat",
     ];
     for name in FILES {
         let run = Command::new("trace-cmd").args(["report", "-i", &path(name)]).output();
