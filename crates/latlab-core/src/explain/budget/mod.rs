@@ -532,7 +532,11 @@ impl Cutter<'_> {
 
     /// Whether this span's task was switched in after the measured task was woken.
     fn chosen_after(&self, cpu: CpuId, span: &Span, waking: TraceNs) -> bool {
-        self.began(cpu, span, |s| s.task.tid == span.task.tid) > waking
+        // What interrupts it, or runs on its back, is no choice of the scheduler's.
+        let spans = self.lanes.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let until = spans.partition_point(|s| s.start <= span.start);
+        let run = spans[..until].iter().rev().take_while(|s| s.task.tid == span.task.tid);
+        run.last().map_or(span.start, |s| s.start) > waking
     }
 
     fn after_switch(&self, span: &Span, m: Option<Milestones>) -> Cause {

@@ -146,6 +146,22 @@ fn a_switch_that_was_not_recorded_is_no_throttling() {
     assert!(us(&b, Cause::PreemptionOff) > 390.0, "{b:#?}");
 }
 
+/// A softirq in the task that did not give way is no second choice of the scheduler's.
+#[test]
+fn who_runs_on_behind_a_softirq_was_not_chosen_anew() {
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR)
+        .timer(100.0)
+        .at(300.0, What::SoftirqEntry { vec: 1 })
+        .at(310.0, What::SoftirqExit { vec: 1 })
+        .preempt(500.0, FAIR, RT)
+        .at(510.0, What::Other { name: Symbol(0) });
+    let a = s.wakes(100.0, 508.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::Throttled), 0.0);
+    assert_eq!((us(&b, Cause::Softirq), us(&b, Cause::PreemptionOff)), (10.0, 386.0));
+}
+
 #[test]
 fn waiting_for_a_lock_after_the_switch_is_not_interference() {
     let mut s = Script::default();
