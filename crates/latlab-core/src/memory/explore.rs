@@ -13,6 +13,7 @@
 use super::conflict::Step;
 use super::curve::{Curve, CurvePoint, Order, Pages};
 use super::plateau::{Plateau, plateaus};
+use super::together::together;
 use super::{Grade, Level, Limits, MemoryDetail, Meter, MeterError, Parallelism, pattern};
 use crate::finding::Confidence;
 use crate::stats::rng::SplitMix64;
@@ -114,12 +115,18 @@ impl Explorer<'_> {
             found = plateaus(&curve.points);
         }
         self.detail.line = Some(line);
+        let mut levels = Vec::new();
         for i in 0..found.len().saturating_sub(1) {
             self.meter.stage(&format!("level {}", i + 1));
             let level = self.find_level(&mut curve, &found, i)?;
             self.keep(curve.clone());
-            self.detail.levels.push(level);
+            self.detail.levels.push(level.level.clone());
+            levels.push(level);
         }
+        self.meter.stage("all levels together");
+        self.find_hidden(&curve, &found, &mut levels)?;
+        together(&curve, &found, self.limits.page_bytes, &mut levels);
+        self.detail.levels = levels.into_iter().map(|l| l.level).collect();
         self.memory_level(&curve, &found);
         self.meter.stage("translation");
         self.find_tlbs()?;

@@ -130,7 +130,8 @@ pub fn infer(curves: Vec<Curve>, page_bytes: u32) -> MemoryDetail {
     if let Some(curve) = slowest {
         let found = plateaus(&curve.points);
         for i in 0..found.len().saturating_sub(1) {
-            detail.levels.push(level_of(curve, &found, i, page_bytes, None));
+            let inner = detail.levels.last().map_or(0, |l| l.bytes);
+            detail.levels.push(level_of(curve, &found, i, page_bytes, (inner, None)).level);
         }
         let last = curve.points.len().saturating_sub(1);
         detail.memory_ns = found.last().filter(|p| p.last == last).map(|p| p.ns);

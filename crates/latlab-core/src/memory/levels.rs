@@ -24,7 +24,7 @@ impl Explorer<'_> {
         curve: &mut Curve,
         found: &[Plateau],
         i: usize,
-    ) -> Result<Level, MeterError> {
+    ) -> Result<Found, MeterError> {
         let (here, next) = (found[i], found[i + 1]);
         // The plateaus were found in the coarse curve; points were added since, so go by size and latency.
         let coarse = coarse_range(curve, here, next);
@@ -32,7 +32,8 @@ impl Explorer<'_> {
         let window = window(curve, coarse, here.first_x, next.ns);
         let onset = onset(&window, here.ns, next.ns, ONSET);
         let probed = self.ways(curve.pages, i, onset, &window, (here.ns, next.ns))?;
-        Ok(level_of(curve, found, i, self.limits.page_bytes, probed))
+        let inner = self.detail.levels.last().map_or(0, |l| l.bytes);
+        Ok(level_of(curve, found, i, self.limits.page_bytes, (inner, probed)))
     }
 
     /// Ways of level `i`: by addresses where they name sets, by reduction where they do not.
@@ -56,7 +57,10 @@ impl Explorer<'_> {
         let (ways, conflict) = match named {
             Some((ways, places)) if !ways.at_most => (Some(ways), Some(places)),
             _ => match self.ways_by_reduction(pages, step)? {
-                Some((ways, places)) => (Some(Ways { ways, at_most: false }), Some(places)),
+                Some((ways, places)) => {
+                    let inner = self.detail.levels.last().and_then(|l| l.ways).unwrap_or(0);
+                    (Some(Ways { ways, at_most: false, inner }), Some(places))
+                }
                 None => (named.map(|n| n.0), None),
             },
         };
@@ -124,14 +128,32 @@ impl Explorer<'_> {
     }
 }
 
-/// Level `i` from a curve that is measured closely enough round its end.
+/// A level and what it was concluded from.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) level: Level,
+    /// Laws, best first.
+    pub(super) fits: Vec<Fit>,
+    /// Ways that were counted.
+    pub(super) ways: Option<Ways>,
+    /// The last size on the plateau and the first above it.
+    pub(super) onset: (u64, u64),
+    /// Sizes of the transition and what is beside it.
+    pub(super) window: (u64, u64),
+    /// Latency of a hit as the plateau has it, ns.
+    pub(super) plateau_ns: f64,
+    /// Median of the plateau, ns.
+    pub(super) floor_ns: f64,
+}
+
+/// Level `i` from a curve that is measured closely enough round its end; `inner`: bytes of the level before.
 pub(super) fn level_of(
     curve: &Curve,
     found: &[Plateau],
     i: usize,
     page: u32,
-    probed: Option<Ways>,
-) -> Level {
+    (inner, probed): (u64, Option<Ways>),
+) -> Found {
     let (here, next) = (found[i], found[i + 1]);
     let range = coarse_range(curve, here, next);
     let window = window(curve, range, here.first_x, next.ns);
@@ -143,14 +165,40 @@ pub(super) fn level_of(
         (1, _) => &[Placement::Scattered, Placement::Contiguous],
         _ => &[Placement::Scattered, Placement::Contiguous, Placement::Hashed],
     };
-    let sizes =
-        setmodel::plausible_sizes((onset.0 as f64 * 0.9) as u64, (range.1 as f64 * 1.1) as u64);
-    let fits = Laws::default().fit(&window, &sizes, page, placements);
+    let (low, high) = ((onset.0 as f64 * 0.9) as u64, (range.1 as f64 * 1.1) as u64);
+    let sizes = setmodel::plausible_sizes(low, high);
+    let exclusive = exclusive_sizes(inner, low, high);
+    let fits = Laws::default().fit(&window, &sizes, &exclusive, page, placements);
     let mut level = Level::of(i + 1, &here);
     level.ns = if i == 0 { innermost(&window, here, onset.0) } else { hit(&window, here, onset.0) };
     level.effective_bytes = effective(&window, here.ns, next.ns);
+    let plateau_ns = level.ns;
     conclude(&mut level, onset, &fits, probed);
-    level
+    let ends = (window.first().map_or(0, |p| p.x), window.last().map_or(0, |p| p.x));
+    Found { level, fits, ways: probed, onset, window: ends, plateau_ns, floor_ns: here.ns }
+}
+
+/// Sizes that with the `inner` bytes of the cache before come to between `low` and `high`: what two
+/// caches hold together when neither holds what the other has.
+fn exclusive_sizes(inner: u64, low: u64, high: u64) -> Vec<(u64, u64)> {
+    if inner == 0 || high <= inner {
+        return Vec::new();
+    }
+    let least = low.saturating_sub(inner).max(inner);
+    // Less than a sixteenth more cannot be seen.
+    let sizes = setmodel::plausible_sizes(least, (high - inner).min(inner * 16));
+    sizes.into_iter().map(|s| (s, inner)).collect()
+}
+
+/// Laws that do not contradict the ways that were counted in conflict sets; all, if none is left.
+pub(super) fn allowed(fits: &[Fit], probed: Option<Ways>) -> Vec<Fit> {
+    let fits_ways = |f: &&Fit| match probed {
+        Some(w) if w.at_most => f.ways <= w.ways,
+        Some(w) => w.of(f) == f.ways,
+        None => true,
+    };
+    let kept: Vec<Fit> = fits.iter().filter(fits_ways).copied().collect();
+    if kept.is_empty() { fits.to_vec() } else { kept }
 }
 
 /// Sizes between which the step lies, from the coarse curve.
@@ -163,24 +211,15 @@ fn coarse_range(curve: &Curve, here: Plateau, next: Plateau) -> (u64, u64) {
     (low.unwrap_or(0).max(1024), high)
 }
 
-fn conclude(level: &mut Level, onset: (u64, u64), fits: &[Fit], probed: Option<Ways>) {
-    // Where ways were counted in conflict sets, only laws with as many are left.
-    let counted = probed.and_then(|w| (!w.at_most).then_some(w.ways));
-    let allowed = |f: &&Fit| match probed {
-        Some(w) if w.at_most => f.ways <= w.ways,
-        Some(w) => f.ways == w.ways,
-        None => true,
-    };
-    let mut kept: Vec<Fit> = fits.iter().filter(allowed).copied().collect();
-    if kept.is_empty() {
-        kept = fits.to_vec();
-    }
+pub(super) fn conclude(level: &mut Level, onset: (u64, u64), fits: &[Fit], probed: Option<Ways>) {
+    let kept = allowed(fits, probed);
     let near = setmodel::near(&kept);
+    let counted = probed.filter(|w| !w.at_most);
     let Some(best) = near.first().copied() else {
         level.bytes =
             setmodel::plausible_sizes(onset.0, onset.1).first().copied().unwrap_or(onset.0);
         level.bytes_interval = onset;
-        level.ways = counted;
+        level.ways = counted.map(|w| w.ways);
         level.grade = Grade::less(Confidence::Likely, "no law fits the transition");
         return;
     };
@@ -198,13 +237,13 @@ fn conclude(level: &mut Level, onset: (u64, u64), fits: &[Fit], probed: Option<W
         // The plateau's end says it, too: the law must not contradict what can be seen.
         let (below, above) = (onset.0 as f64 * 0.97, onset.1 as f64 * 1.03);
         let seen = |b: u64| (below..=above).contains(&(b as f64));
-        if !seen(best.bytes) {
+        if !seen(best.bytes + best.extra) {
             let plain = setmodel::plausible_sizes(below as u64, above as u64);
             level.bytes = plain.first().copied().unwrap_or(best.bytes);
         }
         level.bytes_interval = (low.min(onset.0), high.max(onset.1));
     }
-    ways_of(level, near, counted);
+    ways_of(level, near, counted.map(|w| w.of(&best)));
     level.grade = grade(&best, level, near);
 }
 
@@ -228,6 +267,15 @@ pub(super) struct Ways {
     pub(super) ways: u32,
     /// An inner cache with as many ways hides smaller numbers.
     pub(super) at_most: bool,
+    /// Ways of the cache before, 0 where they are not known.
+    pub(super) inner: u32,
+}
+
+impl Ways {
+    /// Ways of a cache with this law: what a cache holds besides that is exclusive of it fights for no set of it.
+    fn of(self, law: &Fit) -> u32 {
+        if law.extra > 0 { self.ways.saturating_sub(self.inner) } else { self.ways }
+    }
 }
 
 fn grade(best: &Fit, level: &Level, near: &[Fit]) -> Grade {

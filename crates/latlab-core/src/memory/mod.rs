@@ -21,6 +21,7 @@ pub mod curve;
 pub mod explore;
 pub mod findings;
 pub mod from;
+mod joint;
 pub mod levels;
 pub mod part;
 pub mod pattern;
@@ -29,6 +30,7 @@ pub mod probes;
 pub mod regimes;
 pub mod setmodel;
 pub mod sim;
+mod together;
 
 use crate::finding::Confidence;
 use schemars::JsonSchema;

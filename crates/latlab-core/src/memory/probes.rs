@@ -31,16 +31,18 @@ impl Explorer<'_> {
         let (first, last) = (curve.points[plateau.first].x, curve.points[plateau.last].x);
         let bytes = ((first as f64 * last as f64).sqrt()).clamp(16384.0, 4e6) as u32;
         let bytes = bytes.min(self.room(pages)) / BLOCK * BLOCK;
-        let mut pairs = Vec::new();
-        for distance in [8, 16, 32, 64, 128, 256, 512] {
-            let mut values = Vec::new();
-            for _ in 0..if self.quick { 3 } else { 5 } {
-                let start = self.start(pages, bytes);
-                let cycle = pattern::pairs(start, bytes, BLOCK, distance, &mut self.rng);
+        // Each place for all distances: pages that happen to collide then do so for each of them.
+        let distances = [8, 16, 32, 64, 128, 256, 512];
+        let mut values = vec![Vec::new(); distances.len()];
+        for _ in 0..if self.quick { 3 } else { 5 } {
+            let start = self.start(pages, bytes);
+            for (distance, values) in distances.iter().zip(&mut values) {
+                let cycle = pattern::pairs(start, bytes, BLOCK, *distance, &mut self.rng);
                 values.push(self.meter.chase(pages, &cycle)?);
             }
-            pairs.push((distance, median(&values).unwrap_or(0.0)));
         }
+        let medians = values.iter().map(|v| median(v).unwrap_or(0.0));
+        let pairs = distances.into_iter().zip(medians).collect();
         Ok(line_of(pairs))
     }
 
@@ -84,7 +86,7 @@ impl Explorer<'_> {
         }
         let inner = self.detail.levels.last().and_then(|l| l.ways).unwrap_or(0);
         let places = |ways: u32| (0..=ways).map(|k| k * stride).collect();
-        Ok(first.map(|ways| (Ways { ways, at_most: i > 0 && ways <= inner }, places(ways))))
+        Ok(first.map(|ways| (Ways { ways, at_most: i > 0 && ways <= inner, inner }, places(ways))))
     }
 
     /// Largest number of places without a conflict, up to which all smaller numbers have none either.
@@ -234,7 +236,7 @@ fn tlb_level(i: usize, points: &[CurvePoint], t0: f64, t1: f64) -> TlbLevel {
     let window: Vec<CurvePoint> =
         points.iter().filter(|p| p.x * 2 >= low && p.x <= end * 5 / 4).copied().collect();
     let sizes = plausible_sizes(low * 4 / 5, high * 51 / 50);
-    let fits = Laws::default().fit(&window, &sizes, 1, &[Placement::Contiguous]);
+    let fits = Laws::default().fit(&window, &sizes, &[], 1, &[Placement::Contiguous]);
     let grade = Grade::less(Confidence::Likely, "the end of the plateau is soft");
     match super::setmodel::near(&fits) {
         [] => of(low, (low, high), grade),

@@ -38,6 +38,8 @@ pub struct Fit {
     pub policy: Policy,
     /// Size, bytes.
     pub bytes: u64,
+    /// Bytes that the cache before it holds besides, where neither holds what the other has; 0 otherwise.
+    pub extra: u64,
     /// Ways.
     pub ways: u32,
     /// Latency of a hit, ns.
@@ -49,6 +51,12 @@ pub struct Fit {
 }
 
 impl Fit {
+    /// Its law, for pages of so many bytes.
+    pub(super) fn law(&self, page: u32) -> Law {
+        let Self { placement, policy, bytes, extra, ways, .. } = *self;
+        Law { placement, policy, bytes, extra, ways, page: f64::from(page) }
+    }
+
     /// The law in words.
     pub fn words(&self) -> String {
         let place = match self.placement {
@@ -61,7 +69,8 @@ impl Fit {
             Policy::TreePlru => "tree-PLRU",
             Policy::Random => "random replacement",
         };
-        format!("{place}, {policy}")
+        let apart = if self.extra > 0 { ", exclusive of the cache before it" } else { "" };
+        format!("{place}, {policy}{apart}")
     }
 }
 
@@ -114,9 +123,10 @@ impl Laws {
     }
 
     /// Expected share of the loads that miss, for an array of `n` bytes.
-    fn misses(&mut self, law: &Law, n: f64) -> f64 {
+    pub(super) fn misses(&mut self, law: &Law, n: f64) -> f64 {
         let a = law.ways;
-        let load = n / law.bytes as f64 * f64::from(a);
+        let bytes = (law.bytes + law.extra) as f64;
+        let load = n / bytes * f64::from(a);
         match law.placement {
             Placement::Contiguous => {
                 let (low, part) = (load.floor(), load.fract());
@@ -126,35 +136,36 @@ impl Laws {
                     / load.max(1e-9)
             }
             Placement::Scattered => {
-                let colours = law.bytes as f64 / f64::from(a) / law.page;
-                let pages = (n / law.page).round();
-                let p = (1.0 / colours).min(1.0);
+                let colours = bytes / f64::from(a) / law.page;
                 // A page shares its colour with the others at random: 1 + Binomial(pages - 1, 1/K).
-                self.weighted(law, |m| binomial(pages as u32 - u32::from(pages >= 1.0), p, m))
+                let others = ((n / law.page).round() - 1.0).max(0.0);
+                self.weighted(law, binomial(others, (1.0 / colours).min(1.0)))
             }
-            Placement::Hashed => self.weighted(law, |m| poisson(load, m)),
+            Placement::Hashed => self.weighted(law, poisson(load)),
         }
     }
 
-    fn weighted(&mut self, law: &Law, chance_of_others: impl Fn(u32) -> f64) -> f64 {
+    fn weighted(&mut self, law: &Law, chances_of_others: impl Iterator<Item = f64>) -> f64 {
         let mut hits = 0.0;
-        for others in 0..4 * law.ways {
+        for (others, chance) in (0..4 * law.ways).zip(chances_of_others) {
             let miss = self.share(law.policy, law.ways, others + 1);
             if miss >= 1.0 {
                 break;
             }
-            hits += chance_of_others(others) * (1.0 - miss);
+            hits += chance * (1.0 - miss);
         }
         1.0 - hits.min(1.0)
     }
 
     /// The law that fits a transition best, and all that fit nearly as well (see [`near`]), best first.
     ///
-    /// `points` reach from the plateau before to the plateau after; `page` in bytes.
+    /// `points` reach from the plateau before to the plateau after; `exclusive` as [`laws_of`]
+    /// has it, `page` in bytes.
     pub fn fit(
         &mut self,
         points: &[CurvePoint],
         sizes: &[u64],
+        exclusive: &[(u64, u64)],
         page: u32,
         placements: &[Placement],
     ) -> Vec<Fit> {
@@ -163,26 +174,10 @@ impl Laws {
         whole.retain(|p| p.x.is_multiple_of(unit));
         let enough = whole.len() >= 6;
         let mut fits = Vec::new();
-        for &bytes in sizes {
-            for a in WAYS {
-                // A power of two of sets, except where sets are found by a hash.
-                let plain = odd_factor(u64::from(a)) == odd_factor(bytes);
-                for &placement in placements {
-                    let way = bytes / u64::from(a);
-                    let scattered = placement == Placement::Scattered;
-                    if (!plain && placement != Placement::Hashed)
-                        || (scattered && way <= u64::from(page))
-                    {
-                        continue;
-                    }
-                    for policy in [Policy::Lru, Policy::TreePlru, Policy::Random] {
-                        let law = Law { placement, policy, bytes, ways: a, page: f64::from(page) };
-                        let whole_only = placement == Placement::Scattered && enough;
-                        let points = if whole_only { &whole } else { points };
-                        fits.extend(self.fit_one(points, &law));
-                    }
-                }
-            }
+        for law in laws_of(sizes, exclusive, page, placements) {
+            let whole_only = law.placement == Placement::Scattered && enough;
+            let points = if whole_only { &whole } else { points };
+            fits.extend(self.fit_one(points, &law));
         }
         fits.sort_unstable_by(|a, b| cost(a).total_cmp(&cost(b)));
         fits
@@ -215,9 +210,39 @@ impl Laws {
             .map(|(p, share)| ((p.ns - t0 - step * share) / step).powi(2))
             .sum();
         let residual = (left / points.len() as f64).sqrt();
-        let Law { placement, policy, bytes, ways, .. } = *law;
-        Some(Fit { placement, policy, bytes, ways, t0, step, residual })
+        Some(law.fitted(t0, step, residual))
     }
+}
+
+/// Laws of caches of the sizes, and of those of `exclusive`: a size, and that of the cache before
+/// it which holds other lines.
+pub(super) fn laws_of(
+    sizes: &[u64],
+    exclusive: &[(u64, u64)],
+    page: u32,
+    placements: &[Placement],
+) -> Vec<Law> {
+    let all = sizes.iter().map(|&s| (s, 0)).chain(exclusive.iter().copied());
+    let mut laws = Vec::new();
+    for (bytes, extra) in all {
+        for ways in WAYS {
+            // A power of two of sets, except where sets are found by a hash.
+            let plain = odd_factor(u64::from(ways)) == odd_factor(bytes);
+            for &placement in placements {
+                let scattered = placement == Placement::Scattered;
+                if (!plain && placement != Placement::Hashed)
+                    || (scattered && bytes / u64::from(ways) <= u64::from(page))
+                {
+                    continue;
+                }
+                for policy in [Policy::Lru, Policy::TreePlru, Policy::Random] {
+                    let page = f64::from(page);
+                    laws.push(Law { placement, policy, bytes, extra, ways, page });
+                }
+            }
+        }
+    }
+    laws
 }
 
 fn self_share(laws: &mut Laws, law: &Law, m: u32) -> f64 {
@@ -225,11 +250,12 @@ fn self_share(laws: &mut Laws, law: &Law, m: u32) -> f64 {
 }
 
 /// A fit's residual with a little weight on plainness: of equals, the plainer number and law.
-fn cost(f: &Fit) -> f64 {
+pub(super) fn cost(f: &Fit) -> f64 {
     let odd = (odd_factor(f.bytes) as f64).log2();
     let law = if f.policy == Policy::Lru { 0.0 } else { 0.03 };
     let hash = if f.placement == Placement::Hashed { 0.1 } else { 0.0 };
-    (f.residual + 0.004) * (1.0 + 0.08 * odd + law + hash)
+    let apart = if f.extra > 0 { 0.12 } else { 0.0 };
+    (f.residual + 0.004) * (1.0 + 0.08 * odd + law + hash + apart)
 }
 
 /// Fits that the points do not tell from the best.
@@ -239,12 +265,30 @@ pub fn near(fits: &[Fit]) -> &[Fit] {
     &fits[..n]
 }
 
-struct Law {
-    placement: Placement,
-    policy: Policy,
-    bytes: u64,
-    ways: u32,
-    page: f64,
+/// A law, before it is fitted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Law {
+    pub(super) placement: Placement,
+    pub(super) policy: Policy,
+    pub(super) bytes: u64,
+    /// See [`Fit::extra`].
+    pub(super) extra: u64,
+    pub(super) ways: u32,
+    /// Bytes of a page.
+    pub(super) page: f64,
+}
+
+impl Law {
+    pub(super) fn fitted(self, t0: f64, step: f64, residual: f64) -> Fit {
+        let Self { placement, policy, bytes, extra, ways, .. } = self;
+        Fit { placement, policy, bytes, extra, ways, t0, step, residual }
+    }
+
+    /// Whether a fit is of this law.
+    pub(super) fn is(&self, f: &Fit) -> bool {
+        (self.placement, self.policy, self.bytes, self.extra, self.ways)
+            == (f.placement, f.policy, f.bytes, f.extra, f.ways)
+    }
 }
 
 /// One set, simulated: `m` lines going round `a` ways.
@@ -263,31 +307,25 @@ fn one_set(policy: Policy, a: u32, m: u32) -> f64 {
     f64::from(misses) / f64::from(measured * m)
 }
 
-fn ln_factorial(n: u32) -> f64 {
-    if n < 2 {
-        return 0.0;
-    }
-    // Stirling with two terms: better than 1e-4 from n = 2.
-    let x = f64::from(n);
-    x * x.ln() - x + 0.5 * (std::f64::consts::TAU * x).ln() + 1.0 / (12.0 * x)
-        - 1.0 / (360.0 * x.powi(3))
+/// Chances of 0, 1, 2… of `n` at `p` each, one from the other.
+fn binomial(n: f64, p: f64) -> impl Iterator<Item = f64> {
+    let odds = p / (1.0 - p).max(1e-12);
+    // With more than some thousand expected the first is 0, and with it all that could matter.
+    let first = (n * (1.0 - p).max(1e-12).ln()).exp();
+    (0u32..).scan(first, move |chance, k| {
+        let here = *chance;
+        *chance *= ((n - f64::from(k)) / f64::from(k + 1)).max(0.0) * odds;
+        Some(here)
+    })
 }
 
-fn binomial(n: u32, p: f64, k: u32) -> f64 {
-    if k > n {
-        return 0.0;
-    }
-    if p >= 1.0 {
-        return f64::from(u8::from(k == n));
-    }
-    let ln = ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)
-        + f64::from(k) * p.ln()
-        + f64::from(n - k) * (1.0 - p).ln();
-    ln.exp()
-}
-
-fn poisson(mean: f64, k: u32) -> f64 {
-    (f64::from(k) * mean.max(1e-12).ln() - mean - ln_factorial(k)).exp()
+/// Chances of 0, 1, 2… where `mean` are expected.
+fn poisson(mean: f64) -> impl Iterator<Item = f64> {
+    (0u32..).scan((-mean).exp(), move |chance, k| {
+        let here = *chance;
+        *chance *= mean / f64::from(k + 1);
+        Some(here)
+    })
 }
 
 #[cfg(test)]
@@ -314,11 +352,16 @@ mod tests {
             (Placement::Scattered, Policy::Lru, 512 << 10, 16),
             (Placement::Hashed, Policy::Lru, 8 << 20, 16),
         ] {
-            let law = Law { placement, policy, bytes, ways, page: 4096.0 };
+            let law = Law { placement, policy, bytes, extra: 0, ways, page: 4096.0 };
             let points = points(&law, bytes as f64 / 4.0, bytes as f64 * 3.0);
             let all = [Placement::Contiguous, Placement::Scattered, Placement::Hashed];
-            let fit =
-                Laws::default().fit(&points, &plausible_sizes(bytes / 3, bytes * 2), 4096, &all)[0];
+            let fit = Laws::default().fit(
+                &points,
+                &plausible_sizes(bytes / 3, bytes * 2),
+                &[],
+                4096,
+                &all,
+            )[0];
             assert_eq!((fit.bytes, fit.ways, fit.placement), (bytes, ways, placement));
             assert!((fit.t0 - 3.0).abs() < 0.05 && (fit.step - 9.0).abs() < 0.1, "{fit:?}");
         }
@@ -334,8 +377,11 @@ mod tests {
 
     #[test]
     fn chances_add_up() {
-        let b: f64 = (0..=40).map(|k| binomial(40, 0.125, k)).sum();
-        let p: f64 = (0..80).map(|k| poisson(16.0, k)).sum();
-        assert!((b - 1.0).abs() < 1e-3 && (p - 1.0).abs() < 1e-3, "{b} {p}");
+        let b: f64 = binomial(40.0, 0.125).take(41).sum();
+        let p: f64 = poisson(16.0).take(80).sum();
+        assert!((b - 1.0).abs() < 1e-9 && (p - 1.0).abs() < 1e-9, "{b} {p}");
+        let two: Vec<f64> = binomial(2.0, 0.25).take(4).collect();
+        let exact = [0.5625, 0.375, 0.0625, 0.0];
+        assert!(two.iter().zip(exact).all(|(a, b)| (a - b).abs() < 1e-12), "{two:?}");
     }
 }

@@ -238,7 +238,9 @@ impl Meter for Simulated {
     }
 
     fn chase(&mut self, pages: Pages, cycle: &[u32]) -> Result<f64, MeterError> {
-        let warm = ((1 << 17) / cycle.len().max(1)).clamp(2, 8);
+        // Small rings go round often, as they do on a machine: random replacement settles slowly.
+        let n = cycle.len().max(1);
+        let warm = ((1 << 17) / n).clamp(2, 8).max(((1 << 14) / n).min(64));
         let measured = (4096 / cycle.len().max(1)).max(1);
         for _ in 0..warm {
             for &offset in cycle {

@@ -72,8 +72,9 @@ impl Score {
 /// Explores a hierarchy with a seed, and compares.
 pub fn score(truth: &Hierarchy, seed: u64, quick: bool) -> (Score, MemoryDetail) {
     let largest = truth.caches.last().map_or(1 << 20, |c| c.bytes);
-    // Enough to see memory, as the measuring command arranges.
-    let limit = (largest * 4).clamp(16 << 20, 64 << 20);
+    let pages = truth.tlbs.last().map_or(0, |t| t.entries);
+    // Enough to see memory and to miss in every TLB; the measuring command takes 64 MiB and more.
+    let limit = (largest * 4).max(pages * 3 * 4096).clamp(16 << 20, 64 << 20);
     let mut machine = Simulated::new(truth.clone(), limit, seed);
     let plan = Plan { quick, seed, cannot_tell: None };
     match explore(&mut machine, &plan) {

@@ -1,0 +1,220 @@
+//! Levels that were found one by one, once more in one model (see [`super::joint`]), and levels
+//! that hide between two others.
+//!
+//! A cache whose pages lie at random, of few ways and not much larger than the one before it, has
+//! no plateau: its misses begin where those of the inner one end. One law then leaves much of the
+//! transition unexplained, and two explain it. Such a level is believed only when places that
+//! fight for one of its sets can be found, too, and are as many as its law says.
+
+use super::conflict::Step;
+use super::curve::{Curve, CurvePoint, Pages};
+use super::explore::Explorer;
+use super::joint::{Column, Joint};
+use super::levels::{Found, Ways, allowed, conclude};
+use super::plateau::Plateau;
+use super::setmodel::{Fit, Placement, laws_of, near, plausible_sizes};
+use super::{Grade, Level, MeterError};
+use crate::finding::Confidence;
+
+/// Laws of each level that are tried with those of the others.
+const CANDIDATES: usize = 200;
+/// Laws of the level before a hidden one that are tried with all of the hidden one.
+const INNER: usize = 60;
+/// Rounds in which the laws are chosen in turn.
+const ROUNDS: usize = 3;
+/// With more of a step unexplained, another level may hide in it.
+const HIDING: f64 = 0.045;
+/// A hidden level explains at least this share of the error.
+const EXPLAINED: f64 = 0.5;
+/// Latencies of two levels differ at least by this factor.
+const APART: f64 = 1.3;
+
+/// Points that laws can say something of: whole pages, where pages lie at random.
+fn usable(curve: &Curve, first_x: u64, page: u32) -> Vec<CurvePoint> {
+    let page = u64::from(page.max(1));
+    let whole = |x: u64| curve.pages == Pages::Huge || x < 4 * page || x.is_multiple_of(page);
+    curve.points.iter().filter(|p| p.x >= first_x && whole(p.x)).copied().collect()
+}
+
+/// Chooses the laws of all levels in one model, and puts right what changes by it.
+pub(super) fn together(curve: &Curve, plateaus: &[Plateau], page: u32, found: &mut [Found]) {
+    let Some(first) = plateaus.first() else { return };
+    let points = usable(curve, first.first_x, page);
+    let mut joint = Joint::new(&points);
+    let mut columns: Vec<Vec<Column>> = Vec::new();
+    for f in found.iter() {
+        let fits = allowed(&f.fits, f.ways);
+        columns.push(joint.columns(fits.iter().take(CANDIDATES).map(|f| f.law(page)).collect()));
+    }
+    if columns.iter().any(Vec::is_empty) || found.len() < 2 {
+        return;
+    }
+    let mut chosen = vec![0; columns.len()];
+    let mut fits: Vec<Vec<Fit>> = vec![Vec::new(); columns.len()];
+    for _ in 0..ROUNDS {
+        for i in 0..columns.len() {
+            let held: Vec<&Column> = columns.iter().zip(&chosen).map(|(c, &k)| &c[k]).collect();
+            fits[i] = joint.fit(&held, i, &columns[i], found[i].window);
+            let Some(best) = fits[i].first() else { return };
+            chosen[i] = columns[i].iter().position(|c| c.law.is(best)).unwrap_or(0);
+        }
+    }
+    for (f, fits) in found.iter_mut().zip(fits) {
+        let single = f.fits.first().map_or(f64::INFINITY, |b| b.residual);
+        if fits.first().is_some_and(|b| b.residual <= single * 1.05 + 0.003) {
+            f.fits = fits;
+            f.level.ns = f.plateau_ns;
+            conclude(&mut f.level, f.onset, &f.fits, f.ways);
+        }
+    }
+}
+
+/// Two laws where one was.
+struct Hidden {
+    inner: Fit,
+    outer: Vec<Fit>,
+}
+
+impl Explorer<'_> {
+    /// Looks for a level behind each one whose law leaves much unexplained.
+    pub(super) fn find_hidden(
+        &mut self,
+        curve: &Curve,
+        plateaus: &[Plateau],
+        found: &mut Vec<Found>,
+    ) -> Result<(), MeterError> {
+        let Some(first) = plateaus.first() else { return Ok(()) };
+        let page = self.limits.page_bytes;
+        let points = usable(curve, first.first_x, page);
+        let mut i = 0;
+        while i < found.len() {
+            let left = found[i].fits.first().map_or(0.0, |b| b.residual);
+            if left > HIDING
+                && let Some(hidden) = hidden(&points, found, i, page)
+                && let Some(outer) = self.confirmed(curve.pages, i, &hidden)?
+            {
+                split(found, i, &hidden.inner, outer);
+                i += 1;
+            }
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// The outer law, when as many places fight for a set as it says.
+    fn confirmed(
+        &mut self,
+        pages: Pages,
+        i: usize,
+        hidden: &Hidden,
+    ) -> Result<Option<(Vec<Fit>, Ways)>, MeterError> {
+        let Some(best) = hidden.outer.first() else { return Ok(None) };
+        let first = self.detail.levels.first().map_or(hidden.inner.t0, |l| l.ns);
+        let step =
+            Step { level: i + 1, first, hit: best.t0, miss: best.t0 + best.step, half: best.bytes };
+        let Some((ways, _)) = self.ways_by_reduction(pages, step)? else { return Ok(None) };
+        let limit = best.residual * 1.5 + 0.01;
+        let fits: Vec<Fit> = (hidden.outer.iter())
+            .filter(|f| f.ways == ways && f.residual <= limit)
+            .copied()
+            .collect();
+        Ok((!fits.is_empty()).then_some((fits, Ways { ways, at_most: false, inner: 0 })))
+    }
+}
+
+/// The best pair of laws for the transition from level `i`, when it explains far more than one.
+fn hidden(points: &[CurvePoint], found: &[Found], i: usize, page: u32) -> Option<Hidden> {
+    let mut joint = Joint::new(points);
+    let mut held: Vec<Vec<Column>> = Vec::new();
+    for f in found {
+        let fits = allowed(&f.fits, f.ways);
+        let laws = fits.iter().take(1).map(|fit| fit.law(page)).collect();
+        held.push(joint.columns(laws));
+    }
+    let held: Vec<&Column> = held.iter().map(|c| c.first()).collect::<Option<_>>()?;
+    let before = joint.solve(&held)?.residual;
+    // Any law of as small a cache may be the inner one: its knee was blamed on both.
+    let f = &found[i];
+    let flat = points.iter().take_while(|p| p.ns <= f.floor_ns * 1.15).last().map_or(0, |p| p.x);
+    let smallest = (flat * 3 / 4).min(f.onset.0).max(1024);
+    let inner_sizes = plausible_sizes(smallest, f.onset.1 * 5 / 4);
+    let placements: &[Placement] = if i == 0 {
+        &[Placement::Contiguous, Placement::Scattered]
+    } else {
+        &[Placement::Scattered]
+    };
+    let counted = |ways: u32| f.ways.is_none_or(|w| w.at_most || w.ways == ways);
+    let inner: Vec<_> = laws_of(&inner_sizes, &[], page, placements)
+        .into_iter()
+        .filter(|l| counted(l.ways))
+        .take(INNER)
+        .collect();
+    let inner = joint.columns(inner);
+    let sizes = plausible_sizes(smallest * 2, f.window.1);
+    let outer = joint.columns(laws_of(&sizes, &[], page, &[Placement::Scattered]));
+    let mut all = held.clone();
+    all.insert(i + 1, held[i]);
+    let mut best: Option<(f64, &Column)> = None;
+    for a in &inner {
+        all[i] = a;
+        for b in outer.iter().filter(|b| b.law.bytes >= 2 * a.law.bytes) {
+            all[i + 1] = b;
+            let Some(s) = joint.solve(&all) else { continue };
+            let apart = s.hit(i + 1) > s.hit(i) * APART && s.hit(i + 2) > s.hit(i + 1) * APART;
+            if apart && best.is_none_or(|(r, _)| s.residual < r) {
+                best = Some((s.residual, a));
+            }
+        }
+    }
+    let (residual, a) = best?;
+    if residual > before * EXPLAINED {
+        return None;
+    }
+    all[i] = a;
+    let fits = joint.fit(&all, i + 1, &outer, f.window);
+    all[i + 1] = outer.iter().find(|c| fits.first().is_some_and(|f| c.law.is(f)))?;
+    let fit = *joint.fit(&all, i, &inner, f.window).first()?;
+    Some(Hidden { inner: fit, outer: fits })
+}
+
+/// Level `i` becomes two.
+fn split(found: &mut Vec<Found>, i: usize, inner: &Fit, (outer, ways): (Vec<Fit>, Ways)) {
+    let f = &mut found[i];
+    let (window, onset, number) = (f.window, f.onset, f.level.level);
+    f.fits = vec![*inner];
+    conclude(&mut f.level, onset, &f.fits, f.ways);
+    let Some(best) = outer.first().copied() else { return };
+    let close = near(&outer);
+    let low = close.iter().map(|f| f.bytes).min().unwrap_or(best.bytes);
+    let high = close.iter().map(|f| f.bytes).max().unwrap_or(best.bytes);
+    let level = Level {
+        level: number + 1,
+        bytes: best.bytes,
+        bytes_interval: (low, high),
+        effective_bytes: onset.0,
+        ns: best.t0,
+        ns_interval: (best.t0, best.t0),
+        ways: Some(ways.ways),
+        ways_by: "conflict sets".into(),
+        residual: Some(best.residual),
+        law: best.words(),
+        grade: Grade::less(
+            Confidence::Likely,
+            "no plateau of its own: its knee and that of the level before it overlap",
+        ),
+    };
+    let onset = (level.bytes_interval.0, level.bytes_interval.1);
+    for later in &mut found[i + 1..] {
+        later.level.level += 1;
+    }
+    let hidden = Found {
+        plateau_ns: level.ns,
+        floor_ns: level.ns,
+        level,
+        fits: outer,
+        onset,
+        window,
+        ways: Some(ways),
+    };
+    found.insert(i + 1, hidden);
+}
