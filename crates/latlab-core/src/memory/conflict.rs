@@ -28,6 +28,8 @@ const MOST_TIMINGS: u32 = 1_500;
 const RUNS: u32 = 5;
 /// Reductions that have to agree.
 const AGREE: usize = 2;
+/// Lines that each line of a conflict is replaced by, to see whether it matters.
+const REPLACED: u32 = 4;
 
 /// The step between two levels.
 #[derive(Clone, Copy, Debug)]
@@ -179,6 +181,32 @@ impl Explorer<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Ways of a level in whose smallest conflict there are no more lines than the level before
+    /// keeps of one set: some of them may be there only to push the others out of that one.
+    ///
+    /// Those can be replaced by a line of any page, the ones that fight for a set here cannot.
+    pub(super) fn ways_behind(
+        &mut self,
+        pages: Pages,
+        lines: &[u32],
+        step: Step,
+    ) -> Result<Option<u32>, MeterError> {
+        let page = self.limits.page_bytes.max(1);
+        let all = (self.room(pages) / page) as usize;
+        let mut needed = 0u32;
+        for k in 0..lines.len() {
+            let mut still = 0;
+            for _ in 0..REPLACED {
+                let mut other = lines.to_vec();
+                other[k] = self.rng.below(all) as u32 * page + lines[k] % page;
+                let taken = lines.contains(&other[k]);
+                still += u32::from(!taken && self.conflicts_in(pages, &other, step)?);
+            }
+            needed += u32::from(still < 2);
+        }
+        Ok((needed > 2).then(|| needed - 1))
     }
 
     fn conflicts_in(

@@ -96,9 +96,10 @@ pub fn compare(d: &MemoryDetail) -> Vec<Comparison> {
         all.push(row(format!("L{n} ways"), ways, of(&|c| c.ways.into()), plain));
     }
     let line = d.line.as_ref().filter(|l| l.bytes > 0).map(|l| u64::from(l.bytes));
-    let lines = d.declared.iter().map(|s| {
-        s.caches.iter().map(|c| u64::from(c.line_bytes)).find(|b| *b > 0).unwrap_or(0)
-    });
+    let lines = d
+        .declared
+        .iter()
+        .map(|s| s.caches.iter().map(|c| u64::from(c.line_bytes)).find(|b| *b > 0).unwrap_or(0));
     let line = line.map(|b| (b, (b, b)));
     all.push(row("line".into(), line, lines.collect(), bytes_words));
     let most = d.declared.iter().map(|s| s.tlbs.len()).max().unwrap_or(0).max(d.tlbs.len());
@@ -163,7 +164,11 @@ mod tests {
             declared: vec![
                 Declared {
                     source: "sysfs".into(),
-                    caches: vec![cache(1, 32 << 10, 8), cache(2, 1 << 20, 8), cache(3, 32 << 20, 16)],
+                    caches: vec![
+                        cache(1, 32 << 10, 8),
+                        cache(2, 1 << 20, 8),
+                        cache(3, 32 << 20, 16),
+                    ],
                     tlbs: vec![],
                 },
                 Declared { source: "CPUID".into(), caches: vec![], tlbs: vec![64, 3072] },

@@ -124,7 +124,8 @@ impl Explorer<'_> {
             levels.push(level);
         }
         self.meter.stage("all levels together");
-        self.find_hidden(&curve, &found, &mut levels)?;
+        self.find_hidden(&mut curve, &found, &mut levels)?;
+        self.keep(curve.clone());
         together(&curve, &found, self.limits.page_bytes, &mut levels);
         self.detail.levels = levels.into_iter().map(|l| l.level).collect();
         self.memory_level(&curve, &found);

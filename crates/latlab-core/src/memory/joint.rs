@@ -11,6 +11,18 @@
 use super::curve::CurvePoint;
 use super::setmodel::{Fit, Law, Laws, cost};
 
+/// Relative error that a timing is allowed.
+const TIMING: f64 = 0.02;
+
+/// Standard error of a point: of its timings, and of the mean over its allocations where chance
+/// makes them differ (from their range, as control charts have it: W. A. Shewhart, 1931).
+fn sigma(p: &CurvePoint) -> f64 {
+    let n = f64::from(p.repeats.max(1));
+    let range = if p.repeats > 1 { p.high_ns - p.low_ns } else { 0.0 };
+    let deviation = range / (0.45 + 1.05 * n.ln()).max(1.13);
+    (TIMING * p.ns).hypot(deviation / n.sqrt()).max(1e-6)
+}
+
 /// A law, and the share of the loads that miss by it at each point.
 pub(super) struct Column {
     pub(super) law: Law,
@@ -28,7 +40,8 @@ pub(super) struct Joint<'a> {
 pub(super) struct Solution {
     /// T0, then a step for each level, ns.
     pub(super) terms: Vec<f64>,
-    /// Root mean square of the relative error.
+    /// Root mean square of the error in units of what is expected, times the error of a timing:
+    /// the relative error, where chance has no part.
     pub(super) residual: f64,
 }
 
@@ -61,7 +74,7 @@ impl<'a> Joint<'a> {
         let mut rows = vec![vec![0.0; n + 1]; n];
         let value = |k: usize, i: usize| if k == 0 { 1.0 } else { columns[k - 1].misses[i] };
         for (i, p) in self.points.iter().enumerate() {
-            let w = p.ns.max(1e-3).powi(-2);
+            let w = sigma(p).powi(-2);
             for (r, row) in rows.iter_mut().enumerate() {
                 let wr = w * value(r, i);
                 for (c, cell) in row[..n].iter_mut().enumerate() {
@@ -76,31 +89,34 @@ impl<'a> Joint<'a> {
         }
         let error = |(i, p): (usize, &CurvePoint)| {
             let model: f64 = terms.iter().enumerate().map(|(k, t)| t * value(k, i)).sum();
-            ((p.ns - model) / p.ns.max(1e-3)).powi(2)
+            (TIMING * (p.ns - model) / sigma(p)).powi(2)
         };
         let sum: f64 = self.points.iter().enumerate().map(error).sum();
         Some(Solution { terms, residual: (sum / self.points.len().max(1) as f64).sqrt() })
     }
 
-    /// Root mean square of what is left at the points of `window`, share of step `i`.
+    /// Root mean square of what is left at the points of `window`: share of step `i`, and relative.
     pub(super) fn left(
         &self,
         columns: &[&Column],
         solution: &Solution,
         i: usize,
         window: (u64, u64),
-    ) -> f64 {
-        let (mut sum, mut count) = (0.0, 0.0);
+    ) -> (f64, f64) {
+        let (mut of_step, mut relative, mut count) = (0.0, 0.0, 0.0);
         for (at, p) in self.points.iter().enumerate() {
             if p.x < window.0 || p.x > window.1 {
                 continue;
             }
             let steps: f64 =
                 columns.iter().zip(&solution.terms[1..]).map(|(c, d)| c.misses[at] * d).sum();
-            sum += ((p.ns - solution.terms[0] - steps) / solution.terms[i + 1]).powi(2);
+            let left = p.ns - solution.terms[0] - steps;
+            of_step += (left / solution.terms[i + 1]).powi(2);
+            relative += (TIMING * left / sigma(p)).powi(2);
             count += 1.0;
         }
-        (sum / f64::max(count, 1.0)).sqrt()
+        let count = f64::max(count, 1.0);
+        ((of_step / count).sqrt(), (relative / count).sqrt())
     }
 
     /// Laws of level `i` with those of all others held, best first, judged by the points of `window`.
@@ -116,9 +132,9 @@ impl<'a> Joint<'a> {
         for candidate in candidates {
             all[i] = candidate;
             let Some(solution) = self.solve(&all) else { continue };
-            let residual = self.left(&all, &solution, i, window);
+            let (residual, error) = self.left(&all, &solution, i, window);
             let (t0, step) = (solution.hit(i), solution.terms[i + 1]);
-            fits.push(candidate.law.fitted(t0, step, residual));
+            fits.push(Fit { error, ..candidate.law.fitted(t0, step, residual) });
         }
         fits.sort_unstable_by(|a, b| cost(a).total_cmp(&cost(b)));
         fits

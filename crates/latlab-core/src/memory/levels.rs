@@ -57,9 +57,13 @@ impl Explorer<'_> {
         let (ways, conflict) = match named {
             Some((ways, places)) if !ways.at_most => (Some(ways), Some(places)),
             _ => match self.ways_by_reduction(pages, step)? {
-                Some((ways, places)) => {
+                Some((mut ways, places)) => {
                     let inner = self.detail.levels.last().and_then(|l| l.ways).unwrap_or(0);
-                    (Some(Ways { ways, at_most: false, inner }), Some(places))
+                    let mut at_most = i > 0 && ways <= inner;
+                    if at_most && let Some(really) = self.ways_behind(pages, &places, step)? {
+                        (ways, at_most) = (really, false);
+                    }
+                    (Some(Ways { ways, at_most, inner }), Some(places))
                 }
                 None => (named.map(|n| n.0), None),
             },
@@ -107,7 +111,12 @@ impl Explorer<'_> {
         Ok(())
     }
 
-    fn add(&mut self, curve: &mut Curve, x: f64, repeats: u32) -> Result<(), MeterError> {
+    pub(super) fn add(
+        &mut self,
+        curve: &mut Curve,
+        x: f64,
+        repeats: u32,
+    ) -> Result<(), MeterError> {
         let page = f64::from(self.limits.page_bytes);
         let unit = if curve.pages == Pages::Base && x >= 24.0 * page {
             page

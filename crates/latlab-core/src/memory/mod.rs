@@ -18,6 +18,7 @@
 
 mod conflict;
 pub mod curve;
+pub mod declared;
 pub mod explore;
 pub mod findings;
 pub mod from;
@@ -113,6 +114,8 @@ pub struct MemoryDetail {
     pub strides: Vec<StridePoint>,
     /// T0, D and line fitted to a family of curves by stride.
     pub regimes: Option<regimes::Regimes>,
+    /// What the machine says of its caches, source by source.
+    pub declared: Vec<declared::Declared>,
     /// Seed of the orders.
     pub seed: u64,
     /// Largest array that was measured, bytes.

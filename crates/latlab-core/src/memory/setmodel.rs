@@ -48,6 +48,8 @@ pub struct Fit {
     pub step: f64,
     /// Root mean square of the residual, share of the step.
     pub residual: f64,
+    /// By what laws are compared: the residual, or where steps differ from law to law, the relative error.
+    pub error: f64,
 }
 
 impl Fit {
@@ -255,7 +257,7 @@ pub(super) fn cost(f: &Fit) -> f64 {
     let law = if f.policy == Policy::Lru { 0.0 } else { 0.03 };
     let hash = if f.placement == Placement::Hashed { 0.1 } else { 0.0 };
     let apart = if f.extra > 0 { 0.12 } else { 0.0 };
-    (f.residual + 0.004) * (1.0 + 0.08 * odd + law + hash + apart)
+    (f.error + 0.004) * (1.0 + 0.08 * odd + law + hash + apart)
 }
 
 /// Fits that the points do not tell from the best.
@@ -281,7 +283,7 @@ pub(super) struct Law {
 impl Law {
     pub(super) fn fitted(self, t0: f64, step: f64, residual: f64) -> Fit {
         let Self { placement, policy, bytes, extra, ways, .. } = self;
-        Fit { placement, policy, bytes, extra, ways, t0, step, residual }
+        Fit { placement, policy, bytes, extra, ways, t0, step, residual, error: residual }
     }
 
     /// Whether a fit is of this law.

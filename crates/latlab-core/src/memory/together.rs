@@ -23,7 +23,9 @@ const INNER: usize = 60;
 /// Rounds in which the laws are chosen in turn.
 const ROUNDS: usize = 3;
 /// With more of a step unexplained, another level may hide in it.
-const HIDING: f64 = 0.045;
+const HIDING: f64 = 0.035;
+/// With a larger relative error the model says nothing that single levels do not.
+const ONE_MODEL: f64 = 0.04;
 /// A hidden level explains at least this share of the error.
 const EXPLAINED: f64 = 0.5;
 /// Latencies of two levels differ at least by this factor.
@@ -34,6 +36,11 @@ fn usable(curve: &Curve, first_x: u64, page: u32) -> Vec<CurvePoint> {
     let page = u64::from(page.max(1));
     let whole = |x: u64| curve.pages == Pages::Huge || x < 4 * page || x.is_multiple_of(page);
     curve.points.iter().filter(|p| p.x >= first_x && whole(p.x)).copied().collect()
+}
+
+/// Largest size up to which nothing has left a plateau.
+fn flat(points: &[CurvePoint], floor_ns: f64) -> u64 {
+    points.iter().take_while(|p| p.ns <= floor_ns * 1.15).last().map_or(0, |p| p.x)
 }
 
 /// Chooses the laws of all levels in one model, and puts right what changes by it.
@@ -59,13 +66,13 @@ pub(super) fn together(curve: &Curve, plateaus: &[Plateau], page: u32, found: &m
             chosen[i] = columns[i].iter().position(|c| c.law.is(best)).unwrap_or(0);
         }
     }
-    for (f, fits) in found.iter_mut().zip(fits) {
-        let single = f.fits.first().map_or(f64::INFINITY, |b| b.residual);
-        if fits.first().is_some_and(|b| b.residual <= single * 1.05 + 0.003) {
-            f.fits = fits;
-            f.level.ns = f.plateau_ns;
-            conclude(&mut f.level, f.onset, &f.fits, f.ways);
-        }
+    let held: Vec<&Column> = columns.iter().zip(&chosen).map(|(c, &k)| &c[k]).collect();
+    let Some(solution) = joint.solve(&held).filter(|s| s.residual < ONE_MODEL) else { return };
+    for (i, (f, fits)) in found.iter_mut().zip(fits).enumerate() {
+        f.fits = fits;
+        f.level.ns = f.plateau_ns;
+        conclude(&mut f.level, f.onset, &f.fits, f.ways);
+        f.level.ns = solution.hit(i);
     }
 }
 
@@ -79,24 +86,44 @@ impl Explorer<'_> {
     /// Looks for a level behind each one whose law leaves much unexplained.
     pub(super) fn find_hidden(
         &mut self,
-        curve: &Curve,
+        curve: &mut Curve,
         plateaus: &[Plateau],
         found: &mut Vec<Found>,
     ) -> Result<(), MeterError> {
         let Some(first) = plateaus.first() else { return Ok(()) };
         let page = self.limits.page_bytes;
-        let points = usable(curve, first.first_x, page);
         let mut i = 0;
         while i < found.len() {
             let left = found[i].fits.first().map_or(0.0, |b| b.residual);
-            if left > HIDING
-                && let Some(hidden) = hidden(&points, found, i, page)
+            if left <= HIDING {
+                i += 1;
+                continue;
+            }
+            self.closer(curve, &found[i])?;
+            let points = usable(curve, first.first_x, page);
+            if let Some(hidden) = hidden(&points, found, i, page)
                 && let Some(outer) = self.confirmed(curve.pages, i, &hidden)?
             {
                 split(found, i, &hidden.inner, outer);
                 i += 1;
             }
             i += 1;
+        }
+        Ok(())
+    }
+
+    /// Whole pages from the end of a plateau to where the next begins, often: chance decides which
+    /// colours few pages get.
+    fn closer(&mut self, curve: &mut Curve, found: &Found) -> Result<(), MeterError> {
+        if curve.pages != Pages::Base {
+            return Ok(());
+        }
+        let page = u64::from(self.limits.page_bytes.max(1));
+        let flat = flat(&curve.points, found.floor_ns);
+        let mut n = (flat / page).max(1);
+        while n * page <= found.window.1 {
+            self.add(curve, (n * page) as f64, if n <= 48 { 40 } else { 16 })?;
+            n += (n / 16).max(1);
         }
         Ok(())
     }
@@ -113,11 +140,9 @@ impl Explorer<'_> {
         let step =
             Step { level: i + 1, first, hit: best.t0, miss: best.t0 + best.step, half: best.bytes };
         let Some((ways, _)) = self.ways_by_reduction(pages, step)? else { return Ok(None) };
-        let limit = best.residual * 1.5 + 0.01;
-        let fits: Vec<Fit> = (hidden.outer.iter())
-            .filter(|f| f.ways == ways && f.residual <= limit)
-            .copied()
-            .collect();
+        let limit = best.error * 1.5 + 0.01;
+        let fits: Vec<Fit> =
+            (hidden.outer.iter()).filter(|f| f.ways == ways && f.error <= limit).copied().collect();
         Ok((!fits.is_empty()).then_some((fits, Ways { ways, at_most: false, inner: 0 })))
     }
 }
@@ -135,8 +160,7 @@ fn hidden(points: &[CurvePoint], found: &[Found], i: usize, page: u32) -> Option
     let before = joint.solve(&held)?.residual;
     // Any law of as small a cache may be the inner one: its knee was blamed on both.
     let f = &found[i];
-    let flat = points.iter().take_while(|p| p.ns <= f.floor_ns * 1.15).last().map_or(0, |p| p.x);
-    let smallest = (flat * 3 / 4).min(f.onset.0).max(1024);
+    let smallest = (flat(points, f.floor_ns) * 3 / 4).min(f.onset.0).max(1024);
     let inner_sizes = plausible_sizes(smallest, f.onset.1 * 5 / 4);
     let placements: &[Placement] = if i == 0 {
         &[Placement::Contiguous, Placement::Scattered]

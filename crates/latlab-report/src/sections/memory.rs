@@ -4,7 +4,7 @@ use super::generic;
 use crate::doc::{Axis, Block, Column, Mark, Plot, Scale, Section, Series, SeriesKind, Table};
 use latlab_core::finding::Confidence;
 use latlab_core::memory::findings::bytes_words;
-use latlab_core::memory::{Curve, Grade, MemoryDetail, Order, Pages};
+use latlab_core::memory::{Curve, Grade, MemoryDetail, Order, Pages, declared};
 use latlab_core::run::Part;
 use latlab_core::units::format_ns;
 
@@ -22,6 +22,7 @@ pub fn sections(part: &Part, d: &MemoryDetail) -> Vec<Section> {
     if !d.tlbs.is_empty() {
         blocks.push(Block::Table(tlbs(d)));
     }
+    blocks.extend(compared(d).map(Block::Table));
     blocks.push(Block::Findings(part.findings.clone()));
     blocks.extend(size_plot(d).map(|p| Block::Plot(Box::new(p))));
     blocks.extend(heat(d).map(|p| Block::Plot(Box::new(p))));
@@ -118,6 +119,25 @@ fn tlbs(d: &MemoryDetail) -> Table {
         ],
         rows: d.tlbs.iter().map(row).collect(),
     }
+}
+
+/// Each figure beside what every source says of it.
+fn compared(d: &MemoryDetail) -> Option<Table> {
+    let rows = declared::compare(d);
+    let mut columns = vec![Column::left("figure"), Column::right("found")];
+    columns.extend(d.declared.iter().map(|s| Column::right(s.source.as_str())));
+    columns.push(Column::left("they"));
+    let cells = |c: &declared::Comparison| {
+        let mut cells = vec![c.what.clone(), c.found.clone()];
+        cells.extend(c.declared.iter().map(|v| v.clone().unwrap_or_default()));
+        cells.push(c.agreement.words().into());
+        cells
+    };
+    (!rows.is_empty()).then(|| Table {
+        caption: "Beside what the machine says of itself. Empty: it says nothing.".into(),
+        columns,
+        rows: rows.iter().map(cells).collect(),
+    })
 }
 
 fn name(c: &Curve) -> String {

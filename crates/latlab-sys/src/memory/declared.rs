@@ -10,11 +10,8 @@ use std::path::Path;
 
 /// Every source that says anything.
 pub fn declared(machine: &Machine) -> Vec<Declared> {
-    let all = [
-        Some(kernel(machine)),
-        processor(),
-        device_tree(Path::new("/proc/device-tree/cpus")),
-    ];
+    let all =
+        [Some(kernel(machine)), processor(), device_tree(Path::new("/proc/device-tree/cpus"))];
     all.into_iter().flatten().filter(|d| !d.caches.is_empty() || !d.tlbs.is_empty()).collect()
 }
 

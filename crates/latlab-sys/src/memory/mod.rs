@@ -2,6 +2,7 @@
 
 pub mod area;
 pub mod chase;
+pub mod declared;
 
 use crate::{clock, signal};
 use area::Area;
