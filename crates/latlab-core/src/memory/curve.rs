@@ -57,6 +57,10 @@ pub struct Curve {
     pub pages: Pages,
     /// Bytes from one element to the next.
     pub stride_bytes: u32,
+    /// Each load is followed by a store into its line.
+    pub stores: bool,
+    /// CPUs that did the same at once, each with an array of its own; 0 and 1: one.
+    pub threads: u32,
     /// Rising in `x`.
     pub points: Vec<CurvePoint>,
     /// Where it comes from, when it was not measured here.
@@ -95,6 +99,11 @@ impl CurvePoint {
 }
 
 impl Curve {
+    /// Loads of one CPU: what levels are inferred from.
+    pub fn plain(&self) -> bool {
+        !self.stores && self.threads < 2
+    }
+
     /// Puts a point in its place; one at the same `x` is replaced.
     pub fn insert(&mut self, point: CurvePoint) {
         match self.points.binary_search_by_key(&point.x, |p| p.x) {

@@ -33,6 +33,20 @@ pub fn findings(d: &MemoryDetail, declared: &Machine) -> Vec<Finding> {
         Finding::new("memory.latency", Verdict::Note, Confidence::Sure, claim)
     }));
     all.extend(cache_off(d));
+    all.extend(shared(d));
+    all.extend(d.switch_knees.iter().enumerate().map(|(i, k)| {
+        let claim = format!(
+            "context switches: up to {} in all working sets a KiB adds {}, from {} on {}",
+            bytes_words(k.from_bytes),
+            format_ns(k.before_ns.max(0.0)),
+            bytes_words(k.to_bytes),
+            format_ns(k.after_ns)
+        );
+        let id = format!("memory.switch-knee-{}", i + 1);
+        Finding::new(&id, Verdict::Note, Confidence::Likely, claim).because(
+            "processes × working set no longer fit into a cache, so that each finds its lines gone",
+        )
+    }));
     all.extend(prefetch(d));
     for (i, what) in d.missing.iter().enumerate() {
         let id = format!("memory.missing-{}", i + 1);
@@ -169,13 +183,38 @@ fn cache_off(d: &MemoryDetail) -> Option<Finding> {
     )
 }
 
+/// How much of the last cache is left to each when all CPUs read at once.
+fn shared(d: &MemoryDetail) -> Option<Finding> {
+    let (last, memory) = (d.levels.last()?, d.memory_ns?);
+    let middle = (last.ns * memory).sqrt();
+    let many = d.curves.iter().find(|c| c.threads > 1 && !c.stores)?;
+    let same = |c: &&super::Curve| c.plain() && (c.order, c.pages) == (many.order, many.pages);
+    let one = d.curves.iter().find(same)?;
+    // A single high value is no end.
+    let holds = |c: &super::Curve| {
+        c.points.windows(2).find(|w| w[0].ns > middle && w[1].ns > middle).map(|w| w[0].x)
+    };
+    let (alone, together) = (holds(one)?, holds(many)?);
+    let threads = many.threads;
+    let claim = if together * 4 < alone * 3 {
+        format!(
+            "L{} is shared: alone an array of {} is half out of it, with {threads} CPUs at once one of {} each",
+            last.level,
+            bytes_words(alone),
+            bytes_words(together)
+        )
+    } else {
+        format!("L{} holds as much for each of {threads} CPUs at once as for one alone", last.level)
+    };
+    Some(Finding::new("memory.shared", Verdict::Note, Confidence::Likely, claim))
+}
+
 fn prefetch(d: &MemoryDetail) -> Option<Finding> {
     use super::{Order, Pages};
     let memory = d.memory_ns.filter(|_| !d.levels.is_empty())?;
-    let curve = d
-        .curves
-        .iter()
-        .find(|c| c.order == Order::Sequential && c.pages == Pages::Base && c.source.is_none())?;
+    let curve = d.curves.iter().find(|c| {
+        c.plain() && c.order == Order::Sequential && c.pages == Pages::Base && c.source.is_none()
+    })?;
     let last = curve.points.last()?;
     (last.ns * 1.5 < memory).then(|| {
         Finding::new(

@@ -125,7 +125,7 @@ pub fn infer(curves: Vec<Curve>, page_bytes: u32) -> MemoryDetail {
             .unwrap_or(0),
         ..MemoryDetail::default()
     };
-    let sized = |c: &&Curve| !matches!(c.order, Order::LinePerPage | Order::Dense);
+    let sized = |c: &&Curve| c.plain() && !matches!(c.order, Order::LinePerPage | Order::Dense);
     let slowest = curves.iter().filter(sized).max_by(|a, b| end(a).total_cmp(&end(b)));
     if let Some(curve) = slowest {
         let found = plateaus(&curve.points);

@@ -31,6 +31,7 @@ pub mod probes;
 pub mod regimes;
 pub mod setmodel;
 pub mod sim;
+pub mod switching;
 mod together;
 
 use crate::finding::Confidence;
@@ -100,6 +101,8 @@ pub struct MemoryDetail {
     pub curves: Vec<Curve>,
     /// Caches, from the processor outwards.
     pub levels: Vec<Level>,
+    /// Bytes a second that one CPU reads from memory in order, where it was measured.
+    pub memory_bytes_per_s: Option<f64>,
     /// Latency of a load from memory, ns; `None` when no array was large enough to see it.
     pub memory_ns: Option<f64>,
     /// The line, and what it was concluded from.
@@ -114,6 +117,10 @@ pub struct MemoryDetail {
     pub strides: Vec<StridePoint>,
     /// T0, D and line fitted to a family of curves by stride.
     pub regimes: Option<regimes::Regimes>,
+    /// Context switches in rings of processes with working sets, where they were measured.
+    pub switches: Vec<switching::SwitchPoint>,
+    /// Knees of what refilling a working set costs, over processes × working set.
+    pub switch_knees: Vec<switching::SwitchKnee>,
     /// What the machine says of its caches, source by source.
     pub declared: Vec<declared::Declared>,
     /// Seed of the orders.
@@ -142,6 +149,8 @@ pub struct Level {
     pub effective_bytes: u64,
     /// Latency of a hit, ns.
     pub ns: f64,
+    /// Bytes a second that one CPU reads from here in order, where it was measured.
+    pub bytes_per_s: Option<f64>,
     /// Smallest and largest value on the plateau, ns.
     pub ns_interval: (f64, f64),
     /// Ways, where they could be found.

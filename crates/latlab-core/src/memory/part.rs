@@ -50,6 +50,9 @@ fn records(d: &MemoryDetail) -> Vec<Record> {
         let (low, high) = l.bytes_interval;
         add("memory.cache.size", n, Unit::Bytes, l.bytes as f64, Some((low as f64, high as f64)));
         add("memory.cache.effective", n, Unit::Bytes, l.effective_bytes as f64, None);
+        if let Some(rate) = l.bytes_per_s {
+            add("memory.cache.bandwidth", n, Unit::BytesPerSecond, rate, None);
+        }
     }
     for t in &d.tlbs {
         add("memory.tlb.entries", Some(t.level), Unit::Count, t.entries.into(), None);

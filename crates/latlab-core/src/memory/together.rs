@@ -26,6 +26,8 @@ const ROUNDS: usize = 3;
 const HIDING: f64 = 0.035;
 /// With a larger relative error the model says nothing that single levels do not.
 const ONE_MODEL: f64 = 0.04;
+/// With a smaller one its latencies are those of the levels.
+const EXACT: f64 = 0.012;
 /// A hidden level explains at least this share of the error.
 const EXPLAINED: f64 = 0.5;
 /// Latencies of two levels differ at least by this factor.
@@ -72,7 +74,12 @@ pub(super) fn together(curve: &Curve, plateaus: &[Plateau], page: u32, found: &m
         f.fits = fits;
         f.level.ns = f.plateau_ns;
         conclude(&mut f.level, f.onset, &f.fits, f.ways);
-        f.level.ns = solution.hit(i);
+        let hit = solution.hit(i);
+        let seen = (0.75..1.33).contains(&(hit / f.plateau_ns.max(1e-9)));
+        // A plateau is the better witness of its own latency, unless all of the curve is explained.
+        if solution.residual < EXACT || !seen {
+            f.level.ns = hit;
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 pub fn write(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     for part in &run.parts {
         let Some(Detail::Memory(detail)) = &part.detail else { continue };
-        let sized = |c: &&Curve| !matches!(c.order, Order::LinePerPage | Order::Dense);
+        let sized = |c: &&Curve| c.plain() && !matches!(c.order, Order::LinePerPage | Order::Dense);
         for curve in detail.curves.iter().filter(sized) {
             writeln!(out, "# {}, {:?} pages", curve.order.words(), curve.pages)?;
             writeln!(out, "\"stride={}", curve.stride_bytes)?;

@@ -4,6 +4,7 @@ use super::generic;
 use crate::doc::{Axis, Block, Column, Mark, Plot, Scale, Section, Series, SeriesKind, Table};
 use latlab_core::finding::Confidence;
 use latlab_core::memory::findings::bytes_words;
+use latlab_core::memory::switching::{SwitchKnee, refill};
 use latlab_core::memory::{Curve, Grade, MemoryDetail, Order, Pages, declared};
 use latlab_core::run::Part;
 use latlab_core::units::format_ns;
@@ -25,6 +26,8 @@ pub fn sections(part: &Part, d: &MemoryDetail) -> Vec<Section> {
     blocks.extend(compared(d).map(Block::Table));
     blocks.push(Block::Findings(part.findings.clone()));
     blocks.extend(size_plot(d).map(|p| Block::Plot(Box::new(p))));
+    blocks.extend(switch_plot(d).map(|p| Block::Plot(Box::new(p))));
+    blocks.extend(switch_heat(d).map(|p| Block::Plot(Box::new(p))));
     blocks.extend(heat(d).map(|p| Block::Plot(Box::new(p))));
     blocks.extend(tlb_plot(d).map(|p| Block::Plot(Box::new(p))));
     blocks.extend(parallel_table(d).map(Block::Table));
@@ -37,6 +40,16 @@ pub fn sections(part: &Part, d: &MemoryDetail) -> Vec<Section> {
 pub fn summary(part: &Part, d: &MemoryDetail) -> Vec<String> {
     if let Some(reason) = &d.cannot_tell {
         return vec![format!("Caches cannot be told here: {reason}.")];
+    }
+    if d.levels.is_empty() && !d.switch_knees.is_empty() {
+        let knee = |k: &SwitchKnee| {
+            format!("{} and {}", bytes_words(k.from_bytes), bytes_words(k.to_bytes))
+        };
+        let knees: Vec<String> = d.switch_knees.iter().map(knee).collect();
+        return vec![format!(
+            "Context switches: processes × working set has knees between {}.",
+            knees.join(", and between ")
+        )];
     }
     if d.levels.is_empty() {
         return generic::summary(part);
@@ -62,6 +75,10 @@ fn grade(g: &Grade) -> &'static str {
     }
 }
 
+fn rate(bytes_per_s: Option<f64>) -> String {
+    bytes_per_s.map_or(String::new(), |r| format!("{:.1} GB/s", r / 1e9))
+}
+
 fn levels(d: &MemoryDetail) -> Table {
     let row = |l: &latlab_core::memory::Level| {
         vec![
@@ -71,13 +88,15 @@ fn levels(d: &MemoryDetail) -> Table {
             bytes_words(l.effective_bytes),
             l.ways.map_or("cannot tell".into(), |w| w.to_string()),
             format_ns(l.ns),
+            rate(l.bytes_per_s),
             grade(&l.grade).into(),
         ]
     };
     let mut rows: Vec<Vec<String>> = d.levels.iter().map(row).collect();
     if let Some(ns) = d.memory_ns {
-        let mut cells = vec![String::new(); 7];
+        let mut cells = vec![String::new(); 8];
         (cells[0], cells[5]) = ("memory".into(), format_ns(ns));
+        cells[6] = rate(d.memory_bytes_per_s);
         rows.push(cells);
     }
     Table {
@@ -90,6 +109,7 @@ fn levels(d: &MemoryDetail) -> Table {
             Column::right("effective"),
             Column::right("ways"),
             Column::right("a load"),
+            Column::right("read in order"),
             Column::left("grade"),
         ],
         rows,
@@ -147,7 +167,12 @@ fn name(c: &Curve) -> String {
     };
     match &c.source {
         Some(source) => format!("stride {} ({source})", c.stride_bytes),
-        None => format!("{}{pages}", c.order.words()),
+        None => {
+            let stores = if c.stores { ", with stores" } else { "" };
+            let threads =
+                if c.threads > 1 { format!(", {} CPUs at once", c.threads) } else { String::new() };
+            format!("{}{pages}{stores}{threads}", c.order.words())
+        }
     }
 }
 
@@ -268,6 +293,58 @@ fn stride_plot(d: &MemoryDetail) -> Option<Plot> {
         series: vec![Series {
             name: "an element".into(),
             points: d.strides.iter().map(|p| (f64::from(p.stride_bytes), p.ns)).collect(),
+            ..Series::default()
+        }],
+        marks: vec![],
+    })
+}
+
+/// What a KiB of the working set adds to a switch, over the product.
+fn switch_plot(d: &MemoryDetail) -> Option<Plot> {
+    let curve = refill(&d.switches);
+    (curve.len() > 2).then(|| Plot {
+        id: "memory-switch".into(),
+        title: "What refilling adds to a context switch".into(),
+        description: "For each KiB of the working set, over processes × working set. It rises where they no longer fit into a cache together.".into(),
+        x: Axis { label: "processes × working set".into(), scale: Scale::Log2, bytes: true, ..Axis::default() },
+        y: Axis { label: "a KiB adds (ns)".into(), ..Axis::default() },
+        series: vec![Series {
+            name: "refill".into(),
+            points: curve.iter().map(|c| (c.0 as f64, c.1)).collect(),
+            ..Series::default()
+        }],
+        marks: (d.switch_knees.iter())
+            .map(|k| {
+                let (from, to) = (k.from_bytes as f64, k.to_bytes as f64);
+                let words = format!("{} – {}", bytes_words(k.from_bytes), bytes_words(k.to_bytes));
+                Mark::Band(from, to, words)
+            })
+            .collect(),
+    })
+}
+
+/// Processes × working set.
+fn switch_heat(d: &MemoryDetail) -> Option<Plot> {
+    let mut procs: Vec<u32> = d.switches.iter().map(|p| p.procs).collect();
+    procs.sort_unstable();
+    procs.dedup();
+    let lane = |n: u32| procs.iter().position(|p| *p == n).unwrap_or(0) as f64;
+    (procs.len() > 1).then(|| Plot {
+        id: "memory-switch-heat".into(),
+        title: "A context switch by processes and working set".into(),
+        description: "One switch, less the same calls and the same working set without one.".into(),
+        x: Axis { label: "working set of each".into(), bytes: true, ..Axis::default() },
+        y: Axis {
+            label: "processes".into(),
+            scale: Scale::Category,
+            categories: procs.iter().map(u32::to_string).collect(),
+            ..Axis::default()
+        },
+        series: vec![Series {
+            name: "a switch (ns)".into(),
+            kind: SeriesKind::Heat,
+            points: d.switches.iter().map(|p| (p.bytes as f64, lane(p.procs))).collect(),
+            values: d.switches.iter().map(|p| p.ns).collect(),
             ..Series::default()
         }],
         marks: vec![],

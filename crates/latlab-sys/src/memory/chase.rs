@@ -29,10 +29,25 @@ pub fn link<'a>(area: &'a mut Area, cycle: &[u32]) -> Option<Ring<'a>> {
 pub struct Ring<'a> {
     at: usize,
     length: usize,
-    _words: &'a [usize],
+    _words: &'a mut [usize],
 }
 
 impl Ring<'_> {
+    /// As [`Ring::run`]; what each load found is stored again where it was, so that its line is written.
+    pub fn run_storing(&mut self, loads: usize) -> usize {
+        for _ in 0..loads {
+            let word = self.at as *mut usize;
+            // SAFETY: as in `run`; the borrow of the area is exclusive, and the value stored is the
+            // one that was there, so that the ring stays what it is.
+            self.at = unsafe {
+                let next = word.read_volatile();
+                word.write_volatile(next);
+                next
+            };
+        }
+        loads
+    }
+
     /// Number of loads in one round.
     pub fn length(&self) -> usize {
         self.length

@@ -1,6 +1,7 @@
 //! The memory of this machine as a [`Meter`]: areas of ordinary and of huge pages, and a clock.
 
 pub mod area;
+pub mod beside;
 pub mod chase;
 pub mod declared;
 

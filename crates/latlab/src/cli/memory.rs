@@ -26,6 +26,10 @@ pub struct Args {
     /// Seed of the orders in which memory is visited.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Measure context switches in rings of processes with working sets instead, and find the knees
+    /// (macro: 2 to 96 processes × 0 to 64 KiB; micro: 2 to 12 × 0 to 32 KiB).
+    #[arg(long = "switch", value_name = "PLAN", value_parser = ["macro", "micro"], conflicts_with_all = ["from", "quick", "size", "format"])]
+    pub switch: Option<String>,
     /// Print as another tool does: columns of lmbench's lat_mem_rd.
     #[arg(long, value_name = "TOOL", value_parser = ["lmbench"])]
     pub format: Option<String>,

@@ -189,7 +189,11 @@ fn config(options: &Args) -> anyhow::Result<Config> {
     configure(instances, budget, target, options.cpu.as_deref(), options.seed, options.dir.clone())
 }
 
-fn configure(
+/// The configuration of a selection.
+///
+/// # Errors
+/// When the CPU is none that this process may run on.
+pub(super) fn configure(
     instances: Vec<Instance>,
     budget: Duration,
     target: f64,

@@ -1,5 +1,8 @@
 //! `latlab memory`: caches and TLBs, measured here or read from elsewhere.
 
+mod beside;
+mod rings;
+
 use crate::cli::{Global, memory::Args};
 use crate::outcome::{HintExt, Outcome};
 use crate::progress::Progress;
@@ -12,6 +15,7 @@ use latlab_core::memory::{Curve, MemoryDetail, StridePoint, from, part};
 use latlab_core::run::{Detail, Part, Run};
 use latlab_core::units::CpuId;
 use latlab_report::dialect::lat_mem_rd;
+use latlab_sys::memory::declared::declared;
 use latlab_sys::memory::{Host, Settings, multiply};
 use latlab_sys::{clock, policy, signal};
 use serde::Serialize;
@@ -25,6 +29,7 @@ const BUDGET: Duration = Duration::from_secs(55);
 const QUICK_BUDGET: Duration = Duration::from_secs(9);
 /// Largest text that is read: a full lat_mem_rd output has some hundred kilobytes.
 const TEXT_MAX: u64 = 64 << 20;
+const SWITCH_TITLE: &str = "Context switches with working sets";
 const TITLE: &str = "Caches, lines, ways and TLBs";
 
 /// What the options came to.
@@ -38,6 +43,12 @@ pub struct Config {
     seed: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     from: Vec<String>,
+    /// Plan of context switches, where they are what is measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    switch: Option<String>,
+    /// Time for them, where it was given.
+    #[serde(skip)]
+    switch_budget: Option<Duration>,
 }
 
 /// Runs the command.
@@ -45,7 +56,16 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let machine = latlab_sys::machine::read();
     let mut config = config(args, &machine)?;
     let lmbench = args.format.is_some() && !global.json;
-    let (mut session, part, stopped) = if args.from.is_empty() {
+    let (mut session, part, stopped) = if let Some(plan) = &args.switch {
+        let session = Session::begin(global, "memory", &config)?;
+        let begun = clock::now();
+        let (detail, rings, stopped) = rings::measure(plan, &config)?;
+        let length = clock::now().since(begun).0;
+        let mut part = part::part("memory", SWITCH_TITLE, detail, &machine, length);
+        part.results = rings.results;
+        part.complete = rings.complete;
+        (session, part, stopped)
+    } else if args.from.is_empty() {
         let session = Session::begin(global, "memory", &config)?;
         let part = measure(&config, &machine)?;
         let stopped = signal::stop_requested().map(signal::Signal::name);
@@ -89,7 +109,9 @@ fn config(args: &Args, machine: &Machine) -> anyhow::Result<Config> {
     }
     if let Some(time) = args.duration {
         config.budget_s = time.as_secs_f64();
+        config.switch_budget = Some(time);
     }
+    config.switch = args.switch.clone();
     Ok(config)
 }
 
@@ -107,6 +129,8 @@ pub fn settings(quick: bool, machine: &Machine, cpu: Option<u32>) -> Config {
         cpu,
         seed: clock::now().0,
         from: Vec::new(),
+        switch: None,
+        switch_budget: None,
     }
 }
 
@@ -122,6 +146,7 @@ fn limit(machine: &Machine) -> Option<u64> {
 /// # Errors
 /// When there is not enough memory, or not even a coarse curve could be measured.
 pub fn measure(config: &Config, machine: &Machine) -> anyhow::Result<Part> {
+    let allowed = policy::allowed().context("sched_getaffinity")?;
     if let Some(cpu) = config.cpu {
         policy::bind(&[CpuId(cpu)]).with_context(|| format!("binding to CPU {cpu}"))?;
     }
@@ -143,6 +168,11 @@ pub fn measure(config: &Config, machine: &Machine) -> anyhow::Result<Part> {
     drop(host);
     drop(progress);
     sweep(&mut detail, bytes);
+    if detail.cannot_tell.is_none() {
+        beside::bandwidth(&mut detail, config);
+        beside::curves(&mut detail, config, machine, &allowed);
+    }
+    detail.declared = declared(machine);
     let length = clock::now().since(begun).0;
     let mut part = part::part("memory", TITLE, detail, machine, length);
     part.complete = signal::stop_requested().is_none();

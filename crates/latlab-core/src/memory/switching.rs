@@ -1,0 +1,153 @@
+//! Context switches as a probe of caches: a ring of processes, each with a working set.
+//!
+//! While the working sets of all processes fit into a cache together, a switch costs the same
+//! whatever their number; where they no longer do, each process finds its lines gone, and fetches
+//! them from further out. So what a switch costs beyond an empty one, for each KiB of the working
+//! set, is a staircase over the *product* of processes and working set, and its steps are the
+//! caches (L. McVoy, C. Staelin, "lmbench: portable tools for performance analysis", USENIX 1996).
+//!
+//! Two plans: *macroscopic*, few points far apart up to 96 processes of 64 KiB, and *microscopic*,
+//! all small numbers of processes up to the size of a second cache.
+
+use crate::stats::changepoint;
+use crate::stats::quantile::median;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Processes and working sets (KiB) of the macroscopic plan.
+pub const MACRO: (&[u32], &[u32]) = (&[2, 4, 8, 16, 24, 32, 64, 96], &[0, 4, 8, 16, 32, 64]);
+/// Processes and working sets (KiB) of the microscopic plan.
+pub const MICRO: (&[u32], &[u32]) =
+    (&[2, 3, 4, 5, 6, 7, 8, 10, 12], &[0, 4, 8, 12, 16, 20, 24, 28, 32]);
+
+/// A knee is a rise by at least this factor.
+const LEAST: f64 = 1.4;
+
+/// One point: what a switch costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SwitchPoint {
+    /// Processes in the ring.
+    pub procs: u32,
+    /// Bytes that each of them reads when it is its turn.
+    pub bytes: u64,
+    /// One switch, less the same calls and the same working set without one, ns.
+    pub ns: f64,
+}
+
+/// Where the cost of a switch changes its law.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SwitchKnee {
+    /// Largest product of processes and working set before it, bytes.
+    pub from_bytes: u64,
+    /// Smallest product after it, bytes.
+    pub to_bytes: u64,
+    /// What a KiB of the working set adds to a switch before it, ns.
+    pub before_ns: f64,
+    /// And after it.
+    pub after_ns: f64,
+}
+
+/// What a KiB of the working set adds to a switch, by the product of processes and working set:
+/// the median of all points with the same product.
+pub fn refill(points: &[SwitchPoint]) -> Vec<(u64, f64)> {
+    let empty = |procs: u32| points.iter().find(|p| p.procs == procs && p.bytes == 0);
+    let mut all: Vec<(u64, f64)> = points
+        .iter()
+        .filter(|p| p.bytes > 0)
+        .filter_map(|p| {
+            let extra = p.ns - empty(p.procs)?.ns;
+            Some((u64::from(p.procs) * p.bytes, extra / (p.bytes as f64 / 1024.0)))
+        })
+        .collect();
+    all.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let same = all.chunk_by(|a, b| a.0 == b.0);
+    same.filter_map(|group| {
+        let values: Vec<f64> = group.iter().map(|g| g.1).collect();
+        Some((group[0].0, median(&values)?))
+    })
+    .collect()
+}
+
+/// Knees of the refill over the product.
+pub fn knees(points: &[SwitchPoint]) -> Vec<SwitchKnee> {
+    let curve = refill(points);
+    if curve.len() < 6 {
+        return Vec::new();
+    }
+    // Before the first knee nothing has to be fetched, and noise is all there is: a hundredth of
+    // the largest is as good as nothing.
+    let largest = curve.iter().map(|c| c.1).fold(0.0, f64::max);
+    let logs: Vec<f64> = curve.iter().map(|c| c.1.max(largest / 100.0).max(1e-3).ln()).collect();
+    let logs = changepoint::clip_outliers(&logs, 0.7);
+    let sd = changepoint::noise(&logs).clamp(0.05, 0.4);
+    let segments = changepoint::segments(&logs, 3.0 * sd * sd * (logs.len() as f64).ln());
+    let level = |r: &std::ops::Range<usize>| {
+        let values: Vec<f64> = curve[r.clone()].iter().map(|c| c.1).collect();
+        median(&values).unwrap_or(0.0)
+    };
+    let mut stairs: Vec<std::ops::Range<usize>> = Vec::new();
+    for s in segments {
+        match stairs.last_mut() {
+            Some(before) if level(&s) < LEAST * level(before).max(largest / 100.0) => {
+                before.end = s.end;
+            }
+            _ => stairs.push(s),
+        }
+    }
+    let pairs = stairs.windows(2);
+    pairs
+        .map(|w| SwitchKnee {
+            from_bytes: curve[w[0].end - 1].0,
+            to_bytes: curve[w[1].start].0,
+            before_ns: level(&w[0]),
+            after_ns: level(&w[1]),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::rng::SplitMix64;
+
+    /// 32 KiB and 256 KiB, one line of 64 bytes 4 ns from the second cache and 60 from memory.
+    fn ring((procs, sizes): (&[u32], &[u32]), noise: f64, seed: u64) -> Vec<SwitchPoint> {
+        let mut rng = SplitMix64::new(seed);
+        let mut points = Vec::new();
+        for &procs in procs {
+            for &kib in sizes {
+                let each = match procs * kib {
+                    0..=32 => 0.0,
+                    33..=256 => 16.0 * 4.0,
+                    _ => 16.0 * 60.0,
+                };
+                let wild = 1.0 + noise * (rng.below(2001) as f64 / 1000.0 - 1.0);
+                let ns = (2000.0 + each * f64::from(kib)) * wild;
+                points.push(SwitchPoint { procs, bytes: u64::from(kib) << 10, ns });
+            }
+        }
+        points
+    }
+
+    #[test]
+    fn both_caches_are_knees_of_both_plans() {
+        for (plan, seed) in [(MACRO, 1), (MICRO, 2)] {
+            let found = knees(&ring(plan, 0.02, seed));
+            let [first, second] = &found[..] else { panic!("{found:#?}") };
+            let around =
+                |k: &SwitchKnee, kib: u64| k.from_bytes <= kib << 10 && k.to_bytes > kib << 10;
+            assert!(around(first, 32) && around(second, 256), "{found:#?}");
+            assert!((second.after_ns / 960.0 - 1.0).abs() < 0.2, "{found:#?}");
+        }
+    }
+
+    #[test]
+    fn a_switch_that_costs_the_same_has_no_knee() {
+        let mut flat = ring(MACRO, 0.01, 3);
+        flat.iter_mut().for_each(|p| p.ns = 2000.0 + p.bytes as f64 / 100.0);
+        assert!(knees(&flat).is_empty(), "{:?}", knees(&flat));
+        assert!(knees(&[]).is_empty());
+    }
+}

@@ -1,0 +1,64 @@
+//! `--switch`: context switches in rings of processes with working sets, as a probe of caches.
+
+use super::Config;
+use crate::cmd::bench;
+use crate::progress::Progress;
+use anyhow::anyhow;
+use latlab_core::memory::MemoryDetail;
+use latlab_core::memory::switching::{self, SwitchPoint};
+use latlab_core::run::{Param, Part, Record};
+use latlab_sys::probe::Suite;
+use latlab_sys::probe::registry;
+use std::time::Duration;
+
+/// Time for each point.
+const EACH: Duration = Duration::from_millis(500);
+
+/// Measures a plan; `name`: `macro` or `micro`.
+///
+/// # Errors
+/// When the rings cannot be measured at all.
+pub fn measure(
+    name: &str,
+    config: &Config,
+) -> anyhow::Result<(MemoryDetail, Part, Option<String>)> {
+    let (procs, sizes) = if name == "micro" { switching::MICRO } else { switching::MACRO };
+    let list = |v: &[u32], unit: &str| {
+        let words: Vec<String> =
+            v.iter().map(|n| if *n == 0 { "0".into() } else { format!("{n}{unit}") }).collect();
+        words.join("|")
+    };
+    let word = format!("ctx.ring:procs={},size={}", list(procs, ""), list(sizes, "K"));
+    let instances = registry::select(&[word], Suite::Full).map_err(|e| anyhow!(e))?;
+    let number = u32::try_from(instances.len()).unwrap_or(1);
+    let budget = config.switch_budget.unwrap_or(EACH * number);
+    let cpu = config.cpu.map(|c| c.to_string());
+    let bench = bench::configure(instances, budget, 0.02, cpu.as_deref(), Some(config.seed), None)?;
+    let mut progress = Progress::new("memory: rings");
+    let (part, stopped) = bench::measure(&bench, &mut |p| {
+        progress.set(Some(p.done), &format!("round {}", p.round));
+    })?;
+    let switches: Vec<SwitchPoint> = part.results.iter().filter_map(point).collect();
+    let mut detail = MemoryDetail { seed: config.seed, ..MemoryDetail::default() };
+    detail.switch_knees = switching::knees(&switches);
+    if detail.switch_knees.is_empty() {
+        detail.missing.push(
+            "a working set adds the same to a switch whatever the number of processes: no cache shows".into(),
+        );
+    }
+    detail.switches = switches;
+    Ok((detail, part, stopped))
+}
+
+fn point(r: &Record) -> Option<SwitchPoint> {
+    let of = |name: &str| match r.params.get(name)? {
+        Param::Int(n) => u64::try_from(*n).ok(),
+        Param::Text(t) => latlab_sys::probe::parse_size(t),
+        _ => None,
+    };
+    Some(SwitchPoint {
+        procs: u32::try_from(of("procs")?).ok()?,
+        bytes: of("size")?,
+        ns: r.summary.median?,
+    })
+}
