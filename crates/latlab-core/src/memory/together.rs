@@ -224,6 +224,7 @@ fn split(found: &mut Vec<Found>, i: usize, inner: &Fit, (outer, ways): (Vec<Fit>
         bytes_interval: (low, high),
         effective_bytes: onset.0,
         ns: best.t0,
+        bytes_per_s: None,
         ns_interval: (best.t0, best.t0),
         ways: Some(ways.ways),
         ways_by: "conflict sets".into(),
