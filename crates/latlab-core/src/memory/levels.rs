@@ -11,7 +11,7 @@ use crate::stats::quantile::median;
 use crate::units::format_ns;
 
 /// Share of the step at which a plateau has ended.
-const ONSET: f64 = 0.08;
+pub(super) const ONSET: f64 = 0.08;
 /// With more of the step unexplained, the form of a transition says nothing of ways.
 const WAYS_RESIDUAL: f64 = 0.05;
 /// With less, the law tells the latency of a hit.
@@ -36,8 +36,14 @@ impl Explorer<'_> {
         Ok(level_of(curve, found, i, self.limits.page_bytes, (inner, probed)))
     }
 
+    /// Ways of the level before `i`, 0 where they are not known.
+    pub(super) fn ways_before(&self, i: usize) -> u32 {
+        let before = i.checked_sub(1).and_then(|k| self.detail.levels.get(k));
+        before.and_then(|l| l.ways).unwrap_or(0)
+    }
+
     /// Ways of level `i`: by addresses where they name sets, by reduction where they do not.
-    fn ways(
+    pub(super) fn ways(
         &mut self,
         pages: Pages,
         i: usize,
@@ -58,7 +64,7 @@ impl Explorer<'_> {
             Some((ways, places)) if !ways.at_most => (Some(ways), Some(places)),
             _ => match self.ways_by_reduction(pages, step)? {
                 Some((mut ways, places)) => {
-                    let inner = self.detail.levels.last().and_then(|l| l.ways).unwrap_or(0);
+                    let inner = self.ways_before(i);
                     let mut at_most = i > 0 && ways <= inner;
                     if at_most && let Some(really) = self.ways_behind(pages, &places, step)? {
                         (ways, at_most) = (really, false);
@@ -84,7 +90,7 @@ impl Explorer<'_> {
         let octaves = (high as f64 / low.max(1) as f64).log2().max(0.3);
         let per_octave = if self.quick { 6.0 } else { 10.0 };
         let n = (octaves * per_octave).ceil().clamp(4.0, 30.0) as u32;
-        let repeats = if curve.pages == Pages::Base { 16 } else { 3 };
+        let repeats = if curve.pages == Pages::Base { 16 } else { 5 };
         for k in 0..=n {
             let x = low as f64 * (high as f64 / low as f64).powf(f64::from(k) / f64::from(n));
             self.add(curve, x, repeats)?;

@@ -84,7 +84,7 @@ impl Explorer<'_> {
         if counted.len() < counts.len() || counted.iter().any(|c| Some(*c) != first) {
             return Ok(None);
         }
-        let inner = self.detail.levels.last().and_then(|l| l.ways).unwrap_or(0);
+        let inner = self.ways_before(i);
         let places = |ways: u32| (0..=ways).map(|k| k * stride).collect();
         Ok(first.map(|ways| (Ways { ways, at_most: i > 0 && ways <= inner, inner }, places(ways))))
     }
@@ -133,7 +133,7 @@ impl Explorer<'_> {
         let many =
             grid(1024, most.saturating_mul(64), 4).into_iter().map(|x| x / 64).filter(|n| *n > 16);
         for n in few.chain(many).filter(|n| *n <= most) {
-            let point = self.tlb_point(n, first.ns, &dense, 3)?;
+            let point = self.tlb_point(n, first.ns, &dense, 5)?;
             curve.insert(point);
         }
         self.keep(curve.clone());
@@ -165,7 +165,7 @@ impl Explorer<'_> {
                 break;
             }
             let n = ((low + high) / 2) as u32;
-            let point = self.tlb_point(n, hit, dense, 5)?;
+            let point = self.tlb_point(n, hit, dense, 9)?;
             curve.insert(point);
         }
         Ok(())
@@ -211,9 +211,11 @@ impl Explorer<'_> {
             let apart = self.meter.chase(Pages::Base, &apart)?;
             values.push(hit + (apart - beside).max(0.0));
         }
-        let middle = median(&values).unwrap_or(hit);
         let point = CurvePoint::of(n.into(), &values);
-        Ok(CurvePoint { ns: middle, ..point.unwrap_or_default() })
+        // Others on this machine, and lines that collide by chance, only ever add.
+        values.sort_unstable_by(f64::total_cmp);
+        let low = values.get(values.len() / 3).copied().unwrap_or(hit);
+        Ok(CurvePoint { ns: low, ..point.unwrap_or_default() })
     }
 }
 

@@ -256,7 +256,8 @@ pub(super) fn cost(f: &Fit) -> f64 {
     let odd = (odd_factor(f.bytes) as f64).log2();
     let law = if f.policy == Policy::Lru { 0.0 } else { 0.03 };
     let hash = if f.placement == Placement::Hashed { 0.1 } else { 0.0 };
-    let apart = if f.extra > 0 { 0.12 } else { 0.0 };
+    // Rare, and bends to nearly any soft end: it has to fit far better.
+    let apart = if f.extra > 0 { 0.7 } else { 0.0 };
     (f.error + 0.004) * (1.0 + 0.08 * odd + law + hash + apart)
 }
 

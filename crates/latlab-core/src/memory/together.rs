@@ -10,7 +10,7 @@ use super::conflict::Step;
 use super::curve::{Curve, CurvePoint, Pages};
 use super::explore::Explorer;
 use super::joint::{Column, Joint};
-use super::levels::{Found, Ways, allowed, conclude};
+use super::levels::{Found, ONSET, Ways, allowed, conclude, onset};
 use super::plateau::Plateau;
 use super::setmodel::{Fit, Placement, laws_of, near, plausible_sizes};
 use super::{Grade, Level, MeterError};
@@ -30,6 +30,8 @@ const ONE_MODEL: f64 = 0.04;
 const EXACT: f64 = 0.012;
 /// A hidden level explains at least this share of the error.
 const EXPLAINED: f64 = 0.5;
+/// With so little left the form alone is enough.
+const SURELY: f64 = 0.4;
 /// Latencies of two levels differ at least by this factor.
 const APART: f64 = 1.3;
 
@@ -87,6 +89,8 @@ pub(super) fn together(curve: &Curve, plateaus: &[Plateau], page: u32, found: &m
 struct Hidden {
     inner: Fit,
     outer: Vec<Fit>,
+    /// Error with the two laws over that with one.
+    left: f64,
 }
 
 impl Explorer<'_> {
@@ -108,10 +112,10 @@ impl Explorer<'_> {
             }
             self.closer(curve, &found[i])?;
             let points = usable(curve, first.first_x, page);
-            if let Some(hidden) = hidden(&points, found, i, page)
+            if let Some(hidden) = hidden(&points, found, i, (page, curve.pages))
                 && let Some(outer) = self.confirmed(curve.pages, i, &hidden)?
             {
-                split(found, i, &hidden.inner, outer);
+                self.split(curve, found, i, &hidden.inner, outer)?;
                 i += 1;
             }
             i += 1;
@@ -141,21 +145,30 @@ impl Explorer<'_> {
         pages: Pages,
         i: usize,
         hidden: &Hidden,
-    ) -> Result<Option<(Vec<Fit>, Ways)>, MeterError> {
+    ) -> Result<Option<(Vec<Fit>, Option<Ways>)>, MeterError> {
         let Some(best) = hidden.outer.first() else { return Ok(None) };
         let first = self.detail.levels.first().map_or(hidden.inner.t0, |l| l.ns);
         let step =
             Step { level: i + 1, first, hit: best.t0, miss: best.t0 + best.step, half: best.bytes };
+        if pages == Pages::Huge {
+            // Nothing is left to chance here: a form that two laws explain and one does not is enough.
+            return Ok((hidden.left < SURELY).then(|| (hidden.outer.clone(), None)));
+        }
         let Some((ways, _)) = self.ways_by_reduction(pages, step)? else { return Ok(None) };
         let limit = best.error * 1.5 + 0.01;
         let fits: Vec<Fit> =
             (hidden.outer.iter()).filter(|f| f.ways == ways && f.error <= limit).copied().collect();
-        Ok((!fits.is_empty()).then_some((fits, Ways { ways, at_most: false, inner: 0 })))
+        Ok((!fits.is_empty()).then_some((fits, Some(Ways { ways, at_most: false, inner: 0 }))))
     }
 }
 
 /// The best pair of laws for the transition from level `i`, when it explains far more than one.
-fn hidden(points: &[CurvePoint], found: &[Found], i: usize, page: u32) -> Option<Hidden> {
+fn hidden(
+    points: &[CurvePoint],
+    found: &[Found],
+    i: usize,
+    (page, pages): (u32, Pages),
+) -> Option<Hidden> {
     let mut joint = Joint::new(points);
     let mut held: Vec<Vec<Column>> = Vec::new();
     for f in found {
@@ -169,20 +182,25 @@ fn hidden(points: &[CurvePoint], found: &[Found], i: usize, page: u32) -> Option
     let f = &found[i];
     let smallest = (flat(points, f.floor_ns) * 3 / 4).min(f.onset.0).max(1024);
     let inner_sizes = plausible_sizes(smallest, f.onset.1 * 5 / 4);
-    let placements: &[Placement] = if i == 0 {
-        &[Placement::Contiguous, Placement::Scattered]
-    } else {
-        &[Placement::Scattered]
+    let inner_places: &[Placement] = match (i, pages) {
+        (_, Pages::Huge) => &[Placement::Contiguous],
+        (0, Pages::Base) => &[Placement::Contiguous, Placement::Scattered],
+        _ => &[Placement::Scattered],
+    };
+    let outer_places: &[Placement] = match (i, pages) {
+        (0, Pages::Huge) => &[Placement::Contiguous],
+        (0, Pages::Base) => &[Placement::Scattered],
+        _ => &[Placement::Scattered, Placement::Hashed],
     };
     let counted = |ways: u32| f.ways.is_none_or(|w| w.at_most || w.ways == ways);
-    let inner: Vec<_> = laws_of(&inner_sizes, &[], page, placements)
+    let inner: Vec<_> = laws_of(&inner_sizes, &[], page, inner_places)
         .into_iter()
         .filter(|l| counted(l.ways))
         .take(INNER)
         .collect();
     let inner = joint.columns(inner);
     let sizes = plausible_sizes(smallest * 2, f.window.1);
-    let outer = joint.columns(laws_of(&sizes, &[], page, &[Placement::Scattered]));
+    let outer = joint.columns(laws_of(&sizes, &[], page, outer_places));
     let mut all = held.clone();
     all.insert(i + 1, held[i]);
     let mut best: Option<(f64, &Column)> = None;
@@ -205,48 +223,63 @@ fn hidden(points: &[CurvePoint], found: &[Found], i: usize, page: u32) -> Option
     let fits = joint.fit(&all, i + 1, &outer, f.window);
     all[i + 1] = outer.iter().find(|c| fits.first().is_some_and(|f| c.law.is(f)))?;
     let fit = *joint.fit(&all, i, &inner, f.window).first()?;
-    Some(Hidden { inner: fit, outer: fits })
+    Some(Hidden { inner: fit, outer: fits, left: residual / before })
 }
 
-/// Level `i` becomes two.
-fn split(found: &mut Vec<Found>, i: usize, inner: &Fit, (outer, ways): (Vec<Fit>, Ways)) {
-    let f = &mut found[i];
-    let (window, onset, number) = (f.window, f.onset, f.level.level);
-    f.fits = vec![*inner];
-    conclude(&mut f.level, onset, &f.fits, f.ways);
-    let Some(best) = outer.first().copied() else { return };
-    let close = near(&outer);
-    let low = close.iter().map(|f| f.bytes).min().unwrap_or(best.bytes);
-    let high = close.iter().map(|f| f.bytes).max().unwrap_or(best.bytes);
-    let level = Level {
-        level: number + 1,
-        bytes: best.bytes,
-        bytes_interval: (low, high),
-        effective_bytes: onset.0,
-        ns: best.t0,
-        bytes_per_s: None,
-        ns_interval: (best.t0, best.t0),
-        ways: Some(ways.ways),
-        ways_by: "conflict sets".into(),
-        residual: Some(best.residual),
-        law: best.words(),
-        grade: Grade::less(
-            Confidence::Likely,
-            "no plateau of its own: its knee and that of the level before it overlap",
-        ),
-    };
-    let onset = (level.bytes_interval.0, level.bytes_interval.1);
-    for later in &mut found[i + 1..] {
-        later.level.level += 1;
+impl Explorer<'_> {
+    /// Level `i` becomes two.
+    fn split(
+        &mut self,
+        curve: &Curve,
+        found: &mut Vec<Found>,
+        i: usize,
+        inner: &Fit,
+        (outer, ways): (Vec<Fit>, Option<Ways>),
+    ) -> Result<(), MeterError> {
+        let Some(best) = outer.first().copied() else { return Ok(()) };
+        let (window, number) = (found[i].window, found[i].level.level);
+        let inside = |p: &&CurvePoint| p.x >= window.0 && p.x <= window.1;
+        let points: Vec<CurvePoint> = curve.points.iter().filter(inside).copied().collect();
+        let (t0, t1) = (inner.t0, inner.t0 + inner.step);
+        let end = onset(&points, t0, t1, ONSET);
+        // Its ways were looked for with the latency of a level that is not the next.
+        let counted = match found[i].ways {
+            Some(w) if !w.at_most => Some(w),
+            _ => self.ways(curve.pages, i, end, &points, (t0, t1))?,
+        };
+        let f = &mut found[i];
+        (f.fits, f.onset, f.ways) = (vec![*inner], end, counted);
+        f.level.effective_bytes = end.0;
+        conclude(&mut f.level, end, &f.fits, counted);
+        let close = near(&outer);
+        let low = close.iter().map(|f| f.bytes).min().unwrap_or(best.bytes);
+        let high = close.iter().map(|f| f.bytes).max().unwrap_or(best.bytes);
+        let half = best.t0 + 0.1 * best.step;
+        let fast = points.iter().filter(|p| p.ns <= half).map(|p| p.x).max();
+        let level = Level {
+            level: number + 1,
+            bytes: best.bytes,
+            bytes_interval: (low, high),
+            effective_bytes: fast.unwrap_or(low),
+            ns: best.t0,
+            bytes_per_s: None,
+            ns_interval: (best.t0, best.t0),
+            ways: ways.map(|w| w.ways),
+            ways_by: ways.map_or("cannot tell", |_| "conflict sets").into(),
+            residual: Some(best.residual),
+            law: best.words(),
+            grade: Grade::less(
+                Confidence::Likely,
+                "no plateau of its own: its knee and that of the level before it overlap",
+            ),
+        };
+        for later in &mut found[i + 1..] {
+            later.level.level += 1;
+        }
+        let (plateau_ns, floor_ns) = (level.ns, level.ns);
+        let onset = (low, high);
+        let hidden = Found { plateau_ns, floor_ns, level, fits: outer, onset, window, ways };
+        found.insert(i + 1, hidden);
+        Ok(())
     }
-    let hidden = Found {
-        plateau_ns: level.ns,
-        floor_ns: level.ns,
-        level,
-        fits: outer,
-        onset,
-        window,
-        ways: Some(ways),
-    };
-    found.insert(i + 1, hidden);
 }
