@@ -73,7 +73,7 @@ pub struct Curve {
 pub struct CurvePoint {
     /// Bytes of the array, or pages.
     pub x: u64,
-    /// Mean over the allocations, ns a load.
+    /// Mean over the allocations, ns a load; the lowest of them with huge pages, where chance has no part.
     pub ns: f64,
     /// Smallest of the allocations.
     pub low_ns: f64,

@@ -207,12 +207,20 @@ fn exclusive_sizes(inner: u64, low: u64, high: u64) -> Vec<(u64, u64)> {
 
 /// Laws that do not contradict the ways that were counted in conflict sets; all, if none is left.
 pub(super) fn allowed(fits: &[Fit], probed: Option<Ways>) -> Vec<Fit> {
-    let fits_ways = |f: &&Fit| match probed {
-        Some(w) if w.at_most => f.ways <= w.ways,
-        Some(w) => w.of(f) == f.ways,
-        None => true,
+    let of = |exclusive: bool| -> Vec<Fit> {
+        let fits_ways = |f: &&Fit| match probed {
+            Some(w) if w.at_most => f.ways <= w.ways,
+            Some(w) => w.of(f) == f.ways,
+            None => true,
+        };
+        let same = fits.iter().filter(|f| f.extra == 0 || exclusive);
+        same.filter(fits_ways).copied().collect()
     };
-    let kept: Vec<Fit> = fits.iter().filter(fits_ways).copied().collect();
+    // Ways that a plain cache may have are those of a plain cache.
+    let mut kept = of(probed.is_none());
+    if kept.is_empty() {
+        kept = of(true);
+    }
     if kept.is_empty() { fits.to_vec() } else { kept }
 }
 

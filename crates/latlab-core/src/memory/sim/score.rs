@@ -75,6 +75,16 @@ pub fn score(truth: &Hierarchy, seed: u64, quick: bool) -> (Score, MemoryDetail)
     let pages = truth.tlbs.last().map_or(0, |t| t.entries);
     // Enough to see memory and to miss in every TLB; the measuring command takes 64 MiB and more.
     let limit = (largest * 4).max(pages * 3 * 4096).clamp(16 << 20, 64 << 20);
+    score_within(truth, seed, quick, limit)
+}
+
+/// As [`score`], with arrays of up to `limit` bytes.
+pub fn score_within(
+    truth: &Hierarchy,
+    seed: u64,
+    quick: bool,
+    limit: u32,
+) -> (Score, MemoryDetail) {
     let mut machine = Simulated::new(truth.clone(), limit, seed);
     let plan = Plan { quick, seed, cannot_tell: None };
     match explore(&mut machine, &plan) {
@@ -143,13 +153,16 @@ mod tests {
     use super::*;
     use crate::memory::sim::catalog;
 
+    /// Arrays of the tests: a simulated load takes its time without optimisation.
+    const SMALL: u32 = 4 << 20;
+
     /// The whole score is `cargo run --release -p latlab-core --example memory-score`.
     #[test]
     fn small_hierarchies_are_found_as_they_are() {
         let mut sum = Score::default();
         let small = |h: &&Hierarchy| h.caches.iter().all(|c| c.bytes <= 256 << 10);
         for (seed, h) in catalog::scoring().iter().filter(small).take(4).enumerate() {
-            sum.add(score(h, 1000 + seed as u64, true).0);
+            sum.add(score_within(h, 1000 + seed as u64, true, SMALL).0);
         }
         assert!(sum.sizes.wrong <= 1 && sum.sizes.right >= 6, "{sum:#?}");
         assert_eq!(sum.lines.wrong, 0, "{sum:#?}");
@@ -159,7 +172,7 @@ mod tests {
     #[test]
     fn a_flat_memory_has_no_cache() {
         for h in catalog::scoring().iter().filter(|h| h.caches.is_empty()) {
-            let (s, found) = score(h, 5, true);
+            let (s, found) = score_within(h, 5, true, SMALL);
             assert_eq!((s.invented, found.tlbs.len()), (0, 0), "{}", h.name);
             assert!(found.missing[0].contains("no cache can be told"), "{:?}", found.missing);
         }
