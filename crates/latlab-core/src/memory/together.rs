@@ -85,6 +85,9 @@ pub(super) fn together(curve: &Curve, plateaus: &[Plateau], page: u32, found: &m
     }
 }
 
+/// Laws of a level, and its ways where they were counted.
+type Counted = (Vec<Fit>, Option<Ways>);
+
 /// Two laws where one was.
 struct Hidden {
     inner: Fit,
@@ -145,7 +148,7 @@ impl Explorer<'_> {
         pages: Pages,
         i: usize,
         hidden: &Hidden,
-    ) -> Result<Option<(Vec<Fit>, Option<Ways>)>, MeterError> {
+    ) -> Result<Option<Counted>, MeterError> {
         let Some(best) = hidden.outer.first() else { return Ok(None) };
         let first = self.detail.levels.first().map_or(hidden.inner.t0, |l| l.ns);
         let step =
@@ -196,7 +199,7 @@ fn hidden(
     let inner: Vec<_> = laws_of(&inner_sizes, &[], page, inner_places)
         .into_iter()
         .filter(|l| counted(l.ways))
-        .take(INNER)
+        .take(if i == 0 { INNER } else { INNER / 3 })
         .collect();
     let inner = joint.columns(inner);
     let sizes = plausible_sizes(smallest * 2, f.window.1);
@@ -234,7 +237,7 @@ impl Explorer<'_> {
         found: &mut Vec<Found>,
         i: usize,
         inner: &Fit,
-        (outer, ways): (Vec<Fit>, Option<Ways>),
+        (outer, ways): Counted,
     ) -> Result<(), MeterError> {
         let Some(best) = outer.first().copied() else { return Ok(()) };
         let (window, number) = (found[i].window, found[i].level.level);
