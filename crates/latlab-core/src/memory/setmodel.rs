@@ -161,8 +161,8 @@ impl Laws {
 
     /// The law that fits a transition best, and all that fit nearly as well (see [`near`]), best first.
     ///
-    /// `points` reach from the plateau before to the plateau after; `exclusive` as [`laws_of`]
-    /// has it, `page` in bytes.
+    /// `points` reach from the plateau before to the plateau after; `exclusive`: sizes, each
+    /// with that of the cache before it which holds other lines; `page` in bytes.
     pub fn fit(
         &mut self,
         points: &[CurvePoint],

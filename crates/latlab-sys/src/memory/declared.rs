@@ -26,18 +26,10 @@ fn kernel(machine: &Machine) -> Declared {
     Declared { source: "sysfs".into(), caches: caches.collect(), tlbs: Vec::new() }
 }
 
-#[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
+#[cfg(target_arch = "x86_64")]
 fn processor() -> Option<Declared> {
-    #[cfg(target_arch = "x86")]
-    use std::arch::x86::{__cpuid_count, has_cpuid};
-    #[cfg(target_arch = "x86_64")]
-    use std::arch::x86_64::__cpuid_count;
-    #[cfg(target_arch = "x86")]
-    if !has_cpuid() {
-        return None;
-    }
     let leaf = |leaf: u32, sub: u32| {
-        let r = __cpuid_count(leaf, sub);
+        let r = std::arch::x86_64::__cpuid_count(leaf, sub);
         [r.eax, r.ebx, r.ecx, r.edx]
     };
     Some(cpuid(leaf))
@@ -54,14 +46,14 @@ fn processor() -> Option<Declared> {
     Some(Declared { source: "CTR_EL0".into(), caches, tlbs: Vec::new() })
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64")))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn processor() -> Option<Declared> {
     None
 }
 
 /// What the registers of CPUID mean; `leaf(function, index)` is `[eax, ebx, ecx, edx]`.
 #[cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "x86", test)),
+    not(any(target_arch = "x86_64", test)),
     expect(dead_code, reason = "no CPUID on this processor")
 )]
 fn cpuid(leaf: impl Fn(u32, u32) -> [u32; 4]) -> Declared {
