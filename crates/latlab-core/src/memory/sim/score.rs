@@ -161,10 +161,10 @@ mod tests {
     fn small_hierarchies_are_found_as_they_are() {
         let mut sum = Score::default();
         let small = |h: &&Hierarchy| h.caches.iter().all(|c| c.bytes <= 256 << 10);
-        for (seed, h) in catalog::scoring().iter().filter(small).take(4).enumerate() {
+        for (seed, h) in catalog::scoring().iter().filter(small).take(2).enumerate() {
             sum.add(score_within(h, 1000 + seed as u64, true, SMALL).0);
         }
-        assert!(sum.sizes.wrong <= 1 && sum.sizes.right >= 6, "{sum:#?}");
+        assert!(sum.sizes.wrong <= 1 && sum.sizes.right >= 3, "{sum:#?}");
         assert_eq!(sum.lines.wrong, 0, "{sum:#?}");
         assert_eq!(sum.invented, 0, "{sum:#?}");
     }
