@@ -29,7 +29,7 @@ pub struct Hinted {
 
 impl fmt::Display for Hinted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#}", self.error)
+        f.write_str(&told(&self.error))
     }
 }
 
@@ -89,6 +89,21 @@ impl<T, E: OwnHint> OwnHintExt<T> for Result<T, E> {
     }
 }
 
+/// An error and its causes in one line. A cause that the text before it ends with is not said again:
+/// some libraries' errors name theirs, some leave it to whoever prints them.
+pub fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
 /// What the user can do about an error, where somebody said it.
 pub fn hint_of(error: &anyhow::Error) -> Option<&str> {
     error.chain().find_map(|e| e.downcast_ref::<Hinted>()).map(|h| h.hint.as_str())
@@ -104,7 +119,7 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let mut stderr = io::stderr().lock();
-            let _ = writeln!(stderr, "latlab: {error:#}");
+            let _ = writeln!(stderr, "latlab: {}", told(&error));
             if let Some(hint) = hint_of(&error) {
                 let _ = writeln!(stderr, "hint: {hint}");
             }
@@ -119,4 +134,22 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     };
     error.chain().any(broken)
         || error.downcast_ref::<Hinted>().is_some_and(|h| is_broken_pipe(&h.error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let missing = || io::Error::from_raw_os_error(2);
+        let own = WakeupError::SharedLock { path: "/x".into(), source: missing() };
+        let plain = "--lock /x: No such file or directory (os error 2)";
+        assert_eq!(told(&anyhow::Error::new(own)), plain);
+        let outer: anyhow::Error = Err::<(), _>(missing()).context("/x").unwrap_err();
+        assert_eq!(told(&outer), "/x: No such file or directory (os error 2)");
+        let hinted = Err::<(), _>(outer).hint("look").context("a run").unwrap_err();
+        assert_eq!(told(&hinted), "a run: /x: No such file or directory (os error 2)");
+    }
 }

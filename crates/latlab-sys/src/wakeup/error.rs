@@ -156,7 +156,12 @@ impl WakeupError {
                 "a longer interval with -i; at most half of a CPU is taken, so that the machine stays reachable"
             }
             Self::ZeroInterval => "give the interval in µs, such as -i 1000",
-            Self::File { path, .. } if path.contains("cpu_dma_latency") => {
+            Self::File { path, source } if path.contains("cpu_dma_latency") => {
+                if source.kind() == io::ErrorKind::NotFound {
+                    return Some(
+                        "this kernel does not have it (CONFIG_CPU_IDLE): leave --latency away",
+                    );
+                }
                 "needs root; without --latency the machine is measured as it is"
             }
             Self::File { .. } => {

@@ -51,7 +51,10 @@ pub fn keep(dir: &Path) -> anyhow::Result<()> {
     let code = match run(dir, &job) {
         Ok(code) => code,
         Err(error) => {
-            let _ = fs::write(dir.join("stderr"), format!("latlab: {error:#}\n"));
+            let _ = fs::write(
+                dir.join("stderr"),
+                format!("latlab: {}\n", crate::outcome::told(&error)),
+            );
             127
         }
     };

@@ -42,7 +42,7 @@ pub fn is_init() -> bool {
 /// Does the job and turns the machine off. Never returns: a kernel panics when its first process ends.
 pub fn main() -> ! {
     if let Err(error) = work() {
-        complain(&format!("{error:#}"));
+        complain(&crate::outcome::told(&error));
     }
     let error = init::power_off();
     complain(&format!("power off: {error}"));
@@ -78,7 +78,7 @@ fn work() -> anyhow::Result<()> {
     });
     match done {
         Ok(code) => channel.send(&Message::Exit(code))?,
-        Err(error) => channel.send(&Message::Failed(format!("{error:#}")))?,
+        Err(error) => channel.send(&Message::Failed(crate::outcome::told(&error)))?,
     }
     channel.drain();
     Ok(())

@@ -98,7 +98,7 @@ pub fn measure(
     let recorder = match recording {
         Some(Ok(recorder)) => Some(recorder),
         Some(Err(error)) => {
-            live.notes.push(format!("nothing was recorded: {error:#}"));
+            live.notes.push(format!("nothing was recorded: {}", crate::outcome::told(&error)));
             None
         }
         None => None,
@@ -121,7 +121,9 @@ pub fn measure(
         recorder.stop().hinted()?;
         match analyse(path, &latlab_trace::Select::default()) {
             Ok(found) => trace = Some(found),
-            Err(error) => live.notes.push(format!("the recording says nothing: {error:#}")),
+            Err(error) => live
+                .notes
+                .push(format!("the recording says nothing: {}", crate::outcome::told(&error))),
         }
     }
     let live = conclude(live, &first, &last, busy);

@@ -73,7 +73,11 @@ fn import(store: &mut Store, runs: &[PathBuf]) -> anyhow::Result<Outcome> {
             Err(error) => {
                 bad += 1;
                 // Talk: the others are imported all the same.
-                let _ = writeln!(std::io::stderr().lock(), "latlab: left out: {error:#}");
+                let _ = writeln!(
+                    std::io::stderr().lock(),
+                    "latlab: left out: {}",
+                    crate::outcome::told(&error)
+                );
             }
         }
     }

@@ -65,7 +65,7 @@ impl Meter {
         let mut load = match Load::start_specs(&program, &specs, None) {
             Ok(load) => load,
             Err(e) => {
-                point.failed = Some(format!("{:#}", anyhow::Error::new(e)));
+                point.failed = Some(crate::outcome::told(&anyhow::Error::new(e)));
                 return Ok(Some(point));
             }
         };

@@ -197,7 +197,7 @@ impl Hunter {
                     hunt.steps.push(why);
                 }
                 Err(error) if i + 1 < last => {
-                    hunt.steps.push(format!("{}: {error:#}", level.name));
+                    hunt.steps.push(format!("{}: {}", level.name, crate::outcome::told(&error)));
                 }
                 Err(error) => return Err(error),
             }

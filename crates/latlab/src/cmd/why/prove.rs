@@ -118,7 +118,7 @@ fn measure(
                         }
                     }
                     Err(error @ (KnobError::Refused { .. } | KnobError::Unreadable { .. })) => {
-                        proof.note = format!("{:#}", anyhow::Error::from(error));
+                        proof.note = crate::outcome::told(&anyhow::Error::from(error));
                         return Ok(None);
                     }
                     Err(error) => return Err(error).context("turning a knob"),
