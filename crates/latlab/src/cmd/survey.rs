@@ -126,7 +126,7 @@ fn could_not_run(step: &Step, error: &anyhow::Error) -> Finding {
         &format!("survey.{}-not-run", step.name),
         Verdict::CannotTell,
         Confidence::Sure,
-        format!("{} was not measured: {}", step.title, crate::outcome::told(&error)),
+        format!("{} was not measured: {}", step.title, crate::outcome::told(error)),
     );
     match outcome::hint_of(error) {
         Some(hint) => finding.attempt(hint),

@@ -118,7 +118,7 @@ fn not_made(cell: &Cell, error: &anyhow::Error) -> Part {
         &format!("sched.{}.not-made", cell.name),
         Verdict::CannotTell,
         Confidence::Sure,
-        format!("{} was not made: {}", cell.name, crate::outcome::told(&error)),
+        format!("{} was not made: {}", cell.name, crate::outcome::told(error)),
     );
     let finding = match crate::outcome::hint_of(error) {
         Some(hint) => finding.attempt(hint),
