@@ -1,7 +1,7 @@
 //! Scores the inference of memory hierarchies on those that are known, and prints every fault.
 //!
-//! `cargo run --release -p latlab-core --example memory-score [tune|drawn] [NAME…]`; the seed of each
-//! hierarchy is its number plus 1000. `drawn` are 40 that are drawn at random (seed 2026).
+//! `cargo run --release -p latlab-core --example memory-score [tune|drawn] [quick] [seed=N] [NAME…]`; the seed of
+//! each hierarchy is its number plus N (1000). `drawn` are 40 that are drawn at random (seed 2026); `quick` is `--quick`.
 
 #![expect(
     clippy::disallowed_methods,
@@ -14,6 +14,9 @@ use std::io::Write;
 fn main() -> std::io::Result<()> {
     let arguments = std::env::args_os().skip(1).filter_map(|a| a.into_string().ok());
     let mut names: Vec<String> = arguments.collect();
+    let quick = names.iter().any(|n| n == "quick");
+    let first = names.iter().find_map(|n| n.strip_prefix("seed=")?.parse().ok()).unwrap_or(1_000);
+    names.retain(|n| n != "quick" && !n.starts_with("seed="));
     let set = names.first().filter(|n| ["tune", "drawn"].contains(&n.as_str())).cloned();
     if set.is_some() {
         names.remove(0);
@@ -30,8 +33,8 @@ fn main() -> std::io::Result<()> {
         if !names.is_empty() && !names.iter().any(|n| h.name.contains(n.as_str())) {
             continue;
         }
-        let seed = 1000 + i as u64;
-        let (s, detail) = score::score(h, seed, false);
+        let seed = first + i as u64;
+        let (s, detail) = score::score(h, seed, quick);
         for fault in &s.faults {
             writeln!(out, "seed {seed} {fault}")?;
         }
@@ -46,7 +49,7 @@ fn main() -> std::io::Result<()> {
         sum.add(s);
         scored += 1;
     }
-    writeln!(out, "{scored} hierarchies, seeds from 1000; levels invented: {}", sum.invented)?;
+    writeln!(out, "{scored} hierarchies, seeds from {first}; levels invented: {}", sum.invented)?;
     for (what, t) in [
         ("sizes exact", sum.sizes),
         ("lines exact", sum.lines),

@@ -154,7 +154,7 @@ mod tests {
     use crate::memory::sim::catalog;
 
     /// Arrays of the tests: a simulated load takes its time without optimisation.
-    const SMALL: u32 = 4 << 20;
+    const SMALL: u32 = 8 << 20;
 
     /// The whole score is `cargo run --release -p latlab-core --example memory-score`.
     #[test]
