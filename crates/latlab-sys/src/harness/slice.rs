@@ -7,7 +7,7 @@
 
 use crate::harness::meter::{self, Cost, now_ns};
 use crate::policy;
-use crate::probe::watch::{View, Watch};
+use crate::probe::watch::{Sight, View, Watch};
 use crate::probe::{Probe, ProbeError, Setting, registry};
 use latlab_core::bench::kernel::{self, Alternation};
 use latlab_core::bench::slice::{Slice, SliceReply, SliceSpec};
@@ -108,6 +108,9 @@ fn calibrate(probe: &mut dyn Probe, target_ns: f64, limit_ns: u64) -> Result<u64
     }
 }
 
+/// Batches that are traced until one has a switch in it: without any, the trace was not on.
+const WATCHES: usize = 3;
+
 /// One more batch, traced: who really had the CPU.
 fn alternation(
     probe: &mut dyn Probe,
@@ -117,11 +120,20 @@ fn alternation(
 ) -> Result<Alternation, ProbeError> {
     let pair = [std::process::id() as i32, partner];
     let mut watch = Watch::prepare(View::Switches, cpu, pair)?;
-    probe.before_batch()?;
-    watch.start()?;
-    probe.run(n)?;
-    let sight = watch.stop()?;
-    probe.after_batch()?;
+    let mut sight = Sight::default();
+    for _ in 0..WATCHES {
+        probe.before_batch()?;
+        watch.start()?;
+        probe.run(n)?;
+        sight = watch.stop()?;
+        probe.after_batch()?;
+        if !sight.turns.is_empty() {
+            break;
+        }
+    }
+    if sight.turns.is_empty() {
+        return Err(ProbeError::Failed("the trace of a batch is empty".into()));
+    }
     let operations = (n as f64 * probe.per_turn()) as u64;
     let seen = kernel::alternation(&sight.turns, pair, operations);
     Ok(Alternation { lost: sight.lost, ..seen })
