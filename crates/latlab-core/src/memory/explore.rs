@@ -12,6 +12,7 @@
 
 use super::conflict::Step;
 use super::curve::{Curve, CurvePoint, Order, Pages};
+use super::levels::Found;
 use super::plateau::{Plateau, plateaus};
 use super::together::together;
 use super::{Grade, Level, Limits, MemoryDetail, Meter, MeterError, Parallelism, pattern};
@@ -115,14 +116,7 @@ impl Explorer<'_> {
             found = plateaus(&curve.points);
         }
         self.detail.line = Some(line);
-        let mut levels = Vec::new();
-        for i in 0..found.len().saturating_sub(1) {
-            self.meter.stage(&format!("level {}", i + 1));
-            let level = self.find_level(&mut curve, &found, i)?;
-            self.keep(curve.clone());
-            self.detail.levels.push(level.level.clone());
-            levels.push(level);
-        }
+        let mut levels = self.levels_between(&mut curve, &mut found)?;
         self.meter.stage("all levels together");
         self.find_hidden(&mut curve, &found, &mut levels)?;
         self.keep(curve.clone());
@@ -133,6 +127,41 @@ impl Explorer<'_> {
         self.find_tlbs()?;
         self.other_orders()?;
         self.parallel_loads()
+    }
+
+    /// The level at the end of each plateau but the last; plateaus that only a law betrays are added.
+    fn levels_between(
+        &mut self,
+        curve: &mut Curve,
+        found: &mut Vec<Plateau>,
+    ) -> Result<Vec<Found>, MeterError> {
+        let mut levels: Vec<Found> = Vec::new();
+        // Plateaus that were added, which a better one may take the place of.
+        let mut added = None;
+        let mut i = 0;
+        while i + 1 < found.len() {
+            self.meter.stage(&format!("level {}", i + 1));
+            let level = self.find_level(curve, found, i)?;
+            self.keep(curve.clone());
+            if let Some(between) = level.plateau_between(curve, found[i], found[i + 1]) {
+                if added == Some(i) {
+                    found[i] = between;
+                    i -= 1;
+                } else {
+                    found.insert(i + 1, between);
+                    added = Some(i + 1);
+                }
+                levels.truncate(i);
+                self.detail.levels.truncate(i);
+                self.steps.truncate(i);
+                self.conflicts.truncate(i);
+                continue;
+            }
+            self.detail.levels.push(level.level.clone());
+            levels.push(level);
+            i += 1;
+        }
+        Ok(levels)
     }
 
     /// Loads of several chains at once in the largest array: how many misses the processor keeps under way.

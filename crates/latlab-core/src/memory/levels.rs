@@ -3,7 +3,7 @@
 use super::conflict::Step;
 use super::curve::{Curve, CurvePoint, Pages};
 use super::explore::Explorer;
-use super::plateau::Plateau;
+use super::plateau::{LEVELS_APART, Plateau};
 use super::setmodel::{self, Fit, Laws, Placement};
 use super::{Grade, Level, MeterError};
 use crate::finding::Confidence;
@@ -159,6 +159,34 @@ pub(super) struct Found {
     pub(super) plateau_ns: f64,
     /// Median of the plateau, ns.
     pub(super) floor_ns: f64,
+}
+
+impl Found {
+    /// Where the law begins well above the plateau `here`, another level lies between `here` and
+    /// `next`, too steep to be a plateau of its own: cut out at the latency with which the law begins.
+    pub(super) fn plateau_between(
+        &self,
+        curve: &Curve,
+        here: Plateau,
+        next: Plateau,
+    ) -> Option<Plateau> {
+        let law = self.fits.first().filter(|f| f.residual < WAYS_RESIDUAL)?;
+        if law.t0 < here.ns * LEVELS_APART || law.t0 * LEVELS_APART > next.ns {
+            return None;
+        }
+        let near = |p: &CurvePoint| (0.9..1.1).contains(&(p.ns / law.t0));
+        let first = curve.points.iter().position(near)?;
+        let last = curve.points.iter().rposition(near)?;
+        let first_x = curve.points[first].x;
+        Some(Plateau {
+            first,
+            last,
+            first_x,
+            ns: law.t0,
+            low_ns: law.t0 * 0.9,
+            high_ns: law.t0 * 1.1,
+        })
+    }
 }
 
 /// Level `i` from a curve that is measured closely enough round its end; `inner`: bytes of the level before.

@@ -12,7 +12,7 @@ use crate::stats::quantile::median;
 /// page-local order makes such steps, caches do not.
 const SAME: f64 = 1.15;
 /// Plateaus of two levels differ at least by this factor.
-const LEVELS_APART: f64 = 1.3;
+pub(super) const LEVELS_APART: f64 = 1.3;
 /// A plateau spans at least this factor in size, unless it is the last.
 const LENGTH: f64 = 1.5;
 
