@@ -381,7 +381,7 @@ mod tests {
         });
         let table = alternation(&r).expect("a table");
         assert!(table.caption.contains("0 of 30 switches"), "{}", table.caption);
-        assert_eq!(table.rows[0], ["idle", "15", "1.50", "90.0 %", "60.0 ns"]);
+        assert_eq!(table.rows[0], ["idle", "15", "1.50", "90.0 %", "60 ns"]);
         // A pair that had the CPU to itself needs no table.
         r.alternation = Some(Alternation { switches: 30, direct: 30, ..Alternation::default() });
         assert!(alternation(&r).is_none());
