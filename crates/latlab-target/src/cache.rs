@@ -3,7 +3,7 @@
 //! ```text
 //! apt/ARCH/          apt's private state: package lists, never the host's
 //! packages/ARCH/     unpacked packages, one folder each, name_version
-//! own/               the user's own kernel packages, unpacked, named by the hash of the package
+//! own-kernels/       the user's own kernel packages, unpacked, named by the hash of the package
 //! initramfs/         RAM disks, named by the hash of what went into them
 //! run/PID-N/         a machine that runs: console, job; gone when it ends
 //! ```

@@ -6,7 +6,7 @@
 //! file against the signed index. A package is unpacked with `dpkg-deb -x`
 //! under a temporary name and renamed, so that a folder that exists is whole.
 
-use crate::cache::Cache;
+use crate::cache::{Cache, digest};
 use crate::{Arch, Result, TargetError};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -285,6 +285,31 @@ fn unpacked_name(package: &str, version: &str) -> String {
 /// Numbers of a package's name, for sorting by kernel version.
 fn version_key(name: &str) -> Vec<u64> {
     name.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
+}
+
+/// The folder of a package of the user's own, unpacked once into the cache, under its checksum. `hint` is for a
+/// file that is no package.
+pub fn unpack_own(cache: &Cache, deb: &Path, hint: &str) -> Result<PathBuf> {
+    let bytes = fs::read(deb).map_err(TargetError::file(deb))?;
+    let key = digest([bytes.as_slice()]);
+    let _lock = cache.lock("own-kernels")?;
+    let folder = cache.folder("own-kernels")?.join(&key[..32]);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let part = folder.with_extension("part");
+    let _ = fs::remove_dir_all(&part);
+    let output = spawn(Command::new("dpkg-deb").arg("-x").arg(deb).arg(&part), "dpkg-deb", "dpkg")?;
+    if !output.status.success() {
+        let _ = fs::remove_dir_all(&part);
+        return Err(TargetError::Content {
+            path: deb.to_path_buf(),
+            reason: format!("dpkg-deb cannot unpack it: {}", complaint(&output)),
+            hint: hint.into(),
+        });
+    }
+    fs::rename(&part, &folder).map_err(TargetError::file(&folder))?;
+    Ok(folder)
 }
 
 fn spawn(command: &mut Command, program: &str, package: &str) -> Result<Output> {

@@ -2,11 +2,10 @@
 
 use super::Hooks;
 use crate::cache::Cache;
-use crate::debian::Archive;
+use crate::debian::{self, Archive};
 use crate::vm::catalog::{self, Kind};
 use crate::vm::kernel::Kernel;
 use crate::{Arch, Result, TargetError};
-use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -96,13 +95,16 @@ impl Flavour {
     }
 }
 
+/// How such a package is made.
+const HINT: &str = "make ARCH=… CROSS_COMPILE=… bindeb-pkg makes linux-image-….deb";
+
 /// Unpacks a linux-image package of the user's into the cache, under its checksum.
 fn own(cache: &Cache, file: &Path, arch: Arch, busybox: PathBuf) -> Result<Kernel> {
-    let bytes = fs::read(file).map_err(TargetError::file(file))?;
+    fs::File::open(file).map_err(TargetError::file(file))?;
     let wrong = |reason: String| TargetError::Content {
         path: file.to_path_buf(),
         reason,
-        hint: "make ARCH=… CROSS_COMPILE=… bindeb-pkg makes linux-image-….deb".into(),
+        hint: HINT.into(),
     };
     let field = |name: &str| {
         let output = Command::new("dpkg-deb").arg("-f").arg(file).arg(name).output();
@@ -113,17 +115,7 @@ fn own(cache: &Cache, file: &Path, arch: Arch, busybox: PathBuf) -> Result<Kerne
     if is != arch.debian() {
         return Err(wrong(format!("this package is for {is}, the board is {}", arch.debian())));
     }
-    let sum: String = Sha256::digest(&bytes).iter().take(16).map(|b| format!("{b:02x}")).collect();
-    let folder = cache.folder("own-kernels")?.join(sum);
-    if !folder.is_dir() {
-        let part = folder.with_extension(format!("part{}", std::process::id()));
-        let unpacked = Command::new("dpkg-deb").arg("-x").arg(file).arg(&part).output();
-        if !unpacked.is_ok_and(|o| o.status.success()) {
-            let _ = fs::remove_dir_all(&part);
-            return Err(wrong("dpkg-deb cannot unpack it".into()));
-        }
-        fs::rename(&part, &folder).map_err(TargetError::file(&folder))?;
-    }
+    let folder = debian::unpack_own(cache, file, HINT)?;
     let kernel = Kernel::of_package(&folder, &busybox)
         .map_err(|_| wrong("there is no boot/vmlinuz-… in it".into()))?;
     if !kernel.modules_folder().is_dir() {

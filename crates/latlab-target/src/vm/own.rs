@@ -10,13 +10,13 @@
 //! the version at 0x20e), `arch/arm/boot/compressed/head.S` (zImage: 0x016f2818 at 0x24),
 //! `Documentation/arch/arm64/booting.rst` (Image: `ARM\x64` at 0x38).
 
-use crate::cache::{Cache, digest};
+use crate::cache::Cache;
+use crate::debian;
 use crate::modules::ModuleTree;
 use crate::spec::VmTarget;
 use crate::{Arch, Result, TargetError};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// What was found of it.
 #[derive(Debug)]
@@ -76,33 +76,7 @@ fn unpacked(cache: &Cache, path: &Path) -> Result<PathBuf> {
     if path.extension().is_none_or(|e| e != "deb") {
         return Ok(path.to_path_buf());
     }
-    let bytes = fs::read(path).map_err(TargetError::file(path))?;
-    let key = digest([bytes.as_slice()]);
-    let _lock = cache.lock("own")?;
-    let folder = cache.folder("own")?.join(&key[..32]);
-    if folder.is_dir() {
-        return Ok(folder);
-    }
-    let part = folder.with_extension("part");
-    let _ = fs::remove_dir_all(&part);
-    let mut command = Command::new("dpkg-deb");
-    let output =
-        command.arg("-x").arg(path).arg(&part).output().map_err(|_| TargetError::NoProgram {
-            program: "dpkg-deb".into(),
-            purpose: "unpacking a kernel's package".into(),
-            package: "dpkg".into(),
-        })?;
-    if !output.status.success() {
-        let _ = fs::remove_dir_all(&part);
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(TargetError::Content {
-            path: path.to_path_buf(),
-            reason: format!("dpkg-deb cannot unpack it: {}", said.lines().next().unwrap_or("?")),
-            hint: "is the file whole?".into(),
-        });
-    }
-    fs::rename(&part, &folder).map_err(TargetError::file(&folder))?;
-    Ok(folder)
+    debian::unpack_own(cache, path, "is the file whole?")
 }
 
 /// The kernel in a folder that looks as a root file system does.

@@ -101,9 +101,9 @@ fn clean(all: bool) -> anyhow::Result<Outcome> {
     let cache = cache()?;
     let _lock = cache.lock("fetch").hinted()?;
     let folders: &[&str] = if all {
-        &["initramfs", "own", "apt", "packages", "vms", "faults", "headers"]
+        &["initramfs", "own-kernels", "apt", "packages", "vms", "faults", "headers"]
     } else {
-        &["initramfs", "own"]
+        &["initramfs", "own-kernels"]
     };
     // Makes and drops a scratch folder: that sweeps what killed processes left.
     drop(cache.scratch().hinted()?);
