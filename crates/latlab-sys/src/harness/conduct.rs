@@ -1,6 +1,7 @@
 //! The conductor: rounds of fresh processes, in random order over all probes,
 //! until every figure is sure enough or the time is over.
 
+use crate::harness::account;
 use crate::harness::temp::TempDir;
 use crate::probe::peer::fork_error;
 use crate::probe::registry::Instance;
@@ -90,24 +91,12 @@ pub struct Conducted {
 /// CPU time so far, ns: of a CPU, by anybody, and of our children that have ended, anywhere.
 fn cpu_time(cpu: Option<u32>) -> Option<(u64, u64)> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    let row = format!("cpu{} ", cpu?);
-    let fields = stat.lines().find_map(|l| l.strip_prefix(&row))?;
-    // user nice system idle iowait irq softirq, in ticks of USER_HZ.
-    let ticks: Vec<u64> = fields.split_whitespace().filter_map(|f| f.parse().ok()).collect();
-    let busy: u64 = [0, 1, 2, 5, 6].iter().filter_map(|&i| ticks.get(i)).sum();
-    let second = rustix::param::clock_ticks_per_second().max(1);
-    Some((busy.saturating_mul(1_000_000_000 / second), children_ns()))
-}
-
-fn children_ns() -> u64 {
-    // SAFETY: an all-zero rusage is valid, and the kernel fills it; RUSAGE_CHILDREN cannot fail.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
-        usage
-    };
+    let times = account::cpu_ns(&stat, Some(cpu?))?;
+    // user nice system irq softirq: neither idle nor stolen.
+    let busy = [0, 1, 2, 5, 6].iter().filter_map(|&i| times.get(i)).sum();
+    let usage = account::usage(libc::RUSAGE_CHILDREN);
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
-    ns(usage.ru_utime) + ns(usage.ru_stime)
+    Some((busy, ns(usage.ru_utime) + ns(usage.ru_stime)))
 }
 
 /// How far it is.

@@ -7,6 +7,7 @@
 //!   enough, or out of time?                one line of JSON
 //! ```
 
+mod account;
 pub mod conduct;
 pub mod meter;
 pub mod slice;

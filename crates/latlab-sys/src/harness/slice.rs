@@ -5,6 +5,7 @@
 //! and the probe's own baseline are measured in the same process, the baseline
 //! beside each batch, so that a change of the machine meets both.
 
+use crate::harness::account;
 use crate::harness::meter::{self, Cost, now_ns};
 use crate::policy;
 use crate::probe::watch::{Sight, View, Watch};
@@ -258,12 +259,7 @@ struct Usage {
 
 impl Usage {
     fn read() -> Self {
-        // SAFETY: an all-zero rusage is valid, and the kernel fills it; RUSAGE_SELF cannot fail.
-        let usage = unsafe {
-            let mut usage: libc::rusage = std::mem::zeroed();
-            libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-            usage
-        };
+        let usage = account::usage(libc::RUSAGE_SELF);
         Self {
             voluntary: usage.ru_nvcsw as u64,
             involuntary: usage.ru_nivcsw as u64,
@@ -300,17 +296,12 @@ struct Machine {
 impl Machine {
     fn read(cpu: Option<u32>) -> Self {
         let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let row = cpu.map_or_else(|| "cpu ".to_owned(), |c| format!("cpu{c} "));
-        // cpuN user nice system idle iowait irq softirq steal …, in ticks of USER_HZ.
-        let ticks = (stat.lines().find_map(|l| l.strip_prefix(&row)))
-            .and_then(|l| l.split_whitespace().nth(7)?.parse::<u64>().ok());
-        let per_second = rustix::param::clock_ticks_per_second().max(1);
         let khz = cpu.and_then(|c| {
             let path = format!("/sys/devices/system/cpu/cpu{c}/cpufreq/scaling_cur_freq");
             std::fs::read_to_string(path).ok()?.trim().parse().ok()
         });
         Self {
-            steal_ns: ticks.map(|t| t.saturating_mul(1_000_000_000 / per_second)),
+            steal_ns: account::cpu_ns(&stat, cpu).and_then(|times| times.get(7).copied()),
             interrupts: (stat.lines().find_map(|l| l.strip_prefix("intr ")))
                 .and_then(|l| l.split_whitespace().next()?.parse().ok()),
             khz,
