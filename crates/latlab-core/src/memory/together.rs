@@ -11,7 +11,7 @@ use super::curve::{Curve, CurvePoint, Pages};
 use super::explore::Explorer;
 use super::joint::{Column, Joint};
 use super::levels::{Found, ONSET, Ways, allowed, conclude, onset};
-use super::plateau::Plateau;
+use super::plateau::{LEVELS_APART, Plateau};
 use super::setmodel::{Fit, Placement, laws_of, near, plausible_sizes};
 use super::{Grade, Level, MeterError};
 use crate::finding::Confidence;
@@ -32,8 +32,6 @@ const EXACT: f64 = 0.012;
 const EXPLAINED: f64 = 0.5;
 /// With so little left the form alone is enough.
 const SURELY: f64 = 0.4;
-/// Latencies of two levels differ at least by this factor.
-const APART: f64 = 1.3;
 
 /// Points that laws can say something of: whole pages, where pages lie at random.
 fn usable(curve: &Curve, first_x: u64, page: u32) -> Vec<CurvePoint> {
@@ -212,7 +210,8 @@ fn hidden(
         for b in outer.iter().filter(|b| b.law.bytes >= 2 * a.law.bytes) {
             all[i + 1] = b;
             let Some(s) = joint.solve(&all) else { continue };
-            let apart = s.hit(i + 1) > s.hit(i) * APART && s.hit(i + 2) > s.hit(i + 1) * APART;
+            let apart = s.hit(i + 1) > s.hit(i) * LEVELS_APART
+                && s.hit(i + 2) > s.hit(i + 1) * LEVELS_APART;
             if apart && best.is_none_or(|(r, _)| s.residual < r) {
                 best = Some((s.residual, a));
             }
