@@ -19,7 +19,7 @@ pub struct Args {
     #[arg(long)]
     pub full: bool,
     /// Stop after this time, sure or not (`30s`, `5m`).
-    #[arg(short = 'D', long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = super::time::seconds)]
     pub duration: Option<std::time::Duration>,
     /// Stop when half the 95% interval is this share of the median.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]

@@ -22,6 +22,6 @@ pub struct Args {
     #[arg(long, value_name = "BOARD", requires = "kernel_config")]
     pub board: Option<String>,
     /// How long to look for disturbances.
-    #[arg(short = 'D', long, value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration)]
+    #[arg(short = 'D', long, value_name = "TIME", default_value = "2s", value_parser = super::time::seconds)]
     pub duration: Duration,
 }

@@ -18,7 +18,7 @@ pub struct Args {
     #[arg(short = 's', long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(4..=2048))]
     pub size: Option<u32>,
     /// Stop after this time, sure or not (`30s`).
-    #[arg(short = 'D', long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = super::time::seconds)]
     pub duration: Option<std::time::Duration>,
     /// CPU to measure on (default: the last that is allowed).
     #[arg(short = 'a', long = "affinity", value_name = "CPU")]

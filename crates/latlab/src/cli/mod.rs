@@ -28,6 +28,7 @@ pub mod sched;
 pub mod sched_task;
 pub mod survey;
 pub mod sweep;
+pub mod time;
 pub mod timer;
 #[cfg(feature = "view")]
 pub mod view;

@@ -297,11 +297,7 @@ impl Args {
 
 /// `10s`, `5m`, or a bare number of seconds.
 fn seconds(text: &str) -> anyhow::Result<Duration> {
-    let duration = match text.parse::<f64>() {
-        Ok(n) => Duration::try_from_secs_f64(n).ok(),
-        Err(_) => humantime::parse_duration(text).ok(),
-    };
-    match duration.filter(|d| !d.is_zero()) {
+    match super::time::seconds(text).ok().filter(|d| !d.is_zero()) {
         Some(duration) => Ok(duration),
         None => Err(anyhow::anyhow!("-D {text}: is no duration")).hint("like 10s, 5m or 1.5"),
     }

@@ -178,14 +178,11 @@ pub fn some(names: &[&str], cpu: u32, duration: Duration) -> Asked {
 
 /// `10s`, `5m`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let duration = match text.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => humantime::parse_duration(text).map_err(|e| e.to_string())?,
-    };
-    if duration < Duration::from_millis(100) || duration > Duration::from_secs(3600) {
-        return Err("from 100ms to 1h".into());
-    }
-    Ok(duration)
+    super::time::seconds_within(
+        text,
+        Duration::from_millis(100)..=Duration::from_secs(3600),
+        "from 100ms to 1h",
+    )
 }
 
 /// The nth of a list, of which the last holds for all further ones.
@@ -194,11 +191,11 @@ fn nth<T: Copy>(list: &[T], n: usize) -> Option<T> {
 }
 
 fn window(text: &str) -> Result<Duration, String> {
-    let window = humantime::parse_duration(text).map_err(|e| e.to_string())?;
-    if window < Duration::from_millis(1) || window > Duration::from_secs(86_400) {
-        return Err("from 1ms to 1day".into());
-    }
-    Ok(window)
+    super::time::seconds_within(
+        text,
+        Duration::from_millis(1)..=Duration::from_secs(86_400),
+        "from 1ms to 1day",
+    )
 }
 
 impl Args {

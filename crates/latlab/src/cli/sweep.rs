@@ -48,16 +48,16 @@ pub struct Args {
     #[arg(short, long, value_name = "PRIORITY", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=99))]
     pub priority: u32,
     /// Time of each point (`2s`).
-    #[arg(short = 'D', long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = super::time::seconds)]
     duration: Option<Duration>,
     /// Time that a load has before it counts.
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = super::time::seconds)]
     settle: Duration,
     /// The tail quantile that is looked at.
     #[arg(long, value_name = "Q", default_value_t = 0.99)]
     quantile: f64,
     /// Time for everything; what is not measured then can be resumed.
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = super::time::seconds)]
     pub budget: Option<Duration>,
     /// Points that are added round knees, at most.
     #[arg(long, value_name = "N", default_value_t = 12)]

@@ -345,12 +345,9 @@ fn us(us: u64) -> u64 {
 
 /// `10s`, `5m`, `500ms`; a bare number is seconds.
 fn duration_ns(text: &str) -> anyhow::Result<u64> {
-    let duration = match text.parse::<u64>() {
-        Ok(seconds) => std::time::Duration::from_secs(seconds),
-        Err(_) => humantime::parse_duration(text)
-            .map_err(|e| anyhow!("-D {text}: {e}"))
-            .hint("such as 10s, 5m or 1h; a bare number is seconds")?,
-    };
+    let duration = super::time::seconds(text)
+        .map_err(|e| anyhow!("-D {text}: {e}"))
+        .hint("such as 10s, 5m or 1h; a bare number is seconds")?;
     match u64::try_from(duration.as_nanos()) {
         Ok(0) => Err(anyhow!("-D {text}: nothing can be measured in no time"))
             .hint("such as 10s, 5m or 1h"),
