@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 /// What the pipe between buffer and file holds: as many pages go in one system call.
 const PIPE_BYTES: usize = 1 << 20;
+const DEFAULT_PIPE_BYTES: usize = 16 << 12;
 /// What was recorded is in the file after this, also where events are so rare that they fill no page:
 /// a killed recorder loses little.
 const FLUSH: Duration = Duration::from_secs(1);
@@ -44,6 +45,8 @@ struct Work {
     raw: File,
     file: File,
     pipe: (OwnedFd, OwnedFd),
+    /// What it holds: it counts pages of the buffer, however large they are.
+    pipe_bytes: usize,
     stop: Arc<OwnedFd>,
     failed: Arc<AtomicBool>,
     /// Bytes in the file.
@@ -64,7 +67,8 @@ impl Reader {
         let system = |e: io::Error| TracefsError::io("preparing to read", path.clone(), e);
         let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(|e| system(e.into()))?;
         // Without CAP_SYS_RESOURCE the limit may be lower; the default size then has to do.
-        let _ = fcntl_setpipe_size(&pipe.1, PIPE_BYTES);
+        let size = fcntl_setpipe_size(&pipe.1, PIPE_BYTES).unwrap_or(DEFAULT_PIPE_BYTES);
+        let slots = size / rustix::param::page_size();
         let stop = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)
             .map_err(|e| system(e.into()))?;
         let stop = Arc::new(stop);
@@ -75,6 +79,7 @@ impl Reader {
             raw,
             file: file.try_clone().map_err(system)?,
             pipe,
+            pipe_bytes: slots * page as usize,
             stop: Arc::clone(&stop),
             failed: Arc::clone(&failed),
             bytes: 0,
@@ -172,16 +177,36 @@ impl Work {
     fn move_full_pages(&mut self) -> io::Result<u64> {
         let mut pages = 0;
         loop {
-            let flags = SpliceFlags::NONBLOCK;
-            let n = match splice(&self.raw, None, &self.pipe.1, None, PIPE_BYTES, flags) {
-                Ok(0) | Err(Errno::AGAIN) => return Ok(pages),
-                Err(Errno::INTR) => continue,
-                Ok(n) => n as u64,
-                Err(e) => return Err(e.into()),
-            };
-            self.pipe_to_file(n)?;
-            pages += n / self.page;
+            let (bytes, more) = self.fill_pipe()?;
+            if bytes > 0 {
+                self.pipe_to_file(bytes)?;
+                pages += bytes / self.page;
+            }
+            if !more {
+                return Ok(pages);
+            }
         }
+    }
+
+    /// Moves full pages into the pipe until there are none or it is full: a call moves 16 at most, and
+    /// a file system takes 256 at once for much less than sixteen times 16. The bytes, and whether
+    /// there may be more.
+    fn fill_pipe(&self) -> io::Result<(u64, bool)> {
+        let (mut bytes, mut room) = (0, self.pipe_bytes);
+        while room > 0 {
+            match splice(&self.raw, None, &self.pipe.1, None, room, SpliceFlags::NONBLOCK) {
+                Ok(0) | Err(Errno::AGAIN) => return Ok((bytes, false)),
+                Err(Errno::INTR) => {}
+                Ok(n) => {
+                    bytes += n as u64;
+                    room = room.saturating_sub(n);
+                }
+                // What is in the pipe already must reach the file; the error comes again.
+                Err(_) if bytes > 0 => return Ok((bytes, true)),
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok((bytes, true))
     }
 
     fn pipe_to_file(&mut self, bytes: u64) -> io::Result<()> {
