@@ -5,7 +5,8 @@
 //! therefore the unit of repetition (T. Kalibera and R. Jones, "Rigorous
 //! benchmarking in reasonable time", ISMM 2013): the figure is the median of the
 //! processes' medians, and its interval comes from their order statistics,
-//! which assumes nothing of the distribution.
+//! which assumes nothing of the distribution. Three to five processes are too few for that: theirs
+//! is Student's t, wide as it then is.
 //!
 //! Processes that follow each other are not independent either: what the machine does in the
 //! background changes from second to second. So the processes are also taken together in blocks of
@@ -45,7 +46,7 @@ pub struct Estimate {
     pub low: f64,
     /// Upper end of its 95% interval.
     pub high: f64,
-    /// False with fewer than six processes: the interval is then only the range that was seen.
+    /// False with fewer than three processes: the interval is then only the range that was seen.
     pub interval_is_95: bool,
     /// Smallest batch.
     pub min: f64,
@@ -86,7 +87,8 @@ pub fn estimate(processes: &[&[f64]]) -> Option<Estimate> {
         Some((l, h)) => (medians[l as usize - 1], medians[h as usize - 1]),
         None => (medians[0], medians[medians.len() - 1]),
     };
-    let slow = by_blocks(&in_time).unwrap_or(0.0);
+    let few = if ranks.is_none() { students(&medians) } else { None };
+    let slow = by_blocks(&in_time).or(few).unwrap_or(0.0);
     let (low, high) = (low.min(middle - slow), high.max(middle + slow));
     let all: Vec<f64> = processes.iter().flat_map(|p| p.iter().copied()).collect();
     let share = |v: f64| if middle == 0.0 { 0.0 } else { v / middle.abs() };
@@ -99,7 +101,7 @@ pub fn estimate(processes: &[&[f64]]) -> Option<Estimate> {
         median: middle,
         low,
         high,
-        interval_is_95: ranks.is_some(),
+        interval_is_95: ranks.is_some() || few.is_some(),
         min: all.iter().copied().fold(f64::INFINITY, f64::min),
         max: all.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         mad: spread,
@@ -120,10 +122,18 @@ fn by_blocks(in_time: &[f64]) -> Option<f64> {
     let blocks: Vec<f64> = (0..BLOCKS)
         .filter_map(|i| median(&in_time[i * n / BLOCKS..(i + 1) * n / BLOCKS]))
         .collect();
-    let mean = blocks.iter().sum::<f64>() / BLOCKS as f64;
-    let squares: f64 = blocks.iter().map(|b| (b - mean).powi(2)).sum();
-    let dof = (BLOCKS - 1) as f64;
-    Some(student_upper(0.025, dof) * (squares / dof / BLOCKS as f64).sqrt())
+    students(&blocks)
+}
+
+/// Half the 95% interval of a mean by Student's t; `None` with fewer than three values.
+fn students(values: &[f64]) -> Option<f64> {
+    let n = values.len() as f64;
+    if values.len() < 3 {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    Some(student_upper(0.025, n - 1.0) * (squares / (n - 1.0) / n).sqrt())
 }
 
 /// The 95th percentile of |median A − median B| over random halvings of the
@@ -193,11 +203,16 @@ mod tests {
     }
 
     #[test]
-    fn five_processes_support_no_interval() {
-        let e = of(&[100.0, 100.1, 100.2, 100.3, 100.4]);
-        assert!(!e.interval_is_95);
-        assert_eq!(e.half_width(), f64::INFINITY);
-        assert!(of(&[100.0, 100.1, 100.2, 100.3, 100.4, 100.5]).interval_is_95);
+    fn two_processes_support_no_interval_and_three_a_wide_one() {
+        let two = of(&[100.0, 100.1]);
+        assert!(!two.interval_is_95);
+        assert_eq!(two.half_width(), f64::INFINITY);
+        // t of 2 degrees of freedom, 4.303, times 0.1/√3.
+        let three = of(&[100.0, 100.1, 100.2]);
+        assert!(three.interval_is_95);
+        assert!((three.high - three.median - 4.303 * 0.1 / 3f64.sqrt()).abs() < 1e-3, "{three:?}");
+        let six = of(&[100.0, 100.1, 100.2, 100.3, 100.4, 100.5]);
+        assert!(six.interval_is_95 && six.high < 100.7, "by order: {six:?}");
     }
 
     #[test]

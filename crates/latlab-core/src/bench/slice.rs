@@ -19,6 +19,10 @@ pub struct SliceSpec {
     pub batches: u32,
     /// Stop after this time even with fewer batches (but at least one), ns.
     pub limit_ns: u64,
+    /// Up to which reading of the sentinel nothing disturbs, ns; a batch waits for such a moment for a
+    /// while. `None`: not known yet.
+    #[serde(default)]
+    pub quiet_ns: Option<f64>,
     /// CPU to run on; `None`: wherever the scheduler likes.
     pub cpu: Option<u32>,
     /// Directory for files, made and removed by whoever asks.

@@ -1,6 +1,7 @@
 //! What a reader must know before believing a figure: drift, two modes,
 //! disturbance, a missed target, an impossible value.
 
+use super::estimate::Estimate;
 use super::summary::Measured;
 use super::{BenchDetail, BenchRow, label, sentinel};
 use crate::finding::{Confidence, Evidence, Finding, Verdict};
@@ -52,8 +53,8 @@ fn name(row: &BenchRow) -> String {
     label(&row.name, &row.params)
 }
 
-fn median_of(detail: &BenchDetail, name: &str) -> Option<f64> {
-    detail.rows.iter().find(|r| r.name == name).map(|r| r.estimate.median)
+fn estimate_of<'a>(detail: &'a BenchDetail, name: &str) -> Option<&'a Estimate> {
+    detail.rows.iter().find(|r| r.name == name).map(|r| &r.estimate)
 }
 
 /// Figures that no machine can have: nothing takes no time, and an addition takes a cycle.
@@ -66,11 +67,14 @@ fn impossible(detail: &BenchDetail) -> Vec<Finding> {
     };
     let mut found: Vec<Finding> = (detail.rows.iter())
         // The difference of two nearly equal times may lie below zero within its interval; that is said elsewhere.
-        .filter(|r| r.estimate.median <= 0.0 && (r.overhead_ns.is_none() || r.estimate.high < 0.0))
+        .filter(|r| {
+            let sure = r.estimate.interval_is_95 && r.estimate.high < 0.0;
+            r.estimate.median <= 0.0 && (r.overhead_ns.is_none() || sure)
+        })
         .map(|r| failure(format!("{} took no time", name(r)), r))
         .collect();
-    let Some(hz) = median_of(detail, "cpu.clock") else { return found };
-    let cycle_ns = 1e9 / hz;
+    let Some(clock) = estimate_of(detail, "cpu.clock") else { return found };
+    let cycle_ns = 1e9 / clock.median;
     for row in detail.rows.iter().filter(|r| r.name.starts_with("arith.")) {
         // No processor yet has more than eight units for one kind of instruction.
         let throughput = row.params.get("mode").is_some_and(|m| m == "throughput");
@@ -96,16 +100,17 @@ fn contradictions(detail: &BenchDetail) -> Vec<Finding> {
     ];
     (LARGER.iter())
         .filter_map(|&(large, small)| {
-            let (l, s) = (median_of(detail, large)?, median_of(detail, small)?);
-            (l < s).then(|| {
+            let (l, s) = (estimate_of(detail, large)?, estimate_of(detail, small)?);
+            // Where their intervals meet, chance may have turned them round.
+            (l.high < s.low).then(|| {
                 Finding::new(
                     "bench.contradiction",
                     Verdict::InTheWay,
                     Confidence::Likely,
                     format!("{large} came out below {small}, which is a part of it"),
                 )
-                .with(Evidence::new(large, format!("{l:.0} ns")))
-                .with(Evidence::new(small, format!("{s:.0} ns")))
+                .with(Evidence::new(large, format!("{:.0} ns", l.median)))
+                .with(Evidence::new(small, format!("{:.0} ns", s.median)))
                 .attempt("measure again on an idle machine")
             })
         })
@@ -218,7 +223,7 @@ fn not_resolved(row: &BenchRow) -> Option<Finding> {
         )
         .with(Evidence::new("overhead", format!("{overhead:.1} ns")))
         .with(Evidence::new(
-            "95% interval",
+            if row.estimate.interval_is_95 { "95% interval" } else { "seen" },
             format!("{:.1} to {:.1} ns", row.estimate.low, row.estimate.high),
         ))
     })
@@ -407,7 +412,6 @@ fn unsure(detail: &BenchDetail) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::estimate::Estimate;
 
     fn row(name: &str, median: f64) -> BenchRow {
         let estimate = Estimate { median, low: median, high: median, ..Estimate::default() };
@@ -433,6 +437,16 @@ mod tests {
         assert!(found.iter().any(is_failure));
         let sound = findings(&[], &detail(vec![clock, row("arith.int-add", 0.2725)]));
         assert!(!sound.iter().any(is_failure), "{sound:?}");
+    }
+
+    #[test]
+    fn one_batch_below_its_overhead_is_not_resolved_and_a_sure_one_is_impossible() {
+        let mut r = row("ctx.pipe", -18.0);
+        r.overhead_ns = Some(900.0);
+        let all = |r: &BenchRow| findings(&[], &detail(vec![r.clone()]));
+        assert!(!all(&r).iter().any(is_failure) && not_resolved(&r).is_some());
+        r.estimate.interval_is_95 = true;
+        assert!(all(&r).iter().any(is_failure));
     }
 
     #[test]

@@ -123,6 +123,7 @@ pub fn conduct(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> io::Resul
     let mut open: Vec<usize> = (0..plan.instances.len()).collect();
     let mut round = 0;
     let mut traced = BTreeSet::new();
+    let mut level = None;
     let before = cpu_time(plan.cpu);
     let others = || {
         let ((busy, ours), (busy_then, ours_then)) = (cpu_time(plan.cpu)?, before?);
@@ -144,12 +145,12 @@ pub fn conduct(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> io::Resul
             let sure = 1.0 - open.len() as f64 / plan.instances.len() as f64;
             let name = plan.instances[i].spec.name;
             progress(Progress { done: used.max(sure).min(1.0), name, round });
-            let reply = slice(plan, &plan.instances[i], &outcomes[i], &dir);
+            let reply = slice(plan, i, &outcomes[i], level, &dir);
             take(&mut outcomes[i], reply);
             dir.clear();
         }
         traced.extend(crate::tracefs::active());
-        let level = sentinel::level(outcomes.iter().flat_map(|o| &o.slices));
+        level = sentinel::level(outcomes.iter().flat_map(|o| &o.slices));
         open.retain(|&i| {
             let outcome = &mut outcomes[i];
             outcome.target_met = sure_enough(&outcome.slices, level, plan.target);
@@ -222,11 +223,14 @@ fn ended(status: ExitStatus) -> SliceReply {
 
 fn slice(
     plan: &Plan,
-    instance: &Instance,
+    index: usize,
     so_far: &Outcome,
+    level: Option<f64>,
     dir: &TempDir,
 ) -> Result<SliceReply, String> {
+    let instance = &plan.instances[index];
     let spec = SliceSpec {
+        quiet_ns: level.map(sentinel::quiet_ns),
         probe: instance.spec.name.to_owned(),
         params: instance.params.clone(),
         batch: so_far.slices.first().map(|s| s.batch),

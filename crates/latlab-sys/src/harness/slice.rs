@@ -20,6 +20,9 @@ use std::time::Duration;
 const QUANTISATION: f64 = 1e-3;
 /// The longest warm-up, as a share of the slice.
 const WARM_UP: u64 = 4;
+/// How long the batches of a slice wait for moments in which nothing disturbs, together, in lengths of
+/// the slice's limit.
+const WAIT: f64 = 0.5;
 /// How far the number of switches may be off in a batch: a tick that preempts is no reason to reject it.
 const SWITCH_TOLERANCE: f64 = 0.1;
 
@@ -159,8 +162,9 @@ fn batches(
 ) -> Result<(), ProbeError> {
     let expected = probe.switches_expected();
     let mut switches = Vec::new();
+    let mut patience_ns = (spec.limit_ns as f64 * WAIT) as u64;
     for i in 0..spec.batches.max(1) {
-        let before = meter::sentinel();
+        let before = quiet_moment(spec.quiet_ns, &mut patience_ns);
         probe.before_batch()?;
         let batch = one_batch(probe, slice.batch, cost, slice)?;
         probe.after_batch()?;
@@ -197,6 +201,19 @@ fn batches(
         slice.switches_expected = Some(expected);
     }
     Ok(())
+}
+
+/// The sentinel's last reading, once it is undisturbed or the patience is used up.
+fn quiet_moment(quiet_ns: Option<f64>, patience_ns: &mut u64) -> f64 {
+    let start = now_ns();
+    loop {
+        let reading = meter::sentinel();
+        let waited = now_ns() - start;
+        if quiet_ns.is_none_or(|quiet| reading <= quiet) || waited >= *patience_ns {
+            *patience_ns = patience_ns.saturating_sub(waited);
+            return reading;
+        }
+    }
 }
 
 /// Whether the number of switches an operation is what it should be. The preempting tick, and the
