@@ -3,7 +3,7 @@
 
 use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
 use latlab_core::explain::budget::{Cause, Stage};
-use latlab_core::explain::cluster::Cluster;
+use latlab_core::explain::cluster::{Cluster, Mechanism};
 use latlab_core::explain::contrast::{Difference, Row};
 use latlab_core::explain::observer::{Effect, Observer};
 use latlab_core::explain::result::{Hunt, Pair, Sketch, WhyResult};
@@ -43,7 +43,7 @@ pub fn sections(part: &Part, result: &WhyResult) -> Vec<Section> {
     }
     let mut how = Vec::new();
     if let Some(hunt) = &result.hunt {
-        how.extend(hunted(hunt));
+        how.extend(hunted(result, hunt));
     }
     how.push(Block::Table(captures(result)));
     sections.push(section("why-captures", "Captures", how));
@@ -67,8 +67,13 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
             )],
         };
     }
+    let what = if result.limit_ns > 0 {
+        format!("wake-ups later than {limit}")
+    } else {
+        "late wake-ups".to_owned()
+    };
     let mut sentences = vec![format!(
-        "{} late wake-ups in {} captures, {} on-time ones beside them.",
+        "{} {what} in {} captures, {} on-time ones beside them.",
         contrast.late,
         result.captures.len(),
         contrast.on_time
@@ -250,8 +255,13 @@ fn contrast(result: &WhyResult) -> Table {
             if r.p < 1e-4 { "<0.0001".into() } else { format!("{:.4}", r.p) },
         ]
     };
+    let mut caption = "Medians per wake-up; p is corrected for all rows that were tried".to_owned();
+    let stall = |c: &Cluster| c.mechanism == Mechanism::Stall;
+    if result.explanation.clusters.iter().any(stall) {
+        caption += ". A stall's time stands with whoever had the CPU when it began";
+    }
     Table {
-        caption: "Medians per wake-up; p is corrected for all rows that were tried".into(),
+        caption,
         columns: vec![
             Column::left("cause"),
             Column::left("who"),
@@ -300,8 +310,12 @@ fn captures(result: &WhyResult) -> Table {
     }
 }
 
-fn hunted(hunt: &Hunt) -> Vec<Block> {
+fn hunted(result: &WhyResult, hunt: &Hunt) -> Vec<Block> {
     let mut pairs = vec![
+        (
+            "late is later than".to_owned(),
+            format!("{} ({})", format_ns(result.limit_ns as f64), result.limit_reason),
+        ),
         ("traced".to_owned(), hunt.traced.clone()),
         ("wake-ups while armed".to_owned(), hunt.wakeups.to_string()),
         ("late".to_owned(), hunt.late.to_string()),
