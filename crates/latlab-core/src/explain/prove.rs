@@ -88,7 +88,9 @@ pub fn compare(plain: &[Histogram], remedied: &[Histogram], limit_ns: u64) -> Re
 /// Time by which late wake-ups were later than a typical one, per wake-up, ns.
 fn excess(h: &Histogram, limit_ns: u64, typical_ns: u64) -> f64 {
     let late = h.buckets.iter().filter(|(low, _)| *low > limit_ns);
-    let sum: f64 = late.map(|&(low, n)| low.saturating_sub(typical_ns) as f64 * n as f64).sum();
+    // The sum of nothing is -0.0, which would be shown as such.
+    let sum: f64 =
+        late.map(|&(low, n)| low.saturating_sub(typical_ns) as f64 * n as f64).sum::<f64>() + 0.0;
     sum / h.count.max(1) as f64
 }
 
@@ -198,5 +200,6 @@ mod tests {
         assert!(findings(&[proof])[0].claim.contains("no clear effect"));
         let none = compare(&[block(0, 0)], &[block(0, 0)], 100_000);
         assert_eq!((none.gone, none.p), (None, 1.0));
+        assert!(none.excess_ns.0.is_sign_positive(), "no excess is 0, not -0");
     }
 }

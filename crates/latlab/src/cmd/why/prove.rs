@@ -25,6 +25,8 @@ const SETTLE: Duration = Duration::from_millis(150);
 
 /// Beginning of the files of real-time throttling.
 const RT: &str = "/proc/sys/kernel/sched_rt_";
+const TIMER_MIGRATION: &str = "/proc/sys/kernel/timer_migration";
+const NO_OTHER: &str = "there is no other CPU to move it to";
 
 /// What can be taken away.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ enum Remedy {
     IdleStates,
     /// Memory that is not locked.
     Paging,
+    /// What keeps to one CPU: the task is measured on others.
+    Elsewhere { from: CpuId, to: Vec<CpuId> },
 }
 
 /// A remedy with its words.
@@ -131,6 +135,7 @@ fn measure(
     let histogram = hunter.block(block, &mut |config| match remedy {
         Remedy::IdleStates => config.dma_latency_us = away.then_some(0),
         Remedy::Paging => config.lock_memory = away,
+        Remedy::Elsewhere { from, to } if away => placed(&mut config.threads, *from, to),
         _ => {}
     })?;
     Ok(Some(histogram))
@@ -138,13 +143,15 @@ fn measure(
 
 /// What is tried: first against the causes, then the load as a whole.
 fn trials(result: &WhyResult, loaded: bool, config: &WakeupConfig) -> Vec<Trial> {
+    let online = policy::online().unwrap_or_default();
     let mut trials: Vec<Trial> = Vec::new();
     for cluster in &result.explanation.clusters {
         let cpu = cluster.example.and_then(|i| result.windows.get(i)).map_or(0, |w| w.cpu);
         let against = format!("{} {}", cluster.mechanism.id(), cluster.who);
-        let Some((words, remedy)) = remedy(cluster, cpu, config) else { continue };
-        if trials.iter().all(|t| t.words != words) {
-            trials.push(Trial { against: against.trim().to_owned(), words, remedy });
+        for (words, remedy) in remedies(cluster, CpuId(cpu), &online, config) {
+            if trials.iter().all(|t| t.words != words) {
+                trials.push(Trial { against: against.trim().to_owned(), words, remedy });
+            }
         }
     }
     trials.truncate(REMEDIES);
@@ -160,45 +167,129 @@ fn trials(result: &WhyResult, loaded: bool, config: &WakeupConfig) -> Vec<Trial>
     trials
 }
 
-/// The reversible remedy against a cause, or why there is none here; `None`: there never is.
-fn remedy(
+/// What is done, in words, and how; or why it cannot be done here.
+type Attempt = (String, Result<Remedy, String>);
+
+/// The reversible remedies against a cause on a CPU; none, where there never is one.
+fn remedies(
     cluster: &Cluster,
-    cpu: u32,
+    cpu: CpuId,
+    online: &[CpuId],
     config: &WakeupConfig,
-) -> Option<(String, Result<Remedy, String>)> {
-    let others: Vec<CpuId> =
-        policy::online().unwrap_or_default().into_iter().filter(|c| c.0 != cpu).collect();
-    let sys = |file: &str, value: &str| (PathBuf::from(file), value.to_owned());
-    Some(match cluster.mechanism {
-        Mechanism::InterruptHandler => {
-            (format!("with interrupt {} moved away", cluster.who), moved(&cluster.who, &others))
-        }
-        Mechanism::Throttling => {
-            let read = |file: &str| fs::read_to_string(format!("{RT}{file}_us"));
-            let runtime = match (read("period"), read("runtime")) {
-                (Ok(period), Ok(runtime)) => unthrottled(&period, &runtime),
-                _ => Err(format!("{RT}runtime_us cannot be read")),
-            };
-            let knob = runtime.map(|us| Remedy::Knobs(vec![sys(&format!("{RT}runtime_us"), &us)]));
-            ("with 99% of the CPU for real-time tasks".into(), knob)
-        }
+) -> Vec<Attempt> {
+    let others: Vec<CpuId> = online.iter().copied().filter(|&c| c != cpu).collect();
+    let elsewhere = elsewhere(cpu, &others, config);
+    // Said even where it is not possible, for these causes have no other remedy.
+    let away = || vec![elsewhere.clone()];
+    // A remedy that is one of several, or of doubtful use, is left out where it is not possible.
+    let away_if_possible =
+        || -> Vec<Attempt> { away().into_iter().filter(|a| a.1.is_ok()).collect() };
+    match cluster.mechanism {
+        Mechanism::InterruptHandler => vec![(
+            format!("with interrupt {} moved away", cluster.who),
+            moved(&cluster.who, &others),
+        )],
+        Mechanism::HigherPriority | Mechanism::EqualPriority => match kernel_thread(&cluster.who) {
+            Some(Thread::Interrupt(number)) => vec![(
+                format!("with interrupt {number} moved away"),
+                moved_numbers(&[number], &others),
+            )],
+            Some(Thread::UnboundWork) => vec![unbound_attempt(&others)],
+            Some(Thread::Bound) => away(),
+            None => vec![],
+        },
+        Mechanism::Throttling => vec![unthrottled_attempt()],
         Mechanism::IdleExit if config.dma_latency_us != Some(0) => {
-            ("with idle states kept shallow".into(), Ok(Remedy::IdleStates))
+            vec![("with idle states kept shallow".into(), Ok(Remedy::IdleStates))]
         }
         Mechanism::PageFault if !config.lock_memory => {
-            ("with memory locked".into(), Ok(Remedy::Paging))
+            vec![("with memory locked".into(), Ok(Remedy::Paging))]
         }
-        Mechanism::TimerCallback => (
-            "with timers migrated to busy CPUs".into(),
-            Ok(Remedy::Knobs(vec![sys("/proc/sys/kernel/timer_migration", "1")])),
-        ),
-        Mechanism::Workqueue => ("with unbound work items on other CPUs".into(), unbound(&others)),
-        Mechanism::Nmi => (
+        Mechanism::TimerCallback => {
+            match fs::read_to_string(TIMER_MIGRATION).as_deref().map(str::trim) {
+                Ok("0") => vec![(
+                    "with timers migrated to busy CPUs".into(),
+                    Ok(Remedy::Knobs(vec![(PathBuf::from(TIMER_MIGRATION), "1".into())])),
+                )],
+                _ => away(),
+            }
+        }
+        // Whether the worker is bound to its CPU is not known: where it is, only the second one helps.
+        Mechanism::Workqueue => [vec![unbound_attempt(&others)], away_if_possible()].concat(),
+        Mechanism::Softirq
+        | Mechanism::HrtimerHandler
+        | Mechanism::InterruptsOff
+        | Mechanism::PreemptionOff => away_if_possible(),
+        Mechanism::Nmi => vec![(
             "with the NMI watchdog off".into(),
-            Ok(Remedy::Knobs(vec![sys("/proc/sys/kernel/nmi_watchdog", "0")])),
-        ),
-        _ => return None,
-    })
+            Ok(Remedy::Knobs(vec![("/proc/sys/kernel/nmi_watchdog".into(), "0".into())])),
+        )],
+        _ => vec![],
+    }
+}
+
+/// The measured task on CPUs that the cause does not keep: what is bound to its CPU stays there.
+fn elsewhere(cpu: CpuId, others: &[CpuId], config: &WakeupConfig) -> Attempt {
+    let used = |c: &CpuId| config.threads.contains(&Some(*c));
+    let free: Vec<CpuId> = others.iter().copied().filter(|c| !used(c)).collect();
+    let list: Vec<String> = free.iter().map(|c| c.0.to_string()).collect();
+    let words = format!("with the task on CPU {}", list.join(","));
+    match free.is_empty() {
+        _ if others.is_empty() => {
+            ("with the task on another CPU".into(), Err("there is no other CPU".into()))
+        }
+        true => {
+            let why = format!("tasks are measured on all of them; give -a {cpu} -t 1");
+            ("with the task on another CPU".into(), Err(why))
+        }
+        false => (words, Ok(Remedy::Elsewhere { from: cpu, to: free })),
+    }
+}
+
+/// The threads of a measurement, those of one CPU (or of none) on others.
+fn placed(threads: &mut [Option<CpuId>], from: CpuId, to: &[CpuId]) {
+    let mut next = to.iter().copied().cycle();
+    for thread in threads.iter_mut().filter(|t| t.is_none_or(|c| c == from)) {
+        *thread = next.next();
+    }
+}
+
+/// A thread of the kernel's by its name.
+#[derive(Debug, PartialEq, Eq)]
+enum Thread {
+    /// `irq/24-eth0`: it follows its interrupt.
+    Interrupt(u32),
+    /// `kworker/u8:1`.
+    UnboundWork,
+    /// `ktimers/0`, `ksoftirqd/0`, `kworker/0:1`: one for each CPU.
+    Bound,
+}
+
+fn kernel_thread(name: &str) -> Option<Thread> {
+    let (kind, rest) = name.split_once('/')?;
+    match kind {
+        "irq" => Some(Thread::Interrupt(rest.split('-').next()?.parse().ok()?)),
+        "kworker" if rest.starts_with('u') => Some(Thread::UnboundWork),
+        "kworker" | "ktimers" | "ktimersoftd" | "ksoftirqd" | "rcuc" | "irq_work" => {
+            rest.starts_with(|c: char| c.is_ascii_digit()).then_some(Thread::Bound)
+        }
+        _ => None,
+    }
+}
+
+fn unthrottled_attempt() -> Attempt {
+    let read = |file: &str| fs::read_to_string(format!("{RT}{file}_us"));
+    let runtime = match (read("period"), read("runtime")) {
+        (Ok(period), Ok(runtime)) => unthrottled(&period, &runtime),
+        _ => Err(format!("{RT}runtime_us cannot be read")),
+    };
+    let file = PathBuf::from(format!("{RT}runtime_us"));
+    let knob = runtime.map(|us| Remedy::Knobs(vec![(file, us)]));
+    ("with 99% of the CPU for real-time tasks".into(), knob)
+}
+
+fn unbound_attempt(others: &[CpuId]) -> Attempt {
+    ("with unbound work items on other CPUs".into(), unbound(others))
 }
 
 /// Nearly all of each period for real-time tasks, µs. Without any limit one that never sleeps would keep
@@ -216,13 +307,21 @@ fn unthrottled(period: &str, runtime: &str) -> Result<String, String> {
 /// Every interrupt with that name goes to other CPUs.
 fn moved(name: &str, others: &[CpuId]) -> Result<Remedy, String> {
     if others.is_empty() {
-        return Err("there is no other CPU to move it to".into());
+        return Err(NO_OTHER.into());
     }
     let table =
         fs::read_to_string("/proc/interrupts").map_err(|e| format!("/proc/interrupts: {e}"))?;
     let numbers = numbers_of(&table, name);
     if numbers.is_empty() {
         return Err(format!("/proc/interrupts has no interrupt {name} with a number"));
+    }
+    moved_numbers(&numbers, others)
+}
+
+/// Interrupts with these numbers go to other CPUs.
+fn moved_numbers(numbers: &[u32], others: &[CpuId]) -> Result<Remedy, String> {
+    if others.is_empty() {
+        return Err(NO_OTHER.into());
     }
     let list: Vec<String> = others.iter().map(|c| c.0.to_string()).collect();
     let list = list.join(",");
@@ -276,6 +375,37 @@ mod tests {
         assert_eq!(unthrottled("40000", "20000"), Ok("39600".into()));
         assert!(unthrottled("1000000", "-1").is_err_and(|e| e.contains("already")));
         assert!(unthrottled("1000000", "995000").is_err_and(|e| e.contains("already")));
+    }
+
+    #[test]
+    fn threads_of_the_kernel_are_moved_with_what_they_follow() {
+        assert_eq!(kernel_thread("irq/24-virtio0-c"), Some(Thread::Interrupt(24)));
+        assert_eq!(kernel_thread("kworker/u8:1"), Some(Thread::UnboundWork));
+        for bound in ["kworker/0:1H", "ktimers/1", "ksoftirqd/0"] {
+            assert_eq!(kernel_thread(bound), Some(Thread::Bound), "{bound}");
+        }
+        for other in ["sh", "irq/x-y", "pr/ttyS0", "cpuhp/0", "my/0"] {
+            assert_eq!(kernel_thread(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_task_goes_where_the_cause_is_not() {
+        let config = |threads: &[Option<u32>]| WakeupConfig {
+            threads: threads.iter().map(|t| t.map(CpuId)).collect(),
+            ..WakeupConfig::default()
+        };
+        let cpus = [CpuId(1), CpuId(2)];
+        let one = config(&[Some(0), Some(2)]);
+        let (words, remedy) = elsewhere(CpuId(0), &cpus, &one);
+        assert_eq!(words, "with the task on CPU 1");
+        let Ok(Remedy::Elsewhere { from, to }) = remedy else { panic!("{remedy:?}") };
+        let mut threads = one.threads;
+        placed(&mut threads, from, &to);
+        assert_eq!(threads, [Some(CpuId(1)), Some(CpuId(2))]);
+        let all = config(&[Some(0), Some(1), Some(2)]);
+        assert!(elsewhere(CpuId(0), &cpus, &all).1.is_err_and(|e| e.ends_with("-a 0 -t 1")));
+        assert!(elsewhere(CpuId(0), &[], &all).1.is_err());
     }
 
     #[test]
