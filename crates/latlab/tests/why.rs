@@ -225,3 +225,66 @@ fn a_trace_without_a_late_wake_up_claims_no_cause() {
         assert!(stderr.contains("no wake-up"), "{stderr}");
     }
 }
+
+/// Shorter than what the history of a capture, or a block of the calibration, would like to have.
+#[test]
+fn a_hunt_of_a_few_milliseconds_ends_in_order() {
+    if !is_root() {
+        return skip("tracing and real-time priorities need root");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for length in ["1ms", "60ms"] {
+        let out = dir.path().join(length);
+        let args = ["why", "--trace", "events", "--json", "-q", "-D", length, "--out"];
+        let output = latlab(&[&args[..], &[out.to_str().unwrap()]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let hunt = &run(&output)["parts"][0]["detail"]["hunt"];
+        assert!(hunt["wakeups"].is_u64(), "{hunt:#}");
+    }
+}
+
+/// A module of the fixture's kernel, as far as names go: its lines are told, another kernel's are not.
+#[test]
+fn the_line_of_a_named_function_comes_from_debug_information() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("latlab_faults.c");
+    let build = |name: &str, vermagic: &str, options: &[&str]| {
+        let text = format!(
+            "__attribute__((section(\".modinfo\"), used)) static const char m[] = \"vermagic={vermagic} SMP\";\n\
+             static int on_hrtimer(int x)\n{{\n  return x;\n}}\nint (*f)(int) = on_hrtimer;\n"
+        );
+        std::fs::write(&source, text).unwrap();
+        let out = dir.path().join(name);
+        let cc =
+            Command::new("cc").args(["-c", "-o"]).arg(&out).args(options).arg(&source).status();
+        cc.is_ok_and(|s| s.success()).then(|| out.to_str().unwrap().to_owned())
+    };
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/trace/cyclictest-mark.dat");
+    let kernel = explained("cyclictest-mark.dat")["captures"][0]["kernel"].clone();
+    let Some(kernel) = kernel.as_str() else { panic!("the fixture tells no kernel") };
+    let Some(good) = build("latlab_faults.ko", kernel, &["-g"]) else {
+        return skip("no C compiler");
+    };
+    let told = |file: &str| latlab(&["why", "--json", "--vmlinux", file, trace]);
+    let first = run(&told(&good))["parts"][0]["findings"][0].clone();
+    let evidence = first["evidence"].as_array().unwrap();
+    let place =
+        evidence.iter().find(|e| e["what"] == "place").unwrap_or_else(|| panic!("{first:#}"));
+    let line = format!("on_hrtimer: {}:2", source.display());
+    assert_eq!(place["value"], line.as_str());
+    assert_eq!(place["source"], good.as_str());
+
+    let other = build("latlab_faults.ko", "5.10.0-other", &["-g"]).unwrap();
+    let stripped = build("stripped.ko", kernel, &["-g0"]).unwrap();
+    for (file, why) in [
+        (other.as_str(), format!("it is of kernel 5.10.0-other, the captures are of {kernel}")),
+        (stripped.as_str(), "no debug information (DWARF) in it".into()),
+        (trace, "not an ELF file".into()),
+        ("/nowhere/vmlinux", "No such file".into()),
+    ] {
+        let output = told(file);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&why) && said.contains(file) && said.lines().count() <= 2, "{said}");
+    }
+}

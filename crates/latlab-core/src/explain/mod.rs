@@ -20,6 +20,7 @@ pub mod cluster;
 pub mod contrast;
 pub mod lanes;
 pub mod observer;
+pub mod place;
 pub mod prove;
 pub mod result;
 #[cfg(test)]

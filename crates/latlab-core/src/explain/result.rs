@@ -29,6 +29,8 @@ pub struct WhyResult {
     pub explanation: Explanation,
     /// For each cluster a typical late wake-up beside an on-time one.
     pub sketches: Vec<Pair>,
+    /// Where the named functions are, as far as debug information or a module's file tell.
+    pub places: Vec<super::place::FunctionPlace>,
     /// Remedies that were tried (`--prove`).
     pub proofs: Vec<super::prove::Proof>,
     /// How the captures were taken, where they were taken now.

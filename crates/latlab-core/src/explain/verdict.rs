@@ -1,6 +1,7 @@
 //! From clusters to findings: the claim, its evidence and something to try.
 
 use super::cluster::{Cluster, Explanation, FunctionShare, Ground, Mechanism, Surroundings};
+use super::place::{self, FunctionPlace};
 use crate::finding::{Confidence, Evidence, Finding, Verdict};
 use crate::units::format_ns;
 
@@ -61,9 +62,13 @@ impl Mechanism {
 }
 
 /// The findings of an explanation, the cause that explains most first.
-pub fn findings(explanation: &Explanation, around: &Surroundings) -> Vec<Finding> {
-    let mut findings: Vec<Finding> =
-        explanation.clusters.iter().map(|c| finding(c, explanation, around)).collect();
+pub fn findings(
+    explanation: &Explanation,
+    around: &Surroundings,
+    places: &[FunctionPlace],
+) -> Vec<Finding> {
+    let told = |c| finding(c, explanation, around, places);
+    let mut findings: Vec<Finding> = explanation.clusters.iter().map(told).collect();
     if explanation.unexplained_share > 0.1 && explanation.contrast.late > 0 {
         let percent = percent(explanation.unexplained_share);
         findings.push(
@@ -91,7 +96,12 @@ fn percent(share: f64) -> String {
     if p > 0.0 && p < 1.0 { "under 1%".into() } else { format!("{p:.0}%") }
 }
 
-fn finding(c: &Cluster, e: &Explanation, around: &Surroundings) -> Finding {
+fn finding(
+    c: &Cluster,
+    e: &Explanation,
+    around: &Surroundings,
+    places: &[FunctionPlace],
+) -> Finding {
     let verdict = match c.mechanism {
         Mechanism::SlowPath | Mechanism::Unexplained => Verdict::CannotTell,
         _ => Verdict::InTheWay,
@@ -121,6 +131,7 @@ fn finding(c: &Cluster, e: &Explanation, around: &Surroundings) -> Finding {
         let frames: Vec<&str> = c.stack.iter().take(6).map(String::as_str).collect();
         f = f.with(Evidence::new("kernel stack", frames.join(" ← ")));
     }
+    f = place::evidence(c, places).into_iter().fold(f, Finding::with);
     for ground in &c.grounds {
         f = f.with(ground_evidence(ground));
     }

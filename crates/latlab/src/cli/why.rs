@@ -41,6 +41,9 @@ pub struct Args {
     /// In FILEs without markers: the measured task, by name or thread id.
     #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
+    /// The kernel with debug information (vmlinux), or a module (x.ko): causes are named with source file and line. May be repeated.
+    #[arg(long, value_name = "FILE")]
+    pub vmlinux: Vec<PathBuf>,
     /// How to measure.
     #[command(flatten)]
     pub wakeup: wakeup::Args,

@@ -5,6 +5,7 @@
 //! again. What is late meanwhile is counted as not captured.
 
 use super::levels::{Level, levels};
+use super::places::Places;
 use super::trap::{Collector, Trap};
 use super::{analyse, part, prove};
 use crate::cli::Global;
@@ -43,12 +44,14 @@ const EXPECTED: f64 = 25.0;
 /// When it cannot be measured or traced, or the result can be neither kept nor printed.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let asked = args.config(&policy::allowed()?, &policy::online()?)?;
+    let places = Places::open(&args.vmlinux)?;
     let found = Tracefs::find().hinted()?;
     let mut session = Session::begin(global, "why", &asked)?;
     let folder = match session.dir() {
         Some(dir) => dir.captures()?,
         None => anyhow::bail!("a hunt needs a run directory"),
     };
+    places.check_here(&session.run.machine.kernel.release)?;
     let mut hunter = Hunter::new(asked, found.tracefs, folder);
     let started = Instant::now();
     let load = start_load(args)?;
@@ -58,6 +61,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let complete = signal::stop_requested().is_none();
     let surroundings = surroundings(&session.run.machine, &hunter, limit);
     let mut result = hunter.explain(hunt, limit, reason, surroundings)?;
+    places.tell(&mut result)?;
     if args.prove {
         result.proofs = prove::run(&mut hunter, args, &result)?;
     }

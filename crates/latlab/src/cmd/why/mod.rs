@@ -1,8 +1,15 @@
 //! `latlab why`: hunts late wake-ups, or takes captures made elsewhere, and explains them.
 
 mod analyse;
+#[cfg(feature = "host")]
+mod debug_info;
 mod hunt;
 mod levels;
+#[cfg(feature = "host")]
+mod places;
+#[cfg(not(feature = "host"))]
+#[path = "places_none.rs"]
+mod places;
 mod prove;
 mod trap;
 
@@ -16,6 +23,7 @@ use latlab_core::explain::verdict::findings;
 use latlab_core::explain::window::Window;
 use latlab_core::run::{Detail, Part};
 use latlab_core::units::Nanos;
+use places::Places;
 use std::path::PathBuf;
 
 /// Runs the command.
@@ -28,6 +36,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 
 fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let limit = args.file_limit()?;
+    let places = Places::open(&args.vmlinux)?;
     let files = analyse::captures_of(&args.files)?;
     let mut session = Session::begin_unkept(global, "why", &files)?;
     let known = known_of(args.files.as_slice());
@@ -35,7 +44,8 @@ fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let machine = known.map_or_else(Surroundings::default, |result| result.surroundings);
     let limit = if limit.0 == 0 { Nanos(machine.limit_ns) } else { limit };
     let machine = Surroundings { limit_ns: limit.0, ..machine };
-    let result = analyse::explain(&files, limit, args.task.as_deref(), machine, &spikes)?;
+    let mut result = analyse::explain(&files, limit, args.task.as_deref(), machine, &spikes)?;
+    places.tell(&mut result)?;
     session.run.parts.push(part(result, true, 0));
     session.finish(None)
 }
@@ -68,7 +78,7 @@ fn part(result: WhyResult, complete: bool, duration_ns: u64) -> Part {
         duration_ns,
         findings: [
             mixed_kernels(&result.captures).into_iter().collect(),
-            findings(&result.explanation, &result.surroundings),
+            findings(&result.explanation, &result.surroundings, &result.places),
             latlab_core::explain::prove::findings(&result.proofs),
         ]
         .concat(),

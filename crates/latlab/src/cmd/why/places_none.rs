@@ -1,0 +1,35 @@
+//! Board builds read no debug information: captures are taken to a desk for that.
+
+use crate::outcome::HintExt;
+use anyhow::anyhow;
+use latlab_core::explain::result::WhyResult;
+use std::path::PathBuf;
+
+/// Nothing.
+pub struct Places;
+
+impl Places {
+    /// Refuses what `--vmlinux` names.
+    ///
+    /// # Errors
+    /// When it names anything.
+    pub fn open(files: &[PathBuf]) -> anyhow::Result<Self> {
+        if files.is_empty() {
+            return Ok(Self);
+        }
+        Err(anyhow!("--vmlinux: this build for boards reads no debug information"))
+            .hint("leave it out here, and on a desk: latlab why RUN --vmlinux FILE")
+    }
+
+    /// Nothing to check.
+    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the desk's build has it")]
+    pub fn check_here(&self, _: &str) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Nothing to tell.
+    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the desk's build has it")]
+    pub fn tell(&self, _: &mut WhyResult) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
