@@ -66,9 +66,38 @@ pub fn set_of(tid: i32, policy: Policy, priority: u32, budget: Budget) -> io::Re
         attr.deadline_ns = budget.period_ns;
         attr.period_ns = budget.period_ns;
     }
+    apply(tid, &attr)
+}
+
+fn apply(tid: i32, attr: &SchedAttr) -> io::Result<()> {
     // SAFETY: sched_setattr(thread, attr, flags) reads `attr.size` bytes of a live value.
-    let rc = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0) };
+    let rc = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const *attr, 0) };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The calling thread's.
+fn current() -> io::Result<SchedAttr> {
+    let mut attr = SchedAttr::default();
+    let size = size_of::<SchedAttr>() as u32;
+    // SAFETY: sched_getattr(thread, attr, size, flags) writes at most `size` bytes to a live value.
+    let rc = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
+    if rc == 0 { Ok(attr) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Does something as an ordinary task when the caller runs under SCHED_FIFO or SCHED_RR: what takes long
+/// and is not measured neither keeps a CPU from others nor uses up a limit on real-time CPU time.
+///
+/// # Errors
+/// When the kernel refuses to change the policy, or to change it back.
+pub fn as_ordinary<T>(work: impl FnOnce() -> T) -> io::Result<T> {
+    let was = current()?;
+    if !matches!(was.policy as i32, libc::SCHED_FIFO | libc::SCHED_RR) {
+        return Ok(work());
+    }
+    set(Policy::Other, 0, Budget::default())?;
+    let done = work();
+    apply(0, &was)?;
+    Ok(done)
 }
 
 /// What a fair task can ask for.
@@ -125,11 +154,7 @@ pub fn set_fair(policy: Policy, fair: Fair) -> io::Result<()> {
 /// # Errors
 /// The system call's.
 pub fn noted_runtime_ns() -> io::Result<u64> {
-    let mut attr = SchedAttr::default();
-    let size = size_of::<SchedAttr>() as u32;
-    // SAFETY: sched_getattr(thread, attr, size, flags) writes at most `size` bytes to a live value.
-    let rc = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
-    if rc == 0 { Ok(attr.runtime_ns) } else { Err(io::Error::last_os_error()) }
+    Ok(current()?.runtime_ns)
 }
 
 /// Binds the calling thread to some CPUs.

@@ -1,9 +1,12 @@
 //! A trace of one CPU for as long as a batch lasts, in an instance of our own: the evidence of a
 //! probe that asks the kernel instead of the clock.
 //!
+//! Preparing and reading take longer than a real-time task may run: both are done as an ordinary one.
+//!
 //! It needs the right to use tracefs; without it there is no such evidence, and the reason is said.
 
 use super::ProbeError;
+use crate::policy;
 use crate::recorder::{EventSpec, FlightRecorder, Format, Kallsyms, RecordConfig};
 use crate::tracefs::Tracefs;
 use latlab_core::bench::kernel::{Event, Turn, What};
@@ -72,7 +75,7 @@ impl Watch {
             // Time off the CPU is no time of the function.
             config.options = vec!["nosleep-time".into()];
         }
-        let flight = FlightRecorder::prepare(&found.tracefs, &config);
+        let flight = ordinary(|| FlightRecorder::prepare(&found.tracefs, &config))?;
         flight.map(Self).map_err(|e| missing(e.to_string()))
     }
 
@@ -81,7 +84,7 @@ impl Watch {
     /// # Errors
     /// When the kernel refuses.
     pub fn start(&mut self) -> Result<(), ProbeError> {
-        self.0.rearm().map_err(|e| ProbeError::Failed(format!("tracing: {e}")))
+        ordinary(|| self.0.rearm())?.map_err(|e| ProbeError::Failed(format!("tracing: {e}")))
     }
 
     /// Stops, and reads what it saw.
@@ -89,6 +92,10 @@ impl Watch {
     /// # Errors
     /// When the buffer cannot be read.
     pub fn stop(&mut self) -> Result<Sight, ProbeError> {
+        ordinary(|| self.read())?
+    }
+
+    fn read(&mut self) -> Result<Sight, ProbeError> {
         let failed =
             |e: &dyn std::fmt::Display| ProbeError::Failed(format!("reading the trace: {e}"));
         let snapshot = self.0.snapshot().map_err(|e| failed(&e))?;
@@ -97,6 +104,10 @@ impl Watch {
         let file = TraceFile::parse(&bytes).map_err(|e| failed(&e))?;
         Ok(sight(&file))
     }
+}
+
+fn ordinary<T>(work: impl FnOnce() -> T) -> Result<T, ProbeError> {
+    policy::as_ordinary(work).map_err(|e| ProbeError::Failed(format!("sched_setattr: {e}")))
 }
 
 fn sight(file: &TraceFile<'_>) -> Sight {

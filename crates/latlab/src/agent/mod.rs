@@ -151,9 +151,11 @@ fn prepare(job: &Job) -> anyhow::Result<()> {
     }
     fs::write("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n").context("/etc/passwd")?;
     fs::write("/etc/group", "root:x:0:\n").context("/etc/group")?;
+    // Loopback is part of every machine; a kernel without a network has none to bring up.
+    let loopback = run_quietly(&["/bin/ip", "link", "set", "lo", "up"]);
     if job.network {
+        loopback?;
         // QEMU's user-mode network: the guest is 10.0.2.15, the host 10.0.2.2.
-        run_quietly(&["/bin/ip", "link", "set", "lo", "up"])?;
         run_quietly(&["/bin/ip", "address", "add", "10.0.2.15/24", "dev", "eth0"])?;
         run_quietly(&["/bin/ip", "link", "set", "eth0", "up"])?;
     }
