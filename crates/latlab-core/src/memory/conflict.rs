@@ -14,7 +14,6 @@
 use super::MeterError;
 use super::curve::Pages;
 use super::explore::Explorer;
-use crate::stats::quantile::median;
 
 /// Misses in a round from which a set counts as over-full; one is the least that it can have.
 const CONFLICT: f64 = 0.5;
@@ -238,19 +237,20 @@ impl Explorer<'_> {
         // Where a miss costs little, one timing does not tell one miss of many.
         let error = n * TIMING * step.hit / (step.miss - step.hit);
         let repeats = ((error / (0.4 * CONFLICT)).powi(2).ceil() as usize).clamp(1, 5);
-        let mut values = Vec::with_capacity(repeats);
+        let (mut together, mut apart) = (Vec::new(), Vec::new());
+        let mut cycle = lines.to_vec();
         for _ in 0..repeats {
-            let mut cycle = lines.to_vec();
             self.rng.shuffle(&mut cycle);
-            let together = self.meter.chase(pages, &cycle)?;
+            together.push(self.meter.chase(pages, &cycle)?);
             // The same pages, each at a place of its own: translation without the conflict.
-            let apart: Vec<u32> = (cycle.iter().zip(0u32..))
+            let alone: Vec<u32> = (cycle.iter().zip(0u32..))
                 .map(|(p, i)| p / page * page + i * line % page)
                 .collect();
-            let apart = self.meter.chase(pages, &apart)?;
-            values.push(together - (apart - step.first).max(0.0));
+            apart.push(self.meter.chase(pages, &alone)?);
         }
-        let ns = median(&values).unwrap_or(step.hit);
+        // What others do only ever adds, and a conflict is there each time.
+        let low = |v: &[f64]| v.iter().copied().fold(f64::INFINITY, f64::min);
+        let ns = low(&together) - (low(&apart) - step.first).max(0.0);
         Ok((ns - step.hit) / (step.miss - step.hit) * n)
     }
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// All lines of a page in random order, then the next page: a page is translated once for all its lines.
+    /// All lines of eight pages in random order, then the next eight: each page is translated once for
+    /// all its lines, and neighbours come too far apart for prefetchers that look at one page.
     #[default]
     PageLocal,
     /// The next line is always in another page: a page is translated for each line.
@@ -26,7 +27,7 @@ impl Order {
     /// For people.
     pub fn words(self) -> &'static str {
         match self {
-            Self::PageLocal => "page by page",
+            Self::PageLocal => "a few pages at a time",
             Self::PageRandom => "another page each time",
             Self::Random => "random",
             Self::Sequential => "rising",

@@ -17,7 +17,9 @@ use super::plateau::{Plateau, plateaus};
 use super::together::together;
 use super::{Grade, Level, Limits, MemoryDetail, Meter, MeterError, Parallelism, pattern};
 use crate::finding::Confidence;
+use crate::stats::quantile::median;
 use crate::stats::rng::SplitMix64;
+use std::collections::HashMap;
 
 /// How to explore.
 #[derive(Clone, Debug)]
@@ -32,6 +34,13 @@ pub struct Plan {
 
 /// Smallest array, bytes.
 const SMALLEST: u32 = 2048;
+/// A value this much above its like may be somebody else's doing.
+pub(super) const DISTURBED: f64 = 1.12;
+/// Times that such a value is measured again.
+const AGAIN: u32 = 3;
+/// Strides of the arrays over size × stride, bytes, and the largest of these arrays.
+const STRIDES: [u32; 7] = [16, 32, 64, 128, 256, 512, 1024];
+const STRIDES_MOST: u32 = 64 << 20;
 
 /// Measures and infers.
 ///
@@ -55,6 +64,8 @@ pub fn explore(meter: &mut dyn Meter, plan: &Plan) -> Result<MemoryDetail, Meter
         meter,
         steps: Vec::new(),
         conflicts: Vec::new(),
+        pieces: false,
+        places: HashMap::new(),
     };
     let stages = e.stages();
     let mut detail = e.detail;
@@ -93,13 +104,23 @@ pub(super) struct Explorer<'a> {
     pub(super) steps: Vec<Step>,
     /// For each of them a smallest set of places of which one has to miss.
     pub(super) conflicts: Vec<Option<Vec<u32>>>,
+    /// Huge pages are translated in pieces.
+    pub(super) pieces: bool,
+    /// Where the arrays of each point lay, and the lowest time of each, ns.
+    places: HashMap<Key, Vec<(u32, f64)>>,
 }
+
+/// Order, pages and stride of a curve, and a size.
+type Key = (Order, Pages, u32, u32);
 
 impl Explorer<'_> {
     fn stages(&mut self) -> Result<(), MeterError> {
+        self.meter.stage("huge pages");
+        self.look_for_pieces()?;
         let pages = self.preferred();
         self.meter.stage("coarse curve");
         let mut curve = self.coarse(pages)?;
+        self.steadier(&mut curve)?;
         self.keep(curve.clone());
         let mut found = plateaus(&curve.points);
         if found.len() < 2 {
@@ -112,6 +133,7 @@ impl Explorer<'_> {
         if line.bytes > self.stride {
             self.stride = line.bytes;
             curve = self.coarse(pages)?;
+            self.steadier(&mut curve)?;
             self.keep(curve.clone());
             found = plateaus(&curve.points);
         }
@@ -121,12 +143,16 @@ impl Explorer<'_> {
         self.find_hidden(&mut curve, &found, &mut levels)?;
         self.keep(curve.clone());
         together(&curve, &found, self.limits.page_bytes, &mut levels);
-        self.detail.levels = levels.into_iter().map(|l| l.level).collect();
+        self.detail.levels = levels.iter().map(|l| l.level.clone()).collect();
         self.memory_level(&curve, &found);
         self.meter.stage("translation");
         self.find_tlbs()?;
         self.other_orders()?;
-        self.parallel_loads()
+        self.parallel_loads()?;
+        match self.until_quiet(&mut curve, &found, levels) {
+            Err(MeterError::OutOfTime) => Ok(()),
+            other => other,
+        }
     }
 
     /// The level at the end of each plateau but the last; plateaus that only a law betrays are added.
@@ -184,7 +210,9 @@ impl Explorer<'_> {
 
     pub(super) fn preferred(&self) -> Pages {
         // With less than a few huge pages only a part of the curve could be had.
-        if self.limits.huge_bytes >= 8 << 20 && self.limits.huge_bytes >= self.limits.base_bytes / 4
+        if !self.pieces
+            && self.limits.huge_bytes >= 8 << 20
+            && self.limits.huge_bytes >= self.limits.base_bytes / 4
         {
             Pages::Huge
         } else {
@@ -232,24 +260,40 @@ impl Explorer<'_> {
     pub(super) fn repeats(&self, pages: Pages, bytes: u32, most: u32) -> u32 {
         let most = if self.quick { most.div_ceil(2) } else { most };
         let room = self.room(pages) / bytes.max(1);
+        // Of many pages chance leaves less, and each visit takes long.
+        let most = if bytes > 2 << 20 { most.min(6) } else { most };
         if bytes > 8 << 20 { 1 } else { most.min(room.max(1)) }
     }
 
     /// One point of a curve, over several places in the area.
+    ///
+    /// Places are remembered with their lowest time. Each is visited again when its point is measured
+    /// again, and at once when it takes far longer than the others: how its pages lie stays, what
+    /// somebody else did at that moment goes.
     pub(super) fn point(
         &mut self,
         curve: &Curve,
         x: u32,
         repeats: u32,
     ) -> Result<CurvePoint, MeterError> {
-        let mut values = Vec::new();
-        for _ in 0..repeats.max(1) {
-            let start = self.start(curve.pages, x);
-            let page = self.limits.page_bytes;
-            let cycle =
-                pattern::array(start, x, curve.stride_bytes, page, curve.order, &mut self.rng);
-            values.push(self.meter.chase(curve.pages, &cycle)?);
+        let key = (curve.order, curve.pages, curve.stride_bytes, x);
+        let mut known = self.places.remove(&key).unwrap_or_default();
+        for (start, ns) in &mut known {
+            *ns = ns.min(self.visit(curve, *start, x)?);
         }
+        while known.len() < repeats.max(1) as usize {
+            let start = self.start(curve.pages, x);
+            known.push((start, self.visit(curve, start, x)?));
+        }
+        for _ in 0..AGAIN {
+            let all: Vec<f64> = known.iter().map(|k| k.1).collect();
+            let usual = median(&all).unwrap_or(0.0);
+            for (start, ns) in known.iter_mut().filter(|k| k.1 > usual * DISTURBED) {
+                *ns = ns.min(self.visit(curve, *start, x)?);
+            }
+        }
+        let values: Vec<f64> = known.iter().map(|k| k.1).collect();
+        self.places.insert(key, known);
         let mut point = CurvePoint::of(x.into(), &values)
             .ok_or_else(|| MeterError::Machine("an array of no elements".into()))?;
         if curve.pages == Pages::Huge {
@@ -257,6 +301,12 @@ impl Explorer<'_> {
             point.ns = point.low_ns;
         }
         Ok(point)
+    }
+
+    fn visit(&mut self, curve: &Curve, start: u32, x: u32) -> Result<f64, MeterError> {
+        let page = self.limits.page_bytes;
+        let cycle = pattern::array(start, x, curve.stride_bytes, page, curve.order, &mut self.rng);
+        self.meter.chase(curve.pages, &cycle)
     }
 
     /// A random place for `bytes`, on a page; huge arrays begin on a huge page.
@@ -306,6 +356,20 @@ impl Explorer<'_> {
                 let point = self.point(&curve, x, 1)?;
                 curve.insert(point);
             }
+            self.keep(curve);
+        }
+        for stride in STRIDES {
+            if self.quick || stride == self.stride {
+                continue;
+            }
+            self.meter.stage(&format!("strides of {stride} bytes"));
+            let kind = Curve { order: Order::Sequential, stride_bytes: stride, ..Curve::default() };
+            let mut curve = kind;
+            for x in grid(4096, self.limits.base_bytes.min(STRIDES_MOST), per_octave) {
+                let point = self.point(&curve, x, 1)?;
+                curve.insert(point);
+            }
+            self.steadier(&mut curve)?;
             self.keep(curve);
         }
         if self.preferred() == Pages::Huge {

@@ -63,13 +63,16 @@ impl Explorer<'_> {
         let (ways, conflict) = match named {
             Some((ways, places)) if !ways.at_most => (Some(ways), Some(places)),
             _ => match self.ways_by_reduction(pages, step)? {
-                Some((mut ways, places)) => {
+                Some((ways, places)) => {
                     let inner = self.ways_before(i);
-                    let mut at_most = i > 0 && ways <= inner;
-                    if at_most && let Some(really) = self.ways_behind(pages, &places, step)? {
-                        (ways, at_most) = (really, false);
+                    let behind = i > 0 && ways <= inner;
+                    let really =
+                        if behind { self.ways_behind(pages, &places, step)? } else { Some(ways) };
+                    // Lines none of which matters fight for a set of the level before, not of this one.
+                    match really {
+                        Some(ways) => (Some(Ways { ways, at_most: false, inner }), Some(places)),
+                        None => (named.map(|n| n.0), None),
                     }
-                    (Some(Ways { ways, at_most, inner }), Some(places))
                 }
                 None => (named.map(|n| n.0), None),
             },
@@ -95,6 +98,7 @@ impl Explorer<'_> {
             let x = low as f64 * (high as f64 / low as f64).powf(f64::from(k) / f64::from(n));
             self.add(curve, x, repeats)?;
         }
+        self.steadier(curve)?;
         // Whole pages, often: chance decides which colours few pages get.
         let page = u64::from(self.limits.page_bytes);
         if curve.pages == Pages::Base && high / page <= 40 {
@@ -264,8 +268,9 @@ fn coarse_range(curve: &Curve, here: Plateau, next: Plateau) -> (u64, u64) {
 
 pub(super) fn conclude(level: &mut Level, onset: (u64, u64), fits: &[Fit], probed: Option<Ways>) {
     let kept = allowed(fits, probed);
-    let near = setmodel::near(&kept);
     let counted = probed.filter(|w| !w.at_most);
+    let near = if counted.is_none() { setmodel::plainest(&kept) } else { setmodel::near(&kept) };
+    let near = &near[..];
     let Some(best) = near.first().copied() else {
         level.bytes =
             setmodel::plausible_sizes(onset.0, onset.1).first().copied().unwrap_or(onset.0);
@@ -289,8 +294,7 @@ pub(super) fn conclude(level: &mut Level, onset: (u64, u64), fits: &[Fit], probe
         let (below, above) = (onset.0 as f64 * 0.97, onset.1 as f64 * 1.03);
         let seen = |b: u64| (below..=above).contains(&(b as f64));
         if !seen(best.bytes + best.extra) {
-            let plain = setmodel::plausible_sizes(below as u64, above as u64);
-            level.bytes = plain.first().copied().unwrap_or(best.bytes);
+            level.bytes = plain_size(below as u64, above as u64, counted, best.bytes);
         }
         level.bytes_interval = (low.min(onset.0), high.max(onset.1));
     }
@@ -298,13 +302,27 @@ pub(super) fn conclude(level: &mut Level, onset: (u64, u64), fits: &[Fit], probe
     level.grade = grade(&best, level, near);
 }
 
+/// The plainest size between two bounds; with ways that were counted, one of a power of two of sets.
+/// Neighbours take a part of a cache away and never add to it: where no such size lies between the
+/// bounds, it is the next above them.
+fn plain_size(below: u64, above: u64, counted: Option<Ways>, otherwise: u64) -> u64 {
+    let Some(ways) = counted.map(|w| u64::from(w.ways)).filter(|w| *w > 0) else {
+        return setmodel::plausible_sizes(below, above).first().copied().unwrap_or(otherwise);
+    };
+    let fits = |b: &u64| setmodel::odd_factor(*b) == setmodel::odd_factor(ways);
+    let first = |low, high| setmodel::plausible_sizes(low, high).into_iter().filter(fits).min();
+    first(below, above).or_else(|| first(below, above * 2)).unwrap_or(otherwise)
+}
+
 fn ways_of(level: &mut Level, near: &[Fit], counted: Option<u32>) {
     let Some(best) = near.first() else { return };
     let same = near.iter().filter(|f| f.bytes == best.bytes).all(|f| f.ways == best.ways);
+    let exact = best.placement == Placement::Contiguous;
+    let tells = if exact { WAYS_RESIDUAL } else { setmodel::INEXACT };
     if let Some(ways) = counted {
         level.ways = Some(ways);
         level.ways_by = "conflict sets".into();
-    } else if best.placement != Placement::Hashed && same && best.residual < WAYS_RESIDUAL {
+    } else if best.placement != Placement::Hashed && same && best.residual < tells {
         level.ways = Some(best.ways);
         level.ways_by = "the form of the transition".into();
     } else {
@@ -412,4 +430,20 @@ fn hit(points: &[CurvePoint], here: Plateau, end: u64) -> f64 {
     let mut v: Vec<f64> = points.iter().filter(near).map(|p| p.ns).collect();
     v.sort_unstable_by(f64::total_cmp);
     v.get(v.len() * 2 / 5).copied().unwrap_or(here.ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A first cache of eight ways of which somebody else takes a quarter.
+    #[test]
+    fn a_size_fits_the_ways_that_were_counted_and_is_not_less_than_what_was_seen() {
+        let eight = Some(Ways { ways: 8, at_most: false, inner: 0 });
+        assert_eq!(plain_size(22_000, 24_000, eight, 1), 32 << 10);
+        assert_eq!(plain_size(31_900, 33_000, eight, 1), 32 << 10);
+        assert_eq!(plain_size(22_000, 25_000, None, 1), 24 << 10);
+        let twelve = Some(Ways { ways: 12, at_most: false, inner: 0 });
+        assert_eq!(plain_size(47_000, 50_000, twelve, 1), 48 << 10);
+    }
 }

@@ -28,6 +28,7 @@ pub mod part;
 pub mod pattern;
 pub mod plateau;
 pub mod probes;
+mod quiet;
 pub mod regimes;
 pub mod setmodel;
 pub mod sim;

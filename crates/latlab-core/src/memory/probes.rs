@@ -13,6 +13,8 @@ use crate::stats::quantile::median;
 const BLOCK: u32 = 1024;
 /// Share of the step at which translation has begun to miss: one set of many counts.
 const TLB_ONSET: f64 = 0.05;
+/// Times that the end of a TLB is looked for, until two agree.
+const TLB_ROUNDS: usize = 4;
 /// Ways that are looked for.
 const MOST_WAYS: u32 = 33;
 
@@ -121,11 +123,14 @@ impl Explorer<'_> {
     pub(super) fn find_tlbs(&mut self) -> Result<(), MeterError> {
         let Some(first) = self.detail.levels.first().cloned() else { return Ok(()) };
         let most = (self.limits.base_bytes / self.limits.page_bytes).min(8192);
-        let mut curve = Curve {
+        let kind = Curve {
             order: Order::LinePerPage,
             stride_bytes: self.limits.page_bytes,
             ..Curve::default()
         };
+        // What was measured before stays, where it is lower.
+        let before = self.detail.curves.iter().find(|c| c.order == Order::LinePerPage);
+        let mut curve = before.cloned().unwrap_or(kind);
         self.meter.stage("lines side by side");
         let dense = self.dense_curve(most)?;
         self.meter.stage("translation");
@@ -134,13 +139,24 @@ impl Explorer<'_> {
             grid(1024, most.saturating_mul(64), 4).into_iter().map(|x| x / 64).filter(|n| *n > 16);
         for n in few.chain(many).filter(|n| *n <= most) {
             let point = self.tlb_point(n, first.ns, &dense, 5)?;
-            curve.insert(point);
+            match curve.at(n.into()) {
+                Some(before) if before <= point.ns => {}
+                _ => curve.insert(point),
+            }
         }
+        self.detail.tlbs.clear();
         self.keep(curve.clone());
         let found = plateaus(&curve.points);
         for i in 0..found.len().saturating_sub(1) {
             let (here, next) = (found[i], found[i + 1]);
-            self.bisect_entries(&mut curve, &dense, first.ns, (here.ns, next.ns))?;
+            for _ in 0..TLB_ROUNDS {
+                self.bisect_entries(&mut curve, &dense, first.ns, (here.ns, next.ns))?;
+                let end = onset(&curve.points, here.ns, next.ns, TLB_ONSET);
+                self.entries_again(&mut curve, &dense, first.ns, end.1)?;
+                if onset(&curve.points, here.ns, next.ns, TLB_ONSET) == end {
+                    break;
+                }
+            }
             self.keep(curve.clone());
             let points: Vec<CurvePoint> =
                 curve.points.iter().filter(|p| p.x >= here.first_x).copied().collect();
@@ -167,6 +183,26 @@ impl Explorer<'_> {
             let n = ((low + high) / 2) as u32;
             let point = self.tlb_point(n, hit, dense, 9)?;
             curve.insert(point);
+        }
+        Ok(())
+    }
+
+    /// Points from the end of a plateau on once more, for others on this machine, on the same core even,
+    /// take entries away and never add any: the lower value counts.
+    fn entries_again(
+        &mut self,
+        curve: &mut Curve,
+        dense: &Curve,
+        hit: f64,
+        end: u64,
+    ) -> Result<(), MeterError> {
+        let near = |p: &&CurvePoint| p.x * 8 >= end * 7 && p.x * 2 <= end * 3;
+        let again: Vec<CurvePoint> = curve.points.iter().filter(near).copied().collect();
+        for old in again {
+            let point = self.tlb_point(old.x as u32, hit, dense, 15)?;
+            if point.ns < old.ns {
+                curve.insert(point);
+            }
         }
         Ok(())
     }
@@ -213,9 +249,8 @@ impl Explorer<'_> {
         }
         let point = CurvePoint::of(n.into(), &values);
         // Others on this machine, and lines that collide by chance, only ever add.
-        values.sort_unstable_by(f64::total_cmp);
-        let low = values.get(values.len() / 3).copied().unwrap_or(hit);
-        Ok(CurvePoint { ns: low, ..point.unwrap_or_default() })
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        Ok(CurvePoint { ns: low.max(hit), ..point.unwrap_or_default() })
     }
 }
 
@@ -240,7 +275,7 @@ fn tlb_level(i: usize, points: &[CurvePoint], t0: f64, t1: f64) -> TlbLevel {
     let sizes = plausible_sizes(low * 4 / 5, high * 51 / 50);
     let fits = Laws::default().fit(&window, &sizes, &[], 1, &[Placement::Contiguous]);
     let grade = Grade::less(Confidence::Likely, "the end of the plateau is soft");
-    match super::setmodel::near(&fits) {
+    match super::setmodel::near(&fits).as_slice() {
         [] => of(low, (low, high), grade),
         near @ [best, ..] => {
             let least = near.iter().map(|f| f.bytes).min().unwrap_or(low);

@@ -82,6 +82,9 @@ pub struct Laws {
     known: BTreeMap<(u32, u32, bool), f64>,
 }
 
+/// A law that leaves more of the step than this is not the law of the cache.
+pub(super) const INEXACT: f64 = 0.02;
+
 /// Odd factors that caches have (48 KiB, 1.25 MiB, 20 MiB, 36 MiB…), the plainest first.
 const ODDS: [u64; 8] = [1, 3, 5, 7, 9, 11, 13, 15];
 /// Ways for each odd factor: a power of two of sets needs ways with the same odd factor.
@@ -262,10 +265,23 @@ pub(super) fn cost(f: &Fit) -> f64 {
 }
 
 /// Fits that the points do not tell from the best.
-pub fn near(fits: &[Fit]) -> &[Fit] {
-    let Some(best) = fits.first().map(cost) else { return fits };
-    let n = fits.iter().take_while(|f| cost(f) <= best * 1.25 + 0.003).count();
-    &fits[..n]
+pub fn near(fits: &[Fit]) -> Vec<Fit> {
+    let Some(best) = fits.first().map(cost) else { return Vec::new() };
+    fits.iter().take_while(|f| cost(f) <= best * 1.25 + 0.003).copied().collect()
+}
+
+/// As [`near`]. Where not even the best law is exact (a way of replacing lines that none of them knows),
+/// twice its error says as little against a size, and of these the plainest comes first.
+pub(super) fn plainest(fits: &[Fit]) -> Vec<Fit> {
+    let Some(best) = fits.first() else { return Vec::new() };
+    if best.residual < INEXACT || best.placement == Placement::Contiguous {
+        return near(fits);
+    }
+    let limit = 2.0 * cost(best);
+    let mut all: Vec<Fit> = fits.iter().take_while(|f| cost(f) <= limit).copied().collect();
+    // Stable: of equally plain ones the best comes first.
+    all.sort_by_key(|f| odd_factor(f.bytes));
+    all
 }
 
 /// A law, before it is fitted.
@@ -386,5 +402,25 @@ mod tests {
         let two: Vec<f64> = binomial(2.0, 0.25).take(4).collect();
         let exact = [0.5625, 0.375, 0.0625, 0.0];
         assert!(two.iter().zip(exact).all(|(a, b)| (a - b).abs() < 1e-12), "{two:?}");
+    }
+
+    #[test]
+    fn where_no_law_is_exact_the_plainest_of_what_fits_comes_first() {
+        let fit = |bytes: u64, ways, residual| {
+            let law = Law {
+                placement: Placement::Scattered,
+                policy: Policy::Random,
+                bytes,
+                extra: 0,
+                ways,
+                page: 4096.0,
+            };
+            law.fitted(3.8, 9.0, residual)
+        };
+        let inexact = [fit(896 << 10, 7, 0.025), fit(5 << 18, 5, 0.027), fit(1 << 20, 4, 0.034)];
+        let sizes = |fits: &[Fit]| fits.iter().map(|f| f.bytes).collect::<Vec<_>>();
+        assert_eq!(sizes(&plainest(&inexact)), [1 << 20, 5 << 18, 896 << 10]);
+        let exact = [fit(896 << 10, 7, 0.006), fit(1 << 20, 4, 0.034)];
+        assert_eq!(sizes(&plainest(&exact)), [896 << 10]);
     }
 }

@@ -13,6 +13,7 @@ use crate::stats::changepoint;
 use crate::stats::quantile::median;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Processes and working sets (KiB) of the macroscopic plan.
 pub const MACRO: (&[u32], &[u32]) = (&[2, 4, 8, 16, 24, 32, 64, 96], &[0, 4, 8, 16, 32, 64]);
@@ -49,25 +50,25 @@ pub struct SwitchKnee {
     pub after_ns: f64,
 }
 
-/// What a KiB of the working set adds to a switch, by the product of processes and working set:
-/// the median of all points with the same product.
+/// What a KiB of the working set adds to a switch, by the product of processes and working set: a
+/// quarter of an octave of products each, named by its largest.
+///
+/// All that the working sets of these points add, over all their KiB: a small working set adds
+/// little, and what chance adds is the same for all, so that each counts as much as it can say.
 pub fn refill(points: &[SwitchPoint]) -> Vec<(u64, f64)> {
     let empty = |procs: u32| points.iter().find(|p| p.procs == procs && p.bytes == 0);
-    let mut all: Vec<(u64, f64)> = points
-        .iter()
-        .filter(|p| p.bytes > 0)
-        .filter_map(|p| {
-            let extra = p.ns - empty(p.procs)?.ns;
-            Some((u64::from(p.procs) * p.bytes, extra / (p.bytes as f64 / 1024.0)))
-        })
-        .collect();
-    all.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let same = all.chunk_by(|a, b| a.0 == b.0);
-    same.filter_map(|group| {
-        let values: Vec<f64> = group.iter().map(|g| g.1).collect();
-        Some((group[0].0, median(&values)?))
-    })
-    .collect()
+    let mut sums: BTreeMap<i32, (u64, f64, f64)> = BTreeMap::new();
+    for p in points.iter().filter(|p| p.bytes > 0) {
+        let Some(without) = empty(p.procs) else { continue };
+        let product = u64::from(p.procs) * p.bytes;
+        // A power of two is the end of its stretch: up to it a cache of that size holds all.
+        let stretch = (4.0 * (product as f64).log2() - 1e-9).ceil() as i32;
+        let sum = sums.entry(stretch).or_default();
+        sum.0 = sum.0.max(product);
+        sum.1 += p.ns - without.ns;
+        sum.2 += p.bytes as f64 / 1024.0;
+    }
+    sums.into_values().map(|(product, ns, kib)| (product, ns / kib)).collect()
 }
 
 /// Knees of the refill over the product.

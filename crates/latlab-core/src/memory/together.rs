@@ -24,6 +24,8 @@ const INNER: usize = 60;
 const ROUNDS: usize = 3;
 /// With more of a step unexplained, another level may hide in it.
 const HIDING: f64 = 0.035;
+/// Arrays that are looked at more closely for such a level have at most so many bytes.
+const CLOSER_MOST: u64 = 4 << 20;
 /// With a larger relative error the model says nothing that single levels do not.
 const ONE_MODEL: f64 = 0.04;
 /// With a smaller one its latencies are those of the levels.
@@ -133,7 +135,7 @@ impl Explorer<'_> {
         let page = u64::from(self.limits.page_bytes.max(1));
         let flat = flat(&curve.points, found.floor_ns);
         let mut n = (flat / page).max(1);
-        while n * page <= found.window.1 {
+        while n * page <= found.window.1.min(CLOSER_MOST) {
             self.add(curve, (n * page) as f64, if n <= 48 { 40 } else { 16 })?;
             n += (n / 16).max(1);
         }

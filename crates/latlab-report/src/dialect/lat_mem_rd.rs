@@ -49,7 +49,7 @@ mod tests {
         write(&run, &mut out).unwrap();
         assert_eq!(
             String::from_utf8_lossy(&out),
-            "# page by page, Base pages\n\"stride=128\n0.00049 1.194\n64.00000 154.100\n\n"
+            "# a few pages at a time, Base pages\n\"stride=128\n0.00049 1.194\n64.00000 154.100\n\n"
         );
         let back = latlab_core::memory::from::lat_mem_rd(&String::from_utf8_lossy(&out), "x");
         assert_eq!(back.unwrap()[0].points.len(), 2);

@@ -171,7 +171,12 @@ fn name(c: &Curve) -> String {
             let stores = if c.stores { ", with stores" } else { "" };
             let threads =
                 if c.threads > 1 { format!(", {} CPUs at once", c.threads) } else { String::new() };
-            format!("{}{pages}{stores}{threads}", c.order.words())
+            let stride = if c.order == Order::Sequential && c.stride_bytes > 0 {
+                format!(", stride {}", c.stride_bytes)
+            } else {
+                String::new()
+            };
+            format!("{}{stride}{pages}{stores}{threads}", c.order.words())
         }
     }
 }
@@ -218,7 +223,7 @@ fn size_plot(d: &MemoryDetail) -> Option<Plot> {
     })
 }
 
-/// Size × stride, where several strides were measured (curves of lat_mem_rd).
+/// Size × stride, where several strides were measured: here, or by lat_mem_rd.
 fn heat(d: &MemoryDetail) -> Option<Plot> {
     let mut curves: Vec<&Curve> = sized(d).filter(|c| c.order == Order::Sequential).collect();
     curves.sort_unstable_by_key(|c| c.stride_bytes);
@@ -238,7 +243,7 @@ fn heat(d: &MemoryDetail) -> Option<Plot> {
         id: "memory-strides".into(),
         title: "Latency by size and stride".into(),
         description:
-            "Below a line's size a smaller stride is faster: several loads share one fetch.".into(),
+            "Loads in rising order. Below a line's size a smaller stride is faster, because several loads share one fetch; small strides are what prefetchers see.".into(),
         x: Axis { label: "array".into(), scale: Scale::Log2, bytes: true, ..Axis::default() },
         y: Axis {
             label: "stride (bytes)".into(),

@@ -1,7 +1,7 @@
 //! The same loads with stores among them, on several CPUs at once; and reading in order.
 
 use super::area::Area;
-use super::{BATCHES, WARM_MAX, WARM_MIN, chase, timed};
+use super::{BATCHES, chase, timed};
 use crate::{clock, policy, signal};
 use latlab_core::memory::{Order, Pages, pattern};
 use latlab_core::stats::quantile::median;
@@ -76,8 +76,7 @@ fn one(
         // All meet here, so that all see the same: nobody waits for one who has gone.
         barrier.wait();
         let Some(mut ring) = ring.filter(|_| !stop.load(Ordering::Relaxed)) else { break };
-        let warm = ring.length().clamp(WARM_MIN, WARM_MAX);
-        out.push(timed(wanted.batch_ns, warm, |loads| {
+        out.push(timed(wanted.batch_ns, ring.length(), |loads| {
             if wanted.stores { ring.run_storing(loads) } else { ring.run(loads) }
         }));
         barrier.wait();

@@ -14,8 +14,13 @@ use std::io;
 const WARM_MAX: usize = 600_000;
 /// Loads that warm up at the least: rounds of a small ring, until its sets have settled.
 const WARM_MIN: usize = 8_192;
-/// Batches of one figure; the second shortest is taken.
+/// Batches of reading in order; the second fastest is taken.
 const BATCHES: usize = 5;
+/// Batches of one figure, at the least and at the most; the shortest is taken: others only ever add.
+const BATCHES_LEAST: u64 = 3;
+const BATCHES_MOST: u64 = 12;
+/// A batch goes round the whole ring where that takes no longer than this, ns: parts of it differ.
+const ROUND_NS: f64 = 4e6;
 
 /// How to measure.
 #[derive(Clone, Copy, Debug)]
@@ -118,20 +123,26 @@ fn no_room() -> MeterError {
     MeterError::Machine("an array reaches past its area".into())
 }
 
-/// Times `run(loads)` in batches; the second shortest, ns a load.
-fn timed(batch_ns: u64, warm: usize, mut run: impl FnMut(usize) -> usize) -> f64 {
+/// Times `run(loads)` in batches for about five times `batch_ns`; the shortest, ns a load. `round`:
+/// loads of the whole ring.
+///
+/// What disturbs a shared machine mostly lasts for less than half a millisecond, so that some of
+/// many short batches is free of it where few long ones are not.
+fn timed(batch_ns: u64, round: usize, mut run: impl FnMut(usize) -> usize) -> f64 {
     let start = clock::now().0;
-    let done = run(warm);
+    let done = run(round.clamp(WARM_MIN, WARM_MAX));
     let each = (clock::now().0 - start).max(1) as f64 / done.max(1) as f64;
-    let loads = ((batch_ns as f64 / each) as usize).clamp(256, 1 << 22);
-    let mut batches = [0.0f64; BATCHES];
-    for batch in &mut batches {
+    let whole = (round as f64).min(ROUND_NS / each);
+    let loads = (batch_ns as f64 / 2.0 / each).max(whole).clamp(256.0, 4e6) as usize;
+    let of_one = (loads as f64 * each).max(1.0) as u64;
+    let batches = (batch_ns * 5 / of_one).clamp(BATCHES_LEAST, BATCHES_MOST);
+    let mut least = f64::INFINITY;
+    for _ in 0..batches {
         let start = clock::now().0;
         let done = run(loads);
-        *batch = (clock::now().0 - start) as f64 / done.max(1) as f64;
+        least = least.min((clock::now().0 - start) as f64 / done.max(1) as f64);
     }
-    batches.sort_unstable_by(f64::total_cmp);
-    batches[1]
+    least
 }
 
 impl Meter for Host<'_> {
@@ -143,8 +154,7 @@ impl Meter for Host<'_> {
         self.check()?;
         let batch_ns = self.settings.batch_ns;
         let mut ring = chase::link(self.area(pages)?, cycle).ok_or_else(no_room)?;
-        let warm = ring.length().clamp(WARM_MIN, WARM_MAX);
-        Ok(timed(batch_ns, warm, |loads| ring.run(loads)))
+        Ok(timed(batch_ns, ring.length(), |loads| ring.run(loads)))
     }
 
     fn chains(&mut self, pages: Pages, cycles: &[Vec<u32>]) -> Result<Option<f64>, MeterError> {
@@ -153,7 +163,7 @@ impl Meter for Host<'_> {
         let count = cycles.len().max(1);
         let longest = cycles.iter().map(Vec::len).max().unwrap_or(0);
         let mut rings = chase::link_many(self.area(pages)?, cycles).ok_or_else(no_room)?;
-        let each = timed(batch_ns, longest.clamp(WARM_MIN, WARM_MAX), |steps| {
+        let each = timed(batch_ns, longest, |steps| {
             rings.run(steps);
             steps
         });

@@ -28,7 +28,12 @@ pub fn measure(
             v.iter().map(|n| if *n == 0 { "0".into() } else { format!("{n}{unit}") }).collect();
         words.join("|")
     };
-    let word = format!("ctx.ring:procs={},size={}", list(procs, ""), list(sizes, "K"));
+    // On one CPU: across CPUs it is the wake-up that costs, and no cache is shared by all.
+    let word = format!(
+        "ctx.ring:procs={},size={},place=same,pages=random",
+        list(procs, ""),
+        list(sizes, "K")
+    );
     let instances = registry::select(&[word], Suite::Full).map_err(|e| anyhow!(e))?;
     let number = u32::try_from(instances.len()).unwrap_or(1);
     let budget = config.switch_budget.unwrap_or(EACH * number);

@@ -1,0 +1,205 @@
+//! What others do on a shared machine, and what a hypervisor does to pages.
+//!
+//! Somebody on the same core, or at the same cache, only ever makes a load slower, mostly for less than
+//! a millisecond, at times for seconds. So the lowest time of each place counts, and places are visited
+//! again, later, as long as that finds lower times.
+
+use super::curve::{Curve, CurvePoint, Pages};
+use super::explore::{DISTURBED, Explorer};
+use super::levels::{Found, level_of};
+use super::plateau::{Plateau, plateaus};
+use super::together::together;
+use super::{Limits, MeterError, pattern};
+
+/// Times that a curve is looked through for such points.
+const STEADIER: u32 = 3;
+/// Arrays that are measured once more have at most so many bytes.
+const QUIET_MOST: u64 = 4 << 20;
+/// Times at most, points to begin with, and the share of the time before that is news.
+const QUIET_TIMES: u32 = 6;
+const QUIET_FEW: usize = 8;
+const QUIET: f64 = 0.96;
+/// Pages by which huge pages are told from what only looks like them, and how often that is measured.
+const PIECES: u32 = 256;
+const PIECES_TIMES: u32 = 5;
+
+impl Explorer<'_> {
+    /// Whether a huge page costs as many translations as the ordinary pages that it is made of: a
+    /// hypervisor whose own pages are small gives its guests nothing larger, whatever they see, and
+    /// what lies side by side in such a page may lie anywhere in memory.
+    pub(super) fn look_for_pieces(&mut self) -> Result<(), MeterError> {
+        let Limits { page_bytes: page, huge_page_bytes: huge, huge_bytes, .. } = self.limits;
+        // More pages than a first TLB holds, in few enough lines for a first cache.
+        let n = PIECES.min(huge / page.max(1)).min(self.limits.base_bytes / page.max(1));
+        if huge_bytes < huge || n < PIECES {
+            return Ok(());
+        }
+        let least = |e: &mut Self, pages: Pages, apart: u32| {
+            let mut least = f64::INFINITY;
+            for _ in 0..PIECES_TIMES {
+                let start = e.start(pages, n * page);
+                let cycle = pattern::line_per_page(start, n, apart, e.stride, &mut e.rng);
+                least = least.min(e.meter.chase(pages, &cycle)?);
+            }
+            Ok::<f64, MeterError>(least)
+        };
+        let beside = least(self, Pages::Base, self.stride)?;
+        let ordinary = least(self, Pages::Base, page)? - beside;
+        let in_huge = least(self, Pages::Huge, page)? - beside;
+        self.pieces = ordinary > 0.2 * beside && in_huge > 0.6 * ordinary;
+        if self.pieces {
+            self.detail.missing.push(
+                "huge pages are translated in pieces (a hypervisor whose own pages are small): ordinary ones were used, whose places in memory are left to chance".into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Measures again what cannot be: a load in an array does not take longer than in a larger one.
+    /// Then others had the caches for that long, and the lower value counts.
+    pub(super) fn steadier(&mut self, curve: &mut Curve) -> Result<(), MeterError> {
+        for _ in 0..STEADIER {
+            let mut least = f64::INFINITY;
+            let mut high = Vec::new();
+            for p in curve.points.iter().rev() {
+                if p.ns > least * DISTURBED {
+                    high.push(*p);
+                }
+                least = least.min(p.ns);
+            }
+            for old in high {
+                let x = u32::try_from(old.x).unwrap_or(u32::MAX);
+                let point = self.point(curve, x, old.repeats)?;
+                if point.ns < old.ns {
+                    curve.insert(point);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures all places of the smaller arrays again, as often as that finds lower times: somebody
+    /// on the same core or at the same cache may be at work for seconds. Then everything is concluded anew.
+    pub(super) fn until_quiet(
+        &mut self,
+        curve: &mut Curve,
+        plateaus_before: &[Plateau],
+        mut levels: Vec<Found>,
+    ) -> Result<(), MeterError> {
+        let low = levels.first().map_or(0, |l| l.onset.0 / 2);
+        let high = levels.last().map_or(0, |l| l.window.1).min(QUIET_MOST);
+        let mut changed = false;
+        for _ in 0..if self.quick { 1 } else { QUIET_TIMES } {
+            self.meter.stage("once more");
+            if !self.once_more(curve, (low, high))? {
+                break;
+            }
+            changed = true;
+            self.find_tlbs()?;
+            self.keep(curve.clone());
+            let fresh = plateaus(&curve.points);
+            let found = if fresh.len() == plateaus_before.len() { &fresh } else { plateaus_before };
+            // A level that only the one model showed has no plateau of its own to be seen again.
+            if levels.len() + 1 != found.len() {
+                continue;
+            }
+            let mut inner = 0;
+            for (i, level) in levels.iter_mut().enumerate() {
+                *level = level_of(curve, found, i, self.limits.page_bytes, (inner, level.ways));
+                inner = level.level.bytes;
+            }
+            together(curve, found, self.limits.page_bytes, &mut levels);
+            self.detail.levels = levels.iter().map(|l| l.level.clone()).collect();
+        }
+        if changed {
+            self.detail.missing.push(
+                "others were at work on this core or its caches: of several visits to the same places the quickest count".into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Visits the places of all points between two sizes again; whether that changed much.
+    fn once_more(
+        &mut self,
+        curve: &mut Curve,
+        (low, high): (u64, u64),
+    ) -> Result<bool, MeterError> {
+        let mut all: Vec<CurvePoint> =
+            curve.points.iter().filter(|p| p.x >= low && p.x <= high).copied().collect();
+        // A few first: on a quiet machine they say that there is nothing to do.
+        self.rng.shuffle(&mut all);
+        let few = all.len().min(QUIET_FEW);
+        let mut lower = 0;
+        for (i, old) in all.iter().enumerate() {
+            if i == few && lower == 0 {
+                return Ok(false);
+            }
+            let point = self.point(curve, u32::try_from(old.x).unwrap_or(u32::MAX), old.repeats)?;
+            lower += usize::from(point.ns < old.ns * QUIET);
+            curve.insert(point);
+        }
+        Ok(lower * 10 > all.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Meter;
+    use crate::memory::explore::{Plan, explore};
+    use crate::memory::sim::cache::Policy;
+    use crate::memory::sim::{CacheSpec, Fill, Hierarchy, Simulated, TlbSpec};
+
+    /// A guest: what it takes for huge pages are ordinary ones, and a neighbour is at work now and then.
+    struct Guest {
+        machine: Simulated,
+        chases: u32,
+    }
+
+    impl Meter for Guest {
+        fn limits(&self) -> Limits {
+            let limits = self.machine.limits();
+            Limits { huge_bytes: limits.base_bytes, huge_page_bytes: 2 << 20, ..limits }
+        }
+
+        fn chase(&mut self, _: Pages, cycle: &[u32]) -> Result<f64, MeterError> {
+            self.chases += 1;
+            let ns = self.machine.chase(Pages::Base, cycle)?;
+            // Four figures in a row of every twenty.
+            Ok(if self.chases % 20 < 4 { ns * 1.7 } else { ns })
+        }
+    }
+
+    #[test]
+    fn neighbours_and_huge_pages_in_pieces_change_nothing() {
+        let cache = |bytes, ways, ns| CacheSpec {
+            bytes,
+            ways,
+            ns,
+            policy: Policy::Lru,
+            fill: Fill::Plain,
+            hashed: false,
+        };
+        let machine = Hierarchy {
+            name: "a guest",
+            line: 64,
+            caches: vec![cache(16 << 10, 4, 2.0), cache(128 << 10, 8, 10.0)],
+            victim_lines: 0,
+            tlbs: vec![TlbSpec { entries: 32, ways: 32, miss_ns: 20.0 }],
+            memory_ns: 120.0,
+            huge: false,
+            noise: 0.01,
+            outliers: 0.05,
+        };
+        let mut guest = Guest { machine: Simulated::new(machine, 4 << 20, 11), chases: 0 };
+        let plan = Plan { quick: true, seed: 11, cannot_tell: None };
+        let found = explore(&mut guest, &plan).expect("a simulated machine is measured");
+        let sizes: Vec<u64> = found.levels.iter().take(2).map(|l| l.bytes).collect();
+        assert_eq!(sizes, [16 << 10, 128 << 10], "{:#?}", found.levels);
+        assert_eq!(found.tlbs.first().map(|t| t.entries), Some(32), "{:?}", found.tlbs);
+        let said = |words: &str| found.missing.iter().any(|m| m.contains(words));
+        assert!(said("huge pages are translated in pieces"), "{:?}", found.missing);
+        assert!(found.curves.iter().all(|c| c.pages == Pages::Base));
+    }
+}
