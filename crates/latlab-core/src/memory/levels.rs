@@ -304,14 +304,15 @@ pub(super) fn conclude(level: &mut Level, onset: (u64, u64), fits: &[Fit], probe
 
 /// The plainest size between two bounds; with ways that were counted, one of a power of two of sets.
 /// Neighbours take a part of a cache away and never add to it: where no such size lies between the
-/// bounds, it is the next above them.
+/// bounds, it is that of the law unless more was seen, then the next above them.
 fn plain_size(below: u64, above: u64, counted: Option<Ways>, otherwise: u64) -> u64 {
     let Some(ways) = counted.map(|w| u64::from(w.ways)).filter(|w| *w > 0) else {
         return setmodel::plausible_sizes(below, above).first().copied().unwrap_or(otherwise);
     };
     let fits = |b: &u64| setmodel::odd_factor(*b) == setmodel::odd_factor(ways);
     let first = |low, high| setmodel::plausible_sizes(low, high).into_iter().filter(fits).min();
-    first(below, above).or_else(|| first(below, above * 2)).unwrap_or(otherwise)
+    let of_law = Some(otherwise).filter(|b| b * 5 / 4 >= below);
+    first(below, above).or(of_law).or_else(|| first(below, above * 2)).unwrap_or(otherwise)
 }
 
 fn ways_of(level: &mut Level, near: &[Fit], counted: Option<u32>) {
@@ -442,6 +443,8 @@ mod tests {
         let eight = Some(Ways { ways: 8, at_most: false, inner: 0 });
         assert_eq!(plain_size(22_000, 24_000, eight, 1), 32 << 10);
         assert_eq!(plain_size(31_900, 33_000, eight, 1), 32 << 10);
+        assert_eq!(plain_size(16_500, 17_600, eight, 16 << 10), 16 << 10);
+        assert_eq!(plain_size(22_000, 24_000, eight, 16 << 10), 32 << 10);
         assert_eq!(plain_size(22_000, 25_000, None, 1), 24 << 10);
         let twelve = Some(Ways { ways: 12, at_most: false, inner: 0 });
         assert_eq!(plain_size(47_000, 50_000, twelve, 1), 48 << 10);
