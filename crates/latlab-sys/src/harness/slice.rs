@@ -126,11 +126,12 @@ fn alternation(
     let mut watch = Watch::prepare(View::Switches, cpu, pair)?;
     let mut sight = Sight::default();
     for _ in 0..WATCHES {
-        probe.before_batch()?;
+        // Neither is done while a partner under SCHED_FIFO takes turns: this task is an ordinary one then.
         watch.start()?;
+        probe.before_batch()?;
         probe.run(n)?;
-        sight = watch.stop()?;
         probe.after_batch()?;
+        sight = watch.stop()?;
         if !sight.turns.is_empty() {
             break;
         }

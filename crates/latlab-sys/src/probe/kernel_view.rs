@@ -90,8 +90,9 @@ impl Probe for KernelView {
     }
 
     fn before_batch(&mut self) -> Result<(), ProbeError> {
-        self.turns.before_batch()?;
-        self.watch.start()
+        // In this order: once the other task gives way and takes turns, an ordinary one does not run.
+        self.watch.start()?;
+        self.turns.before_batch()
     }
 
     fn after_batch(&mut self) -> Result<(), ProbeError> {
