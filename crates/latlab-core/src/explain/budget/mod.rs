@@ -24,6 +24,7 @@ use super::lanes::{Actor, Lanes, Span};
 use crate::units::{CpuId, Nanos, Tid, TraceNs};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// The stage of the way from the intended time to user space.
 #[derive(
@@ -370,7 +371,7 @@ impl Cutter<'_> {
             }),
         };
         let cause = match stage {
-            Stage::Interrupt => self.before_interrupt(&span),
+            Stage::Interrupt => self.before_interrupt(&span, m),
             Stage::Handlers | Stage::Wake => self.in_interrupt(&span, stage),
             Stage::Schedule => self.before_switch(cpu, &span, m),
             Stage::Return => self.after_switch(&span, m),
@@ -408,13 +409,48 @@ impl Cutter<'_> {
         (expires > self.a.intended && expires <= m.interrupt).then_some(expires)
     }
 
-    fn before_interrupt(&self, span: &Span) -> Cause {
+    /// The thread in which the timer expired that woke the task, as it was woken, and when:
+    /// PREEMPT_RT leaves the timers of ordinary tasks to one (`ktimers`, `ksoftirqd`).
+    fn timer_thread(&self, m: Milestones) -> Option<(Task, TraceNs)> {
+        let expired = self.lanes.within(m.waker, m.expiry, m.waking).next()?;
+        if expired.inside.is_some() || expired.actor.is_interrupt() {
+            return None;
+        }
+        let thread = expired.task.tid;
+        let own = self.lanes.scheduling.get(&thread)?;
+        let until = own.partition_point(|&i| self.event(i).time <= m.expiry);
+        own[..until].iter().rev().find_map(|&i| match self.event(i).what {
+            What::Waking { task, .. } | What::Wakeup { task, .. } if task.tid == thread => {
+                Some((task, self.event(i).time))
+            }
+            _ => None,
+        })
+    }
+
+    /// A task that ran before our timer's turn. Where a thread runs the timers, the interrupt has
+    /// long come, and it is that thread which is kept from running.
+    fn before_timer(&self, span: &Span, m: Option<Milestones>) -> Cause {
+        match m.and_then(|m| self.timer_thread(m)) {
+            Some((thread, woken)) if span.start >= woken => {
+                match span.task.prio.cmp(&thread.prio) {
+                    _ if span.task.tid == thread.tid => Cause::Path,
+                    Ordering::Less => Cause::HigherPriority,
+                    Ordering::Equal => Cause::EqualPriority,
+                    Ordering::Greater => Cause::PreemptionOff,
+                }
+            }
+            _ => Cause::InterruptsOff,
+        }
+    }
+
+    fn before_interrupt(&self, span: &Span, m: Option<Milestones>) -> Cause {
         match span.actor {
             Actor::Nmi => Cause::Nmi,
             Actor::Hrtimer(_) | Actor::Timer(_) if span.inside.is_some() => Cause::TimerFunction,
             _ if span.inside.is_some() || span.actor.is_interrupt() => Cause::Interrupt,
             Actor::Idle => Cause::IdleExit,
             Actor::Task(tid) if tid == self.a.tid => Cause::Overrun,
+            Actor::Task(_) => self.before_timer(span, m),
             _ => Cause::InterruptsOff,
         }
     }

@@ -282,3 +282,30 @@ fn what_timerlat_tells_adds_up_and_names_what_osnoise_heard() {
     assert_eq!(us(&b, Cause::HigherPriority), 200.0);
     assert_eq!(us(&b, Cause::Unexplained), 15.0, "nobody says who ran then");
 }
+
+/// PREEMPT_RT: an ordinary task's timer expires in a thread, which a task above it keeps waiting. The
+/// interrupt came in time: nobody had interrupts off, and nothing stood still.
+#[test]
+fn a_task_above_the_thread_that_runs_the_timers_is_interference() {
+    let thread = Task { tid: Tid(400), name: Symbol(2), prio: 98 };
+    let mut s = Script::default();
+    let (vector, ours) = (s.name("local_timer"), s.name("hrtimer_wakeup"));
+    s.switch(0.0, RT, FAIR)
+        .preempt(90.0, FAIR, HIGH)
+        .at(100.0, What::VectorEntry { name: vector })
+        .at(101.0, What::SoftirqRaise { vec: 8 })
+        .at(102.0, What::VectorExit { name: vector })
+        .at(103.0, What::Waking { task: thread, target: CpuId(0) })
+        .switch(600.0, HIGH, thread)
+        .at(601.0, What::SoftirqEntry { vec: 8 })
+        .at(602.0, What::HrtimerEntry { timer: 7, function: ours, now: 0 })
+        .at(603.0, What::Waking { task: RT, target: CpuId(0) })
+        .at(604.0, What::HrtimerExit { timer: 7 })
+        .at(605.0, What::SoftirqExit { vec: 8 })
+        .switch(607.0, thread, RT)
+        .at(610.0, What::Other { name: Symbol(0) });
+    let a = s.wakes(100.0, 609.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::HigherPriority), 497.0);
+    assert!(us(&b, Cause::InterruptsOff) <= 3.0, "{:#?}", b.pieces);
+}
