@@ -7,13 +7,24 @@ use std::process::{Command, Stdio};
 
 /// The detail of a hunt in a machine with these faults, in virtual time.
 fn hunt(faults: &[&str], trace: &str, limit: &str) -> Value {
+    let why = ["latlab", "why", "--limit", limit, "--trace", trace, "-p", "90", "-i", "1037"];
+    inside(
+        "armv7-rt,icount=0",
+        faults,
+        &[&why[..], &["-D", "3s", "--captures", "8", "-q", "--out", "r"]].concat(),
+    )
+    .0
+}
+
+/// The detail of the run that a command leaves in `r`, and what it printed.
+fn inside(machine: &str, faults: &[&str], command: &[&str]) -> (Value, String) {
     let dir = tempfile::tempdir().unwrap();
-    let mut args = vec!["vm", "run", "armv7-rt,icount=0"];
+    let mut args = vec!["vm", "run", machine];
     for fault in faults {
         args.extend(["--fault", fault]);
     }
-    args.extend(["--", "latlab", "why", "--limit", limit, "--trace", trace, "-p", "90"]);
-    args.extend(["-i", "1037", "-D", "3s", "--captures", "8", "-q", "--out", "r"]);
+    args.push("--");
+    args.extend(command);
     let output = Command::new(env!("CARGO_BIN_EXE_latlab"))
         .args(&args)
         .current_dir(dir.path())
@@ -23,7 +34,8 @@ fn hunt(faults: &[&str], trace: &str, limit: &str) -> Value {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let run = std::fs::read_to_string(dir.path().join("r/run.json"));
     let run: Value = serde_json::from_str(&run.unwrap_or_else(|e| panic!("{e}: {said}"))).unwrap();
-    run["parts"][0]["detail"].clone()
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    (run["parts"][0]["detail"].clone(), printed)
 }
 
 /// Mechanism, who, and size in µs of the causes, the first first.
@@ -60,4 +72,28 @@ fn where_nothing_was_struck_nothing_is_named() {
     let detail = hunt(&[], "events", "60us");
     let named = named(&detail);
     assert!(named.is_empty(), "{named:?}");
+}
+
+/// A remedy that was tried: what was changed, and how much of the excess was gone (the lower end of
+/// its interval).
+fn proved<'a>(detail: &'a Value, remedy: &str) -> (&'a str, f64) {
+    let proofs = detail["proofs"].as_array().unwrap();
+    let proof =
+        proofs.iter().find(|p| p["remedy"] == remedy).unwrap_or_else(|| panic!("{proofs:#?}"));
+    let gone = proof["effect"]["interval"][0].as_f64().unwrap_or_else(|| panic!("{proof:#}"));
+    (proof["changes"][0].as_str().unwrap_or_default(), gone)
+}
+
+#[test]
+#[ignore = "boots a virtual machine"]
+fn throttling_taken_away_takes_the_excess_along_and_is_put_back() {
+    let why = "latlab why --prove --limit 1ms --trace events -p 90 -i 1037 -D 2s --captures 6 -q --out r; \
+               cat /proc/sys/kernel/sched_rt_runtime_us";
+    let (detail, printed) =
+        inside("x86_64-rt,icount=0", &["throttle:ms=5,every=97.3ms"], &["sh", "-c", why]);
+    assert_eq!(named(&detail)[0].0, "throttling", "{:?}", named(&detail));
+    let (change, gone) = proved(&detail, "with 99% of the CPU for real-time tasks");
+    assert!(change.ends_with("sched_rt_runtime_us: 5000 → 9900"), "{change}");
+    assert!(gone > 0.8, "{gone}");
+    assert!(printed.lines().any(|line| line == "5000"), "put back: {printed}");
 }
