@@ -357,8 +357,8 @@ fn disturbed(detail: &BenchDetail) -> Option<Finding> {
     )
     .because(
         "The same short work, timed beside every batch, took longer than at its best: somebody else used \
-         the core (a neighbour on the host, a sibling thread), or the clock changed. The figures come from the \
-         other batches.",
+         the core (a neighbour on the host, a sibling thread), or the clock changed. Figures come from the \
+         other batches, where at least two processes have any.",
     )
     .attempt("measure when the host is quiet: the figures then need less time");
     if let Some(ns) = detail.sentinel_ns {
