@@ -103,12 +103,18 @@ impl Explorer<'_> {
             if levels.len() + 1 != found.len() {
                 continue;
             }
-            let mut inner = 0;
-            for (i, level) in levels.iter_mut().enumerate() {
+            let (mut inner, mut anew) = (0, levels.clone());
+            for (i, level) in anew.iter_mut().enumerate() {
                 *level = level_of(curve, found, i, self.limits.page_bytes, (inner, level.ways));
                 inner = level.level.bytes;
             }
-            together(curve, found, self.limits.page_bytes, &mut levels);
+            together(curve, found, self.limits.page_bytes, &mut anew);
+            // A quieter curve is nearer to its laws; one that is not has been cut into other stretches.
+            let left = |f: &Found| f.level.residual.unwrap_or(f64::INFINITY);
+            if anew.iter().zip(&levels).any(|(new, old)| left(new) > left(old) * 1.1 + 0.005) {
+                continue;
+            }
+            levels = anew;
             self.detail.levels = levels.iter().map(|l| l.level.clone()).collect();
         }
         if changed {
