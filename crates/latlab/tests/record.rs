@@ -60,7 +60,10 @@ fn tracing_instance(tracefs: &Path, pid: u32) -> PathBuf {
         let all = fs::read_dir(tracefs.join("instances")).ok()?.flatten();
         let mut ours = all.filter(|e| e.file_name().to_string_lossy().starts_with(&own));
         let path = ours.next()?.path();
-        fs::read_to_string(path.join("tracing_on")).ok()?.starts_with('1').then_some(path)
+        let read = |name: &str| fs::read_to_string(path.join(name)).ok();
+        // The kernel makes an instance with tracing on and no events.
+        let traces = read("tracing_on")?.starts_with('1') && !read("set_event")?.is_empty();
+        traces.then_some(path)
     })
 }
 
