@@ -190,7 +190,9 @@ fn declared(text: &str) -> Option<(&str, &str, Option<&str>)> {
         Some((head, n)) => (head.trim_end(), Some(n.trim())),
         None => (text, None),
     };
-    let at = head.rfind(|c: char| c.is_whitespace() || c == '*' || c == ']')? + 1;
+    let last = |c: char| c.is_whitespace() || c == '*' || c == ']';
+    // What separates may have more than one byte: of a damaged file everything is possible.
+    let at = head.rmatch_indices(last).next().map(|(at, separator)| at + separator.len())?;
     let (ty, name) = (head[..at].trim(), head[at..].trim());
     (!name.is_empty()).then_some((ty, name, dimension))
 }
@@ -249,6 +251,14 @@ mod tests {
 
     fn field(line: &str) -> Field {
         Field::parse(line, Endian::Little).unwrap()
+    }
+
+    #[test]
+    fn a_damaged_declaration_with_a_wide_space_is_read_or_refused() {
+        let line = "field:int co\u{a0}id;\toffset:8;\tsize:4;\tsigned:0;";
+        assert_eq!(&*field(line).name, "id");
+        let line = "field:int co\u{2003};\toffset:8;\tsize:4;\tsigned:0;";
+        assert!(Field::parse(line, Endian::Little).is_none_or(|f| !f.name.is_empty()));
     }
 
     #[test]
