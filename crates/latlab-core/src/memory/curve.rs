@@ -113,6 +113,13 @@ impl Curve {
         }
     }
 
+    /// Adds a point; of two of one size the lower counts.
+    pub fn insert_lower(&mut self, point: CurvePoint) {
+        if self.at(point.x).is_none_or(|before| point.ns < before) {
+            self.insert(point);
+        }
+    }
+
     /// The value at `x`, where it was measured.
     pub fn at(&self, x: u64) -> Option<f64> {
         self.points.binary_search_by_key(&x, |p| p.x).ok().map(|i| self.points[i].ns)

@@ -112,7 +112,7 @@ pub(super) struct Explorer<'a> {
     pub(super) conflicts: Vec<Option<Vec<u32>>>,
     /// Huge pages are translated in pieces.
     pub(super) pieces: bool,
-    /// Where the arrays of each point lay, and the lowest time of each, ns.
+    /// Where the arrays of each point lay, and the time of each, ns.
     places: HashMap<Key, Vec<(u32, f64)>>,
 }
 
@@ -273,9 +273,9 @@ impl Explorer<'_> {
 
     /// One point of a curve, over several places in the area.
     ///
-    /// Places are remembered with their lowest time. Each is visited again when its point is measured
-    /// again, and at once when it takes far longer than the others: how its pages lie stays, what
-    /// somebody else did at that moment goes.
+    /// Places are remembered with their time. Each is visited again when its point is measured again,
+    /// and the lower time counts; and at once when it takes far longer than the others, where a much
+    /// lower time counts: how its pages lie stays, what somebody else did at that moment goes.
     pub(super) fn point(
         &mut self,
         curve: &Curve,

@@ -139,10 +139,7 @@ impl Explorer<'_> {
             grid(1024, most.saturating_mul(64), 4).into_iter().map(|x| x / 64).filter(|n| *n > 16);
         for n in few.chain(many).filter(|n| *n <= most) {
             let point = self.tlb_point(n, first.ns, &dense, 5)?;
-            match curve.at(n.into()) {
-                Some(before) if before <= point.ns => {}
-                _ => curve.insert(point),
-            }
+            curve.insert_lower(point);
         }
         self.detail.tlbs.clear();
         self.keep(curve.clone());
@@ -200,9 +197,7 @@ impl Explorer<'_> {
         let again: Vec<CurvePoint> = curve.points.iter().filter(near).copied().collect();
         for old in again {
             let point = self.tlb_point(old.x as u32, hit, dense, 15)?;
-            if point.ns < old.ns {
-                curve.insert(point);
-            }
+            curve.insert_lower(point);
         }
         Ok(())
     }

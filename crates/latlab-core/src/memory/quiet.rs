@@ -70,9 +70,7 @@ impl Explorer<'_> {
             for old in high {
                 let x = u32::try_from(old.x).unwrap_or(u32::MAX);
                 let point = self.point(curve, x, old.repeats)?;
-                if point.ns < old.ns {
-                    curve.insert(point);
-                }
+                curve.insert_lower(point);
             }
         }
         Ok(())
