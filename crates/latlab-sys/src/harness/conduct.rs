@@ -145,7 +145,7 @@ pub fn conduct(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> io::Resul
             let sure = 1.0 - open.len() as f64 / plan.instances.len() as f64;
             let name = plan.instances[i].spec.name;
             progress(Progress { done: used.max(sure).min(1.0), name, round });
-            let reply = slice(plan, i, &outcomes[i], level, &dir);
+            let reply = slice(plan, &plan.instances[i], &outcomes[i], level, &dir);
             take(&mut outcomes[i], reply);
             dir.clear();
         }
@@ -223,12 +223,11 @@ fn ended(status: ExitStatus) -> SliceReply {
 
 fn slice(
     plan: &Plan,
-    index: usize,
+    instance: &Instance,
     so_far: &Outcome,
     level: Option<f64>,
     dir: &TempDir,
 ) -> Result<SliceReply, String> {
-    let instance = &plan.instances[index];
     let spec = SliceSpec {
         quiet_ns: level.map(sentinel::quiet_ns),
         probe: instance.spec.name.to_owned(),

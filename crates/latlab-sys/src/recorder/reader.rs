@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 
 /// What the pipe between buffer and file holds: as many pages go in one system call.
 const PIPE_BYTES: usize = 1 << 20;
-const DEFAULT_PIPE_BYTES: usize = 16 << 12;
+/// Pages that a pipe holds unless it is asked to hold more (pipe(7)).
+const PIPE_SLOTS: usize = 16;
 /// What was recorded is in the file after this, also where events are so rare that they fill no page:
 /// a killed recorder loses little.
 const FLUSH: Duration = Duration::from_secs(1);
@@ -67,8 +68,8 @@ impl Reader {
         let system = |e: io::Error| TracefsError::io("preparing to read", path.clone(), e);
         let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(|e| system(e.into()))?;
         // Without CAP_SYS_RESOURCE the limit may be lower; the default size then has to do.
-        let size = fcntl_setpipe_size(&pipe.1, PIPE_BYTES).unwrap_or(DEFAULT_PIPE_BYTES);
-        let slots = size / rustix::param::page_size();
+        let slots = fcntl_setpipe_size(&pipe.1, PIPE_BYTES)
+            .map_or(PIPE_SLOTS, |bytes| bytes / rustix::param::page_size());
         let stop = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)
             .map_err(|e| system(e.into()))?;
         let stop = Arc::new(stop);
