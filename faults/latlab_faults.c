@@ -6,14 +6,15 @@
  *
  * One file controls it, /sys/kernel/debug/latlab-faults/control. Write
  *
- *     KIND [ns=SIZE] [every_ns=PERIOD] [cpu=N] [jitter=PERCENT] [seed=N]
+ *     KIND [ns=SIZE] [every_ns=PERIOD] [cpu=N] [jitter=PERCENT] [seed=N] [rare=N]
  *     KIND stop
  *     stop
  *
  * and read one line for each kind that runs: how often it struck so far, and
  * the longest stroke. Several kinds run at a time. Each starts one PERIOD
  * after the write; with jitter, each period is longer or shorter by up to
- * that share, drawn from a generator with this seed.
+ * that share, drawn from a generator with this seed. With rare, only each
+ * N-th stroke takes that long, the others a hundredth of it.
  */
 #include <linux/cpu.h>
 #include <linux/debugfs.h>
@@ -21,6 +22,7 @@
 #include <linux/interrupt.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/pci.h>
 #include <linux/smp.h>
 #include <linux/timekeeping.h>
 #include <linux/timer.h>
@@ -42,7 +44,18 @@ enum context {
 	IN_THREAD,	/* a kernel thread, SCHED_FIFO 1, bound to the CPU */
 	IN_IDLE,	/* the idle task, interrupts off, once something has woken the CPU */
 	AFTER_IDLE,	/* the idle task, each time it has been woken */
+	IN_DEVICE,	/* the handler of a device's interrupt, in hard interrupt context on PREEMPT_RT too */
 };
+
+/*
+ * QEMU's `edu` device (docs/specs/edu.txt): what is written to one register is
+ * added to its interrupt's causes, what is written to another is taken away.
+ */
+#define EDU_VENDOR 0x1234
+#define EDU_DEVICE 0x11e8
+#define EDU_STATUS 0x24
+#define EDU_RAISE 0x60
+#define EDU_ACKNOWLEDGE 0x64
 
 struct fault {
 	const char *name;
@@ -50,10 +63,11 @@ struct fault {
 	void (*strike)(struct fault *f);
 	/* settings */
 	u64 ns, every_ns;
-	u32 jitter, seed;
+	u32 jitter, seed, rare;
 	int cpu;
 	/* state */
 	bool running;
+	u64 size;	/* of this stroke */
 	u32 random;
 	u64 strikes, longest_ns;
 	ktime_t next;
@@ -68,6 +82,10 @@ static DEFINE_RAW_SPINLOCK(held_lock);
 static struct dentry *folder;
 static struct work_struct works[WORKS];
 static u64 work_ns;
+
+/* The interrupting device, while a fault holds it. */
+static struct pci_dev *device;
+static void __iomem *registers;
 
 static void spin_for(u64 ns)
 {
@@ -85,14 +103,14 @@ noinline void latlab_fault_scan(void)
 
 static void strike_spin(struct fault *f)
 {
-	spin_for(f->ns);
+	spin_for(f->size);
 }
 
 static void strike_many_calls(struct fault *f)
 {
 	u64 start = ktime_get_mono_fast_ns();
 
-	while (ktime_get_mono_fast_ns() - start < f->ns)
+	while (ktime_get_mono_fast_ns() - start < f->size)
 		latlab_fault_scan();
 }
 
@@ -101,14 +119,14 @@ static void strike_irqs_off(struct fault *f)
 	unsigned long flags;
 
 	local_irq_save(flags);
-	spin_for(f->ns);
+	spin_for(f->size);
 	local_irq_restore(flags);
 }
 
 static void strike_preempt_off(struct fault *f)
 {
 	preempt_disable();
-	spin_for(f->ns);
+	spin_for(f->size);
 	preempt_enable();
 }
 
@@ -123,7 +141,7 @@ static void strike_raw_lock(struct fault *f)
 {
 	raw_spin_lock(&held_lock);
 	smp_call_function(take_lock, NULL, 0);
-	spin_for(f->ns);
+	spin_for(f->size);
 	raw_spin_unlock(&held_lock);
 }
 
@@ -139,7 +157,7 @@ static void strike_ipi(struct fault *f)
 
 	if (num_online_cpus() == 1)
 		return;
-	while (ktime_get_mono_fast_ns() - start < f->ns)
+	while (ktime_get_mono_fast_ns() - start < f->size)
 		smp_call_function(ipi_body, &piece, 1);
 }
 
@@ -152,7 +170,7 @@ static void strike_workqueue(struct fault *f)
 {
 	int i;
 
-	WRITE_ONCE(work_ns, div_u64(f->ns, WORKS));
+	WRITE_ONCE(work_ns, div_u64(f->size, WORKS));
 	for (i = 0; i < WORKS; i++)
 		queue_work_on(f->cpu, system_highpri_wq, &works[i]);
 }
@@ -164,7 +182,7 @@ static void strike_printk(struct fault *f)
 
 	do
 		pr_emerg("latlab-faults: a line for a slow console, as long as such lines tend to be\n");
-	while (ktime_get_mono_fast_ns() - start < f->ns);
+	while (ktime_get_mono_fast_ns() - start < f->size);
 }
 
 /*
@@ -190,7 +208,7 @@ static void wait_for_interrupt(void)
 /* A loop of two instructions, without a clock: at one instruction a nanosecond it takes ns. */
 static void strike_path(struct fault *f)
 {
-	u32 left = f->ns / 2;
+	u32 left = f->size / 2;
 
 	while (left--)
 		barrier();
@@ -209,12 +227,14 @@ static struct fault faults[] = {
 	{ .name = "printk", .context = IN_THREAD, .strike = strike_printk },
 	{ .name = "idle", .context = IN_IDLE, .strike = strike_spin },
 	{ .name = "longer-path", .context = AFTER_IDLE, .strike = strike_path },
+	{ .name = "irq", .context = IN_DEVICE, .strike = strike_spin },
 };
 
 static void do_strike(struct fault *f)
 {
 	u64 start = ktime_get_mono_fast_ns(), took;
 
+	f->size = (u32)(f->strikes + 1) % f->rare ? div_u64(f->ns, 100) : f->ns;
 	f->strike(f);
 	took = ktime_get_mono_fast_ns() - start;
 	f->strikes++;
@@ -243,10 +263,70 @@ static enum hrtimer_restart on_hrtimer(struct hrtimer *timer)
 
 	if (f->context == IN_TASKLET)
 		tasklet_hi_schedule(&f->tasklet);
+	else if (f->context == IN_DEVICE)
+		iowrite32(1, registers + EDU_RAISE);
 	else
 		do_strike(f);
 	hrtimer_forward_now(timer, ns_to_ktime(next_period(f)));
 	return HRTIMER_RESTART;
+}
+
+static irqreturn_t on_device(int irq, void *data)
+{
+	u32 causes = ioread32(registers + EDU_STATUS);
+
+	if (!causes)
+		return IRQ_NONE;
+	iowrite32(causes, registers + EDU_ACKNOWLEDGE);
+	do_strike(data);
+	return IRQ_HANDLED;
+}
+
+static void release_device(struct fault *f)
+{
+	free_irq(pci_irq_vector(device, 0), f);
+	pci_free_irq_vectors(device);
+	pci_iounmap(device, registers);
+	pci_disable_device(device);
+	pci_dev_put(device);
+	device = NULL;
+}
+
+/* Its interrupt goes to the fault's CPU at first; who moves it moves the stroke. */
+static int take_device(struct fault *f)
+{
+	int error = -ENODEV;
+
+	device = pci_get_device(EDU_VENDOR, EDU_DEVICE, NULL);
+	if (!device)
+		return error;
+	error = pci_enable_device(device);
+	if (error)
+		goto put;
+	pci_set_master(device);
+	error = -ENOMEM;
+	registers = pci_iomap(device, 0, 0);
+	if (!registers)
+		goto disable;
+	error = pci_alloc_irq_vectors(device, 1, 1, PCI_IRQ_ALL_TYPES);
+	if (error < 0)
+		goto unmap;
+	error = request_irq(pci_irq_vector(device, 0), on_device, IRQF_NO_THREAD | IRQF_SHARED,
+			    "fault-device", f);
+	if (error)
+		goto free;
+	irq_set_affinity(pci_irq_vector(device, 0), cpumask_of(f->cpu));
+	return 0;
+free:
+	pci_free_irq_vectors(device);
+unmap:
+	pci_iounmap(device, registers);
+disable:
+	pci_disable_device(device);
+put:
+	pci_dev_put(device);
+	device = NULL;
+	return error;
 }
 
 static void on_tasklet(struct tasklet_struct *tasklet)
@@ -331,6 +411,10 @@ static void stop_fault(struct fault *f)
 		hrtimer_cancel(&f->hrtimer);
 		tasklet_kill(&f->tasklet);
 		break;
+	case IN_DEVICE:
+		hrtimer_cancel(&f->hrtimer);
+		release_device(f);
+		break;
 	case IN_TIMER:
 		del_timer_sync(&f->timer);
 		break;
@@ -353,12 +437,21 @@ static int start_fault(struct fault *f)
 	f->strikes = 0;
 	f->longest_ns = 0;
 	f->random = f->seed ? f->seed : 1;
+	f->size = f->ns;
 	f->next = ktime_add_ns(ktime_get(), next_period(f));
 	WRITE_ONCE(f->running, true);
 	switch (f->context) {
 	case IN_TASKLET:
 	case IN_HARDIRQ:
 		error = smp_call_function_single(f->cpu, start_hrtimer, f, 1);
+		break;
+	case IN_DEVICE:
+		error = take_device(f);
+		if (error)
+			break;
+		error = smp_call_function_single(f->cpu, start_hrtimer, f, 1);
+		if (error)
+			release_device(f);
 		break;
 	case IN_TIMER:
 		f->timer.expires = jiffies + nsecs_to_jiffies(f->every_ns) + 1;
@@ -399,6 +492,8 @@ static int set(struct fault *f, const char *key, const char *value)
 		f->jitter = n;
 	else if (!strcmp(key, "seed") && n <= U32_MAX)
 		f->seed = n;
+	else if (!strcmp(key, "rare") && n >= 1 && n <= 1000)
+		f->rare = n;
 	else
 		return -EINVAL;
 	return 0;
@@ -415,6 +510,7 @@ static int command(struct fault *f, char *words)
 	f->cpu = 0;
 	f->jitter = 0;
 	f->seed = 1;
+	f->rare = 1;
 	while ((word = strsep(&words, " \t\n"))) {
 		if (!*word)
 			continue;
@@ -467,9 +563,9 @@ static int control_show(struct seq_file *out, void *unused)
 		struct fault *f = &faults[i];
 
 		if (f->running)
-			seq_printf(out, "%s ns=%llu every_ns=%llu cpu=%d jitter=%u seed=%u strikes=%llu longest_ns=%llu\n",
+			seq_printf(out, "%s ns=%llu every_ns=%llu cpu=%d jitter=%u seed=%u rare=%u strikes=%llu longest_ns=%llu\n",
 				   f->name, f->ns, f->every_ns, f->cpu, f->jitter, f->seed,
-				   f->strikes, f->longest_ns);
+				   f->rare, f->strikes, f->longest_ns);
 	}
 	mutex_unlock(&control_lock);
 	return 0;

@@ -62,6 +62,8 @@ pub struct VmTarget {
     pub initrd: Option<PathBuf>,
     /// A device tree of the user's own.
     pub dtb: Option<PathBuf>,
+    /// With QEMU's PCI device that interrupts when it is told to (`edu`). No option: a fault asks for it.
+    pub interrupting_device: bool,
 }
 
 /// Processor architectures that boards and virtual machines have.

@@ -20,7 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const KERNEL_KINDS: [&str; 12] = [
+const KERNEL_KINDS: [&str; 13] = [
     "hardirq",
     "hardirq-calls",
     "timer-calls",
@@ -33,9 +33,12 @@ const KERNEL_KINDS: [&str; 12] = [
     "printk",
     "idle",
     "longer-path",
+    INTERRUPT,
 ];
 const USER_KINDS: [&str; 8] =
     ["fifo", "inversion", "inversion-pi", "throttle", "page-fault", "memory", "compaction", "tlb"];
+/// A device's interrupt: the machine needs that device.
+const INTERRUPT: &str = "irq";
 /// Loads the module, so that it can be switched on inside, and strikes nothing.
 const NONE: &str = "none";
 const CONTROL: &str = "/sys/kernel/debug/latlab-faults/control";
@@ -73,6 +76,8 @@ pub struct Fault {
     pub seed: u32,
     /// SCHED_FIFO priority (`fifo` and `throttle`).
     pub priority: u32,
+    /// Only each so many-th stroke is whole, the others a hundredth of it (those of the module).
+    pub rare: u32,
 }
 
 impl Fault {
@@ -82,7 +87,7 @@ impl Fault {
             spec: spec.into(),
             reason,
             hint: format!(
-                "KIND:us=SIZE,every=97.3ms[,cpu=N][,jitter=PERCENT][,seed=N][,prio=N]; kinds are {}, {}, stall, none",
+                "KIND:us=SIZE,every=97.3ms[,cpu=N][,jitter=PERCENT][,seed=N][,prio=N][,rare=N]; kinds are {}, {}, stall, none",
                 KERNEL_KINDS.join(", "),
                 USER_KINDS.join(", ")
             ),
@@ -104,6 +109,7 @@ impl Fault {
             jitter: 0,
             seed: 1,
             priority: if kind == "throttle" { 50 } else { 95 },
+            rare: 1,
         };
         for option in options.split(',').filter(|o| !o.is_empty()) {
             let parsed = option.split_once('=').and_then(|(key, value)| fault.set(key, value));
@@ -125,6 +131,9 @@ impl Fault {
             "cpu" => self.cpu = value.parse().ok()?,
             "jitter" => self.jitter = value.parse().ok().filter(|p| *p <= 90)?,
             "seed" => self.seed = value.parse().ok()?,
+            "rare" if self.source == Source::Kernel => {
+                self.rare = value.parse().ok().filter(|n| (1..=1000).contains(n))?;
+            }
             "prio" => self.priority = value.parse().ok().filter(|p| (1..=99).contains(p))?,
             _ => return None,
         }
@@ -169,8 +178,8 @@ impl Fault {
     /// What has to be written to the module's control file.
     pub fn control(&self) -> String {
         format!(
-            "{} ns={} every_ns={} cpu={} jitter={} seed={}",
-            self.kind, self.ns, self.every_ns, self.cpu, self.jitter, self.seed
+            "{} ns={} every_ns={} cpu={} jitter={} seed={} rare={}",
+            self.kind, self.ns, self.every_ns, self.cpu, self.jitter, self.seed, self.rare
         )
     }
 
@@ -203,6 +212,13 @@ fn duration(text: &str, unit: u64) -> Option<u64> {
     };
     let value = text[..split].parse::<f64>().ok()? * unit as f64;
     (value.is_finite() && (1.0..=3.6e12).contains(&value)).then_some(value.round() as u64)
+}
+
+/// The machine that the faults need: the one that was asked for, with a device that interrupts where
+/// one of them is such a device's.
+pub fn machine_for(target: &VmTarget, faults: &[Fault]) -> VmTarget {
+    let interrupting_device = faults.iter().any(|f| f.kind == INTERRUPT);
+    VmTarget { interrupting_device, ..target.clone() }
 }
 
 /// Adds what the faults need to a job: the module, the commands that start them.
@@ -313,13 +329,14 @@ pub fn build(host: &Host<'_>, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result<
         fs::copy(source.join(file), work.join(file))
             .map_err(TargetError::file(&source.join(file)))?;
     }
-    make(kind.arch, &headers, &work)?;
+    make(kind.arch, &headers, &work, &source)?;
     let module = fs::read(work.join(MODULE)).map_err(TargetError::file(&work.join(MODULE)))?;
     host.cache.write(&target, &module)?;
     Ok(target)
 }
 
-fn make(arch: Arch, headers: &Path, work: &Path) -> Result<()> {
+/// Builds in `work`; the module's debug information names `source`, which lasts.
+fn make(arch: Arch, headers: &Path, work: &Path, source: &Path) -> Result<()> {
     let (name, prefix, package) = match arch {
         Arch::Armv7 => ("arm", "arm-linux-gnueabihf-", "make gcc-arm-linux-gnueabihf"),
         Arch::Aarch64 => ("arm64", "aarch64-linux-gnu-", "make gcc-aarch64-linux-gnu"),
@@ -335,6 +352,10 @@ fn make(arch: Arch, headers: &Path, work: &Path) -> Result<()> {
             package: package.into(),
         })?;
     }
+    let lasting = source.canonicalize().unwrap_or_else(|_| source.to_owned());
+    let flags = format!("-fdebug-prefix-map={}={}", work.display(), lasting.display());
+    // The kernel's build would take a path with blanks apart.
+    let flags = if flags.contains(char::is_whitespace) { String::new() } else { flags };
     let output = Command::new("make")
         .arg("-s")
         .arg("-C")
@@ -342,6 +363,7 @@ fn make(arch: Arch, headers: &Path, work: &Path) -> Result<()> {
         .arg(format!("M={}", work.display()))
         .arg(format!("ARCH={name}"))
         .arg(format!("CROSS_COMPILE={prefix}"))
+        .arg(format!("KCFLAGS={flags}"))
         .arg("modules")
         .env_remove("MAKEFLAGS")
         .env_remove("MAKELEVEL")
@@ -441,7 +463,11 @@ mod tests {
     #[test]
     fn faults_are_read() {
         let fault = Fault::parse("irqs-off:us=300,every=97.3ms,jitter=5,seed=7").unwrap();
-        assert_eq!(fault.control(), "irqs-off ns=300000 every_ns=97300000 cpu=0 jitter=5 seed=7");
+        assert_eq!(
+            fault.control(),
+            "irqs-off ns=300000 every_ns=97300000 cpu=0 jitter=5 seed=7 rare=1"
+        );
+        assert_eq!(Fault::parse("hardirq:us=300,rare=10").unwrap().rare, 10);
         assert_eq!(Fault::parse("stall:ms=20,every=1s").unwrap().ns, 20_000_000);
         assert_eq!(Fault::parse("hardirq:us=2.5ms").unwrap().ns, 2_500_000);
         assert_eq!(Fault::parse("fifo:prio=80").unwrap().priority, 80);
@@ -459,6 +485,8 @@ mod tests {
         assert!(reason("inversion-pi:ms=2,every=10ms").contains("longer than its period"));
         assert!(reason("irqs-off:us=-1").contains("not understood"));
         assert!(reason("irqs-off:us=nan").contains("not understood"));
+        assert!(reason("fifo:rare=3").contains("not understood"));
+        assert!(reason("hardirq:rare=0").contains("not understood"));
         assert!(reason("fifo:prio=100").contains("not understood"));
     }
 }

@@ -39,6 +39,8 @@ pub struct Machine {
     pub icount: Option<u8>,
     /// Accelerator.
     pub accel: String,
+    /// With a device that interrupts when it is told to.
+    pub interrupting_device: bool,
 }
 
 /// The files that QEMU reads.
@@ -70,6 +72,7 @@ impl Machine {
             device_tree: None,
             icount: target.icount,
             accel: target.accel.clone().unwrap_or_else(|| "tcg".into()),
+            interrupting_device: target.interrupting_device,
         };
         if cortex_a8 {
             machine.board = "cubieboard";
@@ -91,6 +94,12 @@ impl Machine {
             }
             if ![512, 1024].contains(&machine.mem_mib) {
                 return Err(wrong("this board has 512M or 1G", "leave out mem="));
+            }
+            if machine.interrupting_device {
+                return Err(wrong(
+                    "this board has no PCI for the fault irq's device",
+                    "leave out cpu=",
+                ));
             }
         }
         Ok(machine)
@@ -169,6 +178,9 @@ impl Machine {
             add(&["-netdev", &format!("user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22")]);
             add(&["-device", &format!("{nic},netdev=net")]);
         }
+        if self.interrupting_device {
+            add(&["-device", "edu"]);
+        }
         args.push("-kernel".into());
         args.push(files.kernel.clone().into());
         args.push("-initrd".into());
@@ -186,6 +198,10 @@ impl Machine {
         let mut option = format!("{},accel={}", self.board, self.accel);
         if self.icount.is_some() && self.board == "virt" {
             option.push_str(",dtb-randomness=off");
+        }
+        // Debian's 32-bit kernels have no LPAE: the registers of PCI have to lie below 4 GiB.
+        if self.interrupting_device && self.arch == Arch::Armv7 {
+            option.push_str(",highmem=off");
         }
         option
     }
@@ -241,6 +257,28 @@ mod tests {
         };
         let kind = super::super::catalog::find("armv7-rt").unwrap();
         assert!(Machine::new(kind, &two).unwrap_err().to_string().contains("one core"));
+    }
+
+    #[test]
+    fn the_fault_irq_gets_its_device_and_no_other_does() {
+        let line = |name: &str, fault: &str| {
+            let Ok(Target::Vm(target)) = Target::parse(name) else { panic!("{name}") };
+            let faults = [super::super::faults::Fault::parse(fault).unwrap()];
+            let target = super::super::faults::machine_for(&target, &faults);
+            let kind = super::super::catalog::find(&target.name).unwrap();
+            let files =
+                Files { kernel: "/k".into(), initrd: "/i".into(), dtb: None, console: "/c".into() };
+            Machine::new(kind, &target).map(|machine| {
+                let args = machine.arguments(&target, &files, false);
+                args.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ")
+            })
+        };
+        assert!(line("vm:x86_64-rt", "irq:us=300").unwrap().contains("-device edu"));
+        let arm = line("vm:armv7-rt", "irq:us=300").unwrap();
+        assert!(arm.contains("-device edu") && arm.contains("virt,accel=tcg,highmem=off"));
+        assert!(!line("vm:armv7-rt", "hardirq:us=300").unwrap().contains("edu"));
+        let refused = line("vm:armv7-rt,cpu=cortex-a8", "irq:us=300").unwrap_err().to_string();
+        assert!(refused.contains("no PCI"), "{refused}");
     }
 
     #[test]

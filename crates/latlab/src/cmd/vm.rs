@@ -189,6 +189,7 @@ fn shell(machine: &Machine) -> anyhow::Result<Outcome> {
         return Err(anyhow!("a stall stops QEMU from outside, which a shell has for itself"))
             .hint("latlab vm run … --fault stall:… -- COMMAND");
     }
+    let target = faults::machine_for(&target, &faults);
     let mut extras = extras(machine, &target)?;
     if let Some(kind) = catalog::find(&target.name) {
         extras.extend(faults::install(&host, kind, &target, &faults, &mut job, &mut say).hinted()?);
@@ -250,6 +251,7 @@ pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<se
         ))
         .hint("leave out icount=");
     }
+    let target = &faults::machine_for(target, &plan.faults);
     let mut extras = plan.extras;
     if let Some(kind) = catalog::find(&target.name) {
         extras.extend(
