@@ -126,43 +126,69 @@ impl Table {
 
 fn row(key: &Key, late: &Table, on_time: &Table) -> Option<Row> {
     let (late_ns, on_ns) = (late.column(key, |c| c.0), on_time.column(key, |c| c.0));
-    let (late_times, on_times) = (late.column(key, |c| c.1), on_time.column(key, |c| c.1));
     let test = rank_test(&late_ns, &on_ns);
-    let mid = |v: &[f64]| median(v).unwrap_or(0.0);
-    // A group that is in few of the late windows has a median of zero: then its mean speaks for it.
-    let typical = |v: &[f64]| {
-        let m = mid(v);
-        if m > 0.0 || v.is_empty() { m } else { v.iter().sum::<f64>() / v.len() as f64 }
-    };
-    let (l, o) = (typical(&late_ns), typical(&on_ns));
-    if l == 0.0 && o == 0.0 {
+    let (l, o) = (Side::of(late, key), Side::of(on_time, key));
+    if l.ns == 0.0 && o.ns == 0.0 {
         return None;
     }
-    let (lt, ot) = (typical(&late_times), typical(&on_times));
     Some(Row {
         group: key.0.clone(),
         function: key.1.clone(),
-        late_ns: l,
-        on_time_ns: o,
-        late_times: lt,
-        on_time_times: ot,
+        late_ns: l.ns,
+        on_time_ns: o.ns,
+        late_times: l.times,
+        on_time_times: o.times,
         delta: test.map_or(0.0, |t| t.delta),
         delta_interval: test.map_or((-1.0, 1.0), |t| t.delta_interval),
         p: test.map_or(1.0, |t| t.p),
-        kind: difference(l, o, lt, ot),
+        kind: difference(l, o),
     })
 }
 
-fn difference(late_ns: f64, on_ns: f64, late_times: f64, on_times: f64) -> Difference {
-    if late_ns <= on_ns * 1.2 {
+/// A key in the late windows, or in the on-time ones.
+#[derive(Clone, Copy, Debug, Default)]
+struct Side {
+    /// Time in a window, ns.
+    ns: f64,
+    /// How often in a window.
+    times: f64,
+    /// Time each, ns, in the windows in which it was at all.
+    each: f64,
+}
+
+impl Side {
+    fn of(table: &Table, key: &Key) -> Self {
+        // What is in few of the windows has a median of zero: then its mean speaks for it.
+        let typical = |v: &[f64]| match median(v).unwrap_or(0.0) {
+            0.0 if !v.is_empty() => v.iter().sum::<f64>() / v.len() as f64,
+            middle => middle,
+        };
+        let each: Vec<f64> = (table.cells.get(key).into_iter().flatten())
+            .filter(|(ns, _)| *ns > 0.0)
+            .map(|&(ns, times)| each(ns, times))
+            .collect();
+        Self {
+            ns: typical(&table.column(key, |c| c.0)),
+            times: typical(&table.column(key, |c| c.1)),
+            each: median(&each).unwrap_or(0.0),
+        }
+    }
+}
+
+/// Time each: what began before the window counts as one.
+pub fn each(ns: f64, times: f64) -> f64 {
+    ns / times.max(1.0)
+}
+
+fn difference(late: Side, on_time: Side) -> Difference {
+    if late.ns <= on_time.ns * 1.2 {
         return Difference::Neither;
     }
-    if on_ns == 0.0 {
+    if on_time.ns == 0.0 {
         return Difference::OnlyLate;
     }
-    let often = late_times > 1.5 * on_times.max(1e-9) && late_times - on_times >= 1.0;
-    let each = |ns: f64, times: f64| ns / times.max(1.0);
-    let longer = each(late_ns, late_times) > 1.5 * each(on_ns, on_times);
+    let often = late.times > 1.5 * on_time.times && late.times - on_time.times >= 0.5;
+    let longer = late.each > 1.5 * on_time.each;
     match (often, longer) {
         (true, true) => Difference::Both,
         (true, false) => Difference::MoreOften,
@@ -211,9 +237,26 @@ mod tests {
         assert_eq!((c.rows[0].late_times, c.rows[0].on_time_times), (38.0, 2.0));
         assert!(c.rows[0].p < 1e-4 && c.rows[0].delta == 1.0);
 
-        assert_eq!(difference(80_000.0, 2_000.0, 1.0, 1.0), Difference::Longer);
-        assert_eq!(difference(80_000.0, 0.0, 1.0, 0.0), Difference::OnlyLate);
-        assert_eq!(difference(2_100.0, 2_000.0, 1.0, 1.0), Difference::Neither);
+        let once = |ns| Side { ns, times: 1.0, each: ns };
+        assert_eq!(difference(once(80_000.0), once(2_000.0)), Difference::Longer);
+        assert_eq!(difference(once(80_000.0), Side::default()), Difference::OnlyLate);
+        assert_eq!(difference(once(2_100.0), once(2_000.0)), Difference::Neither);
+    }
+
+    /// What is seldom in on-time windows is compared there where it is.
+    #[test]
+    fn rare_calls_of_one_length_are_more_often_and_not_longer() {
+        let mut windows = Vec::new();
+        for i in 0..20 {
+            windows.push(with(true, Cause::TimerFunction, "poll", 5_000 + i, 1));
+            let (ns, times) = if i % 5 == 0 { (5_000, 1) } else { (0, 0) };
+            windows.push(with(false, Cause::TimerFunction, "poll", ns, times));
+        }
+        assert_eq!(contrast(&windows).rows[0].kind, Difference::MoreOften);
+        for w in windows.iter_mut().filter(|w| w.late) {
+            w.shares[0].1.ns = 200_000;
+        }
+        assert_eq!(contrast(&windows).rows[0].kind, Difference::Both);
     }
 
     #[test]

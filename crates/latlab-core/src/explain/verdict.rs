@@ -140,24 +140,31 @@ fn finding(
     attempts(c).into_iter().fold(f, Finding::attempt)
 }
 
+/// "Called more often" and "each call took longer" are different findings.
 fn function_evidence(f: &FunctionShare) -> Evidence {
-    let each = |ns: f64, calls: f64| format_ns(ns / calls.max(1.0));
-    let value = if f.late_calls > 1.5 * f.on_time_calls.max(1.0) {
-        format!(
-            "called {:.0} times instead of {:.0}, {} each",
-            f.late_calls,
-            f.on_time_calls,
-            each(f.late_ns, f.late_calls)
-        )
-    } else if f.on_time_ns > 0.0 {
-        format!(
-            "{} instead of {}, {:.0}× longer",
-            format_ns(f.late_ns),
-            format_ns(f.on_time_ns),
-            f.late_ns / f.on_time_ns
-        )
+    // Runs of earlier versions do not tell a call's time.
+    let told = |each: f64, ns: f64, calls: f64| if each > 0.0 { each } else { ns / calls.max(1.0) };
+    let late_each = told(f.late_each_ns, f.late_ns, f.late_calls);
+    let on_time_each = told(f.on_time_each_ns, f.on_time_ns, f.on_time_calls);
+    let often = f.late_calls > 1.5 * f.on_time_calls.max(1.0);
+    let called = format!("called {:.0} times instead of {:.0}", f.late_calls, f.on_time_calls);
+    let seldom = if f.on_time_calls < 1.0 && f.on_time_windows > 0 {
+        format!(" in the {} on-time windows that have it", f.on_time_windows)
     } else {
-        format!("{}, in no on-time window", format_ns(f.late_ns))
+        String::new()
+    };
+    let longer = on_time_each > 0.0 && late_each > 1.5 * on_time_each;
+    let times = late_each / on_time_each.max(1.0);
+    let times = if times < 10.0 { format!("{times:.1}") } else { format!("{times:.0}") };
+    let compared = format!("{} instead of {}", format_ns(late_each), format_ns(on_time_each));
+    let value = match (often, longer) {
+        (true, false) => format!("{called}, {} each", format_ns(late_each)),
+        (true, true) => format!("{called}, and each call {times}× longer: {compared}{seldom}"),
+        (false, true) => format!("the same call took {times}× longer: {compared}{seldom}"),
+        (false, false) if on_time_each > 0.0 => {
+            format!("{}, a call as long as on time", format_ns(f.late_ns))
+        }
+        (false, false) => format!("{}, in no on-time window", format_ns(f.late_ns)),
     };
     Evidence::new(format!("function {}", f.function), value)
 }
@@ -354,7 +361,7 @@ fn attempts(c: &Cluster) -> Vec<String> {
         ],
         Mechanism::InterruptHandler => &[
             "move that interrupt to another CPU: /proc/irq/N/smp_affinity_list",
-            "boot with threadirqs, or use a PREEMPT_RT kernel, so that handlers are threads",
+            "boot with threadirqs, or use a PREEMPT_RT kernel: handlers become threads (but those with IRQF_NO_THREAD)",
         ],
         Mechanism::Ipi => &[
             "keep processes that map and unmap memory or load modules off the task's CPU",
@@ -414,6 +421,41 @@ mod tests {
         let bound = none_seen(1_000_000).unwrap();
         assert!((bound * 1e6 - 2.9957).abs() < 1e-3);
         assert_eq!(none_seen(0), None);
+    }
+
+    #[test]
+    fn more_calls_and_longer_calls_are_told_apart() {
+        let said = |late: (f64, f64), on_time: (f64, f64), seen: usize| {
+            let f = FunctionShare {
+                function: "poll".into(),
+                late_ns: late.0 * late.1,
+                late_calls: late.0,
+                late_each_ns: late.1,
+                on_time_ns: on_time.0 * on_time.1,
+                on_time_calls: on_time.0,
+                on_time_each_ns: on_time.1,
+                on_time_windows: seen,
+            };
+            function_evidence(&f).value
+        };
+        assert_eq!(
+            said((38.0, 500.0), (2.0, 500.0), 40),
+            "called 38 times instead of 2, 500 ns each"
+        );
+        assert_eq!(
+            said((1.0, 300_000.0), (1.0, 3_000.0), 40),
+            "the same call took 100× longer: 300 µs instead of 3.00 µs"
+        );
+        assert_eq!(
+            said((1.0, 300_000.0), (0.0, 3_000.0), 7),
+            "the same call took 100× longer: 300 µs instead of 3.00 µs in the 7 on-time windows that have it"
+        );
+        assert_eq!(
+            said((8.0, 6_000.0), (2.0, 3_000.0), 40),
+            "called 8 times instead of 2, and each call 2.0× longer: 6.00 µs instead of 3.00 µs"
+        );
+        assert_eq!(said((1.0, 5_000.0), (0.0, 5_000.0), 3), "5.00 µs, a call as long as on time");
+        assert_eq!(said((1.0, 5_000.0), (0.0, 0.0), 0), "5.00 µs, in no on-time window");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One group of late windows judged: victim or culprit, what it amounts to, on which grounds.
 
 use super::super::budget::{Cause, Others};
-use super::super::contrast::Contrast;
+use super::super::contrast::{Contrast, each};
 use super::super::window::{Group, Kind, Share, Window};
 use super::{
     Cluster, FunctionShare, Ground, Mechanism, Members, Surroundings, could_be_stall, is_silent,
@@ -259,35 +259,52 @@ impl Judge<'_> {
                 }
             }
         }
-        let column = |late: bool, function: &str, calls: bool| {
-            let chosen = self
-                .windows
-                .iter()
-                .enumerate()
-                .filter(|(i, w)| if late { m.excess.contains_key(i) } else { !w.late });
-            let values: Vec<f64> = chosen
-                .map(|(_, w)| {
-                    let found = w.functions.iter().find(|(g, f, _)| g == group && f == function);
-                    let c = found.map(|x| x.2).unwrap_or_default();
-                    if calls { f64::from(c.calls) } else { c.ns as f64 }
-                })
-                .collect();
-            median(&values).unwrap_or(0.0)
-        };
         let mut shares: Vec<FunctionShare> = names
             .into_keys()
-            .map(|f| FunctionShare {
-                function: f.to_owned(),
-                late_ns: column(true, f, false),
-                on_time_ns: column(false, f, false),
-                late_calls: column(true, f, true),
-                on_time_calls: column(false, f, true),
+            .map(|f| {
+                let late = self.calls(group, f, |i, _| m.excess.contains_key(&i));
+                let on_time = self.calls(group, f, |_, w| !w.late);
+                FunctionShare {
+                    function: f.to_owned(),
+                    late_ns: late.ns,
+                    on_time_ns: on_time.ns,
+                    late_calls: late.calls,
+                    on_time_calls: on_time.calls,
+                    late_each_ns: late.each_ns,
+                    on_time_each_ns: on_time.each_ns,
+                    on_time_windows: on_time.windows,
+                }
             })
             .filter(|s| s.late_ns > s.on_time_ns)
             .collect();
         shares.sort_by(|a, b| (b.late_ns - b.on_time_ns).total_cmp(&(a.late_ns - a.on_time_ns)));
         shares.truncate(8);
         shares
+    }
+
+    /// A function inside a group in some of the windows.
+    fn calls(
+        &self,
+        group: &Group,
+        function: &str,
+        chosen: impl Fn(usize, &Window) -> bool,
+    ) -> TypicalCalls {
+        let windows = self.windows.iter().enumerate().filter(|(i, w)| chosen(*i, w));
+        let all: Vec<(f64, f64)> = windows
+            .map(|(_, w)| {
+                let found = w.functions.iter().find(|(g, f, _)| g == group && f == function);
+                let c = found.map(|x| x.2).unwrap_or_default();
+                (c.ns as f64, f64::from(c.calls))
+            })
+            .collect();
+        let typical = |values: Vec<f64>| median(&values).unwrap_or(0.0);
+        let those: Vec<&(f64, f64)> = all.iter().filter(|c| c.0 > 0.0).collect();
+        TypicalCalls {
+            ns: typical(all.iter().map(|c| c.0).collect()),
+            calls: typical(all.iter().map(|c| c.1).collect()),
+            each_ns: typical(those.iter().map(|c| each(c.0, c.1)).collect()),
+            windows: those.len(),
+        }
     }
 
     fn stack(&self, group: &Group, m: &Members) -> Vec<String> {
@@ -301,6 +318,18 @@ impl Judge<'_> {
         }
         seen.into_iter().max_by_key(|(_, n)| *n).map(|(s, _)| s.to_vec()).unwrap_or_default()
     }
+}
+
+/// Medians of a function's self time.
+struct TypicalCalls {
+    /// In a window, ns.
+    ns: f64,
+    /// Calls in a window.
+    calls: f64,
+    /// Of a call, in the windows that have it, ns.
+    each_ns: f64,
+    /// Windows that have it.
+    windows: usize,
 }
 
 /// The share of the longest of some groups in a window.

@@ -156,6 +156,15 @@ pub struct FunctionShare {
     pub late_calls: f64,
     /// Median calls in on-time windows.
     pub on_time_calls: f64,
+    /// Median self time of a call in the cluster's windows that have it, ns.
+    #[serde(default)]
+    pub late_each_ns: f64,
+    /// The same in on-time windows that have it, ns.
+    #[serde(default)]
+    pub on_time_each_ns: f64,
+    /// So many on-time windows have it.
+    #[serde(default)]
+    pub on_time_windows: usize,
 }
 
 /// A fact that a verdict rests on. Each variant's own line says what its fields are.

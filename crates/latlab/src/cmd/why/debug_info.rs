@@ -56,7 +56,10 @@ impl DebugInfo {
                  a kernel of your own needs CONFIG_DEBUG_INFO",
             );
         }
-        let module = (file.kind() == ObjectKind::Relocatable).then(|| module_name(path));
+        // Modules say their name since 4.13; a file may be called anything.
+        let own_name = || after(&file, ".modinfo", b"\0name=");
+        let module = (file.kind() == ObjectKind::Relocatable)
+            .then(|| own_name().unwrap_or_else(|| module_name(path)));
         let release = match module {
             Some(_) => after(&file, ".modinfo", b"vermagic="),
             None => after(&file, ".rodata", b"Linux version "),
