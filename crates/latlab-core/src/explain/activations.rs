@@ -166,10 +166,13 @@ fn activation(
 }
 
 /// Fills [`Capture::activations`]: late wake-ups from markers, the others of the same tasks from
-/// the events. Without any marker every task whose wake-ups are seen counts, late by `limit`.
+/// the events. Without any marker every task whose wake-ups are seen counts, late by `limit`. Where
+/// that is not zero it goes before what the marker's writer called late.
 pub fn find(capture: &mut Capture, limit: Nanos) {
     let told = told(capture);
-    let limit = told.iter().filter_map(|t| t.limit).max().unwrap_or(limit);
+    let given = limit;
+    let marked = || told.iter().filter_map(|t| t.limit).max();
+    let limit = if given.0 > 0 { given } else { marked().unwrap_or(given) };
     let measured_by_kernel = if told.is_empty() { timerlat(capture, limit) } else { Vec::new() };
     if !measured_by_kernel.is_empty() {
         capture.activations = measured_by_kernel;
@@ -187,7 +190,8 @@ pub fn find(capture: &mut Capture, limit: Nanos) {
     for t in &told {
         let cpu = cpu_of(capture, t.tid, t.marked);
         let (intended, actual) = (t.intended, t.actual);
-        activations.push(Activation { tid: t.tid, cpu, intended, actual, late: true });
+        let late = actual.since(intended) >= given;
+        activations.push(Activation { tid: t.tid, cpu, intended, actual, late });
     }
     let measured: Vec<Tid> = told.iter().map(|t| t.tid).collect();
     let own = |a: &Activation| measured.is_empty() || measured.contains(&a.tid);
@@ -244,6 +248,12 @@ mod tests {
         let t = told(&s.capture);
         assert_eq!((t[0].tid, t[0].intended), (RT.tid, TraceNs(7_497_000)));
         assert_eq!(t[0].limit, Some(Nanos::from_us(2_400)));
+
+        // Whoever gives a limit means it: cyclictest's was another one.
+        find(&mut s.capture, Nanos(0));
+        assert!(s.capture.activations[0].late);
+        find(&mut s.capture, Nanos::from_us(5_000));
+        assert!(!s.capture.activations[0].late);
 
         assert!(s.capture.notes.is_empty());
 

@@ -67,16 +67,21 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
             )],
         };
     }
+    let s = |n: usize| if n == 1 { "" } else { "s" };
+    let wake_ups = format!("wake-up{}", s(contrast.late));
     let what = if result.limit_ns > 0 {
-        format!("wake-ups later than {limit}")
+        format!("{wake_ups} later than {limit}")
     } else {
-        "late wake-ups".to_owned()
+        format!("late {wake_ups}")
     };
+    let captures = result.captures.len();
     let mut sentences = vec![format!(
-        "{} {what} in {} captures, {} on-time ones beside them.",
+        "{} {what} in {captures} capture{}, {} on-time one{} beside {}.",
         contrast.late,
-        result.captures.len(),
-        contrast.on_time
+        s(captures),
+        contrast.on_time,
+        s(contrast.on_time),
+        if contrast.late == 1 { "it" } else { "them" }
     )];
     let unexplained = result.explanation.unexplained_share;
     if unexplained >= 0.005 {

@@ -25,20 +25,32 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Share of on-time windows in which this actor had the CPU at the intended time, with one
-    /// imagined occurrence so that what was never seen is not impossible.
-    fn occupancy(&self, group: &Group) -> f64 {
-        let controls = self.windows.iter().filter(|w| !w.late);
+    /// On-time windows, and those of them in which this actor had the CPU at the intended time.
+    fn seen(&self, group: &Group) -> (usize, usize) {
         let idle = group.cause == Cause::IdleExit;
-        let (n, hit) = controls.fold((0usize, 0usize), |(n, hit), w| {
+        self.windows.iter().filter(|w| !w.late).fold((0, 0), |(n, hit), w| {
             let same = if idle {
                 w.shares.iter().any(|(g, s)| g.cause == Cause::IdleExit && s.ns > 0)
             } else {
                 w.at_intended == group.who
             };
             (n + 1, hit + usize::from(same))
-        });
+        })
+    }
+
+    /// Share of the time that this actor has the CPU, with one imagined occurrence so that what was
+    /// never seen is not impossible.
+    fn occupancy(&self, group: &Group) -> f64 {
+        let (n, hit) = self.seen(group);
         (hit as f64 + 1.0) / (n as f64 + 2.0)
+    }
+
+    /// The chance that a bystander is hit so often. What share of the time a task has the CPU is only
+    /// known as well as the on-time windows are many; that of a handler is small in any case.
+    fn chance(&self, group: &Group, hits: usize, of: usize) -> f64 {
+        let (n, hit) = self.seen(group);
+        let sure = if is_bracketed(group.cause) { 1e6 } else { 1.0 };
+        beta_binomial_tail(of, hits, (hit as f64 + 1.0) * sure, ((n - hit) as f64 + 1.0) * sure)
     }
 
     /// Whether being hit `hits` times of `of` is what a bystander would be.
@@ -55,12 +67,10 @@ impl Judge<'_> {
             }
         }
         // One or two cannot tell; but what has events at both its ends was seen to run.
-        let bracketed =
-            matches!(group.cause, Cause::Interrupt | Cause::Softirq | Cause::TimerFunction);
-        if of < 3 && bracketed {
+        if is_bracketed(group.cause) && (of < 3 || self.contrast.on_time == 0) {
             return false;
         }
-        binomial_tail(of, hits, self.occupancy(group)) > 0.01
+        self.chance(group, hits, of) > 0.01
     }
 
     /// All that is known of one group.
@@ -176,7 +186,7 @@ impl Judge<'_> {
             let (hits, occupancy) = (hits.count(), self.occupancy(group));
             if hits > 0 {
                 let of = self.silent.max(hits);
-                let p = binomial_tail(of, hits, occupancy);
+                let p = self.chance(group, hits, of);
                 grounds.push(Ground::Victim { hits, of, occupancy, p });
             }
         }
@@ -441,14 +451,22 @@ fn confidence(cluster: &Cluster) -> Confidence {
     }
 }
 
-/// P(X ≥ k) for X ~ Binomial(n, p).
-pub(super) fn binomial_tail(n: usize, k: usize, p: f64) -> f64 {
-    let (p, n_f) = (p.clamp(1e-12, 1.0 - 1e-12), n as f64);
-    let mut log_pmf = n_f * (1.0 - p).ln();
-    let mut below = 0.0;
-    for i in 0..k.min(n + 1) {
-        below += log_pmf.exp();
-        log_pmf += ((n_f - i as f64) / (i as f64 + 1.0) * p / (1.0 - p)).ln();
+/// What has events at both its ends.
+fn is_bracketed(cause: Cause) -> bool {
+    matches!(cause, Cause::Interrupt | Cause::Softirq | Cause::TimerFunction)
+}
+
+/// P(X ≥ k) where X ~ Binomial(n, p) and p ~ Beta(a, b): the beta-binomial distribution.
+pub(super) fn beta_binomial_tail(n: usize, k: usize, a: f64, b: f64) -> f64 {
+    let n_f = n as f64;
+    let mut log_pmf: f64 = (0..n).map(|j| ((b + j as f64) / (a + b + j as f64)).ln()).sum();
+    let mut tail = 0.0;
+    for i in 0..=n {
+        if i >= k {
+            tail += log_pmf.exp();
+        }
+        let i = i as f64;
+        log_pmf += ((n_f - i) / (i + 1.0) * (i + a) / (n_f - i - 1.0 + b)).ln();
     }
-    (1.0 - below).clamp(0.0, 1.0)
+    tail.clamp(0.0, 1.0)
 }

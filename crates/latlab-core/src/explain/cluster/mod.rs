@@ -9,7 +9,8 @@
 //! in which no code of this kernel ran (SMI, secure world, hypervisor). A stall
 //! hits whoever happens to run: its victims follow the occupancy of the CPU that
 //! the on-time windows show. If one actor is hit far more often than that, it is
-//! no victim (binomial test); if the victims follow it, nobody is guilty.
+//! no victim (beta-binomial test: few on-time windows do not tell the occupancy
+//! well); if the victims follow it, nobody is guilty.
 
 mod judge;
 #[cfg(test)]
@@ -361,9 +362,11 @@ fn merge_stalls(members: &mut BTreeMap<Group, Members>, judge: &Judge<'_>) -> us
     }
     stall.main.sort_unstable();
     stall.main.dedup();
-    // One or two silent stretches are no pattern: what had the CPU may be guilty or a victim.
+    // One or two silent stretches are no pattern, and with nothing to compare with many are none:
+    // what had the CPU may be guilty or a victim.
     let in_user = stall.excess.keys().any(|&i| judge.windows[i].silent_in_user);
-    if stall.excess.len() < 3 && !in_user {
+    let few = stall.excess.len() < 3 || judge.contrast.on_time == 0;
+    if few && !in_user {
         stall.stall = false;
         let unknown = Group { cause: Cause::Unexplained, who: String::new() };
         let known = members.entry(unknown).or_default();

@@ -1,5 +1,5 @@
 use super::super::window::Kind;
-use super::judge::binomial_tail;
+use super::judge::beta_binomial_tail;
 use super::*;
 
 fn window(late: bool, parts: &[(Cause, &str, u64, Kind)], silent: bool) -> Window {
@@ -131,8 +131,29 @@ fn one_spike_is_an_anecdote() {
     assert_eq!(e.clusters[0].confidence, Confidence::Likely);
 }
 
+/// Nearly all wake-ups are late: six that are not do not tell who usually has the CPU.
 #[test]
-fn binomial_tails() {
-    assert!((binomial_tail(10, 8, 0.5) - 0.054_687_5).abs() < 1e-12);
-    assert_eq!(binomial_tail(5, 0, 0.3), 1.0);
+fn few_on_time_windows_make_nobody_guilty() {
+    let mut windows = controls(&[("app", 6)]);
+    for i in 0..300 {
+        let who = ["app", "app", "logger", "net"][i % 4];
+        windows.push(held_off(who, 70_000 + i as u64));
+    }
+    let e = explain(&windows, &Surroundings::default());
+    let named: Vec<_> = e.clusters.iter().map(|c| (c.mechanism, c.who.as_str())).collect();
+    assert!(named.iter().all(|n| n.0 == Mechanism::Stall), "{named:?}");
+    // And none at all tell nothing, neither a culprit nor a stall.
+    windows.retain(|w| w.late);
+    let e = explain(&windows, &Surroundings::default());
+    assert!(e.clusters.iter().all(|c| c.mechanism == Mechanism::Unexplained), "{:#?}", e.clusters);
+}
+
+#[test]
+fn beta_binomial_tails() {
+    // A share that is known well: Binomial(10, ½).
+    assert!((beta_binomial_tail(10, 8, 5e6, 5e6) - 0.054_687_5).abs() < 1e-5);
+    // One of which nothing is known: every count is as likely.
+    assert!((beta_binomial_tail(9, 8, 1.0, 1.0) - 0.2).abs() < 1e-12);
+    assert_eq!(beta_binomial_tail(5, 0, 1.0, 3.0), 1.0);
+    assert!(beta_binomial_tail(3000, 3000, 1.0, 600.0) < 1e-100);
 }

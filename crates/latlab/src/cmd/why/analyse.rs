@@ -81,7 +81,10 @@ pub fn explain(
         } else {
             format!("these tasks wake up in it: {}", others.join(", "))
         };
-        return Err(anyhow!("no wake-up{of} in {}", names(files))).hint(hint);
+        let notes = || digests.iter().flat_map(|d| &d.note.notes);
+        let damage = notes().find(|n| n.starts_with(DAMAGED));
+        let damage = damage.map_or(String::new(), |n| format!(", which is {n}"));
+        return Err(anyhow!("no wake-up{of} in {}{damage}", names(files))).hint(hint);
     }
     Ok(conclude(digests, surroundings))
 }
@@ -93,6 +96,9 @@ fn names(files: &[PathBuf]) -> String {
         [] => "no file".into(),
     }
 }
+
+/// How the note of a file that is damaged begins.
+const DAMAGED: &str = "damaged: ";
 
 /// A file's digest, and the tasks that wake up in it where the named one does not.
 type Digested = (Digest, Vec<String>);
@@ -146,7 +152,7 @@ fn digest_one(path: &Path, limit: Nanos, task: Option<&str>) -> anyhow::Result<D
     if let Some(first) = damage.first() {
         let more = damage.len() as u64 - 1 + file.diagnostics.suppressed();
         let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-        digest.note.notes.push(format!("damaged: {}{more}", first.what));
+        digest.note.notes.push(format!("{DAMAGED}{}{more}", first.what));
     }
     if digest.note.late == 0 && limit.0 == 0 {
         digest.note.notes.push("no marker of a late wake-up; give --limit".into());
