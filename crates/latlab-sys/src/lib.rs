@@ -8,6 +8,7 @@ pub mod clock;
 pub mod doctor;
 pub mod files;
 pub mod gaps;
+pub mod groups;
 pub mod harness;
 pub mod init;
 pub mod knobs;

@@ -10,7 +10,7 @@ mod tracing;
 
 use crate::files::{Root, field};
 use crate::knobs::{self, Place};
-use crate::{clock, gaps, machine};
+use crate::{clock, gaps, groups, machine};
 use latlab_core::doctor::{Access, Facts, Knobs, Trial, Window};
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub fn look_at(root: &Root) -> Facts {
     Facts {
         uid,
         fifo: Trial::NotTried,
-        cgroup_rt_runtime_us: cgroup_rt_runtime(root),
+        cgroup_rt_runtime_us: groups::rt_runtime_us(root),
         rt_tasks: tasks.user,
         rt_kernel_threads: tasks.kernel,
         tracing,
@@ -170,18 +170,6 @@ fn counters(root: &Root) -> Option<bool> {
             .iter()
             .any(|n| n.starts_with("cpu") || n.starts_with("arm") || n.starts_with("riscv"))
     })
-}
-
-/// The budget of this process's group where groups have one (version 1 hierarchy).
-fn cgroup_rt_runtime(root: &Root) -> Option<i64> {
-    let groups = root.text("proc/self/cgroup")?;
-    let path = groups.lines().find_map(|l| {
-        let mut parts = l.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
-        controllers.split(',').any(|c| c == "cpu").then(|| path.trim_matches('/').to_owned())
-    })?;
-    let mounts = ["sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"];
-    mounts.iter().find_map(|m| root.number(&format!("{m}/{path}/cpu.rt_runtime_us")))
 }
 
 fn meddlers(root: &Root) -> Vec<String> {
