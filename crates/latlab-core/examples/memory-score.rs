@@ -1,22 +1,29 @@
 //! Scores the inference of memory hierarchies on those that are known, and prints every fault.
 //!
-//! `cargo run --release -p latlab-core --example memory-score [tune|drawn] [quick] [seed=N] [NAME…]`; the seed of
-//! each hierarchy is its number plus N (1000). `drawn` are 40 that are drawn at random (seed 2026); `quick` is `--quick`.
+//! `cargo run --release -p latlab-core --example memory-score [tune|drawn] [quick] [seed=N] [seeds=K] [NAME…]`; the seed
+//! of each hierarchy is its number plus N (1000), and with K that plus 100, 200… as well. `drawn` are 40 that are drawn
+//! at random (seed 2026); `quick` is `--quick`. All processors are used; the answers do not depend on how many.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "an example is a shell: it reads its arguments and prints"
 )]
 
-use latlab_core::memory::sim::{catalog, score};
+use latlab_core::memory::MemoryDetail;
+use latlab_core::memory::sim::{Hierarchy, catalog, score};
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 fn main() -> std::io::Result<()> {
     let arguments = std::env::args_os().skip(1).filter_map(|a| a.into_string().ok());
     let mut names: Vec<String> = arguments.collect();
     let quick = names.iter().any(|n| n == "quick");
-    let first = names.iter().find_map(|n| n.strip_prefix("seed=")?.parse().ok()).unwrap_or(1_000);
-    names.retain(|n| n != "quick" && !n.starts_with("seed="));
+    let number = |what: &str, usual: u64| {
+        names.iter().find_map(|n| n.strip_prefix(what)?.parse().ok()).unwrap_or(usual)
+    };
+    let (first, seeds) = (number("seed=", 1_000), number("seeds=", 1));
+    names.retain(|n| n != "quick" && !n.starts_with("seed=") && !n.starts_with("seeds="));
     let set = names.first().filter(|n| ["tune", "drawn"].contains(&n.as_str())).cloned();
     if set.is_some() {
         names.remove(0);
@@ -26,19 +33,19 @@ fn main() -> std::io::Result<()> {
         Some(_) => catalog::drawn(40, 2026),
         None => catalog::scoring(),
     };
+    let named =
+        |h: &Hierarchy| names.is_empty() || names.iter().any(|n| h.name.contains(n.as_str()));
+    let wanted: Vec<(&Hierarchy, u64)> = (all.iter().zip(first..))
+        .filter(|(h, _)| named(h))
+        .flat_map(|(h, seed)| (0..seeds).map(move |k| (h, seed + 100 * k)))
+        .collect();
     let mut out = std::io::stdout().lock();
     let mut sum = score::Score::default();
-    let mut scored = 0;
-    for (i, h) in all.iter().enumerate() {
-        if !names.is_empty() && !names.iter().any(|n| h.name.contains(n.as_str())) {
-            continue;
-        }
-        let seed = first + i as u64;
-        let (s, detail) = score::score(h, seed, quick);
+    for (seed, s, detail) in scored(&wanted, quick) {
         for fault in &s.faults {
             writeln!(out, "seed {seed} {fault}")?;
         }
-        if names.len() == 1 {
+        if names.len() == 1 && seeds == 1 {
             for c in &detail.curves {
                 writeln!(out, "{:?} {:?}", c.order, c.pages)?;
                 for p in &c.points {
@@ -46,10 +53,15 @@ fn main() -> std::io::Result<()> {
                 }
             }
         }
+        out.flush()?;
         sum.add(s);
-        scored += 1;
     }
-    writeln!(out, "{scored} hierarchies, seeds from {first}; levels invented: {}", sum.invented)?;
+    writeln!(
+        out,
+        "{} hierarchies, seeds from {first}; levels invented: {}",
+        wanted.len(),
+        sum.invented
+    )?;
     for (what, t) in [
         ("sizes exact", sum.sizes),
         ("lines exact", sum.lines),
@@ -67,4 +79,30 @@ fn main() -> std::io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Seeds, scores and what was found, in the order of `wanted`.
+fn scored(wanted: &[(&Hierarchy, u64)], quick: bool) -> Vec<(u64, score::Score, MemoryDetail)> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let (send, receive) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (next, send) = (&next, send.clone());
+            scope.spawn(move || {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&(h, seed)) = wanted.get(i) else { break };
+                    let (s, detail) = score::score(h, seed, quick);
+                    if send.send((i, (seed, s, detail))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    drop(send);
+    let mut all: Vec<_> = receive.into_iter().collect();
+    all.sort_by_key(|(i, _)| *i);
+    all.into_iter().map(|(_, found)| found).collect()
 }
