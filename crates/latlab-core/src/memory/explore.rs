@@ -13,7 +13,7 @@
 use super::conflict::Step;
 use super::curve::{Curve, CurvePoint, Order, Pages};
 use super::levels::Found;
-use super::plateau::{Plateau, plateaus};
+use super::plateau::{self, Plateau};
 use super::together::together;
 use super::{Grade, Level, Limits, MemoryDetail, Meter, MeterError, Parallelism, pattern};
 use crate::finding::Confidence;
@@ -33,7 +33,9 @@ pub struct Plan {
 }
 
 /// Smallest array, bytes.
-const SMALLEST: u32 = 2048;
+pub(super) const SMALLEST: u32 = 2048;
+/// Points in each doubling of the size, to begin with.
+pub(super) const COARSE: u32 = 4;
 /// A value this much above its like may be somebody else's doing.
 pub(super) const DISTURBED: f64 = 1.12;
 /// Times that such a value is measured again.
@@ -128,7 +130,7 @@ impl Explorer<'_> {
         let mut curve = self.coarse(pages)?;
         self.steadier(&mut curve)?;
         self.keep(curve.clone());
-        let mut found = plateaus(&curve.points);
+        let mut found = plateau::levels(&curve.points);
         if found.len() < 2 {
             self.detail.memory_ns = found.first().map(|p| p.ns);
             self.detail.missing.push(flat(&curve));
@@ -141,7 +143,7 @@ impl Explorer<'_> {
             curve = self.coarse(pages)?;
             self.steadier(&mut curve)?;
             self.keep(curve.clone());
-            found = plateaus(&curve.points);
+            found = plateau::levels(&curve.points);
         }
         self.detail.line = Some(line);
         let mut levels = self.levels_between(&mut curve, &mut found)?;
@@ -248,7 +250,7 @@ impl Explorer<'_> {
             stride_bytes: self.stride,
             ..Curve::default()
         };
-        for x in grid(SMALLEST, self.room(pages), 4) {
+        for x in grid(SMALLEST, self.room(pages), COARSE) {
             let repeats = self.repeats(pages, x, 3);
             match self.point(&curve, x, repeats) {
                 Ok(point) => curve.insert(point),
@@ -341,7 +343,7 @@ impl Explorer<'_> {
         let Some(last) = found.last() else { return };
         let end = curve.points.len() - 1;
         // Refinement added points before it: the plateau is counted from its size on.
-        if plateaus(&curve.points).last().is_some_and(|p| p.last == end) {
+        if plateau::levels(&curve.points).last().is_some_and(|p| p.last == end) {
             self.detail.memory_ns = Some(last.ns);
         } else {
             self.detail.missing.push(

@@ -10,9 +10,9 @@
 //! every such block is taken, and the rest is passed over.
 
 use super::curve::{Curve, CurvePoint, Order, Pages};
+use super::explore::{COARSE, SMALLEST, grid};
 use super::levels::level_of;
-use super::plateau::plateaus;
-use super::{MemoryDetail, regimes};
+use super::{MemoryDetail, plateau, regimes};
 
 /// What is wrong with a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -134,13 +134,13 @@ pub fn infer(curves: Vec<Curve>, page_bytes: u32) -> MemoryDetail {
     let own = curves.iter().filter(sized).filter(calm).max_by_key(|c| c.points.len());
     let slowest = || curves.iter().filter(sized).max_by(|a, b| end(a).total_cmp(&end(b)));
     if let Some(curve) = own.or_else(slowest) {
-        let found = plateaus(&curve.points);
+        let points = coarse(curve);
+        let found = plateau::levels(&points);
         for i in 0..found.len().saturating_sub(1) {
             let inner = detail.levels.last().map_or(0, |l| l.bytes);
             detail.levels.push(level_of(curve, &found, i, page_bytes, (inner, None)).level);
         }
-        let last = curve.points.len().saturating_sub(1);
-        detail.memory_ns = found.last().filter(|p| p.last == last).map(|p| p.ns);
+        detail.memory_ns = found.last().filter(|p| p.last + 1 == points.len()).map(|p| p.ns);
         if detail.memory_ns.is_none() {
             detail.missing.push("the curve still rises at its largest array".into());
         }
@@ -151,6 +151,17 @@ pub fn infer(curves: Vec<Curve>, page_bytes: u32) -> MemoryDetail {
         .push("ways and TLBs need measurements that a curve over sizes does not have".into());
     detail.curves = curves;
     detail
+}
+
+/// What plateaus are looked for in: of a curve of latlab's own the points that it began with, for those
+/// that were added later crowd round the knees and would be taken for stretches of their own.
+fn coarse(curve: &Curve) -> Vec<CurvePoint> {
+    let end = curve.points.last().map_or(0, |p| u32::try_from(p.x).unwrap_or(u32::MAX));
+    let sizes = grid(SMALLEST, end, COARSE);
+    let of_grid = |p: &&CurvePoint| sizes.binary_search(&(p.x as u32)).is_ok();
+    let points: Vec<CurvePoint> = curve.points.iter().filter(of_grid).copied().collect();
+    let own = curve.source.is_none() && points.len() * 4 >= sizes.len() * 3;
+    if own { points } else { curve.points.clone() }
 }
 
 /// Stride and time at the largest size that all curves have.

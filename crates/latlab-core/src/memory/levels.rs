@@ -14,6 +14,9 @@ use crate::units::format_ns;
 pub(super) const ONSET: f64 = 0.08;
 /// With more of the step unexplained, the form of a transition says nothing of ways.
 const WAYS_RESIDUAL: f64 = 0.05;
+/// A level that only a law betrays takes at least so many times what the one before it does: no real one is
+/// nearer, and a law that does not quite fit begins a little above its plateau.
+const BETWEEN: f64 = 1.5;
 /// With less, the law tells the latency of a hit.
 const LATENCY_RESIDUAL: f64 = 0.03;
 
@@ -65,7 +68,9 @@ impl Explorer<'_> {
             _ => match self.ways_by_reduction(pages, step)? {
                 Some((ways, places)) => {
                     let inner = self.ways_before(i);
-                    let behind = i > 0 && ways <= inner;
+                    // Where the level before replaces at random, even twice its ways may be needed to
+                    // push lines out of it.
+                    let behind = i > 0 && ways <= 2 * inner;
                     let really =
                         if behind { self.ways_behind(pages, &places, step)? } else { Some(ways) };
                     // Lines none of which matters fight for a set of the level before, not of this one.
@@ -161,6 +166,8 @@ pub(super) struct Found {
     pub(super) window: (u64, u64),
     /// Latency of a hit as the plateau has it, ns.
     pub(super) plateau_ns: f64,
+    /// There is such a plateau; otherwise only a law says so.
+    pub(super) seen: bool,
     /// Median of the plateau, ns.
     pub(super) floor_ns: f64,
 }
@@ -175,7 +182,7 @@ impl Found {
         next: Plateau,
     ) -> Option<Plateau> {
         let law = self.fits.first().filter(|f| f.residual < WAYS_RESIDUAL)?;
-        if law.t0 < here.ns * LEVELS_APART || law.t0 * LEVELS_APART > next.ns {
+        if law.t0 < here.ns * BETWEEN || law.t0 * LEVELS_APART > next.ns {
             return None;
         }
         let near = |p: &CurvePoint| (0.9..1.1).contains(&(p.ns / law.t0));
@@ -189,6 +196,7 @@ impl Found {
             ns: law.t0,
             low_ns: law.t0 * 0.9,
             high_ns: law.t0 * 1.1,
+            seen: false,
         })
     }
 }
@@ -220,9 +228,10 @@ pub(super) fn level_of(
     level.ns = if i == 0 { innermost(&window, here, onset.0) } else { hit(&window, here, onset.0) };
     level.effective_bytes = effective(&window, here.ns, next.ns);
     let plateau_ns = level.ns;
-    conclude(&mut level, onset, &fits, probed);
+    conclude(&mut level, curve.pages, onset, &fits, probed);
     let ends = (window.first().map_or(0, |p| p.x), window.last().map_or(0, |p| p.x));
-    Found { level, fits, ways: probed, onset, window: ends, plateau_ns, floor_ns: here.ns }
+    let (seen, floor_ns) = (here.seen, here.ns);
+    Found { level, fits, ways: probed, onset, window: ends, plateau_ns, seen, floor_ns }
 }
 
 /// Sizes that with the `inner` bytes of the cache before come to between `low` and `high`: what two
@@ -259,14 +268,22 @@ pub(super) fn allowed(fits: &[Fit], probed: Option<Ways>) -> Vec<Fit> {
 /// Sizes between which the step lies, from the coarse curve.
 fn coarse_range(curve: &Curve, here: Plateau, next: Plateau) -> (u64, u64) {
     let mid = (here.ns * next.ns).sqrt();
-    let high = curve.points.iter().find(|p| p.ns > next.ns * 0.93).map_or(0, |p| p.x);
+    // One disturbed point before the plateau is no end of it.
+    let mut from_here = curve.points.iter().filter(|p| p.x >= here.first_x);
+    let high = from_here.find(|p| p.ns > next.ns * 0.93).map_or(0, |p| p.x);
     let inside = curve.points.iter().filter(|p| p.x <= high.max(1) && p.ns < mid);
     let rise = here.ns + ONSET * 0.6 * (next.ns - here.ns);
     let low = inside.filter(|p| p.ns <= rise.max(here.ns * 1.03)).map(|p| p.x).max();
     (low.unwrap_or(0).max(1024), high)
 }
 
-pub(super) fn conclude(level: &mut Level, onset: (u64, u64), fits: &[Fit], probed: Option<Ways>) {
+pub(super) fn conclude(
+    level: &mut Level,
+    pages: Pages,
+    onset: (u64, u64),
+    fits: &[Fit],
+    probed: Option<Ways>,
+) {
     let kept = allowed(fits, probed);
     let counted = probed.filter(|w| !w.at_most);
     let near = if counted.is_none() { setmodel::plainest(&kept) } else { setmodel::near(&kept) };
@@ -299,7 +316,7 @@ pub(super) fn conclude(level: &mut Level, onset: (u64, u64), fits: &[Fit], probe
         level.bytes_interval = (low.min(onset.0), high.max(onset.1));
     }
     ways_of(level, near, counted.map(|w| w.of(&best)));
-    level.grade = grade(&best, level, near);
+    level.grade = grade(&best, level, near, pages);
 }
 
 /// The plainest size between two bounds; with ways that were counted, one of a power of two of sets.
@@ -311,7 +328,7 @@ fn plain_size(below: u64, above: u64, counted: Option<Ways>, otherwise: u64) -> 
     };
     let fits = |b: &u64| setmodel::odd_factor(*b) == setmodel::odd_factor(ways);
     let first = |low, high| setmodel::plausible_sizes(low, high).into_iter().filter(fits).min();
-    let of_law = Some(otherwise).filter(|b| b * 5 / 4 >= below);
+    let of_law = Some(otherwise).filter(|b| fits(b) && b * 5 / 4 >= below);
     first(below, above).or(of_law).or_else(|| first(below, above * 2)).unwrap_or(otherwise)
 }
 
@@ -348,10 +365,14 @@ impl Ways {
     }
 }
 
-fn grade(best: &Fit, level: &Level, near: &[Fit]) -> Grade {
+fn grade(best: &Fit, level: &Level, near: &[Fit], pages: Pages) -> Grade {
     let sizes_agree = near.iter().all(|f| f.bytes == best.bytes);
     let left = best.residual;
     match best.placement {
+        Placement::Contiguous if level.level > 1 && pages == Pages::Base => Grade::less(
+            Confidence::Likely,
+            "a sharp end, though physical pages lie at random where this cache is looked up",
+        ),
         Placement::Contiguous if left < 0.12 && sizes_agree => Grade::default(),
         _ if left > 0.25 => Grade::less(
             Confidence::CannotTell,
@@ -446,6 +467,8 @@ mod tests {
         assert_eq!(plain_size(16_500, 17_600, eight, 16 << 10), 16 << 10);
         assert_eq!(plain_size(22_000, 24_000, eight, 16 << 10), 32 << 10);
         assert_eq!(plain_size(22_000, 25_000, None, 1), 24 << 10);
+        // A law of five ways says nothing where eight were counted.
+        assert_eq!(plain_size(19_800, 23_000, eight, 20 << 10), 32 << 10);
         let twelve = Some(Ways { ways: 12, at_most: false, inner: 0 });
         assert_eq!(plain_size(47_000, 50_000, twelve, 1), 48 << 10);
     }

@@ -20,6 +20,10 @@ const LENGTH: f64 = 1.5;
 /// whose pages lie at random climbs more.
 const SLOPE: f64 = 0.22;
 
+/// Memory takes at least this many times what the last cache does. What lies nearer to it is no cache
+/// but the last one, partly taken by others: on one shared machine 88 ns before 126 ns of memory.
+const MEMORY_APART: f64 = 1.5;
+
 /// A plateau.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plateau {
@@ -35,6 +39,8 @@ pub struct Plateau {
     pub low_ns: f64,
     /// Highest, ns.
     pub high_ns: f64,
+    /// The curve has it; otherwise only the law of a knee says that there must be one.
+    pub seen: bool,
 }
 
 /// Plateaus of a curve, rising in size and in latency. The points must be rising in `x`.
@@ -82,6 +88,7 @@ pub fn plateaus(points: &[CurvePoint]) -> Vec<Plateau> {
             ns: median(&values).unwrap_or(0.0),
             low_ns: values.iter().copied().fold(f64::INFINITY, f64::min),
             high_ns: values.iter().copied().fold(0.0, f64::max),
+            seen: true,
         }
     });
     let mut levels: Vec<Plateau> = Vec::new();
@@ -97,6 +104,19 @@ pub fn plateaus(points: &[CurvePoint]) -> Vec<Plateau> {
         }
     }
     levels
+}
+
+/// Plateaus of caches and, last, of memory: a stretch shortly before memory's is the way up to it.
+pub fn levels(points: &[CurvePoint]) -> Vec<Plateau> {
+    let mut found = plateaus(points);
+    while let [.., before, last] = &found[..]
+        && last.last + 1 == points.len()
+        && found.len() > 2
+        && last.ns < before.ns * MEMORY_APART
+    {
+        found.remove(found.len() - 2);
+    }
+    found
 }
 
 /// Slope of the logarithm of the latency over that of the size, by least squares.
@@ -129,6 +149,24 @@ mod tests {
         let ns: Vec<f64> = found.iter().map(|p| p.ns).collect();
         assert_eq!(ns, [1.0, 4.0, 80.0]);
         assert_eq!(points[found[0].last].x, 32_768);
+    }
+
+    #[test]
+    fn what_is_nearly_memory_is_no_cache_and_a_second_cache_is() {
+        let stairs = |between: f64| {
+            curve(move |x| match x {
+                x if x < 32_800.0 => 1.0,
+                x if x < 8_400_000.0 => 13.0,
+                x if x < 34_000_000.0 => between,
+                _ => 126.0,
+            })
+        };
+        let of = |between| levels(&stairs(between)).iter().map(|p| p.ns).collect::<Vec<_>>();
+        assert_eq!(of(88.0), [1.0, 13.0, 126.0]);
+        assert_eq!(of(50.0), [1.0, 13.0, 50.0, 126.0]);
+        // Of two plateaus the first is a cache, however near.
+        let two = curve(|x| if x < 32_800.0 { 90.0 } else { 126.0 });
+        assert_eq!(levels(&two).len(), 2);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::stats::quantile::median;
 
 /// Blocks in which pairs of loads lie, bytes.
 const BLOCK: u32 = 1024;
+/// Where both loads of a pair in one line take less than this many times a hit, neither missed.
+const PAIR_FITS: f64 = 1.08;
 /// Share of the step at which translation has begun to miss: one set of many counts.
 const TLB_ONSET: f64 = 0.05;
 /// Times that the end of a TLB is looked for, until two agree.
@@ -32,7 +34,20 @@ impl Explorer<'_> {
         let plateau = found[1];
         let (first, last) = (curve.points[plateau.first].x, curve.points[plateau.last].x);
         let bytes = ((first as f64 * last as f64).sqrt()).clamp(16384.0, 4e6) as u32;
-        let bytes = bytes.min(self.room(pages)) / BLOCK * BLOCK;
+        let mut bytes = bytes.min(self.room(pages)) / BLOCK * BLOCK;
+        loop {
+            let pairs = self.pairs(pages, bytes)?;
+            // Few lines of many bytes may fit into the first cache: then nothing missed.
+            let fits = pairs.first().is_some_and(|p| p.1 < found[0].ns * PAIR_FITS);
+            if !fits || bytes >= self.room(pages) / 4 {
+                return Ok(line_of(pairs));
+            }
+            bytes *= 4;
+        }
+    }
+
+    /// Time of a load, ns, by the distance of two in each block of an array.
+    fn pairs(&mut self, pages: Pages, bytes: u32) -> Result<Vec<(u32, f64)>, MeterError> {
         // Each place for all distances: pages that happen to collide then do so for each of them.
         let distances = [8, 16, 32, 64, 128, 256, 512];
         let mut values = vec![Vec::new(); distances.len()];
@@ -44,8 +59,7 @@ impl Explorer<'_> {
             }
         }
         let medians = values.iter().map(|v| median(v).unwrap_or(0.0));
-        let pairs = distances.into_iter().zip(medians).collect();
-        Ok(line_of(pairs))
+        Ok(distances.into_iter().zip(medians).collect())
     }
 
     /// Ways of level `i`, by places that fight for one set.
@@ -71,13 +85,18 @@ impl Explorer<'_> {
             return Ok(None);
         }
         // Past what the inner caches hold of one set, a conflict shows as the next level's latency.
-        let limit =
-            if i == 0 { (0.06 * (t1 - t0)).max(0.06 * t0) } else { t0 * 0.1 + 0.3 * (t1 - t0) };
-        let base = if i == 0 { 0.0 } else { t0 };
+        let limit = |n: u32| {
+            if i == 0 {
+                (0.06 * (t1 - t0)).max(0.06 * t0)
+            } else {
+                // One miss in a round: with random replacement one line too many causes hardly more.
+                t0 * 1.1 + 0.7 * (t1 - t0) / f64::from(n)
+            }
+        };
         let mut counts = Vec::new();
         for _ in 0..if pages == Pages::Base { 6 } else { 3 } {
-            counts.push(self.count_ways(pages, stride, most, line, |v, twin| {
-                if i == 0 { v > twin + limit } else { v > base + limit }
+            counts.push(self.count_ways(pages, stride, most, line, |n, v, twin| {
+                v > limit(n) + if i == 0 { twin } else { 0.0 }
             })?);
         }
         let counted: Vec<u32> = counts.iter().flatten().copied().collect();
@@ -98,7 +117,7 @@ impl Explorer<'_> {
         stride: u32,
         most: u32,
         line: u32,
-        conflict: impl Fn(f64, f64) -> bool,
+        conflict: impl Fn(u32, f64, f64) -> bool,
     ) -> Result<Option<u32>, MeterError> {
         let start = self.start(pages, stride * most);
         for n in 2..=most {
@@ -108,10 +127,10 @@ impl Explorer<'_> {
             let spread: Vec<u32> =
                 places.iter().map(|p| p + (p - start) / stride * line % page).collect();
             let twin = self.meter.chase(pages, &spread)?;
-            if conflict(v, twin) {
+            if conflict(n, v, twin) {
                 // Once more: an outlier must not end the count.
                 let again = self.meter.chase(pages, &places)?;
-                if conflict(again, twin) {
+                if conflict(n, again, twin) {
                     return Ok(Some(n - 1));
                 }
             }

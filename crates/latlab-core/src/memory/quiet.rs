@@ -7,7 +7,7 @@
 use super::curve::{Curve, CurvePoint, Pages};
 use super::explore::{DISTURBED, Explorer};
 use super::levels::{Found, level_of};
-use super::plateau::{Plateau, plateaus};
+use super::plateau::{self, Plateau};
 use super::together::together;
 use super::{Limits, MeterError, pattern};
 
@@ -95,7 +95,7 @@ impl Explorer<'_> {
             changed = true;
             self.find_tlbs()?;
             self.keep(curve.clone());
-            let fresh = plateaus(&curve.points);
+            let fresh = plateau::levels(&curve.points);
             let found = if fresh.len() == plateaus_before.len() { &fresh } else { plateaus_before };
             // A level that only the one model showed has no plateau of its own to be seen again.
             if levels.len() + 1 != found.len() {
@@ -109,7 +109,9 @@ impl Explorer<'_> {
             together(curve, found, self.limits.page_bytes, &mut anew);
             // A quieter curve is nearer to its laws; one that is not has been cut into other stretches.
             let left = |f: &Found| f.level.residual.unwrap_or(f64::INFINITY);
-            if anew.iter().zip(&levels).any(|(new, old)| left(new) > left(old) * 1.1 + 0.005) {
+            if anew.len() != levels.len()
+                || anew.iter().zip(&levels).any(|(new, old)| left(new) > left(old) * 1.1 + 0.005)
+            {
                 continue;
             }
             levels = anew;

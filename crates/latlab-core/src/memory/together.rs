@@ -26,6 +26,8 @@ const ROUNDS: usize = 3;
 const HIDING: f64 = 0.035;
 /// Arrays that are looked at more closely for such a level have at most so many bytes.
 const CLOSER_MOST: u64 = 4 << 20;
+/// A level that takes less than this many times what the one before it does is the same.
+const HARDLY: f64 = 1.15;
 /// With a larger relative error the model says nothing that single levels do not.
 const ONE_MODEL: f64 = 0.04;
 /// With a smaller one its latencies are those of the levels.
@@ -47,8 +49,21 @@ fn flat(points: &[CurvePoint], floor_ns: f64) -> u64 {
     points.iter().take_while(|p| p.ns <= floor_ns * 1.15).last().map_or(0, |p| p.x)
 }
 
-/// Chooses the laws of all levels in one model, and puts right what changes by it.
-pub(super) fn together(curve: &Curve, plateaus: &[Plateau], page: u32, found: &mut [Found]) {
+/// Chooses the laws of all levels in one model, and puts right what changes by it. A level whose misses
+/// then cost hardly anything is none, and goes.
+pub(super) fn together(curve: &Curve, plateaus: &[Plateau], page: u32, found: &mut Vec<Found>) {
+    loop {
+        in_one_model(curve, plateaus, page, found);
+        let free = |pair: &[Found]| pair[1].level.ns < pair[0].level.ns * HARDLY;
+        let Some(i) = found.windows(2).position(free) else { return };
+        found.remove(i);
+        for later in &mut found[i..] {
+            later.level.level -= 1;
+        }
+    }
+}
+
+fn in_one_model(curve: &Curve, plateaus: &[Plateau], page: u32, found: &mut [Found]) {
     let Some(first) = plateaus.first() else { return };
     let points = usable(curve, first.first_x, page);
     let mut joint = Joint::new(&points);
@@ -75,9 +90,9 @@ pub(super) fn together(curve: &Curve, plateaus: &[Plateau], page: u32, found: &m
     for (i, (f, fits)) in found.iter_mut().zip(fits).enumerate() {
         f.fits = fits;
         f.level.ns = f.plateau_ns;
-        conclude(&mut f.level, f.onset, &f.fits, f.ways);
+        conclude(&mut f.level, curve.pages, f.onset, &f.fits, f.ways);
         let hit = solution.hit(i);
-        let seen = (0.75..1.33).contains(&(hit / f.plateau_ns.max(1e-9)));
+        let seen = f.seen && (0.75..1.33).contains(&(hit / f.plateau_ns.max(1e-9)));
         // A plateau is the better witness of its own latency, unless all of the curve is explained.
         if solution.residual < EXACT || !seen {
             f.level.ns = hit;
@@ -254,7 +269,7 @@ impl Explorer<'_> {
         let f = &mut found[i];
         (f.fits, f.onset, f.ways) = (vec![*inner], end, counted);
         f.level.effective_bytes = end.0;
-        conclude(&mut f.level, end, &f.fits, counted);
+        conclude(&mut f.level, curve.pages, end, &f.fits, counted);
         let close = near(&outer);
         let low = close.iter().map(|f| f.bytes).min().unwrap_or(best.bytes);
         let high = close.iter().map(|f| f.bytes).max().unwrap_or(best.bytes);
@@ -282,7 +297,8 @@ impl Explorer<'_> {
         }
         let (plateau_ns, floor_ns) = (level.ns, level.ns);
         let onset = (low, high);
-        let hidden = Found { plateau_ns, floor_ns, level, fits: outer, onset, window, ways };
+        let seen = false;
+        let hidden = Found { plateau_ns, seen, floor_ns, level, fits: outer, onset, window, ways };
         found.insert(i + 1, hidden);
         Ok(())
     }
