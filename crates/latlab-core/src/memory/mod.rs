@@ -16,6 +16,7 @@
 //! parameters", SIGMETRICS 2005 (conflict sets); J. González-Domínguez et al.,
 //! "Servet", IPDPS 2010 (random placement of pages as a binomial).
 
+pub mod clock;
 mod conflict;
 pub mod curve;
 pub mod declared;

@@ -7,7 +7,9 @@ pub mod declared;
 
 use crate::{clock, signal};
 use area::Area;
+use latlab_core::memory::clock as core_clock;
 use latlab_core::memory::{Limits, Meter, MeterError, Pages};
+use latlab_core::units::CpuId;
 use std::io;
 
 /// Loads that warm up at the most: a round of 38 MiB in lines of 64 bytes.
@@ -22,6 +24,14 @@ const BATCHES_MOST: u64 = 12;
 /// A batch goes round the whole ring where that takes no longer than this, ns: parts of it differ.
 const ROUND_NS: f64 = 4e6;
 
+/// Arrays that are too small to tell anything, bytes.
+const LEAST: usize = 4 << 20;
+/// Computing before anything is measured, and until the clock has come to rest at the most, ns.
+const SPIN_NS: u64 = 50_000_000;
+const SETTLE_NS: u64 = 600_000_000;
+/// Steps of the arithmetic by which the clock is watched: some ten thousand cycles.
+const STEPS: u32 = 2_000;
+
 /// How to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -33,6 +43,8 @@ pub struct Settings {
     pub budget_ns: u64,
     /// Time of one batch, ns.
     pub batch_ns: u64,
+    /// CPU to which this process was bound; measuring ends when it runs elsewhere.
+    pub cpu: Option<CpuId>,
 }
 
 /// What is told to whoever watches: words, and the share of the time that is over.
@@ -47,6 +59,9 @@ pub struct Host<'a> {
     begun_ns: u64,
     stage: String,
     watch: Watch<'a>,
+    /// Times of one piece of arithmetic, ns, in the order in which they were taken.
+    readings: Vec<f64>,
+    notes: Vec<String>,
 }
 
 impl std::fmt::Debug for Host<'_> {
@@ -62,15 +77,33 @@ impl<'a> Host<'a> {
     /// When there are not even 4 MiB.
     pub fn new(settings: Settings, watch: Watch<'a>) -> io::Result<Self> {
         let huge_page = area::huge_page_bytes().filter(|_| settings.huge);
-        let mut bytes = settings.bytes.clamp(4 << 20, 1 << 31) & !((1 << 20) - 1);
+        let wanted = settings.bytes.clamp(LEAST, 1 << 31) & !((1 << 20) - 1);
+        let mut bytes = wanted;
         let base = loop {
             match Area::new(bytes, Pages::Base, huge_page.unwrap_or(1)) {
                 Ok(area) => break area,
-                Err(_) if bytes > 4 << 20 => bytes /= 2,
+                Err(_) if bytes > LEAST => bytes = (bytes / 2).max(LEAST),
                 Err(error) => return Err(error),
             }
         };
-        let huge = huge_page.and_then(|page| huge_area(bytes / page * page, page));
+        let mut notes = Vec::new();
+        if bytes < wanted {
+            notes.push(format!(
+                "of {} MiB for arrays the system gave {}: what only shows in larger ones was not seen",
+                wanted >> 20,
+                bytes >> 20
+            ));
+        }
+        let huge = huge_page.and_then(|page| huge_area(bytes, page));
+        let got = huge.as_ref().map_or(0, Area::bytes);
+        if let Some(page) = huge_page.filter(|page| got < bytes / page * page) {
+            let had = if got == 0 { "none were".into() } else { format!("{} MiB were", got >> 20) };
+            notes.push(format!(
+                "of {} MiB in huge pages of {} KiB {had} to be had",
+                bytes >> 20,
+                page >> 10
+            ));
+        }
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let limits = Limits {
             page_bytes: number(rustix::param::page_size()),
@@ -79,8 +112,26 @@ impl<'a> Host<'a> {
             huge_page_bytes: huge.as_ref().and(huge_page).map_or(0, number),
         };
         let begun_ns = clock::now().0;
-        spin(50_000_000);
-        Ok(Self { base, huge, limits, settings, begun_ns, stage: String::new(), watch })
+        let mut readings = Vec::new();
+        spin(SPIN_NS);
+        while !core_clock::settled(&readings) && clock::now().0 - begun_ns < SETTLE_NS {
+            spin(SPIN_NS / 5);
+            readings.push(arithmetic());
+        }
+        let stage = String::new();
+        readings.clear();
+        Ok(Self { base, huge, limits, settings, begun_ns, stage, watch, readings, notes })
+    }
+
+    /// What went otherwise than asked for, in sentences.
+    pub fn notes(&self) -> Vec<String> {
+        let changed = core_clock::changed(&self.readings).map(|(slow, quick)| {
+            format!(
+                "the processor took up to {:.0}% longer for the same arithmetic at times (its clock changed, or somebody used the same core): not all times are of one clock",
+                (slow / quick - 1.0) * 100.0
+            )
+        });
+        self.notes.iter().cloned().chain(changed).collect()
     }
 
     fn check(&mut self) -> Result<(), MeterError> {
@@ -89,7 +140,18 @@ impl<'a> Host<'a> {
         }
         let over = clock::now().0 - self.begun_ns;
         (self.watch)(&self.stage, over as f64 / self.settings.budget_ns.max(1) as f64);
-        if over > self.settings.budget_ns { Err(MeterError::OutOfTime) } else { Ok(()) }
+        if over > self.settings.budget_ns {
+            return Err(MeterError::OutOfTime);
+        }
+        if let Some(cpu) = self.settings.cpu
+            && rustix::thread::sched_getcpu() != cpu.0 as usize
+        {
+            return Err(MeterError::Machine(format!(
+                "CPU {cpu} was taken away from this process (the CPU went offline, or somebody changed the affinity)"
+            )));
+        }
+        self.readings.push(arithmetic());
+        Ok(())
     }
 
     fn area(&mut self, pages: Pages) -> Result<&mut Area, MeterError> {
@@ -103,12 +165,32 @@ impl<'a> Host<'a> {
     }
 }
 
-/// An area of huge pages; `None` when the kernel gives fewer than nine in ten.
+/// An area of huge pages, half as large as long as the kernel gives fewer than nine in ten; `None`
+/// where it does not give one.
 fn huge_area(bytes: usize, page: usize) -> Option<Area> {
-    let before = area::huge_bytes_in_use()?;
-    let area = Area::new(bytes, Pages::Huge, page).ok()?;
-    let got = area::huge_bytes_in_use()?.saturating_sub(before);
-    (got >= bytes as u64 / 10 * 9).then_some(area)
+    let mut bytes = bytes / page * page;
+    while bytes >= page.max(1) {
+        let before = area::huge_bytes_in_use()?;
+        let area = Area::new(bytes, Pages::Huge, page).ok()?;
+        let got = area::huge_bytes_in_use()?.saturating_sub(before);
+        if got >= bytes as u64 / 10 * 9 {
+            return Some(area);
+        }
+        bytes = bytes / 2 / page * page;
+    }
+    None
+}
+
+/// The same short piece of arithmetic each time, of which each step needs the one before: its time is
+/// that of so many cycles, ns.
+fn arithmetic() -> f64 {
+    let mut x = std::hint::black_box(0x9E37_79B9_u32);
+    let start = clock::now().0;
+    for _ in 0..STEPS {
+        x = (x ^ (x >> 7)).wrapping_mul(0x85EB_CA6B);
+    }
+    std::hint::black_box(x);
+    (clock::now().0 - start) as f64
 }
 
 /// Computes for a while, so that the clock of the processor rises before anything is measured.
@@ -200,7 +282,8 @@ mod tests {
     use super::*;
 
     fn host(budget_ns: u64) -> Host<'static> {
-        let settings = Settings { bytes: 4 << 20, huge: false, budget_ns, batch_ns: 10_000 };
+        let settings =
+            Settings { bytes: 4 << 20, huge: false, budget_ns, batch_ns: 10_000, cpu: None };
         Host::new(settings, Box::new(|_, _| {})).unwrap()
     }
 

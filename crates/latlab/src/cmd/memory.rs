@@ -15,6 +15,7 @@ use latlab_core::memory::{Curve, MemoryDetail, StridePoint, from, part};
 use latlab_core::run::{Detail, Part, Run};
 use latlab_core::units::CpuId;
 use latlab_report::dialect::lat_mem_rd;
+use latlab_sys::files::Root;
 use latlab_sys::memory::declared::declared;
 use latlab_sys::memory::{Host, Settings, multiply};
 use latlab_sys::{clock, policy, signal};
@@ -29,6 +30,8 @@ const BUDGET: Duration = Duration::from_secs(45);
 const QUICK_BUDGET: Duration = Duration::from_millis(7_500);
 /// Largest text that is read: a full lat_mem_rd output has some hundred kilobytes.
 const TEXT_MAX: u64 = 64 << 20;
+/// Smallest area of arrays that is tried, bytes.
+const LEAST: u64 = 4 << 20;
 const SWITCH_TITLE: &str = "Context switches with working sets";
 const TITLE: &str = "Caches, lines, ways and TLBs";
 
@@ -49,6 +52,9 @@ pub struct Config {
     /// Time for them, where it was given.
     #[serde(skip)]
     switch_budget: Option<Duration>,
+    /// Why the arrays are smaller than asked for, where they are.
+    #[serde(skip)]
+    less: Option<String>,
 }
 
 /// Runs the command.
@@ -102,7 +108,7 @@ fn config(args: &Args, machine: &Machine) -> anyhow::Result<Config> {
     };
     let mut config = settings(args.quick, machine, cpu);
     if let Some(mib) = args.size {
-        config.bytes = u64::from(mib) << 20;
+        asked(&mut config, u64::from(mib) << 20, limit(machine));
     }
     if let Some(seed) = args.seed {
         config.seed = seed;
@@ -115,6 +121,20 @@ fn config(args: &Args, machine: &Machine) -> anyhow::Result<Config> {
     Ok(config)
 }
 
+/// Arrays as large as asked for, but not so that nothing is left: ordinary and huge pages are an area
+/// each, and the kernel kills who takes too much.
+fn asked(config: &mut Config, bytes: u64, free: Option<u64>) {
+    let most = free.map_or(bytes, |free| free / 8 * 3);
+    config.bytes = bytes.min(most).max(LEAST);
+    if config.bytes < bytes {
+        config.less = Some(format!(
+            "-s {}: of the memory that is free, arrays may take {} MiB",
+            bytes >> 20,
+            config.bytes >> 20
+        ));
+    }
+}
+
 /// What is usual: arrays of four times the largest cache, and not more than a quarter of what is free.
 pub fn settings(quick: bool, machine: &Machine, cpu: Option<u32>) -> Config {
     let largest = machine.caches.iter().map(|c| c.size_bytes).max().unwrap_or(0);
@@ -124,21 +144,21 @@ pub fn settings(quick: bool, machine: &Machine, cpu: Option<u32>) -> Config {
     let free = limit(machine).unwrap_or(u64::MAX) / 4;
     Config {
         quick,
-        bytes: wanted.min(free).max(4 << 20),
+        bytes: wanted.min(free).max(LEAST),
         budget_s: if quick { QUICK_BUDGET } else { BUDGET }.as_secs_f64(),
         cpu,
         seed: clock::now().0,
         from: Vec::new(),
         switch: None,
         switch_budget: None,
+        less: None,
     }
 }
 
-/// Memory that may be used, bytes: what is free, and what a control group allows.
+/// Memory that may be used, bytes: what is free, and what control groups leave.
 fn limit(machine: &Machine) -> Option<u64> {
-    let read = |path| fs::read_to_string(path).ok().and_then(|t| t.trim().parse::<u64>().ok());
-    let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    groups.into_iter().filter_map(read).chain(machine.start.available_bytes).min()
+    let groups = latlab_sys::groups::memory_left(&Root::here());
+    groups.into_iter().chain(machine.start.available_bytes).min()
 }
 
 /// Measures as configured; for `memory` itself and for `survey`.
@@ -159,12 +179,17 @@ pub fn measure(config: &Config, machine: &Machine) -> anyhow::Result<Part> {
         huge: true,
         budget_ns: (config.budget_s * 1e9) as u64,
         batch_ns: if config.quick { 100_000 } else { 300_000 },
+        cpu: config.cpu.map(CpuId),
     };
     let mut host = Host::new(settings, watch)
         .context("no memory for arrays")
         .hint("4 MiB at the least are needed; a control group or `ulimit -v` may be in the way")?;
     let plan = Plan { quick: config.quick, seed: config.seed, cannot_tell: emulated(machine) };
-    let mut detail = explore(&mut host, &plan).context("measuring the memory")?;
+    let mut detail = explore(&mut host, &plan)
+        .context("measuring the memory")
+        .hint("give it more time (-D), and a CPU that stays its own (-a)")?;
+    detail.missing.extend(config.less.clone());
+    detail.missing.extend(host.notes());
     drop(host);
     drop(progress);
     sweep(&mut detail, bytes);
