@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "files")]
     pub prove: bool,
     /// In FILEs without markers: the measured task, by name or thread id.
-    #[arg(long, value_name = "TASK")]
+    #[arg(long, value_name = "TASK", requires = "files")]
     pub task: Option<String>,
     /// The kernel with debug information (vmlinux), or a module (x.ko): causes are named with source file and line. May be repeated.
     #[arg(long, value_name = "FILE")]

@@ -452,7 +452,7 @@ fn confidence(cluster: &Cluster) -> Confidence {
 }
 
 /// What has events at both its ends.
-fn is_bracketed(cause: Cause) -> bool {
+pub(super) fn is_bracketed(cause: Cause) -> bool {
     matches!(cause, Cause::Interrupt | Cause::Softirq | Cause::TimerFunction)
 }
 

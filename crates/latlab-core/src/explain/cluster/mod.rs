@@ -20,7 +20,7 @@ use super::budget::{Cause, Stage};
 use super::contrast::{Contrast, baseline, contrast, is_blameless};
 use super::window::{Group, Share, Window};
 use crate::finding::Confidence;
-use judge::Judge;
+use judge::{Judge, is_bracketed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -231,6 +231,9 @@ const LEAST: f64 = 0.03;
 /// A delay below this share of the limit does not make anybody late: nobody is named for it.
 const MATERIAL: f64 = 0.1;
 
+/// Fewer on-time windows do not show how the CPU's time is spread.
+const CONTROLS: usize = 5;
+
 /// Explains late windows by contrast with on-time ones.
 pub fn explain(windows: &[Window], around: &Surroundings) -> Explanation {
     let contrast = contrast(windows);
@@ -336,15 +339,19 @@ fn merge_stalls(members: &mut BTreeMap<Group, Members>, judge: &Judge<'_>) -> us
         .iter()
         .filter(|(g, _)| could_be_stall(g.cause))
         .map(|(g, m)| {
-            let hits = m.excess.iter().filter(|&(&i, &e)| is_silent(&judge.windows[i].share(g), e));
-            (g.clone(), hits.count())
+            // An idle CPU runs no code, whatever events it left in between.
+            let idle = g.cause == Cause::IdleExit;
+            let silent = |i: usize, e| idle || is_silent(&judge.windows[i].share(g), e);
+            (g.clone(), m.excess.iter().filter(|&(&i, &e)| silent(i, e)).count())
         })
         .filter(|(_, n)| *n > 0)
         .collect();
     let of: usize = silent.iter().map(|(_, n)| n).sum();
+    // A handler that mostly had events in it ran: no stall, whatever the chances.
+    let mostly = |g: &Group, hits| !is_bracketed(g.cause) || 2 * hits > members[g].excess.len();
     let victims: Vec<Group> = silent
         .into_iter()
-        .filter(|(g, hits)| judge.is_victim(g, *hits, of, &members[g]))
+        .filter(|(g, hits)| mostly(g, *hits) && judge.is_victim(g, *hits, of, &members[g]))
         .map(|(g, _)| g)
         .collect();
     if victims.is_empty() {
@@ -362,10 +369,10 @@ fn merge_stalls(members: &mut BTreeMap<Group, Members>, judge: &Judge<'_>) -> us
     }
     stall.main.sort_unstable();
     stall.main.dedup();
-    // One or two silent stretches are no pattern, and with nothing to compare with many are none:
-    // what had the CPU may be guilty or a victim.
+    // One or two silent stretches are no pattern, and with hardly anything to compare with many are
+    // none: what had the CPU may be guilty or a victim.
     let in_user = stall.excess.keys().any(|&i| judge.windows[i].silent_in_user);
-    let few = stall.excess.len() < 3 || judge.contrast.on_time == 0;
+    let few = stall.excess.len() < 3 || judge.contrast.on_time < CONTROLS;
     if few && !in_user {
         stall.stall = false;
         let unknown = Group { cause: Cause::Unexplained, who: String::new() };

@@ -131,6 +131,22 @@ fn one_spike_is_an_anecdote() {
     assert_eq!(e.clusters[0].confidence, Confidence::Likely);
 }
 
+/// Half of its windows have events in it all the time: it ran, and no stall did it.
+#[test]
+fn what_has_events_in_it_is_no_stall() {
+    let mut windows = controls(&[("app", 6)]);
+    let part = |ns| [(Cause::TimerFunction, "poll_fn", ns, Kind::Hrtimer)];
+    for (ns, silent) in
+        [(5_000_000, true), (5_100_000, true), (9_000_000, false), (9_900_000, false)]
+    {
+        windows.push(window(true, &part(ns), silent));
+    }
+    windows.extend((0..3).map(|i| held_off("app", 4_000_000 + i)));
+    let e = explain(&windows, &Surroundings::default());
+    let first = &e.clusters[0];
+    assert_eq!((first.mechanism, first.who.as_str()), (Mechanism::HrtimerHandler, "poll_fn"));
+}
+
 /// Nearly all wake-ups are late: six that are not do not tell who usually has the CPU.
 #[test]
 fn few_on_time_windows_make_nobody_guilty() {
