@@ -4,9 +4,11 @@
 use super::hunt::{Hunter, Loads, start_load};
 use crate::cli::why::Args;
 use anyhow::Context;
+use latlab_core::explain::budget::Cause;
 use latlab_core::explain::cluster::{Cluster, Mechanism};
 use latlab_core::explain::prove::{Proof, compare};
 use latlab_core::explain::result::WhyResult;
+use latlab_core::explain::window::Window;
 use latlab_core::histogram::Histogram;
 use latlab_core::units::CpuId;
 use latlab_core::wakeup::WakeupConfig;
@@ -148,7 +150,12 @@ fn trials(result: &WhyResult, loaded: bool, config: &WakeupConfig) -> Vec<Trial>
     for cluster in &result.explanation.clusters {
         let cpu = cluster.example.and_then(|i| result.windows.get(i)).map_or(0, |w| w.cpu);
         let against = format!("{} {}", cluster.mechanism.id(), cluster.who);
-        for (words, remedy) in remedies(cluster, CpuId(cpu), &online, config) {
+        let mut tried = remedies(cluster, CpuId(cpu), &online, config);
+        // In a virtual machine leaving idle is the hypervisor's doing too: this tells the two apart.
+        if cluster.mechanism == Mechanism::Stall && mostly_idle(cluster, &result.windows) {
+            tried.extend(shallow(config));
+        }
+        for (words, remedy) in tried {
             if trials.iter().all(|t| t.words != words) {
                 trials.push(Trial { against: against.trim().to_owned(), words, remedy });
             }
@@ -199,9 +206,7 @@ fn remedies(
             None => vec![],
         },
         Mechanism::Throttling => vec![unthrottled_attempt()],
-        Mechanism::IdleExit if config.dma_latency_us != Some(0) => {
-            vec![("with idle states kept shallow".into(), Ok(Remedy::IdleStates))]
-        }
+        Mechanism::IdleExit => shallow(config).into_iter().collect(),
         Mechanism::PageFault if !config.lock_memory => {
             vec![("with memory locked".into(), Ok(Remedy::Paging))]
         }
@@ -226,6 +231,21 @@ fn remedies(
         )],
         _ => vec![],
     }
+}
+
+fn shallow(config: &WakeupConfig) -> Option<Attempt> {
+    let words = "with idle states kept shallow".to_owned();
+    (config.dma_latency_us != Some(0)).then_some((words, Ok(Remedy::IdleStates)))
+}
+
+/// Whether most of the windows that a cluster is the main cause of passed in idle.
+fn mostly_idle(cluster: &Cluster, windows: &[Window]) -> bool {
+    let idle = |w: &Window| {
+        let longest = w.shares.iter().max_by_key(|(_, share)| share.ns);
+        longest.is_some_and(|(group, _)| group.cause == Cause::IdleExit)
+    };
+    let those = cluster.main_of.iter().filter_map(|&i| windows.get(i));
+    2 * those.filter(|w| idle(w)).count() > cluster.main_of.len()
 }
 
 /// The measured task on CPUs that the cause does not keep: what is bound to its CPU stays there.
