@@ -3,6 +3,7 @@
 use super::conflict::Step;
 use super::curve::{Curve, CurvePoint, Pages};
 use super::explore::Explorer;
+use super::findings::bytes_words;
 use super::plateau::{LEVELS_APART, Plateau};
 use super::setmodel::{self, Fit, Laws, Placement};
 use super::{Grade, Level, MeterError};
@@ -391,8 +392,8 @@ fn grade(best: &Fit, level: &Level, near: &[Fit], pages: Pages) -> Grade {
         Placement::Scattered => Grade::less(
             Confidence::Likely,
             format!(
-                "physical pages lie at random: the plateau ends at {} bytes already",
-                level.effective_bytes
+                "physical pages lie at random: the plateau ends at {} already",
+                bytes_words(level.effective_bytes)
             ),
         ),
         Placement::Hashed => Grade::less(
