@@ -28,6 +28,8 @@ const HIDING: f64 = 0.035;
 const CLOSER_MOST: u64 = 4 << 20;
 /// A level that takes less than this many times what the one before it does is the same.
 const HARDLY: f64 = 1.15;
+/// A law that leaves more of its own step than this says nothing.
+const UNEXPLAINED: f64 = 0.5;
 /// With a larger relative error the model says nothing that single levels do not.
 const ONE_MODEL: f64 = 0.04;
 /// With a smaller one its latencies are those of the levels.
@@ -50,13 +52,20 @@ fn flat(points: &[CurvePoint], floor_ns: f64) -> u64 {
 }
 
 /// Chooses the laws of all levels in one model, and puts right what changes by it. A level whose misses
-/// then cost hardly anything is none, and goes.
+/// then cost hardly anything, or less than what its law leaves, is none, and goes.
 pub(super) fn together(curve: &Curve, plateaus: &[Plateau], page: u32, found: &mut Vec<Found>) {
     loop {
         in_one_model(curve, plateaus, page, found);
-        let free = |pair: &[Found]| pair[1].level.ns < pair[0].level.ns * HARDLY;
+        let free = |pair: &[Found]| {
+            pair[1].level.ns < pair[0].level.ns * HARDLY
+                || pair[0].level.residual.is_some_and(|left| left > UNEXPLAINED)
+        };
         let Some(i) = found.windows(2).position(free) else { return };
-        found.remove(i);
+        let gone = found.remove(i);
+        // What remains begins where that one did.
+        let f = &mut found[i];
+        (f.plateau_ns, f.floor_ns, f.seen) = (gone.plateau_ns, gone.floor_ns, gone.seen);
+        (f.level.ns, f.window.0) = (gone.plateau_ns, gone.window.0);
         for later in &mut found[i..] {
             later.level.level -= 1;
         }
@@ -124,7 +133,9 @@ impl Explorer<'_> {
         let mut i = 0;
         while i < found.len() {
             let left = found[i].fits.first().map_or(0.0, |b| b.residual);
-            if left <= HIDING {
+            // Hits that take far longer than the plateau are somebody else's.
+            let slow = found[i].level.ns > found[i].floor_ns * LEVELS_APART;
+            if left <= HIDING && !slow {
                 i += 1;
                 continue;
             }
