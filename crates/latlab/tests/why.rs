@@ -4,6 +4,9 @@ mod common;
 
 use common::{LATLAB, is_root, skip};
 use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -244,6 +247,41 @@ fn a_hunt_of_a_few_milliseconds_ends_in_order() {
 }
 
 /// A module of the fixture's kernel, as far as names go: its lines are told, another kernel's are not.
+/// Nobody may trace, but anybody may measure.
+#[test]
+fn without_a_trace_late_wake_ups_are_counted_and_no_cause_is_named() {
+    if !is_root() {
+        return skip("only root can become nobody");
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).expect("for everybody");
+    // Where this user may read it, wherever it was built.
+    let binary = dir.path().join("latlab");
+    fs::copy(LATLAB, &binary).expect("a copy");
+    let why = |more: &[&str]| {
+        let usual = ["why", "--limit", "1us", "-p", "0", "-i", "1000", "-D", "1"];
+        let mut command = Command::new(&binary);
+        command.current_dir(dir.path()).args(usual).args(more).uid(65_534).gid(65_534);
+        command.output().expect("latlab starts")
+    };
+    let output = why(&["--json", "--out", "r"]);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    let run: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let parts: Vec<&str> =
+        run["parts"].as_array().unwrap().iter().filter_map(|p| p["name"].as_str()).collect();
+    assert_eq!(parts, ["why", "wakeup"]);
+    let first = &run["parts"][0]["findings"][0];
+    assert_eq!(first["id"], "why.no-trace");
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.contains("later than 1.00 µs; no cause can be named"), "{claim}");
+    assert!(first["why"].as_str().unwrap().starts_with("tracing needs root"), "{first}");
+
+    // Who asks for a trace is told that there is none.
+    let output = why(&["--trace", "events", "--out", "s"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("latlab: tracing needs root"));
+}
+
 #[test]
 fn the_line_of_a_named_function_comes_from_debug_information() {
     let dir = tempfile::tempdir().unwrap();

@@ -14,6 +14,7 @@
 //! *interference* delay by something of higher priority (NMI, irq, softirq, task).
 
 pub mod activations;
+pub mod blind;
 pub mod budget;
 pub mod capture;
 pub mod cluster;

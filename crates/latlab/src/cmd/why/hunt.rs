@@ -7,7 +7,7 @@
 use super::levels::{Level, levels};
 use super::places::Places;
 use super::trap::{Collector, Trap};
-use super::{analyse, part, prove};
+use super::{analyse, blind, part, prove};
 use crate::cli::Global;
 use crate::cli::why::{Args, Asked, Late, Trace};
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
@@ -45,7 +45,14 @@ const EXPECTED: f64 = 25.0;
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let asked = args.config(&policy::allowed()?, &policy::online()?)?;
     let places = Places::open(&args.vmlinux)?;
-    let found = Tracefs::find().hinted()?;
+    let found = match Tracefs::find() {
+        Ok(found) => found,
+        // Who asks for a trace, or for what only a trace can name, is told that there is none.
+        Err(error) if args.prove || asked.trace != Trace::Auto || !asked.functions.is_empty() => {
+            return Err(error).hinted();
+        }
+        Err(error) => return blind::run(global, args, &asked, &error),
+    };
     let mut session = Session::begin(global, "why", &asked)?;
     let folder = match session.dir() {
         Some(dir) => dir.captures()?,
@@ -101,7 +108,7 @@ pub(super) struct Loads {
 
 impl Loads {
     /// An error when a built-in load did not last until now.
-    fn finish(mut self) -> anyhow::Result<()> {
+    pub(super) fn finish(mut self) -> anyhow::Result<()> {
         crate::cmd::load::finish(self.built_in.take())
     }
 }
@@ -129,6 +136,36 @@ pub(super) fn start_load(args: &Args) -> anyhow::Result<Loads> {
         }
     };
     Ok(Loads { built_in, command })
+}
+
+/// How to measure for so long, without captures.
+pub(super) fn measure_for(asked: &Asked, length: Duration) -> WakeupConfig {
+    WakeupConfig {
+        duration_ns: Some(length.as_nanos() as u64),
+        loops: None,
+        break_ns: None,
+        trace_mark: false,
+        samples: false,
+        ..asked.wakeup.measure.clone()
+    }
+}
+
+/// The limit, ns, over which as many of the wake-ups are to be expected as make a cause sure, and how it
+/// came about.
+pub(super) fn auto_limit(asked: &Asked, untraced: &Histogram) -> (u64, String) {
+    let measure = &asked.wakeup.measure;
+    let per_thread = asked.duration_ns as f64 / measure.interval_ns.max(1) as f64;
+    let expected = per_thread * measure.threads.len().max(1) as f64;
+    let q = (1.0 - EXPECTED / expected.max(EXPECTED * 4.0)).clamp(0.9, 0.999_99);
+    let median = untraced.quantile(0.5).unwrap_or(0);
+    let tail = untraced.quantile(q).unwrap_or(0);
+    let limit = tail.max(2 * median).max(1_000);
+    let reason = format!(
+        "the larger of p{} of {} untraced wake-ups and twice their median",
+        trim(q * 100.0),
+        untraced.count
+    );
+    (limit, reason)
 }
 
 /// A captured latency range, ns: over the first, up to the second.
@@ -249,14 +286,7 @@ impl Hunter {
     }
 
     fn config(&self, length: Duration) -> WakeupConfig {
-        WakeupConfig {
-            duration_ns: Some(length.as_nanos() as u64),
-            loops: None,
-            break_ns: None,
-            trace_mark: false,
-            samples: false,
-            ..self.asked.wakeup.measure.clone()
-        }
+        measure_for(&self.asked, length)
     }
 
     /// The limit that the user gave, or the one at which as many late wake-ups are to be expected
@@ -269,19 +299,7 @@ impl Hunter {
     }
 
     fn auto_limit(&self) -> (u64, String) {
-        let measure = &self.asked.wakeup.measure;
-        let per_thread = self.asked.duration_ns as f64 / measure.interval_ns.max(1) as f64;
-        let expected = per_thread * measure.threads.len().max(1) as f64;
-        let q = (1.0 - EXPECTED / expected.max(EXPECTED * 4.0)).clamp(0.9, 0.999_99);
-        let median = self.untraced.quantile(0.5).unwrap_or(0);
-        let tail = self.untraced.quantile(q).unwrap_or(0);
-        let limit = tail.max(2 * median).max(1_000);
-        let reason = format!(
-            "the larger of p{} of {} untraced wake-ups and twice their median",
-            trim(q * 100.0),
-            self.untraced.count
-        );
-        (limit, reason)
+        auto_limit(&self.asked, &self.untraced)
     }
 
     fn range(&self, observer: Option<&Observer>) -> anyhow::Result<(Range, u64, String)> {

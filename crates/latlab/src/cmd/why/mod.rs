@@ -1,6 +1,7 @@
 //! `latlab why`: hunts late wake-ups, or takes captures made elsewhere, and explains them.
 
 mod analyse;
+mod blind;
 #[cfg(feature = "host")]
 mod debug_info;
 mod hunt;

@@ -1,0 +1,293 @@
+//! What can be known of late wake-ups where nothing can be traced: how many, in which rhythm, on how
+//! many CPUs at once, and whether the hypervisor or the firmware was at work at those moments.
+//!
+//! No cause inside the kernel is named: that takes a trace.
+
+use super::verdict::none_seen;
+use crate::finding::{Confidence, Evidence, Finding, Verdict};
+use crate::stats::period::find_period;
+use crate::units::format_ns;
+
+/// Fewer late wake-ups are no pattern.
+const FEW: usize = 3;
+/// A witness is named from this chance on that it was there by accident.
+const BY_CHANCE: f64 = 0.001;
+
+/// A late wake-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// When it was meant to be, ns of CLOCK_MONOTONIC.
+    pub intended_ns: u64,
+    /// How late it was, ns.
+    pub latency_ns: u64,
+    /// Which of the measuring threads.
+    pub thread: usize,
+}
+
+/// What was counted in one short stretch of the measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stretch {
+    /// Its end, ns of CLOCK_MONOTONIC; it begins where the one before ends.
+    pub end_ns: u64,
+    /// Steal time in it, ns, where the kernel counts that.
+    pub steal_ns: Option<u64>,
+    /// System-management interrupts in it, where they can be read.
+    pub smi: Option<u64>,
+}
+
+/// A measurement without a trace.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Blind {
+    /// Why nothing could be traced, and what can be done about it.
+    pub reason: (String, String),
+    /// A wake-up later than this is late, ns.
+    pub limit_ns: u64,
+    /// Wake-ups that were measured with this limit.
+    pub wakeups: u64,
+    /// Late ones.
+    pub late: u64,
+    /// Measuring threads, each on a CPU of its own where there are enough.
+    pub threads: usize,
+    /// Late ones in rising order of their intended times; more than could be kept are missing at the end.
+    pub seen: Vec<Seen>,
+    /// Stretches in their order.
+    pub stretches: Vec<Stretch>,
+}
+
+/// What follows.
+pub fn findings(blind: &Blind) -> Vec<Finding> {
+    let (reason, hint) = &blind.reason;
+    let limit = format_ns(blind.limit_ns as f64);
+    let claim = format!(
+        "{} of {} wake-ups were later than {limit}; no cause can be named, for nothing can be traced here",
+        blind.late, blind.wakeups
+    );
+    let mut first = Finding::new("why.no-trace", Verdict::CannotTell, Confidence::Sure, claim)
+        .because(reason.clone());
+    if !hint.is_empty() {
+        first = first.attempt(hint.clone());
+    }
+    if let Some(bound) = none_seen(blind.wakeups).filter(|_| blind.late == 0) {
+        let value = format!("under {:.3} in a million, with 95% confidence", bound * 1e6);
+        first = first.with(Evidence::new("share of late wake-ups", value).of(blind.wakeups));
+    }
+    let mut all = vec![first];
+    if blind.seen.len() >= FEW {
+        all.extend(rhythm(blind));
+        all.extend(together(blind));
+        all.extend(witnessed(blind, |s| s.steal_ns, &STEAL));
+        all.extend(witnessed(blind, |s| s.smi, &SMI));
+    }
+    all
+}
+
+fn rhythm(blind: &Blind) -> Option<Finding> {
+    let first = blind.seen.first()?.intended_ns;
+    // What delayed it began at the latest when it was meant to be.
+    let moments: Vec<f64> = blind.seen.iter().map(|s| (s.intended_ns - first) as f64).collect();
+    let found = find_period(&moments)?;
+    let claim = format!(
+        "late wake-ups come every {} ± {}",
+        format_ns(found.period),
+        format_ns(found.jitter)
+    );
+    Some(
+        Finding::new("why.rhythm", Verdict::Note, Confidence::Likely, claim)
+            .because("their moments cluster at one phase of that period, far more than chance makes them")
+            .with(Evidence::new("late wake-ups", blind.seen.len().to_string()))
+            .with(Evidence::new("by chance", format!("p = {:.1e}", found.p)))
+            .attempt("look for what runs with that period: `latlab timer`, cron, a daemon's poll, the hypervisor's own"),
+    )
+}
+
+/// Late on several CPUs in one moment: nobody on one CPU did that.
+fn together(blind: &Blind) -> Option<Finding> {
+    if blind.threads < 2 {
+        return None;
+    }
+    let overlap = |a: &Seen, b: &Seen| {
+        a.thread != b.thread
+            && a.intended_ns < b.intended_ns + b.latency_ns
+            && b.intended_ns < a.intended_ns + a.latency_ns
+    };
+    let longest = blind.seen.iter().map(|s| s.latency_ns).max()?;
+    let beside = |i: usize| {
+        let s = &blind.seen[i];
+        let near = |t: &&Seen| t.intended_ns.abs_diff(s.intended_ns) <= longest;
+        let before = blind.seen[..i].iter().rev().take_while(near);
+        let after = blind.seen[i + 1..].iter().take_while(near);
+        before.chain(after).any(|t| overlap(s, t))
+    };
+    let n = (0..blind.seen.len()).filter(|&i| beside(i)).count();
+    if 2 * n < blind.seen.len() {
+        return None;
+    }
+    let claim =
+        format!("{n} of {} late wake-ups were late on several threads at once", blind.seen.len());
+    Some(
+        Finding::new("why.together", Verdict::Note, Confidence::Likely, claim).because(
+            "what delays all CPUs at once is seldom code of one of them: firmware, a hypervisor, a lock or an interrupt to all",
+        ),
+    )
+}
+
+/// Somebody outside of the kernel.
+struct Outsider {
+    id: &'static str,
+    what: &'static str,
+    because: &'static str,
+    attempt: &'static str,
+}
+
+const STEAL: Outsider = Outsider {
+    id: "why.steal-then",
+    what: "the hypervisor took the CPU (steal time)",
+    because: "steal time was counted in stretches with late wake-ups far more often than in others",
+    attempt: "give the guest CPUs of its own (vCPU pinning), or measure on the hardware",
+};
+const SMI: Outsider = Outsider {
+    id: "why.smi-then",
+    what: "the firmware had the CPUs (system-management interrupts)",
+    because: "they were counted in stretches with late wake-ups far more often than in others",
+    attempt: "firmware settings: USB legacy support, power capping, memory scrubbing, error polling",
+};
+
+/// Whether an outsider was at work in stretches with late wake-ups more often than in the others.
+fn witnessed(
+    blind: &Blind,
+    count: impl Fn(&Stretch) -> Option<u64>,
+    outsider: &Outsider,
+) -> Option<Finding> {
+    let mut begin = 0;
+    // With a late wake-up and the outsider, with a late one, with the outsider, all.
+    let (mut both, mut late, mut there, mut all) = (0usize, 0usize, 0usize, 0usize);
+    for s in &blind.stretches {
+        let has_late = blind.seen.iter().any(|l| {
+            // It was late from its intended time to its end: that stretch, too, tells of it.
+            l.intended_ns < s.end_ns && l.intended_ns + l.latency_ns >= begin
+        });
+        begin = s.end_ns;
+        let counted = count(s)? > 0;
+        all += 1;
+        late += usize::from(has_late);
+        there += usize::from(counted);
+        both += usize::from(has_late && counted);
+    }
+    if both < FEW || 2 * both < late {
+        return None;
+    }
+    let p = hypergeometric_tail(all, there, late, both);
+    if p > BY_CHANCE {
+        return None;
+    }
+    let claim = format!(
+        "in {both} of {late} stretches with late wake-ups {}, in {} of {} without",
+        outsider.what,
+        there - both,
+        all - late
+    );
+    Some(
+        Finding::new(outsider.id, Verdict::InTheWay, Confidence::Likely, claim)
+            .because(outsider.because)
+            .with(Evidence::new("by chance", format!("p = {p:.1e}")).of(all as u64))
+            .attempt(outsider.attempt),
+    )
+}
+
+/// P(X ≥ k) where `drawn` of `all` are drawn, of which `marked` are marked: Fisher's exact test.
+fn hypergeometric_tail(all: usize, marked: usize, drawn: usize, k: usize) -> f64 {
+    let ln_choose = |n: usize, k: usize| -> f64 {
+        (0..k).map(|i| ((n - i) as f64).ln() - ((i + 1) as f64).ln()).sum()
+    };
+    let whole = ln_choose(all, drawn);
+    let least = (marked + drawn).saturating_sub(all);
+    (k.max(least)..=marked.min(drawn))
+        .map(|x| (ln_choose(marked, x) + ln_choose(all - marked, drawn - x) - whole).exp())
+        .sum::<f64>()
+        .min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn blind(seen: Vec<Seen>, stolen: impl Fn(u64) -> u64) -> Blind {
+        let stretch =
+            |i: u64| Stretch { end_ns: (i + 1) * 50 * MS, steal_ns: Some(stolen(i)), smi: None };
+        Blind {
+            reason: ("tracefs is not mounted".into(), "run as root".into()),
+            limit_ns: 100_000,
+            wakeups: 10_000,
+            late: seen.len() as u64,
+            threads: 2,
+            seen,
+            stretches: (0..200).map(stretch).collect(),
+        }
+    }
+
+    fn late(at_ns: u64, thread: usize) -> Seen {
+        Seen { intended_ns: at_ns, latency_ns: 300_000, thread }
+    }
+
+    fn ids(b: &Blind) -> Vec<String> {
+        findings(b).into_iter().map(|f| f.id).collect()
+    }
+
+    #[test]
+    fn a_rhythm_is_found_without_a_trace() {
+        let seen = (0..40).map(|i| late(3 * MS + i * 97_300_000 + i % 3 * 40_000, 0)).collect();
+        let found = findings(&blind(seen, |_| 0));
+        let claims: Vec<&str> = found.iter().map(|f| f.claim.as_str()).collect();
+        assert!(claims[0].starts_with("40 of 10000 wake-ups were later than 100 µs"), "{claims:?}");
+        assert!(claims[1].starts_with("late wake-ups come every 97.3 ms"), "{claims:?}");
+        assert_eq!(found.len(), 2, "{claims:?}");
+    }
+
+    #[test]
+    fn the_hypervisor_is_named_when_it_was_there_then_and_not_otherwise() {
+        // Irregular moments, each in a stretch of its own.
+        let at = |i: u64| (i * i * 7 + i * 13) % 197 * 50 * MS + 11 * MS;
+        let mut seen: Vec<Seen> = (0..20).map(|i| late(at(i), 0)).collect();
+        seen.sort_by_key(|s| s.intended_ns);
+        let has = |i: u64| seen.iter().any(|s| s.intended_ns / (50 * MS) == i);
+        assert!(
+            ids(&blind(seen.clone(), |i| u64::from(has(i)) * 10 * MS))
+                .contains(&"why.steal-then".to_owned())
+        );
+        // There all the time, or never.
+        for ns in [0, 10 * MS] {
+            assert!(!ids(&blind(seen.clone(), |_| ns)).contains(&"why.steal-then".to_owned()));
+        }
+    }
+
+    #[test]
+    fn all_threads_at_once_are_seen_and_one_alone_is_not() {
+        let pairs = |apart: u64| {
+            let mut all: Vec<Seen> = (0..20u64)
+                .flat_map(|i| {
+                    let at = (i * i * 31 + 5) * 40 * MS;
+                    [late(at, 0), late(at + apart, 1)]
+                })
+                .collect();
+            all.sort_by_key(|s| s.intended_ns);
+            blind(all, |_| 0)
+        };
+        assert!(ids(&pairs(100_000)).contains(&"why.together".to_owned()));
+        assert!(!ids(&pairs(5 * MS)).contains(&"why.together".to_owned()));
+    }
+
+    #[test]
+    fn nothing_late_is_bounded() {
+        let none = Blind { late: 0, ..blind(Vec::new(), |_| 0) };
+        let said = &findings(&none)[0];
+        assert!(said.evidence[0].value.starts_with("under 299."), "{said:?}");
+    }
+
+    #[test]
+    fn fishers_tea_taster() {
+        assert!((hypergeometric_tail(8, 4, 4, 3) - 17.0 / 70.0).abs() < 1e-12);
+        assert!((hypergeometric_tail(8, 4, 4, 0) - 1.0).abs() < 1e-12);
+    }
+}
