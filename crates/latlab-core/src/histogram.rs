@@ -208,6 +208,11 @@ impl Histogram {
         self.buckets.iter().filter(|&&(low, _)| low > limit).map(|&(_, n)| n).sum()
     }
 
+    /// Values strictly above `low` and not above `high`, to the resolution of the buckets.
+    pub fn count_between(&self, low: u64, high: u64) -> u64 {
+        self.count_above(low).saturating_sub(self.count_above(high))
+    }
+
     /// Adds another histogram's values.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {

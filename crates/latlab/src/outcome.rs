@@ -20,6 +20,13 @@ pub enum Outcome {
     Code(u8),
 }
 
+impl Outcome {
+    /// The same, unless all went well and a limit was exceeded.
+    pub fn exceeded_if(self, over: bool) -> Self {
+        if over && self == Self::Done { Self::LimitExceeded } else { self }
+    }
+}
+
 /// An error with a line that says what to do about it.
 #[derive(Debug)]
 pub struct Hinted {

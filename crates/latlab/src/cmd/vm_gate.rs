@@ -58,7 +58,7 @@ pub fn run(args: &Gate, global: &Global) -> anyhow::Result<Outcome> {
     }
     out.flush()?;
     let over = rows.iter().any(|r| r.over);
-    Ok(if over { Outcome::LimitExceeded } else { Outcome::Done })
+    Ok(Outcome::Done.exceeded_if(over))
 }
 
 fn load(path: &Path) -> anyhow::Result<Run> {

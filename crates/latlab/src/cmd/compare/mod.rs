@@ -37,7 +37,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         Some(FailIf::Worse) => verdict == Verdict::Worse,
         Some(FailIf::Different) => matches!(verdict, Verdict::Worse | Verdict::Better),
     };
-    Ok(if failed && outcome == Outcome::Done { Outcome::LimitExceeded } else { outcome })
+    Ok(outcome.exceeded_if(failed))
 }
 
 fn subjects(args: &Args) -> anyhow::Result<Vec<Subject>> {

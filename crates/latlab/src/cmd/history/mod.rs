@@ -44,7 +44,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             let trends = queries::trends(&mut open(false)?, &asked)?;
             show(global, &trends, html.as_deref())?;
             let worse = trends.iter().any(|t| t.changes.last().is_some_and(|c| c.worse));
-            Ok(if worse && *fail_if_worse { Outcome::LimitExceeded } else { Outcome::Done })
+            Ok(Outcome::Done.exceeded_if(worse && *fail_if_worse))
         }
         Command::Export { dir } => export(&mut open(false)?, dir),
     }

@@ -50,7 +50,7 @@ pub fn run(
     session.run.parts.push(part);
     let outcome = session.finish(signal::stop_requested().map(|s| s.name()))?;
     let exceeded = blind.late > 0 && matches!(asked.late, Late::Over(_));
-    Ok(if exceeded && outcome == Outcome::Done { Outcome::LimitExceeded } else { outcome })
+    Ok(outcome.exceeded_if(exceeded))
 }
 
 fn measure(asked: &Asked, untraceable: &TracefsError) -> anyhow::Result<(Blind, WakeupResult)> {
@@ -101,7 +101,7 @@ fn measure(asked: &Asked, untraceable: &TracefsError) -> anyhow::Result<(Blind, 
         reason: (untraceable.to_string(), untraceable.hint().unwrap_or_default()),
         limit_ns: low,
         wakeups: all.count,
-        late: all.count_above(low).saturating_sub(all.count_above(high)),
+        late: all.count_between(low, high),
         threads: result.threads.len(),
         seen: log.taken(),
         stretches,

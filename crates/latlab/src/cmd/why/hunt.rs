@@ -82,7 +82,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         session.run.parts.push(part);
     }
     let outcome = session.finish(signal::stop_requested().map(|s| s.name()))?;
-    Ok(if exceeded && outcome == Outcome::Done { Outcome::LimitExceeded } else { outcome })
+    Ok(outcome.exceeded_if(exceeded))
 }
 
 /// What a hunt goes through.
@@ -393,7 +393,7 @@ impl Hunter {
         let all = result.all_wakeups();
         hunt.wakeups = all.count;
         let low = trap.low();
-        hunt.late = all.count_above(low).saturating_sub(all.count_above(range.1));
+        hunt.late = all.count_between(low, range.1);
         hunt.dead_ns = caught.dead.as_nanos() as u64;
         hunt.hunted_ns = begun.elapsed().as_nanos() as u64;
         (self.saved, self.spikes) = (caught.saved, caught.spikes);
