@@ -246,7 +246,6 @@ fn a_hunt_of_a_few_milliseconds_ends_in_order() {
     }
 }
 
-/// A module of the fixture's kernel, as far as names go: its lines are told, another kernel's are not.
 /// Nobody may trace, but anybody may measure.
 #[test]
 fn without_a_trace_late_wake_ups_are_counted_and_no_cause_is_named() {
@@ -282,6 +281,7 @@ fn without_a_trace_late_wake_ups_are_counted_and_no_cause_is_named() {
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("latlab: tracing needs root"));
 }
 
+/// A module of the fixture's kernel, as far as names go: its lines are told, another kernel's are not.
 #[test]
 fn the_line_of_a_named_function_comes_from_debug_information() {
     let dir = tempfile::tempdir().unwrap();

@@ -75,8 +75,9 @@ pub fn findings(blind: &Blind) -> Vec<Finding> {
     if blind.seen.len() >= FEW {
         all.extend(rhythm(blind));
         all.extend(together(blind));
-        all.extend(witnessed(blind, |s| s.steal_ns, &STEAL));
-        all.extend(witnessed(blind, |s| s.smi, &SMI));
+        let late = with_late(blind);
+        all.extend(witnessed(blind, &late, |s| s.steal_ns, &STEAL));
+        all.extend(witnessed(blind, &late, |s| s.smi, &SMI));
     }
     all
 }
@@ -152,23 +153,32 @@ const SMI: Outsider = Outsider {
     attempt: "firmware settings: USB legacy support, power capping, memory scrubbing, error polling",
 };
 
+/// For each stretch whether a wake-up was late in it, from its intended time to its end.
+fn with_late(blind: &Blind) -> Vec<bool> {
+    let longest = blind.seen.iter().map(|s| s.latency_ns).max().unwrap_or(0);
+    let mut begin = 0;
+    let has_late = |stretch: &Stretch| {
+        // In rising order: who ended before the stretch began is passed over at once.
+        let first = blind.seen.partition_point(|l| l.intended_ns + longest < begin);
+        let mut near = blind.seen[first..].iter().take_while(|l| l.intended_ns < stretch.end_ns);
+        let has = near.any(|l| l.intended_ns + l.latency_ns >= begin);
+        begin = stretch.end_ns;
+        has
+    };
+    blind.stretches.iter().map(has_late).collect()
+}
+
 /// Whether an outsider was at work in stretches with late wake-ups more often than in the others.
 fn witnessed(
     blind: &Blind,
+    with_late: &[bool],
     count: impl Fn(&Stretch) -> Option<u64>,
     outsider: &Outsider,
 ) -> Option<Finding> {
-    let mut begin = 0;
     // With a late wake-up and the outsider, with a late one, with the outsider, all.
-    let (mut both, mut late, mut there, mut all) = (0usize, 0usize, 0usize, 0usize);
-    for s in &blind.stretches {
-        let has_late = blind.seen.iter().any(|l| {
-            // It was late from its intended time to its end: that stretch, too, tells of it.
-            l.intended_ns < s.end_ns && l.intended_ns + l.latency_ns >= begin
-        });
-        begin = s.end_ns;
-        let counted = count(s)? > 0;
-        all += 1;
+    let (mut both, mut late, mut there, all) = (0usize, 0usize, 0usize, blind.stretches.len());
+    for (stretch, &has_late) in blind.stretches.iter().zip(with_late) {
+        let counted = count(stretch)? > 0;
         late += usize::from(has_late);
         there += usize::from(counted);
         both += usize::from(has_late && counted);
@@ -199,12 +209,22 @@ fn hypergeometric_tail(all: usize, marked: usize, drawn: usize, k: usize) -> f64
     let ln_choose = |n: usize, k: usize| -> f64 {
         (0..k).map(|i| ((n - i) as f64).ln() - ((i + 1) as f64).ln()).sum()
     };
-    let whole = ln_choose(all, drawn);
-    let least = (marked + drawn).saturating_sub(all);
-    (k.max(least)..=marked.min(drawn))
-        .map(|x| (ln_choose(marked, x) + ln_choose(all - marked, drawn - x) - whole).exp())
-        .sum::<f64>()
-        .min(1.0)
+    let first = k.max((marked + drawn).saturating_sub(all));
+    let most = marked.min(drawn);
+    if first > most {
+        return 0.0;
+    }
+    let mut log_pmf =
+        ln_choose(marked, first) + ln_choose(all - marked, drawn - first) - ln_choose(all, drawn);
+    let mut tail = 0.0;
+    for x in first..=most {
+        tail += log_pmf.exp();
+        // Each chance from the one before it.
+        let more = (marked - x) as f64 * (drawn - x) as f64;
+        let fewer = (x + 1) as f64 * (all + x + 1 - marked - drawn) as f64;
+        log_pmf += (more / fewer).ln();
+    }
+    tail.min(1.0)
 }
 
 #[cfg(test)]
@@ -289,5 +309,7 @@ mod tests {
     fn fishers_tea_taster() {
         assert!((hypergeometric_tail(8, 4, 4, 3) - 17.0 / 70.0).abs() < 1e-12);
         assert!((hypergeometric_tail(8, 4, 4, 0) - 1.0).abs() < 1e-12);
+        assert!((hypergeometric_tail(5, 4, 3, 0) - 1.0).abs() < 1e-12);
+        assert_eq!(hypergeometric_tail(8, 4, 4, 5), 0.0);
     }
 }
