@@ -65,6 +65,11 @@ pub trait Meter {
 
     /// Tells whoever watches what is measured now.
     fn stage(&mut self, _words: &str) {}
+
+    /// Share of the time that is over, 0 where there is no limit.
+    fn over(&self) -> f64 {
+        0.0
+    }
 }
 
 /// What a machine offers for measuring.

@@ -24,8 +24,8 @@ const BATCHES_MOST: u64 = 12;
 /// A batch goes round the whole ring where that takes no longer than this, ns: parts of it differ.
 const ROUND_NS: f64 = 4e6;
 
-/// Arrays that are too small to tell anything, bytes.
-const LEAST: usize = 4 << 20;
+/// Smallest area of arrays that is tried, bytes: with less nothing can be told.
+pub const LEAST: usize = 4 << 20;
 /// Computing before anything is measured, and until the clock has come to rest at the most, ns.
 const SPIN_NS: u64 = 50_000_000;
 const SETTLE_NS: u64 = 600_000_000;
@@ -138,9 +138,9 @@ impl<'a> Host<'a> {
         if signal::stop_requested().is_some() {
             return Err(MeterError::Stopped);
         }
-        let over = clock::now().0 - self.begun_ns;
-        (self.watch)(&self.stage, over as f64 / self.settings.budget_ns.max(1) as f64);
-        if over > self.settings.budget_ns {
+        let over = self.over();
+        (self.watch)(&self.stage, over);
+        if over > 1.0 {
             return Err(MeterError::OutOfTime);
         }
         if let Some(cpu) = self.settings.cpu
@@ -254,6 +254,10 @@ impl Meter for Host<'_> {
 
     fn stage(&mut self, words: &str) {
         words.clone_into(&mut self.stage);
+    }
+
+    fn over(&self) -> f64 {
+        (clock::now().0 - self.begun_ns) as f64 / self.settings.budget_ns.max(1) as f64
     }
 }
 

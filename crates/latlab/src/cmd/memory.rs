@@ -17,7 +17,7 @@ use latlab_core::units::CpuId;
 use latlab_report::dialect::lat_mem_rd;
 use latlab_sys::files::Root;
 use latlab_sys::memory::declared::declared;
-use latlab_sys::memory::{Host, Settings, multiply};
+use latlab_sys::memory::{Host, LEAST, Settings, multiply};
 use latlab_sys::{clock, policy, signal};
 use serde::Serialize;
 use std::fs;
@@ -27,11 +27,9 @@ use std::time::Duration;
 /// Time for what levels are inferred from; what is measured beside it takes about ten seconds more.
 const BUDGET: Duration = Duration::from_secs(45);
 /// Time of a quick look, in which little is measured beside.
-const QUICK_BUDGET: Duration = Duration::from_millis(7_500);
+const QUICK_BUDGET: Duration = Duration::from_millis(8_500);
 /// Largest text that is read: a full lat_mem_rd output has some hundred kilobytes.
 const TEXT_MAX: u64 = 64 << 20;
-/// Smallest area of arrays that is tried, bytes.
-const LEAST: u64 = 4 << 20;
 const SWITCH_TITLE: &str = "Context switches with working sets";
 const TITLE: &str = "Caches, lines, ways and TLBs";
 
@@ -125,7 +123,7 @@ fn config(args: &Args, machine: &Machine) -> anyhow::Result<Config> {
 /// each, and the kernel kills who takes too much.
 fn asked(config: &mut Config, bytes: u64, free: Option<u64>) {
     let most = free.map_or(bytes, |free| free / 8 * 3);
-    config.bytes = bytes.min(most).max(LEAST);
+    config.bytes = bytes.min(most).max(LEAST as u64);
     if config.bytes < bytes {
         config.less = Some(format!(
             "-s {}: of the memory that is free, arrays may take {} MiB",
@@ -144,7 +142,7 @@ pub fn settings(quick: bool, machine: &Machine, cpu: Option<u32>) -> Config {
     let free = limit(machine).unwrap_or(u64::MAX) / 4;
     Config {
         quick,
-        bytes: wanted.min(free).max(LEAST),
+        bytes: wanted.min(free).max(LEAST as u64),
         budget_s: if quick { QUICK_BUDGET } else { BUDGET }.as_secs_f64(),
         cpu,
         seed: clock::now().0,
