@@ -8,8 +8,11 @@
 const STRETCH: usize = 24;
 /// Stretches whose quickest readings differ by more than this factor had another clock.
 const ANOTHER: f64 = 1.05;
-/// Stretches, of which the slowest and quickest are left out: others at work make one slow.
+/// Fewer stretches tell nothing: the slowest and the quickest are left out, for others at work make one slow.
 const STRETCHES: usize = 5;
+/// Readings in a row within this factor of the least: the clock has come to rest.
+const ALIKE: f64 = 1.01;
+const ALIKE_READINGS: usize = 5;
 
 /// Change of the clock over readings of one piece of arithmetic, ns each, in the order in which they were
 /// taken: the slowest and the quickest of its stretches, ns. `None` when it stayed, or with few readings.
@@ -35,11 +38,11 @@ fn quickest(stretch: &[f64]) -> f64 {
 
 /// Whether a clock that was rising has come to rest: the last readings are alike.
 pub fn settled(readings: &[f64]) -> bool {
-    let Some(last) = readings.len().checked_sub(STRETCHES).map(|i| &readings[i..]) else {
+    let Some(last) = readings.len().checked_sub(ALIKE_READINGS).map(|i| &readings[i..]) else {
         return false;
     };
     let least = readings.iter().copied().fold(f64::INFINITY, f64::min);
-    last.iter().all(|r| *r < least * (1.0 + (ANOTHER - 1.0) / 5.0))
+    last.iter().all(|r| *r < least * ALIKE)
 }
 
 #[cfg(test)]
