@@ -24,15 +24,16 @@ const MOST_LINES: usize = 1_024;
 /// Timings that one reduction may take.
 const MOST_TIMINGS: u32 = 1_500;
 /// Reductions at most.
-const RUNS: u32 = 5;
+const RUNS: usize = 5;
+/// Share of all time in which reductions of one level begin.
+const SHARE: f64 = 0.1;
 /// Reductions that have to agree.
 const AGREE: usize = 2;
 /// Lines that each line of a conflict is replaced by, to see whether it matters.
-const REPLACED: u32 = 6;
-/// With so many of these it still misses: the line did not matter. A line from anywhere may fall into
-/// the set by chance, so that less says nothing.
-const STILL: u32 = 4;
-
+const REPLACED: u32 = 12;
+/// With so many of these it still misses: the line did not matter. A line from anywhere falls into the set
+/// by chance, with two colours every other time, so that less says nothing.
+const STILL: u32 = 10;
 /// The step between two levels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
@@ -59,7 +60,11 @@ impl Explorer<'_> {
         step: Step,
     ) -> Result<Option<(u32, Vec<u32>)>, MeterError> {
         let mut found: Vec<Vec<u32>> = Vec::new();
-        for _ in 0..if self.quick { RUNS.div_ceil(2) } else { RUNS } {
+        let begun = self.meter.over();
+        for run in 1..=if self.quick { RUNS.div_ceil(2) } else { RUNS } {
+            if self.meter.over() > begun + SHARE {
+                break;
+            }
             let lines = self.crowd(pages, step)?;
             if let Some(set) = self.reduce(pages, lines, step)? {
                 found.push(set);
@@ -67,7 +72,9 @@ impl Explorer<'_> {
             // What is left over by mistake is larger, never smaller.
             let smallest = found.iter().min_by_key(|s| s.len()).cloned();
             let alike = |n: usize| found.iter().filter(|s| s.len() == n).count();
-            if let Some(set) = smallest.filter(|s| alike(s.len()) >= AGREE) {
+            // Where most fail, two that agree may do so by chance.
+            let agree = |s: &Vec<u32>| alike(s.len()) >= AGREE.max(run.div_ceil(2));
+            if let Some(set) = smallest.filter(agree) {
                 return Ok(u32::try_from(set.len() - 1).ok().map(|ways| (ways, set)));
             }
         }
@@ -139,6 +146,7 @@ impl Explorer<'_> {
         mut lines: Vec<u32>,
         step: Step,
     ) -> Result<Option<Vec<u32>>, MeterError> {
+        let inner = self.ways_before(step.level);
         if !self.conflicts_in(pages, &lines, step)? {
             return Ok(None);
         }
@@ -156,7 +164,8 @@ impl Explorer<'_> {
                     .collect();
                 timings += 1;
                 let missing = self.misses(pages, &rest, step)?;
-                if missing >= self.threshold(rest.len(), step)
+                if rest.len() > inner as usize
+                    && missing >= threshold(rest.len(), step)
                     && best.as_ref().is_none_or(|b| missing > b.0)
                     // One disturbed timing must not take away what it is all about.
                     && self.conflicts_in(pages, &rest, step)?
@@ -195,23 +204,62 @@ impl Explorer<'_> {
         lines: &[u32],
         step: Step,
     ) -> Result<Option<u32>, MeterError> {
-        let page = self.limits.page_bytes.max(1);
-        let all = (self.room(pages) / page) as usize;
-        let mut needed = 0u32;
-        for k in 0..lines.len() {
-            let mut still = 0;
-            for _ in 0..REPLACED {
-                let mut other = lines.to_vec();
-                other[k] = self.rng.below(all) as u32 * page + lines[k] % page;
-                let taken = lines.contains(&other[k]);
-                still += u32::from(!taken && self.conflicts_in(pages, &other, step)?);
-            }
-            needed += u32::from(still < STILL);
+        let mut lines = lines.to_vec();
+        let mut needed = self.needed(pages, &mut lines, step, false)?;
+        if needed <= 2 {
+            // Lines of two sets, both of them over-full, when none could go without emptying the level before.
+            needed = self.needed(pages, &mut lines, step, true)?;
         }
-        // One line less is one that was replaced by others of its set, four times by chance.
+        // One line less is one that was replaced by others of its set, each time by chance.
         let whole = u32::try_from(lines.len()).unwrap_or(u32::MAX);
         let needed = if needed + 1 >= whole { whole } else { needed };
         Ok((needed > 2).then(|| needed - 1))
+    }
+
+    /// How many of `lines` another line cannot take the place of; with `stay` those that can be replaced are.
+    fn needed(
+        &mut self,
+        pages: Pages,
+        lines: &mut [u32],
+        step: Step,
+        stay: bool,
+    ) -> Result<u32, MeterError> {
+        let mut needed = 0;
+        for k in 0..lines.len() {
+            let old = lines[k];
+            let mut other = old;
+            let (mut still, mut not) = (0, 0);
+            while still < STILL && not <= REPLACED - STILL {
+                let new = self.beside(pages, old, step);
+                let taken = lines.contains(&new);
+                lines[k] = new;
+                if !taken && self.conflicts_in(pages, lines, step)? {
+                    (still, other) = (still + 1, new);
+                } else {
+                    not += 1;
+                }
+            }
+            needed += u32::from(still < STILL);
+            lines[k] = if stay && still >= STILL { other } else { old };
+        }
+        Ok(needed)
+    }
+
+    /// Bytes of a way of the level before: lines one way apart lie in one set of it.
+    fn way_before(&self, step: Step) -> u64 {
+        let before = step.level.checked_sub(1).and_then(|i| self.detail.levels.get(i));
+        before.map_or(0, |l| l.bytes / u64::from(l.ways.unwrap_or(1).max(1)))
+    }
+
+    /// Another place of the same set of the level before, as far as addresses tell: in huge pages all of
+    /// its set's number, in ordinary ones what lies in the page.
+    fn beside(&mut self, pages: Pages, line: u32, step: Step) -> u32 {
+        let page = self.limits.page_bytes.max(1);
+        let unit = match (pages, u32::try_from(self.way_before(step))) {
+            (Pages::Huge, Ok(way)) if way <= self.room(pages) / 64 => way.max(page),
+            _ => page,
+        };
+        self.rng.below((self.room(pages) / unit) as usize) as u32 * unit + line % unit
     }
 
     fn conflicts_in(
@@ -220,22 +268,15 @@ impl Explorer<'_> {
         lines: &[u32],
         step: Step,
     ) -> Result<bool, MeterError> {
-        Ok(lines.len() > 2 && self.misses(pages, lines, step)? >= self.threshold(lines.len(), step))
-    }
-
-    /// Misses in a round that are no error of the timings.
-    fn threshold(&self, lines: usize, step: Step) -> f64 {
-        let error = lines as f64 * TIMING * step.hit / (step.miss - step.hit);
-        (2.0 * error).max(CONFLICT)
+        Ok(lines.len() > 2 && self.misses(pages, lines, step)? >= threshold(lines.len(), step))
     }
 
     /// How many of `lines` miss in each round: their time, less what translating their pages costs.
     fn misses(&mut self, pages: Pages, lines: &[u32], step: Step) -> Result<f64, MeterError> {
-        let n = lines.len() as f64;
         let page = self.limits.page_bytes.max(1);
         let line = self.stride.max(1);
         // Where a miss costs little, one timing does not tell one miss of many.
-        let error = n * TIMING * step.hit / (step.miss - step.hit);
+        let error = error(lines.len(), step);
         let repeats = ((error / (0.4 * CONFLICT)).powi(2).ceil() as usize).clamp(1, 5);
         let (mut together, mut apart) = (Vec::new(), Vec::new());
         let mut cycle = lines.to_vec();
@@ -251,8 +292,18 @@ impl Explorer<'_> {
         // What others do only ever adds, and a conflict is there each time.
         let low = |v: &[f64]| v.iter().copied().fold(f64::INFINITY, f64::min);
         let ns = low(&together) - (low(&apart) - step.first).max(0.0);
-        Ok((ns - step.hit) / (step.miss - step.hit) * n)
+        Ok((ns - step.hit) / (step.miss - step.hit) * lines.len() as f64)
     }
+}
+
+/// Misses in a round of so many lines that may be an error of one timing.
+fn error(lines: usize, step: Step) -> f64 {
+    lines as f64 * TIMING * step.hit / (step.miss - step.hit)
+}
+
+/// Misses in a round that are no error of the timings.
+fn threshold(lines: usize, step: Step) -> f64 {
+    (2.0 * error(lines, step)).max(CONFLICT)
 }
 
 #[cfg(test)]
