@@ -22,6 +22,9 @@ const QUIET: f64 = 0.96;
 /// Pages by which huge pages are told from what only looks like them, and how often that is measured.
 const PIECES: u32 = 256;
 const PIECES_TIMES: u32 = 5;
+/// Lines are at most so long, bytes: nothing is known of them yet, and as many have to be touched beside one
+/// another as in pages of their own.
+const LINE_MOST: u32 = 128;
 
 impl Explorer<'_> {
     /// Whether a huge page costs as many translations as the ordinary pages that it is made of: a
@@ -38,12 +41,12 @@ impl Explorer<'_> {
             let mut least = f64::INFINITY;
             for _ in 0..PIECES_TIMES {
                 let start = e.start(pages, n * page);
-                let cycle = pattern::line_per_page(start, n, apart, e.stride, &mut e.rng);
+                let cycle = pattern::line_per_page(start, n, apart, LINE_MOST, &mut e.rng);
                 least = least.min(e.meter.chase(pages, &cycle)?);
             }
             Ok::<f64, MeterError>(least)
         };
-        let beside = least(self, Pages::Base, self.stride)?;
+        let beside = least(self, Pages::Base, LINE_MOST)?;
         let ordinary = least(self, Pages::Base, page)? - beside;
         let in_huge = least(self, Pages::Huge, page)? - beside;
         self.pieces = ordinary > 0.2 * beside && in_huge > 0.6 * ordinary;
@@ -84,6 +87,11 @@ impl Explorer<'_> {
         plateaus_before: &[Plateau],
         mut levels: Vec<Found>,
     ) -> Result<(), MeterError> {
+        if !self.quick {
+            // Others take entries away for seconds: some time has gone by.
+            self.meter.stage("translation once more");
+            self.find_tlbs()?;
+        }
         let low = levels.first().map_or(0, |l| l.onset.0 / 2);
         let high = levels.last().map_or(0, |l| l.window.1).min(QUIET_MOST);
         let mut changed = false;
