@@ -1,8 +1,8 @@
 //! Scores the inference of memory hierarchies on those that are known, and prints every fault.
 //!
-//! `cargo run --release -p latlab-core --example memory-score [tune|drawn] [quick] [seed=N] [seeds=K] [NAME…]`; the seed
+//! `cargo run --release -p latlab-core --example memory-score [tune|drawn|drawn=N] [quick] [seed=N] [seeds=K] [NAME…]`; the seed
 //! of each hierarchy is its number plus N (1000), and with K that plus 100, 200… as well. `drawn` are 40 that are drawn
-//! at random (seed 2026); `quick` is `--quick`. All processors are used; the answers do not depend on how many.
+//! at random with that seed (2026); `quick` is `--quick`. All processors are used; the answers do not depend on how many.
 
 #![expect(
     clippy::disallowed_methods,
@@ -12,8 +12,8 @@
 use latlab_core::memory::MemoryDetail;
 use latlab_core::memory::sim::{Hierarchy, catalog, score};
 use std::io::Write;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 
 fn main() -> std::io::Result<()> {
     let arguments = std::env::args_os().skip(1).filter_map(|a| a.into_string().ok());
@@ -23,14 +23,13 @@ fn main() -> std::io::Result<()> {
         names.iter().find_map(|n| n.strip_prefix(what)?.parse().ok()).unwrap_or(usual)
     };
     let (first, seeds) = (number("seed=", 1_000), number("seeds=", 1));
+    let drawn = number("drawn=", 2026);
     names.retain(|n| n != "quick" && !n.starts_with("seed=") && !n.starts_with("seeds="));
-    let set = names.first().filter(|n| ["tune", "drawn"].contains(&n.as_str())).cloned();
-    if set.is_some() {
-        names.remove(0);
-    }
-    let all = match set.as_deref() {
+    let sets: Vec<String> =
+        names.extract_if(.., |n| n == "tune" || n.starts_with("drawn")).collect();
+    let all = match sets.first().map(String::as_str) {
         Some("tune") => catalog::tuning(),
-        Some(_) => catalog::drawn(40, 2026),
+        Some(_) => catalog::drawn(40, drawn),
         None => catalog::scoring(),
     };
     let named =
@@ -53,7 +52,6 @@ fn main() -> std::io::Result<()> {
                 }
             }
         }
-        out.flush()?;
         sum.add(s);
     }
     writeln!(
@@ -85,24 +83,18 @@ fn main() -> std::io::Result<()> {
 fn scored(wanted: &[(&Hierarchy, u64)], quick: bool) -> Vec<(u64, score::Score, MemoryDetail)> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
-    let (send, receive) = mpsc::channel();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            let (next, send) = (&next, send.clone());
-            scope.spawn(move || {
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&(h, seed)) = wanted.get(i) else { break };
-                    let (s, detail) = score::score(h, seed, quick);
-                    if send.send((i, (seed, s, detail))).is_err() {
-                        break;
-                    }
-                }
-            });
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&(h, seed)) = wanted.get(i) else { return done };
+            done.push((i, seed, score::score(h, seed, quick)));
         }
+    };
+    let mut all: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|w| w.join().unwrap_or_else(|p| resume_unwind(p))).collect()
     });
-    drop(send);
-    let mut all: Vec<_> = receive.into_iter().collect();
-    all.sort_by_key(|(i, _)| *i);
-    all.into_iter().map(|(_, found)| found).collect()
+    all.sort_by_key(|(i, ..)| *i);
+    all.into_iter().map(|(_, seed, (score, found))| (seed, score, found)).collect()
 }

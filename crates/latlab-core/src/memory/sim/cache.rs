@@ -13,26 +13,34 @@ pub enum Policy {
     Random,
 }
 
+/// Bits of a line's number whose parity is a bit of its slice's: the functions of a sliced last-level cache of
+/// up to eight cores (C. Maurice et al., "Reverse Engineering Intel Last-Level Cache Complex Addressing Using
+/// Performance Counters", RAID 2015), address bits 6 and up.
+const SLICE: [u32; 3] = [0x0D7D_5D51, 0x1AD7_EAA2, 0x1333_24C4];
+
 /// Tags of one cache. Tags are stored plus one: 0 is empty.
 #[derive(Clone, Debug)]
 pub struct Tags {
     sets: usize,
     ways: usize,
     policy: Policy,
-    hashed: bool,
+    /// Two to the power of it are the slices, 0 where there are none.
+    slice_bits: usize,
     tags: Vec<u32>,
     tree: Vec<u32>,
     rng: SplitMix64,
 }
 
 impl Tags {
-    /// Empty. `hashed`: the set is a hash of the line's address, as in sliced last-level caches.
+    /// Empty. `hashed`: made of slices, of which a hash of the line's address picks one.
     pub fn new(sets: usize, ways: usize, policy: Policy, hashed: bool) -> Self {
+        // As many slices as leave each of them a set for every line of a page.
+        let most = (sets / 64).checked_ilog2().unwrap_or(0).min(SLICE.len() as u32) as usize;
         Self {
             sets,
             ways,
             policy,
-            hashed,
+            slice_bits: if hashed { most } else { 0 },
             tags: vec![0; sets * ways],
             tree: vec![0; sets],
             rng: SplitMix64::new(0x5EED),
@@ -40,13 +48,11 @@ impl Tags {
     }
 
     fn set(&self, line: u32) -> usize {
-        let index = if self.hashed {
-            let h = u64::from(line).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            (h >> 32) as u32 ^ (h >> 13) as u32
-        } else {
-            line
-        };
-        index as usize % self.sets
+        let odd = |mask: &u32| (line & mask).count_ones() as usize & 1;
+        let masks = SLICE[..self.slice_bits].iter().rev();
+        let slice = masks.fold(0, |slice, mask| slice << 1 | odd(mask));
+        let sets = self.sets >> self.slice_bits;
+        slice * sets + line as usize % sets
     }
 
     /// Whether the line is there; it becomes the most recently used.

@@ -74,7 +74,7 @@ pub fn score(truth: &Hierarchy, seed: u64, quick: bool) -> (Score, MemoryDetail)
     let largest = truth.caches.last().map_or(1 << 20, |c| c.bytes);
     let pages = truth.tlbs.last().map_or(0, |t| t.entries);
     // Enough to see memory and to miss in every TLB; the measuring command takes 64 MiB and more.
-    let limit = (largest * 4).max(pages * 3 * 4096).clamp(16 << 20, 64 << 20);
+    let limit = (largest * 8).max(pages * 3 * 4096).clamp(16 << 20, 64 << 20);
     score_within(truth, seed, quick, limit)
 }
 
@@ -111,11 +111,8 @@ fn compare(truth: &Hierarchy, found: &MemoryDetail) -> Score {
         s.latencies.count(level.map(|l| (l.ns / c.ns - 1.0).abs() < 0.05));
         if size != Some(true) || ways != Some(true) {
             say(format!(
-                "L{} is {} bytes, {} ways, {} ns; found {:?}",
+                "L{} is {c:?}; found {:?}",
                 i + 1,
-                c.bytes,
-                c.ways,
-                c.ns,
                 level.map(|l| (l.bytes, l.bytes_interval, l.ways, l.ns, &l.law, l.residual))
             ));
         } else if level.is_some_and(|l| (l.ns / c.ns - 1.0).abs() >= 0.05) {
