@@ -46,6 +46,10 @@ const AGAIN: u32 = 3;
 fn undisturbed(before: f64, again: f64) -> f64 {
     if again * DISTURBED < before { again } else { before }
 }
+/// Plateaus of less than so many doublings are looked at again before they are believed.
+const SHORT: f64 = 1.5;
+/// Places in which an array of ordinary pages is measured where chance matters.
+pub(super) const SCATTERED: u32 = 16;
 /// Strides of the arrays over size × stride, bytes, and the largest of these arrays.
 const STRIDES: [u32; 7] = [16, 32, 64, 128, 256, 512, 1024];
 const STRIDES_MOST: u32 = 64 << 20;
@@ -146,6 +150,7 @@ impl Explorer<'_> {
             found = plateau::levels(&curve.points);
         }
         self.detail.line = Some(line);
+        self.confirm(&mut curve, &mut found)?;
         let mut levels = self.levels_between(&mut curve, &mut found)?;
         self.meter.stage("all levels together");
         self.find_hidden(&mut curve, &found, &mut levels)?;
@@ -153,8 +158,9 @@ impl Explorer<'_> {
         together(&curve, &found, self.limits.page_bytes, &mut levels);
         self.detail.levels = levels.iter().map(|l| l.level.clone()).collect();
         self.memory_level(&curve, &found);
-        self.meter.stage("translation");
-        self.find_tlbs()?;
+        if !self.translation_seen() {
+            self.find_tlbs()?;
+        }
         self.other_orders()?;
         self.parallel_loads()?;
         match self.until_quiet(&mut curve, &found, levels) {
@@ -163,39 +169,84 @@ impl Explorer<'_> {
         }
     }
 
-    /// The level at the end of each plateau but the last; plateaus that only a law betrays are added.
+    /// Looks at short plateaus between two others more closely, and drops those that chance made.
+    fn confirm(&mut self, curve: &mut Curve, found: &mut Vec<Plateau>) -> Result<(), MeterError> {
+        // Points that are added move the others: by their sizes, then.
+        let ends: Vec<u64> = found.iter().map(|p| curve.points[p.last].x).collect();
+        let between = 1..found.len().saturating_sub(1);
+        for i in between.rev() {
+            let (low, high) = (found[i].first_x, ends[i]);
+            let octaves = (high as f64 / low.max(1) as f64).log2();
+            if octaves > SHORT || curve.pages == Pages::Huge {
+                continue;
+            }
+            let n = (octaves * plateau::EVENLY).ceil();
+            for k in 0..=n as u32 {
+                let x = low as f64 * (high as f64 / low as f64).powf(f64::from(k) / n);
+                self.add(curve, x, SCATTERED)?;
+            }
+            if !plateau::is_level(&curve.points, (low, high)) {
+                found.remove(i);
+            }
+        }
+        Ok(())
+    }
+
+    /// The level at the end of each plateau but the last; plateaus that only a closer look shows, or a law
+    /// betrays, are added.
     fn levels_between(
         &mut self,
         curve: &mut Curve,
         found: &mut Vec<Plateau>,
     ) -> Result<Vec<Found>, MeterError> {
         let mut levels: Vec<Found> = Vec::new();
-        // Plateaus that were added, which a better one may take the place of.
+        // The plateau that was added last: of one that was not seen, a better one takes the place.
         let mut added = None;
         let mut i = 0;
         while i + 1 < found.len() {
             self.meter.stage(&format!("level {}", i + 1));
-            let level = self.find_level(curve, found, i)?;
+            let (here, next) = (found[i], found[i + 1]);
+            self.look_between(curve, here, next)?;
             self.keep(curve.clone());
-            if let Some(between) = level.plateau_between(curve, found[i], found[i + 1]) {
-                if added == Some(i) {
-                    found[i] = between;
+            let mut between = plateau::between(&curve.points, here, next);
+            if between.is_none() {
+                let level = self.find_level(curve, found, i)?;
+                let memory = i + 2 == found.len();
+                let apart = if memory { plateau::MEMORY_APART } else { plateau::LEVELS_APART };
+                between = level.plateau_between(curve, here, next, apart);
+                if between.is_none() {
+                    self.detail.levels.push(level.level.clone());
+                    levels.push(level);
+                    if self.quick && !self.translation_seen() {
+                        // Little time: what needs no more than the first level comes before the last ones.
+                        self.find_tlbs()?;
+                    }
+                }
+            }
+            match between {
+                Some(better) if added == Some(i) && !here.seen => {
+                    found[i] = better;
                     i -= 1;
-                } else {
+                }
+                Some(between) => {
                     found.insert(i + 1, between);
                     added = Some(i + 1);
                 }
-                levels.truncate(i);
-                self.detail.levels.truncate(i);
-                self.steps.truncate(i);
-                self.conflicts.truncate(i);
-                continue;
+                None => {
+                    i += 1;
+                    continue;
+                }
             }
-            self.detail.levels.push(level.level.clone());
-            levels.push(level);
-            i += 1;
+            levels.truncate(i);
+            self.detail.levels.truncate(i);
+            self.steps.truncate(i);
+            self.conflicts.truncate(i);
         }
         Ok(levels)
+    }
+
+    fn translation_seen(&self) -> bool {
+        self.detail.curves.iter().any(|c| c.order == Order::LinePerPage)
     }
 
     /// Loads of several chains at once in the largest array: how many misses the processor keeps under way.

@@ -9,7 +9,7 @@
 //! regression", JASA 76, 1981). T0 + D₁ + … + Dₖ is the latency of level k + 1.
 
 use super::curve::CurvePoint;
-use super::setmodel::{Fit, Law, Laws, cost};
+use super::setmodel::{Fit, Law, Laws, best_first};
 
 /// Relative error that a timing is allowed.
 const TIMING: f64 = 0.02;
@@ -136,7 +136,7 @@ impl<'a> Joint<'a> {
             let (t0, step) = (solution.hit(i), solution.terms[i + 1]);
             fits.push(Fit { error, ..candidate.law.fitted(t0, step, residual) });
         }
-        fits.sort_unstable_by(|a, b| cost(a).total_cmp(&cost(b)));
+        best_first(&mut fits);
         fits
     }
 }

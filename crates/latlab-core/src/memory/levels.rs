@@ -2,9 +2,9 @@
 
 use super::conflict::Step;
 use super::curve::{Curve, CurvePoint, Pages};
-use super::explore::Explorer;
+use super::explore::{Explorer, SCATTERED};
 use super::findings::bytes_words;
-use super::plateau::{LEVELS_APART, Plateau};
+use super::plateau::{self, Plateau};
 use super::setmodel::{self, Fit, Laws, Placement};
 use super::{Grade, Level, MeterError};
 use crate::finding::Confidence;
@@ -18,21 +18,31 @@ const WAYS_RESIDUAL: f64 = 0.05;
 /// A level that only a law betrays takes at least so many times what the one before it does: no real one is
 /// nearer, and a law that does not quite fit begins a little above its plateau.
 const BETWEEN: f64 = 1.5;
-/// With less, the law tells the latency of a hit.
-const LATENCY_RESIDUAL: f64 = 0.03;
+/// With less of the latency unexplained, the law tells that of a hit.
+const LATENCY_RESIDUAL: f64 = 0.05;
 
 impl Explorer<'_> {
-    /// Level `i` (0 is the first cache), measured closely round its end.
-    pub(super) fn find_level(
+    /// Measures the way from one plateau to the next closely.
+    pub(super) fn look_between(
         &mut self,
         curve: &mut Curve,
+        here: Plateau,
+        next: Plateau,
+    ) -> Result<(), MeterError> {
+        // The plateaus were found in the coarse curve; points were added since, so go by size and latency.
+        let range = coarse_range(curve, here, next);
+        self.refine(curve, range, here.ns, next.ns)
+    }
+
+    /// Level `i` (0 is the first cache), once its end was looked at closely.
+    pub(super) fn find_level(
+        &mut self,
+        curve: &Curve,
         found: &[Plateau],
         i: usize,
     ) -> Result<Found, MeterError> {
         let (here, next) = (found[i], found[i + 1]);
-        // The plateaus were found in the coarse curve; points were added since, so go by size and latency.
         let coarse = coarse_range(curve, here, next);
-        self.refine(curve, coarse, here.ns, next.ns)?;
         let window = window(curve, coarse, here.first_x, next.ns);
         let onset = onset(&window, here.ns, next.ns, ONSET);
         let probed = self.ways(curve.pages, i, onset, &window, (here.ns, next.ns))?;
@@ -99,7 +109,7 @@ impl Explorer<'_> {
         let octaves = (high as f64 / low.max(1) as f64).log2().max(0.3);
         let per_octave = if self.quick { 6.0 } else { 10.0 };
         let n = (octaves * per_octave).ceil().clamp(4.0, 30.0) as u32;
-        let repeats = if curve.pages == Pages::Base { 16 } else { 5 };
+        let repeats = if curve.pages == Pages::Base { SCATTERED } else { 5 };
         for k in 0..=n {
             let x = low as f64 * (high as f64 / low as f64).powf(f64::from(k) / f64::from(n));
             self.add(curve, x, repeats)?;
@@ -175,30 +185,32 @@ pub(super) struct Found {
 
 impl Found {
     /// Where the law begins well above the plateau `here`, another level lies between `here` and
-    /// `next`, too steep to be a plateau of its own: cut out at the latency with which the law begins.
+    /// `next`, `apart` times as quick as that at least, too steep to be a plateau of its own: cut out at
+    /// the latency with which the law begins, or where the curve leaps to.
     pub(super) fn plateau_between(
         &self,
         curve: &Curve,
         here: Plateau,
         next: Plateau,
+        apart: f64,
     ) -> Option<Plateau> {
         let law = self.fits.first().filter(|f| f.residual < WAYS_RESIDUAL)?;
-        if law.t0 < here.ns * BETWEEN || law.t0 * LEVELS_APART > next.ns {
+        // Behind one that only a law betrays, none is betrayed by a law.
+        if !next.seen || law.t0 < here.ns * BETWEEN || law.t0 * apart > next.ns {
             return None;
         }
         let near = |p: &CurvePoint| (0.9..1.1).contains(&(p.ns / law.t0));
-        let first = curve.points.iter().position(near)?;
-        let last = curve.points.iter().rposition(near)?;
-        let first_x = curve.points[first].x;
-        Some(Plateau {
-            first,
-            last,
-            first_x,
-            ns: law.t0,
-            low_ns: law.t0 * 0.9,
-            high_ns: law.t0 * 1.1,
-            seen: false,
-        })
+        // The curve may leap over that latency: then the level takes what it takes after the leap.
+        let leap = || {
+            let to = curve.points.iter().rposition(|p| p.ns <= law.t0)? + 1;
+            (curve.points.get(to)?.ns * apart < next.ns).then_some(to)
+        };
+        let first = curve.points.iter().position(near).or_else(leap)?;
+        let last = curve.points.iter().rposition(near).unwrap_or(first);
+        let CurvePoint { x: first_x, ns, .. } = curve.points[first];
+        let ns = if near(&curve.points[first]) { law.t0 } else { ns };
+        let (low_ns, high_ns) = (ns * 0.9, ns * 1.1);
+        Some(Plateau { first, last, first_x, ns, low_ns, high_ns, seen: false })
     }
 }
 
@@ -221,10 +233,20 @@ pub(super) fn level_of(
         (1, _) => &[Placement::Scattered, Placement::Contiguous],
         _ => &[Placement::Scattered, Placement::Contiguous, Placement::Hashed],
     };
-    let (low, high) = ((onset.0 as f64 * 0.9) as u64, (range.1 as f64 * 1.1) as u64);
+    // Where no plateau of the next level was seen, it may begin further out.
+    let out = if next.seen { 1.1 } else { 1.6 };
+    let (low, high) = ((onset.0 as f64 * 0.9) as u64, (range.1 as f64 * out) as u64);
     let sizes = setmodel::plausible_sizes(low, high);
     let exclusive = exclusive_sizes(inner, low, high);
-    let fits = Laws::default().fit(&window, &sizes, &exclusive, page, placements);
+    let mut fits = Laws::default().fit(&window, &sizes, &exclusive, page, placements);
+    if next.seen {
+        // Where all loads miss they take what the next level takes.
+        for f in &mut fits {
+            f.error *= 1.0 + ((f.t0 + f.step) / next.ns).ln().abs();
+        }
+        setmodel::best_first(&mut fits);
+    }
+    let probed = probed.filter(|w| !contradicted(*w, &fits));
     let mut level = Level::of(i + 1, &here);
     level.ns = if i == 0 { innermost(&window, here, onset.0) } else { hit(&window, here, onset.0) };
     level.effective_bytes = effective(&window, here.ns, next.ns);
@@ -245,6 +267,13 @@ fn exclusive_sizes(inner: u64, low: u64, high: u64) -> Vec<(u64, u64)> {
     // Less than a sixteenth more cannot be seen.
     let sizes = setmodel::plausible_sizes(least, (high - inner).min(inner * 16));
     sizes.into_iter().map(|s| (s, inner)).collect()
+}
+
+/// Whether a law explains a transition, and none with the ways that were counted comes near.
+fn contradicted(counted: Ways, fits: &[Fit]) -> bool {
+    let error = |fits: &[Fit]| fits.first().map_or(0.0, |f| f.error);
+    let best = error(fits);
+    best < setmodel::INEXACT && error(&allowed(fits, Some(counted))) > 3.0 * best + 0.01
 }
 
 /// Laws that do not contradict the ways that were counted in conflict sets; all, if none is left.
@@ -271,7 +300,9 @@ fn coarse_range(curve: &Curve, here: Plateau, next: Plateau) -> (u64, u64) {
     let mid = (here.ns * next.ns).sqrt();
     // One disturbed point before the plateau is no end of it.
     let mut from_here = curve.points.iter().filter(|p| p.x >= here.first_x);
-    let high = from_here.find(|p| p.ns > next.ns * 0.93).map_or(0, |p| p.x);
+    let high = from_here.find(|p| p.ns > next.ns * 0.93);
+    // What was measured again since may be quicker than the next plateau was.
+    let high = high.or(curve.points.last()).map_or(0, |p| p.x);
     let inside = curve.points.iter().filter(|p| p.x <= high.max(1) && p.ns < mid);
     let rise = here.ns + ONSET * 0.6 * (next.ns - here.ns);
     let low = inside.filter(|p| p.ns <= rise.max(here.ns * 1.03)).map(|p| p.x).max();
@@ -301,7 +332,10 @@ pub(super) fn conclude(
     level.residual = Some(best.residual);
     level.law = best.words();
     // Chance makes some lines miss long before the plateau ends; a law that fits knows the rest.
-    if level.level > 1 && best.residual < LATENCY_RESIDUAL && best.t0 < level.ns {
+    if level.level > 1
+        && best.residual * best.step < LATENCY_RESIDUAL * best.t0
+        && best.t0 < level.ns
+    {
         level.ns = best.t0.max(0.8 * level.ns);
     }
     let (low, high) =
@@ -450,7 +484,9 @@ fn hit(points: &[CurvePoint], here: Plateau, end: u64) -> f64 {
     let near = |p: &&CurvePoint| {
         p.x as f64 >= from && p.x <= end && (0.85..1.15).contains(&(p.ns / here.ns))
     };
-    let mut v: Vec<f64> = points.iter().filter(near).map(|p| p.ns).collect();
+    // Points crowd at its end, where it climbs already.
+    let even = plateau::evenly(points);
+    let mut v: Vec<f64> = even.iter().filter(near).map(|p| p.ns).collect();
     v.sort_unstable_by(f64::total_cmp);
     v.get(v.len() * 2 / 5).copied().unwrap_or(here.ns)
 }
@@ -472,5 +508,28 @@ mod tests {
         assert_eq!(plain_size(19_800, 23_000, eight, 20 << 10), 32 << 10);
         let twelve = Some(Ways { ways: 12, at_most: false, inner: 0 });
         assert_eq!(plain_size(47_000, 50_000, twelve, 1), 48 << 10);
+    }
+
+    /// Somebody who had slowed memory was gone when it was measured again: no point comes near the plateau that
+    /// memory was.
+    #[test]
+    fn a_level_ends_where_the_next_was_even_if_it_is_quicker_now() {
+        let points = (0..40).filter_map(|i| {
+            let x = 4096 << (i / 4);
+            CurvePoint::of(x + x / 4 * (i % 4), &[if x < 128 << 10 { 4.0 } else { 80.0 }])
+        });
+        let curve = Curve { points: points.collect(), ..Default::default() };
+        let at = |first_x, ns| Plateau {
+            first: 0,
+            last: 0,
+            first_x,
+            ns,
+            low_ns: ns,
+            high_ns: ns,
+            seen: true,
+        };
+        let found = [at(4096, 4.0), at(256 << 10, 120.0)];
+        let level = level_of(&curve, &found, 0, 4096, (0, None)).level;
+        assert!((64 << 10..=256 << 10).contains(&level.bytes), "{level:?}");
     }
 }

@@ -135,7 +135,9 @@ impl Explorer<'_> {
             let left = found[i].fits.first().map_or(0.0, |b| b.residual);
             // Hits that take far longer than the plateau are somebody else's.
             let slow = found[i].level.ns > found[i].floor_ns * LEVELS_APART;
-            if left <= HIDING && !slow {
+            // Next to one that a law betrayed already, another is not looked for.
+            let alone = found[i].seen && found.get(i + 1).is_none_or(|f| f.seen);
+            if !alone || left <= HIDING && !slow {
                 i += 1;
                 continue;
             }
