@@ -1,4 +1,4 @@
-use super::super::capture::Noise;
+use super::super::capture::{LeftAs, Noise};
 use super::super::scenario::{FAIR, HIGH, IDLE, RT, Script};
 use super::*;
 use proptest::prelude::*;
