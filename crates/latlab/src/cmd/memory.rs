@@ -8,7 +8,7 @@ use crate::outcome::{HintExt, Outcome};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::{output, rundir};
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use latlab_core::machine::Machine;
 use latlab_core::memory::explore::{Plan, explore};
 use latlab_core::memory::{Curve, MemoryDetail, StridePoint, from, part};
@@ -20,7 +20,8 @@ use latlab_sys::memory::declared::declared;
 use latlab_sys::memory::{Host, LEAST, Settings, multiply};
 use latlab_sys::{clock, policy, signal};
 use serde::Serialize;
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -260,17 +261,21 @@ fn read_one(file: &Path) -> anyhow::Result<(Vec<Curve>, Option<Machine>)> {
         }
         return Ok((curves, Some(run.machine)));
     }
-    let size = fs::metadata(file).with_context(|| format!("--from {shown}: cannot be read"))?.len();
-    if size > TEXT_MAX {
-        return Err(anyhow!("--from {shown}: {size} bytes are no output of lat_mem_rd")).hint(
-            "name the text that lat_mem_rd printed (it prints on stderr), or a run's directory",
-        );
-    }
-    let bytes = fs::read(file).with_context(|| format!("--from {shown}: cannot be read"))?;
-    let curves = from::lat_mem_rd(&String::from_utf8_lossy(&bytes), &shown.to_string())
+    let curves = read_text(file)
+        .and_then(|text| Ok(from::lat_mem_rd(&text, &shown.to_string())?))
         .map_err(|e| anyhow!("--from {shown}: {e}"))
         .hint(
             "name the text that lat_mem_rd printed (it prints on stderr), or a run's directory",
         )?;
     Ok((curves, None))
+}
+
+/// A text of at most [`TEXT_MAX`] bytes; a pipe or a device does not tell beforehand how many it has.
+fn read_text(file: &Path) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let mut read = |file| File::open(file)?.take(TEXT_MAX + 1).read_to_end(&mut bytes);
+    if read(file).map_err(|e| anyhow!("cannot be read: {e}"))? as u64 > TEXT_MAX {
+        bail!("more than {} MiB are no output of lat_mem_rd", TEXT_MAX >> 20);
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
