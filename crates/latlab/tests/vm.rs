@@ -438,6 +438,26 @@ fn a_killed_latlab_leaves_no_machine_and_the_next_start_no_file() {
     assert!(!Path::new(&disk).exists(), "{disk}");
 }
 
+/// QEMU has no model of a cache: what shows are those of its host, and those of its tables.
+#[test]
+#[ignore = "boots a virtual machine"]
+fn where_no_cache_is_modelled_none_is_claimed() {
+    for machine in ["vm:armv7-rt", "vm:x86_64-rt"] {
+        let dir = tempfile::tempdir().unwrap();
+        let output = run(dir.path(), &["--on", machine, "memory", "--quick", "--out", "r"]);
+        assert!(output.status.success(), "{machine}: {}", said(&output));
+        assert!(printed(&output).contains("cannot tell"), "{machine}: {}", printed(&output));
+        let part = &json(&dir.path().join("r/run.json"))["parts"][0];
+        let detail = &part["detail"];
+        assert!(
+            detail["cannot_tell"].as_str().unwrap().contains("emulated"),
+            "{machine}: {detail}"
+        );
+        assert_eq!(detail["levels"].as_array().map(Vec::len), Some(0), "{machine}: {detail}");
+        assert!(detail["curves"][0]["points"].as_array().unwrap().len() > 8, "{machine}: {detail}");
+    }
+}
+
 #[test]
 fn bad_machines_are_one_sentence() {
     let dir = tempfile::tempdir().unwrap();
