@@ -127,14 +127,16 @@ mod tests {
     use std::io::Write;
 
     #[test]
+    #[allow(clippy::print_stderr, reason = "why a test skips is told")]
     fn a_folder_that_nobody_sorted_is_sorted_and_left_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let (folder, scratch) = (dir.path().join("6.1.0-own"), dir.path().join("scratch"));
         std::fs::create_dir_all(folder.join("kernel")).unwrap();
         std::fs::write(folder.join("modules.order"), "").unwrap();
         let tree = ModuleTree::open_or_sort(&folder, &scratch);
-        if tree.is_err() && std::env::var_os("CI").is_none() {
-            return; // no depmod here
+        if matches!(tree, Err(TargetError::NoProgram { .. })) && std::env::var_os("CI").is_none() {
+            eprintln!("skipped: no depmod here");
+            return;
         }
         assert!(tree.unwrap().resolve(&["virtio"]).unwrap_err().to_string().contains("no module"));
         assert!(!folder.join("modules.dep").exists());
