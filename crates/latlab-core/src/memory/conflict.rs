@@ -25,7 +25,7 @@ const MOST_LINES: usize = 1_024;
 const MOST_TIMINGS: u32 = 1_500;
 /// Reductions at most.
 const RUNS: usize = 5;
-/// Share of all time in which reductions of one level begin.
+/// Share of all time in which reductions of one level begin; the last may take as much again.
 const SHARE: f64 = 0.1;
 /// Reductions that have to agree.
 const AGREE: usize = 2;
@@ -66,7 +66,7 @@ impl Explorer<'_> {
                 break;
             }
             let lines = self.crowd(pages, step)?;
-            if let Some(set) = self.reduce(pages, lines, step)? {
+            if let Some(set) = self.reduce(pages, lines, step, begun + 2.0 * SHARE)? {
                 found.push(set);
             }
             // What is left over by mistake is larger, never smaller.
@@ -139,12 +139,14 @@ impl Explorer<'_> {
         Ok(kept)
     }
 
-    /// The smallest part of `lines` in which something still misses.
+    /// The smallest part of `lines` in which something still misses. `None` when the share `until` of all time
+    /// is over first.
     fn reduce(
         &mut self,
         pages: Pages,
         mut lines: Vec<u32>,
         step: Step,
+        until: f64,
     ) -> Result<Option<Vec<u32>>, MeterError> {
         let inner = self.ways_before(step.level);
         if !self.conflicts_in(pages, &lines, step)? {
@@ -187,7 +189,7 @@ impl Explorer<'_> {
                 }
                 None => groups *= 2,
             }
-            if timings > MOST_TIMINGS {
+            if timings > MOST_TIMINGS || self.meter.over() > until {
                 return Ok(None);
             }
         }

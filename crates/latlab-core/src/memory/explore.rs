@@ -14,6 +14,7 @@ use super::conflict::Step;
 use super::curve::{Curve, CurvePoint, Order, Pages};
 use super::levels::Found;
 use super::plateau::{self, Plateau};
+use super::quiet::look_again;
 use super::together::together;
 use super::{Grade, Level, Limits, MemoryDetail, Meter, MeterError, Parallelism, pattern};
 use crate::finding::Confidence;
@@ -48,8 +49,17 @@ fn undisturbed(before: f64, again: f64) -> f64 {
 }
 /// Plateaus of less than so many doublings are looked at again before they are believed.
 const SHORT: f64 = 1.5;
-/// Places in which an array of ordinary pages is measured where chance matters.
-pub(super) const SCATTERED: u32 = 16;
+/// Places in which an array of ordinary pages is measured where chance matters, and the size from which on there
+/// are fewer of them: of many pages chance makes less, and to lay them out takes long.
+const SCATTERED: u32 = 16;
+const SCATTERED_MOST: f64 = (8 << 20) as f64;
+const SCATTERED_LEAST: u32 = 4;
+
+/// Places in which an array of `x` bytes of ordinary pages is measured.
+pub(super) fn scattered(x: f64) -> u32 {
+    let share = (SCATTERED_MOST / x.max(1.0)).min(1.0);
+    ((f64::from(SCATTERED) * share) as u32).max(SCATTERED_LEAST)
+}
 /// Strides of the arrays over size × stride, bytes, and the largest of these arrays.
 const STRIDES: [u32; 7] = [16, 32, 64, 128, 256, 512, 1024];
 const STRIDES_MOST: u32 = 64 << 20;
@@ -151,19 +161,27 @@ impl Explorer<'_> {
         }
         self.detail.line = Some(line);
         self.confirm(&mut curve, &mut found)?;
-        let mut levels = self.levels_between(&mut curve, &mut found)?;
-        self.meter.stage("all levels together");
-        self.find_hidden(&mut curve, &found, &mut levels)?;
+        let mut levels = Vec::new();
+        let measured = self.levels_between(&mut curve, &mut found, &mut levels).and_then(|()| {
+            self.meter.stage("all levels together");
+            self.find_hidden(&mut curve, &found, &mut levels)
+        });
+        // What was measured when the time is over is concluded all the same.
         self.keep(curve.clone());
-        together(&curve, &found, self.limits.page_bytes, &mut levels);
-        self.detail.levels = levels.iter().map(|l| l.level.clone()).collect();
+        let page = self.limits.page_bytes;
+        look_again(&curve, page, &mut found, &mut levels);
+        if levels.len() + 1 >= found.len() {
+            together(&curve, &found, page, &mut levels);
+            self.detail.levels = levels.iter().map(|l| l.level.clone()).collect();
+        }
         self.memory_level(&curve, &found);
+        measured?;
         if !self.translation_seen() {
             self.find_tlbs()?;
         }
         self.other_orders()?;
         self.parallel_loads()?;
-        match self.until_quiet(&mut curve, &found, levels) {
+        match self.until_quiet(&mut curve, found, levels) {
             Err(MeterError::OutOfTime) => Ok(()),
             other => other,
         }
@@ -183,7 +201,7 @@ impl Explorer<'_> {
             let n = (octaves * plateau::EVENLY).ceil();
             for k in 0..=n as u32 {
                 let x = low as f64 * (high as f64 / low as f64).powf(f64::from(k) / n);
-                self.add(curve, x, SCATTERED)?;
+                self.add(curve, x, scattered(x))?;
             }
             if !plateau::is_level(&curve.points, (low, high)) {
                 found.remove(i);
@@ -198,8 +216,8 @@ impl Explorer<'_> {
         &mut self,
         curve: &mut Curve,
         found: &mut Vec<Plateau>,
-    ) -> Result<Vec<Found>, MeterError> {
-        let mut levels: Vec<Found> = Vec::new();
+        levels: &mut Vec<Found>,
+    ) -> Result<(), MeterError> {
         // The plateau that was added last: of one that was not seen, a better one takes the place.
         let mut added = None;
         let mut i = 0;
@@ -217,8 +235,8 @@ impl Explorer<'_> {
                 if between.is_none() {
                     self.detail.levels.push(level.level.clone());
                     levels.push(level);
-                    if self.quick && !self.translation_seen() {
-                        // Little time: what needs no more than the first level comes before the last ones.
+                    if !self.translation_seen() {
+                        // What needs no more than the first level comes before the last ones, which take long.
                         self.find_tlbs()?;
                     }
                 }
@@ -242,7 +260,7 @@ impl Explorer<'_> {
             self.steps.truncate(i);
             self.conflicts.truncate(i);
         }
-        Ok(levels)
+        Ok(())
     }
 
     fn translation_seen(&self) -> bool {

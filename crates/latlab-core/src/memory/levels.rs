@@ -2,7 +2,7 @@
 
 use super::conflict::Step;
 use super::curve::{Curve, CurvePoint, Pages};
-use super::explore::{Explorer, SCATTERED};
+use super::explore::{Explorer, scattered};
 use super::findings::bytes_words;
 use super::plateau::{self, Plateau};
 use super::setmodel::{self, Fit, Laws, Placement};
@@ -45,7 +45,11 @@ impl Explorer<'_> {
         let coarse = coarse_range(curve, here, next);
         let window = window(curve, coarse, here.first_x, next.ns);
         let onset = onset(&window, here.ns, next.ns, ONSET);
-        let probed = self.ways(curve.pages, i, onset, &window, (here.ns, next.ns))?;
+        let probed = match self.ways(curve.pages, i, onset, &window, (here.ns, next.ns)) {
+            // The curve is there: its law tells the size without them.
+            Err(MeterError::OutOfTime) => None,
+            other => other?,
+        };
         let inner = self.detail.levels.last().map_or(0, |l| l.bytes);
         Ok(level_of(curve, found, i, self.limits.page_bytes, (inner, probed)))
     }
@@ -109,10 +113,11 @@ impl Explorer<'_> {
         let octaves = (high as f64 / low.max(1) as f64).log2().max(0.3);
         let per_octave = if self.quick { 6.0 } else { 10.0 };
         let n = (octaves * per_octave).ceil().clamp(4.0, 30.0) as u32;
-        let repeats = if curve.pages == Pages::Base { SCATTERED } else { 5 };
+        let pages = curve.pages;
+        let repeats = |x| if pages == Pages::Base { scattered(x) } else { 5 };
         for k in 0..=n {
             let x = low as f64 * (high as f64 / low as f64).powf(f64::from(k) / f64::from(n));
-            self.add(curve, x, repeats)?;
+            self.add(curve, x, repeats(x))?;
         }
         self.steadier(curve)?;
         // Whole pages, often: chance decides which colours few pages get.
@@ -129,7 +134,8 @@ impl Explorer<'_> {
                 break;
             }
             let before = curve.points.len();
-            self.add(curve, (below as f64 * above as f64).sqrt(), repeats)?;
+            let x = (below as f64 * above as f64).sqrt();
+            self.add(curve, x, repeats(x))?;
             if curve.points.len() == before {
                 break;
             }

@@ -23,8 +23,15 @@ const SLOPE: f64 = 0.22;
 /// With more points, of more places, a plateau climbs less than this: chance made none of it.
 const CLIMB: f64 = 0.5;
 
+/// With many points a plateau spans at least this factor, about half a doubling, and so many steps.
+const LEAST: f64 = 1.36;
+const CELLS: usize = 4;
+
 /// Points in each doubling of the size in which a way between two plateaus is looked at again.
 pub(super) const EVENLY: f64 = 8.0;
+
+/// What is further than this from its neighbours is an outlier, as a natural logarithm.
+const WILD: f64 = 0.25;
 
 /// Noise that is allowed at most, as share.
 const NOISIEST: f64 = 0.1;
@@ -59,7 +66,7 @@ pub fn plateaus(points: &[CurvePoint]) -> Vec<Plateau> {
         return Vec::new();
     }
     let logs: Vec<f64> = points.iter().map(|p| p.ns.max(1e-3).ln()).collect();
-    let logs = changepoint::clip_outliers(&logs, 0.25);
+    let logs = changepoint::clip_outliers(&logs, WILD);
     let sd = changepoint::noise(&logs).clamp(0.01, NOISIEST);
     let first = cut(points, &logs, sd);
     let whole = |found: &[Plateau]| found.last().is_some_and(|p| p.last + 1 == points.len());
@@ -105,19 +112,8 @@ fn cut(points: &[CurvePoint], logs: &[f64], sd: f64) -> Vec<Plateau> {
     let level = |&(first, last): &(usize, usize)| {
         first == 0 || last == end || slope(points, first, last).abs() < SLOPE
     };
-    let found = joined.into_iter().filter(long).filter(level).map(|(first, last)| {
-        let values: Vec<f64> = points[first..=last].iter().map(|p| p.ns).collect();
-        Plateau {
-            first,
-            last,
-            first_x: points[first].x,
-            ns: median(&values).unwrap_or(0.0),
-            low_ns: values.iter().copied().fold(f64::INFINITY, f64::min),
-            high_ns: values.iter().copied().fold(0.0, f64::max),
-            seen: true,
-        }
-    });
-    rising(found)
+    let found = joined.into_iter().filter(long).filter(level);
+    rising(found.map(|(first, last)| of(points, first, last)))
 }
 
 /// Plateaus, each of a level of its own.
@@ -153,13 +149,45 @@ pub fn levels(points: &[CurvePoint]) -> Vec<Plateau> {
 /// A plateau between two others that a closer look at the way from one to the other shows: a short one is
 /// lost among few points, of which somebody else disturbed one or two. The points may crowd anywhere.
 pub fn between(points: &[CurvePoint], here: Plateau, next: Plateau) -> Option<Plateau> {
-    let even = evenly(points);
-    let apart = |p: &Plateau| p.ns > here.ns * LEVELS_APART && p.ns * LEVELS_APART < next.ns;
-    let flat = |p: &Plateau| is_flat(points, p.ns, (p.first_x, even[p.last].x));
-    let found = levels(&even);
-    let p = found.into_iter().find(|p| p.first_x > here.first_x && apart(p) && flat(p))?;
+    let mut even = evenly(points);
+    let logs: Vec<f64> = even.iter().map(|p| p.ns.max(1e-3).ln()).collect();
+    for (p, ln) in even.iter_mut().zip(changepoint::clip_outliers(&logs, WILD)) {
+        p.ns = ln.exp();
+    }
+    let begin = even.partition_point(|p| p.x <= here.first_x);
+    let apart = |ns: f64| ns > here.ns * LEVELS_APART && ns * LEVELS_APART < next.ns;
+    let mut longest: Option<Plateau> = None;
+    for first in begin..even.len() {
+        let reach = longest.as_ref().map_or(CELLS, |p| p.last - p.first + 1);
+        for last in first + reach..even.len() {
+            let stretch = of(&even, first, last);
+            if even[last].x as f64 >= even[first].x as f64 * LEAST
+                && apart(stretch.low_ns)
+                && apart(stretch.high_ns)
+                && stretch.high_ns < stretch.low_ns * SAME
+                && slope(&even, first, last).abs() < SLOPE
+            {
+                longest = Some(stretch);
+            }
+        }
+    }
+    let p = longest.filter(|p| is_flat(points, p.ns, (p.first_x, even[p.last].x)))?;
     let at = |x: u64| points.partition_point(|p| p.x < x).min(points.len() - 1);
     Some(Plateau { first: at(p.first_x), last: at(even[p.last].x), ..p })
+}
+
+/// The plateau from one point to another.
+fn of(points: &[CurvePoint], first: usize, last: usize) -> Plateau {
+    let values: Vec<f64> = points[first..=last].iter().map(|p| p.ns).collect();
+    Plateau {
+        first,
+        last,
+        first_x: points[first].x,
+        ns: median(&values).unwrap_or(0.0),
+        low_ns: values.iter().copied().fold(f64::INFINITY, f64::min),
+        high_ns: values.iter().copied().fold(0.0, f64::max),
+        seen: true,
+    }
 }
 
 /// Whether most points between two sizes are near `ns`: what chance does to pages may look level in few points,
@@ -177,15 +205,17 @@ pub(super) fn is_level(points: &[CurvePoint], (low, high): (u64, u64)) -> bool {
     last <= first + 1 || slope(points, first, last - 1) < CLIMB
 }
 
-/// A point for each eighth of a doubling that has any, the median of those that lie in it.
+/// A point for each eighth of a doubling that has any, the median of those that lie in it, of two the lower:
+/// what somebody else does only adds.
 pub(super) fn evenly(points: &[CurvePoint]) -> Vec<CurvePoint> {
     let cell = |p: &CurvePoint| ((p.x.max(1) as f64).log2() * EVENLY).round() as i64;
     points.chunk_by(|a, b| cell(a) == cell(b)).filter_map(middle).collect()
 }
 
 fn middle(points: &[CurvePoint]) -> Option<CurvePoint> {
-    let values: Vec<f64> = points.iter().map(|p| p.ns).collect();
-    let ns = median(&values)?;
+    let mut values: Vec<f64> = points.iter().map(|p| p.ns).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let ns = *values.get(points.len().saturating_sub(1) / 2)?;
     Some(CurvePoint { ns, ..*points.get(points.len() / 2)? })
 }
 

@@ -84,7 +84,7 @@ impl Explorer<'_> {
     pub(super) fn until_quiet(
         &mut self,
         curve: &mut Curve,
-        plateaus_before: &[Plateau],
+        mut before: Vec<Plateau>,
         mut levels: Vec<Found>,
     ) -> Result<(), MeterError> {
         if !self.quick {
@@ -104,17 +104,24 @@ impl Explorer<'_> {
             self.find_tlbs()?;
             self.keep(curve.clone());
             let fresh = plateau::levels(&curve.points);
-            let found = if fresh.len() == plateaus_before.len() { &fresh } else { plateaus_before };
+            let mut found = if fresh.len() == before.len() { fresh } else { before.clone() };
+            let page = self.limits.page_bytes;
+            if look_again(curve, page, &mut found, &mut levels) {
+                together(curve, &found, page, &mut levels);
+                self.detail.levels = levels.iter().map(|l| l.level.clone()).collect();
+                before = found;
+                continue;
+            }
             // A level that only the one model showed has no plateau of its own to be seen again.
             if levels.len() + 1 != found.len() {
                 continue;
             }
             let (mut inner, mut anew) = (0, levels.clone());
             for (i, level) in anew.iter_mut().enumerate() {
-                *level = level_of(curve, found, i, self.limits.page_bytes, (inner, level.ways));
+                *level = level_of(curve, &found, i, page, (inner, level.ways));
                 inner = level.level.bytes;
             }
-            together(curve, found, self.limits.page_bytes, &mut anew);
+            together(curve, &found, page, &mut anew);
             // A quieter curve is nearer to its laws; one that is not has been cut into other stretches.
             let left = |f: &Found| f.level.residual.unwrap_or(f64::INFINITY);
             if anew.len() != levels.len()
@@ -155,6 +162,36 @@ impl Explorer<'_> {
         }
         Ok(lower * 10 > all.len())
     }
+}
+
+/// Concludes levels anew where points that were added, or measured again, show a plateau between two others;
+/// whether they do. Nothing is measured.
+pub(super) fn look_again(
+    curve: &Curve,
+    page: u32,
+    found: &mut Vec<Plateau>,
+    levels: &mut Vec<Found>,
+) -> bool {
+    if levels.len() + 1 != found.len() {
+        return false;
+    }
+    let mut more = false;
+    let mut i = 0;
+    while i + 1 < found.len() {
+        if let Some(p) = plateau::between(&curve.points, found[i], found[i + 1]) {
+            more = true;
+            found.insert(i + 1, p);
+            // Its ways were counted for something that it is not.
+            levels.truncate(i);
+        } else {
+            if i >= levels.len() {
+                let inner = levels.last().map_or(0, |l| l.level.bytes);
+                levels.push(level_of(curve, found, i, page, (inner, None)));
+            }
+            i += 1;
+        }
+    }
+    more
 }
 
 #[cfg(test)]
