@@ -215,4 +215,22 @@ mod tests {
         assert!((memory - 220.0).abs() < 220.0 * 0.05, "{memory}");
         assert_eq!(found.regimes.unwrap().line_bytes, 64);
     }
+
+    /// Of the last cache others left 3 to 4 MiB: its plateau is half a doubling long, and was once taken for a part
+    /// of the way from the second cache to memory.
+    #[test]
+    fn a_last_cache_that_others_use_hides_no_second_one() {
+        let of = |text| {
+            let found = infer(lat_mem_rd(text, "shared").unwrap(), 4096);
+            found.levels.iter().map(|l| l.bytes).collect::<Vec<_>>()
+        };
+        for text in [
+            include_str!("../../../../fixtures/memory/shared-host.lat_mem_rd"),
+            include_str!("../../../../fixtures/memory/shared-host-whole.lat_mem_rd"),
+        ] {
+            let [first, second, last] = of(text)[..] else { panic!("{:?}", of(text)) };
+            assert_eq!((first, second), (32 << 10, 1 << 20));
+            assert!((2 << 20..=4 << 20).contains(&last), "{last}");
+        }
+    }
 }

@@ -199,6 +199,7 @@ mod tests {
     use super::*;
     use crate::memory::Meter;
     use crate::memory::explore::{Plan, explore};
+    use crate::memory::from;
     use crate::memory::sim::cache::Policy;
     use crate::memory::sim::{CacheSpec, Fill, Hierarchy, Simulated, TlbSpec};
 
@@ -255,5 +256,28 @@ mod tests {
             assert_eq!(said, pieces, "{:?}", found.missing);
             assert!(found.curves.iter().all(|c| c.pages == used), "{:?}", found.curves);
         }
+    }
+
+    #[test]
+    fn a_plateau_that_shows_when_it_is_quiet_divides_a_level() {
+        let text = include_str!("../../../../fixtures/memory/shared-host-whole.lat_mem_rd");
+        let curve = from::lat_mem_rd(text, "shared").unwrap().remove(0);
+        let at = |first_x, ns| Plateau {
+            first: 0,
+            last: 0,
+            first_x,
+            ns,
+            low_ns: ns,
+            high_ns: ns,
+            seen: true,
+        };
+        let mut found = vec![at(2048, 1.08), at(38 << 10, 3.77), at(8 << 20, 133.0)];
+        let level = |i| level_of(&curve, &found, i, 4096, (0, None));
+        let mut levels = vec![level(0), level(1)];
+        assert!(levels[1].level.bytes > 1 << 20, "{:?}", levels[1].level);
+        assert!(look_again(&curve, 4096, &mut found, &mut levels));
+        let sizes: Vec<u64> = levels.iter().map(|l| l.level.bytes).collect();
+        assert_eq!((sizes.len(), sizes[0], sizes[1]), (3, 32 << 10, 1 << 20), "{sizes:?}");
+        assert!(!look_again(&curve, 4096, &mut found, &mut levels));
     }
 }
