@@ -252,7 +252,10 @@ pub(super) fn level_of(
         }
         setmodel::best_first(&mut fits);
     }
-    let probed = probed.filter(|w| !contradicted(*w, &fits));
+    // What no cache has was counted wrongly.
+    let plausible =
+        |w: &Ways| w.at_most || fits.first().is_none_or(|f| setmodel::plausible_ways(w.of(f)));
+    let probed = probed.filter(|w| plausible(w) && !contradicted(*w, &fits));
     let mut level = Level::of(i + 1, &here);
     level.ns = if i == 0 { innermost(&window, here, onset.0) } else { hit(&window, here, onset.0) };
     level.effective_bytes = effective(&window, here.ns, next.ns);

@@ -15,6 +15,8 @@ const BLOCK: u32 = 1024;
 const PAIR_FITS: f64 = 1.08;
 /// Share of the step at which translation has begun to miss: one set of many counts.
 const TLB_ONSET: f64 = 0.05;
+/// Share of the largest step of a pair at which its second load is in another line: within one it is nothing.
+const ANOTHER_LINE: f64 = 0.3;
 /// A point that takes less than this share of what its neighbours take is a dip.
 const DIP: f64 = 0.8;
 /// Times that the end of a TLB is looked for, until two agree.
@@ -317,7 +319,8 @@ fn tlb_level(i: usize, points: &[CurvePoint], t0: f64, t1: f64) -> TlbLevel {
     }
 }
 
-/// The smallest distance at which the second load of a pair misses as the first does.
+/// The smallest distance at which the second load of a pair misses as the first does, or half as much where
+/// something fetches neighbours, or where lines further apart fight for a set besides.
 pub(super) fn line_of(pairs: Vec<(u32, f64)>) -> LineSize {
     let same = pairs.first().map_or(0.0, |p| p.1);
     let apart = pairs.iter().rev().take(2).map(|p| p.1).fold(0.0, f64::max);
@@ -329,7 +332,7 @@ pub(super) fn line_of(pairs: Vec<(u32, f64)>) -> LineSize {
         return LineSize { bytes: 0, pairs, grade };
     }
     let share = |v: f64| (v - same) / (apart - same);
-    let bytes = pairs.iter().find(|p| share(p.1) > 0.5).map_or(0, |p| p.0);
+    let bytes = pairs.iter().find(|p| share(p.1) > ANOTHER_LINE).map_or(0, |p| p.0);
     // Between the two a value of its own means that something fetches neighbours.
     let unclear = pairs.iter().any(|p| (0.2..0.8).contains(&share(p.1)));
     let grade = if unclear {
@@ -373,6 +376,10 @@ mod tests {
         let mut fetched = step(64);
         fetched[3].1 = 3.4;
         assert_eq!(line_of(fetched).grade.confidence, Confidence::Likely);
+        // Lines 512 bytes apart fight for a set, and cost as much again.
+        let mut twice = step(64);
+        twice.push((512, 5.7));
+        assert_eq!(line_of(twice).bytes, 64);
         assert_eq!(line_of(vec![(8, 4.0), (512, 4.1)]).grade.confidence, Confidence::CannotTell);
     }
 }

@@ -101,6 +101,11 @@ const WAYS: [u32; 16] = [2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 14, 15, 16, 20, 24, 32
 /// Of these, such as TLBs have and no cache of a known processor.
 const OF_TLBS: [u32; 4] = [5, 9, 14, 15];
 
+/// Whether a cache may have so many ways.
+pub(super) fn plausible_ways(ways: u32) -> bool {
+    ways == 1 || WAYS.contains(&ways) && !OF_TLBS.contains(&ways)
+}
+
 /// Sizes that a cache may have between two bounds, plainest first.
 pub fn plausible_sizes(low: u64, high: u64) -> Vec<u64> {
     let mut sizes: Vec<(u64, u64)> = Vec::new();
