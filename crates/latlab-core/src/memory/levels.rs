@@ -528,15 +528,7 @@ mod tests {
             CurvePoint::of(x + x / 4 * (i % 4), &[if x < 128 << 10 { 4.0 } else { 80.0 }])
         });
         let curve = Curve { points: points.collect(), ..Default::default() };
-        let at = |first_x, ns| Plateau {
-            first: 0,
-            last: 0,
-            first_x,
-            ns,
-            low_ns: ns,
-            high_ns: ns,
-            seen: true,
-        };
+        let at = Plateau::at;
         let found = [at(4096, 4.0), at(256 << 10, 120.0)];
         let level = level_of(&curve, &found, 0, 4096, (0, None)).level;
         assert!((64 << 10..=256 << 10).contains(&level.bytes), "{level:?}");

@@ -60,6 +60,14 @@ pub struct Plateau {
     pub seen: bool,
 }
 
+#[cfg(test)]
+impl Plateau {
+    /// One that begins at a size and takes so many ns.
+    pub(super) fn at(first_x: u64, ns: f64) -> Self {
+        Self { first: 0, last: 0, first_x, ns, low_ns: ns, high_ns: ns, seen: true }
+    }
+}
+
 /// Plateaus of a curve, rising in size and in latency. The points must be rising in `x`.
 pub fn plateaus(points: &[CurvePoint]) -> Vec<Plateau> {
     if points.len() < 3 {
@@ -279,8 +287,7 @@ mod tests {
     fn a_closer_look_shows_a_short_plateau_between_two_others() {
         let text = include_str!("../../../../fixtures/memory/shared-host.lat_mem_rd");
         let points = from::lat_mem_rd(text, "shared").unwrap().remove(0).points;
-        let at =
-            |ns| Plateau { first: 0, last: 0, first_x: 0, ns, low_ns: ns, high_ns: ns, seen: true };
+        let at = |ns| Plateau::at(0, ns);
         let found = between(&points, at(3.77), at(125.0)).unwrap();
         assert!((found.ns - 12.5).abs() < 0.7, "{found:?}");
         assert!((1 << 20..2 << 20).contains(&found.first_x), "{found:?}");

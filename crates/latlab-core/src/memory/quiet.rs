@@ -262,15 +262,7 @@ mod tests {
     fn a_plateau_that_shows_when_it_is_quiet_divides_a_level() {
         let text = include_str!("../../../../fixtures/memory/shared-host-whole.lat_mem_rd");
         let curve = from::lat_mem_rd(text, "shared").unwrap().remove(0);
-        let at = |first_x, ns| Plateau {
-            first: 0,
-            last: 0,
-            first_x,
-            ns,
-            low_ns: ns,
-            high_ns: ns,
-            seen: true,
-        };
+        let at = Plateau::at;
         let mut found = vec![at(2048, 1.08), at(38 << 10, 3.77), at(8 << 20, 133.0)];
         let level = |i| level_of(&curve, &found, i, 4096, (0, None));
         let mut levels = vec![level(0), level(1)];
