@@ -34,6 +34,7 @@ const REPLACED: u32 = 12;
 /// With so many of these it still misses: the line did not matter. A line from anywhere falls into the set
 /// by chance, with two colours every other time, so that less says nothing.
 const STILL: u32 = 10;
+
 /// The step between two levels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
@@ -52,8 +53,8 @@ pub(super) struct Step {
 impl Explorer<'_> {
     /// Ways of a level: lines of a smallest conflict, less one. `None` when reductions disagree.
     ///
-    /// `inner` is a smallest conflict of the level before, in whose set all lines are then chosen:
-    /// otherwise that level would hold them and this one never be asked.
+    /// Behind the second level all lines are chosen in the set of a smallest conflict of the level before:
+    /// otherwise that one would hold them and this one never be asked.
     pub(super) fn ways_by_reduction(
         &mut self,
         pages: Pages,
