@@ -136,14 +136,10 @@ pub fn infer(curves: Vec<Curve>, page_bytes: u32) -> MemoryDetail {
     if let Some(curve) = own.or_else(slowest) {
         let points = coarse(curve);
         let mut found = plateau::levels(&points);
-        let mut i = 0;
-        while i + 1 < found.len() {
-            while let Some(p) = plateau::between(&curve.points, found[i], found[i + 1]) {
-                found.insert(i + 1, p);
-            }
+        plateau::add_between(&curve.points, &mut found);
+        for i in 0..found.len().saturating_sub(1) {
             let inner = detail.levels.last().map_or(0, |l| l.bytes);
             detail.levels.push(level_of(curve, &found, i, page_bytes, (inner, None)).level);
-            i += 1;
         }
         detail.memory_ns = found.last().filter(|p| p.last + 1 == points.len()).map(|p| p.ns);
         if detail.memory_ns.is_none() {

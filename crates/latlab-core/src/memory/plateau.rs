@@ -184,6 +184,21 @@ pub fn between(points: &[CurvePoint], here: Plateau, next: Plateau) -> Option<Pl
     Some(Plateau { first: at(p.first_x), last: at(even[p.last].x), ..p })
 }
 
+/// Adds the plateaus that lie [`between`] others; the index of the first that was added.
+pub(super) fn add_between(points: &[CurvePoint], found: &mut Vec<Plateau>) -> Option<usize> {
+    let (mut added, mut i) = (None, 0);
+    while i + 1 < found.len() {
+        match between(points, found[i], found[i + 1]) {
+            Some(p) => {
+                found.insert(i + 1, p);
+                added = added.or(Some(i + 1));
+            }
+            None => i += 1,
+        }
+    }
+    added
+}
+
 /// The plateau from one point to another.
 fn of(points: &[CurvePoint], first: usize, last: usize) -> Plateau {
     let values: Vec<f64> = points[first..=last].iter().map(|p| p.ns).collect();

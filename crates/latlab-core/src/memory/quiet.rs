@@ -175,23 +175,14 @@ pub(super) fn look_again(
     if levels.len() + 1 != found.len() {
         return false;
     }
-    let mut more = false;
-    let mut i = 0;
-    while i + 1 < found.len() {
-        if let Some(p) = plateau::between(&curve.points, found[i], found[i + 1]) {
-            more = true;
-            found.insert(i + 1, p);
-            // Its ways were counted for something that it is not.
-            levels.truncate(i);
-        } else {
-            if i >= levels.len() {
-                let inner = levels.last().map_or(0, |l| l.level.bytes);
-                levels.push(level_of(curve, found, i, page, (inner, None)));
-            }
-            i += 1;
-        }
+    let Some(added) = plateau::add_between(&curve.points, found) else { return false };
+    // The ways of the level that ended beyond it were counted for something that it is not.
+    levels.truncate(added - 1);
+    for i in levels.len()..found.len() - 1 {
+        let inner = levels.last().map_or(0, |l| l.level.bytes);
+        levels.push(level_of(curve, found, i, page, (inner, None)));
     }
-    more
+    true
 }
 
 #[cfg(test)]
