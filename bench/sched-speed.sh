@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 events=${1:-10000000}
-cargo build --release -q -p latlab-trace --example trace_bench
+cargo build --release -q -p latlab-testkit --example trace_bench
 bench=$PWD/target/release/examples/trace_bench
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

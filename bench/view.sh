@@ -19,7 +19,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 file=${FILE:-$dir/big.dat}
 if [[ ! -s $file ]]; then
-    cargo build --release -q -p latlab-trace --example trace_bench
+    cargo build --release -q -p latlab-testkit --example trace_bench
     "$(target_dir)/release/examples/trace_bench" make fixtures/trace/f6.dat "$file" "$events"
 fi
 ls -l "$file" | awk '{ print $5 " bytes" }'

@@ -1,7 +1,7 @@
 //! Any text as an event's format, any bytes as its record: parsed, printed, filtered.
 #![no_main]
 
-use latlab_trace::print::{Dialect, Texts};
+use latlab_trace::print::{Dialect, EventFormatter};
 use latlab_trace::{Endian, EventFormat, Filter, TraceFile};
 use libfuzzer_sys::fuzz_target;
 
@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
 fn print(file: &TraceFile<'_>, record: &[u8]) {
     let mut out = Vec::new();
     for dialect in [Dialect::TraceCmd, Dialect::Kernel, Dialect::Fields] {
-        let texts = Texts::new(file, dialect);
+        let texts = EventFormatter::new(file, dialect);
         for id in 100..104 {
             texts.put(id, record, &mut out);
         }

@@ -5,11 +5,11 @@
 //! ```
 #![allow(clippy::disallowed_methods)] // An example may write to stdout.
 
-use latlab_core::finding::{Confidence, Evidence, Finding, Verdict};
-use latlab_core::histogram::Histogram;
-use latlab_core::run::Unit;
+use latlab_model::finding::{Confidence, Evidence, Finding, Quantity, Severity};
+use latlab_model::record::Unit;
 use latlab_report::doc::{Axis, Block, Doc, Mark, Plot, Scale, Section, Series, SeriesKind};
 use latlab_report::{html, plot::distribution};
+use latlab_stats::histogram::Histogram;
 use std::io::Write;
 
 fn axis(label: &str, scale: Scale) -> Axis {
@@ -182,15 +182,12 @@ fn timeline() -> Plot {
 }
 
 fn main() -> std::io::Result<()> {
-    let late = Finding::new(
-        "why.irqs-off",
-        Verdict::InTheWay,
-        Confidence::Likely,
-        "Interrupts were off for 38 µs in `emac_poll`.",
-    )
-    .because("A timer that expires meanwhile waits.")
-    .with(Evidence::new("irqs off, p99 of late windows", "38 µs").of(41))
-    .attempt("latlab wakeup -a 1");
+    let late = Finding::typed("why.interrupts-off", Severity::Problem, Confidence::Medium)
+        .value("delay", Quantity::Ns(38_000.0))
+        .value("who", "emac_poll")
+        .value("class", "fair")
+        .with(Evidence::new("irqs-off-p99", Quantity::Ns(38_000.0)).of(41))
+        .remedy("latlab wakeup -a 1");
     let mut blocks =
         vec![Block::Findings(vec![late]), Block::Warning("12 events were lost on CPU 1.".into())];
     let rest = [caches(), over_time(), costs(), surface(), timeline()];

@@ -4,7 +4,7 @@
 //! (text, HTML, SVG, PNG) know only this model. A new command is thereby in the
 //! terminal, in `report.html` and among the plots without touching a renderer.
 
-use latlab_core::finding::Finding;
+use latlab_model::finding::Finding;
 
 /// A whole report.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,10 +1,10 @@
 //! JUnit XML, as CI servers read it: a test case a metric, a failure where it is worse.
 
 use crate::plot::svg::escape;
-use latlab_core::compare::{CompareDetail, Verdict};
+use latlab_model::compare::{CompareDetail, Verdict};
 use std::io::{self, Write};
 
-/// Writes a comparison. Undecided metrics are skipped tests: neither passed nor failed.
+/// Writes a comparison. Inconclusive metrics are skipped tests: neither passed nor failed.
 ///
 /// # Errors
 /// The writer's.
@@ -18,19 +18,19 @@ pub fn comparison(d: &CompareDetail, started: &str, out: &mut impl Write) -> io:
         "<testsuites>\n  <testsuite name=\"latlab compare\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" timestamp=\"{}\">",
         all.len(),
         count(Verdict::Worse),
-        count(Verdict::CannotTell),
+        count(Verdict::Inconclusive),
         escape(started.trim_end_matches('Z'))
     )?;
     for (m, c) in all {
         let other = d.subjects.get(c.other).map_or("", |s| s.label.as_str());
         write!(out, "    <testcase classname=\"{}\" name=\"{}\"", escape(other), escape(&m.label))?;
-        let sentence = escape(&c.sentence);
+        let sentence = escape(&crate::sections::compare::sentence(c, m.unit));
         match c.verdict {
             Verdict::Worse => writeln!(
                 out,
                 ">\n      <failure message=\"{sentence}\" type=\"worse\"/>\n    </testcase>"
             )?,
-            Verdict::CannotTell => {
+            Verdict::Inconclusive => {
                 writeln!(out, ">\n      <skipped message=\"{sentence}\"/>\n    </testcase>")?
             }
             _ => writeln!(out, ">\n      <system-out>{sentence}</system-out>\n    </testcase>")?,
@@ -42,7 +42,7 @@ pub fn comparison(d: &CompareDetail, started: &str, out: &mut impl Write) -> io:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::compare::{Contrast, Metric, SubjectInfo};
+    use latlab_model::compare::{Contrast, Metric, SubjectInfo};
 
     #[test]
     fn worse_is_a_failure_and_undecided_is_skipped() {
@@ -64,7 +64,7 @@ mod tests {
             ],
             metrics: vec![
                 metric("a<b", contrast(Verdict::Worse, "worse: \"p99\"")),
-                metric("c", contrast(Verdict::CannotTell, "cannot")),
+                metric("c", contrast(Verdict::Inconclusive, "cannot")),
                 metric("d", contrast(Verdict::Better, "better")),
             ],
             ..CompareDetail::default()

@@ -14,6 +14,8 @@ pub mod html;
 pub mod json;
 pub mod junit;
 pub mod markdown;
+pub mod messages;
 pub mod plot;
 pub mod sections;
 pub mod text;
+pub mod values;

@@ -4,8 +4,9 @@
 //! in Markdown or HTML is escaped.
 
 use crate::doc::{Block, Doc, Table};
+use crate::messages;
 use crate::text::clean;
-use latlab_core::finding::Finding;
+use latlab_model::finding::Finding;
 use std::io::{self, Write};
 
 /// Writes a whole document.
@@ -60,11 +61,12 @@ fn table(t: &Table, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn finding(f: &Finding, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "- {}", escape(&f.claim))?;
-    f.evidence
-        .iter()
-        .try_for_each(|e| writeln!(out, "  - {}: {}", escape(&e.what), escape(&e.value)))?;
-    f.try_.iter().try_for_each(|t| writeln!(out, "  - try: {}", escape(t)))
+    let text = messages::finding(f);
+    writeln!(out, "- {}", escape(&text.claim))?;
+    for line in &text.evidence {
+        writeln!(out, "  - {}", escape(line))?;
+    }
+    text.remedies.iter().try_for_each(|t| writeln!(out, "  - try: {}", escape(t)))
 }
 
 /// Text that stays text: on one line, without markup.

@@ -1,6 +1,6 @@
 //! Clocks: reading `CLOCK_MONOTONIC`, and measuring what a reading costs and resolves.
 
-use latlab_core::units::MonotonicNs;
+use latlab_model::units::MonotonicNs;
 use rustix::time::{ClockId, clock_getres, clock_gettime};
 use std::hint::black_box;
 
@@ -8,7 +8,7 @@ use std::hint::black_box;
 const BATCHES: usize = 15;
 const BATCH: u64 = 64;
 /// When the clock stands still this long, its step is a timer tick; then ticks are counted.
-const PATIENCE: u64 = 2_000_000;
+const READS_MAX: u64 = 2_000_000;
 
 /// Now, `CLOCK_MONOTONIC`.
 #[inline]
@@ -73,7 +73,7 @@ fn measure_with(mut read: impl FnMut() -> u64) -> Meter {
 /// A clock that stands still between ticks: from one tick to the next, counting reads.
 fn measure_ticking(mut read: impl FnMut() -> u64) -> Meter {
     let mut edge = |from: u64| {
-        (1..PATIENCE).find_map(|reads| {
+        (1..READS_MAX).find_map(|reads| {
             let t = black_box(read());
             (t > from).then_some((t, reads))
         })
@@ -188,7 +188,7 @@ mod tests {
             }),
             Meter::default()
         );
-        assert!(reads < 2 * PATIENCE + 10);
+        assert!(reads < 2 * READS_MAX + 10);
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! The busy loop of [`latlab_core::gaps`]: one thread a CPU, all at the same time.
+//! The busy loop of `latlab_analysis::osnoise`: one thread a CPU, all at the same time.
 //!
 //! Ordinary scheduling on purpose: the question is what a program gets that asks
 //! for nothing special. The loop reads the clock, compares, and counts into memory
 //! that was allocated before.
 
 use crate::signal;
-use latlab_core::gaps::CpuGaps;
-use latlab_core::histogram::Recorder;
+use latlab_model::osnoise::CpuGaps;
+use latlab_stats::histogram::Recorder;
 use rustix::thread::{ClockId, CpuSet, sched_getaffinity, sched_setaffinity};
 use std::thread;
 use std::time::Duration;

@@ -4,27 +4,28 @@
 //! instruction with a `SAFETY` comment, and no raw pointer is in a public
 //! signature; every setting of the kernel that is changed goes through the journal of knobs.
 
+pub mod cgroup;
 pub mod clock;
 pub mod doctor;
 pub mod files;
 pub mod gaps;
-pub mod groups;
 pub mod harness;
 pub mod init;
 pub mod knobs;
 pub mod load;
 pub mod machine;
-pub mod map;
 pub mod memory;
-pub mod pages;
+pub mod mmap;
+pub mod platform_counters;
 pub mod policy;
 pub mod probe;
 pub mod process;
+pub mod reclaim;
 pub mod recorder;
 pub mod schedload;
 pub mod shared_lock;
 pub mod signal;
+pub mod size;
 pub mod ticks;
 pub mod tracefs;
 pub mod wakeup;
-pub mod witness;

@@ -3,8 +3,8 @@
 //! The policy is set by the system call itself, `sched_setattr(2)`: musl's
 //! `sched_setscheduler` returns ENOSYS, and only this call knows SCHED_DEADLINE.
 
-use latlab_core::units::CpuId;
-use latlab_core::wakeup::Policy;
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::Policy;
 use rustix::thread::CpuSet;
 use std::io;
 
@@ -188,7 +188,7 @@ pub fn allowed() -> io::Result<Vec<CpuId>> {
 /// When neither can be read.
 pub fn online() -> io::Result<Vec<CpuId>> {
     match std::fs::read_to_string("/sys/devices/system/cpu/online") {
-        Ok(list) => latlab_core::cpulist::parse(&list)
+        Ok(list) => latlab_model::cpulist::parse(&list)
             .map(|cpus| cpus.into_iter().map(CpuId).collect())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error)),
         Err(_) => allowed(),

@@ -4,6 +4,11 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+/// Has the kernel kill this process when the one that started it ends.
+pub fn die_with_parent() {
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+}
+
 /// Has the kernel kill the child when the thread that started it ends, even by SIGKILL.
 ///
 /// Start it from a thread that lives as long as the child should: the main one.

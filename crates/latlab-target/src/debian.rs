@@ -208,8 +208,12 @@ impl<'a> Archive<'a> {
         Err(TargetError::File { path: root.to_owned(), reason })
     }
 
-    /// Once in the life of this object; an index that cannot be read is not fatal if others can.
-    pub(crate) fn update(&mut self, say: &mut dyn FnMut(&str)) -> Result<()> {
+    /// Reads the indexes, once in the life of this object; one that cannot be read is not fatal if
+    /// others can.
+    ///
+    /// # Errors
+    /// When apt cannot be run or no index can be read.
+    pub fn update(&mut self, say: &mut dyn FnMut(&str)) -> Result<()> {
         if self.updated {
             return Ok(());
         }
@@ -229,7 +233,10 @@ impl<'a> Archive<'a> {
     }
 
     /// What `apt-get` prints; its first error line where it fails.
-    pub(crate) fn get(&self, args: &[&str]) -> Result<String> {
+    ///
+    /// # Errors
+    /// When apt cannot be run or fails.
+    pub fn get(&self, args: &[&str]) -> Result<String> {
         let output = self.run("apt-get", args)?;
         if !output.status.success() {
             return Err(self.cannot("(base system)", &complaint(&output)));
@@ -237,8 +244,11 @@ impl<'a> Archive<'a> {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// A folder of apt's private state.
-    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf> {
+    /// A folder of apt's private state, created where it is missing.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn folder(&self, name: &str) -> Result<PathBuf> {
         self.cache.folder(&format!("apt/{}/{name}", self.arch.debian()))
     }
 
@@ -268,7 +278,8 @@ impl<'a> Archive<'a> {
         Ok(command)
     }
 
-    pub(crate) fn cannot(&self, package: &str, message: &str) -> TargetError {
+    /// The error for a package that apt does not deliver.
+    pub fn cannot(&self, package: &str, message: &str) -> TargetError {
         TargetError::Fetch {
             package: package.into(),
             arch: self.arch.debian().into(),

@@ -8,7 +8,7 @@ use crate::cache::{Cache, digest};
 use crate::cpio::Archive;
 use crate::modules::{self, ModuleTree};
 use crate::{Result, TargetError};
-use latlab_core::wire::Job;
+use latlab_wire::frame::Job;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -7,12 +7,13 @@
 
 #![forbid(unsafe_code)]
 
+mod arch;
 pub mod board;
 pub mod cache;
 pub mod cpio;
 pub mod debian;
 mod error;
-pub mod image;
+
 pub mod initramfs;
 pub mod modules;
 pub mod pull;
@@ -20,8 +21,9 @@ pub mod spec;
 pub mod ssh;
 pub mod vm;
 
+pub use arch::Arch;
 pub use error::TargetError;
-pub use spec::{Arch, Target};
+pub use spec::Target;
 
 /// Result with this crate's error.
 pub type Result<T> = std::result::Result<T, TargetError>;

@@ -2,7 +2,7 @@
 
 use crate::{Result, TargetError};
 use flate2::read::GzDecoder;
-use latlab_core::modules::Dependencies;
+use latlab_wire::modules::Dependencies;
 use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

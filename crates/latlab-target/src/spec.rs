@@ -66,45 +66,6 @@ pub struct VmTarget {
     pub interrupting_device: bool,
 }
 
-/// Processor architectures that boards and virtual machines have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Arch {
-    /// 32-bit ARM, hard float.
-    Armv7,
-    /// 64-bit ARM.
-    Aarch64,
-    /// 64-bit x86.
-    X86_64,
-}
-
-impl Arch {
-    /// As in the name of our board build.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Armv7 => "armv7",
-            Self::Aarch64 => "aarch64",
-            Self::X86_64 => "x86_64",
-        }
-    }
-    /// As Debian calls it.
-    pub fn debian(self) -> &'static str {
-        match self {
-            Self::Armv7 => "armhf",
-            Self::Aarch64 => "arm64",
-            Self::X86_64 => "amd64",
-        }
-    }
-    /// From `uname -m`. ARMv6 and earlier are not supported.
-    pub fn from_uname(machine: &str) -> Option<Self> {
-        match machine {
-            "aarch64" | "arm64" => Some(Self::Aarch64),
-            "x86_64" | "amd64" => Some(Self::X86_64),
-            m if m.starts_with("armv7") || m.starts_with("armv8") => Some(Self::Armv7),
-            _ => None,
-        }
-    }
-}
-
 impl Target {
     /// Reads what the user typed.
     pub fn parse(spec: &str) -> Result<Self> {
@@ -182,7 +143,7 @@ fn parse_vm(spec: &str, rest: &str) -> Result<VmTarget> {
         let (key, value) = option
             .split_once('=')
             .ok_or_else(|| wrong(spec, format!("option {option:?} has no value"), OPTIONS))?;
-        set(&mut vm, key, value).map_err(|reason| wrong(spec, reason, OPTIONS))?;
+        set(&mut vm, key, value).map_err(|e| wrong(spec, e.to_string(), OPTIONS))?;
     }
     if vm.icount.is_some() && vm.smp.is_some_and(|n| n > 1) {
         return Err(wrong(
@@ -201,26 +162,37 @@ fn parse_vm(spec: &str, rest: &str) -> Result<VmTarget> {
     Ok(vm)
 }
 
-fn set(vm: &mut VmTarget, key: &str, value: &str) -> std::result::Result<(), String> {
+/// What is wrong with an option of a virtual machine.
+#[derive(Debug, thiserror::Error)]
+enum OptionError {
+    #[error("{option}: a number from {least} to {most} is meant")]
+    Number { option: String, least: u64, most: u64 },
+    #[error("mem={0}: a size such as 128M or 1G is meant, 64M at least")]
+    Size(String),
+    #[error("accel={0}: tcg or kvm is meant")]
+    Accelerator(String),
+    #[error("there is no option {0}")]
+    Unknown(String),
+}
+
+fn set(vm: &mut VmTarget, key: &str, value: &str) -> std::result::Result<(), OptionError> {
+    let option = || format!("{key}={value}");
     let number = |least: u64, most: u64| {
         value
             .parse::<u64>()
             .ok()
             .filter(|n| (least..=most).contains(n))
-            .ok_or(format!("{key}={value}: a number from {least} to {most} is meant"))
+            .ok_or_else(|| OptionError::Number { option: option(), least, most })
     };
     match key {
         "cpu" if plain(value) => vm.cpu = Some(value.into()),
         "smp" => vm.smp = Some(number(1, 8)? as u32),
         "mem" => {
-            vm.mem_mib =
-                Some(parse_mib(value).ok_or(format!(
-                    "mem={value}: a size such as 128M or 1G is meant, 64M at least"
-                ))?)
+            vm.mem_mib = Some(parse_mib(value).ok_or_else(|| OptionError::Size(value.into()))?)
         }
         "icount" => vm.icount = Some(number(0, 10)? as u8),
         "accel" if matches!(value, "tcg" | "kvm") => vm.accel = Some(value.into()),
-        "accel" => return Err(format!("accel={value}: tcg or kvm is meant")),
+        "accel" => return Err(OptionError::Accelerator(value.into())),
         "append" => vm.append = Some(value.replace('+', " ")),
         "modules" => vm.modules = value.split('+').map(str::to_owned).collect(),
         "timeout" => vm.boot_timeout_s = Some(number(1, 3600)?),
@@ -229,7 +201,7 @@ fn set(vm: &mut VmTarget, key: &str, value: &str) -> std::result::Result<(), Str
         "modules-from" => vm.modules_from = Some(value.into()),
         "initrd" => vm.initrd = Some(value.into()),
         "dtb" => vm.dtb = Some(value.into()),
-        _ => return Err(format!("there is no option {key}={value}")),
+        _ => return Err(OptionError::Unknown(option())),
     }
     Ok(())
 }
@@ -251,6 +223,7 @@ fn parse_mib(value: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Arch;
 
     fn reason(spec: &str) -> String {
         Target::parse(spec).expect_err(spec).to_string()

@@ -32,6 +32,38 @@ pub(crate) fn inflated_bound(compressed: usize) -> usize {
     compressed.saturating_mul(1100).saturating_add(1 << 16)
 }
 
+/// Why compressed data cannot be inflated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InflateError {
+    /// More than [`inflated_bound`] allows.
+    #[error("{compressed} bytes cannot inflate to {size}")]
+    TooLarge {
+        /// Bytes of the compressed data.
+        compressed: usize,
+        /// Bytes that it is said to inflate to.
+        size: usize,
+    },
+    /// The decompressor could not be made.
+    #[error("{0}")]
+    Setup(String),
+    /// The decompressor refused the data.
+    #[error("{codec}: {reason}")]
+    Data {
+        /// `zstd`, `zlib`.
+        codec: &'static str,
+        /// What the decompressor reports.
+        reason: String,
+    },
+    /// The data inflates to another size than the file declares.
+    #[error("inflates to {found} bytes instead of {size}")]
+    Size {
+        /// Bytes that came out.
+        found: usize,
+        /// Bytes that the file declares.
+        size: usize,
+    },
+}
+
 /// Reusable state of a decompressor.
 #[derive(Default)]
 pub(crate) struct Inflater {
@@ -46,37 +78,38 @@ impl Inflater {
         data: &[u8],
         size: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), String> {
+    ) -> Result<(), InflateError> {
         out.clear();
         if size > inflated_bound(data.len()) {
-            return Err(format!("{} bytes cannot inflate to {size}", data.len()));
+            return Err(InflateError::TooLarge { compressed: data.len(), size });
         }
         match codec {
             Codec::None => out.extend_from_slice(data),
             Codec::Zstd => {
                 let zstd = match &mut self.zstd {
                     Some(z) => z,
-                    None => self
-                        .zstd
-                        .insert(zstd::bulk::Decompressor::new().map_err(|e| e.to_string())?),
+                    None => self.zstd.insert(
+                        zstd::bulk::Decompressor::new()
+                            .map_err(|e| InflateError::Setup(e.to_string()))?,
+                    ),
                 };
                 out.reserve_exact(size);
-                zstd.decompress_to_buffer(data, out).map_err(|e| format!("zstd: {e}"))?;
+                zstd.decompress_to_buffer(data, out).map_err(|e| refused("zstd", &e))?;
             }
             Codec::Zlib => {
                 out.reserve_exact(size);
                 flate2::bufread::ZlibDecoder::new(data)
                     .take(size as u64)
                     .read_to_end(out)
-                    .map_err(|e| format!("zlib: {e}"))?;
+                    .map_err(|e| refused("zlib", &e))?;
             }
         }
-        if out.len() == size {
-            Ok(())
-        } else {
-            Err(format!("inflates to {} bytes instead of {size}", out.len()))
-        }
+        if out.len() == size { Ok(()) } else { Err(InflateError::Size { found: out.len(), size }) }
     }
+}
+
+fn refused(codec: &'static str, error: &std::io::Error) -> InflateError {
+    InflateError::Data { codec, reason: error.to_string() }
 }
 
 impl std::fmt::Debug for Inflater {

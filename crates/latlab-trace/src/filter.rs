@@ -16,9 +16,8 @@
 
 use crate::format::{Field, FieldKind};
 use crate::names::Comms;
-use crate::print::ast::Binary;
+use crate::print::ast::{Binary, binary};
 use crate::print::lex::{Token, tokens};
-use crate::print::run;
 use crate::{Event, EventFormat, TraceFile};
 use regex_lite::Regex;
 use std::collections::BTreeSet;
@@ -450,7 +449,7 @@ impl Scope<'_, '_> {
             Node::Binary(_, l, r) if is_missing(l) || is_missing(r) => 0,
             Node::Binary(op, l, r) => {
                 let unsigned = matches!(**l, Node::Field(ref f) if !f.signed && f.size == 8);
-                run::binary(*op, unsigned, self.number(l), self.number(r))
+                binary(*op, unsigned, self.number(l), self.number(r))
             }
             Node::Text { of, test, negated } => {
                 let text = match of {

@@ -4,7 +4,7 @@
 //! bytes ─ file ─ TraceFile ── formats     what each event id means (compiled on first use)
 //!                   │      └─ names       symbols, command lines, printk strings
 //!                   └─ ring ─ Events      every event of every CPU in order of time
-//!                                └─ fields, events (typed), print (text), filter
+//!                                └─ fields, events (raw fields), decode (model::Event), print (text), filter
 //! ```
 //!
 //! Nothing is copied that need not be: an [`Event`] borrows its payload from
@@ -19,19 +19,18 @@
 
 pub mod bytes;
 mod compress;
+pub mod decode;
 mod error;
 pub mod events;
-pub mod explain;
 pub mod file;
 pub mod filter;
 pub mod format;
 pub mod names;
+mod open;
 pub mod print;
 pub mod ring;
-pub mod sched;
 pub mod stat;
 pub mod text;
-pub mod timer;
 pub mod write;
 
 pub use bytes::Endian;
@@ -39,4 +38,5 @@ pub use error::{Diagnostic, Diagnostics, TraceError};
 pub use file::TraceFile;
 pub use filter::{Filter, FilterError};
 pub use format::{EventFormat, Field, Formats};
+pub use open::open;
 pub use ring::{Event, Events, Missed, Select};

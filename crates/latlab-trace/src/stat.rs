@@ -2,7 +2,7 @@
 
 use crate::print::ReportOptions;
 use crate::{Diagnostics, Event, Missed, TraceFile};
-use latlab_core::trace_stat::{CpuStat, KindStat, TraceStat};
+use latlab_model::trace_stat::{CpuStat, KindStat, TraceStat};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;

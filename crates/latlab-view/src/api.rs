@@ -27,7 +27,7 @@ use crate::latency::{Ask, latency};
 use crate::select::{Query, Set};
 use crate::tile::encode;
 use crate::view::{Problem, Source, View};
-use latlab_core::units::format_ns;
+use latlab_model::units::format_ns;
 use serde::Serialize;
 use serde_json::json;
 use std::borrow::Cow;
@@ -314,7 +314,7 @@ fn select(view: &View<'_>, args: &Args, body: &[u8]) -> Reply {
     };
     match view.select(args.number("s").unwrap_or(0), &query) {
         Ok((id, set)) => value(&json!({ "set": id, "count": set.count })),
-        Err(e) => problem(e),
+        Err(e) => problem(e.to_string()),
     }
 }
 
@@ -370,7 +370,7 @@ fn of_source(view: &View<'_>, args: &Args, what: &str) -> Reply {
             };
             match latency(source.file, source.buffer, (index.origin, index.end), &ask) {
                 Ok(l) => value(&l),
-                Err(e) => problem(e),
+                Err(e) => problem(e.to_string()),
             }
         }
         _ => refuse(404, "latlab view: there is nothing at this address\n"),

@@ -1,17 +1,18 @@
 //! Late wake-ups with their verdict and time budget.
 //!
 //! Where a trace shows wake-ups from end to end (timers, or the marker of the
-//! program that saw it late), `latlab_core::explain` finds and explains them as
+//! program that saw it late), `latlab_analysis::latency` finds and explains them as
 //! `latlab why` does. Of any other task with `sched_waking` and `sched_switch` the
 //! time from the wake-up to the switch is cut into who had the CPU meanwhile.
 
 use crate::index::Index;
 use crate::index::column::{Item, Items};
 use crate::index::task::State;
-use latlab_core::explain::activations;
-use latlab_core::explain::cluster::Surroundings;
-use latlab_core::explain::result::{Digest, Sketch, conclude, digest_found};
-use latlab_core::units::Nanos;
+use latlab_analysis::latency::capture::Activation;
+use latlab_analysis::latency::summary::{Digest, conclude, digest_found};
+use latlab_analysis::latency::wakeups;
+use latlab_model::latency::{BreakdownExample, Mechanism, SystemContext};
+use latlab_model::units::Nanos;
 use latlab_trace::TraceFile;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -78,26 +79,32 @@ fn word<T: Serialize>(value: &T) -> String {
     }
 }
 
+/// The display name of a mechanism: its identifier in words (`hrtimer handler`).
+fn mechanism_name(mechanism: Mechanism) -> String {
+    mechanism.id().trim_start_matches("why.").replace('-', " ")
+}
+
 /// Wake-ups that the sources show from end to end.
-pub fn explained(sources: &[(&TraceFile<'_>, &Index)], around: &Surroundings) -> Late {
+pub fn explained(sources: &[(&TraceFile<'_>, &Index)], around: &SystemContext) -> Late {
     let mut digests: Vec<Digest> = Vec::new();
-    let mut found: Vec<(usize, HashMap<u64, i32>)> = Vec::new();
+    // Source and wake-up of each window.
+    let mut found: Vec<(usize, Activation)> = Vec::new();
     for (n, (file, index)) in sources.iter().enumerate() {
         if index.events > EVENTS_MAX {
             continue;
         }
-        let mut capture = latlab_trace::explain::capture(file, &n.to_string());
-        activations::find(&mut capture, Nanos(around.limit_ns));
-        let tasks = capture.activations.iter().map(|a| (a.intended.0, a.tid.0)).collect();
-        found.push((n, tasks));
-        digests.push(digest_found(&capture));
+        let mut capture = latlab_analysis::latency::from_trace::capture(file, &n.to_string());
+        wakeups::find(&mut capture, Nanos(around.limit_ns));
+        let digest = digest_found(&capture);
+        found.extend(digest.activations.iter().map(|a| (n, *a)));
+        digests.push(digest);
     }
-    let sketches: Vec<Sketch> = digests.iter().flat_map(|d| d.sketches.clone()).collect();
+    let sketches: Vec<BreakdownExample> = digests.iter().flat_map(|d| d.sketches.clone()).collect();
     let result = conclude(digests, around.clone());
     let mut late = Late { limit: around.limit_ns, ..Late::default() };
     let mut verdicts: HashMap<usize, String> = HashMap::new();
     for cluster in &result.explanation.clusters {
-        let mut words = cluster.mechanism.title().to_owned();
+        let mut words = mechanism_name(cluster.mechanism);
         if !cluster.who.is_empty() {
             words = format!("{words}: {}", cluster.who);
         }
@@ -107,10 +114,9 @@ pub fn explained(sources: &[(&TraceFile<'_>, &Index)], around: &Surroundings) ->
         }
     }
     for (i, (window, sketch)) in result.windows.iter().zip(&sketches).enumerate() {
-        let source: usize = window.source.parse().unwrap_or(0);
+        let (source, activation) = found[i];
         let (_, index) = sources[source];
-        let tasks = found.iter().find(|f| f.0 == source).map(|f| &f.1);
-        let pid = tasks.and_then(|t| t.get(&window.intended_ns)).copied().unwrap_or(-1);
+        let pid = activation.tid.0;
         let from = window.intended_ns as i64 - index.origin as i64;
         let verdict = verdicts.get(&i).cloned();
         late.list.push(WakeUp {
@@ -129,7 +135,7 @@ pub fn explained(sources: &[(&TraceFile<'_>, &Index)], around: &Surroundings) ->
                     from: p.start_ns,
                     to: p.end_ns,
                     stage: word(&p.stage),
-                    cause: word(&p.cause),
+                    cause: if p.merged { "merged".to_owned() } else { word(&p.cause) },
                     who: p.who.clone(),
                 })
                 .collect(),

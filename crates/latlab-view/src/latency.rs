@@ -4,7 +4,7 @@
 //! task that it happened in); the next event of the second kind with the same key
 //! closes it. An interval that is opened again before it is closed begins anew.
 
-use latlab_core::histogram::Recorder;
+use latlab_stats::histogram::Recorder;
 use latlab_trace::names::IntMap;
 use latlab_trace::{Field, Select, TraceFile};
 use serde::Serialize;
@@ -80,19 +80,36 @@ const USUAL: [(&str, &str, &str, &str); 12] = [
     ("workqueue_queue_work", "workqueue_execute_start", "work", "work"),
 ];
 
+/// Why a latency cannot be measured.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LatencyError {
+    /// The trace has no such event.
+    #[error("no event of this trace is named {0:?}")]
+    Event(String),
+    /// The event has no such field.
+    #[error("{event} has no field {field:?}")]
+    Field {
+        /// The event.
+        event: String,
+        /// The field.
+        field: String,
+    },
+}
+
 /// Measures it.
 ///
 /// # Errors
-/// One sentence: which event or field there is not.
+/// [`LatencyError`]: which event or field there is not.
 pub fn latency(
     file: &TraceFile<'_>,
     buffer: u16,
     span: (u64, u64),
     ask: &Ask<'_>,
-) -> Result<Latency, String> {
+) -> Result<Latency, LatencyError> {
     let find = |name: &str| {
         let known = file.formats.find(name);
-        known.ok_or_else(|| format!("no event of this trace is named {name:?}"))
+        known.ok_or_else(|| LatencyError::Event(name.to_owned()))
     };
     let (a, b) = (find(ask.a)?, find(ask.b)?);
     let usual = USUAL.iter().find(|u| u.0 == &*a.name && u.1 == &*b.name);
@@ -101,7 +118,9 @@ pub fn latency(
         match format.field(name) {
             Some(f) => Ok(Some(f.clone())),
             None if name.is_empty() => Ok(file.common_pid().cloned()),
-            None => Err(format!("{} has no field {name:?}", format.name)),
+            None => {
+                Err(LatencyError::Field { event: format.name.to_string(), field: name.to_owned() })
+            }
         }
     };
     let key_a: Option<Field> = key(ask.key_a, usual.map_or("", |u| u.2), a)?;

@@ -19,6 +19,7 @@ pub mod late;
 pub mod latency;
 pub mod rows;
 pub mod select;
+mod selection;
 pub mod server;
 pub mod tile;
 pub mod view;

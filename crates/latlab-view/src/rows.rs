@@ -2,7 +2,7 @@
 
 use crate::index::Index;
 use crate::select::Set;
-use latlab_trace::print::{Dialect, Texts};
+use latlab_trace::print::{Dialect, EventFormatter};
 use latlab_trace::{Event, Missed, Select, TraceFile};
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -39,14 +39,14 @@ fn is_zero(n: &i64) -> bool {
 /// Turns events into rows.
 pub struct Rows<'f> {
     file: &'f TraceFile<'f>,
-    texts: Texts<'f>,
+    texts: EventFormatter<'f>,
     buffer: u16,
 }
 
 impl<'f> Rows<'f> {
     /// For one buffer of a file.
     pub fn new(file: &'f TraceFile<'f>, buffer: u16) -> Self {
-        Self { file, texts: Texts::new(file, Dialect::default()), buffer }
+        Self { file, texts: EventFormatter::new(file, Dialect::default()), buffer }
     }
 
     fn row(&self, index: &Index, e: &Event<'_>, row: u64) -> Row {

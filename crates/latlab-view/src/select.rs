@@ -5,110 +5,31 @@
 //! before or after any place found, without reading the file again.
 
 use crate::index::Index;
-use crate::index::bins::Bins;
-use latlab_trace::print::{Dialect, Texts};
-use latlab_trace::{Filter, Select, TraceFile};
+pub use crate::selection::{Query, Set};
+use latlab_trace::print::{Dialect, EventFormatter};
+use latlab_trace::{Filter, FilterError, Select, TraceFile};
 use regex_lite::{Regex, RegexBuilder};
-use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-/// What is asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Query {
-    /// Filter expressions; an event passes when one of them lets it. None: all pass.
-    pub expressions: Vec<String>,
-    /// A regular expression, looked for in task, event and text; case does not matter.
-    pub text: String,
-    /// Kinds that are hidden.
-    pub hide_kinds: Vec<u16>,
-    /// Tasks that are hidden.
-    pub hide_tasks: Vec<i32>,
-    /// Only these tasks, unless empty.
-    pub only_tasks: Vec<i32>,
-    /// CPUs that are hidden.
-    pub hide_cpus: Vec<u32>,
-}
-
-/// Bits of a block, and how many pass before it.
-const BLOCK: u64 = 4096;
-
-/// The events that pass.
-#[derive(Debug)]
-pub struct Set {
-    bits: Vec<u64>,
-    /// Passing events before each block.
-    before: Vec<u64>,
-    /// Passing events.
-    pub count: u64,
-    /// The same by time.
-    pub bins: Bins,
-}
-
-impl Set {
-    fn new(events: u64) -> Self {
-        let words = events.div_ceil(64) as usize;
-        Self { bits: vec![0; words], before: Vec::new(), count: 0, bins: Bins::default() }
-    }
-
-    fn finish(&mut self) {
-        let mut sum = 0;
-        for block in self.bits.chunks((BLOCK / 64) as usize) {
-            self.before.push(sum);
-            sum += block.iter().map(|w| u64::from(w.count_ones())).sum::<u64>();
-        }
-        self.count = sum;
-    }
-
-    /// Whether event number `row` passes.
-    pub fn has(&self, row: u64) -> bool {
-        self.bits.get((row / 64) as usize).is_some_and(|w| w >> (row % 64) & 1 == 1)
-    }
-
-    /// How many pass before event number `row`.
-    pub fn rank(&self, row: u64) -> u64 {
-        let row = row.min(self.bits.len() as u64 * 64);
-        let block = (row / BLOCK) as usize;
-        let Some(before) = self.before.get(block) else { return self.count };
-        let from = block as u64 * BLOCK / 64;
-        let whole = &self.bits[from as usize..(row / 64) as usize];
-        let whole: u64 = whole.iter().map(|w| u64::from(w.count_ones())).sum();
-        let rest = self.bits.get((row / 64) as usize).map_or(0, |w| w & ((1 << (row % 64)) - 1));
-        before + whole + u64::from(rest.count_ones())
-    }
-
-    /// The number of the `n`th event that passes.
-    pub fn nth(&self, n: u64) -> Option<u64> {
-        if n >= self.count {
-            return None;
-        }
-        let block = self.before.partition_point(|b| *b <= n).checked_sub(1)?;
-        let mut left = n - self.before[block];
-        let from = block * (BLOCK / 64) as usize;
-        for (i, word) in self.bits[from..].iter().enumerate() {
-            let ones = u64::from(word.count_ones());
-            if left < ones {
-                let mut w = *word;
-                for _ in 0..left {
-                    w &= w - 1;
-                }
-                return Some((from + i) as u64 * 64 + u64::from(w.trailing_zeros()));
-            }
-            left -= ones;
-        }
-        None
-    }
-
-    /// The next one that passes, after `row` or before it.
-    pub fn next(&self, row: u64, forward: bool) -> Option<u64> {
-        let rank = self.rank(row);
-        if forward {
-            self.nth(rank + u64::from(self.has(row)))
-        } else {
-            self.nth(rank.checked_sub(1)?)
-        }
-    }
+/// Why a query cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectError {
+    /// A filter expression.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// The regular expression.
+    #[error("{text:?} is no regular expression: {reason}")]
+    Regex {
+        /// The expression.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No index is ready yet.
+    #[error("the trace is still being read")]
+    NotRead,
 }
 
 /// What an event is tested for.
@@ -122,8 +43,8 @@ struct Tests {
 }
 
 impl Tests {
-    fn new(file: &TraceFile<'_>, query: &Query) -> Result<Self, String> {
-        let filter = Filter::compile(file, &query.expressions).map_err(|e| e.to_string())?;
+    fn new(file: &TraceFile<'_>, query: &Query) -> Result<Self, SelectError> {
+        let filter = Filter::compile(file, &query.expressions)?;
         let text = match query.text.as_str() {
             "" => None,
             text => Some(
@@ -131,7 +52,10 @@ impl Tests {
                     .case_insensitive(true)
                     .size_limit(1 << 20)
                     .build()
-                    .map_err(|e| format!("{text:?} is no regular expression: {e}"))?,
+                    .map_err(|e| SelectError::Regex {
+                        text: text.to_owned(),
+                        reason: e.to_string(),
+                    })?,
             ),
         };
         Ok(Self {
@@ -148,16 +72,16 @@ impl Tests {
 /// Finds the events that pass, with `threads` threads.
 ///
 /// # Errors
-/// One sentence: what of the query cannot be understood.
+/// [`SelectError`]: what of the query cannot be understood.
 pub fn select(
     file: &TraceFile<'_>,
     buffer: u16,
     index: &Index,
     query: &Query,
     threads: usize,
-) -> Result<Set, String> {
+) -> Result<Set, SelectError> {
     let tests = Tests::new(file, query)?;
-    let texts = Texts::new(file, Dialect::default());
+    let texts = EventFormatter::new(file, Dialect::default());
     let mut set = Set::new(index.events);
     if index.backwards > 0 || threads < 2 || index.events < 100_000 {
         let all = Select { buffers: Some(vec![buffer]), ..Select::default() };
@@ -211,7 +135,7 @@ fn scan(
     file: &TraceFile<'_>,
     index: &Index,
     tests: &Tests,
-    texts: &Texts<'_>,
+    texts: &EventFormatter<'_>,
     select: &Select,
     rows: (u64, u64),
     hit: &mut dyn FnMut(u64, u64),
@@ -249,31 +173,4 @@ fn scan(
         hit(this, e.time);
         ControlFlow::Continue(())
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_and_places_agree() {
-        let mut set = Set::new(20_000);
-        let rows: Vec<u64> =
-            (0..20_000).filter(|n| n % 7 == 3 || (9000..9100).contains(n)).collect();
-        for r in &rows {
-            set.bits[(r / 64) as usize] |= 1 << (r % 64);
-        }
-        set.finish();
-        assert_eq!(set.count, rows.len() as u64);
-        for (n, r) in rows.iter().enumerate() {
-            assert_eq!(set.nth(n as u64), Some(*r));
-            assert_eq!(set.rank(*r), n as u64);
-        }
-        assert_eq!(set.nth(set.count), None);
-        assert_eq!(set.next(3, true), Some(10));
-        assert_eq!(set.next(5, true), Some(10));
-        assert_eq!(set.next(10, false), Some(3));
-        assert_eq!(set.next(3, false), None);
-        assert_eq!(set.next(19_999, true), None);
-    }
 }

@@ -4,9 +4,9 @@ use crate::index::column::Item;
 use crate::index::{CpuLanes, Index, Progress, cuts};
 use crate::late::{self, Late};
 use crate::rows::Rows;
-use crate::select::{Query, Set, select};
+use crate::select::{Query, SelectError, Set, select};
 use crate::tile::{BINS, Bin, EXACT, LEVELS, List, Taken, Tile, extent, tile};
-use latlab_core::explain::cluster::Surroundings;
+use latlab_model::latency::SystemContext;
 use latlab_trace::{Select, TraceFile};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ pub struct View<'f> {
     /// The sources.
     pub sources: Vec<Source<'f>>,
     /// What is known beside the traces; its limit is the one that makes a wake-up late.
-    pub around: Surroundings,
+    pub around: SystemContext,
     /// One source at a time is shown: captures of one run.
     pub one_by_one: bool,
     /// Title of the page.
@@ -78,7 +78,7 @@ impl<'f> View<'f> {
     pub fn new(
         title: &str,
         inputs: Vec<Input<'f>>,
-        around: Surroundings,
+        around: SystemContext,
         one_by_one: bool,
     ) -> Self {
         let mut sources = Vec::new();
@@ -228,10 +228,10 @@ impl<'f> View<'f> {
     /// Selects events; the selection's number and how many pass.
     ///
     /// # Errors
-    /// One sentence: what of the query cannot be understood, or that nothing is read yet.
-    pub fn select(&self, source: usize, query: &Query) -> Result<(u32, Arc<Set>), String> {
+    /// [`SelectError`]: what of the query cannot be understood, or that nothing is read yet.
+    pub fn select(&self, source: usize, query: &Query) -> Result<(u32, Arc<Set>), SelectError> {
         let Some((source, index)) = self.source(source) else {
-            return Err("the trace is still being read".into());
+            return Err(SelectError::NotRead);
         };
         if let Some(known) = index.selected(query) {
             return Ok(known);

@@ -1,6 +1,6 @@
 //! Real recordings through index, list, selection, latency and tiles, against what a plain scan says.
 
-use latlab_core::explain::cluster::Surroundings;
+use latlab_model::latency::SystemContext;
 use latlab_trace::{Filter, TraceFile};
 use latlab_view::api::{Door, Reply, Request, answer};
 use latlab_view::index::column::Items;
@@ -17,7 +17,7 @@ fn with_view<R>(name: &str, body: impl FnOnce(&View<'_>, &TraceFile<'_>) -> R) -
     let data = data(name);
     let file = TraceFile::parse(&data).unwrap();
     let inputs = vec![Input { name: name.into(), file: &file, offset: 0 }];
-    let view = View::new(name, inputs, Surroundings::default(), false);
+    let view = View::new(name, inputs, SystemContext::default(), false);
     view.read();
     body(&view, &file)
 }
@@ -69,7 +69,7 @@ fn a_selection_holds_what_the_filter_lets_pass() {
         let (_, set) = view.select(0, &query).unwrap();
         assert!(set.count > 0 && set.count < index.events);
         let bad = Query { expressions: vec!["no_such_event".into()], ..Query::default() };
-        assert!(view.select(0, &bad).unwrap_err().contains("no_such_event"));
+        assert!(view.select(0, &bad).unwrap_err().to_string().contains("no_such_event"));
     });
 }
 
@@ -79,7 +79,7 @@ fn what_is_handed_out_early_is_the_beginning_of_the_whole() {
     let data = data("f6.dat");
     let file = TraceFile::parse(&data).unwrap();
     let inputs = || vec![Input { name: "f6.dat".into(), file: &file, offset: 0 }];
-    let view = View::new("f6.dat", inputs(), Surroundings::default(), false);
+    let view = View::new("f6.dat", inputs(), SystemContext::default(), false);
     view.read();
     let (source, whole) = view.source(0).unwrap();
     let (origin, end) = (whole.origin, whole.end);
@@ -113,7 +113,7 @@ fn what_is_handed_out_early_is_the_beginning_of_the_whole() {
         }
     }
     // A selection made early is still there, and the same question has a new answer.
-    let view = View::new("f6.dat", inputs(), Surroundings::default(), false);
+    let view = View::new("f6.dat", inputs(), SystemContext::default(), false);
     let query = Query { expressions: vec!["sched_switch".into()], ..Query::default() };
     view.read_cut(|_, _| (Vec::new(), 0));
     let (id, set) = view.select(0, &query).unwrap();
@@ -234,7 +234,7 @@ fn a_report_leads_to_its_captures_and_to_each_late_wake_up() {
     let data = data("f6.dat");
     let file = TraceFile::parse(&data).unwrap();
     let name = "<1>.dat";
-    let around = Surroundings { limit_ns: 82_000, ..Surroundings::default() };
+    let around = SystemContext { limit_ns: 82_000, ..SystemContext::default() };
     let inputs = vec![Input { name: name.into(), file: &file, offset: 0 }];
     let view = View::new("run", inputs, around, true);
     view.read();

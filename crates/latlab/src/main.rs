@@ -1,14 +1,17 @@
-//! The `latlab` binary: parses the command line, calls the rooms, sets the exit code.
+//! The `latlab` binary: parses the command line, calls the libraries, sets the exit code.
+
+#![forbid(unsafe_code)]
 
 mod agent;
 mod cli;
 mod cmd;
+mod diagnostics;
 mod outcome;
 mod output;
 mod progress;
+mod restoration;
 mod rundir;
 mod session;
-mod talk;
 mod term;
 
 use clap::Parser;
@@ -20,7 +23,7 @@ fn main() -> ExitCode {
         agent::main();
     }
     latlab_sys::signal::install();
-    talk::install();
+    diagnostics::install();
     if cfg!(panic = "abort") {
         put_back_before_abort();
     }
@@ -45,7 +48,7 @@ fn put_back_before_abort() {
     std::panic::set_hook(Box::new(move |panic| {
         say(panic);
         let undone = latlab_sys::knobs::restore_own(&latlab_sys::knobs::Place::default());
-        for line in undone.iter().map(cmd::doctor::line) {
+        for line in undone.iter().map(restoration::line) {
             let _ = writeln!(std::io::stderr().lock(), "latlab: {line}");
         }
     }));

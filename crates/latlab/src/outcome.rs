@@ -36,7 +36,7 @@ pub struct Hinted {
 
 impl fmt::Display for Hinted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&told(&self.error))
+        f.write_str(&format_error_chain(&self.error))
     }
 }
 
@@ -84,11 +84,11 @@ own_hint!(latlab_target::TargetError);
 /// Takes an error's own hint along.
 pub trait OwnHintExt<T> {
     /// The error, with the hint that it knows.
-    fn hinted(self) -> anyhow::Result<T>;
+    fn with_hint(self) -> anyhow::Result<T>;
 }
 
 impl<T, E: OwnHint> OwnHintExt<T> for Result<T, E> {
-    fn hinted(self) -> anyhow::Result<T> {
+    fn with_hint(self) -> anyhow::Result<T> {
         self.or_else(|error| match error.own_hint() {
             Some(hint) => Err(error).hint(hint),
             None => Err(error.into()),
@@ -98,7 +98,7 @@ impl<T, E: OwnHint> OwnHintExt<T> for Result<T, E> {
 
 /// An error and its causes in one line. A cause that the text before it ends with is not said again:
 /// some libraries' errors name theirs, some leave it to whoever prints them.
-pub fn told(error: &anyhow::Error) -> String {
+pub fn format_error_chain(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {
@@ -126,7 +126,7 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let mut stderr = io::stderr().lock();
-            let _ = writeln!(stderr, "latlab: {}", told(&error));
+            let _ = writeln!(stderr, "latlab: {}", format_error_chain(&error));
             if let Some(hint) = hint_of(&error) {
                 let _ = writeln!(stderr, "hint: {hint}");
             }
@@ -153,10 +153,13 @@ mod tests {
         let missing = || io::Error::from_raw_os_error(2);
         let own = WakeupError::SharedLock { path: "/x".into(), source: missing() };
         let plain = "--lock /x: No such file or directory (os error 2)";
-        assert_eq!(told(&anyhow::Error::new(own)), plain);
+        assert_eq!(format_error_chain(&anyhow::Error::new(own)), plain);
         let outer: anyhow::Error = Err::<(), _>(missing()).context("/x").unwrap_err();
-        assert_eq!(told(&outer), "/x: No such file or directory (os error 2)");
+        assert_eq!(format_error_chain(&outer), "/x: No such file or directory (os error 2)");
         let hinted = Err::<(), _>(outer).hint("look").context("a run").unwrap_err();
-        assert_eq!(told(&hinted), "a run: /x: No such file or directory (os error 2)");
+        assert_eq!(
+            format_error_chain(&hinted),
+            "a run: /x: No such file or directory (os error 2)"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! From a run to what the user sees: text on stdout, `report.html` for the browser.
 
 use crate::term;
-use latlab_core::run::Run;
+use latlab_model::run::Run;
 use latlab_report::doc::Doc;
 use latlab_report::{html, sections, text};
 use std::io::{self, Write};

@@ -15,9 +15,9 @@
 
 use crate::outcome::HintExt;
 use anyhow::{Context, anyhow, bail};
-use latlab_core::run::Run;
+use latlab_model::run::Run;
 #[cfg(feature = "host")]
-use latlab_core::run::SCHEMA_VERSION;
+use latlab_model::run::SCHEMA_VERSION;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -95,7 +95,6 @@ impl RunDir {
     ///
     /// # Errors
     /// When it cannot be made.
-    #[allow(dead_code, reason = "for commands that keep more than run.json")]
     pub fn captures(&self) -> anyhow::Result<PathBuf> {
         let path = self.path.join("captures");
         fs::create_dir_all(&path).with_context(|| format!("{}: cannot be made", path.display()))?;
@@ -204,7 +203,7 @@ pub fn write_atomically(
 #[cfg(not(feature = "host"))]
 pub fn load(path: &Path) -> anyhow::Result<Run> {
     Err(anyhow!("{}: a board's latlab makes runs and does not read them", path.display()))
-        .hint("copy the directory to a desk, and: latlab report RUN")
+        .hint("copy the directory to a host, and: latlab report RUN")
 }
 
 /// Reads a run from its directory or from its `run.json`; older, newer within
@@ -249,16 +248,18 @@ fn parse(bytes: &[u8]) -> anyhow::Result<Run> {
         ))
         .hint("use the latlab that wrote it, or a newer one");
     }
-    serde_json::from_slice(bytes)
+    let mut run: Run = serde_json::from_slice(bytes)
         .map_err(|e| anyhow!("is a damaged run: {e}"))
-        .hint("the schema is docs/run.schema.json")
+        .hint("the schema is docs/run.schema.json")?;
+    latlab_analysis::upgrade::upgrade(&mut run);
+    Ok(run)
 }
 
 // A board's latlab does not read runs.
 #[cfg(all(test, feature = "host"))]
 mod tests {
     use super::*;
-    use latlab_core::run::Part;
+    use latlab_model::run::Part;
 
     fn a_run() -> Run {
         Run {

@@ -14,7 +14,7 @@ use crate::cli::Global;
 use crate::outcome::Outcome;
 use crate::rundir::RunDir;
 use crate::term;
-use latlab_core::run::{Run, SCHEMA_VERSION};
+use latlab_model::run::{Run, SCHEMA_VERSION};
 use latlab_sys::knobs::Place;
 use serde::Serialize;
 use std::io::Write;
@@ -35,7 +35,7 @@ impl Session {
     /// # Errors
     /// When the directory cannot be made or written to; nothing has been measured then.
     pub fn begin(global: &Global, command: &str, config: &impl Serialize) -> anyhow::Result<Self> {
-        put_back_leftovers();
+        restore_orphaned_settings();
         let run = new_run(config);
         let dir = RunDir::create(global.out.as_deref(), &run.started, command)?;
         dir.save(&run).inspect_err(|_| dir.discard_if_empty())?;
@@ -46,7 +46,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::begin`].
-    pub fn begin_unkept(
+    pub fn begin_ephemeral(
         global: &Global,
         command: &str,
         config: &impl Serialize,
@@ -66,7 +66,7 @@ impl Session {
         path: &std::path::Path,
         config: &impl Serialize,
     ) -> anyhow::Result<Self> {
-        put_back_leftovers();
+        restore_orphaned_settings();
         let dir = RunDir::reopen(path);
         let run = new_run(config);
         dir.save(&run)?;
@@ -74,7 +74,6 @@ impl Session {
     }
 
     /// The run's directory, where it has one.
-    #[allow(dead_code, reason = "for commands that keep more than run.json")]
     pub fn dir(&self) -> Option<&RunDir> {
         self.dir.as_ref()
     }
@@ -132,7 +131,7 @@ impl Session {
         saved?;
         printed?;
         if let Some(dir) = &self.dir {
-            // Talk: nothing is lost if nobody listens.
+            // A diagnostic: a failed write to stderr loses no result.
             let _ = writeln!(
                 std::io::stderr().lock(),
                 "kept in {0}; {0}/report.html shows it",
@@ -150,13 +149,13 @@ impl Session {
 }
 
 /// What a latlab that was killed has left turned is put back before anything is measured.
-fn put_back_leftovers() {
+fn restore_orphaned_settings() {
     let mut stderr = std::io::stderr().lock();
-    // Talk: nothing is lost if nobody listens.
-    let _ = match latlab_sys::knobs::restore_leftovers(&Place::default()) {
+    // A diagnostic: a failed write to stderr loses no result.
+    let _ = match latlab_sys::knobs::restore_orphaned(&Place::default()) {
         Ok(found) if found.undone.is_empty() => Ok(()),
         Ok(found) => {
-            let lines = crate::cmd::doctor::lines(&found).join("\n  ");
+            let lines = crate::restoration::lines(&found).join("\n  ");
             writeln!(stderr, "left by a latlab that was killed:\n  {lines}")
         }
         Err(e) => writeln!(stderr, "what killed latlabs may have left was not looked at: {e}"),

@@ -24,10 +24,10 @@ pub fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Set by a desk that shows a target's progress: stderr is a terminal at the other end of the line.
+/// Set by a host that shows a target's progress: stderr is a terminal at the other end of the line.
 pub const PROGRESS_VARIABLE: &str = "LATLAB_PROGRESS";
 
-/// Whether stderr is a terminal, here or at the desk that started us.
+/// Whether stderr is a terminal, here or at the host that started us.
 pub fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal() || std::env::var_os(PROGRESS_VARIABLE).is_some_and(|v| v == "1")
 }

@@ -17,7 +17,7 @@ const TABS: [string, string][] = [["events", "Events"], ["late", "Late wake-ups"
 const WATCH = 3000;
 const HELP: [string, string][] = [
   ["W / S, + / \u2212, wheel, pinch", "zoom"], ["A / D, \u2190 / \u2192, drag, Shift + wheel", "move"], ["\u2191 / \u2193, drag on labels", "scroll lanes"],
-  ["drag on the ruler", "zoom to that stretch"], ["0", "show everything"], ["click", "select; the list follows"], ["double click", "centre"],
+  ["drag on the ruler", "zoom to that interval"], ["0", "show everything"], ["click", "select; the list follows"], ["double click", "centre"],
   ["F", "centre the selected event"], ["Shift + click, [", "marker A"], ["Ctrl + click, ]", "marker B"], ["M", "zoom to the markers"], ["/", "search"],
   ["N / P", "next, previous match"], ["L / K", "next, previous late wake-up"], ["C", "copy what is selected"], ["E", "to the event list"], ["?", "this help"],
 ];
@@ -80,7 +80,7 @@ export class App {
 
   private build(root: HTMLElement): void {
     const b = this.box;
-    const help = el("dialog", { id: "help" }, el("h2", {}, "Keys and hands"), table(["", ""], HELP.map((h) => [h[0], h[1]])), button("Close", "Close", () => help.close()));
+    const help = el("dialog", { id: "help" }, el("h2", {}, "Keyboard and mouse"), table(["", ""], HELP.map((h) => [h[0], h[1]])), button("Close", "Close", () => help.close()));
     b.search.addEventListener("keydown", (e) => { if ((e as KeyboardEvent).key === "Enter") void this.search().then((found) => (found ? this.find((e as KeyboardEvent).shiftKey) : undefined)); });
     b.kind.addEventListener("change", () => { this.session.searchKind = b.kind.value === "text" ? "text" : "expression"; });
     b.only.addEventListener("change", () => { this.session.only = b.only.checked; void this.refilter(); });
@@ -100,7 +100,7 @@ export class App {
         el("div", { class: "tools" }, b.source, b.kind, b.search, button("\u2039", "Previous match (P)", () => void this.find(true), { "aria-label": "Previous match" }), button("\u203a", "Next match (N)", () => void this.find(false), { "aria-label": "Next match" }), b.found,
           el("label", {}, b.only, " only matches"), b.markers, b.reading,
           el("span", { class: "grow" }), button("All", "Show everything (0)", () => this.show({ ...this.all })), button("Copy", "Copy what is selected (C)", () => void this.copy()),
-          button("Save session", "Keep what is looked at as a file", () => this.download()), button("Load", "Open a saved session", () => files.click()), files, theme, button("Help", "Keys and hands (?)", () => help.showModal()), this.reportLink)),
+          button("Save session", "Save the current view as a file", () => this.download()), button("Load", "Open a saved session", () => files.click()), files, theme, button("Help", "Keyboard and mouse (?)", () => help.showModal()), this.reportLink)),
       b.trouble, b.notes, b.loading,
       el("main", {}, this.timeline.scroller, this.latePanel.budget, b.detail, b.tabs, b.panel), this.timeline.tip, help, b.printed);
     b.head.append(...["event", "time (s)", "CPU", "task", "kind", "what it says"].map((t, i) => el("span", { class: ["n", "time", "cpu", "task", "event", "text"][i]! }, t)));

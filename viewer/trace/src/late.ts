@@ -1,4 +1,4 @@
-/** Late wake-ups: the list, the time budget under the timeline, and an on-time one beside it. */
+/** Late wake-ups: the list, the latency breakdown under the timeline, and an on-time one beside it. */
 import type { App } from "./app";
 import { css, hashText, ink } from "./color";
 import { button, el, table } from "./dom";
@@ -17,7 +17,7 @@ export function control(late: Late, w: WakeUp): WakeUp | null {
 
 export class LatePanel {
   readonly box = el("div", { class: "panel late-panel" });
-  readonly budget = el("section", { class: "budget", hidden: true, "aria-label": "Time budget of the late wake-up" });
+  readonly budget = el("section", { class: "budget", hidden: true, "aria-label": "Latency breakdown of the late wake-up" });
   private at = -1;
 
   constructor(private app: App) {}
@@ -56,7 +56,7 @@ export class LatePanel {
       el("div", { class: "budget-head" },
         el("strong", {}, `Late by ${length(w.to - w.from)}`), el("span", {}, `${w.verdict || "unexplained"} \u00b7 ${w.comm}-${w.pid} on CPU ${w.cpu} at ${moment(this.app.base, w.from + shift)} s (${n + 1} of ${this.list().length})`),
         button("\u2039 Previous", "Previous late wake-up (K)", () => this.step(-1)), button("Next late wake-up \u203a", "Next late wake-up (L)", () => this.step(1)),
-        button("\u00d7", "Close the time budget", () => { this.budget.hidden = true; this.app.timeline.redraw(); })),
+        button("\u00d7", "Close the latency breakdown", () => { this.budget.hidden = true; this.app.timeline.redraw(); })),
       this.bar("late", w, scale), on ? this.bar("on time", on, scale) : el("p", { class: "dim" }, "No on-time wake-up to compare with."),
       this.parts(w, on));
     this.app.timeline.redraw();

@@ -3,8 +3,8 @@
 //! The figures are per wake-up, as cyclictest's are. Where it truncates a
 //! negative or sub-microsecond remainder we truncate the nanoseconds.
 
-use latlab_core::machine::Machine;
-use latlab_core::wakeup::{StopReason, ThreadResult, UsHistogram, WakeupResult};
+use latlab_model::machine::Machine;
+use latlab_model::wakeup::result::{StopReason, ThreadResult, UsHistogram, WakeupResult};
 use std::io::{self, Write};
 
 /// One thread's figures, so far or at the end; times in ns.

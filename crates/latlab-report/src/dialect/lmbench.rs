@@ -6,7 +6,7 @@
 //! page of the 64 KiB that a fault maps, MB are 10⁶ bytes, `k` is 1024.
 //! What lmbench has no line for is left out.
 
-use latlab_core::bench::{BenchDetail, BenchRow};
+use latlab_model::bench::{BenchDetail, BenchRow};
 use std::io::{self, Write};
 
 /// Pages that one fault on a cached file maps (fault_around_bytes, 64 KiB).
@@ -209,7 +209,7 @@ pub fn csv(detail: &BenchDetail, out: &mut dyn Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::bench::estimate::Estimate;
+    use latlab_stats::estimate::Estimate;
 
     fn row(name: &str, params: &[(&str, &str)], median: f64) -> BenchRow {
         BenchRow {

@@ -18,9 +18,9 @@ fn clock(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use latlab_core::histogram::Histogram;
-    use latlab_core::units::CpuId;
-    use latlab_core::wakeup::{ThreadResult, UsHistogram, WakeupResult};
+    use latlab_model::units::CpuId;
+    use latlab_model::wakeup::result::{ThreadResult, UsHistogram, WakeupResult};
+    use latlab_stats::histogram::Histogram;
 
     /// Two threads, as measured once with `cyclictest -q -p90 -t2`.
     pub fn sample() -> WakeupResult {

@@ -1,15 +1,17 @@
 //! What latlab writes in the formats of other tools, `latlab compare` reads back as those tools' own.
 
 use super::{cyclictest, lmbench, rtla, xenomai};
-use latlab_core::bench::estimate::Estimate;
-use latlab_core::bench::{BenchDetail, BenchRow};
-use latlab_core::compare::foreign;
-use latlab_core::compare::subject::Source;
-use latlab_core::histogram::Histogram;
-use latlab_core::run::{Param, Record, Unit};
-use latlab_core::stats::rng::SplitMix64;
-use latlab_core::units::CpuId;
-use latlab_core::wakeup::{ThreadResult, UsHistogram, WakeupConfig, WakeupResult};
+use latlab_analysis::compare::import;
+use latlab_analysis::compare::subject::Source;
+use latlab_model::bench::{BenchDetail, BenchRow};
+use latlab_model::finding::{Note, Quantity};
+use latlab_model::record::{Param, Record, Unit};
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::WakeupConfig;
+use latlab_model::wakeup::result::{ThreadResult, UsHistogram, WakeupResult};
+use latlab_stats::estimate::Estimate;
+use latlab_stats::histogram::Histogram;
+use latlab_stats::rng::SplitMix64;
 
 /// Where the histograms end, µs.
 const LIMIT: u32 = 60;
@@ -58,7 +60,7 @@ fn measured() -> (WakeupResult, Vec<u64>) {
 fn read(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> Source {
     let mut bytes = Vec::new();
     write(&mut bytes).unwrap();
-    foreign::read("x", &bytes).unwrap()
+    import::read("x", &bytes).unwrap()
 }
 
 /// The same wake-ups in the same microseconds; of what was beyond the end, how many and the largest.
@@ -72,7 +74,8 @@ fn is_the_same(source: &Source, values: &[u64]) {
         let read: u64 = h.buckets.iter().filter(|b| b.0 / 1_000 == us).map(|b| b.1).sum();
         assert_eq!(read, values.iter().filter(|v| **v / 1_000 == us).count() as u64, "{us} µs");
     }
-    assert_eq!(record.notes, ["4 values were over the end of the histogram"]);
+    let over = Note::new("compare.over-range").value("values", Quantity::Count(4));
+    assert!(source.notes.contains(&over), "{:?}", source.notes);
 }
 
 #[test]
@@ -87,7 +90,7 @@ fn the_histogram_of_cyclictest() {
 #[test]
 fn the_json_of_cyclictest() {
     let (result, values) = measured();
-    let machine = latlab_core::machine::Machine { host: "bb".into(), ..Default::default() };
+    let machine = latlab_model::machine::Machine { host: "bb".into(), ..Default::default() };
     let wrapper = cyclictest::Wrapper {
         command_line: "latlab wakeup -h 60 -i 1000",
         version: "1",

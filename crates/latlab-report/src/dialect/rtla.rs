@@ -3,7 +3,8 @@
 //! Its columns are `IRQ-`, `Thr-` and `Usr-` and a CPU; a measurement here has one
 //! of the three, by its level. Buckets are 1 µs wide; empty ones are left out, as there.
 
-use latlab_core::wakeup::{Level, ThreadResult, WakeupResult};
+use latlab_model::wakeup::config::Level;
+use latlab_model::wakeup::result::{ThreadResult, WakeupResult};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 

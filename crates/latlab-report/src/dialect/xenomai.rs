@@ -4,7 +4,8 @@
 //! mode switches without a co-kernel: `msw` is always 0.
 
 use super::clock;
-use latlab_core::wakeup::{Level, WakeupConfig, WakeupResult};
+use latlab_model::wakeup::config::{Level, WakeupConfig};
+use latlab_model::wakeup::result::WakeupResult;
 use std::io::{self, Write};
 
 /// The head of a column is repeated after so many lines of data.

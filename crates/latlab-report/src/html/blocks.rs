@@ -2,10 +2,11 @@
 
 use crate::doc::{Axis, Block, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::json;
+use crate::messages;
 use crate::plot::scale::{format_bytes, format_number};
 use crate::plot::svg::{self, escape};
-use crate::text::{confidence_words, evidence_words};
-use latlab_core::finding::{Finding, Verdict};
+use crate::text::confidence_words;
+use latlab_model::finding::{Finding, Severity};
 use std::io::{self, Write};
 
 /// Rows of a plot's data that are listed below it; its JSON has the rest.
@@ -80,35 +81,37 @@ fn table(t: &Table, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn finding(f: &Finding, out: &mut impl Write) -> io::Result<()> {
-    let (class, sign, name) = match f.verdict {
-        Verdict::Good => ("good", "✓", "good"),
-        Verdict::Note => ("note", "·", "note"),
-        Verdict::InTheWay => ("bad", "✗", "in the way"),
-        Verdict::CannotTell => ("unsure", "?", "cannot tell"),
+    let (class, sign) = match f.severity {
+        Severity::Ok => ("good", "✓"),
+        Severity::Info => ("note", "·"),
+        Severity::Warning => ("unsure", "!"),
+        Severity::Problem => ("bad", "✗"),
+        Severity::Inconclusive => ("unsure", "?"),
     };
+    let (name, text) = (messages::severity(f.severity), messages::finding(f));
     write!(
         out,
         "<li class=\"finding {class}\"><p class=\"verdict\"><span aria-hidden=\"true\">{sign}</span> {name}</p>\
          <div><p class=\"claim\">{}",
-        escape(&f.claim)
+        escape(&text.claim)
     )?;
     if let Some(words) = confidence_words(f) {
         write!(out, " <span class=\"confidence\">({words})</span>")?;
     }
     out.write_all(b"</p>")?;
-    if !f.why.is_empty() {
-        write!(out, "<p>{}</p>", escape(&f.why))?;
+    if !text.why.is_empty() {
+        write!(out, "<p>{}</p>", escape(&text.why))?;
     }
-    if !f.evidence.is_empty() {
+    if !text.evidence.is_empty() {
         out.write_all(b"<ul class=\"evidence\">")?;
-        for e in &f.evidence {
-            write!(out, "<li>{}</li>", escape(&evidence_words(e)))?;
+        for line in &text.evidence {
+            write!(out, "<li>{}</li>", escape(line))?;
         }
         out.write_all(b"</ul>")?;
     }
-    if !f.try_.is_empty() {
+    if !text.remedies.is_empty() {
         out.write_all(b"<p class=\"try\">Try:</p><ul class=\"try\">")?;
-        for t in &f.try_ {
+        for t in &text.remedies {
             write!(out, "<li><code>{}</code></li>", escape(t))?;
         }
         out.write_all(b"</ul>")?;

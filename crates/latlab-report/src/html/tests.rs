@@ -1,6 +1,6 @@
 use super::*;
 use crate::doc::{Axis, Block, Column, Mark, Plot, Scale, Section, Series, SeriesKind, Table};
-use latlab_core::finding::{Confidence, Evidence, Finding, Verdict};
+use latlab_model::finding::{Confidence, Evidence, Finding, Severity};
 
 const EVIL: &str =
     "</script></style><script>alert(1)</script>\"'&<img src=x onerror=alert(2)>\u{1b}[31m\u{0}";
@@ -35,10 +35,11 @@ fn plot(kind: SeriesKind, text: &str) -> Plot {
 }
 
 fn page(text: &str) -> String {
-    let finding = Finding::new(text, Verdict::InTheWay, Confidence::Likely, text)
-        .because(text)
+    let mut finding = Finding::typed(text, Severity::Problem, Confidence::Medium)
         .with(Evidence::new(text, text).from(text).of(3))
-        .attempt(text);
+        .remedy(text);
+    finding.claim = text.into();
+    finding.why = text.into();
     let mut blocks = vec![
         Block::Text(text.into()),
         Block::Heading(text.into()),

@@ -6,8 +6,8 @@
 //! or so bins of equal width (or equal ratio), the empty ones included.
 
 use crate::doc::{Axis, Mark, Plot, Scale, Series, SeriesKind};
-use latlab_core::histogram::{Histogram, bucket_high};
-use latlab_core::run::Unit;
+use latlab_model::record::Unit;
+use latlab_stats::histogram::{Histogram, bucket_high};
 
 /// Bins of a drawn histogram: about one every eight pixels of a page's width.
 const BINS: usize = 120;

@@ -1,10 +1,11 @@
-//! Micro-benchmarks as a report: a table a family, the interval drawn beside
-//! each figure, curves where there are sizes, a heat map of cores.
+//! Micro-benchmarks: a table per family with the interval of each result, curves over sizes, a heat
+//! map of CPU pairs.
 
-use super::{figure, grouped};
 use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
-use latlab_core::bench::{BenchDetail, BenchRow, label};
-use latlab_core::run::{Part, Unit};
+use crate::values::{figure, grouped};
+use latlab_model::bench::{BenchDetail, BenchRow, label};
+use latlab_model::record::Unit;
+use latlab_model::run::Part;
 use std::collections::BTreeMap;
 
 /// The families in reading order, by the first word of a probe's name.
@@ -29,25 +30,25 @@ const EDGE: f64 = 0.05;
 /// The result in words.
 pub fn summary(detail: &BenchDetail) -> Vec<String> {
     let mut words = vec![format!(
-        "{} figures were measured, {} of them to ±{} % of the median or better.",
+        "{} results, {} with a 95 % interval within ±{} % of the median.",
         detail.rows.len(),
         detail.rows.iter().filter(|r| r.target_met).count(),
         detail.target * 100.0
     )];
     let value = |name: &str| detail.rows.iter().find(|r| r.name == name);
-    let said: Vec<String> = [
-        ("syscall.getppid", "entering and leaving the kernel"),
-        ("ctx.futex", "a context switch"),
-        ("ipc.pipe", "a byte through a pipe and back"),
-        ("process.fork-exit", "a process made and ended"),
+    let costs: Vec<String> = [
+        ("syscall.getppid", "kernel entry and exit"),
+        ("ctx.futex", "context switch"),
+        ("ipc.pipe", "pipe round trip of one byte"),
+        ("process.fork-exit", "process creation and exit"),
     ]
     .iter()
     .filter_map(|(name, words)| {
         value(name).map(|r| format!("{words} {}", figure(r.estimate.median, r.unit)))
     })
     .collect();
-    if !said.is_empty() {
-        words.push(format!("Here {} costs.", said.join(", ")).replace(" costs.", "."));
+    if !costs.is_empty() {
+        words.push(format!("Costs: {}.", costs.join(", ")));
     }
     words
 }
@@ -55,8 +56,8 @@ pub fn summary(detail: &BenchDetail) -> Vec<String> {
 /// The sections of a suite.
 pub fn sections(part: &Part, detail: &BenchDetail) -> Vec<Section> {
     let mut blocks = vec![Block::Text(
-        "Medians over fresh processes with their 95% intervals. The bar shows the interval round the \
-         median; its ends are ±5 %. A difference below the A/A floor is none."
+        "Medians over fresh processes with 95 % intervals. The bar shows the interval around the \
+         median; its ends are ±5 %. Differences below the A/A floor are ignored."
             .into(),
     )];
     for (family, title) in FAMILIES {
@@ -79,7 +80,7 @@ pub fn sections(part: &Part, detail: &BenchDetail) -> Vec<Section> {
     if !part.findings.is_empty() {
         blocks.push(Block::Findings(part.findings.clone()));
     }
-    blocks.extend(notes(part));
+    blocks.extend(notes(part, detail));
     blocks.push(Block::Pairs(meter(detail)));
     vec![Section { id: "bench".into(), title: part.title.clone(), blocks }]
 }
@@ -90,7 +91,7 @@ fn table(title: &str, rows: &[&BenchRow]) -> Table {
     let mut columns = vec![
         Column::left("probe"),
         Column::right("median"),
-        Column::left("95% interval"),
+        Column::left("95 % interval"),
         Column::right("±"),
         Column::right("min"),
         Column::right("A/A floor"),
@@ -160,7 +161,7 @@ fn bar(row: &BenchRow) -> String {
     (-cells..=cells).map(draw).collect()
 }
 
-/// Who had the CPU while the pair alternated; only where that was not the pair alone.
+/// CPU time by thread while the pair alternated; only where other threads ran too.
 fn alternation(row: &BenchRow) -> Option<Table> {
     let seen = row.alternation.as_ref()?;
     let all: u64 = seen.threads.iter().map(|t| t.ns).sum();
@@ -180,10 +181,10 @@ fn alternation(row: &BenchRow) -> Option<Table> {
         .collect();
     let lost = match seen.lost {
         0 => String::new(),
-        n => format!("; {n} events were lost"),
+        n => format!("; {n} events lost"),
     };
     let caption = format!(
-        "Who really had the CPU in {}: {} of {} switches went from one of the pair straight to the other{lost}",
+        "CPU time by thread during {}: {} of {} switches directly between the pair{lost}",
         label(&row.name, &row.params).replace([':', ','], " "),
         seen.direct,
         seen.switches
@@ -191,9 +192,9 @@ fn alternation(row: &BenchRow) -> Option<Table> {
     let columns = vec![
         Column::left("thread"),
         Column::right("turns"),
-        Column::right("an operation"),
-        Column::right("of the time"),
-        Column::right("each"),
+        Column::right("turns per operation"),
+        Column::right("CPU time"),
+        Column::right("time per turn"),
     ];
     Some(Table { caption, columns, rows })
 }
@@ -201,15 +202,16 @@ fn alternation(row: &BenchRow) -> Option<Table> {
 fn missing(detail: &BenchDetail) -> Table {
     let rows = (detail.missing.iter())
         .map(|m| {
+            let reason = m.reason.as_ref().map(crate::messages::note).unwrap_or_default();
             let kind = if m.unavailable { "not available" } else { "failed" };
-            vec![label(&m.name, &m.params).replace([':', ','], " "), kind.into(), m.reason.clone()]
+            vec![label(&m.name, &m.params).replace([':', ','], " "), kind.into(), reason]
         })
         .collect();
-    let columns = vec![Column::left("probe"), Column::left(""), Column::left("why")];
-    Table { caption: "What could not be measured".into(), columns, rows }
+    let columns = vec![Column::left("probe"), Column::left("status"), Column::left("reason")];
+    Table { caption: "Benchmarks without result".into(), columns, rows }
 }
 
-fn against(a: &latlab_core::reference::Against) -> Block {
+fn against(a: &latlab_model::reference::Against) -> Block {
     let rows = (a.rows.iter())
         .map(|r| {
             vec![
@@ -270,7 +272,7 @@ fn curves(family: &str, title: &str, rows: &[&BenchRow]) -> Option<Plot> {
     Some(Plot {
         id: format!("bench-{family}"),
         title: format!("{title} over {axis}"),
-        description: format!("Medians with 95% intervals, {y}, over {axis}."),
+        description: format!("Medians with 95 % intervals, {y}, over {axis}."),
         x: Axis {
             label: axis.into(),
             scale: Scale::Log2,
@@ -297,7 +299,7 @@ fn heat(rows: &[&BenchRow]) -> Option<Plot> {
     let axis = || Axis { label: "CPU".into(), ..Axis::default() };
     Some(Plot {
         id: "bench-cores".into(),
-        title: "A cache line from core to core and back (ns)".into(),
+        title: "Cache line round trip between CPUs (ns)".into(),
         description: "Median round trip of a cache line between each pair of CPUs, in ns.".into(),
         x: axis(),
         y: axis(),
@@ -306,13 +308,19 @@ fn heat(rows: &[&BenchRow]) -> Option<Plot> {
     })
 }
 
-fn notes(part: &Part) -> Option<Block> {
+fn notes(part: &Part, detail: &BenchDetail) -> Option<Block> {
     let mut lines: Vec<(String, String)> = Vec::new();
     for record in &part.results {
         for note in &record.notes {
             if !lines.iter().any(|(n, t)| *n == record.name && t == note) {
                 lines.push((record.name.clone(), note.clone()));
             }
+        }
+    }
+    for row in detail.rows.iter().filter(|r| !r.estimate.interval_is_95) {
+        let text = format!("{} processes, too few for a 95 % interval", row.estimate.processes);
+        if !lines.iter().any(|(n, t)| *n == row.name && t.contains("too few")) {
+            lines.push((row.name.clone(), text));
         }
     }
     (!lines.is_empty()).then_some(Block::Pairs(lines))
@@ -324,16 +332,16 @@ fn meter(detail: &BenchDetail) -> Vec<(String, String)> {
     let total = |f: fn(&BenchRow) -> u64| detail.rows.iter().map(f).sum::<u64>();
     vec![
         (
-            "the meter".into(),
+            "clock".into(),
             format!(
-                "step {:.0} ns, a read {:.0} ns, a turn of the loop {:.2} ns; all taken off",
+                "step {:.0} ns, read {:.0} ns, loop iteration {:.2} ns; all subtracted",
                 m.step_ns, m.read_ns, m.loop_ns
             ),
         ),
         (
             "batches".into(),
             format!(
-                "{} in the figures; {} preempted, {} outliers, kept; {} disturbed; {} rejected for a wrong number of switches",
+                "{} in the results; {} preempted and {} outliers, included; {} disturbed; {} rejected (wrong number of switches)",
                 grouped(batches),
                 total(|r| r.preempted),
                 total(|r| r.estimate.outliers),
@@ -348,7 +356,7 @@ fn meter(detail: &BenchDetail) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::bench::estimate::Estimate;
+    use latlab_stats::estimate::Estimate;
 
     fn row(low: f64, high: f64) -> BenchRow {
         let estimate =
@@ -364,8 +372,8 @@ mod tests {
     }
 
     #[test]
-    fn who_really_alternated_is_a_table() {
-        use latlab_core::bench::kernel::{Alternation, Ran};
+    fn cpu_time_of_an_alternating_pair_is_a_table() {
+        use latlab_model::bench::{Alternation, Ran};
         let ran = |name: &str, turns, ns| Ran { name: name.into(), turns, ns };
         let mut r = row(99.0, 101.0);
         r.alternation = Some(Alternation {

@@ -1,11 +1,14 @@
-//! A comparison: in what the machines differ, verdicts, figures, distributions over one another.
+//! A comparison: differences of the machines, verdicts, values, distributions.
 
-use super::figure;
 use crate::doc::{Block, Column, Section, Table};
+use crate::messages;
 use crate::plot::distribution::{self, Named, Subject};
-use latlab_core::compare::verdict::{change_words, figure as aspect_figure};
-use latlab_core::compare::{CompareDetail, Metric, Side, Verdict};
-use latlab_core::run::Part;
+use crate::values::{change, figure};
+use latlab_model::compare::{
+    Aspect, CompareDetail, Contrast, MachineDifference, Method, Metric, Side, Verdict,
+};
+use latlab_model::record::Unit;
+use latlab_model::run::Part;
 
 /// Metrics whose distributions are drawn, at most.
 const DRAWN: usize = 12;
@@ -14,21 +17,23 @@ const DRAWN: usize = 12;
 pub fn sections(_part: &Part, d: &CompareDetail) -> Vec<Section> {
     let mut blocks = vec![Block::Table(subjects(d))];
     for s in &d.subjects {
-        blocks.extend(s.notes.iter().map(|n| Block::Text(format!("{}: {n}.", s.letter))));
+        blocks.extend(
+            s.notes.iter().map(|n| Block::Text(format!("{}: {}.", s.letter, messages::note(n)))),
+        );
     }
     blocks.push(match machines(d) {
         Some(table) => Block::Table(table),
-        None => Block::Text("As far as is known, the machines are the same.".into()),
+        None => Block::Text("No known difference between the machines.".into()),
     });
-    let mut out = vec![Section { id: "compare".into(), title: "What was compared".into(), blocks }];
+    let mut out = vec![Section { id: "compare".into(), title: "Subjects".into(), blocks }];
     let mut blocks = vec![Block::Table(verdicts(d)), Block::Text(tested(d))];
     if !d.skipped.is_empty() {
         blocks.push(Block::Table(skipped(d)));
     }
-    out.push(Section { id: "verdicts".into(), title: "Better or worse".into(), blocks });
+    out.push(Section { id: "verdicts".into(), title: "Verdicts".into(), blocks });
     out.push(Section {
         id: "figures".into(),
-        title: "Figures".into(),
+        title: "Values".into(),
         blocks: d.metrics.iter().flat_map(metric).collect(),
     });
     let plots: Vec<Block> = d.metrics.iter().filter_map(|m| overlay(m, d)).take(DRAWN).collect();
@@ -42,30 +47,30 @@ pub fn sections(_part: &Part, d: &CompareDetail) -> Vec<Section> {
 pub fn summary(d: &CompareDetail) -> Vec<String> {
     let mut out = Vec::new();
     if !d.machines.is_empty() {
-        let names: Vec<&str> = d.machines.iter().map(|m| m.what.as_str()).take(6).collect();
+        let names: Vec<String> = d.machines.iter().map(machine_label).take(6).collect();
         out.push(format!("The machines differ in {}.", names.join(", ")));
     }
     let all = || d.metrics.iter().flat_map(|m| m.contrasts.iter().map(move |c| (m, c)));
     for verdict in [Verdict::Worse, Verdict::Better] {
         for (m, c) in all().filter(|(_, c)| c.verdict == verdict).take(5) {
             let other = d.subjects.get(c.other).map_or("?", |s| s.letter.as_str());
-            out.push(format!("{} in {other} — {}.", m.label, c.sentence));
+            out.push(format!("{} in {other}: {}.", m.label, sentence(c, m.unit)));
         }
     }
     let count = |v| all().filter(|(_, c)| c.verdict == v).count();
     out.push(format!(
-        "{} worse, {} better, {} without a difference that matters, {} undecided.",
+        "{} worse, {} better, {} without difference, {} inconclusive.",
         count(Verdict::Worse),
         count(Verdict::Better),
         count(Verdict::NoDifference),
-        count(Verdict::CannotTell)
+        count(Verdict::Inconclusive)
     ));
     out
 }
 
 fn tested(d: &CompareDetail) -> String {
     format!(
-        "{} tests; the chance of even one false \u{201c}better\u{201d} or \u{201c}worse\u{201d} among them is held at {} %. Differences below {} % are none that matters; \u{201c}no difference\u{201d} is said when none above {} % is left.",
+        "{} tests; probability of any false \u{201c}better\u{201d} or \u{201c}worse\u{201d} at most {} %. Differences below {} % are ignored; \u{201c}no difference\u{201d} excludes differences above {} %.",
         d.tests,
         d.options.level * 100.0,
         d.options.margin * 100.0,
@@ -73,10 +78,112 @@ fn tested(d: &CompareDetail) -> String {
     )
 }
 
+/// A verdict in words.
+fn verdict_words(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::NoDifference => "no difference",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::Worse => "worse",
+    }
+}
+
+fn method_words(method: Method) -> &'static str {
+    match method {
+        Method::None => "",
+        Method::BlockBootstrap => "block bootstrap",
+        Method::OrderStatistics => "order statistics",
+        Method::Score => "score",
+        Method::Ranks => "ranks",
+    }
+}
+
+/// `kernel build` of `kernel-build`; names of the kernel are shown as they are.
+fn machine_label(m: &MachineDifference) -> String {
+    match m.what.as_str() {
+        "cpus-online" => "CPUs online".into(),
+        "isolated-cpus" => "isolated CPUs".into(),
+        "rt-throttling" => "real-time throttling".into(),
+        own if own.chars().all(|c| c.is_ascii_lowercase() || c == '-') => own.replace('-', " "),
+        kernel => kernel.to_owned(),
+    }
+}
+
+/// `median`, `p99.9`, `rate over 100 µs`.
+fn aspect_name(a: &Aspect, unit: Unit) -> String {
+    match (a.quantile, a.limit) {
+        (Some(q), _) => crate::values::quantile_name(q),
+        (None, Some(limit)) => format!("rate over {}", figure(limit, unit)),
+        (None, None) => a.what.clone(),
+    }
+}
+
+/// A value of an aspect; rates as shares of the values.
+fn value(value: f64, is_rate: bool, unit: Unit) -> String {
+    if !is_rate {
+        figure(value, unit)
+    } else if value == 0.0 {
+        "none".into()
+    } else if value < 0.001 {
+        format!("{value:.2e}")
+    } else {
+        format!("{:.3} %", value * 100.0)
+    }
+}
+
+/// The verdict of a contrast with the values that decide it.
+pub fn sentence(c: &Contrast, unit: Unit) -> String {
+    if !c.sentence.is_empty() {
+        return c.sentence.clone();
+    }
+    let mut words = decided(c, unit);
+    if let Some(power) = &c.power {
+        words += "; ";
+        words += &messages::note(power);
+    }
+    words
+}
+
+fn decided(c: &Contrast, unit: Unit) -> String {
+    let values = |a: &Aspect| {
+        let (before, after) = (value(a.a, a.is_rate, unit), value(a.b, a.is_rate, unit));
+        format!("{} {before} → {after} ({}", aspect_name(a, unit), change(a.change))
+    };
+    let full = |a: &Aspect| format!("{}, {} to {})", values(a), change(a.low), change(a.high));
+    let list = |v: Verdict| -> Vec<String> {
+        c.aspects.iter().filter(|a| a.verdict == v).map(full).collect()
+    };
+    let word = verdict_words(c.verdict);
+    match c.verdict {
+        Verdict::Worse | Verdict::Better => {
+            let mut words = format!("{word}: {}", list(c.verdict).join(", "));
+            let better = list(Verdict::Better);
+            if c.verdict == Verdict::Worse && !better.is_empty() {
+                words += &format!("; better: {}", better.join(", "));
+            }
+            words
+        }
+        Verdict::NoDifference => {
+            let largest = c.aspects.iter().filter(|a| !a.is_rate);
+            let largest = largest.map(|a| a.low.abs().max(a.high.abs())).fold(0.0, f64::max);
+            format!("no difference larger than {:.1} %", largest * 100.0)
+        }
+        Verdict::Inconclusive => {
+            match c.aspects.iter().find(|a| a.verdict == Verdict::Inconclusive) {
+                Some(a) if a.low == 0.0 && a.high == 0.0 => {
+                    format!("{word}: {}), single values without a spread", values(a))
+                }
+                Some(a) => format!("{word}: {}", full(a)),
+                None => format!("{word}: too few values"),
+            }
+        }
+    }
+}
+
 fn subjects(d: &CompareDetail) -> Table {
     Table {
-        caption: "The first is the base.".into(),
-        columns: ["", "what", "files", "machine"].map(Column::left).into(),
+        caption: "Subjects; A is the base".into(),
+        columns: ["", "subject", "files", "machine"].map(Column::left).into(),
         rows: (d.subjects.iter())
             .map(|s| {
                 let files = match s.files.as_slice() {
@@ -92,13 +199,12 @@ fn subjects(d: &CompareDetail) -> Table {
 fn machines(d: &CompareDetail) -> Option<Table> {
     let mut columns = vec![Column::left("differs")];
     columns.extend(d.subjects.iter().map(|s| Column::left(s.letter.clone())));
-    let row = |m: &latlab_core::compare::MachineDifference| {
-        std::iter::once(m.what.clone()).chain(m.values.iter().cloned()).collect()
+    let row = |m: &MachineDifference| {
+        std::iter::once(machine_label(m)).chain(m.values.iter().cloned()).collect()
     };
     (!d.machines.is_empty()).then(|| Table {
-        caption:
-            "In what the machines differ: rule these out before you believe a difference below."
-                .into(),
+        caption: "Differences between the machines: other possible reasons of the results below"
+            .into(),
         columns,
         rows: d.machines.iter().map(row).collect(),
     })
@@ -112,23 +218,23 @@ fn verdicts(d: &CompareDetail) -> Table {
             rows.push(vec![
                 m.label.clone(),
                 other.to_owned(),
-                c.verdict.words().to_owned(),
-                c.sentence.clone(),
+                verdict_words(c.verdict).to_owned(),
+                sentence(c, m.unit),
             ]);
         }
     }
     Table {
-        caption: "Each against A.".into(),
-        columns: ["metric", "", "verdict", "why"].map(Column::left).into(),
+        caption: "Compared with A".into(),
+        columns: ["metric", "", "verdict", "values"].map(Column::left).into(),
         rows,
     }
 }
 
 fn skipped(d: &CompareDetail) -> Table {
     Table {
-        caption: "Not compared.".into(),
-        columns: ["metric", "why"].map(Column::left).into(),
-        rows: d.skipped.iter().map(|s| vec![s.metric.clone(), s.reason.clone()]).collect(),
+        caption: "Not compared".into(),
+        columns: ["metric", "reason"].map(Column::left).into(),
+        rows: d.skipped.iter().map(|s| vec![s.metric.clone(), messages::note(&s.reason)]).collect(),
     }
 }
 
@@ -138,23 +244,24 @@ fn metric(m: &Metric) -> Vec<Block> {
     for c in &m.contrasts {
         for a in &c.aspects {
             rows.push(vec![
-                a.what.clone(),
-                aspect_figure(a.a, a.is_rate, m.unit),
-                aspect_figure(a.b, a.is_rate, m.unit),
-                change_words(a.change),
-                if a.method.is_empty() {
+                aspect_name(a, m.unit),
+                value(a.a, a.is_rate, m.unit),
+                value(a.b, a.is_rate, m.unit),
+                change(a.change),
+                if a.method == Method::None {
                     "-".into()
                 } else {
-                    format!("{} to {}", change_words(a.low), change_words(a.high))
+                    format!("{} to {}", change(a.low), change(a.high))
                 },
-                if a.method.is_empty() { "-".into() } else { format!("{:.3}", a.p_adjusted) },
-                a.verdict.words().into(),
-                a.method.clone(),
+                if a.method == Method::None { "-".into() } else { format!("{:.3}", a.p_adjusted) },
+                verdict_words(a.verdict).into(),
+                method_words(a.method).into(),
             ]);
         }
         for n in &c.notes {
-            if !notes.contains(n) {
-                notes.push(n.clone());
+            let n = messages::note(n);
+            if !notes.contains(&n) {
+                notes.push(n);
             }
         }
     }
@@ -170,7 +277,7 @@ fn metric(m: &Metric) -> Vec<Block> {
     ];
     let mut out = vec![
         Block::Heading(m.label.clone()),
-        Block::Table(Table { caption: "p is adjusted for all tests.".into(), columns, rows }),
+        Block::Table(Table { caption: "p adjusted for all tests".into(), columns, rows }),
     ];
     out.extend(m.sides.iter().enumerate().filter_map(|(i, s)| tail(i, s.as_ref()?, m)));
     out.extend(notes.into_iter().map(|n| Block::Text(format!("Note: {n}."))));
@@ -183,7 +290,7 @@ fn tail(i: usize, side: &Side, m: &Metric) -> Option<Block> {
     let letter = char::from(b'A' + (i % 26) as u8);
     if !t.fits() {
         return Some(Block::Text(format!(
-            "{letter}: the tail over {} ({} values) is no generalised Pareto tail (p {:.2}): nothing is said of what is beyond the largest value.",
+            "{letter}: the tail over {} ({} values) does not fit a generalised Pareto distribution (p {:.2}): no extrapolation beyond the largest value.",
             figure(t.threshold, m.unit),
             t.exceedances,
             t.check_p
@@ -201,7 +308,7 @@ fn tail(i: usize, side: &Side, m: &Metric) -> Option<Block> {
         })
         .collect();
     let fit = format!(
-        "{letter}: tail over {} fitted (shape {:.2}, {} values that count for {:.0}; check p {:.2}). Exceeded with probability {}.",
+        "{letter}: generalised Pareto tail over {} (shape {:.2}, {} values, effectively {:.0}; goodness of fit p {:.2}). Exceeded with probability {}.",
         figure(t.threshold, m.unit),
         t.shape,
         t.exceedances,

@@ -1,52 +1,48 @@
-//! What a doctor found: obstacles first, then what could not be seen, then what is fine.
+//! Checks of the machine: problems first, then warnings, inconclusive checks, information, passed checks.
 
 use crate::doc::{Block, Doc, Section};
-use latlab_core::doctor::Facts;
-use latlab_core::finding::{Finding, Verdict};
-use latlab_core::kconfig::{KernelOption, Purpose, State, Weight};
-use latlab_core::run::{Part, Run};
+use crate::messages;
+use latlab_model::doctor::Facts;
+use latlab_model::finding::{Finding, Severity};
+use latlab_model::kconfig::{KernelOption, Purpose, State, Weight};
+use latlab_model::run::{Part, Run};
 use std::collections::BTreeMap;
 
-/// One section a verdict.
+/// One section for each severity.
 pub fn sections(part: &Part, facts: &Facts) -> Vec<Section> {
-    let of = |v: Verdict| -> Vec<Finding> {
-        part.findings.iter().filter(|f| f.verdict == v).cloned().collect()
+    let of = |v: Severity| -> Vec<Finding> {
+        part.findings.iter().filter(|f| f.severity == v).cloned().collect()
     };
     let mut sections = Vec::new();
     let mut add = |id: &str, title: &str, blocks: Vec<Block>| {
-        sections.push(Section { id: id.into(), title: title.into(), blocks });
-    };
-    let obstacles = of(Verdict::InTheWay);
-    if !obstacles.is_empty() {
-        add("doctor-in-the-way", "In the way", vec![Block::Findings(obstacles)]);
-    }
-    let (unknown, unseen) = (of(Verdict::CannotTell), &facts.unseen);
-    if !unknown.is_empty() || !unseen.is_empty() {
-        let mut blocks = vec![];
-        if !unseen.is_empty() {
-            blocks.push(Block::Text(format!(
-                "This user could not see: {}. Root sees more.",
-                unseen.join("; ")
-            )));
+        if !blocks.is_empty() {
+            sections.push(Section { id: id.into(), title: title.into(), blocks });
         }
-        blocks.push(Block::Findings(unknown));
-        add("doctor-cannot-tell", "Could not be told", blocks);
+    };
+    let findings = |v: Severity| -> Vec<Block> {
+        let all = of(v);
+        if all.is_empty() { Vec::new() } else { vec![Block::Findings(all)] }
+    };
+    add("doctor-problems", "Problems", findings(Severity::Problem));
+    add("doctor-warnings", "Warnings", findings(Severity::Warning));
+    let mut blocks = Vec::new();
+    if !facts.unreadable.is_empty() {
+        let all = messages::notes(&facts.unreadable).join("; ");
+        blocks.push(Block::Text(format!("Not readable by this user: {all}.")));
     }
-    let notes = of(Verdict::Note);
-    if !notes.is_empty() {
-        add("doctor-notes", "Worth knowing", vec![Block::Findings(notes)]);
-    }
-    let good = of(Verdict::Good);
-    if !good.is_empty() {
-        let pairs = good.into_iter().map(|f| (f.id, f.claim)).collect();
-        add("doctor-good", "As it should be", vec![Block::Pairs(pairs)]);
+    blocks.extend(findings(Severity::Inconclusive));
+    add("doctor-inconclusive", "Inconclusive", blocks);
+    add("doctor-information", "Information", findings(Severity::Info));
+    let passed = of(Severity::Ok);
+    if !passed.is_empty() {
+        let pairs = passed.into_iter().map(|f| (f.id.clone(), messages::claim(&f))).collect();
+        add("doctor-passed", "Passed checks", vec![Block::Pairs(pairs)]);
     }
     sections
 }
 
-/// A document for a terminal: the verdicts, and the machine without its long lists.
-pub fn brief(run: &Run) -> Doc {
-    let mut doc = super::of_run(run);
+/// The document of a run for a terminal: the findings, and the machine without its long lists.
+pub fn brief(run: &Run, mut doc: Doc) -> Doc {
     doc.summary = run.parts.iter().flat_map(summary).collect();
     doc.sections.retain(|s| s.id.starts_with("doctor") || s.id == "machine");
     for section in doc.sections.iter_mut().filter(|s| s.id == "machine") {
@@ -55,18 +51,19 @@ pub fn brief(run: &Run) -> Doc {
     doc
 }
 
-/// How many of each verdict.
+/// Number of findings of each severity.
 pub fn summary(part: &Part) -> Vec<String> {
-    let n = |v: Verdict| part.findings.iter().filter(|f| f.verdict == v).count();
+    let n = |v: Severity| part.findings.iter().filter(|f| f.severity == v).count();
+    let counted =
+        |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     vec![format!(
-        "{} of {} things looked at are as they should be, {} {} in the way, {} could not be told, {} {} worth knowing.",
-        n(Verdict::Good),
-        part.findings.len(),
-        n(Verdict::InTheWay),
-        if n(Verdict::InTheWay) == 1 { "is" } else { "are" },
-        n(Verdict::CannotTell),
-        n(Verdict::Note),
-        if n(Verdict::Note) == 1 { "is" } else { "are" },
+        "{}: {} ok, {}, {}, {} inconclusive, {} for information.",
+        counted(part.findings.len(), "check", "checks"),
+        n(Severity::Ok),
+        counted(n(Severity::Problem), "problem", "problems"),
+        counted(n(Severity::Warning), "warning", "warnings"),
+        n(Severity::Inconclusive),
+        n(Severity::Info),
     )]
 }
 
@@ -78,10 +75,10 @@ pub fn kernel_fragment(
     source: &str,
 ) -> String {
     let mut text = format!(
-        "# What tracing and low latency need and {source} has not: {}.\n# Save this as latlab.config; how to build with it is at the end.\n",
+        "# Options for tracing and low latency that {source} does not set: {}.\n# Save this file as latlab.config; the build commands are at the end.\n",
         match missing.len() {
-            0 => "nothing".into(),
-            1 => "one option".into(),
+            0 => "none".into(),
+            1 => "1 option".into(),
             n => format!("{n} options"),
         }
     );
@@ -89,7 +86,7 @@ pub fn kernel_fragment(
         (Purpose::Measuring, "measuring"),
         (Purpose::Tracing, "tracing"),
         (Purpose::Latency, "low latency"),
-        (Purpose::Debugging, "off: debugging aids that make every kernel slow"),
+        (Purpose::Debugging, "debugging aids to disable"),
     ];
     for (purpose, words) in groups {
         for (weight, word) in [(Weight::Needed, "needed"), (Weight::Useful, "useful")] {
@@ -104,7 +101,10 @@ pub fn kernel_fragment(
                     "" => String::new(),
                     since => format!(" Since Linux {since}."),
                 };
-                for line in textwrap::wrap(&format!("{}{since}", o.why), 94) {
+                for line in textwrap::wrap(
+                    &format!("{}{since}", messages::kernel_option_reason(o.name)),
+                    94,
+                ) {
                     text.push_str(&format!("# {line}\n"));
                 }
                 text.push_str(&format!("{}\n", o.line()));
@@ -128,10 +128,10 @@ fn build_commands(config: &BTreeMap<String, String>) -> String {
         () => ("make", "all"),
     };
     format!(
-        "\n# --- in the kernel's source, with the present configuration as .config ---\n\
+        "\n# --- in the kernel source tree, with the present configuration as .config ---\n\
          #   scripts/kconfig/merge_config.sh -m .config latlab.config\n\
          #   {make} olddefconfig\n\
-         #   latlab doctor --kernel-config .config     # what is still missing, and was refused\n\
+         #   latlab doctor --kernel-config .config     # options still missing\n\
          #   {make} -j$(nproc) {targets}\n"
     )
 }
@@ -139,13 +139,19 @@ fn build_commands(config: &BTreeMap<String, String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::kconfig;
-    use latlab_core::machine::Machine;
+    use latlab_model::finding::Confidence;
+    use latlab_model::kconfig;
 
     #[test]
-    fn obstacles_come_first_and_nothing_is_lost() {
-        let part = latlab_core::doctor::part(&Machine::default(), Facts::default());
+    fn every_finding_is_shown_once_and_problems_come_first() {
+        use Severity::{Inconclusive, Info, Ok, Problem, Warning};
+        let severities = [Ok, Info, Warning, Problem, Inconclusive, Ok];
+        let finding = |v| Finding::typed("clock.step", v, Confidence::High);
+        let part =
+            Part { findings: severities.into_iter().map(finding).collect(), ..Part::default() };
         let sections = sections(&part, &Facts::default());
+        assert_eq!(sections.len(), 5);
+        assert_eq!(sections[0].id, "doctor-problems");
         let shown: usize = sections
             .iter()
             .flat_map(|s| &s.blocks)

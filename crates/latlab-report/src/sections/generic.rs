@@ -1,9 +1,10 @@
 //! Any part: its findings, its records as a table, their distributions as plots.
 
-use super::{figure, grouped, quantile_name};
 use crate::doc::{Block, Column, Section, Table};
 use crate::plot::distribution::{self, Named, Subject};
-use latlab_core::run::{Param, Part, Record};
+use crate::values::{figure, grouped, quantile_name};
+use latlab_model::record::{Param, Record};
+use latlab_model::run::Part;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Distributions that share one plot at most; more cannot be told apart.

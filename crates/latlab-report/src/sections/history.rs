@@ -1,8 +1,8 @@
-//! Results over time: a plot a series with its changes, and the changes in words.
+//! Results over time: one plot for each series with its changes of level.
 
 use crate::doc::{Axis, Block, Column, Doc, Mark, Plot, Section, Series, SeriesKind, Table};
 use crate::plot::distribution::DrawnUnit;
-use latlab_core::history::Trend;
+use latlab_model::history::{Change, Trend};
 
 /// Series that are drawn, at most; the table has them all.
 const DRAWN: usize = 24;
@@ -10,10 +10,10 @@ const DRAWN: usize = 24;
 /// The report of some series.
 pub fn trends(all: &[Trend]) -> Doc {
     let changed = all.iter().filter(|t| !t.changes.is_empty()).count();
-    let mut summary = vec![format!("{} series, {changed} of them changed their level.", all.len())];
+    let mut summary = vec![format!("{} series, {changed} with a change of level.", all.len())];
     for t in all {
         summary.extend(
-            t.changes.iter().map(|c| format!("{} of {}: {}.", t.figure, t.label, c.sentence)),
+            t.changes.iter().map(|c| format!("{} of {}: {}.", t.figure, t.label, sentence(c))),
         );
     }
     let mut blocks = vec![Block::Table(table(all))];
@@ -33,20 +33,34 @@ pub fn trends(all: &[Trend]) -> Doc {
     doc
 }
 
+/// `worse since kernel 6.6.31, 2026-03-02 (+12 %)`.
+fn sentence(c: &Change) -> String {
+    let word = if c.worse { "worse" } else { "better" };
+    let date = c.since.get(..10).unwrap_or(&c.since);
+    let by = (c.after / c.before - 1.0) * 100.0;
+    if c.kernel_changed {
+        format!("{word} since kernel {}, {date} ({by:+.1} %)", c.kernel)
+    } else if c.kernel.is_empty() {
+        format!("{word} since {date} ({by:+.1} %)")
+    } else {
+        format!("{word} since {date}, same kernel {} ({by:+.1} %)", c.kernel)
+    }
+}
+
 fn table(all: &[Trend]) -> Table {
     let row = |t: &Trend| {
-        let level = |v: Option<f64>| v.map_or("-".into(), |v| super::figure(v, t.unit));
+        let level = |v: Option<f64>| v.map_or("-".into(), |v| crate::values::figure(v, t.unit));
         let last = t.changes.last();
         vec![
             t.label.clone(),
             t.values.len().to_string(),
             level(last.map(|c| c.before)),
             level(last.map(|c| c.after).or_else(|| middle(t))),
-            last.map_or("no change".into(), |c| c.sentence.clone()),
+            last.map_or("no change".into(), sentence),
         ]
     };
     Table {
-        caption: "Levels before and after the latest change.".into(),
+        caption: "Levels before and after the latest change".into(),
         columns: vec![
             Column::left("series"),
             Column::right("runs"),
@@ -59,7 +73,7 @@ fn table(all: &[Trend]) -> Table {
 }
 
 fn middle(t: &Trend) -> Option<f64> {
-    latlab_core::stats::quantile::median(&t.values.iter().map(|v| v.value).collect::<Vec<_>>())
+    latlab_stats::quantile::median(&t.values.iter().map(|v| v.value).collect::<Vec<_>>())
 }
 
 fn plot(t: &Trend) -> Plot {
@@ -71,7 +85,7 @@ fn plot(t: &Trend) -> Plot {
         id: format!("trend-{}", t.label),
         title: format!("{} of {}", t.figure, t.label),
         description: format!(
-            "One point a run, from {} to {}; lines are changes of level.",
+            "One point for each run, {} to {}; vertical lines are changes of level.",
             date(0),
             date(t.values.len().saturating_sub(1))
         ),
@@ -83,15 +97,16 @@ fn plot(t: &Trend) -> Plot {
             points,
             ..Series::default()
         }],
-        marks: t.changes.iter().map(|c| Mark::X(c.at as f64 - 0.5, c.sentence.clone())).collect(),
+        marks: t.changes.iter().map(|c| Mark::X(c.at as f64 - 0.5, sentence(c))).collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::history::{Value, trend};
-    use latlab_core::run::Unit;
+    use latlab_analysis::history::trend;
+    use latlab_model::history::Value;
+    use latlab_model::record::Unit;
 
     #[test]
     fn a_change_is_said_drawn_and_in_the_table() {

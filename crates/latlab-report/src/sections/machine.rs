@@ -1,9 +1,9 @@
 //! The machine that a run was made on.
 
-use super::grouped;
 use crate::doc::{Block, Column, Section, Table};
 use crate::plot::scale::{format_bytes, format_number};
-use latlab_core::machine::{Condition, Machine};
+use crate::values::grouped;
+use latlab_model::machine::{Condition, Machine};
 
 /// The machine as a section. What could not be read is left out.
 pub fn section(m: &Machine) -> Section {

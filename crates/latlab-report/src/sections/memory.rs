@@ -2,15 +2,21 @@
 
 use super::generic;
 use crate::doc::{Axis, Block, Column, Mark, Plot, Scale, Section, Series, SeriesKind, Table};
-use latlab_core::finding::Confidence;
-use latlab_core::memory::findings::bytes_words;
-use latlab_core::memory::switching::{SwitchKnee, refill};
-use latlab_core::memory::{Curve, Grade, MemoryDetail, Order, Pages, declared};
-use latlab_core::run::Part;
-use latlab_core::units::format_ns;
+use crate::messages::{
+    agreement, bytes as bytes_words, cache_quantity as quantity, cache_value as value, note,
+    pattern,
+};
+use latlab_model::cache::detail::SwitchKnee;
+use latlab_model::cache::detail::{
+    AccessPattern, CacheDetail, Curve, Grade, Level, Pages, TlbLevel,
+};
+use latlab_model::cache::reported::Comparison;
+use latlab_model::finding::Confidence;
+use latlab_model::run::Part;
+use latlab_model::units::format_ns;
 
 /// Sections of a part.
-pub fn sections(part: &Part, d: &MemoryDetail) -> Vec<Section> {
+pub fn sections(part: &Part, d: &CacheDetail) -> Vec<Section> {
     let mut blocks = Vec::new();
     if !part.complete {
         blocks.push(Block::Warning(
@@ -37,9 +43,9 @@ pub fn sections(part: &Part, d: &MemoryDetail) -> Vec<Section> {
 }
 
 /// The hierarchy in one sentence.
-pub fn summary(part: &Part, d: &MemoryDetail) -> Vec<String> {
+pub fn summary(part: &Part, d: &CacheDetail) -> Vec<String> {
     if let Some(reason) = &d.cannot_tell {
-        return vec![format!("Caches cannot be told here: {reason}.")];
+        return vec![format!("Caches are not determined here: {}.", note(&reason.note()))];
     }
     if d.levels.is_empty() && !d.switch_knees.is_empty() {
         let knee = |k: &SwitchKnee| {
@@ -63,15 +69,15 @@ pub fn summary(part: &Part, d: &MemoryDetail) -> Vec<String> {
     words.extend(
         d.line.as_ref().filter(|l| l.bytes > 0).map(|l| format!("lines of {} bytes", l.bytes)),
     );
-    words.extend(d.tlbs.first().map(|t| format!("a data TLB of {} pages", t.entries)));
+    words.extend(d.tlbs.first().map(|t| format!("a first data TLB of {} entries", t.entries)));
     vec![format!("Memory: {}.", words.join(", "))]
 }
 
 fn grade(g: &Grade) -> &'static str {
     match g.confidence {
-        Confidence::Sure => "sure",
-        Confidence::Likely => "likely",
-        Confidence::CannotTell => "cannot tell",
+        Confidence::High => "sure",
+        Confidence::Medium => "likely",
+        Confidence::Low => "not determined",
     }
 }
 
@@ -79,14 +85,14 @@ fn rate(bytes_per_s: Option<f64>) -> String {
     bytes_per_s.map_or(String::new(), |r| format!("{:.1} GB/s", r / 1e9))
 }
 
-fn levels(d: &MemoryDetail) -> Table {
-    let row = |l: &latlab_core::memory::Level| {
+fn levels(d: &CacheDetail) -> Table {
+    let row = |l: &Level| {
         vec![
             format!("L{}", l.level),
             bytes_words(l.bytes),
             format!("{} – {}", bytes_words(l.bytes_interval.0), bytes_words(l.bytes_interval.1)),
             bytes_words(l.effective_bytes),
-            l.ways.map_or("cannot tell".into(), |w| w.to_string()),
+            l.ways.map_or("not determined".into(), |w| w.to_string()),
             format_ns(l.ns),
             rate(l.bytes_per_s),
             grade(&l.grade).into(),
@@ -100,24 +106,24 @@ fn levels(d: &MemoryDetail) -> Table {
         rows.push(cells);
     }
     Table {
-        caption: "Caches as they were found. Effective: the largest array that is still fast."
+        caption: "Caches as measured. Effective: the largest array within a tenth of the step above the plateau."
             .into(),
         columns: vec![
             Column::left("level"),
             Column::right("size"),
-            Column::right("between"),
+            Column::right("interval"),
             Column::right("effective"),
             Column::right("ways"),
-            Column::right("a load"),
-            Column::right("read in order"),
-            Column::left("grade"),
+            Column::right("latency"),
+            Column::right("sequential read"),
+            Column::left("confidence"),
         ],
         rows,
     }
 }
 
-fn tlbs(d: &MemoryDetail) -> Table {
-    let row = |t: &latlab_core::memory::TlbLevel| {
+fn tlbs(d: &CacheDetail) -> Table {
+    let row = |t: &TlbLevel| {
         vec![
             t.level.to_string(),
             t.entries.to_string(),
@@ -128,33 +134,34 @@ fn tlbs(d: &MemoryDetail) -> Table {
         ]
     };
     Table {
-        caption: "Data TLBs for ordinary pages.".into(),
+        caption: "Data TLBs for base pages.".into(),
         columns: vec![
             Column::left("level"),
-            Column::right("pages"),
-            Column::right("between"),
+            Column::right("entries"),
+            Column::right("interval"),
             Column::right("reach"),
-            Column::right("a miss adds"),
-            Column::left("grade"),
+            Column::right("miss penalty"),
+            Column::left("confidence"),
         ],
         rows: d.tlbs.iter().map(row).collect(),
     }
 }
 
-/// Each figure beside what every source says of it.
-fn compared(d: &MemoryDetail) -> Option<Table> {
-    let rows = declared::compare(d);
-    let mut columns = vec![Column::left("figure"), Column::right("found")];
-    columns.extend(d.declared.iter().map(|s| Column::right(s.source.as_str())));
-    columns.push(Column::left("they"));
-    let cells = |c: &declared::Comparison| {
-        let mut cells = vec![c.what.clone(), c.found.clone()];
-        cells.extend(c.declared.iter().map(|v| v.clone().unwrap_or_default()));
-        cells.push(c.agreement.words().into());
+/// Each quantity as measured and as every source reports it.
+fn compared(d: &CacheDetail) -> Option<Table> {
+    let rows = &d.comparisons;
+    let mut columns = vec![Column::left("quantity"), Column::right("measured")];
+    columns.extend(d.reported.iter().map(|s| Column::right(s.source.as_str())));
+    columns.push(Column::left("agreement"));
+    let cells = |c: &Comparison| {
+        let of = |v: u64| value(c.quantity, v);
+        let mut cells = vec![quantity(c.quantity), c.measured.map_or(String::new(), |m| of(m.0))];
+        cells.extend(c.reported.iter().map(|v| v.map_or(String::new(), of)));
+        cells.push(agreement(c.agreement).into());
         cells
     };
     (!rows.is_empty()).then(|| Table {
-        caption: "Beside what the machine says of itself. Empty: it says nothing.".into(),
+        caption: "Measured and reported by the machine. Empty: not reported.".into(),
         columns,
         rows: rows.iter().map(cells).collect(),
     })
@@ -170,13 +177,13 @@ fn name(c: &Curve) -> String {
         None => {
             let stores = if c.stores { ", with stores" } else { "" };
             let threads =
-                if c.threads > 1 { format!(", {} CPUs at once", c.threads) } else { String::new() };
-            let stride = if c.order == Order::Sequential && c.stride_bytes > 0 {
+                if c.threads > 1 { format!(", {} CPUs", c.threads) } else { String::new() };
+            let stride = if c.access == AccessPattern::Sequential && c.stride_bytes > 0 {
                 format!(", stride {}", c.stride_bytes)
             } else {
                 String::new()
             };
-            format!("{}{stride}{pages}{stores}{threads}", c.order.words())
+            format!("{}{stride}{pages}{stores}{threads}", pattern(c.access))
         }
     }
 }
@@ -196,11 +203,13 @@ fn series(c: &Curve) -> Series {
     }
 }
 
-fn sized(d: &MemoryDetail) -> impl Iterator<Item = &Curve> {
-    d.curves.iter().filter(|c| !matches!(c.order, Order::LinePerPage | Order::Dense))
+fn sized(d: &CacheDetail) -> impl Iterator<Item = &Curve> {
+    d.curves
+        .iter()
+        .filter(|c| !matches!(c.access, AccessPattern::LinePerPage | AccessPattern::Dense))
 }
 
-fn size_plot(d: &MemoryDetail) -> Option<Plot> {
+fn size_plot(d: &CacheDetail) -> Option<Plot> {
     let series: Vec<Series> = sized(d).map(series).collect();
     let mut marks = Vec::new();
     let mut before = 1024.0;
@@ -215,7 +224,7 @@ fn size_plot(d: &MemoryDetail) -> Option<Plot> {
     (!series.is_empty()).then(|| Plot {
         id: "memory-latency".into(),
         title: "Latency of a load by size of the array".into(),
-        description: "Flat stretches are caches; where a curve leaves one, the array no longer fits. Curves that part at equal size differ in prefetching and translation.".into(),
+        description: "Plateaus are caches; a knee is where the array no longer fits. Curves that differ at equal size differ in prefetching and translation.".into(),
         x: Axis { label: "array".into(), scale: Scale::Log2, bytes: true, ..Axis::default() },
         y: Axis { label: "a load (ns)".into(), scale: Scale::Log10, ..Axis::default() },
         series,
@@ -224,8 +233,9 @@ fn size_plot(d: &MemoryDetail) -> Option<Plot> {
 }
 
 /// Size × stride, where several strides were measured: here, or by lat_mem_rd.
-fn heat(d: &MemoryDetail) -> Option<Plot> {
-    let mut curves: Vec<&Curve> = sized(d).filter(|c| c.order == Order::Sequential).collect();
+fn heat(d: &CacheDetail) -> Option<Plot> {
+    let mut curves: Vec<&Curve> =
+        sized(d).filter(|c| c.access == AccessPattern::Sequential).collect();
     curves.sort_unstable_by_key(|c| c.stride_bytes);
     curves.dedup_by_key(|c| c.stride_bytes);
     if curves.len() < 2 {
@@ -256,12 +266,12 @@ fn heat(d: &MemoryDetail) -> Option<Plot> {
     })
 }
 
-fn tlb_plot(d: &MemoryDetail) -> Option<Plot> {
-    let curve = d.curves.iter().find(|c| c.order == Order::LinePerPage)?;
+fn tlb_plot(d: &CacheDetail) -> Option<Plot> {
+    let curve = d.curves.iter().find(|c| c.access == AccessPattern::LinePerPage)?;
     Some(Plot {
         id: "memory-tlb".into(),
-        title: "What translation costs by number of pages".into(),
-        description: "One line of each page, less as many lines side by side, over a hit in the first cache: steps are TLBs.".into(),
+        title: "Translation by number of pages".into(),
+        description: "One line of each page, less as many adjacent lines, on top of a hit in the first cache: steps are TLBs.".into(),
         x: Axis { label: "pages".into(), scale: Scale::Log2, ..Axis::default() },
         y: Axis { label: "a load (ns)".into(), scale: Scale::Log10, ..Axis::default() },
         series: vec![series(curve)],
@@ -271,11 +281,11 @@ fn tlb_plot(d: &MemoryDetail) -> Option<Plot> {
     })
 }
 
-fn parallel_table(d: &MemoryDetail) -> Option<Table> {
+fn parallel_table(d: &CacheDetail) -> Option<Table> {
     let one = d.parallelism.first()?.ns;
     Some(Table {
-        caption: "Independent chains of loads from memory at once.".into(),
-        columns: vec![Column::right("chains"), Column::right("a load"), Column::right("faster by")],
+        caption: "Memory-level parallelism: independent chains of loads from memory.".into(),
+        columns: vec![Column::right("chains"), Column::right("latency"), Column::right("speed-up")],
         rows: (d.parallelism.iter())
             .map(|p| {
                 vec![
@@ -288,7 +298,7 @@ fn parallel_table(d: &MemoryDetail) -> Option<Table> {
     })
 }
 
-fn stride_plot(d: &MemoryDetail) -> Option<Plot> {
+fn stride_plot(d: &CacheDetail) -> Option<Plot> {
     (d.strides.len() > 1).then(|| Plot {
         id: "memory-multiply".into(),
         title: "a[i] *= a[i] by stride".into(),
@@ -305,8 +315,8 @@ fn stride_plot(d: &MemoryDetail) -> Option<Plot> {
 }
 
 /// What a KiB of the working set adds to a switch, over the product.
-fn switch_plot(d: &MemoryDetail) -> Option<Plot> {
-    let curve = refill(&d.switches);
+fn switch_plot(d: &CacheDetail) -> Option<Plot> {
+    let curve = &d.refill;
     (curve.len() > 2).then(|| Plot {
         id: "memory-switch".into(),
         title: "What refilling adds to a context switch".into(),
@@ -329,7 +339,7 @@ fn switch_plot(d: &MemoryDetail) -> Option<Plot> {
 }
 
 /// Processes × working set.
-fn switch_heat(d: &MemoryDetail) -> Option<Plot> {
+fn switch_heat(d: &CacheDetail) -> Option<Plot> {
     let mut procs: Vec<u32> = d.switches.iter().map(|p| p.procs).collect();
     procs.sort_unstable();
     procs.dedup();
@@ -359,14 +369,13 @@ fn switch_heat(d: &MemoryDetail) -> Option<Plot> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::machine::Machine;
-    use latlab_core::memory::{from, part};
+    use latlab_analysis::cache::import_lat_mem_rd::{infer, lat_mem_rd};
 
     #[test]
     fn old_curves_become_tables_plots_and_a_sentence() {
         let text = include_str!("../../../../fixtures/memory/beaglebone-black.lat_mem_rd");
-        let detail = from::infer(from::lat_mem_rd(text, "2015").unwrap(), 4096);
-        let part = part::part("memory", "Memory", detail.clone(), &Machine::default(), 0);
+        let detail = infer(lat_mem_rd(text, "2015").unwrap(), 4096);
+        let part = Part { name: "memory".into(), complete: true, ..Part::default() };
         let said = summary(&part, &detail);
         assert!(said[0].starts_with("Memory: L1 32 KiB (3"), "{said:?}");
         let section = &sections(&part, &detail)[0];

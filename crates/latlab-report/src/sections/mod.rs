@@ -8,11 +8,11 @@
 pub mod bench;
 pub mod compare;
 pub mod doctor;
-pub mod gaps;
 pub mod generic;
 pub mod history;
 pub mod machine;
 pub mod memory;
+pub mod osnoise;
 pub mod sched;
 pub mod survey;
 pub mod sweep;
@@ -22,10 +22,8 @@ pub mod wakeup;
 pub mod why;
 
 use crate::doc::{Block, Doc, Plot, Section};
-use crate::plot::scale::{format_bytes, format_number};
-use latlab_core::finding::{Finding, Verdict};
-use latlab_core::run::{Detail, Part, Run, Unit};
-use latlab_core::units::format_ns;
+use latlab_model::finding::{Finding, Severity};
+use latlab_model::run::{Detail, Part, Run};
 use std::collections::BTreeSet;
 
 /// The report of a run: what came out in words, what was in the way, each part, the machine.
@@ -64,7 +62,6 @@ pub fn of_part(part: &Part) -> Vec<Section> {
         Some(Detail::Timer(detail)) => timer::sections(part, detail),
         Some(Detail::Compare(detail)) => compare::sections(part, detail),
         Some(Detail::Sweep(detail)) => sweep::sections(part, detail),
-        Some(_) => generic::sections(part),
     }
 }
 
@@ -72,7 +69,7 @@ pub fn of_part(part: &Part) -> Vec<Section> {
 fn part_summary(part: &Part) -> Vec<String> {
     match &part.detail {
         Some(Detail::Doctor(_)) => doctor::summary(part),
-        None if part.name == "gaps" => gaps::summary(part),
+        None if part.name == "gaps" => osnoise::summary(part),
         Some(Detail::Bench(detail)) => bench::summary(detail),
         Some(Detail::Why(result)) => why::summary(result),
         None | Some(Detail::Unknown) => generic::summary(part),
@@ -82,7 +79,6 @@ fn part_summary(part: &Part) -> Vec<String> {
         Some(Detail::Timer(detail)) => timer::summary(detail),
         Some(Detail::Compare(detail)) => compare::summary(detail),
         Some(Detail::Sweep(detail)) => sweep::summary(part, detail),
-        Some(_) => generic::summary(part),
     }
 }
 
@@ -107,14 +103,16 @@ fn summary(run: &Run) -> Vec<String> {
     }
     sentences.extend(run.parts.iter().flat_map(part_summary));
     let findings = run.parts.iter().flat_map(|p| &p.findings);
-    let obstacles: Vec<&Finding> = findings.filter(|f| f.verdict == Verdict::InTheWay).collect();
+    let obstacles: Vec<&Finding> = findings.filter(|f| f.severity == Severity::Problem).collect();
     match obstacles.as_slice() {
         [] => {}
-        [one] => sentences.push(format!("One thing was in the way: {}", one.claim)),
+        [one] => {
+            sentences.push(format!("One thing was in the way: {}", crate::messages::claim(one)))
+        }
         [first, rest @ ..] => sentences.push(format!(
             "{} things were in the way, first of all: {}",
             rest.len() + 1,
-            first.claim
+            crate::messages::claim(first)
         )),
     }
     sentences
@@ -140,41 +138,6 @@ fn how(run: &Run) -> Section {
         blocks.push(Block::Pairs(config.iter().map(|(k, v)| (k.clone(), plain(v))).collect()));
     }
     Section { id: "how".into(), title: "How it was measured".into(), blocks }
-}
-
-/// A figure in its unit, as a person writes it: `14.1 µs`, `32K`, `12.5 %`.
-pub fn figure(v: f64, unit: Unit) -> String {
-    match unit {
-        Unit::Ns => format_ns(v),
-        Unit::Bytes => format_bytes(v),
-        Unit::BytesPerSecond => format!("{}B/s", format_number(v)),
-        Unit::PerSecond => format!("{}/s", format_number(v)),
-        Unit::Hz => format!("{}Hz", format_number(v)),
-        Unit::Ratio => format!("{} %", format_number(v * 100.0)),
-        Unit::Count => format_number(v),
-    }
-}
-
-/// A whole number with thin gaps between thousands: `1 000 003`.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push('\u{202f}');
-        }
-        out.push(c);
-    }
-    out
-}
-
-/// `p99.9` for 0.999, `median` for 0.5.
-pub fn quantile_name(q: f64) -> String {
-    if q == 0.5 {
-        return "median".into();
-    }
-    let percent = format!("{:.6}", q * 100.0);
-    format!("p{}", percent.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// Anchors and file names come from here and there (two parts of one survey
@@ -213,8 +176,8 @@ pub fn plots(doc: &Doc) -> impl Iterator<Item = &Plot> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::histogram::Histogram;
-    use latlab_core::run::Record;
+    use latlab_model::record::Record;
+    use latlab_stats::histogram::Histogram;
 
     fn part(name: &str) -> Part {
         let h = Histogram::of((0..5000).map(|i| 14_000 + i % 900).chain([212_000]));
@@ -256,14 +219,5 @@ mod tests {
         let doc = of_run(&Run::default());
         assert!(!doc.title.is_empty());
         assert_eq!(doc.summary.len(), 1);
-    }
-
-    #[test]
-    fn figures_are_written_as_people_write_them() {
-        assert_eq!(figure(14_100.0, Unit::Ns), "14.1 µs");
-        assert_eq!(figure(0.125, Unit::Ratio), "12.5 %");
-        assert_eq!(grouped(1_000_003), "1\u{202f}000\u{202f}003");
-        assert_eq!(quantile_name(0.9999), "p99.99");
-        assert_eq!(quantile_name(0.5), "median");
     }
 }

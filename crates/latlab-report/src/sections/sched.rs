@@ -1,12 +1,14 @@
-//! Who ran: what theory expected, slices against their number, the timeline, shares, tables.
+//! Scheduling: expectations, length of slices, timeline, CPU shares, tables.
 
 use crate::doc::{Axis, Block, Column, Doc, Mark, Plot, Scale, Section, Series, SeriesKind, Table};
+use crate::messages;
 use crate::plot::scale::format_number;
-use latlab_core::run::{Detail, Part, Run};
-use latlab_core::sched::SchedDetail;
-use latlab_core::sched::check::{Check, Decision};
-use latlab_core::sched::result::{Durations, InversionKind, KeptSlice, Schedule, TaskLine};
-use latlab_core::units::format_ns;
+use latlab_model::finding::{Finding, Note, Value};
+use latlab_model::run::{Detail, Part, Run};
+use latlab_model::sched::expectation::{Decision, Expectation};
+use latlab_model::sched::schedule::SchedDetail;
+use latlab_model::sched::schedule::{Durations, InversionKind, KeptSlice, Schedule, TaskLine};
+use latlab_model::units::format_ns;
 
 /// Tasks in a plot.
 const DRAWN: usize = 8;
@@ -18,20 +20,16 @@ pub fn sections(part: &Part, detail: &SchedDetail) -> Vec<Section> {
     let schedule = &detail.schedule;
     let mut blocks = Vec::new();
     if !part.complete {
-        blocks
-            .push(Block::Warning("This was cut short; what was seen until then is below.".into()));
+        blocks.push(Block::Warning("Interrupted; the results cover the time until then.".into()));
     }
-    blocks.extend(schedule.notes.iter().map(|n| Block::Warning(n.clone())));
+    blocks.extend(schedule.notes.iter().map(|n| Block::Warning(messages::note(n))));
     if let Some(cell) = &detail.cell {
-        blocks.extend(cell.notes.iter().map(|n| Block::Text(n.clone())));
+        blocks.extend(cell.notes.iter().map(|n| Block::Text(messages::note(n))));
     }
-    if !detail.checks.is_empty() {
-        blocks.push(Block::Table(checks(&detail.checks)));
+    if !detail.expectations.is_empty() {
+        blocks.push(Block::Table(expectations(&detail.expectations)));
     }
-    let own = |f: &&latlab_core::finding::Finding| {
-        !detail.checks.iter().any(|c| f.id.ends_with(&format!(".{}", c.id)))
-    };
-    let findings: Vec<_> = part.findings.iter().filter(own).cloned().collect();
+    let findings = findings(part, detail);
     if !findings.is_empty() {
         blocks.push(Block::Findings(findings));
     }
@@ -46,7 +44,7 @@ pub fn sections(part: &Part, detail: &SchedDetail) -> Vec<Section> {
         ]);
         if schedule.more_slices > 0 {
             blocks.push(Block::Text(format!(
-                "The plots show the first {} slices; {} more are in the figures only.",
+                "The plots show the first {} slices; the tables include {} more.",
                 schedule.slices.len(),
                 schedule.more_slices
             )));
@@ -74,7 +72,7 @@ pub fn summary(part: &Part, detail: &SchedDetail) -> Vec<String> {
         let worst = s.tasks.iter().max_by_key(|t| t.delay.max_ns).filter(|t| t.delay.count > 0);
         words.extend(worst.map(|t| {
             format!(
-                "{} waited longest for a CPU: {} at {} s.",
+                "Longest wait for a CPU: {}, {} at {} s.",
                 t.label(),
                 format_ns(t.delay.max_ns as f64),
                 seconds(s.first_ns + t.delay.max_at_ns)
@@ -82,21 +80,73 @@ pub fn summary(part: &Part, detail: &SchedDetail) -> Vec<String> {
         }));
         return words;
     }
-    let count = |d: Decision| detail.checks.iter().filter(|c| c.decision == d).count();
+    let count = |d: Decision| detail.expectations.iter().filter(|e| e.decision == d).count();
     let (met, off, open) =
-        (count(Decision::Met), count(Decision::Deviates), count(Decision::CannotTell));
-    let mut words = format!("{}: {met} of {} expectations met", part.title, detail.checks.len());
+        (count(Decision::Met), count(Decision::Deviates), count(Decision::Inconclusive));
+    let mut words =
+        format!("{}: {met} of {} expectations met", part.title, detail.expectations.len());
     if off > 0 {
-        words += &format!(", {off} not");
+        words += &format!(", {off} not met");
     }
     if open > 0 {
-        words += &format!(", {open} could not be decided");
+        words += &format!(", {open} inconclusive");
     }
     let mut all = vec![words + "."];
-    for c in detail.checks.iter().filter(|c| c.decision == Decision::Deviates) {
-        all.push(format!("{}: expected {}, measured {}: {}.", c.id, c.expected, c.measured, c.how));
+    for e in detail.expectations.iter().filter(|e| e.decision == Decision::Deviates) {
+        all.push(format!(
+            "{}: expected {}, measured {}: {}.",
+            name(e),
+            words_of(e.expected.as_ref()),
+            words_of(e.measured.as_ref()),
+            words_of(e.deviation.as_ref())
+        ));
     }
     all
+}
+
+/// The findings without those that a run of schema version 1 repeats from its expectations.
+fn findings(part: &Part, detail: &SchedDetail) -> Vec<Finding> {
+    let cell = detail.cell.as_ref().map_or("", |c| c.name.as_str());
+    let repeated: Vec<String> = (detail.expectations.iter())
+        .filter(|e| !e.statement.is_empty())
+        .map(|e| {
+            if cell.is_empty() {
+                ["sched.", &e.id].concat()
+            } else {
+                ["sched.", cell, ".", &e.id].concat()
+            }
+        })
+        .collect();
+    part.findings.iter().filter(|f| !repeated.contains(&f.id)).cloned().collect()
+}
+
+fn words_of(note: Option<&Note>) -> String {
+    note.map_or_else(String::new, messages::note)
+}
+
+/// The identifier, with the task where the expectation is of one.
+fn name(e: &Expectation) -> String {
+    e.task.as_ref().map_or_else(|| e.id.clone(), |task| format!("{} ({task})", e.id))
+}
+
+/// The statement of theory, with the task where the expectation is of one.
+fn statement(e: &Expectation) -> String {
+    let text = if e.statement.is_empty() {
+        messages::note(&Note::new(&["sched.", &e.id].concat()))
+    } else {
+        e.statement.clone()
+    };
+    e.task.as_ref().map_or_else(|| text.clone(), |task| format!("{text} ({task})"))
+}
+
+fn decision(e: &Expectation) -> String {
+    let why = words_of(e.deviation.as_ref());
+    let word = match e.decision {
+        Decision::Met => "as expected",
+        Decision::Deviates => "deviates",
+        Decision::Inconclusive => "inconclusive",
+    };
+    if why.is_empty() { word.to_owned() } else { format!("{word}: {why}") }
 }
 
 /// Seconds of the trace's clock, as `perf` and `latlab report` print them.
@@ -104,24 +154,20 @@ fn seconds(ns: u64) -> String {
     format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1000)
 }
 
-fn checks(checks: &[Check]) -> Table {
-    let row = |c: &Check| {
-        let decision = match c.decision {
-            Decision::Met => "as expected".to_owned(),
-            Decision::Deviates => format!("deviates: {}", c.how),
-            Decision::CannotTell => format!("cannot tell: {}", c.how),
-        };
-        vec![c.statement.clone(), c.expected.clone(), c.measured.clone(), decision]
+fn expectations(all: &[Expectation]) -> Table {
+    let row = |e: &Expectation| {
+        let (expected, measured) = (words_of(e.expected.as_ref()), words_of(e.measured.as_ref()));
+        vec![statement(e), expected, measured, decision(e)]
     };
     Table {
-        caption: "What theory expects, and what was measured".into(),
+        caption: "Expected and measured".into(),
         columns: vec![
-            Column::left("statement"),
+            Column::left("expectation"),
             Column::left("expected"),
             Column::left("measured"),
-            Column::left("verdict"),
+            Column::left("result"),
         ],
-        rows: checks.iter().map(row).collect(),
+        rows: all.iter().map(row).collect(),
     }
 }
 
@@ -152,8 +198,8 @@ fn tasks(detail: &SchedDetail) -> Table {
         Column::right("longest"),
         Column::right("at (s)"),
         Column::right("wake-up, p99"),
-        Column::left("slices ended"),
-        Column::right("moved"),
+        Column::left("end of slices"),
+        Column::right("migrations"),
     ];
     if charged {
         columns.insert(3, Column::right("charged"));
@@ -185,9 +231,9 @@ fn tasks(detail: &SchedDetail) -> Table {
     };
     let rest = s.tasks.len().saturating_sub(ROWS) as u64 + s.more_tasks;
     let caption = match rest {
-        0 => "Tasks, the longest running first".to_owned(),
+        0 => "Tasks by run time".to_owned(),
         n => {
-            format!("Tasks, the longest running first; {n} more are in the JSON or were summed up")
+            format!("Tasks by run time ({n} more in JSON or summed up)")
         }
     };
     Table { caption, columns, rows: s.tasks.iter().take(ROWS).map(row).collect() }
@@ -234,7 +280,7 @@ fn slices(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
     Plot {
         id: format!("{}-slices", part.name),
         title: "Length of each slice".into(),
-        description: "How long a task ran each time that it got the CPU, one point a slice.".into(),
+        description: "Run time from switch-in to switch-out, one point for each slice.".into(),
         x: axis("number of the slice"),
         y: Axis {
             label: "length (ms)".into(),
@@ -261,8 +307,8 @@ fn timeline(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
     let throttles = schedule.throttles.iter().take(20);
     Plot {
         id: format!("{}-timeline", part.name),
-        title: "Who ran".into(),
-        description: "A lane for each task, with a bar while it had a CPU.".into(),
+        title: "CPU timeline".into(),
+        description: "One lane for each task, with a bar while it runs.".into(),
         x: axis("time (s)"),
         y: Axis {
             scale: Scale::Category,
@@ -292,8 +338,8 @@ fn shares(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
     });
     Plot {
         id: format!("{}-shares", part.name),
-        title: "Share of the CPU so far".into(),
-        description: "Run time of each task divided by the time since the beginning.".into(),
+        title: "Cumulative CPU share".into(),
+        description: "Run time of each task divided by the time since the start.".into(),
         x: axis("time (s)"),
         y: axis("share (%)"),
         series: series.filter(|s| !s.points.is_empty()).collect(),
@@ -305,7 +351,7 @@ fn shares(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
 fn lengths(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
     let series = drawn.iter().map(|(tid, name)| {
         let histogram =
-            latlab_core::histogram::Histogram::of(of(schedule, *tid).map(|s| s.run_ns / 1000));
+            latlab_stats::histogram::Histogram::of(of(schedule, *tid).map(|s| s.run_ns / 1000));
         Series {
             name: name.clone(),
             kind: SeriesKind::Step,
@@ -316,7 +362,7 @@ fn lengths(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
     Plot {
         id: format!("{}-lengths", part.name),
         title: "Slices by length".into(),
-        description: "How many slices there were of which length.".into(),
+        description: "Distribution of slice lengths.".into(),
         x: Axis { label: "length (µs)".into(), scale: Scale::Log10, ..Axis::default() },
         y: axis("slices"),
         series: series.filter(|s| !s.points.is_empty()).collect(),
@@ -339,7 +385,7 @@ fn bins(buckets: &[(u64, u64)]) -> Vec<(f64, f64)> {
     (first..=last + 1).map(|b| (edge(b), all.get(&b).copied().unwrap_or(0.0))).collect()
 }
 
-/// What a trace says besides.
+/// Tables of a whole trace: CPUs, preemptions, fairness, inversions.
 fn rest(detail: &SchedDetail) -> Vec<Block> {
     let s = &detail.schedule;
     let mut blocks = Vec::new();
@@ -354,8 +400,8 @@ fn rest(detail: &SchedDetail) -> Vec<Block> {
     }
     if let Some(jain) = s.jain.filter(|_| detail.cell.is_none()) {
         blocks.push(Block::Text(format!(
-            "Fairness among the fair tasks that had to share: Jain's index {jain:.4} (1 is what \
-             their weights entitle them to)."
+            "Fairness of the fair tasks that shared a CPU: Jain's index {jain:.4} (1: shares match \
+             the weights)."
         )));
         blocks.push(Block::Table(lags(s)));
     }
@@ -465,21 +511,21 @@ fn inversions(s: &Schedule) -> Table {
             seconds(s.first_ns + i.at_ns),
             format_ns(i.ns as f64),
             match i.kind {
-                InversionKind::Ready => "ready, and the other ran on",
-                InversionKind::Boosted => "waited for its lock",
+                InversionKind::Ready => "ready while the other ran",
+                InversionKind::Boosted => "blocked on its lock",
             }
             .to_owned(),
         ]
     });
     Table {
-        caption: format!("Priority inversions, longest first ({} seen)", s.inversion_count),
+        caption: format!("Priority inversions, longest first ({} in total)", s.inversion_count),
         columns: vec![
-            Column::left("waited (priority)"),
-            Column::left("ran (priority)"),
+            Column::left("waiting (priority)"),
+            Column::left("running (priority)"),
             Column::right("CPU"),
             Column::right("at (s)"),
-            Column::right("for"),
-            Column::left("how"),
+            Column::right("duration"),
+            Column::left("kind"),
         ],
         rows: rows.collect(),
     }
@@ -487,64 +533,62 @@ fn inversions(s: &Schedule) -> Table {
 
 /// Every expectation of every experiment, one line each: what a matrix prints.
 pub fn matrix(run: &Run) -> Doc {
-    let mut summary = Vec::new();
     let mut rows = Vec::new();
-    let mut counts = [0usize; 3];
-    for part in run.parts.iter().filter(|p| p.name.starts_with("sched")) {
+    let (mut met, mut off, mut open) = (0, 0, 0);
+    let experiments = || run.parts.iter().filter(|p| p.name.starts_with("sched"));
+    for part in experiments() {
         let Some(Detail::Sched(detail)) = &part.detail else {
-            let why = part.findings.first().map_or("", |f| f.claim.as_str());
-            let why = why.split_once(" was not made: ").map_or(why, |(_, why)| why).to_owned();
             let name = part.name.strip_prefix("sched-").unwrap_or(&part.name).to_owned();
-            rows.push(vec![name, "not made".into(), String::new(), String::new(), why]);
-            counts[2] += 1;
+            rows.push(vec![name, "not run".into(), String::new(), String::new(), reason(part)]);
+            open += 1;
             continue;
         };
-        let name = detail.cell.as_ref().map_or("", |c| c.name.as_str());
-        for (n, check) in detail.checks.iter().enumerate() {
-            counts[match check.decision {
-                Decision::Met => 0,
-                Decision::Deviates => 1,
-                Decision::CannotTell => 2,
-            }] += 1;
-            let verdict = match check.decision {
-                Decision::Met => "as expected".to_owned(),
-                Decision::Deviates => format!("deviates: {}", check.how),
-                Decision::CannotTell => format!("cannot tell: {}", check.how),
-            };
-            let first = if n == 0 { name.to_owned() } else { String::new() };
+        let cell = detail.cell.as_ref().map_or("", |c| c.name.as_str());
+        for (n, e) in detail.expectations.iter().enumerate() {
+            *match e.decision {
+                Decision::Met => &mut met,
+                Decision::Deviates => &mut off,
+                Decision::Inconclusive => &mut open,
+            } += 1;
             rows.push(vec![
-                first,
-                check.id.clone(),
-                check.expected.clone(),
-                check.measured.clone(),
-                verdict,
+                if n == 0 { cell.to_owned() } else { String::new() },
+                name(e),
+                words_of(e.expected.as_ref()),
+                words_of(e.measured.as_ref()),
+                decision(e),
             ]);
         }
     }
-    summary.push(format!(
-        "{} experiments: {} expectations met, {} not, {} could not be decided.",
-        run.parts.iter().filter(|p| p.name.starts_with("sched")).count(),
-        counts[0],
-        counts[1],
-        counts[2]
-    ));
+    let summary = format!(
+        "{} experiments: {met} expectations met, {off} not met, {open} inconclusive.",
+        experiments().count()
+    );
     let table = Table {
-        caption: "What theory expects of each experiment, and what was measured".into(),
+        caption: "Expected and measured, each experiment".into(),
         columns: vec![
             Column::left("experiment"),
             Column::left("expectation"),
             Column::left("expected"),
             Column::left("measured"),
-            Column::left("verdict"),
+            Column::left("result"),
         ],
         rows,
     };
     let section = Section {
         id: "sched-matrix".into(),
-        title: "How the scheduler shares the CPU".into(),
+        title: "Scheduling experiments".into(),
         blocks: vec![Block::Table(table)],
     };
-    Doc { title: "sched --matrix".into(), summary, sections: vec![section] }
+    Doc { title: "sched --matrix".into(), summary: vec![summary], sections: vec![section] }
+}
+
+/// Why an experiment has no result.
+fn reason(part: &Part) -> String {
+    let Some(finding) = part.findings.first() else { return String::new() };
+    match finding.values.get("error") {
+        Some(Value::Text(error)) => error.clone(),
+        _ => messages::claim(finding),
+    }
 }
 
 /// The matrix in front of a report with several experiments.

@@ -1,18 +1,18 @@
-//! A survey on a terminal: words, findings and tables. The plots of five experiments
-//! would scroll the words away; they are in `report.html` and `latlab report RUN`.
+//! A survey on a terminal: summary, findings and tables. Plots are in `report.html` and
+//! `latlab report RUN`.
 
 use super::brief;
 use crate::doc::{Block, Doc};
-use latlab_core::run::Run;
+use latlab_model::run::Run;
 
 /// The report of a run without its plots, its machine and its configuration.
 pub fn digest(run: &Run) -> Doc {
     let mut doc = brief(run);
-    // What is fine or merely worth knowing of the machine is the doctor's to tell.
-    doc.sections.retain(|s| !s.id.starts_with("doctor-") || s.id == "doctor-in-the-way");
+    // Of the system check only the problems are shown.
+    doc.sections.retain(|s| !s.id.starts_with("doctor-") || s.id == "doctor-problems");
     for section in &mut doc.sections {
         section.blocks.retain(|b| !matches!(b, Block::Plot(_)));
-        // A heading whose plots are gone announces nothing.
+        // Headings without plots are removed.
         let mut kept: Vec<Block> = Vec::with_capacity(section.blocks.len());
         for block in section.blocks.drain(..) {
             if matches!((kept.last(), &block), (Some(Block::Heading(_)), Block::Heading(_))) {
@@ -32,18 +32,32 @@ pub fn digest(run: &Run) -> Doc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::gaps::{CpuGaps, part};
-    use latlab_core::histogram::Histogram;
+    use latlab_model::finding::{Confidence, Finding, Quantity, Severity};
+    use latlab_model::record::Record;
+    use latlab_model::run::Part;
+    use latlab_stats::histogram::Histogram;
 
     #[test]
     fn a_digest_has_words_and_tables_and_no_plot() {
-        let cpu = CpuGaps {
-            cpu: 0,
-            length_ns: 1_000_000_000,
-            threshold_ns: 2_000,
-            gaps: Histogram::of((1..200).map(|n| n * 10_000)),
+        let gaps = Histogram::of((1..200).map(|n| n * 10_000));
+        let record = Record {
+            name: "gaps.busy-loop".into(),
+            params: [("cpu".to_owned(), 0.into())].into(),
+            summary: gaps.summary(),
+            histogram: Some(gaps),
+            ..Record::default()
         };
-        let parts = vec![part("Gaps", &[cpu], true)];
+        let finding = Finding::typed("osnoise.interruption", Severity::Info, Confidence::High)
+            .value("longest", Quantity::Ns(1.99e6))
+            .value("lost", Quantity::Ratio(0.2));
+        let part = Part {
+            name: "gaps".into(),
+            complete: true,
+            results: vec![record],
+            findings: vec![finding],
+            ..Part::default()
+        };
+        let parts = vec![part];
         let run = Run { complete: true, parts, ..Run::default() };
         let plots = |doc: &Doc| -> usize {
             let blocks = doc.sections.iter().flat_map(|s| &s.blocks);
@@ -52,7 +66,7 @@ mod tests {
         assert!(plots(&brief(&run)) > 0);
         let digest = digest(&run);
         assert_eq!(plots(&digest), 0);
-        assert!(digest.summary[0].starts_with("Busy: a program that only computes lost its CPU"));
+        assert!(digest.summary[0].starts_with("OS noise: longest interruption 1.99 ms"));
         let blocks = &digest.sections[0].blocks;
         assert!(blocks.iter().any(|b| matches!(b, Block::Table(_))));
         assert!(blocks.iter().any(|b| matches!(b, Block::Findings(_))));

@@ -1,11 +1,13 @@
-//! A sweep: what follows in words, heat maps, lines with intervals and knees, distributions, a table.
+//! A sweep: findings, heat maps, lines with intervals and knees, distributions, a table.
 
 use crate::doc::{Axis, Block, Column, Mark, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::plot::distribution::{self, Named, Subject};
-use latlab_core::run::{Part, Unit};
-use latlab_core::sweep::axis::size;
-use latlab_core::sweep::{Axis as PlanAxis, Place, Point, SweepDetail, Value};
-use latlab_core::units::format_ns;
+use latlab_model::record::Unit;
+use latlab_model::run::Part;
+use latlab_model::sweep::axis::size;
+use latlab_model::sweep::axis::{Axis as PlanAxis, Value};
+use latlab_model::sweep::{Place, Point, SweepDetail};
+use latlab_model::units::format_ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Distributions that are drawn over one another.
@@ -18,7 +20,7 @@ pub fn sections(part: &Part, d: &SweepDetail) -> Vec<Section> {
     let mut blocks = Vec::new();
     if !part.complete {
         blocks.push(Block::Warning(
-            "This sweep is not finished; what is below is what was measured until then.".into(),
+            "Unfinished sweep; the results cover the points measured so far.".into(),
         ));
     }
     blocks.push(Block::Findings(part.findings.clone()));
@@ -40,16 +42,16 @@ pub fn summary(part: &Part, d: &SweepDetail) -> Vec<String> {
         None => format!("{good} points."),
     }];
     out.extend(
-        part.findings.iter().filter(|f| f.id == "sweep.allocation").map(|f| f.claim.clone()),
+        part.findings.iter().filter(|f| f.id == "sweep.allocation").map(crate::messages::claim),
     );
     out.extend(
-        part.findings.iter().filter(|f| f.id == "sweep.knee").take(4).map(|f| f.claim.clone()),
+        part.findings.iter().filter(|f| f.id == "sweep.knee").take(4).map(crate::messages::claim),
     );
     out
 }
 
 fn quantile_name(d: &SweepDetail) -> String {
-    super::quantile_name(d.plan.quantile)
+    crate::values::quantile_name(d.plan.quantile)
 }
 
 fn value_ns(p: &Point, d: &SweepDetail) -> Option<f64> {
@@ -57,7 +59,7 @@ fn value_ns(p: &Point, d: &SweepDetail) -> Option<f64> {
 }
 
 fn effects(d: &SweepDetail) -> Option<Table> {
-    let row = |e: &latlab_core::sweep::Effect| {
+    let row = |e: &latlab_model::sweep::Effect| {
         vec![
             e.axis.clone(),
             format!("×{:.2}", e.factor),
@@ -67,10 +69,11 @@ fn effects(d: &SweepDetail) -> Option<Table> {
         ]
     };
     (!d.analysis.effects.is_empty()).then(|| Table {
-        caption: "What each axis does over all settings of the others; p by permutation.".into(),
+        caption: "Main effect of each axis over all settings of the others; p by permutation"
+            .into(),
         columns: vec![
             Column::left("axis"),
-            Column::right("mildest to worst"),
+            Column::right("best to worst"),
             Column::left("worst"),
             Column::right("share of variance"),
             Column::right("p of no effect"),
@@ -142,7 +145,7 @@ fn heat_maps(d: &SweepDetail) -> Vec<Plot> {
             Plot {
                 id: format!("sweep-heat-{}", words(&slice)),
                 title: format!("{} of wake-ups, µs{of}", quantile_name(d)),
-                description: format!("How late wake-ups are at each {} and {}.", x.name, y.name),
+                description: format!("Latency at each {} and {}.", x.name, y.name),
                 x: axis_of(x),
                 y: axis_of(y),
                 series: vec![series],
@@ -205,7 +208,7 @@ fn lines(d: &SweepDetail) -> Vec<Plot> {
 
 /// No load, and the worst points, over one another.
 fn overlay(d: &SweepDetail) -> Vec<Block> {
-    let mut unloaded = latlab_core::histogram::Histogram::default();
+    let mut unloaded = latlab_stats::histogram::Histogram::default();
     d.points
         .iter()
         .filter(|p| p.is_anchor() && p.is_good())
@@ -231,7 +234,7 @@ fn overlay(d: &SweepDetail) -> Vec<Block> {
     }
     let subject = Subject {
         id: "sweep-worst",
-        title: "No load, and the worst loads",
+        title: "No load and the worst loads",
         quantity: "latency",
         counted: "wake-ups",
         unit: Unit::Ns,
@@ -273,7 +276,7 @@ fn points(d: &SweepDetail) -> Table {
             if p.is_good() { ns(Some(p.latency.max)) } else { "failed".into() },
         ]);
         if causes {
-            cells.push(p.why.clone().unwrap_or_default());
+            cells.push(p.why.as_ref().map(crate::messages::note).unwrap_or_default());
         }
         cells
     };
@@ -281,7 +284,7 @@ fn points(d: &SweepDetail) -> Table {
     sorted.sort_by(|a, b| (&a.place, a.job).cmp(&(&b.place, b.job)));
     Table {
         caption: format!(
-            "Every point ({} each, {} period).",
+            "Points ({} each, {} period)",
             size_of_point(d),
             format_ns(d.plan.interval_ns as f64)
         ),
@@ -297,8 +300,8 @@ fn size_of_point(d: &SweepDetail) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::run::Detail;
-    use latlab_core::sweep::{analyse, simulate};
+    use latlab_analysis::sweep::{analyse, simulate};
+    use latlab_model::run::Detail;
 
     #[test]
     fn a_sweep_has_maps_lines_with_knees_and_a_table() {
@@ -320,6 +323,6 @@ mod tests {
         assert!(plots.iter().any(|p| p.series.iter().any(|s| s.kind == SeriesKind::Heat)));
         assert!(plots.iter().any(|p| p.marks.iter().any(|m| matches!(m, Mark::Band(..)))));
         let said = summary(&part, d);
-        assert!(said.iter().any(|s| s.contains("the allocation path, not the access")), "{said:?}");
+        assert!(said.iter().any(|s| s.contains("allocation path, not memory access")), "{said:?}");
     }
 }

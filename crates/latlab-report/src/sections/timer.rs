@@ -1,16 +1,15 @@
-//! Ticks, timers and interrupts: rates, a timer's way as a picture, functions by cost.
+//! Ticks, timers and interrupts: rates, timer life cycles, functions by cost.
 
-use super::grouped;
 use crate::doc::{Axis, Block, Column, Doc, Plot, Scale, Section, Series, SeriesKind, Table};
+use crate::messages;
 use crate::plot::scale::format_number;
-use latlab_core::run::Part;
-use latlab_core::sched::result::Durations;
-use latlab_core::timer::live::{Counters, rates};
-use latlab_core::timer::part::mode_words;
-use latlab_core::timer::result::{
+use crate::values::grouped;
+use latlab_model::run::Part;
+use latlab_model::sched::schedule::Durations;
+use latlab_model::timer::{
     Chain, Function, Handler, Live, Rate, Softirq, Step, TimerDetail, TimerTrace,
 };
-use latlab_core::units::format_ns;
+use latlab_model::units::format_ns;
 
 /// Rows of a table.
 const ROWS: usize = 30;
@@ -21,14 +20,15 @@ const COLUMNS: usize = 8;
 pub fn sections(part: &Part, detail: &TimerDetail) -> Vec<Section> {
     let mut blocks = Vec::new();
     if !part.complete {
-        blocks
-            .push(Block::Warning("This was cut short; what was seen until then is below.".into()));
+        blocks.push(Block::Warning(
+            "The measurement ended early; the results cover the time until then.".into(),
+        ));
     }
     if let Some(live) = &detail.live {
-        blocks.extend(live.notes.iter().map(|n| Block::Text(n.clone())));
+        blocks.extend(messages::notes(&live.notes).into_iter().map(Block::Text));
     }
     if let Some(trace) = &detail.trace {
-        blocks.extend(trace.notes.iter().map(|n| Block::Warning(n.clone())));
+        blocks.extend(messages::notes(&trace.notes).into_iter().map(Block::Warning));
     }
     blocks.push(Block::Findings(part.findings.clone()));
     if let Some(live) = &detail.live {
@@ -38,7 +38,7 @@ pub fn sections(part: &Part, detail: &TimerDetail) -> Vec<Section> {
     if let Some(trace) = &detail.trace {
         sections.push(Section {
             id: format!("{}-trace", part.name),
-            title: "What timers do".into(),
+            title: "Timer activity".into(),
             blocks: traced(&part.name, trace),
         });
     }
@@ -50,12 +50,12 @@ pub fn summary(detail: &TimerDetail) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(live) = &detail.live {
         let hz = live.hz.map_or("unknown".into(), |hz| format!("{hz} Hz"));
-        words.push(format!("Tick: {hz}; {}.", mode_words(live.mode)));
+        words.push(format!("Tick: {hz}; {}.", messages::tick_mode(live.mode)));
     }
     if let Some(trace) = &detail.trace {
         let calls: u64 = trace.functions.iter().map(|f| f.cost.count).sum();
         words.push(format!(
-            "{} timer functions were called {} times in {}.",
+            "{} timer functions, {} calls in {}.",
             trace.functions.len(),
             grouped(calls),
             format_ns(trace.length_ns as f64)
@@ -64,22 +64,28 @@ pub fn summary(detail: &TimerDetail) -> Vec<String> {
     words
 }
 
-/// One look at all rates, for a view that is drawn again and again.
-pub fn top(before: &Counters, now: &Counters, seconds: f64) -> Doc {
-    let interrupts = rates(&before.interrupts, &now.interrupts, seconds);
-    let softirqs = rates(&before.softirqs, &now.softirqs, seconds);
-    let cpus = &now.interrupts.cpus;
-    let section = |id: &str, title: &str, rates: &[Rate], cpus: &[u32]| Section {
+/// Rates of interrupts and softirqs by CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates<'a> {
+    /// Rates.
+    pub rates: &'a [Rate],
+    /// CPUs of their columns.
+    pub cpus: &'a [u32],
+}
+
+/// Rates at one moment, for a display that is refreshed.
+pub fn top(interrupts: Rates<'_>, softirqs: Rates<'_>) -> Doc {
+    let section = |id: &str, title: &str, of: Rates<'_>| Section {
         id: id.into(),
         title: title.into(),
-        blocks: vec![Block::Table(rate_table("", rates, cpus))],
+        blocks: vec![Block::Table(rate_table("", of.rates, of.cpus))],
     };
     Doc {
-        title: "Interrupts a second".into(),
+        title: "Interrupts per second".into(),
         summary: Vec::new(),
         sections: vec![
-            section("interrupts", "Interrupts", &interrupts, cpus),
-            section("softirqs", "Softirqs", &softirqs, &now.softirqs.cpus),
+            section("interrupts", "Interrupts", interrupts),
+            section("softirqs", "Softirqs", softirqs),
         ],
     }
 }
@@ -87,7 +93,7 @@ pub fn top(before: &Counters, now: &Counters, seconds: f64) -> Doc {
 /// Rates by CPU, the highest first.
 fn rate_table(caption: &str, rates: &[Rate], cpus: &[u32]) -> Table {
     let shown = cpus.len().min(COLUMNS);
-    let mut columns = vec![Column::left("what"), Column::right("in all (/s)")];
+    let mut columns = vec![Column::left("what"), Column::right("total (/s)")];
     columns.extend(cpus.iter().take(shown).map(|c| Column::right(format!("CPU {c}"))));
     if cpus.len() > shown {
         columns.push(Column::right("others"));
@@ -115,8 +121,8 @@ fn counted(live: &Live) -> Vec<Block> {
         None => "?",
     };
     let mut blocks = vec![
-        Block::Table(rate_table("Interrupts that came", &live.interrupts, &live.cpus)),
-        Block::Table(rate_table("Softirqs that ran", &live.softirqs, &live.cpus)),
+        Block::Table(rate_table("Interrupt rates", &live.interrupts, &live.cpus)),
+        Block::Table(rate_table("Softirq rates", &live.softirqs, &live.cpus)),
     ];
     if !live.ticks.is_empty() {
         let rows = live.ticks.iter().map(|t| {
@@ -129,7 +135,7 @@ fn counted(live: &Live) -> Vec<Block> {
             ]
         });
         blocks.push(Block::Table(Table {
-            caption: "The ticks at the end (/proc/timer_list)".into(),
+            caption: "Ticks at the end of the measurement (/proc/timer_list)".into(),
             columns: vec![
                 Column::right("CPU"),
                 Column::left("high resolution"),
@@ -161,10 +167,10 @@ fn rate_plot(live: &Live) -> Plot {
     });
     Plot {
         id: "timer-rates".into(),
-        title: "Timer interrupts a second".into(),
-        description: "How often each CPU's timer interrupted it, look by look.".into(),
+        title: "Timer interrupts per second".into(),
+        description: "Timer interrupt rate of each CPU over time.".into(),
         x: Axis { label: "time (s)".into(), ..Axis::default() },
-        y: Axis { label: "interrupts a second".into(), ..Axis::default() },
+        y: Axis { label: "interrupts per second".into(), ..Axis::default() },
         series: series.collect(),
         marks: Vec::new(),
     }
@@ -179,13 +185,10 @@ fn traced(name: &str, trace: &TimerTrace) -> Vec<Block> {
         blocks.push(Block::Plot(Box::new(picture(name, n, chain))));
     }
     if !trace.wheel_steps.is_empty() {
-        blocks.push(Block::Table(steps("Step by step: timers of the wheel", &trace.wheel_steps)));
+        blocks.push(Block::Table(steps("Phases: timer-wheel timers", &trace.wheel_steps)));
     }
     if !trace.highres_steps.is_empty() {
-        blocks.push(Block::Table(steps(
-            "Step by step: high-resolution timers",
-            &trace.highres_steps,
-        )));
+        blocks.push(Block::Table(steps("Phases: high-resolution timers", &trace.highres_steps)));
     }
     if !trace.functions.is_empty() {
         blocks.push(Block::Table(functions(trace)));
@@ -219,13 +222,15 @@ fn first_of_kind(trace: &TimerTrace, n: usize, chain: &Chain) -> bool {
 fn other(trace: &TimerTrace) -> Option<Block> {
     let mut pairs = Vec::new();
     if let Some(hz) = trace.jiffies_hz {
-        pairs.push(("jiffies a second".to_owned(), format!("{hz:.1}")));
+        pairs.push(("jiffies per second".to_owned(), format!("{hz:.1}")));
     }
     if trace.stopped > 0 {
         pairs.push(("tick stopped".to_owned(), format!("{} times", trace.stopped)));
     }
     let kept = trace.not_stopped.iter();
-    pairs.extend(kept.map(|(why, n)| ("tick kept".to_owned(), format!("{n} times, by {why}"))));
+    pairs.extend(
+        kept.map(|(why, n)| ("tick not stopped".to_owned(), format!("{n} times, due to {why}"))),
+    );
     (!pairs.is_empty()).then_some(Block::Pairs(pairs))
 }
 
@@ -243,21 +248,21 @@ fn costs(trace: &TimerTrace) -> Table {
         ]
     });
     Table {
-        caption: "What the tick costs".into(),
+        caption: "Tick cost".into(),
         columns: vec![
             Column::right("CPU"),
             Column::right("ticks"),
-            Column::right("a second"),
+            Column::right("per second"),
             Column::right("in timer interrupts"),
-            Column::right("of it with the tick"),
+            Column::right("with the tick"),
             Column::right("in timer softirqs"),
-            Column::right("of the CPU"),
+            Column::right("share of CPU"),
         ],
         rows: rows.collect(),
     }
 }
 
-/// The way of one timer, a lane for each thing that was open.
+/// The life cycle of one timer: a lane for each phase.
 fn picture(name: &str, n: usize, chain: &Chain) -> Plot {
     let zero = chain.irq.unwrap_or(chain.expire);
     let us = |t: u64| (t as f64 - zero as f64) / 1e3;
@@ -269,7 +274,7 @@ fn picture(name: &str, n: usize, chain: &Chain) -> Plot {
         lanes.push((format!("interrupt {interrupt}"), irq, end));
     }
     if let (Some(raise), Some(softirq)) = (chain.raise, chain.softirq) {
-        lanes.push(("raised, waiting".into(), raise, softirq));
+        lanes.push(("raised, pending".into(), raise, softirq));
     }
     if let Some(softirq) = chain.softirq {
         let end = chain.softirq_exit.unwrap_or(chain.expire_exit);
@@ -286,7 +291,7 @@ fn picture(name: &str, n: usize, chain: &Chain) -> Plot {
     let kind = if chain.highres { "high resolution" } else { "timer wheel" };
     Plot {
         id: format!("{name}-chain-{n}"),
-        title: format!("The way of a timer ({kind}): {} on CPU {}", chain.function, chain.cpu),
+        title: format!("Timer life cycle ({kind}): {} on CPU {}", chain.function, chain.cpu),
         description: format!("{set}{}.", words.join(", ")),
         x: Axis { label: "after the interrupt (µs)".into(), ..Axis::default() },
         y: Axis {
@@ -368,19 +373,19 @@ fn functions(trace: &TimerTrace) -> Table {
         Column::left("function"),
         Column::left("kind"),
         Column::right("calls"),
-        Column::right("together"),
+        Column::right("total"),
     ];
     columns.extend(spread_columns());
     columns.extend([
-        Column::right("late: median, most"),
+        Column::right("late: median, max"),
         Column::right("jiffies waited"),
         Column::left("set by"),
         Column::left("interrupted"),
     ]);
     let more = trace.functions.len().saturating_sub(ROWS);
     let caption = match more {
-        0 => "Timer functions, the dearest first".to_owned(),
-        n => format!("Timer functions, the dearest first; {n} more are in the JSON"),
+        0 => "Timer functions by total time".to_owned(),
+        n => format!("Timer functions by total time; {n} more in the JSON output"),
     };
     Table { caption, columns, rows: trace.functions.iter().take(ROWS).map(row).collect() }
 }
@@ -397,14 +402,14 @@ fn periodic(trace: &TimerTrace) -> Table {
         ]
     });
     Table {
-        caption: "Timers that come again and again".into(),
+        caption: "Periodic timers".into(),
         columns: vec![
             Column::left("function"),
             Column::right("CPU"),
             Column::right("times"),
             Column::right("period"),
             Column::right("jitter, median"),
-            Column::right("jitter, most"),
+            Column::right("jitter, max"),
         ],
         rows: rows.collect(),
     }
@@ -426,7 +431,7 @@ fn softirqs(all: &[Softirq]) -> Table {
 
 fn handlers(all: &[Handler]) -> Table {
     let mut columns =
-        vec![Column::left("interrupt"), Column::right("times"), Column::right("together")];
+        vec![Column::left("interrupt"), Column::right("times"), Column::right("total")];
     columns.extend(spread_columns());
     columns.push(Column::left("on CPUs"));
     let row = |h: &Handler| {
@@ -466,8 +471,7 @@ fn chains(trace: &TimerTrace) -> Table {
         ]
     };
     Table {
-        caption: "Ways of single timers: typical ones and the slowest; µs after the interrupt"
-            .into(),
+        caption: "Life cycles of single timers: typical and slowest; µs after the interrupt".into(),
         columns: vec![
             Column::left("function"),
             Column::left("interrupted"),

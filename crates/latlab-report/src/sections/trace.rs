@@ -1,7 +1,7 @@
 //! What a trace holds, as a document.
 
 use crate::doc::{Block, Column, Doc, Section, Table};
-use latlab_core::trace_stat::TraceStat;
+use latlab_model::trace_stat::TraceStat;
 
 /// Counts by CPU and by kind of event.
 pub fn stat(stat: &TraceStat) -> Doc {
@@ -62,7 +62,7 @@ fn cpus(stat: &TraceStat) -> Table {
     if instances {
         columns.insert(0, Column::left("instance"));
     }
-    let row = |c: &latlab_core::trace_stat::CpuStat| {
+    let row = |c: &latlab_model::trace_stat::CpuStat| {
         let lost = match (c.lost, c.lost_unknown) {
             (n, 0) => n.to_string(),
             (0, _) => "some".to_owned(),
@@ -102,7 +102,7 @@ fn kinds(stat: &TraceStat) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::trace_stat::{CpuStat, KindStat};
+    use latlab_model::trace_stat::{CpuStat, KindStat};
 
     #[test]
     fn losses_are_said_first() {

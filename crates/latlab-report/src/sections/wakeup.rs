@@ -1,17 +1,19 @@
-//! Wake-up latency: figures for each CPU, what else was going on, the worst, the shape.
+//! Wake-up latency: quantiles by CPU, system activity, worst wake-ups, distribution.
 
-use super::{grouped, quantile_name};
 use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::plot::distribution::{self, Named, Subject};
-use latlab_core::histogram::{Histogram, Quantile, Summary};
-use latlab_core::run::{Detail, Part, Run, Unit};
-use latlab_core::units::format_ns;
-use latlab_core::wakeup::{Level, ThreadResult, WakeupResult, Worst};
+use crate::values::{grouped, quantile_name};
+use latlab_model::record::Unit;
+use latlab_model::run::{Detail, Part, Run};
+use latlab_model::units::format_ns;
+use latlab_model::wakeup::config::Level;
+use latlab_model::wakeup::result::{ThreadResult, WakeupResult, Worst};
+use latlab_stats::histogram::{Histogram, Quantile, Summary};
 use std::collections::BTreeMap;
 
 /// Threads that share one plot at most.
 const TOGETHER_MAX: usize = 8;
-/// Late wake-ups that are listed.
+/// Worst wake-ups in the table.
 const WORST: usize = 10;
 /// Quantiles beside the median that have a column.
 const COLUMNS: [f64; 4] = [0.99, 0.999, 0.9999, 0.99999];
@@ -21,22 +23,22 @@ pub fn sections(part: &Part, result: &WakeupResult) -> Vec<Section> {
     let mut blocks = Vec::new();
     if !part.complete {
         blocks.push(Block::Warning(
-            "This part was cut short; its figures are of what was measured until then.".into(),
+            "The measurement ended early; the results cover the time until then.".into(),
         ));
     }
     blocks.push(Block::Findings(part.findings.clone()));
-    blocks.push(Block::Table(figures(result)));
+    blocks.push(Block::Table(quantiles(result)));
     if result.missed_periods() > 0 {
         blocks.push(Block::Table(per_period(result)));
     }
-    blocks.push(Block::Table(surroundings(result)));
+    blocks.push(Block::Table(activity(result)));
     let worst = worst(result);
     if !worst.rows.is_empty() {
         blocks.push(Block::Table(worst));
     }
     blocks.extend(plots(&part.name, result));
     blocks.push(Block::Text(method(result)));
-    blocks.extend(result.notes.iter().map(|n| Block::Warning(n.clone())));
+    blocks.extend(crate::messages::notes(&result.notes).into_iter().map(Block::Warning));
     let title = if part.title.is_empty() { "Wake-up latency".into() } else { part.title.clone() };
     vec![Section { id: part.name.clone(), title, blocks }]
 }
@@ -56,11 +58,11 @@ pub fn side_by_side(run: &Run) -> Option<Section> {
         .collect::<BTreeMap<_, _>>()
         .into_values()
         .collect();
-    let caption = "Latency of each wake-up, all CPUs together. In brackets the 95% interval. \
-        Interrupt and kernel thread were measured at once, user space after them.";
+    let caption = "Latency of each wake-up, all CPUs combined, with the 95 % confidence interval in brackets. \
+        Interrupt and kernel thread are measured together, user space afterwards.";
     (levels.len() > 1).then(|| Section {
         id: "wakeup-levels".into(),
-        title: "Levels side by side".into(),
+        title: "Latency by level".into(),
         blocks: vec![Block::Table(latency_table(caption, "wake-ups", &levels))],
     })
 }
@@ -78,17 +80,18 @@ pub fn summary(part: &Part, result: &WakeupResult) -> Vec<String> {
     let all = result.all_wakeups();
     let s = all.summary();
     let Some((thread, worst)) = result.max() else {
-        return vec![format!("{}: no wake-up was measured.", title(part))];
+        return vec![format!("{}: no wake-ups measured.", title(part))];
     };
     let tail = s.quantiles.iter().rev().find(|q| q.q > 0.9 && COLUMNS.contains(&q.q));
     let tail =
         tail.map_or(String::new(), |q| format!(", {} {}", quantile_name(q.q), format_ns(q.value)));
     let missed = match result.missed_periods() {
-        0 => "every period was kept".to_owned(),
-        n => format!("{} periods were missed", grouped(n)),
+        0 => "no missed periods".to_owned(),
+        1 => "1 missed period".to_owned(),
+        n => format!("{} missed periods", grouped(n)),
     };
     vec![format!(
-        "{}: median {}{tail}, largest {} ({}, {} after the start) of {} wake-ups; {missed}.",
+        "{}: median {}{tail}, worst {} ({}, {} after the start) of {} wake-ups; {missed}.",
         title(part),
         format_ns(s.median.unwrap_or(0.0)),
         format_ns(worst.latency_ns as f64),
@@ -111,14 +114,14 @@ fn since_start(result: &WakeupResult, w: &Worst) -> String {
     format_ns(w.intended_ns.saturating_sub(result.start_ns) as f64)
 }
 
-fn figures(result: &WakeupResult) -> Table {
+fn quantiles(result: &WakeupResult) -> Table {
     let threads = result.threads.iter().map(|t| (name(t), t.latency.summary(), t.missed_periods));
     let mut rows: Vec<(String, Summary, u64)> = threads.collect();
     if rows.len() > 1 {
         rows.push(("all".into(), result.all_wakeups().summary(), result.missed_periods()));
     }
     latency_table(
-        "Latency of each wake-up. In brackets the 95% interval; a dash: there are too few wake-ups to say.",
+        "Latency of each wake-up, with the 95 % confidence interval in brackets; –: too few wake-ups.",
         "wake-ups",
         &rows,
     )
@@ -128,7 +131,7 @@ fn per_period(result: &WakeupResult) -> Table {
     let threads =
         result.threads.iter().map(|t| (name(t), t.per_period().summary(), t.missed_periods));
     latency_table(
-        "The same counted per period: each missed period counts with the lateness that it had when the task came back.",
+        "Latency per period: each missed period counts with its lateness at the return of the task.",
         "periods",
         &threads.collect::<Vec<_>>(),
     )
@@ -166,7 +169,7 @@ fn interval(q: &Quantile) -> String {
     }
 }
 
-fn surroundings(result: &WakeupResult) -> Table {
+fn activity(result: &WakeupResult) -> Table {
     let heads = [
         "interrupts",
         "steal",
@@ -196,7 +199,7 @@ fn surroundings(result: &WakeupResult) -> Table {
         ]
     };
     Table {
-        caption: "What else was going on. A question mark: this kernel does not tell.".into(),
+        caption: "System activity during the measurement; ?: not reported by this kernel.".into(),
         columns,
         rows: result.threads.iter().map(row).collect(),
     }
@@ -213,7 +216,7 @@ fn worst(result: &WakeupResult) -> Table {
         cells.into_iter().chain([stamp, grouped(w.cycle)]).collect()
     };
     Table {
-        caption: "The latest wake-ups, by when they were meant to happen.".into(),
+        caption: "Worst wake-ups, by intended time.".into(),
         columns: vec![
             Column::right("latency"),
             Column::left("where"),
@@ -245,7 +248,7 @@ fn plots(id: &str, result: &WakeupResult) -> Vec<Block> {
     blocks
 }
 
-/// The largest latency of each stretch of time, one line a thread.
+/// The worst latency of each time interval, one line for each thread.
 fn over_time(id: &str, result: &WakeupResult, threads: &[&ThreadResult]) -> Plot {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let line = |t: &&ThreadResult| {
@@ -262,17 +265,17 @@ fn over_time(id: &str, result: &WakeupResult, threads: &[&ThreadResult]) -> Plot
     };
     let worst: Histogram =
         Histogram::of(threads.iter().filter_map(|t| t.max()).map(|w| w.latency_ns));
-    let stretch = threads.iter().map(|t| t.timeline.width_ns).max().unwrap_or(0);
+    let width = threads.iter().map(|t| t.timeline.width_ns).max().unwrap_or(0);
     Plot {
         id: format!("{id}-over-time"),
         title: "Wake-up latency over time".into(),
         description: format!(
-            "The largest latency in each stretch of {} against the time since the start; the largest of all is {}.",
-            format_ns(stretch as f64),
+            "Worst latency in intervals of {} over time since the start; maximum {}.",
+            format_ns(width as f64),
             format_ns(worst.max as f64)
         ),
         x: Axis { label: "time since the start (s)".into(), ..Axis::default() },
-        y: Axis { label: "largest latency (µs)".into(), scale: Scale::Log10, ..Axis::default() },
+        y: Axis { label: "worst latency (µs)".into(), scale: Scale::Log10, ..Axis::default() },
         series: threads.iter().map(line).collect(),
         marks: vec![],
     }
@@ -283,12 +286,15 @@ fn method(result: &WakeupResult) -> String {
     let priority = if c.policy.has_priority() { format!(" {}", c.priority) } else { String::new() };
     let warm_up = match result.warm_up_wakeups {
         0 => String::new(),
-        n => format!(", after {n} uncounted wake-ups to warm up"),
+        n => format!(", after {n} warm-up wake-ups (not counted)"),
     };
     let memory = if c.lock_memory { ", memory locked" } else { "" };
     format!(
-        "{} thread(s) of SCHED_{}{priority}, every {}, for {}{warm_up}{memory}; latency is taken at level {} by {}.",
-        result.threads.len(),
+        "{} of SCHED_{}{priority}, interval {}, duration {}{warm_up}{memory}; latency measured at level {} with {}.",
+        match result.threads.len() {
+            1 => "1 thread".to_owned(),
+            n => format!("{n} threads"),
+        },
         c.policy.to_string().to_uppercase(),
         format_ns(c.interval_ns as f64),
         format_ns(result.duration_ns as f64),
@@ -300,9 +306,19 @@ fn method(result: &WakeupResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::run::Window;
-    use latlab_core::units::CpuId;
-    use latlab_core::wakeup::{Slot, Timeline, part};
+    use latlab_model::record::Window;
+    use latlab_model::units::CpuId;
+    use latlab_model::wakeup::result::{Slot, Timeline};
+
+    fn part(name: &str, title: &str, result: &WakeupResult) -> Part {
+        Part {
+            name: name.into(),
+            title: title.into(),
+            complete: result.complete,
+            detail: Some(Detail::Wakeup(Box::new(result.clone()))),
+            ..Part::default()
+        }
+    }
 
     fn result() -> WakeupResult {
         let latencies = (0..2_000u64).map(|i| 14_000 + i % 900).chain([3_250_000]);
@@ -336,13 +352,13 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_says_the_worst_where_and_when_and_what_was_missed() {
+    fn the_summary_has_place_and_time_of_the_worst_and_missed_periods() {
         let result = result();
         let part = part("wakeup", "Wake-up latency", &result);
         assert_eq!(
             summary(&part, &result),
             [
-                "Wake-up latency: median 14.4 µs, p99 14.9 µs, largest 3.25 ms (CPU 1, 1.50 s after the start) of 2\u{202f}001 wake-ups; 3 periods were missed."
+                "Wake-up latency: median 14.4 µs, p99 14.9 µs, worst 3.25 ms (CPU 1, 1.50 s after the start) of 2\u{202f}001 wake-ups; 3 missed periods."
             ]
         );
     }
@@ -357,18 +373,18 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         for expected in [
             "14.4 µs",
-            "The same counted per period",
+            "Latency per period",
             "LOC Local timer interrupts: 4\u{202f}000",
             "7.500000000",
             "Wake-up latency over time",
-            "1 thread(s) of SCHED_FIFO 80, every 1.00 ms, for 2.00 s",
+            "1 thread of SCHED_FIFO 80, interval 1.00 ms, duration 2.00 s",
         ] {
             assert!(text.contains(expected), "{expected}\n{text}");
         }
     }
 
     #[test]
-    fn levels_stand_side_by_side_from_the_interrupt_outwards() {
+    fn levels_are_in_order_from_the_interrupt_outwards() {
         let of = |level| {
             let mut result = result();
             result.config.level = level;
@@ -392,11 +408,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_said() {
+    fn no_wakeups_have_a_summary() {
         let nothing =
             WakeupResult { threads: vec![ThreadResult::default()], ..WakeupResult::default() };
         let part = part("wakeup", "", &nothing);
-        assert_eq!(summary(&part, &nothing), ["Wake-up latency: no wake-up was measured."]);
+        assert_eq!(summary(&part, &nothing), ["Wake-up latency: no wake-ups measured."]);
         assert!(!sections(&part, &nothing)[0].blocks.is_empty());
     }
 }

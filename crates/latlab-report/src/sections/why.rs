@@ -1,23 +1,24 @@
-//! What made tasks late: verdicts first, then for each cause a typical late
-//! wake-up beside an on-time one, the contrast, and what the captures were.
+//! Causes of latency: the findings, for each cause a typical late wake-up beside an on-time one, the
+//! comparison of late and on-time wake-ups, and the captures.
 
 use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
-use latlab_core::explain::budget::{Cause, Stage};
-use latlab_core::explain::cluster::{Cluster, Mechanism};
-use latlab_core::explain::contrast::{Difference, Row};
-use latlab_core::explain::observer::{Effect, Observer};
-use latlab_core::explain::result::{Hunt, Pair, Sketch, WhyResult};
-use latlab_core::explain::verdict::none_seen;
-use latlab_core::finding::Confidence;
-use latlab_core::run::Part;
-use latlab_core::units::format_ns;
+use crate::messages;
+use latlab_model::latency::RejectedPreset;
+use latlab_model::latency::{BreakdownExample, CaptureSession, Pair, WhyResult};
+use latlab_model::latency::{Cause, Stage};
+use latlab_model::latency::{Difference, Row};
+use latlab_model::latency::{Effect, TracingOverhead};
+use latlab_model::latency::{Mechanism, RootCause};
+use latlab_model::run::Part;
+use latlab_model::units::format_ns;
+use latlab_stats::proportion::zero_cases_bound;
 
 /// The sections of a `why` part.
 pub fn sections(part: &Part, result: &WhyResult) -> Vec<Section> {
     let mut blocks = Vec::new();
     if !part.complete {
         blocks.push(Block::Warning(
-            "This was cut short; what was captured until then is below.".into(),
+            "Incomplete: the captures up to the interruption are below.".into(),
         ));
     }
     if let Some(hunt) = &result.hunt {
@@ -28,25 +29,21 @@ pub fn sections(part: &Part, result: &WhyResult) -> Vec<Section> {
     }
     blocks.push(Block::Findings(part.findings.clone()));
     let mut sections =
-        vec![Section { id: "why".into(), title: "What made it late".into(), blocks }];
+        vec![Section { id: "why".into(), title: "Causes of latency".into(), blocks }];
     if !result.sketches.is_empty() {
         let blocks = result.sketches.iter().flat_map(|p| pair(result, p)).collect();
-        sections.push(section(
-            "why-typical",
-            "Typical late wake-ups and their time budgets",
-            blocks,
-        ));
+        sections.push(section("why-typical", "Latency breakdown of typical late wake-ups", blocks));
     }
     if !result.explanation.contrast.rows.is_empty() {
         let blocks = vec![Block::Table(contrast(result))];
         sections.push(section("why-contrast", "Late against on-time wake-ups", blocks));
     }
-    let mut how = Vec::new();
+    let mut blocks = Vec::new();
     if let Some(hunt) = &result.hunt {
-        how.extend(hunted(result, hunt));
+        blocks.extend(capture_session(result, hunt));
     }
-    how.push(Block::Table(captures(result)));
-    sections.push(section("why-captures", "Captures", how));
+    blocks.push(Block::Table(captures(result)));
+    sections.push(section("why-captures", "Captures", blocks));
     sections
 }
 
@@ -57,14 +54,12 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
     if contrast.late == 0 {
         let seen = result.hunt.as_ref().map_or(contrast.on_time as u64, |h| h.wakeups);
         let over = if result.limit_ns > 0 { format!(" later than {limit}") } else { String::new() };
-        return match none_seen(seen) {
+        return match zero_cases_bound(seen) {
             Some(rate) => vec![format!(
-                "No wake-up{over} among {seen}: fewer than {} in a million with 95% confidence.",
+                "No wake-up{over} among {seen}: at most {} per million (95 % confidence).",
                 significant(rate * 1e6)
             )],
-            None => vec![format!(
-                "No wake-up{over}, and none on time either: there is nothing to explain."
-            )],
+            None => vec![format!("No wake-up{over}, and no wake-up on time.")],
         };
     }
     let s = |n: usize| if n == 1 { "" } else { "s" };
@@ -76,16 +71,15 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
     };
     let captures = result.captures.len();
     let mut sentences = vec![format!(
-        "{} {what} in {captures} capture{}, {} on-time one{} beside {}.",
+        "{} {what} in {captures} capture{}; {} on-time wake-up{} for comparison.",
         contrast.late,
         s(captures),
         contrast.on_time,
-        s(contrast.on_time),
-        if contrast.late == 1 { "it" } else { "them" }
+        s(contrast.on_time)
     )];
     let unexplained = result.explanation.unexplained_share;
     if unexplained >= 0.005 {
-        sentences.push(format!("{:.0}% of the lateness is unexplained.", unexplained * 100.0));
+        sentences.push(format!("Unexplained share of the lateness: {:.0} %.", unexplained * 100.0));
     }
     sentences
 }
@@ -106,38 +100,33 @@ fn section(id: &str, title: &str, blocks: Vec<Block>) -> Section {
 }
 
 fn causes(result: &WhyResult) -> Table {
-    let row = |c: &Cluster| {
+    let row = |c: &RootCause| {
         vec![
-            c.mechanism.title().to_owned(),
+            mechanism(c.mechanism).to_owned(),
             c.who.clone(),
-            format!("{:.0}%", c.share_of_late * 100.0),
-            format!("{:.0}%", c.share_of_lateness * 100.0),
+            format!("{:.0} %", c.share_of_late * 100.0),
+            format!("{:.0} %", c.share_of_lateness * 100.0),
             format_ns(c.excess_ns),
             c.period_ns.map_or(String::new(), |(p, _)| format!("every {}", format_ns(p))),
-            match c.confidence {
-                Confidence::Sure => "sure",
-                Confidence::Likely => "likely",
-                Confidence::CannotTell => "cannot tell",
-            }
-            .to_owned(),
+            messages::confidence(c.confidence).to_owned(),
         ]
     };
     let mut rows: Vec<Vec<String>> = result.explanation.clusters.iter().map(row).collect();
     let named: f64 = result.explanation.clusters.iter().map(|c| c.share_of_lateness).sum();
     let mut rest = vec![String::new(); 7];
-    rest[0] = "smaller parts together".into();
-    rest[3] = format!("{:.0}%", (1.0 - named).max(0.0) * 100.0);
+    rest[0] = "other causes".into();
+    rest[3] = format!("{:.0} %", (1.0 - named).max(0.0) * 100.0);
     rows.push(rest);
     Table {
-        caption: "Causes, the one that explains most of the lateness first".into(),
+        caption: "Causes, by share of the lateness".into(),
         columns: vec![
             Column::left("cause"),
             Column::left("who"),
             Column::right("main cause of"),
-            Column::right("of the lateness"),
+            Column::right("share of lateness"),
             Column::right("delay, median"),
-            Column::left("rhythm"),
-            Column::left("how sure"),
+            Column::left("period"),
+            Column::left("confidence"),
         ],
         rows,
     }
@@ -146,10 +135,10 @@ fn causes(result: &WhyResult) -> Table {
 fn pair(result: &WhyResult, pair: &Pair) -> Vec<Block> {
     let Some(cluster) = result.explanation.clusters.get(pair.cluster) else { return vec![] };
     let who = if cluster.who.is_empty() { String::new() } else { format!(": {}", cluster.who) };
-    let mut blocks = vec![Block::Heading(format!("{}{who}", cluster.mechanism.title()))];
+    let mut blocks = vec![Block::Heading(format!("{}{who}", mechanism(cluster.mechanism)))];
     let mut plot = Plot {
         id: format!("why-budget-{}", pair.cluster),
-        title: "Time budget".into(),
+        title: "Latency breakdown".into(),
         description: describe(&pair.late),
         x: Axis { label: "after the intended time (µs)".into(), ..Axis::default() },
         y: Axis {
@@ -168,9 +157,9 @@ fn pair(result: &WhyResult, pair: &Pair) -> Vec<Block> {
     blocks
 }
 
-fn spans(plot: &mut Plot, sketch: &Sketch, lane: f64) {
+fn spans(plot: &mut Plot, sketch: &BreakdownExample, lane: f64) {
     for part in &sketch.parts {
-        let name = cause_name(part.cause);
+        let name = part_name(part);
         let at = plot.series.iter().position(|s| s.name == name).unwrap_or_else(|| {
             let kind = SeriesKind::Spans;
             plot.series.push(Series { name: name.to_owned(), kind, ..Series::default() });
@@ -181,20 +170,20 @@ fn spans(plot: &mut Plot, sketch: &Sketch, lane: f64) {
     }
 }
 
-/// The budget in words, for those who cannot see the plot.
-fn describe(sketch: &Sketch) -> String {
+/// The longest parts, as the plot's text alternative.
+fn describe(sketch: &BreakdownExample) -> String {
     let mut longest: Vec<_> = sketch.parts.iter().collect();
     longest.sort_by_key(|p| std::cmp::Reverse(p.end_ns - p.start_ns));
     let words: Vec<String> = longest
         .iter()
         .take(4)
-        .map(|p| format!("{} {}", cause_name(p.cause), format_ns((p.end_ns - p.start_ns) as f64)))
+        .map(|p| format!("{} {}", part_name(p), format_ns((p.end_ns - p.start_ns) as f64)))
         .collect();
-    format!("The parts of the latency, longest first: {}.", words.join(", "))
+    format!("Longest parts of the latency: {}.", words.join(", "))
 }
 
 /// The parts of a late wake-up; those under a hundredth of it are summed.
-fn parts(sketch: &Sketch) -> Table {
+fn parts(sketch: &BreakdownExample) -> Table {
     let total = sketch.parts.last().map_or(0, |p| p.end_ns).max(1);
     let mut rows = Vec::new();
     let mut small = 0;
@@ -208,24 +197,24 @@ fn parts(sketch: &Sketch) -> Table {
             format_ns(p.start_ns as f64),
             format_ns(length as f64),
             stage_name(p.stage).to_owned(),
-            cause_name(p.cause).to_owned(),
+            part_name(p).to_owned(),
             p.who.clone(),
         ]);
     }
     if small > 0 {
-        let all = "shorter parts together".to_owned();
+        let all = "parts below 1 %".to_owned();
         rows.push(vec![String::new(), format_ns(small as f64), String::new(), all, String::new()]);
     }
     let sum = format_ns(total as f64);
-    rows.push(vec![String::new(), sum, String::new(), "the latency".into(), String::new()]);
+    rows.push(vec![String::new(), sum, String::new(), "latency".into(), String::new()]);
     Table {
         caption: format!(
-            "Time budget of a typical late wake-up ({}, CPU {})",
+            "Latency breakdown of a typical late wake-up ({}, CPU {})",
             sketch.source, sketch.cpu
         ),
         columns: vec![
-            Column::right("after"),
-            Column::right("for"),
+            Column::right("start"),
+            Column::right("duration"),
             Column::left("stage"),
             Column::left("cause"),
             Column::left("who ran"),
@@ -260,10 +249,10 @@ fn contrast(result: &WhyResult) -> Table {
             if r.p < 1e-4 { "<0.0001".into() } else { format!("{:.4}", r.p) },
         ]
     };
-    let mut caption = "Medians per wake-up; p is corrected for all rows that were tried".to_owned();
-    let stall = |c: &Cluster| c.mechanism == Mechanism::Stall;
+    let mut caption = "Medians per wake-up; p corrected for multiple comparisons (Holm)".to_owned();
+    let stall = |c: &RootCause| c.mechanism == Mechanism::Stall;
     if result.explanation.clusters.iter().any(stall) {
-        caption += ". A stall's time stands with whoever had the CPU when it began";
+        caption += ". The time of a stall is listed under the task that had the CPU when it began";
     }
     Table {
         caption,
@@ -291,7 +280,7 @@ fn captures(result: &WhyResult) -> Table {
             c.late.to_string(),
             c.on_time.to_string(),
             c.holes.to_string(),
-            c.notes.join("; "),
+            messages::notes(&c.notes).join("; "),
         ]
     });
     let beyond = result.captures.len().saturating_sub(50);
@@ -308,29 +297,32 @@ fn captures(result: &WhyResult) -> Table {
             Column::right("length"),
             Column::right("late"),
             Column::right("on time"),
-            Column::right("holes"),
+            Column::right("lost-event gaps"),
             Column::left("notes"),
         ],
         rows: rows.collect(),
     }
 }
 
-fn hunted(result: &WhyResult, hunt: &Hunt) -> Vec<Block> {
+fn capture_session(result: &WhyResult, hunt: &CaptureSession) -> Vec<Block> {
     let mut pairs = vec![
         (
-            "late is later than".to_owned(),
-            format!("{} ({})", format_ns(result.limit_ns as f64), result.limit_reason),
+            "limit".to_owned(),
+            match result.limit_reason.as_ref().map(messages::note).filter(|r| !r.is_empty()) {
+                Some(reason) => format!("{} ({reason})", format_ns(result.limit_ns as f64)),
+                None => format_ns(result.limit_ns as f64),
+            },
         ),
-        ("traced".to_owned(), hunt.traced.clone()),
-        ("wake-ups while armed".to_owned(), hunt.wakeups.to_string()),
-        ("late".to_owned(), hunt.late.to_string()),
-        ("late but not captured".to_owned(), hunt.late_not_captured.to_string()),
+        ("traced".to_owned(), hunt.traced.as_ref().map(messages::note).unwrap_or_default()),
+        ("wake-ups measured".to_owned(), hunt.wakeups.to_string()),
+        ("late wake-ups".to_owned(), hunt.late.to_string()),
+        ("late wake-ups not captured".to_owned(), hunt.late_not_captured.to_string()),
         (
             "dead time between captures".to_owned(),
             format!("{} of {}", format_ns(hunt.dead_ns as f64), format_ns(hunt.hunted_ns as f64)),
         ),
     ];
-    pairs.extend(hunt.steps.iter().map(|s| ("stepped down".to_owned(), s.clone())));
+    pairs.extend(hunt.steps.iter().map(|s| ("trace preset rejected".to_owned(), rejected(s))));
     let mut blocks = vec![Block::Pairs(pairs)];
     if let Some(observer) = &hunt.observer {
         blocks.push(Block::Text(effect_sentence(observer.effect).into()));
@@ -341,10 +333,19 @@ fn hunted(result: &WhyResult, hunt: &Hunt) -> Vec<Block> {
     blocks
 }
 
-fn shifts(observer: &Observer) -> Table {
-    let row = |s: &latlab_core::explain::observer::Shift| {
+fn rejected(preset: &RejectedPreset) -> String {
+    match preset {
+        RejectedPreset::Typed { preset, reason } => {
+            format!("{}: {}", messages::note(preset), messages::note(reason))
+        }
+        RejectedPreset::Recorded(text) => text.clone(),
+    }
+}
+
+fn shifts(observer: &TracingOverhead) -> Table {
+    let row = |s: &latlab_model::latency::Shift| {
         vec![
-            super::quantile_name(s.q),
+            crate::values::quantile_name(s.q),
             format_ns(s.untraced_ns),
             format_ns(s.traced_ns),
             format_ns(s.shift_ns),
@@ -353,7 +354,7 @@ fn shifts(observer: &Observer) -> Table {
     };
     Table {
         caption: format!(
-            "Tracing off and on, {} interleaved blocks a side of {} wake-ups in all",
+            "Tracing off and on: {} interleaved blocks per side, {} wake-ups per side",
             observer.blocks, observer.wakeups
         ),
         columns: vec![
@@ -361,13 +362,13 @@ fn shifts(observer: &Observer) -> Table {
             Column::right("untraced"),
             Column::right("traced"),
             Column::right("shift"),
-            Column::right("95% interval"),
+            Column::right("95 % interval"),
         ],
         rows: observer.shifts.iter().map(row).collect(),
     }
 }
 
-fn observer_warning(hunt: &Hunt) -> Option<Block> {
+fn observer_warning(hunt: &CaptureSession) -> Option<Block> {
     let effect = hunt.observer.as_ref()?.effect;
     match effect {
         Effect::Changed | Effect::MakesLate => Some(Block::Warning(effect_sentence(effect).into())),
@@ -377,36 +378,66 @@ fn observer_warning(hunt: &Hunt) -> Option<Block> {
 
 fn effect_sentence(effect: Effect) -> &'static str {
     match effect {
-        Effect::Small => "Tracing moved no quantile by more than a tenth of the limit.",
-        Effect::Shifted => "Tracing shifted the whole distribution and left its shape.",
+        Effect::Small => "Tracing overhead: no quantile shifted by more than 10 % of the limit.",
+        Effect::Shifted => "Tracing overhead: the distribution is shifted, its shape unchanged.",
         Effect::Changed => {
-            "Tracing changed the distribution: a cause found here need not be the one without tracing."
+            "Tracing overhead: the distribution changed; causes without tracing may differ."
         }
-        Effect::MakesLate => "Tracing itself made tasks late.",
-        Effect::CannotTell => {
-            "Whether tracing changed the distribution cannot be told from so few blocks."
-        }
+        Effect::MakesLate => "Tracing overhead: tracing alone makes wake-ups late.",
+        Effect::CannotTell => "Tracing overhead: inconclusive, too few blocks.",
     }
 }
 
-/// A cause in a few words.
+/// The cause of a part; the merged rest has none.
+fn part_name(part: &latlab_model::latency::Part) -> &'static str {
+    if part.merged { "remaining parts" } else { cause_name(part.cause) }
+}
+
+/// The display name of a mechanism.
+fn mechanism(mechanism: Mechanism) -> &'static str {
+    match mechanism {
+        Mechanism::InterruptsOff => "interrupts disabled",
+        Mechanism::PreemptionOff => "preemption disabled",
+        Mechanism::InterruptHandler => "interrupt handler",
+        Mechanism::Ipi => "inter-processor interrupts",
+        Mechanism::HrtimerHandler => "hrtimer handler",
+        Mechanism::TimerCallback => "timer callback",
+        Mechanism::Softirq => "softirq",
+        Mechanism::Workqueue => "work item",
+        Mechanism::HigherPriority => "task of higher priority",
+        Mechanism::EqualPriority => "task of equal priority",
+        Mechanism::Throttling => "real-time throttling",
+        Mechanism::Lock => "lock wait",
+        Mechanism::PriorityInversion => "priority inversion",
+        Mechanism::PageFault => "page fault",
+        Mechanism::Nmi => "NMI",
+        Mechanism::IdleExit => "idle exit",
+        Mechanism::TimerSlack => "timer programmed late",
+        Mechanism::Overrun => "previous activation",
+        Mechanism::Stall => "stall",
+        Mechanism::SlowPath => "slow wake-up path",
+        Mechanism::Unexplained => "unexplained",
+    }
+}
+
+/// The display name of a part's cause.
 fn cause_name(cause: Cause) -> &'static str {
     match cause {
-        Cause::Path => "ordinary path",
-        Cause::ProgrammedLate => "programmed late",
-        Cause::InterruptsOff => "interrupts off",
+        Cause::Path => "wake-up path",
+        Cause::ProgrammedLate => "timer programmed late",
+        Cause::InterruptsOff => "interrupts disabled",
         Cause::Interrupt => "interrupt handler",
         Cause::TimerFunction => "timer function",
         Cause::Nmi => "NMI",
         Cause::IdleExit => "idle exit",
-        Cause::PreemptionOff => "until the running task gave way",
+        Cause::PreemptionOff => "preemption disabled",
         Cause::Softirq => "softirq",
         Cause::HigherPriority => "higher priority",
         Cause::EqualPriority => "equal priority",
-        Cause::Throttled => "throttled",
-        Cause::Lock => "lock",
+        Cause::Throttled => "real-time throttling",
+        Cause::Lock => "lock wait",
         Cause::PageFault => "page fault",
-        Cause::Overrun => "own overrun",
+        Cause::Overrun => "previous activation",
         Cause::Stall => "stall",
         Cause::Unexplained => "unexplained",
     }
@@ -415,9 +446,9 @@ fn cause_name(cause: Cause) -> &'static str {
 fn stage_name(stage: Stage) -> &'static str {
     match stage {
         Stage::Interrupt => "until the timer interrupt",
-        Stage::Handlers => "until our timer's turn",
+        Stage::Handlers => "until the timer's handler",
         Stage::Wake => "until woken",
         Stage::Schedule => "until switched in",
-        Stage::Return => "until in user space",
+        Stage::Return => "until user space",
     }
 }

@@ -1,13 +1,16 @@
 //! A [`Doc`] as text for a terminal, a pipe or a serial console.
 //!
 //! Everything is readable without colour. Control characters of the input
-//! (a task may be named `\x1b[2J`) never reach the terminal: [`clean`].
+//! (a task may be named `\x1b[2J`) never reach the terminal: [`clean()`].
 
+mod clean;
 mod plot;
 mod table;
 
 use crate::doc::{Block, Doc, Section};
-use latlab_core::finding::{Confidence, Evidence, Finding, Verdict};
+use crate::messages;
+pub use clean::clean;
+use latlab_model::finding::{Confidence, Finding, Severity};
 use std::borrow::Cow;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
@@ -61,25 +64,6 @@ pub fn render_findings(
     out: &mut impl Write,
 ) -> io::Result<()> {
     Text::new(options, out).findings(findings)
-}
-
-/// Text without control characters: C0 ones become their pictures (`␛`), C1
-/// ones and those that reorder text become `�`. Line feeds and tabs stay.
-pub fn clean(text: &str) -> Cow<'_, str> {
-    let bad = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
-    };
-    if !text.contains(bad) {
-        return Cow::Borrowed(text);
-    }
-    let picture = |c: char| match c {
-        c if !bad(c) => c,
-        '\u{7f}' => '␡',
-        c if (c as u32) < 0x20 => char::from_u32(0x2400 + c as u32).unwrap_or('�'),
-        _ => '�',
-    };
-    Cow::Owned(text.chars().map(picture).collect())
 }
 
 pub(crate) const BOLD: &str = "1";
@@ -217,56 +201,47 @@ impl<'a, W: Write> Text<'a, W> {
     }
 
     fn finding(&mut self, f: &Finding) -> io::Result<()> {
-        let (sign, name, color) = verdict_words(f.verdict);
-        let head = self.paint(color, &format!("{sign} {name:<11}"));
+        let (sign, color) = severity_style(f.severity);
+        let head = self.paint(color, &format!("{sign} {:<12}", messages::severity(f.severity)));
+        let text = messages::finding(f);
         let claim = match confidence_words(f) {
-            Some(words) => format!("{} ({words})", f.claim),
-            None => f.claim.clone(),
+            Some(words) => format!("{} ({words})", text.claim),
+            None => text.claim,
         };
-        self.signed(&format!("{head} "), 14, &claim)?;
-        if !f.why.is_empty() {
-            self.signed(&" ".repeat(14), 14, &f.why)?;
+        self.signed(&format!("{head} "), 15, &claim)?;
+        if !text.why.is_empty() {
+            self.signed(&" ".repeat(15), 15, &text.why)?;
         }
-        for e in &f.evidence {
+        for line in &text.evidence {
             let mark = self.paint(DIM, "· ");
-            self.signed(&format!("{}{mark}", " ".repeat(14)), 16, &evidence_words(e))?;
+            self.signed(&format!("{}{mark}", " ".repeat(15)), 17, line)?;
         }
-        for t in &f.try_ {
+        for t in &text.remedies {
             let arrow = self.paint(BLUE, "→ ");
-            self.signed(&format!("{}{arrow}", " ".repeat(14)), 16, t)?;
+            self.signed(&format!("{}{arrow}", " ".repeat(15)), 17, t)?;
         }
         Ok(())
     }
 }
 
-/// Sign, word and colour of a verdict; sign and word are unlike each other without colour.
-fn verdict_words(v: Verdict) -> (char, &'static str, &'static str) {
+/// Sign and colour of a severity; the signs differ without colour.
+fn severity_style(v: Severity) -> (char, &'static str) {
     match v {
-        Verdict::Good => ('✓', "good", GREEN),
-        Verdict::Note => ('·', "note", BLUE),
-        Verdict::InTheWay => ('✗', "in the way", RED),
-        Verdict::CannotTell => ('?', "cannot tell", YELLOW),
+        Severity::Ok => ('✓', GREEN),
+        Severity::Info => ('·', BLUE),
+        Severity::Warning => ('!', YELLOW),
+        Severity::Problem => ('✗', RED),
+        Severity::Inconclusive => ('?', YELLOW),
     }
 }
 
-/// What to say of how sure a finding is, where that is not plain already.
+/// The confidence of a finding, where it is not high and the severity does not imply it.
 pub(crate) fn confidence_words(f: &Finding) -> Option<&'static str> {
     match f.confidence {
-        Confidence::Sure => None,
-        Confidence::Likely => Some("likely"),
-        Confidence::CannotTell if f.verdict == Verdict::CannotTell => None,
-        Confidence::CannotTell => Some("the evidence does not decide"),
-    }
-}
-
-/// `what: value (n samples; source)`.
-pub(crate) fn evidence_words(e: &Evidence) -> String {
-    let samples = e.samples.map(|n| format!("{n} sample{}", if n == 1 { "" } else { "s" }));
-    let extra: Vec<String> = samples.into_iter().chain(e.source.clone()).collect();
-    let tail = if extra.is_empty() { String::new() } else { format!(" ({})", extra.join("; ")) };
-    match (e.what.is_empty(), e.value.is_empty()) {
-        (false, false) => format!("{}: {}{tail}", e.what, e.value),
-        _ => format!("{}{}{tail}", e.what, e.value),
+        Confidence::High => None,
+        Confidence::Medium => Some("medium confidence"),
+        Confidence::Low if f.severity == Severity::Inconclusive => None,
+        Confidence::Low => Some("low confidence"),
     }
 }
 

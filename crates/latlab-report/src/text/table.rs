@@ -3,7 +3,7 @@
 //! A cell is broken at spaces, and behind `/` and `,` of a path or a list. Only when that is not
 //! enough are words themselves broken.
 
-use super::clean;
+use super::clean::clean;
 use crate::doc::Table;
 use textwrap::core::Word;
 use unicode_width::UnicodeWidthStr;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::doc::{Axis, Column, Mark, Plot, Scale, Series, SeriesKind, Table};
+use latlab_model::finding::Evidence;
 
 fn text_of(blocks: Vec<Block>, width: usize) -> String {
     let doc = Doc {
@@ -14,16 +15,13 @@ fn text_of(blocks: Vec<Block>, width: usize) -> String {
 
 #[test]
 fn a_report_reads_well_without_color() {
-    let finding = Finding::new(
-        "rt.throttling",
-        Verdict::InTheWay,
-        Confidence::Sure,
-        "Real-time tasks are throttled after 950 ms of every second.",
-    )
-    .because("A task that is throttled looks late, though nothing delayed it.")
-    .with(Evidence::new("sched_rt_runtime_us", "950000").from("/proc/sys/kernel"))
-    .attempt("sysctl kernel.sched_rt_runtime_us=-1");
-    let good = Finding::new("clock", Verdict::Good, Confidence::Likely, "The clock is fine.");
+    let mut finding = Finding::typed("rt.throttling", Severity::Problem, Confidence::High)
+        .with(Evidence::new("sched_rt_runtime_us", "950000").from("/proc/sys/kernel"))
+        .remedy("sysctl kernel.sched_rt_runtime_us=-1");
+    finding.claim = "Real-time tasks are throttled after 950 ms of every second.".into();
+    finding.why = "A task that is throttled looks late, though nothing delayed it.".into();
+    let mut good = Finding::typed("clock", Severity::Ok, Confidence::Medium);
+    good.claim = "The clock is fine.".into();
     let table = Table {
         caption: "Per thread, in µs".into(),
         columns: vec![Column::left("thread"), Column::right("median"), Column::right("max")],
@@ -158,12 +156,13 @@ fn no_control_character_reaches_the_terminal() {
             columns: vec![Column::left(evil)],
             rows: vec![vec![evil.into()]],
         }),
-        Block::Findings(vec![
-            Finding::new("x", Verdict::Note, Confidence::Sure, evil)
-                .because(evil)
+        Block::Findings(vec![Finding {
+            claim: evil.into(),
+            why: evil.into(),
+            ..Finding::typed("x", Severity::Info, Confidence::High)
                 .with(Evidence::new(evil, evil))
-                .attempt(evil),
-        ]),
+                .remedy(evil)
+        }]),
         Block::Plot(Box::new(Plot {
             title: evil.into(),
             description: evil.into(),

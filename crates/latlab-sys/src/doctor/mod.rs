@@ -3,19 +3,20 @@
 //! It looks and does not touch: no tracer is tried, nothing is mounted, no knob
 //! is turned. The only trials are a thread of its own that asks for
 //! SCHED_FIFO, and a busy loop of a second that sees how long it is interrupted.
-//! What this user may not see is said in [`Facts::unseen`].
+//! What this user cannot read is in [`Facts::unreadable`].
 
 mod tasks;
 mod tracing;
 
 use crate::files::{Root, field};
 use crate::knobs::{self, Place};
-use crate::{clock, gaps, groups, machine};
-use latlab_core::doctor::{Access, Facts, Knobs, Trial, Window};
+use crate::{cgroup, clock, gaps, machine};
+use latlab_model::doctor::{Access, Facts, Knobs, Trial, Window};
+use latlab_model::finding::Note;
 use std::time::Duration;
 
 /// Programs that change settings or move interrupts while others measure.
-const MEDDLERS: [&str; 6] =
+const INTERFERING: [&str; 6] =
     ["irqbalance", "tuned", "thermald", "auto-cpufreq", "power-profiles-", "ondemand"];
 
 /// Looks at this machine; takes about `window`.
@@ -31,10 +32,10 @@ pub fn look(window: Duration) -> Facts {
 /// Looks at a tree: what files tell.
 pub fn look_at(root: &Root) -> Facts {
     let uid = rustix::process::geteuid().as_raw();
-    let mut unseen = Vec::new();
+    let mut unreadable = Vec::new();
     let tasks = tasks::real_time(root);
     if tasks.hidden {
-        unseen.push("tasks of other users: /proc is mounted with hidepid".to_owned());
+        unreadable.push(Note::new("doctor.hidden-tasks"));
     }
     let memory = root.text("proc/meminfo").unwrap_or_default();
     let kilobytes = |key: &str| {
@@ -42,17 +43,14 @@ pub fn look_at(root: &Root) -> Facts {
         number.parse::<u64>().ok().map(|kb| kb.saturating_mul(1024))
     };
     let swap = kilobytes("SwapTotal");
-    let tracing = tracing::look(root, &mut unseen);
+    let tracing = tracing::look(root, &mut unreadable);
     if uid != 0 {
-        unseen.push(
-            "what only root may read: lockdown where securityfs is closed, timer_list, debugfs"
-                .to_owned(),
-        );
+        unreadable.push(Note::new("doctor.root-only"));
     }
     Facts {
         uid,
         fifo: Trial::NotTried,
-        cgroup_rt_runtime_us: groups::rt_runtime_us(root),
+        cgroup_rt_runtime_us: cgroup::rt_runtime_us(root),
         rt_tasks: tasks.user,
         rt_kernel_threads: tasks.kernel,
         tracing,
@@ -64,17 +62,21 @@ pub fn look_at(root: &Root) -> Facts {
         hardware_counters: counters(root),
         perf_paranoid: root.number("proc/sys/kernel/perf_event_paranoid"),
         dma_latency: writable(root, "dev/cpu_dma_latency"),
-        meddlers: meddlers(root),
+        interfering_services: interfering_services(root),
         window: Window::default(),
         knobs: Knobs::default(),
-        unseen,
+        unreadable,
     }
 }
 
 /// Whether a thread of this process may have a real-time policy. The thread ends with the trial.
 fn try_fifo() -> Trial {
     let trial = std::thread::spawn(|| {
-        crate::policy::set(latlab_core::wakeup::Policy::Fifo, 1, crate::policy::Budget::default())
+        crate::policy::set(
+            latlab_model::wakeup::config::Policy::Fifo,
+            1,
+            crate::policy::Budget::default(),
+        )
     });
     match trial.join() {
         Ok(Ok(())) => Trial::Worked,
@@ -131,7 +133,7 @@ fn watch(root: &Root, window: Duration) -> Window {
 /// Sleeps in pieces, so that a signal ends it.
 fn sleep(length: Duration) {
     let end = clock::now()
-        + latlab_core::units::Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        + latlab_model::units::Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
     while clock::now() < end && crate::signal::stop_requested().is_none() {
         std::thread::sleep(Duration::from_millis(20).min(length));
     }
@@ -172,10 +174,10 @@ fn counters(root: &Root) -> Option<bool> {
     })
 }
 
-fn meddlers(root: &Root) -> Vec<String> {
+fn interfering_services(root: &Root) -> Vec<String> {
     let mut found: Vec<String> = (root.numbered("proc", "").into_iter())
         .filter_map(|(_, pid)| root.word(&format!("proc/{pid}/comm")))
-        .filter(|name| MEDDLERS.iter().any(|m| name.starts_with(m)))
+        .filter(|name| INTERFERING.iter().any(|m| name.starts_with(m)))
         .collect();
     found.sort();
     found.dedup();

@@ -1,7 +1,7 @@
 //! Who else runs with a real-time policy (`/proc/PID/task/TID/stat`, proc(5)).
 
 use crate::files::Root;
-use latlab_core::doctor::RtTask;
+use latlab_model::doctor::RtTask;
 
 /// `PF_KTHREAD` of include/linux/sched.h.
 const PF_KTHREAD: u64 = 0x0020_0000;

@@ -1,7 +1,8 @@
 //! What tracing offers, by looking into tracefs (Documentation/trace/ftrace.rst).
 
 use crate::files::Root;
-use latlab_core::doctor::{Access, Tracing};
+use latlab_model::doctor::{Access, Tracing};
+use latlab_model::finding::Note;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -9,7 +10,7 @@ use std::io::{ErrorKind, Read};
 /// Where tracefs may be; the second on kernels that have it in debugfs only, or automatically.
 const PLACES: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 
-pub fn look(root: &Root, unseen: &mut Vec<String>) -> Tracing {
+pub fn look(root: &Root, unreadable: &mut Vec<Note>) -> Tracing {
     let filesystems = root.text("proc/filesystems");
     let supported =
         filesystems.map(|f| f.lines().any(|l| l.split_whitespace().last() == Some("tracefs")));
@@ -26,7 +27,7 @@ pub fn look(root: &Root, unseen: &mut Vec<String>) -> Tracing {
         ..Tracing::default()
     };
     if read != Access::Allowed {
-        unseen.push(format!("tracers and events: /{base} is closed to this user"));
+        unreadable.push(Note::new("doctor.tracefs-closed").value("mount", format!("/{base}")));
         return t;
     }
     let words = |file: &str| -> Option<Vec<String>> {

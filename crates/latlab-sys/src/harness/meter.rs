@@ -39,7 +39,7 @@ pub fn measure() -> Cost {
 
 /// Calls before those that are timed: what a batch left cold.
 const SENTINEL_WARM: u32 = 24;
-/// Calls that are timed: some twenty microseconds on a desk, a tenth of a millisecond on a board.
+/// Calls that are timed: some twenty microseconds on a workstation, a tenth of a millisecond on a board.
 const SENTINEL_CALLS: u32 = 128;
 
 /// The same short work each time, ns a call: in and out of the kernel, which a shared core, a slower

@@ -1,14 +1,14 @@
 //! The harness of the micro-benchmarks: who measures, how often, in which order.
 //!
 //! ```text
-//! conduct (this process)                 slice (a fresh process each)
+//! runner (this process)                  trial (a fresh process each)
 //!   shuffle the probes of a round ──▶      pin, set up, warm up
 //!   wait, kill when late          ◀──      batches: run, baseline, run, baseline…
 //!   enough, or out of time?                one line of JSON
 //! ```
 
 mod account;
-pub mod conduct;
 pub mod meter;
-pub mod slice;
+pub mod runner;
 pub mod temp;
+pub mod trial;

@@ -19,7 +19,8 @@
 //! The file is locked (fcntl, whole file) while its owner lives; the kernel
 //! ends the lock with the process, and children do not inherit it.
 
-use super::{KnobError, Restoration, VALUE_MAX, read_knob, write_knob};
+use super::value::{VALUE_MAX, read_knob, write_knob};
+use super::{KnobError, Restoration};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions};

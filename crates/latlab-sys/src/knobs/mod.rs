@@ -17,72 +17,26 @@
 //!
 //! What is held by an open file needs no journal: [`DmaLatency`] ends with the process.
 
+mod dma_latency;
+mod error;
 mod journal;
-mod leftovers;
+mod orphaned;
+mod restoration;
+mod value;
 
-use crate::files::chosen;
 use journal::{Entry, Journal};
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use thiserror::Error;
+use value::{read_knob, write_knob};
 
+pub use dma_latency::DmaLatency;
+pub use error::KnobError;
 pub use journal::Place;
-pub use leftovers::{Holder, Leftovers, Refused, Survey, restore_leftovers, restore_own, survey};
-
-/// Longer values are no knobs.
-const VALUE_MAX: usize = 4096;
-
-/// Why a knob was not set.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum KnobError {
-    /// Not below `/proc/sys`, `/proc/irq`, `/sys` or `/dev/cpuset`.
-    #[error("{}: is no setting of the kernel", .0.display())]
-    NotAKnob(PathBuf),
-    /// The old value cannot be read, so it could not be put back.
-    #[error("{}: cannot be read", .path.display())]
-    Unreadable {
-        /// The knob.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The kernel did not take the value.
-    #[error("{}: refuses '{value}'", .path.display())]
-    Refused {
-        /// The knob.
-        path: PathBuf,
-        /// What was to be written.
-        value: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// Another latlab that is running has changed it.
-    #[error("{}: is held by the latlab that runs as process {pid}", .path.display())]
-    Busy {
-        /// The knob.
-        path: PathBuf,
-        /// Its process.
-        pid: u32,
-    },
-    /// The journal cannot be written; the knob was not touched.
-    #[error("{}: the journal of knobs cannot be written", .path.display())]
-    Journal {
-        /// The journal or its directory.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The journal's directory belongs to somebody else, or others may write to it.
-    #[error("{}: is not safe for the journal of knobs: {reason}", .path.display())]
-    Unsafe {
-        /// The directory or file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-}
+pub use orphaned::{
+    Holder, OrphanedSettings, Refused, Survey, restore_orphaned, restore_own, survey,
+};
+pub use restoration::Restoration;
 
 /// A knob that was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,53 +47,6 @@ pub struct Change {
     pub from: String,
     /// What it reads now; a kernel may round.
     pub now: String,
-}
-
-/// What became of one entry when it was undone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Restoration {
-    /// It has its old value again.
-    Restored {
-        /// The knob.
-        path: PathBuf,
-        /// The value that it has again.
-        value: String,
-    },
-    /// A directory that was made is gone again.
-    Removed {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// It had its old value already: it was never set, or somebody put it back.
-    AlreadyRight {
-        /// The knob or directory.
-        path: PathBuf,
-    },
-    /// Somebody else has changed it since; theirs is kept.
-    ChangedSince {
-        /// The knob.
-        path: PathBuf,
-        /// What latlab had set.
-        ours: String,
-        /// What it is.
-        now: String,
-    },
-    /// It could not be undone, and stays in the journal.
-    Failed {
-        /// The knob or directory.
-        path: PathBuf,
-        /// The value that it should have again.
-        value: String,
-        /// Why not.
-        reason: String,
-    },
-}
-
-impl Restoration {
-    /// Whether there is something left to do.
-    pub fn failed(&self) -> bool {
-        matches!(self, Self::Failed { .. })
-    }
 }
 
 /// The moments between which a process may die; for tests.
@@ -309,7 +216,7 @@ impl Knobs {
             None => Journal::create(&self.place)?,
         };
         let id = self.journal.insert(journal).append(entry)?;
-        leftovers::refuse_if_held(&self.place, &path).inspect_err(|_| self.forget(id))?;
+        orphaned::refuse_if_held(&self.place, &path).inspect_err(|_| self.forget(id))?;
         Ok(id)
     }
 
@@ -336,45 +243,5 @@ impl Drop for Knobs {
                 _ => {}
             }
         }
-    }
-}
-
-/// The value of a knob: its text, or the chosen word of a list (`always [madvise] never`).
-fn read_knob(path: &Path) -> io::Result<String> {
-    use std::io::Read;
-    let mut text = String::new();
-    fs::File::open(path)?.take(VALUE_MAX as u64).read_to_string(&mut text)?;
-    let text = text.trim();
-    let list = text.split_whitespace().count() > 1;
-    Ok(list.then(|| chosen(text)).flatten().unwrap_or_else(|| text.to_owned()))
-}
-
-/// One write of the whole value, as sysctl files want it; opening was all for an empty one. Never
-/// makes a file.
-fn write_knob(path: &Path, value: &str) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).truncate(true).open(path)?;
-    match value {
-        "" => Ok(()),
-        value => file.write_all(format!("{value}\n").as_bytes()),
-    }
-}
-
-/// A promise of the kernel that no CPU enters an idle state that takes longer than this to leave
-/// (`/dev/cpu_dma_latency`, Documentation/power/pm_qos_interface.rst). It lasts as long as the
-/// file is open, so it ends with the process, however that ends. It changes what is measured: say it.
-#[derive(Debug)]
-pub struct DmaLatency {
-    _open: fs::File,
-}
-
-impl DmaLatency {
-    /// Asks for at most `us` microseconds.
-    ///
-    /// # Errors
-    /// When the kernel has no such file or this user may not write to it.
-    pub fn hold(us: u32) -> io::Result<Self> {
-        let mut file = fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency")?;
-        file.write_all(&us.to_ne_bytes())?;
-        Ok(Self { _open: file })
     }
 }

@@ -1,6 +1,6 @@
 //! Loads that keep the kernel busy: files, the page cache, the network, timers, wake-ups across CPUs.
 
-use super::worker::Work;
+use super::work::Work;
 use crate::policy;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Advice, Mode, OFlags};

@@ -1,11 +1,11 @@
 //! Loads of memory: allocation as `stress` does it, bandwidth, caches, TLB shootdowns.
 
 use super::spec::Way;
-use super::worker::Work;
+use super::work::Work;
 use crate::files::Root;
 use crate::memory::area::Area;
 use crate::{machine, policy};
-use latlab_core::memory::Pages;
+use latlab_model::cache::detail::Pages;
 use std::hint::black_box;
 use std::io;
 use std::mem::MaybeUninit;

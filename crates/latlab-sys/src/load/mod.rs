@@ -17,9 +17,10 @@
 mod kernel;
 mod memory;
 pub mod spec;
+mod work;
 mod worker;
 
-pub use spec::{Kind, LoadSpec, Way, Worker};
+pub use spec::{Kind, LoadSpec, LoadSpecError, Way, Worker};
 pub use worker::{keep_command_until_stdin_ends, work_until_stdin_ends};
 
 use std::io::{self, Read};
@@ -29,7 +30,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a worker may take to say what it did.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A load that is running; it ends when this is dropped.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ pub struct Load {
 struct Member {
     name: String,
     child: Child,
-    /// The keeper of a command, which ends everything that the command started.
+    /// The supervisor of a command, which ends everything that the command started.
     group: bool,
 }
 
@@ -149,7 +150,7 @@ impl Load {
     /// Ends the load, and asks each worker for the number of its rounds.
     pub fn stop(mut self) -> Vec<Done> {
         self.members.iter_mut().for_each(|m| drop(m.child.stdin.take()));
-        let end = Instant::now() + LAST_WORDS;
+        let end = Instant::now() + REPLY_TIMEOUT;
         let mut done = Vec::new();
         for m in &mut self.members {
             let mut rounds = None;
@@ -183,9 +184,9 @@ fn how(status: ExitStatus) -> String {
 impl Drop for Load {
     fn drop(&mut self) {
         for m in &mut self.members {
-            // A keeper of a command ends what that started when its input ends.
+            // A supervisor of a command ends what that started when its input ends.
             drop(m.child.stdin.take());
-            let end = Instant::now() + LAST_WORDS;
+            let end = Instant::now() + REPLY_TIMEOUT;
             while m.group && matches!(m.child.try_wait(), Ok(None)) && Instant::now() < end {
                 std::thread::sleep(Duration::from_millis(1));
             }

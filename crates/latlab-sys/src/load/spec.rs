@@ -14,6 +14,52 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+/// Why a text is no load.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadSpecError {
+    /// The number in front of `*`.
+    #[error("'{0}' is no number of workers from 1 to 1024")]
+    Workers(String),
+    /// The number behind `/`.
+    #[error("'{0}' is no number of rounds a second")]
+    Rate(String),
+    /// The number behind `@`.
+    #[error("'{0}' is no CPU")]
+    Cpu(String),
+    /// A size of memory.
+    #[error("'{0}' is more than this machine can address")]
+    TooLarge(String),
+    /// A number of threads, timers or a level.
+    #[error("'{word}' is no number from 1 to {most}")]
+    Count {
+        /// The word.
+        word: String,
+        /// The largest number.
+        most: usize,
+    },
+    /// The share of a CPU.
+    #[error("'{0}' is no share of a CPU (cpu:60%)")]
+    Share(String),
+    /// An option of a vm worker.
+    #[error("'{0}': a vm worker has keep and hang=TIME")]
+    VmOption(String),
+    /// The access of a bandwidth worker.
+    #[error("'{0}' is none of read, write, copy, stream")]
+    Access(String),
+    /// A number of bytes.
+    #[error("'{0}' is no number of bytes above zero (4096, 64K, 128M, 1G)")]
+    Bytes(String),
+    /// A time.
+    #[error("'{0}' is no time (2s, 500ms)")]
+    Time(String),
+    /// The kind of the worker.
+    #[error(
+        "expected cpu[:PERCENT], io, hdd[:BYTES], vm[:BYTES[:STRIDE[:keep][:hang=TIME]]], bandwidth:WAY[:BYTES], cache:LEVEL, tlb, pagecache, fork, net, timers, ipi, or a command with its arguments"
+    )]
+    Kind,
+}
+
 /// Bytes of a `vm` worker of `stress` that was given none.
 pub const VM_BYTES: usize = 256 << 20;
 /// Stride of a `vm` worker of `stress` that was given none.
@@ -142,9 +188,9 @@ impl fmt::Display for LoadSpec {
 }
 
 impl FromStr for LoadSpec {
-    type Err = String;
+    type Err = LoadSpecError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, LoadSpecError> {
         let text = text.trim();
         if text.contains(' ') || text.starts_with('/') || text.starts_with("./") {
             return Ok(Self::Command(text.to_owned()));
@@ -153,7 +199,7 @@ impl FromStr for LoadSpec {
             None => Ok(Self::Built(1, text.parse()?)),
             Some((n, worker)) => match n.parse() {
                 Ok(n @ 1..=1024) => Ok(Self::Built(n, worker.parse()?)),
-                _ => Err(format!("'{n}' is no number of workers from 1 to 1024")),
+                _ => Err(LoadSpecError::Workers(n.to_owned())),
             },
         }
     }
@@ -201,20 +247,20 @@ impl fmt::Display for Worker {
 }
 
 impl FromStr for Worker {
-    type Err = String;
+    type Err = LoadSpecError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, LoadSpecError> {
         let (text, rate) = match text.split_once('/') {
             None => (text, None),
             Some((rest, rate)) => match rate.parse::<f64>() {
                 Ok(r) if r > 0.0 && r <= 1e6 => (rest, Some(r)),
-                _ => return Err(format!("'{rate}' is no number of rounds a second")),
+                _ => return Err(LoadSpecError::Rate(rate.to_owned())),
             },
         };
         let (text, cpu) = match text.split_once('@') {
             None => (text, None),
             Some((rest, cpu)) => {
-                (rest, Some(cpu.parse().map_err(|_| format!("'{cpu}' is no CPU"))?))
+                (rest, Some(cpu.parse().map_err(|_| LoadSpecError::Cpu(cpu.to_owned()))?))
             }
         };
         let words: Vec<&str> = text.split(':').collect();
@@ -222,20 +268,20 @@ impl FromStr for Worker {
     }
 }
 
-fn kind(words: &[&str]) -> Result<Kind, String> {
-    let memory = |word: &str| -> Result<usize, String> {
+fn kind(words: &[&str]) -> Result<Kind, LoadSpecError> {
+    let memory = |word: &str| -> Result<usize, LoadSpecError> {
         let bytes = usize::try_from(bytes(word)?);
-        bytes.map_err(|_| format!("'{word}' is more than this machine can address"))
+        bytes.map_err(|_| LoadSpecError::TooLarge(word.to_owned()))
     };
     let count = |word: &str, most: usize| match word.parse() {
         Ok(n) if (1..=most).contains(&n) => Ok(n),
-        _ => Err(format!("'{word}' is no number from 1 to {most}")),
+        _ => Err(LoadSpecError::Count { word: word.to_owned(), most }),
     };
     Ok(match words {
         ["cpu"] => Kind::Cpu { percent: 100 },
         ["cpu", share] => match share.trim_end_matches('%').parse() {
             Ok(percent @ 1..=100) => Kind::Cpu { percent },
-            _ => return Err(format!("'{share}' is no share of a CPU (cpu:60%)")),
+            _ => return Err(LoadSpecError::Share((*share).to_owned())),
         },
         ["io"] => Kind::Io,
         ["hdd"] => Kind::Hdd { bytes: HDD_BYTES },
@@ -250,7 +296,7 @@ fn kind(words: &[&str]) -> Result<Kind, String> {
                 match word.split_once('=') {
                     None if *word == "keep" => keep = true,
                     Some(("hang", time)) => hang = Some(time_of(time)?),
-                    _ => return Err(format!("'{word}': a vm worker has keep and hang=TIME")),
+                    _ => return Err(LoadSpecError::VmOption((*word).to_owned())),
                 }
             }
             Kind::Vm { bytes: memory(size)?, stride: memory(stride)?, keep, hang }
@@ -261,7 +307,7 @@ fn kind(words: &[&str]) -> Result<Kind, String> {
                 "write" => Way::Write,
                 "copy" => Way::Copy,
                 "stream" => Way::Stream,
-                other => return Err(format!("'{other}' is none of read, write, copy, stream")),
+                other => return Err(LoadSpecError::Access(other.to_owned())),
             };
             Kind::Bandwidth { way, bytes: rest.first().map_or(Ok(64 << 20), |w| memory(w))? }
         }
@@ -278,12 +324,7 @@ fn kind(words: &[&str]) -> Result<Kind, String> {
         ["timers"] => Kind::Timers { count: 64 },
         ["timers", n] => Kind::Timers { count: count(n, 4096)? },
         ["ipi"] => Kind::Ipi,
-        _ => {
-            return Err(
-                "expected cpu[:PERCENT], io, hdd[:BYTES], vm[:BYTES[:STRIDE[:keep][:hang=TIME]]], bandwidth:WAY[:BYTES], cache:LEVEL, tlb, pagecache, fork, net, timers, ipi, or a command with its arguments"
-                    .to_owned(),
-            );
-        }
+        _ => return Err(LoadSpecError::Kind),
     })
 }
 
@@ -291,22 +332,17 @@ fn kind(words: &[&str]) -> Result<Kind, String> {
 ///
 /// # Errors
 /// When it is no size above zero.
-pub fn bytes(text: &str) -> Result<u64, String> {
-    let bad = || format!("'{text}' is no number of bytes above zero (4096, 64K, 128M, 1G)");
-    let plain = text.trim_end_matches(['B', 'b']);
-    let (number, shift) = match plain.chars().last().map(|c| c.to_ascii_uppercase()) {
-        Some('K') => (&plain[..plain.len() - 1], 10),
-        Some('M') => (&plain[..plain.len() - 1], 20),
-        Some('G') => (&plain[..plain.len() - 1], 30),
-        _ => (plain, 0),
-    };
-    let number: u64 = number.parse().map_err(|_| bad())?;
-    number.checked_mul(1 << shift).filter(|&n| n > 0).ok_or_else(bad)
+pub fn bytes(text: &str) -> Result<u64, LoadSpecError> {
+    let bytes = crate::size::parse(text.trim_end_matches(['B', 'b']));
+    bytes.filter(|&n| n > 0).ok_or_else(|| LoadSpecError::Bytes(text.to_owned()))
 }
 
 /// `2s`, `500ms`; a bare number is seconds, as with `stress --vm-hang`.
-pub fn time_of(text: &str) -> Result<Duration, String> {
-    let bad = || format!("'{text}' is no time (2s, 500ms)");
+///
+/// # Errors
+/// When it is no time from zero to a million seconds.
+pub fn time_of(text: &str) -> Result<Duration, LoadSpecError> {
+    let bad = || LoadSpecError::Time(text.to_owned());
     let (number, factor) = match text.strip_suffix("ms") {
         Some(ms) => (ms, 1e-3),
         None => (text.trim_end_matches('s'), 1.0),

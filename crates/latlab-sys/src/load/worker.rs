@@ -1,9 +1,10 @@
 //! The life of a worker process: works until its standard input ends, says how many rounds it did.
 
 use super::spec::{Kind, Worker};
+use super::work::Work;
 use super::{kernel, memory};
 use crate::{policy, signal};
-use latlab_core::units::CpuId;
+use latlab_model::units::CpuId;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::hint::black_box;
@@ -16,21 +17,6 @@ use std::time::{Duration, Instant};
 
 /// Period of a CPU that is busy for a part of the time.
 const DUTY: Duration = Duration::from_millis(10);
-
-/// One kind of work, ready to be done round by round.
-pub(super) trait Work {
-    /// One round.
-    ///
-    /// # Errors
-    /// When it cannot be done, or what was written was not read back.
-    fn round(&mut self) -> io::Result<()>;
-}
-
-impl<F: FnMut() -> io::Result<()>> Work for F {
-    fn round(&mut self) -> io::Result<()> {
-        self()
-    }
-}
 
 /// Works until standard input ends or a signal asks to stop: the whole life of a worker process.
 ///

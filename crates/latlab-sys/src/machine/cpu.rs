@@ -1,8 +1,8 @@
 //! Processors, boards and caches.
 
 use crate::files::{Root, field};
-use latlab_core::cpulist;
-use latlab_core::machine::{Cache, Cpu, IdleState};
+use latlab_model::cpulist;
+use latlab_model::machine::{Cache, Cpu, IdleState};
 use std::collections::BTreeMap;
 
 const CPUS: &str = "sys/devices/system/cpu";

@@ -2,8 +2,8 @@
 
 use crate::files::{Root, chosen};
 use flate2::read::MultiGzDecoder;
-use latlab_core::kconfig;
-use latlab_core::machine::Kernel;
+use latlab_model::kconfig;
+use latlab_model::machine::Kernel;
 use std::collections::BTreeMap;
 use std::io::Read;
 

@@ -13,7 +13,7 @@ mod virt;
 
 use crate::clock;
 use crate::files::{Root, chosen, field};
-use latlab_core::machine::{Clock, Condition, Machine, RealTime};
+use latlab_model::machine::{Clock, Condition, Machine, RealTime};
 use std::collections::BTreeMap;
 
 pub use cpu::{caches as declared_caches, online_cpus};
@@ -121,7 +121,7 @@ pub fn config_file(path: &std::path::Path) -> std::io::Result<BTreeMap<String, S
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path)?;
     std::io::Read::read_to_end(&mut std::io::Read::take(file, 8 << 20), &mut bytes)?;
-    Ok(kernel::unpacked(bytes).map(|text| latlab_core::kconfig::parse(&text)).unwrap_or_default())
+    Ok(kernel::unpacked(bytes).map(|text| latlab_model::kconfig::parse(&text)).unwrap_or_default())
 }
 
 /// What is going on right now.

@@ -1,6 +1,6 @@
 //! Memory for arrays: mapped, touched, with the pages that were asked for.
 
-use latlab_core::memory::Pages;
+use latlab_model::cache::detail::Pages;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::io;
 use std::ptr::NonNull;

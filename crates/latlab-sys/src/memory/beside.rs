@@ -3,10 +3,11 @@
 use super::area::Area;
 use super::{BATCHES, chase, timed};
 use crate::{clock, policy, signal};
-use latlab_core::memory::{Order, Pages, pattern};
-use latlab_core::stats::quantile::median;
-use latlab_core::stats::rng::SplitMix64;
-use latlab_core::units::CpuId;
+use latlab_model::cache::detail::{AccessPattern, Pages};
+use latlab_model::cache::request::array;
+use latlab_model::units::CpuId;
+use latlab_stats::quantile::median;
+use latlab_stats::rng::SplitMix64;
 use std::io;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,7 +69,7 @@ fn one(
     let mut out = Vec::with_capacity(wanted.sizes.len());
     for &bytes in &wanted.sizes {
         let (stride, page) = (wanted.stride, wanted.page);
-        let cycle = pattern::array(0, bytes, stride, page, Order::PageLocal, &mut rng);
+        let cycle = array(0, bytes, stride, page, AccessPattern::PageLocal, &mut rng);
         let ring = chase::link(&mut area, &cycle);
         if clock::now().0 > wanted.end_ns || signal::stop_requested().is_some() || ring.is_none() {
             stop.store(true, Ordering::Relaxed);

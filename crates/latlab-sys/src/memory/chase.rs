@@ -142,7 +142,7 @@ unsafe fn follow_together<const N: usize>(at: &mut [usize; N], steps: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::memory::Pages;
+    use latlab_model::cache::detail::Pages;
 
     #[test]
     fn a_ring_goes_round_all_its_words() {

@@ -1,15 +1,19 @@
-//! The memory of this machine as a [`Meter`]: areas of ordinary and of huge pages, and a clock.
+//! The memory of this machine as a [`LoadTimer`]: areas of base and of huge pages, and a clock.
 
 pub mod area;
 pub mod beside;
 pub mod chase;
-pub mod declared;
+#[cfg(any(test, target_arch = "x86_64"))]
+mod cpuid;
+pub mod reported;
 
 use crate::{clock, signal};
 use area::Area;
-use latlab_core::memory::clock as core_clock;
-use latlab_core::memory::{Limits, Meter, MeterError, Pages};
-use latlab_core::units::CpuId;
+use latlab_model::cache::detail::Pages;
+use latlab_model::cache::request::{Limits, Request};
+use latlab_model::cache::timer::{LoadTimer, Stage, TimerError};
+use latlab_model::units::CpuId;
+use latlab_stats::steady;
 use std::io;
 
 /// Loads that warm up at the most: a round of 38 MiB in lines of 64 bytes.
@@ -47,8 +51,8 @@ pub struct Settings {
     pub cpu: Option<CpuId>,
 }
 
-/// What is told to whoever watches: words, and the share of the time that is over.
-pub type Watch<'a> = Box<dyn FnMut(&str, f64) + 'a>;
+/// Progress: the stage, and the share of the time that is over.
+pub type Watch<'a> = Box<dyn FnMut(Stage, f64) + 'a>;
 
 /// This machine.
 pub struct Host<'a> {
@@ -57,7 +61,6 @@ pub struct Host<'a> {
     limits: Limits,
     settings: Settings,
     begun_ns: u64,
-    stage: String,
     watch: Watch<'a>,
     /// Times of one piece of arithmetic, ns, in the order in which they were taken.
     readings: Vec<f64>,
@@ -114,18 +117,17 @@ impl<'a> Host<'a> {
         let begun_ns = clock::now().0;
         let mut readings = Vec::new();
         spin(SPIN_NS);
-        while !core_clock::settled(&readings) && clock::now().0 - begun_ns < SETTLE_NS {
+        while !steady::settled(&readings) && clock::now().0 - begun_ns < SETTLE_NS {
             spin(SPIN_NS / 5);
             readings.push(arithmetic());
         }
-        let stage = String::new();
         readings.clear();
-        Ok(Self { base, huge, limits, settings, begun_ns, stage, watch, readings, notes })
+        Ok(Self { base, huge, limits, settings, begun_ns, watch, readings, notes })
     }
 
     /// What went otherwise than asked for, in sentences.
     pub fn notes(&self) -> Vec<String> {
-        let changed = core_clock::changed(&self.readings).map(|(slow, quick)| {
+        let changed = steady::changed(&self.readings).map(|(slow, quick)| {
             format!(
                 "the processor took up to {:.0}% longer for the same arithmetic at times (its clock changed, or somebody used the same core): not all times are of one clock",
                 (slow / quick - 1.0) * 100.0
@@ -134,19 +136,20 @@ impl<'a> Host<'a> {
         self.notes.iter().cloned().chain(changed).collect()
     }
 
-    fn check(&mut self) -> Result<(), MeterError> {
+    fn check(&mut self, stage: Stage) -> Result<(), TimerError> {
         if signal::stop_requested().is_some() {
-            return Err(MeterError::Stopped);
+            return Err(TimerError::Stopped);
         }
-        let over = self.over();
-        (self.watch)(&self.stage, over);
+        let elapsed = (clock::now().0 - self.begun_ns) as f64;
+        let over = elapsed / self.settings.budget_ns.max(1) as f64;
+        (self.watch)(stage, over);
         if over > 1.0 {
-            return Err(MeterError::OutOfTime);
+            return Err(TimerError::OutOfTime);
         }
         if let Some(cpu) = self.settings.cpu
             && rustix::thread::sched_getcpu() != cpu.0 as usize
         {
-            return Err(MeterError::Machine(format!(
+            return Err(TimerError::Machine(format!(
                 "CPU {cpu} was taken away from this process (the CPU went offline, or somebody changed the affinity)"
             )));
         }
@@ -154,13 +157,13 @@ impl<'a> Host<'a> {
         Ok(())
     }
 
-    fn area(&mut self, pages: Pages) -> Result<&mut Area, MeterError> {
+    fn area(&mut self, pages: Pages) -> Result<&mut Area, TimerError> {
         match pages {
             Pages::Base => Ok(&mut self.base),
             Pages::Huge => self
                 .huge
                 .as_mut()
-                .ok_or_else(|| MeterError::Machine("there are no huge pages".into())),
+                .ok_or_else(|| TimerError::Machine("there are no huge pages".into())),
         }
     }
 }
@@ -201,8 +204,8 @@ fn spin(ns: u64) {
     }
 }
 
-fn no_room() -> MeterError {
-    MeterError::Machine("an array reaches past its area".into())
+fn no_room() -> TimerError {
+    TimerError::Machine("an array reaches past its area".into())
 }
 
 /// Times `run(loads)` in batches for about five times `batch_ns`; the shortest, ns a load. `round`:
@@ -227,37 +230,30 @@ fn timed(batch_ns: u64, round: usize, mut run: impl FnMut(usize) -> usize) -> f6
     least
 }
 
-impl Meter for Host<'_> {
-    fn limits(&self) -> Limits {
-        self.limits
-    }
-
-    fn chase(&mut self, pages: Pages, cycle: &[u32]) -> Result<f64, MeterError> {
-        self.check()?;
+impl LoadTimer for Host<'_> {
+    fn time(&mut self, request: &Request, stage: Stage) -> Result<Option<f64>, TimerError> {
+        self.check(stage)?;
+        let cycles = request.cycles(&self.limits);
         let batch_ns = self.settings.batch_ns;
-        let mut ring = chase::link(self.area(pages)?, cycle).ok_or_else(no_room)?;
-        Ok(timed(batch_ns, ring.length(), |loads| ring.run(loads)))
-    }
-
-    fn chains(&mut self, pages: Pages, cycles: &[Vec<u32>]) -> Result<Option<f64>, MeterError> {
-        self.check()?;
-        let batch_ns = self.settings.batch_ns * 4;
-        let count = cycles.len().max(1);
+        let area = self.area(request.pages)?;
+        if let [cycle] = &cycles[..] {
+            let mut ring = chase::link(area, cycle).ok_or_else(no_room)?;
+            return Ok(Some(timed(batch_ns, ring.length(), |loads| ring.run(loads))));
+        }
         let longest = cycles.iter().map(Vec::len).max().unwrap_or(0);
-        let mut rings = chase::link_many(self.area(pages)?, cycles).ok_or_else(no_room)?;
-        let each = timed(batch_ns, longest, |steps| {
+        let mut rings = chase::link_many(area, &cycles).ok_or_else(no_room)?;
+        let each = timed(batch_ns * 4, longest, |steps| {
             rings.run(steps);
             steps
         });
-        Ok(Some(each / count as f64))
+        Ok(Some(each / cycles.len().max(1) as f64))
     }
+}
 
-    fn stage(&mut self, words: &str) {
-        words.clone_into(&mut self.stage);
-    }
-
-    fn over(&self) -> f64 {
-        (clock::now().0 - self.begun_ns) as f64 / self.settings.budget_ns.max(1) as f64
+impl Host<'_> {
+    /// What this machine offers.
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 }
 
@@ -284,6 +280,7 @@ pub fn multiply(bytes: usize, strides: &[usize]) -> io::Result<Vec<(usize, f64)>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latlab_model::cache::request::Work;
 
     fn host(budget_ns: u64) -> Host<'static> {
         let settings =
@@ -291,21 +288,28 @@ mod tests {
         Host::new(settings, Box::new(|_, _| {})).unwrap()
     }
 
+    fn request(pages: Pages, work: Work, start: u32) -> Request {
+        Request { pages, work, start, seed: 1 }
+    }
+
     #[test]
-    fn a_chase_takes_time_and_a_wrong_one_is_refused() {
+    fn a_pointer_chase_takes_time_and_a_wrong_one_is_refused() {
         let mut host = host(60_000_000_000);
         assert!(host.limits().base_bytes >= 4 << 20 && host.limits().huge_bytes == 0);
-        let cycle: Vec<u32> = (0..256).map(|i| i * 64).collect();
-        assert!(host.chase(Pages::Base, &cycle).unwrap() > 0.0);
-        let together = host.chains(Pages::Base, &[cycle.clone(), vec![65536, 65600]]).unwrap();
-        assert!(together.unwrap() > 0.0);
-        assert!(matches!(host.chase(Pages::Base, &[u32::MAX - 7]), Err(MeterError::Machine(_))));
-        assert!(matches!(host.chase(Pages::Huge, &cycle), Err(MeterError::Machine(_))));
+        let work = Work::SameSet { stride: 64, spread: 0, count: 256 };
+        let chains = Work::Chains { chains: 2, stride: 64, bytes: 16384 };
+        let mut time = |pages, work, start| host.time(&request(pages, work, start), Stage::Coarse);
+        assert!(time(Pages::Base, work, 0).unwrap().unwrap() > 0.0);
+        assert!(time(Pages::Base, chains, 0).unwrap().unwrap() > 0.0);
+        assert!(matches!(time(Pages::Base, work, 1 << 30), Err(TimerError::Machine(_))));
+        assert!(matches!(time(Pages::Huge, work, 0), Err(TimerError::Machine(_))));
     }
 
     #[test]
     fn the_time_ends() {
-        assert_eq!(host(0).chase(Pages::Base, &[0, 64]), Err(MeterError::OutOfTime));
+        let work = Work::SameSet { stride: 64, spread: 0, count: 2 };
+        let over = host(0).time(&request(Pages::Base, work, 0), Stage::Coarse);
+        assert_eq!(over, Err(TimerError::OutOfTime));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! `x = a / x`, which a compiler cannot shorten either.
 
 use super::{ParamSpec, Probe, ProbeError, Setting, Spec};
-use latlab_core::run::Unit;
+use latlab_model::record::Unit;
 use std::hint::black_box;
 
 const MODE: ParamSpec = ParamSpec {

@@ -8,7 +8,7 @@
 
 use super::{ParamSpec, Probe, ProbeError, Setting, Spec};
 use crate::policy;
-use latlab_core::run::Unit;
+use latlab_model::record::Unit;
 use std::hint::black_box;
 use std::sync::{Arc, Barrier};
 
@@ -319,7 +319,7 @@ fn make(setting: &Setting, counted: usize, kernel: Kernel) -> Result<Box<dyn Pro
         )));
     }
     let start = Arc::new((Barrier::new(threads), std::sync::atomic::AtomicU64::new(0)));
-    let here = setting.cpu.map(latlab_core::units::CpuId);
+    let here = setting.cpu.map(latlab_model::units::CpuId);
     let others = setting.allowed.iter().rev().copied().filter(|c| Some(*c) != here);
     let handles = (others.take(threads - 1))
         .map(|cpu| {

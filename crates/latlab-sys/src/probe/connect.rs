@@ -1,6 +1,6 @@
 //! Connecting: a new TCP or local connection, accepted by another process, and closed.
 
-use super::peer::{CLASS, PLACE, Peer, Seats};
+use super::peer::{CLASS, PLACE, Peer, Placement};
 use super::{Calling, Probe, ProbeError, Setting, Spec};
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ pub const SPECS: &[Spec] = &[
 struct Connect<F> {
     connect: F,
     _peer: Peer,
-    seats: Seats,
+    placement: Placement,
 }
 
 impl<F: FnMut() -> Result<(), ProbeError>> Probe for Connect<F> {
@@ -30,39 +30,39 @@ impl<F: FnMut() -> Result<(), ProbeError>> Probe for Connect<F> {
     }
 
     fn batch_max(&self) -> Option<u64> {
-        // A closed TCP connection keeps its port for a minute: 28,000 ports have to last for all slices.
+        // A closed TCP connection keeps its port for a minute: 28,000 ports have to last for all trials.
         Some(50)
     }
 
     fn notes(&self) -> Vec<String> {
-        self.seats.note().into_iter().collect()
+        self.placement.note().into_iter().collect()
     }
 }
 
 fn tcp(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
-    let seats = Seats::take(setting)?;
+    let placement = Placement::take(setting)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).calling("binding to 127.0.0.1")?;
     let address: SocketAddr = listener.local_addr().calling("getsockname")?;
-    let peer = Peer::fork(&seats, || {
+    let peer = Peer::fork(&placement, || {
         while let Ok((mut stream, _)) = listener.accept() {
             // Until the other side closes: it is then the one that keeps the port.
             let _ = stream.read(&mut [0u8; 1]);
         }
     })?;
     let connect = move || TcpStream::connect(address).calling("connecting to 127.0.0.1").map(drop);
-    Ok(Box::new(Connect { connect, _peer: peer, seats }))
+    Ok(Box::new(Connect { connect, _peer: peer, placement }))
 }
 
 fn unix(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
-    let seats = Seats::take(setting)?;
+    let placement = Placement::take(setting)?;
     let path: PathBuf = setting.file("socket");
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).calling("binding a local socket")?;
-    let peer = Peer::fork(&seats, || {
+    let peer = Peer::fork(&placement, || {
         while let Ok((mut stream, _)) = listener.accept() {
             let _ = stream.read(&mut [0u8; 1]);
         }
     })?;
     let connect = move || UnixStream::connect(&path).calling("connect").map(drop);
-    Ok(Box::new(Connect { connect, _peer: peer, seats }))
+    Ok(Box::new(Connect { connect, _peer: peer, placement }))
 }

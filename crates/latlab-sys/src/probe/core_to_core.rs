@@ -2,7 +2,7 @@
 
 use super::{ParamSpec, Probe, ProbeError, Setting, Spec};
 use crate::policy;
-use latlab_core::units::CpuId;
+use latlab_model::units::CpuId;
 use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -3,7 +3,7 @@
 use super::mapping::{Map, cached_file};
 use super::syscall::{read, write};
 use super::{Calling, ParamSpec, Probe, ProbeError, Setting, Spec};
-use latlab_core::run::Unit;
+use latlab_model::record::Unit;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{Seek, SeekFrom, Write};

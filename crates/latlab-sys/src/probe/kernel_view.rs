@@ -5,11 +5,10 @@
 //! costs is measured beside every batch and taken off: an event, by the time from the entry to the
 //! exit of a call that does next to nothing.
 
-use super::watch::{View, Watch};
+use super::trace_capture::{TraceCapture, TraceKind};
 use super::yields::{Turns, Way};
 use super::{ParamSpec, Probe, ProbeError, Setting, Spec};
-use latlab_core::bench::kernel;
-use latlab_core::stats::quantile::median;
+use latlab_model::bench::SwitchPart as Part;
 use std::hint::black_box;
 
 /// The probes of this file.
@@ -32,21 +31,14 @@ const CALLS: usize = 200;
 /// A batch has to fit into the buffer.
 const BATCH_MAX: u64 = 2_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Whole,
-    Choose,
-    Switch,
-    Graph,
-}
-
 struct KernelView {
     // Before the pair: what is traced is gone before whom it traces.
-    watch: Watch,
+    trace: TraceCapture,
     turns: Turns,
     part: Part,
     pair: [i32; 2],
     seen: Option<(f64, f64)>,
+    cost: super::SwitchCost,
 }
 
 fn kernel_view(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
@@ -59,29 +51,16 @@ fn kernel_view(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
     };
     let turns = Turns::new(setting, Way::Yield)?;
     let pair = turns.pair();
-    let view = if part == Part::Graph { View::Graph } else { View::Calls };
-    let watch = Watch::prepare(view, turns.cpu(), pair)?;
-    Ok(Box::new(KernelView { watch, turns, part, pair, seen: None }))
-}
-
-impl KernelView {
-    /// ns a switch, and how much of that is recording.
-    fn judge(&self, sight: &super::watch::Sight) -> Option<(f64, f64)> {
-        let events = &sight.events;
-        if self.part == Part::Graph {
-            return Some((median(&kernel::functions(events, self.pair))?, 0.0));
-        }
-        let mut calls = kernel::calls(events, self.pair[0]);
-        let event = median(&calls.split_off(calls.len().saturating_sub(CALLS)))?;
-        let (ns, events_within): (fn(&kernel::Seen) -> u64, f64) = match self.part {
-            Part::Choose => (|s| s.choose_ns, 1.0),
-            Part::Switch => (|s| s.switch_ns, 1.0),
-            _ => (|s| s.choose_ns + s.switch_ns, 2.0),
-        };
-        let switches = kernel::switches(events, self.pair);
-        let values: Vec<f64> = switches.iter().map(|s| ns(s) as f64).collect();
-        Some((median(&values)?, events_within * event))
-    }
+    let view = if part == Part::Graph { TraceKind::Graph } else { TraceKind::Calls };
+    let trace = TraceCapture::prepare(view, turns.cpu(), pair)?;
+    Ok(Box::new(KernelView {
+        trace,
+        turns,
+        part,
+        pair,
+        seen: None,
+        cost: setting.analysis.switch_cost,
+    }))
 }
 
 impl Probe for KernelView {
@@ -91,7 +70,7 @@ impl Probe for KernelView {
 
     fn before_batch(&mut self) -> Result<(), ProbeError> {
         // In this order: once the other task gives way and takes turns, an ordinary one does not run.
-        self.watch.start()?;
+        self.trace.start()?;
         self.turns.before_batch()
     }
 
@@ -101,8 +80,8 @@ impl Probe for KernelView {
             // SAFETY: getppid(2) has no arguments and cannot fail.
             black_box(unsafe { libc::getppid() });
         }
-        let sight = self.watch.stop()?;
-        self.seen = self.judge(&sight);
+        let captured = self.trace.stop()?;
+        self.seen = (self.cost)(&captured.events, self.pair, self.part, CALLS);
         match self.seen {
             Some(_) => Ok(()),
             None => Err(ProbeError::Failed("the trace has no switch of the pair in it".into())),

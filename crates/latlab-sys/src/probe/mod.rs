@@ -11,6 +11,7 @@ pub mod connect;
 pub mod core_to_core;
 pub mod fd_calls;
 pub mod files;
+pub mod ipc_channels;
 pub mod kernel_view;
 pub mod mapping;
 pub mod message;
@@ -22,17 +23,18 @@ pub mod ring;
 pub mod shared;
 pub mod signals;
 pub mod switch;
-pub mod sync_wires;
+pub mod sync_channels;
 pub mod syscall;
+pub mod trace_capture;
 pub mod transfer;
 pub mod uring;
 pub mod wait_many;
-pub mod watch;
-pub mod wires;
 pub mod yields;
 
-use latlab_core::run::Unit;
-use latlab_core::units::CpuId;
+use latlab_model::bench::{Alternation, SwitchPart};
+use latlab_model::event::{Event, Names};
+use latlab_model::record::Unit;
+use latlab_model::units::CpuId;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -127,7 +129,7 @@ pub trait Probe {
     /// Does the operation `n` times. This is what is timed.
     ///
     /// # Errors
-    /// When the operation fails; the slice ends then.
+    /// When the operation fails; the trial ends then.
     fn run(&mut self, n: u64) -> Result<(), ProbeError>;
 
     /// Whatever has to be done before a batch and must not be timed.
@@ -239,6 +241,28 @@ pub struct Setting {
     pub cpu: Option<u32>,
     /// The CPUs that it was allowed before that.
     pub allowed: Vec<CpuId>,
+    /// What evaluates the traces of probes that record one.
+    pub analysis: TraceAnalysis,
+}
+
+/// Cost of a switch, and of recording it, in ns, from the events of a batch, the pair of tasks, the
+/// part of the switch and the number of calls that measure the recording.
+pub type SwitchCost = fn(&[Event], [i32; 2], SwitchPart, usize) -> Option<(f64, f64)>;
+
+/// The analysis of traces that probes record; the caller supplies it, because this crate only measures.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceAnalysis {
+    /// For `ctx.kernel`.
+    pub switch_cost: SwitchCost,
+    /// Which threads had the CPU, from switches, the pair of tasks and the operations done.
+    pub alternation: fn(&[Event], &Names, [i32; 2], u64) -> Alternation,
+}
+
+/// No analysis: nothing is concluded from a trace.
+impl Default for TraceAnalysis {
+    fn default() -> Self {
+        Self { switch_cost: |_, _, _, _| None, alternation: |_, _, _, _| Alternation::default() }
+    }
 }
 
 impl Setting {
@@ -297,16 +321,9 @@ pub fn memory_limit() -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX / 4)
 }
 
-/// `64`, `4K`, `16M`, `1G` to a number; powers of 1024.
+/// A parameter's number with the suffix K, M or G ([`crate::size::parse`]), spaces around it ignored.
 pub fn parse_size(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let (digits, shift) = match text.chars().last()? {
-        'k' | 'K' => (&text[..text.len() - 1], 10),
-        'm' | 'M' => (&text[..text.len() - 1], 20),
-        'g' | 'G' => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+    crate::size::parse(text.trim())
 }
 
 /// A parameter of a probe.

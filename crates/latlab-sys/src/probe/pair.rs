@@ -1,16 +1,16 @@
 //! Two processes that hand something to each other and back: the frame of all
 //! context-switch pairs and message round trips.
 //!
-//! What goes there and back is a [`Wire`]. As a *round trip* a wire's figure is
+//! What goes there and back is a [`Channel`]. As a *round trip* a channel's figure is
 //! the whole way there and back, nothing subtracted. As a *switch* it is half of
-//! that, less what the wire's own calls cost when they do not block
-//! ([`Wire::alone`]), which is timed beside every batch.
+//! that, less what the channel's own calls cost when they do not block
+//! ([`Channel::alone`]), which is timed beside every batch.
 
-use super::peer::{Peer, Seats};
+use super::peer::{Peer, Placement};
 use super::{Probe, ProbeError, Setting};
 
 /// Something that can be handed over.
-pub trait Wire {
+pub trait Channel {
     /// Sends, and waits for the answer.
     ///
     /// # Errors
@@ -30,19 +30,19 @@ pub trait Wire {
     fn alone(&mut self) -> Result<(), ProbeError>;
 }
 
-/// A wire with a peer at its other end.
+/// A channel with a peer at its other end.
 struct Pair<W> {
-    wire: W,
+    channel: W,
     peer: Peer,
     switch: bool,
-    seats: Seats,
+    placement: Placement,
     notes: Vec<String>,
 }
 
-impl<W: Wire> Probe for Pair<W> {
+impl<W: Channel> Probe for Pair<W> {
     fn run(&mut self, n: u64) -> Result<(), ProbeError> {
         for _ in 0..n {
-            self.wire.ping()?;
+            self.channel.ping()?;
         }
         Ok(())
     }
@@ -50,7 +50,7 @@ impl<W: Wire> Probe for Pair<W> {
     fn baseline(&mut self, n: u64) -> Result<bool, ProbeError> {
         if self.switch {
             for _ in 0..n {
-                self.wire.alone()?;
+                self.channel.alone()?;
             }
         }
         Ok(self.switch)
@@ -65,7 +65,7 @@ impl<W: Wire> Probe for Pair<W> {
     }
 
     fn partner(&self) -> Option<i32> {
-        (self.switch && self.seats.one_cpu).then(|| self.peer.pid())
+        (self.switch && self.placement.one_cpu).then(|| self.peer.pid())
     }
 
     fn switches_expected(&self) -> f64 {
@@ -73,11 +73,11 @@ impl<W: Wire> Probe for Pair<W> {
     }
 
     fn switches_must_match(&self) -> bool {
-        self.switch && self.seats.one_cpu
+        self.switch && self.placement.one_cpu
     }
 
     fn is_fifo(&self) -> bool {
-        self.seats.fifo
+        self.placement.fifo
     }
 
     fn notes(&self) -> Vec<String> {
@@ -85,23 +85,23 @@ impl<W: Wire> Probe for Pair<W> {
     }
 }
 
-fn pair<W: Wire + 'static>(
+fn pair<W: Channel + 'static>(
     setting: &Setting,
     make: impl FnOnce(&Setting) -> Result<W, ProbeError>,
     switch: bool,
 ) -> Result<Box<dyn Probe>, ProbeError> {
-    let seats = Seats::take(setting)?;
-    let mut wire = make(setting)?;
-    let peer = Peer::fork(&seats, || while wire.serve().is_ok() {})?;
-    let notes = seats.note().into_iter().collect();
-    Ok(Box::new(Pair { wire, peer, switch, seats, notes }))
+    let placement = Placement::take(setting)?;
+    let mut channel = make(setting)?;
+    let peer = Peer::fork(&placement, || while channel.serve().is_ok() {})?;
+    let notes = placement.note().into_iter().collect();
+    Ok(Box::new(Pair { channel, peer, switch, placement, notes }))
 }
 
-/// One hand-over, net of the wire's own calls.
+/// One hand-over, net of the channel's own calls.
 ///
 /// # Errors
-/// When the wire cannot be made or the peer cannot be seated.
-pub fn switch<W: Wire + 'static>(
+/// When the channel cannot be made or the peer cannot be seated.
+pub fn switch<W: Channel + 'static>(
     setting: &Setting,
     make: impl FnOnce(&Setting) -> Result<W, ProbeError>,
 ) -> Result<Box<dyn Probe>, ProbeError> {
@@ -112,7 +112,7 @@ pub fn switch<W: Wire + 'static>(
 ///
 /// # Errors
 /// As [`switch`].
-pub fn round_trip<W: Wire + 'static>(
+pub fn round_trip<W: Channel + 'static>(
     setting: &Setting,
     make: impl FnOnce(&Setting) -> Result<W, ProbeError>,
 ) -> Result<Box<dyn Probe>, ProbeError> {

@@ -1,13 +1,13 @@
 //! The other process of a probe: forked, placed, counted, and never left behind.
 //!
 //! A peer dies with the measuring process (PR_SET_PDEATHSIG), is killed when it
-//! is dropped, and is in the process group that the conductor kills after every
-//! slice: three ways out, so that no spinning orphan survives any of them.
+//! is dropped, and is in the process group that the runner kills after every
+//! trial: three ways out, so that no spinning orphan survives any of them.
 
 use super::{Calling, ParamSpec, ProbeError, Setting};
 use crate::policy;
-use latlab_core::units::CpuId;
-use latlab_core::wakeup::Policy;
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::Policy;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::io;
 
@@ -34,9 +34,9 @@ const PRIORITY: u32 = 40;
 /// CPU time that a SCHED_FIFO process may use without ever blocking, µs; a batch is a thousandth of it.
 const RT_LIMIT_US: u64 = 400_000;
 
-/// Seats both: this process now, the peer when it is forked.
+/// CPUs and scheduling class of both processes: of this one at once, of the peer when it is forked.
 #[derive(Clone, Debug, Default)]
-pub struct Seats {
+pub struct Placement {
     peer: Vec<CpuId>,
     /// Whether both are under SCHED_FIFO.
     pub fifo: bool,
@@ -44,24 +44,24 @@ pub struct Seats {
     pub one_cpu: bool,
 }
 
-impl Seats {
-    /// Reads `place` and `class` (where the probe has them) and seats this process.
+impl Placement {
+    /// Reads `place` and `class` (where the probe has them) and placement this process.
     ///
     /// # Errors
     /// When there is no such CPU, or SCHED_FIFO is not permitted.
     pub fn take(setting: &Setting) -> Result<Self, ProbeError> {
         let here = setting.cpu.map(CpuId);
-        let bound = |cpus: Vec<CpuId>| Seats { peer: cpus, fifo: false, one_cpu: false };
-        let mut seats = match (setting.text("place"), here) {
+        let bound = |cpus: Vec<CpuId>| Placement { peer: cpus, fifo: false, one_cpu: false };
+        let mut placement = match (setting.text("place"), here) {
             ("free", _) | ("", None) => {
                 policy::bind(&setting.allowed).calling("sched_setaffinity")?;
                 bound(setting.allowed.clone())
             }
-            ("same" | "", Some(cpu)) => Seats { one_cpu: true, ..bound(vec![cpu]) },
+            ("same" | "", Some(cpu)) => Placement { one_cpu: true, ..bound(vec![cpu]) },
             ("same", None) => {
                 let cpu = *setting.allowed.last().ok_or_else(no_cpu)?;
                 policy::bind(&[cpu]).calling("sched_setaffinity")?;
-                Seats { one_cpu: true, ..bound(vec![cpu]) }
+                Placement { one_cpu: true, ..bound(vec![cpu]) }
             }
             (place @ ("other" | "sibling"), here) => {
                 let cpu = here.or(setting.allowed.last().copied()).ok_or_else(no_cpu)?;
@@ -70,19 +70,19 @@ impl Seats {
             }
             _ => return Err(setting.bad("place", "same, other, sibling or free")),
         };
-        seats.fifo = match setting.text("class") {
+        placement.fifo = match setting.text("class") {
             "other" | "" => false,
             "fifo" => true,
             _ => return Err(setting.bad("class", "other or fifo")),
         };
-        seats.enter()?;
-        Ok(seats)
+        placement.enter()?;
+        Ok(placement)
     }
 
     /// Both on one CPU under SCHED_FIFO, for what makes sense in no other way.
     ///
     /// # Errors
-    /// As [`Seats::take`].
+    /// As [`Placement::take`].
     pub fn take_fifo(setting: &Setting) -> Result<Self, ProbeError> {
         let mut setting = setting.clone();
         setting.params.insert("place".into(), "same".into());
@@ -127,7 +127,7 @@ fn no_cpu() -> ProbeError {
 fn second_cpu(cpu: CpuId, allowed: &[CpuId], sibling: bool) -> Result<CpuId, ProbeError> {
     let path = format!("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu.0);
     let list = std::fs::read_to_string(path).unwrap_or_default();
-    let siblings = latlab_core::cpulist::parse(&list).unwrap_or_default();
+    let siblings = latlab_model::cpulist::parse(&list).unwrap_or_default();
     let fits = |c: &&CpuId| **c != cpu && siblings.contains(&c.0) == sibling;
     allowed.iter().rev().find(fits).copied().ok_or_else(|| {
         ProbeError::Unavailable(match sibling {
@@ -148,13 +148,13 @@ impl Peer {
     ///
     /// # Errors
     /// When there can be no more processes, naming the limit.
-    pub fn fork(seats: &Seats, body: impl FnOnce()) -> Result<Self, ProbeError> {
+    pub fn fork(placement: &Placement, body: impl FnOnce()) -> Result<Self, ProbeError> {
         // SAFETY: a measuring process has one thread when it sets a probe up, so the child may do anything.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            crate::harness::slice::die_with_parent();
+            crate::process::die_with_parent();
             // The parent may have died before the line above.
-            if std::os::unix::process::parent_id() != 1 && Self::seat(seats).is_ok() {
+            if std::os::unix::process::parent_id() != 1 && Self::seat(placement).is_ok() {
                 body();
             }
             // SAFETY: _exit(2) ends the child without running the parent's destructors.
@@ -166,9 +166,9 @@ impl Peer {
         }
     }
 
-    fn seat(seats: &Seats) -> Result<(), ProbeError> {
-        policy::bind(&seats.peer).calling("sched_setaffinity")?;
-        seats.enter()
+    fn seat(placement: &Placement) -> Result<(), ProbeError> {
+        policy::bind(&placement.peer).calling("sched_setaffinity")?;
+        placement.enter()
     }
 
     /// Its process id.

@@ -247,7 +247,7 @@ mod tests {
         select(&words, Suite::Default)
             .unwrap()
             .iter()
-            .map(|i| latlab_core::bench::label(i.spec.name, &i.params))
+            .map(|i| latlab_model::bench::label(i.spec.name, &i.params))
             .collect()
     }
 

@@ -11,10 +11,10 @@
 //! with `pages=coloured` they lie side by side in huge pages (where the kernel
 //! gives them), so that they cannot collide before the cache is full.
 
-use super::peer::{BOTH_CLASSES, PLACE, Peer, Seats};
+use super::peer::{BOTH_CLASSES, PLACE, Peer, Placement};
 use super::syscall::{read, write};
 use super::{Calling, ParamSpec, Probe, ProbeError, Setting, Spec};
-use latlab_core::stats::rng::SplitMix64;
+use latlab_stats::rng::SplitMix64;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use std::hint::black_box;
 use std::os::fd::OwnedFd;
@@ -126,7 +126,7 @@ struct Ring {
     self_in: OwnedFd,
     set: WorkingSet,
     peers: Vec<Peer>,
-    seats: Seats,
+    placement: Placement,
 }
 
 impl Ring {
@@ -167,15 +167,15 @@ impl Probe for Ring {
     }
 
     fn switches_must_match(&self) -> bool {
-        self.seats.one_cpu
+        self.placement.one_cpu
     }
 
     fn is_fifo(&self) -> bool {
-        self.seats.fifo
+        self.placement.fifo
     }
 
     fn notes(&self) -> Vec<String> {
-        self.seats.note().into_iter().collect()
+        self.placement.note().into_iter().collect()
     }
 }
 
@@ -194,7 +194,7 @@ fn ring(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
             "{procs} × {size} bytes are too much memory here"
         )));
     }
-    let seats = Seats::take(setting)?;
+    let placement = Placement::take(setting)?;
     let sets = Pages::deal(procs, size, coloured)?;
     let mut pipes = Vec::with_capacity(procs + 1);
     for _ in 0..=procs {
@@ -205,14 +205,14 @@ fn ring(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
         // Peer i reads from pipe i - 1 and writes to pipe i.
         let (input, out) = (&pipes[i - 1].0, &pipes[i].1);
         let set = &sets[i];
-        peers.push(Peer::fork(&seats, || pass_on(input, out, set))?);
+        peers.push(Peer::fork(&placement, || pass_on(input, out, set))?);
     }
     // Ours: the write end of the first, the read end of the last of the ring, and all of the one beyond.
     let (self_in, self_out) = pipes.swap_remove(procs);
     let (from_last, _) = pipes.swap_remove(procs - 1);
     let (_, to_next) = pipes.swap_remove(0);
     let set = sets.into_iter().next().unwrap_or_default();
-    Ok(Box::new(Ring { to_next, from_last, self_out, self_in, set, peers, seats }))
+    Ok(Box::new(Ring { to_next, from_last, self_out, self_in, set, peers, placement }))
 }
 
 fn pass_on(input: &OwnedFd, out: &OwnedFd, set: &WorkingSet) {

@@ -7,20 +7,20 @@
 //! and is wrong: it has a timer interrupt in every turn.
 
 use super::peer::{BOTH_CLASSES, PLACE};
-use super::{Spec, pair, sync_wires, wires};
+use super::{Spec, ipc_channels, pair, sync_channels};
 
 /// The probes of this file.
 pub const SPECS: &[Spec] = &[
     Spec::new("ctx.pipe", "one switch: a byte through a pipe, less its calls", "", |s| {
-        pair::switch(s, wires::pipe)
+        pair::switch(s, ipc_channels::pipe)
     })
     .with(&[PLACE, BOTH_CLASSES]),
     Spec::new("ctx.futex", "one switch: a futex in shared memory, less its calls", "", |s| {
-        pair::switch(s, sync_wires::futexes)
+        pair::switch(s, sync_channels::futexes)
     })
     .with(&[PLACE, BOTH_CLASSES]),
     Spec::new("ctx.eventfd", "one switch: an event counter, less its calls", "", |s| {
-        pair::switch(s, wires::eventfd)
+        pair::switch(s, ipc_channels::eventfd)
     })
     .with(&[PLACE, BOTH_CLASSES]),
 ];

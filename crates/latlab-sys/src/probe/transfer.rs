@@ -1,9 +1,9 @@
 //! Bandwidth between two processes: a pipe, a local socket, TCP over loopback.
 
-use super::peer::{CLASS, PLACE, Peer, Seats};
+use super::peer::{CLASS, PLACE, Peer, Placement};
 use super::syscall::{read, write};
 use super::{Calling, Probe, ProbeError, Setting, Spec};
-use latlab_core::run::Unit;
+use latlab_model::record::Unit;
 use std::os::fd::OwnedFd;
 
 /// Bytes of a write: what lmbench's users know.
@@ -34,7 +34,7 @@ struct Transfer {
     input: OwnedFd,
     buffer: Vec<u8>,
     _peer: Peer,
-    seats: Seats,
+    placement: Placement,
 }
 
 impl Probe for Transfer {
@@ -53,7 +53,7 @@ impl Probe for Transfer {
         BLOCK as f64 * 1e9 / ns
     }
     fn notes(&self) -> Vec<String> {
-        self.seats.note().into_iter().collect()
+        self.placement.note().into_iter().collect()
     }
 }
 
@@ -61,9 +61,9 @@ fn transfer(
     setting: &Setting,
     ends: impl FnOnce() -> Result<(OwnedFd, OwnedFd), ProbeError>,
 ) -> Result<Box<dyn Probe>, ProbeError> {
-    let seats = Seats::take(setting)?;
+    let placement = Placement::take(setting)?;
     let (input, out) = ends()?;
     let buffer = vec![1u8; BLOCK];
-    let peer = Peer::fork(&seats, || while write(&out, &buffer).is_ok() {})?;
-    Ok(Box::new(Transfer { input, buffer, _peer: peer, seats }))
+    let peer = Peer::fork(&placement, || while write(&out, &buffer).is_ok() {})?;
+    Ok(Box::new(Transfer { input, buffer, _peer: peer, placement }))
 }

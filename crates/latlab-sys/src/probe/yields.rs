@@ -5,7 +5,7 @@
 //! they wait on a futex, so that everybody else gets the CPU; a limit on real-time
 //! CPU time (RLIMIT_RTTIME) ends a task that does not come to wait.
 
-use super::peer::{Peer, Seats};
+use super::peer::{Peer, Placement};
 use super::shared::SharedPage;
 use super::{Calling, Probe, ProbeError, Setting, Spec};
 use rustix::thread::futex;
@@ -86,16 +86,16 @@ impl Turns {
         self.cpu
     }
 
-    /// Seats both.
+    /// Places both processes.
     ///
     /// # Errors
     /// Unavailable without the right to SCHED_FIFO.
     pub(super) fn new(setting: &Setting, way: Way) -> Result<Self, ProbeError> {
-        let seats = Seats::take_fifo(setting)?;
-        let cpu = seats.cpu().unwrap_or_default();
+        let placement = Placement::take_fifo(setting)?;
+        let cpu = placement.cpu().unwrap_or_default();
         let page = SharedPage::new()?;
         let (go, here) = (&page.line(0).word, &page.line(1).word);
-        let peer = Peer::fork(&seats, || {
+        let peer = Peer::fork(&placement, || {
             loop {
                 while go.load(Ordering::Acquire) == 0 {
                     let _ = futex::wait(go, futex::Flags::empty(), 0, None);

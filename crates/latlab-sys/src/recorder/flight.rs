@@ -2,14 +2,14 @@
 
 use super::finish::{choose_symbols, replace, write};
 use super::{CpuSummary, Format, RecordConfig, RecordError, Result, Session, metadata};
-use crate::tracefs::{Freezer, Marker, Tracefs, TracefsError};
+use crate::tracefs::{Marker, TraceStopper, Tracefs, TracefsError};
 use latlab_trace::write::{CpuData, Metadata};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Cursor, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// A ring buffer in overwrite mode that nobody reads until it is frozen.
+/// A ring buffer in overwrite mode that nobody reads until it is stopped.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,8 +17,8 @@ use std::path::Path;
 /// let tracefs = latlab_sys::tracefs::Tracefs::find()?.tracefs;
 /// let config = RecordConfig { events: vec![EventSpec::new("sched")], ..Default::default() };
 /// let mut flight = FlightRecorder::start(&tracefs, &config)?;
-/// let freezer = flight.freezer()?; // for the thread that knows when it is late
-/// freezer.freeze()?;
+/// let trace_stopper = flight.trace_stopper()?; // for the thread that knows when it is late
+/// trace_stopper.stop()?;
 /// flight.snapshot()?.save("late.dat".as_ref(), Format::default())?;
 /// flight.rearm()?;
 /// # Ok(()) }
@@ -31,7 +31,7 @@ pub struct FlightRecorder {
     meta: Metadata,
 }
 
-/// What was in the buffer when it was frozen.
+/// What was in the buffer when it was stopped.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// Everything that a trace.dat needs besides the pages.
@@ -75,12 +75,12 @@ impl FlightRecorder {
         &self.session
     }
 
-    /// A handle that freezes it by one system call, for real-time threads.
+    /// A handle that stops it by one system call, for real-time threads.
     ///
     /// # Errors
     /// When there are no file descriptors left.
-    pub fn freezer(&self) -> Result<Freezer> {
-        Ok(self.session.control().freezer()?)
+    pub fn trace_stopper(&self) -> Result<TraceStopper> {
+        Ok(self.session.control().trace_stopper()?)
     }
 
     /// A handle that writes into the trace by one system call.
@@ -91,7 +91,7 @@ impl FlightRecorder {
         Ok(self.session.control().marker()?)
     }
 
-    /// Whether it records; a trigger may have frozen it.
+    /// Whether it records; a trigger may have stopped it.
     pub fn is_on(&self) -> bool {
         self.session.is_on()
     }

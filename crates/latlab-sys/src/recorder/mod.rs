@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! RecordConfig ─▶ Session (own instance, settings) ─┬▶ Recorder: reader threads ─▶ live file ─▶ trace.dat
-//!                                                   └▶ FlightRecorder: freeze ─▶ Snapshot ─▶ trace.dat
+//!                                                   └▶ FlightRecorder: stop ─▶ Snapshot ─▶ trace.dat
 //! ```
 //!
 //! A reader thread a CPU sleeps until the kernel has half a buffer for it, then moves whole pages
@@ -12,220 +12,32 @@
 //! every moment ([`latlab_trace::write::live`]); what a killed recorder flushed can be read.
 
 pub mod child;
+mod config;
 pub mod dump_request;
+mod error;
 mod finish;
 mod flight;
 mod metadata;
 mod reader;
 mod session;
+mod summary;
 
+pub use config::{EventSpec, RecordConfig};
+pub use error::{RecordError, Result};
 pub(crate) use finish::compacted;
 pub use finish::{Format, Kallsyms, recover};
 pub use flight::{FlightRecorder, Snapshot};
 pub(crate) use metadata::page_size;
 pub use session::Session;
+pub use summary::{CpuSummary, Summary};
 
-use crate::tracefs::{Control, RemovedInstance, Tracefs, TracefsError};
-use latlab_trace::write::{Metadata, WriteError, live};
+use crate::tracefs::Tracefs;
+use latlab_trace::write::{Metadata, live};
 use reader::Reader;
-use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// What to record.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RecordConfig {
-    /// Events, each with what belongs to it.
-    pub events: Vec<EventSpec>,
-    /// Tracer (`function_graph`); `None` for events alone.
-    pub tracer: Option<String>,
-    /// Functions that `function_graph` draws.
-    pub graph_functions: Vec<String>,
-    /// Functions that are traced, all others not.
-    pub functions: Vec<String>,
-    /// Functions that are not traced.
-    pub notrace_functions: Vec<String>,
-    /// How deep `function_graph` descends.
-    pub max_graph_depth: Option<u32>,
-    /// Options to set, `no…` to clear.
-    pub options: Vec<String>,
-    /// Processes to trace; empty for all.
-    pub pids: Vec<u32>,
-    /// Whether the processes' children are traced too.
-    pub follow_children: bool,
-    /// CPUs to trace; `None` for all.
-    pub cpus: Option<BTreeSet<u32>>,
-    /// Size of each CPU's buffer in KiB; `None` for what suits this machine's free memory.
-    pub buffer_kb: Option<u64>,
-    /// Size of all CPUs' buffers together in KiB, instead of `buffer_kb`.
-    pub buffer_total_kb: Option<u64>,
-    /// Clock; `None` for the kernel's default (`local`).
-    pub clock: Option<String>,
-    /// Whether each event brings the kernel's stack.
-    pub stack: bool,
-}
-
-/// Events by pattern (see [`Control::select`]), with their filter and triggers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct EventSpec {
-    /// `sched`, `irq:*_entry`, `all`.
-    pub pattern: String,
-    /// `prev_prio < 100`.
-    pub filter: Option<String>,
-    /// `traceoff if …`.
-    pub triggers: Vec<String>,
-}
-
-impl EventSpec {
-    /// Events without filter or trigger.
-    pub fn new(pattern: impl Into<String>) -> Self {
-        Self { pattern: pattern.into(), filter: None, triggers: Vec::new() }
-    }
-}
-
-/// Why a recording failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecordError {
-    /// tracefs refused.
-    #[error(transparent)]
-    Tracefs(#[from] TracefsError),
-    /// The output could not be made or written.
-    #[error("{action} {path}")]
-    Output {
-        /// `creating`, `writing`.
-        action: &'static str,
-        /// Which file.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// The file system holds no sparse file of the size that the CPUs need.
-    #[error(
-        "{path} is on a file system that cannot hold a sparse file of {gib} GiB, which recording {cpus} CPUs needs while it runs"
-    )]
-    NoSparseFile {
-        /// Which file.
-        path: PathBuf,
-        /// How large it would have to be.
-        gib: u64,
-        /// Number of CPUs.
-        cpus: usize,
-    },
-    /// The output is a device, a pipe…
-    #[error("{path} is not an ordinary file; a trace can only be recorded into one")]
-    NotAFile {
-        /// Which file.
-        path: PathBuf,
-    },
-    /// Not what a killed recorder leaves behind.
-    #[error("{path} is not a recording that was cut short: {reason}")]
-    NotLive {
-        /// Which file.
-        path: PathBuf,
-        /// What it is instead.
-        reason: &'static str,
-    },
-    /// A thread could not be started.
-    #[error("starting a reader thread")]
-    Thread(#[source] io::Error),
-    /// The trace could not be put into its format.
-    #[error("writing {path}")]
-    Write {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: WriteError,
-    },
-}
-
-impl RecordError {
-    /// What a user can do about it, where that is not obvious.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Tracefs(e) => e.hint(),
-            Self::NoSparseFile { .. } => {
-                Some("record to /tmp or /dev/shm with -o and copy the finished file".into())
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Result of everything here.
-pub type Result<T> = std::result::Result<T, RecordError>;
-
-/// What became of a recording.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Summary {
-    /// The file.
-    pub path: PathBuf,
-    /// Its size in bytes.
-    pub file_bytes: u64,
-    /// How long it was traced.
-    pub duration: Duration,
-    /// Each CPU's part.
-    pub cpus: Vec<CpuSummary>,
-    /// What went wrong on the way without spoiling the file (disk full, no compression).
-    pub warnings: Vec<String>,
-    /// Instances of dead latlabs that were removed at the start.
-    pub removed: Vec<RemovedInstance>,
-}
-
-impl Summary {
-    /// Events in the file.
-    pub fn events(&self) -> u64 {
-        self.cpus.iter().map(|c| c.events).sum()
-    }
-    /// Events that were lost.
-    pub fn lost(&self) -> u64 {
-        self.cpus.iter().map(CpuSummary::lost).sum()
-    }
-}
-
-/// One CPU's part of a recording, from the kernel's `per_cpu/cpuN/stats`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CpuSummary {
-    /// Which.
-    pub cpu: u32,
-    /// Events read.
-    pub events: u64,
-    /// Bytes of ring-buffer pages read.
-    pub bytes: u64,
-    /// Events overwritten before they were read.
-    pub overrun: u64,
-    /// Events lost because interrupts filled the buffer within one commit.
-    pub commit_overrun: u64,
-    /// Events dropped because the buffer was full (`nooverwrite`).
-    pub dropped: u64,
-}
-
-impl CpuSummary {
-    /// Events that happened and are not in the file.
-    pub fn lost(&self) -> u64 {
-        self.overrun + self.commit_overrun + self.dropped
-    }
-
-    fn parse(cpu: u32, bytes: u64, stats: &str) -> Self {
-        let field = |name: &str| {
-            let value = |l: &str| l.strip_prefix(name)?.strip_prefix(": ")?.trim().parse().ok();
-            stats.lines().find_map(value).unwrap_or(0)
-        };
-        Self {
-            cpu,
-            bytes,
-            events: field("read events"),
-            overrun: field("overrun"),
-            commit_overrun: field("commit overrun"),
-            dropped: field("dropped events"),
-        }
-    }
-}
+use std::time::Instant;
 
 /// The most that one CPU's part of a live file may hold.
 const ROOM: u64 = 64 << 30;
@@ -396,33 +208,5 @@ fn lay_out(file: &File, path: &Path, meta: &Metadata, cpus: &[u32]) -> Result<li
                 });
             }
         }
-    }
-}
-
-/// Size of each CPU's buffer in KiB: as asked for, or what suits the memory that is free.
-fn buffer_kb(control: &Control, config: &RecordConfig) -> u64 {
-    let cpus = control.cpus().map_or(1, |c| c.len().max(1)) as u64;
-    if let Some(kb) = config.buffer_kb {
-        return kb;
-    }
-    if let Some(total) = config.buffer_total_kb {
-        return (total / cpus).max(1);
-    }
-    let available = crate::machine::condition().available_bytes.unwrap_or(256 << 20);
-    // A sixteenth of what is free, for all CPUs together; from the kernel's own default up to
-    // what a CPU fills in a good half second of saturating load.
-    ((available / 16 / cpus) >> 10).clamp(1408, 32 << 10)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernels_statistics_are_read() {
-        let stats = "entries: 0\noverrun: 7\ncommit overrun: 1\nbytes: 4556\noldest event ts:  12.3\nnow ts:  12.5\ndropped events: 2\nread events: 105\n";
-        let cpu = CpuSummary::parse(3, 8192, stats);
-        assert_eq!((cpu.events, cpu.overrun, cpu.commit_overrun, cpu.dropped), (105, 7, 1, 2));
-        assert_eq!(cpu.lost(), 10);
     }
 }

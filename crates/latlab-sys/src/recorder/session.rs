@@ -1,9 +1,9 @@
 //! Settings in force: a buffer of our own that is ready to trace.
 
-use super::{RecordConfig, RecordError, Result, buffer_kb};
+use super::{RecordConfig, RecordError, Result};
 use crate::knobs::Restoration;
 use crate::tracefs::{
-    Control, Freezer, Instance, RemovedInstance, Selection, TopLevel, Tracefs, TracefsError,
+    Control, Instance, RemovedInstance, Selection, TopLevel, TraceStopper, Tracefs, TracefsError,
 };
 
 /// A buffer with everything set and tracing off. Dropping it removes the instance, or puts back
@@ -11,7 +11,7 @@ use crate::tracefs::{
 #[derive(Debug)]
 pub struct Session {
     // Before the buffer: an instance cannot be removed while a file of it is open.
-    freezer: Freezer,
+    trace_stopper: TraceStopper,
     buffer: Buffer,
     selections: Vec<Selection>,
     buffer_kb: u64,
@@ -65,8 +65,8 @@ impl Session {
         buffer_kb: u64,
         removed: Vec<RemovedInstance>,
     ) -> Result<Self> {
-        let freezer = buffer.freezer()?;
-        Ok(Self { freezer, buffer, selections, buffer_kb, removed })
+        let trace_stopper = buffer.trace_stopper()?;
+        Ok(Self { trace_stopper, buffer, selections, buffer_kb, removed })
     }
 
     /// Its control files.
@@ -98,7 +98,7 @@ impl Session {
     }
     /// Whether the buffer is being written to.
     pub fn is_on(&self) -> bool {
-        self.freezer.is_on().unwrap_or(false)
+        self.trace_stopper.is_on().unwrap_or(false)
     }
     /// Ends it; what was removed at its start.
     pub(super) fn finish(self) -> Vec<RemovedInstance> {
@@ -179,4 +179,19 @@ fn apply(control: &Control, config: &RecordConfig, buffer_kb: u64) -> Result<Vec
         control.set_tracer(tracer)?;
     }
     Ok(selections)
+}
+
+/// Size of each CPU's buffer in KiB: as asked for, or what suits the memory that is free.
+fn buffer_kb(control: &Control, config: &RecordConfig) -> u64 {
+    let cpus = control.cpus().map_or(1, |c| c.len().max(1)) as u64;
+    if let Some(kb) = config.buffer_kb {
+        return kb;
+    }
+    if let Some(total) = config.buffer_total_kb {
+        return (total / cpus).max(1);
+    }
+    let available = crate::machine::condition().available_bytes.unwrap_or(256 << 20);
+    // A sixteenth of what is free, for all CPUs together; from the kernel's own default up to
+    // what a CPU fills in a good half second of saturating load.
+    ((available / 16 / cpus) >> 10).clamp(1408, 32 << 10)
 }

@@ -1,7 +1,7 @@
 //! What the kernel says of its scheduler.
 
 use crate::files::Root;
-use latlab_core::sched::experiment::KernelFacts;
+use latlab_model::sched::experiment::KernelFacts;
 
 /// Reads it; what an ordinary user may not see (debugfs) is `None`.
 pub fn facts(root: &Root, release: &str, hz: Option<u32>, cpu: Option<u32>) -> KernelFacts {

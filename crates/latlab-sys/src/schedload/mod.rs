@@ -1,14 +1,14 @@
 //! Tasks of known policy and work that compete for one CPU, each a process of its own.
 //!
 //! ```text
-//! conductor                     worker (this program again, `sched-task`)
+//! runner                        worker (this program again, `sched-task`)
 //!   spawn ──────────────────────▶ limits, name, memory and file, CPU, policy
 //!   ◀─────────────── `ready TID` or `refused WHY`
 //!   moment at which to end ─────▶ works until then, and ends by itself
 //! ```
 //!
 //! A worker cannot keep a CPU: it looks at the clock after each piece of work, RLIMIT_RTTIME and
-//! RLIMIT_CPU end it when it does not, and the kernel kills it when its conductor is gone.
+//! RLIMIT_CPU end it when it does not, and the kernel kills it when its runner is gone.
 
 mod facts;
 mod task;
@@ -24,12 +24,12 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// How long a worker may take to get ready: making its file on a slow card takes a while.
-const READY: Duration = Duration::from_secs(30);
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why tasks could not be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum CrewError {
+pub enum WorkerPoolError {
     /// The worker process could not be started.
     #[error("cannot start the task {name}")]
     Start {
@@ -50,7 +50,7 @@ pub enum CrewError {
         policy: bool,
     },
     /// It did not answer.
-    #[error("task {name} did not get ready within {} s", READY.as_secs())]
+    #[error("task {name} did not get ready within {} s", READY_TIMEOUT.as_secs())]
     Silent {
         /// Which.
         name: String,
@@ -59,7 +59,7 @@ pub enum CrewError {
 
 /// Workers that are ready; they end when this is dropped.
 #[derive(Debug)]
-pub struct Crew {
+pub struct WorkerPool {
     members: Vec<Member>,
 }
 
@@ -71,17 +71,17 @@ struct Member {
     notes: Vec<String>,
 }
 
-impl Crew {
+impl WorkerPool {
     /// Starts a worker for each order and waits until all are ready.
     ///
     /// # Errors
     /// When one cannot be started or refuses; the others are ended.
-    pub fn start(program: &Path, orders: &[Order]) -> Result<Self, CrewError> {
-        let mut crew = Self { members: Vec::new() };
+    pub fn start(program: &Path, orders: &[Order]) -> Result<Self, WorkerPoolError> {
+        let mut pool = Self { members: Vec::new() };
         for order in orders {
-            crew.members.push(Member::start(program, order)?);
+            pool.members.push(Member::start(program, order)?);
         }
-        Ok(crew)
+        Ok(pool)
     }
 
     /// Thread ids, in the order of the orders.
@@ -110,7 +110,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         // All of them first: one that is starved cannot be waited for while the other runs.
         for member in &mut self.members {
@@ -123,14 +123,14 @@ impl Drop for Crew {
 }
 
 impl Member {
-    fn start(program: &Path, order: &Order) -> Result<Self, CrewError> {
+    fn start(program: &Path, order: &Order) -> Result<Self, WorkerPoolError> {
         let name = || order.name.clone();
         let json = serde_json::to_string(order).unwrap_or_default();
         let mut command = Command::new(program);
         command.args(["sched-task", &json]).stdin(Stdio::piped()).stdout(Stdio::piped());
         process::tie_to_us(&mut command);
         let mut child =
-            command.spawn().map_err(|source| CrewError::Start { name: name(), source })?;
+            command.spawn().map_err(|source| WorkerPoolError::Start { name: name(), source })?;
         let stdout = child.stdout.take();
         let (send, receive) = mpsc::channel();
         std::thread::spawn(move || {
@@ -140,7 +140,7 @@ impl Member {
             }
             let _ = send.send(line);
         });
-        let line = receive.recv_timeout(READY).unwrap_or_default();
+        let line = receive.recv_timeout(READY_TIMEOUT).unwrap_or_default();
         let mut member = Self { child, tid: 0, notes: Vec::new() };
         let end = |mut member: Self| {
             let _ = member.child.kill();
@@ -156,11 +156,11 @@ impl Member {
             Some((refused @ ("refused" | "failed"), reason)) => {
                 end(member);
                 let policy = refused == "refused";
-                Err(CrewError::Refused { name: name(), reason: reason.to_owned(), policy })
+                Err(WorkerPoolError::Refused { name: name(), reason: reason.to_owned(), policy })
             }
             _ => {
                 end(member);
-                Err(CrewError::Silent { name: name() })
+                Err(WorkerPoolError::Silent { name: name() })
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use crate::clock;
 use crate::policy::{self, Budget, Fair};
-use latlab_core::sched::experiment::Work;
-use latlab_core::units::CpuId;
-use latlab_core::wakeup::Policy;
+use latlab_model::sched::experiment::Work;
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::Policy;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,7 @@ pub fn work(order: &Order) -> io::Result<()> {
     out.flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
-    // An empty line is a conductor that is gone.
+    // An empty line is a runner that is gone.
     let Ok(until) = line.trim().parse::<u64>() else { return Ok(()) };
     prepared.run(until)
 }

@@ -1,12 +1,14 @@
 //! Counters of interrupts and ticks, and how often a busy CPU's tick comes.
 
+mod proc;
+
 use crate::clock;
 use crate::files::Root;
 use crate::policy;
-use latlab_core::timer::live::{Counters, by_cpu, rates};
-use latlab_core::timer::proc;
-use latlab_core::timer::result::{BusyTick, Live};
-use latlab_core::units::CpuId;
+use latlab_model::finding::Note;
+use latlab_model::timer::Counters;
+use latlab_model::timer::{BusySample, Live};
+use latlab_model::units::CpuId;
 use rustix::thread::ClockId;
 use std::time::Duration;
 
@@ -46,10 +48,10 @@ pub fn stated(root: &Root, config_hz: Option<u32>) -> Live {
     let step_ns = step.tv_sec as u64 * 1_000_000_000 + step.tv_nsec as u64;
     let mut notes = Vec::new();
     if root.text("/proc/interrupts").is_none_or(|t| t.is_empty()) {
-        notes.push("/proc/interrupts cannot be read: no rates".to_owned());
+        notes.push(Note::new("timer.interrupts-unreadable"));
     }
     if root.text("/proc/timer_list").is_none_or(|t| t.is_empty()) {
-        notes.push("/proc/timer_list cannot be read (it takes root): whether a tick is stopped now is not known".to_owned());
+        notes.push(Note::new("timer.timer-list-unreadable"));
     }
     Live {
         stated_tick_ns: (step_ns > 1).then_some(step_ns),
@@ -65,11 +67,11 @@ pub fn stated(root: &Root, config_hz: Option<u32>) -> Live {
 ///
 /// A CPU that computes keeps its tick (but for `nohz_full=`), so that this works whatever the
 /// kernel does on idle CPUs, without permission, and on every architecture.
-pub fn busy(cpu: u32, length: Duration) -> Option<BusyTick> {
+pub fn busy(cpu: u32, length: Duration) -> Option<BusySample> {
     std::thread::scope(|scope| scope.spawn(|| measure(cpu, length)).join().ok().flatten())
 }
 
-fn measure(cpu: u32, length: Duration) -> Option<BusyTick> {
+fn measure(cpu: u32, length: Duration) -> Option<BusySample> {
     policy::bind(&[CpuId(cpu)]).ok()?;
     let root = Root::here();
     let before = root.text("/proc/interrupts").map(|t| proc::table(&t));
@@ -86,16 +88,11 @@ fn measure(cpu: u32, length: Duration) -> Option<BusyTick> {
     }
     let seconds = clock::now().since(begin).as_secs_f64();
     let after = root.text("/proc/interrupts").map(|t| proc::table(&t));
-    let interrupts = before.zip(after).and_then(|(before, after)| {
-        let column = after.cpus.iter().position(|c| *c == cpu)?;
-        let all = rates(&before, &after, seconds);
-        by_cpu(&all, after.cpus.len(), true).get(column).copied()
-    });
     steps.sort_unstable();
     // The clock steps by whole ticks: several at once when the CPU was taken away meanwhile, never
     // less than one. A low quantile, not the least: the clock is also steered.
     let step_ns = steps.get(steps.len() / 20).copied().unwrap_or(0);
-    Some(BusyTick { cpu, steps: steps.len() as u64, step_ns, interrupts })
+    Some(BusySample { cpu, steps: steps.len() as u64, step_ns, seconds, before, after })
 }
 
 /// CLOCK_MONOTONIC_COARSE, ns.

@@ -1,10 +1,10 @@
 //! The control files of one buffer: an instance's or, where a tracer allows nothing else, the
 //! top level's.
 
-use super::handles::{Freezer, Marker};
+use super::handles::{Marker, TraceStopper};
 use super::names::nearest;
 use super::selection::{Selection, select, unknown};
-use super::top::{Before, Journalled};
+use super::top_level_journal::{Before, Journalled};
 use super::{Result, Tracefs, TracefsError, clocks, read};
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -91,8 +91,8 @@ impl Control {
     ///
     /// # Errors
     /// When `tracing_on` cannot be opened.
-    pub fn freezer(&self) -> Result<Freezer> {
-        Ok(Freezer { file: self.open("tracing_on", true)? })
+    pub fn trace_stopper(&self) -> Result<TraceStopper> {
+        Ok(TraceStopper { file: self.open("tracing_on", true)? })
     }
 
     /// A handle that writes into the trace by one system call.
@@ -405,9 +405,9 @@ mod tests {
         assert!(control.set_option("nooverwrite").is_ok());
         let error = control.set_option("overwrit").unwrap_err().to_string();
         assert!(error.ends_with("nearest: overwrite"), "{error}");
-        let freezer = control.freezer().unwrap();
-        assert!(freezer.is_on().unwrap());
-        freezer.freeze().unwrap();
-        assert!(!freezer.is_on().unwrap());
+        let trace_stopper = control.trace_stopper().unwrap();
+        assert!(trace_stopper.is_on().unwrap());
+        trace_stopper.stop().unwrap();
+        assert!(!trace_stopper.is_on().unwrap());
     }
 }

@@ -6,23 +6,23 @@ use std::os::unix::fs::FileExt;
 
 /// Stops tracing from wherever it is called, by one write(2): no allocation, no lock.
 #[derive(Debug)]
-pub struct Freezer {
+pub struct TraceStopper {
     pub(super) file: File,
 }
 
-impl Freezer {
+impl TraceStopper {
     /// Stops tracing. Nothing is written to the buffer afterwards.
     ///
     /// # Errors
     /// When the kernel refuses, which it does not do while the instance exists.
-    pub fn freeze(&self) -> io::Result<()> {
+    pub fn stop(&self) -> io::Result<()> {
         self.file.write_at(b"0", 0).map(|_| ())
     }
     /// Starts tracing again.
     ///
     /// # Errors
-    /// As [`Freezer::freeze`].
-    pub fn thaw(&self) -> io::Result<()> {
+    /// As [`TraceStopper::stop`].
+    pub fn resume(&self) -> io::Result<()> {
         self.file.write_at(b"1", 0).map(|_| ())
     }
     /// Whether the buffer is being written to; a trigger (`traceoff`) may have stopped it.

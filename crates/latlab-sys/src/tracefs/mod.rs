@@ -13,15 +13,16 @@ mod handles;
 mod instance;
 pub mod names;
 mod selection;
-mod top;
+mod top_level;
+mod top_level_journal;
 
 pub use control::Control;
 pub use error::TracefsError;
-pub use handles::{Freezer, Marker};
+pub use handles::{Marker, TraceStopper};
 pub use instance::{Instance, RemovedInstance, remove_left_behind};
 pub use selection::Selection;
 pub(crate) use selection::select;
-pub use top::TopLevel;
+pub use top_level::TopLevel;
 
 use std::fs;
 use std::io::{self, Read};

@@ -6,7 +6,7 @@ use super::ring::{Ring, Sample};
 use super::trace_mark::TraceMark;
 use super::{Control, Next, OnLate, Stop, os};
 use crate::shared_lock::SharedLock;
-use latlab_core::wakeup::LateWake;
+use latlab_model::wakeup::result::LateWake;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Figures so far, for the display: written by the measuring thread only.
@@ -150,7 +150,7 @@ impl Cycle<'_> {
             return false;
         }
         if let Some(mark) = self.mark {
-            mark.freeze(wake.latency_ns, self.break_ns);
+            mark.stop(wake.latency_ns, self.break_ns);
         }
         true
     }

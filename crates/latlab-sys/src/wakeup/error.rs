@@ -1,7 +1,7 @@
 //! Why a measurement could not be made, each with what to do about it.
 
-use latlab_core::units::{CpuId, format_ns};
-use latlab_core::wakeup::Policy;
+use latlab_model::units::{CpuId, format_ns};
+use latlab_model::wakeup::config::Policy;
 use std::io;
 
 /// Why wake-up latency could not be measured.

@@ -1,7 +1,8 @@
 //! What a measuring thread counts into: allocated and written before it starts.
 
-use latlab_core::histogram::{Histogram, Recorder};
-use latlab_core::wakeup::{Slot, Timeline, UsHistogram, WakeupConfig, Worst};
+use latlab_model::wakeup::config::WakeupConfig;
+use latlab_model::wakeup::result::{Slot, Timeline, UsHistogram, Worst};
+use latlab_stats::histogram::{Histogram, Recorder};
 
 /// Wake-ups that are remembered one by one.
 const WORST: usize = 32;
@@ -137,7 +138,7 @@ impl Meter {
         }
     }
 
-    /// Keeps the latest wake-ups, latest first.
+    /// Keeps the worst wake-ups, largest latency first.
     fn remember(&mut self, w: Worst) {
         if self.worst.len() == WORST {
             self.worst.pop();
@@ -256,7 +257,7 @@ pub struct Counted {
     pub missed_periods: u64,
     /// Wake-ups that missed further periods.
     pub with_misses: u64,
-    /// The latest wake-ups, latest first.
+    /// The worst wake-ups, largest latency first.
     pub worst: Vec<Worst>,
     /// Latency over time.
     pub timeline: Timeline,
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_are_kept_latest_first() {
+    fn the_worst_are_kept_largest_first() {
         let mut m = Meter::new(&WakeupConfig::default(), 1_000, None).unwrap();
         for cycle in 1..=100 {
             m.count((cycle * 37) % 101, cycle * 1_000, cycle);

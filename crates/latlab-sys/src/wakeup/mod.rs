@@ -27,7 +27,7 @@ pub use ring::Sample;
 pub use run::run;
 pub use timerlat::run as run_timerlat;
 
-use latlab_core::wakeup::LateWake;
+use latlab_model::wakeup::result::LateWake;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -58,7 +58,7 @@ pub struct Hooks<'a> {
     pub on_late: Option<OnLate<'a>>,
     /// Called now and then.
     pub on_tick: Option<OnTick<'a>>,
-    /// Called with the samples, where [`WakeupConfig::samples`](latlab_core::wakeup::WakeupConfig) is set.
+    /// Called with the samples, where [`WakeupConfig::samples`](latlab_model::wakeup::config::WakeupConfig) is set.
     pub on_samples: Option<OnSamples<'a>>,
 }
 

@@ -3,16 +3,18 @@
 use super::cycle::{Cycle, Live};
 use super::meter::{Counted, Meter};
 use super::ring::{Ring, Sample};
-use super::setup::{self, Held};
+use super::setup::{self, PinnedSettings};
 use super::trace_mark::TraceMark;
 use super::window::{self, Counters};
 use super::{Control, Hooks, LiveThread, Next, Stop, WakeupError, os, watchdog};
 use crate::policy::{self, Budget};
 use crate::shared_lock::SharedLock;
 use crate::signal;
-use latlab_core::run::Window;
-use latlab_core::units::CpuId;
-use latlab_core::wakeup::{LateWake, StopReason, ThreadResult, WakeupConfig, WakeupResult};
+use latlab_model::finding::Note;
+use latlab_model::record::Window;
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::WakeupConfig;
+use latlab_model::wakeup::result::{LateWake, StopReason, ThreadResult, WakeupResult};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, mpsc};
@@ -92,7 +94,7 @@ pub fn run(config: &WakeupConfig, mut hooks: Hooks<'_>) -> Result<WakeupResult, 
         policy::bind(&[cpu]).map_err(|source| WakeupError::Bind { cpu, source })?;
     }
     os::let_sleeps_be_ended();
-    let held = Held::take(config)?;
+    let held = PinnedSettings::take(config)?;
     let n = config.threads.len();
     let never = AtomicU64::new(u64::MAX);
     let (control, gate) = (Control::default(), Gate::default());
@@ -115,7 +117,7 @@ pub fn run(config: &WakeupConfig, mut hooks: Hooks<'_>) -> Result<WakeupResult, 
     let mut result = std::thread::scope(|scope| measure(scope, &shared, &mut hooks))?;
     result.process_cpu_ns = os::process_cpu_ns().saturating_sub(cpu_before);
     surroundings(&mut result, &before, &Counters::read());
-    result.held = held.said.clone();
+    result.held = held.settings.clone();
     result.rt_throttling_us = setup::rt_throttling();
     Ok(result)
 }
@@ -167,7 +169,7 @@ fn measure<'scope, 'a: 'scope>(
         let _ = dog.join();
     }
     if let Err(error) = sink {
-        notes.push(format!("the samples could not be written: {error}"));
+        notes.push(Note::new("wakeup.samples-write-failed").value("error", error.to_string()));
         if measured.iter().all(|m| m.counted.latency.count == 0) {
             return Err(WakeupError::Samples(error));
         }
@@ -200,7 +202,7 @@ fn start_watchdog<'scope, 'a: 'scope>(
     shared: &'scope Shared<'a>,
     tids: &[i32],
     start_ns: u64,
-) -> (Dog<'scope>, Vec<String>) {
+) -> (Dog<'scope>, Vec<Note>) {
     if !shared.config.policy.is_real_time() {
         return (None, Vec::new());
     }
@@ -215,8 +217,10 @@ fn start_watchdog<'scope, 'a: 'scope>(
     });
     match (spawned, says.recv()) {
         (Ok(dog), Ok((tid, note))) => (Some((dog, tid)), note.into_iter().collect()),
-        (Err(error), _) => (None, vec![format!("there is no watchdog: {error}")]),
-        (Ok(_), Err(_)) => (None, vec!["there is no watchdog: it ended at once".into()]),
+        (Err(error), _) => {
+            (None, vec![Note::new("wakeup.no-watchdog").value("error", error.to_string())])
+        }
+        (Ok(_), Err(_)) => (None, vec![Note::new("wakeup.no-watchdog")]),
     }
 }
 
@@ -262,7 +266,7 @@ fn thread(
     let usage = usage.zip(os::thread_usage());
     let end_ns = os::now_ns();
     // What follows is no measurement: no longer in anybody's way.
-    let _ = policy::set(latlab_core::wakeup::Policy::Other, 0, Budget::default());
+    let _ = policy::set(latlab_model::wakeup::config::Policy::Other, 0, Budget::default());
     shared.lives[index].done.store(true, Ordering::Release);
     let migrations = window::migrations().zip(migrations).map(|(b, a)| b.saturating_sub(a));
     let counted = meter.finish();

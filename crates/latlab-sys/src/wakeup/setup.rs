@@ -2,8 +2,9 @@
 
 use super::{WakeupError, os};
 use crate::policy;
-use latlab_core::cpulist;
-use latlab_core::wakeup::{Policy, WakeupConfig};
+use latlab_model::cpulist;
+use latlab_model::finding::{Note, Quantity};
+use latlab_model::wakeup::config::{Policy, WakeupConfig};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 
@@ -73,15 +74,15 @@ fn cost_of_a_wakeup() -> u64 {
 
 /// What is held while it is measured; ends with the value.
 #[derive(Default)]
-pub struct Held {
+pub struct PinnedSettings {
     /// Open: the kernel keeps the request until it is closed, even by SIGKILL.
     dma_latency: Option<File>,
     locked: bool,
-    /// What is held, in sentences.
-    pub said: Vec<String>,
+    /// What is held (`wakeup.*-held`).
+    pub settings: Vec<Note>,
 }
 
-impl Held {
+impl PinnedSettings {
     /// Locks memory and holds `/dev/cpu_dma_latency` as the configuration says.
     ///
     /// # Errors
@@ -95,9 +96,11 @@ impl Held {
             let us = i32::try_from(us).unwrap_or(i32::MAX);
             file.write_all(&us.to_ne_bytes()).map_err(failed)?;
             held.dma_latency = Some(file);
-            held.said.push(format!(
-                "{path} was held at {us} µs: idle states that take longer to leave were not used"
-            ));
+            held.settings.push(
+                Note::new("wakeup.dma-latency-held")
+                    .value("path", path)
+                    .value("latency", Quantity::Ns(f64::from(us) * 1e3)),
+            );
         }
         if config.lock_memory {
             os::lock_memory()
@@ -108,7 +111,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for PinnedSettings {
     fn drop(&mut self) {
         if self.locked {
             os::unlock_memory();

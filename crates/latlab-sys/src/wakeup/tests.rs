@@ -1,8 +1,9 @@
 //! The loop on this kernel: counts, never wall time.
 
 use super::*;
-use latlab_core::units::CpuId;
-use latlab_core::wakeup::{Policy, StopReason, WakeupConfig};
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::{Policy, WakeupConfig};
+use latlab_model::wakeup::result::StopReason;
 
 fn config() -> WakeupConfig {
     WakeupConfig {

@@ -38,7 +38,7 @@ impl TraceMark {
     }
 
     /// Writes the line and stops tracing. Does not allocate.
-    pub fn freeze(&self, latency_ns: u64, limit_ns: u64) {
+    pub fn stop(&self, latency_ns: u64, limit_ns: u64) {
         let mut line = [0u8; 96];
         let mut rest = &mut line[..];
         let (latency, limit) = (latency_ns / 1_000, limit_ns / 1_000);
@@ -60,7 +60,7 @@ mod tests {
         for name in ["trace_marker", "tracing_on"] {
             std::fs::write(dir.join(name), "").unwrap();
         }
-        TraceMark::open_in(&dir).unwrap().freeze(123_456, 100_000);
+        TraceMark::open_in(&dir).unwrap().stop(123_456, 100_000);
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
         assert_eq!(read("trace_marker"), "hit latency threshold (123 > 100)\n");
         assert_eq!(read("tracing_on"), "0\n");

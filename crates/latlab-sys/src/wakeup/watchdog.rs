@@ -6,7 +6,8 @@
 
 use super::{Control, Stop, os};
 use crate::policy::{self, Budget};
-use latlab_core::wakeup::{Policy, WakeupConfig};
+use latlab_model::finding::Note;
+use latlab_model::wakeup::config::{Policy, WakeupConfig};
 use std::sync::atomic::Ordering;
 
 /// How often it looks.
@@ -15,7 +16,7 @@ const PERIOD_NS: u64 = 250_000_000;
 const TOO_MUCH: u64 = 90;
 
 /// Raises the calling thread above the measuring threads; says so when it could not.
-pub fn rise(config: &WakeupConfig) -> Option<String> {
+pub fn rise(config: &WakeupConfig) -> Option<Note> {
     let above = config.priority + 1;
     let done = match config.policy {
         Policy::Fifo | Policy::Rr if above <= 99 => {
@@ -31,12 +32,11 @@ pub fn rise(config: &WakeupConfig) -> Option<String> {
     let Err(error) = done else { return None };
     // As high as the measuring threads is better than nothing: it runs where they do not.
     let same = policy::set(Policy::Fifo, config.priority.clamp(1, 99), Budget::default());
-    Some(match same {
-        Ok(()) => format!(
-            "the watchdog has the priority of the measuring threads, not a higher one: {error}"
-        ),
-        Err(_) => format!("the watchdog has no real-time priority: {error}"),
-    })
+    let id = match same {
+        Ok(()) => "wakeup.watchdog-same-priority",
+        Err(_) => "wakeup.watchdog-not-real-time",
+    };
+    Some(Note::new(id).value("error", error.to_string()))
 }
 
 /// Watches until the measurement is finished. `threads` are those that measure.

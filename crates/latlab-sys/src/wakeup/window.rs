@@ -4,7 +4,7 @@
 //! `sysconf(_SC_CLK_TCK)`), `/proc/interrupts` (a column a CPU), `/proc/thread-self/sched`
 //! (`nr_migrations`, where the kernel was built with scheduler debugging).
 
-use latlab_core::units::CpuId;
+use latlab_model::units::CpuId;
 use std::collections::BTreeMap;
 
 /// Counters of the machine at one moment.

@@ -1,6 +1,6 @@
 //! One board, reached by `ssh`; one connection that all commands share.
 
-use super::quoted;
+use super::shell::quoted;
 use crate::spec::SshTarget;
 use crate::vm::find_program;
 use crate::{Result, TargetError};

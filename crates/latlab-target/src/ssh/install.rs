@@ -1,6 +1,7 @@
 //! Puts latlab on a board: which processor, which folder, pushed once.
 
-use super::{Connection, quoted};
+use super::Connection;
+use super::shell::quoted;
 use crate::cache::digest;
 use crate::{Arch, Result, TargetError, board};
 use std::fs;

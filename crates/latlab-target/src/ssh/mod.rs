@@ -3,24 +3,26 @@
 //! Nothing but `ssh` itself and a POSIX shell on the board is needed: files go
 //! through the pipe. What runs there is latlab's own static build, pushed once
 //! and kept under its checksum, in the first folder that can be written to and
-//! executed from. The run belongs to a keeper on the board; a lost connection
+//! executed from. The run belongs to a supervisor on the board; a lost connection
 //! costs nothing but the wait.
 
 mod connection;
 mod install;
+mod shell;
 
 pub use connection::Connection;
 pub use install::Board;
 
 use crate::pull::Receiver;
 use crate::{Console, Result, TargetError};
-use latlab_core::wire::{Decoder, Item, Job, Message};
+use latlab_wire::frame::{Decoder, Item, Job, Message};
+use shell::quoted;
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Starts a job on a board under a name that is free there.
 pub fn start(board: &Board<'_>, job: &Job, run: &str) -> Result<()> {
@@ -101,7 +103,7 @@ fn pump(child: &mut Child, console: &mut dyn Console, receiver: &mut Receiver) -
         if let (Some(signal), Some(stdin)) = (console.signal(), &mut stdin) {
             let _ = stdin.write_all(&Message::Signal(signal).encode()).and_then(|()| stdin.flush());
         }
-        let bytes = match queue.recv_timeout(LOOK) {
+        let bytes = match queue.recv_timeout(POLL_INTERVAL) {
             Ok(bytes) => bytes,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => {
@@ -142,11 +144,6 @@ fn listen(child: &mut Child) -> mpsc::Receiver<Vec<u8>> {
         });
     }
     queue
-}
-
-/// A word for a POSIX shell.
-pub(crate) fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::debian::Archive;
 use crate::initramfs::{Extra, module_path};
 use crate::spec::VmTarget;
 use crate::{Arch, Result, TargetError};
-use latlab_core::wire::Job;
+use latlab_wire::frame::Job;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -23,7 +23,7 @@ use crate::spec::VmTarget;
 use crate::{Result, TargetError, board};
 use catalog::Kind;
 use kernel::Kernel;
-use latlab_core::wire::{Job, Sought};
+use latlab_wire::frame::{Job, Sought};
 use qemu::{Files, Machine};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,8 +4,8 @@ use super::Prepared;
 use super::qemu::Channel;
 use crate::pull::Receiver;
 use crate::{Console, Result, TargetError};
-use latlab_core::wire::{Decoder, Item, Message};
-use latlab_core::wire_log::LogDecoder;
+use latlab_wire::frame::{Decoder, Item, Message};
+use latlab_wire::log_lines::LogDecoder;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Stdio};
@@ -13,11 +13,11 @@ use std::sync::mpsc::{self, Receiver as Queue, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// How often we look at clocks and signals while a machine is silent.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Lines of the console that are shown with an error.
 const TAIL_LINES: usize = 12;
 /// Between asking a command to stop and ending the machine.
-const GRACE: Duration = Duration::from_secs(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What a machine brought back.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ pub fn run(
     };
     let code = loop {
         session.forward_signals(&mut running, console)?;
-        match queue.recv_timeout(LOOK) {
+        match queue.recv_timeout(POLL_INTERVAL) {
             Ok(Event::Bytes(bytes)) => {
                 let pid = running.child.id();
                 if let Some(code) = session.take(&bytes, pid, console, receiver, started)? {
@@ -242,7 +242,7 @@ impl Session<'_> {
                 "timeout=SECONDS in the target allows more; latlab vm shell shows its whole console",
             ));
         }
-        if self.stop_asked.is_some_and(|at| at.elapsed() > GRACE) {
+        if self.stop_asked.is_some_and(|at| at.elapsed() > STOP_TIMEOUT) {
             return Err(self.error("the command did not stop when asked to".into(), ""));
         }
         if let Some(limit) = self.limit.filter(|l| self.start.elapsed() > *l) {

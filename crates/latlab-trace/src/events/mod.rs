@@ -1,4 +1,4 @@
-//! Typed views of the events that analysis needs.
+//! The fields of records of known events, as recorded. Analyses read [`crate::decode`]'s events.
 //!
 //! A [`Decoder`] finds each known event and the places of its fields once, by
 //! name, in the trace's own formats; decoding one event is then a table look-up

@@ -239,6 +239,12 @@ impl Decoder {
         }
     }
 
+    /// The task that was running.
+    #[inline]
+    pub fn pid(&self, event: &Event<'_>) -> i32 {
+        self.pid.i64(event.payload) as i32
+    }
+
     /// One event.
     #[inline]
     pub fn decode<'e>(&'e self, event: &Event<'e>) -> Typed<'e> {

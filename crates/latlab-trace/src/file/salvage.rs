@@ -8,7 +8,7 @@
 //! are counted in the order in which they come, which is the recorder's.
 
 use super::options::id;
-use super::v7::{COMPRESSED, Pointers, SECTION_HEAD, Section, options, section};
+use super::section::{COMPRESSED, Pointers, SECTION_HEAD, Section, options, section};
 use super::{Buffer, CpuData, Options, PageLayout, TraceFile};
 use crate::compress::Codec;
 

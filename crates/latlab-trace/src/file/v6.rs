@@ -1,15 +1,14 @@
 //! Version 6: everything in a fixed order, `trace-cmd.dat.v6(5)`.
 
+use super::buffer::{Buffer, CpuData, MAX_CPUS, PageLayout, clip};
 use super::options::{id, selected_clock};
-use super::{Buffer, CpuData, Head, PageLayout, TraceFile};
+use super::tables::{add_formats, add_systems, header_info};
+use super::trace_file::{Head, TraceFile};
 use crate::bytes::Reader;
 use crate::compress::Codec;
 use crate::names::{Comms, PrintkFormats, Symbols};
 use crate::{Diagnostics, TraceError};
 use std::borrow::Cow;
-
-/// No machine has more; a larger number is damage.
-pub(super) const MAX_CPUS: u32 = 1 << 16;
 
 pub(super) fn parse<'a>(
     data: &'a [u8],
@@ -17,10 +16,10 @@ pub(super) fn parse<'a>(
     head: &Head,
 ) -> Result<TraceFile<'a>, TraceError> {
     let mut file = TraceFile::empty(data, head);
-    let layout = super::header_info(&mut r, head.page_size)?;
+    let layout = header_info(&mut r, head.page_size)?;
     let count = r.u32("the number of ftrace's own events")?;
-    super::add_formats(&mut r, "ftrace", count, &mut file.formats, &mut file.diagnostics)?;
-    super::add_systems(&mut r, &mut file.formats, &mut file.diagnostics)?;
+    add_formats(&mut r, "ftrace", count, &mut file.formats, &mut file.diagnostics)?;
+    add_systems(&mut r, &mut file.formats, &mut file.diagnostics)?;
     let size = r.u32("the kernel's symbols")?;
     file.symbols = Symbols::new(Cow::Borrowed(r.take_u64(size.into(), "the kernel's symbols")?));
     let size = r.u32("the printk formats")?;
@@ -109,18 +108,6 @@ fn cpu_table(
         }
     }
     Ok(Buffer { name: String::new(), clock: String::new(), layout, codec: Codec::None, cpus: list })
-}
-
-/// Cuts a CPU's data off where the file ends, and says so.
-pub(super) fn clip(mut cpu: CpuData, len: usize, diagnostics: &mut Diagnostics) -> CpuData {
-    let there = (len as u64).saturating_sub(cpu.offset).min(cpu.size);
-    if there < cpu.size {
-        let what =
-            format!("the file ends: {there} of {} bytes of this CPU's data are there", cpu.size);
-        diagnostics.push(Some(cpu.cpu), cpu.offset.saturating_add(there), what);
-        cpu.size = there;
-    }
-    cpu
 }
 
 /// The clock's text follows the table, when an option announced it; some old recorders wrote it wrongly.

@@ -383,6 +383,37 @@ fn c_type(words: &[&str], pointer: bool, long: u8) -> Option<CType> {
     })
 }
 
+/// One operation as C does it in 64 bits, but for division by zero, which is 0.
+pub(crate) fn binary(op: Binary, unsigned: bool, a: i64, b: i64) -> i64 {
+    let (ua, ub) = (a as u64, b as u64);
+    let less = if unsigned { ua < ub } else { a < b };
+    match op {
+        Binary::Add => a.wrapping_add(b),
+        Binary::Sub => a.wrapping_sub(b),
+        Binary::Mul => a.wrapping_mul(b),
+        Binary::Div if unsigned => ua.checked_div(ub).unwrap_or(0) as i64,
+        Binary::Rem if unsigned => ua.checked_rem(ub).unwrap_or(0) as i64,
+        Binary::Div => a.checked_div(b).unwrap_or(0),
+        Binary::Rem => a.checked_rem(b).unwrap_or(0),
+        Binary::Shl => u32::try_from(b).ok().and_then(|n| a.checked_shl(n)).unwrap_or(0),
+        Binary::Shr if unsigned => {
+            u32::try_from(b).ok().and_then(|n| ua.checked_shr(n)).unwrap_or(0) as i64
+        }
+        Binary::Shr => a >> u32::try_from(b).unwrap_or(63).min(63),
+        Binary::And => a & b,
+        Binary::Or => a | b,
+        Binary::Xor => a ^ b,
+        Binary::Less => i64::from(less),
+        Binary::GreaterEq => i64::from(!less),
+        Binary::LessEq => i64::from(less || a == b),
+        Binary::Greater => i64::from(!less && a != b),
+        Binary::Equal => i64::from(a == b),
+        Binary::NotEqual => i64::from(a != b),
+        Binary::AndAnd => i64::from(a != 0 && b != 0),
+        Binary::OrOr => i64::from(a != 0 || b != 0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::lex::tokens;

@@ -10,20 +10,10 @@
 //!
 //! Source: the kernel's `Documentation/trace/ftrace.rst` for the marks and columns.
 
+use super::notes::Note;
 use super::run::Context;
 use super::{Dialect, number};
 use crate::{Event, Field, TraceFile};
-
-/// What is known of an event from those beside it on its CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Note {
-    /// A call that returned before anything else happened on its CPU, after so many ns.
-    Leaf(u64),
-    /// The return of a [`Note::Leaf`]: it has no line of its own.
-    Told,
-    /// A function, so many callers deep.
-    Below(u16),
-}
 
 /// The events of `function_graph` in one file.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! How deep the functions of the `function` tracer are drawn: below the caller that each names.
 
-use super::{Dialect, LineStyle, Note};
+use super::notes::{Note, NotedBatch};
+use super::{Dialect, LineStyle};
 use crate::names::Symbols;
-use crate::ring::Batch;
 use crate::{Field, TraceFile};
 
 /// A CPU's chain of callers, by the addresses of the functions' starts. It is not cut where a
@@ -38,10 +38,10 @@ impl<'f> Callers<'f> {
     }
 
     /// Notes the depth of each function in the batch, which must be the next one.
-    pub fn note(&mut self, batch: &mut Batch<'_>) {
+    pub fn note(&mut self, batch: &mut NotedBatch<'_>) {
         let mut notes = Vec::new();
         let id = self.id;
-        for (n, event) in batch.events().enumerate().filter(|(_, e)| e.id == id) {
+        for (n, event) in batch.events.events().enumerate().filter(|(_, e)| e.id == id) {
             let start = |address: u64| match self.symbols.find(address) {
                 Some(symbol) => address.wrapping_sub(symbol.offset),
                 None => address,
@@ -53,7 +53,7 @@ impl<'f> Callers<'f> {
                 notes.push((n as u32, Note::Below(depth)));
             }
         }
-        batch.set_notes(notes);
+        batch.add_notes(notes);
     }
 
     fn depth(&mut self, cpu: u32, caller: u64, function: u64) -> u16 {

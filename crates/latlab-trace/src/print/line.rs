@@ -5,7 +5,9 @@
 //! CPU:1 [337 EVENTS DROPPED]
 //! ```
 
-use super::{Dialect, Graph, Note, Texts, number};
+use super::graph::Graph;
+use super::notes::Note;
+use super::{Dialect, EventFormatter, number};
 use crate::events::Common;
 use crate::names::Comms;
 use crate::{Event, Field, Missed, TraceFile};
@@ -28,8 +30,8 @@ pub struct LineStyle {
 /// Prints lines. May be shared between threads.
 #[derive(Debug)]
 pub struct Printer<'f> {
-    texts: Texts<'f>,
-    fields: Texts<'f>,
+    texts: EventFormatter<'f>,
+    fields: EventFormatter<'f>,
     style: LineStyle,
     /// `name:`, filled to the column, by event number.
     names: Vec<Option<Name>>,
@@ -77,9 +79,9 @@ impl Name {
 
 /// How the lines of the tasks that were met last begin: `comm-pid [cpu]`. Each thread has its own.
 #[derive(Debug, Default)]
-pub(super) struct Heads(Vec<(u64, [u8; 40], usize)>);
+pub(super) struct LinePrefixCache(Vec<(u64, [u8; 40], usize)>);
 
-impl Heads {
+impl LinePrefixCache {
     const SLOTS: usize = 512;
 
     /// Where the head of a task on a CPU is kept; `None` when none are.
@@ -140,8 +142,8 @@ impl<'f> Printer<'f> {
         };
         Self {
             graph: Graph::new(file, style.dialect).filter(drawn),
-            texts: Texts::new(file, style.dialect),
-            fields: Texts::new(file, Dialect::Fields),
+            texts: EventFormatter::new(file, style.dialect),
+            fields: EventFormatter::new(file, Dialect::Fields),
             names,
             prefixes: file.buffers.iter().map(prefix).collect(),
             common,
@@ -151,13 +153,13 @@ impl<'f> Printer<'f> {
     }
 
     /// The text of an event alone.
-    pub fn texts(&self) -> &Texts<'f> {
+    pub fn texts(&self) -> &EventFormatter<'f> {
         &self.texts
     }
 
     /// Appends the line (or lines) of an event, with a newline at the end.
     pub fn line(&self, event: &Event<'_>, pid: i32, comm: &[u8], out: &mut Vec<u8>) {
-        self.noted(event, None, pid, || comm, &mut Heads::default(), out);
+        self.noted(event, None, pid, || comm, &mut LinePrefixCache::default(), out);
     }
 
     /// The same with what is known of the event from those beside it.
@@ -167,7 +169,7 @@ impl<'f> Printer<'f> {
         note: Option<Note>,
         pid: i32,
         comm: impl FnOnce() -> &'c [u8],
-        heads: &mut Heads,
+        heads: &mut LinePrefixCache,
         out: &mut Vec<u8>,
     ) {
         if self.style.json {
@@ -208,7 +210,7 @@ impl<'f> Printer<'f> {
         pid: i32,
         cpu: u32,
         comm: impl FnOnce() -> &'c [u8],
-        heads: &mut Heads,
+        heads: &mut LinePrefixCache,
         out: &mut Vec<u8>,
     ) {
         let key = u64::from(pid as u32) << 32 | u64::from(cpu);

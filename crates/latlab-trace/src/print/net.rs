@@ -1,7 +1,7 @@
 //! Network addresses and UUIDs, as the kernel's `printk` writes them.
 
+use super::byte_list::hex_bytes;
 use super::number;
-use super::run::hex_bytes;
 use crate::Endian;
 use std::net::Ipv6Addr;
 

@@ -7,12 +7,14 @@
 //! is small, so that the first line appears at once.
 
 use super::indent::Callers;
-use super::line::Heads;
-use super::{LineStyle, Note, Printer};
+use super::leaf::LeafFold;
+use super::line::LinePrefixCache;
+use super::notes::{Note, NotedBatch};
+use super::{LineStyle, Printer};
 use crate::events::{Decoder, Typed};
 use crate::filter::Filter;
 use crate::names::Comms;
-use crate::ring::{Batch, Calls, Events};
+use crate::ring::{Batch, Events};
 use crate::{Diagnostics, Event, Field, Select, TraceFile};
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -50,6 +52,7 @@ const BATCH: usize = 4096;
 struct Merge<'f> {
     events: Events<'f>,
     comms: Arc<Comms>,
+    leaves: LeafFold,
     /// Who calls whom, as the `function` tracer tells it.
     callers: Option<Callers<'f>>,
     next: u64,
@@ -77,6 +80,7 @@ pub fn report<W: Write + Send>(
     let merge = Mutex::new(Merge {
         events: file.select(&options.select),
         comms: Arc::new(file.comms.clone()),
+        leaves: LeafFold::default(),
         callers: Callers::new(file, &options.style),
         next: 0,
         read: 0,
@@ -125,8 +129,8 @@ struct Job<'j, 'f, 'w, W> {
 
 impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
     fn work(&self) {
-        let mut batch = Batch::default();
-        let (mut text, mut heads) = (Vec::new(), Heads::new());
+        let mut batch = NotedBatch::default();
+        let (mut text, mut heads) = (Vec::new(), LinePrefixCache::new());
         loop {
             let Some((number, comms)) = self.take(&mut batch) else { return };
             text.clear();
@@ -139,19 +143,20 @@ impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
     }
 
     /// Fills a batch with the next events; its place in the order.
-    fn take(&self, batch: &mut Batch<'f>) -> Option<(u64, Arc<Comms>)> {
+    fn take(&self, batch: &mut NotedBatch<'f>) -> Option<(u64, Arc<Comms>)> {
         let mut m = self.merge.lock().unwrap_or_else(PoisonError::into_inner);
         if m.done {
             return None;
         }
         let number = m.next;
         let size = if number == 0 { FIRST_BATCH } else { BATCH };
-        let Merge { events, comms, .. } = &mut *m;
+        let Merge { events, comms, leaves, .. } = &mut *m;
+        batch.clear_notes();
         let filled = match self.printer.graph() {
-            None => events.fill(batch, size),
+            None => events.fill(&mut batch.events, size),
             Some(graph) => {
                 let printed = |e: &Event<'_>| self.options.filter.passes(e, comms);
-                events.fill_with(batch, size, Some(&Calls { graph, printed: &printed }))
+                leaves.fill(graph, printed, events, batch, size)
             }
         };
         if filled == 0 {
@@ -159,9 +164,9 @@ impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
             return None;
         }
         m.next += 1;
-        m.read += batch.len() as u64;
+        m.read += batch.events.len() as u64;
         let Merge { comms, callers, .. } = &mut *m;
-        self.learn(batch, comms);
+        self.learn(&batch.events, comms);
         if let Some(callers) = callers {
             callers.note(batch);
         }
@@ -190,14 +195,14 @@ impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
 
     fn format(
         &self,
-        batch: &Batch<'_>,
+        batch: &NotedBatch<'_>,
         comms: &Comms,
-        heads: &mut Heads,
+        heads: &mut LinePrefixCache,
         text: &mut Vec<u8>,
     ) -> u64 {
         let mut printed = 0;
-        for (event, note) in batch.noted() {
-            if note == Some(Note::Told) {
+        for (event, note) in batch.iter() {
+            if note == Some(Note::FoldedReturn) {
                 continue;
             }
             let pid = self.pid.map_or(0, |f| f.i64(event.payload) as i32);

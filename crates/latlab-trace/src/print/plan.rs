@@ -319,7 +319,7 @@ impl Lower<'_> {
                 let unsigned = self.unsigned(left) || self.unsigned(right);
                 let (left, right) = (self.num(left)?, self.num(right)?);
                 if let (Num::Const(a), Num::Const(b)) = (&left, &right) {
-                    return Some(Num::Const(super::run::binary(*op, unsigned, *a, *b)));
+                    return Some(Num::Const(super::ast::binary(*op, unsigned, *a, *b)));
                 }
                 Num::Binary { op: *op, unsigned, left: Box::new(left), right: Box::new(right) }
             }

@@ -1,6 +1,7 @@
 //! Runs a compiled `print fmt` over a record.
 
-use super::ast::{Binary, Unary};
+use super::ast::{Unary, binary};
+use super::byte_list::{array, bitmask, hex_bytes};
 use super::number;
 use super::plan::{Bytes, Counts, Num, NumberAt, Piece, Plan, Table, Text};
 use super::spec::{Count, Kind, Part, Pointer, Spec, parts};
@@ -39,37 +40,6 @@ impl NumberAt {
         let Some(rest) = p.get(self.offset as usize..) else { return 0 };
         let value = self.endian.uint(rest, usize::from(self.size)).unwrap_or(0);
         if self.signed { sign_extend(value, u32::from(self.size)) } else { value as i64 }
-    }
-}
-
-/// One operation as C does it in 64 bits, but for division by zero, which is 0.
-pub(crate) fn binary(op: Binary, unsigned: bool, a: i64, b: i64) -> i64 {
-    let (ua, ub) = (a as u64, b as u64);
-    let less = if unsigned { ua < ub } else { a < b };
-    match op {
-        Binary::Add => a.wrapping_add(b),
-        Binary::Sub => a.wrapping_sub(b),
-        Binary::Mul => a.wrapping_mul(b),
-        Binary::Div if unsigned => ua.checked_div(ub).unwrap_or(0) as i64,
-        Binary::Rem if unsigned => ua.checked_rem(ub).unwrap_or(0) as i64,
-        Binary::Div => a.checked_div(b).unwrap_or(0),
-        Binary::Rem => a.checked_rem(b).unwrap_or(0),
-        Binary::Shl => u32::try_from(b).ok().and_then(|n| a.checked_shl(n)).unwrap_or(0),
-        Binary::Shr if unsigned => {
-            u32::try_from(b).ok().and_then(|n| ua.checked_shr(n)).unwrap_or(0) as i64
-        }
-        Binary::Shr => a >> u32::try_from(b).unwrap_or(63).min(63),
-        Binary::And => a & b,
-        Binary::Or => a | b,
-        Binary::Xor => a ^ b,
-        Binary::Less => i64::from(less),
-        Binary::GreaterEq => i64::from(!less),
-        Binary::LessEq => i64::from(less || a == b),
-        Binary::Greater => i64::from(!less && a != b),
-        Binary::Equal => i64::from(a == b),
-        Binary::NotEqual => i64::from(a != b),
-        Binary::AndAnd => i64::from(a != 0 && b != 0),
-        Binary::OrOr => i64::from(a != 0 || b != 0),
     }
 }
 
@@ -409,57 +379,6 @@ fn flags(mut value: i64, between: &[u8], table: &Table, out: &mut Vec<u8>) {
         next(out);
         out.extend_from_slice(b"0x");
         number::hex(out, value as u64, 0, false);
-    }
-}
-
-pub(crate) fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8], between: &str) {
-    for (n, b) in bytes.iter().enumerate() {
-        if n > 0 {
-            out.extend_from_slice(between.as_bytes());
-        }
-        number::hex(out, u64::from(*b), 2, false);
-    }
-}
-
-/// `{0x1,0x2}`, as the kernel prints it.
-pub(crate) fn array(
-    out: &mut Vec<u8>,
-    bytes: &[u8],
-    count: Option<usize>,
-    width: usize,
-    endian: Endian,
-    decimal: bool,
-) {
-    let width = if width.is_power_of_two() { width } else { 1 };
-    out.push(b'{');
-    for (n, b) in bytes.chunks_exact(width).take(count.unwrap_or(usize::MAX)).enumerate() {
-        if n > 0 {
-            out.push(b',');
-        }
-        let v = endian.uint(b, width).unwrap_or(0);
-        if decimal {
-            number::decimal(out, v);
-        } else {
-            out.extend_from_slice(b"0x");
-            number::hex(out, v, 0, false);
-        }
-    }
-    out.push(b'}');
-}
-
-/// Groups of 32 bits, the highest first.
-fn bitmask(out: &mut Vec<u8>, bytes: &[u8], endian: Endian) {
-    // Masks are arrays of longs; the word order within them matters on big-endian machines only.
-    let mut words: Vec<u32> =
-        bytes.chunks_exact(4).map(|b| endian.uint(b, 4).unwrap_or(0) as u32).collect();
-    if endian == Endian::Big {
-        words.chunks_exact_mut(2).for_each(|pair| pair.swap(0, 1));
-    }
-    for (n, w) in words.iter().rev().enumerate() {
-        if n > 0 {
-            out.push(b',');
-        }
-        number::hex(out, u64::from(*w), 8, false);
     }
 }
 

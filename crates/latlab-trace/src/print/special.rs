@@ -1,4 +1,4 @@
-//! Texts that differ from the `print fmt`: what trace-cmd's plug-ins print, and ftrace's own events.
+//! EventFormatter that differ from the `print fmt`: what trace-cmd's plug-ins print, and ftrace's own events.
 
 use super::Dialect;
 use super::plan::{Counts, Num, Piece, Plan, Text, number_at, state_text};

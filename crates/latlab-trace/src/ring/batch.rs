@@ -1,8 +1,8 @@
 //! A run of events that outlives the merge: places, and the chunks that they lie in.
 
-use super::cursor::{Chunk, Cursor};
+use super::chunk::Chunk;
+use super::cursor::Cursor;
 use super::{Event, Missed};
-use crate::print::Note;
 
 /// Events in order of time, kept until the batch is filled again.
 #[derive(Debug, Default)]
@@ -12,7 +12,6 @@ pub struct Batch<'f> {
     /// By cursor: number of its chunk, and where that is in `chunks`.
     current: Vec<Option<(usize, u32)>>,
     missed: Vec<(u32, Missed)>,
-    notes: Vec<(u32, Note)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +30,6 @@ impl<'f> Batch<'f> {
         self.places.clear();
         self.chunks.clear();
         self.missed.clear();
-        self.notes.clear();
         self.current.clear();
         self.current.resize(cursors, None);
     }
@@ -60,26 +58,6 @@ impl<'f> Batch<'f> {
             buffer: c.buffer,
             id,
         });
-    }
-
-    /// Says something about the event that was pushed last.
-    pub(super) fn note(&mut self, note: Note) {
-        let last = self.places.len().saturating_sub(1);
-        self.notes.push((last as u32, note));
-    }
-
-    /// The same about events that have none, in order.
-    pub(crate) fn set_notes(&mut self, notes: impl IntoIterator<Item = (u32, Note)>) {
-        self.notes.extend(notes);
-        self.notes.sort_by_key(|(at, _)| *at);
-    }
-
-    /// The events with what is known of them, in order.
-    pub(crate) fn noted(&self) -> impl Iterator<Item = (Event<'_>, Option<Note>)> {
-        let mut notes = self.notes.iter().peekable();
-        self.events().enumerate().map(move |(n, event)| {
-            (event, notes.next_if(|(at, _)| *at as usize == n).map(|(_, note)| *note))
-        })
     }
 
     /// Number of events.

@@ -5,41 +5,14 @@
 //! its neighbours' gives a damaged page away: left in, it would hold up every
 //! later event of its CPU.
 
-use super::ahead::Ahead;
+use super::chunk::{Chunk, CompressedChunk};
 use super::clock::TimeFix;
 use super::page::{Missed, PageHead, PageRecords, Step, step};
+use super::read_ahead::ReadAhead;
 use crate::compress::{Codec, Inflater, inflated_bound};
 use crate::file::{Buffer, CpuData, PageLayout};
 use crate::{Diagnostics, Endian, TraceFile};
 use std::sync::Arc;
-
-/// Bytes that hold whole pages.
-#[derive(Clone, Debug)]
-pub(crate) enum Chunk<'a> {
-    /// In the file.
-    Mapped(&'a [u8]),
-    /// Inflated.
-    Inflated(Arc<Vec<u8>>),
-}
-
-impl Chunk<'_> {
-    #[inline(always)]
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            Chunk::Mapped(b) => b,
-            Chunk::Inflated(b) => b,
-        }
-    }
-}
-
-/// A compressed chunk's place in the file.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Packed {
-    /// Offset of the compressed bytes.
-    pub at: u64,
-    pub len: u32,
-    pub inflated: u32,
-}
 
 /// Where the next bytes come from.
 #[derive(Debug)]
@@ -47,9 +20,9 @@ enum Source<'a> {
     /// All of a CPU's data are in the chunk at hand.
     Whole,
     /// Compressed chunks, by their place.
-    Chunks { list: Vec<Packed>, next: usize, codec: Codec, inflater: Inflater },
+    Chunks { list: Vec<CompressedChunk>, next: usize, codec: Codec, inflater: Inflater },
     /// Compressed chunks that others inflate ahead; their number for this CPU.
-    Ahead { ahead: Arc<Ahead<'a>>, lane: usize, inflater: Inflater },
+    Ahead { ahead: Arc<ReadAhead<'a>>, lane: usize, inflater: Inflater },
 }
 
 /// A time stamp further than this from both neighbours' is damage.
@@ -281,7 +254,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The chunks that are still to be inflated, for others to do it.
-    pub fn chunks_left(&self) -> Option<(Vec<Packed>, Codec)> {
+    pub fn chunks_left(&self) -> Option<(Vec<CompressedChunk>, Codec)> {
         match &self.source {
             Source::Chunks { list, next, codec, .. } => Some((list[*next..].to_vec(), *codec)),
             _ => None,
@@ -289,7 +262,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// From now on chunks come from there.
-    pub fn read_ahead(&mut self, ahead: Arc<Ahead<'a>>, lane: usize) {
+    pub fn read_ahead(&mut self, ahead: Arc<ReadAhead<'a>>, lane: usize) {
         self.source = Source::Ahead { ahead, lane, inflater: Inflater::default() };
     }
 
@@ -437,7 +410,7 @@ fn chunk_list(
     file: &TraceFile<'_>,
     cpu: CpuData,
     diagnostics: &mut Diagnostics,
-) -> Vec<Packed> {
+) -> Vec<CompressedChunk> {
     let endian = file.endian;
     let mut list = Vec::new();
     let count = endian.uint(data, 4).unwrap_or(0);
@@ -467,7 +440,7 @@ fn chunk_list(
                 format!("a chunk of {len} bytes cannot inflate to {inflated}; it is left out");
             diagnostics.push(Some(cpu.cpu), at, what);
         } else {
-            list.push(Packed { at: at + 8, len: len as u32, inflated: inflated as u32 });
+            list.push(CompressedChunk { at: at + 8, len: len as u32, inflated: inflated as u32 });
         }
         pos = end;
     }

@@ -6,11 +6,10 @@
 //! long as it is older than the heap's top, an event costs one comparison.
 //! Of equal times the lower CPU comes first, as in `trace-cmd report`.
 
-use super::ahead::Ahead;
 use super::batch::Batch;
 use super::cursor::Cursor;
+use super::read_ahead::ReadAhead;
 use super::{Event, TimeFix};
-use crate::print::{Graph, Note};
 use crate::{Diagnostics, Field, TraceFile};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -44,15 +43,29 @@ pub struct Events<'f> {
     from: u64,
     to: u64,
     type_at: usize,
-    /// By cursor: whether the return that comes next has been told with its call.
-    told: Vec<bool>,
 }
 
-/// How calls and returns are brought together.
-pub(crate) struct Calls<'c> {
-    pub graph: &'c Graph<'c>,
-    /// Whether a call is printed; a return whose call is not has a line of its own.
-    pub printed: &'c dyn Fn(&Event<'_>) -> bool,
+/// An event that was just added to a batch, and the record that follows it on its CPU.
+pub(crate) struct Filled<'e, 'f> {
+    events: &'e Events<'f>,
+    /// Number of the CPU's stream in the merge.
+    pub stream: usize,
+    /// Kind: number of an [`crate::EventFormat`].
+    pub id: u16,
+}
+
+impl Filled<'_, '_> {
+    /// The event.
+    pub fn event(&self) -> Event<'_> {
+        self.events.event(self.stream)
+    }
+
+    /// What `look` returns for kind and payload of the CPU's next record; `None` when there is
+    /// none, or something between cannot be read.
+    pub fn peek<R>(&self, look: impl FnOnce(u16, &[u8]) -> R) -> Option<R> {
+        let c = &self.events.cursors[self.stream];
+        c.peek(|next| look(self.events.id_of(next, c), next))
+    }
 }
 
 impl<'a> TraceFile<'a> {
@@ -90,7 +103,6 @@ impl<'a> TraceFile<'a> {
             from,
             to: select.to.unwrap_or(u64::MAX),
             type_at,
-            told: Vec::new(),
         }
     }
 
@@ -111,7 +123,7 @@ impl<'a> TraceFile<'a> {
                 lanes.push(n);
             }
         }
-        let ahead = Arc::new(Ahead::new(&self.data, lists));
+        let ahead = Arc::new(ReadAhead::new(&self.data, lists));
         for (lane, n) in lanes.iter().enumerate() {
             events.cursors[*n].read_ahead(ahead.clone(), lane);
         }
@@ -252,15 +264,15 @@ impl<'f> Events<'f> {
 
     /// Replaces the batch's content by the next events, at most `max`; how many there were.
     pub fn fill(&mut self, batch: &mut Batch<'f>, max: usize) -> usize {
-        self.fill_with(batch, max, None)
+        self.fill_with(batch, max, |_| {})
     }
 
-    /// The same; calls that return at once are noted with their returns.
+    /// The same; calls `each` with every event after it was added.
     pub(crate) fn fill_with(
         &mut self,
         batch: &mut Batch<'f>,
         max: usize,
-        calls: Option<&Calls<'_>>,
+        mut each: impl FnMut(Filled<'_, 'f>),
     ) -> usize {
         batch.clear(self.cursors.len());
         while batch.len() < max {
@@ -275,28 +287,9 @@ impl<'f> Events<'f> {
             }
             let id = self.id_of(c.payload(), c);
             batch.push(index, c, id);
-            if let Some(calls) = calls {
-                self.note(index, id, calls, batch);
-            }
+            each(Filled { events: self, stream: index, id });
         }
         batch.len()
-    }
-
-    fn note(&mut self, index: usize, id: u16, calls: &Calls<'_>, batch: &mut Batch<'f>) {
-        self.told.resize(self.cursors.len(), false);
-        if std::mem::take(&mut self.told[index]) {
-            if id == calls.graph.exit {
-                batch.note(Note::Told);
-            }
-        } else if id == calls.graph.entry {
-            let call = self.event(index);
-            let c = &self.cursors[index];
-            let leaf = c.peek(|next| calls.graph.leaf(&call, self.id_of(next, c), next)).flatten();
-            if let Some(ns) = leaf.filter(|_| (calls.printed)(&call)) {
-                batch.note(Note::Leaf(ns));
-                self.told[index] = true;
-            }
-        }
     }
 
     /// What was found damaged so far, CPU by CPU.

@@ -1,17 +1,18 @@
 //! The ring buffer: pages to records, records of all CPUs to events in order of time.
 
-mod ahead;
 mod batch;
+mod chunk;
 mod clock;
 mod cursor;
 mod merge;
 mod page;
 mod pieces;
+mod read_ahead;
 
 pub use batch::Batch;
-pub(crate) use merge::Calls;
+pub(crate) use merge::Filled;
 pub use merge::{Events, Select};
-pub use page::{Missed, PageHead, PageRecords};
+pub use page::{Missed, PageError, PageHead, PageRecords};
 
 pub(crate) use clock::TimeFix;
 

@@ -44,26 +44,40 @@ const COMMIT_MASK: u64 = 0x07ff_ffff;
 const MISSED_EVENTS: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 
+/// Why bytes are no page of a ring buffer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PageError {
+    /// Fewer bytes than a page's head.
+    #[error("{0} bytes are no page")]
+    Short(usize),
+    /// The head declares more than fits into a page.
+    #[error("a page says that it holds {length} bytes, more than fit {page_size}")]
+    Length {
+        /// Bytes that the head declares.
+        length: u64,
+        /// Bytes of a page.
+        page_size: u32,
+    },
+}
+
 impl PageHead {
     /// Reads the head of a page.
     ///
     /// # Errors
-    /// One clause: what is wrong with it. A page that is cut short has what is there, and `end` beyond it.
-    pub fn parse(page: &[u8], layout: &PageLayout, endian: Endian) -> Result<Self, String> {
+    /// [`PageError`]. A page that is cut short has what is there, and `end` beyond it.
+    pub fn parse(page: &[u8], layout: &PageLayout, endian: Endian) -> Result<Self, PageError> {
         let long = usize::from(layout.long_size);
         let commit_at = layout.commit_at as usize;
         let (Some(time), Some(commit)) =
             (endian.uint(page, 8), page.get(commit_at..).and_then(|p| endian.uint(p, long)))
         else {
-            return Err(format!("{} bytes are no page", page.len()));
+            return Err(PageError::Short(page.len()));
         };
         let length = commit & COMMIT_MASK;
         let end = u64::from(layout.data_at) + length;
         if end > u64::from(layout.page_size) {
-            return Err(format!(
-                "a page says that it holds {length} bytes, more than fit {}",
-                layout.page_size
-            ));
+            return Err(PageError::Length { length, page_size: layout.page_size });
         }
         let missed = if commit & MISSED_EVENTS == 0 {
             Missed::No
@@ -96,7 +110,7 @@ impl<'p> PageRecords<'p> {
         page: &'p [u8],
         layout: &PageLayout,
         endian: Endian,
-    ) -> Result<(Self, Missed), String> {
+    ) -> Result<(Self, Missed), PageError> {
         let head = PageHead::parse(page, layout, endian)?;
         let end = page.len().min(head.end as usize);
         let pos = end.min(layout.data_at as usize);

@@ -1,6 +1,6 @@
 //! The part of `/proc/kallsyms` that a trace needs.
 //!
-//! All of kallsyms is 5 MB on a desk's kernel, in every file, for the few hundred addresses that
+//! All of kallsyms is 5 MB with a distribution's kernel, in every file, for the few hundred addresses that
 //! occur in it. This keeps each symbol that some word of the recorded data could point into, and
 //! its successor, which bounds it: a reader that looks for the nearest symbol at or below an
 //! address finds what it would have found in the whole table.

@@ -1,5 +1,7 @@
 //! Spans of one lane in columns: sorted, without overlaps.
 
+use latlab_model::event::OffCpu;
+
 /// Something that lasts from `start` to `end`, with a number that says what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
@@ -108,7 +110,7 @@ pub struct Runs {
     pub end: u64,
 }
 
-/// How a task left its CPU.
+/// How a task left its CPU, as the lanes' numbers say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Left {
@@ -125,13 +127,13 @@ pub enum Left {
 }
 
 impl Left {
-    /// From `prev_state`: the low bits mean the same on all kernels.
-    pub fn of(state: u64) -> Self {
-        match state & 0xff {
-            s if s & 0x3c != 0 => Self::Gone,
-            s if s & 2 != 0 => Self::Blocked,
-            0 => Self::Runnable,
-            _ => Self::Sleeping,
+    /// Of what a switch reports.
+    pub fn of(state: OffCpu) -> Self {
+        match state {
+            OffCpu::Runnable | OffCpu::Preempted => Self::Runnable,
+            OffCpu::Sleeping => Self::Sleeping,
+            OffCpu::Blocked => Self::Blocked,
+            OffCpu::Stopped | OffCpu::Dead => Self::Gone,
         }
     }
 }

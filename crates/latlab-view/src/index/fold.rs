@@ -8,9 +8,11 @@
 
 use super::bins::Bins;
 use super::column::{Item, Left, Runs, Spans};
-use latlab_trace::events::{Decoder, Typed};
+use latlab_model::event::{Event, EventKind, Names, Symbol, softirq_name};
+use latlab_model::units::{CpuId, Tid};
+use latlab_trace::decode::{EventDecoder, Groups};
 use latlab_trace::names::IntMap;
-use latlab_trace::{Event, Field, Missed, TraceFile};
+use latlab_trace::{Event as Record, Field, Missed, TraceFile};
 use std::collections::HashMap;
 
 /// What a span in an interrupt or softirq lane is; `aux` of its items.
@@ -48,51 +50,36 @@ const DEPTHS: [usize; 3] = [4, 4, 32];
 /// Markers' texts of one CPU, bytes in all.
 const MARKER_BYTES: usize = 32 << 20;
 
-/// Which kinds of events lanes are made of: the others are only counted, not decoded.
+/// Fields that lanes need of every record, and which records are markers.
 #[derive(Debug)]
-pub struct Kinds {
-    decoder: Decoder,
+pub struct Fields {
     pid: Option<Field>,
-    /// By number.
-    wanted: Vec<bool>,
+    flags: Option<Field>,
+    marker: Option<u16>,
 }
 
-impl Kinds {
-    /// The kinds of a file.
+impl Fields {
+    /// The groups of events that lanes are made of; the others are only counted.
+    pub fn groups() -> Groups {
+        Groups::SWITCH
+            | Groups::WAKE
+            | Groups::RENAME
+            | Groups::INTERRUPT
+            | Groups::EXPIRY
+            | Groups::WORK
+            | Groups::FUNCTION
+            | Groups::FREQUENCY
+            | Groups::MARKER
+    }
+
+    /// Those of a file.
     pub fn of(file: &TraceFile<'_>) -> Self {
-        const NAMES: [&str; 20] = [
-            "sched_switch",
-            "sched_waking",
-            "sched_wakeup",
-            "sched_wakeup_new",
-            "irq_handler_entry",
-            "irq_handler_exit",
-            "ipi_entry",
-            "ipi_exit",
-            "softirq_entry",
-            "softirq_exit",
-            "hrtimer_expire_entry",
-            "hrtimer_expire_exit",
-            "timer_expire_entry",
-            "timer_expire_exit",
-            "workqueue_execute_start",
-            "workqueue_execute_end",
-            "funcgraph_entry",
-            "funcgraph_exit",
-            "cpu_frequency",
-            "task_rename",
-        ];
-        let mut wanted = Vec::new();
-        for format in file.formats.iter() {
-            let at = usize::from(format.id);
-            if wanted.len() <= at {
-                wanted.resize(at + 1, false);
-            }
-            let name = &*format.name;
-            wanted[at] =
-                NAMES.contains(&name) || name == "print" || &*format.system == "irq_vectors";
+        let flags = file.formats.iter().next().and_then(|f| f.field("common_flags"));
+        Self {
+            pid: file.common_pid().cloned(),
+            flags: flags.cloned(),
+            marker: file.formats.find("print").map(|f| f.id),
         }
-        Self { decoder: Decoder::new(file), pid: file.common_pid().cloned(), wanted }
     }
 }
 
@@ -209,7 +196,7 @@ pub struct Cpu {
     pub lost: Vec<Lost>,
     /// Events by kind.
     pub kinds: Vec<u64>,
-    /// Tasks' names.
+    /// Tasks' names, once it is finished.
     pub names: IntMap<i32, Name>,
     /// Names of spans.
     pub texts: Interner,
@@ -222,9 +209,10 @@ pub struct Cpu {
     /// Who was switched in last.
     came: i32,
     softirqs: [Option<u32>; 16],
-    by_event: IntMap<u32, u32>,
     by_irq: IntMap<i32, u32>,
-    by_address: IntMap<u64, u32>,
+    by_symbol: IntMap<Symbol, u32>,
+    /// When a task's name was seen last, and the name.
+    learnt: IntMap<Tid, (u64, Symbol)>,
 }
 
 impl Cpu {
@@ -255,15 +243,21 @@ impl Cpu {
             waking: false,
             came: -1,
             softirqs: [None; 16],
-            by_event: IntMap::default(),
             by_irq: IntMap::default(),
-            by_address: IntMap::default(),
+            by_symbol: IntMap::default(),
+            learnt: IntMap::default(),
         }
     }
 
     /// Reads one event. `origin` is the time that bins count from.
     #[inline]
-    pub fn fold(&mut self, f: &TraceFile<'_>, d: &Kinds, event: &Event<'_>, origin: u64) {
+    pub fn fold(
+        &mut self,
+        fields: &Fields,
+        decoder: &mut EventDecoder<'_>,
+        event: &Record<'_>,
+        origin: u64,
+    ) {
         if self.events == 0 {
             self.first = event.time;
         }
@@ -280,169 +274,151 @@ impl Cpu {
             self.kinds.resize(id + 1, 0);
         }
         self.kinds[id] += 1;
-        let pid = d.pid.as_ref().map_or(0, |p| p.i64(event.payload) as i32);
+        let pid = fields.pid.as_ref().map_or(0, |p| p.i64(event.payload) as i32);
         if self.current != Some(pid) {
             self.run(time, pid, Left::Unknown);
         }
-        if d.wanted.get(id) == Some(&true) {
-            self.wanted(f, &d.decoder, event, time, pid);
+        let full = fields.marker == Some(event.id) && self.marker_bytes > MARKER_BYTES;
+        if decoder.wants(event.id) && !full {
+            let flags = fields.flags.as_ref().map_or(0, |f| f.u64(event.payload) as u8);
+            let event = decoder.decode(event);
+            self.wanted(&event, decoder.names(), flags);
         }
     }
 
     /// An event that lanes are made of.
-    fn wanted(&mut self, f: &TraceFile<'_>, d: &Decoder, event: &Event<'_>, time: u64, pid: i32) {
-        match d.decode(event) {
-            Typed::SchedSwitch(s) => {
+    fn wanted(&mut self, event: &Event, names: &Names, flags: u8) {
+        let (time, pid) = (self.last, event.current.0);
+        match event.kind {
+            EventKind::Switch { prev, state, next } => {
                 self.switches += 1;
                 // The name of who leaves was learnt when it came.
-                if s.prev_pid != self.came {
-                    self.learn(s.prev_pid, s.prev_comm, time);
+                if prev.tid.0 != self.came {
+                    self.learn(prev.tid, prev.name, time);
                 }
-                self.learn(s.next_pid, s.next_comm, time);
-                self.came = s.next_pid;
-                if s.next_pid != s.prev_pid {
-                    self.run(time, s.next_pid, Left::of(s.prev_state));
+                self.learn(next.tid, next.name, time);
+                self.came = next.tid.0;
+                if next.tid != prev.tid {
+                    self.run(time, next.tid.0, Left::of(state));
                 }
             }
-            Typed::SchedWaking(s) => {
+            EventKind::Waking { task, target } => {
                 if !self.waking {
                     self.waking = true;
                     self.wakeups = Vec::new();
                 }
-                self.learn(s.pid, s.comm, time);
-                self.wakes.push(self.wake(time, s.pid, pid, s.target_cpu, d.common(event).flags));
+                self.learn(task.tid, task.name, time);
+                self.wakes.push(self.wake(task.tid.0, pid, target, flags));
             }
-            Typed::SchedWakeup(s) if !self.waking => {
-                let wake = self.wake(time, s.pid, pid, s.target_cpu, d.common(event).flags);
-                self.wakeups.push(wake);
+            EventKind::Wakeup { task, target } if !self.waking => {
+                self.wakeups.push(self.wake(task.tid.0, pid, target, flags));
             }
-            Typed::SchedWakeupNew(s) => {
-                self.learn(s.pid, s.comm, time);
-                self.wakes.push(self.wake(time, s.pid, pid, s.target_cpu, d.common(event).flags));
+            EventKind::WakeupNew { task, target } => {
+                self.learn(task.tid, task.name, time);
+                self.wakes.push(self.wake(task.tid.0, pid, target, flags));
             }
-            Typed::Other | Typed::SchedWakeup(_) => {}
-            other => self.rarer(f, event, time, pid, other),
+            EventKind::Frequency { cpu, khz } => self.freq.push((time, cpu.0, khz)),
+            EventKind::Marker { text } => self.marker(time, pid, names.get(text)),
+            EventKind::Rename { tid, name } => self.learn(tid, name, time),
+            EventKind::Other | EventKind::Wakeup { .. } => {}
+            other => self.nests(other, names, time),
         }
     }
 
-    fn rarer(&mut self, f: &TraceFile<'_>, e: &Event<'_>, time: u64, pid: i32, typed: Typed<'_>) {
-        match typed {
-            Typed::IrqHandlerEntry(i) => {
-                let name = match self.by_irq.get(&i.irq) {
+    fn nests(&mut self, kind: EventKind, names: &Names, time: u64) {
+        match kind {
+            EventKind::IrqEntry { irq, name } => {
+                let name = match self.by_irq.get(&irq) {
                     Some(n) => *n,
                     None => {
-                        let text = format!("irq {} {}", i.irq, String::from_utf8_lossy(i.name));
-                        let n = self.texts.put(&text);
-                        self.by_irq.insert(i.irq, n);
+                        let n = self.texts.put(&format!("irq {irq} {}", names.get(name)));
+                        self.by_irq.insert(irq, n);
                         n
                     }
                 };
-                self.enter(Kind::Irq, i.irq as u64, name, time);
+                self.enter(Kind::Irq, irq as u64, name, time);
             }
-            Typed::IrqHandlerExit(i) => self.leave(Kind::Irq, i.irq as u64, time),
-            Typed::VectorEntry(v) => {
-                let name = self.vector(e.id, v.name);
-                self.enter(Kind::Vector, u64::from(name), name, time);
+            EventKind::IrqExit { irq } => self.leave(Kind::Irq, irq as u64, time),
+            EventKind::VectorEntry { name } => {
+                let text = self.text(names, name);
+                self.enter(Kind::Vector, u64::from(name.0), text, time);
             }
-            Typed::VectorExit(v) => {
-                let name = self.vector(e.id, v.name);
-                self.leave(Kind::Vector, u64::from(name), time);
-            }
-            Typed::IpiEntry(_) => {
+            EventKind::VectorExit { name } => self.leave(Kind::Vector, u64::from(name.0), time),
+            EventKind::IpiEntry { .. } => {
                 let name = self.texts.put("IPI");
                 self.enter(Kind::Vector, u64::MAX, name, time);
             }
-            Typed::IpiExit(_) => self.leave(Kind::Vector, u64::MAX, time),
-            Typed::SoftirqEntry(s) => {
-                let name = match self.softirqs.get(s.vec as usize).copied().flatten() {
+            EventKind::IpiExit { .. } => self.leave(Kind::Vector, u64::MAX, time),
+            EventKind::SoftirqEntry { vec } => {
+                let name = match self.softirqs.get(vec as usize).copied().flatten() {
                     Some(name) => name,
-                    None => self.softirq(s.vec),
+                    None => self.softirq(vec),
                 };
-                self.enter(Kind::Softirq, s.vec.into(), name, time);
+                self.enter(Kind::Softirq, vec.into(), name, time);
             }
-            Typed::SoftirqExit(s) => self.leave(Kind::Softirq, s.vec.into(), time),
-            Typed::HrtimerExpireEntry(t) => {
-                let name = self.place(f, t.function);
-                self.enter(Kind::Hrtimer, t.hrtimer, name, time);
+            EventKind::SoftirqExit { vec } => self.leave(Kind::Softirq, vec.into(), time),
+            EventKind::HrtimerEntry { timer, function, .. } => {
+                let name = self.text(names, function);
+                self.enter(Kind::Hrtimer, timer, name, time);
             }
-            Typed::HrtimerExpireExit(t) => self.leave(Kind::Hrtimer, t.hrtimer, time),
-            Typed::TimerExpireEntry(t) => {
-                let name = self.place(f, t.function);
-                self.enter(Kind::Timer, t.timer, name, time);
+            EventKind::HrtimerExit { timer } => self.leave(Kind::Hrtimer, timer, time),
+            EventKind::TimerEntry { timer, function, .. } => {
+                let name = self.text(names, function);
+                self.enter(Kind::Timer, timer, name, time);
             }
-            Typed::TimerExpireExit(t) => self.leave(Kind::Timer, t.timer, time),
-            Typed::WorkqueueExecuteStart(w) => {
-                let name = self.place(f, w.function);
-                self.enter(Kind::Work, w.work, name, time);
+            EventKind::TimerExit { timer } => self.leave(Kind::Timer, timer, time),
+            EventKind::WorkStart { work, function } => {
+                let name = self.text(names, function);
+                self.enter(Kind::Work, work, name, time);
             }
-            Typed::WorkqueueExecuteEnd(w) => self.leave(Kind::Work, w.work, time),
-            Typed::FuncgraphEntry(g) => {
-                let name = self.place(f, g.func);
-                self.enter(Kind::Function, g.func, name, time);
+            EventKind::WorkEnd { work } => self.leave(Kind::Work, work, time),
+            EventKind::FunctionEntry { function, .. } => {
+                let name = self.text(names, function);
+                self.enter(Kind::Function, u64::from(function.0), name, time);
             }
-            Typed::FuncgraphExit(g) => self.function_exit(f, g.func, g.calltime, time),
-            Typed::CpuFrequency(p) => self.freq.push((time, p.cpu_id, p.state)),
-            Typed::Print(p) => self.marker(time, pid, p.buf),
-            Typed::TaskRename(r) => self.learn(r.pid, r.newcomm, time),
+            EventKind::FunctionExit { function, called, .. } => {
+                let name = self.text(names, function);
+                self.function_exit(function, name, called.0, time);
+            }
             _ => {}
         }
     }
 
-    fn wake(&self, time: u64, pid: i32, waker: i32, target: u32, flags: u8) -> Wake {
+    fn wake(&self, pid: i32, waker: i32, target: CpuId, flags: u8) -> Wake {
         Wake {
-            time,
+            time: self.last,
             pid,
             waker,
             cpu: self.cpu as u16,
-            target: target as u16,
+            target: target.0 as u16,
             context: flags >> 3 & 3,
         }
     }
 
     /// The number of a softirq's name.
     fn softirq(&mut self, vec: u32) -> u32 {
-        let name = self.texts.put(latlab_core::explain::window::softirq_name(vec));
+        let name = self.texts.put(softirq_name(vec));
         if let Some(known) = self.softirqs.get_mut(vec as usize) {
             *known = Some(name);
         }
         name
     }
 
-    /// The number of an interrupt vector's name, by its event.
-    fn vector(&mut self, event: u16, name: &str) -> u32 {
-        match self.by_event.get(&u32::from(event)) {
-            Some(n) => *n,
-            None => {
-                let n = self.texts.put(name);
-                self.by_event.insert(event.into(), n);
-                n
-            }
-        }
-    }
-
-    fn place(&mut self, f: &TraceFile<'_>, address: u64) -> u32 {
-        if let Some(n) = self.by_address.get(&address) {
+    /// The number of a name: of a vector, or of a function without its module.
+    fn text(&mut self, names: &Names, symbol: Symbol) -> u32 {
+        if let Some(n) = self.by_symbol.get(&symbol) {
             return *n;
         }
-        let name = match f.symbols.find(address) {
-            Some(s) => String::from_utf8_lossy(s.name).into_owned(),
-            None => format!("{address:#x}"),
-        };
-        let n = self.texts.put(&name);
-        self.by_address.insert(address, n);
+        let name = names.get(symbol);
+        let n = self.texts.put(name.split_once(" [").map_or(name, |(name, _)| name));
+        self.by_symbol.insert(symbol, n);
         n
     }
 
     #[inline]
-    fn learn(&mut self, pid: i32, comm: &[u8], time: u64) {
-        if pid == 0 || comm.is_empty() {
-            return;
-        }
-        let name = self.names.entry(pid).or_default();
-        name.time = time;
-        if name.comm != comm {
-            name.comm.clear();
-            name.comm.extend_from_slice(comm);
+    fn learn(&mut self, tid: Tid, comm: Symbol, time: u64) {
+        if tid.0 != 0 && comm != Symbol(0) {
+            self.learnt.insert(tid, (time, comm));
         }
     }
 
@@ -508,31 +484,27 @@ impl Cpu {
         }
     }
 
-    fn function_exit(&mut self, f: &TraceFile<'_>, func: u64, called: u64, time: u64) {
-        if self.stack.iter().any(|s| s.kind == Kind::Function && s.key == func) {
-            return self.leave(Kind::Function, func, time);
+    fn function_exit(&mut self, function: Symbol, name: u32, called: u64, time: u64) {
+        let key = u64::from(function.0);
+        if self.stack.iter().any(|s| s.kind == Kind::Function && s.key == key) {
+            return self.leave(Kind::Function, key, time);
         }
         // Its entry was not recorded; the exit may know when it was.
         if called > 0 && called <= time && called >= self.first {
-            let name = self.place(f, func);
             let below = std::mem::take(&mut self.stack);
-            let frame = Frame { kind: Kind::Function, key: func, name, start: called };
+            let frame = Frame { kind: Kind::Function, key, name, start: called };
             self.emit(&below, frame, time);
             self.stack = below;
         }
     }
 
-    fn marker(&mut self, time: u64, pid: i32, text: &[u8]) {
-        if self.marker_bytes > MARKER_BYTES {
-            return;
-        }
-        let text = String::from_utf8_lossy(&text[..text.len().min(200)]);
-        let text = text.trim_end().to_owned();
+    fn marker(&mut self, time: u64, pid: i32, text: &str) {
+        let text = text[..text.floor_char_boundary(200)].trim_end().to_owned();
         self.marker_bytes += text.len() + 64;
         self.markers.push(Marker { time, cpu: self.cpu, pid, text });
     }
 
-    fn lose(&mut self, event: &Event<'_>) {
+    fn lose(&mut self, event: &Record<'_>) {
         let count = match event.missed {
             Missed::Count(n) => n,
             _ => 0,
@@ -548,8 +520,12 @@ impl Cpu {
         self.current = None;
     }
 
-    /// After the last event.
-    pub fn finish(&mut self) {
+    /// After the last event; `names` are those of its decoder.
+    pub fn finish(&mut self, names: &Names) {
+        for (tid, (time, comm)) in std::mem::take(&mut self.learnt) {
+            let comm = names.get(comm).as_bytes().to_vec();
+            self.names.insert(tid.0, Name { time, comm });
+        }
         let stack = std::mem::take(&mut self.stack);
         self.cut(&stack, self.last);
         self.runs.end = self.last;

@@ -15,14 +15,17 @@
 
 pub mod bins;
 pub mod column;
+mod cpu_lanes;
 pub mod fold;
 pub mod task;
 
-use crate::select::{Query, Set};
+pub use cpu_lanes::CpuLanes;
+
+use crate::selection::{Query, Set};
 use crate::tile::Tile;
-use bins::Bins;
-use column::{Items, Runs, Spans};
-use fold::{Cpu, Interner, Kind, Kinds, Lost, Marker, Name, Wake};
+use column::{Items, Spans};
+use fold::{Cpu, Fields, Interner, Kind, Lost, Marker, Name, Wake};
+use latlab_trace::decode::EventDecoder;
 use latlab_trace::names::{Comms, IntMap};
 use latlab_trace::{Diagnostics, Events, Select, TraceFile};
 use std::collections::{BTreeMap, HashMap};
@@ -41,23 +44,6 @@ const TILES: usize = 4096;
 const FIRST: u64 = 16 << 20;
 /// See [`FIRST`].
 const GROWTH: u64 = 8;
-
-/// One CPU's lanes.
-#[derive(Debug, Default)]
-pub struct CpuLanes {
-    /// Its number.
-    pub cpu: u32,
-    /// Events.
-    pub events: u64,
-    /// Who ran.
-    pub runs: Runs,
-    /// Interrupts (0), softirqs (1), functions (2), by depth.
-    pub nested: [Vec<Spans>; 3],
-    /// Counts by time.
-    pub bins: Bins,
-    /// Frequency in kHz as spans; empty where it was not traced.
-    pub freq: Spans,
-}
 
 /// What is known of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -130,22 +116,16 @@ fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Reading<'f> {
     events: Events<'f>,
     fold: Cpu,
+    decoder: EventDecoder<'f>,
     done: bool,
 }
 
 impl Reading<'_> {
     /// Reads on until after `cut`; what the fold came to by then.
-    fn advance(
-        &mut self,
-        file: &TraceFile<'_>,
-        kinds: &Kinds,
-        origin: u64,
-        cut: u64,
-        progress: &Progress,
-    ) -> Cpu {
+    fn advance(&mut self, fields: &Fields, origin: u64, cut: u64, progress: &Progress) -> Cpu {
         while let Some(event) = self.events.next() {
             let before = (event.time > cut).then(|| self.fold.clone());
-            self.fold.fold(file, kinds, &event, origin);
+            self.fold.fold(fields, &mut self.decoder, &event, origin);
             if self.fold.events.is_multiple_of(1 << 16) {
                 progress.events.fetch_add(1 << 16, Ordering::Relaxed);
             }
@@ -211,12 +191,13 @@ impl Index {
         };
         let first = |cpu: &u32| file.select(&select(*cpu)).next().map(|e| e.time);
         let origin = cpus.iter().filter_map(first).min().unwrap_or(0);
-        let kinds = Kinds::of(file);
+        let fields = Fields::of(file);
         let reading: Vec<Mutex<Reading<'_>>> = cpus
             .iter()
             .map(|&cpu| Reading {
                 events: file.select(&select(cpu)),
                 fold: Cpu::new(cpu),
+                decoder: EventDecoder::new(file, Fields::groups()),
                 done: false,
             })
             .map(Mutex::new)
@@ -227,8 +208,8 @@ impl Index {
             let work = || {
                 while let Some(one) = reading.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let mut one = lock(one);
-                    let mut fold = one.advance(file, &kinds, origin, cut, progress);
-                    fold.finish();
+                    let mut fold = one.advance(&fields, origin, cut, progress);
+                    fold.finish(one.decoder.names());
                     let damage = one.events.diagnostics();
                     drop(one);
                     lock(&found).push((fold, damage));
@@ -431,7 +412,7 @@ impl Index {
         if let Some(lane) = lanes.get(&pid) {
             return lane.clone();
         }
-        let lane = Arc::new(TaskLane::of(self, pid));
+        let lane = Arc::new(TaskLane::of(&self.cpus, &self.wakes, self.end, pid));
         if lanes.len() >= TASK_LANES {
             lanes.clear();
         }

@@ -1,7 +1,8 @@
 //! One task's states over time: put together from all CPUs when it is asked for.
 
-use super::Index;
 use super::column::{Item, Items, Left, Spans};
+use super::cpu_lanes::CpuLanes;
+use super::fold::Wake;
 
 /// What a task is doing; `id` of its lane's items. `aux` is the CPU, where it runs or ran last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +37,11 @@ enum Step {
 }
 
 impl TaskLane {
-    /// Looks through all CPUs for a task.
-    pub fn of(index: &Index, pid: i32) -> Self {
+    /// The states of `pid`, from the lanes of all CPUs and the wake-ups in order of time; the last
+    /// state lasts until `end`.
+    pub fn of(cpus: &[CpuLanes], wakes: &[Wake], end: u64, pid: i32) -> Self {
         let mut steps: Vec<(u64, u8, Step)> = Vec::new();
-        for c in &index.cpus {
+        for c in cpus {
             for (i, p) in c.runs.pid.iter().enumerate() {
                 if *p == pid {
                     let item = c.runs.get(i);
@@ -50,7 +52,7 @@ impl TaskLane {
                 }
             }
         }
-        for w in index.wakes.iter().filter(|w| w.pid == pid) {
+        for w in wakes.iter().filter(|w| w.pid == pid) {
             steps.push((w.time, 1, Step::Wake));
         }
         steps.sort_by_key(|s| (s.0, s.1));
@@ -81,7 +83,7 @@ impl TaskLane {
             now = Some((time, state));
         }
         if let Some((start, state)) = now {
-            lane.put(start, index.end, state, cpu);
+            lane.put(start, end, state, cpu);
         }
         lane
     }

@@ -1,18 +1,19 @@
-//! The two halves of a command on a board: one keeps it running whatever happens to the connection, one tells the desk.
+//! The two halves of a command on a board: one keeps it running whatever happens to the connection, one tells the host.
 //!
 //! ```text
 //! DIR/job.json   what to run                 DIR/stdout, DIR/stderr   what it printed
 //! DIR/work/      its working folder          DIR/pid                  its process
 //! DIR/lock       held while it runs          DIR/exit                 its exit code
 //! ```
-//! `start` reads the job from stdin and leaves a keeper behind, in a session of
+//! `start` reads the job from stdin and leaves a supervisor behind, in a session of
 //! its own. `follow` sleeps on the lock, which the kernel releases even if the
-//! keeper is killed, then sends everything. A desk that was cut off runs
+//! supervisor is killed, then sends everything. A host that was cut off runs
 //! `follow` again.
 
-use super::{Sink, send};
+use super::send;
+use super::sink::Sink;
 use anyhow::{Context, bail};
-use latlab_core::wire::{Decoder, Item, Job, Message};
+use latlab_wire::frame::{Decoder, Item, Job, Message};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -21,18 +22,18 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// How often a live `follow` looks for new output.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Makes the folder, leaves a keeper in it, and returns once the command runs.
+/// Makes the folder, leaves a supervisor in it, and returns once the command runs.
 pub fn start(dir: &Path) -> anyhow::Result<()> {
     let mut job = Vec::new();
     io::stdin().lock().read_to_end(&mut job).context("job on stdin")?;
     fs::create_dir_all(dir.join("work")).with_context(|| dir.display().to_string())?;
     fs::write(dir.join("job.json"), &job).with_context(|| dir.display().to_string())?;
-    let mut keeper = Command::new(std::env::current_exe().context("our own program")?);
-    keeper.args(["on-board", "keep"]).arg(dir);
-    keeper.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = keeper.spawn().context("keeper")?;
+    let mut supervisor = Command::new(std::env::current_exe().context("our own program")?);
+    supervisor.args(["on-board", "keep"]).arg(dir);
+    supervisor.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = supervisor.spawn().context("supervisor")?;
     while !dir.join("pid").exists() && !dir.join("exit").exists() {
         if let Some(status) = child.try_wait()? {
             bail!("the command could not be started ({status})");
@@ -53,7 +54,7 @@ pub fn keep(dir: &Path) -> anyhow::Result<()> {
         Err(error) => {
             let _ = fs::write(
                 dir.join("stderr"),
-                format!("latlab: {}\n", crate::outcome::told(&error)),
+                format!("latlab: {}\n", crate::outcome::format_error_chain(&error)),
             );
             127
         }
@@ -65,7 +66,7 @@ pub fn keep(dir: &Path) -> anyhow::Result<()> {
 
 fn run(dir: &Path, job: &Job) -> anyhow::Result<u8> {
     let Some((program, args)) = job.argv.split_first() else { bail!("nothing to run") };
-    // The desk says "latlab" and means this very program.
+    // The host says "latlab" and means this very program.
     let program = if program == "/bin/latlab" {
         std::env::current_exe().context("our own program")?
     } else {
@@ -86,40 +87,40 @@ fn run(dir: &Path, job: &Job) -> anyhow::Result<u8> {
     Ok(by_signal.or(status.code().and_then(|c| u8::try_from(c).ok())).unwrap_or(1))
 }
 
-/// Tells the desk on stdout what the command of a folder does and leaves; listens for signals on stdin.
+/// Tells the host on stdout what the command of a folder does and leaves; listens for signals on stdin.
 pub fn follow(dir: &Path, live: bool) -> anyhow::Result<()> {
-    let desk = Desk;
+    let host = Host;
     let lock =
         File::open(dir.join("lock")).with_context(|| format!("{}: no run", dir.display()))?;
-    desk.send(&Message::Hello(latlab_sys::init::release()))?;
+    host.send(&Message::Hello(latlab_sys::init::release()))?;
     pass_signals_on(dir);
     let mut out = Tail::open(&dir.join("stdout"), Message::Stdout);
     let mut err = Tail::open(&dir.join("stderr"), Message::Stderr);
     if live {
         while matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)) {
-            out.send_new(&desk)?;
-            err.send_new(&desk)?;
-            std::thread::sleep(LOOK);
+            out.send_new(&host)?;
+            err.send_new(&host)?;
+            std::thread::sleep(POLL_INTERVAL);
         }
     } else {
         lock.lock_shared()?;
     }
-    out.send_new(&desk)?;
-    err.send_new(&desk)?;
-    send::folder(&desk, &dir.join("work"))?;
+    out.send_new(&host)?;
+    err.send_new(&host)?;
+    send::folder(&host, &dir.join("work"))?;
     let code = fs::read_to_string(dir.join("exit")).ok().and_then(|c| c.trim().parse().ok());
-    desk.send(&match code {
+    host.send(&match code {
         Some(code) => Message::Exit(code),
-        None => {
-            Message::Failed("its keeper was killed on the board before the command ended".into())
-        }
+        None => Message::Failed(
+            "its supervisor was killed on the board before the command ended".into(),
+        ),
     })
 }
 
-/// The desk, at the other end of stdout.
-struct Desk;
+/// The host, at the other end of stdout.
+struct Host;
 
-impl Sink for Desk {
+impl Sink for Host {
     fn send(&self, message: &Message) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(&message.encode())?;
@@ -139,7 +140,7 @@ impl Tail {
         Self { file, wrap }
     }
 
-    fn send_new(&mut self, desk: &Desk) -> anyhow::Result<()> {
+    fn send_new(&mut self, host: &Host) -> anyhow::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut buffer = vec![0; 32 << 10];
         loop {
@@ -147,12 +148,12 @@ impl Tail {
             if n == 0 {
                 return Ok(());
             }
-            desk.send(&(self.wrap)(buffer[..n].to_vec()))?;
+            host.send(&(self.wrap)(buffer[..n].to_vec()))?;
         }
     }
 }
 
-/// A thread that passes the desk's signals on, and ends this process when the desk is gone.
+/// A thread that passes the host's signals on, and ends this process when the host is gone.
 fn pass_signals_on(dir: &Path) {
     let pid_file = dir.join("pid");
     std::thread::spawn(move || {
@@ -167,7 +168,7 @@ fn pass_signals_on(dir: &Path) {
                 }
             }
         }
-        // Nobody listens: the main thread may sleep on the lock for hours. The keeper stays.
+        // Nobody listens: the main thread may sleep on the lock for hours. The supervisor stays.
         latlab_sys::process::end_now();
     });
 }

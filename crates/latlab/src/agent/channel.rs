@@ -1,9 +1,9 @@
-//! The agent's line to the desk: a virtio port, or the kernel's log where there is none.
+//! The agent's line to the host: a virtio port, or the kernel's log where there is none.
 
-use super::Sink;
+use super::sink::Sink;
 use anyhow::{Context, bail};
-use latlab_core::wire::{Decoder, Item, Message};
-use latlab_core::wire_log;
+use latlab_wire::frame::{Decoder, Item, Message};
+use latlab_wire::log_lines;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -12,8 +12,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// How often and how long we look for the port while drivers come up.
-const LOOKS: u32 = 500;
-const LOOK: Duration = Duration::from_millis(10);
+const POLLS_MAX: u32 = 500;
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// What goes through a log of 16 MiB (with base64, marks and times) before anything is overwritten.
 const LOG_MAX: usize = 8 << 20;
 
@@ -22,12 +22,12 @@ const LOG_MAX: usize = 8 << 20;
 pub enum Channel {
     /// A virtio port.
     Port {
-        /// Towards the desk.
+        /// Towards the host.
         out: Mutex<File>,
         /// From it.
         input: Mutex<(File, Decoder, VecDeque<Message>)>,
     },
-    /// The kernel's log, and how many bytes went into it. Nothing comes from the desk.
+    /// The kernel's log, and how many bytes went into it. Nothing comes from the host.
     Log(Mutex<(File, usize)>),
 }
 
@@ -37,7 +37,7 @@ impl Sink for Channel {
         match self {
             Self::Port { out, .. } => {
                 let Ok(mut out) = out.lock() else { bail!("a thread of the agent panicked") };
-                out.write_all(&frame).context("line to the desk")
+                out.write_all(&frame).context("line to the host")
             }
             Self::Log(log) => {
                 let Ok(mut log) = log.lock() else { bail!("a thread of the agent panicked") };
@@ -47,7 +47,7 @@ impl Sink for Channel {
                     bail!("more than {} MiB do not fit through the kernel's log", LOG_MAX >> 20);
                 }
                 // One record a write; <1> is a level that is always printed.
-                wire_log::lines(&frame)
+                log_lines::lines(&frame)
                     .try_for_each(|line| file.write_all(&[b"<1>", &line[..]].concat()))
                     .context("/dev/kmsg")
             }
@@ -89,7 +89,7 @@ impl Channel {
                 return Some(message);
             }
             match file.read(&mut buffer) {
-                // A port reads as ended until the desk has opened its side.
+                // A port reads as ended until the host has opened its side.
                 Ok(0) => std::thread::sleep(Duration::from_secs(1)),
                 Ok(n) => ready.extend(decoder.push(&buffer[..n]).into_iter().filter_map(|item| {
                     if let Item::Message(message) = item { Some(message) } else { None }
@@ -101,7 +101,7 @@ impl Channel {
 
     /// Lets the last bytes leave before the machine is turned off.
     pub fn drain(&self) {
-        // The desk ends the machine as soon as it has read the exit code. A log is printed by a
+        // The host ends the machine as soon as it has read the exit code. A log is printed by a
         // thread of the kernel, as fast as the port takes it.
         let patience = if self.is_live() { 1 } else { 600 };
         std::thread::sleep(Duration::from_secs(patience));
@@ -110,14 +110,14 @@ impl Channel {
 
 fn find_port() -> anyhow::Result<PathBuf> {
     let ports = Path::new("/sys/class/virtio-ports");
-    for _ in 0..LOOKS {
+    for _ in 0..POLLS_MAX {
         for entry in fs::read_dir(ports).into_iter().flatten().flatten() {
             let name = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
             if name.trim() == "latlab" {
                 return Ok(Path::new("/dev").join(entry.file_name()));
             }
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     bail!(
         "no virtio port named latlab: the kernel needs CONFIG_VIRTIO_CONSOLE and \

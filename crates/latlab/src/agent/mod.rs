@@ -1,7 +1,7 @@
 //! What latlab does on a target: as process 1 of a virtual machine (here), and on a board ([`board`]).
 //!
 //! Process 1 mounts what a program expects, loads the modules of its job
-//! ([`latlab_core::wire::Job`]), tells the desk that it is there, runs the
+//! ([`latlab_wire::frame::Job`]), tells the host that it is there, runs the
 //! command in `/work`, sends back what it printed and every file that it left,
 //! and turns the machine off. While the command runs, the agent sleeps in
 //! blocking calls: output goes to memory unless the job asks for it live.
@@ -9,12 +9,14 @@
 pub mod board;
 mod channel;
 mod send;
+mod sink;
 
 use anyhow::{Context, anyhow, bail};
 use channel::Channel;
-use latlab_core::modules::Dependencies;
-use latlab_core::wire::{Job, Message, Sought};
 use latlab_sys::init;
+use latlab_wire::frame::{Job, Message, Sought};
+use latlab_wire::modules::Dependencies;
+use sink::Sink;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
@@ -22,12 +24,6 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// Where messages to the desk go.
-pub trait Sink {
-    /// Sends one message; blocks while the desk does not read.
-    fn send(&self, message: &Message) -> anyhow::Result<()>;
-}
 
 const WORK: &str = "/work";
 const KEPT_STDOUT: &str = "/run/latlab-stdout";
@@ -42,12 +38,12 @@ pub fn is_init() -> bool {
 /// Does the job and turns the machine off. Never returns: a kernel panics when its first process ends.
 pub fn main() -> ! {
     if let Err(error) = work() {
-        complain(&crate::outcome::told(&error));
+        complain(&crate::outcome::format_error_chain(&error));
     }
     let error = init::power_off();
     complain(&format!("power off: {error}"));
     loop {
-        // Boards without a power switch: the desk ends the machine.
+        // Boards without a power switch: the host ends the machine.
         std::thread::sleep(Duration::from_secs(3600));
     }
 }
@@ -78,7 +74,7 @@ fn work() -> anyhow::Result<()> {
     });
     match done {
         Ok(code) => channel.send(&Message::Exit(code))?,
-        Err(error) => channel.send(&Message::Failed(crate::outcome::told(&error)))?,
+        Err(error) => channel.send(&Message::Failed(crate::outcome::format_error_chain(&error)))?,
     }
     channel.drain();
     Ok(())
@@ -299,7 +295,7 @@ fn stream(child: &mut Child, channel: &Arc<Channel>) -> Vec<std::thread::JoinHan
     threads
 }
 
-/// A thread that sleeps until the desk says something, and tells the command.
+/// A thread that sleeps until the host says something, and tells the command.
 fn pass_signals_on(channel: Arc<Channel>, pid: Arc<Mutex<Option<u32>>>) {
     std::thread::spawn(move || {
         while let Some(message) = channel.receive() {

@@ -1,8 +1,8 @@
 //! Sends what a command left behind: its kept output, and every file in its working folder.
 
-use super::Sink;
+use super::sink::Sink;
 use anyhow::Context;
-use latlab_core::wire::{FileHead, Message, PAYLOAD_MAX};
+use latlab_wire::frame::{FileHead, Message, PAYLOAD_MAX};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-/// Measure what one system call, switch, message, copy or process costs.
+/// Measure the cost of system calls, context switches, messages, copies and processes.
 ///
 /// NAME is a probe (`syscall.read`), a family (`syscall`) or an lmbench program
 /// (`lat_syscall`, `lat_syscall null`). Values for its parameters follow a
 /// colon: `syscall.select:fds=10|100,kind=tcp`. Without NAME the default suite runs.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// What to measure.
+    /// Probes, families or lmbench programs.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// List the probes with their parameters and lmbench's names.
@@ -18,16 +18,16 @@ pub struct Args {
     /// Run every probe with every size.
     #[arg(long)]
     pub full: bool,
-    /// Stop after this time, sure or not (`30s`, `5m`).
+    /// Stop after this time, whatever the precision (`30s`, `5m`).
     #[arg(short = 'D', long, value_name = "TIME", value_parser = super::time::seconds)]
     pub duration: Option<std::time::Duration>,
     /// Stop when half the 95% interval is this share of the median.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     pub precision: f64,
-    /// CPU to measure on (default: the last that is allowed; `any`: wherever the scheduler likes).
+    /// CPU to measure on (default: the last that is allowed; `any`: not bound).
     #[arg(short = 'a', long = "affinity", value_name = "CPU")]
     pub cpu: Option<String>,
-    /// Print text, lmbench-shaped lines, or CSV.
+    /// Output format: text, lmbench's line formats, or CSV.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "lmbench", "csv"])]
     pub format: String,
     /// Compare with a published machine (`--against list` names them).
@@ -39,7 +39,7 @@ pub struct Args {
     /// Directory for the files of the file probes (default: the system's temporary directory).
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Measure one slice as this JSON says; used by the suite itself.
+    /// Run one trial described by this JSON; used by the suite itself.
     #[arg(long, hide = true, value_name = "JSON")]
     pub slice: Option<String>,
 }

@@ -2,54 +2,54 @@
 
 use crate::outcome::HintExt;
 use anyhow::anyhow;
-use latlab_core::compare::Options;
+use latlab_model::compare::Options;
 use std::path::PathBuf;
 
-/// Is B really better or worse than A, in the tail too?
+/// Compare runs: is B better or worse than A, also in the tail?
 ///
 /// Compares runs of latlab and results of other tools (cyclictest's histogram and JSON, rtla's and
 /// Xenomai's histograms, jitterdebugger's JSON, lmbench's results, files of --samples), and published
-/// machines (@beaglebone-black-2015). The first is the base. With --base and --new, many
-/// files count as one side each.
+/// machines (@beaglebone-black-2015). The first is the base. With --base and --new, several
+/// files form one side each.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// What to compare: the base, then the others.
+    /// Runs to compare: the base, then the others.
     #[arg(value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// Runs that are the base together.
+    /// Runs that form the base.
     #[arg(long, value_name = "RUN", num_args = 1.., requires = "new", conflicts_with = "runs")]
     pub base: Vec<PathBuf>,
-    /// Runs that are the other side together.
+    /// Runs that form the other side.
     #[arg(long, value_name = "RUN", num_args = 1.., requires = "base")]
     pub new: Vec<PathBuf>,
-    /// Only metrics whose name holds this; may be repeated.
+    /// Only metrics whose name contains this; may be repeated.
     #[arg(long, value_name = "TEXT")]
     pub only: Vec<String>,
-    /// Exit with 2 when anything is worse, or different.
+    /// Exit with 2 if a metric is worse, or different.
     #[arg(long, value_name = "WHAT", value_enum)]
     pub fail_if: Option<FailIf>,
-    /// Compare how often this is exceeded (`100us`; a bare number is µs).
+    /// Also compare the rate of samples above this limit (`100us`; a bare number is µs).
     #[arg(long, value_name = "TIME")]
     limit: Option<String>,
-    /// Could this have been told: a difference at a probability (`10us@1e-6`)?
-    #[arg(long, value_name = "TIME@P")]
+    /// Report whether these runs could have detected a tail shift of TIME at probability P (`10us@1e-6`).
+    #[arg(long = "detectable", alias = "tell", value_name = "TIME@P")]
     tell: Option<String>,
-    /// Chance of even one false claim, in per cent.
+    /// Probability of at least one false claim over all tests, in per cent.
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     level: f64,
-    /// Differences below this are none that matters, in per cent.
+    /// Ignore differences below this percentage.
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0)]
     margin: f64,
-    /// "No difference" is said when none above this is left, in per cent.
+    /// Report "no difference" when the intervals exclude differences above this percentage.
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
     within: f64,
-    /// Mean cluster of late wake-ups, for files that do not say in which order values came.
+    /// Assumed mean cluster size of late wake-ups, for files without the order of values.
     #[arg(long, value_name = "N", default_value_t = 4.0)]
     cluster: f64,
     /// Seed of the resampling.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write a JUnit XML file: a test case a metric, a failure where it is worse.
+    /// Write a JUnit XML file: a test case for each metric, a failure if it is worse.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     /// Write the report as Markdown.
@@ -60,12 +60,12 @@ pub struct Args {
     pub html: Option<PathBuf>,
 }
 
-/// What exit code 2 is for.
+/// Condition of exit code 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum FailIf {
-    /// Something is worse.
+    /// A metric is worse.
     Worse,
-    /// Something is worse or better.
+    /// A metric is worse or better.
     Different,
 }
 
@@ -100,12 +100,13 @@ impl Args {
 fn tell(text: &str) -> anyhow::Result<(f64, f64)> {
     let hint = "a time and a probability: 10us@1e-6";
     let (time, p) =
-        text.split_once('@').ok_or_else(|| anyhow!("--tell {text}: no '@'")).hint(hint)?;
-    let p: f64 = p.trim().parse().map_err(|e| anyhow!("--tell {text}: {e}")).hint(hint)?;
+        text.split_once('@').ok_or_else(|| anyhow!("--detectable {text}: no '@'")).hint(hint)?;
+    let p: f64 = p.trim().parse().map_err(|e| anyhow!("--detectable {text}: {e}")).hint(hint)?;
     if !(p > 0.0 && p < 0.5) {
-        return Err(anyhow!("--tell {text}: the probability lies between 0 and 0.5")).hint(hint);
+        return Err(anyhow!("--detectable {text}: the probability lies between 0 and 0.5"))
+            .hint(hint);
     }
-    Ok((nanoseconds("--tell", time)?, p))
+    Ok((nanoseconds("--detectable", time)?, p))
 }
 
 /// `100us`, `2ms`; a bare number is µs.

@@ -3,7 +3,7 @@
 use anyhow::bail;
 use std::path::PathBuf;
 
-/// Hand a trace on: to Perfetto, to tables, as JSON lines or CSV.
+/// Convert a trace to Perfetto, Parquet, JSON lines or CSV.
 ///
 /// With --json (one object a line) or --csv the events go to stdout.
 #[derive(Clone, Debug, clap::Args)]
@@ -16,12 +16,12 @@ pub struct Args {
     /// Print CSV.
     #[arg(long)]
     csv: bool,
-    /// Write one Parquet table an event into this directory (event=NAME/data.parquet).
+    /// Write one Parquet table for each event into this directory (event=NAME/data.parquet).
     #[arg(long, value_name = "DIR")]
     parquet: Option<PathBuf>,
 }
 
-/// Where to and as what.
+/// Output format and destination.
 #[derive(Clone, Debug)]
 pub enum To {
     /// A Perfetto trace.

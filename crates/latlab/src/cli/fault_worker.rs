@@ -1,33 +1,33 @@
-//! `latlab fault-worker`: a process that makes a machine late on purpose. Hidden.
+//! `latlab fault-worker`: a process that injects latency. Hidden.
 
 use clap::{Args, ValueEnum};
 
-/// A process that makes a machine late on purpose; runs until it is killed.
+/// Inject latency until killed.
 #[derive(Debug, Args)]
 pub struct FaultArgs {
-    /// Which way.
+    /// Kind of fault.
     pub kind: FaultKind,
-    /// How long each stroke lasts, ns.
+    /// Duration of each activation, ns.
     #[arg(long)]
     pub ns: u64,
-    /// From stroke to stroke, ns.
+    /// Period of activations, ns.
     #[arg(long)]
     pub every_ns: u64,
-    /// Where.
+    /// CPU.
     #[arg(long, default_value_t = 0)]
     pub cpu: u32,
     /// SCHED_FIFO priority of `fifo` and `throttle`.
     #[arg(long, default_value_t = 95)]
     pub priority: u32,
-    /// Share of the period by which each is longer or shorter, percent.
+    /// Random variation of the period, per cent.
     #[arg(long, default_value_t = 0)]
     pub jitter: u32,
-    /// Start of the random numbers.
+    /// Seed of the random numbers.
     #[arg(long, default_value_t = 1)]
     pub seed: u32,
 }
 
-/// The ways.
+/// Kinds of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FaultKind {
     /// A SCHED_FIFO task that computes.
@@ -38,12 +38,12 @@ pub enum FaultKind {
     InversionPi,
     /// A SCHED_FIFO task that computes until the kernel throttles all real-time tasks.
     Throttle,
-    /// Takes pages of other processes away, to a swap disk that is slow.
+    /// Swaps out pages of other processes to a slow disk.
     PageFault,
     /// Allocates, touches and frees memory.
     Memory,
     /// Fragments memory and has the kernel compact it.
     Compaction,
-    /// Threads that map and unmap memory, so that CPUs have to tell each other.
+    /// Threads that map and unmap memory, so that CPUs flush each other's TLB.
     Tlb,
 }

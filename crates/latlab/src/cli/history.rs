@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-/// Results over time: which build made which board slower, and since when?
+/// Store results and show trends with change points.
 ///
-/// The store has one row a run and one row a result; what else a run has stays in its
-/// directory. It is a file (SQLite), or a database that many share: --store postgres://user@host/name.
+/// The store has one row for each run and for each result; all other data stays in the run's
+/// directory. It is a file (SQLite) or a shared database: --store postgres://user@host/name.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// The store: a file, or postgres://….
     #[arg(long, global = true, value_name = "STORE", default_value = "runs/history.sqlite")]
     pub store: String,
-    /// What to do.
+    /// Action.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -19,24 +19,24 @@ pub struct Args {
 /// What to do with a store.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Command {
-    /// Add runs (directories or run.json files); one that is there already is left as it is.
+    /// Add runs (directories or run.json files); existing ones are not changed.
     Add {
         /// The runs.
         #[arg(value_name = "RUN", required = true)]
         runs: Vec<PathBuf>,
     },
-    /// Add every run below a directory; what cannot be read is said and left out.
+    /// Add every run below a directory; unreadable ones are reported and skipped.
     Import {
         /// The directory.
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },
-    /// List runs, the latest first.
+    /// List runs, most recent first.
     List {
         /// Only runs of this board, or of this host.
         #[arg(long, value_name = "NAME")]
         board: Option<String>,
-        /// This many at most.
+        /// Maximum number of runs.
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: u32,
     },
@@ -46,9 +46,9 @@ pub enum Command {
         #[arg(value_name = "RUN")]
         run: String,
     },
-    /// Show a result over time, and where its level changed.
+    /// Show a result over time with its change points.
     Trend {
-        /// Its name (`wakeup.user`); without one, the names that there are.
+        /// Name of the result (`wakeup.user`); without one, the names are listed.
         #[arg(value_name = "NAME")]
         name: Option<String>,
         /// Only with these parameters (`cpu=0`); may be repeated.
@@ -57,10 +57,11 @@ pub enum Command {
         /// Only of this board, or of this host.
         #[arg(long, value_name = "NAME")]
         board: Option<String>,
-        /// Which figure.
-        #[arg(long, value_name = "FIGURE", default_value = "median", value_parser = ["min", "median", "p99", "p999", "max"])]
+        /// Statistic.
+        // words: allow the earlier spelling, a hidden alias
+        #[arg(long = "statistic", alias = "figure", value_name = "STATISTIC", default_value = "median", value_parser = ["min", "median", "p99", "p999", "max"])]
         figure: String,
-        /// Exit with 2 when the latest change was for the worse.
+        /// Exit with 2 if the most recent change is an increase of latency.
         #[arg(long)]
         fail_if_worse: bool,
         /// Write the report as one HTML file.

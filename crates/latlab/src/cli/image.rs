@@ -3,13 +3,13 @@
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// From nothing to a board that can be measured: an SD card image of Debian with latlab on it, without root.
+/// Build an SD card image of Debian with latlab, without root.
 ///
-/// The same packages, key and latlab give the same bytes; SOURCE_DATE_EPOCH sets the clock in it.
+/// Reproducible: the same packages, key and latlab give the same bytes; SOURCE_DATE_EPOCH sets its clock.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub struct ImageArgs {
-    /// Anything but building an image.
+    /// Other actions.
     #[command(subcommand)]
     pub action: Option<ImageAction>,
     /// What to build.
@@ -20,7 +20,7 @@ pub struct ImageArgs {
 /// What to build.
 #[derive(Debug, Args)]
 pub struct Build {
-    /// For which board (latlab image boards), or the file of one of your own (./my-board.toml).
+    /// Board (latlab image boards), or the file of your own (./my-board.toml).
     #[arg(long, value_name = "BOARD")]
     pub board: Option<String>,
     /// Debian's PREEMPT_RT kernel (rt) or ordinary one (stock), or your linux-image package (FILE.deb).
@@ -29,7 +29,7 @@ pub struct Build {
     /// Public keys that may log in as root (default: the first of ~/.ssh/id_*.pub).
     #[arg(long, value_name = "FILE")]
     pub ssh_key: Option<PathBuf>,
-    /// The image.
+    /// Output file.
     #[arg(short = 'o', long = "output", value_name = "IMAGE", default_value = "sd.img")]
     pub output: PathBuf,
     /// Host name (default: the board's name).
@@ -41,13 +41,13 @@ pub struct Build {
     /// A root shell on the serial console, without a password.
     #[arg(long)]
     pub serial_shell: bool,
-    /// Ask the network nothing: what is in the cache has to do.
+    /// Use the cache only, without network.
     #[arg(long)]
     pub offline: bool,
-    /// Say what would be built, and build nothing.
+    /// Print what would be built without building.
     #[arg(long)]
     pub plan: bool,
-    /// Print the board's file, to begin one of your own with.
+    /// Print the board's file, as a template.
     #[arg(long)]
     pub show: bool,
     /// For a kernel of your own: print what its .config lacks for tracing and low latency, and how to build it
@@ -59,9 +59,9 @@ pub struct Build {
 /// The other actions.
 #[derive(Debug, Subcommand)]
 pub enum ImageAction {
-    /// Which boards there are.
+    /// List the boards.
     Boards,
-    /// Write an image to a card, after asking: refuses what is mounted, in use, built in or too small.
+    /// Write an image to a card after confirmation; refuses disks that are mounted, in use, built in or too small.
     Write {
         /// The card: /dev/sdX or /dev/mmcblkN.
         #[arg(value_name = "DEVICE")]
@@ -72,26 +72,26 @@ pub enum ImageAction {
         /// Do not ask.
         #[arg(long)]
         yes: bool,
-        /// Also a disk that cannot be taken out; never this system's.
+        /// Accept a disk that is not removable; never the disk of this system.
         #[arg(long)]
         fixed: bool,
-        /// Leave the root partition as long as it is in the image, instead of filling the card.
+        /// Do not enlarge the root partition to the size of the card.
         #[arg(long)]
         no_grow: bool,
-        /// Where /dev, /proc and /sys are looked for.
+        /// Root of /dev, /proc and /sys.
         #[arg(long, hide = true, value_name = "DIR", default_value = "/")]
         root: PathBuf,
     },
-    /// Look at an image's boot partition as the board's boot ROM does.
+    /// Check an image's boot partition against the rules of the board's boot ROM.
     Check {
         /// The image.
         #[arg(value_name = "IMAGE")]
         image: PathBuf,
-        /// Whose boot ROM (default: the board it was built for).
+        /// Board with that boot ROM (default: the board of the image).
         #[arg(long, value_name = "BOARD")]
         board: Option<String>,
     },
-    /// Start an image in QEMU, with the kernel that is on it, and a port here for ssh; Ctrl-C ends it.
+    /// Start an image in QEMU with its own kernel and a host port for ssh; Ctrl-C ends it.
     Boot {
         /// The image; it is not changed.
         #[arg(value_name = "IMAGE", default_value = "sd.img")]

@@ -7,19 +7,19 @@ use latlab_sys::load::{Kind, LoadSpec};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Keep the machine busy in a known way; the letters are those of stress(1).
+/// Generate a defined load; option letters are those of stress(1).
 ///
 /// A LOAD is KIND[:DETAIL…][@CPU][/ROUNDS-A-SECOND], with N* in front for several, or a command
-/// of another program. --list names the kinds. What a worker writes, it reads back and checks.
+/// of another program. --list shows the kinds. Workers read back and verify what they write.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Loads (`cpu:60%@1`, `4*vm:128M:1`, `tlb`, `"hackbench -l 1000"`).
     #[arg(value_name = "LOAD")]
     pub loads: Vec<LoadSpec>,
-    /// Name the kinds of load and end.
+    /// List the kinds of load and exit.
     #[arg(long)]
     pub list: bool,
-    /// Workers that take square roots.
+    /// Workers that compute square roots.
     #[arg(short, long, value_name = "N", default_value_t = 0)]
     cpu: usize,
     /// Workers that call sync().
@@ -34,10 +34,10 @@ pub struct Args {
     /// Distance between bytes that a vm worker touches [default: 4096].
     #[arg(long, value_name = "BYTES")]
     vm_stride: Option<String>,
-    /// A vm worker sleeps so many seconds before it frees (0: for ever).
+    /// Seconds that a vm worker sleeps before it frees its memory (0: without limit).
     #[arg(long, value_name = "SECONDS")]
     vm_hang: Option<String>,
-    /// A vm worker writes again instead of freeing and allocating.
+    /// A vm worker rewrites its memory instead of freeing and allocating.
     #[arg(long)]
     vm_keep: bool,
     /// Workers that write a file and remove it.

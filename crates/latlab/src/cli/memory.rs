@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-/// Find caches, lines, ways and TLBs by measuring, and what a miss costs.
+/// Measure caches, line size, ways, TLBs and the cost of a miss.
 ///
-/// With --from, curves that were measured elsewhere are read instead: output of lmbench's
-/// lat_mem_rd, or a run of latlab's.
+/// With --from, existing curves are analysed instead: output of lmbench's
+/// lat_mem_rd, or a run of latlab.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Less than ten seconds: fewer points, arrays up to 64 MiB.
@@ -14,23 +14,23 @@ pub struct Args {
     /// Read curves from these files instead of measuring (lat_mem_rd's text, run.json or a run's directory).
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["quick", "duration", "cpu", "size"])]
     pub from: Vec<PathBuf>,
-    /// Largest array in MiB (default: four times the largest declared cache, 64 to 256, a quarter of what is free).
+    /// Largest array in MiB (default: four times the largest cache that sysfs reports, 64 to 256, at most a quarter of free memory).
     #[arg(short = 's', long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(4..=2048))]
     pub size: Option<u32>,
-    /// Stop after this time, sure or not (`30s`).
+    /// Stop after this time, whatever the confidence (`30s`).
     #[arg(short = 'D', long, value_name = "TIME", value_parser = super::time::seconds)]
     pub duration: Option<std::time::Duration>,
     /// CPU to measure on (default: the last that is allowed).
     #[arg(short = 'a', long = "affinity", value_name = "CPU")]
     pub cpu: Option<u32>,
-    /// Seed of the orders in which memory is visited.
+    /// Seed of the access orders.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Measure context switches in rings of processes with working sets instead, and find the knees
+    /// Measure context switches in rings of processes with working sets, and find the knees
     /// (macro: 2 to 96 processes × 0 to 64 KiB; micro: 2 to 12 × 0 to 32 KiB).
     #[arg(long = "switch", value_name = "PLAN", value_parser = ["macro", "micro"], conflicts_with_all = ["from", "quick", "size", "format"])]
     pub switch: Option<String>,
-    /// Print as another tool does: columns of lmbench's lat_mem_rd.
+    /// Output format of another tool: columns of lmbench's lat_mem_rd.
     #[arg(long, value_name = "TOOL", value_parser = ["lmbench"])]
     pub format: Option<String>,
 }

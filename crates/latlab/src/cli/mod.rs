@@ -1,7 +1,7 @@
-//! The command line: clap derive, and nothing but it. One file a command.
+//! The command line: clap derive only, one file for each command.
 //!
-//! What the user typed becomes a plain, validated configuration in each
-//! command's `config()`; nothing outside this folder knows clap.
+//! Each command's `config()` returns a plain, validated configuration; nothing
+//! outside this folder uses clap.
 
 // These comments are the help that users read: brackets and angles mean options and places.
 #![allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags)]
@@ -40,14 +40,14 @@ pub mod why;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
-/// A latency laboratory for Linux: measures, records, explains and shows.
+/// A latency laboratory for Linux: measure, record, analyse, report.
 #[derive(Debug, Parser)]
 #[command(name = "latlab", version, max_term_width = 100, arg_required_else_help = false)]
 pub struct Cli {
     /// Options that every command takes.
     #[command(flatten)]
     pub global: Global,
-    /// What to do; a menu is offered on a terminal when there is none.
+    /// Command; without one, a menu on a terminal.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -58,10 +58,10 @@ pub struct Global {
     /// Print the result as JSON on stdout.
     #[arg(long, global = true)]
     pub json: bool,
-    /// Keep the run in this directory (default: runs/<UTC time>-<host>-<command>).
+    /// Save the run in this directory (default: runs/<UTC time>-<host>-<command>).
     #[arg(long, global = true, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Measure there instead of here: ssh://user@board[:port] or vm:NAME (latlab vm list).
+    /// Run on a board or in a virtual machine: ssh://user@board[:port] or vm:NAME (latlab vm list).
     #[cfg(feature = "host")]
     #[arg(long, global = true, value_name = "TARGET")]
     pub on: Option<String>,
@@ -102,10 +102,10 @@ pub enum Command {
     Vm(vm::VmArgs),
     #[cfg(feature = "host")]
     Image(Box<image::ImageArgs>),
-    /// Bring back a run that a lost connection left on a board (with --on ssh://…).
+    /// Fetch a run that a lost connection left on a board (with --on ssh://…).
     #[cfg(feature = "host")]
     Fetch {
-        /// Its name; without one, the runs that are kept there are listed.
+        /// Name of the run; without one, the runs on the board are listed.
         #[arg(value_name = "RUN")]
         run: Option<String>,
     },
@@ -120,4 +120,28 @@ pub enum Command {
     FaultWorker(fault_worker::FaultArgs),
     #[command(hide = true)]
     OnBoard(on_board::OnBoardArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn earlier_spellings_of_options_are_accepted_and_hidden() {
+        let lines = [
+            "latlab why --prove",
+            #[cfg(feature = "host")]
+            "latlab compare a b --tell 10us@1e-6",
+            #[cfg(feature = "host")]
+            "latlab history trend --figure p99",
+        ];
+        for line in lines {
+            assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
+            let mut words = line.split(' ');
+            let help = [words.next().unwrap_or_default(), words.next().unwrap_or_default()];
+            let help = Cli::try_parse_from(help.into_iter().chain(["--help"])).unwrap_err();
+            let old = line.split(' ').find(|w| w.starts_with("--")).unwrap_or("--");
+            assert!(!help.to_string().contains(old), "{old} is in the help");
+        }
+    }
 }

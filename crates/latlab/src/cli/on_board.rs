@@ -1,34 +1,34 @@
-//! `latlab on-board`: what a desk calls on a board. Hidden.
+//! `latlab on-board`: the part of `--on ssh://` that runs on a board. Hidden.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// What a desk calls on a board.
+/// The part of `--on ssh://` that runs on a board.
 #[derive(Debug, Args)]
 pub struct OnBoardArgs {
-    /// Which half.
+    /// Action.
     #[command(subcommand)]
     pub action: OnBoard,
 }
 
-/// The halves.
+/// Actions.
 #[derive(Debug, Subcommand)]
 pub enum OnBoard {
-    /// Start the job on stdin and leave a keeper with it.
+    /// Start the job on stdin under a supervisor.
     Start {
         /// The run's folder.
         dir: PathBuf,
     },
-    /// The keeper.
+    /// The supervisor.
     Keep {
         /// The run's folder.
         dir: PathBuf,
     },
-    /// Send what the run prints and leaves.
+    /// Send output and files of the run.
     Follow {
         /// The run's folder.
         dir: PathBuf,
-        /// As it comes.
+        /// Send output as it is written.
         #[arg(long)]
         live: bool,
     },

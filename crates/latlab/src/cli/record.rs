@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum};
-use latlab_core::cpulist;
+use latlab_model::cpulist;
 use latlab_sys::recorder::{EventSpec, Format, Kallsyms, RecordConfig};
 use latlab_trace::write::Compression;
 use std::collections::BTreeSet;
@@ -14,10 +14,9 @@ use crate::outcome::HintExt;
 
 /// Record what the kernel does into a trace.dat that trace-cmd and KernelShark open.
 ///
-/// Happens in an ftrace instance of its own, which is removed afterwards: nobody
-/// else's tracing is touched. Ends with COMMAND, with -D, with Ctrl-C, or when
-/// something (a traceoff trigger) switches the instance's tracing_on off. COMMAND's
-/// exit code is passed on. Option letters are those of trace-cmd.
+/// Uses an ftrace instance of its own, which is removed afterwards: other tracing is
+/// not affected. Ends with COMMAND, with -D, with Ctrl-C, or when tracing_on of the
+/// instance becomes 0 (a traceoff trigger). COMMAND's exit code is passed on. Option letters are those of trace-cmd.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// The events with their filters and triggers.
@@ -26,7 +25,7 @@ pub struct Args {
     /// Tracer: function, function_graph… (see --list tracers).
     #[arg(short = 'p', long = "tracer", value_name = "TRACER")]
     tracer: Option<String>,
-    /// Function that function_graph draws, with all that it calls; repeatable, globs allowed.
+    /// Function that function_graph records, with its callees; repeatable, globs allowed.
     #[arg(short = 'g', value_name = "GRAPH-FUNCTION")]
     graph_functions: Vec<String>,
     /// Trace this function only; repeatable, globs allowed.
@@ -35,7 +34,7 @@ pub struct Args {
     /// Do not trace this function; repeatable, globs allowed.
     #[arg(short = 'n', value_name = "NOT-FUNCTION")]
     notrace_functions: Vec<String>,
-    /// How many levels of calls function_graph descends.
+    /// Maximum call depth of function_graph.
     #[arg(long, value_name = "N")]
     max_graph_depth: Option<u32>,
     /// Set an ftrace option (`noOPTION` clears it); repeatable.
@@ -56,26 +55,26 @@ pub struct Args {
     /// Trace on these CPUs only: a list (`0-3,6`).
     #[arg(long, value_name = "LIST")]
     cpu: Option<String>,
-    /// Size of each CPU's ring buffer in KiB [default: to suit the memory that is free].
+    /// Size of each CPU's ring buffer in KiB [default: depends on free memory].
     #[arg(short = 'b', value_name = "KB")]
     buffer_kb: Option<u64>,
     /// Clock of the time stamps [default: local].
     #[arg(short = 'C', value_name = "CLOCK")]
     clock: Option<String>,
-    /// A kernel stack trace with every event.
+    /// Record a kernel stack trace with every event.
     #[arg(short = 'T')]
     stack: bool,
-    /// How long (`10s`, `5m`; a bare number is seconds).
+    /// Duration (`10s`, `5m`; a bare number is seconds).
     #[arg(short = 'D', long, value_name = "TIME")]
     duration: Option<String>,
-    /// The file.
+    /// Output file.
     #[arg(short = 'o', value_name = "FILE", default_value = "trace.dat")]
     output: PathBuf,
     /// Flight recorder: keep only the last MB megabytes in the ring buffer; write them on SIGUSR1
     /// (and go on), when tracing_on becomes 0, and at the end.
     #[arg(long, value_name = "MB", conflicts_with = "buffer_kb")]
     last: Option<u64>,
-    /// With --last: after tracing_on became 0, write, and record again, up to N files.
+    /// With --last: after tracing_on became 0, write and resume recording, up to N files.
     #[arg(long, value_name = "N", requires = "last")]
     rearm: Option<u32>,
     /// Write version 6 of the format (for trace-cmd before 3.0); not compressed.
@@ -84,17 +83,17 @@ pub struct Args {
     /// Compression of the file: zstd, zlib or none.
     #[arg(long, value_name = "METHOD", default_value = "zstd")]
     compression: String,
-    /// Symbols that come with the file: those that the trace uses, all, or none.
+    /// Symbols in the file: those that the trace uses, all, or none.
     #[arg(long, value_enum, default_value_t)]
     kallsyms: Symbols,
-    /// Say what this kernel offers, matching REGEX if there is one, and end.
+    /// List what this kernel supports and exit.
     #[arg(long, value_name = "WHAT", num_args = 1..=2, value_names = ["WHAT", "REGEX"],
-          help = "List what this kernel offers and end: events, tracers, functions, options or clocks; matching REGEX")]
+          help = "List what this kernel supports and exit: events, tracers, functions, options or clocks; matching REGEX")]
     list: Vec<String>,
-    /// Make a file that a killed recorder left behind compact, and end.
+    /// Compact the file of a killed recorder and exit.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "command"])]
     pub recover: Option<PathBuf>,
-    /// What to run while recording.
+    /// Command to run while recording.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -117,7 +116,7 @@ pub enum List {
 /// Which symbols come with the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Symbols {
-    /// Those that the trace points into.
+    /// Those that the trace refers to.
     #[default]
     Used,
     /// All of kallsyms (5 MB).

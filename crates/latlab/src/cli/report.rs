@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-/// Show a run again, or print a trace.
+/// Show a saved run, or print a trace.
 ///
 /// PATH is a run (its directory or run.json), a trace.dat (version 6 or 7, of
-/// trace-cmd or of latlab), or ftrace's text (`trace`, `trace_pipe`, what
-/// `trace-cmd report` printed).
+/// trace-cmd or of latlab), or ftrace's text (`trace`, `trace_pipe`, the output
+/// of `trace-cmd report`).
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// A run, a trace.dat, or ftrace's text.
     pub path: PathBuf,
-    /// Write the report as one HTML file that needs nothing else.
+    /// Write the report as one self-contained HTML file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write every plot as an SVG file into this directory.
@@ -31,7 +31,7 @@ pub struct Args {
     /// Traces: print only these events: names, systems, system/name, with * and ?.
     #[arg(short = 'e', long = "event", value_name = "EVENT")]
     pub event: Vec<String>,
-    /// Traces: print only what passes, e.g. 'sched_switch : next_prio < 100 && COMM ~ "rc*"'.
+    /// Traces: print only events that match, e.g. 'sched_switch : next_prio < 100 && COMM ~ "rc*"'.
     #[arg(short = 'F', long = "filter", value_name = "FILTER")]
     pub filter: Vec<String>,
     /// Traces: begin at this time, in seconds as printed.
@@ -55,7 +55,7 @@ pub struct Args {
     /// Traces: time stamps to the nanosecond.
     #[arg(short = 't', long)]
     pub nanoseconds: bool,
-    /// Traces: threads that format (default: one a CPU, at most 8).
+    /// Traces: number of formatting threads (default: one for each CPU, at most 8).
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
 }

@@ -2,42 +2,43 @@
 
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
-use latlab_core::sched::experiment::{Cell, CellTask, Work};
-use latlab_core::sched::matrix::{self, Common};
-use latlab_core::units::CpuId;
-use latlab_core::wakeup::Policy;
+use latlab_analysis::sched::scenarios;
+use latlab_analysis::sched::scenarios::Common;
+use latlab_model::sched::experiment::{Cell, CellTask, Work};
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::Policy;
 use latlab_trace::Select;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How do policies and priorities really share the CPU?
+/// Measure how policies and priorities share the CPU.
 ///
-/// Lets tasks of known policy and work compete for one CPU, records the scheduler, and holds
-/// theory against it: slices, shares, who waits for whom. --matrix makes a table of such
-/// experiments. With FILE (a trace.dat or ftrace's text) instead: run time, waits and their
-/// maximum for every task in it, why slices ended, who preempts whom, fairness, inversions.
+/// Runs tasks of known policy and work on one CPU, records the scheduler, and compares run
+/// segments, shares and waits with theory. --matrix runs a table of such experiments.
+/// With FILE (a trace.dat or ftrace's text) instead: run time, waits and their maximum for
+/// every task, why run segments ended, which task preempts which, fairness, inversions.
 #[derive(Clone, Debug, clap::Args)]
 #[group(id = "sched")]
 pub struct Args {
-    /// A trace to analyse instead of making an experiment.
+    /// A trace to analyse instead of running an experiment.
     #[arg(value_name = "FILE")]
     #[arg(conflicts_with_all = ["matrix", "work", "policy", "prio", "nice", "tasks", "cpu", "duration"])]
     pub file: Option<PathBuf>,
     /// The ten experiments of the study (CPU- and IO-bound tasks under the fair policy, RR and
-    /// FIFO, priorities 90/90 and 90/45), and today's: nice values, SCHED_BATCH and SCHED_IDLE, slices
-    /// and latency nice where the kernel has them, groups, SCHED_DEADLINE, the reserve.
+    /// FIFO, priorities 90/90 and 90/45), and ten more: nice values, SCHED_BATCH and SCHED_IDLE, slices
+    /// and latency nice where the kernel has them, groups, SCHED_DEADLINE, the real-time reserve.
     #[arg(long, conflicts_with_all = ["work", "policy", "prio", "nice", "tasks", "slice", "latency_nice", "weight", "budget"])]
     matrix: bool,
-    /// With --matrix: only the experiments whose name has this in it (`cpu-rr`); repeatable.
+    /// With --matrix: only experiments whose name contains this (`cpu-rr`); repeatable.
     #[arg(long, value_name = "WORD", requires = "matrix")]
     only: Vec<String>,
-    /// What the tasks do: compute (products of matrices), read and write files, by turns (mixed).
+    /// Work of the tasks: compute (matrix products), file IO, or alternately both (mixed).
     #[arg(long, value_enum, default_value_t)]
     work: WorkKind,
-    /// Their policy.
+    /// Policy of the tasks.
     #[arg(long, value_enum, default_value_t)]
     policy: PolicyName,
-    /// Real-time priorities, 1 to 99; the last one holds for all further tasks.
+    /// Real-time priorities, 1 to 99; the last one applies to all further tasks.
     #[arg(
         short = 'p',
         long,
@@ -46,25 +47,25 @@ pub struct Args {
         allow_hyphen_values = true
     )]
     prio: Vec<i64>,
-    /// Nice values, −20 to 19; the last one holds for all further tasks.
+    /// Nice values, −20 to 19; the last one applies to all further tasks.
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
     nice: Vec<i64>,
-    /// Slices that fair tasks ask for (`3ms,20ms`; Linux 6.12 and later).
+    /// Slices that fair tasks request (`3ms,20ms`; Linux 6.12 and later).
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = humantime::parse_duration)]
     slice: Vec<Duration>,
     /// Latency nice values, −20 to 19, where the kernel knows them.
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
     latency_nice: Vec<i64>,
-    /// Put each task into a control group of its own, of these weights (1024 is nice 0).
+    /// Put each task into a control group of its own with these weights (1024 is nice 0).
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     weight: Vec<u64>,
     /// SCHED_DEADLINE: runtime and period of each task (`10ms/100ms`).
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     budget: Vec<String>,
-    /// How many tasks.
+    /// Number of tasks.
     #[arg(short = 't', long, value_name = "N")]
     tasks: Option<usize>,
-    /// The CPU that they compete for [default: the last one that is allowed].
+    /// CPU of the tasks [default: the last one that is allowed].
     #[arg(short = 'a', long, value_name = "CPU")]
     cpu: Option<u32>,
     /// Length of each experiment (`10s`; a bare number is seconds).
@@ -76,10 +77,10 @@ pub struct Args {
     /// Size of each IO task's file in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 8)]
     file_size: u64,
-    /// Where IO tasks make their files [default: the system's folder for temporary files].
+    /// Directory for the files of IO tasks [default: the system's folder for temporary files].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// FILE: as tables and plots, slice by slice, or switch by switch.
+    /// FILE: tables and plots, one line for each run segment, or one line for each switch.
     #[arg(long, value_enum, default_value_t)]
     pub view: View,
     /// FILE: begin at this time, in seconds as printed.
@@ -88,34 +89,34 @@ pub struct Args {
     /// FILE: end at this time, in seconds as printed.
     #[arg(long, value_name = "SECONDS")]
     to: Option<String>,
-    /// FILE: keep slices of this task only (name or thread id); repeatable.
+    /// FILE: run segments of this task only (name or thread id); repeatable.
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
-    /// Length of a window of fairness.
+    /// Length of the intervals for which fairness is computed.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = window)]
     pub window: Duration,
 }
 
-/// How a trace is shown.
+/// Output of a trace analysis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum View {
     /// Tables and plots.
     #[default]
     #[value(alias = "latency")]
     Summary,
-    /// A line a slice.
+    /// One line for each run segment.
     Timehist,
-    /// A line a switch, a column a CPU.
+    /// One line for each switch, one column for each CPU.
     Map,
 }
 
-/// What the tasks of an experiment do.
+/// Work of the tasks of an experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum WorkKind {
     /// Compute.
     #[default]
     Cpu,
-    /// Write and read files through the page cache, with fdatasync now and then.
+    /// Write and read files through the page cache, with periodic fdatasync.
     Io,
     /// Write and read files past the page cache (O_DIRECT).
     IoDirect,
@@ -149,9 +150,9 @@ impl From<PolicyName> for Policy {
     }
 }
 
-/// What was asked for, resolved.
+/// The resolved options.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Asked {
+pub struct Config {
     /// The experiments.
     pub cells: Vec<Cell>,
     /// Where files are made.
@@ -159,21 +160,21 @@ pub struct Asked {
 }
 
 /// Some experiments of the matrix, by name: for who does not type a command line.
-pub fn some(names: &[&str], cpu: u32, duration: Duration) -> Asked {
+pub fn some(names: &[&str], cpu: u32, duration: Duration) -> Config {
     let common = Common {
         cpu: Work::Cpu { size: 64 },
         io: Work::Io { bytes: 8 << 20, direct: false },
         duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
     };
-    let mut cells = matrix::study(common);
-    cells.extend(matrix::today(common));
+    let mut cells = scenarios::study(common);
+    cells.extend(scenarios::today(common));
     if !names.is_empty() {
         cells.retain(|c| names.contains(&c.name.as_str()));
     }
     for cell in &mut cells {
         cell.cpu = Some(cpu);
     }
-    Asked { cells, dir: std::env::temp_dir() }
+    Config { cells, dir: std::env::temp_dir() }
 }
 
 /// `10s`, `5m`; a bare number is seconds.
@@ -203,7 +204,7 @@ impl Args {
     ///
     /// # Errors
     /// One sentence that names the option.
-    pub fn config(&self, allowed: &[CpuId], online: &[CpuId]) -> anyhow::Result<Asked> {
+    pub fn config(&self, allowed: &[CpuId], online: &[CpuId]) -> anyhow::Result<Config> {
         let cpu = self.cpu(allowed, online)?;
         if !(1..=4096).contains(&self.size) {
             bail!("--size {}: from 1 to 4096", self.size);
@@ -225,7 +226,7 @@ impl Args {
             return Err(anyhow!("--dir {}: is no directory", dir.display()))
                 .hint("IO tasks make their files there");
         }
-        Ok(Asked { cells, dir })
+        Ok(Config { cells, dir })
     }
 
     fn cpu(&self, allowed: &[CpuId], online: &[CpuId]) -> anyhow::Result<u32> {
@@ -246,8 +247,8 @@ impl Args {
     }
 
     fn matrix(&self, common: Common) -> anyhow::Result<Vec<Cell>> {
-        let mut cells = matrix::study(common);
-        cells.extend(matrix::today(common));
+        let mut cells = scenarios::study(common);
+        cells.extend(scenarios::today(common));
         let all: Vec<String> = cells.iter().map(|c| c.name.clone()).collect();
         for word in &self.only {
             if !all.iter().any(|n| n.contains(word)) {
@@ -412,18 +413,9 @@ fn budget(text: &str) -> anyhow::Result<(u64, u64)> {
     }
 }
 
-/// Seconds with up to nine decimals, to ns.
+/// The time stamp of an option, ns.
 pub fn seconds(option: &str, text: &str) -> anyhow::Result<u64> {
-    let parsed = (|| {
-        let (whole, fraction) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
-        if fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
-            return None;
-        }
-        let whole: u64 = whole.parse().ok()?;
-        let ns: u64 = format!("{fraction:0<9}").parse().ok()?;
-        whole.checked_mul(1_000_000_000)?.checked_add(ns)
-    })();
-    parsed
+    super::time::timestamp_ns(text)
         .ok_or_else(|| anyhow!("{option} {text}: is no time"))
         .hint("write times as they are printed: 923.632241")
 }
@@ -439,7 +431,7 @@ mod tests {
         args: Args,
     }
 
-    fn asked(line: &str) -> anyhow::Result<Asked> {
+    fn asked(line: &str) -> anyhow::Result<Config> {
         let words = std::iter::once("sched").chain(line.split_whitespace());
         let line = Line::try_parse_from(words)?;
         line.args.config(&[CpuId(0), CpuId(1)], &[CpuId(0), CpuId(1), CpuId(2)])

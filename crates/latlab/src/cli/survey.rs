@@ -2,44 +2,43 @@
 
 use serde::Serialize;
 
-/// How does this machine do, at all of it? One report.
+/// Run every kind of measurement and write one report.
 ///
-/// Runs every kind of measurement that this machine allows, one after the
-/// other, and puts them into one report with the result in words first. A step
-/// that cannot run here says why, and the others go on. Ctrl-C keeps the steps
-/// that are finished.
+/// Runs the steps that this machine allows one after the other; the report begins
+/// with a summary. A step that cannot run is reported with the reason, and the
+/// survey continues. Ctrl-C saves the finished steps.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// About a minute: a first look.
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// Take the time that the tail needs: an hour or so.
+    /// About an hour: enough samples for the tail.
     #[arg(long)]
     full: bool,
     /// Only these steps, by name (repeat, or separate by commas).
     #[arg(long = "step", value_name = "NAME", value_delimiter = ',')]
     steps: Vec<String>,
-    /// List the steps, measure nothing.
+    /// List the steps without measuring.
     #[arg(long)]
     pub list: bool,
 }
 
-/// How much time to take.
+/// Length of the survey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// A first look, about a minute.
+    /// About a minute.
     Quick,
     /// Some minutes.
     Normal,
-    /// As long as the tail needs.
+    /// About an hour: enough samples for the tail.
     Full,
 }
 
 /// What the options come to.
 #[derive(Clone, Debug, Serialize)]
 pub struct Config {
-    /// How much time to take.
+    /// Length of the survey.
     pub level: Level,
     /// Names of the steps to run; empty for all of the level.
     pub steps: Vec<String>,

@@ -2,22 +2,23 @@
 
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
-use latlab_core::sweep::{Axis, Plan};
+use latlab_model::sweep::axis::Axis;
+use latlab_model::sweep::plan::Plan;
 use latlab_sys::load::LoadSpec;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which load, of which size, hurts, and where is the knee?
+/// Measure latency over a grid of loads and find the knees.
 ///
 /// Measures wake-ups under every combination of the axes, in random order with unloaded points
-/// between, adds points round knees, and says what matters. An interrupted sweep goes on with
-/// --resume. Axes are written 64K..256M:x2, 0..100:+20, 1,16,64 or alloc,keep.
+/// between, adds points around knees, and reports effects. --resume continues an interrupted
+/// sweep. Axes are written 64K..256M:x2, 0..100:+20, 1,16,64 or alloc,keep.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// A plan that is known: memory (allocation by size, stride and mode), cache, everything.
+    /// Predefined plan: memory (allocation by size, stride and mode), cache, everything.
     #[arg(value_name = "PLAN", value_parser = ["memory", "cache", "everything"])]
     pub preset: Option<String>,
-    /// Fewer values and shorter points.
+    /// Fewer values and shorter measurements.
     #[arg(long)]
     pub quick: bool,
     /// Bytes of the vm worker.
@@ -26,7 +27,7 @@ pub struct Args {
     /// Distance between the bytes that the vm worker touches.
     #[arg(long, value_name = "AXIS")]
     vm_stride: Option<String>,
-    /// What the vm worker does with its memory: alloc (and free), keep, hang.
+    /// Use of memory by the vm worker: alloc (and free), keep, hang.
     #[arg(long, value_name = "AXIS")]
     mode: Option<String>,
     /// Any other axis, for a --load with its name in braces (`size=4K..8M:x2`); may be repeated.
@@ -47,34 +48,34 @@ pub struct Args {
     /// Real-time priority of the measured task.
     #[arg(short, long, value_name = "PRIORITY", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=99))]
     pub priority: u32,
-    /// Time of each point (`2s`).
+    /// Measuring time of each point (`2s`).
     #[arg(short = 'D', long, value_name = "TIME", value_parser = super::time::seconds)]
     duration: Option<Duration>,
-    /// Time that a load has before it counts.
+    /// Time between the start of a load and the start of the measurement.
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = super::time::seconds)]
     settle: Duration,
-    /// The tail quantile that is looked at.
+    /// Tail quantile used as response.
     #[arg(long, value_name = "Q", default_value_t = 0.99)]
     quantile: f64,
-    /// Time for everything; what is not measured then can be resumed.
+    /// Total time; the remaining points can be measured with --resume.
     #[arg(long, value_name = "TIME", value_parser = super::time::seconds)]
     pub budget: Option<Duration>,
-    /// Points that are added round knees, at most.
+    /// Maximum number of points added around knees.
     #[arg(long, value_name = "N", default_value_t = 12)]
     refine: usize,
     /// Seed of the order.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// At each point, let `latlab why` name the first cause (needs tracing; takes five seconds more a point).
+    /// Run `latlab why` at each point for the first cause (needs tracing; five seconds more for each point).
     #[arg(long)]
     pub why: bool,
     /// Match knees with the caches and TLBs of this run of `latlab memory`.
     #[arg(long, value_name = "RUN")]
     pub memory: Option<PathBuf>,
-    /// Go on with a sweep that was interrupted.
+    /// Continue an interrupted sweep.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["preset", "vm_bytes", "vm_stride", "mode", "axis", "load", "quick"])]
     pub resume: Option<PathBuf>,
-    /// Print what would be measured, and how long it would take.
+    /// Print the points and their total time without measuring.
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -100,10 +101,10 @@ impl Args {
         }
         if let Some(list) = &self.cpus {
             plan.cpus =
-                latlab_core::cpulist::parse(list).map_err(|e| anyhow!("--cpus {list}: {e}"))?;
+                latlab_model::cpulist::parse(list).map_err(|e| anyhow!("--cpus {list}: {e}"))?;
         }
         self.fill(&mut plan, free_bytes)?;
-        if plan.grid_len() > latlab_core::sweep::plan::MOST {
+        if plan.grid_len() > latlab_model::sweep::plan::MOST {
             return Err(anyhow!("{} points are too many", plan.grid_len()))
                 .hint("fewer values on an axis, or fewer axes");
         }
@@ -191,7 +192,7 @@ impl Args {
                 values: self
                     .load
                     .iter()
-                    .map(|l| latlab_core::sweep::Value::Word(l.clone()))
+                    .map(|l| latlab_model::sweep::axis::Value::Word(l.clone()))
                     .collect(),
                 geometric: false,
             }];

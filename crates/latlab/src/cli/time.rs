@@ -1,4 +1,4 @@
-//! Times as they are typed: `10s`, `5m`, `1.5`. A bare number is seconds, as cyclictest's `-D` has it.
+//! Times on the command line: `10s`, `5m`, `1.5`. A bare number is seconds, as cyclictest's `-D` has it.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -22,9 +22,29 @@ pub fn seconds_within(
     if bounds.contains(&time) { Ok(time) } else { Err(said.into()) }
 }
 
+/// A time stamp in seconds with up to nine decimals (`923.632241`), in ns.
+pub fn timestamp_ns(text: &str) -> Option<u64> {
+    let (whole, fraction) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
+    if fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let whole: u64 = whole.parse().ok()?;
+    let ns: u64 = format!("{fraction:0<9}").parse().ok()?;
+    whole.checked_mul(1_000_000_000)?.checked_add(ns)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_stamps_are_read_as_they_are_printed() {
+        assert_eq!(timestamp_ns("923.632241"), Some(923_632_241_000));
+        assert_eq!(timestamp_ns("5"), Some(5_000_000_000));
+        for wrong in ["-1", "1.2.3", "1e3", "99999999999999999999", ""] {
+            assert_eq!(timestamp_ns(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn a_bare_number_is_seconds_and_nonsense_is_said() {

@@ -4,27 +4,27 @@ use anyhow::bail;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// When do timer interrupts come, and what do they run?
+/// Measure timer interrupts, the tick and timer functions.
 ///
-/// Counts interrupts and softirqs, measures the tick and whether it stops, and records meanwhile
-/// what timers do: each one's way from its setting over the interrupt and the softirq to its
-/// function, how late it was, what it cost. With FILE (a trace.dat or ftrace's text) only the latter.
+/// Counts interrupts and softirqs, measures the tick and whether it stops, and records the life
+/// cycle of each timer: setting, interrupt, softirq, function, with lateness and cost. With FILE
+/// (a trace.dat or ftrace's text) only the life cycles.
 #[derive(Clone, Debug, clap::Args)]
 #[group(id = "timer")]
 pub struct Args {
     /// A trace to analyse instead of this machine.
     #[arg(value_name = "FILE", conflicts_with_all = ["duration", "top", "no_trace"])]
     pub file: Option<PathBuf>,
-    /// For how long (`10s`; a bare number is seconds).
+    /// Duration (`10s`; a bare number is seconds).
     #[arg(short = 'D', long, value_name = "TIME", default_value = "5s", value_parser = super::sched::duration)]
     pub duration: Duration,
-    /// Distance of two looks at the counters.
+    /// Interval between two readings of the counters.
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = super::sched::duration)]
     pub interval: Duration,
-    /// Show the rates until Ctrl-C (or for -D), like top; nothing is recorded.
+    /// Show the rates until Ctrl-C (or for -D), like top, without recording.
     #[arg(long)]
     pub top: bool,
-    /// Count only, record nothing.
+    /// Read counters only, without recording.
     #[arg(long)]
     pub no_trace: bool,
     /// FILE: begin at this time, in seconds as printed.
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Which part of the file.
+    /// The selected part of the file.
     ///
     /// # Errors
     /// One sentence that names the option.

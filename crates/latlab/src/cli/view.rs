@@ -4,18 +4,18 @@ use crate::outcome::HintExt;
 use anyhow::anyhow;
 use std::path::PathBuf;
 
-/// Look at a trace in the browser.
+/// Show a trace in the browser.
 ///
-/// Serves one page on 127.0.0.1, to nobody but the one who has the address with its
-/// token, prints that address, and opens the browser if there is one. PATH is a
-/// trace.dat (of trace-cmd or latlab), ftrace's text, or a run with captures; several
-/// are shown below each other. Ends with Ctrl-C.
+/// Serves one page on 127.0.0.1, whose address contains an access token, prints the
+/// address, and opens a browser if there is one. PATH is a trace.dat (of trace-cmd or
+/// latlab), ftrace's text, or a run with captures; several are shown below each other.
+/// Ends with Ctrl-C.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Traces (trace.dat, ftrace's text) or a run with captures.
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
-    /// The port (default: a free one).
+    /// Port (default: a free one).
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
     /// Do not open a browser.
@@ -24,10 +24,10 @@ pub struct Args {
     /// Add this to a trace's times (`-1.5ms`, `20us`): one for each PATH, in order.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     offset: Vec<String>,
-    /// A wake-up later than this is late (`100us`), where no marker tells.
+    /// A wake-up later than this is late (`100us`), in traces without markers.
     #[arg(long, value_name = "TIME")]
     limit: Option<String>,
-    /// Write one self-contained HTML file instead, to be mailed.
+    /// Write one self-contained HTML file instead of serving.
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
     /// Export: begin at this time, in seconds as printed.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Virtual machines with Debian's real-time kernels for ARM and x86, or with your own.
 #[derive(Debug, Args)]
 pub struct VmArgs {
-    /// What to do.
+    /// Action.
     #[command(subcommand)]
     pub action: VmAction,
 }
@@ -14,23 +14,23 @@ pub struct VmArgs {
 /// The actions.
 #[derive(Debug, Subcommand)]
 pub enum VmAction {
-    /// Which machines there are, and which are ready to run without a network.
+    /// List the machines, and which are ready without network.
     List,
-    /// Fetch kernels (all, or those named) or what is newer, without root, into the cache.
+    /// Fetch or update kernels (all, or those named) into the cache, without root.
     Fetch {
         /// Machines (vm list).
         #[arg(value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Start a machine, say how long it took, and turn it off.
+    /// Start a machine, print the boot time, and stop it.
     Boot(Machine),
-    /// Start a machine with a shell on this terminal; `exit` turns it off.
+    /// Start a machine with a shell on this terminal; `exit` stops it.
     Shell(Machine),
     /// Run a command in a machine, with its output, files and exit code.
     Run(Run),
-    /// Compare two runs in virtual time; exit code 2 when a median path became longer.
+    /// Compare two runs in virtual time; exit code 2 if a median path is longer.
     Gate(Gate),
-    /// Remove what the cache holds: RAM disks and leftovers, or everything.
+    /// Clear the cache: RAM disks and orphaned files, or everything.
     Clean {
         /// Kernels and package lists too.
         #[arg(long)]
@@ -59,7 +59,7 @@ pub struct Machine {
     /// Put a file into the machine: HERE:THERE (there without a slash: /bin).
     #[arg(long = "file", value_name = "HERE:THERE")]
     pub files: Vec<String>,
-    /// Make the machine late on purpose, e.g. irqs-off:us=300,every=97.3ms (docs/faults.md); may be repeated.
+    /// Inject latency, e.g. irqs-off:us=300,every=97.3ms (docs/faults.md); may be repeated.
     #[arg(long = "fault", value_name = "FAULT")]
     pub faults: Vec<String>,
     /// Put a Debian package's programs and libraries into the machine (without its dependencies); may be repeated.
@@ -87,7 +87,7 @@ pub struct Run {
     /// The machine.
     #[command(flatten)]
     pub machine: Machine,
-    /// Seconds that the command may take.
+    /// Time limit of the command in seconds.
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
     /// The command and its arguments.

@@ -3,31 +3,30 @@
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
 use clap::{ArgAction, ValueEnum};
-use latlab_core::cpulist;
-use latlab_core::units::CpuId;
-use latlab_core::wakeup::{Level, Policy, WakeupConfig};
+use latlab_model::cpulist;
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::{Level, Policy, WakeupConfig};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// How late does a periodic task wake up?
+/// Measure the wake-up latency of a periodic task.
 ///
-/// Threads sleep to absolute times and look at the clock when they wake. Every
-/// period counts: a task that oversleeps three periods was late three times.
-/// Ends with -D, with -l, at -b, or with Ctrl-C; the run is kept each time.
+/// Threads sleep to absolute times and read the clock when they wake. Every missed
+/// period counts. Ends with -D, -l, -b or Ctrl-C; the run is saved in each case.
 /// Option letters are those of cyclictest: -h is the histogram's limit.
 #[derive(Clone, Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct Args {
-    /// A load meanwhile (`vm:128M`, `4*cpu@0`, `hdd:64M`, `"hackbench -l 1000"`: see latlab load --list); may be repeated.
+    /// Load during the measurement (`vm:128M`, `4*cpu@0`, `hdd:64M`, `"hackbench -l 1000"`: see latlab load --list); may be repeated.
     #[arg(long, value_name = "LOAD")]
     pub load: Vec<latlab_sys::load::LoadSpec>,
     /// Bind thread N to the Nth of these CPUs (`0-3,6`; without a list: of all CPUs).
     #[arg(short, long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "")]
     affinity: Option<String>,
-    /// Number of threads (default and without a number: one a CPU).
+    /// Number of threads (default and without a number: one for each CPU).
     #[arg(short, long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
     threads: Option<u32>,
-    /// One bound thread a CPU, all of the same priority and interval (the default).
+    /// One bound thread for each CPU, all of the same priority and interval (the default).
     #[arg(short = 'S', long)]
     smp: bool,
     /// Real-time priority, 1 to 99 [default: 80].
@@ -42,13 +41,13 @@ pub struct Args {
     /// Interval of the first thread in µs.
     #[arg(short, long, value_name = "US", default_value_t = 1000)]
     interval: u64,
-    /// What each further thread's interval is longer, in µs.
+    /// Increment of the interval from thread to thread in µs.
     #[arg(short, long, value_name = "US", default_value_t = 0)]
     distance: u64,
     /// Wake all threads at the same time, each US after the one before (default: spread evenly).
     #[arg(short = 'A', long, value_name = "US", num_args = 0..=1, default_missing_value = "0")]
     aligned: Option<u64>,
-    /// How long (`10s`, `5m`, `1h`; a bare number is seconds).
+    /// Duration (`10s`, `5m`, `1h`; a bare number is seconds).
     #[arg(short = 'D', long, value_name = "TIME")]
     duration: Option<String>,
     /// Number of wake-ups of each thread (0: no limit).
@@ -60,13 +59,13 @@ pub struct Args {
     /// No live display.
     #[arg(short, long)]
     quiet: bool,
-    /// Count each microsecond below US in a bucket of its own, and print them.
+    /// Print a histogram with 1 µs buckets up to US.
     #[arg(short = 'h', long, value_name = "US")]
     histogram: Option<u32>,
-    /// As -h, with a column over all threads.
+    /// As -h, with an additional column for all threads.
     #[arg(short = 'H', long, value_name = "US", conflicts_with = "histogram")]
     histofall: Option<u32>,
-    /// Figures in ns instead of µs, in the formats of other tools.
+    /// Values in ns instead of µs, in the formats of other tools.
     #[arg(short = 'N', long)]
     nsecs: bool,
     /// Stop when a wake-up is later than this many µs; exit code 2.
@@ -78,22 +77,22 @@ pub struct Args {
     /// Write every sample to a file (binary, see docs/wakeup.md), or with `-` to stdout as text.
     #[arg(long, value_name = "FILE")]
     samples: Option<PathBuf>,
-    /// Print as another tool does.
+    /// Output format: our report, or that of another tool.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Where the latency is taken, one or several; irq and kernel need the timerlat tracer.
+    /// Measurement points of the latency, one or several; irq and kernel need the timerlat tracer.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "user")]
     level: Vec<LevelArg>,
-    /// Hold /dev/cpu_dma_latency at this many µs (untouched unless asked: it hides idle states).
+    /// Hold /dev/cpu_dma_latency at this many µs (default: not set; it excludes deep idle states).
     #[arg(long, visible_alias = "dma-latency", value_name = "US")]
     latency: Option<u32>,
-    /// Leave power management alone (the default; for scripts written for cyclictest).
+    /// Do not change power management (the default; accepted for scripts written for cyclictest).
     #[arg(long, conflicts_with = "latency")]
     default_system: bool,
     /// Bind the thread that displays and writes files to this CPU.
     #[arg(long, value_name = "CPU")]
     mainaffinity: Option<u32>,
-    /// Take the lock in FILE after each wake-up, and count until it is had (docs/faults.md).
+    /// Take the lock in FILE after each wake-up; latency includes the wait for it (docs/faults.md).
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
     /// Print help.
@@ -101,11 +100,11 @@ pub struct Args {
     help: Option<bool>,
 }
 
-/// Who reads the output.
+/// Output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// Our own report.
+    /// The report of latlab.
     #[default]
     Latlab,
     /// As cyclictest 2.x.
@@ -149,14 +148,14 @@ impl From<LevelArg> for Level {
 
 /// What was asked for, resolved.
 #[derive(Clone, Debug, Serialize)]
-pub struct Asked {
+pub struct Config {
     /// What to measure.
     pub measure: WakeupConfig,
     /// At which levels, from the interrupt outwards.
     pub levels: Vec<Level>,
     /// How to print.
     pub format: Format,
-    /// Figures in ns where the format has a choice.
+    /// Values in ns where the format has a choice.
     pub nanoseconds: bool,
     /// No live display.
     pub quiet: bool,
@@ -174,7 +173,7 @@ impl Args {
     ///
     /// # Errors
     /// One sentence that names the option.
-    pub fn config(&self, allowed: &[CpuId], online: &[CpuId]) -> anyhow::Result<Asked> {
+    pub fn config(&self, allowed: &[CpuId], online: &[CpuId]) -> anyhow::Result<Config> {
         if self.interval == 0 {
             return Err(anyhow!("-i 0: a task with an interval of 0 never sleeps"))
                 .hint("give the interval in µs, such as -i 1000");
@@ -203,7 +202,7 @@ impl Args {
             main_cpu: self.mainaffinity.map(CpuId),
             shared_lock: self.lock.clone(),
         };
-        Ok(Asked {
+        Ok(Config {
             measure,
             levels,
             format: self.format,
@@ -222,19 +221,20 @@ impl Args {
         levels.dedup();
         let levels: Vec<Level> = levels.into_iter().map(Level::from).collect();
         let Some(below) = levels.iter().find(|&&l| l != Level::User) else { return Ok(levels) };
-        let refused = |option: &str| {
-            Err(anyhow!("{option} with --level {below}: the kernel's own threads measure there"))
-                .hint("--level user")
-        };
-        match () {
-            () if policy == Policy::Deadline => return refused("--policy deadline"),
-            () if self.samples.is_some() => return refused("--samples"),
-            () if self.lock.is_some() => return refused("--lock"),
-            () if self.tracemark => return refused("--tracemark"),
-            () if self.distance > 0 => return refused("-d"),
-            () if self.priospread => return refused("--priospread"),
-            () if self.threads.is_some_and(|n| n > 0) => return refused("-t N"),
-            () => {}
+        let given = [
+            (policy == Policy::Deadline, "--policy deadline"),
+            (self.samples.is_some(), "--samples"),
+            (self.lock.is_some(), "--lock"),
+            (self.tracemark, "--tracemark"),
+            (self.distance > 0, "-d"),
+            (self.priospread, "--priospread"),
+            (self.threads.is_some_and(|n| n > 0), "-t N"),
+        ];
+        if let Some((_, option)) = given.iter().find(|(given, _)| *given) {
+            return Err(anyhow!(
+                "{option} with --level {below}: the kernel's own threads measure there"
+            ))
+            .hint("--level user");
         }
         if levels.len() > 1 && self.format != Format::Latlab {
             return Err(anyhow!("--level {below} and others: the other --format is of one level"))
@@ -368,7 +368,7 @@ mod tests {
         args: Args,
     }
 
-    fn parse(line: &str) -> anyhow::Result<Asked> {
+    fn parse(line: &str) -> anyhow::Result<Config> {
         let cpus: Vec<CpuId> = (0..4).map(CpuId).collect();
         let words = std::iter::once("wakeup").chain(line.split_whitespace());
         Line::try_parse_from(words)?.args.config(&cpus, &cpus)

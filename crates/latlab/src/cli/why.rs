@@ -1,23 +1,23 @@
-//! `latlab why`: what made it late? The options of `wakeup`, and those of the hunt.
+//! `latlab why`: the options of `wakeup`, and those of the capture session.
 
 use crate::cli::wakeup;
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
-use latlab_core::units::{CpuId, Nanos};
+use latlab_model::units::{CpuId, Nanos};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What made it late?
+/// Find the causes of late wake-ups.
 ///
 /// Measures wake-ups as `latlab wakeup` does, with the kernel's flight recorder
-/// beside it; each late wake-up freezes the recorder, and what was recorded is
-/// kept. From all captures it names causes by contrast with on-time wake-ups, or
-/// says that they are unexplained. With FILEs it explains captures made elsewhere.
+/// running; each late wake-up stops the recorder, and the trace is saved as a
+/// capture. Causes are reported by comparison with on-time wake-ups; the rest is
+/// reported as unexplained. With FILEs, captures of other tools are analysed.
 #[derive(Clone, Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 #[group(id = "why")]
 pub struct Args {
-    /// Captures to explain: trace.dat files (also trace-cmd's), or run directories of latlab why.
+    /// Captures: trace.dat files (also trace-cmd's), or run directories of latlab why.
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// A wake-up later than this is late (`100us`, `2ms`; a bare number is µs), or `auto`.
@@ -29,43 +29,44 @@ pub struct Args {
     /// Stop after so many captures.
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub captures: usize,
-    /// What to trace: the most that the period can bear (auto), or one level.
+    /// Trace preset; auto selects the most detailed one that does not change the distribution.
     #[arg(long, value_enum, default_value_t)]
     pub trace: Trace,
-    /// Draw what this kernel function calls, beside the events (function_graph); may be repeated.
+    /// Record the calls of this kernel function with function_graph; may be repeated.
     #[arg(long = "graph-function", value_name = "FUNCTION", conflicts_with = "trace")]
     pub functions: Vec<String>,
-    /// Take each named cause away where a setting can, and measure what is gone; all is put back.
-    #[arg(long, conflicts_with = "files")]
+    /// Remove each cause by a setting where one exists, and measure the reduction of excess latency;
+    /// settings are restored.
+    #[arg(long = "test-mitigation", alias = "prove", conflicts_with = "files")]
     pub prove: bool,
     /// In FILEs without markers: the measured task, by name or thread id.
     #[arg(long, value_name = "TASK", requires = "files")]
     pub task: Option<String>,
-    /// The kernel with debug information (vmlinux), or a module (x.ko): causes are named with source file and line. May be repeated.
+    /// The kernel with debug information (vmlinux), or a module (x.ko), for source file and line of causes; may be repeated.
     #[arg(long, value_name = "FILE")]
     pub vmlinux: Vec<PathBuf>,
-    /// How to measure.
+    /// Options of the measurement.
     #[command(flatten)]
     pub wakeup: wakeup::Args,
-    /// A command that runs as load meanwhile.
+    /// Command that runs as load during the measurement.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
 
-/// How much is traced.
+/// Trace preset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Trace {
-    /// The most that the period can bear.
+    /// The most detailed preset that does not change the distribution.
     #[default]
     Auto,
-    /// Scheduler, interrupts, softirqs, timers and what else disturbs.
+    /// Events of scheduler, interrupts, softirqs, timers and other sources of interference.
     Events,
-    /// The same, each with the kernel's stack.
+    /// The same events, each with the kernel's stack.
     Stacks,
-    /// What interrupts, timers, softirqs and work items call, beside the events.
+    /// Events, and function_graph of interrupts, timers, softirqs and work items.
     GraphFilter,
-    /// Every kernel function, beside the events.
+    /// Events, and function_graph of every kernel function.
     Graph,
 }
 
@@ -73,7 +74,7 @@ pub enum Trace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Late {
-    /// To be found by measuring.
+    /// Derived from the measurement.
     Auto,
     /// Over this, ns.
     Over(u64),
@@ -83,9 +84,9 @@ pub enum Late {
 
 /// What was asked for, resolved.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Asked {
+pub struct Config {
     /// How to measure.
-    pub wakeup: wakeup::Asked,
+    pub wakeup: wakeup::Config,
     /// What counts as late.
     pub late: Late,
     /// How much is traced.
@@ -98,7 +99,7 @@ pub struct Asked {
     pub load: Vec<String>,
     /// Command run as load.
     pub command: Vec<String>,
-    /// Length of the hunt, ns.
+    /// Length of the capture session, ns.
     pub duration_ns: u64,
 }
 
@@ -107,7 +108,7 @@ impl Args {
     ///
     /// # Errors
     /// One sentence that names the option.
-    pub fn config(&self, allowed: &[CpuId], online: &[CpuId]) -> anyhow::Result<Asked> {
+    pub fn config(&self, allowed: &[CpuId], online: &[CpuId]) -> anyhow::Result<Config> {
         let wakeup = self.wakeup.config(allowed, online)?;
         if self.captures == 0 || self.captures > 10_000 {
             bail!("--captures {}: from 1 to 10000", self.captures);
@@ -116,7 +117,7 @@ impl Args {
             return Err(anyhow!("--samples: `latlab why` keeps captures, not samples"))
                 .hint("latlab wakeup --samples FILE");
         }
-        Ok(Asked {
+        Ok(Config {
             late: self.late()?,
             trace: self.trace,
             functions: self.functions.clone(),
@@ -128,7 +129,7 @@ impl Args {
         })
     }
 
-    /// The limit of captures made elsewhere; zero where only markers tell.
+    /// The limit for captures from files; zero where only markers define late wake-ups.
     ///
     /// # Errors
     /// One sentence that names the option.

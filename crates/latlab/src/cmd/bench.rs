@@ -6,19 +6,27 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::term;
 use anyhow::{Context, anyhow};
-use latlab_core::bench::slice::{SliceReply, SliceSpec};
-use latlab_core::bench::summary::{Measured, part};
-use latlab_core::bench::verdict;
-use latlab_core::reference::{self, Reference};
-use latlab_core::run::{Detail, Part, Run};
+use latlab_analysis::bench::summary::{Measured, part, so_far};
+use latlab_analysis::bench::{control_workload, findings, kernel_switch};
+use latlab_analysis::reference;
+use latlab_model::bench::trial::{SliceReply, SliceSpec};
+use latlab_model::reference::Reference;
+use latlab_model::run::{Detail, Part, Run};
 use latlab_report::dialect::lmbench;
-use latlab_sys::harness::{conduct, meter, slice};
+use latlab_sys::harness::runner::StopRule;
+use latlab_sys::harness::{meter, runner, trial};
 use latlab_sys::probe::registry::{self, Instance};
-use latlab_sys::probe::{Spec, Suite};
+use latlab_sys::probe::{Spec, Suite, TraceAnalysis};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// What evaluates the traces of probes that record one.
+const TRACE_ANALYSIS: TraceAnalysis = TraceAnalysis {
+    switch_cost: kernel_switch::switch_cost,
+    alternation: kernel_switch::alternation,
+};
 
 /// Time that the default suite may take.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(50);
@@ -68,7 +76,8 @@ pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
     if let Some(Detail::Bench(detail)) = &mut part.detail {
         detail.against = references.iter().map(|r| reference::compare(&part.results, r)).collect();
     }
-    let impossible = part.findings.iter().find(|f| verdict::is_failure(f)).map(|f| f.claim.clone());
+    let impossible =
+        part.findings.iter().find(|f| findings::is_failure(f)).map(latlab_report::messages::claim);
     session.run.parts.push(part);
     let outcome = match options.format.as_str() {
         "text" => session.finish(stopped),
@@ -76,9 +85,8 @@ pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
     }?;
     match impossible {
         None => Ok(outcome),
-        Some(claim) => Err(anyhow!("{claim}")).hint(
-            "a figure that cannot be says that the measurement is wrong; do not use this run",
-        ),
+        Some(claim) => Err(anyhow!("{claim}"))
+            .hint("an impossible result shows an error of the measurement; do not use this run"),
     }
 }
 
@@ -97,7 +105,7 @@ fn in_format(format: &str, run: &Run, out: &mut dyn Write) -> anyhow::Result<()>
 fn references(names: &[String]) -> anyhow::Result<Vec<&'static Reference>> {
     (names.iter())
         .map(|name| {
-            reference::find(name)
+            latlab_model::reference::find(name)
                 .ok_or_else(|| anyhow!("no published machine is called \"{name}\""))
                 .hint("latlab bench --against list names them")
         })
@@ -106,7 +114,7 @@ fn references(names: &[String]) -> anyhow::Result<Vec<&'static Reference>> {
 
 fn list_references() -> anyhow::Result<Outcome> {
     let mut out = term::stdout();
-    for r in reference::REFERENCES {
+    for r in latlab_model::reference::REFERENCES {
         writeln!(out, "{:<24}{}; {}", r.id, r.machine, r.source)?;
     }
     out.flush()?;
@@ -119,9 +127,9 @@ fn list_references() -> anyhow::Result<Outcome> {
 /// When no directory for files can be made, or this program cannot find itself.
 pub fn measure(
     config: &Config,
-    progress: &mut dyn FnMut(conduct::Progress<'_>),
+    progress: &mut dyn FnMut(runner::Progress<'_>),
 ) -> anyhow::Result<(Part, Option<String>)> {
-    let plan = conduct::Plan {
+    let plan = runner::Plan {
         instances: config.instances.clone(),
         target: config.target,
         budget: Duration::from_secs_f64(config.budget_s),
@@ -131,10 +139,15 @@ pub fn measure(
         limit_ns: 60_000_000,
         cpu: config.cpu,
         dir: config.dir.clone(),
+        stop: StopRule {
+            level: control_workload::level,
+            threshold_ns: control_workload::quiet_ns,
+            estimate: so_far,
+        },
         worker: vec![this_program()?, "bench".into(), "--slice".into()],
     };
     let start = meter::now_ns();
-    let conducted = conduct::conduct(&plan, progress)
+    let conducted = runner::run(&plan, progress)
         .with_context(|| format!("no directory for files in {}", config.dir.display()))
         .hint("name one that can be written to with --dir")?;
     let length_ns = meter::now_ns() - start;
@@ -152,8 +165,8 @@ pub fn measure(
         })
         .collect();
     let mut part = part(measured, config.target, length_ns, config.seed);
-    part.findings.extend(verdict::traced(&conducted.traced));
-    part.findings.extend(verdict::shared(config.cpu, conducted.others));
+    part.findings.extend(findings::traced(&conducted.traced));
+    part.findings.extend(findings::shared(config.cpu, conducted.others));
     part.complete = stopped.is_none();
     Ok((part, stopped.map(|s| s.name())))
 }
@@ -203,7 +216,7 @@ pub(super) fn configure(
 ) -> anyhow::Result<Config> {
     Ok(Config {
         probes: (instances.iter())
-            .map(|i| latlab_core::bench::label(i.spec.name, &i.params))
+            .map(|i| latlab_model::bench::label(i.spec.name, &i.params))
             .collect(),
         budget_s: budget.as_secs_f64(),
         target,
@@ -245,7 +258,7 @@ fn this_program() -> anyhow::Result<String> {
 
 fn one_slice(json: &str) -> anyhow::Result<Outcome> {
     let spec: SliceSpec = serde_json::from_str(json).context("--slice")?;
-    let reply: SliceReply = slice::run(&spec);
+    let reply: SliceReply = trial::run(&spec, TRACE_ANALYSIS);
     let mut out = term::stdout();
     serde_json::to_writer(&mut out, &reply)?;
     writeln!(out)?;

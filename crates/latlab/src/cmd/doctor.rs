@@ -1,21 +1,21 @@
 //! `latlab doctor`: looks at the machine, puts knobs back, prints kernel options.
 
+use super::kernel_config;
 use crate::cli::Global;
 use crate::cli::doctor::Args;
 use crate::outcome::{HintExt, Outcome};
 use crate::output;
+use crate::restoration::lines;
 use crate::session::Session;
 use crate::term;
-use anyhow::{Context, anyhow, bail};
-use latlab_core::kconfig::{self, State};
-use latlab_core::machine::Machine;
-use latlab_core::run::Part;
-use latlab_report::sections::doctor as report;
-use latlab_sys::knobs::{self, Leftovers, Place, Restoration};
+use anyhow::bail;
+use latlab_model::machine::Machine;
+use latlab_model::run::Part;
+use latlab_report::sections::{self, doctor as report};
+use latlab_sys::knobs::{self, OrphanedSettings, Place, Restoration};
 use latlab_sys::signal;
 use latlab_sys::tracefs::{self, Tracefs};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -30,33 +30,39 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     }
     #[cfg(feature = "host")]
     if let (Some(None), Some(board)) = (&args.kernel_config, &args.board) {
-        return kernel_config(global, Some(&super::image::debian_config(board, "rt", false)?));
+        return kernel_config::print(
+            global,
+            Some(&super::image::debian_config(board, "rt", false)?),
+        );
     }
     if let Some(file) = &args.kernel_config {
-        return kernel_config(global, file.as_deref());
+        return kernel_config::print(global, file.as_deref());
     }
     let config =
         json!({ "duration_ns": u64::try_from(args.duration.as_nanos()).unwrap_or(u64::MAX) });
-    let mut session = Session::begin_unkept(global, "doctor", &config)?;
+    let mut session = Session::begin_ephemeral(global, "doctor", &config)?;
     let part = examine(&session.run.machine, args.duration);
     session.run.parts.push(part);
     let stopped_by = signal::stop_requested().map(signal::Signal::name);
     let json = global.json;
     session.finish_with(stopped_by, |run, out| match json {
         true => Ok(output::json(run, out)?),
-        false => Ok(output::document(&report::brief(run), out)?),
+        false => Ok(output::document(&report::brief(run, sections::of_run(run)), out)?),
     })
 }
 
+/// Title of the part.
+pub const TITLE: &str = "Machine check: measurement and tracing capabilities";
+
 /// The doctor as a part of a run, for a survey too.
 pub fn examine(machine: &Machine, window: Duration) -> Part {
-    latlab_core::doctor::part(machine, latlab_sys::doctor::look(window))
+    latlab_analysis::doctor::part(TITLE, machine, latlab_sys::doctor::look(window))
 }
 
 /// Puts back what dead latlabs have left.
 fn restore(global: &Global) -> anyhow::Result<Outcome> {
     let place = Place::default();
-    let found = knobs::restore_leftovers(&place)
+    let found = knobs::restore_orphaned(&place)
         .hint("look at that directory; remove it when it is not latlab's")?;
     let instances = left_instances();
     let mut out = term::stdout();
@@ -92,41 +98,7 @@ fn left_instances() -> Vec<String> {
     removed.unwrap_or_default().into_iter().map(|r| r.name).collect()
 }
 
-/// What became of each, one line each.
-pub fn lines(found: &Leftovers) -> Vec<String> {
-    let mut lines: Vec<String> = found.undone.iter().map(line).collect();
-    lines.extend(found.alive.iter().map(|h| {
-        let paths: Vec<_> = h.paths.iter().map(|p| p.display().to_string()).collect();
-        format!("process {} runs and holds {}", h.pid, paths.join(", "))
-    }));
-    if found.earlier_boot > 0 {
-        lines.push(
-            "a journal of an earlier boot was removed: the kernel has its own values again".into(),
-        );
-    }
-    lines.extend(
-        found.refused.iter().map(|(p, why)| format!("{}: not believed: {why}", p.display())),
-    );
-    lines
-}
-
-/// What became of one.
-pub fn line(r: &Restoration) -> String {
-    match r {
-        Restoration::Restored { path, value } => format!("{}: {value} again", path.display()),
-        Restoration::Removed { path } => format!("{}: removed", path.display()),
-        Restoration::AlreadyRight { path } => format!("{}: was right already", path.display()),
-        Restoration::ChangedSince { path, ours, now } => format!(
-            "{}: latlab had set {ours}, somebody has set {now} since; left so",
-            path.display()
-        ),
-        Restoration::Failed { path, value, reason } => {
-            format!("{}: could not be put back to '{value}': {reason}", path.display())
-        }
-    }
-}
-
-fn as_json(found: &Leftovers, instances: &[String]) -> serde_json::Value {
+fn as_json(found: &OrphanedSettings, instances: &[String]) -> serde_json::Value {
     let of = |r: &Restoration| {
         let (path, what, detail) = match r {
             Restoration::Restored { path, value } => (path, "restored", json!({ "value": value })),
@@ -148,52 +120,4 @@ fn as_json(found: &Leftovers, instances: &[String]) -> serde_json::Value {
         "earlier_boot": found.earlier_boot,
         "refused": found.refused.iter().map(|(p, why)| json!({ "path": p, "reason": why })).collect::<Vec<_>>(),
     })
-}
-
-/// Prints the fragment that a configuration lacks.
-pub fn kernel_config(global: &Global, file: Option<&Path>) -> anyhow::Result<Outcome> {
-    let (source, config) = match file {
-        Some(file) => (file.display().to_string(), config_of(file)?),
-        None => running_config()?,
-    };
-    let missing = kconfig::missing(&config);
-    let mut out = term::stdout();
-    if global.json {
-        let rows: Vec<_> = missing
-            .iter()
-            .map(|(o, state)| {
-                json!({
-                    "option": o.name,
-                    "line": o.line(),
-                    "purpose": format!("{:?}", o.purpose).to_lowercase(),
-                    "weight": format!("{:?}", o.weight).to_lowercase(),
-                    "since": o.since,
-                    "why": o.why,
-                    "named": *state == State::Wrong,
-                })
-            })
-            .collect();
-        output::json(&json!({ "source": source, "missing": rows }), &mut out)?;
-    } else {
-        write!(out, "{}", report::kernel_fragment(&missing, &config, &source))?;
-    }
-    out.flush()?;
-    Ok(Outcome::Done)
-}
-
-fn config_of(file: &Path) -> anyhow::Result<BTreeMap<String, String>> {
-    let hint = "name a kernel's .config, /boot/config-* or config.gz";
-    let config = latlab_sys::machine::config_file(file)
-        .with_context(|| format!("{}: cannot be read", file.display()))
-        .hint(hint)?;
-    if config.is_empty() {
-        return Err(anyhow!("{}: has no line that begins with CONFIG_", file.display())).hint(hint);
-    }
-    Ok(config)
-}
-
-fn running_config() -> anyhow::Result<(String, BTreeMap<String, String>)> {
-    latlab_sys::machine::running_config()
-        .ok_or_else(|| anyhow!("the running kernel's configuration is not readable"))
-        .hint("modprobe configs, or name a file: latlab doctor --kernel-config FILE")
 }

@@ -6,7 +6,7 @@ use crate::outcome::{HintExt, Outcome};
 use crate::term;
 use anyhow::Context;
 use latlab_export::{Counts, parquet, perfetto, text};
-use latlab_sys::map::Mapped;
+use latlab_sys::mmap::Mapped;
 use latlab_trace::TraceFile;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -19,7 +19,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let data = Mapped::open(&args.file)
         .with_context(|| format!("{name} cannot be opened"))
         .hint("give a trace.dat, or ftrace's text")?;
-    let file = super::report::open(&data)
+    let file = latlab_trace::open(&data)
         .with_context(|| name.to_string())
         .hint("`latlab report` reads the same files")?;
     let counts = match &to {

@@ -3,11 +3,11 @@
 use crate::cli::fault_worker::{FaultArgs, FaultKind};
 use crate::outcome::Outcome;
 use anyhow::Context;
-use latlab_core::units::CpuId;
-use latlab_core::wakeup::Policy;
-use latlab_sys::pages::Piece;
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::Policy;
+use latlab_sys::reclaim::Piece;
 use latlab_sys::shared_lock::SharedLock;
-use latlab_sys::{clock, pages, policy, process, signal};
+use latlab_sys::{clock, policy, process, reclaim, signal};
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -201,7 +201,7 @@ fn take_pages() {
         // Whoever ended meanwhile has no pages.
         let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
         let ranges: Vec<_> = maps.lines().filter_map(private_range).collect();
-        let _ = pages::page_out(pid, &ranges);
+        let _ = reclaim::page_out(pid, &ranges);
     }
 }
 
@@ -227,7 +227,7 @@ impl Scattered {
             self.0.clear();
         }
         let mut piece = vec![1u8; PAGES * PAGE];
-        pages::give_back_every_other(&mut piece);
+        reclaim::give_back_every_other(&mut piece);
         self.0.push(piece);
         let _ = std::fs::write("/proc/sys/vm/compact_memory", "1");
     }

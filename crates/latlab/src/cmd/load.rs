@@ -56,7 +56,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let over = || timeout.is_some_and(|t| begun.elapsed() >= t);
     while signal::stop_requested().is_none() && !over() {
         if let Some(error) = load.ended() {
-            return Err(hinted(error));
+            return Err(with_hint(error));
         }
         let left =
             timeout.map_or(Duration::from_millis(100), |t| t.saturating_sub(begun.elapsed()));
@@ -106,12 +106,12 @@ pub fn finish(load: Option<Load>) -> anyhow::Result<()> {
     let Some(mut load) = load else { return Ok(()) };
     // Ctrl-C ends the workers too: then the load was there until the end.
     match load.ended().filter(|_| signal::stop_requested().is_none()) {
-        Some(error) => Err(hinted(error)),
+        Some(error) => Err(with_hint(error)),
         None => Ok(()),
     }
 }
 
-fn hinted(error: LoadError) -> anyhow::Error {
+fn with_hint(error: LoadError) -> anyhow::Error {
     let hint = "its own message is above, if it had one; try it alone with latlab load";
     match Err::<(), _>(anyhow::Error::new(error)).hint(hint) {
         Err(error) => error,

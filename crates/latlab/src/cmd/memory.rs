@@ -1,25 +1,28 @@
 //! `latlab memory`: caches and TLBs, measured here or read from elsewhere.
 
 mod beside;
+mod config;
 mod rings;
 
-use crate::cli::{Global, memory::Args};
+use crate::cli::Global;
+use crate::cli::memory::Args;
 use crate::outcome::{HintExt, Outcome};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::{output, rundir};
 use anyhow::{Context, anyhow, bail};
-use latlab_core::machine::Machine;
-use latlab_core::memory::explore::{Plan, explore};
-use latlab_core::memory::{Curve, MemoryDetail, StridePoint, from, part};
-use latlab_core::run::{Detail, Part, Run};
-use latlab_core::units::CpuId;
+use config::{Config, limit};
+use latlab_analysis::cache;
+use latlab_analysis::cache::import_lat_mem_rd::{infer, lat_mem_rd as read_lat_mem_rd};
+use latlab_model::cache::detail::{CacheDetail, Curve, Limitation, StridePoint};
+use latlab_model::machine::Machine;
+use latlab_model::run::{Detail, Part, Run};
+use latlab_model::units::CpuId;
 use latlab_report::dialect::lat_mem_rd;
-use latlab_sys::files::Root;
-use latlab_sys::memory::declared::declared;
+use latlab_report::messages;
+use latlab_sys::memory::reported::reported;
 use latlab_sys::memory::{Host, LEAST, Settings, multiply};
 use latlab_sys::{clock, policy, signal};
-use serde::Serialize;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -34,28 +37,6 @@ const TEXT_MAX: u64 = 64 << 20;
 const SWITCH_TITLE: &str = "Context switches with working sets";
 const TITLE: &str = "Caches, lines, ways and TLBs";
 
-/// What the options came to.
-#[derive(Clone, Debug, Serialize)]
-pub struct Config {
-    quick: bool,
-    /// Largest array, bytes.
-    bytes: u64,
-    budget_s: f64,
-    cpu: Option<u32>,
-    seed: u64,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    from: Vec<String>,
-    /// Plan of context switches, where they are what is measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    switch: Option<String>,
-    /// Time for them, where it was given.
-    #[serde(skip)]
-    switch_budget: Option<Duration>,
-    /// Why the arrays are smaller than asked for, where they are.
-    #[serde(skip)]
-    less: Option<String>,
-}
-
 /// Runs the command.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let machine = latlab_sys::machine::read();
@@ -66,7 +47,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         let begun = clock::now();
         let (detail, rings, stopped) = rings::measure(plan, &config)?;
         let length = clock::now().since(begun).0;
-        let mut part = part::part("memory", SWITCH_TITLE, detail, &machine, length);
+        let mut part = cache::part::part("memory", SWITCH_TITLE, detail, length);
         part.results = rings.results;
         part.complete = rings.complete;
         (session, part, stopped)
@@ -78,7 +59,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     } else {
         config.from = args.from.iter().map(|p| p.display().to_string()).collect();
         let part = read(&args.from)?;
-        (Session::begin_unkept(global, "memory", &config)?, part, None)
+        (Session::begin_ephemeral(global, "memory", &config)?, part, None)
     };
     session.run.parts.push(part);
     let json = global.json;
@@ -120,7 +101,7 @@ fn config(args: &Args, machine: &Machine) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Arrays as large as asked for, but not so that nothing is left: ordinary and huge pages are an area
+/// Arrays as large as asked for, but not so that nothing is left: base and huge pages are an area
 /// each, and the kernel kills who takes too much.
 fn asked(config: &mut Config, bytes: u64, free: Option<u64>) {
     let most = free.map_or(bytes, |free| free / 8 * 3);
@@ -139,7 +120,7 @@ pub fn settings(quick: bool, machine: &Machine, cpu: Option<u32>) -> Config {
     let largest = machine.caches.iter().map(|c| c.size_bytes).max().unwrap_or(0);
     let most = if quick { 64 << 20 } else { 256 << 20 };
     let wanted = (largest * 4).clamp(64 << 20, most);
-    // Two areas: ordinary and huge pages.
+    // Two areas: base and huge pages.
     let free = limit(machine).unwrap_or(u64::MAX) / 4;
     Config {
         quick,
@@ -154,12 +135,6 @@ pub fn settings(quick: bool, machine: &Machine, cpu: Option<u32>) -> Config {
     }
 }
 
-/// Memory that may be used, bytes: what is free, and what control groups leave.
-fn limit(machine: &Machine) -> Option<u64> {
-    let groups = latlab_sys::groups::memory_left(&Root::here());
-    groups.into_iter().chain(machine.start.available_bytes).min()
-}
-
 /// Measures as configured; for `memory` itself and for `survey`.
 ///
 /// # Errors
@@ -171,7 +146,7 @@ pub fn measure(config: &Config, machine: &Machine) -> anyhow::Result<Part> {
     }
     let mut progress = Progress::new("memory");
     let begun = clock::now();
-    let watch = Box::new(|words: &str, done: f64| progress.set(Some(done), words));
+    let watch = Box::new(|stage, done: f64| progress.set(Some(done), messages::stage(stage)));
     let bytes = usize::try_from(config.bytes).unwrap_or(1 << 30);
     let settings = Settings {
         bytes,
@@ -183,12 +158,16 @@ pub fn measure(config: &Config, machine: &Machine) -> anyhow::Result<Part> {
     let mut host = Host::new(settings, watch)
         .context("no memory for arrays")
         .hint("4 MiB at the least are needed; a control group or `ulimit -v` may be in the way")?;
-    let plan = Plan { quick: config.quick, seed: config.seed, cannot_tell: emulated(machine) };
-    let mut detail = explore(&mut host, &plan)
+    let plan =
+        cache::Config { quick: config.quick, seed: config.seed, emulated: emulated(machine) };
+    let mut session = cache::Session::new(host.limits(), plan);
+    let stopped = cache::run(&mut session, &mut host)
         .context("measuring the memory")
         .hint("give it more time (-D), and a CPU that stays its own (-a)")?;
-    detail.missing.extend(config.less.clone());
-    detail.missing.extend(host.notes());
+    let mut detail = session.result();
+    let notes = stopped.into_iter().map(|e| e.to_string());
+    let notes = notes.chain(config.less.clone()).chain(host.notes());
+    detail.limitations.extend(notes.map(Limitation::Text));
     drop(host);
     drop(progress);
     sweep(&mut detail, bytes);
@@ -196,15 +175,15 @@ pub fn measure(config: &Config, machine: &Machine) -> anyhow::Result<Part> {
         beside::bandwidth(&mut detail, config);
         beside::curves(&mut detail, config, machine, &allowed);
     }
-    detail.declared = declared(machine);
+    detail.reported = reported(machine);
     let length = clock::now().since(begun).0;
-    let mut part = part::part("memory", TITLE, detail, machine, length);
+    let mut part = cache::part::part("memory", TITLE, detail, length);
     part.complete = signal::stop_requested().is_none();
     Ok(part)
 }
 
 /// The loop `a[i] *= a[i]`: is the cache on at all?
-fn sweep(detail: &mut MemoryDetail, bytes: usize) {
+fn sweep(detail: &mut CacheDetail, bytes: usize) {
     if signal::stop_requested().is_some() || detail.cannot_tell.is_some() {
         return;
     }
@@ -213,18 +192,17 @@ fn sweep(detail: &mut MemoryDetail, bytes: usize) {
             stride_bytes: u32::try_from(stride).unwrap_or(u32::MAX),
             ns,
         })),
-        Err(error) => detail.missing.push(format!("the sweep by stride: {error}")),
+        Err(error) => {
+            detail.limitations.push(Limitation::Text(format!("the sweep by stride: {error}")))
+        }
     }
 }
 
-/// Why caches cannot be told here, where they cannot.
-fn emulated(machine: &Machine) -> Option<String> {
-    let what = machine.virtualization.as_deref()?;
+/// Whether the processor is emulated and has no caches.
+fn emulated(machine: &Machine) -> bool {
+    let what = machine.virtualization.as_deref().unwrap_or_default();
     let first = what.split(',').next().unwrap_or_default();
-    let tcg = first == "qemu-tcg" || (first == "qemu" && !machine.arch.starts_with("x86"));
-    tcg.then(|| {
-        "this processor is emulated (QEMU without KVM): it has no caches of its own, what shows are those of its host".into()
-    })
+    first == "qemu-tcg" || (first == "qemu" && !machine.arch.starts_with("x86"))
 }
 
 /// Curves of files, judged.
@@ -240,8 +218,8 @@ fn read(files: &[impl AsRef<Path>]) -> anyhow::Result<Part> {
         }
     }
     let page = u32::try_from(machine.page_bytes).ok().filter(|p| *p > 0).unwrap_or(4096);
-    let detail = from::infer(curves, page);
-    Ok(part::part("memory", TITLE, detail, &machine, 0))
+    let detail = infer(curves, page);
+    Ok(cache::part::part("memory", TITLE, detail, 0))
 }
 
 fn read_one(file: &Path) -> anyhow::Result<(Vec<Curve>, Option<Machine>)> {
@@ -262,7 +240,7 @@ fn read_one(file: &Path) -> anyhow::Result<(Vec<Curve>, Option<Machine>)> {
         return Ok((curves, Some(run.machine)));
     }
     let curves = read_text(file)
-        .and_then(|text| Ok(from::lat_mem_rd(&text, &shown.to_string())?))
+        .and_then(|text| Ok(read_lat_mem_rd(&text, &shown.to_string())?))
         .map_err(|e| anyhow!("--from {shown}: {e}"))
         .hint(
             "name the text that lat_mem_rd printed (it prints on stderr), or a run's directory",

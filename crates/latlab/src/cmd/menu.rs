@@ -4,7 +4,6 @@
 //! teaches the commands and is soon no longer needed.
 
 use crate::cli::Cli;
-use crate::outcome::Outcome;
 use crate::term;
 use clap::{CommandFactory, Parser};
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -13,16 +12,16 @@ use std::path::Path;
 /// The entries, in the order of the menu: a command line without `latlab`, and the question that it answers.
 /// Commands that can run without arguments and are not named here follow by themselves.
 const ENTRIES: &[(&str, &str)] = &[
-    ("survey --quick", "How does this machine do, at all of it? About a minute."),
-    ("doctor", "Can this machine measure and trace well, and what is in the way?"),
+    ("survey --quick", "Every kind of measurement in about a minute, in one report."),
+    ("doctor", "Can this machine measure and trace, and which problems does it have?"),
     ("wakeup -D 10s", "How late does a periodic real-time task wake up?"),
-    ("bench", "What does one system call, switch, message, copy, process cost?"),
-    ("memory", "Which caches, lines, ways and TLBs are there, and what does a miss cost?"),
-    ("why -D 30s", "What makes a wake-up late?"),
-    ("sweep", "Which load, of which size, hurts, and where is the knee?"),
-    ("sched", "How do policies and priorities really share the CPU?"),
+    ("bench", "What do system calls, switches, messages, copies and processes cost?"),
+    ("memory", "Which caches, line sizes, ways and TLBs exist, and what does a miss cost?"),
+    ("why -D 30s", "Which causes make wake-ups late?"),
+    ("sweep", "Which load, of which size, increases latency, and where is the knee?"),
+    ("sched", "How do policies and priorities share the CPU?"),
     ("timer", "When do timer interrupts come, and what do they run?"),
-    ("record -D 5s", "What does the kernel do? Records five seconds of it."),
+    ("record -D 5s", "Record a trace of five seconds."),
 ];
 
 /// One line of the menu.
@@ -32,20 +31,20 @@ struct Entry {
     question: String,
 }
 
-/// Offers the menu where somebody sits, prints the help otherwise.
+/// Offers the menu on a terminal, prints the help otherwise; the chosen command, where there is one.
 ///
 /// # Errors
-/// Those of the chosen command, and of the terminal.
-pub fn run() -> anyhow::Result<Outcome> {
+/// Those of the terminal.
+pub fn choose() -> anyhow::Result<Option<Cli>> {
     if !(io::stdin().is_terminal() && term::stdout_is_terminal()) {
         write!(term::stdout(), "{}", Cli::command().render_long_help())?;
-        return Ok(Outcome::Done);
+        return Ok(None);
     }
     let entries = entries();
     write!(term::stdout(), "{}", menu(&entries, in_the_way().as_deref()))?;
-    let Some(entry) = ask(&entries)? else { return Ok(Outcome::Done) };
+    let Some(entry) = ask(&entries)? else { return Ok(None) };
     writeln!(term::stdout(), "\n$ latlab {}", entry.command)?;
-    crate::cmd::dispatch(parse(&entry.command)?)
+    Ok(Some(parse(&entry.command)?))
 }
 
 /// The table's commands that this build has, then the others that run without arguments.
@@ -111,7 +110,7 @@ fn ask(entries: &[Entry]) -> anyhow::Result<Option<&Entry>> {
         if end || latlab_sys::signal::stop_requested().is_some() {
             return Ok(None);
         }
-        match choose(entries, line.trim()) {
+        match choice(entries, line.trim()) {
             Choice::Leave => return Ok(None),
             Choice::Run(entry) => return Ok(Some(entry)),
             Choice::Unknown => {
@@ -128,7 +127,7 @@ enum Choice<'a> {
     Unknown,
 }
 
-fn choose<'a>(entries: &'a [Entry], answer: &str) -> Choice<'a> {
+fn choice<'a>(entries: &'a [Entry], answer: &str) -> Choice<'a> {
     if ["", "q", "quit", "exit"].contains(&answer) {
         return Choice::Leave;
     }
@@ -158,7 +157,7 @@ mod tests {
     fn an_answer_is_a_number_or_a_name() {
         let entries = entries();
         let last = entries.len();
-        let run = |answer: &str| match choose(&entries, answer) {
+        let run = |answer: &str| match choice(&entries, answer) {
             Choice::Run(e) => e.command.clone(),
             Choice::Leave => "leave".into(),
             Choice::Unknown => "unknown".into(),

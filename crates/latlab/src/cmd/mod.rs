@@ -13,6 +13,7 @@ mod generate;
 mod history;
 #[cfg(feature = "host")]
 mod image;
+mod kernel_config;
 pub mod load;
 mod memory;
 pub mod menu;
@@ -40,7 +41,7 @@ use crate::outcome::Outcome;
 /// Runs what was asked for.
 pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     let Some(command) = cli.command else {
-        return menu::run();
+        return menu::choose()?.map_or(Ok(Outcome::Done), dispatch);
     };
     let global = &cli.global;
     #[cfg(feature = "host")]

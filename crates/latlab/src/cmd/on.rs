@@ -8,11 +8,11 @@ use crate::cmd::vm;
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::term;
 use anyhow::{Context, anyhow};
-use latlab_core::wire::Job;
 use latlab_target::pull::{Mapping, Receiver};
 use latlab_target::spec::SshTarget;
 use latlab_target::ssh::{self, Board, Connection};
 use latlab_target::{Target, TargetError, board};
+use latlab_wire::frame::Job;
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,7 +22,7 @@ const AT_THE_DESK: [&str; 9] =
 
 /// Runs this process's command line on `target`.
 pub fn run(target: &str, command: &str) -> anyhow::Result<Outcome> {
-    let target = Target::parse(target).hinted()?;
+    let target = Target::parse(target).with_hint()?;
     if AT_THE_DESK.contains(&command) {
         return Err(anyhow!(
             "{command} works on files here, not on {target:?}",
@@ -56,19 +56,19 @@ fn on_board(target: &SshTarget, words: Vec<String>, mapping: Mapping) -> anyhow:
         let live = term::stderr_is_terminal();
         let argv = std::iter::once("/bin/latlab".to_owned()).chain(words).collect();
         let job = Job { argv, env: vm::passed_environment(live), ..Job::default() };
-        ssh::start(board, &job, &run).hinted()?;
+        ssh::start(board, &job, &run).with_hint()?;
         bring_back(board, &run, live, mapping)
     })
 }
 
 /// `latlab --on ssh://… fetch [RUN]`: what a lost connection left on the board.
 pub fn fetch(target: &str, run: Option<&str>) -> anyhow::Result<Outcome> {
-    let Target::Ssh(target) = Target::parse(target).hinted()? else {
+    let Target::Ssh(target) = Target::parse(target).with_hint()? else {
         return Err(anyhow!("runs are kept on boards only, not on {target}"))
             .hint("latlab --on ssh://user@board fetch RUN");
     };
     with_board(&target, |board| {
-        let kept = ssh::runs(board).hinted()?;
+        let kept = ssh::runs(board).with_hint()?;
         let Some(run) = run else {
             let mut out = term::stdout();
             kept.iter().try_for_each(|run| writeln!(out, "{run}"))?;
@@ -90,10 +90,10 @@ fn with_board(
 ) -> anyhow::Result<Outcome> {
     let cache = vm::cache()?;
     let host = vm::host(&cache)?;
-    let scratch = cache.scratch().hinted()?;
-    let connection = Connection::new(target, scratch.path()).hinted()?;
+    let scratch = cache.scratch().with_hint()?;
+    let connection = Connection::new(target, scratch.path()).with_hint()?;
     let find = |arch| board::find(arch, host.boards.as_deref(), &host.program, &host.cwd);
-    let board = Board::install(&connection, &find, &mut vm::say).hinted()?;
+    let board = Board::install(&connection, &find, &mut vm::say).with_hint()?;
     work(&board)
 }
 
@@ -114,10 +114,10 @@ fn bring_back(
                 .with_context(|| format!("the run {run} is kept on the board"))
                 .hint(format!("free some space here, then: latlab --on {target} fetch {run}"));
         }
-        followed => followed.hinted()?,
+        followed => followed.with_hint()?,
     };
     vm::say_moved(&receiver);
-    ssh::forget(board, run).hinted()?;
+    ssh::forget(board, run).with_hint()?;
     Ok(Outcome::Code(code))
 }
 

@@ -19,7 +19,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether it is time to stop.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs it.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
@@ -33,7 +33,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let tracefs = open()?;
     let mut record = config.record.clone();
     for &pid in &config.pids {
-        record.add_process(pid).hinted()?;
+        record.add_process(pid).with_hint()?;
     }
     let held = match &config.command[..] {
         [] => None,
@@ -52,7 +52,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 
 /// Finds tracefs and says when it had to be mounted.
 fn open() -> anyhow::Result<Tracefs> {
-    let found = Tracefs::find().hinted()?;
+    let found = Tracefs::find().with_hint()?;
     if found.mounted {
         say(format_args!(
             "tracefs was not mounted; mounted it on {}",
@@ -72,7 +72,10 @@ fn say_top_level(session: &Session) {
         return;
     }
     for put_back in session.put_back() {
-        say(format_args!("left by a latlab that was killed: {}", super::doctor::line(put_back)));
+        say(format_args!(
+            "left by a latlab that was killed: {}",
+            crate::restoration::line(put_back)
+        ));
     }
     say(format_args!(
         "this tracer works only on the kernel's top-level buffer here: it is taken for as long as this runs, then all is put back"
@@ -100,11 +103,11 @@ fn stream(
             break Reason::TracingOff;
         }
         progress.set(running.done(), "");
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     };
     progress.clear();
     drop(progress);
-    let summary = recorder.stop().hinted()?;
+    let summary = recorder.stop().with_hint()?;
     report(global, &summary, reason)?;
     running.outcome(reason)
 }
@@ -132,12 +135,12 @@ fn fly(
                 break Reason::TracingOff;
             }
             dump(global, &mut flight, config, &mut files, &running)?;
-            flight.rearm().hinted()?;
+            flight.rearm().with_hint()?;
         } else if dump_request::take() {
             dump(global, &mut flight, config, &mut files, &running)?;
-            flight.rearm().hinted()?;
+            flight.rearm().with_hint()?;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     };
     dump(global, &mut flight, config, &mut files, &running)?;
     if reason == Reason::TracingOff {
@@ -156,8 +159,8 @@ fn dump(
 ) -> anyhow::Result<()> {
     *files += 1;
     let path = numbered(&config.output, *files);
-    let snapshot: Snapshot = flight.snapshot().hinted()?;
-    snapshot.save(&path, config.format).hinted()?;
+    let snapshot: Snapshot = flight.snapshot().with_hint()?;
+    snapshot.save(&path, config.format).with_hint()?;
     let summary = Summary {
         file_bytes: std::fs::metadata(&path).map_or(0, |m| m.len()),
         path,
@@ -195,7 +198,7 @@ fn or_cancel<T>(
     result: Result<T, RecordError>,
     held: Option<Held>,
 ) -> anyhow::Result<(T, Option<Held>)> {
-    match result.hinted() {
+    match result.with_hint() {
         Ok(prepared) => Ok((prepared, held)),
         Err(error) => {
             if let Some(held) = held {
@@ -361,7 +364,7 @@ fn print_json(summary: &Summary) -> anyhow::Result<()> {
 
 /// Makes what a killed recorder left behind compact.
 fn recover(path: &Path) -> anyhow::Result<Outcome> {
-    let bytes = latlab_sys::recorder::recover(path).hinted()?;
+    let bytes = latlab_sys::recorder::recover(path).with_hint()?;
     say(format_args!("{}: {bytes} bytes", path.display()));
     Ok(Outcome::Done)
 }
@@ -376,13 +379,13 @@ fn list(what: List, regex: Option<&str>, as_json: bool) -> anyhow::Result<Outcom
     };
     let tracefs = open()?;
     let lines: Vec<String> = match what {
-        List::Events => tracefs.events().hinted()?.iter().map(ToString::to_string).collect(),
-        List::Tracers => tracefs.tracers().hinted()?,
-        List::Functions => tracefs.functions().hinted()?,
-        List::Clocks => tracefs.clocks().hinted()?.0,
+        List::Events => tracefs.events().with_hint()?.iter().map(ToString::to_string).collect(),
+        List::Tracers => tracefs.tracers().with_hint()?,
+        List::Functions => tracefs.functions().with_hint()?,
+        List::Clocks => tracefs.clocks().with_hint()?.0,
         List::Options => tracefs
             .options()
-            .hinted()?
+            .with_hint()?
             .into_iter()
             .map(|(name, on)| if on { name } else { format!("no{name}") })
             .collect(),

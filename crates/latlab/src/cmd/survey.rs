@@ -12,49 +12,16 @@ use crate::output;
 use crate::session::Session;
 use crate::term;
 use anyhow::anyhow;
-use latlab_core::finding::{Confidence, Finding, Verdict};
-use latlab_core::machine::Machine;
-use latlab_core::run::{Part, Run};
+use latlab_model::finding::{Confidence, Finding, Severity};
+use latlab_model::run::{Part, Run};
 use latlab_sys::signal;
 use std::io::Write;
 use std::time::Instant;
 
+mod step;
 mod steps;
 
-/// One kind of measurement.
-struct Step {
-    /// For `--step`; the first part that it yields has this name.
-    name: &'static str,
-    /// For people.
-    title: &'static str,
-    /// The shortest survey that has it.
-    from: Level,
-    /// About how many seconds it takes at each level: quick, normal, full.
-    seconds: [u64; 3],
-    /// Measures.
-    run: fn(&Context) -> anyhow::Result<Vec<Part>>,
-}
-
-impl Step {
-    fn seconds(&self, level: Level) -> u64 {
-        self.seconds[level as usize]
-    }
-}
-
-/// What a step may know.
-struct Context<'a> {
-    /// The step's own name, for its first part.
-    name: &'static str,
-    /// The step's own title.
-    title: &'static str,
-    level: Level,
-    /// Seconds that the step is given.
-    seconds: u64,
-    /// The machine, as it was before the survey.
-    machine: &'a Machine,
-    /// What the steps before this one measured.
-    earlier: &'a [Part],
-}
+use step::{Context, Step};
 
 /// Runs the survey.
 ///
@@ -72,7 +39,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             break;
         }
         let seconds = step.seconds(config.level);
-        // Talk: nothing is lost if nobody listens.
+        // A diagnostic: a failed write to stderr loses no result.
         let _ = writeln!(
             std::io::stderr().lock(),
             "[{}/{}] {} (about {seconds} s)",
@@ -114,22 +81,20 @@ fn measure(step: &Step, level: Level, run: &mut Run) {
                 title: step.title.to_owned(),
                 complete: false,
                 duration_ns,
-                findings: vec![could_not_run(step, &error)],
+                findings: vec![not_measured(step, &error)],
                 ..Part::default()
             });
         }
     }
 }
 
-fn could_not_run(step: &Step, error: &anyhow::Error) -> Finding {
-    let finding = Finding::new(
-        &format!("survey.{}-not-run", step.name),
-        Verdict::CannotTell,
-        Confidence::Sure,
-        format!("{} was not measured: {}", step.title, crate::outcome::told(error)),
-    );
+fn not_measured(step: &Step, error: &anyhow::Error) -> Finding {
+    let id = "run.step-not-measured";
+    let finding = Finding::typed(id, Severity::Inconclusive, Confidence::High)
+        .value("step", step.name)
+        .value("error", outcome::format_error_chain(error));
     match outcome::hint_of(error) {
-        Some(hint) => finding.attempt(hint),
+        Some(hint) => finding.remedy(hint),
         None => finding,
     }
 }
@@ -207,7 +172,8 @@ mod tests {
         measure(&step, Level::Quick, &mut run);
         let part = &run.parts[0];
         assert!(!part.complete);
-        assert_eq!(part.findings[0].claim, "Nothing at all was not measured: no such luck");
-        assert_eq!(part.findings[0].try_, ["try again"]);
+        assert_eq!(part.findings[0].id, "run.step-not-measured");
+        assert_eq!(part.findings[0].values["error"], "no such luck".into());
+        assert_eq!(part.findings[0].remedies, ["try again".into()]);
     }
 }

@@ -8,11 +8,14 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::term;
 use anyhow::anyhow;
-use latlab_core::machine::Machine;
-use latlab_core::run::Part;
-use latlab_core::timer::live::{Counters, by_cpu, conclude, rates};
-use latlab_core::timer::part;
-use latlab_core::timer::result::{BusyTick, Live, Moment, TimerDetail, TimerTrace};
+use latlab_analysis::timer::live::{busy_tick, by_cpu, conclude, rates};
+use latlab_analysis::timer::part;
+use latlab_model::finding::Note;
+use latlab_model::machine::Machine;
+use latlab_model::run::Part;
+use latlab_model::timer::Counters;
+use latlab_model::timer::{BusyTick, Live, Moment, TimerDetail, TimerTrace};
+use latlab_report::sections::timer::Rates;
 use latlab_sys::files::Root;
 use latlab_sys::recorder::{EventSpec, Format, RecordConfig, Recorder};
 use latlab_sys::tracefs::Tracefs;
@@ -47,7 +50,7 @@ const BUSY: Duration = Duration::from_millis(400);
 /// Looks that are kept.
 const MOMENTS_MAX: usize = 3_600;
 /// Longest sleep between two looks for a signal.
-const NAP: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs the command.
 ///
@@ -92,13 +95,14 @@ pub fn measure(
     let mut live = stated(machine, &root);
     let mut busy: Vec<BusyTick> = Vec::new();
     for cpu in policy::allowed()?.iter().rev().take(BUSY_CPUS) {
-        busy.extend(ticks::busy(cpu.0, BUSY));
+        busy.extend(ticks::busy(cpu.0, BUSY).as_ref().map(busy_tick));
     }
     let recording = capture.map(record);
     let recorder = match recording {
         Some(Ok(recorder)) => Some(recorder),
         Some(Err(error)) => {
-            live.notes.push(format!("nothing was recorded: {}", crate::outcome::told(&error)));
+            let error = crate::outcome::format_error_chain(&error);
+            live.notes.push(Note::new("timer.not-recorded").value("error", error));
             None
         }
         None => None,
@@ -118,12 +122,13 @@ pub fn measure(
     drop(progress);
     let mut trace = None;
     if let (Some(recorder), Some(path)) = (recorder, capture) {
-        recorder.stop().hinted()?;
+        recorder.stop().with_hint()?;
         match analyse(path, &latlab_trace::Select::default()) {
             Ok(found) => trace = Some(found),
-            Err(error) => live
-                .notes
-                .push(format!("the recording says nothing: {}", crate::outcome::told(&error))),
+            Err(error) => {
+                let error = crate::outcome::format_error_chain(&error);
+                live.notes.push(Note::new("timer.recording-unusable").value("error", error));
+            }
         }
     }
     let live = conclude(live, &first, &last, busy);
@@ -153,7 +158,8 @@ fn stated(machine: &Machine, root: &Root) -> Live {
 pub fn measured_hz() -> Option<u32> {
     let cpu = policy::allowed().ok()?.last()?.0;
     let busy = ticks::busy(cpu, BUSY)?;
-    (busy.step_ns > 0).then(|| latlab_core::timer::live::nearest_hz(1e9 / busy.step_ns as f64))?
+    (busy.step_ns > 0)
+        .then(|| latlab_analysis::timer::live::nearest_hz(1e9 / busy.step_ns as f64))?
 }
 
 /// Sleeps, but looks for a signal now and then.
@@ -164,7 +170,7 @@ fn wait(length: Duration) {
         if left.is_zero() {
             return;
         }
-        std::thread::sleep(left.min(NAP));
+        std::thread::sleep(left.min(POLL_INTERVAL));
     }
 }
 
@@ -184,8 +190,8 @@ fn moment(first: &Counters, before: &Counters, now: &Counters) -> Option<Moment>
 
 /// Records what the kernel has of the events.
 fn record(path: &Path) -> anyhow::Result<Recorder> {
-    let tracefs = Tracefs::find().hinted()?.tracefs;
-    let has: Vec<String> = tracefs.events().hinted()?.iter().map(ToString::to_string).collect();
+    let tracefs = Tracefs::find().with_hint()?.tracefs;
+    let has: Vec<String> = tracefs.events().with_hint()?.iter().map(ToString::to_string).collect();
     let events: Vec<EventSpec> = (EVENTS.iter())
         .filter(|e| has.iter().any(|h| h == *e))
         .map(|e| EventSpec::new((*e).to_owned()))
@@ -194,7 +200,7 @@ fn record(path: &Path) -> anyhow::Result<Recorder> {
         return Err(anyhow!("this kernel has no events of timers and interrupts"));
     }
     let config = RecordConfig { events, clock: Some("mono".into()), ..RecordConfig::default() };
-    Recorder::start(&tracefs, &config, path, Format::default()).hinted()
+    Recorder::start(&tracefs, &config, path, Format::default()).with_hint()
 }
 
 fn analyse(path: &Path, select: &latlab_trace::Select) -> anyhow::Result<TimerTrace> {
@@ -202,7 +208,8 @@ fn analyse(path: &Path, select: &latlab_trace::Select) -> anyhow::Result<TimerTr
     let trace = file::parse(path, &data)?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    let (found, damage) = latlab_trace::timer::analyse(&trace, &name, select, threads);
+    let (found, damage) =
+        latlab_analysis::timer::from_trace::analyse(&trace, &name, select, threads);
     file::tell(path, &trace.diagnostics, &damage);
     found
         .ok_or_else(|| anyhow!("{}: there is no event of a timer or an interrupt in it", path.display()))
@@ -212,7 +219,7 @@ fn analyse(path: &Path, select: &latlab_trace::Select) -> anyhow::Result<TimerTr
 fn from_file(global: &Global, args: &Args, path: &Path) -> anyhow::Result<Outcome> {
     let found = analyse(path, &args.select()?)?;
     let config = serde_json::json!({ "file": path.to_string_lossy() });
-    let mut session = Session::begin_unkept(global, "timer", &config)?;
+    let mut session = Session::begin_ephemeral(global, "timer", &config)?;
     let detail = TimerDetail { live: None, trace: Some(found) };
     session.run.parts.push(part::part("timer", TITLE, detail, true));
     session.finish(None)
@@ -237,7 +244,12 @@ fn top(args: &Args) -> anyhow::Result<Outcome> {
             // Home, and wipe what is below: no flicker.
             write!(out, "\x1b[H\x1b[J")?;
         }
-        let doc = latlab_report::sections::timer::top(&before, &now, seconds);
+        let interrupts = rates(&before.interrupts, &now.interrupts, seconds);
+        let softirqs = rates(&before.softirqs, &now.softirqs, seconds);
+        let doc = latlab_report::sections::timer::top(
+            Rates { rates: &interrupts, cpus: &now.interrupts.cpus },
+            Rates { rates: &softirqs, cpus: &now.softirqs.cpus },
+        );
         crate::output::document(&doc, &mut out)?;
         out.flush()?;
         before = now;

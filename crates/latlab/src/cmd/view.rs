@@ -5,11 +5,11 @@ use crate::cli::view::Args;
 use crate::outcome::{HintExt, Outcome};
 use crate::{rundir, term};
 use anyhow::{Context, anyhow};
-use latlab_core::explain::cluster::Surroundings;
-use latlab_core::run::{Detail, Run};
-use latlab_sys::map::Mapped;
+use latlab_model::latency::SystemContext;
+use latlab_model::run::{Detail, Run};
+use latlab_sys::mmap::Mapped;
 use latlab_sys::signal;
-use latlab_trace::{TraceError, TraceFile};
+use latlab_trace::TraceFile;
 use latlab_view::api::Door;
 use latlab_view::{Input, View, export, server};
 use serde_json::json;
@@ -22,7 +22,7 @@ use std::time::SystemTime;
 /// Runs it.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let what = Looked::at(args)?;
-    latlab_sys::map::survive_truncation();
+    latlab_sys::mmap::survive_truncation();
     let mut mapped = Vec::new();
     for (path, _) in &what.files {
         mapped.push(Watched::open(path)?);
@@ -51,7 +51,7 @@ fn name_of(path: &Path) -> String {
 struct Looked {
     title: String,
     files: Vec<(PathBuf, i64)>,
-    around: Surroundings,
+    around: SystemContext,
     one_by_one: bool,
     run: Option<Run>,
 }
@@ -62,7 +62,7 @@ impl Looked {
         let mut looked = Self {
             title: args.paths.iter().map(|p| name_of(p)).collect::<Vec<_>>().join(", "),
             files: Vec::new(),
-            around: Surroundings::default(),
+            around: SystemContext::default(),
             one_by_one: false,
             run: None,
         };
@@ -131,11 +131,7 @@ impl Watched {
     }
 
     fn parse(&self) -> anyhow::Result<TraceFile<'_>> {
-        let file = match TraceFile::parse(&self.data) {
-            Err(TraceError::NotATrace) => latlab_trace::text::parse(&self.data),
-            other => other,
-        };
-        file.with_context(|| self.path.display().to_string()).hint(
+        latlab_trace::open(&self.data).with_context(|| self.path.display().to_string()).hint(
             "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`",
         )
     }

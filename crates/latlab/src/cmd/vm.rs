@@ -7,7 +7,6 @@ use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::progress::Progress;
 use crate::term;
 use anyhow::{Context, anyhow, bail};
-use latlab_core::wire::Job;
 use latlab_sys::signal;
 use latlab_target::cache::Cache;
 use latlab_target::initramfs::Extra;
@@ -17,6 +16,7 @@ use latlab_target::vm::faults::{self, Fault, Source};
 use latlab_target::vm::kernel::Kernel;
 use latlab_target::vm::{self, Host, catalog, packages, session};
 use latlab_target::{Console, Target};
+use latlab_wire::frame::Job;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ pub fn run(args: &VmArgs, global: &Global) -> anyhow::Result<Outcome> {
 /// The cache at its usual place.
 pub fn cache() -> anyhow::Result<Cache> {
     let var = |name| std::env::var_os(name).map(PathBuf::from);
-    Cache::locate(var("XDG_CACHE_HOME"), var("HOME")).hinted()
+    Cache::locate(var("XDG_CACHE_HOME"), var("HOME")).with_hint()
 }
 
 /// What the virtual lab has to know of this process.
@@ -91,7 +91,7 @@ fn fetch(names: &[String]) -> anyhow::Result<Outcome> {
         kinds.extend(catalog::KINDS);
     }
     for kind in kinds {
-        let kernel = Kernel::fetch(&cache, kind, &mut say).hinted()?;
+        let kernel = Kernel::fetch(&cache, kind, &mut say).with_hint()?;
         say(&format!("{}: {} is ready", kind.name, kernel.release));
     }
     Ok(Outcome::Done)
@@ -99,14 +99,20 @@ fn fetch(names: &[String]) -> anyhow::Result<Outcome> {
 
 fn clean(all: bool) -> anyhow::Result<Outcome> {
     let cache = cache()?;
-    let _lock = cache.lock("fetch").hinted()?;
+    let _lock = cache.lock("fetch").with_hint()?;
     let folders: &[&str] = if all {
         &["initramfs", "own-kernels", "apt", "packages", "vms", "faults", "headers"]
     } else {
         &["initramfs", "own-kernels"]
     };
-    // Makes and drops a scratch folder: that sweeps what killed processes left.
-    drop(cache.scratch().hinted()?);
+    remove_folders(&cache, folders)?;
+    Ok(Outcome::Done)
+}
+
+/// Removes folders of the cache, and what killed processes left in its scratch space.
+pub fn remove_folders(cache: &Cache, folders: &[&str]) -> anyhow::Result<()> {
+    // Making a scratch folder removes those of killed processes.
+    drop(cache.scratch().with_hint()?);
     for folder in folders {
         let path = cache.root().join(folder);
         match std::fs::remove_dir_all(&path) {
@@ -116,13 +122,13 @@ fn clean(all: bool) -> anyhow::Result<Outcome> {
             _ => {}
         }
     }
-    Ok(Outcome::Done)
+    Ok(())
 }
 
 /// The target that a machine's words and options stand for.
 fn target(machine: &Machine) -> anyhow::Result<VmTarget> {
     let spec = machine.machine.strip_prefix("vm:").unwrap_or(&machine.machine);
-    let Target::Vm(mut target) = Target::parse(&format!("vm:{spec}")).hinted()? else {
+    let Target::Vm(mut target) = Target::parse(&format!("vm:{spec}")).with_hint()? else {
         bail!("{spec}: this is no virtual machine");
     };
     target.kernel = machine.kernel.clone().or(target.kernel);
@@ -138,7 +144,7 @@ fn extras(machine: &Machine, target: &VmTarget) -> anyhow::Result<Vec<Extra>> {
     if let Some(kind) = catalog::find(&target.name).filter(|_| !machine.packages.is_empty()) {
         let cache = cache()?;
         let files = packages::files(&cache, kind.arch, &machine.packages, &mut say);
-        extras.extend(files.hinted()?);
+        extras.extend(files.with_hint()?);
     }
     for pair in &machine.files {
         let (from, to) = match pair.rsplit_once(':') {
@@ -192,15 +198,17 @@ fn shell(machine: &Machine) -> anyhow::Result<Outcome> {
     let target = faults::machine_for(&target, &faults);
     let mut extras = extras(machine, &target)?;
     if let Some(kind) = catalog::find(&target.name) {
-        extras.extend(faults::install(&host, kind, &target, &faults, &mut job, &mut say).hinted()?);
+        extras.extend(
+            faults::install(&host, kind, &target, &faults, &mut job, &mut say).with_hint()?,
+        );
     }
-    let mut prepared = vm::prepare(&host, &target, &job, &extras, &mut say).hinted()?;
-    session::shell(&mut prepared).hinted()?;
+    let mut prepared = vm::prepare(&host, &target, &job, &extras, &mut say).with_hint()?;
+    session::shell(&mut prepared).with_hint()?;
     Ok(Outcome::Done)
 }
 
 fn faults_of(machine: &Machine) -> anyhow::Result<Vec<Fault>> {
-    machine.faults.iter().map(|spec| Fault::parse(spec)).collect::<Result<_, _>>().hinted()
+    machine.faults.iter().map(|spec| Fault::parse(spec)).collect::<Result<_, _>>().with_hint()
 }
 
 fn run_command(run: &Run) -> anyhow::Result<Outcome> {
@@ -255,10 +263,10 @@ pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<se
     let mut extras = plan.extras;
     if let Some(kind) = catalog::find(&target.name) {
         extras.extend(
-            faults::install(&host, kind, target, &plan.faults, &mut job, &mut say).hinted()?,
+            faults::install(&host, kind, target, &plan.faults, &mut job, &mut say).with_hint()?,
         );
     }
-    let mut prepared = vm::prepare(&host, target, &job, &extras, &mut say).hinted()?;
+    let mut prepared = vm::prepare(&host, target, &job, &extras, &mut say).with_hint()?;
     let mut receiver = Receiver::new(&host.cwd, plan.mapping.clone());
     let mut console = Terminal::new(&target.name, plan.mapping);
     let over = AtomicBool::new(false);
@@ -275,7 +283,7 @@ pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<se
         finished
     });
     say_moved(&receiver);
-    finished.hinted()
+    finished.with_hint()
 }
 
 /// Says under which name a run is kept here, where the target's name for it was taken.
@@ -374,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_hint_of_the_target_room_becomes_ours() {
-        let error = Target::parse("vm:mips").hinted().unwrap_err();
+        let error = Target::parse("vm:mips").with_hint().unwrap_err();
         assert!(format!("{error:#}").contains("no virtual machine \"mips\""));
     }
 }

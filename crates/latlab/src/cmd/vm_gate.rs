@@ -9,8 +9,9 @@ use crate::cli::vm::Gate;
 use crate::outcome::{HintExt, Outcome};
 use crate::{rundir, term};
 use anyhow::anyhow;
-use latlab_core::run::{Param, Record, Run};
-use latlab_core::units::format_ns;
+use latlab_model::record::{Param, Record};
+use latlab_model::run::Run;
+use latlab_model::units::format_ns;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -123,8 +124,8 @@ fn records(run: &Run) -> impl Iterator<Item = &Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::histogram::Summary;
-    use latlab_core::run::Part;
+    use latlab_model::run::Part;
+    use latlab_stats::histogram::Summary;
 
     fn run_of(median: f64) -> Run {
         let summary = Summary { median: Some(median), ..Summary::default() };

@@ -16,9 +16,11 @@ use super::meter::Meter;
 use super::window::Counters;
 use super::{Hooks, LiveThread, Next, WakeupError, os, setup};
 use crate::{policy, signal};
-use latlab_core::run::Window;
-use latlab_core::units::CpuId;
-use latlab_core::wakeup::{Level, StopReason, ThreadResult, WakeupConfig, WakeupResult};
+use latlab_model::finding::{Note, Quantity};
+use latlab_model::record::Window;
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::{Level, WakeupConfig};
+use latlab_model::wakeup::result::{StopReason, ThreadResult, WakeupResult};
 use std::time::Duration;
 use stream::{Plan, Sample, Stream};
 use tracer::Tracer;
@@ -83,7 +85,7 @@ pub fn run(
         distance_ns: 0,
         ..config.clone()
     };
-    let held = setup::Held::take(config)?;
+    let held = setup::PinnedSettings::take(config)?;
     let tracer = Tracer::start(config, levels, &cpus)?;
     let plan = Plan::read(tracer.control())?;
     let mut cpus = cpus
@@ -113,15 +115,15 @@ pub fn run(
         duration_ns: end_ns.saturating_sub(start_ns),
         process_cpu_ns,
         rt_throttling_us: setup::rt_throttling(),
-        held: held.said.clone(),
+        held: held.settings.clone(),
         notes: (lost > 0).then(|| lost_note(lost)).into_iter().collect(),
         ..WakeupResult::default()
     };
     Ok(results(config, levels, cpus, &common, (&before, &after)))
 }
 
-fn lost_note(lost: u64) -> String {
-    format!("the trace buffer had no room for {lost} samples or more: they are in no figure")
+fn lost_note(lost: u64) -> Note {
+    Note::new("wakeup.trace-buffer-overrun").value("lost", Quantity::Count(lost))
 }
 
 impl Cpu {

@@ -6,8 +6,8 @@ use crate::knobs::Knobs;
 use crate::policy::{self, Budget};
 use crate::recorder::{RecordConfig, RecordError, Session};
 use crate::tracefs::{Control, Tracefs, remove_left_behind};
-use latlab_core::cpulist;
-use latlab_core::wakeup::{Level, WakeupConfig};
+use latlab_model::cpulist;
+use latlab_model::wakeup::config::{Level, WakeupConfig};
 use std::collections::BTreeMap;
 use std::path::Path;
 

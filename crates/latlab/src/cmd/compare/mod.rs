@@ -8,10 +8,13 @@ use crate::outcome::{HintExt, Outcome};
 use crate::rundir::write_asked;
 use crate::session::Session;
 use anyhow::anyhow;
-use latlab_core::compare::{self, CompareDetail, Subject, Verdict};
-use latlab_core::finding::{Confidence, Evidence, Finding, Verdict as Weight};
-use latlab_core::run::{Detail, Part};
-use latlab_report::{html, junit, markdown, sections};
+use latlab_analysis::compare;
+use latlab_analysis::compare::subject::Subject;
+use latlab_analysis::compare::verdict::quantity;
+use latlab_model::compare::{CompareDetail, Contrast, Metric, Verdict};
+use latlab_model::finding::{Confidence, Evidence, Finding, Quantity, Severity as Weight};
+use latlab_model::run::{Detail, Part};
+use latlab_report::{html, junit, markdown, messages, sections};
 
 /// Runs the command.
 ///
@@ -28,7 +31,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         return Err(nothing_in_common(&subjects, &detail));
     }
     let verdict = detail.verdict();
-    let mut session = Session::begin_unkept(global, "compare", &options)?;
+    let mut session = Session::begin_ephemeral(global, "compare", &options)?;
     session.run.parts.push(part(detail));
     write_files(args, &session)?;
     let outcome = session.finish(None)?;
@@ -83,7 +86,13 @@ fn nothing_in_common(subjects: &[Subject], detail: &CompareDetail) -> anyhow::Er
         format!("{} has {shown}", s.label)
     };
     let mut words: Vec<String> = subjects.iter().map(names).collect();
-    words.extend(detail.skipped.iter().take(4).map(|s| format!("{}: {}", s.metric, s.reason)));
+    words.extend(
+        detail
+            .skipped
+            .iter()
+            .take(4)
+            .map(|s| format!("{}: {}", s.metric, messages::note(&s.reason))),
+    );
     let error = anyhow!("nothing to compare: {}", words.join("; "));
     let hint = "compare results of the same benchmark in the same unit";
     match Err::<(), _>(error).hint(hint) {
@@ -108,15 +117,35 @@ fn findings(detail: &CompareDetail) -> Vec<Finding> {
     let mut out = Vec::new();
     for m in &detail.metrics {
         for c in m.contrasts.iter().filter(|c| c.verdict == Verdict::Worse) {
-            let claim = format!("{} is {}", m.label, c.sentence);
-            let mut f = Finding::new("compare.worse", Weight::Note, Confidence::Sure, claim);
-            for d in &detail.machines {
-                f = f.with(Evidence::new(d.what.clone(), d.values.join(" → ")));
-            }
-            out.push(f);
+            out.push(worse(m, c, detail));
         }
     }
     out
+}
+
+/// The aspect that worsened most stands for all of the contrast.
+fn worse(m: &Metric, c: &Contrast, detail: &CompareDetail) -> Finding {
+    let of = c.aspects.iter().filter(|a| a.verdict == Verdict::Worse);
+    let subject = detail.subjects.get(c.other).map_or("", |s| s.letter.as_str());
+    let mut finding = Finding::typed("compare.worse", Weight::Info, Confidence::High)
+        .value("metric", &m.label)
+        .value("subject", subject)
+        .value("aspects", Quantity::Count(of.clone().count() as u64));
+    if let Some(a) = of.max_by(|a, b| a.change.abs().total_cmp(&b.change.abs())) {
+        let share = |v: f64| if a.is_rate { Quantity::Ratio(v) } else { quantity(v, m.unit) };
+        finding = finding
+            .value_if("quantile", a.quantile.map(Quantity::Number))
+            .value_if("limit", a.limit.map(|l| quantity(l, m.unit)))
+            .value("before", share(a.a))
+            .value("after", share(a.b))
+            .value("change", Quantity::Ratio(a.change))
+            .value("low", Quantity::Ratio(a.low))
+            .value("high", Quantity::Ratio(a.high));
+    }
+    for d in &detail.machines {
+        finding = finding.with(Evidence::new(d.what.clone(), d.values.clone()));
+    }
+    finding
 }
 
 fn write_files(args: &Args, session: &Session) -> anyhow::Result<()> {

@@ -3,10 +3,10 @@
 use crate::outcome::HintExt;
 use crate::rundir;
 use anyhow::{Context, anyhow};
-use latlab_core::compare::Subject;
-use latlab_core::compare::foreign;
-use latlab_core::compare::subject::Source;
-use latlab_core::reference::{self, REFERENCES};
+use latlab_analysis::compare::import;
+use latlab_analysis::compare::subject::Source;
+use latlab_analysis::compare::subject::Subject;
+use latlab_model::reference::REFERENCES;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub fn one(path: &Path) -> anyhow::Result<Subject> {
     let name = path.display().to_string();
     if let Some(id) = name.strip_prefix('@') {
         let known: Vec<String> = REFERENCES.iter().map(|r| format!("@{}", r.id)).collect();
-        let found = reference::find(id)
+        let found = latlab_model::reference::find(id)
             .ok_or_else(|| anyhow!("{name}: no published machine of this name"))
             .hint(format!("there are {}", known.join(", ")))?;
         return Ok(Subject::of_reference(found));
@@ -90,7 +90,7 @@ fn foreign_file(path: &Path) -> anyhow::Result<Source> {
         return Err(anyhow!("{name}: {size} bytes are too many for a result file"));
     }
     let bytes = fs::read(path).with_context(|| format!("{name}: cannot be read"))?;
-    let mut source = foreign::read(&name, &bytes).map_err(|e| anyhow!("{name}: {e}")).hint(
+    let mut source = import::read(&name, &bytes).map_err(|e| anyhow!("{name}: {e}")).hint(
         "compare reads runs, histograms and JSON of cyclictest, rtla, Xenomai and jitterdebugger, lmbench's results, and files of --samples",
     )?;
     if let Some(modified) =

@@ -9,7 +9,8 @@ use crate::outcome::{HintExt, Outcome};
 use crate::rundir::{self, write_atomically};
 use crate::{output, term};
 use anyhow::{Context, anyhow};
-use latlab_core::history::{Trend, rows};
+use latlab_analysis::history::rows;
+use latlab_model::history::Trend;
 use latlab_report::{html, sections};
 use std::fs::File;
 use std::io::Write;
@@ -40,7 +41,8 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             queries::names(&mut open(false)?, board.as_deref())?.print(global.json)
         }
         Command::Trend { name: Some(name), param, board, figure, fail_if_worse, html } => {
-            let asked = queries::Asked { name, params: param, board: board.as_deref(), figure };
+            let asked =
+                queries::MetricQuery { name, params: param, board: board.as_deref(), figure };
             let trends = queries::trends(&mut open(false)?, &asked)?;
             show(global, &trends, html.as_deref())?;
             let worse = trends.iter().any(|t| t.changes.last().is_some_and(|c| c.worse));
@@ -76,7 +78,7 @@ fn import(store: &mut Store, runs: &[PathBuf]) -> anyhow::Result<Outcome> {
                 let _ = writeln!(
                     std::io::stderr().lock(),
                     "latlab: left out: {}",
-                    crate::outcome::told(&error)
+                    crate::outcome::format_error_chain(&error)
                 );
             }
         }

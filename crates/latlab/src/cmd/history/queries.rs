@@ -4,10 +4,11 @@ use super::store::{Cell, Store};
 use crate::outcome::{HintExt, Outcome};
 use crate::{output, term};
 use anyhow::anyhow;
-use latlab_core::history::{Trend, Value, trend, unit_of};
+use latlab_analysis::history::{trend, unit_of};
 use latlab_export::results::Row;
+use latlab_model::history::{Trend, Value};
 use latlab_report::doc::{Block, Column, Doc, Section, Table as DocTable};
-use latlab_report::sections::figure;
+use latlab_report::values::figure;
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -248,7 +249,7 @@ pub fn names(store: &mut Store, board: Option<&str>) -> anyhow::Result<Table> {
 }
 
 /// Which series.
-pub struct Asked<'a> {
+pub struct MetricQuery<'a> {
     /// Name of the record.
     pub name: &'a str,
     /// `key=value`, all of which it must have.
@@ -263,7 +264,7 @@ pub struct Asked<'a> {
 ///
 /// # Errors
 /// When there is no such result.
-pub fn trends(store: &mut Store, asked: &Asked) -> anyhow::Result<Vec<Trend>> {
+pub fn trends(store: &mut Store, asked: &MetricQuery) -> anyhow::Result<Vec<Trend>> {
     let column = 8 + ["min", "median", "p99", "p999", "max"]
         .iter()
         .position(|f| *f == asked.figure)
@@ -323,7 +324,7 @@ pub fn everything(store: &mut Store) -> anyhow::Result<Vec<Row>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::history::{ResultRow, RunRow};
+    use latlab_model::history::{ResultRow, RunRow};
     use std::time::Instant;
 
     /// A thousand runs of a hundred results.
@@ -386,7 +387,7 @@ mod tests {
     fn a_hundred_thousand_results_are_asked_by_index() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = large(dir.path());
-        let asked = Asked { name: "probe.7", params: &[], board: None, figure: "median" };
+        let asked = MetricQuery { name: "probe.7", params: &[], board: None, figure: "median" };
         let begun = Instant::now();
         let trends = trends(&mut store, &asked).unwrap();
         let mut times = vec![("trend", begun.elapsed())];

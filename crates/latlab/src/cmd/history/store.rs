@@ -10,7 +10,7 @@
 
 use crate::outcome::HintExt;
 use anyhow::{Context, anyhow, bail};
-use latlab_core::history::{ResultRow, RunRow};
+use latlab_model::history::{ResultRow, RunRow};
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use std::path::Path;
 

@@ -1,12 +1,12 @@
 //! `latlab image --from-config`: what a kernel of one's own needs, and how it gets on a card.
 
 use crate::cli::Global;
-use crate::cmd::doctor;
+use crate::cmd::kernel_config;
 use crate::cmd::vm::{cache, say};
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::term;
 use anyhow::{Context, anyhow};
-use latlab_target::image::board;
+use latlab_image::{Flavour, board};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub(super) fn run(
                 .hint("--from-config FILE, or --board NAME for that of the board's Debian kernel");
         }
     };
-    doctor::kernel_config(global, Some(&path))?;
+    kernel_config::print(global, Some(&path))?;
     if !global.json {
         let mut out = term::stdout();
         let board = name.unwrap_or("NAME");
@@ -42,11 +42,22 @@ pub(super) fn run(
 
 /// The configuration of the kernel that `latlab image --board NAME` takes.
 pub fn debian(name: &str, kernel: &str, offline: bool) -> anyhow::Result<PathBuf> {
-    let board = board::find(name).hinted()?;
+    let board = board::find(name).with_hint()?;
     let cache = cache()?;
-    let kernel = super::flavour(kernel)?.kernel(&cache, board.arch, offline, &mut say);
-    let kernel = kernel.hinted()?;
+    let kernel = flavour(kernel)?.kernel(&cache, board.arch, offline, &mut say);
+    let kernel = kernel.with_hint()?;
     let path = kernel.package.join("boot").join(format!("config-{}", kernel.release));
     std::fs::metadata(&path).with_context(|| path.display().to_string())?;
     Ok(path)
+}
+
+/// The kernel that `--kernel` names.
+pub(super) fn flavour(word: &str) -> anyhow::Result<Flavour> {
+    match word {
+        "rt" => Ok(Flavour::Rt),
+        "stock" => Ok(Flavour::Stock),
+        file if file.ends_with(".deb") => Ok(Flavour::Deb(PathBuf::from(file))),
+        _ => Err(anyhow!("--kernel {word}: this is no kernel"))
+            .hint("rt, stock, or the FILE.deb of a linux-image package"),
+    }
 }

@@ -1,5 +1,6 @@
 //! `latlab image`: builds, checks, starts and writes SD card images.
 
+mod build_hooks;
 mod fragment;
 mod write;
 
@@ -7,20 +8,18 @@ pub use fragment::debian as debian_config;
 
 use crate::cli::Global;
 use crate::cli::image::{Build, ImageAction, ImageArgs};
-use crate::cmd::vm::{cache, host, say};
+use crate::cmd::vm::{cache, host, remove_folders, say};
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
-use crate::progress::Progress;
 use crate::term;
 use anyhow::{Context, anyhow};
+use build_hooks::{BuildHooks, ended};
+use fragment::flavour;
+use latlab_image::Flavour;
+use latlab_image::{Manifest, Request, board, boot, check, keys};
 use latlab_sys::signal;
-use latlab_target::TargetError;
-use latlab_target::image::{
-    self, Flavour, Hooks, Manifest, Request, Step, board, boot, check, keys,
-};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 /// Runs `latlab image`.
@@ -29,8 +28,8 @@ pub fn run(args: &ImageArgs, global: &Global) -> anyhow::Result<Outcome> {
         None => build(&args.build, global),
         Some(ImageAction::Boards) => boards(global),
         Some(ImageAction::Write { device, image, yes, fixed, no_grow, root }) => {
-            let wish = write::Wish { yes: *yes, fixed: *fixed, grow: !*no_grow };
-            write::run(device, image, root, &wish)
+            let options = write::WriteOptions { yes: *yes, fixed: *fixed, grow: !*no_grow };
+            write::run(device, image, root, &options)
         }
         Some(ImageAction::Check { image, board }) => look(image, board.as_deref(), global),
         Some(ImageAction::Boot { image, ssh_port, firmware, smp }) => {
@@ -39,67 +38,6 @@ pub fn run(args: &ImageArgs, global: &Global) -> anyhow::Result<Outcome> {
             start(image, &options)
         }
         Some(ImageAction::Clean) => clean(),
-    }
-}
-
-/// Progress on the terminal, signals, and a child's life tied to ours.
-#[derive(Debug)]
-pub(super) struct Desk {
-    progress: Progress,
-    step: Option<Step>,
-}
-
-impl Desk {
-    pub(super) fn new() -> Self {
-        Self { progress: Progress::new("image"), step: None }
-    }
-}
-
-impl Hooks for Desk {
-    fn step(&mut self, step: Step, share: Option<f64>, words: &str) {
-        let name = match step {
-            Step::Unpacking => "unpacking packages",
-            Step::Configuring => "configuring packages",
-            Step::Assembling => "assembling",
-            Step::Writing => "writing",
-            Step::Verifying => "reading back",
-        };
-        if self.step != Some(step) {
-            self.progress.clear();
-            self.progress = Progress::new(name);
-            self.step = Some(step);
-            if !term::stderr_is_terminal() {
-                say(name);
-            }
-        }
-        self.progress.set(share, words);
-    }
-
-    fn say(&mut self, remark: &str) {
-        self.progress.clear();
-        say(remark);
-    }
-
-    fn stopped(&self) -> bool {
-        signal::stop_requested().is_some()
-    }
-
-    fn tie(&self, command: &mut Command) {
-        latlab_sys::process::tie_to_us(command);
-    }
-}
-
-/// A signal's exit code where the user stopped it, the error with its hint otherwise.
-pub(super) fn ended<T>(
-    result: latlab_target::Result<T>,
-    then: impl FnOnce(T) -> anyhow::Result<Outcome>,
-) -> anyhow::Result<Outcome> {
-    match (result, signal::stop_requested()) {
-        (Err(error @ TargetError::Stopped), Some(signal)) => {
-            say(&format!("{error}; {}", error.hint().unwrap_or_default()));
-            Ok(Outcome::Stopped(signal))
-        }
-        (result, _) => then(result.hinted()?),
     }
 }
 
@@ -146,9 +84,9 @@ fn build(args: &Build, global: &Global) -> anyhow::Result<Outcome> {
     let cache = cache()?;
     let host = host(&cache)?;
     let began = Instant::now();
-    let mut desk = Desk::new();
-    let built = image::build(&host, &request, &mut desk);
-    drop(desk);
+    let mut hooks = BuildHooks::new();
+    let built = latlab_image::build(&host, &request, &mut hooks);
+    drop(hooks);
     ended(built, |manifest| {
         report(&request, &manifest, began.elapsed().as_secs_f64(), global)?;
         Ok(Outcome::Done)
@@ -159,7 +97,7 @@ fn show(name: &str) -> anyhow::Result<Outcome> {
     let text = match board::source(name) {
         Some(text) => text.to_owned(),
         None => {
-            board::find(name).hinted()?;
+            board::find(name).with_hint()?;
             std::fs::read_to_string(name).with_context(|| name.to_owned())?
         }
     };
@@ -169,18 +107,8 @@ fn show(name: &str) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn flavour(word: &str) -> anyhow::Result<Flavour> {
-    match word {
-        "rt" => Ok(Flavour::Rt),
-        "stock" => Ok(Flavour::Stock),
-        file if file.ends_with(".deb") => Ok(Flavour::Deb(PathBuf::from(file))),
-        _ => Err(anyhow!("--kernel {word}: this is no kernel"))
-            .hint("rt, stock, or the FILE.deb of a linux-image package"),
-    }
-}
-
 fn request(args: &Build, name: &str) -> anyhow::Result<Request> {
-    let board = board::find(name).hinted()?;
+    let board = board::find(name).with_hint()?;
     if let Some(host) = &args.hostname {
         let good = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if host.is_empty() || host.len() > 63 || host.starts_with('-') || !host.chars().all(good) {
@@ -201,7 +129,7 @@ fn request(args: &Build, name: &str) -> anyhow::Result<Request> {
     };
     Ok(Request {
         flavour: flavour(&args.kernel)?,
-        keys: keys::read(&key).hinted()?,
+        keys: keys::read(&key).with_hint()?,
         hostname: args.hostname.clone(),
         serial_shell: args.serial_shell,
         packages: args.packages.clone(),
@@ -235,7 +163,7 @@ fn default_key() -> anyhow::Result<PathBuf> {
 
 fn plan(request: &Request, global: &Global) -> anyhow::Result<Outcome> {
     let board = &request.board;
-    let packages = image::packages(request);
+    let packages = latlab_image::packages(request);
     let mut out = term::stdout();
     if global.json {
         let value = json!({
@@ -331,10 +259,10 @@ fn report(
 fn look(image: &Path, name: Option<&str>, global: &Global) -> anyhow::Result<Outcome> {
     let name = name.map(str::to_owned).or_else(|| built_for(image));
     let rom = match &name {
-        Some(name) => board::find(name).hinted()?.boot_rom,
+        Some(name) => board::find(name).with_hint()?.boot_rom,
         None => None,
     };
-    let head = boot::head(image).hinted()?;
+    let head = boot::head(image).with_hint()?;
     let checks = check::check(&head, rom);
     let mut out = term::stdout();
     if global.json {
@@ -370,8 +298,8 @@ fn built_for(image: &Path) -> Option<String> {
 
 fn start(image: &Path, options: &boot::Options<'_>) -> anyhow::Result<Outcome> {
     let cache = cache()?;
-    let scratch = cache.scratch().hinted()?;
-    let mut command = boot::command(image, options, &scratch).hinted()?;
+    let scratch = cache.scratch().with_hint()?;
+    let mut command = boot::command(image, options, &scratch).with_hint()?;
     say(&format!("ssh -p {} root@127.0.0.1 once it is up; Ctrl-A X ends it", options.ssh_port));
     latlab_sys::process::tie_to_us(&mut command);
     let status = command.status().context("QEMU")?;
@@ -383,16 +311,7 @@ fn start(image: &Path, options: &boot::Options<'_>) -> anyhow::Result<Outcome> {
 
 fn clean() -> anyhow::Result<Outcome> {
     let cache = cache()?;
-    let _lock = cache.lock("fetch").hinted()?;
-    drop(cache.scratch().hinted()?);
-    for folder in ["roots", "own-kernels", "apt"] {
-        let path = cache.root().join(folder);
-        match std::fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| path.display().to_string());
-            }
-            _ => {}
-        }
-    }
+    let _lock = cache.lock("fetch").with_hint()?;
+    remove_folders(&cache, &["roots", "own-kernels", "apt"])?;
     Ok(Outcome::Done)
 }

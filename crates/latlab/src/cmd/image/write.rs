@@ -1,18 +1,21 @@
 //! `latlab image write`: looks twice, asks, writes, reads back.
 
-use super::{Desk, ended};
+use super::build_hooks::{BuildHooks, ended};
 use crate::cmd::vm::say;
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use anyhow::{Context, anyhow};
-use latlab_target::image::{device, write};
+use latlab_image::{device, write};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
-/// What the user allows.
+/// What may be written to, and whether to ask first.
 #[derive(Debug)]
-pub(super) struct Wish {
+pub(super) struct WriteOptions {
+    /// Whether to write without asking.
     pub(super) yes: bool,
+    /// Whether the device may be one that is not removable.
     pub(super) fixed: bool,
+    /// Whether the last partition grows to the end of the card.
     pub(super) grow: bool,
 }
 
@@ -21,26 +24,26 @@ pub(super) fn run(
     device: &Path,
     image: &Path,
     root: &Path,
-    wish: &Wish,
+    options: &WriteOptions,
 ) -> anyhow::Result<Outcome> {
     // The device first: whoever names the wrong one should hear that.
-    let disk = device::examine(root, device).hinted()?;
+    let disk = device::examine(root, device).with_hint()?;
     let length = std::fs::metadata(image).with_context(|| image.display().to_string());
     let length = length.hint("latlab image --board NAME builds sd.img")?.len();
-    device::judge(&disk, length, wish.fixed).hinted()?;
-    let mut desk = Desk::new();
-    let sound = write::sound(image, &mut desk);
-    drop(desk);
+    device::judge(&disk, length, options.fixed).with_hint()?;
+    let mut hooks = BuildHooks::new();
+    let sound = write::sound(image, &mut hooks);
+    drop(hooks);
     ended(sound, |bytes| {
-        if !wish.yes && !agreed(&disk, image, bytes)? {
+        if !options.yes && !agreed(&disk, image, bytes)? {
             return Err(anyhow!("nothing was written")).hint("--yes writes without asking");
         }
         // Something may have been mounted while the question stood.
-        let disk = device::examine(root, device).hinted()?;
-        device::judge(&disk, bytes, wish.fixed).hinted()?;
-        let mut desk = Desk::new();
-        let written = write::write(image, &disk.path, disk.bytes, wish.grow, &mut desk);
-        drop(desk);
+        let disk = device::examine(root, device).with_hint()?;
+        device::judge(&disk, bytes, options.fixed).with_hint()?;
+        let mut hooks = BuildHooks::new();
+        let written = write::write(image, &disk.path, disk.bytes, options.grow, &mut hooks);
+        drop(hooks);
         ended(written, |()| {
             say(&format!("{} is on {}, and was read back", image.display(), disk.path.display()));
             Ok(Outcome::Done)

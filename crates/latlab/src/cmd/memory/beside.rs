@@ -1,12 +1,13 @@
 //! What is measured beside the curves that caches are inferred from: stores, all CPUs at once, and
 //! reading in order.
 
-use super::Config;
-use latlab_core::machine::Machine;
-use latlab_core::memory::explore::grid;
-use latlab_core::memory::{Curve, CurvePoint, MemoryDetail, Order};
-use latlab_core::units::CpuId;
-use latlab_sys::memory::beside::{self, Wanted};
+use super::config::Config;
+use latlab_model::cache::detail::{AccessPattern, CacheDetail, Curve, CurvePoint, Limitation};
+use latlab_model::cache::request::grid;
+use latlab_model::machine::Machine;
+use latlab_model::units::CpuId;
+use latlab_sys::memory::beside;
+use latlab_sys::memory::beside::Wanted;
 use latlab_sys::{clock, policy, signal};
 use std::io;
 
@@ -18,7 +19,7 @@ const EACH_NS: u64 = 4_000_000_000;
 const CPUS: usize = 16;
 
 /// Adds the curves with stores and of all CPUs at once. `allowed`: CPUs that this process had.
-pub fn curves(d: &mut MemoryDetail, config: &Config, machine: &Machine, allowed: &[CpuId]) {
+pub fn curves(d: &mut CacheDetail, config: &Config, machine: &Machine, allowed: &[CpuId]) {
     if config.quick || d.levels.is_empty() || signal::stop_requested().is_some() {
         return;
     }
@@ -26,12 +27,12 @@ pub fn curves(d: &mut MemoryDetail, config: &Config, machine: &Machine, allowed:
         config.cpu.map_or_else(|| allowed.iter().copied().take(1).collect(), |c| vec![CpuId(c)]);
     let all: Vec<CpuId> = allowed.iter().copied().take(CPUS).collect();
     if let Err(error) = one(d, config, machine, &own, true) {
-        d.missing.push(format!("loads with stores: {error}"));
+        d.limitations.push(Limitation::Text(format!("loads with stores: {error}")));
     }
     if all.len() > 1
         && let Err(error) = one(d, config, machine, &all, false)
     {
-        d.missing.push(format!("{} CPUs at once: {error}", all.len()));
+        d.limitations.push(Limitation::Text(format!("{} CPUs at once: {error}", all.len())));
     }
     if let Some(cpu) = config.cpu {
         // Threads had CPUs of their own; this one keeps its.
@@ -40,13 +41,13 @@ pub fn curves(d: &mut MemoryDetail, config: &Config, machine: &Machine, allowed:
 }
 
 fn one(
-    d: &mut MemoryDetail,
+    d: &mut CacheDetail,
     config: &Config,
     machine: &Machine,
     cpus: &[CpuId],
     stores: bool,
 ) -> io::Result<()> {
-    let free = super::limit(machine).unwrap_or(u64::MAX) / 4;
+    let free = super::config::limit(machine).unwrap_or(u64::MAX) / 4;
     let bytes = LARGEST.min(config.bytes).min(free / cpus.len() as u64);
     let line = d.line.as_ref().map_or(64, |l| l.bytes.max(16));
     let page = u32::try_from(d.page_bytes).unwrap_or(4096);
@@ -63,7 +64,7 @@ fn one(
     let found = beside::curve(cpus, &wanted)?;
     let points = wanted.sizes.iter().zip(found);
     d.curves.push(Curve {
-        order: Order::PageLocal,
+        access: AccessPattern::PageLocal,
         stride_bytes: line,
         stores,
         threads: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
@@ -74,7 +75,7 @@ fn one(
 }
 
 /// Adds how many bytes a second each level gives to one CPU that reads in order.
-pub fn bandwidth(d: &mut MemoryDetail, config: &Config) {
+pub fn bandwidth(d: &mut CacheDetail, config: &Config) {
     if d.levels.is_empty() || signal::stop_requested().is_some() {
         return;
     }
@@ -97,6 +98,6 @@ pub fn bandwidth(d: &mut MemoryDetail, config: &Config) {
                 d.memory_bytes_per_s = rates.last().copied();
             }
         }
-        Err(error) => d.missing.push(format!("reading in order: {error}")),
+        Err(error) => d.limitations.push(Limitation::Text(format!("reading in order: {error}"))),
     }
 }

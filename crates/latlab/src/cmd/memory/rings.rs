@@ -1,12 +1,14 @@
 //! `--switch`: context switches in rings of processes with working sets, as a probe of caches.
 
-use super::Config;
+use super::config::Config;
 use crate::cmd::bench;
 use crate::progress::Progress;
 use anyhow::anyhow;
-use latlab_core::memory::MemoryDetail;
-use latlab_core::memory::switching::{self, SwitchPoint};
-use latlab_core::run::{Param, Part, Record};
+use latlab_analysis::cache::switching;
+use latlab_model::cache::detail::SwitchPoint;
+use latlab_model::cache::detail::{CacheDetail, Limitation};
+use latlab_model::record::{Param, Record};
+use latlab_model::run::Part;
 use latlab_sys::probe::Suite;
 use latlab_sys::probe::registry;
 use std::time::Duration;
@@ -18,10 +20,7 @@ const EACH: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// When the rings cannot be measured at all.
-pub fn measure(
-    name: &str,
-    config: &Config,
-) -> anyhow::Result<(MemoryDetail, Part, Option<String>)> {
+pub fn measure(name: &str, config: &Config) -> anyhow::Result<(CacheDetail, Part, Option<String>)> {
     let (procs, sizes) = if name == "micro" { switching::MICRO } else { switching::MACRO };
     let list = |v: &[u32], unit: &str| {
         let words: Vec<String> =
@@ -44,12 +43,12 @@ pub fn measure(
         progress.set(Some(p.done), &format!("round {}", p.round));
     })?;
     let switches: Vec<SwitchPoint> = part.results.iter().filter_map(point).collect();
-    let mut detail = MemoryDetail { seed: config.seed, ..MemoryDetail::default() };
+    let mut detail = CacheDetail { seed: config.seed, ..CacheDetail::default() };
     detail.switch_knees = switching::knees(&switches);
     if detail.switch_knees.is_empty() {
-        detail.missing.push(
-            "a working set adds the same to a switch whatever the number of processes: no cache shows".into(),
-        );
+        let text =
+            "the cost of a working set is the same for any number of processes: no cache shows";
+        detail.limitations.push(Limitation::Text(text.into()));
     }
     detail.switches = switches;
     Ok((detail, part, stopped))

@@ -5,9 +5,6 @@
 mod run;
 mod trace;
 
-#[cfg(feature = "host")]
-pub(super) use trace::open;
-
 use crate::cli::{Global, report::Args};
 use crate::outcome::Outcome;
 

@@ -5,7 +5,7 @@ use crate::outcome::{HintExt, Outcome};
 use crate::rundir::{self, write_asked};
 use crate::{output, term};
 use anyhow::Context;
-use latlab_core::run::Run;
+use latlab_model::run::Run;
 use latlab_report::plot::svg;
 use latlab_report::{html, sections};
 use std::fs;

@@ -1,23 +1,25 @@
 //! Experiments: tasks compete, the scheduler's events are recorded, theory is held against them.
 
+use super::cgroup::Groups;
 use super::file;
-use super::groups::Groups;
 use crate::cli::Global;
-use crate::cli::sched::{Args, Asked};
+use crate::cli::sched::{Args, Config};
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::progress::Progress;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
-use latlab_core::finding::{Confidence, Finding, Verdict};
-use latlab_core::run::Part;
-use latlab_core::sched::experiment::{Cell, CellTask};
-use latlab_core::sched::{Options, SchedDetail, check, part};
-use latlab_core::units::CpuId;
-use latlab_core::wakeup::Policy;
+use latlab_analysis::sched::analyse::Options;
+use latlab_analysis::sched::{expectations, part};
+use latlab_model::finding::{Confidence, Finding, Note, Severity};
+use latlab_model::run::Part;
+use latlab_model::sched::experiment::{Cell, CellTask};
+use latlab_model::sched::schedule::SchedDetail;
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::Policy;
 use latlab_sys::files::Root;
 use latlab_sys::policy::{self, Budget};
 use latlab_sys::recorder::{EventSpec, Format, RecordConfig, Recorder};
-use latlab_sys::schedload::{self, Crew, CrewError, Order};
+use latlab_sys::schedload::{self, Order, WorkerPool, WorkerPoolError};
 use latlab_sys::tracefs::Tracefs;
 use latlab_sys::{clock, signal};
 use std::path::{Path, PathBuf};
@@ -98,7 +100,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 ///
 /// # Errors
 /// When nothing can be recorded.
-pub fn survey(asked: &Asked, machine: &latlab_core::machine::Machine) -> anyhow::Result<Vec<Part>> {
+pub fn survey(
+    asked: &Config,
+    machine: &latlab_model::machine::Machine,
+) -> anyhow::Result<Vec<Part>> {
     let folder = std::env::temp_dir();
     let mut bench = Bench::new(asked, machine, folder)?;
     bench.keep = false;
@@ -112,16 +117,13 @@ pub fn survey(asked: &Asked, machine: &latlab_core::machine::Machine) -> anyhow:
     Ok(parts)
 }
 
-/// A part for a cell that could not be made: it says why.
+/// A part for a cell that failed, with the error as a finding.
 fn not_made(cell: &Cell, error: &anyhow::Error) -> Part {
-    let finding = Finding::new(
-        &format!("sched.{}.not-made", cell.name),
-        Verdict::CannotTell,
-        Confidence::Sure,
-        format!("{} was not made: {}", cell.name, crate::outcome::told(error)),
-    );
+    let finding = Finding::typed("sched.not-made", Severity::Inconclusive, Confidence::High)
+        .value("experiment", &cell.name)
+        .value("error", crate::outcome::format_error_chain(error));
     let finding = match crate::outcome::hint_of(error) {
-        Some(hint) => finding.attempt(hint),
+        Some(hint) => finding.remedy(hint.to_owned()),
         None => finding,
     };
     Part {
@@ -157,12 +159,13 @@ struct Bench {
 
 impl Bench {
     fn new(
-        asked: &Asked,
-        machine: &latlab_core::machine::Machine,
+        asked: &Config,
+        machine: &latlab_model::machine::Machine,
         folder: PathBuf,
     ) -> anyhow::Result<Self> {
-        let tracefs = Tracefs::find().hinted()?.tracefs;
-        let has: Vec<String> = tracefs.events().hinted()?.iter().map(ToString::to_string).collect();
+        let tracefs = Tracefs::find().with_hint()?.tracefs;
+        let has: Vec<String> =
+            tracefs.events().with_hint()?.iter().map(ToString::to_string).collect();
         let known = |name: &str| has.iter().any(|h| h == name);
         if let Some(name) = NEEDED.iter().find(|n| !known(n)) {
             return Err(anyhow!("this kernel has no event {name}: who runs cannot be seen"))
@@ -189,26 +192,23 @@ impl Bench {
         let cpu = cell.cpu;
         cell.kernel = schedload::facts(&Root::here(), &self.release, self.hz, cpu);
         let orders: Vec<Order> = cell.tasks.iter().map(|t| self.order(t, &cell)).collect();
-        let mut crew = Crew::start(&self.program, &orders).map_err(refused)?;
-        for (task, tid) in cell.tasks.iter_mut().zip(crew.tids()) {
+        let mut pool = WorkerPool::start(&self.program, &orders).map_err(refused)?;
+        for (task, tid) in cell.tasks.iter_mut().zip(pool.tids()) {
             task.tid = tid;
         }
-        if !crew.notes().is_empty() {
+        if !pool.notes().is_empty() {
             cell.cpu = None;
-            cell.notes.push(
-                "a SCHED_DEADLINE task may not be bound to fewer CPUs than its root domain has: \
-                 these ran on any CPU"
-                    .into(),
-            );
+            cell.notes.push(Note::new("sched.deadline-unbound"));
         }
         if !self.missing.is_empty() {
-            cell.notes.push(format!("this kernel has no {}", self.missing.join(", ")));
+            cell.notes
+                .push(Note::new("sched.missing-events").value("events", self.missing.clone()));
         }
         let groups = self.groups(&cell)?;
         let path = self.folder.join(format!("{}.dat", cell.name));
-        let (from, to) = self.record(&cell, &mut crew, &path)?;
+        let (from, to) = self.record(&cell, &mut pool, &path)?;
         // Groups can only be removed when their tasks are gone.
-        drop(crew);
+        drop(pool);
         drop(groups);
         let part = analyse(&cell, &path, from, to);
         if !self.keep {
@@ -247,19 +247,25 @@ impl Bench {
         Ok(Some(groups))
     }
 
-    /// Records while the crew works: from and to, in ns of the trace's clock.
-    fn record(&mut self, cell: &Cell, crew: &mut Crew, path: &Path) -> anyhow::Result<(u64, u64)> {
+    /// Records while the pool works: from and to, in ns of the trace's clock.
+    fn record(
+        &mut self,
+        cell: &Cell,
+        pool: &mut WorkerPool,
+        path: &Path,
+    ) -> anyhow::Result<(u64, u64)> {
         let config = RecordConfig {
             events: self.events.iter().map(EventSpec::new).collect(),
             clock: Some("mono".into()),
             ..RecordConfig::default()
         };
-        let recorder = Recorder::start(&self.tracefs, &config, path, Format::default()).hinted()?;
+        let recorder =
+            Recorder::start(&self.tracefs, &config, path, Format::default()).with_hint()?;
         let stand_aside = StandAside::begin(cell, &self.allowed);
         let from = clock::now().0 + SETTLE_NS;
         let until = from + cell.duration_ns;
-        crew.go(until);
-        while clock::now().0 < until + GRACE_NS && !crew.all_ended() {
+        pool.go(until);
+        while clock::now().0 < until + GRACE_NS && !pool.all_ended() {
             if signal::stop_requested().is_some() || !recorder.is_running() {
                 break;
             }
@@ -269,7 +275,7 @@ impl Bench {
         }
         let to = clock::now().0.min(until);
         drop(stand_aside);
-        recorder.stop().hinted()?;
+        recorder.stop().with_hint()?;
         Ok((from, to))
     }
 }
@@ -316,7 +322,7 @@ fn analyse(cell: &Cell, path: &Path, from: u64, to: u64) -> anyhow::Result<Part>
     let trace = file::parse(path, &data)?;
     let select =
         latlab_trace::Select { from: Some(from), to: Some(to), ..latlab_trace::Select::default() };
-    let weight = |t: &CellTask| Some((t.tid, t.weight()?));
+    let weight = |t: &CellTask| Some((t.tid, latlab_analysis::sched::fair::weight(t)?));
     let options = Options {
         focus: cell.tasks.iter().map(|t| t.tid).collect(),
         slices: SLICES,
@@ -324,18 +330,19 @@ fn analyse(cell: &Cell, path: &Path, from: u64, to: u64) -> anyhow::Result<Part>
         weights: cell.tasks.iter().filter_map(weight).collect(),
         ..Options::default()
     };
-    let (mut schedule, damage) = file::analyse(&trace, path, &select, options, &mut |_, _| Ok(()))?;
+    let (mut schedule, damage) =
+        file::analyse(&trace, path, &select, options, &mut |_, _, _| Ok(()))?;
     file::tell(path, &trace.diagnostics, &damage);
     // From the order to begin, not from the first event: a task that ran alone leaves few.
     schedule.length_ns = to.saturating_sub(from);
-    let checks = check::check(cell, &schedule);
-    let detail = SchedDetail { cell: Some(cell.clone()), schedule, checks };
+    let expectations = expectations::check(cell, &schedule);
+    let detail = SchedDetail { cell: Some(cell.clone()), schedule, expectations };
     let name = format!("sched-{}", cell.name);
     Ok(part::part(&name, &title(cell), detail, signal::stop_requested().is_none()))
 }
 
-fn refused(error: CrewError) -> anyhow::Error {
-    let policy = matches!(error, CrewError::Refused { policy: true, .. });
+fn refused(error: WorkerPoolError) -> anyhow::Error {
+    let policy = matches!(error, WorkerPoolError::Refused { policy: true, .. });
     let error: anyhow::Error = error.into();
     if !policy {
         return error;

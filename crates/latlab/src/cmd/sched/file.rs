@@ -7,9 +7,12 @@ use crate::outcome::{HintExt, Outcome};
 use crate::session::Session;
 use crate::term;
 use anyhow::{Context, anyhow};
-use latlab_core::sched::{Analyzer, Event, Options, SchedDetail, Schedule, Slice};
-use latlab_sys::map::Mapped;
-use latlab_trace::{Diagnostics, Select, TraceError, TraceFile};
+use latlab_analysis::sched::analyse::{Analyzer, Options};
+use latlab_analysis::timeline::from_trace::scan;
+use latlab_model::event::{Event, Names};
+use latlab_model::sched::schedule::{SchedDetail, Schedule, Slice};
+use latlab_sys::mmap::Mapped;
+use latlab_trace::{Diagnostics, Select, TraceFile};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -31,25 +34,26 @@ pub fn run(global: &Global, args: &Args, path: &Path) -> anyhow::Result<Outcome>
             let config = serde_json::json!({
                 "file": path.to_string_lossy(), "window_ns": options.window_ns,
             });
-            let (schedule, damage) = analyse(&file, path, &select, options, &mut |_, _| Ok(()))?;
+            let (schedule, damage) = analyse(&file, path, &select, options, &mut |_, _, _| Ok(()))?;
             tell(path, &file.diagnostics, &damage);
-            let mut session = Session::begin_unkept(global, "sched", &config)?;
+            let mut session = Session::begin_ephemeral(global, "sched", &config)?;
             let detail = SchedDetail { schedule, ..SchedDetail::default() };
-            let part = latlab_core::sched::part::part("sched", "Who ran", detail, true);
+            let part = latlab_analysis::sched::part::part("sched", "Scheduling", detail, true);
             session.run.parts.push(part);
             session.finish(None)
         }
         View::Timehist => {
             let mut view = TimeHist::new(term::stdout(), global.json);
             view.head()?;
-            let damage = slices(&file, path, &select, options, |s| view.slice(s))?;
+            let damage = slices(&file, path, &select, options, |s, names| view.slice(s, names))?;
             view.end()?;
             tell(path, &file.diagnostics, &damage);
             Ok(Outcome::Done)
         }
         View::Map => {
             let mut map = Map::new(term::stdout(), global.json);
-            let (_, damage) = analyse(&file, path, &select, options, &mut |e, _| map.event(e))?;
+            let (_, damage) =
+                analyse(&file, path, &select, options, &mut |e, names, _| map.event(e, names))?;
             map.end()?;
             tell(path, &file.diagnostics, &damage);
             Ok(Outcome::Done)
@@ -72,12 +76,9 @@ pub fn open(path: &Path) -> anyhow::Result<Mapped> {
 /// # Errors
 /// When it is neither.
 pub fn parse<'a>(path: &Path, data: &'a [u8]) -> anyhow::Result<TraceFile<'a>> {
-    match TraceFile::parse(data) {
-        Err(TraceError::NotATrace) => latlab_trace::text::parse(data),
-        other => other,
-    }
-    .with_context(|| path.display().to_string())
-    .hint("latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`")
+    latlab_trace::open(data).with_context(|| path.display().to_string()).hint(
+        "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`",
+    )
 }
 
 /// What is to be kept.
@@ -102,6 +103,9 @@ fn options(args: &Args, file: &TraceFile<'_>) -> anyhow::Result<Options> {
     Ok(options)
 }
 
+/// Called with each event, the names of its symbols and the run segments that it ended.
+pub type EachEvent<'a> = dyn FnMut(&Event, &Names, &[Slice]) -> std::io::Result<()> + 'a;
+
 /// Analyses; `each` sees every event, and every slice that it ended.
 ///
 /// # Errors
@@ -111,16 +115,17 @@ pub fn analyse(
     path: &Path,
     select: &Select,
     options: Options,
-    each: &mut dyn FnMut(&Event, &[Slice]) -> std::io::Result<()>,
+    each: &mut EachEvent<'_>,
 ) -> anyhow::Result<(Schedule, Diagnostics)> {
     let mut analyzer = Analyzer::new(options);
     let mut ended: Vec<Slice> = Vec::with_capacity(8);
     let mut error = None;
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-    let damage = latlab_trace::sched::scan(file, select, threads, |event| {
+    let groups = latlab_analysis::sched::groups();
+    let (names, damage) = scan(file, select, threads, groups, |event, names| {
         ended.clear();
-        analyzer.push(event, &mut |s| ended.push(*s));
-        match each(event, &ended) {
+        analyzer.push(event, names, &mut |s| ended.push(*s));
+        match each(event, names, &ended) {
             Ok(()) => ControlFlow::Continue(()),
             Err(e) => {
                 error = Some(e);
@@ -132,7 +137,7 @@ pub fn analyse(
         return Err(error.into());
     }
     if analyzer.switches() == 0 {
-        let missing = latlab_trace::sched::missing(file);
+        let missing = latlab_analysis::sched::missing(file);
         let why = if missing.contains(&"sched_switch") {
             "the trace does not know the event sched_switch"
         } else {
@@ -143,7 +148,7 @@ pub fn analyse(
         );
     }
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    Ok((analyzer.finish(&name, &mut |_| {}), damage))
+    Ok((analyzer.finish(&name, &names, &mut |_| {}), damage))
 }
 
 /// Only the slices, in order of their ends.
@@ -152,12 +157,12 @@ fn slices(
     path: &Path,
     select: &Select,
     options: Options,
-    mut slice: impl FnMut(&Slice) -> std::io::Result<()>,
+    mut slice: impl FnMut(&Slice, &Names) -> std::io::Result<()>,
 ) -> anyhow::Result<Diagnostics> {
     let focus = options.focus.clone();
-    let (_, damage) = analyse(file, path, select, options, &mut |_, ended| {
-        let mine = |s: &&Slice| focus.is_empty() || focus.contains(&s.task.tid);
-        ended.iter().filter(mine).try_for_each(&mut slice)
+    let (_, damage) = analyse(file, path, select, options, &mut |_, names, ended| {
+        let mine = |s: &&Slice| focus.is_empty() || focus.contains(&s.task.tid.0);
+        ended.iter().filter(mine).try_for_each(|s| slice(s, names))
     })?;
     Ok(damage)
 }
@@ -167,7 +172,7 @@ pub fn tell(path: &Path, head: &Diagnostics, events: &Diagnostics) {
     let mut err = std::io::stderr().lock();
     let path = path.display();
     for d in head.list().iter().chain(events.list()) {
-        // Talk: nothing is lost if nobody listens.
+        // A diagnostic: a failed write to stderr loses no result.
         let _ = writeln!(err, "latlab: {path}: {d}");
     }
     let more = head.suppressed() + events.suppressed();

@@ -1,8 +1,8 @@
 //! `latlab sched`: how the scheduler shares the CPU, in an experiment or in a trace.
 
+mod cgroup;
 mod experiment;
 pub mod file;
-mod groups;
 pub mod task;
 mod views;
 

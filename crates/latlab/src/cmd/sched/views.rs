@@ -1,6 +1,7 @@
 //! Slice by slice and switch by switch, as they go by: nothing is kept.
 
-use latlab_core::sched::{Comm, Event, Slice, What};
+use latlab_model::event::{Event, EventKind, Names};
+use latlab_model::sched::schedule::Slice;
 use latlab_report::text::clean;
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
@@ -41,10 +42,10 @@ impl<W: Write> TimeHist<W> {
     }
 
     /// A slice that is over.
-    pub fn slice(&mut self, s: &Slice) -> io::Result<()> {
+    pub fn slice(&mut self, s: &Slice, names: &Names) -> io::Result<()> {
         if self.json {
             let line = json!({
-                "time_ns": s.end.0, "cpu": s.cpu, "tid": s.task.tid, "name": s.task.name.to_string(),
+                "time_ns": s.end.0, "cpu": s.cpu, "tid": s.task.tid, "name": names.get(s.task.name),
                 "prio": s.task.prio, "off_ns": s.off.map(|n| n.0), "ready_ns": s.delay.map(|n| n.0),
                 "woken": s.woken, "run_ns": s.run().0, "ended": s.why, "next": s.next.tid,
                 "doubtful": s.doubtful,
@@ -52,10 +53,10 @@ impl<W: Write> TimeHist<W> {
             serde_json::to_writer(&mut self.out, &line)?;
             return writeln!(self.out);
         }
-        let some = |n: Option<latlab_core::units::Nanos>| n.map_or("-".into(), |n| ms(n.0));
-        let task = clean(&format!("{}[{}]", s.task.name, s.task.tid)).into_owned();
+        let some = |n: Option<latlab_model::units::Nanos>| n.map_or("-".into(), |n| ms(n.0));
+        let task = clean(&format!("{}[{}]", names.get(s.task.name), s.task.tid)).into_owned();
         let by = if matches!(s.why.word(), "preempted" | "throttled") {
-            clean(&format!(" by {}[{}]", s.next.name, s.next.tid)).into_owned()
+            clean(&format!(" by {}[{}]", names.get(s.next.name), s.next.tid)).into_owned()
         } else {
             String::new()
         };
@@ -109,24 +110,28 @@ impl<W: Write> Map<W> {
     }
 
     /// A line where it is a switch.
-    pub fn event(&mut self, event: &Event) -> io::Result<()> {
-        let What::Switch { next, .. } = event.what else { return Ok(()) };
+    pub fn event(&mut self, event: &Event, names: &Names) -> io::Result<()> {
+        let EventKind::Switch { next, .. } = event.kind else { return Ok(()) };
         if self.json {
-            let line = json!({ "time_ns": event.time.0, "cpu": event.cpu, "tid": next.tid, "name": next.name.to_string() });
+            let line = json!({ "time_ns": event.time.0, "cpu": event.cpu, "tid": next.tid, "name": names.get(next.name) });
             serde_json::to_writer(&mut self.out, &line)?;
             return writeln!(self.out);
         }
-        let (letters, new) = self.letters(next.tid);
-        self.on.insert(event.cpu, (next.tid, letters));
+        let (letters, new) = self.letters(next.tid.0);
+        self.on.insert(event.cpu.0, (next.tid.0, letters));
         let mut line = String::new();
         for (cpu, (_, name)) in &self.on {
-            let here = if *cpu == event.cpu { '*' } else { ' ' };
+            let here = if *cpu == event.cpu.0 { '*' } else { ' ' };
             line += &format!("{here}{name:<5}");
         }
         line += &format!("  {} s", seconds(event.time.0));
         if new {
-            line +=
-                &clean(&format!("  {} = {}[{}]", self.on[&event.cpu].1, name(next.name), next.tid));
+            line += &clean(&format!(
+                "  {} = {}[{}]",
+                self.on[&event.cpu.0].1,
+                name(names.get(next.name)),
+                next.tid
+            ));
         }
         writeln!(self.out, "{line}")
     }
@@ -137,21 +142,23 @@ impl<W: Write> Map<W> {
     }
 }
 
-fn name(comm: Comm) -> String {
-    if comm.is_empty() { "?".into() } else { comm.to_string() }
+fn name(comm: &str) -> &str {
+    if comm.is_empty() { "?" } else { comm }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::sched::{End, Task};
-    use latlab_core::units::{Nanos, TraceNs};
+    use latlab_model::event::{Names, Task};
+    use latlab_model::sched::schedule::End;
+    use latlab_model::units::{Nanos, Tid, TraceNs};
 
     #[test]
     fn a_slice_is_a_line() {
-        let task = |tid, name: &[u8]| Task { tid, name: Comm::new(name), prio: 120 };
+        let mut names = Names::default();
+        let mut task = |tid, name| Task { tid: Tid(tid), name: names.intern(name), prio: 120 };
         let slice = Slice {
-            task: task(7, b"cc1"),
+            task: task(7, "cc1"),
             cpu: 1,
             start: TraceNs(5_000_001_000),
             end: TraceNs(5_004_001_000),
@@ -159,17 +166,17 @@ mod tests {
             delay: Some(Nanos(1_500)),
             woken: true,
             why: End::Preempted,
-            next: task(9, b"\x1b[31mevil"),
+            next: task(9, "\x1b[31mevil"),
             doubtful: false,
         };
         let mut out = Vec::new();
-        TimeHist::new(&mut out, false).slice(&slice).unwrap();
+        TimeHist::new(&mut out, false).slice(&slice, &names).unwrap();
         let line = String::from_utf8(out).unwrap();
         assert!(line.contains("5.004001     1  cc1[7]"), "{line}");
         assert!(line.contains("  0.002       4.000  preempted by "), "{line}");
         assert!(!line.contains('\x1b'), "{line}");
         let mut out = Vec::new();
-        TimeHist::new(&mut out, true).slice(&slice).unwrap();
+        TimeHist::new(&mut out, true).slice(&slice, &names).unwrap();
         let line: serde_json::Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(
             (line["run_ns"].as_u64(), line["ended"].as_str()),

@@ -1,14 +1,16 @@
 //! The steps of a survey: one line each, and one function each.
 
-use super::{Context, Step};
+use super::step::{Context, Step};
 use crate::cli::survey::Level;
 use crate::cmd::{bench, doctor, memory, sched, timer};
 use crate::progress::Progress;
 use anyhow::Context as _;
-use latlab_core::finding::{Confidence, Finding, Verdict};
-use latlab_core::run::Part;
-use latlab_core::wakeup::{self, Policy, WakeupConfig, WakeupResult};
-use latlab_sys::harness::conduct;
+use latlab_analysis::wakeup;
+use latlab_model::finding::{Confidence, Finding, Severity};
+use latlab_model::run::Part;
+use latlab_model::wakeup::config::{Policy, WakeupConfig};
+use latlab_model::wakeup::result::WakeupResult;
+use latlab_sys::harness::runner;
 use latlab_sys::load::{Load, Worker};
 use latlab_sys::wakeup::{Hooks, LiveThread, Next, WakeupError};
 use latlab_sys::{policy, signal};
@@ -17,11 +19,11 @@ use std::time::{Duration, Instant};
 /// In the order in which they run: what the machine is, then the cheap, then the long.
 #[rustfmt::skip]
 pub(super) const STEPS: &[Step] = &[
-    Step { name: "doctor", title: "What this machine can measure and trace, and what is in the way", from: Level::Quick, seconds: [2, 2, 10], run: doctor },
-    Step { name: "gaps", title: "What takes the CPU away from a busy program", from: Level::Quick, seconds: [3, 30, 600], run: gaps },
-    Step { name: "bench", title: "What system calls, switches, messages and processes cost", from: Level::Quick, seconds: [20, 60, 330], run: bench },
-    Step { name: "memory", title: "Caches, lines, ways and TLBs", from: Level::Quick, seconds: [9, 55, 55], run: memory },
-    Step { name: "sched", title: "How policies and priorities share the CPU", from: Level::Quick, seconds: [5, 50, 110], run: sched },
+    Step { name: "doctor", title: "System configuration", from: Level::Quick, seconds: [2, 2, 10], run: doctor },
+    Step { name: "gaps", title: "OS noise", from: Level::Quick, seconds: [3, 30, 600], run: gaps },
+    Step { name: "bench", title: "Micro-benchmarks: system calls, context switches, IPC, processes", from: Level::Quick, seconds: [20, 60, 330], run: bench },
+    Step { name: "memory", title: "Caches and TLBs", from: Level::Quick, seconds: [9, 55, 55], run: memory },
+    Step { name: "sched", title: "CPU shares by policy and priority", from: Level::Quick, seconds: [5, 50, 110], run: sched },
     Step { name: "timer", title: "Ticks, timers and interrupts", from: Level::Quick, seconds: [4, 10, 30], run: timer },
     Step { name: "wakeup", title: "Wake-up latency, idle", from: Level::Quick, seconds: [8, 60, 900], run: wakeup_idle },
     Step { name: "wakeup-cpu", title: "Wake-up latency, all CPUs busy computing", from: Level::Quick, seconds: [6, 60, 900], run: wakeup_cpu },
@@ -35,7 +37,7 @@ fn doctor(context: &Context) -> anyhow::Result<Vec<Part>> {
 fn gaps(context: &Context) -> anyhow::Result<Vec<Part>> {
     let seen = latlab_sys::gaps::measure(Duration::from_secs(context.seconds));
     let complete = signal::stop_requested().is_none();
-    Ok(vec![latlab_core::gaps::part(context.title, &seen, complete)])
+    Ok(vec![latlab_analysis::osnoise::part(context.title, &seen, complete)])
 }
 
 /// The benchmarks; all of them, with every size, only in a full survey.
@@ -43,7 +45,7 @@ fn bench(context: &Context) -> anyhow::Result<Vec<Part>> {
     let mut config = bench::suite(context.level == Level::Full)?;
     config.budget_s = context.seconds as f64;
     let mut progress = Progress::new("bench");
-    let mut show = |p: conduct::Progress<'_>| progress.set(Some(p.done), p.name);
+    let mut show = |p: runner::Progress<'_>| progress.set(Some(p.done), p.name);
     let (mut part, _) = bench::measure(&config, &mut show)?;
     part.title = context.title.to_owned();
     Ok(vec![part])
@@ -118,7 +120,7 @@ fn wakeup_under(context: &Context, workers: &[Worker]) -> anyhow::Result<Vec<Par
         anyhow::bail!("a worker of the load ended while the latency was measured");
     }
     part.findings.extend(policy_finding);
-    part.findings.extend(latlab_core::survey::load_effect(context.earlier, &part));
+    part.findings.extend(latlab_analysis::survey::load_effect(context.earlier, &part));
     Ok(vec![part])
 }
 
@@ -131,15 +133,11 @@ fn measure_wakeups(seconds: u64) -> anyhow::Result<(WakeupResult, Option<Finding
     };
     match run_with_progress(&config, seconds) {
         Err(error @ WakeupError::Policy { .. }) => {
-            let finding = Finding::new(
-                "survey.ordinary-task",
-                Verdict::InTheWay,
-                Confidence::Sure,
-                format!("the wake-ups are those of an ordinary task, because {error}"),
-            )
-            .because("an ordinary task waits for its turn, and its timers carry 50 µs of slack");
+            let id = "survey.ordinary-task";
+            let finding = Finding::typed(id, Severity::Problem, Confidence::High)
+                .value("error", error.to_string());
             let finding = match error.hint() {
-                Some(hint) => finding.attempt(hint),
+                Some(hint) => finding.remedy(hint),
                 None => finding,
             };
             config.policy = Policy::Other;

@@ -1,10 +1,13 @@
 //! One point: the load starts, settles, wake-ups are measured under it, the load ends.
 
 use anyhow::Context;
-use latlab_core::histogram::Histogram;
-use latlab_core::sweep::{Job, Plan, Point};
-use latlab_core::units::CpuId;
-use latlab_core::wakeup::{Policy, WakeupConfig, WakeupResult};
+use latlab_model::finding::{Finding, Note, Statement};
+use latlab_model::sweep::Point;
+use latlab_model::sweep::plan::{Job, Plan};
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::{Policy, WakeupConfig};
+use latlab_model::wakeup::result::WakeupResult;
+use latlab_stats::histogram::Histogram;
 use latlab_sys::load::{Load, LoadSpec};
 use latlab_sys::wakeup::{Hooks, LiveThread, Next, WakeupError};
 use latlab_sys::{clock, signal};
@@ -59,13 +62,14 @@ impl Meter {
             start_ns: clock::now().0,
             ..Point::default()
         };
-        let specs: Result<Vec<LoadSpec>, String> = loads.iter().map(|l| l.parse()).collect();
+        let specs: Result<Vec<LoadSpec>, _> = loads.iter().map(|l| l.parse()).collect();
         let specs = specs.map_err(|e| anyhow::anyhow!("the load {}: {e}", loads.join(" ")))?;
         let program = std::env::current_exe().context("finding this program")?;
         let mut load = match Load::start_specs(&program, &specs, None) {
             Ok(load) => load,
             Err(e) => {
-                point.failed = Some(crate::outcome::told(&anyhow::Error::new(e)));
+                point.failed =
+                    Some(failed(crate::outcome::format_error_chain(&anyhow::Error::new(e))));
                 return Ok(Some(point));
             }
         };
@@ -74,7 +78,7 @@ impl Meter {
         if signal::stop_requested().is_some() {
             return Ok(None);
         }
-        point.failed = load.ended().map(|e| e.to_string());
+        point.failed = load.ended().map(|e| failed(e.to_string()));
         drop(load);
         point.length_ns = result.duration_ns;
         point.steal_ns = result.steal_ns;
@@ -82,7 +86,7 @@ impl Meter {
             point.latency.merge(&t.per_period());
         }
         if point.latency == Histogram::default() && point.failed.is_none() {
-            point.failed = Some("the measured task never woke up".into());
+            point.failed = Some(Note::new("sweep.no-wakeups"));
         }
         if let Some(dir) = self.why.clone().filter(|_| point.failed.is_none()) {
             point.why = Some(cause(&program, &dir, plan, &point));
@@ -123,7 +127,7 @@ fn settle(time: Duration) {
 }
 
 /// The first cause that `latlab why` names under the point's load, as a run of its own below the sweep's.
-fn cause(program: &Path, dir: &Path, plan: &Plan, point: &Point) -> String {
+fn cause(program: &Path, dir: &Path, plan: &Plan, point: &Point) -> Note {
     let out = dir.join("why").join(format!("{:04}", point.job));
     let mut command = Command::new(program);
     command.args(["why", "--json", "-q", "-D", "5s", "--captures", "10", "-i"]);
@@ -139,16 +143,29 @@ fn cause(program: &Path, dir: &Path, plan: &Plan, point: &Point) -> String {
         |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().next().unwrap_or("").to_owned();
     match done {
         Ok(o) if o.status.code().is_some_and(|c| c == 0 || c == 2) => {
-            first_cause(&o.stdout).unwrap_or_else(|| "no cause was named".into())
+            first_cause(&o.stdout).unwrap_or_else(|| Note::new("sweep.no-cause"))
         }
-        Ok(o) => format!("not looked for: {}", said(&o.stderr)),
-        Err(e) => format!("not looked for: {e}"),
+        Ok(o) => not_searched(said(&o.stderr)),
+        Err(e) => not_searched(e.to_string()),
     }
 }
 
-/// The claim of the first finding of a `why` run.
-fn first_cause(json: &[u8]) -> Option<String> {
-    let run: serde_json::Value = serde_json::from_slice(json).ok()?;
-    let findings = run.get("parts")?.get(0)?.get("findings")?.as_array()?;
-    Some(findings.first()?.get("claim")?.as_str()?.to_owned())
+fn failed(error: String) -> Note {
+    Note::new("sweep.load-failed").value("error", error)
+}
+
+fn not_searched(error: String) -> Note {
+    Note::new("sweep.cause-not-searched").value("error", error)
+}
+
+/// The first finding of a `why` run, as a note.
+fn first_cause(json: &[u8]) -> Option<Note> {
+    let mut run: serde_json::Value = serde_json::from_slice(json).ok()?;
+    let finding = run.get_mut("parts")?.get_mut(0)?.get_mut("findings")?.get_mut(0)?.take();
+    let finding: Finding = serde_json::from_value(finding).ok()?;
+    Some(if finding.claim.is_empty() {
+        Note::Typed(Statement { id: finding.id, values: finding.values })
+    } else {
+        Note::Recorded(finding.claim)
+    })
 }

@@ -1,7 +1,7 @@
 //! `latlab sweep`: goes through a plan point by point; what is measured is kept at once.
 
-mod keep;
 mod measure;
+mod save;
 
 use crate::cli::Global;
 use crate::cli::sweep::Args;
@@ -10,12 +10,14 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::term;
 use anyhow::{Context, anyhow};
-use keep::Kept;
-use latlab_core::finding::{Confidence, Finding, Verdict};
-use latlab_core::sweep::analyse::{self, Landmark};
-use latlab_core::sweep::{Job, Plan, Point};
+use latlab_analysis::sweep::analyse;
+use latlab_analysis::sweep::analyse::Landmark;
+use latlab_model::finding::{Confidence, Finding, Severity};
+use latlab_model::sweep::Point;
+use latlab_model::sweep::plan::{Job, Plan};
 use latlab_sys::{policy, signal};
 use measure::Meter;
+use save::Kept;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -26,7 +28,7 @@ use std::time::{Duration, Instant};
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let (mut session, kept, mut plan, mut points) = match &args.resume {
         Some(dir) => {
-            let (kept, plan, points) = keep::reopen(dir)?;
+            let (kept, plan, points) = save::reopen(dir)?;
             (Session::resume(global, dir, &plan)?, kept, plan, points)
         }
         None => {
@@ -37,7 +39,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             }
             let session = Session::begin(global, "sweep", &plan)?;
             let dir = session.dir().context("a sweep needs a run directory")?.path().to_owned();
-            let kept = keep::begin(&dir, &plan)
+            let kept = save::begin(&dir, &plan)
                 .inspect_err(|_| session.dir().into_iter().for_each(|d| d.discard()))?;
             (session, kept, plan, Vec::new())
         }
@@ -200,11 +202,11 @@ fn landmarks(args: &Args, session: &Session) -> anyhow::Result<Vec<Landmark>> {
 }
 
 #[cfg(feature = "host")]
-fn measured_landmarks(run: &latlab_core::run::Run) -> Vec<Landmark> {
+fn measured_landmarks(run: &latlab_model::run::Run) -> Vec<Landmark> {
     let page = run.machine.page_bytes.max(4096) as f64;
     let mut out = Vec::new();
     for part in &run.parts {
-        if let Some(latlab_core::run::Detail::Memory(d)) = &part.detail {
+        if let Some(latlab_model::run::Detail::Memory(d)) = &part.detail {
             out.extend(d.levels.iter().map(|l| (format!("L{}", l.level), l.bytes as f64)));
             out.extend(
                 d.tlbs
@@ -217,16 +219,11 @@ fn measured_landmarks(run: &latlab_core::run::Run) -> Vec<Landmark> {
 }
 
 #[cfg(not(feature = "host"))]
-fn measured_landmarks(_: &latlab_core::run::Run) -> Vec<Landmark> {
+fn measured_landmarks(_: &latlab_model::run::Run) -> Vec<Landmark> {
     Vec::new()
 }
 
 fn ordinary(reason: &str) -> Finding {
-    Finding::new(
-        "sweep.ordinary-task",
-        Verdict::InTheWay,
-        Confidence::Sure,
-        format!("the wake-ups are those of an ordinary task, because {reason}"),
-    )
-    .because("an ordinary task waits for its turn, and its timers carry 50 µs of slack")
+    Finding::typed("sweep.ordinary-task", Severity::Problem, Confidence::High)
+        .value("error", reason)
 }

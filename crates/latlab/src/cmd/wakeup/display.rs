@@ -3,10 +3,10 @@
 //! Our own display is on stderr, and only on a terminal. That of another tool's
 //! format is on stdout, terminal or not, because scripts read it there.
 
-use crate::cli::wakeup::{Asked, Format};
+use crate::cli::wakeup::{Config, Format};
 use crate::term;
-use latlab_core::units::format_ns;
-use latlab_core::wakeup::WakeupConfig;
+use latlab_model::units::format_ns;
+use latlab_model::wakeup::config::WakeupConfig;
 use latlab_report::dialect::{cyclictest, xenomai};
 use latlab_sys::wakeup::{LiveThread, Next};
 use std::io::{self, Write};
@@ -49,7 +49,7 @@ struct Second {
 
 impl Display {
     /// The display that was asked for.
-    pub fn new(asked: &Asked, json: bool) -> Self {
+    pub fn new(asked: &Config, json: bool) -> Self {
         let to_stdout = asked.samples.as_deref().is_some_and(super::samples::is_stdout);
         let kind = match asked.format {
             _ if asked.quiet => Kind::Nothing,
@@ -251,7 +251,7 @@ fn share_done(config: &WakeupConfig, threads: &[LiveThread], elapsed: Duration) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::units::CpuId;
+    use latlab_model::units::CpuId;
 
     #[test]
     fn each_cpu_has_a_line_with_its_missed_periods() {

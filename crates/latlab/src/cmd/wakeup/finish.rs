@@ -1,9 +1,9 @@
 //! What is printed at the end, in the format that was asked for.
 
 use super::samples;
-use crate::cli::wakeup::{Asked, Format};
-use latlab_core::run::Run;
-use latlab_core::wakeup::WakeupResult;
+use crate::cli::wakeup::{Config, Format};
+use latlab_model::run::Run;
+use latlab_model::wakeup::result::WakeupResult;
 use latlab_report::dialect::{cyclictest, rtla, xenomai};
 use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// # Errors
 /// The writer's.
 pub fn print(
-    asked: &Asked,
+    asked: &Config,
     json: bool,
     run: &Run,
     result: &WakeupResult,

@@ -1,19 +1,19 @@
-//! What is said of levels that could not be measured.
+//! Findings about levels that were not measured.
 
-use latlab_core::finding::{Confidence, Finding, Verdict};
+use latlab_model::finding::{Confidence, Finding, Note, Severity};
 use latlab_sys::wakeup::WakeupError;
 
 /// Levels were asked for that this kernel cannot measure; another one was measured.
 pub fn missing(error: &WakeupError) -> Finding {
-    let mut finding = Finding::new(
-        "wakeup.level-missing",
-        Verdict::CannotTell,
-        Confidence::Sure,
-        format!("{error}; only the level user was measured, by clock_nanosleep"),
-    )
-    .because("what the interrupt and the scheduler take of it cannot be told apart here");
-    if let Some(hint) = error.hint() {
-        finding = finding.attempt(hint);
+    let finding = Finding::typed("wakeup.level-missing", Severity::Inconclusive, Confidence::High);
+    match error {
+        WakeupError::NoTimerlat { levels } => {
+            finding.value("levels", levels).remedy(Note::new("remedy.emulated-timerlat")).remedy(
+                Note::new("remedy.kernel-option")
+                    .value("option", "CONFIG_TIMERLAT_TRACER")
+                    .value("line", "CONFIG_TIMERLAT_TRACER=y"),
+            )
+        }
+        other => finding.value("error", other.to_string()),
     }
-    finding
 }

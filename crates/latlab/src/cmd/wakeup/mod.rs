@@ -6,14 +6,16 @@ mod levels;
 mod samples;
 
 use crate::cli::Global;
-use crate::cli::wakeup::{Args, Asked, Format};
+use crate::cli::wakeup::{Args, Config, Format};
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::session::Session;
 use anyhow::{anyhow, bail};
 use display::Display;
-use latlab_core::run::Part;
-use latlab_core::units::format_ns;
-use latlab_core::wakeup::{Level, StopReason, WakeupResult, part};
+use latlab_analysis::wakeup::part::part;
+use latlab_model::run::Part;
+use latlab_model::units::format_ns;
+use latlab_model::wakeup::config::Level;
+use latlab_model::wakeup::result::{StopReason, WakeupResult};
 use latlab_sys::wakeup::{Hooks, LiveThread, Sample, WakeupError};
 use latlab_sys::{policy, signal, wakeup};
 use samples::Sink;
@@ -45,7 +47,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             session.abandon();
             return match (error.downcast_ref(), signal::stop_requested()) {
                 (Some(WakeupError::StoppedBefore), Some(signal)) => {
-                    // Talk: nothing is lost if nobody listens.
+                    // A diagnostic: a failed write to stderr loses no result.
                     let _ = writeln!(std::io::stderr(), "latlab: {error}; nothing is kept");
                     Ok(Outcome::Stopped(signal))
                 }
@@ -54,8 +56,8 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         }
     };
     session.run.parts.extend(results.iter().map(part_of));
-    if let (Some(sentence), Some(part)) = (missing, session.run.parts.first_mut()) {
-        part.findings.insert(0, levels::missing(&sentence));
+    if let (Some(error), Some(part)) = (missing, session.run.parts.first_mut()) {
+        part.findings.insert(0, levels::missing(&error));
     }
     let cut = results.iter().find_map(stopped_by);
     let outcome = session.finish_with(cut, |run, out| match results.last() {
@@ -77,7 +79,7 @@ fn part_of(result: &WakeupResult) -> Part {
     }
 }
 
-fn check(asked: &Asked, json: bool) -> anyhow::Result<()> {
+fn check(asked: &Config, json: bool) -> anyhow::Result<()> {
     if json && !matches!(asked.format, Format::Latlab | Format::Cyclictest) {
         return Err(anyhow!("--json: there is no JSON of this --format"))
             .hint("--json alone, or with --format cyclictest");
@@ -93,12 +95,12 @@ fn check(asked: &Asked, json: bool) -> anyhow::Result<()> {
 struct Measured {
     /// One entry a level, from the interrupt outwards.
     results: Vec<WakeupResult>,
-    /// Why levels are missing, in a sentence.
+    /// Why levels are missing.
     missing: Option<WakeupError>,
 }
 
-/// Interrupt and kernel thread at once, then user space: together they would be in each other's way.
-fn measure(asked: &Asked, display: &mut Display, sink: &mut Sink) -> anyhow::Result<Measured> {
+/// Interrupt and kernel thread at once, then user space: measured together they would disturb each other.
+fn measure(asked: &Config, display: &mut Display, sink: &mut Sink) -> anyhow::Result<Measured> {
     let below: Vec<Level> = asked.levels.iter().copied().filter(|&l| l != Level::User).collect();
     let user = asked.levels.contains(&Level::User);
     let mut measured = Measured::default();
@@ -108,7 +110,7 @@ fn measure(asked: &Asked, display: &mut Display, sink: &mut Sink) -> anyhow::Res
         match wakeup::run_timerlat(&asked.measure, &below, hooks) {
             Ok(results) => measured.results = results,
             Err(error @ WakeupError::NoTimerlat { .. }) if user => measured.missing = Some(error),
-            Err(error) => return Err(error).hinted(),
+            Err(error) => return Err(error).with_hint(),
         }
     }
     if user && measured.results.iter().all(|r| r.complete) {
@@ -116,14 +118,14 @@ fn measure(asked: &Asked, display: &mut Display, sink: &mut Sink) -> anyhow::Res
             Ok(result) => measured.results.push(result),
             // Stopped between the levels: what there is, is kept.
             Err(WakeupError::StoppedBefore) if !measured.results.is_empty() => {}
-            Err(error) => return Err(error).hinted(),
+            Err(error) => return Err(error).with_hint(),
         }
     }
     Ok(measured)
 }
 
 fn measure_user(
-    asked: &Asked,
+    asked: &Config,
     display: &mut Display,
     sink: &mut Sink,
 ) -> Result<WakeupResult, WakeupError> {

@@ -1,9 +1,10 @@
 //! Where every sample goes: a binary file, or text on stdout.
 
-use crate::cli::wakeup::Asked;
+use crate::cli::wakeup::Config;
 use crate::outcome::HintExt;
 use anyhow::Context;
-use latlab_core::wakeup::{WakeupConfig, samples};
+use latlab_model::samples;
+use latlab_model::wakeup::config::WakeupConfig;
 use latlab_sys::wakeup::Sample;
 use std::fs::File;
 use std::io::{self, Write};
@@ -36,7 +37,7 @@ impl Sink {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn open(asked: &Asked) -> anyhow::Result<Self> {
+    pub fn open(asked: &Config) -> anyhow::Result<Self> {
         let to = |to, name| Ok(Self { to, name, failed: None });
         let Some(path) = asked.samples.as_deref() else { return to(To::Nowhere, String::new()) };
         let name = format!("--samples {}", path.display());

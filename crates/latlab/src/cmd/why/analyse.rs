@@ -2,12 +2,15 @@
 
 use crate::outcome::HintExt;
 use anyhow::{Context, anyhow};
-use latlab_core::explain::activations;
-use latlab_core::explain::capture::{Capture, Symbol};
-use latlab_core::explain::cluster::Surroundings;
-use latlab_core::explain::result::{Digest, WhyResult, conclude, digest_found};
-use latlab_core::units::{Nanos, Tid};
-use latlab_trace::{TraceError, TraceFile};
+use latlab_analysis::latency::capture::Capture;
+use latlab_analysis::latency::summary::{Digest, conclude, digest_found};
+use latlab_analysis::latency::wakeups;
+use latlab_model::event::{EventKind, Symbol};
+use latlab_model::finding::{Note, Quantity};
+use latlab_model::latency::SystemContext;
+use latlab_model::latency::WhyResult;
+use latlab_model::units::{Nanos, Tid};
+use latlab_report::messages;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,7 +64,7 @@ pub fn explain(
     files: &[PathBuf],
     limit: Nanos,
     task: Option<&str>,
-    surroundings: Surroundings,
+    surroundings: SystemContext,
     spikes: &[Spike],
 ) -> anyhow::Result<WhyResult> {
     let (mut digests, others) = digest_all(files, limit, task)?;
@@ -81,9 +84,9 @@ pub fn explain(
         } else {
             format!("these tasks wake up in it: {}", others.join(", "))
         };
-        let notes = || digests.iter().flat_map(|d| &d.note.notes);
-        let damage = notes().find(|n| n.starts_with(DAMAGED));
-        let damage = damage.map_or(String::new(), |n| format!(", which is {n}"));
+        let mut notes = digests.iter().flat_map(|d| &d.note.notes);
+        let damage = notes.find(|n| n.id() == Some(DAMAGED));
+        let damage = damage.map_or(String::new(), |n| format!(" ({})", messages::note(n)));
         return Err(anyhow!("no wake-up{of} in {}{damage}", names(files))).hint(hint);
     }
     Ok(conclude(digests, surroundings))
@@ -97,8 +100,8 @@ fn names(files: &[PathBuf]) -> String {
     }
 }
 
-/// How the note of a file that is damaged begins.
-const DAMAGED: &str = "damaged: ";
+/// The note of a damaged file.
+const DAMAGED: &str = "why.capture-damaged";
 
 /// A file's digest, and the tasks that wake up in it where the named one does not.
 type Digested = (Digest, Vec<String>);
@@ -136,37 +139,35 @@ fn digest_all(
 
 fn digest_one(path: &Path, limit: Nanos, task: Option<&str>) -> anyhow::Result<Digested> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-    let file = match TraceFile::parse(&bytes) {
-        Err(TraceError::NotATrace) => latlab_trace::text::parse(&bytes),
-        other => other,
-    };
-    let file = file
+    let file = latlab_trace::open(&bytes)
         .with_context(|| path.display().to_string())
         .hint("`latlab why` reads trace.dat files of version 6 and 7, and ftrace's text")?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let mut capture = latlab_trace::explain::capture(&file, &name);
-    activations::find(&mut capture, limit);
+    let mut capture = latlab_analysis::latency::from_trace::capture(&file, &name);
+    wakeups::find(&mut capture, limit);
     let others = task.map_or_else(Vec::new, |task| keep(&mut capture, task));
     let mut digest = digest_found(&capture);
     let damage = file.diagnostics.list();
     if let Some(first) = damage.first() {
         let more = damage.len() as u64 - 1 + file.diagnostics.suppressed();
-        let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-        digest.note.notes.push(format!("{DAMAGED}{}{more}", first.what));
+        let mut note = Note::new(DAMAGED).value("what", first.what.to_string());
+        if more > 0 {
+            note = note.value("more", Quantity::Count(more));
+        }
+        digest.note.notes.push(note);
     }
     if digest.note.late == 0 && limit.0 == 0 {
-        digest.note.notes.push("no marker of a late wake-up; give --limit".into());
+        digest.note.notes.push(Note::new("why.capture-no-marker"));
     }
     Ok((digest, others))
 }
 
 /// Keeps the wake-ups of one task, by thread id or name. Where there are none: whose there are.
 fn keep(capture: &mut Capture, task: &str) -> Vec<String> {
-    use latlab_core::explain::capture::What;
     let mut tids: Vec<Tid> = task.parse().map(Tid).into_iter().collect();
     let mut names: HashMap<Tid, Symbol> = HashMap::new();
     for e in &capture.events {
-        if let What::Switch { next, .. } = e.what
+        if let EventKind::Switch { next, .. } = e.kind
             && names.insert(next.tid, next.name) != Some(next.name)
             && capture.names.get(next.name) == task
         {

@@ -1,19 +1,20 @@
-//! Where nothing can be traced: wake-ups are measured all the same, and what can be known of the late
-//! ones without a trace is told.
+//! Without tracefs: wake-ups are measured, and the late ones are analysed without a trace.
 
-use super::hunt::{auto_limit, measure_for, start_load};
+use super::capture_session::measure_for;
+use super::limit::auto_limit;
+use super::load::start_load;
 use crate::cli::Global;
-use crate::cli::why::{Args, Asked, Late};
+use crate::cli::why::{Args, Config, Late};
 use crate::outcome::{Outcome, OwnHintExt};
 use crate::progress::Progress;
 use crate::session::Session;
-use latlab_core::explain::blind::{Blind, Seen, Stretch, findings};
-use latlab_core::run::Part;
-use latlab_core::units::format_ns;
-use latlab_core::wakeup::{LateWake, WakeupResult};
+use latlab_analysis::latency::untraced::{Blind, Seen, Stretch, findings};
+use latlab_model::run::Part;
+use latlab_model::units::format_ns;
+use latlab_model::wakeup::result::{LateWake, WakeupResult};
+use latlab_sys::platform_counters::PlatformCounters;
 use latlab_sys::tracefs::TracefsError;
 use latlab_sys::wakeup::{Hooks, LiveThread, Next};
-use latlab_sys::witness::Registers;
 use latlab_sys::{clock, signal, wakeup};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -28,7 +29,7 @@ const KEPT: usize = 20_000;
 pub fn run(
     global: &Global,
     args: &Args,
-    asked: &Asked,
+    asked: &Config,
     untraceable: &TracefsError,
 ) -> anyhow::Result<Outcome> {
     let mut session = Session::begin(global, "why", asked)?;
@@ -39,21 +40,21 @@ pub fn run(
     let (blind, wakeups) = measured?;
     session.run.parts.push(Part {
         name: "why".into(),
-        title: "What can be known without a trace".into(),
+        title: "Late wake-ups without a trace".into(),
         complete: signal::stop_requested().is_none(),
         duration_ns: clock::now().since(begun).0,
         findings: findings(&blind),
         results: Vec::new(),
         detail: None,
     });
-    let part = latlab_core::wakeup::part("wakeup", "Wake-up latency", &wakeups);
+    let part = latlab_analysis::wakeup::part::part("wakeup", "Wake-up latency", &wakeups);
     session.run.parts.push(part);
     let outcome = session.finish(signal::stop_requested().map(|s| s.name()))?;
     let exceeded = blind.late > 0 && matches!(asked.late, Late::Over(_));
     Ok(outcome.exceeded_if(exceeded))
 }
 
-fn measure(asked: &Asked, untraceable: &TracefsError) -> anyhow::Result<(Blind, WakeupResult)> {
+fn measure(asked: &Config, untraceable: &TracefsError) -> anyhow::Result<(Blind, WakeupResult)> {
     let mut progress = Progress::new("why");
     let mut length = Duration::from_nanos(asked.duration_ns);
     let (low, high) = match asked.late {
@@ -63,7 +64,7 @@ fn measure(asked: &Asked, untraceable: &TracefsError) -> anyhow::Result<(Blind, 
             progress.set(Some(0.0), "calibrating");
             let quarter = length / 4;
             length -= quarter;
-            let first = wakeup::run(&measure_for(asked, quarter), Hooks::default()).hinted()?;
+            let first = wakeup::run(&measure_for(asked, quarter), Hooks::default()).with_hint()?;
             (auto_limit(asked, &first.all_wakeups()).0, u64::MAX)
         }
     };
@@ -74,13 +75,13 @@ fn measure(asked: &Asked, untraceable: &TracefsError) -> anyhow::Result<(Blind, 
         }
         Next::Continue
     };
-    let registers = Registers::open();
-    let (mut glance, mut stretches) = (registers.glance(), Vec::new());
+    let counters = PlatformCounters::open();
+    let (mut last_sample, mut stretches) = (counters.sample(), Vec::new());
     let begun = clock::now();
     let mut on_tick = |threads: &[LiveThread]| {
-        let now = registers.glance();
-        let (steal_ns, smi) = now.since(&glance);
-        glance = now;
+        let now = counters.sample();
+        let (steal_ns, smi) = now.delta(&last_sample);
+        last_sample = now;
         let end = clock::now();
         stretches.push(Stretch { end_ns: end.0, steal_ns, smi });
         let done = end.since(begun).0 as f64 / length.as_nanos() as f64;
@@ -95,7 +96,7 @@ fn measure(asked: &Asked, untraceable: &TracefsError) -> anyhow::Result<(Blind, 
         on_tick: Some(&mut on_tick),
         on_samples: None,
     };
-    let result = wakeup::run(&measure_for(asked, length), hooks).hinted()?;
+    let result = wakeup::run(&measure_for(asked, length), hooks).with_hint()?;
     let all = result.all_wakeups();
     let blind = Blind {
         reason: (untraceable.to_string(), untraceable.hint().unwrap_or_default()),

@@ -12,7 +12,7 @@ use gimli::{
     DW_TAG_subprogram, Dwarf, EndianSlice, Reader as _, ReaderOffset, RelocateReader,
     RunTimeEndian, SectionId, Unit, UnitHeader,
 };
-use latlab_sys::map::Mapped;
+use latlab_sys::mmap::Mapped;
 use object::{CompressionFormat, Object, ObjectKind, ObjectSection, RelocationMap};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

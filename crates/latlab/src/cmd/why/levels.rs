@@ -1,6 +1,7 @@
 //! How much to trace: levels from the richest to the cheapest, as far as this kernel has them.
 
 use crate::cli::why::Trace;
+use latlab_model::finding::{Note, Quantity};
 use latlab_sys::recorder::{EventSpec, RecordConfig};
 use latlab_sys::tracefs::{Tracefs, TracefsError};
 
@@ -62,8 +63,8 @@ const HANDLERS: &[&str] = &[
 /// A level with what it records.
 #[derive(Clone, Debug)]
 pub struct Level {
-    /// In words, for the report.
-    pub name: String,
+    /// What it traces.
+    pub name: Note,
     /// For the recorder.
     pub config: RecordConfig,
 }
@@ -90,7 +91,8 @@ pub fn levels(
         clock: tracefs.clocks()?.0.iter().any(|c| c == "mono").then(|| "mono".to_owned()),
         ..RecordConfig::default()
     };
-    let level = |name: String, config| Level { name, config };
+    let level = |name: Note, config| Level { name, config };
+    let preset = |id: &str| Note::new(id).value("events", Quantity::Count(count as u64));
     let has_graph = tracefs.tracers()?.iter().any(|t| t == "function_graph");
     let drawn = if has_graph { graph_functions(tracefs, functions) } else { Vec::new() };
     let graph_of = |graph_functions: Vec<String>| RecordConfig {
@@ -100,19 +102,14 @@ pub fn levels(
     };
     let filtered = (!drawn.is_empty()).then(|| {
         let what = match functions {
-            [] => "the functions of interrupts, timers, softirqs and work items".to_owned(),
-            given => format!("what {} call", given.join(", ")),
+            [] => preset("why.preset-handler-functions"),
+            given => preset("why.preset-given-functions").value("functions", given.to_vec()),
         };
-        level(format!("{what}, and {count} kinds of events"), graph_of(drawn))
+        level(what, graph_of(drawn))
     });
-    let whole = has_graph.then(|| {
-        level(format!("every kernel function and {count} kinds of events"), graph_of(Vec::new()))
-    });
-    let stacks = level(
-        format!("{count} kinds of events, each with the kernel's stack"),
-        RecordConfig { stack: true, ..base.clone() },
-    );
-    let events = level(format!("{count} kinds of events"), base);
+    let whole = has_graph.then(|| level(preset("why.preset-all-functions"), graph_of(Vec::new())));
+    let stacks = level(preset("why.preset-stacks"), RecordConfig { stack: true, ..base.clone() });
+    let events = level(preset("why.preset-events"), base);
     Ok(match asked {
         Trace::Auto if !functions.is_empty() => {
             filtered.into_iter().chain([stacks, events]).collect()

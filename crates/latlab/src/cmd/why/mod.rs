@@ -1,11 +1,15 @@
-//! `latlab why`: hunts late wake-ups, or takes captures made elsewhere, and explains them.
+//! `latlab why`: captures late wake-ups, or reads captures made elsewhere, and finds their causes.
 
 mod analyse;
 mod blind;
+mod capture_session;
 #[cfg(feature = "host")]
 mod debug_info;
 mod hunt;
 mod levels;
+mod limit;
+mod load;
+mod part;
 #[cfg(feature = "host")]
 mod places;
 #[cfg(not(feature = "host"))]
@@ -18,12 +22,12 @@ use crate::cli::Global;
 use crate::cli::why::Args;
 use crate::outcome::Outcome;
 use crate::session::Session;
-use latlab_core::explain::cluster::Surroundings;
-use latlab_core::explain::result::{WhyResult, mixed_kernels};
-use latlab_core::explain::verdict::findings;
-use latlab_core::explain::window::Window;
-use latlab_core::run::{Detail, Part};
-use latlab_core::units::Nanos;
+use latlab_model::latency::SystemContext;
+use latlab_model::latency::WhyResult;
+use latlab_model::latency::Window;
+use latlab_model::run::Detail;
+use latlab_model::units::Nanos;
+use part::part;
 use places::Places;
 use std::path::PathBuf;
 
@@ -39,12 +43,12 @@ fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let limit = args.file_limit()?;
     let places = Places::open(&args.vmlinux)?;
     let files = analyse::captures_of(&args.files)?;
-    let mut session = Session::begin_unkept(global, "why", &files)?;
+    let mut session = Session::begin_ephemeral(global, "why", &files)?;
     let known = known_of(args.files.as_slice());
     let spikes = known.as_ref().map(spikes_of).unwrap_or_default();
-    let machine = known.map_or_else(Surroundings::default, |result| result.surroundings);
+    let machine = known.map_or_else(SystemContext::default, |result| result.surroundings);
     let limit = if limit.0 == 0 { Nanos(machine.limit_ns) } else { limit };
-    let machine = Surroundings { limit_ns: limit.0, ..machine };
+    let machine = SystemContext { limit_ns: limit.0, ..machine };
     let mut result = analyse::explain(&files, limit, args.task.as_deref(), machine, &spikes)?;
     places.tell(&mut result)?;
     session.run.parts.push(part(result, true, 0));
@@ -68,22 +72,4 @@ fn spikes_of(result: &WhyResult) -> Vec<analyse::Spike> {
     let spike =
         |w: &Window| analyse::Spike { source: w.source.clone(), steal_ns: w.steal_ns, smi: w.smi };
     result.windows.iter().map(spike).collect()
-}
-
-/// The part of a run that a result makes.
-fn part(result: WhyResult, complete: bool, duration_ns: u64) -> Part {
-    Part {
-        name: "why".into(),
-        title: "What made it late".into(),
-        complete,
-        duration_ns,
-        findings: [
-            mixed_kernels(&result.captures).into_iter().collect(),
-            findings(&result.explanation, &result.surroundings, &result.places),
-            latlab_core::explain::prove::findings(&result.proofs),
-        ]
-        .concat(),
-        results: Vec::new(),
-        detail: Some(Detail::Why(Box::new(result))),
-    }
 }

@@ -4,8 +4,10 @@
 use super::debug_info::{DebugInfo, Lines};
 use crate::outcome::HintExt;
 use anyhow::anyhow;
-use latlab_core::explain::place::{FunctionPlace, split, wanted};
-use latlab_core::explain::result::{WhyResult, kernels};
+use latlab_analysis::latency::source_location::{split, wanted};
+use latlab_analysis::latency::summary::kernels;
+use latlab_model::latency::FunctionPlace;
+use latlab_model::latency::WhyResult;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -187,7 +189,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::explain::result::CaptureNote;
+    use latlab_model::latency::CaptureNote;
 
     #[test]
     fn debug_information_and_modules_are_found_where_distributions_put_them() {

@@ -1,8 +1,8 @@
-//! Board builds read no debug information: captures are taken to a desk for that.
+//! Board builds read no debug information: captures are taken to a host for that.
 
 use crate::outcome::HintExt;
 use anyhow::anyhow;
-use latlab_core::explain::result::WhyResult;
+use latlab_model::latency::WhyResult;
 use std::path::PathBuf;
 
 /// Nothing.
@@ -18,17 +18,17 @@ impl Places {
             return Ok(Self);
         }
         Err(anyhow!("--vmlinux: this build for boards reads no debug information"))
-            .hint("leave it out here, and on a desk: latlab why RUN --vmlinux FILE")
+            .hint("leave it out here, and on a host: latlab why RUN --vmlinux FILE")
     }
 
     /// Nothing to check.
-    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the desk's build has it")]
+    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the host's build has it")]
     pub fn check_here(&self, _: &str) -> anyhow::Result<()> {
         Ok(())
     }
 
     /// Nothing to tell.
-    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the desk's build has it")]
+    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the host's build has it")]
     pub fn tell(&self, _: &mut WhyResult) -> anyhow::Result<()> {
         Ok(())
     }

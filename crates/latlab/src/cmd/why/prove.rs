@@ -1,17 +1,21 @@
-//! `--prove`: takes a named cause away by a setting that can be put back, measures in turn with
-//! and without, and says how much of the excess is gone.
+//! `--test-mitigation`: mitigates a named cause by a setting that is restored afterwards, and measures
+//! alternately with and without it.
 
-use super::hunt::{Hunter, Loads, start_load};
+use super::capture_session::CaptureRunner;
+use super::load::{Loads, start_load};
 use crate::cli::why::Args;
 use anyhow::Context;
-use latlab_core::explain::budget::Cause;
-use latlab_core::explain::cluster::{Cluster, Mechanism};
-use latlab_core::explain::prove::{Proof, compare};
-use latlab_core::explain::result::WhyResult;
-use latlab_core::explain::window::Window;
-use latlab_core::histogram::Histogram;
-use latlab_core::units::CpuId;
-use latlab_core::wakeup::WakeupConfig;
+use latlab_analysis::latency::mitigation::compare;
+use latlab_model::finding::{Note, Quantity, Value};
+use latlab_model::latency::Cause;
+use latlab_model::latency::MitigationTest;
+use latlab_model::latency::WhyResult;
+use latlab_model::latency::Window;
+use latlab_model::latency::{Mechanism, RootCause};
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::WakeupConfig;
+use latlab_report::messages;
+use latlab_stats::histogram::Histogram;
 use latlab_sys::knobs::{KnobError, Knobs};
 use latlab_sys::{policy, signal};
 use std::fs;
@@ -28,7 +32,7 @@ const SETTLE: Duration = Duration::from_millis(150);
 /// Beginning of the files of real-time throttling.
 const RT: &str = "/proc/sys/kernel/sched_rt_";
 const TIMER_MIGRATION: &str = "/proc/sys/kernel/timer_migration";
-const NO_OTHER: &str = "there is no other CPU to move it to";
+const NO_OTHER_CPU: &str = "why.reason-no-other-cpu";
 
 /// What can be taken away.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,41 +49,54 @@ enum Remedy {
     Elsewhere { from: CpuId, to: Vec<CpuId> },
 }
 
-/// A remedy with its words.
+/// A remedy with its description.
 #[derive(Clone, Debug)]
 struct Trial {
     against: String,
-    words: String,
-    remedy: Result<Remedy, String>,
+    note: Note,
+    remedy: Result<Remedy, Note>,
 }
 
 /// Tries the remedies against the causes that explain most.
 ///
 /// # Errors
 /// When nothing can be measured; a knob that cannot be turned is part of the result.
-pub fn run(hunter: &mut Hunter, args: &Args, result: &WhyResult) -> anyhow::Result<Vec<Proof>> {
+pub fn run(
+    captures: &mut CaptureRunner,
+    args: &Args,
+    result: &WhyResult,
+) -> anyhow::Result<Vec<MitigationTest>> {
     let loaded = !args.wakeup.load.is_empty() || !args.command.is_empty();
     let mut proofs = Vec::new();
-    for trial in trials(result, loaded, &hunter.asked.wakeup.measure) {
+    for trial in trials(result, loaded, &captures.asked.wakeup.measure) {
         if signal::stop_requested().is_some() {
             break;
         }
-        hunter.progress.set(None, &format!("proving: {}", trial.words));
-        proofs.push(prove(hunter, args, result.limit_ns, trial)?);
+        captures.progress.set(None, &format!("testing: {}", messages::note(&trial.note)));
+        proofs.push(prove(captures, args, result.limit_ns, trial)?);
     }
     Ok(proofs)
 }
 
-fn prove(hunter: &Hunter, args: &Args, limit_ns: u64, trial: Trial) -> anyhow::Result<Proof> {
-    let mut proof = Proof { against: trial.against, remedy: trial.words, ..Proof::default() };
+fn prove(
+    captures: &CaptureRunner,
+    args: &Args,
+    limit_ns: u64,
+    trial: Trial,
+) -> anyhow::Result<MitigationTest> {
+    let mut proof = MitigationTest {
+        against: trial.against,
+        remedy: Some(trial.note),
+        ..MitigationTest::default()
+    };
     let remedy = match trial.remedy {
         Ok(remedy) => remedy,
         Err(why) => {
-            proof.note = why;
+            proof.note = Some(why);
             return Ok(proof);
         }
     };
-    let share = Duration::from_nanos(hunter.asked.duration_ns) / (2 * PAIRS as u32);
+    let share = Duration::from_nanos(captures.asked.duration_ns) / (2 * PAIRS as u32);
     let block = share.clamp(Duration::from_millis(500), Duration::from_secs(5));
     let (mut plain, mut cured) = (Vec::new(), Vec::new());
     let mut load = (remedy != Remedy::Load).then(|| start_load(args)).transpose()?;
@@ -89,7 +106,7 @@ fn prove(hunter: &Hunter, args: &Args, limit_ns: u64, trial: Trial) -> anyhow::R
             if signal::stop_requested().is_some() {
                 break 'pairs;
             }
-            match measure(hunter, args, &remedy, away, block, &mut load, &mut proof)? {
+            match measure(captures, args, &remedy, away, block, &mut load, &mut proof)? {
                 Some(histogram) if away => cured.push(histogram),
                 Some(histogram) => plain.push(histogram),
                 None => return Ok(proof),
@@ -102,13 +119,13 @@ fn prove(hunter: &Hunter, args: &Args, limit_ns: u64, trial: Trial) -> anyhow::R
 
 /// One block; `None` when the remedy cannot be applied, which the proof then says.
 fn measure(
-    hunter: &Hunter,
+    captures: &CaptureRunner,
     args: &Args,
     remedy: &Remedy,
     away: bool,
     block: Duration,
     load: &mut Option<Loads>,
-    proof: &mut Proof,
+    proof: &mut MitigationTest,
 ) -> anyhow::Result<Option<Histogram>> {
     // Dropped at the end of the block, on a signal or a panic: everything is put back.
     let mut knobs = Knobs::new();
@@ -118,13 +135,17 @@ fn measure(
             for (path, value) in settings {
                 match knobs.set(path, value) {
                     Ok(change) => {
-                        let line = format!("{}: {} → {}", path.display(), change.from, change.now);
+                        let line = Note::new("why.setting-changed")
+                            .value("file", path.display().to_string())
+                            .value("before", change.from.to_string())
+                            .value("during", change.now.to_string());
                         if !proof.changes.contains(&line) {
                             proof.changes.push(line);
                         }
                     }
                     Err(error @ (KnobError::Refused { .. } | KnobError::Unreadable { .. })) => {
-                        proof.note = crate::outcome::told(&anyhow::Error::from(error));
+                        let error = crate::outcome::format_error_chain(&anyhow::Error::from(error));
+                        proof.note = Some(reason_error(error));
                         return Ok(None);
                     }
                     Err(error) => return Err(error).context("turning a knob"),
@@ -134,7 +155,7 @@ fn measure(
         _ => {}
     }
     std::thread::sleep(SETTLE);
-    let histogram = hunter.block(block, &mut |config| match remedy {
+    let histogram = captures.block(block, &mut |config| match remedy {
         Remedy::IdleStates => config.dma_latency_us = away.then_some(0),
         Remedy::Paging => config.lock_memory = away,
         Remedy::Elsewhere { from, to } if away => placed(&mut config.threads, *from, to),
@@ -155,9 +176,9 @@ fn trials(result: &WhyResult, loaded: bool, config: &WakeupConfig) -> Vec<Trial>
         if cluster.mechanism == Mechanism::Stall && mostly_idle(cluster, &result.windows) {
             tried.extend(shallow(config));
         }
-        for (words, remedy) in tried {
-            if trials.iter().all(|t| t.words != words) {
-                trials.push(Trial { against: against.trim().to_owned(), words, remedy });
+        for (note, remedy) in tried {
+            if trials.iter().all(|t| t.note != note) {
+                trials.push(Trial { against: against.trim().to_owned(), note, remedy });
             }
         }
     }
@@ -167,19 +188,19 @@ fn trials(result: &WhyResult, loaded: bool, config: &WakeupConfig) -> Vec<Trial>
         let against = against.map_or(String::new(), |c| format!("{} {}", c.mechanism.id(), c.who));
         trials.push(Trial {
             against,
-            words: "with the load stopped".into(),
+            note: Note::new("why.test-load-stopped"),
             remedy: Ok(Remedy::Load),
         });
     }
     trials
 }
 
-/// What is done, in words, and how; or why it cannot be done here.
-type Attempt = (String, Result<Remedy, String>);
+/// The mitigation and how to apply it, or why it cannot be applied here.
+type Attempt = (Note, Result<Remedy, Note>);
 
 /// The reversible remedies against a cause on a CPU; none, where there never is one.
 fn remedies(
-    cluster: &Cluster,
+    cluster: &RootCause,
     cpu: CpuId,
     online: &[CpuId],
     config: &WakeupConfig,
@@ -192,15 +213,13 @@ fn remedies(
     let away_if_possible =
         || -> Vec<Attempt> { away().into_iter().filter(|a| a.1.is_ok()).collect() };
     match cluster.mechanism {
-        Mechanism::InterruptHandler => vec![(
-            format!("with interrupt {} moved away", cluster.who),
-            moved(&cluster.who, &others),
-        )],
+        Mechanism::InterruptHandler => {
+            vec![(interrupt_moved(cluster.who.as_str()), moved(&cluster.who, &others))]
+        }
         Mechanism::HigherPriority | Mechanism::EqualPriority => match kernel_thread(&cluster.who) {
-            Some(Thread::Interrupt(number)) => vec![(
-                format!("with interrupt {number} moved away"),
-                moved_numbers(&[number], &others),
-            )],
+            Some(Thread::Interrupt(number)) => {
+                vec![(interrupt_moved(number.to_string()), moved_numbers(&[number], &others))]
+            }
             Some(Thread::UnboundWork) => vec![unbound_attempt(&others)],
             Some(Thread::Bound) => away(),
             None => vec![],
@@ -208,12 +227,12 @@ fn remedies(
         Mechanism::Throttling => vec![unthrottled_attempt()],
         Mechanism::IdleExit => shallow(config).into_iter().collect(),
         Mechanism::PageFault if !config.lock_memory => {
-            vec![("with memory locked".into(), Ok(Remedy::Paging))]
+            vec![(Note::new("why.test-memory-locked"), Ok(Remedy::Paging))]
         }
         Mechanism::TimerCallback => {
             match fs::read_to_string(TIMER_MIGRATION).as_deref().map(str::trim) {
                 Ok("0") => vec![(
-                    "with timers migrated to busy CPUs".into(),
+                    Note::new("why.test-timer-migration"),
                     Ok(Remedy::Knobs(vec![(PathBuf::from(TIMER_MIGRATION), "1".into())])),
                 )],
                 _ => away(),
@@ -226,7 +245,7 @@ fn remedies(
         | Mechanism::InterruptsOff
         | Mechanism::PreemptionOff => away_if_possible(),
         Mechanism::Nmi => vec![(
-            "with the NMI watchdog off".into(),
+            Note::new("why.test-nmi-watchdog-off"),
             Ok(Remedy::Knobs(vec![("/proc/sys/kernel/nmi_watchdog".into(), "0".into())])),
         )],
         _ => vec![],
@@ -234,12 +253,12 @@ fn remedies(
 }
 
 fn shallow(config: &WakeupConfig) -> Option<Attempt> {
-    let words = "with idle states kept shallow".to_owned();
-    (config.dma_latency_us != Some(0)).then_some((words, Ok(Remedy::IdleStates)))
+    let note = Note::new("why.test-shallow-idle");
+    (config.dma_latency_us != Some(0)).then_some((note, Ok(Remedy::IdleStates)))
 }
 
 /// Whether most of the windows that a cluster is the main cause of passed in idle.
-fn mostly_idle(cluster: &Cluster, windows: &[Window]) -> bool {
+fn mostly_idle(cluster: &RootCause, windows: &[Window]) -> bool {
     let idle = |w: &Window| {
         let longest = w.shares.iter().max_by_key(|(_, share)| share.ns);
         longest.is_some_and(|(group, _)| group.cause == Cause::IdleExit)
@@ -252,18 +271,26 @@ fn mostly_idle(cluster: &Cluster, windows: &[Window]) -> bool {
 fn elsewhere(cpu: CpuId, others: &[CpuId], config: &WakeupConfig) -> Attempt {
     let used = |c: &CpuId| config.threads.contains(&Some(*c));
     let free: Vec<CpuId> = others.iter().copied().filter(|c| !used(c)).collect();
-    let list: Vec<String> = free.iter().map(|c| c.0.to_string()).collect();
-    let words = format!("with the task on CPU {}", list.join(","));
+    let note = Note::new("why.test-other-cpus");
     match free.is_empty() {
-        _ if others.is_empty() => {
-            ("with the task on another CPU".into(), Err("there is no other CPU".into()))
-        }
+        _ if others.is_empty() => (note, Err(Note::new(NO_OTHER_CPU))),
         true => {
-            let why = format!("tasks are measured on all of them; give -a {cpu} -t 1");
-            ("with the task on another CPU".into(), Err(why))
+            let cpu = Quantity::Cpu(cpu.0);
+            (note, Err(Note::new("why.reason-all-cpus-measured").value("cpu", cpu)))
         }
-        false => (words, Ok(Remedy::Elsewhere { from: cpu, to: free })),
+        false => {
+            let cpus: Vec<Value> = free.iter().map(|c| Quantity::Cpu(c.0).into()).collect();
+            (note.value("cpus", cpus), Ok(Remedy::Elsewhere { from: cpu, to: free }))
+        }
     }
+}
+
+fn interrupt_moved(irq: impl Into<Value>) -> Note {
+    Note::new("why.test-interrupt-moved").value("irq", irq)
+}
+
+fn reason_error(error: String) -> Note {
+    Note::new("why.reason-error").value("error", error)
 }
 
 /// The threads of a measurement, those of one CPU (or of none) on others.
@@ -301,47 +328,50 @@ fn unthrottled_attempt() -> Attempt {
     let read = |file: &str| fs::read_to_string(format!("{RT}{file}_us"));
     let runtime = match (read("period"), read("runtime")) {
         (Ok(period), Ok(runtime)) => unthrottled(&period, &runtime),
-        _ => Err(format!("{RT}runtime_us cannot be read")),
+        (Err(error), _) | (_, Err(error)) => Err(reason_error(format!("{RT}runtime_us: {error}"))),
     };
     let file = PathBuf::from(format!("{RT}runtime_us"));
     let knob = runtime.map(|us| Remedy::Knobs(vec![(file, us)]));
-    ("with 99% of the CPU for real-time tasks".into(), knob)
+    (Note::new("why.test-rt-runtime"), knob)
 }
 
 fn unbound_attempt(others: &[CpuId]) -> Attempt {
-    ("with unbound work items on other CPUs".into(), unbound(others))
+    (Note::new("why.test-unbound-work-moved"), unbound(others))
 }
 
 /// Nearly all of each period for real-time tasks, µs. Without any limit one that never sleeps would keep
 /// a machine of one CPU to itself, and nobody could put the setting back.
-fn unthrottled(period: &str, runtime: &str) -> Result<String, String> {
-    let us = |text: &str| text.trim().parse::<i64>().map_err(|e| format!("{RT}…: {e}"));
+fn unthrottled(period: &str, runtime: &str) -> Result<String, Note> {
+    let us =
+        |text: &str| text.trim().parse::<i64>().map_err(|e| reason_error(format!("{RT}*: {e}")));
     let (period, runtime) = (us(period)?, us(runtime)?);
     let most = period - (period / 100).max(1);
     if runtime < 0 || runtime >= most {
-        return Err(format!("they have {runtime} of {period} µs already"));
+        return Err(Note::new("why.reason-rt-limit")
+            .value("runtime_us", Quantity::Integer(runtime))
+            .value("period_us", Quantity::Integer(period)));
     }
     Ok(most.to_string())
 }
 
 /// Every interrupt with that name goes to other CPUs.
-fn moved(name: &str, others: &[CpuId]) -> Result<Remedy, String> {
+fn moved(name: &str, others: &[CpuId]) -> Result<Remedy, Note> {
     if others.is_empty() {
-        return Err(NO_OTHER.into());
+        return Err(Note::new(NO_OTHER_CPU));
     }
-    let table =
-        fs::read_to_string("/proc/interrupts").map_err(|e| format!("/proc/interrupts: {e}"))?;
+    let table = fs::read_to_string("/proc/interrupts")
+        .map_err(|e| reason_error(format!("/proc/interrupts: {e}")))?;
     let numbers = numbers_of(&table, name);
     if numbers.is_empty() {
-        return Err(format!("/proc/interrupts has no interrupt {name} with a number"));
+        return Err(Note::new("why.reason-no-such-interrupt").value("irq", name));
     }
     moved_numbers(&numbers, others)
 }
 
 /// Interrupts with these numbers go to other CPUs.
-fn moved_numbers(numbers: &[u32], others: &[CpuId]) -> Result<Remedy, String> {
+fn moved_numbers(numbers: &[u32], others: &[CpuId]) -> Result<Remedy, Note> {
     if others.is_empty() {
-        return Err(NO_OTHER.into());
+        return Err(Note::new(NO_OTHER_CPU));
     }
     let list: Vec<String> = others.iter().map(|c| c.0.to_string()).collect();
     let list = list.join(",");
@@ -360,9 +390,9 @@ fn numbers_of(table: &str, name: &str) -> Vec<u32> {
 }
 
 /// Unbound work items are kept on other CPUs.
-fn unbound(others: &[CpuId]) -> Result<Remedy, String> {
+fn unbound(others: &[CpuId]) -> Result<Remedy, Note> {
     if others.is_empty() {
-        return Err("there is no other CPU for them".into());
+        return Err(Note::new(NO_OTHER_CPU));
     }
     let mut words = vec![0u32; others.iter().map(|c| c.0 as usize / 32 + 1).max().unwrap_or(1)];
     for cpu in others {
@@ -393,8 +423,10 @@ mod tests {
     fn throttling_is_never_taken_away_whole() {
         assert_eq!(unthrottled("1000000\n", "950000\n"), Ok("990000".into()));
         assert_eq!(unthrottled("40000", "20000"), Ok("39600".into()));
-        assert!(unthrottled("1000000", "-1").is_err_and(|e| e.contains("already")));
-        assert!(unthrottled("1000000", "995000").is_err_and(|e| e.contains("already")));
+        assert!(unthrottled("1000000", "-1").is_err_and(|e| e.id() == Some("why.reason-rt-limit")));
+        assert!(
+            unthrottled("1000000", "995000").is_err_and(|e| e.id() == Some("why.reason-rt-limit"))
+        );
     }
 
     #[test]
@@ -417,14 +449,19 @@ mod tests {
         };
         let cpus = [CpuId(1), CpuId(2)];
         let one = config(&[Some(0), Some(2)]);
-        let (words, remedy) = elsewhere(CpuId(0), &cpus, &one);
-        assert_eq!(words, "with the task on CPU 1");
+        let (note, remedy) = elsewhere(CpuId(0), &cpus, &one);
+        let cpus_of = vec![Value::from(Quantity::Cpu(1))];
+        assert_eq!(note, Note::new("why.test-other-cpus").value("cpus", cpus_of));
         let Ok(Remedy::Elsewhere { from, to }) = remedy else { panic!("{remedy:?}") };
         let mut threads = one.threads;
         placed(&mut threads, from, &to);
         assert_eq!(threads, [Some(CpuId(1)), Some(CpuId(2))]);
         let all = config(&[Some(0), Some(1), Some(2)]);
-        assert!(elsewhere(CpuId(0), &cpus, &all).1.is_err_and(|e| e.ends_with("-a 0 -t 1")));
+        assert!(
+            elsewhere(CpuId(0), &cpus, &all)
+                .1
+                .is_err_and(|e| e.id() == Some("why.reason-all-cpus-measured"))
+        );
         assert!(elsewhere(CpuId(0), &[], &all).1.is_err());
     }
 
@@ -437,6 +474,6 @@ mod tests {
         };
         assert_eq!(mask(&[1, 3]), "0000000a");
         assert_eq!(mask(&[0, 33]), "00000002,00000001");
-        assert!(mask(&[]).contains("no other CPU"));
+        assert!(mask(&[]).contains("no-other-cpu"));
     }
 }

@@ -1,14 +1,14 @@
 //! The trap in the measuring loop, and the collector that empties it.
 
 use super::analyse::Spike;
-use super::hunt::Range;
+use super::limit::Range;
 use crate::outcome::OwnHintExt;
-use latlab_core::explain::activations::LATE_MARK;
-use latlab_core::wakeup::LateWake;
+use latlab_analysis::latency::wakeups::LATE_MARK;
+use latlab_model::wakeup::result::LateWake;
+use latlab_sys::platform_counters::{CounterSample, PlatformCounters};
 use latlab_sys::recorder::{FlightRecorder, Format, Snapshot};
-use latlab_sys::tracefs::{Freezer, Marker};
+use latlab_sys::tracefs::{Marker, TraceStopper};
 use latlab_sys::wakeup::Next;
-use latlab_sys::witness::{Registers, Witness};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// What the measuring threads share with the collector. Used inside the loop: no allocation, no lock.
 pub struct Trap {
-    freezer: Freezer,
+    trace_stopper: TraceStopper,
     marker: Marker,
     /// Over this is late, ns; may be lowered.
     low: AtomicU64,
@@ -31,7 +31,7 @@ impl Trap {
     /// A trap that is not set yet.
     pub fn new(flight: &FlightRecorder, range: Range) -> anyhow::Result<Self> {
         Ok(Self {
-            freezer: flight.freezer()?,
+            trace_stopper: flight.trace_stopper()?,
             marker: flight.marker()?,
             low: AtomicU64::new(range.0),
             high: range.1,
@@ -69,7 +69,7 @@ impl Trap {
         let _ = write!(rest, "{LATE_MARK} tid={tid} intended={intended} latency={latency}");
         let used = 96 - rest.len();
         let _ = self.marker.write(&line[..used]);
-        let _ = self.freezer.freeze();
+        let _ = self.trace_stopper.stop();
         self.late_ns.store(u64::MAX, Ordering::Release);
         Next::Continue
     }
@@ -84,8 +84,8 @@ pub struct Collector<'a> {
     /// Captures on disk.
     pub saved: Vec<PathBuf>,
     spikes: Vec<Spike>,
-    registers: &'a Registers,
-    glance: Witness,
+    counters: &'a PlatformCounters,
+    last_sample: CounterSample,
     /// The buffer fills since then; the trap is not set yet.
     filling: Option<Instant>,
     history: Duration,
@@ -112,7 +112,7 @@ impl<'a> Collector<'a> {
         folder: PathBuf,
         most: usize,
         history: Duration,
-        registers: &'a Registers,
+        counters: &'a PlatformCounters,
     ) -> Self {
         Self {
             trap,
@@ -121,8 +121,8 @@ impl<'a> Collector<'a> {
             most,
             saved: Vec::new(),
             spikes: Vec::new(),
-            registers,
-            glance: registers.glance(),
+            counters,
+            last_sample: counters.sample(),
             filling: Some(Instant::now()),
             history,
             dead: Duration::ZERO,
@@ -170,12 +170,12 @@ impl<'a> Collector<'a> {
     /// Takes the buffer out, arms the recorder, and only then writes the file.
     fn collect(&mut self) -> anyhow::Result<()> {
         let begun = Instant::now();
-        let snapshot = self.flight.snapshot().hinted()?;
-        let glance = self.registers.glance();
-        let (steal_ns, smi) = glance.since(&self.glance);
-        self.glance = glance;
+        let snapshot = self.flight.snapshot().with_hint()?;
+        let sample = self.counters.sample();
+        let (steal_ns, smi) = sample.delta(&self.last_sample);
+        self.last_sample = sample;
         if self.saved.len() + 1 < self.most {
-            self.flight.rearm().hinted()?;
+            self.flight.rearm().with_hint()?;
             self.filling = Some(Instant::now());
         }
         self.dead += begun.elapsed();
@@ -190,7 +190,7 @@ impl<'a> Collector<'a> {
     ) -> anyhow::Result<()> {
         let name = format!("{:03}.dat", self.saved.len() + 1);
         let path = self.folder.join(&name);
-        snapshot.save(&path, Format::default()).hinted()?;
+        snapshot.save(&path, Format::default()).with_hint()?;
         self.saved.push(path);
         self.spikes.push(Spike { source: name, steal_ns, smi });
         Ok(())

@@ -1,0 +1,139 @@
+//! lmbench's result files: `NAME: VALUE microseconds`, `NAME: VALUE MB/sec`, and blocks of context switches.
+//!
+//! Known names become the records that latlab has of the same operation, with lmbench's
+//! conventions undone (a semaphore's figure is one way, a page fault's is a page of sixteen);
+//! the others keep their name behind `lmbench.`.
+
+use super::imported_run::run_of;
+use crate::compare::subject::Source;
+use latlab_model::finding::Note;
+use latlab_model::record::{Param, Record, Unit};
+use latlab_model::run::Part;
+use latlab_stats::histogram::Summary;
+use std::collections::BTreeMap;
+
+/// What lmbench writes, our record, factor.
+const KNOWN: &[(&str, &str, f64)] = &[
+    ("Simple syscall", "syscall.getppid", 1.0),
+    ("Simple read", "syscall.read", 1.0),
+    ("Simple write", "syscall.write", 1.0),
+    ("Simple stat", "syscall.stat", 1.0),
+    ("Simple fstat", "syscall.fstat", 1.0),
+    ("Simple open/close", "syscall.open-close", 1.0),
+    ("Signal handler installation", "signal.install", 1.0),
+    ("Signal handler overhead", "signal.catch", 1.0),
+    ("Protection fault", "signal.fault", 1.0),
+    ("Pipe latency", "ipc.pipe", 1.0),
+    ("Fifo latency", "ipc.fifo", 1.0),
+    ("AF_UNIX sock stream latency", "ipc.unix-stream", 1.0),
+    ("Semaphore latency", "ipc.sem-sysv", 2.0),
+    ("TCP latency using localhost", "ipc.tcp", 1.0),
+    ("UDP latency using localhost", "ipc.udp", 1.0),
+    ("TCP/IP connection cost to localhost", "ipc.tcp-connect", 1.0),
+    ("UNIX connection cost", "ipc.unix-connect", 1.0),
+    ("Procedure call", "process.call", 1.0),
+    ("Process fork+exit", "process.fork-exit", 1.0),
+    ("Process fork+execve", "process.fork-exec", 1.0),
+    ("Process fork+/bin/sh -c", "process.shell", 1.0),
+    ("Pagefaults on cached", "memory.page-fault-file", 16.0),
+    ("integer add", "arith.int-add", 1.0),
+    ("integer mul", "arith.int-mul", 1.0),
+    ("integer div", "arith.int-div", 1.0),
+    ("integer mod", "arith.int-mod", 1.0),
+    ("int64 div", "arith.int64-div", 1.0),
+    ("float add", "arith.float-add", 1.0),
+    ("float mul", "arith.float-mul", 1.0),
+    ("float div", "arith.float-div", 1.0),
+    ("double add", "arith.double-add", 1.0),
+    ("double mul", "arith.double-mul", 1.0),
+    ("double div", "arith.double-div", 1.0),
+    ("Pipe bandwidth", "bw.pipe", 1.0),
+    ("AF_UNIX sock stream bandwidth", "bw.unix", 1.0),
+];
+
+/// The file, or `None` when it has no line of lmbench's.
+pub fn read(text: &str) -> Option<Source> {
+    let mut records: Vec<Record> = Vec::new();
+    let mut ring: Option<i64> = None;
+    for line in text.lines() {
+        let line = line.trim();
+        if let Some(block) = line.strip_prefix('"') {
+            ring = block
+                .strip_prefix("size=")
+                .and_then(|r| r.split_once('k'))
+                .and_then(|s| s.0.parse().ok());
+            continue;
+        }
+        if let (Some(kib), Some((procs, us))) = (ring, line.split_once(' '))
+            && let (Ok(procs), Ok(us)) = (procs.parse::<i64>(), us.trim().parse::<f64>())
+        {
+            let params = [
+                ("size".to_owned(), Param::Int(kib * 1024)),
+                ("procs".to_owned(), Param::Int(procs)),
+            ];
+            add(&mut records, "ctx.ring", params.into(), Unit::Ns, us * 1e3);
+            continue;
+        }
+        ring = None;
+        if let Some((name, unit, value)) = figure(line) {
+            let known = KNOWN.iter().find(|(words, ..)| *words == name);
+            let (name, value) = match known {
+                Some((_, ours, factor)) => ((*ours).to_owned(), value * factor),
+                None => (["lmbench.", &slug(name)].concat(), value),
+            };
+            add(&mut records, &name, BTreeMap::new(), unit, value);
+        }
+    }
+    if records.is_empty() {
+        return None;
+    }
+    let notes = vec![Note::new("compare.imported-single").value("tool", "lmbench")];
+    let part = Part { name: "bench".into(), complete: true, results: records, ..Part::default() };
+    Some(Source { run: run_of(part), notes, ..Source::default() })
+}
+
+/// `NAME: VALUE UNIT` in ns or bytes a second.
+fn figure(line: &str) -> Option<(&str, Unit, f64)> {
+    let (name, rest) = line.rsplit_once(": ")?;
+    let mut words = rest.split_whitespace();
+    let value: f64 = words.next()?.parse().ok()?;
+    let (unit, factor) = match words.next()? {
+        "microseconds" => (Unit::Ns, 1e3),
+        "nanoseconds" => (Unit::Ns, 1.0),
+        "milliseconds" => (Unit::Ns, 1e6),
+        "MB/sec" => (Unit::BytesPerSecond, 1e6),
+        _ => return None,
+    };
+    let fits = value.is_finite() && value >= 0.0 && words.next().is_none() && name.len() < 80;
+    fits.then_some((name, unit, value * factor))
+}
+
+fn slug(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    name.chars().map(plain).collect()
+}
+
+/// Several values of one name (a results file of repeated runs) are its samples.
+fn add(
+    records: &mut Vec<Record>,
+    name: &str,
+    params: BTreeMap<String, Param>,
+    unit: Unit,
+    value: f64,
+) {
+    if let Some(r) = records.iter_mut().find(|r| r.name == name && r.params == params) {
+        r.samples.push(value);
+        r.summary.count += 1;
+        r.summary.median = latlab_stats::quantile::median(&r.samples);
+        return;
+    }
+    let summary = Summary { count: 1, median: Some(value), ..Summary::default() };
+    records.push(Record {
+        name: name.to_owned(),
+        params,
+        unit,
+        samples: vec![value],
+        summary,
+        ..Record::default()
+    });
+}

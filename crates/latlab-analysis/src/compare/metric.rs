@@ -1,0 +1,260 @@
+//! One metric of two sides: its aspects, each with an interval and a p value.
+
+use super::sample::{Sample, over};
+use latlab_model::compare::{Aspect, Method, Options};
+use latlab_stats::bootstrap::{Blocks, percentile_interval};
+use latlab_stats::extremal_index::Inflation;
+use latlab_stats::histogram::Histogram;
+use latlab_stats::power::{Plan, Rates};
+use latlab_stats::quantile::{median, quantile_interval_ranks};
+use latlab_stats::rank::rank_test;
+use latlab_stats::rng::SplitMix64;
+use latlab_stats::student::{student_tail, student_upper};
+
+/// Quantiles that are compared, where both sides support them.
+const QUANTILES: [f64; 5] = [0.5, 0.99, 0.999, 0.9999, 0.99999];
+/// Independent exceedances of both sides together that a test needs.
+const LEAST: f64 = 16.0;
+/// Runs a side from which on their own variance is taken.
+const RUNS: usize = 3;
+
+/// The values of one side.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// A distribution.
+    Distribution(Sample),
+    /// Independent values (medians of processes, or of runs).
+    Values(Vec<f64>),
+    /// One published or summarised figure.
+    Figure(f64),
+}
+
+/// An aspect before all p values are adjusted together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tested {
+    /// The aspect, without verdict.
+    pub aspect: Aspect,
+    /// The experiment that it was, for its power; level still to be set.
+    pub plan: Option<Plan>,
+    /// Whether there is a p value.
+    pub testable: bool,
+    /// Clustering had to be assumed.
+    pub assumed: bool,
+}
+
+/// All aspects of two sides.
+pub fn aspects(a: &Data, b: &Data, options: &Options) -> Vec<Tested> {
+    match (a, b) {
+        (Data::Distribution(a), Data::Distribution(b)) => distributions(a, b, options),
+        (a, b) => single(a, b, options).into_iter().collect(),
+    }
+}
+
+fn distributions(a: &Sample, b: &Sample, options: &Options) -> Vec<Tested> {
+    let step = a.runs.iter().chain(&b.runs).map(|r| r.step).max().unwrap_or(1);
+    let coarse = |s: &Sample| Sample { runs: s.runs.iter().map(|r| r.coarsened(step)).collect() };
+    let (a, b) = (coarse(a), coarse(b));
+    let (all_a, all_b) = (a.all(), b.all());
+    if all_a.count == 0 || all_b.count == 0 {
+        return Vec::new();
+    }
+    let mut pooled = all_a.clone();
+    pooled.merge(&all_b);
+    let censored = [a.censored(), b.censored()].into_iter().flatten().min();
+    let pair = Pair { a: &a, b: &b, all_a: &all_a, all_b: &all_b, options };
+    let mut out = Vec::new();
+    for q in QUANTILES {
+        let Some(limit) = pooled.quantile(q) else { continue };
+        if censored.is_none_or(|c| limit < c) {
+            out.extend(pair.quantile(q, limit));
+        }
+    }
+    intervals(&pair, &mut out);
+    if let Some(limit) = options.limit.filter(|l| *l >= 0.0) {
+        let limit = limit as u64;
+        if censored.is_none_or(|c| limit < c) {
+            out.push((0.0, pair.rate(limit)));
+        }
+    }
+    out.into_iter().map(|(_, t)| t).collect()
+}
+
+struct Pair<'a> {
+    a: &'a Sample,
+    b: &'a Sample,
+    all_a: &'a Histogram,
+    all_b: &'a Histogram,
+    options: &'a Options,
+}
+
+impl Pair<'_> {
+    fn rates(&self, limit: u64) -> (Rates, bool) {
+        let (ia, known_a) = self.a.inflation(limit, self.options.cluster);
+        let (ib, known_b) = self.b.inflation(limit, self.options.cluster);
+        let (na, nb) = (self.all_a.count, self.all_b.count);
+        let rates = Rates {
+            a: (over(self.all_a, limit), na),
+            b: (over(self.all_b, limit), nb),
+            inflation: weighted(ia, na, ib, nb),
+            dof: ia.dof + ib.dof,
+        };
+        (rates, !(known_a && known_b))
+    }
+
+    /// p value of equal rates: within the runs, and between them where there are enough.
+    fn p_value(&self, rates: &Rates, limit: u64) -> f64 {
+        let within = rates.p_value();
+        if self.a.runs.len() < RUNS || self.b.runs.len() < RUNS {
+            return within;
+        }
+        within.max(welch(&self.a.rates(limit), &self.b.rates(limit)))
+    }
+
+    fn tested(&self, aspect: Aspect, rates: &Rates, limit: u64, assumed: bool) -> Tested {
+        let rate = (rates.a.0 + rates.b.0) as f64 / (rates.a.1 + rates.b.1).max(1) as f64;
+        let plan = Plan {
+            a: rates.a.1 as f64,
+            b: rates.b.1 as f64,
+            rate: rate.max(0.5 / (rates.a.1 + rates.b.1).max(1) as f64),
+            inflation: rates.inflation,
+            dof: rates.dof,
+            level: self.options.level,
+        };
+        let p = self.p_value(rates, limit);
+        Tested { aspect: Aspect { p, ..aspect }, plan: Some(plan), testable: true, assumed }
+    }
+
+    fn quantile(&self, q: f64, limit: u64) -> Option<(f64, Tested)> {
+        let (rates, assumed) = self.rates(limit);
+        let below = (rates.a.1 + rates.b.1 - rates.a.0 - rates.b.0) as f64;
+        if rates.effective() < LEAST || below / rates.inflation < LEAST {
+            return None;
+        }
+        let (a, b) = (self.all_a.quantile(q)? as f64, self.all_b.quantile(q)? as f64);
+        let aspect = Aspect { quantile: Some(q), a, b, change: change(a, b), ..Aspect::default() };
+        Some((q, self.tested(aspect, &rates, limit, assumed)))
+    }
+
+    fn rate(&self, limit: u64) -> Tested {
+        let (rates, assumed) = self.rates(limit);
+        let (ratio, low, high) = rates.ratio_interval(1.0 - self.options.level);
+        let of = |(x, n): (u64, u64)| x as f64 / n.max(1) as f64;
+        let aspect = Aspect {
+            limit: Some(limit as f64),
+            a: of(rates.a),
+            b: of(rates.b),
+            is_rate: true,
+            change: ratio - 1.0,
+            low: low - 1.0,
+            high: high - 1.0,
+            method: Method::Score,
+            ..Aspect::default()
+        };
+        let mut tested = self.tested(aspect, &rates, limit, assumed);
+        tested.testable = rates.effective() >= 4.0;
+        tested
+    }
+}
+
+/// Fills in the intervals of quantiles: by block bootstrap where the order is known, else from order
+/// statistics of as many values as the clustered ones count for.
+fn intervals(pair: &Pair, all: &mut [(f64, Tested)]) {
+    let confidence = 1.0 - pair.options.level;
+    let of = |s: &Sample| s.blocks().and_then(|b| Blocks::new(&b));
+    if let (Some(a), Some(b)) = (of(pair.a), of(pair.b)) {
+        let quantiles: Vec<f64> = all.iter().map(|t| t.0).collect();
+        let mut rng = SplitMix64::new(pair.options.seed);
+        let qa = a.quantiles(&quantiles, pair.options.replicates, &mut rng);
+        let qb = b.quantiles(&quantiles, pair.options.replicates, &mut rng);
+        for (i, (_, t)) in all.iter_mut().enumerate() {
+            let mut ratios: Vec<f64> =
+                qa[i].iter().zip(&qb[i]).map(|(a, b)| change(*a, *b)).collect();
+            let (low, high) = percentile_interval(&mut ratios, confidence);
+            (t.aspect.low, t.aspect.high) = (low.min(t.aspect.change), high.max(t.aspect.change));
+            t.aspect.method = Method::BlockBootstrap;
+        }
+        return;
+    }
+    for (q, t) in all {
+        let phi = t.plan.map_or(1.0, |p| p.inflation);
+        let side = |h: &Histogram, v: f64| {
+            let z = student_upper(pair.options.level / 2.0, 1e6);
+            let half = z * (phi * *q * (1.0 - *q) * h.count as f64).sqrt();
+            let at = |rank: f64| h.at_rank(rank.round().clamp(1.0, h.count as f64) as u64) as f64;
+            let middle = *q * h.count as f64;
+            (v, at(middle - half), at(middle + half + 1.0))
+        };
+        let (low, high) = of_ratio(side(pair.all_a, t.aspect.a), side(pair.all_b, t.aspect.b));
+        (t.aspect.low, t.aspect.high) = (low, high);
+        t.aspect.method = Method::OrderStatistics;
+    }
+}
+
+/// Interval of b/a − 1 from an interval of each (A. Donner and G. Y. Zou, 2012, on logarithms).
+fn of_ratio(a: (f64, f64, f64), b: (f64, f64, f64)) -> (f64, f64) {
+    let ln = |(v, l, h): (f64, f64, f64)| (v.max(1e-9).ln(), l.max(1e-9).ln(), h.max(1e-9).ln());
+    let ((a, al, ah), (b, bl, bh)) = (ln(a), ln(b));
+    let d = b - a;
+    let low = d - ((b - bl).powi(2) + (ah - a).powi(2)).sqrt();
+    let high = d + ((bh - b).powi(2) + (a - al).powi(2)).sqrt();
+    (low.exp_m1(), high.exp_m1())
+}
+
+/// Single values a side: the median of processes, or a published figure.
+fn single(a: &Data, b: &Data, options: &Options) -> Option<Tested> {
+    let middle = |d: &Data| match d {
+        Data::Distribution(s) => s.all().quantile(0.5).map(|v| v as f64),
+        Data::Values(v) => median(v),
+        Data::Figure(v) => Some(*v),
+    };
+    let (ma, mb) = (middle(a)?, middle(b)?);
+    let mut aspect = Aspect {
+        quantile: Some(0.5),
+        a: ma,
+        b: mb,
+        change: change(ma, mb),
+        p: 1.0,
+        ..Aspect::default()
+    };
+    let untested = |aspect| Tested { aspect, plan: None, testable: false, assumed: false };
+    let (Data::Values(va), Data::Values(vb)) = (a, b) else { return Some(untested(aspect)) };
+    let confidence = 1.0 - options.level;
+    let interval = |v: &[f64], m: f64| {
+        let (low, high) = quantile_interval_ranks(v.len() as u64, 0.5, confidence)?;
+        let mut sorted = v.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        Some((m, *sorted.get(low as usize - 1)?, *sorted.get(high as usize - 1)?))
+    };
+    let (Some(ia), Some(ib)) = (interval(va, ma), interval(vb, mb)) else {
+        return Some(untested(aspect));
+    };
+    let Some(test) = rank_test(vb, va) else { return Some(untested(aspect)) };
+    (aspect.low, aspect.high) = of_ratio(ia, ib);
+    aspect.p = test.p;
+    aspect.method = Method::Ranks;
+    Some(Tested { aspect, plan: None, testable: true, assumed: false })
+}
+
+fn change(a: f64, b: f64) -> f64 {
+    if a > 0.0 { b / a - 1.0 } else { 0.0 }
+}
+
+fn weighted(a: Inflation, na: u64, b: Inflation, nb: u64) -> f64 {
+    (a.factor * na as f64 + b.factor * nb as f64) / (na + nb).max(1) as f64
+}
+
+/// Welch's test of two means (B. L. Welch, 1947), two-sided.
+fn welch(a: &[f64], b: &[f64]) -> f64 {
+    let of = |v: &[f64]| {
+        let n = v.len() as f64;
+        let mean = v.iter().sum::<f64>() / n;
+        (mean, v.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0) / n, n)
+    };
+    let ((ma, va, na), (mb, vb, nb)) = (of(a), of(b));
+    let variance = va + vb;
+    if variance <= 0.0 {
+        return if ma == mb { 1.0 } else { 0.0 };
+    }
+    let dof = variance * variance / (va * va / (na - 1.0) + vb * vb / (nb - 1.0));
+    (2.0 * student_tail((mb - ma).abs() / variance.sqrt(), dof)).min(1.0)
+}

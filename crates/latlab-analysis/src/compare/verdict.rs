@@ -1,0 +1,169 @@
+//! From tested aspects to verdicts, all p values adjusted together.
+
+use super::metric::Tested;
+use latlab_model::compare::{Aspect, Contrast, Options, Verdict};
+use latlab_model::finding::{Note, Quantity};
+use latlab_model::record::Unit;
+use latlab_stats::pareto_tail::Tail;
+use latlab_stats::power::{Plan, longer, power};
+
+/// Chance of seeing it that "long enough" means.
+const WANTED: f64 = 0.8;
+
+/// What is known of a contrast beside its aspects.
+#[derive(Clone, Debug, Default)]
+pub struct Ground {
+    /// Unit of the metric.
+    pub unit: Unit,
+    /// Whether a larger value is the better one.
+    pub larger_is_better: bool,
+    /// Values a second.
+    pub per_second: Option<f64>,
+    /// Tail of the base.
+    pub tail: Option<Tail>,
+    /// Limitations of the data.
+    pub notes: Vec<Note>,
+}
+
+/// The contrast that the aspects come to. `adjusted` are their p values for all tests of the
+/// comparison, and `tests` is how many those were.
+pub fn contrast(
+    other: usize,
+    tested: Vec<Tested>,
+    adjusted: &[f64],
+    tests: usize,
+    ground: &Ground,
+    options: &Options,
+) -> Contrast {
+    let mut notes = ground.notes.clone();
+    if tested.iter().any(|t| t.assumed) {
+        let cluster = Quantity::Number(options.cluster);
+        notes.push(Note::new("compare.assumed-clusters").value("cluster", cluster));
+    }
+    let level = options.level / tests.max(1) as f64;
+    let mut plans: Vec<Option<Plan>> = Vec::new();
+    let mut aspects = Vec::new();
+    for (t, &p) in tested.into_iter().zip(adjusted) {
+        let mut aspect = Aspect { p_adjusted: p, ..t.aspect };
+        let plan = t.plan.map(|plan| Plan { level, ..plan });
+        aspect.verdict = of_aspect(&aspect, t.testable, ground, options);
+        if let Some(plan) = plan.filter(|p| p.rate < 0.25) {
+            aspect.power_of_double = Some(power(&plan, 2.0));
+            aspect.longer = longer(&plan, 2.0, WANTED);
+        }
+        plans.push(plan);
+        aspects.push(aspect);
+    }
+    let verdict = of_all(&aspects);
+    let mut power = told(&plans, ground, options);
+    if power.is_none() && verdict == Verdict::Inconclusive {
+        power = double(&aspects, &plans, ground);
+    }
+    Contrast { other, aspects, verdict, power, notes, ..Contrast::default() }
+}
+
+fn of_aspect(a: &Aspect, testable: bool, ground: &Ground, options: &Options) -> Verdict {
+    if !testable {
+        return Verdict::Inconclusive;
+    }
+    let worse = (a.change > 0.0) != ground.larger_is_better;
+    // The rate of rare events is judged by factors, everything else by shares.
+    let within = if a.is_rate { 1.0 } else { options.within };
+    let largest = a.low.abs().max(a.high.abs());
+    if a.p_adjusted < options.level {
+        return if a.change.abs() < options.margin {
+            Verdict::NoDifference
+        } else if worse {
+            Verdict::Worse
+        } else {
+            Verdict::Better
+        };
+    }
+    if largest <= within && a.high > a.low { Verdict::NoDifference } else { Verdict::Inconclusive }
+}
+
+fn of_all(aspects: &[Aspect]) -> Verdict {
+    let any = |v| aspects.iter().any(|a| a.verdict == v);
+    if any(Verdict::Worse) {
+        Verdict::Worse
+    } else if any(Verdict::Better) {
+        Verdict::Better
+    } else if aspects.is_empty() || any(Verdict::Inconclusive) {
+        Verdict::Inconclusive
+    } else {
+        Verdict::NoDifference
+    }
+}
+
+/// A value of the metric with its unit.
+pub fn quantity(value: f64, unit: Unit) -> Quantity {
+    match unit {
+        Unit::Ns => Quantity::Ns(value),
+        Unit::Bytes => Quantity::Bytes(value.max(0.0) as u64),
+        Unit::BytesPerSecond => Quantity::BytesPerSecond(value),
+        Unit::PerSecond => Quantity::PerSecond(value),
+        Unit::Hz => Quantity::Hz(value),
+        Unit::Ratio => Quantity::Ratio(value),
+        Unit::Count => Quantity::Number(value),
+    }
+}
+
+/// Whether the difference that `--detectable DIFFERENCE@PROBABILITY` names could have been detected.
+fn told(plans: &[Option<Plan>], ground: &Ground, options: &Options) -> Option<Note> {
+    let (difference, probability) = options.tell?;
+    let note = |id: &str| {
+        Note::new(id)
+            .value("difference", quantity(difference, ground.unit))
+            .value("probability", Quantity::Probability(probability))
+    };
+    let Some(tail) = ground.tail.as_ref().filter(|t| t.fits() && probability < t.rate) else {
+        return Some(note("compare.tail-unfitted"));
+    };
+    // A tail that is shifted by the difference has this rate where the base has `probability`.
+    let level = tail.level(probability);
+    let ratio = match level - difference {
+        before if before > tail.threshold => tail.survival(before) / probability,
+        _ => tail.rate / probability,
+    };
+    let plan = plans.iter().flatten().last()?;
+    let plan = Plan { rate: probability, ..*plan };
+    let seen = power(&plan, ratio);
+    if seen >= WANTED {
+        return Some(note("compare.detectable").value("power", Quantity::Ratio(seen)));
+    }
+    let short = note("compare.too-short").value("power", Quantity::Ratio(seen));
+    Some(match longer(&plan, ratio, WANTED) {
+        Some(factor) => more(short, factor, &plan, ground),
+        None => short,
+    })
+}
+
+/// Whether a doubled rate of the rarest aspect could have been detected.
+fn double(aspects: &[Aspect], plans: &[Option<Plan>], ground: &Ground) -> Option<Note> {
+    let last = aspects.iter().zip(plans).rfind(|(a, _)| a.power_of_double.is_some())?;
+    let (aspect, Some(plan)) = last else { return None };
+    let seen = aspect.power_of_double?;
+    let note = |id: &str| {
+        let note = Note::new(id).value("power", Quantity::Ratio(seen));
+        match (aspect.quantile, aspect.limit) {
+            (Some(q), _) => note.value("quantile", Quantity::Number(q)),
+            (None, Some(limit)) => note.value("limit", quantity(limit, ground.unit)),
+            (None, None) => note,
+        }
+    };
+    if seen >= WANTED {
+        return Some(note("compare.double-detectable"));
+    }
+    Some(more(note("compare.double-too-short"), aspect.longer?, plan, ground))
+}
+
+/// Adds how much longer both runs have to be: a time, or a factor where the rate is not known.
+fn more(note: Note, factor: f64, plan: &Plan, ground: &Ground) -> Note {
+    match ground.per_second.filter(|r| *r > 0.0) {
+        Some(rate) => {
+            let seconds = plan.a.max(plan.b) * (factor - 1.0) / rate;
+            note.value("needed", Quantity::S(seconds.max(1.0).ceil()))
+        }
+        None => note.value("factor", Quantity::Number(factor)),
+    }
+}

@@ -1,0 +1,173 @@
+//! Results over time: rows for a store, and where a series changed for good.
+//!
+//! A store holds one row a run and one row a record; what else a run has stays in its directory.
+//! A *trend* is one value of a record over the runs that have it; its change points are where the level
+//! changed (optimal partitioning of the logarithms, see [`latlab_stats::change_point`]), and what
+//! of the machine changed at that very run is named beside it.
+
+use latlab_model::history::{Change, ResultRow, RunRow, Trend, Value};
+use latlab_model::record::{Param, Record, Unit};
+use latlab_model::run::Run;
+use latlab_stats::change_point::{clip_outliers, noise, segments};
+use latlab_stats::quantile::median;
+
+/// A level that differs by less is none.
+const LEAST: f64 = 0.02;
+
+/// The rows of a run.
+pub fn rows(run: &Run, path: &str) -> (RunRow, Vec<ResultRow>) {
+    let m = &run.machine;
+    let board = m.board.clone().or_else(|| m.cpu.model.clone()).unwrap_or_default();
+    let command = run.command_line.join(" ");
+    let row = RunRow {
+        id: number(&[&m.host, &run.started, &command]),
+        path: path.to_owned(),
+        started: run.started.clone(),
+        host: m.host.clone(),
+        board,
+        kernel: m.kernel.release.clone(),
+        arch: m.arch.clone(),
+        command,
+        complete: run.complete,
+    };
+    let results = run.records().map(|(part, r)| result(&part.name, r)).collect();
+    (row, results)
+}
+
+fn result(part: &str, r: &Record) -> ResultRow {
+    let plain = |p: &Param| match p {
+        Param::Int(i) => i.to_string(),
+        Param::Float(f) => f.to_string(),
+        Param::Text(t) => t.clone(),
+    };
+    let params: Vec<String> =
+        r.params.iter().map(|(k, v)| [k.as_str(), "=", &plain(v)].concat()).collect();
+    let q = |q: f64| r.summary.quantile(q).map(|q| q.value).filter(|v| v.is_finite());
+    let finite = |v: Option<f64>| v.filter(|v| v.is_finite());
+    ResultRow {
+        part: part.to_owned(),
+        name: r.name.clone(),
+        params: params.join(","),
+        unit: unit_word(r.unit),
+        count: i64::try_from(r.summary.count).unwrap_or(i64::MAX),
+        min: finite(r.summary.min),
+        median: finite(r.summary.median),
+        p99: q(0.99),
+        p999: q(0.999),
+        max: finite(r.summary.max),
+    }
+}
+
+/// A unit as stores have it.
+pub fn unit_word(unit: Unit) -> String {
+    serde_json::to_value(unit).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// The unit of a store's word.
+pub fn unit_of(word: &str) -> Unit {
+    serde_json::from_value(serde_json::Value::from(word)).unwrap_or(Unit::Count)
+}
+
+/// FNV-1a over the texts (G. Fowler, L. C. Noll, K.-P. Vo), without its sign.
+fn number(texts: &[&str]) -> i64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    for byte in texts.iter().flat_map(|t| t.bytes().chain([0])) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    (hash >> 1) as i64
+}
+
+/// Finds the changes of a series that is in order of time.
+pub fn trend(label: &str, figure: &str, unit: Unit, values: Vec<Value>) -> Trend {
+    let mut trend =
+        Trend { label: label.into(), figure: figure.into(), unit, values, ..Trend::default() };
+    let logs: Vec<f64> = trend.values.iter().map(|v| v.value.max(1e-12).ln()).collect();
+    if logs.len() < 6 {
+        return trend;
+    }
+    let sigma = noise(&logs).max(1e-4);
+    let clipped = clip_outliers(&logs, 4.0 * sigma);
+    let found = segments(&clipped, 3.0 * sigma * sigma * (logs.len() as f64).ln());
+    for pair in found.windows(2) {
+        let level = |r: &std::ops::Range<usize>| median(&logs[r.clone()]).unwrap_or(0.0);
+        let (before, after) = (level(&pair[0]), level(&pair[1]));
+        if (after - before).abs() < LEAST {
+            continue;
+        }
+        let worse = (after > before) != unit.larger_is_better();
+        let at = pair[1].start;
+        let (Some(first), Some(last)) = (trend.values.get(at), trend.values.get(pair[0].end - 1))
+        else {
+            continue;
+        };
+        let change = Change {
+            at,
+            before: before.exp(),
+            after: after.exp(),
+            worse,
+            since: first.started.clone(),
+            kernel: first.kernel.clone(),
+            kernel_changed: first.kernel != last.kernel && !first.kernel.is_empty(),
+        };
+        trend.changes.push(change);
+    }
+    trend
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::simulate::gauss;
+    use latlab_stats::rng::SplitMix64;
+
+    fn series(levels: &[(f64, &str, usize)], noise: f64, seed: u64) -> Vec<Value> {
+        let mut rng = SplitMix64::new(seed);
+        let all = levels.iter().flat_map(|&(v, k, n)| std::iter::repeat_n((v, k), n));
+        all.enumerate()
+            .map(|(i, (v, kernel))| Value {
+                started: format!("2026-{:02}-{:02}T00:00:00Z", 1 + i / 28, 1 + i % 28),
+                kernel: kernel.to_owned(),
+                value: v * (noise * gauss(&mut rng)).exp(),
+                ..Value::default()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_kernel_that_made_it_worse_is_named_with_its_date() {
+        let v = series(&[(15_000.0, "6.6.30", 40), (18_000.0, "6.6.31", 30)], 0.02, 4);
+        let t = trend("wakeup.user", "p99", Unit::Ns, v);
+        assert_eq!(t.changes.len(), 1, "{:?}", t.changes);
+        assert!(t.changes[0].worse && t.changes[0].at == 40);
+        let c = &t.changes[0];
+        assert!(c.kernel_changed && c.kernel == "6.6.31", "{c:?}");
+        assert!(c.since.starts_with("2026-02-13") && c.after > c.before * 1.15, "{c:?}");
+        // More of a bandwidth is better.
+        let v = series(&[(1e9, "a", 20), (2e9, "a", 20)], 0.02, 4);
+        let t = trend("bw", "median", Unit::BytesPerSecond, v);
+        assert!(!t.changes[0].worse && !t.changes[0].kernel_changed);
+        assert_eq!(t.changes[0].kernel, "a");
+    }
+
+    #[test]
+    fn noise_has_no_change_points() {
+        let quiet = (0..50)
+            .filter(|&s| {
+                trend("x", "p99", Unit::Ns, series(&[(1e4, "k", 60)], 0.1, s)).changes.is_empty()
+            })
+            .count();
+        assert!(quiet >= 47, "{quiet} of 50");
+        assert!(trend("x", "p99", Unit::Ns, Vec::new()).changes.is_empty());
+    }
+
+    #[test]
+    fn the_same_run_has_the_same_number() {
+        let mut run = Run { started: "2026-01-01T00:00:00Z".into(), ..Run::default() };
+        run.machine.host = "bb".into();
+        let (a, _) = rows(&run, "x");
+        let (b, _) = rows(&run, "elsewhere");
+        run.started = "2026-01-02T00:00:00Z".into();
+        assert!(a.id == b.id && a.id >= 0 && a.id != rows(&run, "x").0.id);
+        assert_eq!(unit_of(&unit_word(Unit::BytesPerSecond)), Unit::BytesPerSecond);
+    }
+}

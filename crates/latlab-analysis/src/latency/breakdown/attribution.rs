@@ -1,0 +1,253 @@
+//! Who is to blame: why the time of one span passed, by the stage in which it lies and by what ran.
+
+use super::{Cutter, Milestones};
+use crate::latency::cpu_timeline::{Actor, Span};
+use latlab_model::event::{EventKind, OffCpu, Task};
+use latlab_model::latency::{Cause, Stage};
+use latlab_model::units::{CpuId, TraceNs};
+use std::cmp::Ordering;
+
+impl Cutter<'_> {
+    /// The cause of a span that lies within one stage.
+    pub(super) fn cause(
+        &self,
+        stage: Stage,
+        span: &Span,
+        cpu: CpuId,
+        m: Option<Milestones>,
+    ) -> Cause {
+        match stage {
+            Stage::Interrupt => self.before_interrupt(span, m),
+            Stage::Handlers | Stage::Wake => self.in_interrupt(span, stage),
+            Stage::Schedule => self.before_switch(cpu, span, m),
+            Stage::Return => self.after_switch(span, m),
+        }
+    }
+
+    /// The time for which the timer that woke the task was programmed, where it is later than intended.
+    pub(super) fn programmed(&self, m: Milestones) -> Option<TraceNs> {
+        if !self.capture.clock_is_monotonic {
+            return None;
+        }
+        let events = self.lanes.events_within(&self.capture.events, m.waker, m.expiry, m.waking);
+        let timer = events.iter().rev().find_map(|&i| match self.event(i).kind {
+            EventKind::HrtimerEntry { timer, .. } => Some(timer),
+            _ => None,
+        })?;
+        let before = self.lanes.events_within(&self.capture.events, m.waker, TraceNs(0), m.expiry);
+        let expires = before.iter().rev().find_map(|&i| match self.event(i).kind {
+            EventKind::HrtimerStart { timer: t, expires, .. } if t == timer => Some(expires),
+            _ => None,
+        })?;
+        let expires = TraceNs(u64::try_from(expires).ok()?);
+        (expires > self.a.intended && expires <= m.interrupt).then_some(expires)
+    }
+
+    /// The thread in which the timer expired that woke the task, as it was woken, and when:
+    /// PREEMPT_RT leaves the timers of ordinary tasks to one (`ktimers`, `ksoftirqd`).
+    fn timer_thread(&self, m: Milestones) -> Option<(Task, TraceNs)> {
+        let expired = self.lanes.within(m.waker, m.expiry, m.waking).next()?;
+        if expired.inside.is_some() || expired.actor.is_interrupt() {
+            return None;
+        }
+        let thread = expired.task.tid;
+        let own = self.lanes.scheduling.get(&thread)?;
+        let until = own.partition_point(|&i| self.event(i).time <= m.expiry);
+        own[..until].iter().rev().find_map(|&i| match self.event(i).kind {
+            EventKind::Waking { task, .. }
+            | EventKind::Wakeup { task, .. }
+            | EventKind::WakeupNew { task, .. }
+                if task.tid == thread =>
+            {
+                Some((task, self.event(i).time))
+            }
+            _ => None,
+        })
+    }
+
+    /// A task that ran before our timer's turn. Where a thread runs the timers, the interrupt has
+    /// long come, and it is that thread which is kept from running.
+    fn before_timer(&self, span: &Span, m: Option<Milestones>) -> Cause {
+        match m.and_then(|m| self.timer_thread(m)) {
+            Some((thread, woken)) if span.start >= woken => {
+                match span.task.prio.cmp(&thread.prio) {
+                    _ if span.task.tid == thread.tid => Cause::Path,
+                    Ordering::Less => Cause::HigherPriority,
+                    Ordering::Equal => Cause::EqualPriority,
+                    Ordering::Greater => Cause::PreemptionOff,
+                }
+            }
+            _ => Cause::InterruptsOff,
+        }
+    }
+
+    fn before_interrupt(&self, span: &Span, m: Option<Milestones>) -> Cause {
+        match span.actor {
+            Actor::Nmi => Cause::Nmi,
+            Actor::Hrtimer(_) | Actor::Timer(_) if span.inside.is_some() => Cause::TimerFunction,
+            _ if span.inside.is_some() || span.actor.is_interrupt() => Cause::Interrupt,
+            Actor::Idle => Cause::IdleExit,
+            Actor::Task(tid) if tid == self.a.tid => Cause::Overrun,
+            Actor::Task(_) => self.before_timer(span, m),
+            _ => Cause::InterruptsOff,
+        }
+    }
+
+    fn in_interrupt(&self, span: &Span, stage: Stage) -> Cause {
+        match span.actor {
+            Actor::Nmi => Cause::Nmi,
+            Actor::Hrtimer(_) | Actor::Timer(_) if stage == Stage::Handlers => Cause::TimerFunction,
+            _ => Cause::Path,
+        }
+    }
+
+    fn before_switch(&self, cpu: CpuId, span: &Span, m: Option<Milestones>) -> Cause {
+        let (prio, waking, own) =
+            m.map_or((i32::MAX, TraceNs(0), TraceNs(0)), |m| (m.prio, m.waking, m.interrupt));
+        match span.actor {
+            Actor::Nmi => Cause::Nmi,
+            // The rest of the interrupt that woke it is the ordinary way; another one is not.
+            Actor::Hrtimer(_) | Actor::Timer(_) => {
+                if span.begins && span.start > waking {
+                    Cause::TimerFunction
+                } else {
+                    self.own_timer(cpu, span, waking)
+                }
+            }
+            _ if span.inside.is_some() || span.actor.is_interrupt() => {
+                if self.interrupt_began(cpu, span) <= own.max(waking) {
+                    Cause::Path
+                } else {
+                    Cause::Interrupt
+                }
+            }
+            Actor::Softirq(_) => Cause::Softirq,
+            Actor::Idle => {
+                if self.chosen_after(cpu, span, waking) {
+                    Cause::Throttled
+                } else {
+                    Cause::IdleExit
+                }
+            }
+            _ if span.task.tid == self.a.tid => Cause::Path,
+            _ if span.task.prio < prio => Cause::HigherPriority,
+            _ if span.task.prio == prio => Cause::EqualPriority,
+            _ if self.chosen_after(cpu, span, waking) => Cause::Throttled,
+            _ => Cause::PreemptionOff,
+        }
+    }
+
+    /// A timer function that was active at `waking` is the one that woke the task.
+    fn own_timer(&self, cpu: CpuId, span: &Span, waking: TraceNs) -> Cause {
+        let began = self.began(cpu, span, |s| s.actor == span.actor);
+        if began <= waking { Cause::Path } else { Cause::TimerFunction }
+    }
+
+    fn interrupt_began(&self, cpu: CpuId, span: &Span) -> TraceNs {
+        let interrupt = |s: &Span| if s.actor.is_interrupt() { Some(s.actor) } else { s.inside };
+        let own = interrupt(span);
+        self.began(cpu, span, move |s| interrupt(s) == own)
+    }
+
+    /// Start of the run of spans up to `span` for which `same` holds, not going past a beginning of the outermost actor.
+    fn began(&self, cpu: CpuId, span: &Span, same: impl Fn(&Span) -> bool) -> TraceNs {
+        let spans = self.lanes.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let at = spans.partition_point(|s| s.end <= span.start);
+        if at == spans.len() {
+            return span.start;
+        }
+        let mut start = span.start;
+        for s in spans[..=at].iter().rev().take_while(|s| same(s)) {
+            start = s.start;
+            if s.begins && (s.actor.is_interrupt() || s.inside.is_none()) {
+                break;
+            }
+        }
+        start
+    }
+
+    /// When the actor of the first span of a window began.
+    pub(super) fn first_began(&self, cpu: CpuId, span: &Span) -> TraceNs {
+        match span.actor {
+            Actor::Task(_) | Actor::Idle => span.uncut_start,
+            _ => self.began(cpu, span, |s| s.actor == span.actor),
+        }
+    }
+
+    /// Whether this span's task was switched in after the measured task was woken.
+    fn chosen_after(&self, cpu: CpuId, span: &Span, waking: TraceNs) -> bool {
+        // What interrupts it, or runs on its back, is no choice of the scheduler's.
+        let spans = self.lanes.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let until = spans.partition_point(|s| s.start <= span.start);
+        let run = spans[..until].iter().rev().take_while(|s| s.task.tid == span.task.tid);
+        run.last().map_or(span.start, |s| s.start) > waking
+    }
+
+    fn after_switch(&self, span: &Span, m: Option<Milestones>) -> Cause {
+        if matches!(span.actor, Actor::Nmi) {
+            return Cause::Nmi;
+        }
+        if span.inside.is_some() || span.actor.is_interrupt() {
+            return match span.actor {
+                Actor::Hrtimer(_) | Actor::Timer(_) => Cause::TimerFunction,
+                _ => Cause::Interrupt,
+            };
+        }
+        if self.lanes.blind {
+            return Cause::Unexplained;
+        }
+        if span.task.tid == self.a.tid {
+            return match (span.actor, &self.event(span.event).kind) {
+                (Actor::Softirq(_), _) => Cause::Softirq,
+                (_, EventKind::LockBegin { .. }) => Cause::Lock,
+                _ if self.faulted(m, span.start) => Cause::PageFault,
+                _ if m.is_none() => Cause::Overrun,
+                _ => Cause::Path,
+            };
+        }
+        // Somebody else runs: how did the measured task leave?
+        let prio = m.map(|m| m.prio).or_else(|| self.lanes.tasks.get(&self.a.tid).map(|t| t.prio));
+        let prio = prio.unwrap_or(i32::MAX);
+        match self.left_as(span.start) {
+            Some(OffCpu::Blocked | OffCpu::Sleeping) if self.faulted(m, span.start) => {
+                Cause::PageFault
+            }
+            Some(OffCpu::Blocked | OffCpu::Sleeping) => Cause::Lock,
+            _ if span.actor == Actor::Idle => Cause::Throttled,
+            _ if span.task.prio < prio => Cause::HigherPriority,
+            _ if span.task.prio == prio => Cause::EqualPriority,
+            _ => Cause::Throttled,
+        }
+    }
+
+    /// Whether the measured task took a page fault since it was switched in and was not seen in
+    /// user space since: what it does or waits for then is the fault's doing.
+    fn faulted(&self, m: Option<Milestones>, time: TraceNs) -> bool {
+        let Some(m) = m else { return false };
+        let events = self.lanes.events_within(&self.capture.events, m.cpu, m.switch_in, time);
+        events.iter().rev().map(|&i| self.event(i)).filter(|e| e.current == self.a.tid).find_map(
+            |e| match e.kind {
+                EventKind::PageFault { .. } => Some(true),
+                EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. } => Some(false),
+                _ => None,
+            },
+        ) == Some(true)
+    }
+
+    /// How the measured task last left its CPU before or at `time`, unless it was woken since.
+    fn left_as(&self, time: TraceNs) -> Option<OffCpu> {
+        let own = self.lanes.scheduling.get(&self.a.tid)?;
+        let until = own.partition_point(|&i| self.event(i).time <= time);
+        own[..until].iter().rev().find_map(|&i| match self.event(i).kind {
+            EventKind::Switch { prev, state, .. } if prev.tid == self.a.tid => Some(Some(state)),
+            EventKind::Waking { task, .. }
+            | EventKind::Wakeup { task, .. }
+            | EventKind::WakeupNew { task, .. }
+                if task.tid == self.a.tid =>
+            {
+                Some(None)
+            }
+            _ => None,
+        })?
+    }
+}

@@ -1,0 +1,381 @@
+//! The time budget: one wake-up cut into parts that add up to its latency, exactly.
+//!
+//! ```text
+//! intended       interrupt       expiry      waking        switch-in         actual
+//!    │  Interrupt    │   Handlers   │   Wake   │   Schedule    │    Return     │
+//! ```
+//!
+//! | stage | from | to | CPU |
+//! |---|---|---|---|
+//! | `Interrupt` | the intended time | entry of the interrupt that expires the timer | the waker's |
+//! | `Handlers` | | entry of our timer's function | the waker's |
+//! | `Wake` | | `sched_waking` of the task | the waker's |
+//! | `Schedule` | | `sched_switch` to the task | the task's |
+//! | `Return` | | the task reads its clock in user space | the task's |
+//!
+//! Inside a stage every span is attributed to its innermost actor, so a callee's
+//! or a nested interrupt's time is never counted twice. What no event accounts
+//! for is a part of its own: [`Cause::Unexplained`].
+
+mod attribution;
+mod timerlat;
+
+use super::capture::{Activation, Capture};
+use super::cpu_timeline::{Actor, Lanes, Span};
+use latlab_model::event::{Event, EventKind, Symbol, Task};
+use latlab_model::latency::{Cause, Others, Stage};
+use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+
+/// A part of the way with one stage, one cause and one actor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Piece {
+    /// Start.
+    pub start: TraceNs,
+    /// End, where the next part starts.
+    pub end: TraceNs,
+    /// On which CPU.
+    pub cpu: CpuId,
+    /// Stage.
+    pub stage: Stage,
+    /// Cause.
+    pub cause: Cause,
+    /// Who ran.
+    pub actor: Actor,
+    /// The task underneath.
+    pub task: Task,
+    /// Innermost traced function.
+    pub function: Option<Symbol>,
+    /// The actor began here.
+    pub begins: bool,
+    /// The function was called here.
+    pub calls: bool,
+    /// The longest stretch in it without an event on this CPU.
+    pub silent: Nanos,
+    /// What other CPUs did during that stretch.
+    pub others: Others,
+    /// Length since the actor began, also before the intended time: for an
+    /// interrupt or softirq since its entry, for a task since its last event.
+    pub whole: Nanos,
+}
+
+impl Piece {
+    /// Length.
+    pub fn length(&self) -> Nanos {
+        self.end.since(self.start)
+    }
+}
+
+/// When each stage of a wake-up ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Milestones {
+    /// Entry of the interrupt that woke the task.
+    pub interrupt: TraceNs,
+    /// Entry of its timer's function.
+    pub expiry: TraceNs,
+    /// `sched_waking`.
+    pub waking: TraceNs,
+    /// `sched_switch` to it.
+    pub switch_in: TraceNs,
+    /// The CPU that woke it.
+    pub waker: CpuId,
+    /// The CPU that it ran on.
+    pub cpu: CpuId,
+    /// Its priority when it was woken.
+    pub prio: i32,
+}
+
+/// A wake-up's time budget. **Invariant:** the pieces tile `[intended, actual)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Budget {
+    /// The wake-up.
+    pub activation: Activation,
+    /// Where the stages end; `None` when the task was not asleep at its time.
+    pub milestones: Option<Milestones>,
+    /// The parts, in order.
+    pub pieces: Vec<Piece>,
+    /// Events were lost on its CPU within it.
+    pub lost: bool,
+    /// The buffer begins after the intended time: what happened before is not known.
+    pub uncovered: bool,
+    /// It is what timerlat tells: no scheduler event shows the way.
+    pub by_timerlat: bool,
+}
+
+impl Budget {
+    /// Length of all pieces for which `is` holds.
+    pub fn sum(&self, is: impl Fn(&Piece) -> bool) -> Nanos {
+        self.pieces.iter().filter(|p| is(p)).fold(Nanos(0), |sum, p| sum + p.length())
+    }
+}
+
+/// Cuts a wake-up into its parts.
+pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budget {
+    let cutter = Cutter { capture, lanes, a: activation };
+    let milestones = cutter.milestones();
+    let mut pieces = Vec::new();
+    let mut by_timerlat = false;
+    match milestones {
+        Some(m) => {
+            let stages = [
+                (Stage::Interrupt, activation.intended, m.interrupt, m.waker),
+                (Stage::Handlers, m.interrupt, m.expiry, m.waker),
+                (Stage::Wake, m.expiry, m.waking, m.waker),
+                (Stage::Schedule, m.waking, m.switch_in, m.cpu),
+                (Stage::Return, m.switch_in, activation.actual, m.cpu),
+            ];
+            for (stage, from, to, cpu) in stages {
+                cutter.stage(stage, from, to, cpu, Some(m), &mut pieces);
+            }
+        }
+        None => match cutter.timerlat() {
+            Some(told) => (pieces, by_timerlat) = (told, true),
+            None => {
+                let (from, to) = (activation.intended, activation.actual);
+                cutter.stage(Stage::Return, from, to, activation.cpu, None, &mut pieces);
+            }
+        },
+    }
+    cutter.reach_back(&mut pieces);
+    let concerns = |cpu: CpuId| cpu == activation.cpu || milestones.is_some_and(|m| m.waker == cpu);
+    let lost = capture
+        .lost
+        .iter()
+        .any(|l| l.from < activation.actual && l.to > activation.intended && concerns(l.cpu));
+    let uncovered = lanes
+        .cpus
+        .iter()
+        .filter(|(cpu, _)| concerns(**cpu))
+        .any(|(_, spans)| spans.first().is_none_or(|s| s.start > activation.intended));
+    Budget { activation, milestones, pieces, lost, uncovered, by_timerlat }
+}
+
+struct Cutter<'a> {
+    capture: &'a Capture,
+    lanes: &'a Lanes,
+    a: Activation,
+}
+
+impl Cutter<'_> {
+    fn event(&self, index: usize) -> &Event {
+        &self.capture.events[index]
+    }
+
+    fn milestones(&self) -> Option<Milestones> {
+        let own = self.lanes.scheduling.get(&self.a.tid)?;
+        let after = own.partition_point(|&i| self.event(i).time < self.a.intended);
+        let mine =
+            || own[after..].iter().copied().take_while(|&i| self.event(i).time <= self.a.actual);
+        let waking = mine().find(|&i| {
+            matches!(self.event(i).kind,
+                EventKind::Waking { task, .. } | EventKind::Wakeup { task, .. } | EventKind::WakeupNew { task, .. } if task.tid == self.a.tid)
+        })?;
+        let (waker, woken) = (self.event(waking).cpu, self.event(waking).time);
+        let prio = match self.event(waking).kind {
+            EventKind::Waking { task, .. }
+            | EventKind::Wakeup { task, .. }
+            | EventKind::WakeupNew { task, .. } => task.prio,
+            _ => i32::MAX,
+        };
+        let switch = mine().filter(|&i| i > waking).find(
+            |&i| matches!(self.event(i).kind, EventKind::Switch { next, .. } if next.tid == self.a.tid),
+        );
+        let (switch_in, cpu) = switch.map_or_else(
+            || (self.seen_running(woken), self.a.cpu),
+            |i| (self.event(i).time, self.event(i).cpu),
+        );
+        let (interrupt, expiry) = self.interrupt_of(waker, woken);
+        let clamp = |t: TraceNs| t.clamp(self.a.intended, woken);
+        Some(Milestones {
+            interrupt: clamp(interrupt),
+            expiry: clamp(expiry),
+            waking: woken,
+            switch_in,
+            waker,
+            cpu,
+            prio,
+        })
+    }
+
+    /// When a task that was woken and whose switch was not recorded ran: at once where it was still
+    /// on its CPU, otherwise when it is seen there.
+    fn seen_running(&self, woken: TraceNs) -> TraceNs {
+        let mut spans = self.lanes.within(self.a.cpu, woken, self.a.actual);
+        spans.find(|s| s.task.tid == self.a.tid).map_or(self.a.actual, |s| s.start)
+    }
+
+    /// Entry of the interrupt, and of the timer function in it, that were active at `woken`.
+    fn interrupt_of(&self, cpu: CpuId, woken: TraceNs) -> (TraceNs, TraceNs) {
+        let spans = self.lanes.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let until = spans.partition_point(|s| s.start < woken);
+        let before = &spans[..until];
+        let Some(last) = before.last() else { return (woken, woken) };
+        let interrupt = |s: &Span| if s.actor.is_interrupt() { Some(s.actor) } else { s.inside };
+        let begin_of = |is: &dyn Fn(&Span) -> bool, begun: &dyn Fn(&Span) -> bool| {
+            let mut start = woken;
+            for span in before.iter().rev().take_while(|s| is(s)) {
+                start = span.start;
+                if begun(span) {
+                    break;
+                }
+            }
+            start
+        };
+        let expiry = match last.actor {
+            actor @ (Actor::Hrtimer(_) | Actor::Timer(_)) => {
+                begin_of(&|s| s.actor == actor, &|s| s.begins)
+            }
+            _ => woken,
+        };
+        let entry = match interrupt(last) {
+            Some(i) => begin_of(&|s| interrupt(s) == Some(i), &|s| s.actor == i && s.begins),
+            None => expiry,
+        };
+        (entry.min(expiry), expiry)
+    }
+
+    /// Adds the pieces of one stage.
+    fn stage(
+        &self,
+        stage: Stage,
+        from: TraceNs,
+        to: TraceNs,
+        cpu: CpuId,
+        m: Option<Milestones>,
+        pieces: &mut Vec<Piece>,
+    ) {
+        let mut at = from;
+        for span in self.lanes.within(cpu, from, to) {
+            if span.start > at {
+                pieces.push(self.unknown(stage, at, span.start, cpu));
+            }
+            at = span.end;
+            for piece in self.classify(stage, span, cpu, m) {
+                match pieces.last_mut() {
+                    Some(last) if joins(last, &piece) => join(last, piece),
+                    _ => pieces.push(piece),
+                }
+            }
+        }
+        if at < to {
+            pieces.push(self.unknown(stage, at, to, cpu));
+        }
+    }
+
+    fn unknown(&self, stage: Stage, start: TraceNs, end: TraceNs, cpu: CpuId) -> Piece {
+        let task = Task { tid: Tid(-1), name: Symbol(0), prio: i32::MAX };
+        Piece {
+            start,
+            end,
+            cpu,
+            stage,
+            cause: Cause::Unexplained,
+            actor: Actor::Task(Tid(-1)),
+            task,
+            function: None,
+            begins: false,
+            calls: false,
+            silent: end.since(start),
+            others: self.others(cpu, start, end),
+            whole: end.since(start),
+        }
+    }
+
+    fn classify(&self, stage: Stage, span: Span, cpu: CpuId, m: Option<Milestones>) -> Vec<Piece> {
+        let piece = |start: TraceNs, end: TraceNs, cause: Cause| Piece {
+            start,
+            end,
+            cpu,
+            stage,
+            cause,
+            actor: span.actor,
+            task: span.task,
+            function: span.function,
+            begins: span.begins && start == span.start,
+            calls: span.calls && start == span.start,
+            silent: end.since(start),
+            others: self.others(cpu, start, end),
+            whole: end.since(match cause {
+                Cause::ProgrammedLate => start,
+                _ if span.start == self.a.intended => self.first_began(cpu, &span),
+                _ => span.start,
+            }),
+        };
+        let cause = self.cause(stage, &span, cpu, m);
+        if stage == Stage::Interrupt
+            && let Some(programmed) = m.and_then(|m| self.programmed(m))
+            && programmed > span.start
+        {
+            let split = programmed.min(span.end);
+            let mut parts = vec![piece(span.start, split, Cause::ProgrammedLate)];
+            if split < span.end {
+                parts.push(piece(split, span.end, cause));
+            }
+            return parts;
+        }
+        vec![piece(span.start, span.end, cause)]
+    }
+
+    /// A task that keeps the measured one waiting began before that was woken: its `whole` goes
+    /// back to when it was switched in, without what interrupted it.
+    fn reach_back(&self, pieces: &mut [Piece]) {
+        let mut seen: Vec<Tid> = Vec::new();
+        for piece in pieces {
+            let waits = matches!(
+                piece.cause,
+                Cause::PreemptionOff | Cause::HigherPriority | Cause::EqualPriority
+            );
+            if !waits || !matches!(piece.actor, Actor::Task(_)) || seen.contains(&piece.task.tid) {
+                continue;
+            }
+            seen.push(piece.task.tid);
+            if piece.begins {
+                continue;
+            }
+            let spans = self.lanes.cpus.get(&piece.cpu).map_or(&[][..], Vec::as_slice);
+            let until = spans.partition_point(|s| s.end <= piece.start);
+            for s in spans[..until].iter().rev().take_while(|s| s.task.tid == piece.task.tid) {
+                if !matches!(s.actor, Actor::Task(_)) {
+                    continue;
+                }
+                piece.whole = piece.whole + s.length();
+                if s.begins {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// What the other CPUs did strictly inside a stretch.
+    fn others(&self, cpu: CpuId, start: TraceNs, end: TraceNs) -> Others {
+        let mut known = false;
+        for (_, own) in self.lanes.events.iter().filter(|&(&c, _)| c != cpu) {
+            known = true;
+            let after = own.partition_point(|&i| self.event(i).time <= start);
+            if own.get(after).is_some_and(|&i| self.event(i).time < end) {
+                return Others::Ran;
+            }
+        }
+        if known { Others::Silent } else { Others::None }
+    }
+}
+
+/// Whether a piece goes on where the last one ended.
+fn joins(last: &Piece, next: &Piece) -> bool {
+    last.end == next.start
+        && (last.stage, last.cause, last.actor, last.function, last.cpu)
+            == (next.stage, next.cause, next.actor, next.function, next.cpu)
+        && last.task.tid == next.task.tid
+        && !next.begins
+        && !next.calls
+}
+
+fn join(last: &mut Piece, next: Piece) {
+    last.end = next.end;
+    last.whole = last.whole + next.whole;
+    if next.silent > last.silent {
+        (last.silent, last.others) = (next.silent, next.others);
+    }
+}
+
+#[cfg(test)]
+mod tests;

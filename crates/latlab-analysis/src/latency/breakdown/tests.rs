@@ -1,0 +1,307 @@
+use super::*;
+use crate::latency::scenario::{FAIR, HIGH, IDLE, RT, Script};
+use latlab_model::event::{Noise, OffCpu, StackId};
+use proptest::prelude::*;
+
+fn cut(script: &Script, a: Activation) -> Budget {
+    let budget = budget(&script.capture, &Lanes::of(&script.capture.events), a);
+    assert_tiles(&budget);
+    budget
+}
+
+fn assert_tiles(b: &Budget) {
+    let mut at = b.activation.intended;
+    for piece in &b.pieces {
+        assert_eq!(piece.start, at, "a hole or an overlap in {b:#?}");
+        assert!(piece.end > piece.start);
+        at = piece.end;
+    }
+    assert_eq!(at, b.activation.actual, "the parts do not add up");
+}
+
+fn us(b: &Budget, cause: Cause) -> f64 {
+    b.sum(|p| p.cause == cause).as_us_f64()
+}
+
+#[test]
+fn an_on_time_wake_up_is_path_and_giving_way() {
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR).timer(100.0).preempt(106.0, FAIR, RT).at(110.0, EventKind::Other);
+    let a = s.wakes(99.5, 108.0, false);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::InterruptsOff), 0.5, "the interrupt's own delivery");
+    assert_eq!(us(&b, Cause::TimerFunction), 0.0);
+    assert_eq!(us(&b, Cause::PreemptionOff), 2.0, "from the interrupt's end to the switch");
+    assert_eq!(us(&b, Cause::Path), 6.0);
+}
+
+#[test]
+fn a_late_interrupt_is_charged_to_who_held_it_off() {
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR).timer(400.0).preempt(406.0, FAIR, RT).at(410.0, EventKind::Other);
+    let a = s.wakes(100.0, 408.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::InterruptsOff), 300.0);
+    assert_eq!(b.pieces[0].task.tid, FAIR.tid);
+}
+
+#[test]
+fn an_earlier_handler_is_not_called_interrupts_off() {
+    let mut s = Script::default();
+    let disk = s.name("disk");
+    s.switch(0.0, RT, FAIR)
+        .at(90.0, EventKind::IrqEntry { irq: 14, name: disk })
+        .at(290.0, EventKind::IrqExit { irq: 14 })
+        .timer(291.0)
+        .preempt(297.0, FAIR, RT)
+        .at(300.0, EventKind::Other);
+    let a = s.wakes(100.0, 299.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::Interrupt), 190.0);
+    assert_eq!(us(&b, Cause::InterruptsOff), 1.0);
+}
+
+#[test]
+fn a_timer_function_before_ours_in_the_same_interrupt_is_named() {
+    let mut s = Script::default();
+    let (vector, slow, ours) = (s.name("local_timer"), s.name("slow_fn"), s.name("hrtimer_wakeup"));
+    s.switch(0.0, RT, FAIR)
+        .at(100.0, EventKind::VectorEntry { name: vector })
+        .at(101.0, EventKind::HrtimerEntry { timer: 9, function: slow, now: 0 })
+        .at(351.0, EventKind::HrtimerExit { timer: 9 })
+        .at(352.0, EventKind::HrtimerEntry { timer: 7, function: ours, now: 0 })
+        .at(353.0, EventKind::Waking { task: RT, target: CpuId(0) })
+        .at(354.0, EventKind::HrtimerExit { timer: 7 })
+        .at(355.0, EventKind::VectorExit { name: vector })
+        .preempt(357.0, FAIR, RT)
+        .at(360.0, EventKind::Other);
+    let a = s.wakes(100.0, 358.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::TimerFunction), 250.0);
+    let piece = b.pieces.iter().find(|p| p.cause == Cause::TimerFunction).unwrap();
+    assert_eq!((piece.actor, piece.stage), (Actor::Hrtimer(slow), Stage::Handlers));
+}
+
+#[test]
+fn who_ran_instead_decides_between_blocking_and_interference() {
+    // Preemption off: the fair task that was there runs on.
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR).timer(100.0).preempt(500.0, FAIR, RT).at(510.0, EventKind::Other);
+    let a = s.wakes(100.0, 502.0, true);
+    assert_eq!(us(&cut(&s, a), Cause::PreemptionOff), 396.0);
+    // A higher task is chosen.
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR)
+        .timer(100.0)
+        .preempt(106.0, FAIR, HIGH)
+        .switch(600.0, HIGH, RT)
+        .at(610.0, EventKind::Other);
+    let a = s.wakes(100.0, 602.0, true);
+    assert_eq!(us(&cut(&s, a), Cause::HigherPriority), 494.0);
+    // A lower task is chosen although ours waits: throttled.
+    let mut s = Script::default();
+    s.switch(0.0, RT, HIGH)
+        .timer(100.0)
+        .preempt(106.0, HIGH, FAIR)
+        .preempt(50_000.0, FAIR, RT)
+        .at(50_010.0, EventKind::Other);
+    let a = s.wakes(100.0, 50_001.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::Throttled), 49_894.0);
+}
+
+/// With stack traces each event is followed by one, and that of a switch is still the old task's.
+#[test]
+fn stacks_behind_events_change_nobody() {
+    let mut s = Script::default();
+    let stack = || EventKind::Stack { stack: StackId(0) };
+    s.switch(0.0, RT, FAIR).by(RT, 1.0, stack());
+    s.timer(100.0).preempt(500.0, FAIR, RT).by(FAIR, 501.0, stack());
+    s.at(510.0, EventKind::Other);
+    let a = s.wakes(100.0, 508.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::PreemptionOff), 396.0);
+    let piece = b.pieces.iter().find(|p| p.cause == Cause::PreemptionOff).unwrap();
+    assert_eq!(piece.task, FAIR, "with its name and priority");
+    assert_eq!(us(&b, Cause::Throttled), 0.0);
+}
+
+/// Who had the CPU until the task is seen on it did not give way; nobody throttled it.
+#[test]
+fn a_switch_that_was_not_recorded_is_no_throttling() {
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR).timer(100.0).by(RT, 510.0, EventKind::Other);
+    let a = s.wakes(100.0, 508.0, true);
+    let b = cut(&s, a);
+    assert_eq!((us(&b, Cause::Throttled), us(&b, Cause::Lock)), (0.0, 0.0));
+    assert!(us(&b, Cause::PreemptionOff) > 390.0, "{b:#?}");
+}
+
+/// A softirq in the task that did not give way is no second choice of the scheduler's.
+#[test]
+fn who_runs_on_behind_a_softirq_was_not_chosen_anew() {
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR)
+        .timer(100.0)
+        .at(300.0, EventKind::SoftirqEntry { vec: 1 })
+        .at(310.0, EventKind::SoftirqExit { vec: 1 })
+        .preempt(500.0, FAIR, RT)
+        .at(510.0, EventKind::Other);
+    let a = s.wakes(100.0, 508.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::Throttled), 0.0);
+    assert_eq!((us(&b, Cause::Softirq), us(&b, Cause::PreemptionOff)), (10.0, 386.0));
+}
+
+#[test]
+fn waiting_for_a_lock_after_the_switch_is_not_interference() {
+    let mut s = Script::default();
+    s.switch(0.0, RT, IDLE)
+        .timer(100.0)
+        .preempt(106.0, IDLE, RT)
+        .at(110.0, EventKind::Switch { prev: RT, state: OffCpu::Blocked, next: FAIR })
+        .at(400.0, EventKind::Waking { task: RT, target: CpuId(0) })
+        .preempt(402.0, FAIR, RT)
+        .at(410.0, EventKind::Other);
+    let a = s.wakes(100.0, 405.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::Lock), 290.0, "until its owner woke it");
+}
+
+#[test]
+fn a_task_that_did_not_sleep_overran() {
+    let mut s = Script::default();
+    s.preempt(0.0, FAIR, RT).at(400.0, EventKind::SyscallEnter { nr: 1, yields: false });
+    let a = s.wakes(100.0, 300.0, true);
+    let b = cut(&s, a);
+    assert!(b.milestones.is_none());
+    assert_eq!(us(&b, Cause::Overrun), 200.0);
+}
+
+#[test]
+fn a_timer_that_was_programmed_late_says_so() {
+    let mut s = Script::default();
+    let function = s.name("hrtimer_wakeup");
+    let start =
+        EventKind::HrtimerStart { timer: 7, function, expires: 150_000, softexpires: 100_000 };
+    s.at(0.0, start)
+        .switch(1.0, RT, IDLE)
+        .timer(151.0)
+        .preempt(157.0, IDLE, RT)
+        .at(160.0, EventKind::Other);
+    let a = s.wakes(100.0, 158.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::ProgrammedLate), 50.0);
+    assert_eq!(us(&b, Cause::IdleExit), 3.0, "1 before the interrupt, 2 after it");
+}
+
+/// What kept the interrupt away goes on for as long as it does, whenever the timer was programmed for.
+#[test]
+fn a_delay_is_as_long_as_what_caused_it_also_behind_a_late_timer() {
+    let mut s = Script::default();
+    let function = s.name("hrtimer_wakeup");
+    let start =
+        EventKind::HrtimerStart { timer: 7, function, expires: 150_000, softexpires: 100_000 };
+    s.at(0.0, start).switch(20.0, RT, FAIR).timer(400.0).preempt(406.0, FAIR, RT);
+    let a = s.wakes(100.0, 408.0, true);
+    let b = cut(&s, a);
+    let whole = |cause: Cause| -> f64 {
+        b.pieces.iter().filter(|p| p.cause == cause).map(|p| p.whole.as_us_f64()).sum()
+    };
+    assert_eq!((us(&b, Cause::ProgrammedLate), whole(Cause::ProgrammedLate)), (50.0, 50.0));
+    assert_eq!((us(&b, Cause::InterruptsOff), whole(Cause::InterruptsOff)), (250.0, 380.0));
+}
+
+#[test]
+fn time_without_events_is_unexplained_not_invented() {
+    let mut s = Script::default();
+    s.timer(400.0).preempt(406.0, FAIR, RT);
+    let a = s.wakes(100.0, 500.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::Unexplained), 300.0 + 94.0);
+}
+
+proptest! {
+    /// Whatever the events, also nonsense: the parts tile the latency.
+    #[test]
+    fn parts_always_add_up(steps in prop::collection::vec((1u32..40, 0u8..14), 1..120), from in 0u32..400, len in 1u32..2_000) {
+        let mut s = Script::default();
+        let name = s.name("x");
+        let mut us = 0.0;
+        for (step, kind) in steps {
+            us += f64::from(step);
+            match kind {
+                0 => s.switch(us, RT, FAIR),
+                1 => s.preempt(us, FAIR, RT),
+                2 => s.preempt(us, HIGH, IDLE),
+                3 => s.at(us, EventKind::IrqEntry { irq: 1, name }),
+                4 => s.at(us, EventKind::IrqExit { irq: 1 }),
+                5 => s.at(us, EventKind::SoftirqEntry { vec: 1 }),
+                6 => s.at(us, EventKind::SoftirqExit { vec: 1 }),
+                7 => s.timer(us),
+                8 => s.at(us, EventKind::Nmi { length: Nanos(20_000) }),
+                9 => s.at(us, EventKind::FunctionEntry { function: name, depth: 3 }),
+                10 => s.at(us, EventKind::FunctionExit { function: name, depth: 3, called: TraceNs(0), length: Nanos(0) }),
+                11 => s.on(1, us, EventKind::Waking { task: RT, target: CpuId(0) }),
+                12 => s.on(1, us, EventKind::Switch { prev: FAIR, state: OffCpu::Dead, next: RT }),
+                _ => s.at(us, EventKind::HrtimerExit { timer: 1 }),
+            };
+        }
+        s.capture.events.sort_by_key(|e| e.time);
+        let a = s.wakes(f64::from(from), f64::from(from + len), true);
+        cut(&s, a);
+    }
+}
+
+/// What `rtla timerlat` leaves: two lines an activation, and osnoise's events where they were on.
+#[test]
+fn what_timerlat_tells_adds_up_and_names_what_osnoise_heard() {
+    let mut s = Script::default();
+    let (urgent, worker, disk) = (s.name("urgent"), s.name("worker"), s.name("disk"));
+    let line = |context, us, current| EventKind::Timerlat {
+        context,
+        latency: Nanos::from_us(us),
+        current,
+    };
+    let noise = |source, name, us| EventKind::Noise { source, name, length: Nanos::from_us(us) };
+    s.by(FAIR, 320.0, noise(Noise::Irq, disk, 120))
+        .by(FAIR, 330.0, line(0, 230, worker))
+        .by(HIGH, 540.0, noise(Noise::Thread, urgent, 200))
+        .by(RT, 545.0, line(1, 445, Symbol(1)));
+    crate::latency::wakeups::find(&mut s.capture, Nanos::from_us(150));
+    let a = s.capture.activations[0];
+    assert_eq!((a.intended, a.actual, a.late), (TraceNs(100_000), TraceNs(545_000), true));
+    let b = cut(&s, a);
+    assert!(b.by_timerlat);
+    assert_eq!(us(&b, Cause::Interrupt), 120.0);
+    assert_eq!(us(&b, Cause::InterruptsOff), 110.0, "of the worker that was interrupted");
+    assert_eq!(us(&b, Cause::HigherPriority), 200.0);
+    assert_eq!(us(&b, Cause::Unexplained), 15.0, "nobody says who ran then");
+}
+
+/// PREEMPT_RT: an ordinary task's timer expires in a thread, which a task above it keeps waiting. The
+/// interrupt came in time: nobody had interrupts off, and nothing stood still.
+#[test]
+fn a_task_above_the_thread_that_runs_the_timers_is_interference() {
+    let thread = Task { tid: Tid(400), name: Symbol(2), prio: 98 };
+    let mut s = Script::default();
+    let (vector, ours) = (s.name("local_timer"), s.name("hrtimer_wakeup"));
+    s.switch(0.0, RT, FAIR)
+        .preempt(90.0, FAIR, HIGH)
+        .at(100.0, EventKind::VectorEntry { name: vector })
+        .at(101.0, EventKind::SoftirqRaise { vec: 8 })
+        .at(102.0, EventKind::VectorExit { name: vector })
+        .at(103.0, EventKind::Waking { task: thread, target: CpuId(0) })
+        .switch(600.0, HIGH, thread)
+        .at(601.0, EventKind::SoftirqEntry { vec: 8 })
+        .at(602.0, EventKind::HrtimerEntry { timer: 7, function: ours, now: 0 })
+        .at(603.0, EventKind::Waking { task: RT, target: CpuId(0) })
+        .at(604.0, EventKind::HrtimerExit { timer: 7 })
+        .at(605.0, EventKind::SoftirqExit { vec: 8 })
+        .switch(607.0, thread, RT)
+        .at(610.0, EventKind::Other);
+    let a = s.wakes(100.0, 609.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::HigherPriority), 497.0);
+    assert!(us(&b, Cause::InterruptsOff) <= 3.0, "{:#?}", b.pieces);
+}

@@ -1,0 +1,65 @@
+//! The events round one late wake-up, as plain data.
+
+use latlab_model::event::{Event, Names};
+use latlab_model::finding::Note;
+use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+
+/// Events that the ring buffer dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// On which CPU.
+    pub cpu: CpuId,
+    /// Last event before the hole.
+    pub from: TraceNs,
+    /// First event after it.
+    pub to: TraceNs,
+    /// How many, where the kernel counted.
+    pub count: Option<u64>,
+}
+
+/// A window of a trace with the wake-ups in it.
+#[derive(Clone, Debug, Default)]
+pub struct Capture {
+    /// The file it came from.
+    pub source: String,
+    /// Kernel release, where the file says: captures of different kernels are not mixed.
+    pub kernel: Option<String>,
+    /// Names of all symbols.
+    pub names: Names,
+    /// Rising in time (per CPU strictly so as the file had them).
+    pub events: Vec<Event>,
+    /// CPUs that were recorded.
+    pub cpus: Vec<CpuId>,
+    /// Whether the trace's clock is CLOCK_MONOTONIC, the clock of the sleepers' timers.
+    pub clock_is_monotonic: bool,
+    /// What was dropped.
+    pub lost: Vec<Lost>,
+    /// From when on every CPU's buffer holds everything.
+    pub covered_from: TraceNs,
+    /// Wake-ups of measured tasks, late and on time.
+    pub activations: Vec<Activation>,
+    /// Irregularities of the wake-ups and their markers.
+    pub notes: Vec<Note>,
+}
+
+/// One wake-up of a measured task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Activation {
+    /// The task.
+    pub tid: Tid,
+    /// The CPU that it ran on when it read its clock, where known.
+    pub cpu: CpuId,
+    /// When it wanted to run.
+    pub intended: TraceNs,
+    /// When it did, by its own clock.
+    pub actual: TraceNs,
+    /// Over the limit.
+    pub late: bool,
+}
+
+impl Activation {
+    /// Intended to actual time.
+    pub fn latency(&self) -> Nanos {
+        self.actual.since(self.intended)
+    }
+}

@@ -1,0 +1,473 @@
+//! One group of late windows judged: victim or culprit, what it amounts to, on which grounds.
+
+use super::{Members, could_be_stall, is_silent};
+use crate::latency::case_control::each;
+use latlab_model::finding::Confidence;
+use latlab_model::latency::Contrast;
+use latlab_model::latency::{Cause, Others};
+use latlab_model::latency::{CauseEvidence, FunctionShare, Mechanism, RootCause, SystemContext};
+use latlab_model::latency::{Group, Kind, Share, Window};
+use latlab_stats::period::{Period, find_period};
+use latlab_stats::quantile::{mad, median};
+use std::collections::BTreeMap;
+
+/// What a group is judged by.
+pub(super) struct Judge<'a> {
+    pub(super) windows: &'a [Window],
+    pub(super) around: &'a SystemContext,
+    pub(super) contrast: &'a Contrast,
+    /// Weight of all late windows.
+    pub(super) late: f64,
+    /// Weighted excess of all late windows, ns.
+    pub(super) total: f64,
+    /// Silent stretches in all late windows.
+    pub(super) silent: usize,
+}
+
+impl Judge<'_> {
+    /// On-time windows, and those of them in which this actor had the CPU at the intended time.
+    fn seen(&self, group: &Group) -> (usize, usize) {
+        let idle = group.cause == Cause::IdleExit;
+        self.windows.iter().filter(|w| !w.late).fold((0, 0), |(n, hit), w| {
+            let same = if idle {
+                w.shares.iter().any(|(g, s)| g.cause == Cause::IdleExit && s.ns > 0)
+            } else {
+                w.at_intended == group.who
+            };
+            (n + 1, hit + usize::from(same))
+        })
+    }
+
+    /// Share of the time that this actor has the CPU, with one imagined occurrence so that what was
+    /// never seen is not impossible.
+    fn occupancy(&self, group: &Group) -> f64 {
+        let (n, hit) = self.seen(group);
+        (hit as f64 + 1.0) / (n as f64 + 2.0)
+    }
+
+    /// The chance that a bystander is hit so often. What share of the time a task has the CPU is only
+    /// known as well as the on-time windows are many; that of a handler is small in any case.
+    fn chance(&self, group: &Group, hits: usize, of: usize) -> f64 {
+        let (n, hit) = self.seen(group);
+        let sure = if is_bracketed(group.cause) { 1e6 } else { 1.0 };
+        beta_binomial_tail(of, hits, (hit as f64 + 1.0) * sure, ((n - hit) as f64 + 1.0) * sure)
+    }
+
+    /// Whether being hit `hits` times of `of` is what a bystander would be.
+    pub(super) fn is_victim(&self, group: &Group, hits: usize, of: usize, m: &Members) -> bool {
+        let in_user = m.excess.keys().filter(|&&i| self.windows[i].silent_in_user).count();
+        if in_user * 2 > m.excess.len() {
+            return true;
+        }
+        let declared = self.around.idle_exit_ns.unwrap_or(0) as f64;
+        if group.cause == Cause::IdleExit && declared > 0.0 {
+            let typical = median(&m.excess.values().copied().collect::<Vec<_>>()).unwrap_or(0.0);
+            if typical <= 2.0 * declared {
+                return false;
+            }
+        }
+        // One or two cannot tell; but what has events at both its ends was seen to run.
+        if is_bracketed(group.cause) && (of < 3 || self.contrast.on_time == 0) {
+            return false;
+        }
+        self.chance(group, hits, of) > 0.01
+    }
+
+    /// All that is known of one group.
+    pub(super) fn cluster(&self, group: &Group, m: &Members) -> RootCause {
+        let shares: Vec<(usize, Share, f64)> = m
+            .excess
+            .iter()
+            .map(|(&i, &e)| {
+                let share = match m.merged.as_slice() {
+                    [] => self.windows[i].share(group),
+                    merged => longest(&self.windows[i], merged),
+                };
+                (i, share, e)
+            })
+            .collect();
+        // Sizes are read off whole windows, where there are any.
+        let whole = |s: &&(usize, Share, f64)| self.windows[s.0].weight() == 1.0;
+        let clean: Vec<_> = shares.iter().filter(whole).collect();
+        let sized = if clean.is_empty() { shares.iter().collect() } else { clean };
+        let of = |f: &dyn Fn(&(usize, Share, f64)) -> f64| {
+            median(&sized.iter().map(|s| f(s)).collect::<Vec<_>>()).unwrap_or(0.0)
+        };
+        let weight = |i: &usize| self.windows[*i].weight();
+        let excess = m.excess.iter().fold(0.0, |sum, (i, e)| sum + e * weight(i));
+        let main = m.main.iter().map(weight).fold(0.0, |sum, w| sum + w);
+        let moments: Vec<f64> = m
+            .excess
+            .keys()
+            .map(|&i| self.moment(i))
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .map(|t| t as f64)
+            .collect();
+        let first = shares.iter().max_by(|a, b| a.2.total_cmp(&b.2)).map(|s| s.1.clone());
+        let first = first.unwrap_or_default();
+        let instead = top_instead(&shares);
+        let mechanism = if m.stall { Mechanism::Stall } else { mechanism(group, &first, &instead) };
+        let times_on_time = self.on_time_times(group);
+        let mut cluster = RootCause {
+            mechanism,
+            who: if m.stall { String::new() } else { group.who.clone() },
+            stage: first.stage,
+            prio: first.prio,
+            share_of_late: main / self.late.max(0.25),
+            share_of_lateness: if self.total > 0.0 { (excess / self.total).min(1.0) } else { 0.0 },
+            excess_ns: of(&|s| s.2),
+            size_ns: size(
+                group.cause,
+                of(&|s| (s.1.whole_ns as f64).max(s.2)),
+                of(&|s| s.2),
+                &sized,
+            ),
+            times: of(&|s| f64::from(s.1.times)),
+            times_on_time,
+            functions: self.functions(group, m),
+            stack: self.stack(group, m),
+            instead,
+            period_ns: find_period(&moments).map(|Period { period, jitter, .. }| (period, jitter)),
+            confidence: Confidence::Low,
+            grounds: Vec::new(),
+            example: typical(&shares),
+            main_of: m.main.clone(),
+            part_of: m.excess.keys().copied().collect(),
+        };
+        cluster.grounds = self.grounds(group, m, &cluster);
+        cluster.confidence = confidence(&cluster);
+        cluster
+    }
+
+    /// When the cause began, as well as can be told: the end of the delay less its length.
+    fn moment(&self, i: usize) -> u64 {
+        let w = &self.windows[i];
+        (w.intended_ns + w.latency_ns) / 1_000 * 1_000
+    }
+
+    fn on_time_times(&self, group: &Group) -> f64 {
+        let times: Vec<f64> = (self.windows.iter().filter(|w| !w.late))
+            .map(|w| f64::from(w.share(group).times))
+            .collect();
+        median(&times).unwrap_or(0.0)
+    }
+
+    fn grounds(&self, group: &Group, m: &Members, cluster: &RootCause) -> Vec<CauseEvidence> {
+        let mut grounds = Vec::new();
+        let whole: f64 = m
+            .excess
+            .keys()
+            .map(|&i| (self.windows[i].latency_ns as f64 - self.contrast.baseline_ns).max(1.0))
+            .sum();
+        grounds.push(CauseEvidence::Covers {
+            share: (m.excess.values().sum::<f64>() / whole).min(1.0),
+        });
+        if self.contrast.on_time == 0 {
+            grounds.push(CauseEvidence::NoControls);
+        } else if let Some(row) =
+            self.contrast.rows.iter().find(|r| r.group == *group && r.function.is_none())
+        {
+            grounds.push(CauseEvidence::Separates { delta: row.delta, p: row.p });
+        }
+        if m.excess.len() < 3 {
+            grounds.push(CauseEvidence::Few { windows: m.excess.len() });
+        }
+        let lost = m.excess.keys().filter(|&&i| self.windows[i].lost).count();
+        if lost > 0 {
+            grounds.push(CauseEvidence::Lost { windows: lost });
+        }
+        let uncovered = m.excess.keys().filter(|&&i| self.windows[i].uncovered).count();
+        if uncovered > 0 {
+            grounds.push(CauseEvidence::Uncovered { windows: uncovered });
+        }
+        let silent = m.merged.is_empty() && could_be_stall(group.cause);
+        if silent {
+            let hits =
+                m.excess.iter().filter(|&(&i, &e)| is_silent(&self.windows[i].share(group), e));
+            let (hits, occupancy) = (hits.count(), self.occupancy(group));
+            if hits > 0 {
+                let of = self.silent.max(hits);
+                let p = self.chance(group, hits, of);
+                grounds.push(CauseEvidence::Victim { hits, of, occupancy, p });
+            }
+        }
+        if m.stall || group.cause == Cause::IdleExit {
+            self.stall_grounds(m, cluster, &mut grounds);
+        }
+        grounds
+    }
+
+    fn stall_grounds(&self, m: &Members, cluster: &RootCause, grounds: &mut Vec<CauseEvidence>) {
+        let of = m.excess.len();
+        let user = m.excess.keys().filter(|&&i| self.windows[i].silent_in_user).count();
+        if user > 0 {
+            grounds.push(CauseEvidence::InUser { windows: user });
+        }
+        let silent = m.excess.keys().filter(|&&i| self.all_silent(i, &m.merged)).count();
+        if silent > 0 {
+            grounds.push(CauseEvidence::AllSilent { windows: silent, of });
+        }
+        let together = m.excess.keys().filter(|&&i| self.simultaneous(i)).count();
+        if together > 0 {
+            grounds.push(CauseEvidence::Simultaneous { windows: together, of });
+        }
+        let lengths: Vec<f64> = m.excess.values().copied().collect();
+        if let (Some(median_ns), Some(mad_ns), true) = (median(&lengths), mad(&lengths), of >= 3)
+            && mad_ns < 0.1 * median_ns
+        {
+            grounds.push(CauseEvidence::AlikeLengths { median_ns, mad_ns });
+        }
+        if let Some(name) = &self.around.hypervisor {
+            grounds.push(CauseEvidence::Hypervisor { name: name.clone() });
+        }
+        if let Some(ns) = self.around.steal_ns.filter(|&ns| ns > 0) {
+            grounds.push(CauseEvidence::Steal { ns });
+        }
+        if let Some(count) = self.around.smi.filter(|&n| n > 0) {
+            grounds.push(CauseEvidence::Smi { count });
+        }
+        let then = |count: &dyn Fn(&Window) -> Option<u64>| {
+            let known = m.excess.keys().filter(|&&i| count(&self.windows[i]).is_some()).count();
+            let seen = m.excess.keys().filter(|&&i| count(&self.windows[i]) > Some(0)).count();
+            (known > 0).then_some((seen, known))
+        };
+        if let Some((windows, of)) = then(&|w| w.steal_ns) {
+            grounds.push(CauseEvidence::StealThen { windows, of });
+        }
+        if let Some((windows, of)) = then(&|w| w.smi) {
+            grounds.push(CauseEvidence::SmiThen { windows, of });
+        }
+        if cluster.mechanism == Mechanism::Stall {
+            let missing = self.around.missing.iter().cloned();
+            grounds.extend(missing.map(|what| CauseEvidence::Missing { what }));
+        }
+        if let (Mechanism::Stall | Mechanism::IdleExit, Some(ns)) =
+            (cluster.mechanism, self.around.idle_exit_ns)
+        {
+            grounds.push(CauseEvidence::DeclaredExit { ns });
+        }
+    }
+
+    fn all_silent(&self, i: usize, merged: &[Group]) -> bool {
+        longest(&self.windows[i], merged).others == Some(Others::Silent)
+    }
+
+    /// Whether a late window of another CPU overlaps this one.
+    fn simultaneous(&self, i: usize) -> bool {
+        let w = &self.windows[i];
+        let end = |w: &Window| w.intended_ns + w.latency_ns;
+        self.windows
+            .iter()
+            .any(|o| o.late && o.cpu != w.cpu && o.intended_ns < end(w) && w.intended_ns < end(o))
+    }
+
+    fn functions(&self, group: &Group, m: &Members) -> Vec<FunctionShare> {
+        let mut names: BTreeMap<&str, ()> = BTreeMap::new();
+        for &i in m.excess.keys() {
+            for (g, f, _) in &self.windows[i].functions {
+                if g == group {
+                    names.insert(f, ());
+                }
+            }
+        }
+        let mut shares: Vec<FunctionShare> = names
+            .into_keys()
+            .map(|f| {
+                let late = self.calls(group, f, |i, _| m.excess.contains_key(&i));
+                let on_time = self.calls(group, f, |_, w| !w.late);
+                FunctionShare {
+                    function: f.to_owned(),
+                    late_ns: late.ns,
+                    on_time_ns: on_time.ns,
+                    late_calls: late.calls,
+                    on_time_calls: on_time.calls,
+                    late_each_ns: late.each_ns,
+                    on_time_each_ns: on_time.each_ns,
+                    on_time_windows: on_time.windows,
+                }
+            })
+            .filter(|s| s.late_ns > s.on_time_ns)
+            .collect();
+        shares.sort_by(|a, b| (b.late_ns - b.on_time_ns).total_cmp(&(a.late_ns - a.on_time_ns)));
+        shares.truncate(8);
+        shares
+    }
+
+    /// A function inside a group in some of the windows.
+    fn calls(
+        &self,
+        group: &Group,
+        function: &str,
+        chosen: impl Fn(usize, &Window) -> bool,
+    ) -> TypicalCalls {
+        let windows = self.windows.iter().enumerate().filter(|(i, w)| chosen(*i, w));
+        let all: Vec<(f64, f64)> = windows
+            .map(|(_, w)| {
+                let found = w.functions.iter().find(|(g, f, _)| g == group && f == function);
+                let c = found.map(|x| x.2).unwrap_or_default();
+                (c.ns as f64, f64::from(c.calls))
+            })
+            .collect();
+        let typical = |values: Vec<f64>| median(&values).unwrap_or(0.0);
+        let those: Vec<&(f64, f64)> = all.iter().filter(|c| c.0 > 0.0).collect();
+        TypicalCalls {
+            ns: typical(all.iter().map(|c| c.0).collect()),
+            calls: typical(all.iter().map(|c| c.1).collect()),
+            each_ns: typical(those.iter().map(|c| each(c.0, c.1)).collect()),
+            windows: those.len(),
+        }
+    }
+
+    fn stack(&self, group: &Group, m: &Members) -> Vec<String> {
+        let mut seen: BTreeMap<&[String], usize> = BTreeMap::new();
+        for &i in m.excess.keys() {
+            for (g, stack) in &self.windows[i].stacks {
+                if g == group {
+                    *seen.entry(stack).or_default() += 1;
+                }
+            }
+        }
+        seen.into_iter().max_by_key(|(_, n)| *n).map(|(s, _)| s.to_vec()).unwrap_or_default()
+    }
+}
+
+/// Medians of a function's self time.
+struct TypicalCalls {
+    /// In a window, ns.
+    ns: f64,
+    /// Calls in a window.
+    calls: f64,
+    /// Of a call, in the windows that have it, ns.
+    each_ns: f64,
+    /// Windows that have it.
+    windows: usize,
+}
+
+/// The share of the longest of some groups in a window.
+fn longest(window: &Window, groups: &[Group]) -> Share {
+    groups.iter().map(|g| window.share(g)).max_by_key(|s| s.silent_ns).unwrap_or_default()
+}
+
+fn top_instead(shares: &[(usize, Share, f64)]) -> Vec<String> {
+    let mut sum: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut waited = 0;
+    for (_, share, _) in shares {
+        waited += share.ns;
+        for (who, ns) in &share.instead_ns {
+            *sum.entry(who).or_default() += ns;
+        }
+    }
+    let mut top: Vec<(&str, u64)> = sum.into_iter().filter(|(_, ns)| *ns * 4 > waited).collect();
+    top.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    top.into_iter().map(|(who, _)| who.to_owned()).collect()
+}
+
+/// How long the cause itself lasts. A task may have run long before it turned preemption off:
+/// what it held the other up for is evenly spread from nothing to the whole, so that the largest
+/// of n tells the whole by (n + 1)/n; what the task ran altogether is a bound.
+fn size(cause: Cause, whole: f64, usual: f64, sized: &[&(usize, Share, f64)]) -> f64 {
+    if cause != Cause::PreemptionOff {
+        return whole;
+    }
+    let n = sized.len() as f64;
+    let largest = sized.iter().map(|s| s.2).fold(0.0, f64::max);
+    whole.min(largest * (n + 1.0) / n.max(1.0)).max(usual)
+}
+
+/// The window with the median excess.
+fn typical(shares: &[(usize, Share, f64)]) -> Option<usize> {
+    let mut order: Vec<(usize, f64)> = shares.iter().map(|s| (s.0, s.2)).collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    order.get(order.len() / 2).map(|s| s.0)
+}
+
+fn mechanism(group: &Group, share: &Share, instead: &[String]) -> Mechanism {
+    match (group.cause, share.kind) {
+        (Cause::ProgrammedLate, _) => Mechanism::TimerSlack,
+        (Cause::Nmi, _) => Mechanism::Nmi,
+        (Cause::IdleExit, _) => Mechanism::IdleExit,
+        (Cause::Overrun, _) => Mechanism::Overrun,
+        (Cause::PageFault, _) => Mechanism::PageFault,
+        (Cause::Throttled, _) => Mechanism::Throttling,
+        (Cause::Lock, _) if instead.is_empty() => Mechanism::Lock,
+        (Cause::Lock, _) => Mechanism::PriorityInversion,
+        (Cause::TimerFunction, Some(Kind::Timer)) | (_, Some(Kind::Timer)) => {
+            Mechanism::TimerCallback
+        }
+        (Cause::TimerFunction, _) | (_, Some(Kind::Hrtimer)) => Mechanism::HrtimerHandler,
+        (_, Some(Kind::Work)) => Mechanism::Workqueue,
+        (Cause::Interrupt, _) if is_ipi(&group.who) => Mechanism::Ipi,
+        (Cause::Interrupt, _) => Mechanism::InterruptHandler,
+        (Cause::Softirq, _) | (Cause::InterruptsOff, Some(Kind::Softirq)) => Mechanism::Softirq,
+        (Cause::InterruptsOff, _) => Mechanism::InterruptsOff,
+        (Cause::PreemptionOff, _) => Mechanism::PreemptionOff,
+        (Cause::HigherPriority, _) => Mechanism::HigherPriority,
+        (Cause::EqualPriority, _) => Mechanism::EqualPriority,
+        (Cause::Path, _) => Mechanism::SlowPath,
+        (Cause::Stall, _) => Mechanism::Stall,
+        (Cause::Unexplained, _) => Mechanism::Unexplained,
+    }
+}
+
+/// Interrupts that one CPU sends another (`irq_vectors:call_function*`, ARM's IPI reasons).
+fn is_ipi(name: &str) -> bool {
+    ["call_function", "reschedule", "Function call", "Rescheduling", "IPI"]
+        .iter()
+        .any(|ipi| name.contains(ipi))
+}
+
+fn confidence(cluster: &RootCause) -> Confidence {
+    if matches!(cluster.mechanism, Mechanism::Unexplained | Mechanism::SlowPath) {
+        return Confidence::Low;
+    }
+    let (mut sure, mut likely) = (true, true);
+    for ground in &cluster.grounds {
+        match *ground {
+            CauseEvidence::Covers { share } => {
+                sure &= share >= 0.6;
+                likely &= share >= 0.25;
+            }
+            CauseEvidence::Separates { delta, p } => sure &= delta >= 0.5 && p < 0.05,
+            CauseEvidence::NoControls | CauseEvidence::Few { .. } => sure = false,
+            CauseEvidence::Victim { hits, p, .. } => {
+                sure &= p < 0.01 && hits >= 3;
+            }
+            CauseEvidence::Lost { windows } | CauseEvidence::Uncovered { windows } => {
+                sure &= windows * 3 < cluster.part_of.len();
+            }
+            _ => {}
+        }
+    }
+    if cluster.mechanism == Mechanism::Stall {
+        // That nothing ran is likely at best, unless user code or another CPU was stopped with it.
+        sure &= cluster.grounds.iter().any(|g| {
+            matches!(g, CauseEvidence::InUser { .. } | CauseEvidence::Simultaneous { .. })
+        });
+    }
+    match (sure, likely) {
+        (true, _) => Confidence::High,
+        (_, true) => Confidence::Medium,
+        _ => Confidence::Low,
+    }
+}
+
+/// What has events at both its ends.
+pub(super) fn is_bracketed(cause: Cause) -> bool {
+    matches!(cause, Cause::Interrupt | Cause::Softirq | Cause::TimerFunction)
+}
+
+/// P(X ≥ k) where X ~ Binomial(n, p) and p ~ Beta(a, b): the beta-binomial distribution.
+pub(super) fn beta_binomial_tail(n: usize, k: usize, a: f64, b: f64) -> f64 {
+    let n_f = n as f64;
+    let mut log_pmf: f64 = (0..n).map(|j| ((b + j as f64) / (a + b + j as f64)).ln()).sum();
+    let mut tail = 0.0;
+    for i in 0..=n {
+        if i >= k {
+            tail += log_pmf.exp();
+        }
+        let i = i as f64;
+        log_pmf += ((n_f - i) / (i + 1.0) * (i + a) / (n_f - i - 1.0 + b)).ln();
+    }
+    tail.clamp(0.0, 1.0)
+}

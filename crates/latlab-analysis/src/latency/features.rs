@@ -1,0 +1,260 @@
+//! One wake-up reduced to numbers that can be compared across captures:
+//! how long, how often and by whom each part of it was.
+
+use super::breakdown::{Budget, Piece};
+use super::capture::Capture;
+use super::cpu_timeline::{Actor, Lanes};
+use latlab_model::event::{EventKind, Symbol, softirq_name};
+use latlab_model::latency::Cause;
+use latlab_model::latency::{Calls, Group, Kind, Share, Window};
+use latlab_model::units::{CpuId, TraceNs};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// A task's name without the numbers that tell instances of one kernel thread
+/// apart: `kworker/1:2-events` and `kworker/u4:0` are both `kworker`,
+/// `ksoftirqd/3` is `ksoftirqd`. Interrupt threads (`irq/34-eth0`) keep theirs.
+pub fn family(comm: &str) -> &str {
+    match comm.split_once('/') {
+        Some((head, _)) if head != "irq" && !head.is_empty() => head,
+        _ => comm,
+    }
+}
+
+/// Reduces a time budget.
+pub fn window(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Window {
+    let mut shares: BTreeMap<Occupation<'_>, (Share, u64)> = BTreeMap::new();
+    let mut functions: BTreeMap<(Occupation<'_>, &str), Calls> = BTreeMap::new();
+    let mut longest_silence: Option<&Piece> = None;
+    for piece in &budget.pieces {
+        let group = group_of(capture, lanes, budget, piece);
+        if let Some(function) = piece.function {
+            let calls = functions.entry((group.clone(), capture.names.get(function))).or_default();
+            calls.ns += piece.length().0;
+            calls.calls += u32::from(piece.calls);
+        }
+        let instead = (piece.cause == Cause::Lock && piece.task.tid.0 > 0)
+            .then(|| family(capture.names.get(piece.task.name)))
+            .filter(|who| *who != group.1);
+        let (share, longest) = shares.entry(group).or_default();
+        add(share, longest, piece);
+        if let Some(who) = instead {
+            *share.instead_ns.entry(who.to_owned()).or_default() += piece.length().0;
+        }
+        if longest_silence.is_none_or(|p| piece.silent > p.silent) {
+            longest_silence = Some(piece);
+        }
+    }
+    let a = &budget.activation;
+    Window {
+        source: capture.source.clone(),
+        intended_ns: a.intended.0,
+        latency_ns: a.latency().0,
+        cpu: a.cpu.0,
+        late: a.late,
+        lost: budget.lost,
+        uncovered: budget.uncovered,
+        steal_ns: None,
+        smi: None,
+        shares: shares.into_iter().map(|(g, (s, _))| (owned(g), s)).collect(),
+        functions: functions.into_iter().map(|((g, f), c)| (owned(g), f.to_owned(), c)).collect(),
+        stacks: stacks(capture, lanes, budget),
+        counts: counts(capture, lanes, budget),
+        silent_in_user: longest_silence.is_some_and(|p| in_user(capture, lanes, p)),
+        at_intended: budget
+            .pieces
+            .first()
+            .map_or_else(String::new, |p| occupant(capture, p).into_owned()),
+    }
+}
+
+fn add(share: &mut Share, longest: &mut u64, piece: &Piece) {
+    let length = piece.length().0;
+    share.ns += length;
+    share.whole_ns += piece.whole.0;
+    share.times += u32::from(piece.begins);
+    if length >= *longest {
+        *longest = length;
+        share.stage = Some(piece.stage);
+        share.kind = Some(kind_of(piece.actor));
+        if let Actor::Task(_) = piece.actor {
+            share.prio = (piece.task.prio != i32::MAX).then_some(piece.task.prio);
+        }
+    }
+    if piece.silent.0 >= share.silent_ns {
+        share.silent_ns = piece.silent.0;
+        share.others = Some(piece.others);
+    }
+}
+
+/// A cause and who: a [`Group`] of borrowed names, in the same order.
+type Occupation<'a> = (Cause, Cow<'a, str>);
+
+fn owned((cause, who): Occupation<'_>) -> Group {
+    Group { cause, who: who.into_owned() }
+}
+
+fn group_of<'a>(
+    capture: &'a Capture,
+    lanes: &Lanes,
+    budget: &Budget,
+    piece: &Piece,
+) -> Occupation<'a> {
+    let who = match piece.cause {
+        Cause::Path
+        | Cause::IdleExit
+        | Cause::Unexplained
+        | Cause::ProgrammedLate
+        | Cause::PageFault => Cow::default(),
+        Cause::Lock => owner(capture, lanes, budget, piece).into(),
+        _ => occupant(capture, piece),
+    };
+    (piece.cause, who)
+}
+
+/// Who ended a wait for a lock: the task that woke the waiter.
+fn owner<'a>(capture: &'a Capture, lanes: &Lanes, budget: &Budget, piece: &Piece) -> &'a str {
+    let own = budget.activation.tid;
+    let events = lanes.scheduling.get(&own).map_or(&[][..], Vec::as_slice);
+    let after = events.partition_point(|&i| capture.events[i].time <= piece.start);
+    let waker = events[after..].iter().map(|&i| &capture.events[i]).find_map(|e| match e.kind {
+        EventKind::Waking { task, .. }
+        | EventKind::Wakeup { task, .. }
+        | EventKind::WakeupNew { task, .. }
+            if task.tid == own =>
+        {
+            Some(e.current)
+        }
+        _ => None,
+    });
+    let task = waker.and_then(|tid| lanes.tasks.get(&tid));
+    task.map_or("", |t| family(capture.names.get(t.name)))
+}
+
+/// Who had the CPU during a piece, also on the ordinary path.
+pub fn label<'a>(capture: &'a Capture, piece: &Piece) -> Cow<'a, str> {
+    occupant(capture, piece)
+}
+
+/// Who had the CPU during a piece.
+fn occupant<'a>(capture: &'a Capture, piece: &Piece) -> Cow<'a, str> {
+    let name = |s: Symbol| Cow::Borrowed(capture.names.get(s));
+    match piece.actor {
+        Actor::Irq(irq, s) if capture.names.get(s).is_empty() => {
+            ["irq ", &irq.to_string()].concat().into()
+        }
+        Actor::Irq(_, s) | Actor::Vector(s) => name(s),
+        Actor::Hrtimer(s) | Actor::Timer(s) | Actor::Work(s) => name(s),
+        // As osnoise reports it, with its name.
+        Actor::Softirq(u32::MAX) => name(piece.task.name),
+        Actor::Softirq(vec) => softirq_name(vec).into(),
+        Actor::Nmi => "NMI".into(),
+        Actor::Idle => Cow::default(),
+        Actor::Task(_) => family(capture.names.get(piece.task.name)).into(),
+    }
+}
+
+/// Stacks that events inside each piece carried.
+fn stacks(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Vec<(Group, Vec<String>)> {
+    let mut found = Vec::new();
+    for piece in &budget.pieces {
+        // The stack event follows the event that ends the piece, too: `end` is inclusive.
+        for &i in lanes.events_within(&capture.events, piece.cpu, piece.start, piece.end) {
+            if let EventKind::Stack { stack } = capture.events[i].kind {
+                let frames = capture.names.stack(stack);
+                let names = frames.iter().map(|&f| capture.names.get(f).to_owned()).collect();
+                found.push((owned(group_of(capture, lanes, budget, piece)), names));
+            }
+        }
+    }
+    found
+}
+
+fn counts(capture: &Capture, lanes: &Lanes, budget: &Budget) -> BTreeMap<String, u32> {
+    let mut cpus: Vec<CpuId> = budget.pieces.iter().map(|p| p.cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let (from, to) = (budget.activation.intended, budget.activation.actual);
+    // By the word before the name, and the name: the texts are made once each.
+    let mut found: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    let name = |s: Symbol| capture.names.get(s);
+    for cpu in cpus {
+        for &i in lanes.events_within(&capture.events, cpu, from, to) {
+            let key = match capture.events[i].kind {
+                EventKind::IrqEntry { name: n, .. } => ("irq ", name(n)),
+                EventKind::VectorEntry { name: n } | EventKind::IpiEntry { reason: n } => {
+                    ("interrupt ", name(n))
+                }
+                EventKind::SoftirqRaise { vec } => ("raise ", softirq_name(vec)),
+                EventKind::HrtimerEntry { function, .. } => ("hrtimer ", name(function)),
+                EventKind::TimerEntry { function, .. } => ("timer ", name(function)),
+                EventKind::WorkStart { function, .. } => ("work ", name(function)),
+                EventKind::PageFault { .. } => ("page fault", ""),
+                EventKind::Switch { next, .. } => ("run ", family(name(next.name))),
+                _ => continue,
+            };
+            *found.entry(key).or_default() += 1;
+        }
+    }
+    found.into_iter().map(|((what, who), n)| ([what, who].concat(), n)).collect()
+}
+
+/// Whether the last system-call event of the piece's task before it was a return to user space.
+fn in_user(capture: &Capture, lanes: &Lanes, piece: &Piece) -> bool {
+    let Actor::Task(tid) = piece.actor else { return false };
+    let before = lanes.events_within(&capture.events, piece.cpu, TraceNs(0), piece.start);
+    before
+        .iter()
+        .rev()
+        .take(256)
+        .map(|&i| &capture.events[i])
+        .filter(|e| e.current == tid)
+        .find_map(|e| match e.kind {
+            EventKind::SyscallExit { .. } => Some(true),
+            EventKind::SyscallEnter { .. } | EventKind::PageFault { .. } => Some(false),
+            _ => None,
+        })
+        .unwrap_or(false)
+}
+
+fn kind_of(actor: Actor) -> Kind {
+    match actor {
+        Actor::Idle => Kind::Idle,
+        Actor::Task(_) => Kind::Task,
+        Actor::Irq(..) | Actor::Vector(_) => Kind::Interrupt,
+        Actor::Nmi => Kind::Nmi,
+        Actor::Softirq(_) => Kind::Softirq,
+        Actor::Hrtimer(_) => Kind::Hrtimer,
+        Actor::Timer(_) => Kind::Timer,
+        Actor::Work(_) => Kind::Work,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::latency::breakdown::budget;
+    use crate::latency::scenario::{FAIR, RT, Script};
+
+    #[test]
+    fn shares_add_up_to_the_latency() {
+        let mut s = Script::default();
+        s.switch(0.0, RT, FAIR).timer(400.0).preempt(406.0, FAIR, RT);
+        s.at(500.0, EventKind::Other);
+        let a = s.wakes(100.0, 410.0, true);
+        let lanes = Lanes::of(&s.capture.events);
+        let w = window(&s.capture, &lanes, &budget(&s.capture, &lanes, a));
+        assert_eq!(w.shares.iter().map(|(_, s)| s.ns).sum::<u64>(), w.latency_ns);
+        let off = w.share(&Group { cause: Cause::InterruptsOff, who: "worker".into() });
+        assert_eq!((off.ns, off.prio), (300_000, Some(120)));
+        assert_eq!(off.whole_ns, 400_000, "it began when the worker was switched in");
+    }
+
+    #[test]
+    fn instances_of_a_kernel_thread_are_one_family() {
+        assert_eq!(family("kworker/1:2-events"), "kworker");
+        assert_eq!(family("ksoftirqd/0"), "ksoftirqd");
+        assert_eq!(family("irq/34-eth0"), "irq/34-eth0");
+        assert_eq!(family("stress"), "stress");
+    }
+}

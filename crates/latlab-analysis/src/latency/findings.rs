@@ -1,0 +1,339 @@
+//! From causes to findings: mechanism, values, evidence and remedies.
+
+use super::source_location;
+use latlab_model::finding::{Confidence, Evidence, Finding, Note, Quantity, Severity, Value};
+use latlab_model::latency::FunctionPlace;
+use latlab_model::latency::{
+    CauseEvidence, Explanation, FunctionShare, Mechanism, RootCause, SystemContext,
+};
+
+/// Share of unexplained lateness from which it is a finding.
+const UNEXPLAINED: f64 = 0.1;
+/// Functions and stack frames of a cause that become evidence.
+const FUNCTIONS: usize = 3;
+const FRAMES: usize = 6;
+
+/// The findings of an explanation, the cause with the largest share of the lateness first.
+pub fn findings(
+    explanation: &Explanation,
+    context: &SystemContext,
+    places: &[FunctionPlace],
+) -> Vec<Finding> {
+    let of = |c| finding(c, explanation, context, places);
+    let mut findings: Vec<Finding> = explanation.clusters.iter().map(of).collect();
+    if explanation.unexplained_share > UNEXPLAINED && explanation.contrast.late > 0 {
+        let id = "why.unexplained-share";
+        findings.push(
+            Finding::typed(id, Severity::Info, Confidence::High)
+                .value("share", Quantity::Ratio(explanation.unexplained_share))
+                .remedy(Note::new("why.remedy-trace-more")),
+        );
+    }
+    findings
+}
+
+fn finding(
+    c: &RootCause,
+    e: &Explanation,
+    context: &SystemContext,
+    places: &[FunctionPlace],
+) -> Finding {
+    let severity = match c.mechanism {
+        Mechanism::SlowPath | Mechanism::Unexplained => Severity::Inconclusive,
+        _ => Severity::Problem,
+    };
+    let mut f = with_values(Finding::typed(c.mechanism.id(), severity, c.confidence), c, context);
+    f = f
+        .with(
+            Evidence::new("main-cause-share", Quantity::Ratio(c.share_of_late))
+                .of(c.main_of.len() as u64),
+        )
+        .with(Evidence::new("lateness-share", Quantity::Ratio(c.share_of_lateness)))
+        .with(Evidence::new("delay-median", Quantity::Ns(c.excess_ns)).of(c.part_of.len() as u64));
+    if c.size_ns > 1.05 * c.excess_ns {
+        f = f.with(Evidence::new("cause-duration-median", Quantity::Ns(c.size_ns)));
+    }
+    if c.times > 1.5 * c.times_on_time.max(1.0) {
+        f = f
+            .with(Evidence::new("occurrences-late", Quantity::Number(c.times)))
+            .with(Evidence::new("occurrences-on-time", Quantity::Number(c.times_on_time)));
+    }
+    if let Some((period, jitter)) = c.period_ns {
+        f = f
+            .with(Evidence::new("period", Quantity::Ns(period)).of(c.part_of.len() as u64))
+            .with(Evidence::new("period-jitter", Quantity::Ns(jitter)));
+    }
+    for function in c.functions.iter().take(FUNCTIONS) {
+        f = f.with(function_evidence(function));
+    }
+    if !c.stack.is_empty() {
+        let frames: Vec<&str> = c.stack.iter().take(FRAMES).map(String::as_str).collect();
+        f = f.with(Evidence::new("kernel-stack", frames));
+    }
+    f = source_location::evidence(c, places).into_iter().fold(f, Finding::with);
+    f = c.grounds.iter().flat_map(cause_evidence).fold(f, Finding::with);
+    let controls = Quantity::Count(e.contrast.on_time as u64);
+    f = f.with(Evidence::new("on-time-windows", controls));
+    remedies(c).into_iter().fold(f, Finding::remedy)
+}
+
+/// Who acts, at which priority, for how long.
+fn with_values(f: Finding, c: &RootCause, context: &SystemContext) -> Finding {
+    let who = (!c.who.is_empty()).then_some(&c.who);
+    let mut f = f.value_if("who", who).value("delay", Quantity::Ns(c.excess_ns));
+    match c.prio {
+        Some(p) if p < 0 => f = f.value("class", "deadline"),
+        Some(p) if p < 100 => {
+            f = f.value("class", "realtime").value("priority", Quantity::Priority(99 - p));
+        }
+        Some(_) => f = f.value("class", "fair"),
+        None => {}
+    }
+    match c.mechanism {
+        Mechanism::Ipi => f.value("times", Quantity::Number(c.times.max(1.0).round())),
+        Mechanism::PriorityInversion => f.value("instead", strings(&c.instead)),
+        Mechanism::Stall => {
+            let has = |is: fn(&CauseEvidence) -> bool| c.grounds.iter().any(is);
+            f.value_if("hypervisor", context.hypervisor.as_ref())
+                .value("steal", has(|g| matches!(g, CauseEvidence::Steal { .. })))
+                .value("smi", has(|g| matches!(g, CauseEvidence::Smi { .. })))
+        }
+        _ => f,
+    }
+}
+
+fn strings(all: &[String]) -> Vec<&str> {
+    all.iter().map(String::as_str).collect()
+}
+
+/// More calls and longer calls are different evidence.
+fn function_evidence(f: &FunctionShare) -> Evidence {
+    // Runs of earlier versions have no time per call.
+    let known =
+        |each: f64, ns: f64, calls: f64| if each > 0.0 { each } else { ns / calls.max(1.0) };
+    let late_each = known(f.late_each_ns, f.late_ns, f.late_calls);
+    let on_time_each = known(f.on_time_each_ns, f.on_time_ns, f.on_time_calls);
+    let more = f.late_calls > 1.5 * f.on_time_calls.max(1.0);
+    let longer = on_time_each > 0.0 && late_each > 1.5 * on_time_each;
+    let name = Value::from(f.function.as_str());
+    let calls = [f.late_calls, f.on_time_calls].map(|n| Value::from(Quantity::Number(n.round())));
+    let each = [late_each, on_time_each].map(|ns| Value::from(Quantity::Ns(ns)));
+    let evidence = |id: &str, values: &[Value]| {
+        let all: Vec<Value> = std::iter::once(&name).chain(values).cloned().collect();
+        Evidence::new(id, Value::List(all))
+    };
+    let [late_calls, on_time_calls] = calls;
+    let [late, on_time] = each;
+    let found = match (more, longer) {
+        (true, false) => evidence("function-more-calls", &[late_calls, on_time_calls, late]),
+        (true, true) => {
+            evidence("function-more-and-longer-calls", &[late_calls, on_time_calls, late, on_time])
+        }
+        (false, true) => evidence("function-longer-calls", &[late, on_time]),
+        (false, false) if on_time_each > 0.0 => {
+            evidence("function-equal-calls", &[Quantity::Ns(f.late_ns).into()])
+        }
+        (false, false) => evidence("function-late-only", &[Quantity::Ns(f.late_ns).into()]),
+    };
+    match longer && f.on_time_calls < 1.0 && f.on_time_windows > 0 {
+        true => found.of(f.on_time_windows as u64),
+        false => found,
+    }
+}
+
+fn cause_evidence(fact: &CauseEvidence) -> Vec<Evidence> {
+    let count = |id: &str, n: usize| Evidence::new(id, Quantity::Count(n as u64));
+    let of = |id: &str, n: usize, all: usize| vec![count(id, n).of(all as u64)];
+    match fact {
+        CauseEvidence::Covers { share } => {
+            vec![Evidence::new("excess-covered", Quantity::Ratio(*share))]
+        }
+        CauseEvidence::Separates { delta, p } => vec![
+            Evidence::new("cliffs-delta", Quantity::Number(*delta)),
+            Evidence::new("rank-test-p", Quantity::Probability(*p)),
+        ],
+        // The number of on-time windows is evidence of every cause.
+        CauseEvidence::NoControls => Vec::new(),
+        CauseEvidence::Few { windows } => vec![count("late-windows", *windows)],
+        CauseEvidence::Victim { hits, of, occupancy, p } => vec![
+            Evidence::new("coincidence-p", Quantity::Probability(*p)),
+            count("event-free-intervals-of-actor", *hits).of(*of as u64),
+            Evidence::new("cpu-occupancy", Quantity::Ratio(*occupancy)),
+        ],
+        CauseEvidence::InUser { windows } => vec![count("event-free-in-user-code", *windows)],
+        CauseEvidence::AllSilent { windows, of: all } => {
+            of("event-free-on-all-cpus", *windows, *all)
+        }
+        CauseEvidence::Simultaneous { windows, of: all } => {
+            of("other-cpu-late-at-once", *windows, *all)
+        }
+        CauseEvidence::AlikeLengths { median_ns, mad_ns } => vec![
+            Evidence::new("similar-durations-median", Quantity::Ns(*median_ns)),
+            Evidence::new("similar-durations-mad", Quantity::Ns(*mad_ns)),
+        ],
+        CauseEvidence::Hypervisor { name } => vec![Evidence::new("hypervisor", name)],
+        CauseEvidence::Steal { ns } => {
+            vec![Evidence::new("steal-time", Quantity::Ns(*ns as f64))]
+        }
+        CauseEvidence::Smi { count } => {
+            vec![Evidence::new("smi-count", Quantity::Count(*count))]
+        }
+        CauseEvidence::DeclaredExit { ns } => {
+            vec![Evidence::new("idle-exit-latency-max", Quantity::Ns(*ns as f64))]
+        }
+        CauseEvidence::Lost { windows } => vec![count("windows-with-lost-events", *windows)],
+        CauseEvidence::Uncovered { windows } => {
+            vec![count("windows-not-covered-from-start", *windows)]
+        }
+        CauseEvidence::StealThen { windows, of: all } => of("captures-with-steal", *windows, *all),
+        CauseEvidence::SmiThen { windows, of: all } => of("captures-with-smi", *windows, *all),
+        CauseEvidence::Missing { what } => vec![missing(what)],
+    }
+}
+
+/// A counter that is not readable: its identifier, and the error where there is one.
+fn missing(what: &Note) -> Evidence {
+    match what {
+        Note::Typed(s) => {
+            let error = s.values.get("error").cloned().unwrap_or_else(|| Value::from(""));
+            Evidence::new(s.id.as_str(), error)
+        }
+        Note::Recorded(text) => Evidence::new("counter-not-available", text),
+    }
+}
+
+/// What to change or to measure next, by mechanism.
+fn remedies(c: &RootCause) -> Vec<Note> {
+    let ids: &[&str] = match c.mechanism {
+        Mechanism::InterruptsOff => &["why.remedy-locate-irqs-off", "why.remedy-isolate-or-split"],
+        Mechanism::PreemptionOff => &["why.remedy-preempt-rt", "why.remedy-keep-task-off-cpu"],
+        Mechanism::InterruptHandler => &["why.remedy-move-interrupt", "why.remedy-threaded-irqs"],
+        Mechanism::Ipi => &["why.remedy-avoid-ipi", "why.remedy-nohz-full"],
+        Mechanism::HrtimerHandler => &["why.remedy-shorten-handler", "why.remedy-move-hrtimer"],
+        Mechanism::TimerCallback => &["why.remedy-check-call-rate", "why.remedy-migrate-timers"],
+        Mechanism::Softirq => {
+            &["why.remedy-move-raising-interrupt", "why.remedy-softirq-thread-priority"]
+        }
+        Mechanism::Workqueue => &["why.remedy-workqueue-cpumask", "why.remedy-realtime-policy"],
+        Mechanism::HigherPriority | Mechanism::EqualPriority => {
+            &["why.remedy-priorities", "why.remedy-separate-cpus"]
+        }
+        Mechanism::Throttling => &["why.remedy-rt-runtime"],
+        Mechanism::Lock | Mechanism::PriorityInversion => {
+            &["why.remedy-prio-inherit", "why.remedy-shorten-critical-section"]
+        }
+        Mechanism::PageFault => &["why.remedy-mlockall"],
+        Mechanism::Nmi => &["why.remedy-nmi-watchdog"],
+        Mechanism::IdleExit => &["why.remedy-dma-latency"],
+        Mechanism::TimerSlack => &["why.remedy-timer-slack"],
+        Mechanism::Overrun => &["why.remedy-period"],
+        Mechanism::Stall => &["why.remedy-stall-bare-metal", "why.remedy-stall-virtual"],
+        Mechanism::SlowPath | Mechanism::Unexplained => &["why.remedy-trace-more-captures"],
+    };
+    let note = |id: &&str| match *id {
+        "why.remedy-move-interrupt" => Note::new(id).value("who", &c.who),
+        _ => Note::new(id),
+    };
+    ids.iter().map(note).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_calls_and_longer_calls_are_different_evidence() {
+        let of = |late: (f64, f64), on_time: (f64, f64), seen: usize| {
+            let f = FunctionShare {
+                function: "poll".into(),
+                late_ns: late.0 * late.1,
+                late_calls: late.0,
+                late_each_ns: late.1,
+                on_time_ns: on_time.0 * on_time.1,
+                on_time_calls: on_time.0,
+                on_time_each_ns: on_time.1,
+                on_time_windows: seen,
+            };
+            function_evidence(&f)
+        };
+        let list = |values: &[Quantity]| {
+            let values = values.iter().map(|&q| Value::from(q));
+            Value::List(std::iter::once(Value::from("poll")).chain(values).collect())
+        };
+        let (ns, n) = (Quantity::Ns, Quantity::Number);
+        assert_eq!(
+            of((38.0, 500.0), (2.0, 500.0), 40),
+            Evidence::new("function-more-calls", list(&[n(38.0), n(2.0), ns(500.0)]))
+        );
+        assert_eq!(
+            of((1.0, 300_000.0), (1.0, 3_000.0), 40),
+            Evidence::new("function-longer-calls", list(&[ns(300_000.0), ns(3_000.0)]))
+        );
+        assert_eq!(
+            of((1.0, 300_000.0), (0.0, 3_000.0), 7),
+            Evidence::new("function-longer-calls", list(&[ns(300_000.0), ns(3_000.0)])).of(7)
+        );
+        assert_eq!(
+            of((8.0, 6_000.0), (2.0, 3_000.0), 40),
+            Evidence::new(
+                "function-more-and-longer-calls",
+                list(&[n(8.0), n(2.0), ns(6_000.0), ns(3_000.0)])
+            )
+        );
+        assert_eq!(
+            of((1.0, 5_000.0), (0.0, 5_000.0), 3),
+            Evidence::new("function-equal-calls", list(&[ns(5_000.0)]))
+        );
+        assert_eq!(
+            of((1.0, 5_000.0), (0.0, 0.0), 0),
+            Evidence::new("function-late-only", list(&[ns(5_000.0)]))
+        );
+    }
+
+    #[test]
+    fn kernel_priorities_become_user_priorities() {
+        let values = |prio| {
+            let cause = RootCause { prio, ..cause(Mechanism::HigherPriority) };
+            let f = Finding::typed("x", Severity::Problem, Confidence::High);
+            with_values(f, &cause, &SystemContext::default()).values
+        };
+        let realtime = values(Some(9));
+        assert_eq!(realtime["priority"], Value::from(Quantity::Priority(90)));
+        assert_eq!(realtime["class"], Value::from("realtime"));
+        assert_eq!(values(Some(120))["class"], Value::from("fair"));
+        assert_eq!(values(Some(-1))["class"], Value::from("deadline"));
+        assert!(!values(None).contains_key("class"));
+    }
+
+    fn cause(mechanism: Mechanism) -> RootCause {
+        RootCause {
+            mechanism,
+            who: "other".into(),
+            stage: None,
+            prio: None,
+            main_of: vec![0],
+            part_of: vec![0],
+            share_of_late: 1.0,
+            share_of_lateness: 1.0,
+            excess_ns: 100.0,
+            size_ns: 100.0,
+            times: 1.0,
+            times_on_time: 1.0,
+            functions: vec![],
+            stack: vec![],
+            instead: vec![],
+            period_ns: None,
+            confidence: Confidence::High,
+            grounds: vec![],
+            example: None,
+        }
+    }
+
+    #[test]
+    fn counters_that_are_not_readable_are_evidence() {
+        let typed = Note::new("smi-counter-unreadable").value("error", "EIO");
+        assert_eq!(missing(&typed), Evidence::new("smi-counter-unreadable", "EIO"));
+        let recorded = Note::from("the counter of SMIs: not there");
+        assert_eq!(missing(&recorded).id, "counter-not-available");
+    }
+}

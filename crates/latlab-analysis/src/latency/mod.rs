@@ -1,0 +1,31 @@
+//! Why a task was late: from captured events to a time budget, a contrast and verdicts.
+//!
+//! ```text
+//! Capture ──lanes──▶ Span* per CPU ──budget──▶ Piece* that tile [intended, actual]
+//!                                                 │
+//!        late and on-time wake-ups ──contrast──▶ Contrast ──verdict──▶ Finding*
+//! ```
+//!
+//! Everything here is a pure function of plain data: a capture may come from our
+//! own recorder, from trace-cmd with cyclictest's markers, or from a mailed text.
+//!
+//! The words are those of the kernel's timerlat auto-analysis: *blocking* is delay
+//! by something of lower priority (interrupts off, preemption off, a lock),
+//! *interference* delay by something of higher priority (NMI, irq, softirq, task).
+
+pub mod breakdown;
+pub mod capture;
+pub mod case_control;
+pub mod causes;
+pub mod cpu_timeline;
+pub mod features;
+pub mod findings;
+pub mod from_trace;
+pub mod mitigation;
+#[cfg(test)]
+mod scenario;
+pub mod source_location;
+pub mod summary;
+pub mod tracing_overhead;
+pub mod untraced;
+pub mod wakeups;

@@ -1,0 +1,278 @@
+//! From captures to the result of `latlab why`.
+
+use super::breakdown::{Budget, budget};
+use super::capture::{Activation, Capture};
+use super::causes::explain;
+use super::cpu_timeline::Lanes;
+use super::features::{label, window};
+use super::wakeups;
+use latlab_model::finding::{Confidence, Evidence, Finding, Note, Quantity, Severity};
+use latlab_model::latency::Cause;
+use latlab_model::latency::Window;
+use latlab_model::latency::{BreakdownExample, CaptureNote, Pair, Part, WhyResult};
+use latlab_model::latency::{Mechanism, SystemContext};
+use latlab_model::units::Nanos;
+
+/// A capture's wake-ups in numbers, each with its latency breakdown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Digest {
+    /// The capture.
+    pub note: CaptureNote,
+    /// One a wake-up.
+    pub windows: Vec<Window>,
+    /// One a wake-up.
+    pub sketches: Vec<BreakdownExample>,
+    /// Which wake-up each window is of.
+    pub activations: Vec<Activation>,
+}
+
+/// On-time wake-ups of one capture that are looked at: enough to contrast, and spread over it.
+const CONTROLS: usize = 120;
+/// Late wake-ups of one capture that are looked at.
+const LATE: usize = 2_000;
+/// Parts of a breakdown example; the rest is merged into the last one.
+const PARTS: usize = 400;
+
+/// Finds the wake-ups of a capture and reduces each to numbers.
+pub fn digest(mut capture: Capture, limit: Nanos) -> Digest {
+    wakeups::find(&mut capture, limit);
+    digest_found(&capture)
+}
+
+/// As [`digest`], for a capture whose wake-ups are known.
+pub fn digest_found(capture: &Capture) -> Digest {
+    if capture.activations.is_empty() {
+        let mut note = note(capture);
+        note.notes.clone_from(&capture.notes);
+        return Digest { note, ..Digest::default() };
+    }
+    let lanes = Lanes::of_capture(capture);
+    let (late, on_time): (Vec<Activation>, Vec<Activation>) =
+        capture.activations.iter().partition(|a| a.late);
+    let chosen = late.iter().take(LATE).chain(spread(&on_time, CONTROLS));
+    let mut digest = Digest { note: note(capture), ..Digest::default() };
+    digest.note.notes = capture.notes.clone();
+    let begun = |a: &&Activation| lanes.cpus.get(&a.cpu).and_then(|s| s.first());
+    let early = |a: &&Activation| begun(a).is_none_or(|s| s.start > a.intended);
+    match late.iter().filter(early).count() {
+        0 => {}
+        n => digest
+            .note
+            .notes
+            .push(Note::new("why.capture-begins-late").value("wakeups", Quantity::Count(n as u64))),
+    }
+    if late.len() > LATE {
+        digest.note.notes.push(
+            Note::new("why.capture-sampled")
+                .value("used", Quantity::Count(LATE as u64))
+                .value("late", Quantity::Count(late.len() as u64)),
+        );
+    }
+    for &activation in chosen {
+        let budget = budget(capture, &lanes, activation);
+        let known = budget.milestones.is_some() || budget.by_timerlat;
+        if !activation.late && (budget.lost || !known) {
+            continue;
+        }
+        let window = window(capture, &lanes, &budget);
+        digest.note.late += u32::from(window.late);
+        digest.note.on_time += u32::from(!window.late);
+        digest.sketches.push(sketch(capture, &budget));
+        digest.windows.push(window);
+        digest.activations.push(activation);
+    }
+    digest
+}
+
+/// Every nth of a list, so that at most `most` are left.
+fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
+    all.iter().step_by(all.len().div_ceil(most).max(1))
+}
+
+fn note(capture: &Capture) -> CaptureNote {
+    let first = capture.events.first().map_or(0, |e| e.time.0);
+    let last = capture.events.last().map_or(0, |e| e.time.0);
+    CaptureNote {
+        source: capture.source.clone(),
+        kernel: capture.kernel.clone(),
+        events: capture.events.len() as u64,
+        length_ns: last.saturating_sub(first),
+        holes: capture.lost.len() as u32,
+        ..CaptureNote::default()
+    }
+}
+
+fn sketch(capture: &Capture, budget: &Budget) -> BreakdownExample {
+    let intended = budget.activation.intended;
+    let mut parts: Vec<Part> = Vec::new();
+    for piece in &budget.pieces {
+        let part = Part {
+            start_ns: piece.start.since(intended).0,
+            end_ns: piece.end.since(intended).0,
+            stage: piece.stage,
+            cause: piece.cause,
+            who: label(capture, piece).into_owned(),
+            merged: false,
+        };
+        let full = parts.len() >= PARTS;
+        match parts.last_mut() {
+            Some(last)
+                if (last.stage, last.cause, &last.who) == (part.stage, part.cause, &part.who) =>
+            {
+                last.end_ns = part.end_ns;
+            }
+            Some(last) if full => {
+                last.end_ns = part.end_ns;
+                (last.cause, last.who, last.merged) = (Cause::Unexplained, String::new(), true);
+            }
+            _ => parts.push(part),
+        }
+    }
+    BreakdownExample {
+        source: capture.source.clone(),
+        intended_ns: intended.0,
+        cpu: budget.activation.cpu.0,
+        parts,
+    }
+}
+
+/// Brings the digests of all captures together.
+pub fn conclude(digests: Vec<Digest>, surroundings: SystemContext) -> WhyResult {
+    let mut result =
+        WhyResult { limit_ns: surroundings.limit_ns, surroundings, ..WhyResult::default() };
+    let mut sketches = Vec::new();
+    for digest in digests {
+        result.captures.push(digest.note);
+        result.windows.extend(digest.windows);
+        sketches.extend(digest.sketches);
+    }
+    result.explanation = explain(&result.windows, &result.surroundings);
+    let pairs = result.explanation.clusters.iter().enumerate().filter_map(|(i, cluster)| {
+        let late = cluster.example?;
+        let typical = typical_on_time(&result.windows, &result.windows[late].source);
+        let mut drawn = sketches.get(late)?.clone();
+        if cluster.mechanism == Mechanism::Stall {
+            show_stall(&mut drawn);
+        }
+        Some(Pair {
+            cluster: i,
+            late: drawn,
+            on_time: typical.and_then(|w| sketches.get(w)).cloned(),
+        })
+    });
+    result.sketches = pairs.collect();
+    result
+}
+
+/// In the breakdown example of a stall, the longest part is the stall, whoever had the CPU.
+fn show_stall(sketch: &mut BreakdownExample) {
+    if let Some(longest) = sketch.parts.iter_mut().max_by_key(|p| p.end_ns - p.start_ns) {
+        longest.cause = Cause::Stall;
+    }
+}
+
+/// The on-time window with the median latency: of the same capture, else of any.
+fn typical_on_time(windows: &[Window], source: &str) -> Option<usize> {
+    let pick = |same: bool| {
+        let mut of: Vec<(u64, usize)> = windows
+            .iter()
+            .enumerate()
+            .filter(|(_, w)| !w.late && (!same || w.source == source))
+            .map(|(i, w)| (w.latency_ns, i))
+            .collect();
+        of.sort_unstable();
+        of.get(of.len() / 2).map(|w| w.1)
+    };
+    pick(true).or_else(|| pick(false))
+}
+
+/// Kernel releases of the captures, each once.
+pub fn kernels(captures: &[CaptureNote]) -> Vec<&str> {
+    let mut kernels: Vec<&str> = captures.iter().filter_map(|c| c.kernel.as_deref()).collect();
+    kernels.sort_unstable();
+    kernels.dedup();
+    kernels
+}
+
+/// Captures of different kernels: their paths cost differently, so a late wake-up of one and an
+/// on-time one of the other differ without any cause.
+pub fn mixed_kernels(captures: &[CaptureNote]) -> Option<Finding> {
+    let kernels = kernels(captures);
+    (kernels.len() > 1).then(|| {
+        let of = |k: &str| captures.iter().filter(|c| c.kernel.as_deref() == Some(k)).count();
+        let finding = Finding::typed("why.mixed-kernels", Severity::Warning, Confidence::High)
+            .value("kernels", kernels.clone())
+            .remedy(Note::new("why.remedy-one-kernel"));
+        kernels
+            .iter()
+            .fold(finding, |f, k| f.with(Evidence::new("captures-of-kernel", *k).of(of(k) as u64)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::latency::scenario::{FAIR, HIGH, RT, Script};
+    use latlab_model::latency::Stage;
+
+    #[test]
+    fn captures_of_different_kernels_are_a_finding() {
+        let of =
+            |kernel: &str| CaptureNote { kernel: Some(kernel.into()), ..CaptureNote::default() };
+        assert_eq!(mixed_kernels(&[of("6.1.0"), of("6.1.0"), CaptureNote::default()]), None);
+        let finding = mixed_kernels(&[of("6.1.0"), of("6.12.1"), of("6.1.0")]).unwrap();
+        assert_eq!(finding.values["kernels"], vec!["6.1.0", "6.12.1"].into());
+        assert_eq!(finding.evidence.len(), 2);
+    }
+
+    /// What had the CPU when nothing ran is a bystander, in the picture as in the verdict.
+    #[test]
+    fn the_picture_of_a_stall_shows_a_stall() {
+        let part = |start_ns, end_ns, cause| Part {
+            start_ns,
+            end_ns,
+            stage: Stage::Interrupt,
+            cause,
+            who: "latlab".into(),
+            merged: false,
+        };
+        let parts = vec![part(0, 900, Cause::Overrun), part(900, 1_000, Cause::Path)];
+        let mut sketch = BreakdownExample { parts, ..BreakdownExample::default() };
+        show_stall(&mut sketch);
+        assert_eq!([sketch.parts[0].cause, sketch.parts[1].cause], [Cause::Stall, Cause::Path]);
+    }
+
+    /// From events to a verdict: eight late wake-ups behind a task of higher priority.
+    #[test]
+    fn from_events_to_a_verdict() {
+        let mut s = Script::default();
+        s.switch(0.0, RT, FAIR);
+        for i in 0..40 {
+            let t = 1_000.0 * f64::from(i + 1);
+            s.timer(t);
+            let late = i % 5 == 0;
+            if late {
+                s.preempt(t + 6.0, FAIR, HIGH).switch(t + 306.0, HIGH, RT);
+            } else {
+                s.preempt(t + 6.0, FAIR, RT);
+            }
+            let end = if late { t + 308.0 } else { t + 8.0 };
+            s.wakes(t, end, late);
+            s.switch(end + 20.0, RT, FAIR);
+        }
+        let result = conclude(vec![digest_found(&s.capture)], SystemContext::default());
+        let clusters = &result.explanation.clusters;
+        assert_eq!(clusters.len(), 1, "{clusters:#?}");
+        assert_eq!(
+            (clusters[0].mechanism, clusters[0].who.as_str()),
+            (Mechanism::HigherPriority, "urgent")
+        );
+        assert_eq!((clusters[0].excess_ns, clusters[0].share_of_late), (300_000.0, 1.0));
+        let (period, _) = clusters[0].period_ns.expect("every fifth millisecond");
+        assert!((period - 5e6).abs() < 1e3, "{period}");
+        assert_eq!(result.captures[0].late, 8);
+        let pair = &result.sketches[0];
+        assert_eq!(pair.late.parts.last().unwrap().end_ns, 308_000);
+        assert!(pair.on_time.is_some());
+    }
+}

@@ -1,0 +1,294 @@
+//! Finds the wake-ups of measured tasks in a capture.
+//!
+//! A wake-up on time leaves this trail, from which its intended time follows
+//! whatever the trace's clock, because `hrtimer_expire_entry` reads the timer's clock:
+//!
+//! ```text
+//! hrtimer_start(softexpires) … hrtimer_expire_entry(now) sched_waking sched_switch [sys_exit]
+//! intended = time of hrtimer_expire_entry − (now − softexpires)
+//! ```
+//!
+//! A late one is told by a marker of the program that saw it:
+//!
+//! | marker | by | says |
+//! |---|---|---|
+//! | `latlab late tid=T intended=N latency=N` | `latlab why` | ns of CLOCK_MONOTONIC |
+//! | `hit latency threshold (X > Y)` | cyclictest `--tracemark -b` | µs; the writer is the task |
+
+use super::capture::{Activation, Capture};
+use latlab_model::event::{Event, EventKind, Symbol};
+use latlab_model::finding::{Note, Quantity};
+use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+use latlab_trace::names::IntMap;
+use std::collections::BTreeMap;
+
+/// A late wake-up as a marker tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The task.
+    pub tid: Tid,
+    /// When it wanted to run, in the trace's clock.
+    pub intended: TraceNs,
+    /// When it did.
+    pub actual: TraceNs,
+    /// The limit that it was over, where the marker says.
+    pub limit: Option<Nanos>,
+    /// The marker's own time.
+    pub marked: TraceNs,
+    /// The marker's times cannot be the trace's: its clock was so far from the trace's, ns.
+    pub clock_off_ns: Option<i64>,
+}
+
+/// A marker is written at once; a thread that was kept from it for longer was stopped with all others.
+const AT_ONCE: Nanos = Nanos(10_000_000_000);
+
+/// The text that [`Told`] is read back from; at most 96 bytes.
+pub const LATE_MARK: &str = "latlab late";
+
+/// Late wake-ups that markers tell of.
+pub fn told(capture: &Capture) -> Vec<Told> {
+    capture
+        .events
+        .iter()
+        .filter_map(|e| match e.kind {
+            EventKind::Marker { text } => {
+                let text = capture.names.get(text);
+                let own = || own_marker(text, e.time, capture.clock_is_monotonic);
+                own().or_else(|| threshold_marker(text, e.current, e.time))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+fn own_marker(text: &str, marked: TraceNs, monotonic: bool) -> Option<Told> {
+    let rest = text.split_once(LATE_MARK)?.1;
+    let value = |key: &str| {
+        let start = rest.find(key)? + key.len();
+        rest[start..].split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
+    };
+    let (tid, intended, latency) = (value("tid=")?, value("intended=")?, value("latency=")?);
+    let actual = TraceNs(intended.saturating_add(latency));
+    let same = marked >= actual && marked.since(actual) <= AT_ONCE;
+    let off = i64::try_from(i128::from(marked.0) - i128::from(actual.0)).unwrap_or(i64::MAX);
+    // On another clock the marker's own time stands for the moment at which the task ran.
+    let (intended, actual) = if monotonic && same {
+        (TraceNs(intended), actual)
+    } else {
+        (TraceNs(marked.0.saturating_sub(latency)), marked)
+    };
+    let clock_off_ns = (monotonic && !same).then_some(off);
+    let tid = Tid(i32::try_from(tid).ok()?);
+    Some(Told { tid, intended, actual, limit: None, marked, clock_off_ns })
+}
+
+fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
+    let rest = text.split_once("hit latency threshold (")?.1;
+    let (latency, rest) = rest.split_once(" > ")?;
+    let limit = rest.split(')').next()?;
+    let us = |s: &str| s.trim().parse::<u64>().ok().map(Nanos::from_us);
+    let (latency, limit) = (us(latency)?, us(limit)?);
+    let intended = TraceNs(marked.0.saturating_sub(latency.0));
+    let limit = Some(limit);
+    Some(Told { tid, intended, actual: marked, limit, marked, clock_off_ns: None })
+}
+
+/// Wake-ups from a sleep that the events show from end to end, of all tasks.
+/// The actual time is the return from the system call where it was recorded, else the switch.
+pub fn seen(capture: &Capture, limit: Nanos) -> Vec<Activation> {
+    let sleeper = |s: Symbol| capture.names.get(s).starts_with("hrtimer_wakeup");
+    let returns = capture.events.iter().any(|e| matches!(e.kind, EventKind::SyscallExit { .. }));
+    let mut armed: IntMap<u64, (Tid, i64)> = IntMap::default();
+    let mut expiring: BTreeMap<CpuId, (Tid, TraceNs)> = BTreeMap::new();
+    let mut woken: IntMap<Tid, TraceNs> = IntMap::default();
+    let mut running: IntMap<Tid, TraceNs> = IntMap::default();
+    let mut found = Vec::new();
+    for e in &capture.events {
+        match e.kind {
+            EventKind::HrtimerStart { timer, function, softexpires, .. } if sleeper(function) => {
+                armed.insert(timer, (e.current, softexpires));
+            }
+            EventKind::HrtimerEntry { timer, function, now } if sleeper(function) => {
+                if let Some((tid, due)) = armed.remove(&timer) {
+                    let late = u64::try_from(now.saturating_sub(due)).unwrap_or(0);
+                    expiring.insert(e.cpu, (tid, TraceNs(e.time.0.saturating_sub(late))));
+                }
+            }
+            EventKind::Waking { task, .. } => {
+                if let Some((tid, intended)) = expiring.get(&e.cpu).copied()
+                    && tid == task.tid
+                {
+                    woken.insert(tid, intended);
+                    expiring.remove(&e.cpu);
+                }
+            }
+            EventKind::Switch { next, .. } => {
+                if !woken.is_empty()
+                    && let Some(intended) = woken.remove(&next.tid)
+                {
+                    if returns {
+                        running.insert(next.tid, intended);
+                    } else {
+                        found.push(activation(next.tid, e.cpu, intended, e.time, limit));
+                    }
+                }
+            }
+            EventKind::SyscallExit { .. } => {
+                if !running.is_empty()
+                    && let Some(intended) = running.remove(&e.current)
+                {
+                    found.push(activation(e.current, e.cpu, intended, e.time, limit));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Wake-ups of the kernel's own measuring threads, as timerlat tells them: of the outermost context
+/// that it measures, user space before the thread.
+pub fn timerlat(capture: &Capture, limit: Nanos) -> Vec<Activation> {
+    let lines = || {
+        capture.events.iter().filter_map(|e| match e.kind {
+            EventKind::Timerlat { context, latency, .. } if context > 0 => {
+                Some((e, context, latency))
+            }
+            _ => None,
+        })
+    };
+    let Some(outermost) = lines().map(|l| l.1).max() else { return Vec::new() };
+    let one = |e: &Event, latency: Nanos| {
+        activation(e.current, e.cpu, TraceNs(e.time.0.saturating_sub(latency.0)), e.time, limit)
+    };
+    lines().filter(|l| l.1 == outermost).map(|(e, _, latency)| one(e, latency)).collect()
+}
+
+fn activation(
+    tid: Tid,
+    cpu: CpuId,
+    intended: TraceNs,
+    actual: TraceNs,
+    limit: Nanos,
+) -> Activation {
+    let late = limit.0 > 0 && actual.since(intended) > limit;
+    Activation { tid, cpu, intended, actual, late }
+}
+
+/// Fills [`Capture::activations`]: late wake-ups from markers, the others of the same tasks from
+/// the events. Without any marker every task whose wake-ups are seen counts, late by `limit`. Where
+/// that is not zero it goes before what the marker's writer called late.
+pub fn find(capture: &mut Capture, limit: Nanos) {
+    let told = told(capture);
+    let given = limit;
+    let marked = || told.iter().filter_map(|t| t.limit).max();
+    let limit = if given.0 > 0 { given } else { marked().unwrap_or(given) };
+    let measured_by_kernel = if told.is_empty() { timerlat(capture, limit) } else { Vec::new() };
+    if !measured_by_kernel.is_empty() {
+        capture.activations = measured_by_kernel;
+        return;
+    }
+    let seen = seen(capture, limit);
+    let mut activations = Vec::new();
+    if let Some(off) = told.iter().find_map(|t| t.clock_off_ns) {
+        capture.notes.push(Note::new("why.marker-clock").value("offset", Quantity::Ns(off as f64)));
+    }
+    for t in &told {
+        let cpu = cpu_of(capture, t.tid, t.marked);
+        let (intended, actual) = (t.intended, t.actual);
+        let late = actual.since(intended) >= given;
+        activations.push(Activation { tid: t.tid, cpu, intended, actual, late });
+    }
+    let measured: Vec<Tid> = told.iter().map(|t| t.tid).collect();
+    let own = |a: &Activation| measured.is_empty() || measured.contains(&a.tid);
+    // What a marker told of is not counted again as it was seen.
+    let known = |a: &Activation| {
+        told.iter().any(|t| t.tid == a.tid && a.intended <= t.actual && t.intended <= a.actual)
+    };
+    activations.extend(
+        seen.into_iter().filter(|a| own(a) && !known(a) && a.intended >= capture.covered_from),
+    );
+    activations.sort_by_key(|a| a.intended);
+    capture.activations = activations;
+}
+
+/// The CPU that a task was on at a moment: of its last event before it.
+fn cpu_of(capture: &Capture, tid: Tid, at: TraceNs) -> CpuId {
+    let until = capture.events.partition_point(|e| e.time <= at);
+    let is_own = |e: &&Event| {
+        e.current == tid || matches!(e.kind, EventKind::Switch { next, .. } if next.tid == tid)
+    };
+    capture.events[..until].iter().rev().find(is_own).map_or(CpuId(0), |e| e.cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::latency::scenario::{FAIR, RT, Script};
+    use latlab_model::finding::Value;
+
+    #[test]
+    fn an_on_time_wake_up_is_seen_on_any_clock() {
+        let mut s = Script::default();
+        let function = s.name("hrtimer_wakeup");
+        s.capture.clock_is_monotonic = false;
+        s.preempt(0.0, FAIR, RT);
+        // The timer's clock is 5 s ahead of the trace's.
+        let due = 5_000_100_000;
+        s.at(1.0, EventKind::HrtimerStart { timer: 9, function, expires: due, softexpires: due });
+        s.switch(2.0, RT, FAIR)
+            .at(101.5, EventKind::HrtimerEntry { timer: 9, function, now: due + 1_200 })
+            .at(102.0, EventKind::Waking { task: RT, target: CpuId(0) })
+            .preempt(104.0, FAIR, RT);
+        let seen = seen(&s.capture, Nanos::from_us(50));
+        assert_eq!(seen.len(), 1);
+        assert_eq!((seen[0].intended, seen[0].actual), (TraceNs(100_300), TraceNs(104_000)));
+        assert!(!seen[0].late);
+    }
+
+    #[test]
+    fn markers_of_two_programs_are_read() {
+        let mut s = Script::default();
+        s.preempt(0.0, FAIR, RT);
+        let text = s.name("hit latency threshold (2503 > 2400)\n");
+        s.at(10_000.0, EventKind::Marker { text });
+        let t = told(&s.capture);
+        assert_eq!((t[0].tid, t[0].intended), (RT.tid, TraceNs(7_497_000)));
+        assert_eq!(t[0].limit, Some(Nanos::from_us(2_400)));
+
+        // Whoever gives a limit means it: cyclictest's was another one.
+        find(&mut s.capture, Nanos(0));
+        assert!(s.capture.activations[0].late);
+        find(&mut s.capture, Nanos::from_us(5_000));
+        assert!(!s.capture.activations[0].late);
+
+        assert!(s.capture.notes.is_empty());
+
+        let mut s = Script::default();
+        let text = s.name("latlab late tid=100 intended=400000 latency=123456");
+        s.at(600.0, EventKind::Marker { text });
+        find(&mut s.capture, Nanos(0));
+        let a = s.capture.activations[0];
+        assert_eq!((a.tid, a.intended, a.latency()), (RT.tid, TraceNs(400_000), Nanos(123_456)));
+        assert!(a.late);
+    }
+
+    /// A file that says "mono" and whose times were moved (`trace-cmd --ts-offset`), or a thread in a
+    /// time namespace: the budget must not be cut from somewhere else in the trace.
+    #[test]
+    fn a_marker_on_another_clock_than_the_trace_stands_where_it_was_written() {
+        for (intended, is_ahead) in [(90_000_000_000_u64, true), (0, false)] {
+            let mut s = Script::default();
+            s.preempt(0.0, FAIR, RT);
+            let text = s.name(&format!("latlab late tid=100 intended={intended} latency=123456"));
+            s.at(20_000_600.0, EventKind::Marker { text });
+            find(&mut s.capture, Nanos(0));
+            let a = s.capture.activations[0];
+            assert_eq!((a.latency(), a.actual), (Nanos(123_456), TraceNs(20_000_600_000)));
+            assert_eq!(s.capture.notes.len(), 1);
+            let Note::Typed(note) = &s.capture.notes[0] else { panic!("{:?}", s.capture.notes) };
+            let Value::Quantity(Quantity::Ns(offset)) = note.values["offset"] else { panic!() };
+            assert_eq!(offset < 0.0, is_ahead, "{offset}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Analysis: plain data and traces in, plain data and findings out.
+//!
+//! **Invariant:** this crate is pure. It opens no file, reads no clock and no
+//! environment, prints nothing and contains no `unsafe`; `clippy.toml` beside
+//! `Cargo.toml` has the compiler check it.
+
+#![forbid(unsafe_code)]
+
+pub mod bench;
+pub mod cache;
+pub mod compare;
+pub mod doctor;
+pub mod history;
+pub mod latency;
+
+pub mod osnoise;
+pub mod reference;
+pub mod sched;
+pub mod survey;
+pub mod sweep;
+pub mod timeline;
+pub mod timer;
+pub mod upgrade;
+pub mod wakeup;

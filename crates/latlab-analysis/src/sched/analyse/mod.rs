@@ -1,0 +1,262 @@
+//! From events to slices, waits and accounts, in one pass.
+//!
+//! A hole (lost events) on a CPU makes the slice that was running there doubtful, and every
+//! delay that began before it: a wake-up may have been recorded on any CPU. Both are counted,
+//! and kept out of the distributions.
+
+mod identity;
+mod priority;
+mod switch;
+mod unseen;
+mod windows;
+
+pub use crate::sched::analyse::priority::INVERSION;
+
+use self::switch::Switch;
+use super::fair::weight_of_prio;
+use super::tally::Map;
+use super::task::{CpuState, FoundInversion, On, TaskState, Throttling};
+use latlab_model::event::{Event, EventKind, Names, Symbol, Task};
+use latlab_model::sched::schedule::{End, FairWindow, KeptSlice, Slice};
+use latlab_model::units::{CpuId, Tid, TraceNs};
+
+/// What is to be kept.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Keep slices of these tasks only; empty for all.
+    pub focus: Vec<i32>,
+    /// Slices to keep.
+    pub slices: usize,
+    /// Tasks to list.
+    pub tasks: usize,
+    /// Length of a window of fairness, ns.
+    pub window_ns: u64,
+    /// Weights that the priority does not tell (SCHED_IDLE, groups), by thread id.
+    pub weights: Vec<(i32, f64)>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            focus: Vec::new(),
+            slices: 2_000,
+            tasks: 200,
+            window_ns: 1_000_000_000,
+            weights: Vec::new(),
+        }
+    }
+}
+
+/// Takes events in order of time.
+#[derive(Debug, Default)]
+pub struct Analyzer {
+    pub(super) options: Options,
+    pub(super) tasks: Vec<TaskState>,
+    index: Map<Tid, usize>,
+    free: Vec<usize>,
+    others: Option<usize>,
+    pub(super) folded: (u64, u64),
+    pub(super) cpus: Vec<CpuState>,
+    cpu_index: Map<u32, usize>,
+    holes: u32,
+    pub(super) first: Option<TraceNs>,
+    pub(super) last: TraceNs,
+    pub(super) events: u64,
+    pub(super) switches: u64,
+    pub(super) saw: Saw,
+    pub(super) pairs: Map<(Tid, Tid), (Symbol, Symbol, u64)>,
+    pub(super) inversions: Vec<FoundInversion>,
+    pub(super) inversion_count: u64,
+    pub(super) throttles: Vec<(u32, Throttling, TraceNs)>,
+    pub(super) throttle_count: u64,
+    pub(super) slices: Vec<KeptSlice>,
+    pub(super) more_slices: u64,
+    pub(super) doubtful_slices: u64,
+    pub(super) doubtful_delays: u64,
+    pub(super) unseen: u64,
+    pub(super) reused: Map<Tid, ()>,
+    pub(super) renamed: u64,
+    window_start: TraceNs,
+    listed: Vec<usize>,
+    pub(super) windows: Vec<FairWindow>,
+}
+
+/// Which kinds of events there were.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Saw {
+    pub wakeup: bool,
+    pub waking: bool,
+    pub charged: bool,
+}
+
+impl Analyzer {
+    /// Nothing seen yet.
+    pub fn new(options: Options) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// Time of the first event.
+    pub fn first(&self) -> TraceNs {
+        self.first.unwrap_or_default()
+    }
+
+    /// Switches so far.
+    pub fn switches(&self) -> u64 {
+        self.switches
+    }
+
+    /// Takes one event; every slice that it ends goes to `sink`.
+    pub fn push(&mut self, event: &Event, names: &Names, sink: &mut impl FnMut(&Slice)) {
+        let lost = matches!(event.kind, EventKind::Lost { .. });
+        self.events += u64::from(!lost);
+        if self.first.is_none() {
+            (self.first, self.window_start) = (Some(event.time), event.time);
+        }
+        self.last = self.last.max(event.time);
+        if event.time.since(self.window_start).0 >= self.options.window_ns {
+            self.roll(event.time);
+        }
+        let c = self.cpu(event.cpu.0, event.time);
+        if let EventKind::Lost { count } = event.kind {
+            return self.hole(c, count.unwrap_or(0), event.time, sink);
+        }
+        let (running, leaving) = match event.kind {
+            EventKind::Switch { prev, .. } => (prev.tid, false),
+            _ => (event.current, self.is_leaving(c, event)),
+        };
+        if !leaving && !self.runs(c, running) {
+            self.unseen_switch(c, event.time, sink);
+            if !matches!(event.kind, EventKind::Switch { .. }) {
+                self.seen_running(c, running, event.time);
+            }
+        }
+        match event.kind {
+            EventKind::Switch { prev, state, next } => {
+                let switch = Switch { prev, state, next };
+                self.switch(c, event.time, switch, names, sink);
+            }
+            EventKind::Waking { task, .. } => {
+                self.saw.waking = true;
+                self.wake(task, None, event.time);
+            }
+            EventKind::Wakeup { task, target: CpuId(cpu) } => {
+                self.saw.wakeup = true;
+                self.wake(task, Some(cpu), event.time);
+            }
+            EventKind::WakeupNew { task, target: CpuId(cpu) } => {
+                self.newborn(task);
+                self.wake(task, Some(cpu), event.time);
+            }
+            EventKind::Migrate { task, to: CpuId(cpu), .. } => self.migrate(task, cpu, event.time),
+            EventKind::Fork { child: task } => self.fork(task, event.time),
+            EventKind::Rename { tid, name } => {
+                let task = Task { tid, name, prio: i32::MAX };
+                self.find(task);
+            }
+            EventKind::Runtime { tid, ns } => {
+                self.saw.charged = true;
+                let i = self.find(Task { tid, name: Symbol(0), prio: i32::MAX });
+                self.tasks[i].charged_ns = self.tasks[i].charged_ns.saturating_add(ns.0);
+            }
+            EventKind::SetPrio { task, new } => self.set_prio_event(c, event, task, new),
+            EventKind::SyscallEnter { yields: true, .. } => {
+                if let Some(&i) = self.index.get(&event.current) {
+                    self.tasks[i].yielding = true;
+                }
+            }
+            _ => {}
+        }
+        let cpu = &mut self.cpus[c];
+        cpu.last = cpu.last.max(event.time);
+    }
+
+    /// The CPU's place; it is counted from its first event on.
+    fn cpu(&mut self, cpu: u32, time: TraceNs) -> usize {
+        let c = self.queue(cpu);
+        let state = &mut self.cpus[c];
+        if !state.seen {
+            (state.seen, state.since, state.last) = (true, time, time);
+        }
+        c
+    }
+
+    fn queue(&mut self, cpu: u32) -> usize {
+        if let Some(&c) = self.cpu_index.get(&cpu) {
+            return c;
+        }
+        let mut state = CpuState::default();
+        state.line.cpu = cpu;
+        self.cpus.push(state);
+        self.cpu_index.insert(cpu, self.cpus.len() - 1);
+        self.cpus.len() - 1
+    }
+
+    /// It waits for, or has, a CPU: whatever depends on that.
+    fn join_queue(&mut self, i: usize, cpu: u32) {
+        let c = self.queue(cpu);
+        let task = &mut self.tasks[i];
+        task.cpu = cpu;
+        let given =
+            self.options.weights.iter().find(|(tid, _)| *tid == task.tid.0).map(|(_, w)| *w);
+        let fair = (100..=139).contains(&task.prio);
+        if let Some(weight) = given.filter(|_| fair).or_else(|| weight_of_prio(task.prio)) {
+            task.fair.join(&mut self.cpus[c].clock, weight);
+            if !task.fair.listed {
+                task.fair.listed = true;
+                self.listed.push(i);
+            }
+        } else if task.prio < 100 && !self.cpus[c].waiting.contains(&i) {
+            self.cpus[c].waiting.push(i);
+        }
+    }
+
+    fn leave_queue(&mut self, i: usize) {
+        let c = self.queue(self.tasks[i].cpu);
+        self.tasks[i].fair.leave(&mut self.cpus[c].clock);
+        self.cpus[c].waiting.retain(|w| *w != i);
+    }
+
+    /// Counts what the CPU did until now.
+    fn account(&mut self, c: usize, time: TraceNs) {
+        let cpu = &mut self.cpus[c];
+        let ns = time.since(cpu.since).0;
+        if ns == 0 || !cpu.seen {
+            return;
+        }
+        cpu.since = time;
+        match cpu.on {
+            On::Unknown => cpu.line.unknown_ns += ns,
+            On::Idle => {
+                cpu.line.idle_ns += ns;
+                if let Some(throttle) = &mut cpu.throttle {
+                    throttle.idle_ns += ns;
+                }
+            }
+            On::Task { index, .. } => {
+                cpu.line.busy_ns += ns;
+                let task = &mut self.tasks[index];
+                task.run_ns += ns;
+                if task.fair.joined.is_some() {
+                    cpu.clock.advance(ns);
+                    task.fair.actual += ns;
+                } else if task.prio < 100 {
+                    cpu.rt_ns += ns;
+                }
+            }
+        }
+    }
+
+    /// Ends everything that is open.
+    pub(super) fn end(&mut self, sink: &mut impl FnMut(&Slice)) {
+        for c in 0..self.cpus.len() {
+            self.account(c, self.last);
+            self.close(c, self.last, End::Open, Task::default(), false, sink);
+        }
+        for i in 0..self.tasks.len() {
+            self.end_boost(i, self.last);
+            let c = self.queue(self.tasks[i].cpu);
+            let clock = self.cpus[c].clock;
+            self.tasks[i].fair.settle(&clock);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What is known of one task, and of one CPU, while events go by.
+
+use super::fair::VirtualTime;
+use super::tally::Tally;
+use latlab_model::event::{Names, Symbol, Task};
+use latlab_model::sched::schedule::{CpuLine, Ends, InversionKind, TaskLine};
+use latlab_model::units::{Nanos, Tid, TraceNs};
+
+/// What a task does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not seen yet.
+    #[default]
+    Unknown,
+    /// Forked and not yet woken.
+    New,
+    /// Has a CPU.
+    Running,
+    /// Wants one, since then; by a wake-up or still.
+    Ready { since: TraceNs, woken: bool },
+    /// Does not.
+    Off,
+    /// Is no more.
+    Gone,
+}
+
+/// One task.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TaskState {
+    pub tid: Tid,
+    pub name: Symbol,
+    pub first_name: Symbol,
+    pub incarnation: u32,
+    pub prio: i32,
+    pub state: State,
+    /// Number of holes in the trace when `state` was entered.
+    pub epoch: u32,
+    /// The CPU whose queue it is on, or was last.
+    pub cpu: u32,
+    pub last_out: Option<TraceNs>,
+    pub yielding: bool,
+    pub run_ns: u64,
+    pub charged_ns: u64,
+    pub slices: Tally,
+    pub delay: Tally,
+    pub wakeup: Tally,
+    pub off_ns: u64,
+    pub unknown_delays: u64,
+    pub ends: Ends,
+    pub migrations: u64,
+    pub doubtful: u64,
+    pub fair: FairState,
+    /// Priority that it had of its own, and since when it has another's.
+    pub boost: Option<Boost>,
+}
+
+/// A priority inherited from a waiter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Boost {
+    pub since: TraceNs,
+    pub own: i32,
+    pub waiter: Task,
+    pub cpu: u32,
+}
+
+/// A task that kept one of higher priority from running.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FoundInversion {
+    pub kind: InversionKind,
+    pub high: Task,
+    pub low: Task,
+    pub cpu: u32,
+    pub from: TraceNs,
+    pub to: TraceNs,
+}
+
+impl FoundInversion {
+    pub fn length(&self) -> Nanos {
+        self.to.since(self.from)
+    }
+}
+
+/// A fair task's account.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FairState {
+    /// Weight, while it is in some CPU's sum.
+    pub joined: Option<f64>,
+    /// Virtual time up to which `ideal` counts.
+    pub since: f64,
+    pub ideal: f64,
+    pub actual: u64,
+    pub lag_max: f64,
+    pub lag_min: f64,
+    /// Both at the beginning of the window.
+    pub ideal_then: f64,
+    pub actual_then: u64,
+    /// In the list of those that the window is about.
+    pub listed: bool,
+}
+
+impl FairState {
+    /// Brings the ideal up to now.
+    pub fn settle(&mut self, clock: &VirtualTime) {
+        if let Some(weight) = self.joined {
+            self.ideal += clock.served(weight, self.since);
+            self.since = clock.now();
+            let lag = self.ideal - self.actual as f64;
+            self.lag_max = self.lag_max.max(lag);
+            self.lag_min = self.lag_min.min(lag);
+        }
+    }
+    pub fn join(&mut self, clock: &mut VirtualTime, weight: f64) {
+        if self.joined.is_none() {
+            self.since = clock.join(weight);
+            self.joined = Some(weight);
+        }
+    }
+    pub fn leave(&mut self, clock: &mut VirtualTime) {
+        self.settle(clock);
+        if let Some(weight) = self.joined.take() {
+            clock.leave(weight);
+        }
+    }
+}
+
+impl TaskState {
+    pub fn new(task: Task, incarnation: u32, epoch: u32) -> Self {
+        Self {
+            tid: task.tid,
+            name: task.name,
+            first_name: task.name,
+            prio: task.prio,
+            incarnation,
+            epoch,
+            ..Self::default()
+        }
+    }
+
+    pub fn as_task(&self) -> Task {
+        Task { tid: self.tid, name: self.name, prio: self.prio }
+    }
+
+    /// Its totals, for those that are summed up.
+    pub fn line(
+        &self,
+        base: TraceNs,
+        names: &Names,
+        reused: bool,
+        charged: bool,
+        histograms: bool,
+    ) -> TaskLine {
+        let ns = |x: f64| x.clamp(i64::MIN as f64, i64::MAX as f64) as i64;
+        let was = (self.first_name != self.name && self.first_name != Symbol(0))
+            .then(|| names.get(self.first_name).to_owned());
+        TaskLine {
+            tid: self.tid.0,
+            name: if self.tid == Tid(-1) { "(others)" } else { names.get(self.name) }.to_owned(),
+            was,
+            incarnation: reused.then_some(self.incarnation),
+            prio: self.prio,
+            run_ns: self.run_ns,
+            charged_ns: charged.then_some(self.charged_ns),
+            slices: self.slices.durations(base),
+            delay: self.delay.durations(base),
+            wakeup: self.wakeup.durations(base),
+            off_ns: self.off_ns,
+            unknown_delays: self.unknown_delays,
+            ends: self.ends,
+            migrations: self.migrations,
+            ideal_ns: ns(self.fair.ideal).max(0) as u64,
+            fair_ns: self.fair.actual,
+            lag_max_ns: ns(self.fair.lag_max),
+            lag_min_ns: ns(self.fair.lag_min),
+            doubtful: self.doubtful,
+            ended: self.state == State::Gone,
+            histogram: histograms.then(|| self.slices.histogram()),
+            delays: histograms.then(|| self.delay.histogram()),
+        }
+    }
+}
+
+/// One CPU.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CpuState {
+    pub line: CpuLine,
+    pub seen: bool,
+    /// Last event of it.
+    pub last: TraceNs,
+    pub on: On,
+    /// Who was switched out last, and when.
+    pub left: Option<(Tid, TraceNs)>,
+    /// From when on the time is counted.
+    pub since: TraceNs,
+    pub clock: VirtualTime,
+    /// Ready tasks of the real-time and deadline classes on its queue, by index.
+    pub waiting: Vec<usize>,
+    pub throttle: Option<Throttling>,
+    /// Run time of those classes since the last throttling.
+    pub rt_ns: u64,
+}
+
+/// Who has a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum On {
+    /// Nobody knows.
+    #[default]
+    Unknown,
+    /// The idle task.
+    Idle,
+    /// This one; since then; whether its switch-in was seen.
+    Task {
+        index: usize,
+        start: TraceNs,
+        off: Option<Nanos>,
+        delay: Option<Nanos>,
+        woken: bool,
+        doubtful: bool,
+    },
+}
+
+/// A throttling that goes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Throttling {
+    pub at: TraceNs,
+    pub task: Task,
+    pub ran_ns: u64,
+    pub idle_ns: u64,
+}

@@ -1,0 +1,348 @@
+//! SD card images for boards: from Debian's packages to a card that starts, without root.
+//!
+//! ```text
+//! board (TOML) ─┐
+//! packages ─────┼─▶ Tree, unpacked ─▶ QEMU: dpkg --configure ─▶ Tree (cached) ─┐
+//! apt ──────────┘                                                             │
+//! keys, latlab, modules, our files ───────────────────────────────────────────┴─▶ ext4 ─┐
+//! loader, kernel, RAM disk, device trees ─▶ FAT ──────────────────────────────────────┴─▶ sd.img
+//! ```
+//! Everything between is data; only e2fsprogs and QEMU are asked to help. The
+//! same input gives the same bytes: identifiers are hashes of what went in, and
+//! the clock is SOURCE_DATE_EPOCH or that of the newest file of the packages.
+
+#![forbid(unsafe_code)]
+
+pub mod board;
+pub mod boot;
+pub mod check;
+mod configure;
+pub mod deb;
+pub mod device;
+mod ext4;
+pub mod fat;
+mod hooks;
+mod ids;
+mod initrd;
+mod kernels;
+pub mod keys;
+mod manifest;
+pub mod mbr;
+mod part;
+mod rootfs;
+pub mod tree;
+pub mod write;
+
+pub use crate::hooks::{Hooks, Step};
+pub use crate::kernels::Flavour;
+pub use crate::manifest::{CheckRecord, Manifest, PackageRecord};
+
+use board::{Board, BootFile};
+use deb::Deb;
+use fat::BootEntry;
+use ids::{Ids, hex};
+use latlab_target::cache::{Cache, digest};
+use latlab_target::debian::Archive;
+use latlab_target::vm::Host;
+use latlab_target::vm::kernel::Kernel;
+use latlab_target::{Result, TargetError};
+use mbr::{ALIGNMENT, SECTOR};
+use part::Part;
+use sha2::{Digest, Sha256};
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use tree::Tree;
+
+/// Changes when the way a root file system is made does: cached ones of before are not used then.
+const ROOT_VERSION: &str = "1";
+/// Packages of every image: what starts, is reached and reports.
+const PACKAGES: [&str; 9] = [
+    "usr-is-merged",
+    "systemd-sysv",
+    "udev",
+    "kmod",
+    "iproute2",
+    "procps",
+    "openssh-server",
+    "systemd-timesyncd",
+    "apt",
+];
+
+/// What to build.
+#[derive(Debug)]
+pub struct Request {
+    /// For which board.
+    pub board: Board,
+    /// With which kernel.
+    pub flavour: Flavour,
+    /// Public keys that may log in as root ([`keys::read`]).
+    pub keys: String,
+    /// Host name, where it is not the board's.
+    pub hostname: Option<String>,
+    /// A root shell on the serial console.
+    pub serial_shell: bool,
+    /// More packages.
+    pub packages: Vec<String>,
+    /// SOURCE_DATE_EPOCH.
+    pub epoch_s: Option<u64>,
+    /// Ask the network nothing.
+    pub offline: bool,
+    /// Where the image goes.
+    pub output: PathBuf,
+}
+
+/// The names of the packages of a root file system.
+pub fn packages(request: &Request) -> Vec<String> {
+    let base = PACKAGES.iter().map(|p| (*p).to_owned());
+    base.chain(request.board.packages.clone()).chain(request.packages.clone()).collect()
+}
+
+/// Builds an image; nothing is left at `output` unless it is whole.
+pub fn build(host: &Host<'_>, request: &Request, hooks: &mut dyn Hooks) -> Result<Manifest> {
+    let board = &request.board;
+    let program =
+        latlab_target::board::find(board.arch, host.boards.as_deref(), &host.program, &host.cwd)?;
+    let latlab = fs::read(&program).map_err(TargetError::file(&program))?;
+    latlab_target::board::check(&program, &latlab, board.arch)?;
+    // What cannot be written is known before anything long begins.
+    let mut part = Part::create(&request.output)?;
+    let parts = gather(host.cache, request, hooks)?;
+    let mut root = root(host.cache, request, &parts, hooks)?;
+    let epoch_s = request.epoch_s.unwrap_or_else(|| newest(&root));
+    hooks.step(Step::Assembling, None, "the root file system");
+    let id = identity(request, &parts, &latlab, epoch_s);
+    let ids = Ids::of(&id);
+    root.put("usr/local/bin/latlab", 0o755, latlab.clone(), epoch_s);
+    let modules = parts.kernel.modules()?;
+    rootfs::modules(&mut root, &modules, &parts.kernel.release, &board.leave_out, epoch_s)?;
+    rootfs::customize(
+        &mut root,
+        &rootfs::Settings {
+            hostname: request.hostname.as_deref().unwrap_or(&board.name),
+            authorized_keys: &request.keys,
+            serial_shell: request.serial_shell.then_some(board.console.as_str()),
+            root_uuid: &ids.root,
+            boot_uuid: &ids.boot_text(),
+            epoch_s,
+        },
+    );
+    let command_line = command_line(board, &ids);
+    let boot = boot_partition(board, &parts, &command_line, ids.boot)?;
+    stopped(hooks)?;
+    let scratch = host.cache.scratch()?;
+    let system = scratch.path().join("root.img");
+    let options = ext4::Options {
+        uuid: ids.root.clone(),
+        label: "latlab-root".into(),
+        free: 32 << 20,
+        journal: true,
+        epoch_s,
+    };
+    let bytes = ext4::size(&root, &options);
+    ext4::make(&root, &system, bytes, &scratch.path().join("stage"), &options)?;
+    stopped(hooks)?;
+    hooks.step(Step::Assembling, None, "the image");
+    let raws = raws(board, &parts)?;
+    let (total, sha256) = part.assemble(&ids, &boot, &raws, &system, bytes)?;
+    let head = part.head(boot.len())?;
+    let manifest = Manifest {
+        image: request.output.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        bytes: total,
+        sha256,
+        board: board.name.clone(),
+        arch: board.arch.name().into(),
+        kernel: parts.kernel.release.clone(),
+        command_line,
+        epoch_s,
+        latlab_sha256: hex(&Sha256::digest(&latlab)),
+        packages: parts.records(),
+        checks: check::check(&head, board.boot_rom).into_iter().map(CheckRecord::from).collect(),
+    };
+    if let Some(unmet) = manifest.checks.iter().find(|c| !c.met) {
+        return Err(TargetError::Content {
+            path: request.output.clone(),
+            reason: format!("the image would not start: {} ({})", unmet.demand, unmet.found),
+            hint: "is the board's file right? its boot.file entries are written in their order"
+                .into(),
+        });
+    }
+    part.finish(&manifest)?;
+    Ok(manifest)
+}
+
+fn stopped(hooks: &dyn Hooks) -> Result<()> {
+    if hooks.stopped() { Err(TargetError::Stopped) } else { Ok(()) }
+}
+
+/// Everything that comes from Debian.
+struct Parts {
+    debs: Vec<Deb>,
+    kernel: Kernel,
+    /// Unpacked packages of the boot files.
+    boot: Vec<(String, PathBuf)>,
+}
+
+impl Parts {
+    fn records(&self) -> Vec<PackageRecord> {
+        let of = |d: &Deb| PackageRecord { file: d.name.clone(), sha256: d.sha256.clone() };
+        self.debs.iter().map(of).collect()
+    }
+
+    fn file(&self, package: &str, path: &str) -> Result<Vec<u8>> {
+        let folder = self.boot.iter().find(|(name, _)| name == package).map(|(_, f)| f.as_path());
+        let path = folder.unwrap_or(Path::new("")).join(path);
+        fs::read(&path).map_err(TargetError::file(&path))
+    }
+}
+
+fn gather(cache: &Cache, request: &Request, hooks: &mut dyn Hooks) -> Result<Parts> {
+    let board = &request.board;
+    let kernel =
+        request.flavour.kernel(cache, board.arch, request.offline, &mut |w| hooks.say(w))?;
+    stopped(hooks)?;
+    let _lock = cache.lock("fetch")?;
+    let mut archive = Archive::new(cache, board.arch);
+    if request.offline {
+        archive.stay_offline();
+    }
+    let debs = deb::fetch(&mut archive, &packages(request), &mut |w| hooks.say(w))?;
+    stopped(hooks)?;
+    let mut boot: Vec<(String, PathBuf)> = Vec::new();
+    let files = board.boot.file.iter().map(|f| &f.package);
+    for name in files.chain(board.boot.raw.iter().map(|r| &r.package)) {
+        if boot.iter().any(|(n, _)| n == name) {
+            continue;
+        }
+        let there = if request.offline { archive.unpacked(name) } else { None };
+        let folder = match there {
+            Some(folder) => folder,
+            None => archive.fetch(name, &mut |w| hooks.say(w))?,
+        };
+        boot.push((name.clone(), folder));
+    }
+    Ok(Parts { debs, kernel, boot })
+}
+
+/// The configured packages, from the cache if the same were configured before.
+fn root(cache: &Cache, request: &Request, parts: &Parts, hooks: &mut dyn Hooks) -> Result<Tree> {
+    let arch = request.board.arch;
+    let mut pieces = vec![ROOT_VERSION.to_owned(), arch.name().to_owned()];
+    pieces.push(request.epoch_s.map(|e| e.to_string()).unwrap_or_default());
+    pieces.extend(parts.debs.iter().map(|d| format!("{} {}", d.name, d.sha256)));
+    let key = digest(pieces.iter().map(|p| p.as_bytes()));
+    let path = cache.folder("roots")?.join(format!("{}-{}.tar.zst", arch.debian(), &key[..32]));
+    if let Ok(file) = File::open(&path) {
+        let mut tree = Tree::default();
+        let tar = zstd::Decoder::new(file).map_err(TargetError::file(&path))?;
+        if tree.read_tar(BufReader::new(tar), &path, |_| true).is_ok() && !tree.is_empty() {
+            return Ok(tree);
+        }
+        hooks.say(&format!("{} is damaged and made anew", path.display()));
+    }
+    let count = parts.debs.len();
+    let unpacking = &mut |done: usize| {
+        hooks.step(Step::Unpacking, Some(done as f64 / count.max(1) as f64), "");
+    };
+    let mut tree = deb::unpack(&parts.debs, arch.debian(), unpacking)?;
+    let epoch_s = request.epoch_s.unwrap_or_else(|| newest(&tree));
+    // What is dpkg's own came without a time.
+    tree.each(|_, n| n.mtime_s = if n.mtime_s == 0 { epoch_s } else { n.mtime_s.min(epoch_s) });
+    tree.put("etc/dpkg/dpkg.cfg.d/latlab", 0o644, deb::DPKG_CONFIGURATION.as_bytes(), epoch_s);
+    tree.put("etc/apt/sources.list", 0o644, SOURCES.as_bytes(), epoch_s);
+    stopped(hooks)?;
+    let machine = request.flavour.for_configuring(cache, arch, &parts.kernel, hooks)?;
+    let scratch = cache.scratch()?;
+    let mut tree = configure::configure(tree, arch, &machine, count, epoch_s, &scratch, hooks)?;
+    rootfs::tidy(&mut tree, epoch_s);
+    let mut packed = Vec::new();
+    let mut out = zstd::Encoder::new(&mut packed, 3).map_err(TargetError::file(&path))?;
+    tree.write_tar(&mut out).map_err(TargetError::file(&path))?;
+    out.finish().map_err(TargetError::file(&path))?;
+    cache.write(&path, &packed)?;
+    Ok(tree)
+}
+
+/// Where the board itself gets packages from later.
+const SOURCES: &str = "\
+deb http://deb.debian.org/debian bookworm main
+deb http://deb.debian.org/debian bookworm-updates main
+deb http://deb.debian.org/debian-security bookworm-security main
+";
+
+/// The newest time in a tree.
+fn newest(tree: &Tree) -> u64 {
+    tree.iter().map(|(_, n)| n.mtime_s).max().unwrap_or(0)
+}
+
+/// A hash over everything that an image is made of.
+fn identity(request: &Request, parts: &Parts, latlab: &[u8], epoch_s: u64) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    let mut piece = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    parts.debs.iter().for_each(|d| piece(d.sha256.as_bytes()));
+    let words = format!(
+        "{:?} {:?} {} {} {epoch_s}",
+        request.board, request.hostname, request.serial_shell, parts.kernel.release
+    );
+    piece(words.as_bytes());
+    piece(request.keys.as_bytes());
+    piece(latlab);
+    hash.finalize().to_vec()
+}
+
+fn command_line(board: &Board, ids: &Ids) -> String {
+    let line =
+        format!("root=UUID={} ro rootwait console={} {}", ids.root, board.console, board.append);
+    line.trim().to_owned()
+}
+
+const KERNEL: &str = "vmlinuz";
+const INITRD: &str = "initrd.img";
+
+/// The boot partition: loaders in the board's order, then what they load.
+fn boot_partition(board: &Board, parts: &Parts, command_line: &str, id: u32) -> Result<Vec<u8>> {
+    let mut files = Vec::new();
+    for BootFile { to, package, path } in &board.boot.file {
+        files.push(BootEntry { to: to.clone(), data: parts.file(package, path)? });
+    }
+    for text in &board.boot.text {
+        let filled = (text.text.trim_start())
+            .replace("{kernel}", KERNEL)
+            .replace("{initrd}", INITRD)
+            .replace("{cmdline}", command_line);
+        files.push(BootEntry { to: text.to.clone(), data: filled.into_bytes() });
+    }
+    let kernel = &parts.kernel;
+    let read = |path: &Path| fs::read(path).map_err(TargetError::file(path));
+    files.push(BootEntry { to: KERNEL.into(), data: read(&kernel.image)? });
+    let modules = kernel.modules()?;
+    let initrd = initrd::make(&kernel.busybox, &modules, &board.modules)?;
+    files.push(BootEntry { to: INITRD.into(), data: initrd });
+    for name in kernels::device_trees(kernel, &board.device_trees)? {
+        files.push(BootEntry { data: read(&kernel.device_tree(&name))?, to: name });
+    }
+    fat::make(board.boot.mib, &board.boot.label, id, &files)
+}
+
+fn raws(board: &Board, parts: &Parts) -> Result<Vec<(u64, Vec<u8>)>> {
+    let mut raws = Vec::new();
+    for raw in &board.boot.raw {
+        let data = parts.file(&raw.package, &raw.path)?;
+        if raw.offset + data.len() as u64 > ALIGNMENT * SECTOR {
+            return Err(TargetError::Content {
+                path: raw.path.clone().into(),
+                reason: format!(
+                    "at offset {} its {} bytes reach into the first partition",
+                    raw.offset,
+                    data.len()
+                ),
+                hint: "choose a smaller offset, or put the file on the boot partition".into(),
+            });
+        }
+        raws.push((raw.offset, data));
+    }
+    Ok(raws)
+}

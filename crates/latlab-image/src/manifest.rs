@@ -1,0 +1,57 @@
+//! The description of a built image, as in `IMAGE.json`.
+
+use crate::check::Check;
+use serde::Serialize;
+
+/// What was built, also the content of `IMAGE.json`.
+#[derive(Debug, Serialize)]
+pub struct Manifest {
+    /// File name of the image.
+    pub image: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its checksum.
+    pub sha256: String,
+    /// For which board.
+    pub board: String,
+    /// Processor architecture.
+    pub arch: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// Kernel command line.
+    pub command_line: String,
+    /// The clock, seconds since 1970.
+    pub epoch_s: u64,
+    /// Checksum of the latlab in it.
+    pub latlab_sha256: String,
+    /// Files of packages with their checksums.
+    pub packages: Vec<PackageRecord>,
+    /// What the boot partition was checked for.
+    pub checks: Vec<CheckRecord>,
+}
+
+/// A package that went in.
+#[derive(Debug, Serialize)]
+pub struct PackageRecord {
+    /// `name_version_arch.deb`.
+    pub file: String,
+    /// Checksum.
+    pub sha256: String,
+}
+
+/// A demand on the boot partition.
+#[derive(Debug, Serialize)]
+pub struct CheckRecord {
+    /// What is demanded.
+    pub demand: String,
+    /// What was found.
+    pub found: String,
+    /// Whether it is met.
+    pub met: bool,
+}
+
+impl From<Check> for CheckRecord {
+    fn from(c: Check) -> Self {
+        Self { demand: c.demand, found: c.found, met: c.met }
+    }
+}

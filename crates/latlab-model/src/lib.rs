@@ -1,0 +1,29 @@
+//! The data model: what is measured, saved and sent. Units, kernel events, the run and its
+//! parts, findings, the machine. No algorithms: what computes with these types is in
+//! `latlab-analysis`.
+
+#![forbid(unsafe_code)]
+
+pub mod bench;
+pub mod cache;
+pub mod compare;
+pub mod cpulist;
+pub mod doctor;
+pub mod event;
+pub mod finding;
+pub mod history;
+pub mod kconfig;
+pub mod latency;
+pub mod machine;
+
+pub mod osnoise;
+pub mod record;
+pub mod reference;
+pub mod run;
+pub mod samples;
+pub mod sched;
+pub mod sweep;
+pub mod timer;
+pub mod trace_stat;
+pub mod units;
+pub mod wakeup;

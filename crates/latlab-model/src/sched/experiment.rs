@@ -1,0 +1,195 @@
+//! An experiment: tasks of known policy and work that compete for one CPU.
+
+use crate::finding::Note;
+use crate::wakeup::config::Policy;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Work {
+    /// Products of square matrices of whole numbers, without end.
+    Cpu {
+        /// Rows and columns.
+        size: u32,
+    },
+    /// Writes and reads blocks of a file of its own, without end.
+    Io {
+        /// Size of the file in bytes.
+        bytes: u64,
+        /// Past the page cache (O_DIRECT).
+        direct: bool,
+    },
+}
+
+impl Work {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Cpu { .. } => "cpu",
+            Self::Io { direct: false, .. } => "io",
+            Self::Io { direct: true, .. } => "io-direct",
+        }
+    }
+    /// Whether it never waits for anything but the CPU.
+    pub fn is_cpu(self) -> bool {
+        matches!(self, Self::Cpu { .. })
+    }
+}
+
+/// One task of an experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CellTask {
+    /// Its name (`comm`).
+    pub name: String,
+    /// Its thread id; 0 before it runs.
+    #[serde(default)]
+    pub tid: i32,
+    /// What it does.
+    pub work: Work,
+    /// Its policy.
+    pub policy: Policy,
+    /// Real-time priority, 1 to 99; 0 for policies without one.
+    #[serde(default)]
+    pub priority: u32,
+    /// Nice value.
+    #[serde(default)]
+    pub nice: i32,
+    /// Slice that it asks for (EEVDF, Linux 6.12 and later), ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice_ns: Option<u64>,
+    /// Latency nice value, where a kernel knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_nice: Option<i32>,
+    /// SCHED_DEADLINE: run time in each period, ns.
+    #[serde(default)]
+    pub runtime_ns: u64,
+    /// SCHED_DEADLINE: period and deadline, ns.
+    #[serde(default)]
+    pub period_ns: u64,
+    /// Weight of the control group that it is alone in, in units of which 1024 is nice 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_weight: Option<u64>,
+}
+
+impl CellTask {
+    /// Whether it is of the FIFO or RR policy.
+    pub fn is_rt(&self) -> bool {
+        self.policy.has_priority()
+    }
+    /// As a table names it: `cpu fifo 90`.
+    pub fn label(&self) -> String {
+        let how = match self.policy {
+            Policy::Fifo | Policy::Rr => format!("{} {}", self.policy, self.priority),
+            Policy::Deadline => {
+                format!(
+                    "deadline {}/{} ms",
+                    self.runtime_ns / 1_000_000,
+                    self.period_ns / 1_000_000
+                )
+            }
+            _ => format!("{} nice {}", self.policy, self.nice),
+        };
+        let slice = self
+            .slice_ns
+            .map_or(String::new(), |s| format!(" slice {}", crate::units::format_ns(s as f64)));
+        let group = self.group_weight.map_or(String::new(), |w| format!(" group weight {w}"));
+        let latency = self.latency_nice.map_or(String::new(), |l| format!(" latency nice {l}"));
+        format!("{} {how}{slice}{group}{latency}", self.work.word())
+    }
+}
+
+/// What the kernel says of its scheduler; `None` where it cannot be read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct KernelFacts {
+    /// Release.
+    pub release: String,
+    /// Ticks a second.
+    pub hz: Option<u32>,
+    /// `sched_rr_timeslice_ms`.
+    pub rr_timeslice_ms: Option<u64>,
+    /// `sched_rt_runtime_us`; −1 for no throttling.
+    pub rt_runtime_us: Option<i64>,
+    /// `sched_rt_period_us`.
+    pub rt_period_us: Option<u64>,
+    /// Runtime and period of the fair server of the experiment's CPU, ns.
+    pub fair_server_ns: Option<(u64, u64)>,
+    /// Slice of fair tasks that ask for none, ns.
+    pub base_slice_ns: Option<u64>,
+}
+
+impl KernelFacts {
+    /// Major and minor version.
+    pub fn version(&self) -> Option<(u32, u32)> {
+        let mut parts = self.release.split(|c: char| !c.is_ascii_digit());
+        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    }
+    /// Whether fair tasks are protected by a deadline server (Linux 6.12) and no longer by
+    /// throttling alone; `None` when the version cannot be read.
+    pub fn has_fair_server(&self) -> Option<bool> {
+        if self.fair_server_ns.is_some() {
+            return Some(true);
+        }
+        Some(self.version()? >= (6, 12))
+    }
+    /// Share of each period that is kept from real-time tasks, and the period in ns; `None`
+    /// where nothing is.
+    pub fn reserve(&self) -> Option<(f64, u64)> {
+        if let Some((runtime, period)) = self.fair_server_ns {
+            return (runtime > 0 && period > 0).then(|| (runtime as f64 / period as f64, period));
+        }
+        if self.has_fair_server() == Some(true) {
+            // The kernel's own figures, where debugfs cannot be read.
+            return Some((0.05, 1_000_000_000));
+        }
+        let (runtime, period) = (self.rt_runtime_us?, self.rt_period_us?);
+        let runtime = u64::try_from(runtime).ok()?;
+        (runtime < period).then(|| (1.0 - runtime as f64 / period as f64, period * 1000))
+    }
+    /// Length of a tick, ns; of 100 Hz where it is not known.
+    pub fn tick_ns(&self) -> u64 {
+        1_000_000_000 / u64::from(self.hz.unwrap_or(100).max(1))
+    }
+}
+
+/// One experiment: who competed, under which kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Cell {
+    /// Stable name (`cpu-rr-90-90`).
+    pub name: String,
+    /// Who competed.
+    pub tasks: Vec<CellTask>,
+    /// On which CPU; `None` where they could not be bound to one.
+    pub cpu: Option<u32>,
+    /// For how long.
+    pub duration_ns: u64,
+    /// What the kernel says of itself.
+    pub kernel: KernelFacts,
+    /// What is not available, and its replacement.
+    pub notes: Vec<Note>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reserve_is_the_servers_or_the_throttles() {
+        let mut facts =
+            KernelFacts { release: "6.1.0-50-rt-armmp".into(), ..KernelFacts::default() };
+        assert_eq!(facts.version(), Some((6, 1)));
+        assert_eq!(facts.reserve(), None);
+        (facts.rt_runtime_us, facts.rt_period_us) = (Some(950_000), Some(1_000_000));
+        let (share, period) = facts.reserve().unwrap();
+        assert!((share - 0.05).abs() < 1e-9 && period == 1_000_000_000);
+        facts.rt_runtime_us = Some(-1);
+        assert_eq!(facts.reserve(), None);
+        facts.release = "6.18.44".into();
+        assert_eq!(facts.reserve(), Some((0.05, 1_000_000_000)));
+        facts.fair_server_ns = Some((0, 1_000_000_000));
+        assert_eq!(facts.reserve(), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! Latency over a grid of loads.
+
+pub mod axis;
+pub mod plan;
+mod point;
+
+pub use point::{Place, Point};
+
+use crate::record::Param;
+use axis::Value;
+use plan::Plan;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A sweep.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SweepDetail {
+    /// What was to be measured.
+    pub plan: Plan,
+    /// What was measured, in order of time.
+    pub points: Vec<Point>,
+    /// Points that the time did not suffice for.
+    pub left: usize,
+    /// What follows.
+    pub analysis: Analysis,
+}
+
+/// What follows from the points.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Analysis {
+    /// The quantile that is the response.
+    pub quantile: f64,
+    /// The response without load: median of the anchors, ns.
+    pub unloaded_ns: Option<f64>,
+    /// Factor by which the anchors vary (standard deviation of their logarithm, as a factor).
+    pub anchor_spread: Option<f64>,
+    /// Change of the anchors from the first to the last, as a factor, and the p value of no drift.
+    pub drift: Option<(f64, f64)>,
+    /// What each axis does over all others.
+    pub effects: Vec<Effect>,
+    /// Where curves change their law.
+    pub knees: Vec<Knee>,
+    /// Comparison of the allocation modes, where the plan has them.
+    pub statement: Option<Statement>,
+}
+
+/// What one axis does, over all others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Effect {
+    /// The axis.
+    pub axis: String,
+    /// Factor between its mildest and its worst value.
+    pub factor: f64,
+    /// The worst value.
+    pub worst: String,
+    /// Share of the variance of the logarithm that it explains alone.
+    pub share: f64,
+    /// p value of no effect (permutation).
+    pub p: f64,
+}
+
+/// A change of law along an axis.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Knee {
+    /// The axis.
+    pub axis: String,
+    /// Where the other axes stand (only those that are words).
+    pub slice: Place,
+    /// The last value of the old law.
+    pub from: f64,
+    /// The first value of the new law.
+    pub to: f64,
+    /// Response up to `from`, ns.
+    pub before_ns: f64,
+    /// Response from `to` on, ns.
+    pub after_ns: f64,
+    /// p value of no knee (permutation), for all curves that were looked at.
+    pub p: f64,
+    /// Capacities of the machine within it (`L2 256K`).
+    pub matches: Vec<String>,
+}
+
+/// Which part of a memory load raises latency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AllocationVerdict {
+    /// Allocating and freeing, not the access to memory that is kept.
+    AllocationPath,
+    /// The access: keeping the memory is as late as allocating it anew.
+    Access,
+    /// Both, allocation more.
+    Both,
+    /// Neither.
+    Neither,
+    /// Fewer than three points without load: nothing to compare with.
+    TooFewAnchors,
+    /// The data do not decide.
+    #[default]
+    #[serde(alias = "cannot-tell")]
+    Inconclusive,
+}
+
+/// Comparison of the allocation modes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Statement {
+    /// The result.
+    pub verdict: AllocationVerdict,
+    /// Mode (`alloc`, `keep`, `hang`), factor over no load, p value of no difference.
+    pub modes: Vec<(String, f64, f64)>,
+    /// The knee of mode `alloc`, from and to, where there is one: modes are compared beyond it.
+    pub knee: Option<(f64, f64)>,
+}
+
+/// A value as the parameter of a record.
+pub fn param(value: &Value) -> Param {
+    match value {
+        Value::Number(n) if n.fract() == 0.0 && n.abs() < 1e15 => Param::Int(*n as i64),
+        Value::Number(n) => Param::Float(*n),
+        Value::Word(w) => Param::Text(w.clone()),
+    }
+}

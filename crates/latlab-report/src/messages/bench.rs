@@ -1,0 +1,237 @@
+//! Wording: micro-benchmarks.
+
+use super::args::Args;
+use super::message::{Message, Text};
+
+/// A wording without values.
+macro_rules! plain {
+    ($id:literal, $text:literal) => {
+        Message { id: $id, text: |_| Text::claim($text) }
+    };
+}
+
+/// One wording for each identifier.
+pub(super) const MESSAGES: &[Message] = &[
+    Message { id: "bench.impossible", text: impossible },
+    Message { id: "bench.contradiction", text: contradiction },
+    Message { id: "bench.two-modes", text: two_modes },
+    Message { id: "bench.drift", text: drift },
+    Message { id: "bench.steal", text: steal },
+    Message { id: "bench.frequency", text: frequency },
+    Message { id: "bench.below-resolution", text: below_resolution },
+    Message { id: "bench.traced", text: traced },
+    Message { id: "bench.shared", text: shared },
+    Message { id: "bench.not-alone", text: not_alone },
+    Message { id: "bench.switch-methods", text: switch_methods },
+    Message { id: "bench.disturbed", text: disturbed },
+    Message { id: "bench.unsure", text: unsure },
+    plain!("bench.no-time", "no time left in the budget"),
+    Message { id: "bench.wrong-switches", text: wrong_switches },
+    plain!("bench.remedy-idle-machine", "Measure again on an idle machine"),
+    plain!("bench.remedy-clock", "Check clocks that change with heat or load: latlab doctor"),
+    plain!("bench.remedy-governor", "Set the governor to performance during the measurement"),
+    plain!("bench.remedy-end-tracing", "End that tracing and measure again"),
+    plain!("bench.remedy-free-cpu", "End these processes, or measure on another CPU: -a CPU"),
+    plain!("bench.remedy-other-methods", "Use ctx.yield, ctx.futex or ctx.eventfd instead"),
+    plain!("bench.remedy-quiet-host", "Measure when the host is idle, which also takes less time"),
+    plain!("bench.remedy-more-time", "Extend the duration (-D 5m), or select fewer benchmarks"),
+];
+
+/// Labels of evidence that differ from the identifier with spaces.
+pub(super) const LABELS: &[(&str, &str)] = &[
+    ("separation", "separation, in spreads"),
+    ("mann-kendall-p", "Mann–Kendall test of the process medians, p"),
+    ("interval-95", "95 % interval"),
+    ("busy-by-others", "CPU time of other processes"),
+    ("control-workload-best", "control workload at its best"),
+    ("change-with-disturbed-batches", "largest change with the disturbed batches"),
+    ("results-with-disturbed-batches", "results that include disturbed batches"),
+    ("widest-interval", "widest interval, half"),
+    ("no-interval", "without an interval"),
+];
+
+fn impossible(a: &Args<'_>) -> Text {
+    let benchmark = a.get("benchmark");
+    Text::claim(match a.find("cycles") {
+        Some(cycles) => {
+            format!("Impossible result: {benchmark} takes {cycles} cycles, less than any processor")
+        }
+        None => format!("Impossible result: {benchmark} takes no time"),
+    })
+    .why("An impossible result shows an error of the measurement, not a fast machine.")
+}
+
+fn contradiction(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "Contradictory results: {} is faster than {}, which is part of it",
+        a.get("whole"),
+        a.get("part")
+    ))
+}
+
+fn two_modes(a: &Args<'_>) -> Text {
+    let (scope, why) = match a.text("scope") {
+        "processes" => (
+            "between processes",
+            "Each process has one of the two values: page placement, addresses or the host's \
+             placement decide.",
+        ),
+        _ => ("within processes", "A condition changes during the measurement."),
+    };
+    Text::claim(format!(
+        "{}: two modes {scope}, {} ({}) and {} ({})",
+        a.get("benchmark"),
+        a.get("low"),
+        a.get("low_share"),
+        a.get("high"),
+        a.get("high_share")
+    ))
+    .why(why)
+}
+
+fn drift(a: &Args<'_>) -> Text {
+    let sign = if a.number("change").unwrap_or(0.0) > 0.0 { "+" } else { "" };
+    Text::claim(format!("{}: drift of {sign}{}", a.get("benchmark"), a.get("change")))
+        .why("The median of a drifting value depends on the time of the measurement.")
+}
+
+fn steal(a: &Args<'_>) -> Text {
+    Text::claim(format!("{}: steal time {} of CPU time", a.get("benchmark"), a.get("share")))
+}
+
+fn frequency(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "{}: CPU frequency changes between {} and {}",
+        a.get("benchmark"),
+        a.get("low"),
+        a.get("high")
+    ))
+}
+
+fn below_resolution(a: &Args<'_>) -> Text {
+    Text::claim(format!("{}: not distinguishable from its overhead", a.get("benchmark")))
+}
+
+fn traced(a: &Args<'_>) -> Text {
+    Text::claim(format!("Tracing by other programs was active: {}", a.get("buffers"))).why(
+        "Each recorded event costs some hundred ns in the wake-up, switch or call that has it.",
+    )
+}
+
+fn shared(a: &Args<'_>) -> Text {
+    Text::claim(format!("Other processes used {} of {}", a.get("share"), a.get("cpu"))).why(
+        "They lengthen the run queue and evict cache lines; context switches are affected most.",
+    )
+}
+
+fn not_alone(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "{}: {} of {} context switches involve other threads ({})",
+        a.get("benchmark"),
+        a.get("between"),
+        a.get("switches"),
+        a.get("threads")
+    ))
+    .why("The result includes the time of these threads: it is not the cost of a context switch.")
+}
+
+fn switch_methods(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "Context switch on one CPU: {} to {} by {} methods",
+        a.get("low"),
+        a.get("high"),
+        a.get("methods")
+    ))
+    .why(
+        "ctx.yield has no wake-up and is the lower bound; ctx.kernel is the same, from kernel events; \
+         ctx.futex and ctx.eventfd are the cost of waiting for another thread; ctx.pipe and ctx.ring \
+         correspond to lmbench. The overhead of the calls is measured and subtracted.",
+    )
+}
+
+fn disturbed(a: &Args<'_>) -> Text {
+    Text::claim(format!("Interference detected in {} of the batches", a.get("share"))).why(
+        "A control workload next to every batch took longer than its minimum: other activity on the \
+         core (a neighbour on the host, a sibling thread) or a changed clock. Results use the other \
+         batches where at least two processes have any.",
+    )
+}
+
+fn unsure(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "{} of {} results have an interval wider than ±{}",
+        a.get("missed"),
+        a.get("results"),
+        a.get("target")
+    ))
+}
+
+fn wrong_switches(a: &Args<'_>) -> Text {
+    let batches = a.count("batches", "batch has", "batches have");
+    Text::claim(format!("{batches} the wrong number of context switches"))
+}
+
+/// Examples of every identifier, for the snapshots.
+#[cfg(test)]
+pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
+    use latlab_model::finding::{Note, Quantity, Statement, Value};
+    let example = |id: &str, values: &[(&str, Value)]| -> Statement {
+        let note = values.iter().fold(Note::new(id), |n, (k, v)| n.value(k, v.clone()));
+        match note {
+            Note::Typed(statement) => statement,
+            Note::Recorded(_) => Statement::default(),
+        }
+    };
+    let n = |v: u64| Value::from(Quantity::Count(v));
+    let ns = |v: f64| Value::from(Quantity::Ns(v));
+    let ratio = |v: f64| Value::from(Quantity::Ratio(v));
+    let text = |t: &str| Value::from(t);
+    let benchmark = ("benchmark", text("syscall.read"));
+    let modes = |scope: &str| {
+        let values = [
+            benchmark.clone(),
+            ("scope", text(scope)),
+            ("low", ns(200.0)),
+            ("low_share", ratio(0.4)),
+            ("high", ns(260.0)),
+            ("high_share", ratio(0.6)),
+        ];
+        example("bench.two-modes", &values)
+    };
+    let with = |id: &str, more: &[(&str, Value)]| {
+        example(id, &[std::slice::from_ref(&benchmark), more].concat())
+    };
+    let hz = |v: f64| Value::from(Quantity::Hz(v));
+    let mut all = vec![
+        with("bench.impossible", &[]),
+        with("bench.impossible", &[("cycles", Quantity::Number(0.22).into())]),
+        example(
+            "bench.contradiction",
+            &[("whole", text("process.fork-exec")), ("part", text("process.fork-exit"))],
+        ),
+        modes("processes"),
+        modes("batches"),
+        with("bench.drift", &[("change", ratio(0.034))]),
+        with("bench.drift", &[("change", ratio(-0.034))]),
+        with("bench.steal", &[("share", ratio(0.012))]),
+        with("bench.frequency", &[("low", hz(8e8)), ("high", hz(3.2e9))]),
+        with("bench.below-resolution", &[]),
+        example("bench.traced", &[("buffers", vec!["latlab-7"].into())]),
+        example("bench.shared", &[("share", ratio(0.3)), ("cpu", Quantity::Cpu(1).into())]),
+        with(
+            "bench.not-alone",
+            &[("between", n(36)), ("switches", n(40)), ("threads", vec!["idle"].into())],
+        ),
+        example(
+            "bench.switch-methods",
+            &[("low", ns(800.0)), ("high", ns(2_100.0)), ("methods", n(5))],
+        ),
+        example("bench.disturbed", &[("share", ratio(0.5))]),
+        example("bench.unsure", &[("missed", n(3)), ("results", n(40)), ("target", ratio(0.01))]),
+        example("bench.wrong-switches", &[("batches", n(11))]),
+    ];
+    let known: Vec<String> = all.iter().map(|s| s.id.clone()).collect();
+    let plain = MESSAGES.iter().filter(|m| !known.iter().any(|id| id == m.id));
+    all.extend(plain.map(|m| example(m.id, &[])));
+    all
+}

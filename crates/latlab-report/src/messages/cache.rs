@@ -1,0 +1,355 @@
+//! Wording: caches and TLBs.
+
+use super::args::{Args, bytes};
+use super::message::{Message, Text};
+use latlab_model::cache::reported::{Agreement, Quantity};
+use latlab_model::cache::{AccessPattern, Stage};
+
+/// One wording for each identifier.
+pub(super) const MESSAGES: &[Message] = &[
+    Message {
+        id: "memory.cannot-tell",
+        text: |_| Text::claim("Caches are not determined on this processor"),
+    },
+    Message { id: "memory.level", text: level },
+    Message {
+        id: "memory.line",
+        text: |a| {
+            Text::claim(format!("Line: {}{}", a.get("line"), reported(a, a.find("reported"))))
+        },
+    },
+    Message {
+        id: "memory.tlb",
+        text: |a| {
+            Text::claim(format!(
+                "Data TLB {}: {} entries for base pages; a miss costs {}{}",
+                a.get("level"),
+                a.get("entries"),
+                a.get("miss"),
+                reported(a, a.find("reported"))
+            ))
+        },
+    },
+    Message {
+        id: "memory.latency",
+        text: |a| Text::claim(format!("Memory latency: {}", a.get("latency"))),
+    },
+    Message {
+        id: "memory.regimes",
+        text: |a| {
+            Text::claim(format!(
+                "The latency rises with the stride up to {}, the line; a miss costs {}",
+                a.get("line"),
+                a.get("miss")
+            ))
+            .why("T0 + D·s/b below a line, T0 + D from a line on (Saavedra and Smith, 1995)")
+        },
+    },
+    Message { id: "memory.cache-on", text: cache_on },
+    Message { id: "memory.shared", text: shared },
+    Message {
+        id: "memory.prefetch",
+        text: |a| {
+            Text::claim(format!(
+                "Sequential loads take {} instead of {}: prefetchers hide the memory latency",
+                a.get("sequential"),
+                a.get("memory")
+            ))
+        },
+    },
+    Message {
+        id: "memory.switch-knee",
+        text: |a| {
+            Text::claim(format!(
+                "Context switches: a KiB of the working set costs {} up to {} in all working sets, {} from {} on",
+                a.get("before"),
+                a.get("up_to"),
+                a.get("after"),
+                a.get("from")
+            ))
+            .why("Processes × working set exceed a cache, and each process misses its lines")
+        },
+    },
+    Message { id: "memory.limited", text: |_| Text::claim("The result is limited") },
+    Message {
+        id: "cache.emulated",
+        text: |_| {
+            Text::claim(
+                "the processor is emulated (QEMU without KVM): it has no caches of its own, the curves show those of its host",
+            )
+        },
+    },
+    Message {
+        id: "cache.flat",
+        text: |a| {
+            Text::claim(format!(
+                "the latency is the same at all sizes up to {}: no cache is distinguished from memory",
+                a.get("up_to")
+            ))
+        },
+    },
+    Message {
+        id: "cache.still-rising",
+        text: |_| {
+            Text::claim(
+                "the latency still rises at the largest array: memory and the last level need a larger one (-s)",
+            )
+        },
+    },
+    Message {
+        id: "cache.splintered",
+        text: |_| {
+            Text::claim(
+                "huge pages are splintered by the hypervisor: base pages are used, whose physical placement is random",
+            )
+        },
+    },
+    Message {
+        id: "cache.interference",
+        text: |_| Text::claim("interference detected: minimum of repeated measurements used"),
+    },
+    Message {
+        id: "cache.incomplete",
+        text: |_| Text::claim("the time limit was reached before everything was measured (-D)"),
+    },
+    Message {
+        id: "cache.curve-only",
+        text: |_| {
+            Text::claim(
+                "associativity and TLBs need measurements that a curve over sizes does not have",
+            )
+        },
+    },
+    Message {
+        id: "cache.several-sizes",
+        text: |_| Text::claim("several sizes fit the knee about as well"),
+    },
+    Message {
+        id: "cache.no-model",
+        text: |_| {
+            Text::claim("no miss-ratio model explains the knee; the interval holds all of it")
+        },
+    },
+    Message {
+        id: "cache.no-plateau",
+        text: |_| Text::claim("the curve has no plateau of this level; a model of the knee has it"),
+    },
+    Message {
+        id: "cache.line-not-seen",
+        text: |_| Text::claim("a pair of loads costs the same in one line and in two"),
+    },
+    Message {
+        id: "cache.adjacent-line-prefetch",
+        text: |_| {
+            Text::claim(
+                "some distances cost neither one miss nor two: adjacent lines are prefetched",
+            )
+        },
+    },
+    Message { id: "cache.gradual-knee", text: |_| Text::claim("the knee is gradual") },
+    Message {
+        id: "remedy.measure-on-hardware",
+        text: |_| Text::claim("measure on the processor itself"),
+    },
+    Message {
+        id: "remedy.idle-and-huge-pages",
+        text: |_| {
+            Text::claim(
+                "the plateau ends well before the reported size: others use this cache, or physical pages collide in it; compare on an idle machine and with huge pages",
+            )
+        },
+    },
+];
+
+fn level(a: &Args<'_>) -> Text {
+    let ways = |name: &str| a.find(name).map(|w| format!("{w}-way"));
+    let measured: Vec<String> = [Some(a.get("size")), ways("ways")].into_iter().flatten().collect();
+    let by_source: Vec<String> =
+        [a.find("reported_size"), ways("reported_ways")].into_iter().flatten().collect();
+    let by_source = Some(by_source.join(", ")).filter(|w| !w.is_empty());
+    Text::claim(format!(
+        "L{}: {}, {} a load{}",
+        a.get("level"),
+        measured.join(", "),
+        a.get("latency"),
+        reported(a, by_source)
+    ))
+}
+
+fn reported(a: &Args<'_>, value: Option<String>) -> String {
+    match (a.text("agreement"), value) {
+        ("agree", _) => "; reported the same".into(),
+        ("within", Some(r)) => format!("; reported {r}, within the interval"),
+        (_, Some(r)) => format!("; reported {r}"),
+        (_, None) => "; not reported".into(),
+    }
+}
+
+fn cache_on(a: &Args<'_>) -> Text {
+    Text::claim(if a.is("on") {
+        "The data cache is on"
+    } else {
+        "An element costs the same at any stride: the data cache seems to be off"
+    })
+    .why("Without a cache a loop over all elements takes 16 times as long as over every sixteenth")
+}
+
+fn shared(a: &Args<'_>) -> Text {
+    Text::claim(if a.is("shared") {
+        format!(
+            "L{} is shared: half of an array of {} misses with one CPU, of {} each with {} CPUs",
+            a.get("level"),
+            a.get("alone"),
+            a.get("together"),
+            a.get("cpus")
+        )
+    } else {
+        format!(
+            "L{} holds as much for each of {} CPUs as for one alone",
+            a.get("level"),
+            a.get("cpus")
+        )
+    })
+}
+
+/// Labels of evidence that differ from the identifier with spaces.
+pub(super) const LABELS: &[(&str, &str)] = &[
+    ("T0", "latency without misses (T0)"),
+    ("pair-of-loads", "distance and time of a pair of loads"),
+];
+
+/// Name of an access pattern.
+pub fn pattern(access: AccessPattern) -> &'static str {
+    match access {
+        AccessPattern::PageLocal => "eight pages at a time",
+        AccessPattern::PageRandom => "another page each time",
+        AccessPattern::Random => "random",
+        AccessPattern::Sequential => "sequential",
+        AccessPattern::LinePerPage => "one line per page",
+        AccessPattern::Dense => "adjacent lines",
+    }
+}
+
+/// Name of a stage of the measurement, for progress.
+pub fn stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Splintering => "huge pages",
+        Stage::Coarse | Stage::CoarseLine => "latency by size",
+        Stage::Line => "line size",
+        Stage::Associativity => "associativity",
+        Stage::Translation => "TLBs",
+        Stage::Knees => "knees",
+        Stage::Again => "repetition",
+        Stage::Parallelism => "memory-level parallelism",
+        Stage::Compared => "other access patterns",
+    }
+}
+
+/// Name of a measured and reported quantity.
+pub fn cache_quantity(q: Quantity) -> String {
+    match q {
+        Quantity::Size(level) => format!("L{level} size"),
+        Quantity::Ways(level) => format!("L{level} ways"),
+        Quantity::Line => "line".into(),
+        Quantity::TlbEntries(level) => format!("data TLB {level} entries"),
+    }
+}
+
+/// A value of such a quantity.
+pub fn cache_value(q: Quantity, v: u64) -> String {
+    match q {
+        Quantity::Size(_) | Quantity::Line => bytes(v),
+        Quantity::Ways(_) | Quantity::TlbEntries(_) => v.to_string(),
+    }
+}
+
+/// How measured and reported values agree.
+pub fn agreement(a: Agreement) -> &'static str {
+    match a {
+        Agreement::Agree => "agree",
+        Agreement::Within => "within the interval",
+        Agreement::Differ => "differ",
+        Agreement::NotReported => "not reported",
+        Agreement::NotMeasured => "not measured",
+    }
+}
+
+/// Examples of every identifier, for the snapshots.
+#[cfg(test)]
+pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
+    use latlab_model::finding::Quantity::{Bytes, Count, Ns};
+    use latlab_model::finding::{Statement, Value};
+    let s = |id: &str, values: &[(&str, Value)]| Statement {
+        id: id.into(),
+        values: values.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect(),
+    };
+    let l2 = |agreement: &str, reported: bool| {
+        let mut values: Vec<(&str, Value)> = vec![
+            ("level", Count(2).into()),
+            ("size", Bytes(768 << 10).into()),
+            ("ways", Count(8).into()),
+            ("latency", Ns(3.7).into()),
+            ("agreement", agreement.into()),
+        ];
+        if reported {
+            values.push(("reported_size", Bytes(1 << 20).into()));
+            values.push(("reported_ways", Count(8).into()));
+        }
+        s("memory.level", &values)
+    };
+    let mut all = vec![
+        s("memory.cannot-tell", &[]),
+        l2("within", true),
+        l2("agree", true),
+        l2("differ", true),
+        l2("not-reported", false),
+        s(
+            "memory.line",
+            &[
+                ("line", Bytes(64).into()),
+                ("agreement", "agree".into()),
+                ("reported", Bytes(64).into()),
+            ],
+        ),
+        s(
+            "memory.tlb",
+            &[
+                ("level", Count(1).into()),
+                ("entries", Count(96).into()),
+                ("miss", Ns(2.1).into()),
+                ("agreement", "not-reported".into()),
+            ],
+        ),
+        s("memory.latency", &[("latency", Ns(104.0).into())]),
+        s("memory.regimes", &[("line", Bytes(64).into()), ("miss", Ns(92.0).into())]),
+        s("memory.cache-on", &[("on", true.into())]),
+        s("memory.cache-on", &[("on", false.into())]),
+        s("memory.prefetch", &[("sequential", Ns(4.0).into()), ("memory", Ns(104.0).into())]),
+        s(
+            "memory.switch-knee",
+            &[
+                ("before", Ns(12.0).into()),
+                ("up_to", Bytes(32 << 10).into()),
+                ("after", Ns(60.0).into()),
+                ("from", Bytes(48 << 10).into()),
+            ],
+        ),
+        s("cache.flat", &[("up_to", Bytes(64 << 20).into())]),
+    ];
+    for shared in [true, false] {
+        all.push(s(
+            "memory.shared",
+            &[
+                ("level", Count(3).into()),
+                ("alone", Bytes(24 << 20).into()),
+                ("together", Bytes(12 << 20).into()),
+                ("cpus", Count(2).into()),
+                ("shared", shared.into()),
+            ],
+        ));
+    }
+    let plain = MESSAGES.iter().filter(|m| !all.iter().any(|s| s.id == m.id)).map(|m| s(m.id, &[]));
+    let plain: Vec<_> = plain.collect();
+    all.extend(plain);
+    all
+}

@@ -1,0 +1,617 @@
+//! Wording: the causes of latency (`why`).
+
+use super::args::Args;
+use super::message::{Message, Text};
+use latlab_model::units::format_ns;
+
+/// A wording without values.
+macro_rules! plain {
+    ($id:literal, $text:literal) => {
+        Message { id: $id, text: |_| Text::claim($text) }
+    };
+}
+
+/// One wording for each identifier.
+pub(super) const MESSAGES: &[Message] = &[
+    // Causes.
+    Message { id: "why.marker-clock", text: marker_clock },
+    Message { id: "why.interrupts-off", text: interrupts_off },
+    Message { id: "why.preemption-off", text: preemption_off },
+    Message { id: "why.interrupt-handler", text: interrupt_handler },
+    Message { id: "why.ipi", text: ipi },
+    Message { id: "why.hrtimer-handler", text: hrtimer_handler },
+    Message { id: "why.timer-callback", text: timer_callback },
+    Message { id: "why.softirq", text: softirq },
+    Message { id: "why.workqueue", text: workqueue },
+    Message { id: "why.higher-priority", text: higher_priority },
+    Message { id: "why.equal-priority", text: equal_priority },
+    Message { id: "why.throttling", text: throttling },
+    Message { id: "why.lock", text: lock },
+    Message { id: "why.priority-inversion", text: priority_inversion },
+    Message { id: "why.page-fault", text: page_fault },
+    Message { id: "why.nmi", text: nmi },
+    Message { id: "why.idle-exit", text: idle_exit },
+    Message { id: "why.timer-slack", text: timer_slack },
+    Message { id: "why.overrun", text: overrun },
+    Message { id: "why.stall", text: stall },
+    Message { id: "why.slow-path", text: slow_path },
+    Message { id: "why.unexplained", text: unexplained },
+    Message { id: "why.unexplained-share", text: unexplained_share },
+    Message { id: "why.mixed-kernels", text: mixed_kernels },
+    // Without a trace.
+    Message { id: "why.no-trace", text: no_trace },
+    Message { id: "why.rhythm", text: rhythm },
+    Message { id: "why.together", text: together },
+    Message { id: "why.steal-then", text: steal_then },
+    Message { id: "why.smi-then", text: smi_then },
+    // Mitigation tests.
+    Message { id: "why.mitigation-effective", text: mitigation_effective },
+    Message { id: "why.mitigation-no-clear-effect", text: mitigation_no_clear_effect },
+    Message { id: "why.mitigation-no-late", text: mitigation_no_late },
+    Message { id: "why.mitigation-not-tested", text: mitigation_not_tested },
+    plain!("why.test-load-stopped", "Load stopped"),
+    Message { id: "why.test-interrupt-moved", text: test_interrupt_moved },
+    plain!("why.test-unbound-work-moved", "Unbound work items moved to other CPUs"),
+    plain!("why.test-rt-runtime", "Real-time tasks allowed 99 % of the CPU"),
+    plain!("why.test-memory-locked", "Memory locked"),
+    plain!("why.test-timer-migration", "Timers migrated to busy CPUs"),
+    plain!("why.test-nmi-watchdog-off", "NMI watchdog off"),
+    plain!("why.test-shallow-idle", "Idle exit latency limited to 0 µs"),
+    Message { id: "why.test-other-cpus", text: test_other_cpus },
+    plain!("why.reason-no-other-cpu", "no other CPU is available"),
+    Message { id: "why.reason-all-cpus-measured", text: reason_all_cpus_measured },
+    Message { id: "why.reason-rt-limit", text: reason_rt_limit },
+    Message { id: "why.reason-no-such-interrupt", text: reason_no_such_interrupt },
+    Message { id: "why.reason-error", text: |a| Text::claim(a.get("error")) },
+    Message { id: "why.setting-changed", text: setting_changed },
+    // Captures.
+    Message { id: "why.capture-begins-late", text: capture_begins_late },
+    Message { id: "why.capture-sampled", text: capture_sampled },
+    Message { id: "why.capture-damaged", text: capture_damaged },
+    plain!("why.capture-no-marker", "no marker of a late wake-up; --limit selects late wake-ups"),
+    plain!("why.limit-given", "from the command line"),
+    Message { id: "why.limit-auto", text: limit_auto },
+    Message { id: "why.limit-window", text: limit_window },
+    plain!(
+        "why.limit-window-unmapped",
+        "from the command line; not mapped to the traced distribution"
+    ),
+    Message { id: "why.preset-all-functions", text: preset_all_functions },
+    Message { id: "why.preset-handler-functions", text: preset_handler_functions },
+    Message { id: "why.preset-given-functions", text: preset_given_functions },
+    Message { id: "why.preset-stacks", text: preset_stacks },
+    Message { id: "why.preset-events", text: preset_events },
+    Message { id: "why.preset-changed-distribution", text: preset_changed_distribution },
+    Message { id: "why.preset-error", text: |a| Text::claim(a.get("error")) },
+    // Remedies.
+    plain!("why.remedy-trace-more", "Record with function_graph, where available, or stack traces"),
+    plain!(
+        "why.remedy-trace-more-captures",
+        "Record more captures, with function_graph or stack traces"
+    ),
+    plain!("why.remedy-one-kernel", "Analyse the captures of each kernel separately"),
+    plain!(
+        "why.remedy-locate-irqs-off",
+        "Trace with function_graph or the irqsoff tracer to locate the section"
+    ),
+    plain!(
+        "why.remedy-isolate-or-split",
+        "Keep this work off the CPU (isolcpus, cpusets), or split the section"
+    ),
+    plain!(
+        "why.remedy-preempt-rt",
+        "Use a PREEMPT_RT kernel, in which most of these sections are preemptible"
+    ),
+    plain!("why.remedy-keep-task-off-cpu", "Keep that task off this CPU (taskset, cpuset)"),
+    Message { id: "why.remedy-move-interrupt", text: remedy_move_interrupt },
+    plain!(
+        "why.remedy-threaded-irqs",
+        "Boot with threadirqs or use PREEMPT_RT: handlers become threads, except those with IRQF_NO_THREAD"
+    ),
+    plain!(
+        "why.remedy-avoid-ipi",
+        "Keep processes that map and unmap memory or load modules off the task's CPU"
+    ),
+    plain!("why.remedy-nohz-full", "Boot with isolcpus and nohz_full for that CPU"),
+    plain!("why.remedy-shorten-handler", "Shorten that function, or move it to a thread"),
+    plain!("why.remedy-move-hrtimer", "Start that timer on another CPU"),
+    plain!("why.remedy-check-call-rate", "Check call rate and caller, not only the duration"),
+    plain!(
+        "why.remedy-migrate-timers",
+        "Move timers off the CPU (isolcpus, nohz_full, timer_migration)"
+    ),
+    plain!(
+        "why.remedy-move-raising-interrupt",
+        "Move the interrupt that raises the softirq to another CPU"
+    ),
+    plain!(
+        "why.remedy-softirq-thread-priority",
+        "On PREEMPT_RT, give the softirq thread a lower priority than the task"
+    ),
+    plain!(
+        "why.remedy-workqueue-cpumask",
+        "Keep work items off the CPU: /sys/devices/virtual/workqueue/cpumask"
+    ),
+    plain!("why.remedy-realtime-policy", "Use a real-time policy for the task"),
+    plain!(
+        "why.remedy-priorities",
+        "Raise the priority of the task, or lower that of the other task"
+    ),
+    plain!("why.remedy-separate-cpus", "Run the two tasks on different CPUs (taskset)"),
+    plain!(
+        "why.remedy-rt-runtime",
+        "Find the real-time task that uses up the runtime; then sysctl kernel.sched_rt_runtime_us"
+    ),
+    plain!("why.remedy-prio-inherit", "Use mutexes with PTHREAD_PRIO_INHERIT"),
+    plain!(
+        "why.remedy-shorten-critical-section",
+        "Shorten the critical section, or remove the lock"
+    ),
+    plain!(
+        "why.remedy-mlockall",
+        "Call mlockall(MCL_CURRENT | MCL_FUTURE) and touch the memory in advance"
+    ),
+    plain!("why.remedy-nmi-watchdog", "Disable the NMI watchdog: sysctl kernel.nmi_watchdog=0"),
+    plain!("why.remedy-dma-latency", "Hold a bound in /dev/cpu_dma_latency, or limit idle states"),
+    plain!("why.remedy-timer-slack", "Use a real-time policy, or prctl(PR_SET_TIMERSLACK, 1)"),
+    plain!("why.remedy-period", "Lengthen the period, or shorten the work"),
+    plain!(
+        "why.remedy-stall-bare-metal",
+        "On bare metal: check with the hwlat or osnoise tracer, the SMI counter and firmware settings"
+    ),
+    plain!(
+        "why.remedy-stall-virtual",
+        "In a virtual machine: pin its CPUs on the host, and check the host's scheduler"
+    ),
+    plain!(
+        "why.remedy-find-period",
+        "Look for activity with that period: `latlab timer`, cron, polling daemons, the hypervisor"
+    ),
+    plain!("why.remedy-pin-vcpus", "Pin the vCPUs to dedicated CPUs, or measure on bare metal"),
+    plain!(
+        "why.remedy-firmware-settings",
+        "Check firmware settings: USB legacy support, power capping, memory scrubbing, error polling"
+    ),
+];
+
+/// Labels of evidence that differ from the identifier with spaces.
+pub(super) const LABELS: &[(&str, &str)] = &[
+    ("main-cause-share", "main cause of late wake-ups"),
+    ("lateness-share", "share of the total lateness"),
+    ("delay-median", "delay, median"),
+    ("cause-duration-median", "duration of the cause, median"),
+    ("occurrences-late", "occurrences per late window, median"),
+    ("occurrences-on-time", "occurrences per on-time window, median"),
+    ("period-jitter", "jitter of the period"),
+    ("function-more-calls", "function called more often (calls late, on time; time per call)"),
+    (
+        "function-more-and-longer-calls",
+        "function called more often, with longer calls (calls late, on time; time per call late, on time)",
+    ),
+    ("function-longer-calls", "function with longer calls (time per call late, on time)"),
+    ("function-equal-calls", "function with equal time per call (time when late)"),
+    ("function-late-only", "function in late windows only"),
+    ("kernel-stack", "kernel stack, innermost first"),
+    ("source-line-candidates", "source lines of functions with this name"),
+    ("source-directory", "source directory (function, module, directory)"),
+    ("excess-covered", "share of the excess covered"),
+    ("cliffs-delta", "late against on-time: Cliff's delta"),
+    ("rank-test-p", "late against on-time: p, corrected"),
+    ("late-windows", "late windows with this cause"),
+    ("coincidence-p", "probability of coincidence"),
+    ("cpu-occupancy", "CPU occupancy of the actor"),
+    ("event-free-in-user-code", "event-free intervals that begin in user code"),
+    ("event-free-on-all-cpus", "intervals without events on all CPUs"),
+    ("other-cpu-late-at-once", "another CPU late at the same time"),
+    ("similar-durations-median", "similar durations, median"),
+    ("similar-durations-mad", "similar durations, median absolute deviation"),
+    ("steal-time", "steal time during the measurement"),
+    ("smi-count", "system-management interrupts during the measurement"),
+    ("idle-exit-latency-max", "longest idle exit latency, reported by sysfs"),
+    ("windows-not-covered-from-start", "windows that begin before the trace buffer"),
+    ("captures-with-steal", "captures with steal time since the previous one"),
+    ("captures-with-smi", "captures with system-management interrupts since the previous one"),
+    ("on-time-windows", "on-time windows for comparison"),
+    ("smi-counter-x86-only", "SMI counter not available: x86 only"),
+    ("smi-counter-no-msr-device", "SMI counter not available: no /dev/cpu/0/msr (modprobe msr)"),
+    ("smi-counter-unreadable", "SMI counter not available: /dev/cpu/0/msr"),
+    ("smi-counter-no-msr", "SMI counter not available: MSR 0x34 not readable"),
+    ("steal-time-not-counted", "steal time not counted by this kernel"),
+    ("counter-not-available", "counter not available"),
+    ("late-rate-bound-95", "rate of late wake-ups, upper bound (95 %)"),
+    ("late-without", "late wake-ups without the mitigation"),
+    ("late-with", "late wake-ups with the mitigation"),
+    ("excess-without", "excess per wake-up without the mitigation"),
+    ("excess-with", "excess per wake-up with the mitigation"),
+    ("block-rank-test-p", "rank test of the blocks, p"),
+    ("setting-changed", "setting changed and restored (file, before, during)"),
+    ("captures-of-kernel", "kernel"),
+];
+
+/// Who acts, with policy or priority where it is known.
+fn actor(a: &Args<'_>) -> String {
+    let who = a.find("who").unwrap_or_else(|| "another task".into());
+    match a.text("class") {
+        "deadline" => format!("{who} (SCHED_DEADLINE)"),
+        "realtime" => format!("{who} (real-time priority {})", a.get("priority")),
+        "fair" => format!("{who} (not real-time)"),
+        _ => who,
+    }
+}
+
+fn marker_clock(a: &Args<'_>) -> Text {
+    let offset = a.number("offset").unwrap_or(0.0);
+    let way = if offset < 0.0 { "ahead of" } else { "behind" };
+    Text::claim(format!(
+        "the marker's clock is {} {way} the trace's: the position of the marker in the trace is used",
+        format_ns(offset.abs())
+    ))
+}
+
+fn interrupts_off(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "Timer interrupt delayed by {}: interrupts disabled in {}",
+        a.get("delay"),
+        actor(a)
+    ))
+    .why("The CPU takes no timer interrupt while interrupts are disabled.")
+}
+
+fn preemption_off(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "Preemption disabled in {} for {} after the task was woken",
+        actor(a),
+        a.get("delay")
+    ))
+    .why("The scheduler cannot switch to a woken task while preemption is disabled.")
+}
+
+const INTERRUPTS: &str = "Interrupt handlers run before any task, whatever its priority.";
+
+fn interrupt_handler(a: &Args<'_>) -> Text {
+    let (who, delay) = (a.get("who"), a.get("delay"));
+    Text::claim(format!("Handler of interrupt {who} ran for {delay} before the task"))
+        .why(INTERRUPTS)
+}
+
+fn ipi(a: &Args<'_>) -> Text {
+    let (who, delay, times) = (a.get("who"), a.get("delay"), a.get("times"));
+    Text::claim(format!("Inter-processor interrupts ({who}) took {delay}, {times} per late window"))
+        .why(INTERRUPTS)
+}
+
+fn hrtimer_handler(a: &Args<'_>) -> Text {
+    let (who, delay) = (a.get("who"), a.get("delay"));
+    Text::claim(format!(
+        "Timer function {who} ran for {delay} in interrupt context before the task"
+    ))
+    .why("hrtimers that expire together run one after the other.")
+}
+
+const SOFTIRQS: &str = "Softirqs run before the interrupted CPU returns to tasks, or in a thread of \
+                        higher priority than the task.";
+
+fn timer_callback(a: &Args<'_>) -> Text {
+    let (who, delay) = (a.get("who"), a.get("delay"));
+    Text::claim(format!(
+        "Timer callback {who} ran for {delay} in the timer softirq before the task"
+    ))
+    .why(SOFTIRQS)
+}
+
+fn softirq(a: &Args<'_>) -> Text {
+    let (who, delay) = (a.get("who"), a.get("delay"));
+    Text::claim(format!("Softirq {who} ran for {delay} before the task")).why(SOFTIRQS)
+}
+
+const PREEMPTION: &str =
+    "A task waits while a task that the scheduler does not rank behind it runs.";
+
+fn workqueue(a: &Args<'_>) -> Text {
+    let (who, delay) = (a.get("who"), a.get("delay"));
+    Text::claim(format!("Work item {who} ran for {delay} before the task")).why(PREEMPTION)
+}
+
+fn higher_priority(a: &Args<'_>) -> Text {
+    let delay = a.get("delay");
+    Text::claim(format!("Task of higher priority ran for {delay}: {}", actor(a))).why(PREEMPTION)
+}
+
+fn equal_priority(a: &Args<'_>) -> Text {
+    let delay = a.get("delay");
+    Text::claim(format!("Task of equal priority ran for {delay}: {}", actor(a))).why(PREEMPTION)
+}
+
+fn throttling(a: &Args<'_>) -> Text {
+    let (who, delay) = (a.find("who").unwrap_or_else(|| "idle".into()), a.get("delay"));
+    Text::claim(format!(
+        "Real-time throttling: the task was runnable and the scheduler chose {who} for {delay}"
+    ))
+    .why("Real-time tasks get at most sched_rt_runtime_us of each sched_rt_period_us.")
+}
+
+fn owner(a: &Args<'_>) -> String {
+    a.find("who").unwrap_or_else(|| "an unknown task".into())
+}
+
+fn lock(a: &Args<'_>) -> Text {
+    let delay = a.get("delay");
+    Text::claim(format!("Task waited {delay} for a lock held by {}", owner(a)))
+        .why("A lock owner of lower priority determines when the task continues.")
+}
+
+fn priority_inversion(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "Priority inversion: the task waited {} for a lock held by {} while {} ran",
+        a.get("delay"),
+        owner(a),
+        a.get("instead")
+    ))
+    .why(
+        "Without priority inheritance, a task of intermediate priority keeps the lock owner from \
+         running.",
+    )
+}
+
+fn page_fault(a: &Args<'_>) -> Text {
+    Text::claim(format!("Page fault on the wake-up path took {}", a.get("delay")))
+        .why("A page that is not present must be located, allocated or read first.")
+}
+
+fn nmi(a: &Args<'_>) -> Text {
+    Text::claim(format!("Non-maskable interrupt took {}", a.get("delay"))).why(INTERRUPTS)
+}
+
+fn idle_exit(a: &Args<'_>) -> Text {
+    Text::claim(format!("Exit from idle took {}", a.get("delay")))
+        .why("Deeper idle states have longer exit latencies.")
+}
+
+fn timer_slack(a: &Args<'_>) -> Text {
+    Text::claim(format!("Timer programmed {} later than the intended time", a.get("delay")))
+        .why("Timer slack rounds up the timers of tasks that are not real-time.")
+}
+
+fn overrun(a: &Args<'_>) -> Text {
+    let delay = a.get("delay");
+    Text::claim(format!("Previous activation of the task still ran, for {delay}"))
+        .why("A task that is not asleep cannot be woken.")
+}
+
+/// Hypervisor, firmware or hardware: as far as the evidence goes.
+fn stall(a: &Args<'_>) -> Text {
+    let origin = match (a.find("hypervisor"), a.is("steal"), a.is("smi")) {
+        (Some(name), true, false) => format!("hypervisor ({name}) likely, steal time was counted"),
+        (Some(name), false, false) => {
+            format!("hypervisor ({name}) or firmware, not distinguishable")
+        }
+        (Some(name), true, true) => format!(
+            "hypervisor ({name}) or firmware, steal time and system-management interrupts were counted"
+        ),
+        (Some(name), false, true) => {
+            format!("hypervisor ({name}) or firmware, system-management interrupts were counted")
+        }
+        (None, _, true) => "firmware likely, system-management interrupts were counted".into(),
+        (None, _, false) => "firmware, secure world or hardware, not distinguishable".into(),
+    };
+    Text::claim(format!("No kernel code ran for {}: {origin}", a.get("delay")))
+        .why("The affected tasks match the CPU occupancy: coincidental, not causal.")
+}
+
+const NO_EVIDENCE: &str = "No cause is named without evidence.";
+
+fn slow_path(a: &Args<'_>) -> Text {
+    let delay = a.get("delay");
+    Text::claim(format!("Wake-up path took {delay} longer; no event shows the reason"))
+        .why(NO_EVIDENCE)
+}
+
+fn unexplained(a: &Args<'_>) -> Text {
+    Text::claim(format!("No event accounts for {}", a.get("delay"))).why(NO_EVIDENCE)
+}
+
+fn unexplained_share(a: &Args<'_>) -> Text {
+    Text::claim(format!("Unexplained share of the lateness: {}", a.get("share")))
+        .why("No event accounts for it, or the wake-up path itself took longer.")
+}
+
+fn mixed_kernels(a: &Args<'_>) -> Text {
+    let kernels = a.count("kernels", "kernel", "different kernels");
+    Text::claim(format!("Captures of {kernels} are mixed")).why(
+        "The cost of the same path differs between kernels, and late wake-ups are compared with \
+         on-time wake-ups of all captures.",
+    )
+}
+
+fn no_trace(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "{} of {} wake-ups later than {}; no cause identified without a trace",
+        a.get("late"),
+        a.get("wakeups"),
+        a.get("limit")
+    ))
+    .why(format!("No trace is available: {}.", a.get("reason")))
+}
+
+fn rhythm(a: &Args<'_>) -> Text {
+    let (period, jitter) = (a.get("period"), a.get("jitter"));
+    Text::claim(format!("Late wake-ups are periodic: every {period} ± {jitter}"))
+        .why("They cluster at one phase of this period, more than expected by chance.")
+}
+
+fn together(a: &Args<'_>) -> Text {
+    let (together, late) = (a.get("together"), a.get("late"));
+    Text::claim(format!(
+        "{together} of {late} late wake-ups coincide with a late wake-up of another thread"
+    ))
+    .why(
+        "A delay of several CPUs at once rarely comes from code of one CPU; typical sources are \
+         firmware, a hypervisor, a lock or an interrupt to all CPUs.",
+    )
+}
+
+/// A counter that rose in intervals with late wake-ups.
+fn then(a: &Args<'_>, what: &str) -> Text {
+    Text::claim(format!(
+        "{what} in {} of {} intervals with late wake-ups, and in {} of {} without",
+        a.get("both"),
+        a.get("late_intervals"),
+        a.get("counted_only"),
+        a.get("other_intervals")
+    ))
+    .why("The association with late wake-ups is stronger than expected by chance.")
+}
+
+fn steal_then(a: &Args<'_>) -> Text {
+    then(a, "Steal time (hypervisor)")
+}
+
+fn smi_then(a: &Args<'_>) -> Text {
+    then(a, "System-management interrupts (firmware)")
+}
+
+/// The sentence of a note whose identifier is a value and whose values stand beside it; a text that
+/// is no identifier as it is.
+fn nested(a: &Args<'_>, name: &str) -> String {
+    a.nested(name).unwrap_or_else(|| a.text(name).to_owned())
+}
+
+const BLOCKS: &str = "Blocks with and without the mitigation alternate; nothing else changes.";
+
+fn mitigation_effective(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "{}: removes {} of the excess (95 % interval {} to {})",
+        nested(a, "mitigation"),
+        a.get("removed"),
+        a.get("low"),
+        a.get("high")
+    ))
+    .why(BLOCKS)
+}
+
+fn mitigation_no_clear_effect(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "{}: no clear effect, removes {} of the excess (95 % interval {} to {})",
+        nested(a, "mitigation"),
+        a.get("removed"),
+        a.get("low"),
+        a.get("high")
+    ))
+    .why(BLOCKS)
+}
+
+fn mitigation_no_late(a: &Args<'_>) -> Text {
+    let mitigation = nested(a, "mitigation");
+    Text::claim(format!("{mitigation}: no wake-up was late during the test, effect unknown"))
+        .why(BLOCKS)
+}
+
+fn mitigation_not_tested(a: &Args<'_>) -> Text {
+    Text::claim(format!("{}: not tested: {}", nested(a, "mitigation"), nested(a, "reason")))
+}
+
+fn test_interrupt_moved(a: &Args<'_>) -> Text {
+    Text::claim(format!("Interrupt {} moved to other CPUs", a.get("irq")))
+}
+
+fn test_other_cpus(a: &Args<'_>) -> Text {
+    Text::claim(match a.find("cpus") {
+        Some(cpus) => format!("Task moved to {cpus}"),
+        None => "Task moved to another CPU".into(),
+    })
+}
+
+fn reason_all_cpus_measured(a: &Args<'_>) -> Text {
+    let cpu = a.number("cpu").unwrap_or(0.0);
+    Text::claim(format!("tasks are measured on all other CPUs; use -a {cpu} -t 1"))
+}
+
+fn reason_rt_limit(a: &Args<'_>) -> Text {
+    let (runtime, period) = (a.get("runtime_us"), a.get("period_us"));
+    Text::claim(format!("runtime is already {runtime} of {period} µs"))
+}
+
+fn reason_no_such_interrupt(a: &Args<'_>) -> Text {
+    Text::claim(format!("/proc/interrupts has no interrupt {} with a number", a.get("irq")))
+}
+
+fn setting_changed(a: &Args<'_>) -> Text {
+    Text::claim(format!("{}: {} → {}", a.get("file"), a.get("before"), a.get("during")))
+}
+
+fn capture_begins_late(a: &Args<'_>) -> Text {
+    let wakeups = a.count("wakeups", "late wake-up", "late wake-ups");
+    Text::claim(format!("buffer begins after the intended time of {wakeups}"))
+}
+
+fn capture_sampled(a: &Args<'_>) -> Text {
+    Text::claim(format!("{} of {} late wake-ups analysed", a.get("used"), a.get("late")))
+}
+
+fn capture_damaged(a: &Args<'_>) -> Text {
+    let more = a.find("more").map_or_else(String::new, |n| format!(" (and {n} more)"));
+    Text::claim(format!("damaged: {}{more}", a.get("what")))
+}
+
+fn limit_auto(a: &Args<'_>) -> Text {
+    let quantile = crate::values::quantile_name(a.number("quantile").unwrap_or(0.0));
+    let mut text = format!(
+        "larger of {quantile} and twice the median of {} untraced wake-ups",
+        a.get("wakeups")
+    );
+    if let Some(from) = a.find("lowered_from") {
+        text.push_str(&format!("; lowered from {from}, which no wake-up exceeded"));
+    }
+    Text::claim(text)
+}
+
+fn limit_window(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "from the command line: {} to {} untraced, mapped to {} to {} traced",
+        a.get("low"),
+        a.get("high"),
+        a.get("traced_low"),
+        a.get("traced_high")
+    ))
+}
+
+/// What a preset traces, and the buffer.
+fn preset(a: &Args<'_>, what: &str) -> Text {
+    let buffer = if a.is("top_level") { " (top-level buffer)" } else { "" };
+    Text::claim(format!("{what}{}{buffer}", a.count("events", "event", "events")))
+}
+
+fn preset_all_functions(a: &Args<'_>) -> Text {
+    preset(a, "function graph of all kernel functions, ")
+}
+
+fn preset_handler_functions(a: &Args<'_>) -> Text {
+    preset(a, "function graph of interrupts, timers, softirqs and work items, ")
+}
+
+fn preset_given_functions(a: &Args<'_>) -> Text {
+    preset(a, &format!("function graph of {}, ", a.get("functions")))
+}
+
+fn preset_stacks(a: &Args<'_>) -> Text {
+    preset(a, "kernel stacks of ")
+}
+
+fn preset_events(a: &Args<'_>) -> Text {
+    preset(a, "")
+}
+
+fn preset_changed_distribution(a: &Args<'_>) -> Text {
+    Text::claim(format!("tracing changes the distribution (limit {})", a.get("limit")))
+}
+
+fn remedy_move_interrupt(a: &Args<'_>) -> Text {
+    let who = a.get("who");
+    Text::claim(format!("Move interrupt {who} to another CPU: /proc/irq/N/smp_affinity_list"))
+}
+
+#[cfg(test)]
+#[path = "latency_examples.rs"]
+mod examples;
+#[cfg(test)]
+pub(super) use examples::examples;

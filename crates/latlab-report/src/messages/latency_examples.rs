@@ -1,0 +1,143 @@
+//! Examples of the wording of causes.
+
+use super::MESSAGES;
+use latlab_model::finding::{Note, Quantity, Statement, Value};
+
+/// Examples of every identifier, for the snapshots.
+pub(in crate::messages) fn examples() -> Vec<Statement> {
+    let mut all = Vec::new();
+    let mut put = |id: &str, values: &[(&str, Value)]| {
+        let note = values.iter().fold(Note::new(id), |n, (k, v)| n.value(k, v.clone()));
+        if let Note::Typed(s) = note {
+            all.push(s);
+        }
+    };
+    let text = |t: &str| Value::from(t);
+    let ns = |v: f64| Value::from(Quantity::Ns(v));
+    let n = |v: u64| Value::from(Quantity::Count(v));
+    let ratio = |v: f64| Value::from(Quantity::Ratio(v));
+    let delay = ("delay", ns(312_000.0));
+    let who = |w: &str| ("who", text(w));
+    let class = |c: &str| ("class", text(c));
+    let yes = |name: &'static str| (name, Value::from(true));
+    let kvm = ("hypervisor", text("kvm"));
+    put("why.interrupts-off", &[delay.clone(), who("writer"), class("fair")]);
+    put("why.preemption-off", &[delay.clone(), who("writer"), class("deadline")]);
+    put("why.interrupt-handler", &[delay.clone(), who("eth0")]);
+    let times = ("times", Quantity::Number(3.0).into());
+    put("why.ipi", &[delay.clone(), who("call_function"), times]);
+    put("why.hrtimer-handler", &[delay.clone(), who("on_hrtimer [latlab_faults]")]);
+    put("why.timer-callback", &[delay.clone(), who("on_timer")]);
+    put("why.softirq", &[delay.clone(), who("NET_RX")]);
+    put("why.workqueue", &[delay.clone(), who("vmstat_update")]);
+    let prio = ("priority", Quantity::Priority(60).into());
+    put("why.higher-priority", &[delay.clone(), who("sh"), class("realtime"), prio]);
+    put("why.equal-priority", &[delay.clone(), who("sh")]);
+    put("why.throttling", std::slice::from_ref(&delay));
+    put("why.throttling", &[delay.clone(), who("make")]);
+    put("why.lock", &[delay.clone(), who("logger")]);
+    put("why.lock", std::slice::from_ref(&delay));
+    let instead = ("instead", vec!["cc1", "make"].into());
+    put("why.priority-inversion", &[delay.clone(), who("logger"), instead]);
+    put("why.stall", &[delay.clone(), kvm.clone(), yes("steal")]);
+    put("why.stall", &[delay.clone(), kvm.clone()]);
+    put("why.stall", &[delay.clone(), kvm.clone(), yes("steal"), yes("smi")]);
+    put("why.stall", &[delay.clone(), kvm, yes("smi")]);
+    put("why.stall", &[delay.clone(), yes("smi")]);
+    for id in [
+        "why.page-fault",
+        "why.nmi",
+        "why.idle-exit",
+        "why.timer-slack",
+        "why.overrun",
+        "why.stall",
+        "why.slow-path",
+        "why.unexplained",
+    ] {
+        put(id, std::slice::from_ref(&delay));
+    }
+    put("why.unexplained-share", &[("share", ratio(0.23))]);
+    put("why.mixed-kernels", &[("kernels", vec!["6.1.0", "6.12.1"].into())]);
+    let reason = ("reason", text("tracing needs root"));
+    put(
+        "why.no-trace",
+        &[("late", n(40)), ("wakeups", n(10_000)), ("limit", ns(100_000.0)), reason],
+    );
+    put("why.rhythm", &[("period", ns(97.3e6)), ("jitter", ns(40_000.0))]);
+    put("why.together", &[("together", n(18)), ("late", n(20))]);
+    for id in ["why.steal-then", "why.smi-then"] {
+        put(
+            id,
+            &[
+                ("both", n(18)),
+                ("late_intervals", n(20)),
+                ("counted_only", n(2)),
+                ("other_intervals", n(180)),
+            ],
+        );
+    }
+    let load = ("mitigation", text("why.test-load-stopped"));
+    let effect = |removed: f64, low: f64, high: f64| {
+        [("removed", ratio(removed)), ("low", ratio(low)), ("high", ratio(high))]
+    };
+    put("why.mitigation-effective", &[&[load.clone()][..], &effect(0.94, 0.9, 0.97)].concat());
+    let moved = ("mitigation", text("why.test-interrupt-moved"));
+    let irq = ("irq", text("eth0"));
+    put(
+        "why.mitigation-no-clear-effect",
+        &[&[moved.clone(), irq.clone()][..], &effect(0.1, -0.2, 0.3)].concat(),
+    );
+    put("why.mitigation-no-late", &[load]);
+    let no_irq = ("reason", text("why.reason-no-such-interrupt"));
+    put("why.mitigation-not-tested", &[moved, irq.clone(), no_irq]);
+    put("why.test-interrupt-moved", std::slice::from_ref(&irq));
+    put("why.test-other-cpus", &[("cpus", vec![Quantity::Cpu(1), Quantity::Cpu(3)].into())]);
+    put("why.test-other-cpus", &[]);
+    put("why.reason-all-cpus-measured", &[("cpu", Quantity::Cpu(0).into())]);
+    put("why.reason-rt-limit", &[("runtime_us", n(995_000)), ("period_us", n(1_000_000))]);
+    put("why.reason-no-such-interrupt", &[irq]);
+    let error = ("error", text("/proc/interrupts: Permission denied"));
+    put("why.reason-error", std::slice::from_ref(&error));
+    put("why.preset-error", &[error]);
+    put(
+        "why.setting-changed",
+        &[
+            ("file", text("/proc/irq/24/smp_affinity_list")),
+            ("before", text("0-1")),
+            ("during", text("1")),
+        ],
+    );
+    put("why.capture-begins-late", &[("wakeups", n(1))]);
+    put("why.marker-clock", &[("offset", Quantity::Ns(-2_000_000.0).into())]);
+    put("why.marker-clock", &[("offset", Quantity::Ns(2_000_000.0).into())]);
+    put("why.capture-sampled", &[("used", n(2_000)), ("late", n(3_500))]);
+    put("why.capture-damaged", &[("what", text("a page is cut off"))]);
+    put("why.capture-damaged", &[("what", text("a page is cut off")), ("more", n(2))]);
+    let auto = [("quantile", ratio(0.999)), ("wakeups", n(24_000))];
+    put("why.limit-auto", &auto);
+    put("why.limit-auto", &[&auto[..], &[("lowered_from", ns(250_000.0))]].concat());
+    let window = [
+        ("low", ns(80e3)),
+        ("high", ns(90e3)),
+        ("traced_low", ns(95e3)),
+        ("traced_high", ns(107e3)),
+    ];
+    put("why.limit-window", &window);
+    let events = ("events", n(25));
+    put("why.preset-events", &[events.clone(), yes("top_level")]);
+    put(
+        "why.preset-given-functions",
+        &[events.clone(), ("functions", vec!["ksys_read", "do_exit"].into())],
+    );
+    for id in ["why.preset-all-functions", "why.preset-handler-functions", "why.preset-stacks"] {
+        put(id, std::slice::from_ref(&events));
+    }
+    put("why.preset-changed-distribution", &[("limit", ns(150_000.0))]);
+    put("why.remedy-move-interrupt", &[who("eth0")]);
+    // The wordings without values.
+    let with_values: Vec<String> = all.iter().map(|s| s.id.clone()).collect();
+    for m in MESSAGES.iter().filter(|m| !with_values.iter().any(|id| id == m.id)) {
+        all.push(Statement { id: m.id.to_owned(), values: Default::default() });
+    }
+    all
+}

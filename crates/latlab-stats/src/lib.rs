@@ -1,0 +1,20 @@
+//! Statistics: numbers in, numbers out. One method a file, each with its source.
+
+#![forbid(unsafe_code)]
+
+pub mod bootstrap;
+pub mod change_point;
+pub mod estimate;
+pub mod extremal_index;
+pub mod histogram;
+pub mod modes;
+pub mod pareto_tail;
+pub mod period;
+pub mod power;
+pub mod proportion;
+pub mod quantile;
+pub mod rank;
+pub mod rng;
+pub mod steady;
+pub mod student;
+pub mod trend;

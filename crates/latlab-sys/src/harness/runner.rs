@@ -1,0 +1,340 @@
+//! Runner of a benchmark suite: rounds of fresh processes, in random order over all probes,
+//! until every figure is sure enough or the time is over.
+
+use crate::harness::account;
+use crate::harness::temp::TempDir;
+use crate::probe::peer::fork_error;
+use crate::probe::registry::Instance;
+use crate::probe::{ProbeError, no_descriptors};
+use crate::signal::{self, Signal};
+use latlab_model::bench::trial::{Slice, SliceReply, SliceSpec};
+use latlab_stats::estimate::Estimate;
+use latlab_stats::rng::SplitMix64;
+use rustix::process::{Pid, Signal as Kill, kill_process_group};
+use std::collections::BTreeSet;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Time beyond its limit after which a silent trial is killed.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Fewest processes behind a figure that is called sure: two in each of the estimate's blocks of time.
+const PROCESSES_MIN: usize = 12;
+
+/// How often a probe may fail before it ever measured.
+const FAILURES_MAX: u32 = 3;
+
+/// The statistics that decide which batches count and when a result is precise enough; the caller
+/// supplies them, because this crate only measures.
+#[derive(Clone, Copy, Debug)]
+pub struct StopRule {
+    /// The undisturbed level of the control workload, ns; `None` with too few readings.
+    pub level: fn(&[&Slice]) -> Option<f64>,
+    /// From a level, the reading up to which a batch is undisturbed, ns.
+    pub threshold_ns: fn(f64) -> f64,
+    /// The estimate so far at a level.
+    pub estimate: fn(&[Slice], Option<f64>) -> Option<Estimate>,
+}
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What to measure.
+    pub instances: Vec<Instance>,
+    /// Half the 95% interval, as a share of the median, that is sure enough.
+    pub target: f64,
+    /// When to stop at the latest.
+    pub budget: Duration,
+    /// Order of the trials.
+    pub seed: u64,
+    /// Length of a batch to aim at, ns.
+    pub batch_ns: u64,
+    /// Batches a trial.
+    pub batches: u32,
+    /// Longest trial, ns.
+    pub limit_ns: u64,
+    /// CPU to measure on.
+    pub cpu: Option<u32>,
+    /// Where to make a directory for files.
+    pub dir: PathBuf,
+    /// When a result is precise enough.
+    pub stop: StopRule,
+    /// Program and arguments that run [`crate::harness::trial::run`]; the trial is added as JSON.
+    pub worker: Vec<String>,
+}
+
+/// Removes the System V semaphores of killed trials, on every return.
+struct SemaphoreCleanup;
+
+impl Drop for SemaphoreCleanup {
+    fn drop(&mut self) {
+        crate::probe::sync_channels::remove_orphaned();
+    }
+}
+
+/// What came of one instance.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Its trials, in order of time.
+    pub slices: Vec<Slice>,
+    /// Why it was given up, and whether that is for want of the thing itself.
+    pub given_up: Option<(String, bool)>,
+    /// Whether it became sure enough.
+    pub target_met: bool,
+    /// Processes that failed before any measured.
+    failed: u32,
+}
+
+/// What came of all.
+#[derive(Clone, Debug, Default)]
+pub struct SuiteOutcome {
+    /// One for each instance of the plan.
+    pub outcomes: Vec<Outcome>,
+    /// The signal that ended it early.
+    pub stopped: Option<Signal>,
+    /// Buffers of the kernel's tracing that somebody had events recorded into meanwhile.
+    pub traced: Vec<String>,
+    /// Share of the measuring CPU's time that other processes had meanwhile; `None` where not known.
+    pub others: Option<f64>,
+}
+
+/// CPU time so far, ns: of a CPU, by anybody, and of our children that have ended, anywhere.
+fn cpu_time(cpu: Option<u32>) -> Option<(u64, u64)> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let times = account::cpu_ns(&stat, Some(cpu?))?;
+    // user nice system irq softirq: neither idle nor stolen.
+    let busy = [0, 1, 2, 5, 6].iter().filter_map(|&i| times.get(i)).sum();
+    let usage = account::usage(libc::RUSAGE_CHILDREN);
+    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
+    Some((busy, ns(usage.ru_utime) + ns(usage.ru_stime)))
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// From 0 to 1: the larger of time used and figures that are sure.
+    pub done: f64,
+    /// What is being measured.
+    pub name: &'a str,
+    /// Round, from 1.
+    pub round: usize,
+}
+
+/// Measures. Ends early, with what there is, when a signal asks for it.
+///
+/// # Errors
+/// When no directory can be made.
+pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> io::Result<SuiteOutcome> {
+    let dir = TempDir::create(&plan.dir)?;
+    let _semaphores = SemaphoreCleanup;
+    let start = Instant::now();
+    let mut rng = SplitMix64::new(plan.seed);
+    let mut outcomes = vec![Outcome::default(); plan.instances.len()];
+    let mut open: Vec<usize> = (0..plan.instances.len()).collect();
+    let mut round = 0;
+    let mut traced = BTreeSet::new();
+    let mut level = None;
+    let before = cpu_time(plan.cpu);
+    let others = || {
+        let ((busy, ours), (busy_then, ours_then)) = (cpu_time(plan.cpu)?, before?);
+        let others = (busy - busy_then).saturating_sub(ours - ours_then);
+        Some(others as f64 / start.elapsed().as_nanos() as f64)
+    };
+    while !open.is_empty() && (round == 0 || start.elapsed() < plan.budget) {
+        round += 1;
+        rng.shuffle(&mut open);
+        for &i in &open {
+            if let Some(signal) = signal::stop_requested() {
+                let traced = traced.into_iter().collect();
+                return Ok(SuiteOutcome {
+                    outcomes,
+                    stopped: Some(signal),
+                    traced,
+                    others: others(),
+                });
+            }
+            if round > 1 && start.elapsed() >= plan.budget {
+                break;
+            }
+            let used = start.elapsed().as_secs_f64() / plan.budget.as_secs_f64().max(1e-9);
+            let sure = 1.0 - open.len() as f64 / plan.instances.len() as f64;
+            let name = plan.instances[i].spec.name;
+            progress(Progress { done: used.max(sure).min(1.0), name, round });
+            let reply = run_trial(plan, &plan.instances[i], &outcomes[i], level, &dir);
+            take(&mut outcomes[i], reply);
+            dir.clear();
+        }
+        traced.extend(crate::tracefs::active());
+        let slices: Vec<&Slice> = outcomes.iter().flat_map(|o| &o.slices).collect();
+        level = (plan.stop.level)(&slices);
+        open.retain(|&i| {
+            let outcome = &mut outcomes[i];
+            outcome.target_met = sure_enough(&outcome.slices, level, plan);
+            let may_go_on = outcome.given_up.is_none() || outcome.failed < FAILURES_MAX;
+            may_go_on && !outcome.target_met
+        });
+    }
+    Ok(SuiteOutcome {
+        outcomes,
+        stopped: signal::stop_requested(),
+        traced: traced.into_iter().collect(),
+        others: others(),
+    })
+}
+
+fn sure_enough(slices: &[Slice], level: Option<f64>, plan: &Plan) -> bool {
+    slices.len() >= PROCESSES_MIN
+        && (plan.stop.estimate)(slices, level)
+            .is_some_and(|e| e.processes as usize >= PROCESSES_MIN && e.half_width() <= plan.target)
+}
+
+/// Why a trial gave no reply.
+#[derive(Debug, thiserror::Error)]
+enum TrialError {
+    #[error("stopped")]
+    Stopped,
+    #[error("no answer after {seconds} s; killed")]
+    NoReply { seconds: u64 },
+    #[error("no program to measure with was given")]
+    NoProgram,
+    #[error("no pipe")]
+    NoPipe,
+    #[error("{0}")]
+    Request(#[source] serde_json::Error),
+    #[error("its answer: {0}")]
+    Reply(#[source] serde_json::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// A process that fails once in a while (killed from outside) does not cost the figure; one that
+/// always fails does, and what the machine does not have is not asked for again.
+fn take(outcome: &mut Outcome, reply: Result<SliceReply, TrialError>) {
+    let give_up = match reply {
+        Ok(SliceReply::Measured(slice)) => {
+            outcome.slices.push(*slice);
+            outcome.given_up = None;
+            return;
+        }
+        Ok(SliceReply::Unavailable { reason }) => (reason, true),
+        Ok(SliceReply::Failed { reason }) => (reason, false),
+        Err(error) => (error.to_string(), false),
+    };
+    log::debug!("{}", give_up.0);
+    if outcome.slices.is_empty() {
+        outcome.failed = if give_up.1 { FAILURES_MAX } else { outcome.failed + 1 };
+        outcome.given_up = Some(give_up);
+    }
+}
+
+/// What it means that a process could not be started.
+fn not_started(error: io::Error) -> SliceReply {
+    let error = match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => {
+            ProbeError::Unavailable(no_descriptors("starting a process"))
+        }
+        _ => fork_error(error),
+    };
+    let reason = error.to_string();
+    match error.is_unavailable() {
+        true => SliceReply::Unavailable { reason },
+        false => SliceReply::Failed { reason },
+    }
+}
+
+/// What it means that a process ended without an answer.
+fn ended(status: ExitStatus) -> SliceReply {
+    let failed = |reason: String| SliceReply::Failed { reason };
+    match status.signal() {
+        Some(libc::SIGSYS) => SliceReply::Unavailable {
+            reason: "a seccomp filter ends whoever makes one of its calls".into(),
+        },
+        Some(libc::SIGKILL) => {
+            failed("the measuring process was killed (by somebody, or for want of memory)".into())
+        }
+        Some(libc::SIGXCPU) => failed("it kept a CPU under SCHED_FIFO for too long".into()),
+        _ => failed(format!("the measuring process ended without an answer ({status})")),
+    }
+}
+
+fn run_trial(
+    plan: &Plan,
+    instance: &Instance,
+    so_far: &Outcome,
+    level: Option<f64>,
+    dir: &TempDir,
+) -> Result<SliceReply, TrialError> {
+    let spec = SliceSpec {
+        quiet_ns: level.map(plan.stop.threshold_ns),
+        probe: instance.spec.name.to_owned(),
+        params: instance.params.clone(),
+        batch: so_far.slices.first().map(|s| s.batch),
+        batch_ns: plan.batch_ns,
+        batches: plan.batches,
+        limit_ns: plan.limit_ns,
+        cpu: plan.cpu,
+        dir: dir.path().to_string_lossy().into_owned(),
+        // Once is enough to show it, and a trace is not free.
+        watch: so_far.slices.is_empty(),
+    };
+    let json = serde_json::to_string(&spec).map_err(TrialError::Request)?;
+    let (program, arguments) = plan.worker.split_first().ok_or(TrialError::NoProgram)?;
+    let child = Command::new(program)
+        .args(arguments)
+        .arg(json)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => return Ok(not_started(error)),
+    };
+    let limit = Duration::from_nanos(plan.limit_ns) + REPLY_TIMEOUT;
+    let line = first_line(&mut child, limit);
+    // Whatever the process started is in its group; nothing of it outlives the trial.
+    if let Some(group) = Pid::from_raw(child.id() as i32) {
+        let _ = kill_process_group(group, Kill::KILL);
+    }
+    let status = child.wait()?;
+    match line? {
+        Some(line) => serde_json::from_str(&line).map_err(TrialError::Reply),
+        None => Ok(ended(status)),
+    }
+}
+
+/// The line that the child writes; `None` when it ends without one.
+fn first_line(child: &mut Child, limit: Duration) -> Result<Option<String>, TrialError> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut out = child.stdout.take().ok_or(TrialError::NoPipe)?;
+    let started = Instant::now();
+    let mut line = Vec::new();
+    let mut buffer = [0u8; 16384];
+    loop {
+        if signal::stop_requested().is_some() {
+            return Err(TrialError::Stopped);
+        }
+        if started.elapsed() > limit {
+            return Err(TrialError::NoReply { seconds: limit.as_secs() });
+        }
+        let wait = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+        let ready = poll(&mut [PollFd::from_borrowed_fd(out.as_fd(), PollFlags::IN)], Some(&wait));
+        if !ready.is_ok_and(|n| n > 0) {
+            continue;
+        }
+        match out.read(&mut buffer) {
+            Ok(0) => return Ok(None),
+            Ok(n) => line.extend_from_slice(&buffer[..n]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e.into()),
+        }
+        if let Some(end) = line.iter().position(|&b| b == b'\n') {
+            line.truncate(end);
+            return Ok(Some(String::from_utf8_lossy(&line).into_owned()));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Errors of changing a setting.
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a knob was not set.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum KnobError {
+    /// Not below `/proc/sys`, `/proc/irq`, `/sys` or `/dev/cpuset`.
+    #[error("{}: is no setting of the kernel", .0.display())]
+    NotAKnob(PathBuf),
+    /// The old value cannot be read, so it could not be put back.
+    #[error("{}: cannot be read", .path.display())]
+    Unreadable {
+        /// The knob.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The kernel did not take the value.
+    #[error("{}: refuses '{value}'", .path.display())]
+    Refused {
+        /// The knob.
+        path: PathBuf,
+        /// What was to be written.
+        value: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Another latlab that is running has changed it.
+    #[error("{}: is held by the latlab that runs as process {pid}", .path.display())]
+    Busy {
+        /// The knob.
+        path: PathBuf,
+        /// Its process.
+        pid: u32,
+    },
+    /// The journal cannot be written; the knob was not touched.
+    #[error("{}: the journal of knobs cannot be written", .path.display())]
+    Journal {
+        /// The journal or its directory.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The journal's directory belongs to somebody else, or others may write to it.
+    #[error("{}: is not safe for the journal of knobs: {reason}", .path.display())]
+    Unsafe {
+        /// The directory or file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}

@@ -1,0 +1,333 @@
+//! Knobs are put back, whenever their owner dies; and nobody else's word is taken for what they were.
+
+#![allow(clippy::print_stderr)] // a skipped test says why
+
+use latlab_sys::knobs::{
+    KnobError, Knobs, Place, Restoration, restore_orphaned, restore_own, survey,
+};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const KNOBS: [(&str, &str, &str); 2] = [("a", "1", "7"), ("b", "always [madvise] never", "never")];
+
+fn place(dir: &Path) -> Place {
+    Place::new(dir.join("journal"), &[&dir.join("knobs")])
+}
+
+fn lay_out(dir: &Path) {
+    fs::create_dir(dir.join("knobs")).unwrap();
+    for (name, value, _) in KNOBS {
+        fs::write(dir.join("knobs").join(name), format!("{value}\n")).unwrap();
+    }
+}
+
+fn read(dir: &Path, name: &str) -> String {
+    fs::read_to_string(dir.join("knobs").join(name)).unwrap().trim().to_owned()
+}
+
+fn journals(dir: &Path) -> usize {
+    fs::read_dir(dir.join("journal")).map_or(0, |d| d.count())
+}
+
+/// Runs as another process: turns all knobs, turns them back, and stops for ever at step `n`.
+#[test]
+fn child() {
+    let Some(dir) = std::env::var_os("KNOBS_CHILD_DIR").map(std::path::PathBuf::from) else {
+        return;
+    };
+    let stop_at: usize = std::env::var("KNOBS_CHILD_STOP").unwrap().parse().unwrap();
+    let mut knobs = Knobs::at(place(&dir));
+    let (mut n, marker) = (0, dir.join("stopped"));
+    knobs.on_step(move |_| {
+        if n == stop_at {
+            fs::write(&marker, "").unwrap();
+            loop {
+                std::thread::sleep(Duration::from_secs(60));
+            }
+        }
+        n += 1;
+    });
+    for (name, _, to) in KNOBS {
+        knobs.set(dir.join("knobs").join(name), to).unwrap();
+    }
+    knobs.make_dir(dir.join("knobs/made")).unwrap();
+    drop(knobs);
+    fs::write(dir.join("steps-were-over"), "").unwrap();
+}
+
+fn spawn_child(dir: &Path, stop: usize) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "knobs::child", "--nocapture"])
+        .env("KNOBS_CHILD_DIR", dir)
+        .env("KNOBS_CHILD_STOP", stop.to_string())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits until the child stands at its step; false when it had fewer steps.
+fn at_step(dir: &Path, child: &mut Child) -> bool {
+    loop {
+        if dir.join("stopped").exists() {
+            return true;
+        }
+        if child.try_wait().unwrap().is_some() {
+            assert!(dir.join("steps-were-over").exists(), "the child failed");
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn killed_at_any_step_everything_is_put_back() {
+    let mut steps = 0;
+    loop {
+        let t = tempfile::tempdir().unwrap();
+        let dir = t.path();
+        lay_out(dir);
+        let mut child = spawn_child(dir, steps);
+        let stopped = at_step(dir, &mut child);
+        let _ = child.kill();
+        child.wait().unwrap();
+        if !stopped {
+            break;
+        }
+        let found = restore_orphaned(&place(dir)).unwrap();
+        assert!(!found.undone.iter().any(Restoration::failed), "step {steps}: {found:?}");
+        // A real knob lists its choices again; a file holds what was written.
+        assert_eq!(read(dir, "a"), "1", "step {steps}");
+        assert!(read(dir, "b").contains("madvise"), "step {steps}: {}", read(dir, "b"));
+        assert!(!dir.join("knobs/made").exists(), "step {steps}");
+        assert_eq!(journals(dir), 0, "step {steps}: the journal goes");
+        let again = restore_orphaned(&place(dir)).unwrap();
+        assert!(again.undone.is_empty(), "step {steps}");
+        steps += 1;
+    }
+    // 2 knobs × (journalled, set, read back, undone, noted) + a directory × (journalled, made, undone, noted).
+    assert_eq!(steps, 14);
+}
+
+/// As the panic hook does where a panic does not unwind: no guard is asked.
+#[test]
+fn a_process_puts_back_its_own_before_it_aborts() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    let mut others = spawn_child(dir, 2);
+    assert!(at_step(dir, &mut others));
+    let mut knobs = Knobs::at(place(dir));
+    knobs.set(dir.join("knobs/b"), "never").unwrap();
+    knobs.make_dir(dir.join("knobs/ours")).unwrap();
+    std::mem::forget(knobs);
+    let undone = restore_own(&place(dir));
+    assert_eq!(undone.len(), 2, "{undone:?}");
+    assert!(!undone.iter().any(Restoration::failed), "{undone:?}");
+    assert!(read(dir, "b").contains("madvise") && !dir.join("knobs/ours").exists());
+    assert_eq!((read(dir, "a").as_str(), journals(dir)), ("7", 1), "another's is left alone");
+    others.kill().unwrap();
+    others.wait().unwrap();
+}
+
+#[test]
+fn a_living_owner_is_left_alone() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    let mut child = spawn_child(dir, 2);
+    assert!(at_step(dir, &mut child));
+    let found = restore_orphaned(&place(dir)).unwrap();
+    assert!(found.undone.is_empty());
+    assert_eq!(found.alive.len(), 1);
+    assert_eq!(survey(&place(dir)).unwrap().alive[0].pid, child.id());
+    assert_eq!(read(dir, "a"), "7");
+    // Nobody else may turn a knob that it holds; others are free.
+    let mut mine = Knobs::at(place(dir));
+    let busy = mine.set(dir.join("knobs/a"), "9").unwrap_err();
+    assert!(matches!(busy, KnobError::Busy { pid, .. } if pid == child.id()), "{busy}");
+    mine.set(dir.join("knobs/b"), "never").unwrap();
+    drop(mine);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    restore_orphaned(&place(dir)).unwrap();
+    assert_eq!(read(dir, "a"), "1");
+}
+
+#[test]
+fn dropping_and_unwinding_put_back_newest_first() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    let knob = dir.join("knobs/a");
+    let panicked = std::panic::catch_unwind(|| {
+        let mut knobs = Knobs::at(place(dir));
+        assert_eq!(knobs.set(&knob, "2").unwrap().from, "1");
+        assert_eq!(knobs.set(&knob, "3").unwrap().from, "2");
+        assert_eq!(read(dir, "a"), "3");
+        std::panic::resume_unwind(Box::new(()));
+    });
+    assert!(panicked.is_err());
+    assert_eq!(read(dir, "a"), "1");
+    assert_eq!(journals(dir), 0);
+}
+
+#[test]
+fn what_somebody_else_has_changed_since_is_theirs() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    let mut knobs = Knobs::at(place(dir));
+    knobs.set(dir.join("knobs/a"), "2").unwrap();
+    fs::write(dir.join("knobs/a"), "99\n").unwrap();
+    let outcome = knobs.restore();
+    assert!(matches!(&outcome[..], [Restoration::ChangedSince { now, .. }] if now == "99"));
+    assert_eq!(read(dir, "a"), "99");
+    assert_eq!(journals(dir), 0);
+}
+
+#[test]
+fn only_knobs_are_turned() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    fs::write(dir.join("secret"), "1").unwrap();
+    std::os::unix::fs::symlink(dir.join("secret"), dir.join("knobs/link")).unwrap();
+    let mut knobs = Knobs::at(place(dir));
+    for path in ["secret", "knobs/link", "knobs/../secret"] {
+        let refused = knobs.set(dir.join(path), "2").unwrap_err();
+        assert!(matches!(refused, KnobError::NotAKnob(_)), "{path}: {refused}");
+    }
+    assert!(matches!(knobs.set("a", "2"), Err(KnobError::NotAKnob(_))), "relative");
+    assert!(matches!(Knobs::new().set("/etc/hostname", "x"), Err(KnobError::NotAKnob(_))));
+    assert_eq!(fs::read_to_string(dir.join("secret")).unwrap(), "1");
+    assert_eq!(journals(dir), 0, "nothing was journalled");
+}
+
+fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned()
+}
+
+fn plant(dir: &Path, name: &str, boot: &str, lines: &str) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let journal = dir.join("journal");
+    fs::create_dir_all(&journal).unwrap();
+    fs::set_permissions(&journal, fs::Permissions::from_mode(0o700)).unwrap();
+    let path = journal.join(name);
+    let header = format!(
+        "{{\"latlab_journal\":1,\"pid\":1,\"boot\":\"{boot}\",\"since_boot_ns\":1,\"command\":[]}}\n"
+    );
+    fs::write(&path, header + lines).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+fn set_line(path: &Path, from: &str) -> String {
+    format!(
+        "{{\"id\":0,\"set\":{{\"path\":\"{}\",\"from\":\"{from}\",\"to\":\"7\"}}}}\n",
+        path.display()
+    )
+}
+
+#[test]
+fn a_planted_journal_writes_to_no_other_file() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    let secret = dir.join("secret");
+    fs::write(&secret, "mine").unwrap();
+    plant(dir, "1-1-0.journal", &boot_id(), &set_line(&secret, "theirs"));
+    let found = restore_orphaned(&place(dir)).unwrap();
+    assert!(found.undone[0].failed(), "{found:?}");
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "mine");
+}
+
+#[test]
+fn a_journal_that_others_could_have_written_is_not_believed() {
+    use std::os::unix::fs::PermissionsExt;
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    let line = set_line(&dir.join("knobs/a"), "666");
+    let file = plant(dir, "1-1-0.journal", &boot_id(), &line);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(restore_orphaned(&place(dir)).unwrap().refused.len(), 1, "mode");
+
+    fs::remove_file(&file).unwrap();
+    let elsewhere = plant(dir, "elsewhere", &boot_id(), &line);
+    std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
+    assert_eq!(restore_orphaned(&place(dir)).unwrap().refused.len(), 1, "link");
+
+    fs::set_permissions(dir.join("journal"), fs::Permissions::from_mode(0o777)).unwrap();
+    let refused = restore_orphaned(&place(dir)).unwrap_err();
+    assert!(matches!(refused, KnobError::Unsafe { .. }), "{refused}");
+    let refused = Knobs::at(place(dir)).set(dir.join("knobs/a"), "2").unwrap_err();
+    assert!(matches!(refused, KnobError::Unsafe { .. }), "{refused}");
+    assert_eq!(read(dir, "a"), "1");
+}
+
+#[test]
+fn another_users_journal_is_not_believed() {
+    if !rustix::process::geteuid().is_root() {
+        assert!(std::env::var_os("CI").is_none(), "this test needs root");
+        return eprintln!("skipped: only root can give a file to another user");
+    }
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    let file = plant(dir, "1-1-0.journal", &boot_id(), &set_line(&dir.join("knobs/a"), "666"));
+    std::os::unix::fs::chown(&file, Some(65534), None).unwrap();
+    assert_eq!(restore_orphaned(&place(dir)).unwrap().refused.len(), 1);
+    std::os::unix::fs::chown(dir.join("journal"), Some(65534), None).unwrap();
+    assert!(matches!(restore_orphaned(&place(dir)), Err(KnobError::Unsafe { .. })));
+    assert_eq!(read(dir, "a"), "1");
+}
+
+#[test]
+fn an_earlier_boots_journal_is_history() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    plant(dir, "1-1-0.journal", "another-boot", &set_line(&dir.join("knobs/a"), "666"));
+    let found = restore_orphaned(&place(dir)).unwrap();
+    assert_eq!((found.earlier_boot, found.undone.len()), (1, 0));
+    assert_eq!(read(dir, "a"), "1");
+    assert_eq!(journals(dir), 0);
+}
+
+#[test]
+fn damaged_journals_are_said_and_kept() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    plant(dir, "1-1-0.journal", &boot_id(), "{\"id\":0,\"set\":7}\n");
+    let found = restore_orphaned(&place(dir)).unwrap();
+    assert_eq!(found.refused.len(), 1);
+    assert_eq!(journals(dir), 1);
+    // A line that is cut off is the last one; its knob was never touched.
+    plant(dir, "1-1-0.journal", &boot_id(), "{\"id\":0,\"set\":{\"path\":\"/pro");
+    let found = restore_orphaned(&place(dir)).unwrap();
+    assert!(found.refused.is_empty() && found.undone.is_empty());
+    assert_eq!(journals(dir), 0);
+}
+
+#[test]
+fn a_real_knob_is_turned_and_turned_back() {
+    let knob = "/proc/sys/kernel/printk_ratelimit_burst";
+    if fs::OpenOptions::new().write(true).open(knob).is_err() {
+        assert!(std::env::var_os("CI").is_none(), "this test must be able to write to {knob}");
+        return eprintln!("skipped: {knob} is not writable");
+    }
+    let before = fs::read_to_string(knob).unwrap();
+    let t = tempfile::tempdir().unwrap();
+    let place = Place::new(t.path().join("journal"), &[Path::new("/proc/sys")]);
+    let mut knobs = Knobs::at(place.clone());
+    let other = if before.trim() == "11" { "12" } else { "11" };
+    assert_eq!(knobs.set(knob, other).unwrap().now, other);
+    assert_eq!(fs::read_to_string(knob).unwrap().trim(), other);
+    let refused = knobs.set(knob, "no number").unwrap_err();
+    assert!(matches!(refused, KnobError::Refused { .. }), "{refused}");
+    assert_eq!(knobs.restore().len(), 1);
+    assert_eq!(fs::read_to_string(knob).unwrap(), before);
+}

@@ -1,0 +1,6 @@
+//! What tests of several crates share. Only `[dev-dependencies]` name this crate.
+
+#![forbid(unsafe_code)]
+
+pub mod architecture;
+pub mod cache_sim;

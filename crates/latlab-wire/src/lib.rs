@@ -1,0 +1,9 @@
+//! What a host and a board or virtual machine say to each other: frames over a byte stream
+//! ([`frame`]), the same as lines of the kernel's log ([`log_lines`]), and the order in which
+//! kernel modules are loaded ([`modules`]).
+
+#![forbid(unsafe_code)]
+
+pub mod frame;
+pub mod log_lines;
+pub mod modules;

@@ -1,0 +1,110 @@
+//! Frames of [`crate::frame`] as lines of a kernel's log, for machines on which nothing else gets out.
+//!
+//! ```text
+//! [   12.345678] latlab# H0xMdwMAAAAA…     up to 600 bytes of the stream in base64 (RFC 4648), no padding
+//! ```
+//! The kernel prints its log without interrupts, so this works before and
+//! without any driver. There is no way back.
+
+use crate::frame::{Decoder, Item};
+
+const MARK: &[u8] = b"latlab# ";
+/// A record of /dev/kmsg holds less than 1 KiB.
+const PIECE: usize = 600;
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// The lines for a frame.
+pub fn lines(frame: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    frame.chunks(PIECE).map(|piece| {
+        let mut line = MARK.to_vec();
+        for group in piece.chunks(3) {
+            let byte = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));
+            let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+            let digit = |i: usize| ALPHABET[(bits >> (18 - 6 * i)) as usize & 63];
+            line.extend((0..=group.len()).map(digit));
+        }
+        line
+    })
+}
+
+/// Finds the lines in a console's output that arrives in pieces.
+#[derive(Debug, Default)]
+pub struct LogDecoder {
+    line: Vec<u8>,
+    frames: Decoder,
+}
+
+impl LogDecoder {
+    /// Adds bytes and returns what can be told from them.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<Item> {
+        let mut items = Vec::new();
+        for piece in bytes.split_inclusive(|b| *b == b'\n') {
+            self.line.extend_from_slice(piece);
+            if self.line.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.line);
+                match decode(&line) {
+                    Some(bytes) => items.extend(self.frames.push(&bytes)),
+                    None => items.push(Item::Text(line)),
+                }
+            }
+        }
+        items
+    }
+}
+
+/// The bytes of a line of ours.
+fn decode(line: &[u8]) -> Option<Vec<u8>> {
+    let at = line.windows(MARK.len()).position(|w| w == MARK)?;
+    let digits = line[at + MARK.len()..].trim_ascii_end();
+    let value = |c: &u8| ALPHABET.iter().position(|a| a == c).and_then(|v| u32::try_from(v).ok());
+    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
+    for group in digits.chunks(4) {
+        let mut bits = 0;
+        for digit in group {
+            bits = bits << 6 | value(digit)?;
+        }
+        bits <<= 6 * (4 - group.len());
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Message;
+
+    #[test]
+    fn frames_survive_a_log_with_other_lines_in_any_cut() {
+        let sent = [Message::Hello("6.1".into()), Message::Stdout(vec![7; 2000]), Message::Exit(3)];
+        let mut log = b"[    0.0] Booting Linux\r\n".to_vec();
+        for message in &sent {
+            for line in lines(&message.encode()) {
+                log.extend(b"[    1.234567] ");
+                log.extend(line);
+                log.extend(b"\r\n[    1.3] another line\r\n");
+            }
+        }
+        for cut in [1, 5, 100, log.len()] {
+            let mut decoder = LogDecoder::default();
+            let items: Vec<Item> = log.chunks(cut).flat_map(|c| decoder.push(c)).collect();
+            let got: Vec<&Message> = items
+                .iter()
+                .filter_map(|i| if let Item::Message(m) = i { Some(m) } else { None })
+                .collect();
+            assert_eq!(got, sent.iter().collect::<Vec<_>>(), "cut {cut}");
+            assert!(items.contains(&Item::Text(b"[    0.0] Booting Linux\r\n".to_vec())));
+        }
+    }
+
+    #[test]
+    fn every_length_survives() {
+        for n in 0..10u8 {
+            let bytes: Vec<u8> = (0..n).map(|b| b.wrapping_mul(97)).collect();
+            let back: Vec<u8> = lines(&bytes).flat_map(|l| decode(&l).unwrap()).collect();
+            assert_eq!(back, bytes);
+        }
+        assert_eq!(decode(b"latlab# A*\n"), None);
+        assert_eq!(decode(b"no mark\n"), None);
+    }
+}

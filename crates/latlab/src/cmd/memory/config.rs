@@ -1,0 +1,34 @@
+//! Settings of `latlab memory`, and the memory that it may use.
+
+use latlab_model::machine::Machine;
+use latlab_sys::files::Root;
+use serde::Serialize;
+use std::time::Duration;
+
+/// What the options came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Config {
+    pub quick: bool,
+    /// Largest array, bytes.
+    pub bytes: u64,
+    pub budget_s: f64,
+    pub cpu: Option<u32>,
+    pub seed: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub from: Vec<String>,
+    /// Plan of context switches, where they are what is measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch: Option<String>,
+    /// Time for them, where it was given.
+    #[serde(skip)]
+    pub switch_budget: Option<Duration>,
+    /// Why the arrays are smaller than asked for, where they are.
+    #[serde(skip)]
+    pub less: Option<String>,
+}
+
+/// Memory that may be used, bytes: what is free, and what control groups leave.
+pub fn limit(machine: &Machine) -> Option<u64> {
+    let groups = latlab_sys::cgroup::memory_left(&Root::here());
+    groups.into_iter().chain(machine.start.available_bytes).min()
+}

@@ -1,0 +1,37 @@
+//! Outcomes of putting settings back, as lines of text.
+
+use latlab_sys::knobs::{OrphanedSettings, Restoration};
+
+/// What became of each, one line each.
+pub fn lines(found: &OrphanedSettings) -> Vec<String> {
+    let mut lines: Vec<String> = found.undone.iter().map(line).collect();
+    lines.extend(found.alive.iter().map(|h| {
+        let paths: Vec<_> = h.paths.iter().map(|p| p.display().to_string()).collect();
+        format!("process {} runs and holds {}", h.pid, paths.join(", "))
+    }));
+    if found.earlier_boot > 0 {
+        lines.push(
+            "a journal of an earlier boot was removed: the kernel has its own values again".into(),
+        );
+    }
+    lines.extend(
+        found.refused.iter().map(|(p, why)| format!("{}: not believed: {why}", p.display())),
+    );
+    lines
+}
+
+/// What became of one.
+pub fn line(r: &Restoration) -> String {
+    match r {
+        Restoration::Restored { path, value } => format!("{}: {value} again", path.display()),
+        Restoration::Removed { path } => format!("{}: removed", path.display()),
+        Restoration::AlreadyRight { path } => format!("{}: was right already", path.display()),
+        Restoration::ChangedSince { path, ours, now } => format!(
+            "{}: latlab had set {ours}, somebody has set {now} since; left so",
+            path.display()
+        ),
+        Restoration::Failed { path, value, reason } => {
+            format!("{}: could not be put back to '{value}': {reason}", path.display())
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The command line from outside, one module a command: one program, so that what latlab depends on
+//! is linked once.
+
+mod bench;
+mod common;
+mod compare;
+mod doctor;
+mod history;
+#[cfg(feature = "host")]
+mod image;
+mod load;
+mod memory;
+mod menu;
+mod parity;
+mod record;
+mod report;
+mod runs_v1;
+mod sched;
+mod schema;
+#[cfg(feature = "host")]
+mod ssh;
+mod survey;
+mod sweep;
+#[cfg(feature = "host")]
+mod vm;
+#[cfg(feature = "host")]
+mod vm_kernel;
+#[cfg(feature = "host")]
+mod vm_ssh;
+mod wakeup;
+mod why;
+#[cfg(feature = "host")]
+mod why_vm;

@@ -1,0 +1,108 @@
+//! `latlab memory` from outside: curves of others are judged, what is in its way is said, and what was seen
+//! until then is kept.
+
+use crate::common::{LATLAB, fixture, latlab, printed, said, skip, spawn, text, wait_for};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+#[test]
+fn memory_that_is_not_to_be_had_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    // The program itself takes some of it; two areas of 512 MiB do not fit, smaller ones do.
+    let limited = format!("ulimit -v 500000; exec {} memory -s 512 -D 1", LATLAB);
+    let mut shell = Command::new("sh");
+    shell.current_dir(dir.path()).args(["-c", &limited]).env("COLUMNS", "200");
+    let out = shell.stdin(Stdio::null()).output().unwrap();
+    let all = printed(&out) + &said(&out);
+    assert!(
+        all.contains("MiB for arrays the system gave") || all.contains("arrays may take"),
+        "{all}"
+    );
+    assert!(!all.contains("panicked"), "{all}");
+}
+
+#[test]
+fn a_cpu_that_is_taken_away_ends_the_measurement_with_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let allowed = sched_getaffinity(None).unwrap();
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+    let (Some(first), Some(last)) = (cpus.first(), cpus.last().filter(|_| cpus.len() > 1)) else {
+        return skip("there is one CPU");
+    };
+    let of = |cpu: usize| {
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        set
+    };
+    let args = ["memory", "-a", &last.to_string(), "-s", "16", "-D", "60"];
+    let child = spawn(dir.path(), &args);
+    let pid = Pid::from_child(&child);
+    wait_for("its CPU", Duration::from_millis(5), || {
+        (sched_getaffinity(Some(pid)).unwrap() == of(*last)).then_some(())
+    });
+    // As the kernel does when a CPU goes offline.
+    sched_setaffinity(Some(pid), &of(*first)).unwrap();
+    let out = child.wait_with_output().unwrap();
+    let all = text(&out.stdout) + &text(&out.stderr);
+    assert!(all.contains(&format!("CPU {last} was taken away")), "{all}");
+}
+
+/// Sizes of the levels, bytes, as the JSON has them.
+fn sizes(run: &[u8]) -> Vec<u64> {
+    let run: Value = serde_json::from_slice(run).unwrap();
+    let levels = run["parts"][0]["detail"]["levels"].as_array().unwrap();
+    levels.iter().map(|l| l["bytes"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn curves_of_lat_mem_rd_are_judged_and_printed_as_it_prints_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let published = fixture("memory/beaglebone-black.lat_mem_rd");
+    let run = latlab(dir.path(), &["memory", "--from", &published, "--json"]);
+    assert!(run.status.success(), "{}", said(&run));
+    let found = sizes(&run.stdout);
+    assert_eq!((found.len(), found[0]), (2, 32 << 10));
+    // What was judged can be judged again: a run, or the columns that it prints.
+    fs::write(dir.path().join("run.json"), &run.stdout).unwrap();
+    let columns =
+        latlab(dir.path(), &["memory", "--from", "run.json", "--format", "lmbench"]).stdout;
+    assert!(text(&columns).contains("\"stride=16\n0.00049 3.000\n"), "{}", text(&columns));
+    fs::write(dir.path().join("columns"), columns).unwrap();
+    for again in ["run.json", "columns"] {
+        let run = latlab(dir.path(), &["memory", "--from", again, "--json"]);
+        assert_eq!(sizes(&run.stdout), found, "{again}: {}", said(&run));
+    }
+}
+
+#[test]
+fn what_is_no_curve_is_one_sentence() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
+    file("words", b"hello world\n");
+    file("noise", &[0xFF; 4096]);
+    file("line", b"\"stride=64\n0.001 3\n0.002 x\n");
+    file("run.json", b"{");
+    for (name, words) in [
+        ("words", "--from words: there is no line `\"stride=N`"),
+        ("noise", "--from noise: there is no line"),
+        ("line", "--from line: line 3: `0.002 x` is no size in MiB and time in ns"),
+        ("absent", "--from absent: cannot be read: No such file"),
+        ("/dev/null", "--from /dev/null: there is no line"),
+        ("/dev/zero", "--from /dev/zero: more than 64 MiB are no output of lat_mem_rd"),
+        ("run.json", "run.json"),
+    ] {
+        let out = latlab(dir.path(), &["memory", "--from", name]);
+        assert_eq!(out.status.code(), Some(1), "{name}: {}", said(&out));
+        assert!(
+            said(&out).starts_with("latlab: ") && said(&out).contains("\nhint: "),
+            "{}",
+            said(&out)
+        );
+        assert!(said(&out).contains(words), "{name}: {}", said(&out));
+    }
+    assert!(!dir.path().join("runs").exists(), "what was refused left a run");
+}

@@ -1,0 +1,223 @@
+//! `latlab record` as a user meets it: how it ends, what it says, and what a death leaves behind.
+
+use crate::common::{
+    LATLAB, SmallDisk, copy_program, for_everybody, instances_of, is_root, plain, said, signal,
+    skip, wait_for,
+};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// Between two looks at what a recorder does.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Where tracefs is, for root; says why not otherwise. In CI that is a failure.
+fn tracefs() -> Option<PathBuf> {
+    let found = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|p| p.join("instances").is_dir());
+    if found.is_none() {
+        skip("no tracefs, or not root");
+    }
+    found
+}
+
+fn record(dir: &Path, args: &[&str]) -> Command {
+    plain(dir, &[&["record"], args].concat())
+}
+
+fn run(dir: &Path, args: &[&str]) -> Output {
+    record(dir, args).output().unwrap()
+}
+
+fn spawn(dir: &Path, args: &[&str]) -> Child {
+    record(dir, args).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// The instance of a process, once it traces.
+fn tracing_instance(tracefs: &Path, pid: u32) -> PathBuf {
+    wait_for("the instance", PAUSE, || {
+        let path = instances_of(tracefs, pid).pop()?;
+        let read = |name: &str| fs::read_to_string(path.join(name)).ok();
+        // The kernel makes an instance with tracing on and no events.
+        let traces = read("tracing_on")?.starts_with('1') && !read("set_event")?.is_empty();
+        traces.then_some(path)
+    })
+}
+
+/// Events that `latlab report --stat` counts in a file.
+fn events(file: &Path) -> u64 {
+    let output = Command::new(LATLAB).args(["report", "--stat", "--json"]).arg(file).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let stat: Value = serde_json::from_slice(&output.stdout).unwrap();
+    stat["events"].as_u64().unwrap_or_else(|| panic!("{stat}"))
+}
+
+#[test]
+fn an_ordinary_user_reads_one_sentence_and_what_to_do() {
+    if !is_root() {
+        return skip("only root can become nobody");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(for_everybody(dir.path()));
+    command.args(["record", "-e", "sched", "-D", "1", "-o", "/dev/null"]).uid(65_534).gid(65_534);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = said(&output);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].starts_with("latlab: tracing needs root: /sys/kernel/"), "{said}");
+    assert_eq!(lines[1].trim(), "hint: run it with sudo");
+}
+
+#[test]
+fn the_exit_code_is_the_commands_or_what_a_shell_would_say() {
+    if tracefs().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("plain"), "no program").unwrap();
+    for (command, code, words) in [
+        (vec!["sh", "-c", "exit 7"], 7, ""),
+        (vec!["sh", "-c", "kill -TERM $$"], 143, ""),
+        (vec!["no-such-command"], 127, "latlab: no-such-command: command not found\n"),
+        (vec!["./plain"], 126, "latlab: ./plain: Permission denied"),
+    ] {
+        let args = [&["-e", "sched_switch", "-b", "64", "--"], &command[..]].concat();
+        let output = run(dir.path(), &args);
+        assert_eq!(output.status.code(), Some(code), "{command:?}: {}", said(&output));
+        assert!(said(&output).contains(words), "{command:?}: {}", said(&output));
+    }
+}
+
+#[test]
+fn it_ends_after_its_time_and_when_tracing_is_switched_off() {
+    let Some(tracefs) = tracefs() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(dir.path(), &["-e", "sched_switch", "-b", "64", "-D", "300ms", "--json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(summary["duration_ns"].as_u64().unwrap() >= 300_000_000);
+    assert_eq!(summary["events"].as_u64().unwrap(), events(&dir.path().join("trace.dat")));
+
+    let child = spawn(dir.path(), &["-e", "sched_switch", "-b", "64", "-o", "off.dat"]);
+    let instance = tracing_instance(&tracefs, child.id());
+    fs::write(instance.join("tracing_on"), "0").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("stopped: tracing was switched off"), "{}", said(&output));
+    assert!(!instance.exists());
+}
+
+#[test]
+fn a_killed_recorder_leaves_a_file_that_is_read_and_an_instance_that_the_next_removes() {
+    let Some(tracefs) = tracefs() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = spawn(dir.path(), &["-e", "sched", "-b", "64", "-o", "killed.dat"]);
+    let instance = tracing_instance(&tracefs, child.id());
+    // Whole pages are flushed every second; a file of this size has some.
+    let file = dir.path().join("killed.dat");
+    wait_for("flushed pages", PAUSE, || {
+        let output = Command::new(LATLAB).args(["report"]).arg(&file).output().unwrap();
+        (output.stdout.split(|b| *b == b'\n').count() > 100).then_some(())
+    });
+    child.kill().unwrap();
+    // Dead, and not yet waited for: until then no other latlab takes the instance for left behind.
+    let died = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(Pid::from_child(&child)), died).unwrap();
+    assert!(instance.exists());
+    child.wait().unwrap();
+    let kept = events(&file);
+    assert!(kept > 0);
+    let output = run(dir.path(), &["--recover", "killed.dat"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(events(&file), kept);
+
+    let next =
+        run(dir.path(), &["-e", "sched_switch", "-b", "64", "-D", "100ms", "-o", "next.dat"]);
+    assert!(next.status.success(), "{}", said(&next));
+    assert!(!instance.exists(), "{}", said(&next));
+}
+
+/// A program that is started once: its event alone fills no page.
+#[test]
+fn a_killed_recorder_leaves_also_what_filled_no_page() {
+    let Some(tracefs) = tracefs() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("latlab-rare");
+    copy_program("/bin/true", &program);
+    let filter = "filename ~ \"*/latlab-rare\"";
+    let args = ["-e", "sched:sched_process_exec", "-f", filter, "-b", "64", "-o", "rare.dat"];
+    let mut child = spawn(dir.path(), &args);
+    tracing_instance(&tracefs, child.id());
+    let file = dir.path().join("rare.dat");
+    for starts in 1..=2 {
+        assert!(Command::new(&program).status().unwrap().success());
+        let count = || {
+            let output = Command::new(LATLAB).arg("report").arg(&file).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).matches("latlab-rare pid=").count()
+        };
+        wait_for("the event", PAUSE, || (count() == starts).then_some(()));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(events(&file), 2);
+    let output = run(dir.path(), &["-e", "sched_switch", "-b", "64", "-D", "10ms", "-o", "x.dat"]);
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn a_full_disk_keeps_what_came_before() {
+    if tracefs().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let Some(small) = SmallDisk::of("16m") else { return };
+    let work = "dd if=/dev/zero of=/dev/null bs=1 count=400000 2>/dev/null";
+    let args = ["-e", "syscalls:sys_enter_*", "-b", "1024", "-o"];
+    let file = small.path().join("full.dat");
+    let args = [&args[..], &[file.to_str().unwrap(), "--", "sh", "-c", work]].concat();
+    let output = run(dir.path(), &args);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("the disk is full"), "{}", said(&output));
+    assert!(events(&file) > 10_000, "{}", said(&output));
+}
+
+#[test]
+fn a_flight_recorder_writes_when_asked_when_triggered_and_at_the_end() {
+    let Some(tracefs) = tracefs() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let child = spawn(dir.path(), &["--last", "1", "-e", "sched_switch", "-o", "f.dat"]);
+    tracing_instance(&tracefs, child.id());
+    std::thread::sleep(Duration::from_millis(200));
+    signal(&child, Signal::USR1);
+    wait_for("the file", PAUSE, || dir.path().join("f.dat").exists().then_some(()));
+    std::thread::sleep(Duration::from_millis(200));
+    signal(&child, Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    assert!(events(&dir.path().join("f.dat")) > 0 && events(&dir.path().join("f.2.dat")) > 0);
+
+    // The events before the trigger are there, those after it are not.
+    // Programs that no other test starts.
+    for name in ["latlab-work", "latlab-trigger"] {
+        copy_program("/bin/true", &dir.path().join(name));
+    }
+    let work = "./latlab-work before; ./latlab-trigger; sleep 0.1; exec ./latlab-work after";
+    let trigger = "traceoff if filename ~ \"*/latlab-trigger\"";
+    let args =
+        ["--last", "1", "-e", "sched:sched_process_exec", "-R", trigger, "-o", "t.dat", "--"];
+    let output = run(dir.path(), &[&args[..], &["sh", "-c", work]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("tracing was switched off"), "{}", said(&output));
+    let text = Command::new(LATLAB).args(["report", "t.dat"]).current_dir(dir.path()).output();
+    let text = String::from_utf8_lossy(&text.unwrap().stdout).into_owned();
+    assert_eq!(text.matches("filename=./latlab-work").count(), 1, "{text}");
+    assert_eq!(text.matches("filename=./latlab-trigger").count(), 1, "{text}");
+}

@@ -1,0 +1,77 @@
+//! `latlab report RUN`, from a run directory to text, HTML, plots and errors.
+
+use crate::common::latlab_here as latlab;
+use std::fs;
+use std::path::Path;
+
+const RUN: &str = r#"{"schema_version":1,"command_line":["latlab","wakeup"],"complete":true,
+"parts":[{"name":"soak","title":"Soak","complete":true,"results":[{"name":"soak.user","unit":"ns",
+"histogram":{"count":4,"min":14000,"max":212992,"sum":0,"buckets":[[13999,3],[212992,1]]},
+"summary":{"count":4,"min":14000,"median":14000,"max":212992,"quantiles":[]}}],
+"findings":[{"id":"x","verdict":"note","confidence":"sure","claim":"<b>bold</b>\u001b[2J"}]}]}"#;
+
+fn a_run(dir: &Path) -> String {
+    fs::write(dir.join("run.json"), RUN).unwrap();
+    dir.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_run_is_shown_as_text() {
+    let t = tempfile::tempdir().unwrap();
+    let out = latlab(&["report", &a_run(t.path())]);
+    assert!(out.status.success());
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains("largest 213 µs of 4 samples"), "{text}");
+    assert!(text.contains("<b>bold</b>␛[2J") && !text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
+fn html_and_plots_are_written_and_stdout_stays_empty() {
+    let t = tempfile::tempdir().unwrap();
+    let run = a_run(t.path());
+    let path = |name: &str| t.path().join(name).to_str().unwrap().to_owned();
+    let (page, svg) = (path("page.html"), path("plots/svg"));
+    let out = latlab(&["report", &run, "--html", &page, "--svg", &svg]);
+    assert!(out.status.success() && out.stdout.is_empty());
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("&lt;b&gt;bold") && !page.contains("<b>bold"));
+    let drawing = fs::read_to_string(t.path().join("plots/svg/soak-user-histogram.svg")).unwrap();
+    assert!(drawing.starts_with("<svg") && drawing.trim_end().ends_with("</svg>"));
+}
+
+#[cfg(feature = "png")]
+#[test]
+fn plots_are_written_as_png() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path().join("png");
+    let out = latlab(&["report", &a_run(t.path()), "--png", dir.to_str().unwrap()]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let bytes = fs::read(dir.join("soak-user-tail.png")).unwrap();
+    assert!(bytes.starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn json_is_the_run() {
+    let t = tempfile::tempdir().unwrap();
+    let out = latlab(&["report", &a_run(t.path()), "--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(value["parts"][0]["results"][0]["name"], "soak.user");
+}
+
+#[test]
+fn bad_paths_are_said_in_one_sentence() {
+    let t = tempfile::tempdir().unwrap();
+    let run = a_run(t.path());
+    let said = |args: &[&str]| {
+        let out = latlab(args);
+        assert_eq!(out.status.code(), Some(1));
+        String::from_utf8(out.stderr).unwrap()
+    };
+    let missing = said(&["report", "/nowhere/at/all"]);
+    assert!(missing.contains("/nowhere/at/all") && missing.contains("hint: "), "{missing}");
+    let html = said(&["report", &run, "--html", "/nowhere/page.html"]);
+    assert!(html.contains("--html /nowhere/page.html: cannot be written"), "{html}");
+    let file = t.path().join("run.json/plots");
+    let svg = said(&["report", &run, "--svg", file.to_str().unwrap()]);
+    assert!(svg.contains("cannot be made a directory") && svg.contains("hint: "), "{svg}");
+}

@@ -1,0 +1,91 @@
+//! `latlab survey` from outside.
+
+use crate::common::{command, run_of, signal, text};
+use rustix::process::Signal;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+#[test]
+fn a_step_is_measured_kept_and_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["survey", "--quick", "--step", "gaps", "--out", "r"];
+    let out: Output = command(dir.path(), &args).output().unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("OS noise: longest interruption"), "{}", text(&out.stdout));
+    assert!(text(&out.stderr).contains("[1/1] "), "{}", text(&out.stderr));
+    let run = run_of(&dir.path().join("r"));
+    assert!(run.complete && run.parts.len() == 1 && run.parts[0].complete);
+    assert_eq!(run.config["level"], "quick");
+}
+
+#[test]
+fn an_interrupted_survey_keeps_what_it_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = command(dir.path(), &["survey", "--full", "--step", "gaps", "--out", "r"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The step is announced, then runs whether or not a signal came in between.
+    let mut announced = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut announced).unwrap();
+    signal(&child, Signal::INT);
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(130), "{}", text(&out.stderr));
+    let run = run_of(&dir.path().join("r"));
+    assert!(!run.complete);
+    assert_eq!(run.stopped_by.as_deref(), Some("SIGINT"));
+    assert!(!run.parts[0].complete && !run.parts[0].results.is_empty());
+}
+
+#[test]
+fn the_load_is_there_while_the_latency_is_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["survey", "--quick", "--step", "wakeup-cpu", "--out", "r"];
+    let child = command(dir.path(), &args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child = child.unwrap();
+    let mut announced = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut announced).unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let workers = || {
+        let pids = std::fs::read_to_string(&children).unwrap();
+        pids.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    while workers().is_empty() {
+        std::thread::yield_now();
+    }
+    let workers = workers();
+    signal(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    for pid in workers {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "worker {pid} was left behind");
+    }
+}
+
+#[test]
+fn the_list_of_steps_measures_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = command(dir.path(), &["survey", "--quick", "--list"]).output().unwrap();
+    assert!(out.status.success() && text(&out.stdout).contains("gaps"));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_unknown_step_is_an_error_with_a_hint() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = command(dir.path(), &["survey", "--step", "nonsense"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    let said = text(&out.stderr);
+    assert!(
+        said.contains("there is no such step") && said.contains("hint: the steps are"),
+        "{said}"
+    );
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_load_worker_ends_when_its_input_ends() {
+    let mut command = command(Path::new("."), &["load-worker", "memory:65536:64"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    assert!(child.try_wait().unwrap().is_none());
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}

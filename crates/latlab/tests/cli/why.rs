@@ -1,0 +1,323 @@
+//! `latlab why` as a user meets it: a real cause on this kernel is named, nonsense is refused in a sentence.
+
+use crate::common::{
+    fixture, for_everybody, instances_of, is_root, latlab_here as latlab, real_time, said, skip,
+    spawn,
+};
+use serde_json::Value;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+/// A shell that counts for some milliseconds on CPU 0 now and then, as a real-time task above the
+/// measured one. It counts, and nobody stops it: a `timeout` of the same priority never would.
+struct Hog(Child);
+
+impl Hog {
+    fn start() -> Option<Self> {
+        let script =
+            "while :; do i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done; sleep 0.0973; done";
+        Command::new("chrt")
+            .args(["-f", "60", "taskset", "-c", "0", "sh", "-c", script])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()
+            .map(Self)
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn run(output: &Output) -> Value {
+    let stderr = said(output);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"))
+}
+
+/// The cluster in which the hog's shell is named as a task of higher priority.
+fn hog_cluster(run: &Value) -> Option<&Value> {
+    let clusters = run["parts"][0]["detail"]["explanation"]["clusters"].as_array()?;
+    clusters.iter().find(|c| c["mechanism"] == "higher-priority" && c["who"] == "sh")
+}
+
+#[test]
+fn a_task_of_higher_priority_is_named_here_and_from_the_captures() {
+    if !is_root() {
+        return skip("tracing and real-time priorities need root");
+    }
+    let _alone = real_time();
+    let Some(_hog) = Hog::start() else { return skip("chrt and taskset (util-linux) are missing") };
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let out = out.to_str().unwrap();
+    let wakeup = ["-a", "0", "-t", "1", "-p", "50", "-q", "-D", "6s"];
+    let why = ["why", "--limit", "1500us", "--trace", "events", "--json", "--out", out];
+    let child = spawn(dir.path(), &[&why[..], &wakeup[..]].concat());
+    let pid = child.id();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "the limit was exceeded");
+    let hunted = run(&output);
+    let cluster = hog_cluster(&hunted)
+        .unwrap_or_else(|| panic!("{:#}", hunted["parts"][0]["detail"]["explanation"]["clusters"]));
+    assert!(cluster["part_of"].as_array().unwrap().len() >= 3, "{cluster:#}");
+    // 99 less sched_priority 60.
+    assert_eq!(cluster["prio"], 39);
+    for window in hunted["parts"][0]["detail"]["windows"].as_array().unwrap() {
+        let shares = window["shares"].as_array().unwrap().iter();
+        let sum: u64 = shares.map(|s| s[1]["ns"].as_u64().unwrap()).sum();
+        assert_eq!(Some(sum), window["latency_ns"].as_u64(), "the time budget adds up");
+    }
+
+    let again = run(&latlab(&["why", "--json", out]));
+    assert!(hog_cluster(&again).is_some(), "the captures alone say the same");
+    let left = instances_of(Path::new("/sys/kernel/tracing"), pid);
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// What is told of a capture that was made elsewhere.
+fn explained(file: &str) -> Value {
+    let trace = fixture(&format!("trace/{file}"));
+    run(&latlab(&["why", "--json", &trace]))["parts"][0]["detail"].clone()
+}
+
+#[test]
+fn a_capture_of_trace_cmd_with_the_marker_of_cyclictest_is_explained() {
+    let detail = explained("cyclictest-mark.dat");
+    let cluster = &detail["explanation"]["clusters"][0];
+    assert_eq!(cluster["mechanism"], "hrtimer-handler", "{cluster:#}");
+    assert_eq!(cluster["who"], "on_hrtimer [latlab_faults]");
+    // The handler computes for 300 µs.
+    let size = cluster["size_ns"].as_f64().unwrap();
+    assert!((290_000.0..310_000.0).contains(&size), "{size}");
+    let late: Vec<&Value> =
+        detail["windows"].as_array().unwrap().iter().filter(|w| w["late"] == true).collect();
+    assert_eq!(late.len(), 1);
+    // `hit latency threshold (240 > 150)`, in whole µs.
+    assert_eq!(late[0]["latency_ns"], 240_000);
+    assert_eq!(cluster["confidence"], "medium", "one late wake-up is an anecdote");
+}
+
+#[test]
+fn the_text_of_function_graph_names_the_interrupt_and_its_functions_and_nothing_else() {
+    let detail = explained("cyclictest-mark-graph.txt");
+    let clusters = detail["explanation"]["clusters"].as_array().unwrap();
+    let cluster = &clusters[0];
+    assert_eq!(cluster["mechanism"], "interrupt-handler", "{cluster:#}");
+    let functions = cluster["functions"].as_array().unwrap();
+    let spin = functions.iter().find(|f| f["function"] == "spin_for").unwrap();
+    assert_eq!(spin["late_calls"], 37.0);
+    // When the task was woken is not in such a text, so who should have run is not known.
+    assert!(clusters[1..].iter().all(|c| c["mechanism"] == "unexplained"), "{clusters:#?}");
+}
+
+/// rtla's own trace: two lines an activation and osnoise's events, and no scheduler event.
+#[test]
+fn a_trace_of_rtla_timerlat_is_explained_by_what_osnoise_heard() {
+    let trace = &fixture("trace/rtla-timerlat.txt");
+    let output = latlab(&["why", "--json", "--limit", "150us", trace]);
+    let detail = run(&output)["parts"][0]["detail"].clone();
+    let cluster = &detail["explanation"]["clusters"][0];
+    assert_eq!(cluster["mechanism"], "interrupt-handler", "{cluster:#}");
+    assert_eq!(cluster["who"], "arch_timer", "the handler of 300 µs ran in the timer's interrupt");
+    let size = cluster["size_ns"].as_f64().unwrap();
+    assert!((290_000.0..320_000.0).contains(&size), "{size}");
+    let windows = detail["windows"].as_array().unwrap();
+    let (late, on_time): (Vec<&Value>, Vec<&Value>) =
+        windows.iter().partition(|w| w["late"] == true);
+    assert_eq!((late.len(), on_time.len()), (1, 10));
+    // `thread timer_latency 188320 ns`.
+    assert_eq!(late[0]["latency_ns"], 188_320);
+    assert_eq!(cluster["confidence"], "medium", "one late wake-up is an anecdote");
+}
+
+#[test]
+fn a_capture_that_was_cut_off_is_said_to_be_damaged() {
+    let whole = fixture("trace/cyclictest-mark.dat");
+    let bytes = std::fs::read(whole).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let cut = dir.path().join("cut.dat");
+    std::fs::write(&cut, &bytes[..bytes.len() - 700]).unwrap();
+    let output = latlab(&["why", "--json", "--limit", "1ms", cut.to_str().unwrap()]);
+    if output.status.success() {
+        let notes = run(&output)["parts"][0]["detail"]["captures"][0]["notes"].to_string();
+        assert!(notes.contains("damaged"), "{notes}");
+    } else {
+        let stderr = said(&output);
+        assert!(stderr.contains("cut.dat") && stderr.lines().count() <= 2, "{stderr}");
+    }
+}
+
+#[test]
+fn a_load_that_is_taken_away_takes_the_excess_along() {
+    if !is_root() {
+        return skip("tracing and real-time priorities need root");
+    }
+    let _alone = real_time();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let script = "while :; do i=0; while [ $i -lt 8000 ]; do i=$((i+1)); done; sleep 0.0373; done";
+    let wakeup =
+        ["-a", "0", "-t", "1", "-p", "50", "-q", "-D", "6s", "--test-mitigation", "--json"];
+    let why = ["why", "--limit", "3ms", "--trace", "events", "--out", out.to_str().unwrap()];
+    let load = ["--", "chrt", "-f", "60", "taskset", "-c", "0", "sh", "-c", script];
+    let hunted = run(&latlab(&[&why[..], &wakeup[..], &load[..]].concat()));
+    let proofs = hunted["parts"][0]["detail"]["proofs"].as_array().unwrap();
+    let proof = proofs.iter().find(|p| p["remedy"]["id"] == "why.test-load-stopped").unwrap();
+    assert!(proof["effect"]["gone"].as_f64().unwrap() > 0.3, "{proof:#}");
+    assert_eq!(proof["effect"]["pairs"], 6);
+}
+
+#[test]
+fn nonsense_is_refused_in_one_sentence() {
+    let dir = tempfile::tempdir().unwrap();
+    let not_a_trace = dir.path().join("words.dat");
+    std::fs::write(&not_a_trace, "nothing of the kind").unwrap();
+    let cases: [(&[&str], &str); 6] = [
+        (&["why", not_a_trace.to_str().unwrap()], "words.dat"),
+        (&["why", "/no/such.dat"], "/no/such.dat"),
+        (&["why", dir.path().to_str().unwrap()], "no captures in it"),
+        (&["why", "--limit", "0"], "--limit 0"),
+        (&["why", "--limit", "soon"], "--limit soon"),
+        (&["why", "--window", "5..3"], "--window 5..3"),
+    ];
+    for (args, names) in cases {
+        let output = latlab(args);
+        let stderr = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert!(stderr.contains(names) && stderr.lines().count() <= 2, "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_task_that_never_wakes_is_told_with_those_that_do() {
+    let trace = &fixture("trace/cyclictest-mark.dat");
+    let output = latlab(&["why", "--task", "control_loop", trace]);
+    let stderr = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("no wake-up of control_loop in "), "{stderr}");
+    assert!(stderr.contains("hint: these tasks wake up in it: cyclictest"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 2, "{stderr}");
+}
+
+/// One from an ARM machine with 6.1, one from a PC with another kernel.
+#[test]
+fn captures_of_different_kernels_are_not_mixed_in_silence() {
+    let (arm, pc) = (fixture("trace/cyclictest-mark.dat"), fixture("trace/f7-zstd.dat"));
+    let run = run(&latlab(&["why", "--json", &arm, &pc]));
+    let finding = &run["parts"][0]["findings"][0];
+    assert_eq!(finding["id"], "why.mixed-kernels", "{finding:#}");
+    assert_eq!(finding["values"]["kernels"].as_array().map(Vec::len), Some(2), "{finding:#}");
+}
+
+#[test]
+fn a_trace_without_a_late_wake_up_claims_no_cause() {
+    let trace = &fixture("trace/f7-zstd.dat");
+    let output = latlab(&["why", "--json", "--limit", "10s", trace]);
+    if output.status.success() {
+        let clusters = &run(&output)["parts"][0]["detail"]["explanation"]["clusters"];
+        assert_eq!(clusters.as_array().map(Vec::len), Some(0));
+    } else {
+        let stderr = said(&output);
+        assert!(stderr.contains("no wake-up"), "{stderr}");
+    }
+}
+
+/// Shorter than what the history of a capture, or a block of the calibration, would like to have.
+#[test]
+fn a_hunt_of_a_few_milliseconds_ends_in_order() {
+    if !is_root() {
+        return skip("tracing and real-time priorities need root");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for length in ["1ms", "60ms"] {
+        let out = dir.path().join(length);
+        let args = ["why", "--trace", "events", "--json", "-q", "-D", length, "--out"];
+        let output = latlab(&[&args[..], &[out.to_str().unwrap()]].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        let hunt = &run(&output)["parts"][0]["detail"]["hunt"];
+        assert!(hunt["wakeups"].is_u64(), "{hunt:#}");
+    }
+}
+
+/// Nobody may trace, but anybody may measure.
+#[test]
+fn without_a_trace_late_wake_ups_are_counted_and_no_cause_is_named() {
+    if !is_root() {
+        return skip("only root can become nobody");
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let binary = for_everybody(dir.path());
+    let why = |more: &[&str]| {
+        let usual = ["why", "--limit", "1us", "-p", "0", "-i", "1000", "-D", "1"];
+        let mut command = Command::new(&binary);
+        command.current_dir(dir.path()).args(usual).args(more).uid(65_534).gid(65_534);
+        command.output().expect("latlab starts")
+    };
+    let output = why(&["--json", "--out", "r"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let run: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let parts: Vec<&str> =
+        run["parts"].as_array().unwrap().iter().filter_map(|p| p["name"].as_str()).collect();
+    assert_eq!(parts, ["why", "wakeup"]);
+    let first = &run["parts"][0]["findings"][0];
+    assert_eq!(first["id"], "why.no-trace");
+    assert_eq!(first["values"]["limit"]["ns"], 1000.0, "{first}");
+    let reason = first["values"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("tracing needs root"), "{first}");
+
+    // Who asks for a trace is told that there is none.
+    let output = why(&["--trace", "events", "--out", "s"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).starts_with("latlab: tracing needs root"));
+}
+
+/// A module of the fixture's kernel, as far as names go: its lines are told, another kernel's are not.
+#[test]
+fn the_line_of_a_named_function_comes_from_debug_information() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("latlab_faults.c");
+    let build = |name: &str, vermagic: &str, options: &[&str]| {
+        let text = format!(
+            "__attribute__((section(\".modinfo\"), used)) static const char m[] = \"vermagic={vermagic} SMP\";\n\
+             static int on_hrtimer(int x)\n{{\n  return x;\n}}\nint (*f)(int) = on_hrtimer;\n"
+        );
+        std::fs::write(&source, text).unwrap();
+        let out = dir.path().join(name);
+        let cc =
+            Command::new("cc").args(["-c", "-o"]).arg(&out).args(options).arg(&source).status();
+        cc.is_ok_and(|s| s.success()).then(|| out.to_str().unwrap().to_owned())
+    };
+    let trace = &fixture("trace/cyclictest-mark.dat");
+    let kernel = explained("cyclictest-mark.dat")["captures"][0]["kernel"].clone();
+    let Some(kernel) = kernel.as_str() else { panic!("the fixture tells no kernel") };
+    let Some(good) = build("latlab_faults.ko", kernel, &["-g"]) else {
+        return skip("no C compiler");
+    };
+    let told = |file: &str| latlab(&["why", "--json", "--vmlinux", file, trace]);
+    let first = run(&told(&good))["parts"][0]["findings"][0].clone();
+    let evidence = first["evidence"].as_array().unwrap();
+    let place =
+        evidence.iter().find(|e| e["id"] == "source-line").unwrap_or_else(|| panic!("{first:#}"));
+    let line = format!("{}:2", source.display());
+    assert_eq!(place["value"], serde_json::json!(["on_hrtimer", line]));
+    assert_eq!(place["source"], good.as_str());
+
+    let other = build("latlab_faults.ko", "5.10.0-other", &["-g"]).unwrap();
+    let stripped = build("stripped.ko", kernel, &["-g0"]).unwrap();
+    for (file, why) in [
+        (other.as_str(), format!("it is of kernel 5.10.0-other, the captures are of {kernel}")),
+        (stripped.as_str(), "no debug information (DWARF) in it".into()),
+        (trace, "not an ELF file".into()),
+        ("/nowhere/vmlinux", "No such file".into()),
+    ] {
+        let output = told(file);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&why) && said.contains(file) && said.lines().count() <= 2, "{said}");
+    }
+}
