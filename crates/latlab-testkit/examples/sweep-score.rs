@@ -2,8 +2,15 @@
 //!
 //! `cargo run --release -p latlab-testkit --example sweep-score [SWEEPS]`
 
-use latlab_analysis::sweep::simulate::{Surface, is_right, sweep};
+use latlab_analysis::sweep::analyse::analyse;
+use latlab_model::sweep::Analysis;
+use latlab_testkit::sweep_sim::{Surface, is_right, plan, points};
 use std::io::Write;
+
+fn sweep(surface: &Surface, seed: u64) -> Analysis {
+    let plan = plan(seed);
+    analyse(&plan, &points(surface, &plan, seed), &[("L2".into(), 1_048_576.0)])
+}
 
 fn main() -> std::io::Result<()> {
     let sweeps: u64 =

@@ -4,3 +4,5 @@
 
 pub mod architecture;
 pub mod cache_sim;
+pub mod latency_sim;
+pub mod sweep_sim;

@@ -13,7 +13,6 @@ pub mod import;
 pub mod machines;
 pub mod metric;
 pub mod sample;
-pub mod simulate;
 pub mod subject;
 pub mod verdict;
 

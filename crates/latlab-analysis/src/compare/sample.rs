@@ -286,16 +286,25 @@ mod tests {
     /// p99 lies where single wake-ups of the body's end and clusters of late ones are mixed.
     #[test]
     fn a_mixture_of_single_ones_and_clusters_weighs_as_much_from_stretches_as_from_samples() {
-        use crate::compare::simulate::{Known, World, sample};
-        let mean = |known| {
+        use latlab_testkit::latency_sim::{World, wakeups};
+        let stretch = |values: &[u64]| Stretch {
+            count: values.len() as u64,
+            max: values.iter().copied().max().unwrap(),
+            sum: values.iter().map(|&v| v as f64).sum(),
+        };
+        let mean = |by_stretch: bool| {
             let of = |seed| {
-                let run = sample(&World::default(), 10_000, seed, known);
+                let values = wakeups(&World::default(), 10_000, seed);
+                let mut run = RunSample::of_values(&values);
+                if by_stretch {
+                    run.order = Order::Stretches(values.chunks(10).map(stretch).collect());
+                }
                 let limit = run.histogram.quantile(0.99).unwrap();
                 Sample { runs: vec![run] }.inflation(limit, 3.0).0.factor
             };
             (0..60).map(of).sum::<f64>() / 60.0
         };
-        let (samples, stretches) = (mean(Known::Samples), mean(Known::Stretches));
+        let (samples, stretches) = (mean(false), mean(true));
         assert!((0.8..1.2).contains(&(stretches / samples)), "{stretches} {samples}");
     }
 }

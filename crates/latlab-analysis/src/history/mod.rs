@@ -117,8 +117,8 @@ pub fn trend(label: &str, figure: &str, unit: Unit, values: Vec<Value>) -> Trend
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::simulate::gauss;
     use latlab_stats::rng::SplitMix64;
+    use latlab_testkit::latency_sim::gauss;
 
     fn series(levels: &[(f64, &str, usize)], noise: f64, seed: u64) -> Vec<Value> {
         let mut rng = SplitMix64::new(seed);

@@ -75,7 +75,7 @@ fn effect(points: &[(&Place, f64)], axis: &str, seed: u64) -> Option<Effect> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::simulate::gauss;
+    use latlab_testkit::latency_sim::gauss;
 
     #[test]
     fn what_matters_is_told_from_what_does_not() {

@@ -143,7 +143,7 @@ fn savings<'s>(sums: &'s [(f64, f64)], shapes: &'s [Shape]) -> impl Iterator<Ite
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::simulate::gauss;
+    use latlab_testkit::latency_sim::gauss;
 
     fn curves(
         n: usize,

@@ -13,4 +13,6 @@
 pub mod analyse;
 pub mod effects;
 pub mod knee;
-pub mod simulate;
+
+#[cfg(test)]
+mod tests;

@@ -300,20 +300,21 @@ fn size_of_point(d: &SweepDetail) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_analysis::sweep::{analyse, simulate};
+    use latlab_analysis::sweep::analyse;
     use latlab_model::run::Detail;
+    use latlab_testkit::sweep_sim;
 
     #[test]
     fn a_sweep_has_maps_lines_with_knees_and_a_table() {
-        let surface = simulate::Surface {
+        let surface = sweep_sim::Surface {
             unloaded: 16_000.0,
             alloc: 3.0,
             keep: 1.0,
             knee: Some((5, 7)),
             noise: 0.05,
         };
-        let plan = simulate::plan(3);
-        let points = simulate::points(&surface, &plan, 3);
+        let plan = sweep_sim::plan(3);
+        let points = sweep_sim::points(&surface, &plan, 3);
         let part = analyse::part(plan, points, 0, &[]);
         let Some(Detail::Sweep(d)) = &part.detail else { panic!("a sweep") };
         let sections = sections(&part, d);

@@ -1,10 +1,10 @@
 //! `latlab compare` from outside.
 
 use crate::common::{latlab, text};
-use latlab_analysis::compare::simulate::{World, wakeups};
 use latlab_model::run::{Detail, Run};
 use latlab_model::samples;
 use latlab_model::wakeup::WakeupConfig;
+use latlab_testkit::latency_sim::{World, wakeups};
 use std::path::Path;
 
 /// A file of samples of a simulated machine.

@@ -112,16 +112,21 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_analysis::sweep::simulate;
+    use latlab_testkit::sweep_sim;
 
     /// Cut off anywhere, a sweep has every point that was whole, and measures the others once.
     #[test]
     fn a_sweep_that_ends_at_any_moment_goes_on() {
-        let plan = Plan { anchor_every: 3, ..simulate::plan(5) };
+        let plan = Plan { anchor_every: 3, ..sweep_sim::plan(5) };
         let plan = Plan { axes: plan.axes[1..].to_vec(), ..plan };
-        let surface =
-            simulate::Surface { unloaded: 16_000.0, alloc: 2.0, keep: 1.0, knee: None, noise: 0.1 };
-        let points = simulate::points(&surface, &plan, 5);
+        let surface = sweep_sim::Surface {
+            unloaded: 16_000.0,
+            alloc: 2.0,
+            keep: 1.0,
+            knee: None,
+            noise: 0.1,
+        };
+        let points = sweep_sim::points(&surface, &plan, 5);
         let dir = tempfile::tempdir().unwrap();
         let mut kept = begin(dir.path(), &plan).unwrap();
         points.iter().for_each(|p| kept.add(p).unwrap());
@@ -151,7 +156,7 @@ mod tests {
     #[test]
     fn a_damaged_line_is_named() {
         let dir = tempfile::tempdir().unwrap();
-        begin(dir.path(), &simulate::plan(1)).unwrap();
+        begin(dir.path(), &sweep_sim::plan(1)).unwrap();
         fs::write(dir.path().join(POINTS), "{\"job\":0}\nnonsense\n").unwrap();
         let said = format!("{:#}", reopen(dir.path()).unwrap_err());
         assert!(said.contains("line 2 is damaged"), "{said}");

@@ -1,65 +1,14 @@
-//! Latencies with a known distribution, for testing what says which is worse.
-//!
-//! The body is log-normal round 15 µs; a rare mixture of late wake-ups comes in clusters
-//! of geometric size, as those of a disturbed machine do.
+//! Comparisons of simulated pairs, shared by the program and the test of the same name.
 
-use super::metric::{self, Data};
-use super::sample::{Order, RunSample, Sample, Stretch};
-use super::verdict::{Ground, contrast};
+use latlab_analysis::compare::metric::{self, Data};
+use latlab_analysis::compare::sample::{Order, RunSample, Sample, Stretch};
+use latlab_analysis::compare::verdict::{Ground, contrast};
 use latlab_model::compare::{Contrast, Options, Verdict};
 use latlab_stats::power::{Plan, power};
 use latlab_stats::rank::holm;
-use latlab_stats::rng::SplitMix64;
+use latlab_testkit::latency_sim::{World, wakeups};
 
-/// What is simulated; times in ns.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct World {
-    /// Median of the body.
-    pub median: f64,
-    /// Standard deviation of the body's logarithm.
-    pub spread: f64,
-    /// Share of wake-ups that are late.
-    pub late: f64,
-    /// Median of a late wake-up.
-    pub late_median: f64,
-    /// Mean size of a cluster of late wake-ups.
-    pub cluster: f64,
-}
-
-impl Default for World {
-    fn default() -> Self {
-        Self { median: 15_000.0, spread: 0.15, late: 0.004, late_median: 90_000.0, cluster: 3.0 }
-    }
-}
-
-/// A standard normal value (G. E. P. Box and M. E. Muller, 1958).
-pub fn gauss(rng: &mut SplitMix64) -> f64 {
-    let uniform =
-        |rng: &mut SplitMix64| ((rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-    let (u, v) = (uniform(rng), uniform(rng));
-    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
-}
-
-/// `n` wake-ups in order.
-pub fn wakeups(world: &World, n: usize, seed: u64) -> Vec<u64> {
-    let mut rng = SplitMix64::new(seed);
-    let chance =
-        |rng: &mut SplitMix64, p: f64| ((rng.next_u64() >> 11) as f64) < p * (1u64 << 53) as f64;
-    // A cluster begins at a rate that makes `late` the share of late wake-ups.
-    let begin = world.late / (world.cluster * (1.0 - world.late));
-    let mut late = chance(&mut rng, world.late);
-    (0..n)
-        .map(|_| {
-            late =
-                if late { !chance(&mut rng, 1.0 / world.cluster) } else { chance(&mut rng, begin) };
-            let (median, spread) =
-                if late { (world.late_median, 0.35) } else { (world.median, world.spread) };
-            (median * (spread * gauss(&mut rng)).exp()) as u64
-        })
-        .collect()
-}
-
-/// What is known of simulated wake-ups to whoever compares them.
+/// Order of the simulated wake-ups that the comparison receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     /// Every value in order.
@@ -70,7 +19,7 @@ pub enum Known {
     Nothing,
 }
 
-/// Wake-ups as a comparison sees them.
+/// `n` simulated wake-ups as one side of a comparison.
 pub fn sample(world: &World, n: usize, seed: u64, known: Known) -> RunSample {
     let values = wakeups(world, n, seed);
     let mut sample = RunSample::of_values(&values);
@@ -90,7 +39,7 @@ pub fn sample(world: &World, n: usize, seed: u64, known: Known) -> RunSample {
     sample
 }
 
-/// What a comparison of a pair says, with all its tests adjusted together.
+/// Compares a pair; the p values of all its tests are adjusted together.
 pub fn judge(a: RunSample, b: RunSample, options: &Options) -> Contrast {
     let side = |s| Data::Distribution(Sample { runs: vec![s] });
     let tested = metric::aspects(&side(a), &side(b), options);
@@ -103,7 +52,7 @@ pub fn judge(a: RunSample, b: RunSample, options: &Options) -> Contrast {
     contrast(1, tested, &each, p.len(), &Ground::default(), options)
 }
 
-/// What many pairs came to.
+/// Counts over many pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
     /// Pairs.
@@ -133,7 +82,7 @@ pub fn tally(world: &World, n: usize, ratio: f64, pairs: usize, known: Known) ->
             let level = options.level / tests as f64;
             t.seen += usize::from(rate.aspect.p < level && rate.aspect.change > 0.0);
             if let Some(plan) = rate.plan {
-                // The rate of the base, as whoever plans would know it.
+                // The rate of the base: the only one that is known when a measurement is planned.
                 t.stated +=
                     power(&Plan { level, rate: rate.aspect.a.max(0.5 / n as f64), ..plan }, ratio);
             }

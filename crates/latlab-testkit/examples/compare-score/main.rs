@@ -2,7 +2,10 @@
 //!
 //! `cargo run --release -p latlab-testkit --example compare-score [PAIRS]`
 
-use latlab_analysis::compare::simulate::{Known, World, tally};
+mod score;
+
+use latlab_testkit::latency_sim::World;
+use score::{Known, tally};
 use std::io::Write;
 
 fn main() -> std::io::Result<()> {
