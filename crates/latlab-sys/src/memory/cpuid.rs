@@ -14,7 +14,7 @@ const GIB_1: u64 = 1 << 30;
 /// Decodes CPUID; `leaf(function, index)` is `[eax, ebx, ecx, edx]`.
 ///
 /// Intel SDM vol. 2A, CPUID leaves 4 and 18H (deterministic cache and address translation parameters); AMD APM vol. 3,
-/// appendix E.4, functions 8000_0005, 8000_0006, 8000_0019 and 8000_001D.
+/// appendix E.4, functions 8000_0005, 8000_0006, 8000_0019, 8000_001D and 8000_0021.
 pub fn from_cpuid(leaf: impl Fn(u32, u32) -> [u32; 4]) -> Reported {
     let (basic, extended) = (leaf(0, 0)[0], leaf(0x8000_0000, 0)[0]);
     // TopologyExtensions: 8000_001D has the caches.
@@ -35,10 +35,12 @@ pub fn from_cpuid(leaf: impl Fn(u32, u32) -> [u32; 4]) -> Reported {
             caches.push(ReportedCache { level, bytes, line_bytes: line, ways });
         }
     }
-    let translation = match () {
-        () if amd => amd_tlbs(&leaf, extended),
-        () if basic >= 0x18 => intel_tlbs(&leaf),
-        () => Vec::new(),
+    let translation = if amd {
+        amd_tlbs(&leaf, extended)
+    } else if basic >= 0x18 {
+        intel_tlbs(&leaf)
+    } else {
+        Vec::new()
     };
     // Two structures of one level that both hold base pages are one TLB to them (Golden Cove's second level).
     let base: Vec<&ReportedTlb> =
@@ -56,21 +58,40 @@ fn amd_tlbs(leaf: &impl Fn(u32, u32) -> [u32; 4], extended: u32) -> Vec<Reported
         let ways = if ways == 0xFF { entries } else { ways };
         ReportedTlb { level: 1, entries, ways, page_bytes: vec![page] }
     };
-    let coded = |level: u32, register: u32, page: u64| {
-        let entries = register >> 16 & 0xFFF;
+    let coded = |level: u32, unit: u32, register: u32, page: u64| {
+        let entries = (register >> 16 & 0xFFF) * unit;
         let ways = amd_ways(register >> 28, entries);
         ReportedTlb { level, entries, ways, page_bytes: vec![page] }
     };
+    // Without a known unit the second level has no entries, and is left out below.
+    let unit = amd_second_level_unit(leaf, extended).unwrap_or(0);
     let mut all = vec![
         of_first(first[1], KIB_4),
         of_first(first[0], MIB_2),
-        coded(1, large[0], GIB_1),
-        coded(2, second[1], KIB_4),
-        coded(2, second[0], MIB_2),
-        coded(2, large[1], GIB_1),
+        coded(1, 1, large[0], GIB_1),
+        coded(2, unit, second[1], KIB_4),
+        coded(2, unit, second[0], MIB_2),
+        coded(2, unit, large[1], GIB_1),
     ];
     all.retain(|t| t.entries > 0);
     all
+}
+
+/// Entries that one unit of AMD's second-level TLB sizes stands for: 32 if L2TlbSIZEX32 (8000_0021 EAX bit 14) is set.
+///
+/// `None` if the bit cannot be relied on: the family may have it (1Ah and later), and a hypervisor, which may report the
+/// sizes of the processor and clear the bit, states that it is present (leaf 1 ECX bit 31).
+fn amd_second_level_unit(leaf: &impl Fn(u32, u32) -> [u32; 4], extended: u32) -> Option<u32> {
+    const SIZE_X32: u32 = 1 << 14;
+    const HYPERVISOR: u32 = 1 << 31;
+    if extended >= 0x8000_0021 && leaf(0x8000_0021, 0)[0] & SIZE_X32 != 0 {
+        return Some(32);
+    }
+    let [signature, _, features, _] = leaf(1, 0);
+    let (base, extra) = (signature >> 8 & 0xF, signature >> 20 & 0xFF);
+    let family = if base == 0xF { base + extra } else { base };
+    let ambiguous = family >= 0x1A && features & HYPERVISOR != 0;
+    (!ambiguous).then_some(1)
 }
 
 /// Ways by AMD's 4-bit code; a code for a range gives its lower end, 9 (see 8000_001D) nothing.
@@ -152,6 +173,36 @@ mod tests {
             ]
         );
     }
+    /// Second-level TLBs as `(entries, ways, page)` from registers of an AMD EPYC 9005 (Zen 5, family 1Ah).
+    fn zen_5(features: u32, extended_features: u32) -> Vec<(u32, u32, u64)> {
+        let found = from_cpuid(|leaf, _| match leaf {
+            0 => [0x10, 0, 0, 0],
+            1 => [0x00B0_0F21, 0, features, 0],
+            0x8000_0000 => [0x8000_0028, 0, 0, 0],
+            0x8000_0001 => [0, 0, 1 << 22, 0],
+            0x8000_0005 => [0xFF60_FF40, 0xFF60_FF40, 0, 0],
+            0x8000_0006 => [0x6080_4040, 0x6080_4040, 0, 0],
+            0x8000_0019 => [0xF060_F040, 0x5020_4040, 0, 0],
+            0x8000_0021 => [extended_features, 0, 0, 0],
+            _ => [0; 4],
+        });
+        let (first, second) = found.translation.split_at(3);
+        assert!(first.iter().all(|t| (t.level, t.entries) == (1, 96)), "{first:?}");
+        assert!(second.iter().all(|t| t.level == 2));
+        assert_eq!(found.tlbs.len(), if second.is_empty() { 1 } else { 2 });
+        second.iter().map(|t| (t.entries, t.ways, t.page_bytes[0])).collect()
+    }
+
+    #[test]
+    fn amd_second_level_sizes_have_a_unit() {
+        let times_32 = [(4096, 8, KIB_4), (4096, 8, MIB_2), (1024, 6, GIB_1)];
+        assert_eq!(zen_5(0, 0x4204), times_32);
+        assert_eq!(zen_5(1 << 31, 0x4204), times_32, "in a guest that sees the bit");
+        // A KVM guest with sizes of the processor and without the bit.
+        assert_eq!(zen_5(1 << 31, 0x0204), []);
+        assert_eq!(zen_5(0, 0x0204), [(128, 8, KIB_4), (128, 8, MIB_2), (32, 6, GIB_1)]);
+    }
+
     /// Leaf 18H of a Golden Cove core: 96 entries for loads, 2048 in the second level (Intel optimization manual, 2.5).
     #[test]
     fn intel_leaves() {
