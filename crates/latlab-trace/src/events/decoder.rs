@@ -1,129 +1,35 @@
 //! Where the fields of known events lie in this trace.
 
-use super::{Kind, Typed, kind_of};
-use crate::format::Field;
-use crate::{Event, EventFormat, TraceFile};
-
-/// A field's place, or its absence.
-#[derive(Debug)]
-pub struct Slot(Option<Field>);
-
-impl Slot {
-    #[inline]
-    pub(crate) fn u64(&self, payload: &[u8]) -> u64 {
-        self.0.as_ref().map_or(0, |f| f.u64(payload))
-    }
-    #[inline]
-    pub(crate) fn i64(&self, payload: &[u8]) -> i64 {
-        self.0.as_ref().map_or(0, |f| f.i64(payload))
-    }
-    #[inline]
-    pub(crate) fn text<'e>(&self, payload: &'e [u8]) -> &'e [u8] {
-        self.0.as_ref().map_or(&[], |f| f.text(payload))
-    }
-}
-
-/// A struct that can be read from a record.
-pub trait Get<'e>: Sized {
-    /// Names of its fields, each with its other names, in order.
-    const FIELDS: &'static [&'static [&'static str]];
-    /// Reads it.
-    fn get(slots: &[Slot], payload: &'e [u8]) -> Self;
-}
-
-/// What every event says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Common {
-    /// The task that was running.
-    pub pid: i32,
-    /// Bits: 1 interrupts off, 2 flags unknown, 4 need resched, 8 hard interrupt, 16 softirq, 32 preempt-resched, 64 NMI, 128 bottom halves off.
-    pub flags: u8,
-    /// Depth of disabled preemption (lower four bits) and of disabled migration (upper four).
-    pub preempt_count: u8,
-}
-
-impl Common {
-    /// Interrupts were off.
-    pub const IRQS_OFF: u8 = 0x01;
-    /// The task was to be preempted.
-    pub const NEED_RESCHED: u8 = 0x04;
-    /// In a hard interrupt.
-    pub const HARDIRQ: u8 = 0x08;
-    /// In a softirq.
-    pub const SOFTIRQ: u8 = 0x10;
-    /// Preemption was asked for.
-    pub const PREEMPT_RESCHED: u8 = 0x20;
-    /// In a non-maskable interrupt.
-    pub const NMI: u8 = 0x40;
-    /// Bottom halves were off.
-    pub const BH_OFF: u8 = 0x80;
-}
-
-/// An interrupt vector of x86.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vector<'e> {
-    /// Name (`local_timer`, `reschedule`, `call_function`…).
-    pub name: &'e str,
-    /// Number.
-    pub vector: i32,
-}
-
-/// Entry to a system call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SysEnter<'e> {
-    /// Number on the recorded machine.
-    pub nr: i64,
-    /// Name, where the event tells (`syscalls:sys_enter_read`); empty for `raw_syscalls`.
-    pub name: &'e str,
-    /// Arguments as they were in the registers; those that were not recorded are 0.
-    pub args: [u64; 6],
-}
-
-/// Exit from a system call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SysExit<'e> {
-    /// Number on the recorded machine.
-    pub nr: i64,
-    /// Name, where the event tells; empty for `raw_syscalls`.
-    pub name: &'e str,
-    /// What it returned; −1 to −4095 are errors.
-    pub ret: i64,
-}
-
-/// Return addresses, innermost first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stack<'e> {
-    bytes: &'e [u8],
-    width: usize,
-    endian: crate::Endian,
-}
-
-impl<'e> Stack<'e> {
-    /// The addresses.
-    pub fn addresses(self) -> impl Iterator<Item = u64> + 'e {
-        let end = if self.width == 4 { u64::from(u32::MAX) } else { u64::MAX };
-        self.bytes
-            .chunks_exact(self.width)
-            .map(move |b| self.endian.uint(b, self.width).unwrap_or(0))
-            .take_while(move |a| *a != end && *a != 0)
-    }
-}
+use super::typed::{Fixed, Typed};
+use super::values::{Common, FieldNames, Slot, Stack, SysEnter, SysExit, Vector};
+use crate::{Endian, Event, EventFormat, TraceFile};
 
 /// Kind and fields of one event.
 #[derive(Debug)]
-pub(crate) struct Plan {
-    pub kind: Kind,
-    pub slots: Box<[Slot]>,
+struct Plan {
+    kind: Kind,
+    slots: Box<[Slot]>,
     name: Box<str>,
     width: u8,
 }
 
-/// Events that are known by a pattern or whose fields vary.
-pub(crate) fn special(
-    system: &str,
-    name: &str,
-) -> Option<(Kind, &'static [&'static [&'static str]])> {
+/// An event with fixed fields, or one that is known by a pattern or whose fields vary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Fixed(Fixed),
+    VectorEntry,
+    VectorExit,
+    SysEnter,
+    SysExit,
+    KernelStack,
+}
+
+/// The kind of an event, and its fields' names.
+fn kind_of(system: &str, name: &str) -> Option<(Kind, FieldNames)> {
     const NR: &[&str] = &["__syscall_nr", "nr", "id"];
+    if let Some((fixed, fields)) = Fixed::find(name) {
+        return Some((Kind::Fixed(fixed), fields));
+    }
     match (system, name) {
         ("irq_vectors", n) if n.ends_with("_entry") => Some((Kind::VectorEntry, &[&["vector"]])),
         ("irq_vectors", n) if n.ends_with("_exit") => Some((Kind::VectorExit, &[&["vector"]])),
@@ -155,11 +61,23 @@ impl Plan {
         Some(Self { kind, slots: slots.into(), name: name.into(), width: long_size })
     }
 
-    pub(crate) fn vector(&self, payload: &[u8]) -> Vector<'_> {
+    #[inline]
+    fn decode<'e>(&'e self, payload: &'e [u8]) -> Typed<'e> {
+        match self.kind {
+            Kind::Fixed(fixed) => fixed.decode(&self.slots, payload),
+            Kind::VectorEntry => Typed::VectorEntry(self.vector(payload)),
+            Kind::VectorExit => Typed::VectorExit(self.vector(payload)),
+            Kind::SysEnter => Typed::SysEnter(self.sys_enter(payload)),
+            Kind::SysExit => Typed::SysExit(self.sys_exit(payload)),
+            Kind::KernelStack => Typed::KernelStack(self.stack(payload)),
+        }
+    }
+
+    fn vector(&self, payload: &[u8]) -> Vector<'_> {
         Vector { name: &self.name, vector: self.slots[0].i64(payload) as i32 }
     }
 
-    pub(crate) fn sys_enter(&self, payload: &[u8]) -> SysEnter<'_> {
+    fn sys_enter(&self, payload: &[u8]) -> SysEnter<'_> {
         let mut args = [0; 6];
         if self.name.is_empty() {
             if let Slot(Some(field)) = &self.slots[1] {
@@ -177,15 +95,15 @@ impl Plan {
         SysEnter { nr: self.slots[0].i64(payload), name: &self.name, args }
     }
 
-    pub(crate) fn sys_exit(&self, payload: &[u8]) -> SysExit<'_> {
+    fn sys_exit(&self, payload: &[u8]) -> SysExit<'_> {
         let (nr, ret) = (self.slots[0].i64(payload), self.slots[1].i64(payload));
         SysExit { nr, name: &self.name, ret }
     }
 
-    pub(crate) fn stack<'e>(&self, payload: &'e [u8]) -> Stack<'e> {
+    fn stack<'e>(&self, payload: &'e [u8]) -> Stack<'e> {
         let (at, endian) = match &self.slots[0].0 {
             Some(f) => (f.offset as usize, f.endian),
-            None => (payload.len(), crate::Endian::Little),
+            None => (payload.len(), Endian::Little),
         };
         // The record says how deep it is by its own length: the field's size is only a minimum.
         Stack {
