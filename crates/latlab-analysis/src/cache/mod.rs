@@ -19,6 +19,7 @@ pub mod knee;
 pub mod levels;
 pub mod line;
 pub mod miss_ratio;
+mod observations;
 pub mod part;
 pub mod plateau;
 pub mod record;
@@ -29,4 +30,5 @@ pub mod stride_regimes;
 pub mod switching;
 pub mod tlb;
 
-pub use session::{Config, Session, run};
+pub use observations::Config;
+pub use session::{Session, run};

@@ -3,12 +3,15 @@
 use super::associativity::{MOST, Probe};
 use super::levels::{PER_OCTAVE, SMALLEST, low_interference, stairs};
 use super::line::DISTANCES;
+use super::observations::{Observations, SPLINTER_PAGES, splintering};
 use super::plateau::Plateau;
-use super::session::{CHAINS, Session, compared};
 use super::tlb;
-use latlab_model::cache::detail::{Curve, Pages};
-use latlab_model::cache::request::{Limits, PAIR_BLOCK, Work, grid, whole};
+use latlab_model::cache::detail::{AccessPattern, Curve, Pages};
+use latlab_model::cache::request::{PAIR_BLOCK, Work, grid, whole};
 use latlab_model::cache::timer::Stage;
+
+/// Chains of the measurement of memory-level parallelism.
+const CHAINS: [u32; 5] = [1, 2, 4, 8, 16];
 
 /// Rounds in which disturbed placements are measured again.
 const AGAIN: u32 = 3;
@@ -23,10 +26,6 @@ const KNEE_POINTS: u32 = 24;
 const KNEE_MARGIN: f64 = 1.15;
 /// Arrays that are visited once more at the end, bytes at most: interference on the same core.
 const AGAIN_MOST: u64 = 4 << 20;
-/// Pages by which splintering is told: more than a first TLB holds, fewer lines than the smallest first cache.
-const SPLINTER_PAGES: u32 = 256;
-/// Longest line, bytes, before the line is known.
-const LINE_MOST: u32 = 128;
 /// Pages of the translation curve, at most: twice the largest second TLB (4096 entries).
 const TLB_PAGES: u32 = 8192;
 /// Rounds in which the end of a TLB is bisected, then measured again.
@@ -43,13 +42,6 @@ pub(super) struct Want {
 
 fn want(pages: Pages, work: Work, placements: u32) -> Want {
     Want { pages, work, placements, start: None }
-}
-
-/// Adjacent lines, one line a base page, one line each 4 KiB of a huge page.
-pub(super) fn splintering(limits: &Limits) -> [(Pages, Work); 3] {
-    let work = |apart| Work::LinePerPage { apart, line: LINE_MOST, count: SPLINTER_PAGES };
-    let page = limits.page_bytes;
-    [(Pages::Base, work(LINE_MOST)), (Pages::Base, work(page)), (Pages::Huge, work(page))]
 }
 
 /// The stage after it.
@@ -69,7 +61,7 @@ pub(super) fn next(stage: Stage) -> Option<Stage> {
 }
 
 /// Requests that are missing in a round; none when the stage is done.
-pub(super) fn wanted(stage: Stage, s: &Session, round: u32) -> Vec<Want> {
+pub(super) fn wanted(stage: Stage, s: &Observations, round: u32) -> Vec<Want> {
     match stage {
         Stage::Splintering
             if round == 0 && s.limits.huge_bytes >= SPLINTER_PAGES * s.limits.page_bytes =>
@@ -91,7 +83,7 @@ pub(super) fn wanted(stage: Stage, s: &Session, round: u32) -> Vec<Want> {
 }
 
 /// Levels whose associativity this stage asks for.
-pub(super) fn probes(stage: Stage, s: &Session) -> Vec<Probe> {
+pub(super) fn probes(stage: Stage, s: &Observations) -> Vec<Probe> {
     if stage != Stage::Associativity {
         return Vec::new();
     }
@@ -112,7 +104,7 @@ pub(super) fn probes(stage: Stage, s: &Session) -> Vec<Probe> {
 }
 
 /// Placements of an array.
-fn placements(s: &Session, pages: Pages, bytes: u32, most: u32) -> u32 {
+fn placements(s: &Observations, pages: Pages, bytes: u32, most: u32) -> u32 {
     let most = if s.config.quick { (most * 2).div_ceil(3) } else { most };
     match pages {
         Pages::Huge if bytes > 8 << 20 => 1,
@@ -125,14 +117,14 @@ fn placements(s: &Session, pages: Pages, bytes: u32, most: u32) -> u32 {
     }
 }
 
-fn array(s: &Session, stride: u32, bytes: u32, most: u32) -> Want {
+fn array(s: &Observations, stride: u32, bytes: u32, most: u32) -> Want {
     let pages = s.pages();
     let work = Work::Array { access: low_interference(pages), stride, bytes };
     let had = s.records.samples(pages, work).len() as u32;
     want(pages, work, placements(s, pages, bytes, most).saturating_sub(had))
 }
 
-fn disturbed(s: &Session, curve: &Curve) -> Vec<Want> {
+fn disturbed(s: &Observations, curve: &Curve) -> Vec<Want> {
     let (pages, access, stride) = (curve.pages, curve.access, curve.stride_bytes);
     let one = |(x, start)| {
         let work = Work::Array { access, stride, bytes: u32::try_from(x).unwrap_or(u32::MAX) };
@@ -141,7 +133,7 @@ fn disturbed(s: &Session, curve: &Curve) -> Vec<Want> {
     s.records.disturbed(curve).into_iter().map(one).collect()
 }
 
-fn first_grid(s: &Session, stride: u32, round: u32) -> Vec<Want> {
+fn first_grid(s: &Observations, stride: u32, round: u32) -> Vec<Want> {
     let pages = s.pages();
     match round {
         0 => grid(SMALLEST, s.room(pages), PER_OCTAVE)
@@ -155,7 +147,7 @@ fn first_grid(s: &Session, stride: u32, round: u32) -> Vec<Want> {
 
 /// Pairs of loads in an array that the second level holds, so that a prefetcher of adjacent lines into it changes
 /// nothing; four times as large where both loads hit.
-fn pairs(s: &Session, round: u32) -> Vec<Want> {
+fn pairs(s: &Observations, round: u32) -> Vec<Want> {
     let pages = s.pages();
     let curve = s.curve();
     let (found, _) = stairs(&curve);
@@ -185,7 +177,7 @@ fn pairs(s: &Session, round: u32) -> Vec<Want> {
     out
 }
 
-fn conflicts(s: &Session) -> Vec<Want> {
+fn conflicts(s: &Observations) -> Vec<Want> {
     let pages = s.pages();
     let count = if pages == Pages::Base { 6 } else { 3 };
     let mut out = Vec::new();
@@ -207,7 +199,7 @@ fn conflicts(s: &Session) -> Vec<Want> {
 }
 
 /// Points of each knee, evenly between its begin and its end.
-fn knees(s: &Session) -> Vec<Want> {
+fn knees(s: &Observations) -> Vec<Want> {
     let curve = s.curve();
     let points = if s.config.quick { KNEE_POINTS / 2 } else { KNEE_POINTS };
     let mut out = Vec::new();
@@ -226,7 +218,7 @@ fn knees(s: &Session) -> Vec<Want> {
     out
 }
 
-fn translation(s: &Session, round: u32) -> Vec<Want> {
+fn translation(s: &Observations, round: u32) -> Vec<Want> {
     let page = s.limits.page_bytes.max(1);
     let line = s.line().map_or(64, |l| l.bytes.max(16));
     let most = (s.limits.base_bytes / page).min(TLB_PAGES);
@@ -262,7 +254,7 @@ fn translation(s: &Session, round: u32) -> Vec<Want> {
 }
 
 /// All small arrays once more, at the same placements; then what is disturbed.
-fn again(s: &Session, round: u32) -> Vec<Want> {
+fn again(s: &Observations, round: u32) -> Vec<Want> {
     let curve = s.curve();
     if round > AGAIN {
         return Vec::new();
@@ -285,7 +277,7 @@ fn again(s: &Session, round: u32) -> Vec<Want> {
     out
 }
 
-fn chains(s: &Session) -> Vec<Want> {
+fn chains(s: &Observations) -> Vec<Want> {
     let pages = s.pages();
     let whole = s.room(pages).min(64 << 20);
     let stride = s.stride();
@@ -300,7 +292,24 @@ fn chains(s: &Session) -> Vec<Want> {
         .collect()
 }
 
-fn comparison(s: &Session) -> Vec<Want> {
+/// Curves that a comparison with prefetchers and translation shows; nothing is inferred from them.
+fn compared(s: &Observations) -> Vec<(Pages, AccessPattern, u32)> {
+    let stride = s.stride();
+    let mut all = vec![
+        (Pages::Base, AccessPattern::Sequential, stride),
+        (Pages::Base, AccessPattern::PageRandom, stride),
+    ];
+    if s.pages() == Pages::Huge {
+        all.push((Pages::Base, AccessPattern::PageLocal, stride));
+    }
+    if !s.config.quick {
+        let others = [16, 32, 64, 128, 256, 512, 1024].into_iter().filter(|other| *other != stride);
+        all.extend(others.map(|other| (Pages::Base, AccessPattern::Sequential, other)));
+    }
+    all
+}
+
+fn comparison(s: &Observations) -> Vec<Want> {
     let per_octave = if s.config.quick { 1 } else { 2 };
     let curve = |(pages, access, stride)| {
         grid(4096, s.room(pages).min(64 << 20), per_octave)
