@@ -1,14 +1,7 @@
 //! Wording: micro-benchmarks.
 
 use super::args::Args;
-use super::message::{Message, Text};
-
-/// A wording without values.
-macro_rules! plain {
-    ($id:literal, $text:literal) => {
-        Message { id: $id, text: |_| Text::claim($text) }
-    };
-}
+use super::message::{Message, Text, fixed};
 
 /// One wording for each identifier.
 pub(super) const MESSAGES: &[Message] = &[
@@ -25,16 +18,16 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "bench.switch-methods", text: switch_methods },
     Message { id: "bench.disturbed", text: disturbed },
     Message { id: "bench.unsure", text: unsure },
-    plain!("bench.no-time", "no time left in the budget"),
+    fixed!("bench.no-time", "no time left in the budget"),
     Message { id: "bench.wrong-switches", text: wrong_switches },
-    plain!("bench.remedy-idle-machine", "Measure again on an idle machine"),
-    plain!("bench.remedy-clock", "Check clocks that change with heat or load: latlab doctor"),
-    plain!("bench.remedy-governor", "Set the governor to performance during the measurement"),
-    plain!("bench.remedy-end-tracing", "End that tracing and measure again"),
-    plain!("bench.remedy-free-cpu", "End these processes, or measure on another CPU: -a CPU"),
-    plain!("bench.remedy-other-methods", "Use ctx.yield, ctx.futex or ctx.eventfd instead"),
-    plain!("bench.remedy-quiet-host", "Measure when the host is idle, which also takes less time"),
-    plain!("bench.remedy-more-time", "Extend the duration (-D 5m), or select fewer benchmarks"),
+    fixed!("bench.remedy-idle-machine", "Measure again on an idle machine"),
+    fixed!("bench.remedy-clock", "Check clocks that change with heat or load: latlab doctor"),
+    fixed!("bench.remedy-governor", "Set the governor to performance during the measurement"),
+    fixed!("bench.remedy-end-tracing", "End that tracing and measure again"),
+    fixed!("bench.remedy-free-cpu", "End these processes, or measure on another CPU: -a CPU"),
+    fixed!("bench.remedy-other-methods", "Use ctx.yield, ctx.futex or ctx.eventfd instead"),
+    fixed!("bench.remedy-quiet-host", "Measure when the host is idle, which also takes less time"),
+    fixed!("bench.remedy-more-time", "Extend the duration (-D 5m), or select fewer benchmarks"),
 ];
 
 /// Labels of evidence that differ from the identifier with spaces.
@@ -174,14 +167,8 @@ fn wrong_switches(a: &Args<'_>) -> Text {
 /// Examples of every identifier, for the snapshots.
 #[cfg(test)]
 pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
-    use latlab_model::finding::{Note, Quantity, Statement, Value};
-    let example = |id: &str, values: &[(&str, Value)]| -> Statement {
-        let note = values.iter().fold(Note::new(id), |n, (k, v)| n.value(k, v.clone()));
-        match note {
-            Note::Typed(statement) => statement,
-            Note::Recorded(_) => Statement::default(),
-        }
-    };
+    use super::examples::{example, with_fixed};
+    use latlab_model::finding::{Quantity, Value};
     let n = |v: u64| Value::from(Quantity::Count(v));
     let ns = |v: f64| Value::from(Quantity::Ns(v));
     let ratio = |v: f64| Value::from(Quantity::Ratio(v));
@@ -202,7 +189,7 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         example(id, &[std::slice::from_ref(&benchmark), more].concat())
     };
     let hz = |v: f64| Value::from(Quantity::Hz(v));
-    let mut all = vec![
+    let all = vec![
         with("bench.impossible", &[]),
         with("bench.impossible", &[("cycles", Quantity::Number(0.22).into())]),
         example(
@@ -230,8 +217,5 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         example("bench.unsure", &[("missed", n(3)), ("results", n(40)), ("target", ratio(0.01))]),
         example("bench.wrong-switches", &[("batches", n(11))]),
     ];
-    let known: Vec<String> = all.iter().map(|s| s.id.clone()).collect();
-    let plain = MESSAGES.iter().filter(|m| !known.iter().any(|id| id == m.id));
-    all.extend(plain.map(|m| example(m.id, &[])));
-    all
+    with_fixed(MESSAGES, all)
 }

@@ -1,16 +1,13 @@
 //! Wording: caches and TLBs.
 
 use super::args::{Args, bytes};
-use super::message::{Message, Text};
+use super::message::{Message, Text, fixed};
 use latlab_model::cache::reported::{Agreement, Quantity};
 use latlab_model::cache::{AccessPattern, Stage};
 
 /// One wording for each identifier.
 pub(super) const MESSAGES: &[Message] = &[
-    Message {
-        id: "memory.cannot-tell",
-        text: |_| Text::claim("Caches are not determined on this processor"),
-    },
+    fixed!("memory.cannot-tell", "Caches are not determined on this processor"),
     Message { id: "memory.level", text: level },
     Message {
         id: "memory.line",
@@ -70,7 +67,7 @@ pub(super) const MESSAGES: &[Message] = &[
             .why("Processes × working set exceed a cache, and each process misses its lines")
         },
     },
-    Message { id: "memory.limited", text: |_| Text::claim("The result is limited") },
+    fixed!("memory.limited", "The result is limited"),
     Message {
         id: "cache.emulated",
         text: |_| {
@@ -104,14 +101,8 @@ pub(super) const MESSAGES: &[Message] = &[
             )
         },
     },
-    Message {
-        id: "cache.interference",
-        text: |_| Text::claim("interference detected: minimum of repeated measurements used"),
-    },
-    Message {
-        id: "cache.incomplete",
-        text: |_| Text::claim("the time limit was reached before everything was measured (-D)"),
-    },
+    fixed!("cache.interference", "interference detected: minimum of repeated measurements used"),
+    fixed!("cache.incomplete", "the time limit was reached before everything was measured (-D)"),
     Message {
         id: "cache.curve-only",
         text: |_| {
@@ -120,24 +111,18 @@ pub(super) const MESSAGES: &[Message] = &[
             )
         },
     },
-    Message {
-        id: "cache.several-sizes",
-        text: |_| Text::claim("several sizes fit the knee about as well"),
-    },
+    fixed!("cache.several-sizes", "several sizes fit the knee about as well"),
     Message {
         id: "cache.no-model",
         text: |_| {
             Text::claim("no miss-ratio model explains the knee; the interval holds all of it")
         },
     },
-    Message {
-        id: "cache.no-plateau",
-        text: |_| Text::claim("the curve has no plateau of this level; a model of the knee has it"),
-    },
-    Message {
-        id: "cache.line-not-seen",
-        text: |_| Text::claim("a pair of loads costs the same in one line and in two"),
-    },
+    fixed!(
+        "cache.no-plateau",
+        "the curve has no plateau of this level; a model of the knee has it"
+    ),
+    fixed!("cache.line-not-seen", "a pair of loads costs the same in one line and in two"),
     Message {
         id: "cache.adjacent-line-prefetch",
         text: |_| {
@@ -146,11 +131,8 @@ pub(super) const MESSAGES: &[Message] = &[
             )
         },
     },
-    Message { id: "cache.gradual-knee", text: |_| Text::claim("the knee is gradual") },
-    Message {
-        id: "remedy.measure-on-hardware",
-        text: |_| Text::claim("measure on the processor itself"),
-    },
+    fixed!("cache.gradual-knee", "the knee is gradual"),
+    fixed!("remedy.measure-on-hardware", "measure on the processor itself"),
     Message {
         id: "remedy.idle-and-huge-pages",
         text: |_| {
@@ -277,12 +259,9 @@ pub fn agreement(a: Agreement) -> &'static str {
 /// Examples of every identifier, for the snapshots.
 #[cfg(test)]
 pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
+    use super::examples::{example as s, with_fixed};
     use latlab_model::finding::Quantity::{Bytes, Count, Ns};
-    use latlab_model::finding::{Statement, Value};
-    let s = |id: &str, values: &[(&str, Value)]| Statement {
-        id: id.into(),
-        values: values.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect(),
-    };
+    use latlab_model::finding::Value;
     let l2 = |agreement: &str, reported: bool| {
         let mut values: Vec<(&str, Value)> = vec![
             ("level", Count(2).into()),
@@ -348,8 +327,5 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
             ],
         ));
     }
-    let plain = MESSAGES.iter().filter(|m| !all.iter().any(|s| s.id == m.id)).map(|m| s(m.id, &[]));
-    let plain: Vec<_> = plain.collect();
-    all.extend(plain);
-    all
+    with_fixed(MESSAGES, all)
 }

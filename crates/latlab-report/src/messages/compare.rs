@@ -1,7 +1,7 @@
 //! Wording: comparisons of runs.
 
 use super::args::Args;
-use super::message::{Message, Text};
+use super::message::{Message, Text, fixed};
 use crate::values::change;
 use crate::values::quantile_name;
 
@@ -123,7 +123,7 @@ pub(super) const MESSAGES: &[Message] = &[
         id: "compare.units",
         text: |a| Text::claim(format!("different units: {} and {}", a.get("unit"), a.get("other"))),
     },
-    Message { id: "compare.no-values", text: |_| Text::claim("no values (empty histogram)") },
+    fixed!("compare.no-values", "no values (empty histogram)"),
     Message {
         id: "compare.parameters",
         text: |a| Text::claim(format!("different parameters: {}", a.get("other"))),
@@ -239,5 +239,5 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         Note::new("compare.no-values"),
         Note::new("compare.parameters").value("other", "ctx.ring size=64"),
     ];
-    all.into_iter().filter_map(|n| if let Note::Typed(s) = n { Some(s) } else { None }).collect()
+    super::examples::statements(all)
 }

@@ -9,18 +9,11 @@ mod realtime;
 mod remedies;
 mod tracing;
 
-use super::message::{Message, Text, message};
+use super::message::{Message, Text, fixed, message};
 
 #[cfg(test)]
 pub(super) use examples::examples;
 pub use options::reason as kernel_option_reason;
-
-/// A wording without values.
-macro_rules! fixed {
-    ($id:literal, $claim:literal) => {
-        message($id, |_| Text::claim($claim))
-    };
-}
 
 /// One wording for each identifier.
 pub(super) const MESSAGES: &[Message] = &[
@@ -61,14 +54,11 @@ pub(super) const MESSAGES: &[Message] = &[
     message("knobs.left", noise::settings_left),
     message("knobs.held", noise::settings_held),
     message("knobs.journal", noise::journal),
-    message("doctor.hidden-tasks", |_| {
-        Text::claim("tasks of other users (/proc is mounted with hidepid)")
-    }),
-    message("doctor.root-only", |_| {
-        Text::claim(
-            "files for root only: lockdown without access to securityfs, timer_list, debugfs",
-        )
-    }),
+    fixed!("doctor.hidden-tasks", "tasks of other users (/proc is mounted with hidepid)"),
+    fixed!(
+        "doctor.root-only",
+        "files for root only: lockdown without access to securityfs, timer_list, debugfs"
+    ),
     message("doctor.tracefs-closed", |a| {
         Text::claim(format!("tracers and events ({} is not accessible)", a.get("mount")))
     }),

@@ -42,3 +42,11 @@ impl Text {
 pub(super) const fn message(id: &'static str, text: fn(&Args<'_>) -> Text) -> Message {
     Message { id, text }
 }
+
+/// A wording without values.
+macro_rules! fixed {
+    ($id:literal, $claim:literal) => {
+        $crate::messages::message::message($id, |_| $crate::messages::message::Text::claim($claim))
+    };
+}
+pub(super) use fixed;

@@ -16,6 +16,8 @@ mod bench;
 mod cache;
 mod compare;
 mod doctor;
+#[cfg(test)]
+mod examples;
 mod history;
 mod labels;
 mod latency;

@@ -17,14 +17,8 @@ fn step_not_measured(a: &Args<'_>) -> Text {
 /// Examples of every identifier, for the snapshots.
 #[cfg(test)]
 pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
-    use latlab_model::finding::{Note, Statement, Value};
-    let example = |id: &str, values: &[(&str, Value)]| -> Statement {
-        let note = values.iter().fold(Note::new(id), |n, (k, v)| n.value(k, v.clone()));
-        match note {
-            Note::Typed(statement) => statement,
-            Note::Recorded(_) => Statement::default(),
-        }
-    };
+    use super::examples::example;
+    use latlab_model::finding::Value;
     let values = [("step", Value::from("memory")), ("error", Value::from("no memory"))];
     vec![example("run.step-not-measured", &values)]
 }

@@ -4,14 +4,7 @@
 //! `sched.x.measured`, `sched.x.deviation`.
 
 use super::args::Args;
-use super::message::{Message, Text};
-
-/// A message without values.
-macro_rules! fixed {
-    ($id:literal, $text:literal) => {
-        Message { id: $id, text: |_| Text::claim($text) }
-    };
-}
+use super::message::{Message, Text, fixed};
 
 /// One wording for each identifier.
 pub(super) const MESSAGES: &[Message] = &[
@@ -291,7 +284,8 @@ fn inversion(a: &Args<'_>) -> Text {
 /// Examples of every identifier, for the snapshots.
 #[cfg(test)]
 pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
-    use latlab_model::finding::{Note, Quantity as Q, Statement};
+    use super::examples::{statements, with_fixed};
+    use latlab_model::finding::{Note, Quantity as Q};
     let count = Q::Count;
     let ms = |v: f64| Q::Ns(v * 1e6);
     let shares = || vec![Q::Ratio(0.753), Q::Ratio(0.247)];
@@ -371,16 +365,5 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
             .value("inversions", count(3)),
         Note::new("sched.lost-events").value("slices", count(3)),
     ];
-    let mut all: Vec<Statement> = Vec::new();
-    for note in with_values {
-        if let Note::Typed(statement) = note {
-            all.push(statement);
-        }
-    }
-    // All others have no values.
-    let fixed = MESSAGES.iter().filter(|m| !all.iter().any(|s| s.id == m.id)).map(|m| m.id);
-    let fixed: Vec<Statement> =
-        fixed.map(|id| Statement { id: id.to_owned(), values: Default::default() }).collect();
-    all.extend(fixed);
-    all
+    with_fixed(MESSAGES, statements(with_values))
 }

@@ -42,14 +42,8 @@ fn ordinary_task(a: &Args<'_>) -> Text {
 /// Examples of every identifier, for the snapshots.
 #[cfg(test)]
 pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
-    use latlab_model::finding::{Note, Quantity, Statement, Value};
-    let example = |id: &str, values: &[(&str, Value)]| -> Statement {
-        let note = values.iter().fold(Note::new(id), |n, (k, v)| n.value(k, v.clone()));
-        match note {
-            Note::Typed(statement) => statement,
-            Note::Recorded(_) => Statement::default(),
-        }
-    };
+    use super::examples::example;
+    use latlab_model::finding::{Quantity, Value};
     let ns = |v: f64| Value::from(Quantity::Ns(v));
     let effect = |raised: &str| {
         let values = [

@@ -1,7 +1,7 @@
 //! Wording: sweeps.
 
 use super::args::Args;
-use super::message::{Message, Text};
+use super::message::{Message, Text, fixed};
 use crate::values::quantile_name;
 use latlab_model::sweep::axis::size;
 
@@ -55,21 +55,15 @@ pub(super) const MESSAGES: &[Message] = &[
     },
     // Reasons of a point.
     Message { id: "sweep.load-failed", text: |a| Text::claim(a.get("error")) },
-    Message { id: "sweep.no-wakeups", text: |_| Text::claim("the measured task never woke up") },
-    Message { id: "sweep.no-cause", text: |_| Text::claim("no cause found") },
+    fixed!("sweep.no-wakeups", "the measured task never woke up"),
+    fixed!("sweep.no-cause", "no cause found"),
     Message {
         id: "sweep.cause-not-searched",
         text: |a| Text::claim(format!("not analysed: {}", a.get("error"))),
     },
     // Remedies.
-    Message {
-        id: "sweep.remedy.longer-points",
-        text: |_| Text::claim("Use a longer -D, a shorter -i or a lower --quantile"),
-    },
-    Message {
-        id: "sweep.remedy.resume",
-        text: |_| Text::claim("Continue with `latlab sweep --resume DIRECTORY`"),
-    },
+    fixed!("sweep.remedy.longer-points", "Use a longer -D, a shorter -i or a lower --quantile"),
+    fixed!("sweep.remedy.resume", "Continue with `latlab sweep --resume DIRECTORY`"),
 ];
 
 /// Labels of evidence that differ from the identifier with spaces.
@@ -197,5 +191,5 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         Note::new("sweep.remedy.longer-points"),
         Note::new("sweep.remedy.resume"),
     ];
-    all.into_iter().filter_map(|n| if let Note::Typed(s) = n { Some(s) } else { None }).collect()
+    super::examples::statements(all)
 }

@@ -1,7 +1,7 @@
 //! Wording: ticks, timers and interrupts.
 
 use super::args::Args;
-use super::message::{Message, Text, message};
+use super::message::{Message, Text, fixed, message};
 use latlab_model::timer::TickMode;
 
 /// One wording for each identifier.
@@ -20,7 +20,7 @@ pub(super) const MESSAGES: &[Message] = &[
         Text::claim(format!("Timer function {} ran for {}", a.get("function"), a.get("longest")))
             .why("Tasks on that CPU wait until the function returns.")
     }),
-    message("timer.tick-rate-unknown", |_| Text::claim("The tick rate is unknown")),
+    fixed!("timer.tick-rate-unknown", "The tick rate is unknown"),
     message("timer.busy-cpu-with-few-ticks", |a| {
         Text::claim(format!(
             "{} was busy; its timer interrupt rate was {}",
@@ -34,9 +34,10 @@ pub(super) const MESSAGES: &[Message] = &[
             a.count("stops", "time", "times")
         ))
     }),
-    message("timer.nohz-inactive", |_| {
-        Text::claim("/proc/timer_list reports NO_HZ inactive on every CPU, and no tick stopped")
-    }),
+    fixed!(
+        "timer.nohz-inactive",
+        "/proc/timer_list reports NO_HZ inactive on every CPU, and no tick stopped"
+    ),
     message("timer.idle-cpu-with-few-ticks", |a| {
         Text::claim(format!(
             "{} was idle for {} of the time; its timer interrupt rate was {} at a tick rate of {}",
@@ -55,15 +56,12 @@ pub(super) const MESSAGES: &[Message] = &[
             a.count("stops", "time", "times")
         ))
     }),
-    message("timer.no-idle-cpu", |_| {
-        Text::claim("No CPU was idle, so a stopped tick could not be observed")
-    }),
-    message("timer.interrupts-unreadable", |_| {
-        Text::claim("/proc/interrupts not readable: no interrupt rates")
-    }),
-    message("timer.timer-list-unreadable", |_| {
-        Text::claim("/proc/timer_list not readable (requires root): state of the ticks unknown")
-    }),
+    fixed!("timer.no-idle-cpu", "No CPU was idle, so a stopped tick could not be observed"),
+    fixed!("timer.interrupts-unreadable", "/proc/interrupts not readable: no interrupt rates"),
+    fixed!(
+        "timer.timer-list-unreadable",
+        "/proc/timer_list not readable (requires root): state of the ticks unknown"
+    ),
     message("timer.not-recorded", |a| Text::claim(format!("No recording: {}", a.get("error")))),
     message("timer.lost-events", |a| {
         Text::claim(format!(
@@ -71,11 +69,10 @@ pub(super) const MESSAGES: &[Message] = &[
             a.count("gaps", "place", "places")
         ))
     }),
-    message("timer.no-interrupts-recorded", |_| {
-        Text::claim(
-            "No interrupts recorded (irq:irq_handler_entry, or irq_vectors:local_timer_entry on x86): cost of the tick and first steps of the timer life cycles unknown",
-        )
-    }),
+    fixed!(
+        "timer.no-interrupts-recorded",
+        "No interrupts recorded (irq:irq_handler_entry, or irq_vectors:local_timer_entry on x86): cost of the tick and first steps of the timer life cycles unknown"
+    ),
     message("timer.recording-unusable", |a| {
         Text::claim(format!("Recording not usable: {}", a.get("error")))
     }),
@@ -141,7 +138,8 @@ fn nohz(a: &Args<'_>) -> Text {
 /// Examples of every identifier, for the snapshots.
 #[cfg(test)]
 pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
-    use latlab_model::finding::{Note, Quantity, Values};
+    use super::examples::{statements, with_fixed};
+    use latlab_model::finding::{Note, Quantity};
     let n = Note::new;
     let valued = [
         n("timer.hz"),
@@ -179,12 +177,5 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         n("timer.lost-events").value("gaps", Quantity::Count(2)),
         n("timer.recording-unusable").value("error", "timer.dat: no events"),
     ];
-    let has_example = |id: &str| valued.iter().any(|note| note.id() == Some(id));
-    let fixed = MESSAGES.iter().filter(|m| !has_example(m.id)).map(|m| n(m.id));
-    let all: Vec<Note> = valued.iter().cloned().chain(fixed).collect();
-    let statement = |note: Note| match note {
-        Note::Typed(s) => s,
-        Note::Recorded(id) => latlab_model::finding::Statement { id, values: Values::new() },
-    };
-    all.into_iter().map(statement).collect()
+    with_fixed(MESSAGES, statements(valued))
 }

@@ -1,7 +1,7 @@
 //! Wording: wake-up latency.
 
 use super::args::Args;
-use super::message::{Message, Text, message};
+use super::message::{Message, Text, fixed, message};
 
 /// One wording for each identifier.
 pub(super) const MESSAGES: &[Message] = &[
@@ -23,9 +23,7 @@ pub(super) const MESSAGES: &[Message] = &[
         ))
         .why("A real-time thread that uses a whole CPU makes a single-CPU machine inaccessible.")
     }),
-    message("wakeup.samples-unwritable", |_| {
-        Text::claim("Measurement stopped: the samples could not be written")
-    }),
+    fixed!("wakeup.samples-unwritable", "Measurement stopped: the samples could not be written"),
     message("wakeup.low-resolution", |a| {
         Text::claim(format!("No high-resolution timers: timer step {}", a.get("step"))).why(
             "Each sleep ends at a tick, so latencies are rounded up to ticks and shorter intervals miss periods; the results do not describe the scheduler.",
@@ -108,25 +106,22 @@ pub(super) const MESSAGES: &[Message] = &[
             a.count("lost", "sample", "samples")
         ))
     }),
-    message("remedy.analyse-latency", |_| Text::claim("Analyse the cause with latlab why")),
-    message("remedy.longer-interval", |_| Text::claim("Use a longer interval (-i)")),
-    message("remedy.sample-space", |_| {
-        Text::claim("Free space on the file system of the samples file")
-    }),
-    message("remedy.one-shot-timers", |_| {
-        Text::claim(
-            "Remove highres=off from the kernel command line; use a clock event device with one-shot mode",
-        )
-    }),
-    message("remedy.fifo-policy", |_| Text::claim("Measure a real-time task with --policy fifo")),
-    message("remedy.faster-sample-file", |_| {
-        Text::claim("Write the samples to a faster file system, or use a longer interval")
-    }),
-    message("remedy.emulated-timerlat", |_| {
-        Text::claim(
-            "latlab --on vm:armv7-rt wakeup --level irq,kernel,user measures all levels on a kernel with the tracer",
-        )
-    }),
+    fixed!("remedy.analyse-latency", "Analyse the cause with latlab why"),
+    fixed!("remedy.longer-interval", "Use a longer interval (-i)"),
+    fixed!("remedy.sample-space", "Free space on the file system of the samples file"),
+    fixed!(
+        "remedy.one-shot-timers",
+        "Remove highres=off from the kernel command line; use a clock event device with one-shot mode"
+    ),
+    fixed!("remedy.fifo-policy", "Measure a real-time task with --policy fifo"),
+    fixed!(
+        "remedy.faster-sample-file",
+        "Write the samples to a faster file system, or use a longer interval"
+    ),
+    fixed!(
+        "remedy.emulated-timerlat",
+        "latlab --on vm:armv7-rt wakeup --level irq,kernel,user measures all levels on a kernel with the tracer"
+    ),
 ];
 
 /// Missed periods against steal time. The lateness covers the listed worst wake-ups.
@@ -163,7 +158,8 @@ pub(super) const LABELS: &[(&str, &str)] =
 /// Examples of every identifier, for the snapshots.
 #[cfg(test)]
 pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
-    use latlab_model::finding::{Note, Quantity, Values};
+    use super::examples::{statements, with_fixed};
+    use latlab_model::finding::{Note, Quantity};
     let n = Note::new;
     let missed = || {
         n("wakeup.missed-periods")
@@ -206,12 +202,5 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         n("wakeup.samples-write-failed").value("error", "No space left on device"),
         n("wakeup.trace-buffer-overrun").value("lost", Quantity::Count(40)),
     ];
-    let has_example = |id: &str| valued.iter().any(|note| note.id() == Some(id));
-    let fixed = MESSAGES.iter().filter(|m| !has_example(m.id)).map(|m| n(m.id));
-    let all: Vec<Note> = valued.iter().cloned().chain(fixed).collect();
-    let statement = |note: Note| match note {
-        Note::Typed(s) => s,
-        Note::Recorded(id) => latlab_model::finding::Statement { id, values: Values::new() },
-    };
-    all.into_iter().map(statement).collect()
+    with_fixed(MESSAGES, statements(valued))
 }

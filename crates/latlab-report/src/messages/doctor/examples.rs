@@ -1,5 +1,6 @@
 //! Examples of every identifier, for the snapshots.
 
+use super::super::examples::statements;
 use latlab_model::finding::{Note, Quantity, Statement, Value};
 
 fn list(all: &[&str]) -> Value {
@@ -24,11 +25,7 @@ const VALUED: [&str; 6] = [
 
 pub fn examples() -> Vec<Statement> {
     let notes = [hardware(), realtime(), tracing(), noise(), remedies(), fixed()].concat();
-    let typed = |note| match note {
-        Note::Typed(statement) => statement,
-        Note::Recorded(text) => panic!("not typed: {text}"),
-    };
-    notes.into_iter().map(typed).collect()
+    statements(notes)
 }
 
 fn hardware() -> Vec<Note> {
