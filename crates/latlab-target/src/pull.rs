@@ -2,23 +2,54 @@
 //!
 //! On the target a command works in an empty folder. Paths that the user gave
 //! for results (`--out DIR`, `-o FILE`) are replaced by names inside it, and
-//! mapped back when the files arrive. A name from a target is hostile until
-//! proven: nothing is ever written outside the local folder.
+//! mapped back when the files arrive.
+//!
+//! A target is not trusted. [`Receiver`] takes what was requested and nothing
+//! else: the run directory `runs/NAME/…`, the mapped results, and what a
+//! command writes when no result is named. A file is always a new one
+//! (`O_CREAT|O_EXCL`, which follows no link), so nothing that was on the host
+//! before is changed. Number, length and depth of the files are bounded. Pages
+//! (`report.html`) are not taken: the host renders them from `run.json`.
 
 use crate::{Result, TargetError};
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
+
+/// Files and folders of one command.
+const ENTRIES_MAX: u32 = 100_000;
+/// Bytes of one command: more than any recording, less than what a disk has to be full.
+const BYTES_MAX: u64 = 64 << 30;
+/// Components of a path, and bytes of it.
+const DEPTH_MAX: usize = 16;
+const PATH_MAX: usize = 1024;
 
 /// Where results go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
     /// First component on the target, and the local path that stands for it.
     renamed: Vec<(String, PathBuf)>,
+    /// What is accepted besides run directories and [`Self::renamed`].
+    also: Also,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Also {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The file that the command writes when no result is named.
+    DefaultOutput(String),
+    /// The results of a run whose command line is not known any more.
+    Results,
+    /// All that a command of the user's own leaves.
+    All,
 }
 
 /// Options that name a result, with a separate or a glued value.
-const RESULT_OPTIONS: [&str; 3] = ["--out", "--output", "-o"];
+const RESULT_OPTIONS: [&str; 4] = ["--out", "--output", "--samples", "-o"];
+/// The name of a recording where none is given.
+const RECORDING: &str = "trace.dat";
 
 impl Mapping {
     /// Replaces the values of result options up to a `--` by names in the target's working folder.
@@ -28,9 +59,14 @@ impl Mapping {
         let mut value_follows = false;
         let mut command_follows = false;
         for arg in args {
-            let glued = RESULT_OPTIONS[..2]
+            let long = RESULT_OPTIONS[..3]
                 .iter()
-                .find_map(|o| Some((*o, arg.strip_prefix(o)?.strip_prefix('=')?)));
+                .find_map(|o| Some((format!("{o}="), arg.strip_prefix(o)?.strip_prefix('=')?)));
+            let short = || {
+                let value = arg.strip_prefix("-o").filter(|value| !value.is_empty())?;
+                Some(("-o".to_owned(), value.strip_prefix('=').unwrap_or(value)))
+            };
+            let glued = long.or_else(short);
             if command_follows {
                 rewritten.push(arg.clone());
             } else if value_follows {
@@ -40,13 +76,29 @@ impl Mapping {
                 command_follows = true;
                 rewritten.push(arg.clone());
             } else if let Some((option, value)) = glued {
-                rewritten.push(format!("{option}={}", mapping.add(value)));
+                rewritten.push(format!("{option}{}", mapping.add(value)));
             } else {
                 value_follows = RESULT_OPTIONS.contains(&arg.as_str());
                 rewritten.push(arg.clone());
             }
         }
         (rewritten, mapping)
+    }
+
+    /// For the command `record`, which writes `trace.dat` when `-o` does not name another file.
+    pub fn with_default_recording(mut self) -> Self {
+        self.also = Also::DefaultOutput(RECORDING.into());
+        self
+    }
+
+    /// For a run that is fetched later: its results get the names that they have on the target.
+    pub fn of_fetched_run() -> Self {
+        Self { also: Also::Results, ..Self::default() }
+    }
+
+    /// For a command of the user's own: every file that it leaves.
+    pub fn of_own_command() -> Self {
+        Self { also: Also::All, ..Self::default() }
     }
 
     fn add(&mut self, local: &str) -> String {
@@ -61,24 +113,50 @@ impl Mapping {
         name
     }
 
-    /// The local path for one on the target, or `None` for a name that must not be written.
+    /// The local path for one on the target, or `None` for a name that was not requested.
     pub fn local(&self, path: &str) -> Option<PathBuf> {
         let path = Path::new(path);
-        let mut parts = path.components();
-        if path.components().any(|c| !matches!(c, Component::Normal(_))) {
+        let hidden = |c: Component<'_>| match c {
+            Component::Normal(name) => name.as_encoded_bytes().first() == Some(&b'.'),
+            _ => true,
+        };
+        if path.components().any(hidden) || path.components().count() > DEPTH_MAX {
             return None;
         }
+        let mut parts = path.components();
         let first = parts.next()?.as_os_str().to_str()?;
-        match self.renamed.iter().find(|(name, _)| name == first) {
-            Some((_, local)) => Some(local.join(parts.as_path()).components().collect()),
-            None => Some(path.to_path_buf()),
+        if let Some((_, local)) = self.renamed.iter().find(|(name, _)| name == first) {
+            return Some(local.join(parts.as_path()).components().collect());
         }
+        let is_file = parts.next().is_none();
+        let numbered = |(name, local): &(String, PathBuf)| numbered(name, local, first);
+        if let Some(local) = self.renamed.iter().find_map(numbered).filter(|_| is_file) {
+            return Some(local);
+        }
+        let accepted = first == "runs"
+            || match &self.also {
+                Also::Nothing => false,
+                Also::DefaultOutput(name) => {
+                    is_file && (first == name || numbered(&(name.clone(), name.into())).is_some())
+                }
+                Also::Results => is_result(first) || first == RECORDING,
+                Also::All => true,
+            };
+        accepted.then(|| path.to_path_buf())
     }
 
-    /// The first local path for results that already holds a run: it must not be written to again.
+    /// The first result that is here already, a run or a file: it is not written to again.
     pub fn taken(&self, root: &Path) -> Option<PathBuf> {
+        let default = match &self.also {
+            Also::DefaultOutput(name) if self.renamed.is_empty() => Some(root.join(name)),
+            _ => None,
+        };
         let locals = self.renamed.iter().map(|(_, local)| root.join(local));
-        locals.into_iter().find(|local| local.join("run.json").exists())
+        let there = |path: &PathBuf| {
+            let place = if path.is_dir() { path.join("run.json") } else { path.clone() };
+            place.symlink_metadata().is_ok()
+        };
+        locals.chain(default).find(there)
     }
 
     /// In text that a command printed, the target's names of results become the user's.
@@ -92,12 +170,47 @@ impl Mapping {
     }
 }
 
+/// `STEM.N.EXT` of the result `STEM.EXT`: a flight recorder writes several.
+fn numbered(name: &str, local: &Path, first: &str) -> Option<PathBuf> {
+    let (stem, extension) = name.rsplit_once('.').map_or((name, ""), |(s, e)| (s, e));
+    let rest = first.strip_prefix(stem)?.strip_prefix('.')?;
+    let number = match extension {
+        "" => rest,
+        extension => rest.strip_suffix(extension)?.strip_suffix('.')?,
+    };
+    number.parse::<u32>().ok()?;
+    let mut here = local.file_stem().unwrap_or_default().to_owned();
+    here.push(format!(".{number}"));
+    if let Some(extension) = local.extension() {
+        here.push(".");
+        here.push(extension);
+    }
+    Some(local.with_file_name(here))
+}
+
+/// Whether a name is one of [`Mapping::rewrite`]'s: `out0-…`.
+fn is_result(name: &str) -> bool {
+    name.strip_prefix("out")
+        .and_then(|rest| rest.split_once('-'))
+        .is_some_and(|(number, _)| number.parse::<u8>().is_ok())
+}
+
+/// Whether a browser would show it, with what is in it.
+fn is_page(path: &Path) -> bool {
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    ["html", "htm", "xhtml", "svg"].iter().any(|page| extension.eq_ignore_ascii_case(page))
+}
+
 /// Writes files as they arrive.
 #[derive(Debug)]
 pub struct Receiver {
     root: PathBuf,
     mapping: Mapping,
-    open: Option<(PathBuf, File, u64)>,
+    open: Option<Arriving>,
+    entries: u32,
+    bytes: u64,
+    /// Folders that this receiver made.
+    made: Vec<PathBuf>,
     /// Every file that was written, relative to the root or as the user named it.
     pub written: Vec<PathBuf>,
     /// Run directories of the target whose name was taken here, and their names here: guests
@@ -107,6 +220,14 @@ pub struct Receiver {
     own: Vec<String>,
 }
 
+#[derive(Debug)]
+struct Arriving {
+    path: PathBuf,
+    /// `None` for a page, which is not taken.
+    file: Option<File>,
+    left: u64,
+}
+
 impl Receiver {
     /// Files go below `root` (the user's working directory), unless the mapping says otherwise.
     pub fn new(root: &Path, mapping: Mapping) -> Self {
@@ -114,6 +235,9 @@ impl Receiver {
             root: root.to_path_buf(),
             mapping,
             open: None,
+            entries: 0,
+            bytes: 0,
+            made: Vec::new(),
             written: Vec::new(),
             moved: Vec::new(),
             own: Vec::new(),
@@ -121,26 +245,61 @@ impl Receiver {
     }
 
     /// A file or folder begins.
+    ///
+    /// # Errors
+    /// A name that was not requested or is there already, an earlier file that is not complete,
+    /// more files or bytes than are taken; whatever the file system says.
     pub fn begin(&mut self, path: &str, length: u64, directory: bool) -> Result<()> {
-        self.open = None;
-        let shown = self.mapping.local(path).ok_or_else(|| TargetError::Content {
-            path: path.into(),
-            reason:
-                "the target sent a file name that leaves the working folder; it was not written"
-                    .into(),
-            hint: String::new(),
+        self.end()?;
+        self.entries += 1;
+        self.bytes = self.bytes.saturating_add(length);
+        if self.entries > ENTRIES_MAX || self.bytes > BYTES_MAX {
+            let most = format!("{ENTRIES_MAX} files of {} GiB", BYTES_MAX >> 30);
+            return Err(refused(path, &format!("the target sends more than {most}")));
+        }
+        let shown = Some(path).filter(|path| path.len() <= PATH_MAX);
+        let shown = shown.and_then(|path| self.mapping.local(path)).ok_or_else(|| {
+            refused(path, "the target sent a file that was not requested; it was not written")
         })?;
         let shown = self.beside_what_is_there(shown);
         let local = self.root.join(&shown);
         if directory {
-            return fs::create_dir_all(&local).map_err(TargetError::file(&local));
+            return self.make_folders(&local);
+        }
+        if is_page(&local) {
+            self.open = Some(Arriving { path: local, file: None, left: length });
+            return Ok(());
         }
         if let Some(parent) = local.parent() {
-            fs::create_dir_all(parent).map_err(TargetError::file(parent))?;
+            self.make_folders(parent)?;
         }
-        let file = File::create(&local).map_err(TargetError::file(&local))?;
+        let file = OpenOptions::new().write(true).create_new(true).open(&local);
+        let file = file.map_err(|reason| match reason.kind() {
+            io::ErrorKind::AlreadyExists => TargetError::Content {
+                path: local.clone(),
+                reason: "is there already; files from a target replace nothing".into(),
+                hint: "name another directory or file, or move this one away".into(),
+            },
+            _ => TargetError::file(&local)(reason),
+        })?;
         self.written.push(shown);
-        self.open = Some((local, file, length));
+        self.open = Some(Arriving { path: local, file: Some(file), left: length });
+        Ok(())
+    }
+
+    /// Makes a folder and those above it, one at a time: below the first that is new, all are ours.
+    fn make_folders(&mut self, folder: &Path) -> Result<()> {
+        if folder.as_os_str().is_empty() || self.made.iter().any(|made| made == folder) {
+            return Ok(());
+        }
+        if folder.is_dir() {
+            return Ok(());
+        }
+        if let Some(parent) = folder.parent() {
+            self.make_folders(parent)?;
+        }
+        fs::create_dir(folder).map_err(TargetError::file(folder))?;
+        self.made.push(folder.to_path_buf());
         Ok(())
     }
 
@@ -172,10 +331,50 @@ impl Receiver {
     }
 
     /// Bytes of the file that began last.
+    ///
+    /// # Errors
+    /// More bytes than were declared; whatever the file system says.
     pub fn data(&mut self, bytes: &[u8]) -> Result<()> {
-        let Some((path, file, left)) = &mut self.open else { return Ok(()) };
-        *left = left.saturating_sub(bytes.len() as u64);
-        file.write_all(bytes).map_err(TargetError::file(path))
+        let Some(arriving) = &mut self.open else {
+            return Err(refused("", "the target sent data that belong to no file"));
+        };
+        let path = &arriving.path;
+        arriving.left = arriving.left.checked_sub(bytes.len() as u64).ok_or_else(|| {
+            refused(&path.to_string_lossy(), "the target sent more than the length it declared")
+        })?;
+        match &mut arriving.file {
+            Some(file) => file.write_all(bytes).map_err(TargetError::file(path)),
+            None => Ok(()),
+        }
+    }
+
+    /// The last file is complete.
+    ///
+    /// # Errors
+    /// When bytes of it are missing.
+    pub fn end(&mut self) -> Result<()> {
+        match self.open.take() {
+            Some(Arriving { path, left: missing @ 1.., .. }) => Err(refused(
+                &path.to_string_lossy(),
+                &format!("the target sent {missing} bytes less than the length it declared"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Directories into which a `run.json` was written.
+    pub fn run_directories(&self) -> Vec<PathBuf> {
+        let runs = self.written.iter().filter(|path| path.ends_with("run.json"));
+        runs.filter_map(|path| Some(self.root.join(path.parent()?))).collect()
+    }
+}
+
+fn refused(path: &str, reason: &str) -> TargetError {
+    let shown = path.chars().filter(|c| !c.is_control()).take(PATH_MAX).collect::<String>();
+    TargetError::Content {
+        path: if shown.is_empty() { "(no name)".into() } else { shown.into() },
+        reason: reason.into(),
+        hint: "the software on the target is damaged, of another version, or hostile".into(),
     }
 }
 
@@ -204,15 +403,99 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_name_is_refused() {
+    fn glued_options_and_all_results_are_mapped() {
+        let args = strings(&["wakeup", "--samples=s.csv", "-o/data/a.dat"]);
+        let (rewritten, mapping) = Mapping::rewrite(&args);
+        assert_eq!(rewritten, strings(&["wakeup", "--samples=out0-s.csv", "-oout1-a.dat"]));
+        assert_eq!(mapping.local("out0-s.csv"), Some("s.csv".into()));
+        // A flight recorder writes several files.
+        assert_eq!(mapping.local("out1-a.2.dat"), Some("/data/a.2.dat".into()));
+        assert_eq!(mapping.local("out1-a.x.dat"), None);
+        assert_eq!(mapping.local("out1-a.2.dat/x"), None);
+    }
+
+    #[test]
+    fn only_what_was_requested_is_accepted() {
+        let (_, mapping) = Mapping::rewrite(&strings(&["wakeup", "--out", "r"]));
+        let refused = [
+            ".bashrc",
+            ".ssh/authorized_keys",
+            ".git/hooks/pre-commit",
+            "Makefile",
+            "bin/ssh",
+            "trace.dat",
+            "runs/../x",
+            "runs/.x/run.json",
+            "runs/x/.hidden",
+            "out0-r/.hidden",
+            "out1-x",
+            "../x",
+            "/etc/x",
+            "a/../../x",
+            "",
+            "runs/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16",
+        ];
+        for name in refused {
+            assert_eq!(mapping.local(name), None, "{name:?}");
+        }
+        assert!(mapping.local("runs/x/captures/1.dat").is_some());
+        let record = Mapping::default().with_default_recording();
+        assert!(record.local("trace.dat").is_some() && record.local("trace.2.dat").is_some());
+        assert!(record.local("trace.dat/x").is_none() && record.local("x.dat").is_none());
+        let fetched = Mapping::of_fetched_run();
+        assert!(fetched.local("out0-here/run.json").is_some() && fetched.local("x").is_none());
+        let own = Mapping::of_own_command();
+        assert!(own.local("x/y").is_some() && own.local(".bashrc").is_none());
+    }
+
+    #[test]
+    fn nothing_that_is_there_is_replaced_and_no_link_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let victim = dir.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        let (_, mapping) = Mapping::rewrite(&strings(&["record", "-o", "link"]));
+        std::os::unix::fs::symlink(&victim, dir.path().join("link")).unwrap();
+        assert_eq!(mapping.taken(dir.path()), Some(dir.path().join("link")));
+        let mut receiver = Receiver::new(dir.path(), mapping);
+        let error = receiver.begin("out0-link", 1, false).unwrap_err().to_string();
+        assert!(error.ends_with("link: is there already; files from a target replace nothing"));
+        // A link to nothing is not followed either.
+        fs::remove_file(&victim).unwrap();
+        assert!(receiver.begin("out0-link", 1, false).is_err());
+        assert!(!victim.exists());
+    }
+
+    #[test]
+    fn a_page_is_not_taken() {
         let dir = tempfile::tempdir().unwrap();
         let mut receiver = Receiver::new(dir.path(), Mapping::default());
-        for name in ["../x", "/etc/x", "a/../../x", ""] {
-            assert!(receiver.begin(name, 1, false).is_err(), "{name:?}");
+        for name in ["runs/x/report.html", "runs/x/run.json", "runs/x/p.SVG"] {
+            receiver.begin(name, 2, false).unwrap();
+            receiver.data(b"ok").unwrap();
         }
-        receiver.begin("a/b", 2, false).unwrap();
-        receiver.data(b"ok").unwrap();
-        assert_eq!(fs::read(dir.path().join("a/b")).unwrap(), b"ok");
+        receiver.end().unwrap();
+        assert_eq!(receiver.written, [PathBuf::from("runs/x/run.json")]);
+        assert_eq!(receiver.run_directories(), [dir.path().join("runs/x")]);
+        assert_eq!(fs::read_dir(dir.path().join("runs/x")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn declared_lengths_and_numbers_are_enforced() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut receiver = Receiver::new(dir.path(), Mapping::default());
+        assert!(receiver.data(b"x").is_err());
+        receiver.begin("runs/x/a", 2, false).unwrap();
+        let more = receiver.data(b"abc").unwrap_err().to_string();
+        assert!(more.contains("more than the length it declared"), "{more}");
+        receiver.begin("runs/x/b", 2, false).unwrap_err();
+        receiver.begin("runs/x/b", 2, false).unwrap();
+        receiver.data(b"a").unwrap();
+        let less = receiver.end().unwrap_err().to_string();
+        assert!(less.contains("1 bytes less than"), "{less}");
+        assert!(receiver.begin("runs/x/c", u64::MAX, false).is_err());
+        let mut many = Receiver::new(dir.path(), Mapping::default());
+        let folders = (0..=ENTRIES_MAX).map(|_| many.begin("runs/y", 0, true).is_ok());
+        assert_eq!(folders.filter(|ok| *ok).count(), ENTRIES_MAX as usize);
     }
 
     #[test]

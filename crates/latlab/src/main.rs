@@ -6,6 +6,8 @@ mod agent;
 mod cli;
 mod cmd;
 mod diagnostics;
+#[cfg(feature = "host")]
+mod foreign_text;
 mod outcome;
 mod output;
 mod progress;

@@ -23,6 +23,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Pieces of up to 64 KiB that wait for us; a board that sends faster than we write waits.
+const QUEUE_MAX: usize = 64;
 
 /// Starts a job on a board under a name that is free there.
 pub fn start(board: &Board<'_>, job: &Job, run: &str) -> Result<()> {
@@ -122,7 +124,10 @@ fn pump(child: &mut Child, console: &mut dyn Console, receiver: &mut Receiver) -
                     receiver.begin(&head.path, head.length, head.directory)?
                 }
                 Item::Message(Message::Data(bytes)) => receiver.data(&bytes)?,
-                Item::Message(Message::Exit(code)) => return Ok(Ended::Exit(code)),
+                Item::Message(Message::Exit(code)) => {
+                    receiver.end()?;
+                    return Ok(Ended::Exit(code));
+                }
                 Item::Message(Message::Failed(reason)) => return Ok(Ended::Failed(reason)),
                 // A login script that prints something.
                 Item::Message(Message::Hello(_) | Message::Signal(_)) | Item::Text(_) => {}
@@ -132,7 +137,7 @@ fn pump(child: &mut Child, console: &mut dyn Console, receiver: &mut Receiver) -
 }
 
 fn listen(child: &mut Child) -> mpsc::Receiver<Vec<u8>> {
-    let (sender, queue) = mpsc::channel();
+    let (sender, queue) = mpsc::sync_channel(QUEUE_MAX);
     if let Some(mut stdout) = child.stdout.take() {
         std::thread::spawn(move || {
             let mut buffer = vec![0; 64 << 10];

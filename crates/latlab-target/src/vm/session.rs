@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How often we look at clocks and signals while a machine is silent.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Pieces of up to 64 KiB that wait for us; a machine that sends faster than we write waits.
+const QUEUE_MAX: usize = 64;
 /// Lines of the console that are shown with an error.
 const TAIL_LINES: usize = 12;
 /// Between asking a command to stop and ending the machine.
@@ -123,7 +125,7 @@ fn spawn(prepared: &mut Prepared) -> Result<Running> {
 
 /// Two threads that read QEMU's output and errors; they end when QEMU does.
 fn listen(child: &mut Child) -> Queue<Event> {
-    let (sender, queue) = mpsc::channel();
+    let (sender, queue) = mpsc::sync_channel(QUEUE_MAX);
     if let Some(mut stdout) = child.stdout.take() {
         let sender = sender.clone();
         std::thread::spawn(move || {
@@ -208,7 +210,10 @@ impl Session<'_> {
                     receiver.begin(&head.path, head.length, head.directory)?;
                 }
                 Item::Message(Message::Data(bytes)) => receiver.data(&bytes)?,
-                Item::Message(Message::Exit(code)) => return Ok(Some(code)),
+                Item::Message(Message::Exit(code)) => {
+                    receiver.end()?;
+                    return Ok(Some(code));
+                }
                 Item::Message(Message::Failed(reason)) => {
                     return Err(self.error(format!("its agent failed: {reason}"), ""));
                 }

@@ -265,8 +265,8 @@ fn run(job: &Job, channel: &Arc<Channel>) -> anyhow::Result<u8> {
         let _ = stream.join();
     }
     if !live {
-        send::pieces(channel.as_ref(), Path::new(KEPT_STDOUT), Message::Stdout)?;
-        send::pieces(channel.as_ref(), Path::new(KEPT_STDERR), Message::Stderr)?;
+        send::pieces(channel.as_ref(), Path::new(KEPT_STDOUT), u64::MAX, Message::Stdout)?;
+        send::pieces(channel.as_ref(), Path::new(KEPT_STDERR), u64::MAX, Message::Stderr)?;
     }
     send::folder(channel.as_ref(), Path::new(WORK))?;
     let by_signal = status.signal().map(|n| 128u8.saturating_add(u8::try_from(n).unwrap_or(127)));

@@ -7,9 +7,15 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-/// The content of a file, in pieces.
-pub fn pieces(sink: &dyn Sink, path: &Path, wrap: fn(Vec<u8>) -> Message) -> anyhow::Result<()> {
-    let mut file = File::open(path).with_context(|| path.display().to_string())?;
+/// The content of a file, in pieces; `length`: at most so many bytes, for a file that still grows.
+pub fn pieces(
+    sink: &dyn Sink,
+    path: &Path,
+    length: u64,
+    wrap: fn(Vec<u8>) -> Message,
+) -> anyhow::Result<()> {
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    let mut file = file.take(length);
     let mut buffer = vec![0; PAYLOAD_MAX];
     loop {
         let n = file.read(&mut buffer).with_context(|| path.display().to_string())?;
@@ -43,7 +49,7 @@ fn below(sink: &dyn Sink, root: &Path, folder: &Path) -> anyhow::Result<()> {
             below(sink, root, &path)?;
         } else if kind.is_file() {
             sink.send(&Message::File(head))?;
-            pieces(sink, &path, Message::Data)?;
+            pieces(sink, &path, length, Message::Data)?;
         }
     }
     Ok(())

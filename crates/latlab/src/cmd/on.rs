@@ -32,10 +32,14 @@ pub fn run(target: &str, command: &str) -> anyhow::Result<Outcome> {
     }
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|w| w.to_string_lossy().into_owned()).collect();
-    let (words, mapping) = Mapping::rewrite(&without_on(&words));
+    let (words, mut mapping) = Mapping::rewrite(&without_on(&words));
+    if command == "record" {
+        mapping = mapping.with_default_recording();
+    }
     if let Some(taken) = mapping.taken(&std::env::current_dir()?) {
-        return Err(anyhow!("{}: there is a run in it already", taken.display()))
-            .hint("name another directory; a run is never written over");
+        let what = if taken.is_dir() { "there is a run in it already" } else { "is there already" };
+        return Err(anyhow!("{}: {what}", taken.display()))
+            .hint("name another one; what comes from a target replaces nothing");
     }
     match target {
         Target::Local => Err(anyhow!("local is where this runs already")),
@@ -80,7 +84,7 @@ pub fn fetch(target: &str, run: Option<&str>) -> anyhow::Result<Outcome> {
             return Err(anyhow!("{target}: no run {run:?} is kept there"))
                 .hint(format!("there are: {names}"));
         }
-        bring_back(board, run, term::stderr_is_terminal(), Mapping::default())
+        bring_back(board, run, term::stderr_is_terminal(), Mapping::of_fetched_run())
     })
 }
 
@@ -108,15 +112,20 @@ fn bring_back(
     let followed = ssh::follow(board, run, live, &mut console, &mut receiver);
     let code = match followed {
         // The disk here may be full: on the board nothing is lost.
-        Err(error @ TargetError::File { .. }) => {
+        Err(error @ (TargetError::File { .. } | TargetError::Content { .. })) => {
             let target = board.connection.target();
+            let remedy = match &error {
+                TargetError::File { .. } => "free some space here".to_owned(),
+                other => other.hint().unwrap_or_default(),
+            };
             return Err(error)
                 .with_context(|| format!("the run {run} is kept on the board"))
-                .hint(format!("free some space here, then: latlab --on {target} fetch {run}"));
+                .hint(format!("{remedy}, then: latlab --on {target} fetch {run}"));
         }
         followed => followed.with_hint()?,
     };
     vm::say_moved(&receiver);
+    vm::render_pages(&receiver);
     ssh::forget(board, run).with_hint()?;
     Ok(Outcome::Code(code))
 }

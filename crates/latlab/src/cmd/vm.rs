@@ -3,9 +3,10 @@
 use crate::cli::Global;
 use crate::cli::vm::{Machine, Run, VmAction, VmArgs};
 use crate::cmd::vm_gate;
+use crate::foreign_text::Filter;
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::progress::Progress;
-use crate::term;
+use crate::{rundir, term};
 use anyhow::{Context, anyhow, bail};
 use latlab_sys::signal;
 use latlab_target::cache::Cache;
@@ -218,7 +219,7 @@ fn run_command(run: &Run) -> anyhow::Result<Outcome> {
         faults: faults_of(&run.machine)?,
         extras: extras(&run.machine, &target)?,
         limit: run.timeout.map(Duration::from_secs),
-        ..Plan::default()
+        mapping: Mapping::of_own_command(),
     };
     let finished = execute(&target, job, plan)?;
     Ok(Outcome::Code(finished.code))
@@ -283,6 +284,7 @@ pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<se
         finished
     });
     say_moved(&receiver);
+    render_pages(&receiver);
     finished.with_hint()
 }
 
@@ -290,6 +292,19 @@ pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<se
 pub fn say_moved(receiver: &Receiver) {
     for (name, here) in &receiver.moved {
         say(&format!("runs/{name} was here already: this one is kept in runs/{here}"));
+    }
+}
+
+/// Renders `report.html` of every run that came: a page from a target could hold a script.
+pub fn render_pages(receiver: &Receiver) {
+    for directory in receiver.run_directories() {
+        let rendered = rundir::load(&directory).and_then(|run| {
+            let directory = rundir::RunDir::reopen(&directory);
+            directory.write_file("report.html", |out| crate::output::html(&run, out))
+        });
+        if let Err(error) = rendered {
+            say(&format!("report.html was not rendered: {error:#}"));
+        }
     }
 }
 
@@ -341,25 +356,44 @@ pub struct Terminal {
     mapping: Mapping,
     boot: Option<Progress>,
     passed: Option<signal::Signal>,
+    /// Of stdout and stderr; `None`: no terminal.
+    filters: (Option<Filter>, Option<Filter>),
 }
 
 impl Terminal {
     /// `what` is named while nothing has been heard yet.
     pub fn new(what: &str, mapping: Mapping) -> Self {
-        Self { mapping, boot: Some(Progress::new(format!("{what}: starting"))), passed: None }
+        Self {
+            mapping,
+            boot: Some(Progress::new(format!("{what}: starting"))),
+            passed: None,
+            filters: (
+                term::stdout_is_terminal().then(Filter::default),
+                term::stderr_is_terminal().then(Filter::default),
+            ),
+        }
+    }
+}
+
+fn filtered(filter: &mut Option<Filter>, bytes: Vec<u8>) -> Vec<u8> {
+    match filter {
+        Some(filter) => filter.pass(&bytes),
+        None => bytes,
     }
 }
 
 impl Console for Terminal {
     fn stdout(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.boot = None;
+        let text = filtered(&mut self.filters.0, self.mapping.translate(bytes));
         let mut out = io::stdout().lock();
-        out.write_all(&self.mapping.translate(bytes))?;
+        out.write_all(&text)?;
         out.flush()
     }
     fn stderr(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.boot = None;
-        io::stderr().lock().write_all(&self.mapping.translate(bytes))
+        let text = filtered(&mut self.filters.1, self.mapping.translate(bytes));
+        io::stderr().lock().write_all(&text)
     }
     fn say(&mut self, remark: &str) {
         say(remark);

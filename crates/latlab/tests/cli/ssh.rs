@@ -3,6 +3,7 @@
 use crate::common::{
     self, LATLAB, SmallDisk, copy_program, keygen, printed, said, skip, succeed, wait_for,
 };
+use latlab_wire::frame::{FileHead, Message};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -310,6 +311,88 @@ fn a_board_without_a_build_is_told_what_is_missing() {
         said(&output)
     );
     assert!(said(&output).contains("make boards"));
+}
+
+/// An `ssh` that answers as a board does, with frames of the test's own as its result.
+fn pretend_board(frames: &[Message]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes: Vec<u8> = frames.iter().flat_map(Message::encode).collect();
+    fs::write(dir.path().join("frames"), bytes).unwrap();
+    for folder in ["bin", "boards", "host"] {
+        fs::create_dir(dir.path().join(folder)).unwrap();
+    }
+    copy_program(LATLAB, &dir.path().join("boards").join(format!("latlab-{}", arch())));
+    let script = format!(
+        "#!/bin/sh\nfor last; do :; done\ncase \"$last\" in\n\
+         *latlab-machine=*) echo latlab-machine={}; echo latlab-folder=/x;;\n\
+         *latlab-there*) echo latlab-there;;\n\
+         *'on-board start'*) cat >/dev/null;;\n\
+         *'on-board follow'*) cat {}/frames; sleep 1;;\nesac\n",
+        std::env::consts::ARCH,
+        dir.path().display()
+    );
+    common::script(&dir.path().join("bin/ssh"), &script);
+    dir
+}
+
+fn with_pretended(dir: &Path, args: &[&str]) -> std::process::Output {
+    let path = format!("{}:{}", dir.join("bin").display(), std::env::var("PATH").unwrap());
+    Command::new(LATLAB)
+        .args(["--on", "ssh://root@evil"])
+        .args(args)
+        .current_dir(dir.join("host"))
+        .env("PATH", path)
+        .env("LATLAB_BOARDS", dir.join("boards"))
+        .env("XDG_CACHE_HOME", dir.join("cache"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn file(path: &str, content: &[u8]) -> [Message; 2] {
+    let length = content.len() as u64;
+    let head = FileHead { path: path.into(), length, directory: false };
+    [Message::File(head), Message::Data(content.to_vec())]
+}
+
+#[test]
+fn a_board_cannot_write_what_was_not_requested() {
+    for name in [".bashrc", ".ssh/authorized_keys", "Makefile", "runs/../x", "trace.dat"] {
+        let frames = [&file(name, b"attacker")[..], &[Message::Exit(0)]].concat();
+        let dir = pretend_board(&frames);
+        let output = with_pretended(dir.path(), &["doctor"]);
+        assert_eq!(output.status.code(), Some(1), "{name}: {}", said(&output));
+        let told = said(&output);
+        assert!(told.contains(&format!("{name}: the target sent a file that was not")), "{told}");
+        assert_eq!(fs::read_dir(dir.path().join("host")).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[test]
+fn the_report_of_a_board_is_rendered_here() {
+    let page = b"<script>alert(1)</script>";
+    let run = br#"{"schema_version":2,"complete":true}"#;
+    let frames = [
+        &file("runs/r/report.html", page)[..],
+        &file("runs/r/run.json", run)[..],
+        &[Message::Exit(0)],
+    ];
+    let dir = pretend_board(&frames.concat());
+    let output = with_pretended(dir.path(), &["wakeup"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let report = fs::read_to_string(dir.path().join("host/runs/r/report.html")).unwrap();
+    assert!(report.contains("Content-Security-Policy") && !report.contains("alert(1)"));
+}
+
+#[test]
+fn a_recording_that_is_there_is_refused_before_the_board_records() {
+    let dir = pretend_board(&[Message::Exit(0)]);
+    let there = dir.path().join("host/trace.dat");
+    fs::write(&there, "mine").unwrap();
+    let output = with_pretended(dir.path(), &["record", "-e", "sched_switch"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("trace.dat: is there already"), "{}", said(&output));
+    assert_eq!(fs::read_to_string(there).unwrap(), "mine");
 }
 
 #[test]
