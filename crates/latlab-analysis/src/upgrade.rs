@@ -2,11 +2,15 @@
 //! what an earlier run has.
 
 use crate::cache::{reported::compare, switching::refill};
+use latlab_model::bench::{BenchRow, Selection};
 use latlab_model::run::{Detail, Run};
 
 /// Derives what the run's version did not store.
 pub fn upgrade(run: &mut Run) {
     for part in &mut run.parts {
+        if let Some(Detail::Bench(detail)) = &mut part.detail {
+            detail.rows.iter_mut().for_each(selection);
+        }
         if let Some(Detail::Memory(detail)) = &mut part.detail {
             if detail.comparisons.is_empty() {
                 detail.comparisons = compare(detail);
@@ -16,4 +20,16 @@ pub fn upgrade(run: &mut Run) {
             }
         }
     }
+}
+
+/// Earlier versions stored a median of all batches only where disturbed ones were excluded.
+fn selection(row: &mut BenchRow) {
+    if row.disturbed == 0 || row.selection != Selection::All {
+        return;
+    }
+    row.selection = match row.median_of_all {
+        None => Selection::AllDisturbed,
+        Some(_) if row.disturbed > row.estimate.batches => Selection::FewUndisturbed,
+        Some(_) => Selection::Undisturbed,
+    };
 }

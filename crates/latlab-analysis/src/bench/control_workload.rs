@@ -1,17 +1,23 @@
 //! Batches during which something else slowed the machine down.
 //!
-//! A processor that shares its core with somebody else's thread, a clock that throttles, a neighbour
+//! A processor that shares its core with another thread, a clock that throttles, a neighbour
 //! that empties the caches: each makes everything slower by a third for a tenth of a second or a
-//! minute, and no counter of a guest shows it. So the same short work, the *sentinel*, is timed on
-//! either side of every batch. Its level when nothing disturbs it is the first percentile of all its
-//! readings in the run; a batch with a reading well above the level is *disturbed*. A figure comes
-//! from the undisturbed batches, as long as there are enough of them, and says how many were not.
+//! minute, and no counter of a guest shows it. So the same short work, the *control workload*, is
+//! timed on either side of every batch. Its level is the first percentile of all its readings in the
+//! run; a batch with a reading well above the level is *disturbed*. The estimate is conditional: from
+//! the undisturbed batches, as long as there are enough of them. It is that of the machine in its
+//! fastest state, whatever share of the time it has; the row states that share, and the median of all batches.
 //!
-//! The sentinel is another measurement than the batch: choosing batches by it prefers no value of
-//! theirs but through the state that both share (stratification by a covariate; W. G. Cochran,
-//! *Sampling Techniques*, 3rd ed., ch. 5).
+//! The control workload is another measurement than the batch: conditioning on it prefers no value of a
+//! batch but through the state that both share (a mean over a subpopulation; W. G. Cochran,
+//! *Sampling Techniques*, 3rd ed., ch. 2).
+//!
+//! A machine with two states of its own (a boosted clock, a sibling thread that is busy at times) has
+//! readings in two tight groups: [`states`].
 
 use latlab_model::bench::trial::Slice;
+use latlab_model::bench::{Selection, StateMedian, States};
+use latlab_stats::quantile::median;
 
 /// The quantile of all readings that is called the undisturbed level: a machine that is left alone for
 /// one moment in a hundred is enough, and a hundred readings make it more than an accident.
@@ -42,6 +48,47 @@ pub fn level(slices: &[&Slice]) -> Option<f64> {
     Some(*level)
 }
 
+/// Fewest readings in each of two states, and the smallest share of all readings.
+const STATE_MIN: usize = 10;
+const STATE_SHARE: f64 = 0.01;
+/// The states' levels are at least this factor apart.
+const STATES_APART: f64 = 1.08;
+/// Share of the slow readings that is within `TOLERANCE` of their median: a state has a level, interference
+/// of changing strength has none.
+const STATE_TIGHT: f64 = 0.75;
+
+/// Two states, where the readings above the level have a level of their own.
+pub fn states(slices: &[&Slice], level: Option<f64>) -> Option<States> {
+    let limit = quiet_ns(level?);
+    let all = slices.iter().flat_map(|s| s.sentinel_ns.iter().copied()).filter(|v| *v > 0.0);
+    let (fast, slow): (Vec<f64>, Vec<f64>) = all.partition(|v| *v <= limit);
+    let (fast_ns, slow_ns) = (median(&fast)?, median(&slow)?);
+    let count = fast.len() + slow.len();
+    let least = STATE_MIN.max((count as f64 * STATE_SHARE) as usize);
+    let near = |v: &&f64| **v <= slow_ns * TOLERANCE && **v >= slow_ns / TOLERANCE;
+    let tight = slow.iter().filter(near).count() as f64 >= slow.len() as f64 * STATE_TIGHT;
+    let two = fast.len().min(slow.len()) >= least && slow_ns >= fast_ns * STATES_APART && tight;
+    two.then(|| States { fast_ns, slow_ns, fast_share: fast.len() as f64 / count as f64 })
+}
+
+/// The medians of one probe in the fast and in the slow state.
+pub fn state_medians(slices: &[Slice], level: f64) -> Vec<StateMedian> {
+    let limit = quiet_ns(level);
+    let of = |fast: bool| {
+        let values = |s: &Slice| -> Vec<f64> {
+            let pairs = s.values.iter().zip(&s.sentinel_ns);
+            pairs.filter(|(_, r)| (**r <= limit) == fast).map(|(v, _)| *v).collect()
+        };
+        let each: Vec<Vec<f64>> = slices.iter().map(values).filter(|v| !v.is_empty()).collect();
+        StateMedian {
+            median: median(&each.iter().filter_map(|v| median(v)).collect::<Vec<_>>()),
+            batches: each.iter().map(Vec::len).sum::<usize>() as u64,
+            processes: each.len() as u64,
+        }
+    };
+    vec![of(true), of(false)]
+}
+
 /// Which batches of one probe count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choice {
@@ -49,8 +96,8 @@ pub struct Choice {
     pub batches: Vec<Vec<bool>>,
     /// Batches that were disturbed.
     pub disturbed: u64,
-    /// Whether the disturbed ones are left out; false where too few others are left.
-    pub left_out: bool,
+    /// Which of them the estimate is from.
+    pub selection: Selection,
 }
 
 /// Judges every batch of a probe by the level.
@@ -65,11 +112,18 @@ pub fn choose(slices: &[Slice], level: Option<f64>) -> Choice {
     let with = |b: &&Vec<bool>| !b.is_empty();
     let undisturbed = batches.iter().filter(|b| b.contains(&true)).count();
     let enough = undisturbed >= PROCESSES_MIN.min(batches.iter().filter(with).count());
-    if enough || disturbed == 0 {
-        return Choice { batches, disturbed, left_out: disturbed > 0 };
+    let count: usize = batches.iter().map(Vec::len).sum();
+    let selection = match disturbed {
+        0 => Selection::All,
+        _ if !enough => Selection::AllDisturbed,
+        n if n * 2 > count as u64 => Selection::FewUndisturbed,
+        _ => Selection::Undisturbed,
+    };
+    if selection == Selection::AllDisturbed {
+        let all = batches.iter().map(|b| vec![true; b.len()]).collect();
+        return Choice { batches: all, disturbed, selection };
     }
-    let all = batches.iter().map(|b| vec![true; b.len()]).collect();
-    Choice { batches: all, disturbed, left_out: false }
+    Choice { batches, disturbed, selection }
 }
 
 impl Choice {
@@ -110,7 +164,8 @@ mod tests {
         for slow in [5, 15, 24] {
             let s = slices(|i| i % 30 < slow);
             let choice = choose(&s, level(&s.iter().collect::<Vec<_>>()));
-            assert!(choice.left_out);
+            let most = if slow > 15 { Selection::FewUndisturbed } else { Selection::Undisturbed };
+            assert_eq!(choice.selection, most);
             assert_eq!(choice.disturbed, slow as u64 * 11);
             let kept = choice.of(&s, |s| &s.values);
             assert_eq!(kept.len(), 30 - slow);
@@ -122,11 +177,11 @@ mod tests {
     fn two_undisturbed_processes_are_worth_more_than_thirty_slowed_ones() {
         let s = slices(|i| i > 1);
         let choice = choose(&s, level(&s.iter().collect::<Vec<_>>()));
-        assert!(choice.left_out && choice.disturbed == 28 * 11);
+        assert_eq!((choice.selection, choice.disturbed), (Selection::FewUndisturbed, 28 * 11));
         assert_eq!(choice.of(&s, |s| &s.values).len(), 2);
         // One alone may have been an accident of its pages; all count then, which is said.
         let choice = choose(&s[1..], level(&s.iter().collect::<Vec<_>>()));
-        assert!(!choice.left_out && choice.disturbed == 28 * 11);
+        assert_eq!((choice.selection, choice.disturbed), (Selection::AllDisturbed, 28 * 11));
         assert_eq!(choice.of(&s[1..], |s| &s.values).len(), 29);
     }
 
@@ -136,5 +191,41 @@ mod tests {
         s.iter_mut().for_each(|s| s.sentinel_ns.clear());
         assert_eq!(level(&s.iter().collect::<Vec<_>>()), None);
         assert_eq!(choose(&s, None).disturbed, 0);
+    }
+
+    /// A clock that is boosted by 20 % for two batches in a hundred.
+    #[test]
+    fn a_boosted_clock_is_two_states_with_a_median_each() {
+        let mut s: Vec<Slice> = slices(|_| true).into_iter().cycle().take(60).collect();
+        for i in [7, 40] {
+            for k in 0..7 {
+                s[i].values[k] /= 1.3;
+                s[i].sentinel_ns[k] /= 1.3;
+            }
+        }
+        let all: Vec<&Slice> = s.iter().collect();
+        let level = level(&all);
+        let found = states(&all, level).expect("two states");
+        assert!((0.02..0.022).contains(&found.fast_share), "{found:?}");
+        assert!((1.28..1.32).contains(&(found.slow_ns / found.fast_ns)), "{found:?}");
+        let medians = state_medians(&s, level.unwrap());
+        assert_eq!((medians[0].batches, medians[0].processes), (14, 2));
+        assert!((199.0..203.0).contains(&medians[0].median.unwrap()), "{medians:?}");
+        assert!((258.0..264.0).contains(&medians[1].median.unwrap()), "{medians:?}");
+        // The estimate is from those 14 batches of 660, and is marked.
+        assert_eq!(choose(&s, level).selection, Selection::FewUndisturbed);
+    }
+
+    #[test]
+    fn interference_of_changing_strength_is_no_state() {
+        let mut s = slices(|i| i % 3 == 0);
+        for (i, slice) in s.iter_mut().enumerate().filter(|(i, _)| i % 3 == 0) {
+            slice.sentinel_ns.iter_mut().for_each(|v| *v *= 1.0 + (i % 10) as f64 * 0.1);
+        }
+        let all: Vec<&Slice> = s.iter().collect();
+        assert_eq!(states(&all, level(&all)), None);
+        let quiet = slices(|_| false);
+        let all: Vec<&Slice> = quiet.iter().collect();
+        assert_eq!(states(&all, level(&all)), None);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::control_workload;
 use super::measured::Measured;
-use latlab_model::bench::{BenchDetail, BenchRow, label};
+use latlab_model::bench::{BenchDetail, BenchRow, Selection, label};
 use latlab_model::finding::{Confidence, Evidence, Finding, Note, Quantity, Severity, Value};
 use latlab_model::record::Unit;
 use latlab_stats::estimate::Estimate;
@@ -41,6 +41,7 @@ pub fn findings(measured: &[Measured], detail: &BenchDetail) -> Vec<Finding> {
     }
     found.extend(switch_methods(detail));
     found.extend(disturbed(detail));
+    found.extend(two_states(detail));
     found.extend(unsure(detail));
     found
 }
@@ -283,7 +284,8 @@ fn switch_methods(detail: &BenchDetail) -> Option<Finding> {
 
 /// Batches with interference: excluded from the results where enough others remain.
 fn disturbed(detail: &BenchDetail) -> Option<Finding> {
-    let left_out = |r: &&BenchRow| r.median_of_all.is_some();
+    let left_out =
+        |r: &&BenchRow| matches!(r.selection, Selection::Undisturbed | Selection::FewUndisturbed);
     let all: u64 = (detail.rows.iter())
         .map(|r| r.estimate.batches + if left_out(&r) { r.disturbed } else { 0 })
         .sum();
@@ -292,7 +294,8 @@ fn disturbed(detail: &BenchDetail) -> Option<Finding> {
     if share < DISTURBED {
         return None;
     }
-    let kept = detail.rows.iter().filter(|r| r.disturbed > 0 && !left_out(r)).count();
+    let of = |s: Selection| detail.rows.iter().filter(|r| r.selection == s).count();
+    let (kept, few) = (of(Selection::AllDisturbed), of(Selection::FewUndisturbed));
     let mut finding = Finding::typed("bench.disturbed", Severity::Warning, Confidence::Medium)
         .value("share", Quantity::Ratio(share))
         .remedy(Note::new("bench.remedy-quiet-host"));
@@ -306,11 +309,27 @@ fn disturbed(detail: &BenchDetail) -> Option<Finding> {
         let change = labelled(row, Quantity::Ratio(more));
         finding = finding.with(Evidence::new("change-with-disturbed-batches", change));
     }
-    if kept > 0 {
-        let kept = Quantity::Count(kept as u64);
-        finding = finding.with(Evidence::new("results-with-disturbed-batches", kept));
+    for (id, rows) in
+        [("results-with-disturbed-batches", kept), ("results-from-a-minority-of-batches", few)]
+    {
+        if rows > 0 {
+            finding = finding.with(Evidence::new(id, Quantity::Count(rows as u64)));
+        }
     }
     Some(finding)
+}
+
+/// Two states of the machine, each with a level of its own.
+fn two_states(detail: &BenchDetail) -> Option<Finding> {
+    let s = detail.states?;
+    Some(
+        Finding::typed("bench.two-states", Severity::Warning, Confidence::Medium)
+            .value("share", Quantity::Ratio(s.fast_share))
+            .value("slower", Quantity::Ratio(s.slow_ns / s.fast_ns - 1.0))
+            .with(Evidence::new("control-workload-fast", Quantity::Ns(s.fast_ns)))
+            .with(Evidence::new("control-workload-slow", Quantity::Ns(s.slow_ns)))
+            .remedy(Note::new("bench.remedy-fixed-clock")),
+    )
 }
 
 fn unsure(detail: &BenchDetail) -> Option<Finding> {
@@ -398,6 +417,7 @@ mod tests {
         let mut r = row("syscall.read", 200.0);
         (r.estimate.batches, r.disturbed) = (50, 50);
         r.median_of_all = Some(230.0);
+        r.selection = Selection::Undisturbed;
         let found = disturbed(&detail(vec![r.clone()])).expect("a finding");
         assert_eq!(found.values["share"], Quantity::Ratio(0.5).into());
         let change = found.evidence.iter().find(|e| e.id == "change-with-disturbed-batches");

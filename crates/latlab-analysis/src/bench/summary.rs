@@ -26,10 +26,12 @@ pub fn part(measured: Vec<Measured>, target: f64, length_ns: u64, seed: u64) -> 
     };
     detail.sentinel_ns = {
         let slices: Vec<&Slice> = measured.iter().flat_map(|m| &m.slices).collect();
-        control_workload::level(&slices)
+        let level = control_workload::level(&slices);
+        detail.states = control_workload::states(&slices, level);
+        level
     };
     for m in &measured {
-        match row(m, detail.sentinel_ns) {
+        match row(m, detail.sentinel_ns, detail.states.is_some()) {
             Some(row) => {
                 records.push(record(m, &row));
                 detail.rows.push(row);
@@ -62,7 +64,7 @@ fn missing(m: &Measured) -> Missing {
     Missing { name, params, reason: Some(reason), unavailable }
 }
 
-fn row(m: &Measured, level: Option<f64>) -> Option<BenchRow> {
+fn row(m: &Measured, level: Option<f64>, two_states: bool) -> Option<BenchRow> {
     let choice = control_workload::choose(&m.slices, level);
     let processes = choice.of(&m.slices, |s| &s.values);
     let estimate = estimate(&in_time(&processes))?;
@@ -87,7 +89,11 @@ fn row(m: &Measured, level: Option<f64>) -> Option<BenchRow> {
         rejected: m.slices.iter().map(|s| s.rejected).sum(),
         preempted: m.slices.iter().map(|s| s.preempted).sum(),
         disturbed: choice.disturbed,
-        median_of_all: choice.left_out.then(|| median(&every)).flatten(),
+        selection: choice.selection,
+        median_of_all: median(&every).filter(|_| choice.disturbed > 0),
+        states: (level.filter(|_| two_states))
+            .map(|level| control_workload::state_medians(&m.slices, level))
+            .unwrap_or_default(),
         alternation: m.slices.iter().find_map(|s| s.alternation.clone()),
         slices: (processes.iter()).map(|(t, v)| (*t, median(v).unwrap_or(0.0))).collect(),
     })

@@ -41,6 +41,9 @@ pub struct BenchDetail {
     /// What the sentinel takes on this machine when nothing disturbs it, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sentinel_ns: Option<f64>,
+    /// Two states of the machine, where the readings of the control workload fall into two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub states: Option<States>,
     /// Published machines that the figures were compared with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub against: Vec<crate::reference::Against>,
@@ -90,14 +93,65 @@ pub struct BenchRow {
     pub preempted: u64,
     /// Batches during which the sentinel says that something else slowed the machine.
     pub disturbed: u64,
-    /// Median with the disturbed batches, where they were left out of the figure.
+    /// Which batches the estimate is from.
+    pub selection: Selection,
+    /// Median with the disturbed batches, where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub median_of_all: Option<f64>,
+    /// The medians in the two states of the machine, where it has two.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<StateMedian>,
     /// Who really had the CPU during a batch of one process, by a trace; only where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alternation: Option<Alternation>,
     /// Start of each slice (ns of CLOCK_MONOTONIC) and its median, in order of time.
     pub slices: Vec<(u64, f64)>,
+}
+
+/// Which batches an estimate is from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Selection {
+    /// All: none was disturbed.
+    #[default]
+    All,
+    /// The undisturbed ones, at least half of all.
+    Undisturbed,
+    /// The undisturbed ones, fewer than half of all.
+    FewUndisturbed,
+    /// All, disturbed ones included: too few others were left.
+    AllDisturbed,
+}
+
+impl Selection {
+    /// Whether the row is marked: the estimate is from a minority of the batches, or from disturbed ones.
+    pub fn is_marked(self) -> bool {
+        matches!(self, Self::FewUndisturbed | Self::AllDisturbed)
+    }
+}
+
+/// Two states of the machine: a boosted clock and its base, or a core that is shared at times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct States {
+    /// Median of the control workload in the fast state, ns.
+    pub fast_ns: f64,
+    /// Median of the control workload in the slow state, ns.
+    pub slow_ns: f64,
+    /// Share of the batches in the fast state.
+    pub fast_share: f64,
+}
+
+/// A median in one of two states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct StateMedian {
+    /// Median of the trials' medians, in the unit of the row; `None` without batches in this state.
+    pub median: Option<f64>,
+    /// Batches in this state.
+    pub batches: u64,
+    /// Trials with batches in this state.
+    pub processes: u64,
 }
 
 /// A benchmark without a result.

@@ -174,7 +174,7 @@ fn files(detail: &BenchDetail, out: &mut dyn Write) -> io::Result<()> {
 pub fn csv(detail: &BenchDetail, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "name,params,unit,median,low,high,is_95,min,max,mad,noise_floor,processes,batches,raw_ns,overhead_ns,switches"
+        "name,params,unit,median,low,high,is_95,min,max,mad,noise_floor,processes,batches,raw_ns,overhead_ns,switches,selection,disturbed,median_of_all,fast_median,slow_median"
     )?;
     let some = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
     for row in &detail.rows {
@@ -183,9 +183,11 @@ pub fn csv(detail: &BenchDetail, out: &mut dyn Write) -> io::Result<()> {
         // Values that somebody typed: quoted, and their quotes doubled (RFC 4180).
         let params = params.join(" ").replace('"', "\"\"");
         let unit = serde_json::to_value(row.unit).unwrap_or_default();
+        let selection = serde_json::to_value(row.selection).unwrap_or_default();
+        let state = |i: usize| row.states.get(i).and_then(|s| s.median);
         writeln!(
             out,
-            "{},\"{params}\",{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{},\"{params}\",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             row.name,
             unit.as_str().unwrap_or(""),
             e.median,
@@ -200,7 +202,12 @@ pub fn csv(detail: &BenchDetail, out: &mut dyn Write) -> io::Result<()> {
             e.batches,
             some(row.raw_ns),
             some(row.overhead_ns),
-            some(row.switches)
+            some(row.switches),
+            selection.as_str().unwrap_or(""),
+            row.disturbed,
+            some(row.median_of_all),
+            some(state(0)),
+            some(state(1))
         )?;
     }
     Ok(())
@@ -242,6 +249,20 @@ mod tests {
             "67.11 32225.14\n"
         );
         assert_eq!(lines(vec![row("cpu.clock", &[], 3.67e9)]), "3670 MHz, 0.2725 nanosec clock\n");
+    }
+
+    #[test]
+    fn csv_says_which_batches_a_median_is_from() {
+        use latlab_model::bench::Selection;
+        let mut r = row("syscall.read", &[], 200.0);
+        (r.selection, r.disturbed, r.median_of_all) = (Selection::FewUndisturbed, 40, Some(230.0));
+        let mut out = Vec::new();
+        csv(&BenchDetail { rows: vec![r], ..BenchDetail::default() }, &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        let (head, line) = out.trim_end().split_once('\n').unwrap();
+        assert!(head.ends_with(",selection,disturbed,median_of_all,fast_median,slow_median"));
+        assert!(line.ends_with(",few-undisturbed,40,230,,"), "{line}");
+        assert_eq!(head.split(',').count(), line.split(',').count());
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "bench.not-alone", text: not_alone },
     Message { id: "bench.switch-methods", text: switch_methods },
     Message { id: "bench.disturbed", text: disturbed },
+    Message { id: "bench.two-states", text: two_states },
     Message { id: "bench.unsure", text: unsure },
     fixed!("bench.no-time", "no time left in the budget"),
     Message { id: "bench.wrong-switches", text: wrong_switches },
@@ -27,6 +28,10 @@ pub(super) const MESSAGES: &[Message] = &[
     fixed!("bench.remedy-free-cpu", "End these processes, or measure on another CPU: -a CPU"),
     fixed!("bench.remedy-other-methods", "Use ctx.yield, ctx.futex or ctx.eventfd instead"),
     fixed!("bench.remedy-quiet-host", "Measure when the host is idle, which also takes less time"),
+    fixed!(
+        "bench.remedy-fixed-clock",
+        "Measure with a fixed clock (no boost) and an idle sibling thread"
+    ),
     fixed!("bench.remedy-more-time", "Extend the duration (-D 5m), or select fewer benchmarks"),
 ];
 
@@ -39,6 +44,9 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("control-workload-best", "control workload at its best"),
     ("change-with-disturbed-batches", "largest change with the disturbed batches"),
     ("results-with-disturbed-batches", "results that include disturbed batches"),
+    ("results-from-a-minority-of-batches", "results from fewer than half of their batches"),
+    ("control-workload-fast", "control workload in the fast state"),
+    ("control-workload-slow", "control workload in the slow state"),
     ("widest-interval", "widest interval, half"),
     ("no-interval", "without an interval"),
 ];
@@ -150,6 +158,18 @@ fn disturbed(a: &Args<'_>) -> Text {
     )
 }
 
+fn two_states(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "The machine has two states: the control workload is {} slower in all but {} of the batches",
+        a.get("slower"),
+        a.get("share")
+    ))
+    .why(
+        "A boosted clock, or a core that is shared at times. Results use the fast state \
+         where at least two processes have it; the report has the median in each.",
+    )
+}
+
 fn unsure(a: &Args<'_>) -> Text {
     Text::claim(format!(
         "{} of {} results have an interval wider than ±{}",
@@ -214,6 +234,7 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
             &[("low", ns(800.0)), ("high", ns(2_100.0)), ("methods", n(5))],
         ),
         example("bench.disturbed", &[("share", ratio(0.5))]),
+        example("bench.two-states", &[("slower", ratio(0.2)), ("share", ratio(0.02))]),
         example("bench.unsure", &[("missed", n(3)), ("results", n(40)), ("target", ratio(0.01))]),
         example("bench.wrong-switches", &[("batches", n(11))]),
     ];

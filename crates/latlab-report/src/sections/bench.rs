@@ -3,7 +3,7 @@
 
 use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::values::{figure, grouped};
-use latlab_model::bench::{BenchDetail, BenchRow, label};
+use latlab_model::bench::{BenchDetail, BenchRow, Selection, label};
 use latlab_model::record::Unit;
 use latlab_model::run::Part;
 use std::collections::BTreeMap;
@@ -60,6 +60,13 @@ pub fn sections(part: &Part, detail: &BenchDetail) -> Vec<Section> {
          median; its ends are ±5 %. Differences below the A/A floor are ignored."
             .into(),
     )];
+    if detail.rows.iter().any(|r| r.disturbed > 0) {
+        blocks.push(Block::Text(
+            "batches: share of the batches that the median is from, the others being disturbed; \
+             !: fewer than half, or all because too few were undisturbed. all: median of all batches."
+                .into(),
+        ));
+    }
     for (family, title) in FAMILIES {
         let rows: Vec<&BenchRow> =
             (detail.rows.iter()).filter(|r| r.name.split('.').next() == Some(family)).collect();
@@ -73,6 +80,7 @@ pub fn sections(part: &Part, detail: &BenchDetail) -> Vec<Section> {
             blocks.extend(heat(&rows).map(|p| Block::Plot(Box::new(p))));
         }
     }
+    blocks.extend(states(detail).map(Block::Table));
     if !detail.missing.is_empty() {
         blocks.push(Block::Table(missing(detail)));
     }
@@ -88,6 +96,7 @@ pub fn sections(part: &Part, detail: &BenchDetail) -> Vec<Section> {
 fn table(title: &str, rows: &[&BenchRow]) -> Table {
     let switches = rows.iter().any(|r| r.switches.is_some());
     let overhead = rows.iter().any(|r| r.overhead_ns.is_some());
+    let disturbed = rows.iter().any(|r| r.disturbed > 0);
     let mut columns = vec![
         Column::left("probe"),
         Column::right("median"),
@@ -97,6 +106,9 @@ fn table(title: &str, rows: &[&BenchRow]) -> Table {
         Column::right("A/A floor"),
         Column::right("processes"),
     ];
+    if disturbed {
+        columns.extend([Column::right("batches"), Column::right("all")]);
+    }
     if overhead {
         columns.extend([Column::right("raw"), Column::right("overhead")]);
     }
@@ -120,6 +132,10 @@ fn table(title: &str, rows: &[&BenchRow]) -> Table {
                 e.processes.to_string(),
             ];
             let optional = |v: Option<f64>| v.map_or_else(|| "-".into(), |v| figure(v, Unit::Ns));
+            if disturbed {
+                let all = r.median_of_all.unwrap_or(e.median);
+                cells.extend([batches(r), figure(all, r.unit)]);
+            }
             if overhead {
                 cells.extend([optional(r.raw_ns), optional(r.overhead_ns)]);
             }
@@ -134,6 +150,47 @@ fn table(title: &str, rows: &[&BenchRow]) -> Table {
         columns[4] = Column::right("max");
     }
     Table { caption: title.into(), columns, rows }
+}
+
+/// Share of the batches that the median is from; `!` where that limits it.
+fn batches(row: &BenchRow) -> String {
+    let mark = if row.selection.is_marked() { " !" } else { "" };
+    let used = row.estimate.batches as f64;
+    match row.selection {
+        Selection::All => "100 %".into(),
+        Selection::AllDisturbed => format!("all{mark}"),
+        Selection::Undisturbed | Selection::FewUndisturbed => {
+            format!("{:.0} %{mark}", 100.0 * used / (used + row.disturbed as f64))
+        }
+    }
+}
+
+/// The medians in each of two states of the machine.
+fn states(detail: &BenchDetail) -> Option<Table> {
+    let s = detail.states?;
+    let cell = |r: &BenchRow, i: usize| {
+        let of = r.states.get(i)?;
+        Some([figure(of.median?, r.unit), grouped(of.batches)])
+    };
+    let none = || ["-".to_owned(), "0".to_owned()];
+    let row = |r: &BenchRow| {
+        let cells = (0..2).flat_map(|i| cell(r, i).unwrap_or_else(none));
+        std::iter::once(label(&r.name, &r.params).replace([':', ','], " ")).chain(cells).collect()
+    };
+    let columns = vec![
+        Column::left("probe"),
+        Column::right("fast state"),
+        Column::right("batches"),
+        Column::right("slow state"),
+        Column::right("batches"),
+    ];
+    let caption = format!(
+        "Medians in each state of the machine: fast in {:.0} % of the batches, slow (control workload +{:.0} %) in {:.0} %",
+        s.fast_share * 100.0,
+        (s.slow_ns / s.fast_ns - 1.0) * 100.0,
+        (1.0 - s.fast_share) * 100.0
+    );
+    Some(Table { caption, columns, rows: detail.rows.iter().map(row).collect() })
 }
 
 /// `··├─┼─┤····`: the interval round the median, cut off at ±5 %.
@@ -393,6 +450,35 @@ mod tests {
         // A pair that had the CPU to itself needs no table.
         r.alternation = Some(Alternation { switches: 30, direct: 30, ..Alternation::default() });
         assert!(alternation(&r).is_none());
+    }
+
+    #[test]
+    fn a_row_from_few_or_disturbed_batches_is_marked_and_shows_the_median_of_all() {
+        use latlab_model::bench::{StateMedian, States};
+        let of = |selection, disturbed, all| {
+            let mut r = row(99.0, 101.0);
+            r.estimate.batches = 12;
+            (r.selection, r.disturbed, r.median_of_all) = (selection, disturbed, all);
+            r
+        };
+        let rows = [
+            of(Selection::FewUndisturbed, 318, Some(131.0)),
+            of(Selection::AllDisturbed, 12, Some(130.0)),
+            of(Selection::Undisturbed, 3, Some(100.5)),
+            of(Selection::All, 0, None),
+        ];
+        let t = table("System calls", &rows.iter().collect::<Vec<_>>());
+        let at = t.columns.iter().position(|c| c.head == "batches").expect("a column");
+        let cells: Vec<&str> = t.rows.iter().map(|r| r[at].as_str()).collect();
+        assert_eq!(cells, ["4 % !", "all !", "80 %", "100 %"]);
+        assert_eq!(t.rows[0][at + 1], "131 ns");
+        let mut r = rows[0].clone();
+        let state = |median, batches| StateMedian { median: Some(median), batches, processes: 2 };
+        r.states = vec![state(100.0, 12), state(131.0, 318)];
+        let two = States { fast_ns: 170.0, slow_ns: 221.0, fast_share: 0.04 };
+        let detail = BenchDetail { rows: vec![r], states: Some(two), ..BenchDetail::default() };
+        let t = states(&detail).expect("a table");
+        assert_eq!(t.rows[0][1..], ["100 ns", "12", "131 ns", "318"]);
     }
 
     #[test]
