@@ -1,10 +1,36 @@
 //! Examples of the wording of causes.
 
-use super::MESSAGES;
+use crate::messages::message::Message;
+use crate::messages::{latency, latency_captures, latency_remedies};
 use latlab_model::finding::{Note, Quantity, Statement, Value};
 
-/// Examples of every identifier, for the snapshots.
+/// Examples of the causes.
 pub(in crate::messages) fn examples() -> Vec<Statement> {
+    of(latency::MESSAGES)
+}
+
+/// Examples of mitigation tests, captures, limits and presets.
+pub(in crate::messages) fn capture_examples() -> Vec<Statement> {
+    of(latency_captures::MESSAGES)
+}
+
+/// Examples of remedies.
+pub(in crate::messages) fn remedy_examples() -> Vec<Statement> {
+    of(latency_remedies::MESSAGES)
+}
+
+/// Examples of every identifier of a table: the wordings without values need none.
+fn of(table: &[Message]) -> Vec<Statement> {
+    let mut all = with_values();
+    all.retain(|s| table.iter().any(|m| m.id == s.id));
+    let plain = table.iter().filter(|m| !all.iter().any(|s| s.id == m.id));
+    let plain: Vec<Statement> =
+        plain.map(|m| Statement { id: m.id.to_owned(), values: Default::default() }).collect();
+    all.extend(plain);
+    all
+}
+
+fn with_values() -> Vec<Statement> {
     let mut all = Vec::new();
     let mut put = |id: &str, values: &[(&str, Value)]| {
         let note = values.iter().fold(Note::new(id), |n, (k, v)| n.value(k, v.clone()));
@@ -134,10 +160,5 @@ pub(in crate::messages) fn examples() -> Vec<Statement> {
     }
     put("why.preset-changed-distribution", &[("limit", ns(150_000.0))]);
     put("why.remedy-move-interrupt", &[who("eth0")]);
-    // The wordings without values.
-    let with_values: Vec<String> = all.iter().map(|s| s.id.clone()).collect();
-    for m in MESSAGES.iter().filter(|m| !with_values.iter().any(|id| id == m.id)) {
-        all.push(Statement { id: m.id.to_owned(), values: Default::default() });
-    }
     all
 }

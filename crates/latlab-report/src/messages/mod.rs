@@ -21,6 +21,8 @@ mod examples;
 mod history;
 mod labels;
 mod latency;
+mod latency_captures;
+mod latency_remedies;
 mod message;
 mod osnoise;
 mod run;
@@ -48,6 +50,8 @@ const AREAS: &[&[Message]] = &[
     doctor::MESSAGES,
     history::MESSAGES,
     latency::MESSAGES,
+    latency_captures::MESSAGES,
+    latency_remedies::MESSAGES,
     osnoise::MESSAGES,
     run::MESSAGES,
     sched::MESSAGES,

@@ -16,6 +16,8 @@ const EXAMPLES: &[(&str, &[Message], Examples)] = &[
     ("doctor", doctor::MESSAGES, doctor::examples),
     ("history", history::MESSAGES, history::examples),
     ("latency", latency::MESSAGES, latency::examples),
+    ("latency-captures", latency_captures::MESSAGES, latency::capture_examples),
+    ("latency-remedies", latency_remedies::MESSAGES, latency::remedy_examples),
     ("osnoise", osnoise::MESSAGES, osnoise::examples),
     ("run", run::MESSAGES, run::examples),
     ("sched", sched::MESSAGES, sched::examples),
