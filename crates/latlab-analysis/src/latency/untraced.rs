@@ -4,6 +4,7 @@
 //! No cause inside the kernel is named: that needs a trace.
 
 use latlab_model::finding::{Confidence, Evidence, Finding, Note, Quantity, Severity};
+use latlab_stats::discrete::hypergeometric_tail;
 use latlab_stats::period::find_period;
 use latlab_stats::proportion::zero_cases_bound;
 
@@ -181,29 +182,6 @@ fn witnessed(
     )
 }
 
-/// P(X ≥ k) where `drawn` of `all` are drawn, of which `marked` are marked: Fisher's exact test.
-fn hypergeometric_tail(all: usize, marked: usize, drawn: usize, k: usize) -> f64 {
-    let ln_choose = |n: usize, k: usize| -> f64 {
-        (0..k).map(|i| ((n - i) as f64).ln() - ((i + 1) as f64).ln()).sum()
-    };
-    let first = k.max((marked + drawn).saturating_sub(all));
-    let most = marked.min(drawn);
-    if first > most {
-        return 0.0;
-    }
-    let mut log_pmf =
-        ln_choose(marked, first) + ln_choose(all - marked, drawn - first) - ln_choose(all, drawn);
-    let mut tail = 0.0;
-    for x in first..=most {
-        tail += log_pmf.exp();
-        // Each chance from the one before it.
-        let more = (marked - x) as f64 * (drawn - x) as f64;
-        let fewer = (x + 1) as f64 * (all + x + 1 - marked - drawn) as f64;
-        log_pmf += (more / fewer).ln();
-    }
-    tail.min(1.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,13 +266,5 @@ mod tests {
             panic!("{first:?}")
         };
         assert!((299e-6..300e-6).contains(&bound), "{bound}");
-    }
-
-    #[test]
-    fn fishers_tea_taster() {
-        assert!((hypergeometric_tail(8, 4, 4, 3) - 17.0 / 70.0).abs() < 1e-12);
-        assert!((hypergeometric_tail(8, 4, 4, 0) - 1.0).abs() < 1e-12);
-        assert!((hypergeometric_tail(5, 4, 3, 0) - 1.0).abs() < 1e-12);
-        assert_eq!(hypergeometric_tail(8, 4, 4, 5), 0.0);
     }
 }
