@@ -42,7 +42,7 @@ fn main() {
          ({digested:.2} s for the captures), {:.0} MiB/s on {workers} threads",
         (once * rounds) as f64 / 1048576.0,
         all.len(),
-        result.explanation.clusters.len(),
+        result.explanation.causes.len(),
         (once * rounds) as f64 / 1048576.0 / seconds
     );
 }

@@ -99,11 +99,11 @@ pub fn explained(sources: &[(&TraceFile<'_>, &Index)], around: &SystemContext) -
         found.extend(digest.activations.iter().map(|a| (n, *a)));
         digests.push(digest);
     }
-    let sketches: Vec<BreakdownExample> = digests.iter().flat_map(|d| d.sketches.clone()).collect();
+    let examples: Vec<BreakdownExample> = digests.iter().flat_map(|d| d.examples.clone()).collect();
     let result = conclude(digests, around.clone());
     let mut late = Late { limit: around.limit_ns, ..Late::default() };
     let mut verdicts: HashMap<usize, String> = HashMap::new();
-    for cluster in &result.explanation.clusters {
+    for cluster in &result.explanation.causes {
         let mut words = mechanism_name(cluster.mechanism);
         if !cluster.who.is_empty() {
             words = format!("{words}: {}", cluster.who);
@@ -113,7 +113,7 @@ pub fn explained(sources: &[(&TraceFile<'_>, &Index)], around: &SystemContext) -
             verdicts.entry(*w).or_insert_with(|| words.clone());
         }
     }
-    for (i, (window, sketch)) in result.windows.iter().zip(&sketches).enumerate() {
+    for (i, (window, sketch)) in result.windows.iter().zip(&examples).enumerate() {
         let (source, activation) = found[i];
         let (_, index) = sources[source];
         let pid = activation.tid.0;

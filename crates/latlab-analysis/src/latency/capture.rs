@@ -22,6 +22,8 @@ pub struct Lost {
 pub struct Capture {
     /// The file it came from.
     pub source: String,
+    /// Number in its capture session, as the marker has it.
+    pub number: Option<u32>,
     /// Kernel release, where the file says: captures of different kernels are not mixed.
     pub kernel: Option<String>,
     /// Names of all symbols.

@@ -20,7 +20,7 @@ pub fn findings(
     places: &[FunctionPlace],
 ) -> Vec<Finding> {
     let of = |c| finding(c, explanation, context, places);
-    let mut findings: Vec<Finding> = explanation.clusters.iter().map(of).collect();
+    let mut findings: Vec<Finding> = explanation.causes.iter().map(of).collect();
     if explanation.unexplained_share > UNEXPLAINED && explanation.contrast.late > 0 {
         let id = "why.unexplained-share";
         findings.push(
@@ -71,7 +71,7 @@ fn finding(
         f = f.with(Evidence::new("kernel-stack", frames));
     }
     f = source_location::evidence(c, places).into_iter().fold(f, Finding::with);
-    f = c.grounds.iter().flat_map(cause_evidence).fold(f, Finding::with);
+    f = c.evidence.iter().flat_map(cause_evidence).fold(f, Finding::with);
     let controls = Quantity::Count(e.contrast.on_time as u64);
     f = f.with(Evidence::new("on-time-windows", controls));
     remedies(c).into_iter().fold(f, Finding::remedy)
@@ -93,7 +93,7 @@ fn with_values(f: Finding, c: &RootCause, context: &SystemContext) -> Finding {
         Mechanism::Ipi => f.value("times", Quantity::Number(c.times.max(1.0).round())),
         Mechanism::PriorityInversion => f.value("instead", strings(&c.instead)),
         Mechanism::Stall => {
-            let has = |is: fn(&CauseEvidence) -> bool| c.grounds.iter().any(is);
+            let has = |is: fn(&CauseEvidence) -> bool| c.evidence.iter().any(is);
             f.value_if("hypervisor", context.hypervisor.as_ref())
                 .value("steal", has(|g| matches!(g, CauseEvidence::Steal { .. })))
                 .value("smi", has(|g| matches!(g, CauseEvidence::Smi { .. })))
@@ -324,7 +324,7 @@ mod tests {
             instead: vec![],
             period_ns: None,
             confidence: Confidence::High,
-            grounds: vec![],
+            evidence: vec![],
             example: None,
         }
     }

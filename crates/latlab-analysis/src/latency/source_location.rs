@@ -50,7 +50,7 @@ fn functions_of(cluster: &RootCause) -> Vec<&str> {
 /// All functions whose locations are looked up.
 pub fn wanted(result: &WhyResult) -> Vec<String> {
     let mut names: Vec<String> =
-        result.explanation.clusters.iter().flat_map(functions_of).map(str::to_owned).collect();
+        result.explanation.causes.iter().flat_map(functions_of).map(str::to_owned).collect();
     names.sort_unstable();
     names.dedup();
     names

@@ -9,7 +9,9 @@ use super::wakeups;
 use latlab_model::finding::{Confidence, Evidence, Finding, Note, Quantity, Severity};
 use latlab_model::latency::Cause;
 use latlab_model::latency::Window;
-use latlab_model::latency::{BreakdownExample, CaptureNote, Pair, Part, WhyResult};
+use latlab_model::latency::{
+    BreakdownExample, CaptureCounters, CaptureNote, Pair, Part, WhyResult,
+};
 use latlab_model::latency::{Mechanism, SystemContext};
 use latlab_model::units::Nanos;
 
@@ -21,7 +23,7 @@ pub struct Digest {
     /// One a wake-up.
     pub windows: Vec<Window>,
     /// One a wake-up.
-    pub sketches: Vec<BreakdownExample>,
+    pub examples: Vec<BreakdownExample>,
     /// Which wake-up each window is of.
     pub activations: Vec<Activation>,
 }
@@ -77,7 +79,7 @@ pub fn digest_found(capture: &Capture) -> Digest {
         let window = window(capture, &lanes, &budget);
         digest.note.late += u32::from(window.late);
         digest.note.on_time += u32::from(!window.late);
-        digest.sketches.push(sketch(capture, &budget));
+        digest.examples.push(sketch(capture, &budget));
         digest.windows.push(window);
         digest.activations.push(activation);
     }
@@ -98,6 +100,9 @@ fn note(capture: &Capture) -> CaptureNote {
         events: capture.events.len() as u64,
         length_ns: last.saturating_sub(first),
         holes: capture.lost.len() as u32,
+        counters: capture
+            .number
+            .map(|capture| CaptureCounters { capture, ..CaptureCounters::default() }),
         ..CaptureNote::default()
     }
 }
@@ -137,30 +142,30 @@ fn sketch(capture: &Capture, budget: &Budget) -> BreakdownExample {
 }
 
 /// Brings the digests of all captures together.
-pub fn conclude(digests: Vec<Digest>, surroundings: SystemContext) -> WhyResult {
+pub fn conclude(digests: Vec<Digest>, system_context: SystemContext) -> WhyResult {
     let mut result =
-        WhyResult { limit_ns: surroundings.limit_ns, surroundings, ..WhyResult::default() };
-    let mut sketches = Vec::new();
+        WhyResult { limit_ns: system_context.limit_ns, system_context, ..WhyResult::default() };
+    let mut examples = Vec::new();
     for digest in digests {
         result.captures.push(digest.note);
         result.windows.extend(digest.windows);
-        sketches.extend(digest.sketches);
+        examples.extend(digest.examples);
     }
-    result.explanation = explain(&result.windows, &result.surroundings);
-    let pairs = result.explanation.clusters.iter().enumerate().filter_map(|(i, cluster)| {
+    result.explanation = explain(&result.windows, &result.system_context);
+    let pairs = result.explanation.causes.iter().enumerate().filter_map(|(i, cluster)| {
         let late = cluster.example?;
         let typical = typical_on_time(&result.windows, &result.windows[late].source);
-        let mut drawn = sketches.get(late)?.clone();
+        let mut drawn = examples.get(late)?.clone();
         if cluster.mechanism == Mechanism::Stall {
             show_stall(&mut drawn);
         }
         Some(Pair {
-            cluster: i,
+            cause: i,
             late: drawn,
-            on_time: typical.and_then(|w| sketches.get(w)).cloned(),
+            on_time: typical.and_then(|w| examples.get(w)).cloned(),
         })
     });
-    result.sketches = pairs.collect();
+    result.examples = pairs.collect();
     result
 }
 
@@ -261,17 +266,17 @@ mod tests {
             s.switch(end + 20.0, RT, FAIR);
         }
         let result = conclude(vec![digest_found(&s.capture)], SystemContext::default());
-        let clusters = &result.explanation.clusters;
-        assert_eq!(clusters.len(), 1, "{clusters:#?}");
+        let causes = &result.explanation.causes;
+        assert_eq!(causes.len(), 1, "{causes:#?}");
         assert_eq!(
-            (clusters[0].mechanism, clusters[0].who.as_str()),
+            (causes[0].mechanism, causes[0].who.as_str()),
             (Mechanism::HigherPriority, "urgent")
         );
-        assert_eq!((clusters[0].excess_ns, clusters[0].share_of_late), (300_000.0, 1.0));
-        let (period, _) = clusters[0].period_ns.expect("every fifth millisecond");
+        assert_eq!((causes[0].excess_ns, causes[0].share_of_late), (300_000.0, 1.0));
+        let (period, _) = causes[0].period_ns.expect("every fifth millisecond");
         assert!((period - 5e6).abs() < 1e3, "{period}");
         assert_eq!(result.captures[0].late, 8);
-        let pair = &result.sketches[0];
+        let pair = &result.examples[0];
         assert_eq!(pair.late.parts.last().unwrap().end_ns, 308_000);
         assert!(pair.on_time.is_some());
     }

@@ -12,7 +12,7 @@
 //!
 //! | marker | by | says |
 //! |---|---|---|
-//! | `latlab late tid=T intended=N latency=N` | `latlab why` | ns of CLOCK_MONOTONIC |
+//! | `latlab late capture=N tid=T intended=N latency=N` | `latlab why` | ns of CLOCK_MONOTONIC |
 //! | `hit latency threshold (X > Y)` | cyclictest `--tracemark -b` | µs; the writer is the task |
 
 use super::capture::{Activation, Capture};
@@ -35,6 +35,8 @@ pub struct Told {
     pub limit: Option<Nanos>,
     /// The marker's own time.
     pub marked: TraceNs,
+    /// Number of the capture in its session.
+    pub capture: Option<u32>,
     /// The marker's times cannot be the trace's: its clock was so far from the trace's, ns.
     pub clock_off_ns: Option<i64>,
 }
@@ -42,7 +44,7 @@ pub struct Told {
 /// A marker is written at once; a thread that was kept from it for longer was stopped with all others.
 const AT_ONCE: Nanos = Nanos(10_000_000_000);
 
-/// The text that [`Told`] is read back from; at most 96 bytes.
+/// The beginning of the text that [`Told`] is read back from.
 pub const LATE_MARK: &str = "latlab late";
 
 /// Late wake-ups that markers tell of.
@@ -68,6 +70,7 @@ fn own_marker(text: &str, marked: TraceNs, monotonic: bool) -> Option<Told> {
         rest[start..].split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
     };
     let (tid, intended, latency) = (value("tid=")?, value("intended=")?, value("latency=")?);
+    let capture = value("capture=").and_then(|n| u32::try_from(n).ok());
     let actual = TraceNs(intended.saturating_add(latency));
     let same = marked >= actual && marked.since(actual) <= AT_ONCE;
     let off = i64::try_from(i128::from(marked.0) - i128::from(actual.0)).unwrap_or(i64::MAX);
@@ -79,7 +82,7 @@ fn own_marker(text: &str, marked: TraceNs, monotonic: bool) -> Option<Told> {
     };
     let clock_off_ns = (monotonic && !same).then_some(off);
     let tid = Tid(i32::try_from(tid).ok()?);
-    Some(Told { tid, intended, actual, limit: None, marked, clock_off_ns })
+    Some(Told { tid, intended, actual, limit: None, marked, capture, clock_off_ns })
 }
 
 fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
@@ -90,7 +93,7 @@ fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
     let (latency, limit) = (us(latency)?, us(limit)?);
     let intended = TraceNs(marked.0.saturating_sub(latency.0));
     let limit = Some(limit);
-    Some(Told { tid, intended, actual: marked, limit, marked, clock_off_ns: None })
+    Some(Told { tid, intended, actual: marked, limit, marked, capture: None, clock_off_ns: None })
 }
 
 /// Wake-ups from a sleep that the events show from end to end, of all tasks.
@@ -188,6 +191,7 @@ pub fn find(capture: &mut Capture, limit: Nanos) {
         capture.activations = measured_by_kernel;
         return;
     }
+    capture.number = told.iter().find_map(|t| t.capture);
     let seen = seen(capture, limit);
     let mut activations = Vec::new();
     if let Some(off) = told.iter().find_map(|t| t.clock_off_ns) {
@@ -265,9 +269,10 @@ mod tests {
         assert!(s.capture.notes.is_empty());
 
         let mut s = Script::default();
-        let text = s.name("latlab late tid=100 intended=400000 latency=123456");
+        let text = s.name("latlab late capture=7 tid=100 intended=400000 latency=123456");
         s.at(600.0, EventKind::Marker { text });
         find(&mut s.capture, Nanos(0));
+        assert_eq!(s.capture.number, Some(7));
         let a = s.capture.activations[0];
         assert_eq!((a.tid, a.intended, a.latency()), (RT.tid, TraceNs(400_000), Nanos(123_456)));
         assert!(a.late);

@@ -21,17 +21,17 @@ pub fn sections(part: &Part, result: &WhyResult) -> Vec<Section> {
             "Incomplete: the captures up to the interruption are below.".into(),
         ));
     }
-    if let Some(hunt) = &result.hunt {
-        blocks.extend(observer_warning(hunt));
+    if let Some(session) = &result.session {
+        blocks.extend(overhead_warning(session));
     }
-    if !result.explanation.clusters.is_empty() {
+    if !result.explanation.causes.is_empty() {
         blocks.push(Block::Table(causes(result)));
     }
     blocks.push(Block::Findings(part.findings.clone()));
     let mut sections =
         vec![Section { id: "why".into(), title: "Causes of latency".into(), blocks }];
-    if !result.sketches.is_empty() {
-        let blocks = result.sketches.iter().flat_map(|p| pair(result, p)).collect();
+    if !result.examples.is_empty() {
+        let blocks = result.examples.iter().flat_map(|p| pair(result, p)).collect();
         sections.push(section("why-typical", "Latency breakdown of typical late wake-ups", blocks));
     }
     if !result.explanation.contrast.rows.is_empty() {
@@ -39,8 +39,8 @@ pub fn sections(part: &Part, result: &WhyResult) -> Vec<Section> {
         sections.push(section("why-contrast", "Late against on-time wake-ups", blocks));
     }
     let mut blocks = Vec::new();
-    if let Some(hunt) = &result.hunt {
-        blocks.extend(capture_session(result, hunt));
+    if let Some(session) = &result.session {
+        blocks.extend(capture_session(result, session));
     }
     blocks.push(Block::Table(captures(result)));
     sections.push(section("why-captures", "Captures", blocks));
@@ -52,7 +52,7 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
     let contrast = &result.explanation.contrast;
     let limit = format_ns(result.limit_ns as f64);
     if contrast.late == 0 {
-        let seen = result.hunt.as_ref().map_or(contrast.on_time as u64, |h| h.wakeups);
+        let seen = result.session.as_ref().map_or(contrast.on_time as u64, |h| h.wakeups);
         let over = if result.limit_ns > 0 { format!(" later than {limit}") } else { String::new() };
         return match zero_cases_bound(seen) {
             Some(rate) => vec![format!(
@@ -111,8 +111,8 @@ fn causes(result: &WhyResult) -> Table {
             messages::confidence(c.confidence).to_owned(),
         ]
     };
-    let mut rows: Vec<Vec<String>> = result.explanation.clusters.iter().map(row).collect();
-    let named: f64 = result.explanation.clusters.iter().map(|c| c.share_of_lateness).sum();
+    let mut rows: Vec<Vec<String>> = result.explanation.causes.iter().map(row).collect();
+    let named: f64 = result.explanation.causes.iter().map(|c| c.share_of_lateness).sum();
     let mut rest = vec![String::new(); 7];
     rest[0] = "other causes".into();
     rest[3] = format!("{:.0} %", (1.0 - named).max(0.0) * 100.0);
@@ -133,11 +133,11 @@ fn causes(result: &WhyResult) -> Table {
 }
 
 fn pair(result: &WhyResult, pair: &Pair) -> Vec<Block> {
-    let Some(cluster) = result.explanation.clusters.get(pair.cluster) else { return vec![] };
+    let Some(cluster) = result.explanation.causes.get(pair.cause) else { return vec![] };
     let who = if cluster.who.is_empty() { String::new() } else { format!(": {}", cluster.who) };
     let mut blocks = vec![Block::Heading(format!("{}{who}", mechanism(cluster.mechanism)))];
     let mut plot = Plot {
-        id: format!("why-budget-{}", pair.cluster),
+        id: format!("why-budget-{}", pair.cause),
         title: "Latency breakdown".into(),
         description: describe(&pair.late),
         x: Axis { label: "after the intended time (µs)".into(), ..Axis::default() },
@@ -157,8 +157,8 @@ fn pair(result: &WhyResult, pair: &Pair) -> Vec<Block> {
     blocks
 }
 
-fn spans(plot: &mut Plot, sketch: &BreakdownExample, lane: f64) {
-    for part in &sketch.parts {
+fn spans(plot: &mut Plot, example: &BreakdownExample, lane: f64) {
+    for part in &example.parts {
         let name = part_name(part);
         let at = plot.series.iter().position(|s| s.name == name).unwrap_or_else(|| {
             let kind = SeriesKind::Spans;
@@ -171,8 +171,8 @@ fn spans(plot: &mut Plot, sketch: &BreakdownExample, lane: f64) {
 }
 
 /// The longest parts, as the plot's text alternative.
-fn describe(sketch: &BreakdownExample) -> String {
-    let mut longest: Vec<_> = sketch.parts.iter().collect();
+fn describe(example: &BreakdownExample) -> String {
+    let mut longest: Vec<_> = example.parts.iter().collect();
     longest.sort_by_key(|p| std::cmp::Reverse(p.end_ns - p.start_ns));
     let words: Vec<String> = longest
         .iter()
@@ -183,11 +183,11 @@ fn describe(sketch: &BreakdownExample) -> String {
 }
 
 /// The parts of a late wake-up; those under a hundredth of it are summed.
-fn parts(sketch: &BreakdownExample) -> Table {
-    let total = sketch.parts.last().map_or(0, |p| p.end_ns).max(1);
+fn parts(example: &BreakdownExample) -> Table {
+    let total = example.parts.last().map_or(0, |p| p.end_ns).max(1);
     let mut rows = Vec::new();
     let mut small = 0;
-    for p in &sketch.parts {
+    for p in &example.parts {
         let length = p.end_ns - p.start_ns;
         if length * 100 < total {
             small += length;
@@ -210,7 +210,7 @@ fn parts(sketch: &BreakdownExample) -> Table {
     Table {
         caption: format!(
             "Latency breakdown of a typical late wake-up ({}, CPU {})",
-            sketch.source, sketch.cpu
+            example.source, example.cpu
         ),
         columns: vec![
             Column::right("start"),
@@ -251,7 +251,7 @@ fn contrast(result: &WhyResult) -> Table {
     };
     let mut caption = "Medians per wake-up; p corrected for multiple comparisons (Holm)".to_owned();
     let stall = |c: &RootCause| c.mechanism == Mechanism::Stall;
-    if result.explanation.clusters.iter().any(stall) {
+    if result.explanation.causes.iter().any(stall) {
         caption += ". The time of a stall is listed under the task that had the CPU when it began";
     }
     Table {
@@ -304,7 +304,7 @@ fn captures(result: &WhyResult) -> Table {
     }
 }
 
-fn capture_session(result: &WhyResult, hunt: &CaptureSession) -> Vec<Block> {
+fn capture_session(result: &WhyResult, session: &CaptureSession) -> Vec<Block> {
     let mut pairs = vec![
         (
             "limit".to_owned(),
@@ -313,21 +313,27 @@ fn capture_session(result: &WhyResult, hunt: &CaptureSession) -> Vec<Block> {
                 None => format_ns(result.limit_ns as f64),
             },
         ),
-        ("traced".to_owned(), hunt.traced.as_ref().map(messages::note).unwrap_or_default()),
-        ("wake-ups measured".to_owned(), hunt.wakeups.to_string()),
-        ("late wake-ups".to_owned(), hunt.late.to_string()),
-        ("late wake-ups not captured".to_owned(), hunt.late_not_captured.to_string()),
+        ("traced".to_owned(), session.traced.as_ref().map(messages::note).unwrap_or_default()),
+        ("wake-ups measured".to_owned(), session.wakeups.to_string()),
+        ("late wake-ups".to_owned(), session.late.to_string()),
+        ("late wake-ups not captured".to_owned(), session.late_not_captured.to_string()),
         (
             "dead time between captures".to_owned(),
-            format!("{} of {}", format_ns(hunt.dead_ns as f64), format_ns(hunt.hunted_ns as f64)),
+            format!(
+                "{} of {}",
+                format_ns(session.dead_ns as f64),
+                format_ns(session.duration_ns as f64)
+            ),
         ),
     ];
-    pairs.extend(hunt.steps.iter().map(|s| ("trace preset rejected".to_owned(), rejected(s))));
+    pairs.extend(
+        session.rejected_presets.iter().map(|s| ("trace preset rejected".to_owned(), rejected(s))),
+    );
     let mut blocks = vec![Block::Pairs(pairs)];
-    if let Some(observer) = &hunt.observer {
-        blocks.push(Block::Text(effect_sentence(observer.effect).into()));
-        if !observer.shifts.is_empty() {
-            blocks.push(Block::Table(shifts(observer)));
+    if let Some(overhead) = &session.tracing_overhead {
+        blocks.push(Block::Text(effect_sentence(overhead.effect).into()));
+        if !overhead.shifts.is_empty() {
+            blocks.push(Block::Table(shifts(overhead)));
         }
     }
     blocks
@@ -342,7 +348,7 @@ fn rejected(preset: &RejectedPreset) -> String {
     }
 }
 
-fn shifts(observer: &TracingOverhead) -> Table {
+fn shifts(overhead: &TracingOverhead) -> Table {
     let row = |s: &latlab_model::latency::Shift| {
         vec![
             crate::values::quantile_name(s.q),
@@ -355,7 +361,7 @@ fn shifts(observer: &TracingOverhead) -> Table {
     Table {
         caption: format!(
             "Tracing off and on: {} interleaved blocks per side, {} wake-ups per side",
-            observer.blocks, observer.wakeups
+            overhead.blocks, overhead.wakeups
         ),
         columns: vec![
             Column::left("quantile"),
@@ -364,12 +370,12 @@ fn shifts(observer: &TracingOverhead) -> Table {
             Column::right("shift"),
             Column::right("95 % interval"),
         ],
-        rows: observer.shifts.iter().map(row).collect(),
+        rows: overhead.shifts.iter().map(row).collect(),
     }
 }
 
-fn observer_warning(hunt: &CaptureSession) -> Option<Block> {
-    let effect = hunt.observer.as_ref()?.effect;
+fn overhead_warning(session: &CaptureSession) -> Option<Block> {
+    let effect = session.tracing_overhead.as_ref()?.effect;
     match effect {
         Effect::Changed | Effect::MakesLate => Some(Block::Warning(effect_sentence(effect).into())),
         _ => None,

@@ -97,7 +97,7 @@ impl Looked {
         }
         self.files.extend(found.into_iter().map(|p| (p, offset)));
         let why = run.parts.iter().find_map(|part| match &part.detail {
-            Some(Detail::Why(result)) => Some(result.surroundings.clone()),
+            Some(Detail::Why(result)) => Some(result.system_context.clone()),
             _ => None,
         });
         self.around = why.unwrap_or_default();

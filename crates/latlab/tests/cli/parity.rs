@@ -378,7 +378,7 @@ mod figures {
         }
         list(&detail["windows"]).iter().for_each(|window| why_window(&mut f, window));
         let explanation = &detail["explanation"];
-        list(&explanation["clusters"]).iter().for_each(|cause| why_cause(&mut f, cause));
+        list(&explanation["causes"]).iter().for_each(|cause| why_cause(&mut f, cause));
         f.real("unexplained_share", &explanation["unexplained_share"], 4);
         f.real("excess_ns", &explanation["excess_ns"], 0);
         f.real("baseline_ns", &explanation["contrast"]["baseline_ns"], 0);

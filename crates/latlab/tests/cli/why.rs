@@ -39,10 +39,10 @@ fn run(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"))
 }
 
-/// The cluster in which the hog's shell is named as a task of higher priority.
-fn hog_cluster(run: &Value) -> Option<&Value> {
-    let clusters = run["parts"][0]["detail"]["explanation"]["clusters"].as_array()?;
-    clusters.iter().find(|c| c["mechanism"] == "higher-priority" && c["who"] == "sh")
+/// The cause in which the hog's shell is named as a task of higher priority.
+fn hog_cause(run: &Value) -> Option<&Value> {
+    let causes = run["parts"][0]["detail"]["explanation"]["causes"].as_array()?;
+    causes.iter().find(|c| c["mechanism"] == "higher-priority" && c["who"] == "sh")
 }
 
 #[test]
@@ -62,11 +62,11 @@ fn a_task_of_higher_priority_is_named_here_and_from_the_captures() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2), "the limit was exceeded");
     let hunted = run(&output);
-    let cluster = hog_cluster(&hunted)
-        .unwrap_or_else(|| panic!("{:#}", hunted["parts"][0]["detail"]["explanation"]["clusters"]));
-    assert!(cluster["part_of"].as_array().unwrap().len() >= 3, "{cluster:#}");
+    let cause = hog_cause(&hunted)
+        .unwrap_or_else(|| panic!("{:#}", hunted["parts"][0]["detail"]["explanation"]["causes"]));
+    assert!(cause["part_of"].as_array().unwrap().len() >= 3, "{cause:#}");
     // 99 less sched_priority 60.
-    assert_eq!(cluster["prio"], 39);
+    assert_eq!(cause["prio"], 39);
     for window in hunted["parts"][0]["detail"]["windows"].as_array().unwrap() {
         let shares = window["shares"].as_array().unwrap().iter();
         let sum: u64 = shares.map(|s| s[1]["ns"].as_u64().unwrap()).sum();
@@ -74,7 +74,7 @@ fn a_task_of_higher_priority_is_named_here_and_from_the_captures() {
     }
 
     let again = run(&latlab(&["why", "--json", out]));
-    assert!(hog_cluster(&again).is_some(), "the captures alone say the same");
+    assert!(hog_cause(&again).is_some(), "the captures alone say the same");
     let left = instances_of(Path::new("/sys/kernel/tracing"), pid);
     assert!(left.is_empty(), "{left:?}");
 }
@@ -88,31 +88,31 @@ fn explained(file: &str) -> Value {
 #[test]
 fn a_capture_of_trace_cmd_with_the_marker_of_cyclictest_is_explained() {
     let detail = explained("cyclictest-mark.dat");
-    let cluster = &detail["explanation"]["clusters"][0];
-    assert_eq!(cluster["mechanism"], "hrtimer-handler", "{cluster:#}");
-    assert_eq!(cluster["who"], "on_hrtimer [latlab_faults]");
+    let cause = &detail["explanation"]["causes"][0];
+    assert_eq!(cause["mechanism"], "hrtimer-handler", "{cause:#}");
+    assert_eq!(cause["who"], "on_hrtimer [latlab_faults]");
     // The handler computes for 300 µs.
-    let size = cluster["size_ns"].as_f64().unwrap();
+    let size = cause["size_ns"].as_f64().unwrap();
     assert!((290_000.0..310_000.0).contains(&size), "{size}");
     let late: Vec<&Value> =
         detail["windows"].as_array().unwrap().iter().filter(|w| w["late"] == true).collect();
     assert_eq!(late.len(), 1);
     // `hit latency threshold (240 > 150)`, in whole µs.
     assert_eq!(late[0]["latency_ns"], 240_000);
-    assert_eq!(cluster["confidence"], "medium", "one late wake-up is an anecdote");
+    assert_eq!(cause["confidence"], "medium", "one late wake-up is an anecdote");
 }
 
 #[test]
 fn the_text_of_function_graph_names_the_interrupt_and_its_functions_and_nothing_else() {
     let detail = explained("cyclictest-mark-graph.txt");
-    let clusters = detail["explanation"]["clusters"].as_array().unwrap();
-    let cluster = &clusters[0];
-    assert_eq!(cluster["mechanism"], "interrupt-handler", "{cluster:#}");
-    let functions = cluster["functions"].as_array().unwrap();
+    let causes = detail["explanation"]["causes"].as_array().unwrap();
+    let cause = &causes[0];
+    assert_eq!(cause["mechanism"], "interrupt-handler", "{cause:#}");
+    let functions = cause["functions"].as_array().unwrap();
     let spin = functions.iter().find(|f| f["function"] == "spin_for").unwrap();
     assert_eq!(spin["late_calls"], 37.0);
     // When the task was woken is not in such a text, so who should have run is not known.
-    assert!(clusters[1..].iter().all(|c| c["mechanism"] == "unexplained"), "{clusters:#?}");
+    assert!(causes[1..].iter().all(|c| c["mechanism"] == "unexplained"), "{causes:#?}");
 }
 
 /// rtla's own trace: two lines an activation and osnoise's events, and no scheduler event.
@@ -121,10 +121,10 @@ fn a_trace_of_rtla_timerlat_is_explained_by_what_osnoise_heard() {
     let trace = &fixture("trace/rtla-timerlat.txt");
     let output = latlab(&["why", "--json", "--limit", "150us", trace]);
     let detail = run(&output)["parts"][0]["detail"].clone();
-    let cluster = &detail["explanation"]["clusters"][0];
-    assert_eq!(cluster["mechanism"], "interrupt-handler", "{cluster:#}");
-    assert_eq!(cluster["who"], "arch_timer", "the handler of 300 µs ran in the timer's interrupt");
-    let size = cluster["size_ns"].as_f64().unwrap();
+    let cause = &detail["explanation"]["causes"][0];
+    assert_eq!(cause["mechanism"], "interrupt-handler", "{cause:#}");
+    assert_eq!(cause["who"], "arch_timer", "the handler of 300 µs ran in the timer's interrupt");
+    let size = cause["size_ns"].as_f64().unwrap();
     assert!((290_000.0..320_000.0).contains(&size), "{size}");
     let windows = detail["windows"].as_array().unwrap();
     let (late, on_time): (Vec<&Value>, Vec<&Value>) =
@@ -132,7 +132,7 @@ fn a_trace_of_rtla_timerlat_is_explained_by_what_osnoise_heard() {
     assert_eq!((late.len(), on_time.len()), (1, 10));
     // `thread timer_latency 188320 ns`.
     assert_eq!(late[0]["latency_ns"], 188_320);
-    assert_eq!(cluster["confidence"], "medium", "one late wake-up is an anecdote");
+    assert_eq!(cause["confidence"], "medium", "one late wake-up is an anecdote");
 }
 
 #[test]
@@ -166,10 +166,10 @@ fn a_load_that_is_taken_away_takes_the_excess_along() {
     let why = ["why", "--limit", "3ms", "--trace", "events", "--out", out.to_str().unwrap()];
     let load = ["--", "chrt", "-f", "60", "taskset", "-c", "0", "sh", "-c", script];
     let hunted = run(&latlab(&[&why[..], &wakeup[..], &load[..]].concat()));
-    let proofs = hunted["parts"][0]["detail"]["proofs"].as_array().unwrap();
-    let proof = proofs.iter().find(|p| p["remedy"]["id"] == "why.test-load-stopped").unwrap();
-    assert!(proof["effect"]["gone"].as_f64().unwrap() > 0.3, "{proof:#}");
-    assert_eq!(proof["effect"]["pairs"], 6);
+    let tests = hunted["parts"][0]["detail"]["mitigation_tests"].as_array().unwrap();
+    let test = tests.iter().find(|p| p["remedy"]["id"] == "why.test-load-stopped").unwrap();
+    assert!(test["effect"]["gone"].as_f64().unwrap() > 0.3, "{test:#}");
+    assert_eq!(test["effect"]["pairs"], 6);
 }
 
 #[test]
@@ -219,8 +219,8 @@ fn a_trace_without_a_late_wake_up_claims_no_cause() {
     let trace = &fixture("trace/f7-zstd.dat");
     let output = latlab(&["why", "--json", "--limit", "10s", trace]);
     if output.status.success() {
-        let clusters = &run(&output)["parts"][0]["detail"]["explanation"]["clusters"];
-        assert_eq!(clusters.as_array().map(Vec::len), Some(0));
+        let causes = &run(&output)["parts"][0]["detail"]["explanation"]["causes"];
+        assert_eq!(causes.as_array().map(Vec::len), Some(0));
     } else {
         let stderr = said(&output);
         assert!(stderr.contains("no wake-up"), "{stderr}");
@@ -239,8 +239,8 @@ fn a_hunt_of_a_few_milliseconds_ends_in_order() {
         let args = ["why", "--trace", "events", "--json", "-q", "-D", length, "--out"];
         let output = latlab(&[&args[..], &[out.to_str().unwrap()]].concat());
         assert!(output.status.success(), "{}", said(&output));
-        let hunt = &run(&output)["parts"][0]["detail"]["hunt"];
-        assert!(hunt["wakeups"].is_u64(), "{hunt:#}");
+        let session = &run(&output)["parts"][0]["detail"]["session"];
+        assert!(session["wakeups"].is_u64(), "{session:#}");
     }
 }
 

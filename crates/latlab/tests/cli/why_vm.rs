@@ -33,7 +33,7 @@ fn inside(machine: &str, faults: &[&str], command: &[&str]) -> (Value, String) {
 
 /// Mechanism, who, and size in µs of the causes, the first first.
 fn named(detail: &Value) -> Vec<(String, String, f64)> {
-    let clusters = detail["explanation"]["clusters"].as_array().unwrap();
+    let clusters = detail["explanation"]["causes"].as_array().unwrap();
     let one = |c: &Value| {
         let text = |key: &str| c[key].as_str().unwrap().to_owned();
         (text("mechanism"), text("who"), c["size_ns"].as_f64().unwrap() / 1e3)
@@ -75,7 +75,7 @@ fn where_nothing_was_struck_nothing_is_named() {
 /// A remedy that was tried: what was changed, and how much of the excess was gone (the lower end of
 /// its interval).
 fn proved<'a>(detail: &'a Value, remedy: &str) -> (&'a Value, f64) {
-    let proofs = detail["proofs"].as_array().unwrap();
+    let proofs = detail["mitigation_tests"].as_array().unwrap();
     let proof = proofs
         .iter()
         .find(|p| p["remedy"]["id"] == remedy)

@@ -1,12 +1,13 @@
-//! One group of late windows judged: victim or culprit, what it amounts to, on which grounds.
+//! One group of late windows judged: victim or culprit, what it amounts to, on which evidence.
 
-use super::{Members, could_be_stall, is_silent};
+use super::members::{Members, could_be_stall, is_bracketed, is_silent};
 use crate::latency::case_control::each;
 use latlab_model::finding::Confidence;
 use latlab_model::latency::Contrast;
 use latlab_model::latency::{Cause, Others};
 use latlab_model::latency::{CauseEvidence, FunctionShare, Mechanism, RootCause, SystemContext};
 use latlab_model::latency::{Group, Kind, Share, Window};
+use latlab_stats::discrete::beta_binomial_tail;
 use latlab_stats::period::{Period, find_period};
 use latlab_stats::quantile::{mad, median};
 use std::collections::BTreeMap;
@@ -130,12 +131,12 @@ impl Judge<'_> {
             instead,
             period_ns: find_period(&moments).map(|Period { period, jitter, .. }| (period, jitter)),
             confidence: Confidence::Low,
-            grounds: Vec::new(),
+            evidence: Vec::new(),
             example: typical(&shares),
             main_of: m.main.clone(),
             part_of: m.excess.keys().copied().collect(),
         };
-        cluster.grounds = self.grounds(group, m, &cluster);
+        cluster.evidence = self.evidence(group, m, &cluster);
         cluster.confidence = confidence(&cluster);
         cluster
     }
@@ -153,33 +154,33 @@ impl Judge<'_> {
         median(&times).unwrap_or(0.0)
     }
 
-    fn grounds(&self, group: &Group, m: &Members, cluster: &RootCause) -> Vec<CauseEvidence> {
-        let mut grounds = Vec::new();
+    fn evidence(&self, group: &Group, m: &Members, cluster: &RootCause) -> Vec<CauseEvidence> {
+        let mut evidence = Vec::new();
         let whole: f64 = m
             .excess
             .keys()
             .map(|&i| (self.windows[i].latency_ns as f64 - self.contrast.baseline_ns).max(1.0))
             .sum();
-        grounds.push(CauseEvidence::Covers {
+        evidence.push(CauseEvidence::Covers {
             share: (m.excess.values().sum::<f64>() / whole).min(1.0),
         });
         if self.contrast.on_time == 0 {
-            grounds.push(CauseEvidence::NoControls);
+            evidence.push(CauseEvidence::NoControls);
         } else if let Some(row) =
             self.contrast.rows.iter().find(|r| r.group == *group && r.function.is_none())
         {
-            grounds.push(CauseEvidence::Separates { delta: row.delta, p: row.p });
+            evidence.push(CauseEvidence::Separates { delta: row.delta, p: row.p });
         }
         if m.excess.len() < 3 {
-            grounds.push(CauseEvidence::Few { windows: m.excess.len() });
+            evidence.push(CauseEvidence::Few { windows: m.excess.len() });
         }
         let lost = m.excess.keys().filter(|&&i| self.windows[i].lost).count();
         if lost > 0 {
-            grounds.push(CauseEvidence::Lost { windows: lost });
+            evidence.push(CauseEvidence::Lost { windows: lost });
         }
         let uncovered = m.excess.keys().filter(|&&i| self.windows[i].uncovered).count();
         if uncovered > 0 {
-            grounds.push(CauseEvidence::Uncovered { windows: uncovered });
+            evidence.push(CauseEvidence::Uncovered { windows: uncovered });
         }
         let silent = m.merged.is_empty() && could_be_stall(group.cause);
         if silent {
@@ -189,43 +190,43 @@ impl Judge<'_> {
             if hits > 0 {
                 let of = self.silent.max(hits);
                 let p = self.chance(group, hits, of);
-                grounds.push(CauseEvidence::Victim { hits, of, occupancy, p });
+                evidence.push(CauseEvidence::Victim { hits, of, occupancy, p });
             }
         }
         if m.stall || group.cause == Cause::IdleExit {
-            self.stall_grounds(m, cluster, &mut grounds);
+            self.stall_evidence(m, cluster, &mut evidence);
         }
-        grounds
+        evidence
     }
 
-    fn stall_grounds(&self, m: &Members, cluster: &RootCause, grounds: &mut Vec<CauseEvidence>) {
+    fn stall_evidence(&self, m: &Members, cluster: &RootCause, evidence: &mut Vec<CauseEvidence>) {
         let of = m.excess.len();
         let user = m.excess.keys().filter(|&&i| self.windows[i].silent_in_user).count();
         if user > 0 {
-            grounds.push(CauseEvidence::InUser { windows: user });
+            evidence.push(CauseEvidence::InUser { windows: user });
         }
         let silent = m.excess.keys().filter(|&&i| self.all_silent(i, &m.merged)).count();
         if silent > 0 {
-            grounds.push(CauseEvidence::AllSilent { windows: silent, of });
+            evidence.push(CauseEvidence::AllSilent { windows: silent, of });
         }
         let together = m.excess.keys().filter(|&&i| self.simultaneous(i)).count();
         if together > 0 {
-            grounds.push(CauseEvidence::Simultaneous { windows: together, of });
+            evidence.push(CauseEvidence::Simultaneous { windows: together, of });
         }
         let lengths: Vec<f64> = m.excess.values().copied().collect();
         if let (Some(median_ns), Some(mad_ns), true) = (median(&lengths), mad(&lengths), of >= 3)
             && mad_ns < 0.1 * median_ns
         {
-            grounds.push(CauseEvidence::AlikeLengths { median_ns, mad_ns });
+            evidence.push(CauseEvidence::AlikeLengths { median_ns, mad_ns });
         }
         if let Some(name) = &self.around.hypervisor {
-            grounds.push(CauseEvidence::Hypervisor { name: name.clone() });
+            evidence.push(CauseEvidence::Hypervisor { name: name.clone() });
         }
         if let Some(ns) = self.around.steal_ns.filter(|&ns| ns > 0) {
-            grounds.push(CauseEvidence::Steal { ns });
+            evidence.push(CauseEvidence::Steal { ns });
         }
         if let Some(count) = self.around.smi.filter(|&n| n > 0) {
-            grounds.push(CauseEvidence::Smi { count });
+            evidence.push(CauseEvidence::Smi { count });
         }
         let then = |count: &dyn Fn(&Window) -> Option<u64>| {
             let known = m.excess.keys().filter(|&&i| count(&self.windows[i]).is_some()).count();
@@ -233,19 +234,19 @@ impl Judge<'_> {
             (known > 0).then_some((seen, known))
         };
         if let Some((windows, of)) = then(&|w| w.steal_ns) {
-            grounds.push(CauseEvidence::StealThen { windows, of });
+            evidence.push(CauseEvidence::StealThen { windows, of });
         }
         if let Some((windows, of)) = then(&|w| w.smi) {
-            grounds.push(CauseEvidence::SmiThen { windows, of });
+            evidence.push(CauseEvidence::SmiThen { windows, of });
         }
         if cluster.mechanism == Mechanism::Stall {
             let missing = self.around.missing.iter().cloned();
-            grounds.extend(missing.map(|what| CauseEvidence::Missing { what }));
+            evidence.extend(missing.map(|what| CauseEvidence::Missing { what }));
         }
         if let (Mechanism::Stall | Mechanism::IdleExit, Some(ns)) =
             (cluster.mechanism, self.around.idle_exit_ns)
         {
-            grounds.push(CauseEvidence::DeclaredExit { ns });
+            evidence.push(CauseEvidence::DeclaredExit { ns });
         }
     }
 
@@ -422,8 +423,8 @@ fn confidence(cluster: &RootCause) -> Confidence {
         return Confidence::Low;
     }
     let (mut sure, mut likely) = (true, true);
-    for ground in &cluster.grounds {
-        match *ground {
+    for fact in &cluster.evidence {
+        match *fact {
             CauseEvidence::Covers { share } => {
                 sure &= share >= 0.6;
                 likely &= share >= 0.25;
@@ -441,7 +442,7 @@ fn confidence(cluster: &RootCause) -> Confidence {
     }
     if cluster.mechanism == Mechanism::Stall {
         // That nothing ran is likely at best, unless user code or another CPU was stopped with it.
-        sure &= cluster.grounds.iter().any(|g| {
+        sure &= cluster.evidence.iter().any(|g| {
             matches!(g, CauseEvidence::InUser { .. } | CauseEvidence::Simultaneous { .. })
         });
     }
@@ -450,24 +451,4 @@ fn confidence(cluster: &RootCause) -> Confidence {
         (_, true) => Confidence::Medium,
         _ => Confidence::Low,
     }
-}
-
-/// What has events at both its ends.
-pub(super) fn is_bracketed(cause: Cause) -> bool {
-    matches!(cause, Cause::Interrupt | Cause::Softirq | Cause::TimerFunction)
-}
-
-/// P(X ≥ k) where X ~ Binomial(n, p) and p ~ Beta(a, b): the beta-binomial distribution.
-pub(super) fn beta_binomial_tail(n: usize, k: usize, a: f64, b: f64) -> f64 {
-    let n_f = n as f64;
-    let mut log_pmf: f64 = (0..n).map(|j| ((b + j as f64) / (a + b + j as f64)).ln()).sum();
-    let mut tail = 0.0;
-    for i in 0..=n {
-        if i >= k {
-            tail += log_pmf.exp();
-        }
-        let i = i as f64;
-        log_pmf += ((n_f - i) / (i + 1.0) * (i + a) / (n_f - i - 1.0 + b)).ln();
-    }
-    tail.clamp(0.0, 1.0)
 }

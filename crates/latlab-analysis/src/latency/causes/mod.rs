@@ -13,14 +13,16 @@
 //! well); if the victims follow it, nobody is guilty.
 
 mod classify;
+mod members;
 #[cfg(test)]
 mod tests;
 
 use super::case_control::{baseline, contrast, is_blameless};
-use classify::{Judge, is_bracketed};
+use classify::Judge;
 use latlab_model::latency::Cause;
 use latlab_model::latency::{Explanation, Mechanism, RootCause, SystemContext};
-use latlab_model::latency::{Group, Share, Window};
+use latlab_model::latency::{Group, Window};
+use members::{Members, could_be_stall, is_bracketed, is_silent};
 use std::collections::BTreeMap;
 
 /// A second cause counts from this share of a window's excess.
@@ -51,29 +53,19 @@ pub fn explain(windows: &[Window], around: &SystemContext) -> Explanation {
     let weight = late.iter().map(|&i| windows[i].weight()).sum();
     let mut judge = Judge { windows, around, contrast: &contrast, late: weight, total, silent: 0 };
     judge.silent = merge_stalls(&mut members, &judge);
-    let mut clusters: Vec<RootCause> = members
+    let mut causes: Vec<RootCause> = members
         .into_iter()
         .map(|(group, m)| judge.cluster(&group, &m))
         .filter(|c| c.share_of_lateness >= LEAST || c.share_of_late >= LEAST)
         .collect();
-    clusters.sort_by(|a, b| b.share_of_lateness.total_cmp(&a.share_of_lateness));
-    let explained: f64 = clusters
+    causes.sort_by(|a, b| b.share_of_lateness.total_cmp(&a.share_of_lateness));
+    let explained: f64 = causes
         .iter()
         .filter(|c| !matches!(c.mechanism, Mechanism::Unexplained | Mechanism::SlowPath))
         .map(|c| c.share_of_lateness)
         .sum();
     let unexplained_share = if late.is_empty() { 0.0 } else { (1.0 - explained).max(0.0) };
-    Explanation { contrast, clusters, unexplained_share, excess_ns: total }
-}
-
-/// The windows that a group contributed to, with its excess in each.
-#[derive(Clone, Debug, Default)]
-struct Members {
-    main: Vec<usize>,
-    excess: BTreeMap<usize, f64>,
-    /// Silent groups that were merged into a stall.
-    stall: bool,
-    merged: Vec<Group>,
+    Explanation { contrast, causes, unexplained_share, excess_ns: total }
 }
 
 fn assign(
@@ -109,26 +101,6 @@ fn assign(
         }
         m.excess.insert(i, *e);
     }
-}
-
-/// Whether most of a group's excess in a window is one stretch without events.
-fn is_silent(share: &Share, excess: f64) -> bool {
-    share.silent_ns as f64 >= 0.7 * excess
-}
-
-/// Causes for which silence could as well be a stall.
-fn could_be_stall(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::InterruptsOff
-            | Cause::PreemptionOff
-            | Cause::IdleExit
-            | Cause::Path
-            | Cause::Interrupt
-            | Cause::Softirq
-            | Cause::Overrun
-            | Cause::TimerFunction
-    )
 }
 
 /// Merges the silent groups whose actors are hit no more often than chance into one stall.

@@ -7,8 +7,8 @@ use latlab_analysis::latency::summary::{Digest, conclude, digest_found};
 use latlab_analysis::latency::wakeups;
 use latlab_model::event::{EventKind, Symbol};
 use latlab_model::finding::{Note, Quantity};
-use latlab_model::latency::SystemContext;
 use latlab_model::latency::WhyResult;
+use latlab_model::latency::{CaptureCounters, SystemContext};
 use latlab_model::units::{Nanos, Tid};
 use latlab_report::messages;
 use std::collections::HashMap;
@@ -45,17 +45,6 @@ pub fn captures_of(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// What was counted between one capture and the one before.
-#[derive(Clone, Debug)]
-pub struct Spike {
-    /// The capture's file name.
-    pub source: String,
-    /// Steal time of all CPUs, ns.
-    pub steal_ns: Option<u64>,
-    /// System-management interrupts.
-    pub smi: Option<u64>,
-}
-
 /// Explains capture files.
 ///
 /// # Errors
@@ -64,14 +53,16 @@ pub fn explain(
     files: &[PathBuf],
     limit: Nanos,
     task: Option<&str>,
-    surroundings: SystemContext,
-    spikes: &[Spike],
+    context: SystemContext,
+    counters: &[CaptureCounters],
 ) -> anyhow::Result<WhyResult> {
     let (mut digests, others) = digest_all(files, limit, task)?;
     for digest in &mut digests {
-        if let Some(spike) = spikes.iter().find(|s| s.source == digest.note.source) {
+        let Some(own) = &mut digest.note.counters else { continue };
+        if let Some(counted) = counters.iter().find(|c| c.capture == own.capture) {
+            *own = *counted;
             for window in &mut digest.windows {
-                (window.steal_ns, window.smi) = (spike.steal_ns, spike.smi);
+                (window.steal_ns, window.smi) = (counted.steal_ns, counted.smi);
             }
         }
     }
@@ -89,7 +80,7 @@ pub fn explain(
         let damage = damage.map_or(String::new(), |n| format!(" ({})", messages::note(n)));
         return Err(anyhow!("no wake-up{of} in {}{damage}", names(files))).hint(hint);
     }
-    Ok(conclude(digests, surroundings))
+    Ok(conclude(digests, context))
 }
 
 fn names(files: &[PathBuf]) -> String {

@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use anyhow::anyhow;
 use latlab_analysis::latency::tracing_overhead::{map_window, observe};
 use latlab_model::finding::{Note, Quantity};
-use latlab_model::latency::SystemContext;
+use latlab_model::latency::{CaptureCounters, SystemContext};
 use latlab_model::latency::{CaptureSession, Effect, RejectedPreset, TracingOverhead, WhyResult};
 use latlab_model::machine::Machine;
 use latlab_model::units::{Nanos, format_ns};
@@ -39,8 +39,8 @@ pub(super) struct CaptureRunner {
     untraced: Histogram,
     counters: PlatformCounters,
     counter_samples: Option<(CounterSample, CounterSample)>,
-    /// For each capture file: steal time and SMIs since the one before.
-    spikes: Vec<analyse::Spike>,
+    /// For each capture: steal time and SMIs since the one before.
+    capture_counters: Vec<CaptureCounters>,
     pub(super) progress: Progress,
 }
 
@@ -55,7 +55,7 @@ impl CaptureRunner {
             untraced: Histogram::default(),
             counters: PlatformCounters::open(),
             counter_samples: None,
-            spikes: Vec::new(),
+            capture_counters: Vec::new(),
             progress: Progress::new("why"),
         }
     }
@@ -65,7 +65,7 @@ impl CaptureRunner {
         let begun = Instant::now();
         let mut hunt = CaptureSession::default();
         let level = self.choose(&mut hunt)?;
-        let (range, mut limit, mut reason) = self.range(hunt.observer.as_ref())?;
+        let (range, mut limit, mut reason) = self.range(hunt.tracing_overhead.as_ref())?;
         hunt.traced = Some(level.name.clone());
         if signal::stop_requested().is_none() {
             let total = Duration::from_nanos(self.asked.duration_ns);
@@ -96,17 +96,19 @@ impl CaptureRunner {
                     let bears = !matches!(observer.effect, Effect::MakesLate | Effect::Changed)
                         || self.asked.trace != Trace::Auto;
                     if bears || i + 1 == last || signal::stop_requested().is_some() {
-                        hunt.observer = Some(observer);
+                        hunt.tracing_overhead = Some(observer);
                         return Ok(level);
                     }
                     let reason = Note::new("why.preset-changed-distribution")
                         .value("limit", Quantity::Ns(limit as f64));
-                    hunt.steps.push(RejectedPreset::Typed { preset: level.name, reason });
+                    hunt.rejected_presets
+                        .push(RejectedPreset::Typed { preset: level.name, reason });
                 }
                 Err(error) if i + 1 < last => {
                     let reason = Note::new("why.preset-error")
                         .value("error", crate::outcome::format_error_chain(&error));
-                    hunt.steps.push(RejectedPreset::Typed { preset: level.name, reason });
+                    hunt.rejected_presets
+                        .push(RejectedPreset::Typed { preset: level.name, reason });
                 }
                 Err(error) => return Err(error),
             }
@@ -262,8 +264,8 @@ impl CaptureRunner {
         let low = trap.low();
         hunt.late = all.count_between(low, range.1);
         hunt.dead_ns = caught.dead.as_nanos() as u64;
-        hunt.hunted_ns = begun.elapsed().as_nanos() as u64;
-        (self.saved, self.spikes) = (caught.saved, caught.spikes);
+        hunt.duration_ns = begun.elapsed().as_nanos() as u64;
+        (self.saved, self.capture_counters) = (caught.saved, caught.counters);
         self.measured = Some(result);
         Ok(low)
     }
@@ -273,23 +275,23 @@ impl CaptureRunner {
         mut hunt: CaptureSession,
         limit: u64,
         limit_reason: Note,
-        surroundings: SystemContext,
+        context: SystemContext,
     ) -> anyhow::Result<WhyResult> {
         self.progress.set(None, "explaining");
         let mut result = if self.saved.is_empty() {
-            WhyResult { surroundings, ..WhyResult::default() }
+            WhyResult { system_context: context, ..WhyResult::default() }
         } else {
-            analyse::explain(&self.saved, Nanos(limit), None, surroundings, &self.spikes)?
+            analyse::explain(&self.saved, Nanos(limit), None, context, &self.capture_counters)?
         };
         hunt.late_not_captured = hunt.late.saturating_sub(self.saved.len() as u64);
-        (result.limit_ns, result.limit_reason, result.hunt) =
+        (result.limit_ns, result.limit_reason, result.session) =
             (limit, Some(limit_reason), Some(hunt));
         Ok(result)
     }
 }
 
 /// What is known of the machine beside the traces.
-pub(super) fn surroundings(
+pub(super) fn system_context(
     machine: &Machine,
     captures: &CaptureRunner,
     limit: u64,

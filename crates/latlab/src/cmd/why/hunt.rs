@@ -4,7 +4,7 @@
 //! priority; the main thread, below all of them, saves the capture and arms the recorder
 //! again. What is late meanwhile is counted as not captured.
 
-use super::capture_session::{CaptureRunner, surroundings};
+use super::capture_session::{CaptureRunner, system_context};
 use super::load::start_load;
 use super::part::part;
 use super::places::Places;
@@ -45,14 +45,14 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     load.finish()?;
     let (hunt, limit, reason) = hunted?;
     let complete = signal::stop_requested().is_none();
-    let surroundings = surroundings(&session.run.machine, &captures, limit);
-    let mut result = captures.explain(hunt, limit, reason, surroundings)?;
+    let context = system_context(&session.run.machine, &captures, limit);
+    let mut result = captures.explain(hunt, limit, reason, context)?;
     places.tell(&mut result)?;
     if args.prove {
-        result.proofs = prove::run(&mut captures, args, &result)?;
+        result.mitigation_tests = prove::run(&mut captures, args, &result)?;
     }
     let duration_ns = started.elapsed().as_nanos() as u64;
-    let exceeded = result.hunt.as_ref().is_some_and(|h| h.late > 0)
+    let exceeded = result.session.as_ref().is_some_and(|h| h.late > 0)
         && matches!(captures.asked.late, Late::Over(_));
     session.run.parts.push(part(result, complete, duration_ns));
     if let Some(wakeup) = &captures.measured {

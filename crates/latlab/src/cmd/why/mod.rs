@@ -22,9 +22,7 @@ use crate::cli::Global;
 use crate::cli::why::Args;
 use crate::outcome::Outcome;
 use crate::session::Session;
-use latlab_model::latency::SystemContext;
-use latlab_model::latency::WhyResult;
-use latlab_model::latency::Window;
+use latlab_model::latency::{CaptureCounters, SystemContext, WhyResult};
 use latlab_model::run::Detail;
 use latlab_model::units::Nanos;
 use part::part;
@@ -45,11 +43,11 @@ fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let files = analyse::captures_of(&args.files)?;
     let mut session = Session::begin_ephemeral(global, "why", &files)?;
     let known = known_of(args.files.as_slice());
-    let spikes = known.as_ref().map(spikes_of).unwrap_or_default();
-    let machine = known.map_or_else(SystemContext::default, |result| result.surroundings);
+    let counters = known.as_ref().map(counters_of).unwrap_or_default();
+    let machine = known.map_or_else(SystemContext::default, |result| result.system_context);
     let limit = if limit.0 == 0 { Nanos(machine.limit_ns) } else { limit };
     let machine = SystemContext { limit_ns: limit.0, ..machine };
-    let mut result = analyse::explain(&files, limit, args.task.as_deref(), machine, &spikes)?;
+    let mut result = analyse::explain(&files, limit, args.task.as_deref(), machine, &counters)?;
     places.tell(&mut result)?;
     session.run.parts.push(part(result, true, 0));
     session.finish(None)
@@ -68,8 +66,6 @@ fn known_of(paths: &[PathBuf]) -> Option<WhyResult> {
 }
 
 /// What was counted between its captures.
-fn spikes_of(result: &WhyResult) -> Vec<analyse::Spike> {
-    let spike =
-        |w: &Window| analyse::Spike { source: w.source.clone(), steal_ns: w.steal_ns, smi: w.smi };
-    result.windows.iter().map(spike).collect()
+fn counters_of(result: &WhyResult) -> Vec<CaptureCounters> {
+    result.captures.iter().filter_map(|c| c.counters).collect()
 }

@@ -14,8 +14,8 @@ pub(super) fn part(result: WhyResult, complete: bool, duration_ns: u64) -> Part 
         duration_ns,
         findings: [
             mixed_kernels(&result.captures).into_iter().collect(),
-            findings(&result.explanation, &result.surroundings, &result.places),
-            latlab_analysis::latency::mitigation::findings(&result.proofs),
+            findings(&result.explanation, &result.system_context, &result.places),
+            latlab_analysis::latency::mitigation::findings(&result.mitigation_tests),
         ]
         .concat(),
         results: Vec::new(),

@@ -168,7 +168,7 @@ fn measure(
 fn trials(result: &WhyResult, loaded: bool, config: &WakeupConfig) -> Vec<Trial> {
     let online = policy::online().unwrap_or_default();
     let mut trials: Vec<Trial> = Vec::new();
-    for cluster in &result.explanation.clusters {
+    for cluster in &result.explanation.causes {
         let cpu = cluster.example.and_then(|i| result.windows.get(i)).map_or(0, |w| w.cpu);
         let against = format!("{} {}", cluster.mechanism.id(), cluster.who);
         let mut tried = remedies(cluster, CpuId(cpu), &online, config);
@@ -184,7 +184,7 @@ fn trials(result: &WhyResult, loaded: bool, config: &WakeupConfig) -> Vec<Trial>
     }
     trials.truncate(REMEDIES);
     if loaded {
-        let against = result.explanation.clusters.first();
+        let against = result.explanation.causes.first();
         let against = against.map_or(String::new(), |c| format!("{} {}", c.mechanism.id(), c.who));
         trials.push(Trial {
             against,

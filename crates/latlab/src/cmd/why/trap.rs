@@ -1,9 +1,9 @@
 //! The trap in the measuring loop, and the collector that empties it.
 
-use super::analyse::Spike;
 use super::limit::Range;
 use crate::outcome::OwnHintExt;
 use latlab_analysis::latency::wakeups::LATE_MARK;
+use latlab_model::latency::CaptureCounters;
 use latlab_model::wakeup::result::LateWake;
 use latlab_sys::platform_counters::{CounterSample, PlatformCounters};
 use latlab_sys::recorder::{FlightRecorder, Format, Snapshot};
@@ -11,7 +11,7 @@ use latlab_sys::tracefs::{Marker, TraceStopper};
 use latlab_sys::wakeup::Next;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What the measuring threads share with the collector. Used inside the loop: no allocation, no lock.
@@ -25,6 +25,8 @@ pub struct Trap {
     /// For the loop: later than this springs it.
     pub late_ns: AtomicU64,
     sprung: AtomicBool,
+    /// Number of the capture that it makes next, from 1.
+    capture: AtomicU32,
 }
 
 impl Trap {
@@ -37,10 +39,12 @@ impl Trap {
             high: range.1,
             late_ns: AtomicU64::new(u64::MAX),
             sprung: AtomicBool::new(false),
+            capture: AtomicU32::new(1),
         })
     }
 
-    fn set(&self) {
+    fn set(&self, capture: u32) {
+        self.capture.store(capture, Ordering::Relaxed);
         self.sprung.store(false, Ordering::Release);
         self.late_ns.store(self.low.load(Ordering::Relaxed), Ordering::Release);
     }
@@ -63,11 +67,15 @@ impl Trap {
         if late.latency_ns > self.high || self.sprung.swap(true, Ordering::AcqRel) {
             return Next::Continue;
         }
-        let mut line = [0u8; 96];
+        let mut line = [0u8; 128];
         let mut rest = &mut line[..];
         let (tid, intended, latency) = (late.tid, late.intended_ns, late.latency_ns);
-        let _ = write!(rest, "{LATE_MARK} tid={tid} intended={intended} latency={latency}");
-        let used = 96 - rest.len();
+        let capture = self.capture.load(Ordering::Relaxed);
+        let _ = write!(
+            rest,
+            "{LATE_MARK} capture={capture} tid={tid} intended={intended} latency={latency}"
+        );
+        let used = 128 - rest.len();
         let _ = self.marker.write(&line[..used]);
         let _ = self.trace_stopper.stop();
         self.late_ns.store(u64::MAX, Ordering::Release);
@@ -83,7 +91,7 @@ pub struct Collector<'a> {
     most: usize,
     /// Captures on disk.
     pub saved: Vec<PathBuf>,
-    spikes: Vec<Spike>,
+    capture_counters: Vec<CaptureCounters>,
     counters: &'a PlatformCounters,
     last_sample: CounterSample,
     /// The buffer fills since then; the trap is not set yet.
@@ -98,7 +106,7 @@ pub struct Caught {
     /// Captures on disk.
     pub saved: Vec<PathBuf>,
     /// What was counted between them.
-    pub spikes: Vec<Spike>,
+    pub counters: Vec<CaptureCounters>,
     /// Time in which the trap was not set.
     pub dead: Duration,
 }
@@ -120,7 +128,7 @@ impl<'a> Collector<'a> {
             folder,
             most,
             saved: Vec::new(),
-            spikes: Vec::new(),
+            capture_counters: Vec::new(),
             counters,
             last_sample: counters.sample(),
             filling: Some(Instant::now()),
@@ -139,7 +147,7 @@ impl<'a> Collector<'a> {
             if since.elapsed() >= self.history {
                 self.filling = None;
                 self.dead += since.elapsed();
-                self.trap.set();
+                self.trap.set(self.saved.len() as u32 + 1);
             }
             return Next::Continue;
         }
@@ -164,7 +172,7 @@ impl<'a> Collector<'a> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        Ok(Caught { saved: self.saved, spikes: self.spikes, dead: self.dead })
+        Ok(Caught { saved: self.saved, counters: self.capture_counters, dead: self.dead })
     }
 
     /// Takes the buffer out, arms the recorder, and only then writes the file.
@@ -192,7 +200,8 @@ impl<'a> Collector<'a> {
         let path = self.folder.join(&name);
         snapshot.save(&path, Format::default()).with_hint()?;
         self.saved.push(path);
-        self.spikes.push(Spike { source: name, steal_ns, smi });
+        let capture = self.saved.len() as u32;
+        self.capture_counters.push(CaptureCounters { capture, steal_ns, smi });
         Ok(())
     }
 }

@@ -1,0 +1,39 @@
+//! The late windows of one group of parts, and which groups could as well be a stall.
+
+use latlab_model::latency::{Cause, Group, Share};
+use std::collections::BTreeMap;
+
+/// The windows that a group contributed to, with its excess in each.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Members {
+    pub(super) main: Vec<usize>,
+    pub(super) excess: BTreeMap<usize, f64>,
+    /// Silent groups that were merged into a stall.
+    pub(super) stall: bool,
+    pub(super) merged: Vec<Group>,
+}
+
+/// Whether most of a group's excess in a window is one stretch without events.
+pub(super) fn is_silent(share: &Share, excess: f64) -> bool {
+    share.silent_ns as f64 >= 0.7 * excess
+}
+
+/// Causes for which silence could as well be a stall.
+pub(super) fn could_be_stall(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::InterruptsOff
+            | Cause::PreemptionOff
+            | Cause::IdleExit
+            | Cause::Path
+            | Cause::Interrupt
+            | Cause::Softirq
+            | Cause::Overrun
+            | Cause::TimerFunction
+    )
+}
+
+/// What has events at both its ends.
+pub(super) fn is_bracketed(cause: Cause) -> bool {
+    matches!(cause, Cause::Interrupt | Cause::Softirq | Cause::TimerFunction)
+}

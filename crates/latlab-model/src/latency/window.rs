@@ -1,0 +1,193 @@
+//! A wake-up in numbers: how long each cause and actor took in it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What parts are grouped by: the mechanism and who.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Group {
+    /// Mechanism.
+    pub cause: Cause,
+    /// Task, interrupt, softirq or function; empty where nobody acts (idle, unexplained).
+    pub who: String,
+}
+
+/// How much of a wake-up one group was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Share {
+    /// Time within the latency, ns.
+    pub ns: u64,
+    /// How often it began.
+    pub times: u32,
+    /// Length since its actors began, also before the intended time, ns.
+    pub whole_ns: u64,
+    /// Longest stretch in it without any event on its CPU, ns.
+    pub silent_ns: u64,
+    /// Whether other CPUs did something during that stretch.
+    pub others: Option<Others>,
+    /// The longest of its parts lies in this stage.
+    pub stage: Option<Stage>,
+    /// Priority of the task that acted, as the kernel counts (smaller runs first).
+    pub prio: Option<i32>,
+    /// What kind of actor it was in the longest part.
+    pub kind: Option<Kind>,
+    /// While a lock was waited for: tasks other than its owner that ran, with their time.
+    pub instead_ns: BTreeMap<String, u64>,
+}
+
+/// The kind of an actor.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Idle.
+    Idle,
+    /// A task's own code.
+    Task,
+    /// An interrupt handler.
+    Interrupt,
+    /// A softirq.
+    Softirq,
+    /// A high-resolution timer's function.
+    Hrtimer,
+    /// A timer-wheel timer's function.
+    Timer,
+    /// A work item.
+    Work,
+    /// An NMI.
+    Nmi,
+}
+
+/// Self time and calls of a traced function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Calls {
+    /// Self time, ns: callees taken off.
+    pub ns: u64,
+    /// Calls that began in the window.
+    pub calls: u32,
+}
+
+/// A wake-up in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Window {
+    /// The capture it is from.
+    pub source: String,
+    /// Intended time, ns of the trace's clock.
+    pub intended_ns: u64,
+    /// Latency, ns. Equals the sum of all shares.
+    pub latency_ns: u64,
+    /// The CPU that the task ran on.
+    pub cpu: u32,
+    /// Over the limit.
+    pub late: bool,
+    /// Events were lost within it: it weighs less.
+    pub lost: bool,
+    /// The buffer begins after its intended time: it weighs less.
+    #[serde(default)]
+    pub uncovered: bool,
+    /// Steal time that the kernel counted since the capture before, ns, where it was asked.
+    #[serde(default)]
+    pub steal_ns: Option<u64>,
+    /// System-management interrupts counted since the capture before, where the counter is readable.
+    #[serde(default)]
+    pub smi: Option<u64>,
+    /// The parts.
+    pub shares: Vec<(Group, Share)>,
+    /// Functions inside each group, where functions or stacks were traced.
+    pub functions: Vec<(Group, String, Calls)>,
+    /// Kernel stacks seen inside a group, innermost first, with the group.
+    pub stacks: Vec<(Group, Vec<String>)>,
+    /// Who became runnable, was switched in or raised inside it on its CPUs: event name → count.
+    pub counts: BTreeMap<String, u32>,
+    /// Whether the current code was known to be user code when its longest silent stretch began.
+    pub silent_in_user: bool,
+    /// Who had the CPU at the intended time: what a stall would have hit.
+    pub at_intended: String,
+}
+
+impl Window {
+    /// How much it counts among others: one, or less where it is known in part only.
+    pub fn weight(&self) -> f64 {
+        if self.lost || self.uncovered { 0.25 } else { 1.0 }
+    }
+    /// The share of a group; nothing where it did not occur.
+    pub fn share(&self, group: &Group) -> Share {
+        self.shares.iter().find(|(g, _)| g == group).map(|(_, s)| s.clone()).unwrap_or_default()
+    }
+}
+
+/// The stage of the way from the intended time to user space.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Until the timer interrupt was taken.
+    Interrupt,
+    /// Until our timer's turn came in it.
+    Handlers,
+    /// Until the task was woken.
+    Wake,
+    /// Until the task was switched in.
+    Schedule,
+    /// Until it was in user space and had read its clock.
+    Return,
+}
+
+/// Why the time of a part passed.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The ordinary code of this way: interrupt entry, expiry, wake-up, switch, return.
+    Path,
+    /// The timer was programmed for later than intended (timer slack).
+    ProgrammedLate,
+    /// The interrupt was due and a task or softirq ran on: interrupts were off.
+    InterruptsOff,
+    /// Another interrupt's handler.
+    Interrupt,
+    /// Another timer's function.
+    TimerFunction,
+    /// A non-maskable interrupt.
+    Nmi,
+    /// The CPU was idle and had to come back from it.
+    IdleExit,
+    /// A task of lower priority ran on after the task was woken: preemption was off.
+    PreemptionOff,
+    /// A softirq before the task.
+    Softirq,
+    /// A task of higher priority.
+    HigherPriority,
+    /// A task of the same priority.
+    EqualPriority,
+    /// The scheduler chose a lower task or idle although this one could run: throttled.
+    Throttled,
+    /// Waiting for a lock, after it was switched in.
+    Lock,
+    /// A page fault on the way.
+    PageFault,
+    /// The task did not sleep when its time came: its own previous activation.
+    Overrun,
+    /// Nothing ran: in the picture of a wake-up that a stall made late, its silent stretch.
+    Stall,
+    /// No event accounts for it.
+    Unexplained,
+}
+
+/// Whether other CPUs did anything during a stretch without an event on this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Others {
+    /// At least one did.
+    Ran,
+    /// None did, and at least one was recorded.
+    Silent,
+    /// There is no other recorded CPU.
+    None,
+}
