@@ -23,6 +23,7 @@ pub mod process;
 pub mod reclaim;
 pub mod recorder;
 pub mod schedload;
+pub mod scratch;
 pub mod shared_lock;
 pub mod signal;
 pub mod size;

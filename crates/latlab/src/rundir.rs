@@ -175,10 +175,9 @@ pub fn write_atomically(
         Some(p) if !p.as_os_str().is_empty() => p,
         _ => Path::new("."),
     };
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-    let temporary = dir.join(format!(".{name}.{}.tmp", std::process::id()));
+    let (file, temporary) = latlab_sys::scratch::create_beside(path)?;
     let written = (|| {
-        let mut out = BufWriter::new(File::create(&temporary)?);
+        let mut out = BufWriter::new(file);
         fill(&mut out)?;
         out.flush()?;
         out.get_ref().sync_all()?;

@@ -10,5 +10,4 @@
 mod account;
 pub mod meter;
 pub mod runner;
-pub mod temp;
 pub mod trial;

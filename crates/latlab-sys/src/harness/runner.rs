@@ -2,10 +2,10 @@
 //! until every figure is sure enough or the time is over.
 
 use crate::harness::account;
-use crate::harness::temp::TempDir;
 use crate::probe::peer::fork_error;
 use crate::probe::registry::Instance;
 use crate::probe::{ProbeError, no_descriptors};
+use crate::scratch::ScratchDir;
 use crate::signal::{self, Signal};
 use latlab_model::bench::trial::{Slice, SliceReply, SliceSpec};
 use latlab_stats::estimate::Estimate;
@@ -128,7 +128,7 @@ pub struct Progress<'a> {
 /// # Errors
 /// When no directory can be made.
 pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> io::Result<SuiteOutcome> {
-    let dir = TempDir::create(&plan.dir)?;
+    let dir = ScratchDir::create(&plan.dir)?;
     let _semaphores = SemaphoreCleanup;
     let start = Instant::now();
     let mut rng = SplitMix64::new(plan.seed);
@@ -265,7 +265,7 @@ fn run_trial(
     instance: &Instance,
     so_far: &Outcome,
     level: Option<f64>,
-    dir: &TempDir,
+    dir: &ScratchDir,
 ) -> Result<SliceReply, TrialError> {
     let spec = SliceSpec {
         quiet_ns: level.map(plan.stop.threshold_ns),

@@ -1,13 +1,14 @@
 //! From the sparse live file to a compact one.
 
 use super::{RecordError, Result};
+use crate::scratch;
 use latlab_trace::write::live::{self, Place};
 use latlab_trace::write::symbols::Symbols;
 use latlab_trace::write::{Compression, CpuData, Metadata, WriteError, v6, v7};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// How the finished file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,21 +139,13 @@ pub(super) fn replace(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
 ) -> Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
     let output =
-        |action, path: &PathBuf, source| RecordError::Output { action, path: path.clone(), source };
-    let result = File::create(&part)
-        .map_err(|e| output("creating", &part, e))
-        .and_then(|file| {
-            let mut out = BufWriter::with_capacity(1 << 20, file);
-            write(&mut out)?;
-            out.flush().map_err(|e| output("writing", &part, e))
-        })
-        .and_then(|()| {
-            fs::rename(&part, path).map_err(|e| output("renaming to", &path.to_owned(), e))
-        });
+        |action, path: &Path, source| RecordError::Output { action, path: path.into(), source };
+    let (file, part) = scratch::create_beside(path).map_err(|e| output("creating", path, e))?;
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    let result = write(&mut out)
+        .and_then(|()| out.flush().map_err(|e| output("writing", &part, e)))
+        .and_then(|()| fs::rename(&part, path).map_err(|e| output("renaming to", path, e)));
     if result.is_err() {
         let _ = fs::remove_file(&part);
     }

@@ -31,6 +31,7 @@ pub(crate) use metadata::page_size;
 pub use session::Session;
 pub use summary::{CpuSummary, Summary};
 
+use crate::scratch;
 use crate::tracefs::Tracefs;
 use latlab_trace::write::{Metadata, live};
 use reader::Reader;
@@ -72,9 +73,7 @@ impl Recorder {
         let session = Session::prepare(tracefs, config)?;
         let output =
             |action| move |source| RecordError::Output { action, path: path.to_owned(), source };
-        let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(true);
-        let file = options.open(path).map_err(output("creating"))?;
+        let file = scratch::create_output(path).map_err(output("creating"))?;
         if !file.metadata().is_ok_and(|m| m.is_file()) {
             return Err(RecordError::NotAFile { path: path.to_owned() });
         }

@@ -21,7 +21,7 @@ use latlab_sys::recorder::{EventSpec, Format, RecordConfig, Recorder};
 use latlab_sys::tracefs::Tracefs;
 use latlab_sys::{policy, signal, ticks};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const TITLE: &str = "Ticks, timers and interrupts";
@@ -255,9 +255,4 @@ fn top(args: &Args) -> anyhow::Result<Outcome> {
         before = now;
     }
     Ok(Outcome::Done)
-}
-
-/// Where a step of a survey records to.
-pub fn scratch() -> PathBuf {
-    std::env::temp_dir().join(format!("latlab-timer-{}.dat", std::process::id()))
 }

@@ -331,7 +331,7 @@ fn a_killed_child_does_not_cost_the_figure() {
     let d = detail(&out);
     assert!(measured(&d, "process.fork-exit"), "{d}");
     let left: Vec<String> =
-        names_in(dir.path()).into_iter().filter(|n| n.starts_with("latlab-bench-")).collect();
+        names_in(dir.path()).into_iter().filter(|n| n.starts_with("latlab-")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -360,7 +360,7 @@ fn nothing_outlives_a_sigkill() {
         command(dir.path(), &["bench", "syscall.getppid", "-D", "1ms", "--dir", &files]).output();
     assert!(out.unwrap().status.success());
     let left: Vec<String> =
-        names_in(dir.path()).into_iter().filter(|n| n.starts_with("latlab-bench-")).collect();
+        names_in(dir.path()).into_iter().filter(|n| n.starts_with("latlab-")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
 

@@ -1,7 +1,8 @@
 //! `latlab survey` from outside.
 
-use crate::common::{command, run_of, signal, text};
+use crate::common::{command, run_of, said, signal, text};
 use rustix::process::Signal;
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -88,4 +89,23 @@ fn a_load_worker_ends_when_its_input_ends() {
     assert!(child.try_wait().unwrap().is_none());
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn files_planted_in_the_temporary_folder_are_neither_followed_nor_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let shared = dir.path().join("tmp");
+    fs::create_dir(&shared).unwrap();
+    let victim = dir.path().join("victim");
+    fs::write(&victim, "mine").unwrap();
+    std::os::unix::fs::symlink(&victim, shared.join("cpu-other.dat")).unwrap();
+    fs::write(shared.join("cpu-rr-90-90.dat"), "mine too").unwrap();
+    let output = command(dir.path(), &["survey", "--quick", "--step", "sched", "--step", "timer"])
+        .env("TMPDIR", &shared)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(fs::read_to_string(victim).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(shared.join("cpu-rr-90-90.dat")).unwrap(), "mine too");
+    assert_eq!(fs::read_dir(shared).unwrap().count(), 2, "a recording stayed");
 }

@@ -20,6 +20,7 @@ use latlab_sys::files::Root;
 use latlab_sys::policy::{self, Budget};
 use latlab_sys::recorder::{EventSpec, Format, RecordConfig, Recorder};
 use latlab_sys::schedload::{self, Order, WorkerPool, WorkerPoolError};
+use latlab_sys::scratch::ScratchDir;
 use latlab_sys::tracefs::Tracefs;
 use latlab_sys::{clock, signal};
 use std::path::{Path, PathBuf};
@@ -53,9 +54,13 @@ const SETTLE_NS: u64 = 20_000_000;
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let asked = args.config(&policy::allowed()?, &policy::online()?)?;
     let mut session = Session::begin(global, "sched", &asked)?;
+    let scratch;
     let folder = match session.dir() {
         Some(dir) => dir.captures()?,
-        None => std::env::temp_dir(),
+        None => {
+            scratch = scratch_folder()?;
+            scratch.path().to_owned()
+        }
     };
     let single = asked.cells.len() == 1;
     let mut bench = match Bench::new(&asked, &session.run.machine, folder) {
@@ -104,8 +109,8 @@ pub fn survey(
     asked: &Config,
     machine: &latlab_model::machine::Machine,
 ) -> anyhow::Result<Vec<Part>> {
-    let folder = std::env::temp_dir();
-    let mut bench = Bench::new(asked, machine, folder)?;
+    let scratch = scratch_folder()?;
+    let mut bench = Bench::new(asked, machine, scratch.path().to_owned())?;
     bench.keep = false;
     let mut parts = Vec::new();
     for cell in &asked.cells {
@@ -115,6 +120,13 @@ pub fn survey(
         parts.push(bench.measure(cell.clone()).unwrap_or_else(|e| not_made(cell, &e)));
     }
     Ok(parts)
+}
+
+fn scratch_folder() -> anyhow::Result<ScratchDir> {
+    let parent = std::env::temp_dir();
+    ScratchDir::create(&parent)
+        .with_context(|| format!("{}: no folder for recordings can be made", parent.display()))
+        .hint("TMPDIR names another place")
 }
 
 /// A part for a cell that failed, with the error as a finding.

@@ -12,6 +12,7 @@ use latlab_model::wakeup::config::{Policy, WakeupConfig};
 use latlab_model::wakeup::result::WakeupResult;
 use latlab_sys::harness::runner;
 use latlab_sys::load::{Load, Worker};
+use latlab_sys::scratch::ScratchDir;
 use latlab_sys::wakeup::{Hooks, LiveThread, Next, WakeupError};
 use latlab_sys::{policy, signal};
 use std::time::{Duration, Instant};
@@ -80,13 +81,12 @@ fn sched(context: &Context) -> anyhow::Result<Vec<Part>> {
 }
 
 fn timer(context: &Context) -> anyhow::Result<Vec<Part>> {
-    let path = timer::scratch();
+    let scratch = ScratchDir::create(&std::env::temp_dir()).context("a folder to record to")?;
+    let path = scratch.path().join("timer.dat");
     let length = Duration::from_secs(context.seconds.saturating_sub(2).max(1));
     let interval = Duration::from_secs(1);
     let part =
         timer::measure(context.name, context.title, context.machine, length, interval, Some(&path));
-    // The recording is only a means here.
-    let _ = std::fs::remove_file(&path);
     Ok(vec![part?])
 }
 

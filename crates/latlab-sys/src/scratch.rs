@@ -1,0 +1,242 @@
+//! Files under names that another user could foresee: scratch folders, temporary names, results.
+//!
+//! In `/tmp` any user may put a link or a file where a program is about to write. A [`ScratchDir`]
+//! is a new folder of mode 0700; [`create_beside`] makes a temporary file that was not there
+//! (`O_CREAT|O_EXCL`, which follows no link); [`create_output`] applies the rule of
+//! `fs.protected_symlinks` and `fs.protected_regular` (Documentation/admin-guide/sysctl/fs.rst)
+//! where the kernel does not.
+
+use std::fs::{self, DirBuilder, File, Metadata};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+const PREFIX: &str = "latlab-";
+/// Names that are tried before giving up.
+const TRIES: u32 = 100;
+const STICKY: u32 = 0o1000;
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// A folder for files that nobody else sees. It is removed when dropped; what a SIGKILL left
+/// behind is removed when the same user makes the next one, by the process id in its name.
+#[derive(Debug)]
+pub struct ScratchDir(PathBuf);
+
+impl ScratchDir {
+    /// Makes one below `parent`, after removing those of ours whose process is gone.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(parent: &Path) -> io::Result<Self> {
+        sweep(parent);
+        let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+        for n in 0..TRIES {
+            let chance = RandomState::new().hash_one(n);
+            let name = format!("{PREFIX}{}-{chance:016x}", std::process::id());
+            let path = parent.join(name);
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => last = e,
+                Err(e) => return Err(e),
+            }
+        }
+        Err(last)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Empties it: a killed probe leaves its files.
+    pub fn clear(&self) {
+        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let _ = match entry.file_type().is_ok_and(|t| t.is_dir()) {
+                true => fs::remove_dir_all(path),
+                false => fs::remove_file(path),
+            };
+        }
+    }
+}
+
+impl Drop for ScratchDir {
+    fn drop(&mut self) {
+        if let Err(e) = fs::remove_dir_all(&self.0) {
+            log::warn!("{} is left behind: {e}", self.0.display());
+        }
+    }
+}
+
+/// The process that made a folder of this name.
+fn maker(name: &str) -> Option<u32> {
+    let (pid, chance) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    let is_ours = chance.len() == 16 && chance.bytes().all(|b| b.is_ascii_hexdigit());
+    is_ours.then(|| pid.parse().ok())?
+}
+
+fn sweep(parent: &Path) {
+    if !Path::new("/proc/self").exists() {
+        return;
+    }
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(maker) else { continue };
+        let ours = entry.metadata().is_ok_and(|m| m.is_dir() && m.uid() == user());
+        if ours && !Path::new(&format!("/proc/{pid}")).exists() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// A new file in the folder of `path`, to be renamed to it: `.NAME.PID.tmp`, or `.NAME.PID-N.tmp`.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+    let pid = std::process::id();
+    let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+    for n in 0..TRIES {
+        let number = if n == 0 { String::new() } else { format!("-{n}") };
+        let temporary = path.with_file_name(format!(".{name}.{pid}{number}.tmp"));
+        match File::options().read(true).write(true).create_new(true).open(&temporary) {
+            Ok(file) => return Ok((file, temporary)),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => last = e,
+            Err(e) => return Err(e),
+        }
+    }
+    Err(last)
+}
+
+/// Opens a result for reading and writing, empty. In a folder that others may write to, neither a
+/// link nor a file of another user is accepted, unless it belongs to the folder's owner.
+///
+/// # Errors
+/// As open(2); `PermissionDenied` for what another user put there.
+pub fn create_output(path: &Path) -> io::Result<File> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let folder = fs::metadata(folder)?;
+    let open = |flags: i32| {
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).custom_flags(flags);
+        options.open(path)
+    };
+    let file = match path.symlink_metadata() {
+        Ok(there) if !is_trusted(&there, &folder) => return Err(planted()),
+        Ok(there) if there.is_symlink() => open(0)?,
+        _ => {
+            let file = open(libc::O_NOFOLLOW)?;
+            if !is_trusted(&file.metadata()?, &folder) {
+                return Err(planted());
+            }
+            file
+        }
+    };
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+fn is_trusted(there: &Metadata, folder: &Metadata) -> bool {
+    if folder.mode() & WRITABLE_BY_OTHERS == 0 {
+        return true;
+    }
+    // Without the sticky bit, others may exchange what is ours.
+    let exchangeable = folder.mode() & STICKY == 0;
+    let ours = there.uid() == user() || there.uid() == folder.uid();
+    !there.is_symlink() && ours || there.is_symlink() && ours && !exchangeable
+}
+
+fn planted() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        "another user put it into a folder that all may write to",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_scratch_folder_is_new_private_and_gone_afterwards() {
+        let parent = tempfile::tempdir().unwrap();
+        // No process has this id: pid_max is at most 2^22.
+        let stale = parent.path().join("latlab-99999999-0123456789abcdef");
+        fs::create_dir_all(stale.join("sub")).unwrap();
+        let foreign = parent.path().join("latlab-99999999-notes");
+        fs::create_dir(&foreign).unwrap();
+        let dir = ScratchDir::create(parent.path()).unwrap();
+        let second = ScratchDir::create(parent.path()).unwrap();
+        assert_ne!(dir.path(), second.path());
+        assert!(!stale.exists() && foreign.exists());
+        assert_eq!(fs::metadata(dir.path()).unwrap().mode() & 0o777, 0o700);
+        fs::write(dir.path().join("file"), b"x").unwrap();
+        dir.clear();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        let path = dir.path().to_owned();
+        drop(dir);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_planted_temporary_name_is_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let victim = dir.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        let foreseen = dir.path().join(format!(".out.{}.tmp", std::process::id()));
+        symlink(&victim, &foreseen).unwrap();
+        let (_, path) = create_beside(&dir.path().join("out")).unwrap();
+        assert_ne!(path, foreseen);
+        assert_eq!(fs::read_to_string(victim).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_result_goes_through_a_link_only_where_nobody_else_could_put_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (victim, link) = (dir.path().join("victim"), dir.path().join("link"));
+        fs::write(&victim, "mine").unwrap();
+        symlink(&victim, &link).unwrap();
+        let mode = |bits| {
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(bits)).unwrap();
+        };
+        mode(0o777);
+        assert_eq!(create_output(&link).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+        assert!(create_output(&victim).is_ok());
+        mode(0o755);
+        fs::write(&victim, "mine").unwrap();
+        assert!(create_output(&link).is_ok());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "");
+        assert!(create_output(&dir.path().join("new")).is_ok());
+    }
+
+    #[test]
+    fn what_another_user_put_into_a_sticky_folder_is_refused() {
+        if user() != 0 {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs::write(&file, "theirs").unwrap();
+        symlink("/etc/victim", &link).unwrap();
+        std::os::unix::fs::chown(&file, Some(4711), None).unwrap();
+        std::os::unix::fs::lchown(&link, Some(4711), None).unwrap();
+        for planted in [&file, &link] {
+            let error = create_output(planted).unwrap_err();
+            assert!(error.to_string().contains("another user put it"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(file).unwrap(), "theirs");
+    }
+}
