@@ -1,8 +1,9 @@
 //! Who ran on each CPU at each moment: the spans of a capture, with its events by CPU and task.
 
 use super::capture::Capture;
-use crate::timeline::context::Contexts;
-pub use crate::timeline::context::{Actor, Span};
+pub use crate::timeline::actor::Actor;
+pub use crate::timeline::span::Span;
+use crate::timeline::span::Spans;
 use latlab_model::event::{Event, EventKind, Symbol, Task};
 use latlab_model::units::{CpuId, Tid, TraceNs};
 use latlab_trace::names::IntMap;
@@ -83,7 +84,7 @@ impl Lanes {
 
     fn with_entries(events: &[Event], entries: HashSet<Symbol>) -> Self {
         let mut lanes = Self::default();
-        let mut contexts = Contexts::new(entries);
+        let mut contexts = Spans::new(entries);
         let mut cpus: Vec<(CpuId, Vec<Span>, Vec<usize>)> = Vec::new();
         let mut ended: Vec<Span> = Vec::new();
         for (i, event) in events.iter().enumerate() {

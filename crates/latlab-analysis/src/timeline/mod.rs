@@ -1,4 +1,8 @@
-//! Kernel events in order of time, decoded once for all analyses, and the contexts that they fold into.
+//! Kernel events in order of time, decoded once for all analyses, and the one fold of them: who runs
+//! on each CPU and what interrupts it ([`cpu`]).
 
-pub mod context;
+pub mod actor;
+pub mod cpu;
 pub mod from_trace;
+pub mod span;
+pub mod stack;

@@ -1,11 +1,20 @@
 //! What is counted while events go by.
 
 use crate::sched::tally::{Map, Tally};
+use crate::timeline::actor::Actor;
+use crate::timeline::cpu::Cpu;
+use crate::timeline::stack::{Frame, Parked, What};
 use latlab_model::event::Symbol;
-use latlab_model::units::{Nanos, Tid, TraceNs};
+use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+
+/// Softirqs whose timers these are.
+pub(super) const TIMER_SOFTIRQ: u32 = 1;
+pub(super) const HRTIMER_SOFTIRQ: u32 = 8;
 
 /// Distances that are kept of one timer, to tell its period.
 const DISTANCES: usize = 512;
+/// Timers that are told apart.
+pub(super) const TIMERS_MAX: usize = 1 << 16;
 /// Tasks that are told apart for one function.
 const TASKS: usize = 64;
 
@@ -81,16 +90,6 @@ impl TimerAccount {
     }
 }
 
-/// An interrupt that is open.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OpenIrq {
-    pub key: IrqKey,
-    pub at: TraceNs,
-    /// Whether a timer's function ran in it, and whether the tick's did.
-    pub timer: bool,
-    pub tick: bool,
-}
-
 /// Which interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct IrqKey {
@@ -98,6 +97,18 @@ pub(super) struct IrqKey {
     pub irq: i32,
     /// Name.
     pub name: Symbol,
+}
+
+impl IrqKey {
+    /// Of an interrupt's frame; `None` for others.
+    #[inline]
+    pub fn of(what: What) -> Option<Self> {
+        match what {
+            What::Actor(Actor::Irq(irq, name)) => Some(Self { irq, name }),
+            What::Actor(Actor::Vector(name)) => Some(Self { irq: -1, name }),
+            _ => None,
+        }
+    }
 }
 
 /// One kind of interrupt.
@@ -108,30 +119,28 @@ pub(super) struct IrqAccount {
     pub timer: bool,
 }
 
-/// A function that runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OpenTimer {
-    pub timer: u64,
-    pub function: Symbol,
-    pub highres: bool,
-    pub at: TraceNs,
+/// What is known of an open interrupt, softirq or timer function.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mark {
+    /// Of an interrupt: whether a timer's function ran in it, and whether the tick's did.
+    pub timer: bool,
+    pub tick: bool,
+    /// Of a timer's function: the setting that it answers.
     pub start: Option<Started>,
     pub late: Option<i64>,
 }
 
 /// One CPU.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct CpuAccount {
-    pub cpu: u32,
-    /// Open interrupts, innermost last.
-    pub irqs: Vec<OpenIrq>,
+    pub on: Cpu<Mark>,
     /// The last interrupt: entry, exit, which.
     pub last_irq: Option<(TraceNs, Option<TraceNs>, IrqKey)>,
     /// First raise of each softirq that has not been entered yet.
     pub raised: [Option<TraceNs>; 10],
-    /// The raise that the open softirq answers, its number and entry.
+    /// The softirq that was entered last and has not ended, its entry, and the raise that it
+    /// answers; also while its task is preempted (PREEMPT_RT).
     pub softirq: Option<(u32, TraceNs, Option<TraceNs>)>,
-    pub open: Vec<OpenTimer>,
     pub ticks: u64,
     pub interrupt_ns: u64,
     pub tick_ns: u64,
@@ -139,13 +148,31 @@ pub(super) struct CpuAccount {
 }
 
 impl CpuAccount {
+    /// Nothing seen yet.
+    pub fn new(id: CpuId) -> Self {
+        Self {
+            on: Cpu::new(id),
+            last_irq: None,
+            raised: [None; 10],
+            softirq: None,
+            ticks: 0,
+            interrupt_ns: 0,
+            tick_ns: 0,
+            softirq_ns: 0,
+        }
+    }
+
     /// Events were lost: whatever is open may have ended.
-    pub fn forget(&mut self) {
-        self.irqs.clear();
+    pub fn forget(&mut self, parked: &mut Parked<Mark>) {
+        self.on.lose(parked);
         self.last_irq = None;
         self.raised = [None; 10];
         self.softirq = None;
-        self.open.clear();
+    }
+
+    /// The innermost open interrupt.
+    pub fn irq(&mut self) -> Option<&mut Frame<Mark>> {
+        self.on.stack.open_mut().iter_mut().rev().find(|f| IrqKey::of(f.what).is_some())
     }
 }
 

@@ -1,8 +1,9 @@
 //! What the accounts come to: functions, periods, handlers, examples, what the tick costs.
 
+use super::Analyzer;
 use super::life_cycle::{HIGHRES_STEPS, WHEEL_STEPS};
-use super::{Analyzer, TIMER_SOFTIRQ};
 use crate::sched::tally::{Map, Tally};
+use crate::timer::account::TIMER_SOFTIRQ;
 use latlab_model::event::{Names, Symbol, softirq_name};
 use latlab_model::finding::{Note, Quantity};
 use latlab_model::timer::{
@@ -18,6 +19,7 @@ impl Analyzer {
         let task = |tid: Tid| self.task(tid, names);
         let name = |function: Symbol| names.get(function).to_owned();
         let mut functions: Vec<Function> = self
+            .timers
             .functions
             .iter()
             .filter(|(_, a)| a.cost.count > 0)
@@ -56,11 +58,11 @@ impl Analyzer {
             periodic: self.periodic(&name),
             softirqs: softirqs.collect(),
             handlers: self.handlers(names, base),
-            wheel_steps: steps(&WHEEL_STEPS, &self.wheel),
-            highres_steps: steps(&HIGHRES_STEPS, &self.highres),
+            wheel_steps: steps(&WHEEL_STEPS, &self.timers.wheel),
+            highres_steps: steps(&HIGHRES_STEPS, &self.timers.highres),
             stopped: self.stopped,
             not_stopped,
-            late: histogram(&self.late),
+            late: histogram(&self.timers.late),
             softirq_latency: histogram(&self.softirqs[TIMER_SOFTIRQ as usize].0),
             holes: self.holes,
             notes: self.notes(),
@@ -87,7 +89,7 @@ impl Analyzer {
     fn ticks(&self, length_ns: u64) -> Vec<TickCost> {
         let mut ticks: Vec<TickCost> = (self.cpus.iter())
             .map(|c| TickCost {
-                cpu: c.cpu,
+                cpu: c.on.id.0,
                 ticks: c.ticks,
                 interrupt_ns: c.interrupt_ns,
                 tick_ns: c.tick_ns,
@@ -101,6 +103,7 @@ impl Analyzer {
 
     fn periodic(&self, name: &impl Fn(Symbol) -> String) -> Vec<Periodic> {
         let mut all: Vec<Periodic> = self
+            .timers
             .timers
             .iter()
             .filter_map(|(timer, a)| {
@@ -154,7 +157,7 @@ impl Analyzer {
         let mut examples = Vec::new();
         for highres in [false, true] {
             let mut some: Vec<&(Symbol, Chain)> =
-                self.chains.iter().filter(|(_, c)| c.highres == highres).collect();
+                self.timers.chains.iter().filter(|(_, c)| c.highres == highres).collect();
             some.sort_by_key(|(_, c)| c.expire.saturating_sub(c.irq.unwrap_or(c.expire)));
             let middle = some.len() / 2;
             examples.extend(
@@ -162,11 +165,10 @@ impl Analyzer {
             );
             examples.extend(some.iter().rev().take(3).map(|(f, c)| named(c, *f)));
         }
-        let mut slow: Vec<usize> = (0..self.slowest.len()).collect();
+        let mut slow: Vec<&(Symbol, Chain)> = self.timers.slowest.iter().collect();
         let cost = |c: &Chain| c.expire_exit - c.irq.unwrap_or(c.expire).min(c.expire_exit);
-        slow.sort_by_key(|&n| std::cmp::Reverse(cost(&self.slowest[n])));
-        examples
-            .extend(slow.iter().take(6).map(|&n| named(&self.slowest[n], self.chain_functions[n])));
+        slow.sort_by_key(|(_, c)| std::cmp::Reverse(cost(c)));
+        examples.extend(slow.iter().take(6).map(|(function, c)| named(c, *function)));
         examples
     }
 
