@@ -102,8 +102,8 @@ pub enum Value {
     Flag(bool),
     /// A number with its unit.
     Quantity(Quantity),
-    /// A name of the kernel, a file, a setting or a program: never a sentence. Of runs of schema
-    /// version 1 also a formatted value.
+    /// A name of the kernel, a file, a setting or a program, and as `error` the text of an error: no
+    /// sentence of our own. Of runs of schema version 1 also a formatted value.
     Text(String),
     /// Several.
     List(Vec<Value>),
@@ -174,6 +174,14 @@ impl Note {
     pub fn value(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.put(name, value.into());
         self
+    }
+    /// The same with a value, if there is one.
+    #[must_use]
+    pub fn value_if(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.value(name, value),
+            None => self,
+        }
     }
     // Not inlined: hundreds of calls would each carry the insertion, and the board build is small.
     #[inline(never)]

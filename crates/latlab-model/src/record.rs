@@ -1,5 +1,6 @@
 //! Records: what all experiments have in common. A name, parameters, a unit, and the values.
 
+use crate::finding::Note;
 use latlab_stats::histogram::{Histogram, Summary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,9 +87,9 @@ pub struct Record {
     /// What else was going on while it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
-    /// Anything a reader must know of this figure, in sentences.
+    /// Limits of these values; sentences in runs of schema version 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// What else was going on while a record was measured. `None`: could not be read.

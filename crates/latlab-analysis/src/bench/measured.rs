@@ -1,6 +1,7 @@
 //! What was measured of one probe.
 
 use latlab_model::bench::trial::Slice;
+use latlab_model::finding::Note;
 use latlab_model::record::Unit;
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ pub struct Measured {
     /// The processes, in order of time.
     pub slices: Vec<Slice>,
     /// Why it was given up, and whether for want of the thing itself.
-    pub given_up: Option<(String, bool)>,
+    pub given_up: Option<(Note, bool)>,
     /// Whether it became sure enough.
     pub target_met: bool,
 }

@@ -54,7 +54,7 @@ pub fn part(measured: Vec<Measured>, target: f64, length_ns: u64, seed: u64) -> 
 fn missing(m: &Measured) -> Missing {
     let rejected: u64 = m.slices.iter().map(|s| s.rejected).sum();
     let (reason, unavailable) = match (&m.given_up, rejected) {
-        (Some((message, unavailable)), _) => (Note::from(message.as_str()), *unavailable),
+        (Some((reason, unavailable)), _) => (reason.clone(), *unavailable),
         (None, 0) => (Note::new("bench.no-time"), false),
         (None, n) => {
             (Note::new("bench.wrong-switches").value("batches", Quantity::Count(n)), false)
@@ -114,7 +114,7 @@ fn record(m: &Measured, row: &BenchRow) -> Record {
     let samples: Vec<f64> =
         m.slices.iter().flat_map(|s| s.values.iter().map(|&v| five_digits(v))).collect();
     let mean = samples.iter().sum::<f64>() / samples.len().max(1) as f64;
-    let mut notes: Vec<String> = Vec::new();
+    let mut notes: Vec<Note> = Vec::new();
     for note in m.slices.iter().flat_map(|s| &s.notes) {
         if !notes.contains(note) {
             notes.push(note.clone());
@@ -194,12 +194,14 @@ mod tests {
     fn an_unavailable_benchmark_is_missing() {
         let refused = Measured {
             name: "syscall.uring-nop".into(),
-            given_up: Some(("io_uring_setup: Function not implemented".into(), true)),
+            given_up: Some((Note::new("probe.call-failed"), true)),
             ..Measured::default()
         };
         let part = part(vec![refused], 0.01, 1, 1);
         assert!(part.results.is_empty());
         let Some(Detail::Bench(detail)) = part.detail else { panic!("a bench detail") };
         assert!(detail.missing[0].unavailable);
+        let reason = detail.missing[0].reason.as_ref().and_then(Note::id);
+        assert_eq!(reason, Some("probe.call-failed"));
     }
 }

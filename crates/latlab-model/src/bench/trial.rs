@@ -1,5 +1,6 @@
 //! One process' share of a benchmark: what it is asked, and what it answers.
 
+use crate::finding::Note;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,12 +42,12 @@ pub enum SliceReply {
     /// This machine does not have it (no such system call, no permission, no second CPU).
     Unavailable {
         /// What is missing.
-        reason: String,
+        reason: Note,
     },
     /// It went wrong.
     Failed {
         /// What went wrong.
-        reason: String,
+        reason: Note,
     },
 }
 
@@ -98,6 +99,6 @@ pub struct Slice {
     pub loop_ns: f64,
     /// Who really had the CPU during one more batch, where a trace could be had.
     pub alternation: Option<crate::bench::Alternation>,
-    /// What a reader must know of this figure.
-    pub notes: Vec<String>,
+    /// Limits of these values.
+    pub notes: Vec<Note>,
 }

@@ -25,6 +25,7 @@ mod latency_captures;
 mod latency_remedies;
 mod message;
 mod osnoise;
+mod probe;
 mod run;
 mod sched;
 mod survey;
@@ -53,6 +54,7 @@ const AREAS: &[&[Message]] = &[
     latency_captures::MESSAGES,
     latency_remedies::MESSAGES,
     osnoise::MESSAGES,
+    probe::MESSAGES,
     run::MESSAGES,
     sched::MESSAGES,
     survey::MESSAGES,

@@ -19,6 +19,7 @@ const EXAMPLES: &[(&str, &[Message], Examples)] = &[
     ("latency-captures", latency_captures::MESSAGES, latency::capture_examples),
     ("latency-remedies", latency_remedies::MESSAGES, latency::remedy_examples),
     ("osnoise", osnoise::MESSAGES, osnoise::examples),
+    ("probe", probe::MESSAGES, probe::examples),
     ("run", run::MESSAGES, run::examples),
     ("sched", sched::MESSAGES, sched::examples),
     ("survey", survey::MESSAGES, survey::examples),

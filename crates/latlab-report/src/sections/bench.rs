@@ -369,8 +369,9 @@ fn notes(part: &Part, detail: &BenchDetail) -> Option<Block> {
     let mut lines: Vec<(String, String)> = Vec::new();
     for record in &part.results {
         for note in &record.notes {
-            if !lines.iter().any(|(n, t)| *n == record.name && t == note) {
-                lines.push((record.name.clone(), note.clone()));
+            let text = crate::messages::note(note);
+            if !lines.iter().any(|(n, t)| *n == record.name && *t == text) {
+                lines.push((record.name.clone(), text));
             }
         }
     }

@@ -24,8 +24,9 @@ pub fn sections(part: &Part) -> Vec<Section> {
     if !part.results.is_empty() {
         blocks.push(Block::Table(records_table(&part.results)));
     }
-    let notes: BTreeSet<&String> = part.results.iter().flat_map(|r| &r.notes).collect();
-    blocks.extend(notes.into_iter().map(|n| Block::Text(n.clone())));
+    let notes = part.results.iter().flat_map(|r| &r.notes).map(crate::messages::note);
+    let notes: BTreeSet<String> = notes.collect();
+    blocks.extend(notes.into_iter().map(Block::Text));
     blocks.extend(distribution_plots(&part.results));
     let title = if part.title.is_empty() { part.name.clone() } else { part.title.clone() };
     vec![Section { id: part.name.clone(), title, blocks }]

@@ -4,10 +4,11 @@
 use crate::harness::account;
 use crate::probe::peer::fork_error;
 use crate::probe::registry::Instance;
-use crate::probe::{ProbeError, no_descriptors};
+use crate::probe::{ProbeError, descriptor_limit};
 use crate::scratch::ScratchDir;
 use crate::signal::{self, Signal};
 use latlab_model::bench::trial::{Slice, SliceReply, SliceSpec};
+use latlab_model::finding::{Note, Quantity};
 use latlab_stats::estimate::Estimate;
 use latlab_stats::rng::SplitMix64;
 use rustix::process::{Pid, Signal as Kill, kill_process_group};
@@ -81,7 +82,7 @@ pub struct Outcome {
     /// Its trials, in order of time.
     pub slices: Vec<Slice>,
     /// Why it was given up, and whether that is for want of the thing itself.
-    pub given_up: Option<(String, bool)>,
+    pub given_up: Option<(Note, bool)>,
     /// Whether it became sure enough.
     pub target_met: bool,
     /// Processes that failed before any measured.
@@ -210,6 +211,17 @@ enum TrialError {
     Io(#[from] io::Error),
 }
 
+impl TrialError {
+    fn note(&self) -> Note {
+        match self {
+            Self::NoReply { seconds } => {
+                Note::new("probe.no-reply").value("limit", Quantity::S(*seconds as f64))
+            }
+            error => Note::new("probe.trial-failed").value("error", error.to_string()),
+        }
+    }
+}
+
 /// A process that fails once in a while (killed from outside) does not cost the figure; one that
 /// always fails does, and what the machine does not have is not asked for again.
 fn take(outcome: &mut Outcome, reply: Result<SliceReply, TrialError>) {
@@ -221,9 +233,9 @@ fn take(outcome: &mut Outcome, reply: Result<SliceReply, TrialError>) {
         }
         Ok(SliceReply::Unavailable { reason }) => (reason, true),
         Ok(SliceReply::Failed { reason }) => (reason, false),
-        Err(error) => (error.to_string(), false),
+        Err(error) => (error.note(), false),
     };
-    log::debug!("{}", give_up.0);
+    log::debug!("{:?}", give_up.0);
     if outcome.slices.is_empty() {
         outcome.failed = if give_up.1 { FAILURES_MAX } else { outcome.failed + 1 };
         outcome.given_up = Some(give_up);
@@ -232,32 +244,24 @@ fn take(outcome: &mut Outcome, reply: Result<SliceReply, TrialError>) {
 
 /// What it means that a process could not be started.
 fn not_started(error: io::Error) -> SliceReply {
-    let error = match error.raw_os_error() {
-        Some(libc::EMFILE | libc::ENFILE) => {
-            ProbeError::Unavailable(no_descriptors("starting a process"))
-        }
+    let error: ProbeError = match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => ProbeError::Unavailable(descriptor_limit("fork")),
         _ => fork_error(error),
     };
-    let reason = error.to_string();
-    match error.is_unavailable() {
-        true => SliceReply::Unavailable { reason },
-        false => SliceReply::Failed { reason },
-    }
+    error.reply()
 }
 
 /// What it means that a process ended without an answer.
 fn ended(status: ExitStatus) -> SliceReply {
-    let failed = |reason: String| SliceReply::Failed { reason };
-    match status.signal() {
-        Some(libc::SIGSYS) => SliceReply::Unavailable {
-            reason: "a seccomp filter ends whoever makes one of its calls".into(),
-        },
-        Some(libc::SIGKILL) => {
-            failed("the measuring process was killed (by somebody, or for want of memory)".into())
+    let reason = match status.signal() {
+        Some(libc::SIGSYS) => {
+            return SliceReply::Unavailable { reason: Note::new("probe.seccomp") };
         }
-        Some(libc::SIGXCPU) => failed("it kept a CPU under SCHED_FIFO for too long".into()),
-        _ => failed(format!("the measuring process ended without an answer ({status})")),
-    }
+        Some(libc::SIGKILL) => Note::new("probe.killed"),
+        Some(libc::SIGXCPU) => Note::new("probe.cpu-time-limit"),
+        _ => Note::new("probe.no-result").value("status", status.to_string()),
+    };
+    SliceReply::Failed { reason }
 }
 
 fn run_trial(

@@ -12,6 +12,7 @@ use crate::probe::trace_capture::{CapturedTrace, TraceCapture, TraceKind};
 use crate::probe::{Probe, ProbeError, Setting, TraceAnalysis, registry};
 use latlab_model::bench::Alternation;
 use latlab_model::bench::trial::{Slice, SliceReply, SliceSpec};
+use latlab_model::finding::Note;
 use latlab_model::units::CpuId;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,18 +33,17 @@ pub fn run(spec: &SliceSpec, analysis: TraceAnalysis) -> SliceReply {
     crate::signal::forget();
     match measure(spec, analysis) {
         Ok(slice) => SliceReply::Measured(Box::new(slice)),
-        Err(e) if e.is_unavailable() => SliceReply::Unavailable { reason: e.to_string() },
-        Err(e) => SliceReply::Failed { reason: e.to_string() },
+        Err(e) => e.reply(),
     }
 }
 
 fn measure(spec: &SliceSpec, analysis: TraceAnalysis) -> Result<Slice, ProbeError> {
-    let probe = registry::find(&spec.probe)
-        .ok_or_else(|| ProbeError::Failed(format!("no probe is called \"{}\"", spec.probe)))?;
+    let probe = registry::find(&spec.probe).ok_or_else(|| {
+        ProbeError::Failed(Note::new("probe.unknown").value("probe", &*spec.probe))
+    })?;
     let allowed = policy::allowed().unwrap_or_default();
     if let Some(cpu) = spec.cpu {
-        policy::bind(&[CpuId(cpu)])
-            .map_err(|e| ProbeError::Unavailable(format!("cannot run on CPU {cpu}: {e}")))?;
+        policy::bind(&[CpuId(cpu)]).map_err(|e| ProbeError::cpu_refused(CpuId(cpu), Some(&e)))?;
     }
     let setting = Setting {
         params: spec.params.clone(),
@@ -74,7 +74,7 @@ fn measure(spec: &SliceSpec, analysis: TraceAnalysis) -> Result<Slice, ProbeErro
     if let (true, Some(partner), Some(cpu)) = (spec.watch, probe.partner(), spec.cpu) {
         match alternation(&mut *probe, n, cpu, partner, analysis) {
             Ok(seen) => slice.alternation = Some(seen),
-            Err(e) => log::debug!("who had the CPU is not known: {e}"),
+            Err(e) => log::debug!("who had the CPU is not known: {e:?}"),
         }
     }
     Ok(slice)
@@ -134,7 +134,7 @@ fn alternation(
         }
     }
     if captured.events.is_empty() {
-        return Err(ProbeError::Failed("the trace of a batch is empty".into()));
+        return Err(ProbeError::failed("probe.empty-trace"));
     }
     let operations = (n as f64 * probe.per_turn()) as u64;
     let seen = (analysis.alternation)(&captured.events, &captured.names, pair, operations);

@@ -79,7 +79,7 @@ impl Probe for Unrolled {
 }
 
 fn choose(setting: &Setting, kernel: Option<Kernel>) -> Result<Box<dyn Probe>, ProbeError> {
-    let missing = || ProbeError::Unavailable("not written for this processor".into());
+    let missing = || ProbeError::unavailable("probe.no-instruction");
     let (latency, throughput) = kernel.ok_or_else(missing)?;
     let kernel = match setting.text("mode") {
         "latency" => latency,
@@ -90,7 +90,7 @@ fn choose(setting: &Setting, kernel: Option<Kernel>) -> Result<Box<dyn Probe>, P
 }
 
 fn clock(_: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
-    let missing = || ProbeError::Unavailable("not written for this processor".into());
+    let missing = || ProbeError::unavailable("probe.no-instruction");
     let (latency, _) = isa::int_add.ok_or_else(missing)?;
     Ok(Box::new(Unrolled { kernel: latency, hz: true }))
 }

@@ -8,6 +8,7 @@
 
 use super::{ParamSpec, Probe, ProbeError, Setting, Spec};
 use crate::policy;
+use latlab_model::finding::{Note, Quantity};
 use latlab_model::record::Unit;
 use std::hint::black_box;
 use std::sync::{Arc, Barrier};
@@ -288,7 +289,7 @@ impl Drop for Many {
 
 fn make_streaming(setting: &Setting, kernel: Kernel) -> Result<Box<dyn Probe>, ProbeError> {
     if !streaming::KNOWN {
-        return Err(ProbeError::Unavailable("this processor has no streaming stores".into()));
+        return Err(ProbeError::unavailable("probe.no-instruction"));
     }
     make(setting, 1, kernel)
 }
@@ -296,14 +297,12 @@ fn make_streaming(setting: &Setting, kernel: Kernel) -> Result<Box<dyn Probe>, P
 fn make(setting: &Setting, counted: usize, kernel: Kernel) -> Result<Box<dyn Probe>, ProbeError> {
     let (size, threads) = (setting.size("size")?, setting.size("threads")?);
     if size < 64 || threads == 0 {
-        return Err(setting.bad(if size < 64 { "size" } else { "threads" }, "too few"));
+        let (name, allowed) =
+            if size < 64 { ("size", "64 or more") } else { ("threads", "1 or more") };
+        return Err(setting.bad(name, allowed));
     }
     let arrays = counted.max(2);
-    if size.checked_mul(arrays * threads).is_none_or(|all| all > super::memory_limit()) {
-        return Err(ProbeError::Unavailable(format!(
-            "{threads} × {arrays} arrays of {size} bytes are too much memory here"
-        )));
-    }
+    super::fits_memory(&[size, arrays, threads])?;
     let one = move || One {
         arrays: Arrays::new(size, counted),
         kernel,
@@ -313,10 +312,10 @@ fn make(setting: &Setting, counted: usize, kernel: Kernel) -> Result<Box<dyn Pro
         return Ok(Box::new(one()));
     }
     if threads > setting.allowed.len() {
-        return Err(ProbeError::Unavailable(format!(
-            "{threads} threads need as many CPUs; {} are allowed",
-            setting.allowed.len()
-        )));
+        let note = Note::new("probe.too-few-cpus")
+            .value("threads", Quantity::Count(threads as u64))
+            .value("allowed", Quantity::Count(setting.allowed.len() as u64));
+        return Err(ProbeError::Unavailable(note));
     }
     let start = Arc::new((Barrier::new(threads), std::sync::atomic::AtomicU64::new(0)));
     let here = setting.cpu.map(latlab_model::units::CpuId);

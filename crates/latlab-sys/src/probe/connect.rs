@@ -2,6 +2,7 @@
 
 use super::peer::{CLASS, PLACE, Peer, Placement};
 use super::{Calling, Probe, ProbeError, Setting, Spec};
+use latlab_model::finding::Note;
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -34,7 +35,7 @@ impl<F: FnMut() -> Result<(), ProbeError>> Probe for Connect<F> {
         Some(50)
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<Note> {
         self.placement.note().into_iter().collect()
     }
 }

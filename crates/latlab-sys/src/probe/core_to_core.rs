@@ -73,18 +73,16 @@ impl Drop for PingPong {
 fn ping_pong(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
     let text = setting.text("pair");
     if text == ALL_PAIRS {
-        return Err(ProbeError::Unavailable("there is no second CPU that is allowed".into()));
+        return Err(ProbeError::unavailable("probe.no-second-cpu"));
     }
     let cpu = |t: &str| t.parse().ok().map(CpuId);
     let pair = text.split_once('-').and_then(|(a, b)| cpu(a).zip(cpu(b)));
-    let (here, there) = pair.ok_or_else(|| setting.bad("pair", "write 0-1"))?;
+    let (here, there) = pair.ok_or_else(|| setting.bad("pair", "two CPUs, such as 0-1"))?;
     if here == there {
-        return Err(setting.bad("pair", "two different CPUs: on one they would wait for ever"));
+        return Err(setting.bad("pair", "two different CPUs, such as 0-1"));
     }
-    let seat = |cpu: CpuId| {
-        policy::bind(&[cpu])
-            .map_err(|e| ProbeError::Unavailable(format!("cannot run on CPU {cpu}: {e}")))
-    };
+    let seat =
+        |cpu: CpuId| policy::bind(&[cpu]).map_err(|e| ProbeError::cpu_refused(cpu, Some(&e)));
     let ball = Arc::new(Ball { turn: AtomicU32::new(0) });
     let (stop, seated) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
     let (their_ball, their_stop, their_seat) = (ball.clone(), stop.clone(), seated.clone());
@@ -105,7 +103,7 @@ fn ping_pong(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
     }
     let probe = PingPong { ball, stop, next: 0, other: Some(other) };
     if seated.load(Ordering::Acquire) == 2 {
-        return Err(ProbeError::Unavailable(format!("cannot run on CPU {there}")));
+        return Err(ProbeError::cpu_refused(there, None));
     }
     seat(here)?;
     Ok(Box::new(probe))

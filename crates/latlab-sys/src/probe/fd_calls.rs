@@ -50,7 +50,7 @@ fn deep_file(setting: &Setting) -> Result<CString, ProbeError> {
     let path = dir.join("file");
     std::fs::write(&path, b"latlab\n").calling("writing a file")?;
     CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| ProbeError::Failed("a zero byte in the path of the directory".into()))
+        .map_err(|_| ProbeError::failed("probe.path-zero-byte"))
 }
 
 fn stat(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {

@@ -102,9 +102,7 @@ impl Probe for Files {
 
 fn files(setting: &Setting, delete: bool) -> Result<Box<dyn Probe>, ProbeError> {
     let size = setting.size("size")?;
-    if size.saturating_mul(FILES_MAX as usize) > super::memory_limit() {
-        return Err(ProbeError::Unavailable("the files would fill the memory".into()));
-    }
+    super::fits_memory(&[size, FILES_MAX as usize])?;
     let names = (0..FILES_MAX).map(|i| setting.file(&format!("f{i}"))).collect();
     Ok(Box::new(Files { names, content: vec![0; size], delete }))
 }

@@ -38,7 +38,7 @@ impl Bytes {
                 return Ok(());
             }
             if n == 0 {
-                return Err(ProbeError::Failed("the other side is gone".into()));
+                return Err(ProbeError::failed("probe.peer-ended"));
             }
         }
     }
@@ -135,10 +135,10 @@ fn from_sockets(
 fn local(setting: &Setting, kind: SocketType) -> Result<Bytes, ProbeError> {
     let size = setting.size("size")?;
     if size > 1 << 20 {
-        return Err(setting.bad("size", "at most 1M"));
+        return Err(setting.bad("size", "0 to 1M"));
     }
     if size == 0 && kind == SocketType::STREAM {
-        return Err(setting.bad("size", "1 to 1M; a stream carries no empty message"));
+        return Err(setting.bad("size", "1 to 1M"));
     }
     let make = || socketpair(AddressFamily::UNIX, kind, SocketFlags::empty(), None);
     let (near, far) = make().calling("socketpair")?;
@@ -173,7 +173,7 @@ pub fn unix_dgram(setting: &Setting) -> Result<Bytes, ProbeError> {
 pub fn tcp(setting: &Setting) -> Result<Bytes, ProbeError> {
     let size = setting.size("size")?;
     if !(1..=1 << 20).contains(&size) {
-        return Err(setting.bad("size", "1 to 1M; a stream carries no empty message"));
+        return Err(setting.bad("size", "1 to 1M"));
     }
     let (near, far) = super::wait_many::tcp_pair()?;
     from_sockets(near, far, super::wait_many::tcp_pair()?, size, false)
@@ -186,7 +186,7 @@ pub fn tcp(setting: &Setting) -> Result<Bytes, ProbeError> {
 pub fn udp(setting: &Setting) -> Result<Bytes, ProbeError> {
     let size = setting.size("size")?;
     if size > 65_507 {
-        return Err(setting.bad("size", "at most 65507, the largest datagram"));
+        return Err(setting.bad("size", "0 to 65507"));
     }
     let couple = || -> Result<(OwnedFd, OwnedFd), ProbeError> {
         let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).calling("binding to 127.0.0.1");

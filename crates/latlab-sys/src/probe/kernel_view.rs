@@ -9,6 +9,7 @@ use super::trace_capture::{TraceCapture, TraceKind};
 use super::yields::{Turns, Way};
 use super::{ParamSpec, Probe, ProbeError, Setting, Spec};
 use latlab_model::bench::SwitchPart as Part;
+use latlab_model::finding::Note;
 use std::hint::black_box;
 
 /// The probes of this file.
@@ -84,7 +85,7 @@ impl Probe for KernelView {
         self.seen = (self.cost)(&captured.events, self.pair, self.part, CALLS);
         match self.seen {
             Some(_) => Ok(()),
-            None => Err(ProbeError::Failed("the trace has no switch of the pair in it".into())),
+            None => Err(ProbeError::failed("probe.no-switch-in-trace")),
         }
     }
 
@@ -116,14 +117,10 @@ impl Probe for KernelView {
         Some(BATCH_MAX)
     }
 
-    fn notes(&self) -> Vec<String> {
-        let note = match self.part {
-            Part::Graph => {
-                "schedule() by function_graph, less the time off the CPU; the tracer's own work \
-                 between its two clock readings is in it"
-            }
-            _ => "by the kernel's own events; the price of recording them is taken off",
-        };
-        vec![note.into()]
+    fn notes(&self) -> Vec<Note> {
+        vec![Note::new(match self.part {
+            Part::Graph => "probe.function-graph",
+            _ => "probe.kernel-events",
+        })]
     }
 }

@@ -1,6 +1,7 @@
 //! Page faults and mappings.
 
 use super::{Calling, ParamSpec, Probe, ProbeError, Setting, Spec};
+use latlab_model::finding::Note;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use std::fs::File;
 
@@ -88,9 +89,7 @@ impl Drop for Map {
 
 /// A file of zeros in the page cache.
 pub(crate) fn cached_file(setting: &Setting, length: usize) -> Result<File, ProbeError> {
-    if length > super::memory_limit() {
-        return Err(ProbeError::Unavailable(format!("{length} bytes are too much memory here")));
-    }
+    super::fits_memory(&[length])?;
     let path = setting.file("cached");
     std::fs::write(&path, vec![0u8; length]).calling("writing a file")?;
     File::open(&path).calling("open")
@@ -154,8 +153,8 @@ impl Probe for OfFile {
     fn batch_max(&self) -> Option<u64> {
         Some(FILE_MAX)
     }
-    fn notes(&self) -> Vec<String> {
-        vec!["per fault: lmbench divides by pages, of which one fault maps up to sixteen".into()]
+    fn notes(&self) -> Vec<Note> {
+        vec![Note::new("probe.fault-around")]
     }
 }
 

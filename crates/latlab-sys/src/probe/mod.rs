@@ -31,45 +31,78 @@ pub mod uring;
 pub mod wait_many;
 pub mod yields;
 
+use latlab_model::bench::trial::SliceReply;
 use latlab_model::bench::{Alternation, SwitchPart};
 use latlab_model::event::{Event, Names};
+use latlab_model::finding::{Note, Quantity};
 use latlab_model::record::Unit;
 use latlab_model::units::CpuId;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a probe gives no figure.
-#[derive(Debug, thiserror::Error)]
+/// Why a probe has no result.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum ProbeError {
     /// This machine does not have what is measured.
-    #[error("{0}")]
-    Unavailable(String),
+    Unavailable(Note),
     /// A parameter that makes no sense.
-    #[error("parameter {name}={value}: {reason}")]
     Parameter {
         /// Its name.
         name: String,
         /// What was given.
         value: String,
-        /// What is wrong with it.
-        reason: String,
+        /// Values that are allowed.
+        allowed: &'static str,
     },
     /// A call failed.
-    #[error("{what}: {source}")]
     Call {
-        /// Which.
-        what: String,
-        /// What the kernel said.
+        /// Its name.
+        call: String,
+        /// The kernel's answer.
         source: io::Error,
     },
-    /// Something else went wrong.
-    #[error("{0}")]
-    Failed(String),
+    /// The measurement went wrong.
+    Failed(Note),
 }
 
 impl ProbeError {
+    /// Not available, for a reason without values.
+    pub fn unavailable(id: &str) -> Self {
+        Self::Unavailable(Note::new(id))
+    }
+
+    /// Failed, for a reason without values.
+    pub fn failed(id: &str) -> Self {
+        Self::Failed(Note::new(id))
+    }
+
+    /// A CPU on which this process may not run.
+    pub fn cpu_refused(cpu: CpuId, error: Option<&dyn std::fmt::Display>) -> Self {
+        let note = Note::new("probe.cpu-refused").value("cpu", Quantity::Cpu(cpu.0));
+        Self::Unavailable(note.value_if("error", error.map(ToString::to_string)))
+    }
+
+    /// The reply of a trial that ended with this error.
+    pub fn reply(self) -> SliceReply {
+        let unavailable = self.is_unavailable();
+        let reason = match self {
+            Self::Unavailable(reason) | Self::Failed(reason) => reason,
+            Self::Parameter { name, value, allowed } => Note::new("probe.parameter")
+                .value("name", name)
+                .value("value", value)
+                .value("allowed", allowed),
+            Self::Call { call, source } => Note::new("probe.call-failed")
+                .value("call", call)
+                .value("error", source.to_string()),
+        };
+        match unavailable {
+            true => SliceReply::Unavailable { reason },
+            false => SliceReply::Failed { reason },
+        }
+    }
+
     /// Whether this machine does not have it: no such call, refused by a filter, no permission, no memory, no descriptors.
     pub fn is_unavailable(&self) -> bool {
         const MISSING: [i32; 14] = [
@@ -102,26 +135,26 @@ impl ProbeError {
 /// Names the call that failed.
 pub trait Calling<T> {
     /// The result, with the call's name in its error.
-    fn calling(self, what: &str) -> Result<T, ProbeError>;
+    fn calling(self, call: &str) -> Result<T, ProbeError>;
 }
 
 impl<T, E: Into<io::Error>> Calling<T> for Result<T, E> {
-    fn calling(self, what: &str) -> Result<T, ProbeError> {
+    fn calling(self, call: &str) -> Result<T, ProbeError> {
         self.map_err(|e| {
             let source: io::Error = e.into();
             match source.raw_os_error() {
-                Some(libc::EMFILE) => ProbeError::Unavailable(no_descriptors(what)),
-                _ => ProbeError::Call { what: what.to_owned(), source },
+                Some(libc::EMFILE) => ProbeError::Unavailable(descriptor_limit(call)),
+                _ => ProbeError::Call { call: call.to_owned(), source },
             }
         })
     }
 }
 
-/// What to say when the limit on descriptors is reached.
-pub(crate) fn no_descriptors(what: &str) -> String {
+/// The limit on descriptors was reached by a call.
+pub(crate) fn descriptor_limit(call: &str) -> Note {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let limit = limit.map_or_else(|| "unlimited".to_owned(), |n| n.to_string());
-    format!("{what}: no more descriptors are allowed (ulimit -n: {limit})")
+    let note = Note::new("probe.descriptor-limit").value("call", call);
+    note.value_if("limit", limit.map(Quantity::Count))
 }
 
 /// A probe that is set up.
@@ -205,7 +238,7 @@ pub trait Probe {
     }
 
     /// What a reader of the figure must know.
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<Note> {
         Vec::new()
     }
 }
@@ -280,7 +313,7 @@ impl Setting {
         parse_size(value).ok_or_else(|| ProbeError::Parameter {
             name: name.to_owned(),
             value: value.to_owned(),
-            reason: "not a number (64, 4K, 16M)".to_owned(),
+            allowed: "numbers such as 64, 4K, 16M",
         })
     }
 
@@ -290,16 +323,12 @@ impl Setting {
     /// As [`Setting::number`], and when it does not fit this machine's addresses.
     pub fn size(&self, name: &str) -> Result<usize, ProbeError> {
         usize::try_from(self.number(name)?)
-            .map_err(|_| self.bad(name, "more than can be addressed"))
+            .map_err(|_| self.bad(name, "sizes that this machine can address"))
     }
 
     /// The error for a parameter that makes no sense.
-    pub fn bad(&self, name: &str, reason: &str) -> ProbeError {
-        ProbeError::Parameter {
-            name: name.to_owned(),
-            value: self.text(name).to_owned(),
-            reason: reason.to_owned(),
-        }
+    pub fn bad(&self, name: &str, allowed: &'static str) -> ProbeError {
+        ProbeError::Parameter { name: name.to_owned(), value: self.text(name).to_owned(), allowed }
     }
 
     /// A file below the probe's directory.
@@ -310,7 +339,7 @@ impl Setting {
 
 /// The most memory that a probe may use, bytes: a quarter of what is available
 /// (16 MiB where that cannot be read), so that a small board does not swap.
-pub fn memory_limit() -> usize {
+fn memory_limit() -> usize {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let of = |key: &str| -> Option<u64> {
         let line = text.lines().find_map(|l| l.strip_prefix(key))?;
@@ -319,6 +348,24 @@ pub fn memory_limit() -> usize {
     let kib = of("MemAvailable:").or_else(|| of("MemFree:"));
     let bytes = kib.map_or(16 << 20, |k| k.saturating_mul(1024) / 4);
     usize::try_from(bytes).unwrap_or(usize::MAX / 4)
+}
+
+/// Whether a product of sizes and counts stays below [`memory_limit`].
+///
+/// # Errors
+/// When it does not.
+pub(crate) fn fits_memory(factors: &[usize]) -> Result<(), ProbeError> {
+    let needed = factors.iter().try_fold(1usize, |all, n| all.checked_mul(*n));
+    let limit = memory_limit();
+    match needed {
+        Some(needed) if needed <= limit => Ok(()),
+        _ => {
+            let note = Note::new("probe.no-memory")
+                .value_if("needed", needed.map(|n| Quantity::Bytes(n as u64)))
+                .value("limit", Quantity::Bytes(limit as u64));
+            Err(ProbeError::Unavailable(note))
+        }
+    }
 }
 
 /// A parameter's number with the suffix K, M or G ([`crate::size::parse`]), spaces around it ignored.
@@ -424,7 +471,7 @@ mod tests {
     #[test]
     fn what_a_machine_lacks_is_no_failure() {
         let call =
-            |e| ProbeError::Call { what: "x".into(), source: io::Error::from_raw_os_error(e) };
+            |e| ProbeError::Call { call: "x".into(), source: io::Error::from_raw_os_error(e) };
         assert!(call(libc::ENOSYS).is_unavailable());
         assert!(call(libc::EPERM).is_unavailable(), "a seccomp filter");
         assert!(!call(libc::EFAULT).is_unavailable());

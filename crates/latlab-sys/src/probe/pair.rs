@@ -8,6 +8,7 @@
 
 use super::peer::{Peer, Placement};
 use super::{Probe, ProbeError, Setting};
+use latlab_model::finding::Note;
 
 /// Something that can be handed over.
 pub trait Channel {
@@ -36,7 +37,7 @@ struct Pair<W> {
     peer: Peer,
     switch: bool,
     placement: Placement,
-    notes: Vec<String>,
+    notes: Vec<Note>,
 }
 
 impl<W: Channel> Probe for Pair<W> {
@@ -80,7 +81,7 @@ impl<W: Channel> Probe for Pair<W> {
         self.placement.fifo
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<Note> {
         self.notes.clone()
     }
 }

@@ -6,6 +6,7 @@
 
 use super::{Calling, ParamSpec, ProbeError, Setting};
 use crate::policy;
+use latlab_model::finding::{Note, Quantity};
 use latlab_model::units::CpuId;
 use latlab_model::wakeup::config::Policy;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -99,9 +100,8 @@ impl Placement {
     }
 
     /// What a reader of the figure must know.
-    pub fn note(&self) -> Option<String> {
-        (self.peer.len() > 1)
-            .then(|| "placed by the scheduler: on several CPUs this figure is a lottery".to_owned())
+    pub fn note(&self) -> Option<Note> {
+        (self.peer.len() > 1).then(|| Note::new("probe.placed-by-scheduler"))
     }
 
     fn enter(&self) -> Result<(), ProbeError> {
@@ -114,13 +114,15 @@ impl Placement {
         let limit = rustix::process::Rlimit { current: limit, maximum: limit };
         rustix::process::setrlimit(rustix::process::Resource::Rttime, limit)
             .calling("setrlimit(RLIMIT_RTTIME)")?;
-        policy::set(Policy::Fifo, PRIORITY, policy::Budget::default())
-            .map_err(|e| ProbeError::Unavailable(format!("SCHED_FIFO is not permitted: {e}")))
+        policy::set(Policy::Fifo, PRIORITY, policy::Budget::default()).map_err(|e| {
+            let note = Note::new("probe.no-realtime").value("error", e.to_string());
+            ProbeError::Unavailable(note)
+        })
     }
 }
 
 fn no_cpu() -> ProbeError {
-    ProbeError::Unavailable("no CPU is allowed".into())
+    ProbeError::unavailable("probe.no-cpu")
 }
 
 /// Another CPU: of the same core for a sibling, of another core otherwise.
@@ -131,8 +133,8 @@ fn second_cpu(cpu: CpuId, allowed: &[CpuId], sibling: bool) -> Result<CpuId, Pro
     let fits = |c: &&CpuId| **c != cpu && siblings.contains(&c.0) == sibling;
     allowed.iter().rev().find(fits).copied().ok_or_else(|| {
         ProbeError::Unavailable(match sibling {
-            true => format!("CPU {} has no sibling thread that is allowed", cpu.0),
-            false => "there is no second core that is allowed".to_owned(),
+            true => Note::new("probe.no-sibling").value("cpu", Quantity::Cpu(cpu.0)),
+            false => Note::new("probe.no-second-core"),
         })
     })
 }
@@ -198,10 +200,8 @@ impl Drop for Peer {
 pub fn fork_error(error: io::Error) -> ProbeError {
     if error.raw_os_error() == Some(libc::EAGAIN) {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nproc).current;
-        let limit = limit.map_or_else(|| "unlimited".to_owned(), |n| n.to_string());
-        return ProbeError::Unavailable(format!(
-            "no more processes are allowed (ulimit -u: {limit})"
-        ));
+        let note = Note::new("probe.process-limit").value_if("limit", limit.map(Quantity::Count));
+        return ProbeError::Unavailable(note);
     }
-    ProbeError::Call { what: "fork".into(), source: error }
+    ProbeError::Call { call: "fork".into(), source: error }
 }

@@ -2,6 +2,7 @@
 
 use super::peer::fork_error;
 use super::{Calling, ParamSpec, Probe, ProbeError, Setting, Spec, repeat};
+use latlab_model::finding::Note;
 use std::ffi::CString;
 use std::hint::black_box;
 use std::io;
@@ -64,7 +65,7 @@ fn wait(pid: libc::pid_t) -> Result<(), ProbeError> {
     let r = unsafe { libc::waitpid(pid, &mut status, 0) };
     super::syscall::check("waitpid", r.into())?;
     match status >> 8 & 0xff {
-        127 => Err(ProbeError::Unavailable("the program could not be run".into())),
+        127 => Err(ProbeError::unavailable("probe.program-not-run")),
         _ => Ok(()),
     }
 }
@@ -78,10 +79,12 @@ fn fork_exit(_: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
 fn arguments(setting: &Setting, before: &[&str]) -> Result<Vec<CString>, ProbeError> {
     let program = setting.text("program");
     if !std::path::Path::new(program).exists() {
-        return Err(ProbeError::Unavailable(format!("there is no {program}")));
+        return Err(ProbeError::Unavailable(
+            Note::new("probe.no-program").value("program", program),
+        ));
     }
     (before.iter().copied().chain([program]))
-        .map(|a| CString::new(a).map_err(|_| setting.bad("program", "a zero byte in it")))
+        .map(|a| CString::new(a).map_err(|_| setting.bad("program", "a path without a zero byte")))
         .collect()
 }
 
@@ -138,6 +141,6 @@ fn thread(_: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
     repeat(|| {
         let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(|| {});
         let joined = thread.calling("making a thread")?.join();
-        joined.map_err(|_| ProbeError::Failed("the thread panicked".into()))
+        joined.map_err(|_| ProbeError::failed("probe.thread-panicked"))
     })
 }

@@ -14,6 +14,7 @@
 use super::peer::{BOTH_CLASSES, PLACE, Peer, Placement};
 use super::syscall::{read, write};
 use super::{Calling, ParamSpec, Probe, ProbeError, Setting, Spec};
+use latlab_model::finding::Note;
 use latlab_stats::rng::SplitMix64;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use std::hint::black_box;
@@ -174,7 +175,7 @@ impl Probe for Ring {
         self.placement.fifo
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<Note> {
         self.placement.note().into_iter().collect()
     }
 }
@@ -189,11 +190,7 @@ fn ring(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
         "coloured" | "colored" => true,
         _ => return Err(setting.bad("pages", "random or coloured")),
     };
-    if size.checked_mul(procs * 4).is_none_or(|all| all > super::memory_limit()) {
-        return Err(ProbeError::Unavailable(format!(
-            "{procs} × {size} bytes are too much memory here"
-        )));
-    }
+    super::fits_memory(&[size, procs, 4])?;
     let placement = Placement::take(setting)?;
     let sets = Pages::deal(procs, size, coloured)?;
     let mut pipes = Vec::with_capacity(procs + 1);

@@ -31,7 +31,7 @@ fn getppid(_: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
 /// The result of a system call that returns -1 for an error.
 pub(crate) fn check(what: &str, result: libc::c_long) -> Result<libc::c_long, ProbeError> {
     if result < 0 {
-        return Err(ProbeError::Call { what: what.to_owned(), source: io::Error::last_os_error() });
+        return Err(ProbeError::Call { call: what.to_owned(), source: io::Error::last_os_error() });
     }
     Ok(result)
 }

@@ -5,11 +5,12 @@
 //!
 //! It needs the right to use tracefs; without it there is no such evidence, and the reason is said.
 
-use super::ProbeError;
+use super::{Calling, ProbeError};
 use crate::policy;
 use crate::recorder::{EventSpec, FlightRecorder, Format, Kallsyms, RecordConfig};
 use crate::tracefs::Tracefs;
 use latlab_model::event::{Event, EventKind, Names};
+use latlab_model::finding::Note;
 use latlab_trace::decode::{EventDecoder, Groups, scan};
 use latlab_trace::write::Compression;
 use latlab_trace::{Select, TraceFile};
@@ -50,7 +51,9 @@ impl TraceCapture {
     /// # Errors
     /// Unavailable without tracefs, without the right to use it, or without the tracer.
     pub fn prepare(kind: TraceKind, cpu: u32, pair: [i32; 2]) -> Result<Self, ProbeError> {
-        let missing = |why: String| ProbeError::Unavailable(format!("no trace: {why}"));
+        let missing = |error: String| {
+            ProbeError::Unavailable(Note::new("probe.no-trace").value("error", error))
+        };
         let found = Tracefs::find().map_err(|e| missing(e.to_string()))?;
         let events: &[&str] = match kind {
             TraceKind::Switches => &["sched:sched_switch"],
@@ -84,7 +87,7 @@ impl TraceCapture {
     /// # Errors
     /// When the kernel refuses.
     pub fn start(&mut self) -> Result<(), ProbeError> {
-        ordinary(|| self.0.rearm())?.map_err(|e| ProbeError::Failed(format!("tracing: {e}")))
+        ordinary(|| self.0.rearm())?.map_err(|e| tracing_failed(&e))
     }
 
     /// Stops, and reads what it saw.
@@ -96,18 +99,20 @@ impl TraceCapture {
     }
 
     fn read(&mut self) -> Result<CapturedTrace, ProbeError> {
-        let failed =
-            |e: &dyn std::fmt::Display| ProbeError::Failed(format!("reading the trace: {e}"));
-        let snapshot = self.0.snapshot().map_err(|e| failed(&e))?;
+        let snapshot = self.0.snapshot().map_err(|e| tracing_failed(&e))?;
         let format = Format { v6: false, compression: Compression::None, kallsyms: Kallsyms::None };
-        let bytes = snapshot.to_bytes(format).map_err(|e| failed(&e))?;
-        let file = TraceFile::parse(&bytes).map_err(|e| failed(&e))?;
+        let bytes = snapshot.to_bytes(format).map_err(|e| tracing_failed(&e))?;
+        let file = TraceFile::parse(&bytes).map_err(|e| tracing_failed(&e))?;
         Ok(captured(&file))
     }
 }
 
+fn tracing_failed(error: &dyn std::fmt::Display) -> ProbeError {
+    ProbeError::Failed(Note::new("probe.tracing-failed").value("error", error.to_string()))
+}
+
 fn ordinary<T>(work: impl FnOnce() -> T) -> Result<T, ProbeError> {
-    policy::as_ordinary(work).map_err(|e| ProbeError::Failed(format!("sched_setattr: {e}")))
+    policy::as_ordinary(work).calling("sched_setattr")
 }
 
 fn captured(file: &TraceFile<'_>) -> CapturedTrace {

@@ -3,6 +3,7 @@
 use super::peer::{CLASS, PLACE, Peer, Placement};
 use super::syscall::{read, write};
 use super::{Calling, Probe, ProbeError, Setting, Spec};
+use latlab_model::finding::Note;
 use latlab_model::record::Unit;
 use std::os::fd::OwnedFd;
 
@@ -43,7 +44,7 @@ impl Probe for Transfer {
         while left > 0 {
             let want = left.min(BLOCK);
             match read(&self.input, &mut self.buffer[..want]).calling("read")? {
-                0 => return Err(ProbeError::Failed("the other side is gone".into())),
+                0 => return Err(ProbeError::failed("probe.peer-ended")),
                 got => left -= got,
             }
         }
@@ -52,7 +53,7 @@ impl Probe for Transfer {
     fn value(&self, ns: f64) -> f64 {
         BLOCK as f64 * 1e9 / ns
     }
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<Note> {
         self.placement.note().into_iter().collect()
     }
 }

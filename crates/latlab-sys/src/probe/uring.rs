@@ -44,7 +44,7 @@ impl Map {
     fn at<T>(&self, offset: u32) -> Result<*mut T, ProbeError> {
         let offset = offset as usize;
         if offset.checked_add(size_of::<T>()).is_none_or(|end| end > self.length) {
-            return Err(ProbeError::Failed("the io_uring's offsets are beyond its mapping".into()));
+            return Err(ProbeError::failed("probe.uring-offsets"));
         }
         // SAFETY: `offset` lies within the mapping, as was just seen.
         Ok(unsafe { self.start.add(offset) }.cast())
@@ -124,7 +124,7 @@ impl Ring {
             .calling("io_uring_enter")?;
         let at = head.load(Ordering::Relaxed);
         if reaped.load(Ordering::Acquire) == at {
-            return Err(ProbeError::Failed("io_uring_enter came back without a completion".into()));
+            return Err(ProbeError::failed("probe.uring-no-completion"));
         }
         // SAFETY: masked, so within the ring; the kernel has finished writing it (Acquire above).
         let result = unsafe { (*self.completions.add((at & self.reap_mask) as usize)).res };

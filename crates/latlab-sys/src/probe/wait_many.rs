@@ -1,6 +1,7 @@
 //! Waiting for one of many descriptors: select, poll and epoll with `fds` of them, none ready but the last.
 
 use super::{Calling, ParamSpec, Probe, ProbeError, Setting, Spec, repeat};
+use latlab_model::finding::{Note, Quantity};
 use rustix::event::{Timespec, epoll};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -71,10 +72,8 @@ fn select(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
     let d = descriptors(setting)?;
     let highest = d.watched.iter().map(AsRawFd::as_raw_fd).max().unwrap_or(0);
     if highest as usize >= libc::FD_SETSIZE {
-        return Err(ProbeError::Unavailable(format!(
-            "select() knows no descriptor above {}",
-            libc::FD_SETSIZE - 1
-        )));
+        let last = Quantity::Count(libc::FD_SETSIZE as u64 - 1);
+        return Err(ProbeError::Unavailable(Note::new("probe.select-range").value("last", last)));
     }
     // SAFETY: an all-zero fd_set is the empty set.
     let mut all: libc::fd_set = unsafe { std::mem::zeroed() };

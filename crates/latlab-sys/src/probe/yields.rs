@@ -8,6 +8,7 @@
 use super::peer::{Peer, Placement};
 use super::shared::SharedPage;
 use super::{Calling, Probe, ProbeError, Setting, Spec};
+use latlab_model::finding::Note;
 use rustix::thread::futex;
 use std::sync::atomic::Ordering;
 
@@ -131,7 +132,7 @@ impl Turns {
             }
             std::thread::sleep(std::time::Duration::from_micros(50));
         }
-        Err(ProbeError::Failed("the other task did not come".into()))
+        Err(ProbeError::failed("probe.peer-not-ready"))
     }
 }
 
@@ -192,14 +193,10 @@ impl Probe for Turns {
         true
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<Note> {
         match self.way {
-            Way::Yield => vec!["no wake-up and no message in it: the lower bound".into()],
-            Way::Sleep => vec![
-                "biased: a timer interrupt, and on some kernels a softirq thread, is in it; \
-                 the 10 µs that were asked for are taken off"
-                    .into(),
-            ],
+            Way::Yield => vec![Note::new("probe.switch-only")],
+            Way::Sleep => vec![Note::new("probe.timer-included")],
         }
     }
 }

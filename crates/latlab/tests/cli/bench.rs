@@ -4,6 +4,7 @@
 use crate::common::{
     LATLAB, SmallDisk, command, is_root, latlab, real_time, skip, spawn, text, wait_for,
 };
+use latlab_model::finding::Note;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -42,7 +43,14 @@ fn unavailable(detail: &Value, name: &str) -> String {
     let row = missing.iter().find(|m| m["name"] == name);
     let row = row.unwrap_or_else(|| panic!("{name} is not among {missing:?}"));
     assert_eq!(row["unavailable"], true, "{row}");
-    row["reason"].as_str().expect("a reason").to_owned()
+    wording(&row["reason"])
+}
+
+/// The sentence of a note with an identifier.
+fn wording(note: &Value) -> String {
+    let note: Note = serde_json::from_value(note.clone()).expect("a note");
+    assert!(note.id().is_some(), "{note:?}");
+    latlab_report::messages::note(&note)
 }
 
 /// Whether a program is there and does its part here; said when not.
@@ -77,8 +85,8 @@ fn a_parameter_that_makes_no_sense_costs_its_own_figure() {
     let dir = tempfile::tempdir().unwrap();
     let d = detail(&wrapped(dir.path(), &[], &["ipc.tcp:size=0", "syscall.getppid"]));
     assert!(measured(&d, "syscall.getppid"));
-    let reason = d["missing"][0]["reason"].as_str().unwrap().to_owned();
-    assert!(reason.contains("size=0") && reason.contains("no empty message"), "{reason}");
+    let reason = wording(&d["missing"][0]["reason"]);
+    assert!(reason.contains("size=0") && reason.contains("1 to 1M"), "{reason}");
 }
 
 #[test]
@@ -86,8 +94,8 @@ fn an_empty_message_over_a_stream_is_refused_and_nothing_spins() {
     let dir = tempfile::tempdir().unwrap();
     let probes = ["ipc.unix-stream:size=0", "ipc.unix-dgram:size=0", "ipc.udp:size=0"];
     let d = detail(&wrapped(dir.path(), &[], &probes));
-    let reason = d["missing"][0]["reason"].as_str().unwrap().to_owned();
-    assert!(reason.contains("no empty message"), "{reason}");
+    let reason = wording(&d["missing"][0]["reason"]);
+    assert!(reason.contains("allowed are 1 to 1M"), "{reason}");
     for name in ["ipc.unix-dgram", "ipc.udp"] {
         assert!(measured(&d, name), "a datagram can be empty: {d}");
     }
@@ -207,7 +215,7 @@ fn processes_that_are_used_up_are_a_reason() {
     let probes = ["ctx.ring:procs=96,size=0", "ctx.ring:procs=2,size=0"];
     let d = detail(&wrapped(dir.path(), &wrapper, &probes));
     let reason = unavailable(&d, "ctx.ring");
-    assert!(reason.contains("no more processes are allowed") && reason.contains("40"), "{reason}");
+    assert!(reason.contains("ulimit -u") && reason.contains("40"), "{reason}");
     assert!(measured(&d, "ctx.ring"), "two processes are allowed");
 }
 
