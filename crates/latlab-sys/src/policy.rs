@@ -61,12 +61,23 @@ pub fn set_of(tid: i32, policy: Policy, priority: u32, budget: Budget) -> io::Re
         priority: if policy.has_priority() { priority } else { 0 },
         ..SchedAttr::default()
     };
+    if matches!(policy, Policy::Other | Policy::Batch) {
+        // A task without privileges must not raise its own nice value, so 0 may be refused.
+        attr.nice = nice_of(tid)?;
+    }
     if policy == Policy::Deadline {
         attr.runtime_ns = budget.runtime_ns;
         attr.deadline_ns = budget.period_ns;
         attr.period_ns = budget.period_ns;
     }
     apply(tid, &attr)
+}
+
+/// Nice value of a thread, whatever its policy; 0 is the caller.
+fn nice_of(tid: i32) -> io::Result<i32> {
+    // SAFETY: getpriority(2) takes numbers only. The system call returns 20 less the nice value.
+    let rc = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, tid) };
+    if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(20 - rc as i32) }
 }
 
 fn apply(tid: i32, attr: &SchedAttr) -> io::Result<()> {
@@ -235,6 +246,19 @@ mod tests {
         std::thread::spawn(|| {
             for policy in [Policy::Batch, Policy::Idle] {
                 set(policy, 0, Budget::default()).unwrap();
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn an_ordinary_policy_leaves_the_nice_value() {
+        std::thread::spawn(|| {
+            set_fair(Policy::Other, Fair { nice: 7, ..Fair::default() }).unwrap();
+            for policy in [Policy::Batch, Policy::Other] {
+                set(policy, 0, Budget::default()).unwrap();
+                assert_eq!(nice_of(0).unwrap(), 7);
             }
         })
         .join()
