@@ -70,6 +70,9 @@ pub struct Column {
     /// Cells are never broken, even where the line becomes too long: what people copy (paths,
     /// numbers of runs).
     pub whole: bool,
+    /// 0: always shown. In a terminal that is too narrow, columns of the largest number are left
+    /// out first.
+    pub optional: u8,
 }
 
 impl Column {
@@ -84,6 +87,11 @@ impl Column {
     /// A column of numbers.
     pub fn right(head: impl Into<String>) -> Self {
         Self { head: head.into(), right: true, ..Self::default() }
+    }
+    /// The same column, left out of narrow terminals: those of the largest `order` first.
+    #[must_use]
+    pub fn optional(self, order: u8) -> Self {
+        Self { optional: order, ..self }
     }
 }
 

@@ -30,7 +30,10 @@ fn main() -> ExitCode {
         put_back_before_abort();
     }
     match cli::Cli::try_parse() {
-        Ok(cli) => outcome::exit(cmd::dispatch(cli)),
+        Ok(cli) => {
+            term::set_details(cli.global.details);
+            outcome::exit(cmd::dispatch(cli))
+        }
         Err(error) if error.use_stderr() => {
             // clap would exit with 2, which here means that a limit was exceeded.
             let _ = write!(std::io::stderr().lock(), "{error}");

@@ -3,24 +3,31 @@
 use crate::term;
 use latlab_model::run::Run;
 use latlab_report::doc::Doc;
-use latlab_report::{html, sections, text};
+use latlab_report::sections::{self, screen};
+use latlab_report::{html, text};
 use std::io::{self, Write};
 
-/// Writes what came out of a run as text, laid out for the terminal. The
-/// machine and the configuration are left to [`document`]: whoever has just measured knows them.
+/// Lines of the first screen.
+const SCREEN: usize = 40;
+
+/// Writes a run as text, laid out for the terminal: the first screen, or with `--details` everything
+/// but machine and configuration, which whoever has just measured knows.
 ///
 /// # Errors
 /// Whatever the writer says; a broken pipe among it.
 pub fn text(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    document(&sections::brief(run), out)
-}
-
-/// Writes what came out of a survey as text: without the plots, which `report.html` has.
-///
-/// # Errors
-/// As [`text()`].
-pub fn digest(run: &Run, out: &mut dyn Write) -> io::Result<()> {
-    document(&sections::survey::digest(run), out)
+    if term::details() {
+        return document(&sections::brief(run), out);
+    }
+    // Long sentences on a narrow terminal: fewer findings.
+    for most in (0..=screen::findings_max(run)).rev() {
+        let mut page = Vec::new();
+        text::render(&screen::of_run(run, most), &options(), &mut page)?;
+        if most == 0 || page.iter().filter(|b| **b == b'\n').count() <= SCREEN {
+            return out.write_all(&page);
+        }
+    }
+    Ok(())
 }
 
 /// Writes a document as text, laid out for the terminal.
@@ -28,8 +35,17 @@ pub fn digest(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 /// # Errors
 /// As [`text()`].
 pub fn document(doc: &Doc, mut out: &mut dyn Write) -> io::Result<()> {
-    let options = text::TextOptions { width: term::width(), color: term::color() };
-    text::render(doc, &options, &mut out)
+    text::render(doc, &options(), &mut out)
+}
+
+/// How text is laid out here: for the terminal, or not wrapped for a file or a pipe.
+pub fn options() -> text::TextOptions {
+    text::TextOptions {
+        width: term::width(),
+        color: term::color(),
+        wrap: term::wraps(),
+        details: term::details(),
+    }
 }
 
 /// Writes a run as one HTML file.

@@ -5,13 +5,27 @@
 //! `TERM` is `dumb`.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Narrower than this, tables are not squeezed any further.
 const WIDTH_MIN: usize = 40;
-/// Lines longer than this are hard to read, however wide the window.
-const WIDTH_MAX: usize = 120;
+/// Wider than this, tables do not become.
+const WIDTH_MAX: usize = 240;
 /// The width for files, pipes and terminals that do not say.
 const WIDTH_DEFAULT: usize = 100;
+
+/// Whether `--details` was given.
+static DETAILS: AtomicBool = AtomicBool::new(false);
+
+/// Sets what [`details`] returns, once, after the command line was read.
+pub fn set_details(on: bool) {
+    DETAILS.store(on, Ordering::Relaxed);
+}
+
+/// Whether everything is printed, or the first screen.
+pub fn details() -> bool {
+    DETAILS.load(Ordering::Relaxed)
+}
 
 /// Buffered stdout. Flush it: an error in `drop` would be lost. A broken pipe
 /// comes back as an error that the exit code maps to 0.
@@ -39,11 +53,20 @@ pub fn color() -> bool {
     stdout_is_terminal() && !set("NO_COLOR") && !dumb
 }
 
+/// `COLUMNS`, where it is a number.
+fn columns() -> Option<usize> {
+    std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|&w| w > 0)
+}
+
 /// Columns to lay text out in: `COLUMNS`, the terminal's, or 100.
 pub fn width() -> usize {
-    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
-    columns
+    columns()
         .or_else(|| terminal_size::terminal_size().map(|(w, _)| usize::from(w.0)))
         .filter(|&w| w > 0)
-        .map_or(WIDTH_DEFAULT, |w: usize| w.clamp(WIDTH_MIN, WIDTH_MAX))
+        .map_or(WIDTH_DEFAULT, |w| w.clamp(WIDTH_MIN, WIDTH_MAX))
+}
+
+/// Whether lines are wrapped: on a terminal, and where `COLUMNS` asks for a width.
+pub fn wraps() -> bool {
+    stdout_is_terminal() || columns().is_some()
 }

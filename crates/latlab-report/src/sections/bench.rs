@@ -53,6 +53,45 @@ pub fn summary(detail: &BenchDetail) -> Vec<String> {
     words
 }
 
+/// What the first screen has of a whole suite: one probe of each kind of cost.
+const KEY: [&str; 16] = [
+    "syscall.getppid",
+    "syscall.read",
+    "syscall.open-close",
+    "syscall.clock-vdso",
+    "signal.catch",
+    "process.thread",
+    "process.fork-exit",
+    "process.fork-exec",
+    "memory.page-fault",
+    "ctx.futex",
+    "ctx.kernel",
+    "ipc.pipe",
+    "ipc.unix-stream",
+    "ipc.tcp",
+    "bw.pipe",
+    "core.ping-pong",
+];
+
+/// The first screen: all results of a few probes, or those of [`KEY`].
+pub fn screen(detail: &BenchDetail) -> Vec<Block> {
+    let key = |name: &&str| detail.rows.iter().find(|r| r.name == **name);
+    let rows: Vec<&BenchRow> = match detail.rows.len() {
+        n if n <= KEY.len() => detail.rows.iter().collect(),
+        _ => KEY.iter().filter_map(key).collect(),
+    };
+    let caption = match detail.rows.len() - rows.len() {
+        0 => "Medians with 95 % intervals".to_owned(),
+        n => format!("Medians with 95 % intervals ({n} more probes with --details)"),
+    };
+    let mut table = table(&caption, &rows);
+    // Raw values, overhead and switches are details.
+    for (column, at) in table.columns.iter_mut().zip(0u8..).filter(|(_, at)| *at >= 4) {
+        *column = std::mem::take(column).optional(at);
+    }
+    vec![Block::Table(table)]
+}
+
 /// The sections of a suite.
 pub fn sections(part: &Part, detail: &BenchDetail) -> Vec<Section> {
     let mut blocks = vec![Block::Text(

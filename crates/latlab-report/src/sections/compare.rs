@@ -43,6 +43,11 @@ pub fn sections(_part: &Part, d: &CompareDetail) -> Vec<Section> {
     out
 }
 
+/// The first screen: the verdicts.
+pub fn screen(d: &CompareDetail) -> Vec<Block> {
+    vec![Block::Table(verdicts(d))]
+}
+
 /// The comparison in words, worst first.
 pub fn summary(d: &CompareDetail) -> Vec<String> {
     let mut out = Vec::new();

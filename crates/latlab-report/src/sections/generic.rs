@@ -32,6 +32,12 @@ pub fn sections(part: &Part) -> Vec<Section> {
     vec![Section { id: part.name.clone(), title, blocks }]
 }
 
+/// The first screen: records and the first distribution.
+pub fn screen(part: &Part) -> Vec<Block> {
+    let table = (!part.results.is_empty()).then(|| Block::Table(records_table(&part.results)));
+    table.into_iter().chain(distribution_plots(&part.results).into_iter().take(1)).collect()
+}
+
 /// The worst figure of a part in one sentence.
 pub fn summary(part: &Part) -> Vec<String> {
     let distributions = part.results.iter().filter(|r| r.histogram.is_some());
@@ -78,10 +84,19 @@ pub fn records_table(records: &[Record]) -> Table {
     let mut columns = vec![Column::left("what")];
     for key in &keys {
         let text = records.iter().any(|r| matches!(r.params.get(*key), Some(Param::Text(_))));
-        columns.push(Column { head: (*key).clone(), right: !text, ..Column::default() });
+        columns.push(Column {
+            head: (*key).clone(),
+            right: !text,
+            optional: 4,
+            ..Column::default()
+        });
     }
-    columns.extend(["samples", "min", "median"].map(Column::right));
-    columns.extend(quantiles.iter().map(|q| Column::right(quantile_name(*q))));
+    columns.push(Column::right("samples"));
+    columns.extend([Column::right("min").optional(3), Column::right("median")]);
+    // Of the quantiles the highest stays.
+    let order = |i: usize| if i + 1 < quantiles.len() { 2 } else { 0 };
+    let quantile = |(i, q): (usize, &f64)| Column::right(quantile_name(*q)).optional(order(i));
+    columns.extend(quantiles.iter().enumerate().map(quantile));
     columns.push(Column::right("max"));
 
     let row = |r: &Record| {

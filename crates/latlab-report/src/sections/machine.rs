@@ -25,6 +25,19 @@ pub fn section(m: &Machine) -> Section {
     Section { id: "machine".into(), title: "Machine".into(), blocks }
 }
 
+/// The machine in one line.
+pub fn line(m: &Machine) -> String {
+    let kernel = [m.kernel.release.as_str(), m.arch.as_str()].join(" ");
+    let preemption = m.kernel.preemption.as_ref().map(|p| format!("preemption {p}"));
+    let cpus = (m.cpu.count > 0).then(|| match m.cpu.count {
+        1 => "1 CPU".to_owned(),
+        n => format!("{n} CPUs"),
+    });
+    let known = [m.board.clone(), m.cpu.model.clone().into(), cpus, Some(kernel), preemption];
+    let words = known.into_iter().chain([m.virtualization.clone()]).flatten();
+    words.map(|w| w.trim().to_owned()).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
 fn pairs(m: &Machine) -> Vec<(String, String)> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, value: Option<String>| {

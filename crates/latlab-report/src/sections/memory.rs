@@ -3,17 +3,17 @@
 use super::generic;
 use crate::doc::{Axis, Block, Column, Mark, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::messages::{
-    agreement, bytes as bytes_words, cache_quantity as quantity, cache_value as value, note,
+    self, agreement, bytes as bytes_words, cache_quantity as quantity, cache_value as value, note,
     pattern,
 };
 use latlab_model::cache::detail::SwitchKnee;
-use latlab_model::cache::detail::{
-    AccessPattern, CacheDetail, Curve, Grade, Level, Pages, TlbLevel,
-};
+use latlab_model::cache::detail::{AccessPattern, CacheDetail, Curve, Level, Pages, TlbLevel};
 use latlab_model::cache::reported::Comparison;
-use latlab_model::finding::Confidence;
 use latlab_model::run::Part;
 use latlab_model::units::format_ns;
+
+/// Curves of the plot of the first screen.
+const CURVES: usize = 2;
 
 /// Sections of a part.
 pub fn sections(part: &Part, d: &CacheDetail) -> Vec<Section> {
@@ -40,6 +40,17 @@ pub fn sections(part: &Part, d: &CacheDetail) -> Vec<Section> {
     blocks.extend(stride_plot(d).map(|p| Block::Plot(Box::new(p))));
     let title = if part.title.is_empty() { part.name.clone() } else { part.title.clone() };
     vec![Section { id: part.name.clone(), title, blocks }]
+}
+
+/// The first screen: caches and the curves by size.
+pub fn screen(d: &CacheDetail) -> Vec<Block> {
+    let table = (!d.levels.is_empty()).then(|| Block::Table(levels(d)));
+    let mut plot = size_plot(d).or_else(|| switch_plot(d));
+    // The terminal has one plot: the curves that the sizes follow from.
+    if let Some(plot) = &mut plot {
+        plot.series.truncate(CURVES);
+    }
+    table.into_iter().chain(plot.map(|p| Block::Plot(Box::new(p)))).collect()
 }
 
 /// The hierarchy in one sentence.
@@ -73,14 +84,6 @@ pub fn summary(part: &Part, d: &CacheDetail) -> Vec<String> {
     vec![format!("Memory: {}.", words.join(", "))]
 }
 
-fn grade(g: &Grade) -> &'static str {
-    match g.confidence {
-        Confidence::High => "sure",
-        Confidence::Medium => "likely",
-        Confidence::Low => "not determined",
-    }
-}
-
 fn rate(bytes_per_s: Option<f64>) -> String {
     bytes_per_s.map_or(String::new(), |r| format!("{:.1} GB/s", r / 1e9))
 }
@@ -95,7 +98,7 @@ fn levels(d: &CacheDetail) -> Table {
             l.ways.map_or("not determined".into(), |w| w.to_string()),
             format_ns(l.ns),
             rate(l.bytes_per_s),
-            grade(&l.grade).into(),
+            messages::confidence(l.grade.confidence).into(),
         ]
     };
     let mut rows: Vec<Vec<String>> = d.levels.iter().map(row).collect();
@@ -112,10 +115,10 @@ fn levels(d: &CacheDetail) -> Table {
             Column::left("level"),
             Column::right("size"),
             Column::right("interval"),
-            Column::right("effective"),
+            Column::right("effective").optional(1),
             Column::right("ways"),
             Column::right("latency"),
-            Column::right("sequential read"),
+            Column::right("sequential read").optional(2),
             Column::left("confidence"),
         ],
         rows,
@@ -130,7 +133,7 @@ fn tlbs(d: &CacheDetail) -> Table {
             format!("{} – {}", t.entries_interval.0, t.entries_interval.1),
             bytes_words(u64::from(t.entries) * d.page_bytes),
             format_ns(t.penalty_ns),
-            grade(&t.grade).into(),
+            messages::confidence(t.grade.confidence).into(),
         ]
     };
     Table {

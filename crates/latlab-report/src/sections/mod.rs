@@ -14,7 +14,7 @@ pub mod machine;
 pub mod memory;
 pub mod osnoise;
 pub mod sched;
-pub mod survey;
+pub mod screen;
 pub mod sweep;
 pub mod timer;
 pub mod trace;
@@ -94,23 +94,26 @@ fn title(run: &Run) -> String {
     }
 }
 
+/// That the run is incomplete, and what ended it.
+fn interruption(run: &Run) -> Option<String> {
+    let by = run.stopped_by.as_ref().map_or(String::new(), |by| format!(" ({by})"));
+    (!run.complete).then(|| format!("Incomplete run{by}: the results cover the time until then."))
+}
+
+/// The result in words, without the problems.
+fn results(run: &Run) -> Vec<String> {
+    interruption(run).into_iter().chain(run.parts.iter().flat_map(part_summary)).collect()
+}
+
 fn summary(run: &Run) -> Vec<String> {
-    let mut sentences = Vec::new();
-    if !run.complete {
-        let by = run.stopped_by.as_ref().map_or(String::new(), |by| format!(" ({by})"));
-        sentences
-            .push(format!("This run was cut short{by}; what was measured until then is below."));
-    }
-    sentences.extend(run.parts.iter().flat_map(part_summary));
+    let mut sentences = results(run);
     let findings = run.parts.iter().flat_map(|p| &p.findings);
     let obstacles: Vec<&Finding> = findings.filter(|f| f.severity == Severity::Problem).collect();
     match obstacles.as_slice() {
         [] => {}
-        [one] => {
-            sentences.push(format!("One thing was in the way: {}", crate::messages::claim(one)))
-        }
+        [one] => sentences.push(format!("1 problem: {}", crate::messages::claim(one))),
         [first, rest @ ..] => sentences.push(format!(
-            "{} things were in the way, first of all: {}",
+            "{} problems, the first: {}",
             rest.len() + 1,
             crate::messages::claim(first)
         )),
@@ -206,7 +209,7 @@ mod tests {
             ..Run::default()
         };
         let doc = of_run(&run);
-        assert!(doc.summary[0].contains("cut short (SIGINT)"));
+        assert!(doc.summary[0].contains("Incomplete run (SIGINT)"));
         assert!(doc.summary[1].contains("212 µs"), "{:?}", doc.summary);
         let ids: Vec<&str> = doc.sections.iter().map(|s| s.id.as_str()).collect();
         assert_eq!(ids, ["wakeup", "wakeup-2", "machine", "how"]);

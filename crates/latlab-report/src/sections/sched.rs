@@ -54,6 +54,22 @@ pub fn sections(part: &Part, detail: &SchedDetail) -> Vec<Section> {
     vec![Section { id: part.name.clone(), title: part.title.clone(), blocks }]
 }
 
+/// The first screen: expectations, where there are any, and tasks.
+pub fn screen(detail: &SchedDetail) -> Vec<Block> {
+    let expected =
+        (!detail.expectations.is_empty()).then(|| Block::Table(expectations(&detail.expectations)));
+    expected.into_iter().chain([Block::Table(tasks(detail))]).collect()
+}
+
+/// The expectations of all experiments of a run, counted.
+pub fn line(run: &Run) -> Option<String> {
+    let doc = matrix(run);
+    run.parts
+        .iter()
+        .any(|p| p.name.starts_with("sched"))
+        .then(|| doc.summary.concat().trim_end_matches('.').to_owned())
+}
+
 fn plot(plot: Plot) -> Block {
     Block::Plot(Box::new(plot))
 }
@@ -187,22 +203,22 @@ fn tasks(detail: &SchedDetail) -> Table {
     let charged = s.tasks.iter().any(|t| t.charged_ns.is_some());
     let mut columns = vec![
         Column::whole("task"),
-        Column::right("prio"),
+        Column::right("prio").optional(2),
         Column::right("run time"),
         Column::right("share"),
-        Column::right("slices"),
-        Column::right("median"),
+        Column::right("slices").optional(3),
+        Column::right("median").optional(3),
+        Column::right("longest").optional(3),
+        Column::right("waits").optional(3),
+        Column::right("mean wait").optional(4),
         Column::right("longest"),
-        Column::right("waits"),
-        Column::right("mean wait"),
-        Column::right("longest"),
-        Column::right("at (s)"),
-        Column::right("wake-up, p99"),
-        Column::left("end of slices"),
-        Column::right("migrations"),
+        Column::right("at (s)").optional(6),
+        Column::right("wake-up, p99").optional(1),
+        Column::left("end of slices").optional(7),
+        Column::right("migrations").optional(5),
     ];
     if charged {
-        columns.insert(3, Column::right("charged"));
+        columns.insert(3, Column::right("charged").optional(2));
     }
     let row = |t: &TaskLine| {
         let ns = |n: u64| format_ns(n as f64);

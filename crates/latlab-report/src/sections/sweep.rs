@@ -32,6 +32,13 @@ pub fn sections(part: &Part, d: &SweepDetail) -> Vec<Section> {
     vec![Section { id: "sweep".into(), title: part.title.clone(), blocks }]
 }
 
+/// The first screen: the effects and the first plot.
+pub fn screen(d: &SweepDetail) -> Vec<Block> {
+    let plot = heat_maps(d).into_iter().chain(lines(d)).next();
+    let plot = plot.map(|p| Block::Plot(Box::new(p)));
+    effects(d).map(Block::Table).into_iter().chain(plot).collect()
+}
+
 /// The sweep in words.
 pub fn summary(part: &Part, d: &SweepDetail) -> Vec<String> {
     let good = d.points.iter().filter(|p| p.is_good()).count();

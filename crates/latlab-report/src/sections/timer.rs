@@ -45,6 +45,20 @@ pub fn sections(part: &Part, detail: &TimerDetail) -> Vec<Section> {
     sections
 }
 
+/// The first screen: what the tick costs, or the interrupts by rate.
+pub fn screen(detail: &TimerDetail) -> Vec<Block> {
+    match (&detail.trace, &detail.live) {
+        (Some(trace), _) if !trace.ticks.is_empty() => {
+            vec![Block::Table(costs(trace)), Block::Table(functions(trace))]
+        }
+        (_, Some(live)) => {
+            vec![Block::Table(rate_table("Interrupt rates", &live.interrupts, &live.cpus))]
+        }
+        (Some(trace), None) => vec![Block::Table(functions(trace))],
+        (None, None) => vec![],
+    }
+}
+
 /// The result in words.
 pub fn summary(detail: &TimerDetail) -> Vec<String> {
     let mut words = Vec::new();
@@ -252,10 +266,10 @@ fn costs(trace: &TimerTrace) -> Table {
         columns: vec![
             Column::right("CPU"),
             Column::right("ticks"),
-            Column::right("per second"),
-            Column::right("in timer interrupts"),
-            Column::right("with the tick"),
-            Column::right("in timer softirqs"),
+            Column::right("per second").optional(2),
+            Column::right("in timer interrupts").optional(1),
+            Column::right("with the tick").optional(3),
+            Column::right("in timer softirqs").optional(2),
             Column::right("share of CPU"),
         ],
         rows: rows.collect(),
@@ -370,17 +384,17 @@ fn functions(trace: &TimerTrace) -> Table {
         row
     };
     let mut columns = vec![
-        Column::left("function"),
+        Column::whole("function"),
         Column::left("kind"),
         Column::right("calls"),
         Column::right("total"),
     ];
     columns.extend(spread_columns());
     columns.extend([
-        Column::right("late: median, max"),
-        Column::right("jiffies waited"),
-        Column::left("set by"),
-        Column::left("interrupted"),
+        Column::right("late: median, max").optional(1),
+        Column::right("jiffies waited").optional(2),
+        Column::left("set by").optional(3),
+        Column::left("interrupted").optional(4),
     ]);
     let more = trace.functions.len().saturating_sub(ROWS);
     let caption = match more {

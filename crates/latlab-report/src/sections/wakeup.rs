@@ -43,6 +43,55 @@ pub fn sections(part: &Part, result: &WakeupResult) -> Vec<Section> {
     vec![Section { id: part.name.clone(), title, blocks }]
 }
 
+/// The first screen: quantiles and the histogram.
+pub fn screen(part: &Part, result: &WakeupResult) -> Vec<Block> {
+    let mut blocks = vec![Block::Table(quantiles(result))];
+    blocks.extend(plots(&part.name, result).into_iter().take(1));
+    blocks
+}
+
+/// The latency of one measurement, for a table of several.
+pub fn line(result: &WakeupResult) -> String {
+    let s = result.all_wakeups().summary();
+    let tail = s.quantiles.iter().rev().find(|q| q.q > 0.9 && COLUMNS.contains(&q.q));
+    let tail =
+        tail.map_or(String::new(), |q| format!(", {} {}", quantile_name(q.q), format_ns(q.value)));
+    let (Some(median), Some(max)) = (s.median, s.max) else { return "no wake-ups".into() };
+    let missed = result.missed_periods();
+    let (median, max) = (format_ns(median), format_ns(max));
+    format!("median {median}{tail}, worst {max}; {} missed periods", grouped(missed))
+}
+
+/// What distinguishes one of the measurements of a survey.
+pub fn circumstance(part: &Part) -> &str {
+    match part.name.as_str() {
+        "wakeup" => "idle",
+        "wakeup-cpu" => "CPU load",
+        "wakeup-memory" => "memory load",
+        _ => title(part),
+    }
+}
+
+/// The histograms of several measurements of one run, over one axis.
+pub fn overlay(run: &Run) -> Option<Block> {
+    let measured = run.parts.iter().filter_map(|part| match &part.detail {
+        Some(Detail::Wakeup(r)) if r.threads.iter().any(|t| t.wakeups > 0) => {
+            Some((circumstance(part).to_owned(), r.all_wakeups()))
+        }
+        _ => None,
+    });
+    let measured: Vec<(String, Histogram)> = measured.take(TOGETHER_MAX).collect();
+    let named: Vec<Named> = measured.iter().map(|(name, h)| (name.clone(), h)).collect();
+    let subject = Subject {
+        id: "wakeup-overlay",
+        title: "Wake-up latency",
+        quantity: "latency",
+        counted: "wake-ups",
+        unit: Unit::Ns,
+    };
+    (!named.is_empty()).then(|| Block::Plot(Box::new(distribution::histogram(&subject, &named))))
+}
+
 /// Several levels of one run beside each other, from the interrupt outwards; nothing for one level.
 pub fn side_by_side(run: &Run) -> Option<Section> {
     let levels: Vec<(String, Summary, u64)> = run
@@ -143,8 +192,12 @@ fn latency_table(caption: &str, counted: &str, rows: &[(String, Summary, u64)]) 
         .filter(|&q| rows.iter().any(|(_, s, _)| s.quantile(q).is_some()))
         .collect();
     let mut columns = vec![Column::left("")];
-    columns.extend([counted, "missed", "min", "median"].map(Column::right));
-    columns.extend(supported.iter().map(|q| Column::right(quantile_name(*q))));
+    columns.extend([Column::right(counted).optional(2), Column::right("missed")]);
+    columns.extend([Column::right("min").optional(3), Column::right("median")]);
+    // Of the quantiles the highest stays.
+    let order = |i: usize| if i + 1 < supported.len() { 1 } else { 0 };
+    let quantile = |(i, q): (usize, &f64)| Column::right(quantile_name(*q)).optional(order(i));
+    columns.extend(supported.iter().enumerate().map(quantile));
     columns.push(Column::right("max"));
     let ns = |v: Option<f64>| v.map_or("–".into(), format_ns);
     let row = |(name, s, missed): &(String, Summary, u64)| {
@@ -181,7 +234,7 @@ fn activity(result: &WakeupResult) -> Table {
     ];
     let mut columns = vec![Column::left("")];
     columns.extend(heads.map(Column::right));
-    columns.push(Column::left("most frequent interrupts"));
+    columns.push(Column::left("most frequent interrupts").optional(1));
     let row = |t: &ThreadResult| {
         let n = |v: Option<u64>| v.map_or("?".into(), grouped);
         let w = &t.window;
@@ -368,7 +421,7 @@ mod tests {
         let part = part("wakeup", "Wake-up latency", &result());
         let Some(Detail::Wakeup(result)) = &part.detail else { unreachable!() };
         let mut out = Vec::new();
-        let options = crate::text::TextOptions { width: 250, color: false };
+        let options = crate::text::TextOptions { width: 250, ..Default::default() };
         crate::text::render_sections(&sections(&part, result), &options, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         for expected in [

@@ -47,6 +47,14 @@ pub fn sections(part: &Part, result: &WhyResult) -> Vec<Section> {
     sections
 }
 
+/// The first screen: the causes.
+pub fn screen(result: &WhyResult) -> Vec<Block> {
+    match result.explanation.causes.is_empty() {
+        true => vec![],
+        false => vec![Block::Table(causes(result))],
+    }
+}
+
 /// The result in words.
 pub fn summary(result: &WhyResult) -> Vec<String> {
     let contrast = &result.explanation.contrast;
@@ -122,10 +130,10 @@ fn causes(result: &WhyResult) -> Table {
         columns: vec![
             Column::left("cause"),
             Column::left("who"),
-            Column::right("main cause of"),
+            Column::right("main cause of").optional(2),
             Column::right("share of lateness"),
             Column::right("delay, median"),
-            Column::left("period"),
+            Column::left("period").optional(1),
             Column::left("confidence"),
         ],
         rows,

@@ -22,11 +22,15 @@ pub struct TextOptions {
     pub width: usize,
     /// Whether to use colour and bold (ANSI SGR).
     pub color: bool,
+    /// Whether paragraphs and tables are wrapped to the width. Plots always keep to it.
+    pub wrap: bool,
+    /// Whether findings have their reasons, evidence and every remedy, or the first remedy alone.
+    pub details: bool,
 }
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self { width: 80, color: false }
+        Self { width: 80, color: false, wrap: true, details: true }
     }
 }
 
@@ -79,12 +83,23 @@ const PROSE: usize = 100;
 struct Text<'a, W> {
     out: &'a mut W,
     width: usize,
+    /// Of paragraphs.
+    prose: usize,
+    /// Of tables.
+    table: usize,
     color: bool,
+    details: bool,
 }
 
 impl<'a, W: Write> Text<'a, W> {
     fn new(options: &TextOptions, out: &'a mut W) -> Self {
-        Self { out, width: options.width.max(20), color: options.color }
+        let width = options.width.max(20);
+        let (prose, table) = match options.wrap {
+            true => (width.min(PROSE), width),
+            false => (usize::MAX, usize::MAX),
+        };
+        let (color, details) = (options.color, options.details);
+        Self { out, width, prose, table, color, details }
     }
 
     fn paint(&self, sgr: &str, text: &str) -> String {
@@ -107,7 +122,7 @@ impl<'a, W: Write> Text<'a, W> {
     fn wrapped(&mut self, text: &str, first: &str, rest: &str) -> io::Result<()> {
         let mut indent = first;
         for paragraph in clean(text).lines() {
-            for line in wrap(paragraph, self.width.min(PROSE), indent, rest) {
+            for line in wrap(paragraph, self.prose, indent, rest) {
                 self.line(&line)?;
                 indent = rest;
             }
@@ -144,21 +159,26 @@ impl<'a, W: Write> Text<'a, W> {
             }
             Block::Pairs(pairs) => self.pairs(pairs),
             Block::Table(table) => {
-                let lines = table::layout(table, self.width);
+                let layout = table::layout(table, self.table);
                 if !table.caption.is_empty() {
                     self.wrapped(&table.caption, "", "")?;
                 }
-                for (i, line) in lines.iter().enumerate() {
+                for (i, line) in layout.lines.iter().enumerate() {
                     let line = if i < 2 { self.paint(DIM, line) } else { line.clone() };
                     self.line(&line)?;
                 }
-                Ok(())
+                match layout.left_out.join(", ") {
+                    heads if heads.is_empty() => Ok(()),
+                    heads => self.wrapped(&format!("Columns left out: {heads}."), "", ""),
+                }
             }
             Block::Findings(findings) => self.findings(findings),
             Block::Plot(plot) => {
                 let title = self.paint(BOLD, &clean(&plot.title));
                 self.line(&title)?;
-                self.wrapped(&plot.description, "", "")?;
+                if self.details {
+                    self.wrapped(&plot.description, "", "")?;
+                }
                 for line in plot::sketch(plot, self.width, self.color) {
                     self.line(&line)?;
                 }
@@ -177,7 +197,7 @@ impl<'a, W: Write> Text<'a, W> {
     fn signed(&mut self, sign: &str, columns: usize, text: &str) -> io::Result<()> {
         let rest = " ".repeat(columns);
         let text = clean(text).replace('\n', " ");
-        for (i, line) in wrap(&text, self.width.min(PROSE), &rest, &rest).into_iter().enumerate() {
+        for (i, line) in wrap(&text, self.prose, &rest, &rest).into_iter().enumerate() {
             let head = if i == 0 { sign } else { &rest };
             self.line(&format!("{head}{}", line.get(columns..).unwrap_or_default()))?;
         }
@@ -209,14 +229,17 @@ impl<'a, W: Write> Text<'a, W> {
             None => text.claim,
         };
         self.signed(&format!("{head} "), 15, &claim)?;
-        if !text.why.is_empty() {
+        // What is inconclusive says nothing without its reason.
+        if !text.why.is_empty() && (self.details || f.severity == Severity::Inconclusive) {
             self.signed(&" ".repeat(15), 15, &text.why)?;
         }
-        for line in &text.evidence {
+        let shown = if self.details { text.evidence.len() } else { 0 };
+        for line in text.evidence.iter().take(shown) {
             let mark = self.paint(DIM, "· ");
             self.signed(&format!("{}{mark}", " ".repeat(15)), 17, line)?;
         }
-        for t in &text.remedies {
+        let remedies = if self.details { text.remedies.len() } else { 1 };
+        for t in text.remedies.iter().take(remedies) {
             let arrow = self.paint(BLUE, "→ ");
             self.signed(&format!("{}{arrow}", " ".repeat(15)), 17, t)?;
         }

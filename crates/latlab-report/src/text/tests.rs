@@ -9,7 +9,7 @@ fn text_of(blocks: Vec<Block>, width: usize) -> String {
         sections: vec![Section { id: "s".into(), title: "Wake-up latency".into(), blocks }],
     };
     let mut out = Vec::new();
-    render(&doc, &TextOptions { width, color: false }, &mut out).unwrap();
+    render(&doc, &TextOptions { width, ..Default::default() }, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -58,6 +58,9 @@ pub struct Global {
     /// Print the result as JSON on stdout.
     #[arg(long, global = true)]
     pub json: bool,
+    /// Print everything: all tables, plots and findings with their evidence.
+    #[arg(long, global = true)]
+    pub details: bool,
     /// Save the run in this directory (default: runs/<UTC time>-<host>-<command>).
     #[arg(long, global = true, value_name = "DIR")]
     pub out: Option<PathBuf>,

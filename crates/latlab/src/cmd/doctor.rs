@@ -47,7 +47,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let json = global.json;
     session.finish_with(stopped_by, |run, out| match json {
         true => Ok(output::json(run, out)?),
-        false => Ok(output::document(&report::brief(run, sections::of_run(run)), out)?),
+        false if crate::term::details() => {
+            Ok(output::document(&report::brief(run, sections::of_run(run)), out)?)
+        }
+        false => Ok(output::text(run, out)?),
     })
 }
 

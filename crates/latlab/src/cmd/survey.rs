@@ -55,7 +55,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         if json {
             output::json(run, out)?;
         } else {
-            output::digest(run, out)?;
+            output::text(run, out)?;
         }
         Ok(())
     })

@@ -396,6 +396,7 @@ fn the_kernels_own_view_of_a_switch() {
     };
     assert!(seen["switches"].as_u64() > Some(0), "{sleepers}");
     assert!(ran("measuring") && ran("partner"), "{seen}");
-    let page = text(&latlab(dir.path(), &["bench", "ctx.nanosleep", "-D", "100ms"]).stdout);
+    let page =
+        text(&latlab(dir.path(), &["bench", "ctx.nanosleep", "-D", "100ms", "--details"]).stdout);
     assert!(page.contains("CPU time by thread"), "{page}");
 }

@@ -149,7 +149,7 @@ fn runs_of_latlab_meet_with_their_machines() {
     let mut run: Run = serde_json::from_str(&other).unwrap();
     run.machine.kernel.release = "9.9.9-rt".into();
     std::fs::write(&path, serde_json::to_string(&run).unwrap()).unwrap();
-    let out = latlab(dir.path(), &["compare", "a", "b"]);
+    let out = latlab(dir.path(), &["compare", "a", "b", "--details"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let said = text(&out.stdout);
     let (machine, verdict) =

@@ -13,7 +13,7 @@ use std::time::Duration;
 fn memory_that_is_not_to_be_had_is_said() {
     let dir = tempfile::tempdir().unwrap();
     // The program itself takes some of it; two areas of 512 MiB do not fit, smaller ones do.
-    let limited = format!("ulimit -v 500000; exec {} memory -s 512 -D 1", LATLAB);
+    let limited = format!("ulimit -v 500000; exec {} memory -s 512 -D 1 --details", LATLAB);
     let mut shell = Command::new("sh");
     shell.current_dir(dir.path()).args(["-c", &limited]).env("COLUMNS", "200");
     let out = shell.stdin(Stdio::null()).output().unwrap();

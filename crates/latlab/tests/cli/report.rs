@@ -18,7 +18,7 @@ fn a_run(dir: &Path) -> String {
 #[test]
 fn a_run_is_shown_as_text() {
     let t = tempfile::tempdir().unwrap();
-    let out = latlab(&["report", &a_run(t.path())]);
+    let out = latlab(&["report", &a_run(t.path()), "--details"]);
     assert!(out.status.success());
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(text.contains("largest 213 µs of 4 samples"), "{text}");

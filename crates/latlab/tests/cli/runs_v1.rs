@@ -74,9 +74,13 @@ fn all() -> Vec<Fixture> {
 }
 
 fn latlab(args: &[&str]) -> Output {
+    latlab_at("200", args)
+}
+
+fn latlab_at(columns: &str, args: &[&str]) -> Output {
     let output = Command::new(env!("CARGO_BIN_EXE_latlab"))
         .args(args)
-        .env("COLUMNS", "200")
+        .env("COLUMNS", columns)
         .output()
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -170,13 +174,13 @@ fn every_run_of_version_1_is_shown_as_text_with_its_figures() {
     let mut looked_for = 0;
     for fixture in all() {
         assert_eq!(fixture.run["schema_version"], 1, "{}", fixture.name);
-        let text = flat(&latlab(&["report", fixture.dir.to_str().unwrap()]).stdout);
+        let text = flat(&latlab(&["report", fixture.dir.to_str().unwrap(), "--details"]).stdout);
         let (records, others) = (of_records(&fixture), of_findings_and_details(&fixture));
         has(&text, &records, &fixture.name);
         has(&text, &others, &fixture.name);
         looked_for += records.len() + others.len();
         let file = fixture.dir.join("run.json");
-        let of_file = latlab(&["report", file.to_str().unwrap()]).stdout;
+        let of_file = latlab(&["report", file.to_str().unwrap(), "--details"]).stdout;
         assert_eq!(flat(&of_file), text, "{}: the file alone", fixture.name);
     }
     assert!(looked_for > 350, "{looked_for}");
@@ -250,6 +254,24 @@ fn runs_of_version_1_go_into_the_history_with_their_figures() {
         if !figures.is_empty() {
             let shown = latlab(&["history", "--store", store, "show", dir, "--json"]);
             has(&flat(&shown.stdout), &figures, &fixture.name);
+        }
+    }
+}
+
+/// The first screen of each kind of run, at both usual widths: at most 40 lines, none longer than
+/// the terminal.
+#[test]
+fn the_first_screen_of_every_kind_of_run_fits_a_terminal() {
+    for fixture in all() {
+        let path = fixture.dir.to_str().unwrap();
+        for columns in [80, 100] {
+            let output = latlab_at(&columns.to_string(), &["report", path]);
+            let text = String::from_utf8(output.stdout).unwrap();
+            let lines = text.lines().count();
+            assert!((3..=40).contains(&lines), "{} at {columns}: {lines}\n{text}", fixture.name);
+            for line in text.lines() {
+                assert!(line.chars().count() <= columns, "{} at {columns}: {line}", fixture.name);
+            }
         }
     }
 }

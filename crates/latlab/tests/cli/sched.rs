@@ -175,7 +175,7 @@ fn compare_timehist(ours: &str, perf: &str) {
 fn a_trace_is_shown_in_every_view() {
     let dir = tempfile::tempdir().unwrap();
     let file = fixture("trace/f7-zstd.dat");
-    let out = latlab(dir.path(), &["sched", &file]);
+    let out = latlab(dir.path(), &["sched", &file, "--details"]);
     let page = text(&out.stdout);
     assert!(out.status.success(), "{}", text(&out.stderr));
     for words in ["Tasks by run time", "Who preempts whom", "Jain's index"] {

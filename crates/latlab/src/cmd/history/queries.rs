@@ -56,6 +56,7 @@ impl Table {
                         head: (*h).into(),
                         right: i >= self.numbers_from,
                         whole: self.one_line,
+                        ..Column::default()
                     })
                     .collect(),
                 rows: self.rows.clone(),

@@ -44,8 +44,10 @@ fn print(global: &Global, run: &Run, doc: &latlab_report::doc::Doc) -> anyhow::R
     let mut out = term::stdout();
     if global.json {
         crate::output::json(run, &mut out)?;
-    } else {
+    } else if term::details() {
         output::document(doc, &mut out)?;
+    } else {
+        output::text(run, &mut out)?;
     }
     out.flush()?;
     Ok(())

@@ -112,8 +112,7 @@ fn stat(
         crate::output::json(&stat, &mut out)?;
     } else {
         let doc = latlab_report::sections::trace::stat(&stat);
-        let text = latlab_report::text::TextOptions { width: term::width(), color: term::color() };
-        latlab_report::text::render(&doc, &text, &mut out)?;
+        crate::output::document(&doc, &mut out)?;
     }
     out.flush()?;
     Ok(damage)

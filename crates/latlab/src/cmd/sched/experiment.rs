@@ -91,7 +91,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     session.finish_with(stopped, |run, out| {
         if json {
             crate::output::json(run, out)?;
-        } else if single {
+        } else if single || crate::term::details() {
             crate::output::text(run, out)?;
         } else {
             // The page has every experiment's tables and plots.

@@ -1,0 +1,167 @@
+//! The first screen of a result: the answer, one table and one plot where they say more, and the
+//! problems. Everything else is printed with `--details` and is in `report.html`.
+
+use super::{bench, compare, generic, machine, memory, sched, sweep, timer, wakeup, why};
+use super::{brief, interruption, part_summary, results, title};
+use crate::doc::{Block, Doc, Section};
+use latlab_model::finding::{Finding, Severity};
+use latlab_model::run::{Detail, Part, Run};
+
+/// Rows of a table on the first screen: beside a plot, and alone.
+const ROWS: (usize, usize) = (8, 18);
+/// Warnings beside the findings.
+const WARNINGS: usize = 3;
+/// Findings on the first screen: of the machine check, of one experiment, and of a run of several.
+const FINDINGS: (usize, usize, usize) = (10, 5, 3);
+
+/// Findings that fit on the first screen of most runs.
+pub fn findings_max(run: &Run) -> usize {
+    match run.parts.as_slice() {
+        [one] if matches!(one.detail, Some(Detail::Doctor(_))) => FINDINGS.0,
+        [_] => FINDINGS.1,
+        _ => FINDINGS.2,
+    }
+}
+
+/// What a command prints when it has finished, with the `most` important findings.
+pub fn of_run(run: &Run, most: usize) -> Doc {
+    let causes = run.parts.iter().find(|p| matches!(p.detail, Some(Detail::Why(_))));
+    let (mut blocks, words) = match (run.parts.as_slice(), causes) {
+        ([part], _) | (_, Some(part)) => (of_part(part), results(run)),
+        _ => several(run),
+    };
+    let plot = blocks.iter().any(|b| matches!(b, Block::Plot(_)));
+    let rows = if plot { ROWS.0 } else { ROWS.1 };
+    blocks.iter_mut().for_each(|b| shorten(b, rows));
+    let (shown, left) = findings(run, most);
+    if !shown.is_empty() {
+        blocks.push(Block::Findings(shown));
+    }
+    blocks.extend(hint(run, &blocks, left).map(Block::Text));
+    let section = Section { blocks, ..Section::default() };
+    Doc { title: title(run), summary: words, sections: vec![section] }
+}
+
+/// The table and the plot that answer the question of one experiment, below what limits them:
+/// lost events, an early end.
+fn of_part(part: &Part) -> Vec<Block> {
+    let all = super::of_part(part).into_iter().flat_map(|s| s.blocks);
+    let mut blocks: Vec<Block> =
+        all.filter(|b| matches!(b, Block::Warning(_))).take(WARNINGS).collect();
+    blocks.extend(answer(part));
+    blocks
+}
+
+fn answer(part: &Part) -> Vec<Block> {
+    match &part.detail {
+        Some(Detail::Doctor(_)) => vec![],
+        Some(Detail::Bench(detail)) => bench::screen(detail),
+        Some(Detail::Why(result)) => why::screen(result),
+        Some(Detail::Wakeup(result)) => wakeup::screen(part, result),
+        Some(Detail::Memory(detail)) => memory::screen(detail),
+        Some(Detail::Sched(detail)) => sched::screen(detail),
+        Some(Detail::Timer(detail)) => timer::screen(detail),
+        Some(Detail::Compare(detail)) => compare::screen(detail),
+        Some(Detail::Sweep(detail)) => sweep::screen(detail),
+        None | Some(Detail::Unknown) => generic::screen(part),
+    }
+}
+
+/// Several experiments: a table of the same kind beside each other, or one line each.
+fn several(run: &Run) -> (Vec<Block>, Vec<String>) {
+    let first = run.parts.first().map(|p| p.name.as_str()).unwrap_or_default();
+    let survey = run.parts.iter().any(|p| matches!(p.detail, Some(Detail::Doctor(_))));
+    if !survey {
+        let side = wakeup::side_by_side(run).into_iter().chain(sched::side_by_side(run));
+        let blocks: Vec<Block> = side.flat_map(|s| s.blocks).collect();
+        if !blocks.is_empty() || first.is_empty() {
+            return (blocks, results(run));
+        }
+    }
+    let mut blocks = vec![Block::Pairs(dashboard(run))];
+    blocks.extend(wakeup::overlay(run));
+    (blocks, interruption(run).into_iter().collect())
+}
+
+/// One line for each experiment of a survey.
+fn dashboard(run: &Run) -> Vec<(String, String)> {
+    let mut rows = vec![("Machine".to_owned(), machine::line(&run.machine))];
+    for part in &run.parts {
+        let words = match &part.detail {
+            Some(Detail::Wakeup(result)) => wakeup::line(result),
+            Some(Detail::Sched(_)) => continue,
+            _ => part_summary(part).pop().unwrap_or_default(),
+        };
+        let name = short_name(part);
+        let words = words.strip_prefix(&format!("{name}: ")).unwrap_or(&words).to_owned();
+        let name = match &part.detail {
+            Some(Detail::Wakeup(_)) => format!("Wake-up, {name}"),
+            _ => name.to_owned(),
+        };
+        rows.push((name, words.trim_end_matches('.').to_owned()));
+    }
+    let scheduler = sched::line(run).map(|words| ("Scheduler".to_owned(), words));
+    let before = rows.iter().position(|r| r.0 == "Timers").unwrap_or(rows.len());
+    rows.splice(before..before, scheduler);
+    rows.retain(|(_, words)| !words.is_empty());
+    rows
+}
+
+fn short_name(part: &Part) -> &str {
+    match &part.detail {
+        Some(Detail::Doctor(_)) => "Checks",
+        Some(Detail::Bench(_)) => "Costs",
+        Some(Detail::Memory(_)) => "Memory",
+        Some(Detail::Timer(_)) => "Timers",
+        Some(Detail::Wakeup(_)) => wakeup::circumstance(part),
+        None if part.name == "gaps" => "OS noise",
+        _ if part.title.is_empty() => &part.name,
+        _ => &part.title,
+    }
+}
+
+/// The most important findings that need attention, and how many findings are not shown.
+fn findings(run: &Run, most: usize) -> (Vec<Finding>, usize) {
+    let all = || run.parts.iter().flat_map(|p| &p.findings);
+    let mut shown: Vec<Finding> = [Severity::Problem, Severity::Warning, Severity::Inconclusive]
+        .iter()
+        .flat_map(|s| all().filter(move |f| f.severity == *s))
+        .cloned()
+        .collect();
+    shown.truncate(most);
+    let left = all().count() - shown.len();
+    (shown, left)
+}
+
+/// A table of the first screen has a few rows.
+fn shorten(block: &mut Block, rows: usize) {
+    let Block::Table(table) = block else { return };
+    let more = table.rows.len().saturating_sub(rows);
+    if more > 0 {
+        table.rows.truncate(rows);
+        let caption = table.caption.trim_end_matches('.');
+        table.caption = format!("{caption} ({more} more rows with --details)");
+    }
+}
+
+/// What `--details` would add.
+fn hint(run: &Run, shown: &[Block], findings_left: usize) -> Option<String> {
+    let full = brief(run);
+    let all = || full.sections.iter().flat_map(|s| &s.blocks);
+    let tables = |b: &&Block| matches!(b, Block::Table(_));
+    let plots = |b: &&Block| matches!(b, Block::Plot(_));
+    let left = |is: fn(&&Block) -> bool| {
+        all().filter(is).count().saturating_sub(shown.iter().filter(is).count())
+    };
+    let counted = [
+        (left(tables), "table", "tables"),
+        (left(plots), "plot", "plots"),
+        (findings_left, "finding", "findings"),
+    ];
+    let words: Vec<String> = counted
+        .iter()
+        .filter(|(n, ..)| *n > 0)
+        .map(|(n, one, many)| format!("{n} {}", if *n == 1 { one } else { many }))
+        .collect();
+    (!words.is_empty()).then(|| format!("--details: {} more.", words.join(", ")))
+}
