@@ -5,6 +5,7 @@
 
 use crate::Endian;
 use crate::bytes::until_nul;
+use std::sync::Arc;
 
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +52,9 @@ pub enum Value<'e> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Name.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// C type as declared, without the array part (`unsigned long`, `__data_loc char[]`).
-    pub ty: Box<str>,
+    pub ty: Arc<str>,
     /// Offset from the record's start.
     pub offset: u32,
     /// Bytes; 0 for an array that ends with the record.

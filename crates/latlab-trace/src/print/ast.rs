@@ -56,6 +56,8 @@ pub(crate) enum Expr {
     Unary(Unary, Box<Expr>),
     Binary(Binary, Box<Expr>, Box<Expr>),
     Cond(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// `a ?: b`: `a` where it is not 0, evaluated once.
+    OrElse(Box<Expr>, Box<Expr>),
     Cast(CType, Box<Expr>),
     Call(String, Vec<Expr>),
     /// `{ value, "text" }` or `{ value, value }`.
@@ -64,10 +66,30 @@ pub(crate) enum Expr {
     Name(String),
 }
 
-/// Deeper trees are no print fmt of any kernel.
-const MAX_DEPTH: u32 = 200;
-/// Nor are longer chains of operators: each makes the tree one deeper.
-const MAX_CHAIN: u32 = 1000;
+/// Deeper trees are no print fmt of any kernel. Brackets and operators count alike, because each
+/// makes the tree one deeper; whatever walks a tree may recurse so deep.
+const MAX_DEPTH: u32 = 256;
+
+/// A tree and its depth, 1 for a leaf.
+struct Tree {
+    expr: Expr,
+    depth: u32,
+}
+
+impl Tree {
+    fn leaf(expr: Expr) -> Self {
+        Self { expr, depth: 1 }
+    }
+
+    /// A tree over subtrees of which the deepest has `below`; `None` when it is too deep.
+    fn over(below: u32, expr: Expr) -> Option<Self> {
+        (below < MAX_DEPTH).then_some(Self { expr, depth: below + 1 })
+    }
+
+    fn boxed(self) -> Box<Expr> {
+        Box::new(self.expr)
+    }
+}
 
 /// Parses from tokens.
 pub(crate) struct Parser<'t> {
@@ -111,70 +133,74 @@ impl<'t> Parser<'t> {
 
     /// One expression, up to a comma or a closing bracket.
     pub fn expr(&mut self) -> Option<Expr> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return None;
-        }
-        let condition = self.binary(0)?;
-        let result = if self.eat("?") {
-            // `a ?: b` is `a ? a : b`.
-            let yes = if self.is(":") { condition.clone() } else { self.expr()? };
-            self.expect(":")?;
-            let no = self.expr()?;
-            Expr::Cond(Box::new(condition), Box::new(yes), Box::new(no))
-        } else {
-            condition
-        };
-        self.depth -= 1;
-        Some(result)
+        self.tree().map(|tree| tree.expr)
     }
 
-    fn binary(&mut self, lowest: u8) -> Option<Expr> {
+    /// One level deeper, for what calls itself.
+    fn enter<T>(&mut self, parse: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        self.depth += 1;
+        let result = if self.depth > MAX_DEPTH { None } else { parse(self) };
+        self.depth -= 1;
+        result
+    }
+
+    fn tree(&mut self) -> Option<Tree> {
+        let condition = self.enter(|p| p.binary(0))?;
+        if !self.eat("?") {
+            return Some(condition);
+        }
+        if self.eat(":") {
+            let no = self.enter(Self::tree)?;
+            let below = condition.depth.max(no.depth);
+            return Tree::over(below, Expr::OrElse(condition.boxed(), no.boxed()));
+        }
+        let yes = self.enter(Self::tree)?;
+        self.expect(":")?;
+        let no = self.enter(Self::tree)?;
+        let below = condition.depth.max(yes.depth).max(no.depth);
+        Tree::over(below, Expr::Cond(condition.boxed(), yes.boxed(), no.boxed()))
+    }
+
+    fn binary(&mut self, lowest: u8) -> Option<Tree> {
         let mut left = self.unary()?;
-        let mut chain = 0;
         while let Some((op, level)) = self.peek().and_then(binary_op) {
             if level < lowest {
                 break;
             }
-            chain += 1;
-            if chain > MAX_CHAIN {
-                return None;
-            }
             self.pos += 1;
-            let right = self.binary(level + 1)?;
-            left = Expr::Binary(op, Box::new(left), Box::new(right));
+            let right = self.enter(|p| p.binary(level + 1))?;
+            let below = left.depth.max(right.depth);
+            left = Tree::over(below, Expr::Binary(op, left.boxed(), right.boxed()))?;
         }
         Some(left)
     }
 
-    fn unary(&mut self) -> Option<Expr> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return None;
-        }
-        let result = match self.peek()? {
+    fn unary(&mut self) -> Option<Tree> {
+        match self.peek()? {
             Token::Op("-") => self.prefixed(|e| Expr::Unary(Unary::Neg, e)),
-            Token::Op("+") => self.prefixed(|e| *e),
+            Token::Op("+") => {
+                self.pos += 1;
+                self.enter(Self::unary)
+            }
             Token::Op("!") => self.prefixed(|e| Expr::Unary(Unary::Not, e)),
             Token::Op("~") => self.prefixed(|e| Expr::Unary(Unary::Invert, e)),
             Token::Op("&") => self.prefixed(Expr::Address),
             Token::Op("*") => self.prefixed(Expr::Deref),
             Token::Op("(") => match self.cast() {
                 Some(ty) => {
-                    let inner = self.unary()?;
-                    Some(Expr::Cast(ty, Box::new(inner)))
+                    let inner = self.enter(Self::unary)?;
+                    Tree::over(inner.depth, Expr::Cast(ty, inner.boxed()))
                 }
                 None => self.postfix(),
             },
             _ => self.postfix(),
-        };
-        self.depth -= 1;
-        result
+        }
     }
 
-    fn prefixed(&mut self, make: impl FnOnce(Box<Expr>) -> Expr) -> Option<Expr> {
+    fn prefixed(&mut self, make: impl FnOnce(Box<Expr>) -> Expr) -> Option<Tree> {
         self.pos += 1;
-        Some(make(Box::new(self.unary()?)))
+        let inner = self.enter(Self::unary)?;
+        Tree::over(inner.depth, make(inner.boxed()))
     }
 
     /// `(type)`, if that is what comes; consumed then.
@@ -215,45 +241,51 @@ impl<'t> Parser<'t> {
         Some(ty.unwrap_or(CType { size: 8, signed: true, pointer: false }))
     }
 
-    fn postfix(&mut self) -> Option<Expr> {
-        let mut e = self.primary()?;
+    fn postfix(&mut self) -> Option<Tree> {
+        let mut tree = self.primary()?;
         loop {
             if self.eat("[") {
-                let index = self.expr()?;
+                let index = self.enter(Self::tree)?;
                 self.expect("]")?;
-                e = Expr::Index(Box::new(e), Box::new(index));
+                let below = tree.depth.max(index.depth);
+                tree = Tree::over(below, Expr::Index(tree.boxed(), index.boxed()))?;
             } else if self.is("->") || self.is(".") {
                 self.pos += 1;
                 let Some(Token::Name(name)) = self.peek() else { return None };
                 self.pos += 1;
-                e = match e {
+                tree = Tree::leaf(match tree.expr {
                     Expr::Name(n) if n == "REC" => Expr::Field(name.clone()),
                     // `REC->a.b`: some events are declared with the dots in the field's name.
-                    Expr::Field(outer) => Expr::Field(format!("{outer}.{name}")),
+                    Expr::Field(mut outer) => {
+                        outer.push('.');
+                        outer.push_str(name);
+                        Expr::Field(outer)
+                    }
                     _ => return None,
-                };
+                });
             } else {
-                return Some(e);
+                return Some(tree);
             }
         }
     }
 
-    fn primary(&mut self) -> Option<Expr> {
+    fn primary(&mut self) -> Option<Tree> {
         match self.peek()? {
             Token::Number(v, unsigned) => {
                 self.pos += 1;
-                Some(Expr::Number(*v, *unsigned))
+                Some(Tree::leaf(Expr::Number(*v, *unsigned)))
             }
-            Token::Text(_) => self.text().map(Expr::Text),
+            Token::Text(_) => self.text().map(|text| Tree::leaf(Expr::Text(text))),
             Token::Op("(") => {
                 self.pos += 1;
-                let e = self.expr()?;
+                let tree = self.enter(Self::tree)?;
                 self.expect(")")?;
-                Some(e)
+                Some(tree)
             }
             Token::Op("{") => {
                 self.pos += 1;
-                self.list("}").map(Expr::Braces)
+                let (below, list) = self.list("}")?;
+                Tree::over(below, Expr::Braces(list))
             }
             Token::Name(name) => {
                 self.pos += 1;
@@ -261,29 +293,32 @@ impl<'t> Parser<'t> {
                     return self.size_of();
                 }
                 if self.eat("(") {
-                    return Some(Expr::Call(name.clone(), self.list(")")?));
+                    let (below, list) = self.list(")")?;
+                    return Tree::over(below, Expr::Call(name.clone(), list));
                 }
-                Some(Expr::Name(name.clone()))
+                Some(Tree::leaf(Expr::Name(name.clone())))
             }
             Token::Op(_) => None,
         }
     }
 
-    /// Expressions up to a closing bracket.
-    fn list(&mut self, end: &str) -> Option<Vec<Expr>> {
-        let mut list = Vec::new();
+    /// Expressions up to a closing bracket, and the depth of the deepest.
+    fn list(&mut self, end: &str) -> Option<(u32, Vec<Expr>)> {
+        let (mut deepest, mut list) = (0, Vec::new());
         while !self.eat(end) {
-            list.push(self.expr()?);
+            let tree = self.enter(Self::tree)?;
+            deepest = deepest.max(tree.depth);
+            list.push(tree.expr);
             if !self.eat(",") {
                 self.expect(end)?;
                 break;
             }
         }
-        Some(list)
+        Some((deepest, list))
     }
 
     /// `sizeof(type)` or `sizeof(REC->field)`, after the bracket.
-    fn size_of(&mut self) -> Option<Expr> {
+    fn size_of(&mut self) -> Option<Tree> {
         let start = self.pos;
         let mut words: Vec<&str> = Vec::new();
         let mut pointer = false;
@@ -298,12 +333,12 @@ impl<'t> Parser<'t> {
         if self.eat(")")
             && let Some(ty) = c_type(&words, pointer, self.long)
         {
-            return Some(Expr::Number(i64::from(ty.size), true));
+            return Some(Tree::leaf(Expr::Number(i64::from(ty.size), true)));
         }
         self.pos = start;
-        let inner = self.expr()?;
+        let inner = self.enter(Self::tree)?;
         self.expect(")")?;
-        Some(Expr::Call("sizeof".into(), vec![inner]))
+        Tree::over(inner.depth, Expr::Call("sizeof".into(), vec![inner.expr]))
     }
 }
 
@@ -451,5 +486,45 @@ mod tests {
         assert!(parse("1 +").is_none());
         assert!(parse(&"(".repeat(100_000)).is_none());
         assert!(parse(&"-".repeat(100_000)).is_none());
+    }
+
+    /// Half the stack of a thread of the viewer's server.
+    fn in_small_stack(work: impl FnOnce() + Send + 'static) {
+        std::thread::Builder::new().stack_size(1 << 20).spawn(work).unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn brackets_and_operators_count_together() {
+        in_small_stack(|| {
+            let nested = |levels: usize, chain: usize| {
+                let mut text = "REC->a".to_owned();
+                for _ in 0..levels {
+                    text = format!("({text}{})", "+1".repeat(chain));
+                }
+                parse(&text)
+            };
+            assert!(nested(1, 250).is_some());
+            assert!(nested(25, 9).is_some());
+            assert!(nested(1, 300).is_none());
+            assert!(nested(24, 990).is_none());
+            assert!(nested(60, 5).is_none());
+            // Every level of precedence on the way to each bracket.
+            let ladder = "1||1&&1|1^1&1==1<1<<1+1*(".repeat(30) + "1" + &")".repeat(30);
+            assert!(parse(&ladder).is_none());
+            assert!(parse(&("REC->a".to_owned() + &"[0]".repeat(1000))).is_none());
+            assert!(parse(&"(int)".repeat(1000)).is_none());
+        });
+    }
+
+    #[test]
+    fn an_operand_left_out_is_not_copied() {
+        let text = format!("{}REC->a{}", "(".repeat(60), " ?: 1)".repeat(60));
+        let mut tree = parse(&text).unwrap();
+        let mut levels = 0;
+        while let Expr::OrElse(left, _) = tree {
+            tree = *left;
+            levels += 1;
+        }
+        assert_eq!(levels, 60);
     }
 }

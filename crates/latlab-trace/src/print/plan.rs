@@ -30,6 +30,8 @@ pub(crate) enum Num {
         right: Box<Num>,
     },
     Cond(Box<Num>, Box<Num>, Box<Num>),
+    /// The first where it is not 0, else the second.
+    OrElse(Box<Num>, Box<Num>),
     Cast {
         size: u8,
         signed: bool,
@@ -287,57 +289,82 @@ impl Lower<'_> {
     }
 
     fn num(&self, e: &Expr) -> Option<Num> {
-        Some(match e {
-            Expr::Number(v, _) => Num::Const(*v),
+        self.typed(e).map(|(num, _)| num)
+    }
+
+    /// A number, and whether C would compute it with unsigned 64 bits, from the leaves up.
+    fn typed(&self, e: &Expr) -> Option<(Num, bool)> {
+        let signed = |num| Some((num, false));
+        match e {
+            Expr::Number(v, unsigned) => Some((Num::Const(*v), *unsigned)),
             Expr::Field(name) => {
                 let f = self.field(name)?;
-                match f.kind {
+                let num = match f.kind {
                     FieldKind::Number => number_at(f),
                     // An array as a number is its address, which a trace does not have.
                     _ => Num::Const(0),
-                }
+                };
+                Some((num, !f.signed && f.size == 8))
             }
             Expr::Index(array, index) => {
                 let f = self.array(array)?;
-                Num::Element(Box::new(f.clone()), Box::new(self.num(index)?))
+                signed(Num::Element(Box::new(f.clone()), Box::new(self.num(index)?)))
             }
-            Expr::Address(_) => Num::Const(0),
+            Expr::Address(_) => signed(Num::Const(0)),
             // `*(type *)&REC->x` and `*(type *)__get_dynamic_array(x)`: the first element.
             Expr::Deref(inner) => {
                 let f = self.array(inner)?;
-                match f.kind {
+                signed(match f.kind {
                     FieldKind::Number => number_at(f),
                     _ => Num::Element(Box::new(f.clone()), Box::new(Num::Const(0))),
-                }
+                })
             }
-            Expr::Unary(op, inner) => match (op, self.num(inner)?) {
-                (Unary::Neg, Num::Const(v)) => Num::Const(v.wrapping_neg()),
-                (Unary::Invert, Num::Const(v)) => Num::Const(!v),
-                (op, inner) => Num::Unary(*op, Box::new(inner)),
-            },
-            Expr::Binary(op, left, right) => {
-                let unsigned = self.unsigned(left) || self.unsigned(right);
-                let (left, right) = (self.num(left)?, self.num(right)?);
-                if let (Num::Const(a), Num::Const(b)) = (&left, &right) {
-                    return Some(Num::Const(super::ast::binary(*op, unsigned, *a, *b)));
-                }
-                Num::Binary { op: *op, unsigned, left: Box::new(left), right: Box::new(right) }
+            Expr::Unary(op, inner) => {
+                let (inner, unsigned) = self.typed(inner)?;
+                let num = match (op, inner) {
+                    (Unary::Neg, Num::Const(v)) => Num::Const(v.wrapping_neg()),
+                    (Unary::Invert, Num::Const(v)) => Num::Const(!v),
+                    (op, inner) => Num::Unary(*op, Box::new(inner)),
+                };
+                Some((num, unsigned))
             }
+            Expr::Binary(op, left, right) => self.binary(*op, left, right),
             Expr::Cond(c, yes, no) => {
-                Num::Cond(Box::new(self.num(c)?), Box::new(self.num(yes)?), Box::new(self.num(no)?))
+                let c = Box::new(self.num(c)?);
+                let ((yes, a), (no, b)) = (self.typed(yes)?, self.typed(no)?);
+                Some((Num::Cond(c, Box::new(yes), Box::new(no)), a || b))
+            }
+            Expr::OrElse(left, right) => {
+                let ((left, a), (right, b)) = (self.typed(left)?, self.typed(right)?);
+                Some((Num::OrElse(Box::new(left), Box::new(right)), a || b))
             }
             Expr::Cast(ty, inner) => {
                 let inner = self.num(inner)?;
-                match inner {
+                let num = match inner {
                     // Widening changes nothing: values are kept in 64 bits with their sign.
                     inner if ty.size == 8 => inner,
                     inner => Num::Cast { size: ty.size, signed: ty.signed, inner: Box::new(inner) },
-                }
+                };
+                Some((num, !ty.signed && ty.size >= 4))
             }
-            Expr::Call(name, args) => return self.call_num(name, args),
-            Expr::Name(name) => Num::Const(constant(name)?),
-            Expr::Text(_) | Expr::Braces(_) => return None,
-        })
+            Expr::Call(name, args) => signed(self.call_num(name, args)?),
+            Expr::Name(name) => signed(Num::Const(constant(name)?)),
+            Expr::Text(_) | Expr::Braces(_) => None,
+        }
+    }
+
+    fn binary(&self, op: Binary, left: &Expr, right: &Expr) -> Option<(Num, bool)> {
+        let ((left, a), (right, b)) = (self.typed(left)?, self.typed(right)?);
+        // C gives a shift the type of its left side.
+        let unsigned = a || b;
+        let of_result = if matches!(op, Binary::Shl | Binary::Shr) { a } else { unsigned };
+        let num = match (left, right) {
+            (Num::Const(a), Num::Const(b)) => Num::Const(super::ast::binary(op, unsigned, a, b)),
+            (left, right) => {
+                Num::Binary { op, unsigned, left: Box::new(left), right: Box::new(right) }
+            }
+        };
+        Some((num, of_result))
     }
 
     fn call_num(&self, name: &str, args: &[Expr]) -> Option<Num> {
@@ -384,22 +411,6 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether C would compute with unsigned 64-bit numbers.
-    fn unsigned(&self, e: &Expr) -> bool {
-        match e {
-            Expr::Number(_, unsigned) => *unsigned,
-            Expr::Field(name) => self.field(name).is_some_and(|f| !f.signed && f.size == 8),
-            Expr::Cast(ty, _) => !ty.signed && ty.size >= 4,
-            Expr::Binary(op, l, r) => match op {
-                Binary::Shl | Binary::Shr => self.unsigned(l),
-                _ => self.unsigned(l) || self.unsigned(r),
-            },
-            Expr::Unary(_, e) => self.unsigned(e),
-            Expr::Cond(_, l, r) => self.unsigned(l) || self.unsigned(r),
-            _ => false,
-        }
-    }
-
     fn text(&self, e: &Expr) -> Option<Text> {
         Some(match e {
             Expr::Text(t) => Text::Literal(t.as_slice().into()),
@@ -413,6 +424,11 @@ impl Lower<'_> {
             Expr::Cast(_, inner) => return self.text(inner),
             Expr::Cond(c, yes, no) => {
                 Text::Cond(self.num(c)?, Box::new(self.text(yes)?), Box::new(self.text(no)?))
+            }
+            // The left side is compiled twice, as a condition and as text: only where it is short.
+            Expr::OrElse(left, _) if matches!(**left, Expr::OrElse(..)) => return None,
+            Expr::OrElse(left, right) => {
+                Text::Cond(self.num(left)?, Box::new(self.text(left)?), Box::new(self.text(right)?))
             }
             Expr::Call(name, args) => return self.call_text(name, args),
             Expr::Address(inner) => return self.text(inner),

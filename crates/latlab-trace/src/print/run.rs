@@ -71,6 +71,10 @@ impl Num {
                     no.get(p)
                 }
             }
+            Self::OrElse(left, right) => match left.get(p) {
+                0 => right.get(p),
+                value => value,
+            },
             Self::Cast { size, signed, inner } => {
                 let v = inner.get(p);
                 match (size, signed) {
