@@ -35,8 +35,8 @@ pub mod write;
 
 pub use bytes::Endian;
 pub use error::{Diagnostic, Diagnostics, TraceError};
-pub use file::TraceFile;
+pub use file::{DEFAULT_MEMORY, TraceFile};
 pub use filter::{Filter, FilterError};
 pub use format::{EventFormat, Field, Formats};
-pub use open::open;
+pub use open::{open, open_within};
 pub use ring::{Event, Events, Missed, Select};

@@ -1,5 +1,6 @@
 //! Opens a trace of either kind: `trace.dat` or ftrace's text.
 
+use crate::file::DEFAULT_MEMORY;
 use crate::{TraceError, TraceFile, text};
 
 /// Reads a `trace.dat`, or the text of ftrace's `trace` file or of `trace-cmd report`.
@@ -7,7 +8,15 @@ use crate::{TraceError, TraceFile, text};
 /// # Errors
 /// As [`TraceFile::parse`] for a `trace.dat`, [`text::parse`] for anything else.
 pub fn open(data: &[u8]) -> Result<TraceFile<'_>, TraceError> {
-    match TraceFile::parse(data) {
+    open_within(data, DEFAULT_MEMORY)
+}
+
+/// As [`open`], with at most `memory` bytes for what is inflated at any time.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_within(data: &[u8], memory: u64) -> Result<TraceFile<'_>, TraceError> {
+    match TraceFile::parse_within(data, memory) {
         Err(TraceError::NotATrace) => text::parse(data),
         other => other,
     }

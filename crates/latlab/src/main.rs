@@ -15,6 +15,7 @@ mod restoration;
 mod rundir;
 mod session;
 mod term;
+mod trace_input;
 
 use clap::Parser;
 use std::io::Write;

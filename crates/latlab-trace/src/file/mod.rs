@@ -8,15 +8,19 @@
 //! ```
 
 mod buffer;
+mod memory;
 mod options;
 mod salvage;
 mod section;
+mod settle;
 mod tables;
 mod trace_file;
 mod v6;
 mod v7;
 
 pub use buffer::{Buffer, CpuData, PageLayout};
+pub use memory::DEFAULT_MEMORY;
+pub(crate) use memory::{AHEAD_MAX, Memory};
 pub use options::{Guest, Options, TimeShift, TimeShiftCpu, Tsc};
 
 pub use trace_file::TraceFile;
@@ -35,6 +39,14 @@ impl<'a> TraceFile<'a> {
     /// When nothing can be read at all. Damage that leaves something to read
     /// is listed in [`TraceFile::diagnostics`].
     pub fn parse(data: &'a [u8]) -> Result<Self, TraceError> {
+        Self::parse_within(data, DEFAULT_MEMORY)
+    }
+
+    /// As [`TraceFile::parse`], with at most `memory` bytes for what is inflated at any time.
+    ///
+    /// # Errors
+    /// As [`TraceFile::parse`].
+    pub fn parse_within(data: &'a [u8], memory: u64) -> Result<Self, TraceError> {
         if data.is_empty() {
             return Err(TraceError::Empty);
         }
@@ -61,10 +73,12 @@ impl<'a> TraceFile<'a> {
                 reason: format!("{page_size} is no size of a ring-buffer page"),
             });
         }
-        let head = Head { version: known, endian, user_long_size, page_size };
-        match known {
+        let head = Head { version: known, endian, user_long_size, page_size, memory };
+        let mut file = match known {
             6 => v6::parse(data, r, &head),
             _ => v7::parse(data, r, &head),
-        }
+        }?;
+        settle::settle(&mut file);
+        Ok(file)
     }
 }

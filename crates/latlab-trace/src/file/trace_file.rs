@@ -1,6 +1,7 @@
 //! An opened trace.
 
 use super::buffer::Buffer;
+use super::memory::Memory;
 use super::options::Options;
 use crate::compress::Codec;
 use crate::names::{Comms, PrintkFormats, Symbols};
@@ -11,6 +12,7 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub struct TraceFile<'a> {
     pub(crate) data: Cow<'a, [u8]>,
+    pub(crate) memory: Memory,
     /// 6 or 7; 0 for a trace that was made from text.
     pub version: u32,
     /// Byte order of everything after the head.
@@ -45,12 +47,15 @@ pub(crate) struct Head {
     pub endian: Endian,
     pub user_long_size: u8,
     pub page_size: u32,
+    /// Limit of [`Memory`], bytes.
+    pub memory: u64,
 }
 
 impl<'a> TraceFile<'a> {
     pub(super) fn empty(data: &'a [u8], head: &Head) -> Self {
         Self {
             data: Cow::Borrowed(data),
+            memory: Memory::new(head.memory),
             version: head.version,
             endian: head.endian,
             user_long_size: head.user_long_size,

@@ -17,6 +17,7 @@ use crate::compress::Codec;
 use crate::names::{Comms, PrintkFormats, Symbols};
 use crate::{Diagnostics, TraceError};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 pub(super) fn parse<'a>(
     data: &'a [u8],
@@ -72,7 +73,7 @@ pub(super) fn parse<'a>(
 
 /// Follows the chain of options.
 fn chain(data: &[u8], file: &mut TraceFile<'_>, first: u64, pointers: &mut Pointers) {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     let mut next = first;
     while next != 0 {
         if !seen.insert(next) {
@@ -117,11 +118,10 @@ fn load_sections<'a>(
     let kallsyms = load("kernel symbols", p.kallsyms, id::KALLSYMS, &mut damage);
     let printk = load("printk formats", p.printk, id::PRINTK, &mut damage);
     let cmdlines = load("command lines", p.cmdlines, id::CMDLINES, &mut damage);
-    let texts: Vec<_> = p
+    let text = p
         .texts
         .iter()
-        .filter_map(|at| load("latency trace", Some(*at), id::BUFFER_TEXT, &mut damage))
-        .collect();
+        .find_map(|at| load("latency trace", Some(*at), id::BUFFER_TEXT, &mut damage));
     file.diagnostics.extend(&damage);
 
     let note = |file: &mut TraceFile<'_>, at: u64, e: TraceError| {
@@ -152,7 +152,7 @@ fn load_sections<'a>(
     if let Some((bytes, _)) = cmdlines {
         file.comms = Comms::parse(&without_size(bytes, endian, 8));
     }
-    file.latency_text = texts.into_iter().next().map(|(bytes, _)| bytes);
+    file.latency_text = text.map(|(bytes, _)| bytes);
     Ok(layout)
 }
 
@@ -192,9 +192,10 @@ fn buffer(
         ..layout
     };
     let mut cpus: Vec<CpuData> = Vec::new();
+    let mut listed = HashSet::new();
     for _ in 0..o.u32(what)? {
         let (cpu, offset, mut size) = (o.u32(what)?, o.u64(what)?, o.u64(what)?);
-        if cpu >= MAX_CPUS || cpus.iter().any(|c| c.cpu == cpu) {
+        if cpu >= MAX_CPUS || !listed.insert(cpu) {
             file.diagnostics.push(Some(cpu), offset, "this CPU is listed twice or cannot be");
             continue;
         }

@@ -439,6 +439,13 @@ fn chunk_list(
             let what =
                 format!("a chunk of {len} bytes cannot inflate to {inflated}; it is left out");
             diagnostics.push(Some(cpu.cpu), at, what);
+        } else if inflated > file.memory.chunk_max {
+            let most = file.memory.chunk_max >> 10;
+            let what = format!(
+                "a chunk inflates to {} KiB, and the memory limit allows {most} KiB; it is left out",
+                inflated >> 10
+            );
+            diagnostics.push(Some(cpu.cpu), at, what);
         } else {
             list.push(CompressedChunk { at: at + 8, len: len as u32, inflated: inflated as u32 });
         }

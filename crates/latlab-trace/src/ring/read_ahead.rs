@@ -6,13 +6,12 @@
 
 use super::chunk::CompressedChunk;
 use crate::compress::{Codec, InflateError, Inflater};
+use crate::file::AHEAD_MAX;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Chunks that are inflated and not yet read, at most, of each CPU.
 const WINDOW: usize = 8;
-/// … and of all CPUs together: 64 chunks of ten pages are 2.6 MB.
-const WINDOW_ALL: usize = 64;
 
 /// An inflated chunk, or why there is none.
 pub(crate) type Inflated = Result<Vec<u8>, InflateError>;
@@ -107,7 +106,7 @@ impl<'f> ReadAhead<'f> {
             }
             let waiting: usize = state.lanes.iter().map(|l| l.slots.len()).sum();
             let open = |l: &&mut Lane| l.next() < l.list.len() && l.slots.len() < WINDOW;
-            let lane = (waiting < WINDOW_ALL)
+            let lane = (waiting < AHEAD_MAX)
                 .then(|| state.lanes.iter_mut().enumerate().filter(|(_, l)| open(l)))
                 .and_then(|lanes| lanes.min_by_key(|(_, l)| l.slots.len()));
             let Some((at, l)) = lane else {

@@ -5,6 +5,7 @@
 
 use super::line::Head;
 use crate::file::{Buffer, CpuData, Options, PageLayout};
+use crate::file::{DEFAULT_MEMORY, Memory};
 use crate::names::{Comms, PrintkFormats, Symbols};
 use crate::{Diagnostics, Endian, EventFormat, Formats, TraceFile};
 use std::borrow::Cow;
@@ -280,6 +281,7 @@ impl TraceBuilder {
         }
         let highest = cpus.iter().map(|c| c.cpu + 1).max().unwrap_or(0);
         TraceFile {
+            memory: Memory::new(DEFAULT_MEMORY),
             data: Cow::Owned(data),
             version: 0,
             endian: Endian::Little,

@@ -2,6 +2,7 @@
 
 use crate::fixture;
 use latlab_trace::{Diagnostics, TraceError, TraceFile};
+use std::io::Write;
 
 /// Number of events, and everything that was said about damage.
 fn read(data: &[u8]) -> Result<(u64, Diagnostics), TraceError> {
@@ -171,4 +172,93 @@ fn no_cut_and_no_flipped_bit_is_fatal() {
             let _ = read(&bad);
         }
     }
+}
+
+/// A version 6 file of which every CPU is given the data of the first.
+#[test]
+fn data_that_two_cpus_claim_are_read_once() {
+    let mut data = fixture("f6.dat");
+    let (total, _) = read(&data).unwrap();
+    let cpus = TraceFile::parse(&data).unwrap().buffers[0].cpus.clone();
+    let (first, second) = (cpus[0], cpus[1]);
+    let entry = |c: latlab_trace::file::CpuData| [c.offset.to_le_bytes(), c.size.to_le_bytes()];
+    let at = data.windows(16).position(|w| w == entry(second).concat()).unwrap();
+    // Not the same place, but pages that both have.
+    let shifted = latlab_trace::file::CpuData { offset: first.offset + 64, ..first };
+    data[at..at + 16].copy_from_slice(&entry(shifted).concat());
+    let (count, damage) = read(&data).unwrap();
+    assert!(count > 0 && count < total);
+    let told = damage.list().iter().find(|d| d.cpu == Some(second.cpu)).unwrap();
+    assert!(told.what.contains("belong to another CPU already"), "{told:?}");
+}
+
+/// A version 7 file whose `cpus` have one chunk that inflates to `mib`; `shared`: all the same one.
+fn bomb(cpus: u32, mib: usize, shared: bool) -> Vec<u8> {
+    let mut page = vec![0; 4096];
+    page[0] = 1;
+    page.resize(mib << 20, 0);
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    zlib.write_all(&page).unwrap();
+    let packed = zlib.finish().unwrap();
+    let mut out = b"\x17\x08\x44tracing7\0\0\x08\0\x10\0\0zlib\x001\0".to_vec();
+    let first_option = out.len();
+    out.extend([0; 8]);
+    let section = |out: &mut Vec<u8>, id: u16, flags: u16, data: &[u8]| {
+        let at = out.len() as u64;
+        out.extend([id.to_le_bytes(), flags.to_le_bytes()].concat());
+        out.extend(0u32.to_le_bytes());
+        out.extend((data.len() as u64).to_le_bytes());
+        out.extend(data);
+        at
+    };
+    let header = [&b"header_page\0"[..], &[0; 8], b"header_event\0", &[0; 8]].concat();
+    let header = section(&mut out, 16, 0, &header);
+    let chunk = [
+        &1u32.to_le_bytes()[..],
+        &(packed.len() as u32).to_le_bytes(),
+        &(page.len() as u32).to_le_bytes(),
+        &packed,
+    ]
+    .concat();
+    let copies = if shared { 1 } else { cpus as usize };
+    let data = section(&mut out, 3, 1, &chunk.repeat(copies));
+    let mut buffer = data.to_le_bytes().to_vec();
+    buffer.extend(b"\0local\0");
+    buffer.extend(4096u32.to_le_bytes());
+    buffer.extend(cpus.to_le_bytes());
+    for cpu in 0..cpus {
+        let at = data + 16 + if shared { 0 } else { u64::from(cpu) * chunk.len() as u64 };
+        buffer.extend(cpu.to_le_bytes());
+        buffer.extend(at.to_le_bytes());
+        buffer.extend((chunk.len() as u64 - 4).to_le_bytes());
+    }
+    let mut options = Vec::new();
+    for (id, data) in [(16u16, &header.to_le_bytes()[..]), (3, &buffer), (0, &[0; 8])] {
+        options.extend(id.to_le_bytes());
+        options.extend((data.len() as u32).to_le_bytes());
+        options.extend(data);
+    }
+    let at = section(&mut out, 0, 0, &options);
+    out[first_option..first_option + 8].copy_from_slice(&at.to_le_bytes());
+    out
+}
+
+#[test]
+fn a_small_file_does_not_inflate_to_more_than_its_memory() {
+    let told = |data: &[u8], memory: u64| {
+        let file = TraceFile::parse_within(data, memory).unwrap();
+        let mut events = file.events();
+        while events.next().is_some() {}
+        let mut damage = file.diagnostics.clone();
+        damage.extend(&events.diagnostics());
+        let left_out = damage.list().iter().filter(|d| d.what.contains("memory limit")).count();
+        let doubled = damage.list().iter().filter(|d| d.what.contains("another CPU")).count();
+        (left_out, doubled)
+    };
+    // One chunk for all: it belongs to the first.
+    assert_eq!(told(&bomb(16, 1, true), 1 << 30), (0, 15));
+    // One chunk each: two for each CPU and 64 ahead have to fit.
+    let each = bomb(8, 1, false);
+    assert_eq!(told(&each, 80 << 20), (0, 0));
+    assert_eq!(told(&each, 79 << 20), (8, 0));
 }

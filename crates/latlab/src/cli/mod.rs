@@ -64,10 +64,21 @@ pub struct Global {
     /// Save the run in this directory (default: runs/<UTC time>-<host>-<command>).
     #[arg(long, global = true, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Memory that a trace file may inflate to at any time, with K, M or G (default: a quarter of
+    /// what is free).
+    #[arg(long, global = true, value_name = "SIZE", value_parser = memory_size)]
+    pub max_memory: Option<u64>,
     /// Run on a board or in a virtual machine: ssh://user@board[:port] or vm:NAME (latlab vm list).
     #[cfg(feature = "host")]
     #[arg(long, global = true, value_name = "TARGET")]
     pub on: Option<String>,
+}
+
+fn memory_size(text: &str) -> Result<u64, String> {
+    const LEAST: u64 = 1 << 20;
+    latlab_sys::size::parse(text)
+        .filter(|size| *size >= LEAST)
+        .ok_or_else(|| "a size of at least 1M is meant, such as 512M or 4G".to_owned())
 }
 
 /// Name of the command that this process was started with.

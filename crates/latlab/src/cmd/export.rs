@@ -4,6 +4,7 @@ use crate::cli::Global;
 use crate::cli::export::{Args, To};
 use crate::outcome::{HintExt, Outcome};
 use crate::term;
+use crate::trace_input;
 use anyhow::Context;
 use latlab_export::{Counts, parquet, perfetto, text};
 use latlab_sys::mmap::Mapped;
@@ -19,9 +20,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let data = Mapped::open(&args.file)
         .with_context(|| format!("{name} cannot be opened"))
         .hint("give a trace.dat, or ftrace's text")?;
-    let file = latlab_trace::open(&data)
-        .with_context(|| name.to_string())
-        .hint("`latlab report` reads the same files")?;
+    let file = trace_input::open(&data, &args.file)?;
     let counts = match &to {
         To::Json => text::json(&file, term::stdout())?,
         To::Csv => text::csv(&file, term::stdout())?,

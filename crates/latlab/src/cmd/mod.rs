@@ -44,6 +44,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         return menu::choose()?.map_or(Ok(Outcome::Done), dispatch);
     };
     let global = &cli.global;
+    crate::trace_input::limit_memory(global.max_memory);
     #[cfg(feature = "host")]
     if let Some(target) = global.on.as_deref().filter(|target| *target != "local") {
         if let Command::Fetch { run } = &command {

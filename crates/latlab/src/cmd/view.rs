@@ -3,6 +3,7 @@
 use crate::cli::Global;
 use crate::cli::view::Args;
 use crate::outcome::{HintExt, Outcome};
+use crate::trace_input;
 use crate::{rundir, term};
 use anyhow::{Context, anyhow};
 use latlab_model::latency::SystemContext;
@@ -131,9 +132,7 @@ impl Watched {
     }
 
     fn parse(&self) -> anyhow::Result<TraceFile<'_>> {
-        latlab_trace::open(&self.data).with_context(|| self.path.display().to_string()).hint(
-            "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`",
-        )
+        trace_input::open(&self.data, &self.path)
     }
 
     fn looks(m: &Metadata) -> (u64, Option<SystemTime>) {

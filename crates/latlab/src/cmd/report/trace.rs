@@ -4,6 +4,7 @@ use crate::cli::time::timestamp_ns;
 use crate::cli::{Global, report::Args};
 use crate::outcome::{HintExt, Outcome};
 use crate::term;
+use crate::trace_input;
 use anyhow::{Context, anyhow};
 use latlab_model::cpulist;
 use latlab_sys::mmap::Mapped;
@@ -22,9 +23,7 @@ pub(super) fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let data = Mapped::open(&args.path)
         .with_context(|| format!("{path} cannot be opened"))
         .hint("give a run (a directory or run.json), a trace.dat, or ftrace's text")?;
-    let file = latlab_trace::open(&data).with_context(|| path.to_string()).hint(
-        "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`",
-    )?;
+    let file = trace_input::open(&data, &args.path)?;
     let options = options(&file, args)?;
     let damage =
         if args.stat { stat(global, &file, &options)? } else { print(global, &file, options)? };

@@ -6,6 +6,7 @@ use crate::cli::sched::{Args, View};
 use crate::outcome::{HintExt, Outcome};
 use crate::session::Session;
 use crate::term;
+use crate::trace_input;
 use anyhow::{Context, anyhow};
 use latlab_analysis::sched::analyse::{Analyzer, Options};
 use latlab_analysis::timeline::from_trace::scan;
@@ -76,9 +77,7 @@ pub fn open(path: &Path) -> anyhow::Result<Mapped> {
 /// # Errors
 /// When it is neither.
 pub fn parse<'a>(path: &Path, data: &'a [u8]) -> anyhow::Result<TraceFile<'a>> {
-    latlab_trace::open(data).with_context(|| path.display().to_string()).hint(
-        "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`",
-    )
+    trace_input::open(data, path)
 }
 
 /// What is to be kept.

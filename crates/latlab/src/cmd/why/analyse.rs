@@ -1,6 +1,7 @@
 //! From capture files to an explanation: each file on its own, several at a time.
 
 use crate::outcome::HintExt;
+use crate::trace_input;
 use anyhow::{Context, anyhow};
 use latlab_analysis::latency::capture::Capture;
 use latlab_analysis::latency::summary::{Digest, conclude, digest_found};
@@ -130,9 +131,7 @@ fn digest_all(
 
 fn digest_one(path: &Path, limit: Nanos, task: Option<&str>) -> anyhow::Result<Digested> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-    let file = latlab_trace::open(&bytes)
-        .with_context(|| path.display().to_string())
-        .hint("`latlab why` reads trace.dat files of version 6 and 7, and ftrace's text")?;
+    let file = trace_input::open(&bytes, path)?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let mut capture = latlab_analysis::latency::from_trace::capture(&file, &name);
     wakeups::find(&mut capture, limit);

@@ -1,0 +1,33 @@
+//! Opens the traces that a user names, within the memory that they may take.
+
+use crate::outcome::HintExt;
+use anyhow::Context;
+use latlab_trace::TraceFile;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// A board's smallest default: formats and symbols of a kernel need some.
+const LEAST_DEFAULT: u64 = 64 << 20;
+
+static MAX_MEMORY: OnceLock<u64> = OnceLock::new();
+
+/// Sets `--max-memory`, bytes, before anything is opened.
+pub fn limit_memory(bytes: Option<u64>) {
+    if let Some(bytes) = bytes {
+        let _ = MAX_MEMORY.set(bytes);
+    }
+}
+
+/// A `trace.dat`, or ftrace's text.
+///
+/// # Errors
+/// One sentence with the file, when nothing can be read.
+pub fn open<'d>(data: &'d [u8], path: &Path) -> anyhow::Result<TraceFile<'d>> {
+    let memory = *MAX_MEMORY.get_or_init(|| {
+        let available = latlab_sys::machine::condition().available_bytes;
+        available.map_or(latlab_trace::DEFAULT_MEMORY, |free| (free / 4).max(LEAST_DEFAULT))
+    });
+    latlab_trace::open_within(data, memory).with_context(|| path.display().to_string()).hint(
+        "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`",
+    )
+}
