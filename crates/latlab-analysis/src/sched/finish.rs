@@ -2,7 +2,8 @@
 
 use super::analyse::Analyzer;
 use super::fair::jain;
-use super::task::{FoundInversion, State, TaskState, Throttling};
+use super::task::{FoundInversion, TaskState, Throttling};
+use crate::timeline::task::State;
 use latlab_model::event::Names;
 use latlab_model::finding::{Note, Quantity};
 use latlab_model::sched::schedule::{Inversion, Pair, Schedule, Slice, TaskLine, Throttle};
@@ -28,9 +29,10 @@ impl Analyzer {
         let length_ns = self.last.since(base).0;
         let mut cpus: Vec<_> = self.cpus.iter().filter(|c| c.seen).map(|c| c.line).collect();
         cpus.sort_by_key(|c| c.cpu);
-        let mut order: Vec<usize> = (0..self.tasks.len()).filter(|&i| self.is_known(i)).collect();
+        let mut order: Vec<usize> =
+            (0..self.tasks.rows().len()).filter(|&i| self.is_known(i)).collect();
         let focus = |i: usize| self.options.focus.contains(&self.tasks[i].tid.0);
-        order.sort_by_key(|&i| (!focus(i), std::cmp::Reverse(self.tasks[i].run_ns), i));
+        order.sort_by_key(|&i| (!focus(i), std::cmp::Reverse(self.tasks[i].account.run_ns), i));
         let tasks: Vec<TaskLine> = order
             .iter()
             .take(self.options.tasks)
@@ -38,10 +40,16 @@ impl Analyzer {
             .map(|(n, &i)| self.line(&self.tasks[i], base, names, n < HISTOGRAMS))
             .collect();
         let rest = || order.iter().skip(self.options.tasks);
-        let more_run_ns = rest().map(|&i| self.tasks[i].run_ns).sum::<u64>() + self.folded.1;
+        let more_run_ns =
+            rest().map(|&i| self.tasks[i].account.run_ns).sum::<u64>() + self.folded.1;
         let more_tasks = rest().count() as u64 + self.folded.0;
-        let shares = self.tasks.iter().filter(|t| t.fair.ideal >= CONCERNED * length_ns as f64);
-        let shares: Vec<f64> = shares.map(|t| t.fair.actual as f64 / t.fair.ideal).collect();
+        let shares = self
+            .tasks
+            .rows()
+            .iter()
+            .map(|t| t.account.fair)
+            .filter(|f| f.ideal >= CONCERNED * length_ns as f64);
+        let shares: Vec<f64> = shares.map(|f| f.actual as f64 / f.ideal).collect();
         let jain = (shares.len() > 1).then(|| jain(shares)).flatten();
         let notes = self.notes();
         let pairs = self.pairs(names);
@@ -71,7 +79,7 @@ impl Analyzer {
             doubtful_slices: self.doubtful_slices,
             unseen: self.unseen,
             doubtful_delays: self.doubtful_delays,
-            reused: self.reused.len() as u64,
+            reused: self.tasks.reused() as u64,
             renamed: self.renamed,
             notes,
         }
@@ -79,11 +87,15 @@ impl Analyzer {
 
     fn is_known(&self, i: usize) -> bool {
         let task = &self.tasks[i];
-        task.tid.0 != 0 && (task.run_ns > 0 || task.charged_ns > 0 || task.state != State::Unknown)
+        task.tid.0 != 0
+            && (task.account.run_ns > 0
+                || task.account.charged_ns > 0
+                || task.state != State::Unknown)
     }
 
     fn line(&self, task: &TaskState, base: TraceNs, names: &Names, histograms: bool) -> TaskLine {
-        task.line(base, names, self.reused.contains_key(&task.tid), self.saw.charged, histograms)
+        let reused = self.tasks.is_reused(task.tid);
+        task.account.line(task, base, names, reused, self.saw.charged, histograms)
     }
 
     fn inversions(&self, names: &Names) -> Vec<Inversion> {
@@ -159,8 +171,8 @@ impl Analyzer {
         if self.unseen > 0 {
             notes.push(Note::new("sched.missing-switches").value("switches", count(self.unseen)));
         }
-        if !self.reused.is_empty() {
-            let reused = count(self.reused.len() as u64);
+        if self.tasks.reused() > 0 {
+            let reused = count(self.tasks.reused() as u64);
             notes.push(Note::new("sched.reused-tids").value("tids", reused));
         }
         notes

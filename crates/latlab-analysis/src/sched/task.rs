@@ -2,42 +2,19 @@
 
 use super::fair::VirtualTime;
 use super::tally::Tally;
+use crate::timeline::cpu::Cpu;
+use crate::timeline::task::{Row, State, Waited};
 use latlab_model::event::{Names, Symbol, Task};
 use latlab_model::sched::schedule::{CpuLine, Ends, InversionKind, TaskLine};
-use latlab_model::units::{Nanos, Tid, TraceNs};
-
-/// What a task does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum State {
-    /// Not seen yet.
-    #[default]
-    Unknown,
-    /// Forked and not yet woken.
-    New,
-    /// Has a CPU.
-    Running,
-    /// Wants one, since then; by a wake-up or still.
-    Ready { since: TraceNs, woken: bool },
-    /// Does not.
-    Off,
-    /// Is no more.
-    Gone,
-}
+use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 
 /// One task.
+pub(super) type TaskState = Row<Account>;
+
+/// What is counted of one task.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TaskState {
-    pub tid: Tid,
-    pub name: Symbol,
+pub(super) struct Account {
     pub first_name: Symbol,
-    pub incarnation: u32,
-    pub prio: i32,
-    pub state: State,
-    /// Number of holes in the trace when `state` was entered.
-    pub epoch: u32,
-    /// The CPU whose queue it is on, or was last.
-    pub cpu: u32,
-    pub last_out: Option<TraceNs>,
     pub yielding: bool,
     pub run_ns: u64,
     pub charged_ns: u64,
@@ -123,26 +100,11 @@ impl FairState {
     }
 }
 
-impl TaskState {
-    pub fn new(task: Task, incarnation: u32, epoch: u32) -> Self {
-        Self {
-            tid: task.tid,
-            name: task.name,
-            first_name: task.name,
-            prio: task.prio,
-            incarnation,
-            epoch,
-            ..Self::default()
-        }
-    }
-
-    pub fn as_task(&self) -> Task {
-        Task { tid: self.tid, name: self.name, prio: self.prio }
-    }
-
+impl Account {
     /// Its totals, for those that are summed up.
     pub fn line(
         &self,
+        task: &TaskState,
         base: TraceNs,
         names: &Names,
         reused: bool,
@@ -150,14 +112,14 @@ impl TaskState {
         histograms: bool,
     ) -> TaskLine {
         let ns = |x: f64| x.clamp(i64::MIN as f64, i64::MAX as f64) as i64;
-        let was = (self.first_name != self.name && self.first_name != Symbol(0))
+        let was = (self.first_name != task.name && self.first_name != Symbol(0))
             .then(|| names.get(self.first_name).to_owned());
         TaskLine {
-            tid: self.tid.0,
-            name: if self.tid == Tid(-1) { "(others)" } else { names.get(self.name) }.to_owned(),
+            tid: task.tid.0,
+            name: if task.tid == Tid(-1) { "(others)" } else { names.get(task.name) }.to_owned(),
             was,
-            incarnation: reused.then_some(self.incarnation),
-            prio: self.prio,
+            incarnation: reused.then_some(task.incarnation),
+            prio: task.prio,
             run_ns: self.run_ns,
             charged_ns: charged.then_some(self.charged_ns),
             slices: self.slices.durations(base),
@@ -172,7 +134,7 @@ impl TaskState {
             lag_max_ns: ns(self.fair.lag_max),
             lag_min_ns: ns(self.fair.lag_min),
             doubtful: self.doubtful,
-            ended: self.state == State::Gone,
+            ended: task.state == State::Gone,
             histogram: histograms.then(|| self.slices.histogram()),
             delays: histograms.then(|| self.delay.histogram()),
         }
@@ -180,42 +142,52 @@ impl TaskState {
 }
 
 /// One CPU.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct CpuState {
     pub line: CpuLine,
     pub seen: bool,
     /// Last event of it.
     pub last: TraceNs,
-    pub on: On,
-    /// Who was switched out last, and when.
-    pub left: Option<(Tid, TraceNs)>,
+    /// Who has it.
+    pub on: Cpu,
+    /// The slice of the task that has it, where that is known.
+    pub slice: Option<OpenSlice>,
     /// From when on the time is counted.
     pub since: TraceNs,
     pub clock: VirtualTime,
-    /// Ready tasks of the real-time and deadline classes on its queue, by index.
+    /// Ready tasks of the real-time and deadline classes on its queue, by row.
     pub waiting: Vec<usize>,
     pub throttle: Option<Throttling>,
     /// Run time of those classes since the last throttling.
     pub rt_ns: u64,
 }
 
-/// Who has a CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum On {
-    /// Nobody knows.
-    #[default]
-    Unknown,
-    /// The idle task.
-    Idle,
-    /// This one; since then; whether its switch-in was seen.
-    Task {
-        index: usize,
-        start: TraceNs,
-        off: Option<Nanos>,
-        delay: Option<Nanos>,
-        woken: bool,
-        doubtful: bool,
-    },
+impl CpuState {
+    /// Nothing seen yet.
+    pub fn new(cpu: CpuId) -> Self {
+        Self {
+            line: CpuLine { cpu: cpu.0, ..CpuLine::default() },
+            seen: false,
+            last: TraceNs(0),
+            on: Cpu::new(cpu),
+            slice: None,
+            since: TraceNs(0),
+            clock: VirtualTime::default(),
+            waiting: Vec::new(),
+            throttle: None,
+            rt_ns: 0,
+        }
+    }
+}
+
+/// A slice that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OpenSlice {
+    /// The task's row.
+    pub row: usize,
+    pub start: TraceNs,
+    pub waited: Waited,
+    pub doubtful: bool,
 }
 
 /// A throttling that goes on.

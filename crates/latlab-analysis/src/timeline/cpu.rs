@@ -56,6 +56,8 @@ pub struct Cpu<M = ()> {
     pub id: CpuId,
     task: Task,
     left: (Tid, TraceNs),
+    /// A switch was recorded.
+    switches: bool,
     /// What is above the task.
     pub stack: Stack<M>,
 }
@@ -63,7 +65,8 @@ pub struct Cpu<M = ()> {
 impl<M: Copy + Default> Cpu<M> {
     /// Nothing is known of it.
     pub fn new(id: CpuId) -> Self {
-        Self { id, task: stranger(NOBODY), left: (NOBODY, TraceNs(0)), stack: Stack::default() }
+        let (task, left) = (stranger(NOBODY), (NOBODY, TraceNs(0)));
+        Self { id, task, left, switches: false, stack: Stack::default() }
     }
 
     /// The task that runs, as it was switched in; without name and priority where that was not
@@ -96,18 +99,54 @@ impl<M: Copy + Default> Cpu<M> {
     }
 
     /// Takes over the current task of an event where a switch was not recorded; whether it was so.
-    /// The frames of the task before ended then: [`Stack::ended`]. With a switch other events may be
-    /// missing, so that nothing is kept of either task.
+    /// The frames of the task before ended then: [`Stack::ended`]. Where switches are recorded, other
+    /// events are missing together with this one, so that nothing is kept of either task; where
+    /// they are not (a trace of functions alone), this is how a switch shows.
     #[inline]
     pub fn settle(&mut self, event: &Event, parked: &mut Parked<M>) -> bool {
-        self.stack.settle();
         let switches = matches!(event.kind, EventKind::Switch { .. });
-        if self.current(event.current, event.time, switches) != Current::Other {
+        self.settle_as(event.current, event.time, switches, parked)
+    }
+
+    /// As [`Self::settle`], with the current task and the time of an event that is no switch.
+    #[inline]
+    pub fn settle_on(&mut self, current: Tid, time: TraceNs, parked: &mut Parked<M>) -> bool {
+        self.settle_as(current, time, false, parked)
+    }
+
+    #[inline]
+    fn settle_as(
+        &mut self,
+        current: Tid,
+        time: TraceNs,
+        switches: bool,
+        parked: &mut Parked<M>,
+    ) -> bool {
+        self.stack.settle();
+        if self.current(current, time, switches) != Current::Other {
             return false;
         }
-        parked.forget(event.current);
-        self.stack.clear();
-        self.task = stranger(event.current);
+        if self.switches {
+            parked.forget(current);
+            self.stack.clear();
+            self.task = stranger(current);
+        } else {
+            parked.park(self.task.tid, self.stack.open());
+            self.replace(stranger(current), time, parked);
+        }
+        true
+    }
+
+    /// In place of [`Self::settle`]: the current task of an event runs, also one that leaves: its
+    /// functions go on until the CPU has left its stack. Frames stay with their tasks.
+    #[inline]
+    pub fn follow(&mut self, current: Tid, time: TraceNs, parked: &mut Parked<M>) -> bool {
+        self.stack.settle();
+        if current == self.task.tid {
+            return false;
+        }
+        parked.park(self.task.tid, self.stack.open());
+        self.replace(stranger(current), time, parked);
         true
     }
 
@@ -121,18 +160,28 @@ impl<M: Copy + Default> Cpu<M> {
         parked: &mut Parked<M>,
     ) {
         self.stack.settle();
-        self.left = (prev, time);
+        (self.left, self.switches) = ((prev, time), true);
         if state.is_gone() {
             parked.forget(prev);
         } else {
             parked.park(prev, self.stack.open());
         }
+        self.replace(next, time, parked);
+    }
+
+    #[inline]
+    fn replace(&mut self, next: Task, time: TraceNs, parked: &mut Parked<M>) {
         self.stack.clear();
         self.task = next;
         if let Some(frames) = parked.take(next.tid) {
             self.stack.restore(&frames, time);
             parked.reuse(frames);
         }
+    }
+
+    /// Nobody knows who runs.
+    pub fn forget_task(&mut self) {
+        self.task = stranger(NOBODY);
     }
 
     /// Events were lost: nobody knows who runs, and what was open ended.
@@ -186,8 +235,8 @@ impl<M: Copy + Default> Cpu<M> {
     /// Enters an actor that no event of its own reports.
     #[inline]
     pub fn enter(&mut self, actor: Actor, key: u64, time: TraceNs) -> Nested {
-        self.stack.enter(What::Actor(actor), key, time);
-        Nested { entered: true, ..Nested::default() }
+        let entered = self.stack.enter(What::Actor(actor), key, time);
+        Nested { entered, ..Nested::default() }
     }
 
     /// Leaves the innermost actor for which `is` holds, and those above it whose exits were lost.
@@ -201,9 +250,9 @@ impl<M: Copy + Default> Cpu<M> {
         // `depth` counts from the outermost traced function of the *task*, also inside
         // an interrupt: only a depth that is too small for the stack tells of lost exits.
         self.stack.limit_functions(depth as usize);
-        self.stack.enter(What::Function(function), function.0.into(), time);
+        let called = self.stack.enter(What::Function(function), function.0.into(), time);
         let left = !self.stack.ended().is_empty();
-        Nested { called: true, left, entered: false }
+        Nested { called, left, entered: false }
     }
 }
 

@@ -145,14 +145,16 @@ impl<M: Copy + Default> Stack<M> {
         actor_of(self.frames[usize::from(depth).checked_sub(1)?].what)
     }
 
+    /// Opens a frame; whether there was room for it.
     #[inline]
-    pub(super) fn enter(&mut self, what: What, key: u64, time: TraceNs) {
+    pub(super) fn enter(&mut self, what: What, key: u64, time: TraceNs) -> bool {
         self.keep_ended();
         if self.open >= DEPTH_MAX {
-            return;
+            return false;
         }
         let (start, since, mark) = (time, time, M::default());
         self.put(Frame { what, key, start, since, mark, actor: 0, interrupt: 0 });
+        true
     }
 
     #[inline]
@@ -180,13 +182,10 @@ impl<M: Copy + Default> Stack<M> {
         self.end(at)
     }
 
-    /// Ends a function of the innermost actor, and its callees.
+    /// Ends the innermost call of a function, and what is above it: actors there lost their exits.
     #[inline]
     pub(super) fn leave_function(&mut self, function: Symbol) -> bool {
-        let at = (0..self.open)
-            .rev()
-            .take_while(|&n| matches!(self.frames[n].what, What::Function(_)))
-            .find(|&n| self.frames[n].what == What::Function(function));
+        let at = self.open().iter().rposition(|f| f.what == What::Function(function));
         self.end(at)
     }
 

@@ -12,10 +12,12 @@ mod windows;
 
 pub use crate::sched::analyse::priority::INVERSION;
 
-use self::switch::Switch;
 use super::fair::weight_of_prio;
 use super::tally::Map;
-use super::task::{CpuState, FoundInversion, On, TaskState, Throttling};
+use super::task::{Account, CpuState, FoundInversion, Throttling};
+use crate::timeline::cpu::{Current, PerCpu};
+use crate::timeline::stack::Parked;
+use crate::timeline::task::Tasks;
 use latlab_model::event::{Event, EventKind, Names, Symbol, Task};
 use latlab_model::sched::schedule::{End, FairWindow, KeptSlice, Slice};
 use latlab_model::units::{CpuId, Tid, TraceNs};
@@ -51,13 +53,11 @@ impl Default for Options {
 #[derive(Debug, Default)]
 pub struct Analyzer {
     pub(super) options: Options,
-    pub(super) tasks: Vec<TaskState>,
-    index: Map<Tid, usize>,
-    free: Vec<usize>,
-    others: Option<usize>,
+    pub(super) tasks: Tasks<Account>,
+    /// Ended tasks whose rows others have: how many, and their run time.
     pub(super) folded: (u64, u64),
-    pub(super) cpus: Vec<CpuState>,
-    cpu_index: Map<u32, usize>,
+    pub(super) cpus: PerCpu<CpuState>,
+    parked: Parked<()>,
     holes: u32,
     pub(super) first: Option<TraceNs>,
     pub(super) last: TraceNs,
@@ -74,7 +74,6 @@ pub struct Analyzer {
     pub(super) doubtful_slices: u64,
     pub(super) doubtful_delays: u64,
     pub(super) unseen: u64,
-    pub(super) reused: Map<Tid, ()>,
     pub(super) renamed: u64,
     window_start: TraceNs,
     listed: Vec<usize>,
@@ -116,38 +115,35 @@ impl Analyzer {
         if event.time.since(self.window_start).0 >= self.options.window_ns {
             self.roll(event.time);
         }
-        let c = self.cpu(event.cpu.0, event.time);
+        let c = self.cpu(event.cpu, event.time);
         if let EventKind::Lost { count } = event.kind {
             return self.hole(c, count.unwrap_or(0), event.time, sink);
         }
-        let (running, leaving) = match event.kind {
-            EventKind::Switch { prev, .. } => (prev.tid, false),
-            _ => (event.current, self.is_leaving(c, event)),
+        let (running, switches) = match event.kind {
+            EventKind::Switch { prev, .. } => (prev.tid, true),
+            _ => (event.current, false),
         };
-        if !leaving && !self.runs(c, running) {
+        if self.cpus[c].on.current(running, event.time, switches) == Current::Other {
             self.unseen_switch(c, event.time, sink);
-            if !matches!(event.kind, EventKind::Switch { .. }) {
+            if !switches {
                 self.seen_running(c, running, event.time);
             }
         }
         match event.kind {
-            EventKind::Switch { prev, state, next } => {
-                let switch = Switch { prev, state, next };
-                self.switch(c, event.time, switch, names, sink);
-            }
+            EventKind::Switch { .. } => self.switch(c, event, names, sink),
             EventKind::Waking { task, .. } => {
                 self.saw.waking = true;
-                self.wake(task, None, event.time);
+                self.wake(task, None, event);
             }
-            EventKind::Wakeup { task, target: CpuId(cpu) } => {
+            EventKind::Wakeup { task, target } => {
                 self.saw.wakeup = true;
-                self.wake(task, Some(cpu), event.time);
+                self.wake(task, Some(target), event);
             }
-            EventKind::WakeupNew { task, target: CpuId(cpu) } => {
+            EventKind::WakeupNew { task, target } => {
                 self.newborn(task);
-                self.wake(task, Some(cpu), event.time);
+                self.wake(task, Some(target), event);
             }
-            EventKind::Migrate { task, to: CpuId(cpu), .. } => self.migrate(task, cpu, event.time),
+            EventKind::Migrate { task, to, .. } => self.migrate(task, to, event.time),
             EventKind::Fork { child: task } => self.fork(task, event.time),
             EventKind::Rename { tid, name } => {
                 let task = Task { tid, name, prio: i32::MAX };
@@ -156,12 +152,13 @@ impl Analyzer {
             EventKind::Runtime { tid, ns } => {
                 self.saw.charged = true;
                 let i = self.find(Task { tid, name: Symbol(0), prio: i32::MAX });
-                self.tasks[i].charged_ns = self.tasks[i].charged_ns.saturating_add(ns.0);
+                self.tasks[i].account.charged_ns =
+                    self.tasks[i].account.charged_ns.saturating_add(ns.0);
             }
             EventKind::SetPrio { task, new } => self.set_prio_event(c, event, task, new),
             EventKind::SyscallEnter { yields: true, .. } => {
-                if let Some(&i) = self.index.get(&event.current) {
-                    self.tasks[i].yielding = true;
+                if let Some(i) = self.tasks.get(event.current) {
+                    self.tasks[i].account.yielding = true;
                 }
             }
             _ => {}
@@ -171,7 +168,8 @@ impl Analyzer {
     }
 
     /// The CPU's place; it is counted from its first event on.
-    fn cpu(&mut self, cpu: u32, time: TraceNs) -> usize {
+    #[inline]
+    fn cpu(&mut self, cpu: CpuId, time: TraceNs) -> usize {
         let c = self.queue(cpu);
         let state = &mut self.cpus[c];
         if !state.seen {
@@ -180,19 +178,13 @@ impl Analyzer {
         c
     }
 
-    fn queue(&mut self, cpu: u32) -> usize {
-        if let Some(&c) = self.cpu_index.get(&cpu) {
-            return c;
-        }
-        let mut state = CpuState::default();
-        state.line.cpu = cpu;
-        self.cpus.push(state);
-        self.cpu_index.insert(cpu, self.cpus.len() - 1);
-        self.cpus.len() - 1
+    #[inline]
+    fn queue(&mut self, cpu: CpuId) -> usize {
+        self.cpus.place(cpu, || CpuState::new(cpu))
     }
 
     /// It waits for, or has, a CPU: whatever depends on that.
-    fn join_queue(&mut self, i: usize, cpu: u32) {
+    fn join_queue(&mut self, i: usize, cpu: CpuId) {
         let c = self.queue(cpu);
         let task = &mut self.tasks[i];
         task.cpu = cpu;
@@ -200,9 +192,10 @@ impl Analyzer {
             self.options.weights.iter().find(|(tid, _)| *tid == task.tid.0).map(|(_, w)| *w);
         let fair = (100..=139).contains(&task.prio);
         if let Some(weight) = given.filter(|_| fair).or_else(|| weight_of_prio(task.prio)) {
-            task.fair.join(&mut self.cpus[c].clock, weight);
-            if !task.fair.listed {
-                task.fair.listed = true;
+            let fair = &mut task.account.fair;
+            fair.join(&mut self.cpus[c].clock, weight);
+            if !fair.listed {
+                fair.listed = true;
                 self.listed.push(i);
             }
         } else if task.prio < 100 && !self.cpus[c].waiting.contains(&i) {
@@ -212,7 +205,7 @@ impl Analyzer {
 
     fn leave_queue(&mut self, i: usize) {
         let c = self.queue(self.tasks[i].cpu);
-        self.tasks[i].fair.leave(&mut self.cpus[c].clock);
+        self.tasks[i].account.fair.leave(&mut self.cpus[c].clock);
         self.cpus[c].waiting.retain(|w| *w != i);
     }
 
@@ -224,25 +217,26 @@ impl Analyzer {
             return;
         }
         cpu.since = time;
-        match cpu.on {
-            On::Unknown => cpu.line.unknown_ns += ns,
-            On::Idle => {
+        match (cpu.slice, cpu.on.task()) {
+            (Some(slice), _) => {
+                cpu.line.busy_ns += ns;
+                let task = &mut self.tasks[slice.row];
+                let (account, prio) = (&mut task.account, task.prio);
+                account.run_ns += ns;
+                if account.fair.joined.is_some() {
+                    cpu.clock.advance(ns);
+                    account.fair.actual += ns;
+                } else if prio < 100 {
+                    cpu.rt_ns += ns;
+                }
+            }
+            (None, Some(Task { tid: Tid(0), .. })) => {
                 cpu.line.idle_ns += ns;
                 if let Some(throttle) = &mut cpu.throttle {
                     throttle.idle_ns += ns;
                 }
             }
-            On::Task { index, .. } => {
-                cpu.line.busy_ns += ns;
-                let task = &mut self.tasks[index];
-                task.run_ns += ns;
-                if task.fair.joined.is_some() {
-                    cpu.clock.advance(ns);
-                    task.fair.actual += ns;
-                } else if task.prio < 100 {
-                    cpu.rt_ns += ns;
-                }
-            }
+            (None, _) => cpu.line.unknown_ns += ns,
         }
     }
 
@@ -252,11 +246,11 @@ impl Analyzer {
             self.account(c, self.last);
             self.close(c, self.last, End::Open, Task::default(), false, sink);
         }
-        for i in 0..self.tasks.len() {
+        for i in 0..self.tasks.rows().len() {
             self.end_boost(i, self.last);
             let c = self.queue(self.tasks[i].cpu);
             let clock = self.cpus[c].clock;
-            self.tasks[i].fair.settle(&clock);
+            self.tasks[i].account.fair.settle(&clock);
         }
     }
 }

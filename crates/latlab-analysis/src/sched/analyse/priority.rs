@@ -1,7 +1,8 @@
 //! Who should have run: inherited priorities, inversions, and the end of a throttling.
 
 use super::Analyzer;
-use crate::sched::task::{Boost, FoundInversion, State, Throttling};
+use crate::sched::task::{Boost, FoundInversion, Throttling};
+use crate::timeline::task::State;
 use latlab_model::event::{Event, Names, Task};
 use latlab_model::sched::schedule::InversionKind;
 use latlab_model::units::{Nanos, TraceNs};
@@ -16,20 +17,20 @@ impl Analyzer {
     pub(super) fn set_prio_event(&mut self, c: usize, event: &Event, task: Task, new: i32) {
         let i = self.find(Task { prio: i32::MAX, ..task });
         let own = task.prio;
-        if new < own && self.tasks[i].boost.is_none() && event.current != task.tid {
-            let waiter = self.index.get(&event.current).map(|&w| self.tasks[w].as_task());
+        if new < own && self.tasks[i].account.boost.is_none() && event.current != task.tid {
+            let waiter = self.tasks.get(event.current).map(|w| self.tasks[w].as_task());
             if let Some(waiter) = waiter {
                 let cpu = self.cpus[c].line.cpu;
-                self.tasks[i].boost = Some(Boost { since: event.time, own, waiter, cpu });
+                self.tasks[i].account.boost = Some(Boost { since: event.time, own, waiter, cpu });
             }
-        } else if self.tasks[i].boost.is_some_and(|b| new >= b.own) {
+        } else if self.tasks[i].account.boost.is_some_and(|b| new >= b.own) {
             self.end_boost(i, event.time);
         }
         self.set_prio(i, new);
     }
 
     pub(super) fn end_boost(&mut self, i: usize, time: TraceNs) {
-        let Some(boost) = self.tasks[i].boost.take() else { return };
+        let Some(boost) = self.tasks[i].account.boost.take() else { return };
         let low = Task { prio: boost.own, ..self.tasks[i].as_task() };
         self.invert(InversionKind::Boosted, boost.waiter, low, boost.cpu, boost.since, time);
     }
@@ -43,7 +44,7 @@ impl Analyzer {
         let low = self.tasks[low].as_task();
         for n in 0..self.cpus[c].waiting.len() {
             let high = &self.tasks[self.cpus[c].waiting[n]];
-            if let State::Ready { since, .. } = high.state
+            if let State::Runnable { since, .. } = high.state
                 && high.prio < low.prio
             {
                 let (high, from) = (high.as_task(), since.max(start));

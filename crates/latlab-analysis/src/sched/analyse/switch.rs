@@ -1,18 +1,11 @@
 //! Switches, wake-ups and migrations: slices end, waits begin and end.
 
 use super::Analyzer;
-use crate::sched::task::{On, State, Throttling};
-use latlab_model::event::{Names, OffCpu, Task};
+use crate::sched::task::{OpenSlice, Throttling};
+use crate::timeline::task::State;
+use latlab_model::event::{Event, EventKind, Names, OffCpu, Task};
 use latlab_model::sched::schedule::{End, KeptSlice, Slice};
-use latlab_model::units::TraceNs;
-
-/// What a `sched_switch` reports.
-#[derive(Clone, Copy)]
-pub(super) struct Switch {
-    pub prev: Task,
-    pub state: OffCpu,
-    pub next: Task,
-}
+use latlab_model::units::{CpuId, TraceNs};
 
 impl Analyzer {
     /// Ends the slice that runs on this CPU.
@@ -25,22 +18,30 @@ impl Analyzer {
         cut: bool,
         sink: &mut impl FnMut(&Slice),
     ) {
-        let On::Task { index, start, off, delay, woken, doubtful } = self.cpus[c].on else {
-            return;
-        };
-        let cpu = self.cpus[c].line.cpu;
-        let clock = self.cpus[c].clock;
-        let task = &mut self.tasks[index];
-        task.fair.settle(&clock);
+        let cpu = &mut self.cpus[c];
+        let Some(OpenSlice { row, start, waited, doubtful }) = cpu.slice.take() else { return };
+        let task = &mut self.tasks[row];
         let doubtful = doubtful || cut;
-        let slice =
-            Slice { task: task.as_task(), cpu, start, end, off, delay, woken, why, next, doubtful };
-        task.ends.count(why);
+        let slice = Slice {
+            task: task.as_task(),
+            cpu: cpu.line.cpu,
+            start,
+            end,
+            off: waited.off,
+            delay: waited.delay,
+            woken: waited.woken,
+            why,
+            next,
+            doubtful,
+        };
+        let account = &mut task.account;
+        account.fair.settle(&cpu.clock);
+        account.ends.count(why);
         if doubtful {
-            task.doubtful += 1;
+            account.doubtful += 1;
             self.doubtful_slices += 1;
         } else if why != End::Open {
-            task.slices.add(slice.run(), start);
+            account.slices.add(slice.run(), start);
         }
         self.keep(&slice);
         sink(&slice);
@@ -67,29 +68,31 @@ impl Analyzer {
         });
     }
 
+    /// A `sched_switch`; nothing else is to come here.
     pub(super) fn switch(
         &mut self,
         c: usize,
-        time: TraceNs,
-        switch: Switch,
+        event: &Event,
         names: &Names,
         sink: &mut impl FnMut(&Slice),
     ) {
-        let Switch { prev, state: left, next } = switch;
+        let EventKind::Switch { prev, state: left, next } = event.kind else { return };
+        let time = event.time;
         self.switches += 1;
         self.cpus[c].line.switches += 1;
         self.account(c, time);
         let out = (prev.tid.0 != 0).then(|| self.find(prev));
-        let why = out.map_or(End::Open, |i| reason(prev, left, next, self.tasks[i].yielding));
-        match (self.cpus[c].on, out) {
-            (On::Task { index, start, .. }, Some(i)) if index == i => {
-                self.see_inversions(c, i, start, time);
-                self.close(c, time, why, next, false, sink);
-            }
-            _ => {}
+        let yielding = out.is_some_and(|i| self.tasks[i].account.yielding);
+        let why = out.map_or(End::Open, |_| reason(prev, left, next, yielding));
+        if let (Some(slice), Some(i)) = (self.cpus[c].slice, out)
+            && slice.row == i
+        {
+            self.see_inversions(c, i, slice.start, time);
+            self.close(c, time, why, next, false, sink);
         }
-        self.cpus[c].left = Some((prev.tid, time));
-        self.cpus[c].on = if next.tid.0 == 0 { On::Idle } else { On::Unknown };
+        let cpu = &mut self.cpus[c];
+        cpu.slice = None;
+        cpu.on.switch(time, (prev.tid, left), next, &mut self.parked);
         if let Some(i) = out {
             self.switch_out(c, i, time, left);
             self.note_preemption(c, time, prev, next, why);
@@ -100,22 +103,17 @@ impl Analyzer {
     }
 
     fn switch_out(&mut self, c: usize, i: usize, time: TraceNs, left: OffCpu) {
-        let cpu = self.cpus[c].line.cpu;
+        let cpu = self.cpus[c].on.id;
         if self.tasks[i].cpu != cpu {
             self.leave_queue(i);
         }
         let task = &mut self.tasks[i];
-        task.last_out = Some(time);
-        task.epoch = self.holes;
-        task.yielding = false;
-        if left.is_runnable() {
-            task.state = State::Ready { since: time, woken: false };
-            self.join_queue(i, cpu);
-        } else if left == OffCpu::Dead {
-            self.gone(i, time);
-        } else {
-            task.state = State::Off;
-            self.leave_queue(i);
+        task.account.yielding = false;
+        task.switch_out(time, left, self.holes);
+        match task.state {
+            State::Runnable { .. } => self.join_queue(i, cpu),
+            State::Gone => self.gone(i, time),
+            _ => self.leave_queue(i),
         }
     }
 
@@ -132,65 +130,63 @@ impl Analyzer {
     }
 
     fn switch_in(&mut self, c: usize, next: Task, time: TraceNs, names: &Names) {
-        let cpu = self.cpus[c].line.cpu;
         let i = self.find(next);
+        self.take_cpu(c, i);
+        self.end_throttle(c, next, time, names);
+        let cpu = &mut self.cpus[c];
+        let task = &mut self.tasks[i];
+        task.account.fair.settle(&cpu.clock);
+        let (was, sure) = (task.state, task.epoch == self.holes);
+        let waited = task.switch_in(time, self.holes);
+        let account = &mut task.account;
+        match waited.delay {
+            Some(d) => {
+                let since = TraceNs(time.0.saturating_sub(d.0));
+                account.delay.add(d, since);
+                if waited.woken {
+                    account.wakeup.add(d, since);
+                }
+            }
+            None => {
+                account.unknown_delays += 1;
+                self.doubtful_delays += u64::from(!sure && was != State::Unknown);
+            }
+        }
+        account.off_ns += waited.off.map_or(0, |o| o.0);
+        account.yielding = false;
+        cpu.slice = Some(OpenSlice { row: i, start: time, waited, doubtful: false });
+    }
+
+    /// A task runs on this CPU and does not wait there any more.
+    pub(super) fn take_cpu(&mut self, c: usize, i: usize) {
+        let cpu = self.cpus[c].on.id;
         if self.tasks[i].cpu != cpu {
             self.leave_queue(i);
         }
         self.join_queue(i, cpu);
         self.cpus[c].waiting.retain(|w| *w != i);
-        self.end_throttle(c, next, time, names);
-        let clock = self.cpus[c].clock;
-        let holes = self.holes;
-        let task = &mut self.tasks[i];
-        task.fair.settle(&clock);
-        let sure = task.epoch == holes;
-        let (delay, woken) = match task.state {
-            State::Ready { since, woken } if sure => (Some(time.since(since)), woken),
-            State::Ready { woken, .. } => (None, woken),
-            _ => (None, false),
-        };
-        let off = task.last_out.filter(|_| sure).map(|out| time.since(out));
-        match delay {
-            Some(d) => {
-                let since = TraceNs(time.0.saturating_sub(d.0));
-                task.delay.add(d, since);
-                if woken {
-                    task.wakeup.add(d, since);
-                }
-            }
-            None => {
-                task.unknown_delays += 1;
-                self.doubtful_delays += u64::from(!sure && task.state != State::Unknown);
-            }
-        }
-        task.off_ns += off.map_or(0, |o| o.0);
-        (task.state, task.epoch, task.yielding) = (State::Running, holes, false);
-        self.cpus[c].on = On::Task { index: i, start: time, off, delay, woken, doubtful: false };
     }
 
-    pub(super) fn wake(&mut self, task: Task, cpu: Option<u32>, time: TraceNs) {
+    pub(super) fn wake(&mut self, task: Task, cpu: Option<CpuId>, event: &Event) {
         let i = self.find(task);
-        match self.tasks[i].state {
-            State::Running | State::Gone => return,
-            State::Ready { .. } if self.tasks[i].epoch == self.holes => {}
-            _ => {
-                self.tasks[i].state = State::Ready { since: time, woken: true };
-                self.tasks[i].epoch = self.holes;
-            }
+        let task = &mut self.tasks[i];
+        if matches!(task.state, State::Running | State::Gone) {
+            return;
         }
-        let to = cpu.unwrap_or(self.tasks[i].cpu);
+        task.wake(event.time, event.current, self.holes);
+        let from = task.cpu;
+        let to = cpu.unwrap_or(from);
         let c = self.queue(to);
-        self.account(c, time);
-        if self.tasks[i].cpu != to {
+        self.account(c, event.time);
+        if from != to {
             self.leave_queue(i);
         }
         self.join_queue(i, to);
     }
 
-    pub(super) fn migrate(&mut self, task: Task, cpu: u32, time: TraceNs) {
+    pub(super) fn migrate(&mut self, task: Task, cpu: CpuId, time: TraceNs) {
         let i = self.find(task);
-        self.tasks[i].migrations += 1;
+        self.tasks[i].account.migrations += 1;
         if self.tasks[i].cpu == cpu || self.tasks[i].state == State::Running {
             return;
         }
@@ -199,7 +195,7 @@ impl Analyzer {
         self.account(to, time);
         self.leave_queue(i);
         self.tasks[i].cpu = cpu;
-        if matches!(self.tasks[i].state, State::Ready { .. }) {
+        if matches!(self.tasks[i].state, State::Runnable { .. }) {
             self.join_queue(i, cpu);
         }
     }

@@ -2,13 +2,11 @@
 //! runs as the events of others tell.
 
 use super::Analyzer;
-use crate::sched::task::{On, State};
-use latlab_model::event::{Event, Symbol, Task};
+use crate::sched::task::OpenSlice;
+use crate::timeline::task::{State, Waited};
+use latlab_model::event::{Symbol, Task};
 use latlab_model::sched::schedule::{End, Slice};
-use latlab_model::units::{Nanos, Tid, TraceNs};
-
-/// From the event of a switch to the switch itself, at most.
-const LEAVING: Nanos = Nanos(50_000);
+use latlab_model::units::{Tid, TraceNs};
 
 impl Analyzer {
     pub(super) fn hole(
@@ -21,32 +19,23 @@ impl Analyzer {
         self.holes += 1;
         let from = self.cpus[c].last;
         self.account(c, from);
-        if let On::Task { index, .. } = self.cpus[c].on {
-            self.close(c, from, End::Lost, Task::default(), true, sink);
-            self.leave_queue(index);
-            self.tasks[index].state = State::Unknown;
-        }
+        self.interrupt_slice(c, from, sink);
         let cpu = &mut self.cpus[c];
         cpu.line.holes += 1;
         cpu.line.lost += lost;
         cpu.line.unknown_ns += time.since(from).0;
-        (cpu.on, cpu.since, cpu.throttle) = (On::Unknown, time, None);
+        cpu.on.lose(&mut self.parked);
+        (cpu.since, cpu.throttle) = (time, None);
         cpu.waiting.clear();
     }
 
-    /// Whether this is the task that runs there, as far as is known.
-    pub(super) fn runs(&self, c: usize, tid: Tid) -> bool {
-        match self.cpus[c].on {
-            On::Unknown => false,
-            On::Idle => tid.0 == 0,
-            On::Task { index, .. } => self.tasks[index].tid == tid,
+    /// The end of the slice was not recorded: what the task does is not known.
+    fn interrupt_slice(&mut self, c: usize, at: TraceNs, sink: &mut impl FnMut(&Slice)) {
+        if let Some(OpenSlice { row, .. }) = self.cpus[c].slice {
+            self.close(c, at, End::Lost, Task::default(), true, sink);
+            self.leave_queue(row);
+            self.tasks[row].state = State::Unknown;
         }
-    }
-
-    /// Between the event of a switch and the switch itself the task that leaves is still the current one.
-    pub(super) fn is_leaving(&self, c: usize, event: &Event) -> bool {
-        let left = self.cpus[c].left;
-        left.is_some_and(|(tid, at)| tid == event.current && event.time.since(at) < LEAVING)
     }
 
     /// Somebody else runs than who was switched in: a switch was not recorded. Up to the last
@@ -54,37 +43,22 @@ impl Analyzer {
     pub(super) fn unseen_switch(&mut self, c: usize, time: TraceNs, sink: &mut impl FnMut(&Slice)) {
         let last = self.cpus[c].last.min(time);
         self.account(c, last);
-        self.unseen += u64::from(self.cpus[c].on != On::Unknown);
-        if let On::Task { index, .. } = self.cpus[c].on {
-            self.close(c, last, End::Lost, Task::default(), true, sink);
-            self.leave_queue(index);
-            self.tasks[index].state = State::Unknown;
-        }
-        self.cpus[c].on = On::Unknown;
+        self.unseen += u64::from(self.cpus[c].on.task().is_some());
+        self.interrupt_slice(c, last, sink);
+        self.cpus[c].on.forget_task();
         self.account(c, time);
     }
 
     /// An event says who runs. Since when is not known, so that its slice is doubtful.
     pub(super) fn seen_running(&mut self, c: usize, tid: Tid, time: TraceNs) {
+        self.cpus[c].on.settle_on(tid, time, &mut self.parked);
         if tid.0 == 0 {
-            self.cpus[c].on = On::Idle;
             return;
         }
-        let cpu = self.cpus[c].line.cpu;
         let i = self.find(Task { tid, name: Symbol(0), prio: i32::MAX });
-        if self.tasks[i].cpu != cpu {
-            self.leave_queue(i);
-        }
-        self.join_queue(i, cpu);
-        self.cpus[c].waiting.retain(|w| *w != i);
+        self.take_cpu(c, i);
         (self.tasks[i].state, self.tasks[i].epoch) = (State::Running, self.holes);
-        self.cpus[c].on = On::Task {
-            index: i,
-            start: time,
-            off: None,
-            delay: None,
-            woken: false,
-            doubtful: true,
-        };
+        let waited = Waited::default();
+        self.cpus[c].slice = Some(OpenSlice { row: i, start: time, waited, doubtful: true });
     }
 }

@@ -33,7 +33,7 @@ impl Analyzer {
         for i in listed {
             let c = self.queue(self.tasks[i].cpu);
             let clock = self.cpus[c].clock;
-            let fair = &mut self.tasks[i].fair;
+            let fair = &mut self.tasks[i].account.fair;
             fair.settle(&clock);
             let ideal = fair.ideal - fair.ideal_then;
             let actual = fair.actual.saturating_sub(fair.actual_then) as f64;

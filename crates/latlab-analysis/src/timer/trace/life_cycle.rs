@@ -111,7 +111,7 @@ impl LifeCycles {
                 i64::from((now as u32).wrapping_sub(s.expires as u32) as i32)
             }
         });
-        if let Some(frame) = cpu.on.stack.open_mut().last_mut() {
+        if let Some(frame) = cpu.on.stack.open_mut().last_mut().filter(|f| f.key == timer) {
             (frame.mark.start, frame.mark.late) = (start, late);
         }
         let account = self.functions.entry((highres, function)).or_default();
