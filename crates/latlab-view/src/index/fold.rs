@@ -1,15 +1,16 @@
 //! One CPU's events folded into what its lanes show.
 //!
-//! A CPU has a stack of what interrupts its task. Interrupts cannot survive a
-//! switch: one that does lost its exit and ends there. Softirqs, timer functions,
-//! work items and traced functions belong to the task where they can be preempted
-//! (PREEMPT_RT, a function that sleeps): they are cut at the switch and go on
-//! when the task comes back to the CPU.
+//! `latlab_analysis::timeline::cpu` tells who runs and what is open above; a frame is a span when
+//! it ends. One that its task takes along at a switch is cut there and goes on when the task comes
+//! back to the CPU.
 
 use super::bins::Bins;
 use super::column::{Item, Left, Runs, Spans};
+use latlab_analysis::timeline::actor::Actor;
+use latlab_analysis::timeline::cpu;
+use latlab_analysis::timeline::stack::{self, Parked, What};
 use latlab_model::event::{Event, EventKind, Names, Symbol, softirq_name};
-use latlab_model::units::{CpuId, Tid};
+use latlab_model::units::{CpuId, Tid, TraceNs};
 use latlab_trace::decode::{EventDecoder, Groups};
 use latlab_trace::names::IntMap;
 use latlab_trace::{Event as Record, Field, Missed, TraceFile};
@@ -36,6 +37,20 @@ pub enum Kind {
 }
 
 impl Kind {
+    fn of(what: What) -> Self {
+        match what {
+            What::Actor(Actor::Irq(..)) => Self::Irq,
+            What::Actor(Actor::Softirq(_)) => Self::Softirq,
+            What::Actor(Actor::Hrtimer(_)) => Self::Hrtimer,
+            What::Actor(Actor::Timer(_)) => Self::Timer,
+            What::Actor(Actor::Work(_)) => Self::Work,
+            What::Actor(Actor::Vector(_) | Actor::Nmi | Actor::Task(_) | Actor::Idle) => {
+                Self::Vector
+            }
+            What::Function(_) => Self::Function,
+        }
+    }
+
     fn class(self) -> usize {
         match self {
             Self::Irq | Self::Vector | Self::Hrtimer => 0,
@@ -156,13 +171,8 @@ pub struct Name {
     pub comm: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Frame {
-    kind: Kind,
-    key: u64,
-    name: u32,
-    start: u64,
-}
+/// A frame with the number of its name.
+type Frame = stack::Frame<u32>;
 
 /// One CPU while it is read, and what it came to.
 #[derive(Clone, Debug)]
@@ -202,9 +212,8 @@ pub struct Cpu {
     pub texts: Interner,
     /// Switches seen.
     pub switches: u64,
-    stack: Vec<Frame>,
-    parked: IntMap<i32, Vec<Frame>>,
-    current: Option<i32>,
+    on: cpu::Cpu<u32>,
+    parked: Parked<u32>,
     waking: bool,
     /// Who was switched in last.
     came: i32,
@@ -237,9 +246,8 @@ impl Cpu {
             names: IntMap::default(),
             texts: Interner::default(),
             switches: 0,
-            stack: Vec::new(),
-            parked: IntMap::default(),
-            current: None,
+            on: cpu::Cpu::new(CpuId(cpu)),
+            parked: Parked::default(),
             waking: false,
             came: -1,
             softirqs: [None; 16],
@@ -275,7 +283,7 @@ impl Cpu {
         }
         self.kinds[id] += 1;
         let pid = fields.pid.as_ref().map_or(0, |p| p.i64(event.payload) as i32);
-        if self.current != Some(pid) {
+        if self.on.follow(Tid(pid), TraceNs(time), &mut self.parked) {
             self.run(time, pid, Left::Unknown);
         }
         let full = fields.marker == Some(event.id) && self.marker_bytes > MARKER_BYTES;
@@ -299,6 +307,8 @@ impl Cpu {
                 self.learn(next.tid, next.name, time);
                 self.came = next.tid.0;
                 if next.tid != prev.tid {
+                    let left = (prev.tid, state);
+                    self.on.switch(TraceNs(time), left, next, &mut self.parked);
                     self.run(time, next.tid.0, Left::of(state));
                 }
             }
@@ -326,61 +336,56 @@ impl Cpu {
     }
 
     fn nests(&mut self, kind: EventKind, names: &Names, time: u64) {
+        let nested = self.on.nest(TraceNs(time), &kind);
+        if nested.left {
+            let open = self.on.stack.open();
+            let beneath = open.len() - usize::from(nested.called);
+            emit(&mut self.nested, &open[..beneath], self.on.stack.ended(), time);
+        }
+        if nested.entered || nested.called {
+            let name = self.name(kind, names);
+            if let Some(frame) = self.on.stack.open_mut().last_mut() {
+                frame.mark = name;
+            }
+        }
+        if let EventKind::FunctionExit { function, called, .. } = kind
+            && !nested.left
+        {
+            // Its entry was not recorded; the exit may know when it was.
+            let TraceNs(called) = called;
+            if called > 0 && called <= time && called >= self.first {
+                let (kind, id) = (Kind::Function, self.text(names, function));
+                let item = Item { start: called, end: time, id, aux: kind as u32 };
+                let depth = depth_of(self.on.stack.open(), kind);
+                put(&mut self.nested, depth, kind, item);
+            }
+        }
+    }
+
+    /// The number of the name of what an event enters.
+    fn name(&mut self, kind: EventKind, names: &Names) -> u32 {
         match kind {
-            EventKind::IrqEntry { irq, name } => {
-                let name = match self.by_irq.get(&irq) {
-                    Some(n) => *n,
-                    None => {
-                        let n = self.texts.put(&format!("irq {irq} {}", names.get(name)));
-                        self.by_irq.insert(irq, n);
-                        n
-                    }
-                };
-                self.enter(Kind::Irq, irq as u64, name, time);
-            }
-            EventKind::IrqExit { irq } => self.leave(Kind::Irq, irq as u64, time),
-            EventKind::VectorEntry { name } => {
-                let text = self.text(names, name);
-                self.enter(Kind::Vector, u64::from(name.0), text, time);
-            }
-            EventKind::VectorExit { name } => self.leave(Kind::Vector, u64::from(name.0), time),
-            EventKind::IpiEntry { .. } => {
-                let name = self.texts.put("IPI");
-                self.enter(Kind::Vector, u64::MAX, name, time);
-            }
-            EventKind::IpiExit { .. } => self.leave(Kind::Vector, u64::MAX, time),
+            EventKind::IrqEntry { irq, name } => match self.by_irq.get(&irq) {
+                Some(n) => *n,
+                None => {
+                    let n = self.texts.put(&format!("irq {irq} {}", names.get(name)));
+                    self.by_irq.insert(irq, n);
+                    n
+                }
+            },
+            EventKind::IpiEntry { .. } => self.texts.put("IPI"),
             EventKind::SoftirqEntry { vec } => {
-                let name = match self.softirqs.get(vec as usize).copied().flatten() {
+                match self.softirqs.get(vec as usize).copied().flatten() {
                     Some(name) => name,
                     None => self.softirq(vec),
-                };
-                self.enter(Kind::Softirq, vec.into(), name, time);
+                }
             }
-            EventKind::SoftirqExit { vec } => self.leave(Kind::Softirq, vec.into(), time),
-            EventKind::HrtimerEntry { timer, function, .. } => {
-                let name = self.text(names, function);
-                self.enter(Kind::Hrtimer, timer, name, time);
-            }
-            EventKind::HrtimerExit { timer } => self.leave(Kind::Hrtimer, timer, time),
-            EventKind::TimerEntry { timer, function, .. } => {
-                let name = self.text(names, function);
-                self.enter(Kind::Timer, timer, name, time);
-            }
-            EventKind::TimerExit { timer } => self.leave(Kind::Timer, timer, time),
-            EventKind::WorkStart { work, function } => {
-                let name = self.text(names, function);
-                self.enter(Kind::Work, work, name, time);
-            }
-            EventKind::WorkEnd { work } => self.leave(Kind::Work, work, time),
-            EventKind::FunctionEntry { function, .. } => {
-                let name = self.text(names, function);
-                self.enter(Kind::Function, u64::from(function.0), name, time);
-            }
-            EventKind::FunctionExit { function, called, .. } => {
-                let name = self.text(names, function);
-                self.function_exit(function, name, called.0, time);
-            }
-            _ => {}
+            EventKind::VectorEntry { name: symbol }
+            | EventKind::HrtimerEntry { function: symbol, .. }
+            | EventKind::TimerEntry { function: symbol, .. }
+            | EventKind::WorkStart { function: symbol, .. }
+            | EventKind::FunctionEntry { function: symbol, .. } => self.text(names, symbol),
+            _ => 0,
         }
     }
 
@@ -422,80 +427,10 @@ impl Cpu {
         }
     }
 
-    /// From now on `pid` runs.
+    /// From now on `pid` runs, and what ended with that is cut.
     fn run(&mut self, time: u64, pid: i32, left: Left) {
-        let before = self.current.replace(pid);
         self.runs.push(time, pid, left);
-        if !self.stack.is_empty() {
-            let stack = std::mem::take(&mut self.stack);
-            self.cut(&stack, time);
-            let stays: Vec<Frame> = stack.into_iter().filter(|f| f.kind.class() != 0).collect();
-            if let Some(before) = before.filter(|p| *p > 0)
-                && !stays.is_empty()
-                && self.parked.len() < 4096
-            {
-                self.parked.insert(before, stays);
-            }
-        }
-        if pid > 0
-            && !self.parked.is_empty()
-            && let Some(mut frames) = self.parked.remove(&pid)
-        {
-            frames.iter_mut().for_each(|f| f.start = time);
-            self.stack = frames;
-        }
-    }
-
-    /// Ends spans where they are interrupted.
-    fn cut(&mut self, stack: &[Frame], time: u64) {
-        for n in (0..stack.len()).rev() {
-            self.emit(&stack[..n], stack[n], time);
-        }
-    }
-
-    fn emit(&mut self, below: &[Frame], frame: Frame, end: u64) {
-        let class = frame.kind.class();
-        let depth = below.iter().filter(|f| f.kind.class() == class).count();
-        let depth = depth.min(DEPTHS[class] - 1);
-        let rows = &mut self.nested[class];
-        if rows.len() <= depth {
-            rows.resize_with(depth + 1, Spans::default);
-        }
-        rows[depth].push(Item { start: frame.start, end, id: frame.name, aux: frame.kind as u32 });
-    }
-
-    #[inline]
-    fn enter(&mut self, kind: Kind, key: u64, name: u32, start: u64) {
-        if self.stack.len() < 256 {
-            self.stack.push(Frame { kind, key, name, start });
-        }
-    }
-
-    fn leave(&mut self, kind: Kind, key: u64, time: u64) {
-        let Some(at) = self.stack.iter().rposition(|f| f.kind == kind && f.key == key) else {
-            return;
-        };
-        // What is above lost its exit.
-        while self.stack.len() > at {
-            let Some(frame) = self.stack.pop() else { break };
-            let below = std::mem::take(&mut self.stack);
-            self.emit(&below, frame, time);
-            self.stack = below;
-        }
-    }
-
-    fn function_exit(&mut self, function: Symbol, name: u32, called: u64, time: u64) {
-        let key = u64::from(function.0);
-        if self.stack.iter().any(|s| s.kind == Kind::Function && s.key == key) {
-            return self.leave(Kind::Function, key, time);
-        }
-        // Its entry was not recorded; the exit may know when it was.
-        if called > 0 && called <= time && called >= self.first {
-            let below = std::mem::take(&mut self.stack);
-            let frame = Frame { kind: Kind::Function, key, name, start: called };
-            self.emit(&below, frame, time);
-            self.stack = below;
-        }
+        emit(&mut self.nested, &[], self.on.stack.ended(), time);
     }
 
     fn marker(&mut self, time: u64, pid: i32, text: &str) {
@@ -511,13 +446,11 @@ impl Cpu {
         };
         let from = if self.events > 1 { self.last } else { event.time };
         self.lost.push(Lost { cpu: self.cpu, from, to: event.time.max(from), count });
-        let stack = std::mem::take(&mut self.stack);
-        self.cut(&stack, from);
-        self.parked.clear();
+        self.on.lose(&mut self.parked);
+        emit(&mut self.nested, &[], self.on.stack.ended(), from);
         if self.events > 1 {
             self.runs.push(from, -1, Left::Unknown);
         }
-        self.current = None;
     }
 
     /// After the last event; `names` are those of its decoder.
@@ -526,13 +459,38 @@ impl Cpu {
             let comm = names.get(comm).as_bytes().to_vec();
             self.names.insert(tid.0, Name { time, comm });
         }
-        let stack = std::mem::take(&mut self.stack);
-        self.cut(&stack, self.last);
+        emit(&mut self.nested, &[], self.on.stack.open(), self.last);
         self.runs.end = self.last;
-        self.parked = IntMap::default();
         if !self.waking {
             self.wakes.append(&mut self.wakeups);
             self.wakes.sort_by_key(|w| w.time);
         }
     }
+}
+
+type Nested = [Vec<Spans>; 3];
+
+/// Frames that end above `beneath`, as spans.
+fn emit(nested: &mut Nested, beneath: &[Frame], ended: &[Frame], end: u64) {
+    for n in (0..ended.len()).rev() {
+        let kind = Kind::of(ended[n].what);
+        let item = Item { start: ended[n].since.0, end, id: ended[n].mark, aux: kind as u32 };
+        let above = &ended[..n];
+        let depth = depth_of(beneath, kind) + depth_of(above, kind);
+        put(nested, depth, kind, item);
+    }
+}
+
+fn depth_of(frames: &[Frame], kind: Kind) -> usize {
+    frames.iter().filter(|f| Kind::of(f.what).class() == kind.class()).count()
+}
+
+fn put(nested: &mut Nested, depth: usize, kind: Kind, item: Item) {
+    let class = kind.class();
+    let depth = depth.min(DEPTHS[class] - 1);
+    let rows = &mut nested[class];
+    if rows.len() <= depth {
+        rows.resize_with(depth + 1, Spans::default);
+    }
+    rows[depth].push(item);
 }

@@ -3,6 +3,9 @@
 use super::column::{Item, Items, Left, Spans};
 use super::cpu_lanes::CpuLanes;
 use super::fold::Wake;
+use latlab_analysis::timeline::task;
+use latlab_model::event::OffCpu;
+use latlab_model::units::TraceNs;
 
 /// What a task is doing; `id` of its lane's items. `aux` is the CPU, where it runs or ran last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +23,19 @@ pub enum State {
     Gone = 4,
     /// No event says.
     Unknown = 5,
+}
+
+impl State {
+    fn of(state: task::State) -> Self {
+        match state {
+            task::State::Running => Self::Running,
+            task::State::Runnable { .. } => Self::Waiting,
+            task::State::Sleeping => Self::Sleeping,
+            task::State::Blocked => Self::Blocked,
+            task::State::Stopped | task::State::Gone => Self::Gone,
+            task::State::New | task::State::Unknown => Self::Unknown,
+        }
+    }
 }
 
 /// The states of one task.
@@ -57,25 +73,29 @@ impl TaskLane {
         }
         steps.sort_by_key(|s| (s.0, s.1));
         let mut lane = Self::default();
-        let mut now: Option<(u64, State)> = None;
+        let mut now: Option<(u64, task::State)> = None;
         let mut cpu = 0;
         for (time, _, step) in steps {
+            let before = now.map_or(task::State::Unknown, |(_, state)| state);
+            let at = TraceNs(time);
             let state = match step {
-                Step::Run(_) => State::Running,
-                // Woken while it runs: it was on its way to sleep, or it was no real wake-up.
-                Step::Wake if matches!(now, Some((_, State::Running))) => continue,
-                Step::Wake => State::Waiting,
-                Step::Leave(Left::Runnable) => State::Waiting,
-                Step::Leave(Left::Sleeping) => State::Sleeping,
-                Step::Leave(Left::Blocked) => State::Blocked,
-                Step::Leave(Left::Gone) => State::Gone,
-                Step::Leave(Left::Unknown) => State::Unknown,
+                Step::Run(_) => task::State::Running,
+                Step::Wake => match before.woken(at) {
+                    Some(state) => state,
+                    None => continue,
+                },
+                Step::Leave(Left::Runnable) => task::State::off(OffCpu::Runnable, at),
+                Step::Leave(Left::Sleeping) => task::State::off(OffCpu::Sleeping, at),
+                Step::Leave(Left::Blocked) => task::State::off(OffCpu::Blocked, at),
+                // Stopped or dead: a wake-up tells which.
+                Step::Leave(Left::Gone) => task::State::off(OffCpu::Stopped, at),
+                Step::Leave(Left::Unknown) => task::State::Unknown,
             };
             if let Some((start, before)) = now {
-                if before == state && !matches!(step, Step::Run(_)) {
+                if State::of(before) == State::of(state) && !matches!(step, Step::Run(_)) {
                     continue;
                 }
-                lane.put(start, time, before, cpu);
+                lane.put(start, time, State::of(before), cpu);
             }
             if let Step::Run(on) = step {
                 cpu = on;
@@ -83,7 +103,7 @@ impl TaskLane {
             now = Some((time, state));
         }
         if let Some((start, state)) = now {
-            lane.put(start, end, state, cpu);
+            lane.put(start, end, State::of(state), cpu);
         }
         lane
     }
