@@ -219,16 +219,16 @@ pub enum Limitation {
     AdjacentLinePrefetch,
     /// The end of the TLB's plateau is gradual.
     GradualKnee,
-    /// Text of version 1, or of the machine.
+    /// A limit of the machine or of the measurement; a sentence in runs of schema version 1.
     #[serde(untagged)]
-    Text(String),
+    Note(Note),
 }
 
 impl Limitation {
     /// The limitation as a note.
     pub fn note(&self) -> Note {
         Note::new(match self {
-            Self::Text(text) => return Note::from(text.as_str()),
+            Self::Note(note) => return note.clone(),
             Self::Flat(bytes) => {
                 return Note::new("cache.flat").value("up_to", Quantity::Bytes(*bytes));
             }
@@ -406,11 +406,13 @@ mod tests {
         assert_eq!(sizes, [(48 << 10, Some(12)), (1 << 20, None)]);
         assert_eq!(d.levels[1].bytes_interval, (768 << 10, 1280 << 10));
         assert!(d.levels[1].model.starts_with("pages at random"));
-        let reason = |l: &Level| matches!(&l.grade.reason, Some(Limitation::Text(t)) if t.contains("788 KiB"));
+        let reason = |l: &Level| matches!(&l.grade.reason, Some(Limitation::Note(Note::Recorded(t))) if t.contains("788 KiB"));
         assert!(reason(&d.levels[1]) && d.levels[0].grade == Grade::default());
         assert_eq!((d.tlbs[0].entries, d.line.as_ref().unwrap().bytes), (96, 64));
         assert_eq!((d.reported.len(), d.reported[1].tlbs[0]), (2, 96));
-        assert!(matches!(&d.limitations[0], Limitation::Text(t) if t.starts_with("huge pages")));
+        assert!(
+            matches!(&d.limitations[0], Limitation::Note(Note::Recorded(t)) if t.starts_with("huge pages"))
+        );
         let accesses: Vec<_> = d.curves.iter().map(|c| (c.access, c.points.len() > 20)).collect();
         assert_eq!(
             accesses,
@@ -423,7 +425,8 @@ mod tests {
         let all = vec![
             Limitation::Splintered,
             Limitation::Flat(1 << 20),
-            Limitation::Text("of the machine".into()),
+            Limitation::Note(Note::Recorded("of the machine".into())),
+            Limitation::Note(Note::new("cache.cpu-lost").value("cpu", Quantity::Cpu(1))),
         ];
         let d = CacheDetail { limitations: all, ..CacheDetail::default() };
         let text = serde_json::to_string(&d).unwrap();

@@ -1,6 +1,8 @@
 //! What times the loads that a measurement asks for.
 
+use super::detail::Limitation;
 use crate::cache::request::Request;
+use crate::finding::{Note, Quantity};
 
 /// A stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +49,29 @@ pub enum TimerError {
     /// A signal asked to stop.
     #[error("stopped by a signal")]
     Stopped,
-    /// The machine refuses.
-    #[error("{0}")]
-    Machine(String),
+    /// The process runs on another CPU than the one that was chosen.
+    #[error(
+        "CPU {0} was taken from the measurement: it went offline, or another program changed the affinity"
+    )]
+    CpuLost(u32),
+    /// A measurement needs huge pages and there are none.
+    #[error("there are no huge pages")]
+    NoHugePages,
+    /// An array does not fit into its area.
+    #[error("an array exceeds its area of memory")]
+    OutOfArea,
+}
+
+impl TimerError {
+    /// The limitation of what was measured until then; `None` for the end of the time, which [`Limitation::Incomplete`]
+    /// states.
+    pub fn limitation(&self) -> Option<Limitation> {
+        let note = match self {
+            Self::OutOfTime | Self::Stopped => return None,
+            Self::CpuLost(cpu) => Note::new("cache.cpu-lost").value("cpu", Quantity::Cpu(*cpu)),
+            Self::NoHugePages => Note::new("cache.no-huge-pages"),
+            Self::OutOfArea => Note::new("cache.out-of-area"),
+        };
+        Some(Limitation::Note(note))
+    }
 }

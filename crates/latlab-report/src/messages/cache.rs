@@ -1,7 +1,7 @@
 //! Wording: caches and TLBs.
 
 use super::args::{Args, bytes};
-use super::message::{Message, Text, fixed};
+use super::message::{Message, Text, fixed, message};
 use latlab_model::cache::reported::{Agreement, Quantity};
 use latlab_model::cache::{AccessPattern, Stage};
 
@@ -132,6 +132,56 @@ pub(super) const MESSAGES: &[Message] = &[
         },
     },
     fixed!("cache.gradual-knee", "the knee is gradual"),
+    message("cache.cpu-lost", |a| {
+        Text::claim(format!(
+            "{} was taken from the measurement: it went offline, or another program changed the affinity",
+            a.get("cpu")
+        ))
+    }),
+    fixed!("cache.no-huge-pages", "there are no huge pages"),
+    fixed!("cache.out-of-area", "an array exceeded its area of memory"),
+    message("cache.less-memory", |a| {
+        Text::claim(format!(
+            "{} of {} for arrays were available: larger caches are not measured",
+            a.get("available"),
+            a.get("wanted")
+        ))
+    }),
+    message("cache.fewer-huge-pages", |a| {
+        Text::claim(format!(
+            "{} of {} in huge pages of {} were available",
+            a.get("available"),
+            a.get("wanted"),
+            a.get("page")
+        ))
+    }),
+    message("cache.clock-changed", |a| {
+        Text::claim(format!(
+            "the same arithmetic took up to {} longer at times (the frequency changed, or another program used the core): not all times are of one frequency",
+            a.get("longer")
+        ))
+    }),
+    message("cache.limited-size", |a| {
+        Text::claim(format!(
+            "arrays may use {} of the available memory, less than {} (-s)",
+            a.get("allowed"),
+            a.get("wanted")
+        ))
+    }),
+    message("cache.not-measured", |a| {
+        let what = match a.text("what") {
+            "strides" => "latency over strides",
+            "stores" => "loads with stores",
+            "all-cpus" => "all CPUs at once",
+            "bandwidth" => "bandwidth",
+            other => other,
+        };
+        Text::claim(format!("not measured: {what} ({})", a.get("error")))
+    }),
+    fixed!(
+        "cache.no-switch-knee",
+        "the cost of a working set does not depend on the number of processes: no cache capacity is seen"
+    ),
     fixed!("remedy.measure-on-hardware", "measure on the processor itself"),
     Message {
         id: "remedy.idle-and-huge-pages",
@@ -260,7 +310,7 @@ pub fn agreement(a: Agreement) -> &'static str {
 #[cfg(test)]
 pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
     use super::examples::{example as s, with_fixed};
-    use latlab_model::finding::Quantity::{Bytes, Count, Ns};
+    use latlab_model::finding::Quantity::{Bytes, Count, Cpu, Ns, Ratio};
     use latlab_model::finding::Value;
     let l2 = |agreement: &str, reported: bool| {
         let mut values: Vec<(&str, Value)> = vec![
@@ -314,7 +364,29 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
             ],
         ),
         s("cache.flat", &[("up_to", Bytes(64 << 20).into())]),
+        s("cache.cpu-lost", &[("cpu", Cpu(1).into())]),
+        s(
+            "cache.less-memory",
+            &[("wanted", Bytes(256 << 20).into()), ("available", Bytes(64 << 20).into())],
+        ),
+        s(
+            "cache.fewer-huge-pages",
+            &[
+                ("wanted", Bytes(256 << 20).into()),
+                ("page", Bytes(2 << 20).into()),
+                ("available", Bytes(0).into()),
+            ],
+        ),
+        s("cache.clock-changed", &[("longer", Ratio(0.25).into())]),
+        s(
+            "cache.limited-size",
+            &[("wanted", Bytes(4 << 30).into()), ("allowed", Bytes(1 << 30).into())],
+        ),
     ];
+    for what in ["strides", "stores", "all-cpus", "bandwidth"] {
+        let error = "Cannot allocate memory (os error 12)".into();
+        all.push(s("cache.not-measured", &[("what", what.into()), ("error", error)]));
+    }
     for shared in [true, false] {
         all.push(s(
             "memory.shared",

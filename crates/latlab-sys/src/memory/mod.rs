@@ -12,6 +12,7 @@ use area::Area;
 use latlab_model::cache::detail::Pages;
 use latlab_model::cache::request::{Limits, Request};
 use latlab_model::cache::timer::{LoadTimer, Stage, TimerError};
+use latlab_model::finding::{Note, Quantity};
 use latlab_model::units::CpuId;
 use latlab_stats::steady;
 use std::io;
@@ -64,7 +65,7 @@ pub struct Host<'a> {
     watch: Watch<'a>,
     /// Times of one piece of arithmetic, ns, in the order in which they were taken.
     readings: Vec<f64>,
-    notes: Vec<String>,
+    notes: Vec<Note>,
 }
 
 impl std::fmt::Debug for Host<'_> {
@@ -91,21 +92,21 @@ impl<'a> Host<'a> {
         };
         let mut notes = Vec::new();
         if bytes < wanted {
-            notes.push(format!(
-                "of {} MiB for arrays the system gave {}: what only shows in larger ones was not seen",
-                wanted >> 20,
-                bytes >> 20
-            ));
+            notes.push(
+                Note::new("cache.less-memory")
+                    .value("wanted", Quantity::Bytes(wanted as u64))
+                    .value("available", Quantity::Bytes(bytes as u64)),
+            );
         }
         let huge = huge_page.and_then(|page| huge_area(bytes, page));
         let got = huge.as_ref().map_or(0, Area::bytes);
         if let Some(page) = huge_page.filter(|page| got < bytes / page * page) {
-            let had = if got == 0 { "none were".into() } else { format!("{} MiB were", got >> 20) };
-            notes.push(format!(
-                "of {} MiB in huge pages of {} KiB {had} to be had",
-                bytes >> 20,
-                page >> 10
-            ));
+            notes.push(
+                Note::new("cache.fewer-huge-pages")
+                    .value("wanted", Quantity::Bytes(bytes as u64))
+                    .value("page", Quantity::Bytes(page as u64))
+                    .value("available", Quantity::Bytes(got as u64)),
+            );
         }
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let limits = Limits {
@@ -125,13 +126,10 @@ impl<'a> Host<'a> {
         Ok(Self { base, huge, limits, settings, begun_ns, watch, readings, notes })
     }
 
-    /// What went otherwise than asked for, in sentences.
-    pub fn notes(&self) -> Vec<String> {
+    /// Differences from the settings: less memory, fewer huge pages, a clock that changed.
+    pub fn notes(&self) -> Vec<Note> {
         let changed = steady::changed(&self.readings).map(|(slow, quick)| {
-            format!(
-                "the processor took up to {:.0}% longer for the same arithmetic at times (its clock changed, or somebody used the same core): not all times are of one clock",
-                (slow / quick - 1.0) * 100.0
-            )
+            Note::new("cache.clock-changed").value("longer", Quantity::Ratio(slow / quick - 1.0))
         });
         self.notes.iter().cloned().chain(changed).collect()
     }
@@ -149,9 +147,7 @@ impl<'a> Host<'a> {
         if let Some(cpu) = self.settings.cpu
             && rustix::thread::sched_getcpu() != cpu.0 as usize
         {
-            return Err(TimerError::Machine(format!(
-                "CPU {cpu} was taken away from this process (the CPU went offline, or somebody changed the affinity)"
-            )));
+            return Err(TimerError::CpuLost(cpu.0));
         }
         self.readings.push(arithmetic());
         Ok(())
@@ -160,10 +156,7 @@ impl<'a> Host<'a> {
     fn area(&mut self, pages: Pages) -> Result<&mut Area, TimerError> {
         match pages {
             Pages::Base => Ok(&mut self.base),
-            Pages::Huge => self
-                .huge
-                .as_mut()
-                .ok_or_else(|| TimerError::Machine("there are no huge pages".into())),
+            Pages::Huge => self.huge.as_mut().ok_or(TimerError::NoHugePages),
         }
     }
 }
@@ -204,10 +197,6 @@ fn spin(ns: u64) {
     }
 }
 
-fn no_room() -> TimerError {
-    TimerError::Machine("an array reaches past its area".into())
-}
-
 /// Times `run(loads)` in batches for about five times `batch_ns`; the shortest, ns a load. `round`:
 /// loads of the whole ring.
 ///
@@ -237,11 +226,11 @@ impl LoadTimer for Host<'_> {
         let batch_ns = self.settings.batch_ns;
         let area = self.area(request.pages)?;
         if let [cycle] = &cycles[..] {
-            let mut ring = chase::link(area, cycle).ok_or_else(no_room)?;
+            let mut ring = chase::link(area, cycle).ok_or(TimerError::OutOfArea)?;
             return Ok(Some(timed(batch_ns, ring.length(), |loads| ring.run(loads))));
         }
         let longest = cycles.iter().map(Vec::len).max().unwrap_or(0);
-        let mut rings = chase::link_many(area, &cycles).ok_or_else(no_room)?;
+        let mut rings = chase::link_many(area, &cycles).ok_or(TimerError::OutOfArea)?;
         let each = timed(batch_ns * 4, longest, |steps| {
             rings.run(steps);
             steps
@@ -301,8 +290,8 @@ mod tests {
         let mut time = |pages, work, start| host.time(&request(pages, work, start), Stage::Coarse);
         assert!(time(Pages::Base, work, 0).unwrap().unwrap() > 0.0);
         assert!(time(Pages::Base, chains, 0).unwrap().unwrap() > 0.0);
-        assert!(matches!(time(Pages::Base, work, 1 << 30), Err(TimerError::Machine(_))));
-        assert!(matches!(time(Pages::Huge, work, 0), Err(TimerError::Machine(_))));
+        assert!(matches!(time(Pages::Base, work, 1 << 30), Err(TimerError::OutOfArea)));
+        assert!(matches!(time(Pages::Huge, work, 0), Err(TimerError::NoHugePages)));
     }
 
     #[test]

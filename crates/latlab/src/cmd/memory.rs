@@ -15,6 +15,7 @@ use config::{Config, limit};
 use latlab_analysis::cache;
 use latlab_analysis::cache::import_lat_mem_rd::{infer, lat_mem_rd as read_lat_mem_rd};
 use latlab_model::cache::detail::{CacheDetail, Curve, Limitation, StridePoint};
+use latlab_model::finding::{Note, Quantity};
 use latlab_model::machine::Machine;
 use latlab_model::run::{Detail, Part, Run};
 use latlab_model::units::CpuId;
@@ -107,11 +108,10 @@ fn asked(config: &mut Config, bytes: u64, free: Option<u64>) {
     let most = free.map_or(bytes, |free| free / 8 * 3);
     config.bytes = bytes.min(most).max(LEAST as u64);
     if config.bytes < bytes {
-        config.less = Some(format!(
-            "-s {}: of the memory that is free, arrays may take {} MiB",
-            bytes >> 20,
-            config.bytes >> 20
-        ));
+        let note = Note::new("cache.limited-size")
+            .value("wanted", Quantity::Bytes(bytes))
+            .value("allowed", Quantity::Bytes(config.bytes));
+        config.less = Some(note);
     }
 }
 
@@ -165,9 +165,9 @@ pub fn measure(config: &Config, machine: &Machine) -> anyhow::Result<Part> {
         .context("measuring the memory")
         .hint("give it more time (-D), and a CPU that stays its own (-a)")?;
     let mut detail = session.result();
-    let notes = stopped.into_iter().map(|e| e.to_string());
-    let notes = notes.chain(config.less.clone()).chain(host.notes());
-    detail.limitations.extend(notes.map(Limitation::Text));
+    detail.limitations.extend(stopped.and_then(|e| e.limitation()));
+    let notes = config.less.iter().cloned().chain(host.notes());
+    detail.limitations.extend(notes.map(Limitation::Note));
     drop(host);
     drop(progress);
     sweep(&mut detail, bytes);
@@ -192,9 +192,7 @@ fn sweep(detail: &mut CacheDetail, bytes: usize) {
             stride_bytes: u32::try_from(stride).unwrap_or(u32::MAX),
             ns,
         })),
-        Err(error) => {
-            detail.limitations.push(Limitation::Text(format!("the sweep by stride: {error}")))
-        }
+        Err(error) => detail.limitations.push(config::not_measured("strides", &error)),
     }
 }
 

@@ -2,7 +2,8 @@
 //! reading in order.
 
 use super::config::Config;
-use latlab_model::cache::detail::{AccessPattern, CacheDetail, Curve, CurvePoint, Limitation};
+use super::config::not_measured;
+use latlab_model::cache::detail::{AccessPattern, CacheDetail, Curve, CurvePoint};
 use latlab_model::cache::request::grid;
 use latlab_model::machine::Machine;
 use latlab_model::units::CpuId;
@@ -27,12 +28,12 @@ pub fn curves(d: &mut CacheDetail, config: &Config, machine: &Machine, allowed: 
         config.cpu.map_or_else(|| allowed.iter().copied().take(1).collect(), |c| vec![CpuId(c)]);
     let all: Vec<CpuId> = allowed.iter().copied().take(CPUS).collect();
     if let Err(error) = one(d, config, machine, &own, true) {
-        d.limitations.push(Limitation::Text(format!("loads with stores: {error}")));
+        d.limitations.push(not_measured("stores", &error));
     }
     if all.len() > 1
         && let Err(error) = one(d, config, machine, &all, false)
     {
-        d.limitations.push(Limitation::Text(format!("{} CPUs at once: {error}", all.len())));
+        d.limitations.push(not_measured("all-cpus", &error));
     }
     if let Some(cpu) = config.cpu {
         // Threads had CPUs of their own; this one keeps its.
@@ -98,6 +99,6 @@ pub fn bandwidth(d: &mut CacheDetail, config: &Config) {
                 d.memory_bytes_per_s = rates.last().copied();
             }
         }
-        Err(error) => d.limitations.push(Limitation::Text(format!("reading in order: {error}"))),
+        Err(error) => d.limitations.push(not_measured("bandwidth", &error)),
     }
 }

@@ -1,5 +1,7 @@
 //! Settings of `latlab memory`, and the memory that it may use.
 
+use latlab_model::cache::detail::Limitation;
+use latlab_model::finding::Note;
 use latlab_model::machine::Machine;
 use latlab_sys::files::Root;
 use serde::Serialize;
@@ -24,11 +26,17 @@ pub struct Config {
     pub switch_budget: Option<Duration>,
     /// Why the arrays are smaller than asked for, where they are.
     #[serde(skip)]
-    pub less: Option<String>,
+    pub less: Option<Note>,
 }
 
 /// Memory that may be used, bytes: what is free, and what control groups leave.
 pub fn limit(machine: &Machine) -> Option<u64> {
     let groups = latlab_sys::cgroup::memory_left(&Root::here());
     groups.into_iter().chain(machine.start.available_bytes).min()
+}
+
+/// A measurement beside the curves that failed; `what` is `strides`, `stores`, `all-cpus` or `bandwidth`.
+pub fn not_measured(what: &str, error: &std::io::Error) -> Limitation {
+    let note = Note::new("cache.not-measured").value("what", what);
+    Limitation::Note(note.value("error", error.to_string()))
 }

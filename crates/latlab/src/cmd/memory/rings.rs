@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use latlab_analysis::cache::switching;
 use latlab_model::cache::detail::SwitchPoint;
 use latlab_model::cache::detail::{CacheDetail, Limitation};
+use latlab_model::finding::Note;
 use latlab_model::record::{Param, Record};
 use latlab_model::run::Part;
 use latlab_sys::probe::Suite;
@@ -46,9 +47,7 @@ pub fn measure(name: &str, config: &Config) -> anyhow::Result<(CacheDetail, Part
     let mut detail = CacheDetail { seed: config.seed, ..CacheDetail::default() };
     detail.switch_knees = switching::knees(&switches);
     if detail.switch_knees.is_empty() {
-        let text =
-            "the cost of a working set is the same for any number of processes: no cache shows";
-        detail.limitations.push(Limitation::Text(text.into()));
+        detail.limitations.push(Limitation::Note(Note::new("cache.no-switch-knee")));
     }
     detail.switches = switches;
     Ok((detail, part, stopped))
