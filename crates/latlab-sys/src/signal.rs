@@ -1,29 +1,62 @@
 //! Being asked to stop: SIGINT, SIGTERM and SIGHUP set a flag that every loop looks at.
 //!
 //! The first signal asks; whoever measures finishes its period, keeps what it
-//! has, restores what it changed and returns. A second SIGINT while that takes
-//! too long kills the process the ordinary way; the journal of knobs then has
-//! what is left to restore.
+//! has, restores what it changed and returns. A later SIGINT, at least
+//! [`PATIENCE_NS`] after the first signal, kills the process the ordinary way;
+//! the journal of knobs then has what is left to restore. Any other signal that
+//! is repeated changes nothing: timeout(1) sends SIGTERM to its child and then
+//! to the group, and a terminal that closes sends SIGHUP twice.
+//!
+//! A SIGINT or SIGHUP that was ignored when the process began stays ignored, as
+//! nohup(1) wants it.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 static STOP: AtomicI32 = AtomicI32::new(0);
+/// When [`STOP`] was set, nanoseconds of CLOCK_MONOTONIC; 0: not yet.
+static SINCE: AtomicU64 = AtomicU64::new(0);
+
+/// A person who presses Ctrl-C again has seen that the first one did not end it.
+const PATIENCE_NS: u64 = 1_000_000_000;
+
+/// SIGTERM last: it is never ignored by inheritance.
+const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGHUP, libc::SIGTERM];
 
 extern "C" fn on_signal(signal: libc::c_int) {
-    if STOP.swap(signal, Ordering::Relaxed) != 0 {
-        // SAFETY: signal(2) and raise(3) are async-signal-safe and take plain integers.
-        unsafe {
-            libc::signal(signal, libc::SIG_DFL);
-            libc::raise(signal);
+    // clock_gettime(2) is async-signal-safe.
+    let now = crate::clock::now().0.max(1);
+    let first = SINCE.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+    match first {
+        Ok(_) => STOP.store(signal, Ordering::Relaxed),
+        Err(since) if signal == libc::SIGINT && now.saturating_sub(since) >= PATIENCE_NS => {
+            // SAFETY: signal(2) and raise(3) are async-signal-safe and take plain integers.
+            unsafe {
+                libc::signal(signal, libc::SIG_DFL);
+                libc::raise(signal);
+            }
         }
+        Err(_) => {}
+    }
+}
+
+/// Whether this process was started with the signal ignored. SIGTERM never counts.
+fn is_ignored(signal: libc::c_int) -> bool {
+    if signal == libc::SIGTERM {
+        return false;
+    }
+    // SAFETY: a null action changes nothing; `old` is plain data that the kernel fills in.
+    unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut old) == 0
+            && old.sa_sigaction == libc::SIG_IGN
     }
 }
 
 /// Installs the handlers. Call once, before the first thread is started.
 pub fn install() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: `action` is fully initialised, the handler is async-signal-safe (an atomic and
-        // signal/raise only), and the old action is not asked for. No SA_RESTART: sleeps must end.
+    for signal in SIGNALS.into_iter().filter(|signal| !is_ignored(*signal)) {
+        // SAFETY: `action` is fully initialised, the handler is async-signal-safe (atomics, a
+        // clock, signal/raise), and the old action is not asked for. No SA_RESTART: sleeps must end.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = on_signal as *const () as usize;
@@ -36,7 +69,7 @@ pub fn install() {
 /// Takes the handlers away again, so that a signal ends the process at once: for
 /// measuring processes, which have nothing to restore.
 pub fn forget() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    for signal in SIGNALS.into_iter().filter(|signal| !is_ignored(*signal)) {
         // SAFETY: signal(2) with the default action takes plain integers.
         unsafe {
             libc::signal(signal, libc::SIG_DFL);
@@ -55,7 +88,10 @@ pub fn stop_requested() -> Option<Signal> {
 /// Asks to stop from within (a break value was exceeded, a child ended).
 /// A signal that came first is kept.
 pub fn request_stop(signal: i32) {
-    let _ = STOP.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
+    let now = crate::clock::now().0.max(1);
+    if SINCE.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        STOP.store(signal, Ordering::Relaxed);
+    }
 }
 
 /// A signal number with its name and the exit code that a shell expects.

@@ -135,6 +135,15 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
     }
 }
 
+/// What was printed, where a reader that went away is no error: the command goes on to its verdict,
+/// which is its exit code.
+///
+/// # Errors
+/// Any other.
+pub fn reader_may_leave(printed: anyhow::Result<()>) -> anyhow::Result<()> {
+    printed.or_else(|error| if is_broken_pipe(&error) { Ok(()) } else { Err(error) })
+}
+
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = |e: &(dyn std::error::Error + 'static)| {
         e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)

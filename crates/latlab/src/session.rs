@@ -11,7 +11,7 @@
 //! what its last checkpoint had, marked incomplete.
 
 use crate::cli::Global;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, reader_may_leave};
 use crate::rundir::RunDir;
 use crate::term;
 use latlab_model::run::{Run, SCHEMA_VERSION};
@@ -129,7 +129,7 @@ impl Session {
         let mut out = term::stdout();
         let printed = print(&self.run, &mut out).and_then(|()| Ok(out.flush()?));
         saved?;
-        printed?;
+        reader_may_leave(printed)?;
         if let Some(dir) = &self.dir {
             // A diagnostic: a failed write to stderr loses no result.
             let _ = writeln!(

@@ -6,7 +6,7 @@
 
 use crate::cli::Global;
 use crate::cli::vm::Gate;
-use crate::outcome::{HintExt, Outcome};
+use crate::outcome::{HintExt, Outcome, reader_may_leave};
 use crate::{rundir, term};
 use anyhow::anyhow;
 use latlab_model::record::{Param, Record};
@@ -40,11 +40,17 @@ pub fn run(args: &Gate, global: &Global) -> anyhow::Result<Outcome> {
         ))
         .hint("give two runs of `latlab --on vm:NAME,icount=0 wakeup` with the same options");
     }
+    reader_may_leave(print(&rows, limit, global.json))?;
+    let over = rows.iter().any(|r| r.over);
+    Ok(Outcome::Done.exceeded_if(over))
+}
+
+fn print(rows: &[Row], limit: f64, json: bool) -> anyhow::Result<()> {
     let mut out = term::stdout();
-    if global.json {
-        crate::output::json(&rows, &mut out)?;
+    if json {
+        crate::output::json(rows, &mut out)?;
     } else {
-        for row in &rows {
+        for row in rows {
             let verdict = if row.over { "over the limit" } else { "within the limit" };
             writeln!(
                 out,
@@ -57,9 +63,7 @@ pub fn run(args: &Gate, global: &Global) -> anyhow::Result<Outcome> {
             )?;
         }
     }
-    out.flush()?;
-    let over = rows.iter().any(|r| r.over);
-    Ok(Outcome::Done.exceeded_if(over))
+    Ok(out.flush()?)
 }
 
 fn load(path: &Path) -> anyhow::Result<Run> {

@@ -18,6 +18,7 @@ mod runs_v1;
 mod sched;
 mod schema;
 #[cfg(feature = "host")]
+mod signals;
 mod ssh;
 mod survey;
 mod sweep;

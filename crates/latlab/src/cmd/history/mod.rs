@@ -5,7 +5,7 @@ mod store;
 
 use crate::cli::Global;
 use crate::cli::history::{Args, Command};
-use crate::outcome::{HintExt, Outcome};
+use crate::outcome::{HintExt, Outcome, reader_may_leave};
 use crate::rundir::{self, write_atomically};
 use crate::{output, term};
 use anyhow::{Context, anyhow};
@@ -44,7 +44,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             let asked =
                 queries::MetricQuery { name, params: param, board: board.as_deref(), figure };
             let trends = queries::trends(&mut open(false)?, &asked)?;
-            show(global, &trends, html.as_deref())?;
+            reader_may_leave(show(global, &trends, html.as_deref()))?;
             let worse = trends.iter().any(|t| t.changes.last().is_some_and(|c| c.worse));
             Ok(Outcome::Done.exceeded_if(worse && *fail_if_worse))
         }

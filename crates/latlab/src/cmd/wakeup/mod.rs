@@ -7,7 +7,7 @@ mod samples;
 
 use crate::cli::Global;
 use crate::cli::wakeup::{Args, Config, Format};
-use crate::outcome::{HintExt, Outcome, OwnHintExt};
+use crate::outcome::{HintExt, Outcome, OwnHintExt, reader_may_leave};
 use crate::session::Session;
 use anyhow::{anyhow, bail};
 use display::Display;
@@ -65,7 +65,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         None => Ok(()),
     })?;
     lasted?;
-    display.failed().or_else(|| sink.failed()).map_or(Ok(()), Err)?;
+    reader_may_leave(display.failed().or_else(|| sink.failed()).map_or(Ok(()), Err))?;
     let exceeded = results.iter().any(WakeupResult::limit_exceeded);
     Ok(if exceeded { Outcome::LimitExceeded } else { outcome })
 }

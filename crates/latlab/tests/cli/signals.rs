@@ -1,0 +1,93 @@
+//! Signals from outside, as shells, timeout(1), nohup(1) and terminals send them.
+
+use crate::common::{LATLAB, command, latlab, run_of, said, signal, spawn, wait_for};
+use rustix::process::Signal;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const LONG: [&str; 7] = ["wakeup", "--policy", "other", "-D", "60", "--out", "r"];
+
+/// What was measured is there: a part in `run.json`, and the report.
+fn is_saved(dir: &Path) {
+    let run = run_of(&dir.join("r"));
+    assert_eq!(run.parts.len(), 1);
+    assert!(dir.join("r/report.html").exists());
+}
+
+#[test]
+fn timeout_always_leaves_a_saved_run() {
+    // It sends SIGTERM to the child, and at once to the group of which the child is a member.
+    for round in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let output = Command::new("timeout")
+            .arg("0.6")
+            .arg(LATLAB)
+            .args(LONG)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(124), "round {round}: {}", said(&output));
+        is_saved(dir.path());
+    }
+}
+
+#[test]
+fn repeated_signals_of_a_terminal_that_closes_do_not_kill() {
+    for kind in [Signal::HUP, Signal::TERM] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = spawn(dir.path(), &LONG);
+        std::thread::sleep(Duration::from_millis(500));
+        for _ in 0..5 {
+            signal(&child, kind);
+        }
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(128 + kind.as_raw()));
+        is_saved(dir.path());
+    }
+}
+
+/// Whether the process ignores the signal (`/proc/PID/status`, `SigIgn`).
+fn ignores(pid: u32, number: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap_or("0");
+    u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << (number - 1)) != 0
+}
+
+#[test]
+fn what_nohup_ignores_stays_ignored() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = Command::new("nohup")
+        .arg(LATLAB)
+        .args(["wakeup", "--policy", "other", "-D", "2", "--out", "r"])
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // run.json is there once the measurement is about to start: long after the handlers.
+    wait_for("run.json", Duration::from_millis(10), || {
+        dir.path().join("r/run.json").exists().then_some(())
+    });
+    assert!(ignores(child.id(), 1) && !ignores(child.id(), 15));
+    signal(&child, Signal::HUP);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    is_saved(dir.path());
+}
+
+#[test]
+fn a_limit_that_was_exceeded_is_2_also_when_nobody_reads() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["wakeup", "--policy", "other", "-D", "300ms", "-b", "1", "--out", "r"];
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = command(dir.path(), &args).stdout(writer).status().unwrap();
+    assert_eq!(status.code(), Some(2));
+    let read = latlab(dir.path(), &["report", "r"]);
+    assert_eq!(read.status.code(), Some(0), "{}", said(&read));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = command(dir.path(), &["report", "r"]).stdout(writer).status().unwrap();
+    assert_eq!(status.code(), Some(0), "a reader that went away is no error");
+}
