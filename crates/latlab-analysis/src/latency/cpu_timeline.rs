@@ -1,9 +1,10 @@
 //! Who ran on each CPU at each moment: the spans of a capture, with its events by CPU and task.
 
-use super::capture::Capture;
+use super::capture::{Activation, Capture};
 pub use crate::timeline::actor::Actor;
 pub use crate::timeline::span::Span;
 use crate::timeline::span::Spans;
+use crate::timeline::task::Tasks;
 use latlab_model::event::{Event, EventKind, Symbol, Task};
 use latlab_model::units::{CpuId, Tid, TraceNs};
 use latlab_trace::names::IntMap;
@@ -27,10 +28,88 @@ fn is_interrupt_entry(function: &str) -> bool {
         .contains(&function)
 }
 
+/// Stretches of time in order, overlapping ones as one.
+fn merged(stretches: impl Iterator<Item = (TraceNs, TraceNs)>) -> Vec<(TraceNs, TraceNs)> {
+    let mut all: Vec<_> = stretches.collect();
+    all.sort_unstable();
+    let mut merged: Vec<(TraceNs, TraceNs)> = Vec::new();
+    for (from, to) in all {
+        match merged.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged
+}
+
+/// The spans of one CPU that are kept.
+struct Lane {
+    spans: Vec<Span>,
+    /// So many are kept for good; what follows is of the task that runs, behind at most one span that
+    /// parts it from what is kept.
+    kept: usize,
+    /// When that task was switched in.
+    since: TraceNs,
+    /// The first of the wanted stretches that has not ended before.
+    next: usize,
+}
+
+impl Lane {
+    fn new(since: TraceNs) -> Self {
+        Self { spans: Vec::new(), kept: 0, since, next: 0 }
+    }
+
+    /// The task that runs is switched out: its spans are kept if it ran in a wanted stretch.
+    fn end_run(&mut self, time: TraceNs, wanted: &[(TraceNs, TraceNs)]) {
+        while wanted.get(self.next).is_some_and(|(_, to)| *to < self.since) {
+            self.next += 1;
+        }
+        let is_wanted = wanted.get(self.next).is_some_and(|(from, _)| *from <= time);
+        if is_wanted || self.kept == 0 {
+            self.kept = self.spans.len();
+        } else if self.spans.len() > self.kept + 1 {
+            let last = self.spans.len() - 1;
+            self.spans.swap(self.kept, last);
+            self.spans.truncate(self.kept + 1);
+        }
+        self.since = time;
+    }
+}
+
+/// What is known of a task: as it was named last, and the indices of its scheduling events.
+#[derive(Debug, Default)]
+struct Known {
+    last: Task,
+    events: Vec<usize>,
+}
+
+#[inline]
+fn learn(tasks: &mut Tasks<Known>, index: usize, kind: &EventKind) {
+    let mut note = |task: Task| {
+        let row = tasks.find(task, 0).row;
+        let known = &mut tasks[row].account;
+        known.last = task;
+        if task.tid != Tid(0) {
+            known.events.push(index);
+        }
+    };
+    match *kind {
+        EventKind::Switch { prev, next, .. } => {
+            note(prev);
+            note(next);
+        }
+        EventKind::Waking { task, .. }
+        | EventKind::Wakeup { task, .. }
+        | EventKind::WakeupNew { task, .. } => note(task),
+        _ => {}
+    }
+}
+
 /// The spans of every CPU, and what is known of each task.
 #[derive(Clone, Debug, Default)]
 pub struct Lanes {
-    /// CPU → spans in time order without gaps or overlaps.
+    /// CPU → spans in time order without overlaps: its first span, and without gaps those of each task
+    /// that ran while a wake-up was under way, from when it was switched in.
     pub cpus: BTreeMap<CpuId, Vec<Span>>,
     /// CPU → indices of its events.
     pub events: BTreeMap<CpuId, Vec<usize>>,
@@ -44,9 +123,10 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Folds the events of a capture into spans. Where functions were traced and interrupts were
-    /// not, an interrupt is the call of a function that only interrupts call.
-    pub fn of_capture(capture: &Capture) -> Self {
+    /// Folds the events of a capture into spans, those around the given wake-ups. Where functions
+    /// were traced and interrupts were not, an interrupt is the call of a function that only
+    /// interrupts call.
+    pub fn around(capture: &Capture, wakeups: &[Activation]) -> Self {
         let told = |e: &Event| {
             matches!(
                 e.kind,
@@ -65,7 +145,8 @@ impl Lanes {
                 }
             }
         }
-        let mut lanes = Self::with_entries(&capture.events, entries);
+        let wanted = merged(wakeups.iter().map(|a| (a.intended, a.actual)));
+        let mut lanes = Self::with_entries(&capture.events, entries, &wanted);
         let wakes = |e: &Event| {
             matches!(
                 e.kind,
@@ -77,28 +158,49 @@ impl Lanes {
         lanes
     }
 
-    /// Folds events, in rising time per CPU, into spans.
+    /// Folds events, in rising time per CPU, into all their spans.
+    #[cfg(test)]
     pub fn of(events: &[Event]) -> Self {
-        Self::with_entries(events, HashSet::new())
+        Self::with_entries(events, HashSet::new(), &[(TraceNs(0), TraceNs(u64::MAX))])
     }
 
-    fn with_entries(events: &[Event], entries: HashSet<Symbol>) -> Self {
+    fn with_entries(
+        events: &[Event],
+        entries: HashSet<Symbol>,
+        wanted: &[(TraceNs, TraceNs)],
+    ) -> Self {
         let mut lanes = Self::default();
-        let mut contexts = Spans::new(entries);
-        let mut cpus: Vec<(CpuId, Vec<Span>, Vec<usize>)> = Vec::new();
-        let mut ended: Vec<Span> = Vec::new();
+        let mut spans = Spans::new(entries);
+        let mut cpus: Vec<(CpuId, Lane, Vec<usize>)> = Vec::new();
+        let mut tasks: Tasks<Known> = Tasks::default();
+        let mut ended = [None; 2];
         for (i, event) in events.iter().enumerate() {
-            lanes.learn(i, &event.kind);
-            let at = contexts.push(i, event, &mut |span| ended.push(span));
+            learn(&mut tasks, i, &event.kind);
+            let mut n = 0;
+            let at = spans.push(i, event, &mut |span| {
+                ended[n] = Some(span);
+                n += 1;
+            });
             if at == cpus.len() {
-                cpus.push((event.cpu, Vec::new(), Vec::new()));
+                cpus.push((event.cpu, Lane::new(event.time), Vec::new()));
             }
-            cpus[at].1.append(&mut ended);
-            cpus[at].2.push(i);
+            let (_, lane, own) = &mut cpus[at];
+            lane.spans.extend(ended[..n].iter().flatten());
+            if let EventKind::Switch { .. } = event.kind {
+                lane.end_run(event.time, wanted);
+            }
+            own.push(i);
         }
-        for (cpu, spans, own) in cpus {
-            lanes.cpus.insert(cpu, spans);
+        for (cpu, mut lane, own) in cpus {
+            lane.end_run(TraceNs(u64::MAX), wanted);
+            lanes.cpus.insert(cpu, lane.spans);
             lanes.events.insert(cpu, own);
+        }
+        for row in tasks.into_rows() {
+            lanes.tasks.insert(row.tid, row.account.last);
+            if row.tid != Tid(0) {
+                lanes.scheduling.insert(row.tid, row.account.events);
+            }
         }
         // A task seen only as `current`, before the first switch or behind lost ones, has no name or priority yet.
         for spans in lanes.cpus.values_mut() {
@@ -109,25 +211,6 @@ impl Lanes {
             }
         }
         lanes
-    }
-
-    fn learn(&mut self, index: usize, kind: &EventKind) {
-        let mut note = |task: Task| {
-            if task.tid != Tid(0) {
-                self.scheduling.entry(task.tid).or_default().push(index);
-            }
-            self.tasks.insert(task.tid, task);
-        };
-        match *kind {
-            EventKind::Switch { prev, next, .. } => {
-                note(prev);
-                note(next);
-            }
-            EventKind::Waking { task, .. }
-            | EventKind::Wakeup { task, .. }
-            | EventKind::WakeupNew { task, .. } => note(task),
-            _ => {}
-        }
     }
 
     /// The spans of a CPU that overlap `[from, to)`, cut to it.

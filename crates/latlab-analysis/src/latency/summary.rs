@@ -48,10 +48,11 @@ pub fn digest_found(capture: &Capture) -> Digest {
         note.notes.clone_from(&capture.notes);
         return Digest { note, ..Digest::default() };
     }
-    let lanes = Lanes::of_capture(capture);
     let (late, on_time): (Vec<Activation>, Vec<Activation>) =
         capture.activations.iter().partition(|a| a.late);
     let chosen = late.iter().take(LATE).chain(spread(&on_time, CONTROLS));
+    let chosen: Vec<Activation> = chosen.copied().collect();
+    let lanes = Lanes::around(capture, &chosen);
     let mut digest = Digest { note: note(capture), ..Digest::default() };
     digest.note.notes = capture.notes.clone();
     let begun = |a: &&Activation| lanes.cpus.get(&a.cpu).and_then(|s| s.first());
@@ -70,7 +71,7 @@ pub fn digest_found(capture: &Capture) -> Digest {
                 .value("late", Quantity::Count(late.len() as u64)),
         );
     }
-    for &activation in chosen {
+    for activation in chosen {
         let budget = budget(capture, &lanes, activation);
         let known = budget.milestones.is_some() || budget.by_timerlat;
         if !activation.late && (budget.lost || !known) {

@@ -188,6 +188,11 @@ impl<A: Default> Tasks<A> {
         &self.rows
     }
 
+    /// All rows, for good.
+    pub fn into_rows(self) -> Vec<Row<A>> {
+        self.rows
+    }
+
     /// How many thread ids had more than one task.
     pub fn reused(&self) -> usize {
         self.reused.len()
