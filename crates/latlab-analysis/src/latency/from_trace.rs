@@ -1,8 +1,9 @@
 //! A trace file as a capture that `crate::latency` can work on.
 
 use crate::latency::capture::{Capture, Lost};
-use crate::timeline::from_trace::scan;
-use latlab_model::event::{Event, EventKind};
+use crate::timeline::cpu::PerCpu;
+use crate::timeline::from_trace::{Analysis, scan};
+use latlab_model::event::{Event, EventKind, Names};
 use latlab_model::units::{CpuId, TraceNs};
 use latlab_trace::decode::Groups;
 use latlab_trace::{Select, TraceFile};
@@ -14,43 +15,74 @@ pub const EVENTS_MAX: usize = 20_000_000;
 /// Reads a whole file as one capture. Wake-ups are found afterwards, by
 /// [`crate::latency::wakeups::find`].
 pub fn capture(file: &TraceFile<'_>, source: &str) -> Capture {
-    let mut capture = Capture {
-        source: source.to_owned(),
-        kernel: kernel(file),
-        clock_is_monotonic: file.clock() == "mono",
-        ..Capture::default()
-    };
-    // A record with its payload takes some 40 bytes at least.
-    let bytes: u64 = file.buffers.iter().flat_map(|b| &b.cpus).map(|c| c.size).sum();
-    capture.events.reserve((bytes / 64).min(EVENTS_MAX as u64 / 4) as usize);
-    // First and last event of each CPU.
-    let mut ends: Vec<(CpuId, TraceNs, TraceNs)> = Vec::new();
-    let (names, _) = scan(file, &Select::default(), 1, Groups::ALL, |event, _| {
-        if capture.events.len() == EVENTS_MAX {
-            return ControlFlow::Break(());
-        }
-        take(&mut capture, &mut ends, event);
-        ControlFlow::Continue(())
+    let mut reader = Reader::new(file, source);
+    let groups = reader.groups();
+    let (names, _) = scan(file, &Select::default(), 1, groups, |event, names| {
+        reader.take(event, names);
+        if reader.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    ends.sort_by_key(|e| e.0);
-    capture.cpus = ends.iter().map(|e| e.0).collect();
-    capture.covered_from = ends.iter().map(|e| e.1).max().unwrap_or(TraceNs(0));
-    capture.names = names;
-    capture
+    reader.finish(names)
 }
 
-fn take(capture: &mut Capture, ends: &mut Vec<(CpuId, TraceNs, TraceNs)>, event: &Event) {
-    let at = ends.iter().position(|e| e.0 == event.cpu).unwrap_or_else(|| {
-        ends.push((event.cpu, event.time, event.time));
-        ends.len() - 1
-    });
-    if let EventKind::Lost { count } = event.kind {
-        let (from, to) = (ends[at].2, event.time);
-        capture.lost.push(Lost { cpu: event.cpu, from, to, count });
-        return;
+/// Makes a capture of the events that go by.
+#[derive(Debug)]
+pub struct Reader {
+    capture: Capture,
+    /// First and last event of each CPU.
+    ends: PerCpu<(CpuId, TraceNs, TraceNs)>,
+}
+
+impl Reader {
+    /// Nothing read yet of this file.
+    pub fn new(file: &TraceFile<'_>, source: &str) -> Self {
+        let mut capture = Capture {
+            source: source.to_owned(),
+            kernel: kernel(file),
+            clock_is_monotonic: file.clock() == "mono",
+            ..Capture::default()
+        };
+        // A record with its payload takes some 40 bytes at least.
+        let bytes: u64 = file.buffers.iter().flat_map(|b| &b.cpus).map(|c| c.size).sum();
+        capture.events.reserve((bytes / 64).min(EVENTS_MAX as u64 / 4) as usize);
+        Self { capture, ends: PerCpu::default() }
     }
-    ends[at].2 = event.time;
-    capture.events.push(*event);
+
+    /// No more events are taken.
+    pub fn is_full(&self) -> bool {
+        self.capture.events.len() >= EVENTS_MAX
+    }
+
+    /// The capture, with the names that its events refer to.
+    pub fn finish(self, names: Names) -> Capture {
+        let Self { mut capture, ends } = self;
+        let mut ends = ends.to_vec();
+        ends.sort_by_key(|e| e.0);
+        capture.cpus = ends.iter().map(|e| e.0).collect();
+        capture.covered_from = ends.iter().map(|e| e.1).max().unwrap_or(TraceNs(0));
+        capture.names = names;
+        capture
+    }
+}
+
+impl Analysis for Reader {
+    fn groups(&self) -> Groups {
+        Groups::ALL
+    }
+
+    #[inline]
+    fn take(&mut self, event: &Event, _: &Names) {
+        if self.is_full() {
+            return;
+        }
+        let at = self.ends.place(event.cpu, || (event.cpu, event.time, event.time));
+        if let EventKind::Lost { count } = event.kind {
+            let (from, to) = (self.ends[at].2, event.time);
+            self.capture.lost.push(Lost { cpu: event.cpu, from, to, count });
+            return;
+        }
+        self.ends[at].2 = event.time;
+        self.capture.events.push(*event);
+    }
 }
 
 /// `uname -r` as trace-cmd's `uname` option keeps it (`uname -a`'s third word).

@@ -26,8 +26,21 @@ mod tests;
 
 pub use crate::sched::analyse::{Analyzer, Options};
 
+use crate::timeline::from_trace::Analysis;
+use latlab_model::event::{Event, Names};
 use latlab_trace::TraceFile;
 use latlab_trace::decode::Groups;
+
+impl Analysis for Analyzer {
+    fn groups(&self) -> Groups {
+        groups()
+    }
+    /// The slices go to nobody.
+    #[inline]
+    fn take(&mut self, event: &Event, names: &Names) {
+        self.push(event, names, &mut |_| {});
+    }
+}
 
 /// The groups of events that [`Analyzer`] takes.
 pub fn groups() -> Groups {

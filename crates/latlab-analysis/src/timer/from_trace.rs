@@ -1,11 +1,21 @@
 //! The analysis of a trace's timers and interrupts.
 
-use crate::timeline::from_trace::scan;
+use crate::timeline::from_trace::{self, Analysis};
 use crate::timer::trace::Analyzer;
+use latlab_model::event::{Event, Names};
 use latlab_model::timer::TimerTrace;
 use latlab_trace::decode::Groups;
 use latlab_trace::{Diagnostics, Select, TraceFile};
-use std::ops::ControlFlow;
+
+impl Analysis for Analyzer {
+    fn groups(&self) -> Groups {
+        Groups::SWITCH | Groups::INTERRUPT | Groups::EXPIRY | Groups::TIMER
+    }
+    #[inline]
+    fn take(&mut self, event: &Event, names: &Names) {
+        self.push(event, names);
+    }
+}
 
 /// Analyses the chosen events; `None` when there was no event of a timer or interrupt among them.
 pub fn analyse(
@@ -15,11 +25,7 @@ pub fn analyse(
     threads: usize,
 ) -> (Option<TimerTrace>, Diagnostics) {
     let mut analyzer = Analyzer::default();
-    let groups = Groups::SWITCH | Groups::INTERRUPT | Groups::EXPIRY | Groups::TIMER;
-    let (names, damage) = scan(file, select, threads, groups, |event, names| {
-        analyzer.push(event, names);
-        ControlFlow::Continue(())
-    });
+    let (names, damage) = from_trace::analyse(file, select, threads, &mut analyzer);
     let found = analyzer.relevant() > 0;
     (found.then(|| analyzer.finish(source, &names)), damage)
 }
