@@ -22,10 +22,12 @@ fn main() -> std::io::Result<()> {
     let has = |word: &str| words.iter().any(|w| w == word);
     let number =
         |what: &str| words.iter().find_map(|w| w.strip_prefix(what)?.parse::<usize>().ok());
-    let (name, all) = match () {
-        () if has("training") => ("training", catalog::training()),
-        () if has("named") => ("named", catalog::named()),
-        () => ("frozen", catalog::frozen()),
+    let (name, all) = if has("training") {
+        ("training", catalog::training())
+    } else if has("named") {
+        ("named", catalog::named())
+    } else {
+        ("frozen", catalog::frozen())
     };
     let scored = score_all(&all, number("only="), number("first="), has("quick"));
     let mut out = std::io::stdout().lock();

@@ -74,7 +74,36 @@ pub struct AxisError {
     /// What was given.
     pub text: String,
     /// What is wrong with it.
-    pub why: String,
+    pub why: AxisProblem,
+}
+
+/// What is wrong with the text of an axis.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AxisProblem {
+    /// There is no value.
+    #[error("it has no value")]
+    NoValue,
+    /// There are more values than a sweep can have.
+    #[error("it has more than {MOST} values")]
+    TooMany,
+    /// A bound or a step is not a number.
+    #[error("'{0}' is no number")]
+    NotANumber(String),
+    /// The last value is below the first.
+    #[error("it ends before it begins")]
+    Reversed,
+    /// A step has neither `x` nor `+`.
+    #[error("'{0}' is no step: x2 multiplies, +10 adds")]
+    NotAStep(String),
+    /// A step does not increase the value.
+    #[error("the step '{0}' does not lead from its first to its last value")]
+    StepTooSmall(String),
+    /// A value of a list is empty.
+    #[error("a value is empty")]
+    EmptyValue,
+    /// A value of a list occurs twice.
+    #[error("a value is there twice")]
+    Repeated,
 }
 
 impl Axis {
@@ -83,14 +112,14 @@ impl Axis {
     /// # Errors
     /// What is wrong with it, in a sentence.
     pub fn parse(name: &str, text: &str) -> Result<Self, AxisError> {
-        let bad = |why: &str| AxisError { text: text.to_owned(), why: why.to_owned() };
+        let bad = |why| AxisError { text: text.to_owned(), why };
         let axis = match text.split_once("..") {
-            Some((from, rest)) => range(name, from, rest).map_err(|why| bad(&why))?,
-            None => list(name, text).map_err(|why| bad(&why))?,
+            Some((from, rest)) => range(name, from, rest).map_err(bad)?,
+            None => list(name, text).map_err(bad)?,
         };
         match axis.values.len() {
-            0 => Err(bad("it has no value")),
-            n if n > MOST => Err(bad("it has more than a thousand values")),
+            0 => Err(bad(AxisProblem::NoValue)),
+            n if n > MOST => Err(bad(AxisProblem::TooMany)),
             _ => Ok(axis),
         }
     }
@@ -107,20 +136,20 @@ impl Axis {
     }
 }
 
-fn range(name: &str, from: &str, rest: &str) -> Result<Axis, String> {
+fn range(name: &str, from: &str, rest: &str) -> Result<Axis, AxisProblem> {
     let (to, step) = rest.split_once(':').unwrap_or((rest, "x2"));
-    let number = |t: &str| number(t).ok_or_else(|| format!("'{t}' is no number"));
+    let number = |t: &str| number(t).ok_or_else(|| AxisProblem::NotANumber(t.to_owned()));
     let (from, to) = (number(from)?, number(to)?);
     if from > to {
-        return Err("it ends before it begins".into());
+        return Err(AxisProblem::Reversed);
     }
     let (geometric, by) = match step.split_at_checked(1) {
         Some(("x", by)) => (true, number(by)?),
         Some(("+", by)) => (false, number(by)?),
-        _ => return Err(format!("'{step}' is no step: x2 multiplies, +10 adds")),
+        _ => return Err(AxisProblem::NotAStep(step.to_owned())),
     };
     if (geometric && (by <= 1.0 || from <= 0.0)) || (!geometric && by <= 0.0) {
-        return Err(format!("with the step '{step}' it never gets from its begin to its end"));
+        return Err(AxisProblem::StepTooSmall(step.to_owned()));
     }
     let mut values = Vec::new();
     let mut v = from;
@@ -131,10 +160,10 @@ fn range(name: &str, from: &str, rest: &str) -> Result<Axis, String> {
     Ok(Axis { name: name.to_owned(), values, geometric })
 }
 
-fn list(name: &str, text: &str) -> Result<Axis, String> {
+fn list(name: &str, text: &str) -> Result<Axis, AxisProblem> {
     let words: Vec<&str> = text.split(',').map(str::trim).collect();
     if words.iter().any(|w| w.is_empty()) {
-        return Err("a value is empty".into());
+        return Err(AxisProblem::EmptyValue);
     }
     let numbers: Option<Vec<f64>> = words.iter().map(|w| number(w)).collect();
     let mut values: Vec<Value> = match numbers {
@@ -147,7 +176,7 @@ fn list(name: &str, text: &str) -> Result<Axis, String> {
     let many = values.len();
     values.dedup();
     if values.len() < many {
-        return Err("a value is there twice".into());
+        return Err(AxisProblem::Repeated);
     }
     let numbers: Vec<f64> = values
         .iter()
@@ -200,13 +229,13 @@ mod tests {
             ("", "empty"),
             ("1,,2", "empty"),
             ("4M..1K", "ends before it begins"),
-            ("1K..4M:x1", "never gets"),
-            ("0..4M:x2", "never gets"),
+            ("1K..4M:x1", "the step 'x1' does not lead"),
+            ("0..4M:x2", "the step 'x2' does not lead"),
             ("1..9:*2", "no step"),
             ("1..9:", "no step"),
             ("a..b", "no number"),
             ("1,1", "twice"),
-            ("0..1000000:+1", "more than a thousand"),
+            ("0..1000000:+1", "more than 1000 values"),
         ] {
             let said = Axis::parse("x", text).unwrap_err().to_string();
             assert!(said.contains(why), "{text}: {said}");

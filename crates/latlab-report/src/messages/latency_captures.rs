@@ -1,14 +1,7 @@
 //! Wording: mitigation tests, captures, limits and trace presets of `why`.
 
 use super::args::Args;
-use super::message::{Message, Text};
-
-/// A wording without values.
-macro_rules! plain {
-    ($id:literal, $text:literal) => {
-        Message { id: $id, text: |_| Text::claim($text) }
-    };
-}
+use super::message::{Message, Text, fixed};
 
 /// One wording for each identifier.
 pub(super) const MESSAGES: &[Message] = &[
@@ -17,16 +10,16 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "why.mitigation-no-clear-effect", text: mitigation_no_clear_effect },
     Message { id: "why.mitigation-no-late", text: mitigation_no_late },
     Message { id: "why.mitigation-not-tested", text: mitigation_not_tested },
-    plain!("why.test-load-stopped", "Load stopped"),
+    fixed!("why.test-load-stopped", "Load stopped"),
     Message { id: "why.test-interrupt-moved", text: test_interrupt_moved },
-    plain!("why.test-unbound-work-moved", "Unbound work items moved to other CPUs"),
-    plain!("why.test-rt-runtime", "Real-time tasks allowed 99 % of the CPU"),
-    plain!("why.test-memory-locked", "Memory locked"),
-    plain!("why.test-timer-migration", "Timers migrated to busy CPUs"),
-    plain!("why.test-nmi-watchdog-off", "NMI watchdog off"),
-    plain!("why.test-shallow-idle", "Idle exit latency limited to 0 µs"),
+    fixed!("why.test-unbound-work-moved", "Unbound work items moved to other CPUs"),
+    fixed!("why.test-rt-runtime", "Real-time tasks allowed 99 % of the CPU"),
+    fixed!("why.test-memory-locked", "Memory locked"),
+    fixed!("why.test-timer-migration", "Timers migrated to busy CPUs"),
+    fixed!("why.test-nmi-watchdog-off", "NMI watchdog off"),
+    fixed!("why.test-shallow-idle", "Idle exit latency limited to 0 µs"),
     Message { id: "why.test-other-cpus", text: test_other_cpus },
-    plain!("why.reason-no-other-cpu", "no other CPU is available"),
+    fixed!("why.reason-no-other-cpu", "no other CPU is available"),
     Message { id: "why.reason-all-cpus-measured", text: reason_all_cpus_measured },
     Message { id: "why.reason-rt-limit", text: reason_rt_limit },
     Message { id: "why.reason-no-such-interrupt", text: reason_no_such_interrupt },
@@ -36,11 +29,11 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "why.capture-begins-late", text: capture_begins_late },
     Message { id: "why.capture-sampled", text: capture_sampled },
     Message { id: "why.capture-damaged", text: capture_damaged },
-    plain!("why.capture-no-marker", "no marker of a late wake-up; --limit selects late wake-ups"),
-    plain!("why.limit-given", "from the command line"),
+    fixed!("why.capture-no-marker", "no marker of a late wake-up; --limit selects late wake-ups"),
+    fixed!("why.limit-given", "from the command line"),
     Message { id: "why.limit-auto", text: limit_auto },
     Message { id: "why.limit-window", text: limit_window },
-    plain!(
+    fixed!(
         "why.limit-window-unmapped",
         "from the command line; not mapped to the traced distribution"
     ),

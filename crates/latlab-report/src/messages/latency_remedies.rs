@@ -1,103 +1,96 @@
 //! Wording: what to change or to measure next against a cause of latency.
 
 use super::args::Args;
-use super::message::{Message, Text};
-
-/// A wording without values.
-macro_rules! plain {
-    ($id:literal, $text:literal) => {
-        Message { id: $id, text: |_| Text::claim($text) }
-    };
-}
+use super::message::{Message, Text, fixed};
 
 /// One wording for each identifier.
 pub(super) const MESSAGES: &[Message] = &[
     // Remedies.
-    plain!("why.remedy-trace-more", "Record with function_graph, where available, or stack traces"),
-    plain!(
+    fixed!("why.remedy-trace-more", "Record with function_graph, where available, or stack traces"),
+    fixed!(
         "why.remedy-trace-more-captures",
         "Record more captures, with function_graph or stack traces"
     ),
-    plain!("why.remedy-one-kernel", "Analyse the captures of each kernel separately"),
-    plain!(
+    fixed!("why.remedy-one-kernel", "Analyse the captures of each kernel separately"),
+    fixed!(
         "why.remedy-locate-irqs-off",
         "Trace with function_graph or the irqsoff tracer to locate the section"
     ),
-    plain!(
+    fixed!(
         "why.remedy-isolate-or-split",
         "Keep this work off the CPU (isolcpus, cpusets), or split the section"
     ),
-    plain!(
+    fixed!(
         "why.remedy-preempt-rt",
         "Use a PREEMPT_RT kernel, in which most of these sections are preemptible"
     ),
-    plain!("why.remedy-keep-task-off-cpu", "Keep that task off this CPU (taskset, cpuset)"),
+    fixed!("why.remedy-keep-task-off-cpu", "Keep that task off this CPU (taskset, cpuset)"),
     Message { id: "why.remedy-move-interrupt", text: remedy_move_interrupt },
-    plain!(
+    fixed!(
         "why.remedy-threaded-irqs",
         "Boot with threadirqs or use PREEMPT_RT: handlers become threads, except those with IRQF_NO_THREAD"
     ),
-    plain!(
+    fixed!(
         "why.remedy-avoid-ipi",
         "Keep processes that map and unmap memory or load modules off the task's CPU"
     ),
-    plain!("why.remedy-nohz-full", "Boot with isolcpus and nohz_full for that CPU"),
-    plain!("why.remedy-shorten-handler", "Shorten that function, or move it to a thread"),
-    plain!("why.remedy-move-hrtimer", "Start that timer on another CPU"),
-    plain!("why.remedy-check-call-rate", "Check call rate and caller, not only the duration"),
-    plain!(
+    fixed!("why.remedy-nohz-full", "Boot with isolcpus and nohz_full for that CPU"),
+    fixed!("why.remedy-shorten-handler", "Shorten that function, or move it to a thread"),
+    fixed!("why.remedy-move-hrtimer", "Start that timer on another CPU"),
+    fixed!("why.remedy-check-call-rate", "Check call rate and caller, not only the duration"),
+    fixed!(
         "why.remedy-migrate-timers",
         "Move timers off the CPU (isolcpus, nohz_full, timer_migration)"
     ),
-    plain!(
+    fixed!(
         "why.remedy-move-raising-interrupt",
         "Move the interrupt that raises the softirq to another CPU"
     ),
-    plain!(
+    fixed!(
         "why.remedy-softirq-thread-priority",
         "On PREEMPT_RT, give the softirq thread a lower priority than the task"
     ),
-    plain!(
+    fixed!(
         "why.remedy-workqueue-cpumask",
         "Keep work items off the CPU: /sys/devices/virtual/workqueue/cpumask"
     ),
-    plain!("why.remedy-realtime-policy", "Use a real-time policy for the task"),
-    plain!(
+    fixed!("why.remedy-realtime-policy", "Use a real-time policy for the task"),
+    fixed!(
         "why.remedy-priorities",
         "Raise the priority of the task, or lower that of the other task"
     ),
-    plain!("why.remedy-separate-cpus", "Run the two tasks on different CPUs (taskset)"),
-    plain!(
+    fixed!("why.remedy-separate-cpus", "Run the two tasks on different CPUs (taskset)"),
+    fixed!(
         "why.remedy-rt-runtime",
         "Find the real-time task that uses up the runtime; then sysctl kernel.sched_rt_runtime_us"
     ),
-    plain!("why.remedy-prio-inherit", "Use mutexes with PTHREAD_PRIO_INHERIT"),
-    plain!(
+    fixed!("why.remedy-prio-inherit", "Use mutexes with PTHREAD_PRIO_INHERIT"),
+    fixed!(
         "why.remedy-shorten-critical-section",
         "Shorten the critical section, or remove the lock"
     ),
-    plain!(
+    fixed!(
         "why.remedy-mlockall",
         "Call mlockall(MCL_CURRENT | MCL_FUTURE) and touch the memory in advance"
     ),
-    plain!("why.remedy-nmi-watchdog", "Disable the NMI watchdog: sysctl kernel.nmi_watchdog=0"),
-    plain!("why.remedy-dma-latency", "Hold a bound in /dev/cpu_dma_latency, or limit idle states"),
-    plain!("why.remedy-timer-slack", "Use a real-time policy, or prctl(PR_SET_TIMERSLACK, 1)"),
-    plain!("why.remedy-period", "Lengthen the period, or shorten the work"),
-    plain!(
+    fixed!("why.remedy-nmi-watchdog", "Disable the NMI watchdog: sysctl kernel.nmi_watchdog=0"),
+    fixed!("why.remedy-dma-latency", "Hold a bound in /dev/cpu_dma_latency, or limit idle states"),
+    fixed!("why.remedy-timer-slack", "Use a real-time policy, or prctl(PR_SET_TIMERSLACK, 1)"),
+    fixed!("why.remedy-period", "Lengthen the period, or shorten the work"),
+    fixed!(
         "why.remedy-stall-bare-metal",
         "On bare metal: check with the hwlat or osnoise tracer, the SMI counter and firmware settings"
     ),
-    plain!(
+    fixed!(
         "why.remedy-stall-virtual",
         "In a virtual machine: pin its CPUs on the host, and check the host's scheduler"
     ),
-    plain!(
+    fixed!(
         "why.remedy-find-period",
         "Look for activity with that period: `latlab timer`, cron, polling daemons, the hypervisor"
     ),
-    plain!("why.remedy-pin-vcpus", "Pin the vCPUs to dedicated CPUs, or measure on bare metal"),
-    plain!(
+    fixed!("why.remedy-pin-vcpus", "Pin the vCPUs to dedicated CPUs, or measure on bare metal"),
+    fixed!(
         "why.remedy-firmware-settings",
         "Check firmware settings: USB legacy support, power capping, memory scrubbing, error polling"
     ),

@@ -118,14 +118,12 @@ pub fn kernel_fragment(
 /// How to build a kernel with the fragment, for the architecture of the configuration.
 fn build_commands(config: &BTreeMap<String, String>) -> String {
     let on = |name: &str| config.get(name).is_some_and(|v| v == "y");
-    let (make, targets) = match () {
-        () if on("CONFIG_ARM") => {
-            ("make ARCH=arm CROSS_COMPILE=arm-linux-gnueabihf-", "zImage dtbs modules")
-        }
-        () if on("CONFIG_ARM64") => {
-            ("make ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-", "Image dtbs modules")
-        }
-        () => ("make", "all"),
+    let (make, targets) = if on("CONFIG_ARM") {
+        ("make ARCH=arm CROSS_COMPILE=arm-linux-gnueabihf-", "zImage dtbs modules")
+    } else if on("CONFIG_ARM64") {
+        ("make ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-", "Image dtbs modules")
+    } else {
+        ("make", "all")
     };
     format!(
         "\n# --- in the kernel source tree, with the present configuration as .config ---\n\

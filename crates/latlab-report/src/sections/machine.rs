@@ -33,7 +33,7 @@ pub fn line(m: &Machine) -> String {
         1 => "1 CPU".to_owned(),
         n => format!("{n} CPUs"),
     });
-    let known = [m.board.clone(), m.cpu.model.clone().into(), cpus, Some(kernel), preemption];
+    let known = [m.board.clone(), m.cpu.model.clone(), cpus, Some(kernel), preemption];
     let words = known.into_iter().chain([m.virtualization.clone()]).flatten();
     words.map(|w| w.trim().to_owned()).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(", ")
 }

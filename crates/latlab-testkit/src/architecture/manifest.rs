@@ -23,8 +23,8 @@ pub struct Dependency {
 }
 
 /// All dependencies of a manifest, those of targets included. An error is the parser's sentence.
-pub(super) fn dependencies(text: &str) -> Result<Vec<Dependency>, String> {
-    let table = DeTable::parse(text).map_err(|e| e.to_string())?;
+pub(super) fn dependencies(text: &str) -> Result<Vec<Dependency>, toml::de::Error> {
+    let table = DeTable::parse(text)?;
     let mut out = Vec::new();
     sections(text, table.get_ref(), &mut out);
     if let Some(DeValue::Table(targets)) = table.get_ref().get("target").map(|t| t.get_ref()) {

@@ -26,6 +26,6 @@ mod written;
 
 pub use graph::{CrateUse, Edge, Graph};
 pub use manifest::{Dependency, Kind};
-pub use package::{Package, module_graph};
+pub use package::{Package, PackageError, module_graph};
 pub use rules::{check, describe_cycle};
 pub use tree::Source;

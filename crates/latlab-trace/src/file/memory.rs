@@ -25,6 +25,14 @@ pub(crate) struct Memory {
     pub chunk_max: u64,
 }
 
+/// A section that is larger than what is left of the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it inflates to {bytes} bytes, too much for the memory limit of {} MiB", .limit >> 20)]
+pub(crate) struct OverLimit {
+    bytes: u64,
+    limit: u64,
+}
+
 impl Memory {
     pub fn new(limit: u64) -> Self {
         Self { limit, left: AtomicU64::new(limit), chunk_max: limit }
@@ -33,16 +41,13 @@ impl Memory {
     /// Takes what a section of so many bytes needs.
     ///
     /// # Errors
-    /// One sentence when that is more than what is left.
-    pub fn take_section(&self, bytes: u64) -> Result<(), String> {
+    /// When that is more than what is left.
+    pub fn take_section(&self, bytes: u64) -> Result<(), OverLimit> {
         let needed = bytes.saturating_mul(SECTION_WEIGHT);
         let take = |left: u64| left.checked_sub(needed);
         match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => Ok(()),
-            Err(_) => Err(format!(
-                "it inflates to {bytes} bytes, too much for the memory limit of {} MiB",
-                self.limit >> 20
-            )),
+            Err(_) => Err(OverLimit { bytes, limit: self.limit }),
         }
     }
 
@@ -62,7 +67,7 @@ mod tests {
         let mut memory = Memory::new(1 << 20);
         assert!(memory.take_section(64 << 10).is_ok());
         let error = memory.take_section(1 << 20).unwrap_err();
-        assert!(error.contains("memory limit of 1 MiB"), "{error}");
+        assert!(error.to_string().contains("memory limit of 1 MiB"), "{error}");
         memory.share(32);
         assert_eq!(memory.chunk_max, (512 << 10) / 128);
     }

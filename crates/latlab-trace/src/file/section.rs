@@ -55,7 +55,7 @@ pub(super) fn contents<'a>(
     }
     let (csize, usize_) = (r.u32("a section's sizes")?, r.u32("a section's sizes")?);
     let packed = r.take_u64(csize.into(), "a compressed section")?;
-    file.memory.take_section(usize_.into()).map_err(malformed)?;
+    file.memory.take_section(usize_.into()).map_err(|e| malformed(e.to_string()))?;
     let mut out = Vec::new();
     Inflater::default()
         .inflate(file.codec, packed, usize_ as usize, &mut out)

@@ -74,11 +74,11 @@ pub struct Global {
     pub on: Option<String>,
 }
 
-fn memory_size(text: &str) -> Result<u64, String> {
+fn memory_size(text: &str) -> anyhow::Result<u64> {
     const LEAST: u64 = 1 << 20;
     latlab_sys::size::parse(text)
         .filter(|size| *size >= LEAST)
-        .ok_or_else(|| "a size of at least 1M is meant, such as 512M or 4G".to_owned())
+        .ok_or_else(|| anyhow::anyhow!("a size of at least 1M is meant, such as 512M or 4G"))
 }
 
 /// Name of the command that this process was started with.

@@ -178,7 +178,7 @@ pub fn some(names: &[&str], cpu: u32, duration: Duration) -> Config {
 }
 
 /// `10s`, `5m`; a bare number is seconds.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> anyhow::Result<Duration> {
     super::time::seconds_within(
         text,
         Duration::from_millis(100)..=Duration::from_secs(3600),
@@ -191,7 +191,7 @@ fn nth<T: Copy>(list: &[T], n: usize) -> Option<T> {
     list.get(n).or(list.last()).copied()
 }
 
-fn window(text: &str) -> Result<Duration, String> {
+fn window(text: &str) -> anyhow::Result<Duration> {
     super::time::seconds_within(
         text,
         Duration::from_millis(1)..=Duration::from_secs(86_400),

@@ -4,11 +4,11 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// A time; a bare number is seconds.
-pub fn seconds(text: &str) -> Result<Duration, String> {
+pub fn seconds(text: &str) -> anyhow::Result<Duration> {
     let text = text.trim();
     match text.parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string()),
-        Err(_) => humantime::parse_duration(text).map_err(|e| e.to_string()),
+        Ok(seconds) => Ok(Duration::try_from_secs_f64(seconds)?),
+        Err(_) => Ok(humantime::parse_duration(text)?),
     }
 }
 
@@ -16,10 +16,10 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 pub fn seconds_within(
     text: &str,
     bounds: RangeInclusive<Duration>,
-    said: &str,
-) -> Result<Duration, String> {
+    said: &'static str,
+) -> anyhow::Result<Duration> {
     let time = seconds(text)?;
-    if bounds.contains(&time) { Ok(time) } else { Err(said.into()) }
+    if bounds.contains(&time) { Ok(time) } else { Err(anyhow::anyhow!(said)) }
 }
 
 /// A time stamp in seconds with up to nine decimals (`923.632241`), in ns.
@@ -48,9 +48,9 @@ mod tests {
 
     #[test]
     fn a_bare_number_is_seconds_and_nonsense_is_said() {
-        assert_eq!(seconds("5"), Ok(Duration::from_secs(5)));
-        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
-        assert_eq!(seconds("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(seconds("5").unwrap(), Duration::from_secs(5));
+        assert_eq!(seconds("0.5").unwrap(), Duration::from_millis(500));
+        assert_eq!(seconds("2m").unwrap(), Duration::from_secs(120));
         for wrong in ["-1", "nan", "inf", "1e30", "5 parsecs", ""] {
             assert!(seconds(wrong).is_err(), "{wrong}");
         }

@@ -129,8 +129,8 @@ fn blocks_that_cannot_be_read_are_told() {
 #[test]
 fn a_file_that_cannot_be_parsed_is_told_with_its_line() {
     let source = Source { path: "src/lib.rs".into(), text: "fn f() {}\nfn {}".into() };
-    let error = Package::new("latlab-a", "", &[source], &[]).unwrap_err();
+    let error = Package::new("latlab-a", "", &[source], &[]).unwrap_err().to_string();
     assert!(error.starts_with("crates/latlab-a/src/lib.rs:2 cannot be parsed: "), "{error}");
-    let error = Package::new("latlab-a", "[", &[], &[]).unwrap_err();
+    let error = Package::new("latlab-a", "[", &[], &[]).unwrap_err().to_string();
     assert!(error.starts_with("crates/latlab-a/Cargo.toml cannot be read: "), "{error}");
 }
