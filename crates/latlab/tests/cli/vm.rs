@@ -81,7 +81,7 @@ fn levels_in_virtual_time(machine: &str) -> tempfile::TempDir {
         ["--on", &target, "wakeup", "--level", "irq,kernel,user", "-l", "1000", "--out", "r"];
     let output = run(dir.path(), &args);
     assert!(output.status.success(), "{}", said(&output));
-    assert!(printed(&output).contains("Latency by level"), "{}", printed(&output));
+    assert!(printed(&output).contains("timer interrupt (irq)"), "{}", printed(&output));
     dir
 }
 
