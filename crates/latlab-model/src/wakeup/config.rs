@@ -124,6 +124,9 @@ pub struct WakeupConfig {
     pub samples: bool,
     /// Holds `/dev/cpu_dma_latency` at so many µs; `None` leaves it alone.
     pub dma_latency_us: Option<u32>,
+    /// Measures without it where it is not permitted or not there, instead of ending with an error.
+    #[serde(default)]
+    pub dma_latency_optional: bool,
     /// Binds the thread that displays and writes to a CPU.
     pub main_cpu: Option<CpuId>,
     /// A lock that others hold at times: it is taken and given back after each wake-up, and the
@@ -152,6 +155,7 @@ impl Default for WakeupConfig {
             histogram_in_ns: false,
             samples: false,
             dma_latency_us: None,
+            dma_latency_optional: false,
             main_cpu: None,
             shared_lock: None,
         }

@@ -84,6 +84,13 @@ pub(super) const MESSAGES: &[Message] = &[
             a.get("latency")
         ))
     }),
+    message("wakeup.dma-latency-not-held", |a| {
+        Text::claim(format!(
+            "Idle states not excluded: {} cannot be set ({})",
+            a.get("path"),
+            a.get("error")
+        ))
+    }),
     message("wakeup.no-watchdog", |a| {
         let error = a.find("error").map_or(String::new(), |e| format!(": {e}"));
         Text::claim(format!("No watchdog for runaway threads{error}"))
@@ -195,6 +202,9 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         n("wakeup.dma-latency-held")
             .value("path", "/dev/cpu_dma_latency")
             .value("latency", Quantity::Ns(0.0)),
+        n("wakeup.dma-latency-not-held")
+            .value("path", "/dev/cpu_dma_latency")
+            .value("error", "Permission denied"),
         n("wakeup.no-watchdog"),
         n("wakeup.no-watchdog").value("error", "Resource temporarily unavailable"),
         n("wakeup.watchdog-same-priority").value("error", "Operation not permitted"),

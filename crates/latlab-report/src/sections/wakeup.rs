@@ -342,8 +342,14 @@ fn method(result: &WakeupResult) -> String {
         n => format!(", after {n} warm-up wake-ups (not counted)"),
     };
     let memory = if c.lock_memory { ", memory locked" } else { "" };
+    let held = result.held.iter().any(|n| n.id() == Some("wakeup.dma-latency-held"));
+    let idle = if held {
+        "idle states excluded by /dev/cpu_dma_latency"
+    } else {
+        "idle states as configured"
+    };
     format!(
-        "{} of SCHED_{}{priority}, interval {}, duration {}{warm_up}{memory}; latency measured at level {} with {}.",
+        "{} of SCHED_{}{priority}, interval {}, duration {}{warm_up}{memory}; {idle}; latency measured at level {} with {}.",
         match result.threads.len() {
             1 => "1 thread".to_owned(),
             n => format!("{n} threads"),

@@ -118,6 +118,7 @@ pub fn run(config: &WakeupConfig, mut hooks: Hooks<'_>) -> Result<WakeupResult, 
     result.process_cpu_ns = os::process_cpu_ns().saturating_sub(cpu_before);
     surroundings(&mut result, &before, &Counters::read());
     result.held = held.settings.clone();
+    result.notes.extend(held.refused.iter().cloned());
     result.rt_throttling_us = setup::rt_throttling();
     Ok(result)
 }

@@ -80,6 +80,8 @@ pub struct PinnedSettings {
     locked: bool,
     /// What is held (`wakeup.*-held`).
     pub settings: Vec<Note>,
+    /// What was optional and was refused (`wakeup.*-not-held`).
+    pub refused: Vec<Note>,
 }
 
 impl PinnedSettings {
@@ -91,16 +93,28 @@ impl PinnedSettings {
         let mut held = Self::default();
         if let Some(us) = config.dma_latency_us {
             let path = "/dev/cpu_dma_latency";
-            let failed = |source| WakeupError::File { path: path.into(), source };
-            let mut file = OpenOptions::new().write(true).open(path).map_err(failed)?;
             let us = i32::try_from(us).unwrap_or(i32::MAX);
-            file.write_all(&us.to_ne_bytes()).map_err(failed)?;
-            held.dma_latency = Some(file);
-            held.settings.push(
-                Note::new("wakeup.dma-latency-held")
-                    .value("path", path)
-                    .value("latency", Quantity::Ns(f64::from(us) * 1e3)),
-            );
+            let opened = OpenOptions::new().write(true).open(path);
+            match opened.and_then(|mut f| f.write_all(&us.to_ne_bytes()).map(|()| f)) {
+                Ok(file) => {
+                    held.dma_latency = Some(file);
+                    held.settings.push(
+                        Note::new("wakeup.dma-latency-held")
+                            .value("path", path)
+                            .value("latency", Quantity::Ns(f64::from(us) * 1e3)),
+                    );
+                }
+                Err(source) if !config.dma_latency_optional => {
+                    return Err(WakeupError::File { path: path.into(), source });
+                }
+                // A kernel without it has no idle states to leave out.
+                Err(source) if source.kind() == std::io::ErrorKind::NotFound => {}
+                Err(source) => held.refused.push(
+                    Note::new("wakeup.dma-latency-not-held")
+                        .value("path", path)
+                        .value("error", source.to_string()),
+                ),
+            }
         }
         if config.lock_memory {
             os::lock_memory()

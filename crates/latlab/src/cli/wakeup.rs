@@ -83,12 +83,13 @@ pub struct Args {
     /// Measurement points of the latency, one or several; irq and kernel need the timerlat tracer.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "user")]
     level: Vec<LevelArg>,
-    /// Hold /dev/cpu_dma_latency at this many µs (default: not set; it excludes deep idle states).
+    /// Hold /dev/cpu_dma_latency at this many µs, which excludes idle states with a longer exit
+    /// latency [default: 0, where that is permitted].
     #[arg(long, visible_alias = "dma-latency", value_name = "US")]
     latency: Option<u32>,
-    /// Do not change power management (the default; accepted for scripts written for cyclictest).
-    #[arg(long, conflicts_with = "latency")]
-    default_system: bool,
+    /// Leave the idle states as they are configured (cyclictest's --laptop and --default-system).
+    #[arg(long, visible_aliases = ["laptop", "default-system"], conflicts_with = "latency")]
+    idle_states: bool,
     /// Bind the thread that displays and writes files to this CPU.
     #[arg(long, value_name = "CPU")]
     mainaffinity: Option<u32>,
@@ -198,7 +199,8 @@ impl Args {
             histogram_us: self.histogram_limit()?,
             histogram_in_ns: self.nsecs,
             samples: self.samples.is_some(),
-            dma_latency_us: self.latency,
+            dma_latency_us: (!self.idle_states).then(|| self.latency.unwrap_or(0)),
+            dma_latency_optional: self.latency.is_none(),
             main_cpu: self.mainaffinity.map(CpuId),
             shared_lock: self.lock.clone(),
         };
@@ -394,9 +396,16 @@ mod tests {
     }
 
     #[test]
-    fn power_management_is_left_alone_unless_asked() {
-        assert_eq!(parse("").unwrap().measure.dma_latency_us, None);
-        assert_eq!(parse("--dma-latency 0").unwrap().measure.dma_latency_us, Some(0));
+    fn idle_states_are_excluded_as_by_cyclictest() {
+        let of = |line: &str| {
+            let m = parse(line).unwrap().measure;
+            (m.dma_latency_us, m.dma_latency_optional)
+        };
+        assert_eq!(of(""), (Some(0), true));
+        assert_eq!(of("--dma-latency 7"), (Some(7), false));
+        for left in ["--idle-states", "--laptop", "--default-system"] {
+            assert_eq!(of(left), (None, true));
+        }
     }
 
     #[test]

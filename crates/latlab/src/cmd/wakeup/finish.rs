@@ -2,6 +2,7 @@
 
 use super::samples;
 use crate::cli::wakeup::{Config, Format};
+use latlab_model::finding::Note;
 use latlab_model::run::Run;
 use latlab_model::wakeup::result::WakeupResult;
 use latlab_report::dialect::{cyclictest, rtla, xenomai};
@@ -42,7 +43,9 @@ pub fn print(
             cyclictest::json(result, &wrapper, &mut out)?;
         }
         Format::Cyclictest => {
-            if let Some(us) = asked.measure.dma_latency_us {
+            let held = |n: &Note| n.id() == Some("wakeup.dma-latency-held");
+            let held = result.held.iter().any(held);
+            if let Some(us) = asked.measure.dma_latency_us.filter(|_| held) {
                 writeln!(out, "# /dev/cpu_dma_latency set to {us}us")?;
             }
             let options = cyclictest::Options {
