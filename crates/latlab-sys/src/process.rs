@@ -56,6 +56,14 @@ fn signal_to(pid: u32, signal: rustix::process::Signal) -> io::Result<()> {
     Ok(rustix::process::kill_process(pid, signal)?)
 }
 
+/// Start of a process in ticks since boot (`/proc/PID/stat`, field 22; proc_pid_stat(5)): with the
+/// id, the name of one process, since ids are used again.
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = crate::files::Root::here().text(&format!("proc/{pid}/stat"))?;
+    // The name may hold blanks and parentheses; what follows its last `)` is numbers.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
 /// Kills a process group whose leader we started.
 pub fn kill_group(leader: u32) -> io::Result<()> {
     let pid = i32::try_from(leader)

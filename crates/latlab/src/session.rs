@@ -153,7 +153,7 @@ fn restore_orphaned_settings() {
     let mut stderr = std::io::stderr().lock();
     // A diagnostic: a failed write to stderr loses no result.
     let _ = match latlab_sys::knobs::restore_orphaned(&Place::default()) {
-        Ok(found) if found.undone.is_empty() => Ok(()),
+        Ok(found) if found.undone.is_empty() && found.refused.is_empty() => Ok(()),
         Ok(found) => {
             let lines = crate::restoration::lines(&found).join("\n  ");
             writeln!(stderr, "left by a latlab that was killed:\n  {lines}")

@@ -10,8 +10,9 @@
 //! {"id":1,"reset":{"path":"/sys/kernel/tracing/set_graph_function","value":""}}
 //! ```
 //!
-//! A line that is cut off is the last one, and its knob was not touched yet.
-//! The file is removed when everything is undone.
+//! A line that could not be written whole is taken away again (ftruncate), and its knob is not
+//! touched. A line that is damaged all the same costs that line only: it is reported, the others
+//! are undone, and the file stays. Otherwise the file is removed when everything is undone.
 //!
 //! Whoever may write a journal can have root write to any knob. So the
 //! directory and the file must belong to the user who reads them and be
@@ -19,12 +20,13 @@
 //! The file is locked (fcntl, whole file) while its owner lives; the kernel
 //! ends the lock with the process, and children do not inherit it.
 
-use super::value::{VALUE_MAX, read_knob, write_knob};
+use super::disk::{Disk, Faults};
+use super::value::{VALUE_MAX, fingerprint, read_knob, write_knob};
 use super::{KnobError, Restoration};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,13 +36,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct Place {
     dir: PathBuf,
     allowed: Vec<PathBuf>,
+    faults: Faults,
 }
 
 impl Default for Place {
     fn default() -> Self {
         let uid = rustix::process::geteuid().as_raw();
         let allowed = ["/proc/sys", "/proc/irq", "/sys", "/dev/cpuset"].map(PathBuf::from);
-        Self { dir: default_dir(uid), allowed: allowed.to_vec() }
+        Self { dir: default_dir(uid), allowed: allowed.to_vec(), faults: Faults::default() }
     }
 }
 
@@ -56,7 +59,15 @@ fn default_dir(uid: u32) -> PathBuf {
 impl Place {
     /// Another directory, and other files that may be set; for tests.
     pub fn new(dir: impl Into<PathBuf>, allowed: &[&Path]) -> Self {
-        Self { dir: dir.into(), allowed: allowed.iter().map(|p| p.to_path_buf()).collect() }
+        let allowed = allowed.iter().map(|p| p.to_path_buf()).collect();
+        Self { dir: dir.into(), allowed, faults: Faults::default() }
+    }
+
+    /// The same with an operation of the journal that fails; for tests.
+    #[doc(hidden)]
+    pub fn failing(mut self, faults: Faults) -> Self {
+        self.faults = faults;
+        self
     }
 
     /// The journal's directory.
@@ -131,7 +142,8 @@ pub(super) enum Entry {
         from: String,
         to: String,
     },
-    /// A file that is written by its owner as it likes and gets this value at the end.
+    /// A file that is written by its owner as it likes and gets this value at the end. Once its
+    /// content is noted (as `reads`), another content is left alone.
     Reset {
         path: PathBuf,
         value: String,
@@ -139,12 +151,19 @@ pub(super) enum Entry {
     Dir {
         path: PathBuf,
     },
+    /// A knob that nobody else is to turn; its old value is read next, and not changed yet.
+    Claim {
+        path: PathBuf,
+    },
 }
 
 impl Entry {
     pub fn path(&self) -> &Path {
         match self {
-            Self::Set { path, .. } | Self::Reset { path, .. } | Self::Dir { path } => path,
+            Self::Set { path, .. }
+            | Self::Reset { path, .. }
+            | Self::Dir { path }
+            | Self::Claim { path } => path,
         }
     }
 
@@ -152,7 +171,8 @@ impl Entry {
     pub fn undo_if(&self, reads: Option<&str>) -> Restoration {
         match self {
             Self::Set { path, from, .. } => undo_set(path, from, reads),
-            Self::Reset { path, value } => undo_reset(path, value),
+            Self::Reset { path, value } => undo_reset(path, value, reads),
+            Self::Claim { path } => Restoration::AlreadyRight { path: path.clone() },
             Self::Dir { path } => match fs::remove_dir(path) {
                 Ok(()) => Restoration::Removed { path: path.clone() },
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -190,8 +210,19 @@ fn undo_set(path: &Path, from: &str, reads: Option<&str>) -> Restoration {
     }
 }
 
-fn undo_reset(path: &Path, value: &str) -> Restoration {
+fn undo_reset(path: &Path, value: &str, reads: Option<&str>) -> Restoration {
     let path = path.to_owned();
+    if let Some(ours) = reads.filter(|ours| !ours.is_empty()) {
+        match fingerprint(&path) {
+            Ok(now) if now != ours => {
+                return Restoration::ChangedSince { path, ours: ours.to_owned(), now };
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Restoration::AlreadyRight { path };
+            }
+            _ => {}
+        }
+    }
     match write_knob(&path, value) {
         Ok(()) if value.is_empty() => Restoration::Restored { path, value: "empty".into() },
         Ok(()) => Restoration::Restored { path, value: value.to_owned() },
@@ -236,7 +267,7 @@ pub(super) struct Open {
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
-    file: File,
+    file: Disk,
     pid: u32,
     open: Vec<Open>,
     next: u32,
@@ -252,7 +283,7 @@ impl Journal {
         let name = format!("{}{}.journal", own_prefix(), SEQUENCE.fetch_add(1, Ordering::Relaxed));
         let path = place.dir.join(&name);
         let early = place.dir.join(format!(".{name}"));
-        let build = || -> io::Result<File> {
+        let build = || -> io::Result<Disk> {
             let file = OpenOptions::new()
                 .write(true)
                 .create_new(true)
@@ -267,10 +298,11 @@ impl Journal {
                 since_boot_ns: crate::clock::now().0,
                 command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
             };
-            write_line(&file, &header)?;
+            let mut disk = Disk::new(file, place.faults.clone());
+            disk.append(&header)?;
             fs::rename(&early, &path)?;
             sync_dir(&place.dir);
-            Ok(file)
+            Ok(disk)
         };
         let file = build().map_err(|source| {
             let _ = fs::remove_file(&early);
@@ -293,12 +325,27 @@ impl Journal {
         Ok(id)
     }
 
+    /// Replaces a claim by what is about to be done; on return it is on disk.
+    pub fn fill(&mut self, id: u32, entry: Entry) -> Result<(), KnobError> {
+        self.write(&Line { id, entry: Some(entry.clone()), reads: None, undone: false })?;
+        if let Some(open) = self.open.iter_mut().find(|o| o.id == id) {
+            open.entry = entry;
+        }
+        Ok(())
+    }
+
     /// Notes what the knob reads after it was set.
     pub fn reads(&mut self, id: u32, value: &str) -> Result<(), KnobError> {
         if let Some(open) = self.open.iter_mut().find(|o| o.id == id) {
             open.reads = Some(value.to_owned());
         }
         self.write(&Line { id, entry: None, reads: Some(value.to_owned()), undone: false })
+    }
+
+    /// The entry that resets this file.
+    pub fn id_of_reset(&self, path: &Path) -> Option<u32> {
+        let is = |o: &&Open| matches!(&o.entry, Entry::Reset { path: p, .. } if p == path);
+        self.open.iter().find(is).map(|o| o.id)
     }
 
     /// Notes that an entry is undone.
@@ -328,7 +375,8 @@ impl Journal {
     }
 
     fn write(&mut self, line: &Line) -> Result<(), KnobError> {
-        write_line(&self.file, line)
+        self.file
+            .append(line)
             .map_err(|source| KnobError::Journal { path: self.path.clone(), source })
     }
 }
@@ -343,14 +391,6 @@ impl Undo {
     pub fn undo(&self) -> Restoration {
         self.entry.undo_if(self.reads.as_deref())
     }
-}
-
-fn write_line(mut file: &File, line: &impl Serialize) -> io::Result<()> {
-    let mut text = serde_json::to_string(line)?;
-    text.push('\n');
-    // One write: a line is there or is cut off, never mixed.
-    file.write_all(text.as_bytes())?;
-    file.sync_data()
 }
 
 /// Removes a journal and syncs its directory.
@@ -369,16 +409,38 @@ fn sync_dir(dir: &Path) {
     }
 }
 
-/// Reads a journal: its header and what is not undone, oldest first. A cut-off last line is
-/// ignored: its knob was not touched. `None` when it is no journal.
-pub(super) fn parse(text: &str) -> Option<(Header, Vec<Open>)> {
-    let mut lines = text.split_inclusive('\n').filter(|l| l.ends_with('\n'));
-    let header: Header = serde_json::from_str(lines.next()?).ok()?;
+/// What a journal says.
+pub(super) struct Parsed {
+    pub header: Header,
+    /// What is not undone, oldest first.
+    pub open: Vec<Open>,
+    /// Lines that are damaged or not understood, 1 for the first of the file.
+    pub bad_lines: Vec<usize>,
+}
+
+/// Reads a journal. `None` when it is none: its first line is no header.
+pub(super) fn parse(text: &str) -> Option<Parsed> {
+    let mut lines = text.split_inclusive('\n').filter(|l| l.ends_with('\n')).zip(1..);
+    let header: Header = serde_json::from_str(lines.next()?.0).ok()?;
     if header.latlab_journal != 1 {
         return None;
     }
-    let mut open: Vec<Open> = Vec::new();
-    for line in lines {
+    let mut parsed = Parsed { header, open: Vec::new(), bad_lines: Vec::new() };
+    for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
+        if parsed.take(line).is_some() {
+            continue;
+        }
+        parsed.bad_lines.push(number);
+        // What stands behind a half of a line is a line of its own. Quotes in values are escaped.
+        for (at, _) in line.match_indices("{\"id\":").filter(|(at, _)| *at > 0) {
+            parsed.take(&line[at..]);
+        }
+    }
+    Some(parsed)
+}
+
+impl Parsed {
+    fn take(&mut self, line: &str) -> Option<()> {
         let line: Line = serde_json::from_str(line).ok()?;
         if let Some(entry) = line.entry {
             if let Entry::Set { from: back, .. } | Entry::Reset { value: back, .. } = &entry
@@ -386,18 +448,20 @@ pub(super) fn parse(text: &str) -> Option<(Header, Vec<Open>)> {
             {
                 return None;
             }
-            open.push(Open { id: line.id, entry, reads: None, given_up: false });
+            match self.open.iter_mut().find(|o| o.id == line.id) {
+                Some(claim) => claim.entry = entry,
+                None => self.open.push(Open { id: line.id, entry, reads: None, given_up: false }),
+            }
         } else if line.undone {
-            open.retain(|o| o.id != line.id);
+            self.open.retain(|o| o.id != line.id);
         } else {
-            // A line that says nothing that is known here.
             let reads = line.reads?;
-            if let Some(o) = open.iter_mut().find(|o| o.id == line.id) {
-                o.reads = Some(reads);
+            if let Some(open) = self.open.iter_mut().find(|o| o.id == line.id) {
+                open.reads = Some(reads);
             }
         }
+        Some(())
     }
-    Some((header, open))
 }
 
 /// The id of this boot; empty where the kernel has none.
@@ -409,12 +473,5 @@ pub(super) fn boot_id() -> String {
 /// have been a dead latlab's.
 pub(super) fn own_prefix() -> String {
     let pid = std::process::id();
-    format!("{pid}-{}-", start_ticks(pid).unwrap_or(0))
-}
-
-/// Start of a process in ticks since boot (`/proc/PID/stat`, field 22).
-fn start_ticks(pid: u32) -> Option<u64> {
-    let stat = crate::files::Root::here().text(&format!("proc/{pid}/stat"))?;
-    // The name may hold blanks and parentheses; what follows its last `)` is numbers.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    format!("{pid}-{}-", crate::process::start_ticks(pid).unwrap_or(0))
 }

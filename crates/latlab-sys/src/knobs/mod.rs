@@ -17,6 +17,7 @@
 //!
 //! What is held by an open file needs no journal: [`DmaLatency`] ends with the process.
 
+mod disk;
 mod dma_latency;
 mod error;
 mod journal;
@@ -28,8 +29,10 @@ use journal::{Entry, Journal};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use value::{read_knob, write_knob};
+use value::{fingerprint, read_knob, write_knob};
 
+#[doc(hidden)]
+pub use disk::Faults;
 pub use dma_latency::DmaLatency;
 pub use error::KnobError;
 pub use journal::Place;
@@ -53,6 +56,7 @@ pub struct Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Step {
+    Claimed,
     Journalled,
     Set,
     ReadBack,
@@ -99,7 +103,8 @@ impl Knobs {
         }
     }
 
-    /// Sets a knob. Nothing happens, and nothing is journalled, when it has the value already.
+    /// Sets a knob. One that has the value already is journalled too, and so is not changed by
+    /// another latlab meanwhile.
     ///
     /// # Errors
     /// When it is no knob, cannot be read or journalled, is held by another latlab, or the
@@ -119,27 +124,40 @@ impl Knobs {
         back: Option<&str>,
     ) -> Result<Change, KnobError> {
         let path = self.place.knob(path.as_ref())?;
-        let from = read_knob(&path)
-            .map_err(|source| KnobError::Unreadable { path: path.clone(), source })?;
-        let from = back.map_or(from, str::to_owned);
+        let read = || {
+            read_knob(&path)
+                .map_err(|source| KnobError::Unreadable { path: path.clone(), source })
+                .map(|from| back.map_or(from, str::to_owned))
+        };
+        // What cannot be read is refused before anything is journalled.
+        let right_already = read()? == value;
+        let id =
+            match self.note(Entry::Claim { path: path.clone() }, right_already.then_some(value)) {
+                // Nothing has to be put back; only the lock is missing.
+                Err(KnobError::Journal { source, .. }) if right_already => {
+                    log::warn!("{}: is not kept from changing: {source}", path.display());
+                    let now = value.to_owned();
+                    return Ok(Change { path, from: now.clone(), now });
+                }
+                noted => noted?,
+            };
+        self.step(Step::Claimed);
+        // Only now: what it read before may have been another latlab's, which has put it back since.
+        let from = read().inspect_err(|_| self.forget(id))?;
+        let entry = Entry::Set { path: path.clone(), from: from.clone(), to: value.to_owned() };
+        self.fill(id, entry).inspect_err(|_| self.forget(id))?;
+        self.step(Step::Journalled);
         if from == value {
+            self.note_reading(id, value);
             return Ok(Change { path, now: from.clone(), from });
         }
-        let entry = Entry::Set { path: path.clone(), from: from.clone(), to: value.to_owned() };
-        let id = self.note(entry)?;
-        self.step(Step::Journalled);
         if let Err(source) = write_knob(&path, value) {
             self.forget(id);
             return Err(KnobError::Refused { path, value: value.to_owned(), source });
         }
         self.step(Step::Set);
         let now = read_knob(&path).unwrap_or_else(|_| value.to_owned());
-        if let Some(journal) = &mut self.journal
-            && let Err(e) = journal.reads(id, &now)
-        {
-            // Not needed to put it back; only to see whether somebody else has changed it since.
-            log::warn!("{e}");
-        }
+        self.note_reading(id, &now);
         self.step(Step::ReadBack);
         Ok(Change { path, from, now })
     }
@@ -152,9 +170,37 @@ impl Knobs {
     /// When it is no knob, cannot be journalled or is held by another latlab.
     pub fn reset_later(&mut self, path: impl AsRef<Path>, value: &str) -> Result<(), KnobError> {
         let path = self.place.knob(path.as_ref())?;
-        self.note(Entry::Reset { path, value: value.to_owned() })?;
+        self.note(Entry::Reset { path, value: value.to_owned() }, None)?;
         self.step(Step::Journalled);
         Ok(())
+    }
+
+    /// Notes what the files of [`Knobs::reset_later`] read now, after the caller has changed them:
+    /// one that reads otherwise at the end was changed by somebody else and is left alone. Files
+    /// that change by themselves (`trace`) are not to be named.
+    ///
+    /// # Errors
+    /// When it cannot be journalled; a file that cannot be read is left out.
+    pub fn note_lists(&mut self, paths: &[PathBuf]) -> Result<(), KnobError> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        for path in paths {
+            let Ok(path) = self.place.knob(path) else { continue };
+            if let (Some(id), Ok(now)) = (journal.id_of_reset(&path), fingerprint(&path)) {
+                journal.reads(id, &now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The caller changes a list again: until it is noted anew, it is reset whatever it reads.
+    ///
+    /// # Errors
+    /// When it cannot be journalled.
+    pub fn forget_list(&mut self, path: &Path) -> Result<(), KnobError> {
+        let (Some(journal), Ok(path)) = (&mut self.journal, self.place.knob(path)) else {
+            return Ok(());
+        };
+        journal.id_of_reset(&path).map_or(Ok(()), |id| journal.reads(id, ""))
     }
 
     /// Makes a directory that is removed again as a knob is turned back: a tracing
@@ -168,7 +214,7 @@ impl Knobs {
             let source = io::ErrorKind::AlreadyExists.into();
             return Err(KnobError::Refused { path, value: "mkdir".into(), source });
         }
-        let id = self.note(Entry::Dir { path: path.clone() })?;
+        let id = self.note(Entry::Dir { path: path.clone() }, None)?;
         self.step(Step::Journalled);
         if let Err(source) = fs::create_dir(&path) {
             self.forget(id);
@@ -209,15 +255,38 @@ impl Knobs {
 
     /// Journals an entry, then sees that no other latlab holds the knob. In this order: of two
     /// that want the same knob at the same moment, both may be refused, but never both served.
-    fn note(&mut self, entry: Entry) -> Result<u32, KnobError> {
+    fn note(&mut self, entry: Entry, kept: Option<&str>) -> Result<u32, KnobError> {
         let path = entry.path().to_owned();
         let journal = match self.journal.take() {
             Some(journal) => journal,
             None => Journal::create(&self.place)?,
         };
         let id = self.journal.insert(journal).append(entry)?;
-        orphaned::refuse_if_held(&self.place, &path).inspect_err(|_| self.forget(id))?;
+        orphaned::refuse_if_held(&self.place, &path, kept).inspect_err(|_| self.forget(id))?;
         Ok(id)
+    }
+
+    fn fill(&mut self, id: u32, entry: Entry) -> Result<(), KnobError> {
+        self.journal.as_mut().map_or(Ok(()), |journal| journal.fill(id, entry))
+    }
+
+    /// Not needed to put it back; only to see whether somebody else has changed it since.
+    fn note_reading(&mut self, id: u32, now: &str) {
+        if let Some(journal) = &mut self.journal
+            && let Err(e) = journal.reads(id, now)
+        {
+            log::warn!("{e}");
+        }
+    }
+
+    /// Gives up everything without touching it: it turned out to be somebody else's.
+    pub fn abandon(&mut self) {
+        while let Some((id, _)) = self.journal.as_ref().and_then(Journal::newest) {
+            self.forget(id);
+        }
+        if let Some(journal) = self.journal.take() {
+            journal.close();
+        }
     }
 
     fn forget(&mut self, id: u32) {

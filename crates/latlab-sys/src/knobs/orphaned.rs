@@ -41,6 +41,10 @@ struct Other {
     file: File,
     header: Header,
     open: Vec<Open>,
+    /// See [`journal::Parsed`].
+    bad_lines: Vec<usize>,
+    /// What was read does not end with a line.
+    torn: bool,
     alive: bool,
 }
 
@@ -91,11 +95,15 @@ fn undo_all(
     held: impl Fn(&Path) -> bool,
     undone: &mut Vec<Restoration>,
 ) {
-    let mut left = 0;
+    // A file with a damaged line stays: the line may have been somebody's only record.
+    let mut left = other.bad_lines.len();
+    let mut pending = if other.torn { "\n" } else { "" };
     for open in other.open.iter().rev() {
         let path = open.entry.path().to_owned();
         let known = match &open.entry {
-            journal::Entry::Set { .. } | journal::Entry::Reset { .. } => place.knob(&path),
+            journal::Entry::Set { .. }
+            | journal::Entry::Reset { .. }
+            | journal::Entry::Claim { .. } => place.knob(&path),
             journal::Entry::Dir { .. } => place.new_dir(&path),
         };
         let outcome = match known {
@@ -117,8 +125,9 @@ fn undo_all(
             left += 1;
         } else {
             // A second attempt after a death in here finds it right already, so this may fail.
-            let _ = (&other.file)
-                .write_all(format!("{{\"id\":{},\"undone\":true}}\n", open.id).as_bytes());
+            let line = format!("{pending}{{\"id\":{},\"undone\":true}}\n", open.id);
+            let _ = (&other.file).write_all(line.as_bytes());
+            pending = "";
         }
         undone.push(outcome);
     }
@@ -153,11 +162,22 @@ pub fn survey(place: &Place) -> Result<Survey, KnobError> {
     })
 }
 
-/// Refuses a knob that another living latlab has turned.
-pub(super) fn refuse_if_held(place: &Place, path: &Path) -> Result<(), KnobError> {
+/// Refuses a knob that another living latlab has turned. Several may hold one that has the `value`
+/// they want already: none of them changes it.
+pub(super) fn refuse_if_held(
+    place: &Place,
+    path: &Path,
+    value: Option<&str>,
+) -> Result<(), KnobError> {
     let (others, _) = read_all(place)?;
-    let holder =
-        others.iter().filter(|o| o.alive).find(|o| o.open.iter().any(|e| e.entry.path() == path));
+    let kept = |entry: &journal::Entry| match entry {
+        journal::Entry::Set { from, to, .. } => from == to && value == Some(to),
+        _ => false,
+    };
+    let holder = others
+        .iter()
+        .filter(|o| o.alive)
+        .find(|o| o.open.iter().any(|e| e.entry.path() == path && !kept(&e.entry)));
     match holder {
         Some(other) => Err(KnobError::Busy { path: path.to_owned(), pid: other.header.pid }),
         None => Ok(()),
@@ -201,7 +221,18 @@ fn read_those(
             continue;
         }
         match read_one(&entry.path()) {
-            Ok(Some(other)) => others.push(other),
+            Ok(Some(other)) => {
+                for line in &other.bad_lines {
+                    let reason = format!("line {line} is damaged; the others are used");
+                    refused.push((other.path.clone(), reason));
+                }
+                // A living owner may be in the middle of writing its last line.
+                if other.torn && !other.alive {
+                    let reason = "its last line is cut off; what it is about was not done yet";
+                    refused.push((other.path.clone(), reason.into()));
+                }
+                others.push(other);
+            }
             Ok(None) => {}
             Err(reason) => refused.push((entry.path(), reason)),
         }
@@ -237,6 +268,8 @@ fn read_one(path: &Path) -> Result<Option<Other>, String> {
     let mut text = String::new();
     file.rewind().map_err(|e| e.to_string())?;
     (&file).take(BYTES_MAX).read_to_string(&mut text).map_err(|e| e.to_string())?;
-    let (header, open) = journal::parse(&text).ok_or("it is no journal of latlab")?;
-    Ok(Some(Other { path: path.to_owned(), file, header, open, alive }))
+    let journal::Parsed { header, open, bad_lines } =
+        journal::parse(&text).ok_or("it is no journal of latlab")?;
+    let torn = !text.ends_with('\n');
+    Ok(Some(Other { path: path.to_owned(), file, header, open, bad_lines, torn, alive }))
 }

@@ -12,7 +12,11 @@ pub(super) const VALUE_MAX: usize = 4096;
 pub(super) fn read_knob(path: &Path) -> io::Result<String> {
     use std::io::Read;
     let mut text = String::new();
-    fs::File::open(path)?.take(VALUE_MAX as u64).read_to_string(&mut text)?;
+    let read = fs::File::open(path)?.take(VALUE_MAX as u64 + 1).read_to_string(&mut text)?;
+    if read > VALUE_MAX {
+        let reason = format!("its value is longer than {VALUE_MAX} bytes: it is no setting");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    }
     let text = text.trim();
     let list = text.split_whitespace().count() > 1;
     Ok(list.then(|| chosen(text)).flatten().unwrap_or_else(|| text.to_owned()))
@@ -26,4 +30,13 @@ pub(super) fn write_knob(path: &Path, value: &str) -> io::Result<()> {
         "" => Ok(()),
         value => file.write_all(format!("{value}\n").as_bytes()),
     }
+}
+
+/// What is noted of a list that may be long: its length and a checksum (FNV-1a, 64 bits).
+pub(super) fn fingerprint(path: &Path) -> io::Result<String> {
+    let text = fs::read(path)?;
+    let hash = text.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    Ok(format!("{} bytes, fnv {hash:016x}", text.len()))
 }

@@ -43,14 +43,16 @@ impl TopLevel {
         let on = tracefs.read("tracing_on")?.trim().to_owned();
         let journalled = Arc::new(Journalled::new(tracer, place));
         let control = Control::top(tracefs.clone(), Arc::clone(&journalled));
-        // From here on, dropping it puts everything back; these two last.
-        let top = Self { control, journalled, left };
-        top.journalled.promise(&tracefs.root().join("tracing_on"), &on)?;
-        top.journalled.promise(&tracefs.root().join("trace"), "")?;
-        // Looked at again: of two that take it at once, each has journalled it before.
+        journalled.promise(&tracefs.root().join("tracing_on"), &on)?;
+        journalled.promise(&tracefs.root().join("trace"), "")?;
+        // Looked at again: of two that take it at once, each has journalled it before. Whoever has
+        // it now keeps it as it is.
         if let Some(how) = in_use(tracefs.root()) {
+            journalled.abandon();
             return Err(busy(how));
         }
+        // From here on, dropping it puts everything back; these two last.
+        let top = Self { control, journalled, left };
         top.control.set_tracing(false)?;
         top.control.clear()?;
         Ok(top)

@@ -46,6 +46,19 @@ impl Inner {
     }
 }
 
+impl Inner {
+    /// Notes what lists have before tracing begins, except those that the kernel changes itself
+    /// (`*_pid`, when a task forks).
+    fn note_lists(&mut self) -> std::result::Result<(), KnobError> {
+        let is_list = |path: &&PathBuf| {
+            let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+            LISTS.contains(&name) && !name.ends_with("_pid")
+        };
+        let lists: Vec<PathBuf> = self.promised.iter().filter(is_list).cloned().collect();
+        self.knobs.note_lists(&lists)
+    }
+}
+
 /// What is left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Before {
@@ -78,6 +91,10 @@ impl Journalled {
         };
         match name {
             // Promised when the buffer was taken.
+            "tracing_on" if value.trim() == "1" => {
+                self.inner().note_lists().map_err(|e| self.error(e))?;
+                Ok(Before::Write)
+            }
             "tracing_on" | "trace" => Ok(Before::Write),
             "filter" | "trigger" => {
                 if let Some(theirs) = theirs(path) {
@@ -91,6 +108,7 @@ impl Journalled {
             }
             list if LISTS.contains(&list) => {
                 self.promise(path, "")?;
+                self.inner().knobs.forget_list(path).map_err(|e| self.error(e))?;
                 Ok(Before::Write)
             }
             // With a trigger on it, an event reads `0*`.
@@ -121,6 +139,13 @@ impl Journalled {
         inner.promised.clear();
         // Replaced: dropping it puts everything back and says what could not be.
         drop(std::mem::take(&mut inner.knobs));
+    }
+
+    /// Gives up what was promised without writing anything: somebody else has the buffer.
+    pub(super) fn abandon(&self) {
+        let mut inner = self.inner();
+        inner.promised.clear();
+        inner.knobs.abandon();
     }
 
     fn error(&self, error: KnobError) -> TracefsError {

@@ -3,7 +3,7 @@
 #![allow(clippy::print_stderr)] // a skipped test says why
 
 use latlab_sys::knobs::{
-    KnobError, Knobs, Place, Restoration, restore_orphaned, restore_own, survey,
+    Faults, KnobError, Knobs, Place, Restoration, restore_orphaned, restore_own, survey,
 };
 use std::fs;
 use std::path::Path;
@@ -106,8 +106,8 @@ fn killed_at_any_step_everything_is_put_back() {
         assert!(again.undone.is_empty(), "step {steps}");
         steps += 1;
     }
-    // 2 knobs × (journalled, set, read back, undone, noted) + a directory × (journalled, made, undone, noted).
-    assert_eq!(steps, 14);
+    // 2 knobs × (claimed, journalled, set, read back, undone, noted) + a directory × (journalled, made, undone, noted).
+    assert_eq!(steps, 16);
 }
 
 /// As the panic hook does where a panic does not unwind: no guard is asked.
@@ -305,11 +305,145 @@ fn damaged_journals_are_said_and_kept() {
     let found = restore_orphaned(&place(dir)).unwrap();
     assert_eq!(found.refused.len(), 1);
     assert_eq!(journals(dir), 1);
-    // A line that is cut off is the last one; its knob was never touched.
+    // A last line that is cut off: its knob was never touched.
     plant(dir, "1-1-0.journal", &boot_id(), "{\"id\":0,\"set\":{\"path\":\"/pro");
     let found = restore_orphaned(&place(dir)).unwrap();
-    assert!(found.refused.is_empty() && found.undone.is_empty());
+    assert!(found.refused[0].1.contains("cut off") && found.undone.is_empty());
     assert_eq!(journals(dir), 0);
+}
+
+/// A line that is torn, foreign or half of one costs that line, and is told.
+#[test]
+fn a_damaged_line_costs_no_other_line() {
+    for damage in
+        ["{\"id\":9,\"se\n", "not JSON\n", "{\"id\":9}\n", "{\"id\":9,\"set\":{\"path\":\"/p"]
+    {
+        for damage_first in [true, false] {
+            let t = tempfile::tempdir().unwrap();
+            let dir = t.path();
+            lay_out(dir);
+            fs::write(dir.join("knobs/a"), "7\n").unwrap();
+            let line = set_line(&dir.join("knobs/a"), "1");
+            let lines = if damage_first { format!("{damage}{line}") } else { line + damage };
+            plant(dir, "1-1-0.journal", &boot_id(), &lines);
+            let found = restore_orphaned(&place(dir)).unwrap();
+            assert_eq!(read(dir, "a"), "1", "{lines}");
+            assert_eq!(found.refused.len(), 1, "{lines}: {found:?}");
+            // It tells so again as long as the file is there.
+            let cut_off_at_the_end = !lines.ends_with('\n');
+            assert_eq!(journals(dir), usize::from(!cut_off_at_the_end), "{lines}");
+        }
+    }
+}
+
+/// Every write and sync of a journal fails in turn, in each way.
+#[test]
+fn whatever_write_fails_everything_is_put_back() {
+    for error in [libc::ENOSPC, libc::EIO, libc::EINTR] {
+        let mut position = 0;
+        loop {
+            let t = tempfile::tempdir().unwrap();
+            let dir = t.path();
+            lay_out(dir);
+            let faults = Faults::at(position, error);
+            let mut knobs = Knobs::at(place(dir).failing(faults.clone()));
+            let mut refused = 0;
+            for (name, _, to) in KNOBS {
+                let before = read(dir, name);
+                if knobs.set(dir.join("knobs").join(name), to).is_err() {
+                    refused += 1;
+                    assert_eq!(read(dir, name), before, "{error} at {position}");
+                }
+            }
+            refused += usize::from(knobs.make_dir(dir.join("knobs/made")).is_err());
+            // A process that dies here leaves a journal of whole lines.
+            for entry in fs::read_dir(dir.join("journal")).into_iter().flatten().flatten() {
+                let text = fs::read_to_string(entry.path()).unwrap();
+                assert!(text.lines().all(|l| l.starts_with('{') && l.ends_with('}')), "{text}");
+            }
+            let outcomes = knobs.restore();
+            assert!(!outcomes.iter().any(Restoration::failed), "{error} at {position}");
+            assert_eq!(read(dir, "a"), "1", "{error} at {position}");
+            assert!(read(dir, "b").contains("madvise"), "{error} at {position}");
+            assert!(!dir.join("knobs/made").exists(), "{error} at {position}");
+            assert!(refused <= 1 && (error != libc::EINTR || refused == 0));
+            if !faults.happened() {
+                break;
+            }
+            position += 1;
+        }
+        // A header and 13 lines, each written and synced.
+        assert!(position >= 20, "{position}");
+    }
+}
+
+/// Another process stands still at each step; whatever this one wants then, the first value comes back.
+#[test]
+fn two_owners_at_every_step_lose_no_value() {
+    for (step, wanted) in (0..16).flat_map(|step| [(step, "7"), (step, "9"), (step, "1")]) {
+        let t = tempfile::tempdir().unwrap();
+        let dir = t.path();
+        lay_out(dir);
+        let mut other = spawn_child(dir, step);
+        assert!(at_step(dir, &mut other), "step {step}");
+        let mut mine = Knobs::at(place(dir));
+        let set = mine.set(dir.join("knobs/a"), wanted);
+        if let Ok(change) = &set {
+            assert_eq!(change.from, "1", "step {step}: the other's value was taken for the first");
+        }
+        other.kill().unwrap();
+        other.wait().unwrap();
+        drop(mine);
+        restore_orphaned(&place(dir)).unwrap();
+        assert_eq!(read(dir, "a"), "1", "step {step}, wanted {wanted}");
+        assert_eq!(journals(dir), 0, "step {step}");
+    }
+}
+
+#[test]
+fn a_value_that_is_right_already_is_held_and_may_be_shared() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    let mut mine = Knobs::at(place(dir));
+    mine.set(dir.join("knobs/a"), "1").unwrap();
+    assert_eq!(journals(dir), 1);
+    // Somebody else changes it: it is theirs.
+    fs::write(dir.join("knobs/a"), "5\n").unwrap();
+    assert!(matches!(mine.restore()[0], Restoration::ChangedSince { .. }));
+    assert_eq!(read(dir, "a"), "5");
+}
+
+#[test]
+fn a_long_value_is_refused_instead_of_cut() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    let long = "x".repeat(4097);
+    fs::write(dir.join("knobs/a"), &long).unwrap();
+    let refused = Knobs::at(place(dir)).set(dir.join("knobs/a"), "1").unwrap_err();
+    assert!(matches!(refused, KnobError::Unreadable { .. }), "{refused}");
+    assert_eq!(read(dir, "a"), long);
+}
+
+#[test]
+fn a_list_that_somebody_else_has_filled_since_is_theirs() {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    lay_out(dir);
+    for theirs in [false, true] {
+        let list = dir.join("knobs/list");
+        fs::write(&list, "").unwrap();
+        let mut knobs = Knobs::at(place(dir));
+        knobs.reset_later(&list, "").unwrap();
+        fs::write(&list, "ours\n").unwrap();
+        knobs.note_lists(std::slice::from_ref(&list)).unwrap();
+        if theirs {
+            fs::write(&list, "theirs\n").unwrap();
+        }
+        drop(knobs);
+        assert_eq!(fs::read_to_string(&list).unwrap(), if theirs { "theirs\n" } else { "" });
+    }
 }
 
 #[test]
