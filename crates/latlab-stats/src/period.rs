@@ -7,6 +7,13 @@
 //! multiples of the period. For few but very regular moments the chance that all phases lie
 //! within one arc says more (ibid., the range test). Candidates are intervals divided by small numbers,
 //! and the longest that fits is the answer.
+//!
+//! Moments that are noticed only on a lattice, for example at the wake-ups of a periodic task, have few
+//! possible phases: those of a multiple `m` of the spacing are `m`, and all moments fit the spacing
+//! itself. Both tests therefore take each moment as spread over one spacing: the arc is longer by
+//! spacing/T, and R is multiplied by sin(x)/x with x = π·spacing/T (ibid., §2.2: the convolution of two
+//! distributions multiplies their resultants; Sheppard's correction is the inverse of it). No period up
+//! to the spacing passes, and the chance that few values coincide is counted.
 
 /// A period with its jitter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,8 +34,9 @@ const MOMENTS: usize = 200;
 /// many moments they have, are one interval and no rhythm.
 const TURNS: usize = 5;
 
-/// The longest period that explains the moments, given in rising order, or `None`.
-pub fn find_period(moments: &[f64]) -> Option<Period> {
+/// The longest period that explains the moments, given in rising order, or `None`. They can lie only on
+/// a lattice of this spacing, in their unit; 0 where they can lie anywhere.
+pub fn find_period(moments: &[f64], spacing: f64) -> Option<Period> {
     let moments = &moments[..moments.len().min(MOMENTS)];
     if moments.len() < TURNS {
         return None;
@@ -41,20 +49,31 @@ pub fn find_period(moments: &[f64]) -> Option<Period> {
     let tried = candidates.len() as f64;
     candidates.into_iter().find_map(|candidate| {
         let period = refine(moments, candidate);
+        if period <= spacing {
+            return None;
+        }
         let turns = one_a_turn(moments, period);
         if turns.len() < TURNS {
             return None;
         }
         let (r, range) = phases(&turns, period);
         let n = turns.len() as f64;
-        let rayleigh = (-n * r * r).exp();
+        let cell = spacing / period;
+        let rayleigh = (-n * (r * spread(cell)).powi(2)).exp();
         // All phases within an arc: n·w^(n−1) for an arc of at most half a turn.
+        let range = range + cell;
         let arc = if range <= 0.5 { n * range.powf(n - 1.0) } else { 1.0 };
         let p = rayleigh.min(arc) * tried;
         let jitter = (-2.0 * r.max(1e-12).ln()).max(0.0).sqrt() * period / std::f64::consts::TAU;
         // Within 3% of the period, and not by chance.
         (p < 0.01 && jitter < 0.03 * period).then_some(Period { period, jitter, p })
     })
+}
+
+/// Mean resultant length of a uniform distribution over this share of a turn.
+fn spread(share: f64) -> f64 {
+    let x = std::f64::consts::PI * share;
+    if x > 0.0 { x.sin() / x } else { 1.0 }
 }
 
 /// The first moment of each turn: what follows within half a turn belongs to the same occurrence.
@@ -121,7 +140,7 @@ mod tests {
         let noticed = [0, 1, 3, 4, 5, 8, 9, 12, 13, 15, 20, 21];
         let moments: Vec<f64> =
             noticed.iter().map(|&k| f64::from(k) * 97.3 + noise(&mut seed) * 0.2).collect();
-        let found = find_period(&moments).unwrap();
+        let found = find_period(&moments, 0.0).unwrap();
         assert!((found.period - 97.3).abs() < 0.05, "{found:?}");
         assert!(found.jitter < 0.2);
     }
@@ -132,9 +151,9 @@ mod tests {
             [0.0, 1.1374, 3.7313, 5.2191, 9.9172, 17.3618].map(|after| at + after).into_iter()
         };
         let two: Vec<f64> = burst(0.0).chain(burst(17_000.0)).collect();
-        assert_eq!(find_period(&two), None);
+        assert_eq!(find_period(&two, 0.0), None);
         let regular: Vec<f64> = (0..8).flat_map(|k| burst(f64::from(k) * 1_000.0)).collect();
-        let found = find_period(&regular).unwrap();
+        let found = find_period(&regular, 0.0).unwrap();
         assert!((found.period - 1_000.0).abs() < 1.0, "{found:?}");
     }
 
@@ -150,8 +169,59 @@ mod tests {
                     t
                 })
                 .collect();
-            found += usize::from(find_period(&moments).is_some());
+            found += usize::from(find_period(&moments, 0.0).is_some());
         }
         assert!(found <= 4, "{found} of 200 random series called periodic");
+    }
+
+    /// Some of `wakeups` wake-ups that are `spacing` apart, drawn at random, in rising order.
+    fn on_lattice(
+        seed: &mut u64,
+        wakeups: u32,
+        late: usize,
+        spacing: f64,
+        jitter: f64,
+    ) -> Vec<f64> {
+        let mut drawn = std::collections::BTreeSet::new();
+        while drawn.len() < late {
+            drawn.insert(((noise(seed) + 0.5) * f64::from(wakeups)) as u32);
+        }
+        drawn.iter().map(|&k| f64::from(k) * spacing + (noise(seed) + 0.5) * jitter).collect()
+    }
+
+    /// Randomly late wake-ups of a periodic task: the measuring interval is no period of theirs.
+    #[test]
+    fn random_moments_on_a_lattice_have_no_period() {
+        let cases = [
+            (10_000, 40, 1_000.0, 0.0),
+            (60_000, 25, 1_000.0, 0.0),
+            (60_000, 100, 1_000.0, 0.0),
+            (10_000, 40, 500.0, 0.0),
+            (300, 8, 1_000.0, 0.0),
+            (10_000, 40, 1_000.0, 50.0),
+            (60_000, 100, 1_000.0, 80.0),
+        ];
+        for (case, (wakeups, late, spacing, jitter)) in cases.into_iter().enumerate() {
+            let mut found = Vec::new();
+            for start in 0..50u64 {
+                let mut seed = start.wrapping_mul(7_919) + case as u64 + 1;
+                let moments = on_lattice(&mut seed, wakeups, late, spacing, jitter);
+                found.extend(find_period(&moments, spacing));
+            }
+            // 1 % is the level of the test.
+            assert!(found.len() <= 2, "{case}: {} of 50: {:?}", found.len(), found.first());
+        }
+    }
+
+    /// A cause that is not aligned with the wake-ups, noticed at the next wake-up of each.
+    #[test]
+    fn a_period_is_found_on_a_lattice() {
+        for (period, spacing) in [(97_300.0, 1_000.0), (9_730.0, 200.0), (100_000.0, 1_000.0)] {
+            let noticed = [0, 1, 3, 4, 5, 8, 9, 12, 13, 15, 20, 21, 22, 30, 31, 33];
+            let at = |k: i32| (f64::from(k) * period / spacing).ceil() * spacing;
+            let moments: Vec<f64> = noticed.into_iter().map(at).collect();
+            let found = find_period(&moments, spacing).unwrap_or_else(|| panic!("{period}"));
+            assert!((found.period / period - 1.0).abs() < 0.01, "{found:?}");
+        }
     }
 }

@@ -44,6 +44,17 @@ pub struct Capture {
     pub notes: Vec<Note>,
 }
 
+/// The event at which a wake-up is taken to have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// `sched_switch` to the task.
+    Switch,
+    /// Its return from the system call.
+    Syscall,
+    /// The task's own clock reading, or what it wrote at once.
+    Clock,
+}
+
 /// One wake-up of a measured task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activation {
@@ -53,8 +64,10 @@ pub struct Activation {
     pub cpu: CpuId,
     /// When it wanted to run.
     pub intended: TraceNs,
-    /// When it did, by its own clock.
+    /// When it did.
     pub actual: TraceNs,
+    /// By what.
+    pub end: End,
     /// Over the limit.
     pub late: bool,
 }

@@ -105,6 +105,31 @@ fn learn(tasks: &mut Tasks<Known>, index: usize, kind: &EventKind) {
     }
 }
 
+/// Lateness from which a timer is kept in [`Lanes::late_timers`].
+const LATE_TIMER: u64 = 20_000;
+
+/// Timers that expired late. Both times are of the trace's clock: `hrtimer_expire_entry` has the timer's.
+fn late_timers(events: &[Event]) -> Vec<(CpuId, TraceNs, TraceNs)> {
+    let mut due: IntMap<u64, i64> = IntMap::default();
+    let mut late = Vec::new();
+    for e in events {
+        match e.kind {
+            EventKind::HrtimerStart { timer, expires, .. } => {
+                due.insert(timer, expires);
+            }
+            EventKind::HrtimerEntry { timer, now, .. } => {
+                let by = due.remove(&timer).map_or(0, |due| now.saturating_sub(due));
+                let by = u64::try_from(by).unwrap_or(0);
+                if by >= LATE_TIMER && by <= e.time.0 {
+                    late.push((e.cpu, TraceNs(e.time.0 - by), e.time));
+                }
+            }
+            _ => {}
+        }
+    }
+    late
+}
+
 /// The spans of every CPU, and what is known of each task.
 #[derive(Clone, Debug, Default)]
 pub struct Lanes {
@@ -117,6 +142,8 @@ pub struct Lanes {
     pub tasks: IntMap<Tid, Task>,
     /// Task → indices of its scheduling events (waking, wake-up, switch in and out, migration).
     pub scheduling: IntMap<Tid, Vec<usize>>,
+    /// High-resolution timers that expired late: CPU, when one was due and when it expired.
+    pub late_timers: Vec<(CpuId, TraceNs, TraceNs)>,
     /// Functions alone were traced, and nothing tells when a task was woken: who ran instead of
     /// the measured one is seen, why is not.
     pub blind: bool,
@@ -154,6 +181,10 @@ impl Lanes {
             )
         };
         let calls = |e: &Event| matches!(e.kind, EventKind::FunctionEntry { .. });
+        // Of other CPUs than the late one.
+        if lanes.cpus.len() > 1 {
+            lanes.late_timers = late_timers(&capture.events);
+        }
         lanes.blind = capture.events.iter().any(calls) && !capture.events.iter().any(wakes);
         lanes
     }

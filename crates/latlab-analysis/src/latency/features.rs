@@ -4,10 +4,11 @@
 use super::breakdown::{Budget, Piece};
 use super::capture::Capture;
 use super::cpu_timeline::{Actor, Lanes};
+use super::silence;
 use latlab_model::event::{EventKind, Symbol, softirq_name};
 use latlab_model::latency::Cause;
 use latlab_model::latency::{Calls, Group, Kind, Share, Window};
-use latlab_model::units::{CpuId, TraceNs};
+use latlab_model::units::TraceNs;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -21,8 +22,13 @@ pub fn family(comm: &str) -> &str {
     }
 }
 
-/// Reduces a time budget.
-pub fn window(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Window {
+/// Reduces a time budget. On-time windows of its task end at `compared`, where that is before its end.
+pub fn window(
+    capture: &Capture,
+    lanes: &Lanes,
+    budget: &Budget,
+    compared: Option<TraceNs>,
+) -> Window {
     let mut shares: BTreeMap<Occupation<'_>, (Share, u64)> = BTreeMap::new();
     let mut functions: BTreeMap<(Occupation<'_>, &str), Calls> = BTreeMap::new();
     let mut longest_silence: Option<&Piece> = None;
@@ -38,6 +44,14 @@ pub fn window(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Window {
             .filter(|who| *who != group.1);
         let (share, longest) = shares.entry(group).or_default();
         add(share, longest, piece);
+        let from = compared.map_or(piece.end, |t| t.clamp(piece.start, piece.end));
+        share.not_compared_ns += piece.end.since(from).0;
+        if piece.length().0 == *longest && piece.task.tid.0 > 0 {
+            share.thread = Some(capture.names.get(piece.task.name).to_owned());
+        }
+        if piece.cause == Cause::IdleExit && share.idle_state.is_none() {
+            share.idle_state = silence::idle_state(capture, lanes, piece);
+        }
         if let Some(who) = instead {
             *share.instead_ns.entry(who.to_owned()).or_default() += piece.length().0;
         }
@@ -46,6 +60,7 @@ pub fn window(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Window {
         }
     }
     let a = &budget.activation;
+    let silence = longest_silence.map(|p| silence::of(capture, lanes, p)).unwrap_or_default();
     Window {
         source: capture.source.clone(),
         intended_ns: a.intended.0,
@@ -59,8 +74,11 @@ pub fn window(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Window {
         shares: shares.into_iter().map(|(g, (s, _))| (owned(g), s)).collect(),
         functions: functions.into_iter().map(|((g, f), c)| (owned(g), f.to_owned(), c)).collect(),
         stacks: stacks(capture, lanes, budget),
-        counts: counts(capture, lanes, budget),
-        silent_in_user: longest_silence.is_some_and(|p| in_user(capture, lanes, p)),
+        silent_in_user: silence.in_user,
+        silent_interrupts_on: silence.interrupts_on,
+        silent_preemption_on: silence.preemption_on,
+        silent_hwlat: silence.hwlat,
+        silent_other_timer: silence.other_timer,
         at_intended: budget
             .pieces
             .first()
@@ -170,53 +188,6 @@ fn stacks(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Vec<(Group, Vec<
     found
 }
 
-fn counts(capture: &Capture, lanes: &Lanes, budget: &Budget) -> BTreeMap<String, u32> {
-    let mut cpus: Vec<CpuId> = budget.pieces.iter().map(|p| p.cpu).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    let (from, to) = (budget.activation.intended, budget.activation.actual);
-    // By the word before the name, and the name: the texts are made once each.
-    let mut found: BTreeMap<(&str, &str), u32> = BTreeMap::new();
-    let name = |s: Symbol| capture.names.get(s);
-    for cpu in cpus {
-        for &i in lanes.events_within(&capture.events, cpu, from, to) {
-            let key = match capture.events[i].kind {
-                EventKind::IrqEntry { name: n, .. } => ("irq ", name(n)),
-                EventKind::VectorEntry { name: n } | EventKind::IpiEntry { reason: n } => {
-                    ("interrupt ", name(n))
-                }
-                EventKind::SoftirqRaise { vec } => ("raise ", softirq_name(vec)),
-                EventKind::HrtimerEntry { function, .. } => ("hrtimer ", name(function)),
-                EventKind::TimerEntry { function, .. } => ("timer ", name(function)),
-                EventKind::WorkStart { function, .. } => ("work ", name(function)),
-                EventKind::PageFault { .. } => ("page fault", ""),
-                EventKind::Switch { next, .. } => ("run ", family(name(next.name))),
-                _ => continue,
-            };
-            *found.entry(key).or_default() += 1;
-        }
-    }
-    found.into_iter().map(|((what, who), n)| ([what, who].concat(), n)).collect()
-}
-
-/// Whether the last system-call event of the piece's task before it was a return to user space.
-fn in_user(capture: &Capture, lanes: &Lanes, piece: &Piece) -> bool {
-    let Actor::Task(tid) = piece.actor else { return false };
-    let before = lanes.events_within(&capture.events, piece.cpu, TraceNs(0), piece.start);
-    before
-        .iter()
-        .rev()
-        .take(256)
-        .map(|&i| &capture.events[i])
-        .filter(|e| e.current == tid)
-        .find_map(|e| match e.kind {
-            EventKind::SyscallExit { .. } => Some(true),
-            EventKind::SyscallEnter { .. } | EventKind::PageFault { .. } => Some(false),
-            _ => None,
-        })
-        .unwrap_or(false)
-}
-
 fn kind_of(actor: Actor) -> Kind {
     match actor {
         Actor::Idle => Kind::Idle,
@@ -243,7 +214,7 @@ mod tests {
         s.at(500.0, EventKind::Other);
         let a = s.wakes(100.0, 410.0, true);
         let lanes = Lanes::of(&s.capture.events);
-        let w = window(&s.capture, &lanes, &budget(&s.capture, &lanes, a));
+        let w = window(&s.capture, &lanes, &budget(&s.capture, &lanes, a), None);
         assert_eq!(w.shares.iter().map(|(_, s)| s.ns).sum::<u64>(), w.latency_ns);
         let off = w.share(&Group { cause: Cause::InterruptsOff, who: "worker".into() });
         assert_eq!((off.ns, off.prio), (300_000, Some(120)));

@@ -4,7 +4,7 @@ use super::source_location;
 use latlab_model::finding::{Confidence, Evidence, Finding, Note, Quantity, Severity, Value};
 use latlab_model::latency::FunctionPlace;
 use latlab_model::latency::{
-    CauseEvidence, Explanation, FunctionShare, Mechanism, RootCause, SystemContext,
+    Alternative, CauseEvidence, Explanation, FunctionShare, Mechanism, RootCause, SystemContext,
 };
 
 /// Share of unexplained lateness from which it is a finding.
@@ -39,7 +39,9 @@ fn finding(
     places: &[FunctionPlace],
 ) -> Finding {
     let severity = match c.mechanism {
-        Mechanism::SlowPath | Mechanism::Unexplained => Severity::Inconclusive,
+        Mechanism::SlowPath | Mechanism::Unexplained | Mechanism::Alternatives => {
+            Severity::Inconclusive
+        }
         _ => Severity::Problem,
     };
     let mut f = with_values(Finding::typed(c.mechanism.id(), severity, c.confidence), c, context);
@@ -93,10 +95,23 @@ fn with_values(f: Finding, c: &RootCause, context: &SystemContext) -> Finding {
         Mechanism::Ipi => f.value("times", Quantity::Number(c.times.max(1.0).round())),
         Mechanism::PriorityInversion => f.value("instead", strings(&c.instead)),
         Mechanism::Stall => {
-            let has = |is: fn(&CauseEvidence) -> bool| c.evidence.iter().any(is);
+            let rose = |p: &Option<f64>| p.is_some_and(|p| p < 0.01);
+            let has = |is: &dyn Fn(&CauseEvidence) -> bool| c.evidence.iter().any(is);
             f.value_if("hypervisor", context.hypervisor.as_ref())
-                .value("steal", has(|g| matches!(g, CauseEvidence::Steal { .. })))
-                .value("smi", has(|g| matches!(g, CauseEvidence::Smi { .. })))
+                .value(
+                    "steal",
+                    has(&|e| matches!(e, CauseEvidence::StealThen { p, .. } if rose(p))),
+                )
+                .value("smi", has(&|e| matches!(e, CauseEvidence::SmiThen { p, .. } if rose(p))))
+        }
+        Mechanism::Alternatives => {
+            let code = c.alternatives.iter().filter(|a| a.mechanism != Mechanism::Stall);
+            let one = |a: &Alternative| {
+                let id = a.mechanism.id().trim_start_matches("why.");
+                Value::List(vec![Value::from(id), Value::from(a.who.as_str())])
+            };
+            f.value("alternatives", code.map(one).collect::<Vec<_>>())
+                .value_if("hypervisor", context.hypervisor.as_ref())
         }
         _ => f,
     }
@@ -148,10 +163,12 @@ fn cause_evidence(fact: &CauseEvidence) -> Vec<Evidence> {
         CauseEvidence::Covers { share } => {
             vec![Evidence::new("excess-covered", Quantity::Ratio(*share))]
         }
-        CauseEvidence::Separates { delta, p } => vec![
-            Evidence::new("cliffs-delta", Quantity::Number(*delta)),
-            Evidence::new("rank-test-p", Quantity::Probability(*p)),
-        ],
+        CauseEvidence::Separates { delta } => {
+            vec![Evidence::new("cliffs-delta", Quantity::Number(*delta))]
+        }
+        CauseEvidence::NotCompared { share } => {
+            vec![Evidence::new("excess-not-compared", Quantity::Ratio(*share))]
+        }
         // The number of on-time windows is evidence of every cause.
         CauseEvidence::NoControls => Vec::new(),
         CauseEvidence::Few { windows } => vec![count("late-windows", *windows)],
@@ -185,8 +202,34 @@ fn cause_evidence(fact: &CauseEvidence) -> Vec<Evidence> {
         CauseEvidence::Uncovered { windows } => {
             vec![count("windows-not-covered-from-start", *windows)]
         }
-        CauseEvidence::StealThen { windows, of: all } => of("captures-with-steal", *windows, *all),
-        CauseEvidence::SmiThen { windows, of: all } => of("captures-with-smi", *windows, *all),
+        CauseEvidence::InterruptsOn { windows } => {
+            vec![count("event-free-with-interrupts-enabled", *windows)]
+        }
+        CauseEvidence::SectionRecorded { windows } => {
+            vec![count("event-free-with-interrupts-or-preemption-disabled", *windows)]
+        }
+        CauseEvidence::Hwlat { windows } => vec![count("hwlat-gaps", *windows)],
+        CauseEvidence::OtherTimerSilent { windows, of: all } => {
+            of("timer-of-another-cpu-late-at-once", *windows, *all)
+        }
+        CauseEvidence::StealThen { windows, of: all, p } => {
+            let p = p.map(|p| Evidence::new("captures-with-steal-p", Quantity::Probability(p)));
+            of("captures-with-steal", *windows, *all).into_iter().chain(p).collect()
+        }
+        CauseEvidence::SmiThen { windows, of: all, p } => {
+            let p = p.map(|p| Evidence::new("captures-with-smi-p", Quantity::Probability(p)));
+            of("captures-with-smi", *windows, *all).into_iter().chain(p).collect()
+        }
+        CauseEvidence::IdleState { state, declared_ns, on_time_ns } => {
+            let state = Quantity::Count(u64::from(*state));
+            let declared = Quantity::Ns(*declared_ns as f64);
+            let exit = vec![Value::from(state), Value::from(declared)];
+            let on_time = on_time_ns
+                .map(|ns| Evidence::new("idle-exit-on-time-max", Quantity::Ns(ns as f64)));
+            std::iter::once(Evidence::new("idle-state-left", Value::List(exit)))
+                .chain(on_time)
+                .collect()
+        }
         CauseEvidence::Missing { what } => vec![missing(what)],
     }
 }
@@ -228,6 +271,9 @@ fn remedies(c: &RootCause) -> Vec<Note> {
         Mechanism::TimerSlack => &["why.remedy-timer-slack"],
         Mechanism::Overrun => &["why.remedy-period"],
         Mechanism::Stall => &["why.remedy-stall-bare-metal", "why.remedy-stall-virtual"],
+        Mechanism::Alternatives => {
+            &["why.remedy-preemptirq", "why.remedy-more-captures", "why.remedy-stall-bare-metal"]
+        }
         Mechanism::SlowPath | Mechanism::Unexplained => &["why.remedy-trace-more-captures"],
     };
     let note = |id: &&str| match *id {
@@ -321,6 +367,7 @@ mod tests {
             times_on_time: 1.0,
             functions: vec![],
             stack: vec![],
+            alternatives: vec![],
             instead: vec![],
             period_ns: None,
             confidence: Confidence::High,

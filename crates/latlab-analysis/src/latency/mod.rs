@@ -24,6 +24,7 @@ pub mod from_trace;
 pub mod mitigation;
 #[cfg(test)]
 mod scenario;
+mod silence;
 pub mod source_location;
 pub mod summary;
 pub mod tracing_overhead;

@@ -1,6 +1,6 @@
 //! Scripted captures for tests: a few words an event, times in microseconds.
 
-use super::capture::{Activation, Capture};
+use super::capture::{Activation, Capture, End};
 use latlab_model::event::{Event, EventKind, Names, OffCpu, Symbol, Task};
 use latlab_model::units::{CpuId, Tid, TraceNs};
 
@@ -93,7 +93,8 @@ impl Script {
     pub fn wakes(&mut self, intended_us: f64, actual_us: f64, late: bool) -> Activation {
         let ns = |us: f64| TraceNs((us * 1000.0) as u64);
         let (intended, actual) = (ns(intended_us), ns(actual_us));
-        let activation = Activation { tid: RT.tid, cpu: CpuId(0), intended, actual, late };
+        let end = End::Clock;
+        let activation = Activation { tid: RT.tid, cpu: CpuId(0), intended, actual, end, late };
         self.capture.activations.push(activation);
         activation
     }

@@ -1,11 +1,12 @@
 //! From captures to the result of `latlab why`.
 
 use super::breakdown::{Budget, budget};
-use super::capture::{Activation, Capture};
+use super::capture::{Activation, Capture, End};
 use super::causes::explain;
 use super::cpu_timeline::Lanes;
 use super::features::{label, window};
 use super::wakeups;
+use latlab_model::event::{Event, EventKind};
 use latlab_model::finding::{Confidence, Evidence, Finding, Note, Quantity, Severity};
 use latlab_model::latency::Cause;
 use latlab_model::latency::Window;
@@ -13,7 +14,8 @@ use latlab_model::latency::{
     BreakdownExample, CaptureCounters, CaptureNote, Pair, Part, WhyResult,
 };
 use latlab_model::latency::{Mechanism, SystemContext};
-use latlab_model::units::Nanos;
+use latlab_model::units::{Nanos, Tid, TraceNs};
+use std::collections::BTreeMap;
 
 /// A capture's wake-ups in numbers, each with its latency breakdown.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,13 +73,15 @@ pub fn digest_found(capture: &Capture) -> Digest {
                 .value("late", Quantity::Count(late.len() as u64)),
         );
     }
+    let control_end = on_time.iter().map(|a| a.end).min();
     for activation in chosen {
         let budget = budget(capture, &lanes, activation);
         let known = budget.milestones.is_some() || budget.by_timerlat;
         if !activation.late && (budget.lost || !known) {
             continue;
         }
-        let window = window(capture, &lanes, &budget);
+        let compared = control_end.and_then(|end| end_at(capture, &lanes, &budget, end));
+        let window = window(capture, &lanes, &budget, compared);
         digest.note.late += u32::from(window.late);
         digest.note.on_time += u32::from(!window.late);
         digest.examples.push(sketch(capture, &budget));
@@ -85,6 +89,22 @@ pub fn digest_found(capture: &Capture) -> Digest {
         digest.activations.push(activation);
     }
     digest
+}
+
+/// When a wake-up reached the event at which on-time ones end; `None`: it ends there itself, or its way is not known.
+fn end_at(capture: &Capture, lanes: &Lanes, budget: &Budget, end: End) -> Option<TraceNs> {
+    let m = budget.milestones.filter(|_| budget.activation.end > end)?;
+    match end {
+        End::Switch => Some(m.switch_in),
+        End::Syscall => {
+            let (tid, to) = (budget.activation.tid, budget.activation.actual);
+            let after = lanes.events_within(&capture.events, m.cpu, m.switch_in, to);
+            let is_return =
+                |e: &Event| e.current == tid && matches!(e.kind, EventKind::SyscallExit { .. });
+            after.iter().map(|&i| &capture.events[i]).find(|e| is_return(e)).map(|e| e.time)
+        }
+        End::Clock => None,
+    }
 }
 
 /// Every nth of a list, so that at most `most` are left.
@@ -101,11 +121,30 @@ fn note(capture: &Capture) -> CaptureNote {
         events: capture.events.len() as u64,
         length_ns: last.saturating_sub(first),
         holes: capture.lost.len() as u32,
+        wakeups: capture.activations.len() as u64,
+        late_wakeups: capture.activations.iter().filter(|a| a.late).count() as u64,
+        interval_ns: interval(capture),
         counters: capture
             .number
             .map(|capture| CaptureCounters { capture, ..CaptureCounters::default() }),
         ..CaptureNote::default()
     }
+}
+
+/// Median distance of the intended times of one task, ns; of several tasks the longest.
+fn interval(capture: &Capture) -> Option<u64> {
+    let mut by_task: BTreeMap<Tid, Vec<u64>> = BTreeMap::new();
+    for a in &capture.activations {
+        by_task.entry(a.tid).or_default().push(a.intended.0);
+    }
+    let typical = |mut times: Vec<u64>| {
+        times.sort_unstable();
+        let mut apart: Vec<u64> =
+            times.windows(2).map(|w| w[1] - w[0]).filter(|d| *d > 0).collect();
+        apart.sort_unstable();
+        apart.get(apart.len() / 2).copied()
+    };
+    by_task.into_values().filter_map(typical).max()
 }
 
 fn sketch(capture: &Capture, budget: &Budget) -> BreakdownExample {
@@ -147,6 +186,8 @@ pub fn conclude(digests: Vec<Digest>, system_context: SystemContext) -> WhyResul
     let mut result =
         WhyResult { limit_ns: system_context.limit_ns, system_context, ..WhyResult::default() };
     let mut examples = Vec::new();
+    let known = digests.iter().filter_map(|d| d.note.interval_ns);
+    result.system_context.interval_ns = result.system_context.interval_ns.or(known.max());
     for digest in digests {
         result.captures.push(digest.note);
         result.windows.extend(digest.windows);
@@ -246,6 +287,46 @@ mod tests {
         let mut sketch = BreakdownExample { parts, ..BreakdownExample::default() };
         show_stall(&mut sketch);
         assert_eq!([sketch.parts[0].cause, sketch.parts[1].cause], [Cause::Stall, Cause::Path]);
+    }
+
+    /// The sample of on-time wake-ups is not the population.
+    #[test]
+    fn all_wake_ups_of_a_recording_are_counted() {
+        let mut s = Script::default();
+        s.switch(0.0, RT, FAIR);
+        for i in 0..400 {
+            let t = 2_000.0 * f64::from(i + 1);
+            s.timer(t).preempt(t + 6.0, FAIR, RT).switch(t + 50.0, RT, FAIR);
+            s.wakes(t, t + 8.0, false);
+        }
+        let note = digest_found(&s.capture).note;
+        assert_eq!((note.wakeups, note.late_wakeups, note.interval_ns), (400, 0, Some(2_000_000)));
+        assert!(note.on_time <= CONTROLS as u32);
+    }
+
+    /// A late wake-up that is known by the task's clock, and on-time ones that are known by the switch:
+    /// what the task does behind the switch is in no on-time window.
+    #[test]
+    fn late_and_on_time_wake_ups_are_compared_up_to_one_event() {
+        let mut s = Script::default();
+        s.switch(0.0, RT, FAIR);
+        for i in 0..30 {
+            let t = 1_000.0 * f64::from(i + 1);
+            s.timer(t).preempt(t + 6.0, FAIR, RT);
+            let late = i % 5 == 0;
+            let mut a = s.wakes(t, if late { t + 106.0 } else { t + 6.0 }, late);
+            a.end = if late { End::Clock } else { End::Switch };
+            *s.capture.activations.last_mut().unwrap() = a;
+            s.switch(t + 300.0, RT, FAIR);
+        }
+        let result = conclude(vec![digest_found(&s.capture)], SystemContext::default());
+        for w in result.windows.iter().filter(|w| w.late) {
+            assert_eq!((w.latency_ns, w.compared_ns()), (106_000, 6_000));
+        }
+        let path = |r: &&latlab_model::latency::Row| r.group.cause == Cause::Path;
+        let path = result.explanation.contrast.rows.iter().find(path).unwrap();
+        assert_eq!((path.late_ns, path.on_time_ns), (4_000.0, 4_000.0));
+        assert!(result.explanation.causes.is_empty(), "{:#?}", result.explanation.causes);
     }
 
     /// From events to a verdict: eight late wake-ups behind a task of higher priority.

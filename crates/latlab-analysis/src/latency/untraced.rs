@@ -42,6 +42,8 @@ pub struct Blind {
     pub reason: (String, String),
     /// A wake-up later than this is late, ns.
     pub limit_ns: u64,
+    /// Measuring interval, ns: late wake-ups lie on this lattice.
+    pub interval_ns: u64,
     /// Wake-ups that were measured with this limit.
     pub wakeups: u64,
     /// Late ones.
@@ -84,7 +86,7 @@ fn periodic(blind: &Blind) -> Option<Finding> {
     let first = blind.seen.first()?.intended_ns;
     // What delayed it began at the latest when it was meant to be.
     let moments: Vec<f64> = blind.seen.iter().map(|s| (s.intended_ns - first) as f64).collect();
-    let found = find_period(&moments)?;
+    let found = find_period(&moments, blind.interval_ns as f64)?;
     Some(
         Finding::typed("why.rhythm", Severity::Info, Confidence::Medium)
             .value("period", Quantity::Ns(found.period))
@@ -195,6 +197,7 @@ mod tests {
         Blind {
             reason: ("tracefs is not mounted".into(), "run as root".into()),
             limit_ns: 100_000,
+            interval_ns: MS,
             wakeups: 10_000,
             late: seen.len() as u64,
             threads: 2,
@@ -213,7 +216,9 @@ mod tests {
 
     #[test]
     fn a_rhythm_is_found_without_a_trace() {
-        let seen = (0..40).map(|i| late(3 * MS + i * 97_300_000 + i % 3 * 40_000, 0)).collect();
+        // Noticed at the next wake-up.
+        let at = |i: u64| (3 * MS + i * 97_300_000).next_multiple_of(MS);
+        let seen = (0..40).map(|i| late(at(i), 0)).collect();
         let found = findings(&blind(seen, |_| 0));
         assert_eq!(found.len(), 2, "{found:?}");
         assert_eq!((found[0].id.as_str(), found[1].id.as_str()), ("why.no-trace", "why.rhythm"));
@@ -222,7 +227,22 @@ mod tests {
         let Value::Quantity(Quantity::Ns(period)) = found[1].values["period"] else {
             panic!("{found:?}")
         };
-        assert!((97.2e6..97.4e6).contains(&period), "{period}");
+        assert!((97.1e6..97.5e6).contains(&period), "{period}");
+    }
+
+    /// Intended times are multiples of the interval, whatever makes the wake-ups late.
+    #[test]
+    fn randomly_late_wake_ups_are_not_periodic() {
+        let mut rng = latlab_stats::rng::SplitMix64::new(3);
+        let mut claimed = 0;
+        for _ in 0..20 {
+            let mut at: Vec<u64> = (0..40).map(|_| rng.below(10_000) as u64).collect();
+            at.sort_unstable();
+            at.dedup();
+            let b = blind(at.into_iter().map(|k| late(k * MS, 0)).collect(), |_| 0);
+            claimed += usize::from(ids(&b).contains(&"why.rhythm".to_owned()));
+        }
+        assert!(claimed <= 1, "{claimed} of 20");
     }
 
     #[test]

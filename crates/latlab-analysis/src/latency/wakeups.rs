@@ -13,9 +13,10 @@
 //! | marker | by | says |
 //! |---|---|---|
 //! | `latlab late capture=N tid=T intended=N latency=N` | `latlab why` | ns of CLOCK_MONOTONIC |
+//! | `latlab on-time tid=T before=N D:L …` | `latlab why` | wake-ups of the same thread: D ns before N, latency L |
 //! | `hit latency threshold (X > Y)` | cyclictest `--tracemark -b` | µs; the writer is the task |
 
-use super::capture::{Activation, Capture};
+use super::capture::{Activation, Capture, End};
 use latlab_model::event::{Event, EventKind, Symbol};
 use latlab_model::finding::{Note, Quantity};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
@@ -37,6 +38,8 @@ pub struct Told {
     pub marked: TraceNs,
     /// Number of the capture in its session.
     pub capture: Option<u32>,
+    /// When it wanted to run, as the marker has it, ns.
+    pub told_intended: u64,
     /// The marker's times cannot be the trace's: its clock was so far from the trace's, ns.
     pub clock_off_ns: Option<i64>,
 }
@@ -46,6 +49,9 @@ const AT_ONCE: Nanos = Nanos(10_000_000_000);
 
 /// The beginning of the text that [`Told`] is read back from.
 pub const LATE_MARK: &str = "latlab late";
+
+/// The beginning of the text that [`on_time`] is read back from.
+pub const ON_TIME_MARK: &str = "latlab on-time";
 
 /// Late wake-ups that markers tell of.
 pub fn told(capture: &Capture) -> Vec<Told> {
@@ -63,26 +69,56 @@ pub fn told(capture: &Capture) -> Vec<Told> {
         .collect()
 }
 
+/// Wake-ups before a late one, by the clock of the thread that was late: they end at the same event as
+/// it does. On another clock than the trace's they lie as far before the late one as they were.
+fn on_time(capture: &Capture, told: &[Told], limit: Nanos) -> Vec<Activation> {
+    let mut found = Vec::new();
+    for e in &capture.events {
+        let EventKind::Marker { text } = e.kind else { continue };
+        let Some((_, rest)) = capture.names.get(text).split_once(ON_TIME_MARK) else { continue };
+        let mut words = rest.split_whitespace();
+        let mut value = |key: &str| words.next()?.strip_prefix(key)?.parse::<u64>().ok();
+        let (Some(tid), Some(before)) = (value("tid="), value("before=")) else { continue };
+        let Some(late) = told.iter().find(|t| t.tid.0.unsigned_abs() == tid as u32) else {
+            continue;
+        };
+        let shift = i128::from(late.intended.0) - i128::from(late.told_intended);
+        for word in words {
+            let Some((before_ns, latency)) = word.split_once(':') else { continue };
+            let (Ok(ns), Ok(latency)) = (before_ns.parse::<u64>(), latency.parse::<u64>()) else {
+                continue;
+            };
+            let intended = i128::from(before.saturating_sub(ns)) + shift;
+            let Ok(intended) = u64::try_from(intended).map(TraceNs) else { continue };
+            let actual = TraceNs(intended.0.saturating_add(latency));
+            let cpu = cpu_of(capture, late.tid, actual);
+            let is_late = limit.0 > 0 && latency > limit.0;
+            let end = End::Clock;
+            found.push(Activation { tid: late.tid, cpu, intended, actual, end, late: is_late });
+        }
+    }
+    found
+}
+
 fn own_marker(text: &str, marked: TraceNs, monotonic: bool) -> Option<Told> {
     let rest = text.split_once(LATE_MARK)?.1;
-    let value = |key: &str| {
-        let start = rest.find(key)? + key.len();
-        rest[start..].split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
-    };
-    let (tid, intended, latency) = (value("tid=")?, value("intended=")?, value("latency=")?);
+    let at = |key: &str| rest.split_whitespace().find_map(|word| word.strip_prefix(key));
+    let value =
+        |key: &str| at(key)?.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok();
+    let (tid, told_intended, latency) = (value("tid=")?, value("intended=")?, value("latency=")?);
     let capture = value("capture=").and_then(|n| u32::try_from(n).ok());
-    let actual = TraceNs(intended.saturating_add(latency));
+    let actual = TraceNs(told_intended.saturating_add(latency));
     let same = marked >= actual && marked.since(actual) <= AT_ONCE;
     let off = i64::try_from(i128::from(marked.0) - i128::from(actual.0)).unwrap_or(i64::MAX);
     // On another clock the marker's own time stands for the moment at which the task ran.
     let (intended, actual) = if monotonic && same {
-        (TraceNs(intended), actual)
+        (TraceNs(told_intended), actual)
     } else {
         (TraceNs(marked.0.saturating_sub(latency)), marked)
     };
     let clock_off_ns = (monotonic && !same).then_some(off);
     let tid = Tid(i32::try_from(tid).ok()?);
-    Some(Told { tid, intended, actual, limit: None, marked, capture, clock_off_ns })
+    Some(Told { tid, intended, actual, limit: None, marked, capture, told_intended, clock_off_ns })
 }
 
 fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
@@ -93,7 +129,16 @@ fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
     let (latency, limit) = (us(latency)?, us(limit)?);
     let intended = TraceNs(marked.0.saturating_sub(latency.0));
     let limit = Some(limit);
-    Some(Told { tid, intended, actual: marked, limit, marked, capture: None, clock_off_ns: None })
+    Some(Told {
+        tid,
+        intended,
+        actual: marked,
+        limit,
+        marked,
+        capture: None,
+        told_intended: intended.0,
+        clock_off_ns: None,
+    })
 }
 
 /// Wake-ups from a sleep that the events show from end to end, of all tasks.
@@ -132,7 +177,14 @@ pub fn seen(capture: &Capture, limit: Nanos) -> Vec<Activation> {
                     if returns {
                         running.insert(next.tid, intended);
                     } else {
-                        found.push(activation(next.tid, e.cpu, intended, e.time, limit));
+                        found.push(activation(
+                            next.tid,
+                            e.cpu,
+                            intended,
+                            e.time,
+                            End::Switch,
+                            limit,
+                        ));
                     }
                 }
             }
@@ -140,7 +192,7 @@ pub fn seen(capture: &Capture, limit: Nanos) -> Vec<Activation> {
                 if !running.is_empty()
                     && let Some(intended) = running.remove(&e.current)
                 {
-                    found.push(activation(e.current, e.cpu, intended, e.time, limit));
+                    found.push(activation(e.current, e.cpu, intended, e.time, End::Syscall, limit));
                 }
             }
             _ => {}
@@ -162,7 +214,8 @@ pub fn timerlat(capture: &Capture, limit: Nanos) -> Vec<Activation> {
     };
     let Some(outermost) = lines().map(|l| l.1).max() else { return Vec::new() };
     let one = |e: &Event, latency: Nanos| {
-        activation(e.current, e.cpu, TraceNs(e.time.0.saturating_sub(latency.0)), e.time, limit)
+        let intended = TraceNs(e.time.0.saturating_sub(latency.0));
+        activation(e.current, e.cpu, intended, e.time, End::Clock, limit)
     };
     lines().filter(|l| l.1 == outermost).map(|(e, _, latency)| one(e, latency)).collect()
 }
@@ -172,10 +225,11 @@ fn activation(
     cpu: CpuId,
     intended: TraceNs,
     actual: TraceNs,
+    end: End,
     limit: Nanos,
 ) -> Activation {
     let late = limit.0 > 0 && actual.since(intended) > limit;
-    Activation { tid, cpu, intended, actual, late }
+    Activation { tid, cpu, intended, actual, end, late }
 }
 
 /// Fills [`Capture::activations`]: late wake-ups from markers, the others of the same tasks from
@@ -192,7 +246,13 @@ pub fn find(capture: &mut Capture, limit: Nanos) {
         return;
     }
     capture.number = told.iter().find_map(|t| t.capture);
-    let seen = seen(capture, limit);
+    let by_clock = on_time(capture, &told, limit);
+    // A thread's wake-ups end at one event: where its own clock is known, the switch is not used.
+    let seen = seen(capture, limit)
+        .into_iter()
+        .filter(|a| by_clock.iter().all(|b| b.tid != a.tid))
+        .chain(by_clock.iter().copied());
+    let seen: Vec<Activation> = seen.collect();
     let mut activations = Vec::new();
     if let Some(off) = told.iter().find_map(|t| t.clock_off_ns) {
         capture.notes.push(Note::new("why.marker-clock").value("offset", Quantity::Ns(off as f64)));
@@ -201,7 +261,8 @@ pub fn find(capture: &mut Capture, limit: Nanos) {
         let cpu = cpu_of(capture, t.tid, t.marked);
         let (intended, actual) = (t.intended, t.actual);
         let late = actual.since(intended) >= given;
-        activations.push(Activation { tid: t.tid, cpu, intended, actual, late });
+        let end = End::Clock;
+        activations.push(Activation { tid: t.tid, cpu, intended, actual, end, late });
     }
     let measured: Vec<Tid> = told.iter().map(|t| t.tid).collect();
     let own = |a: &Activation| measured.is_empty() || measured.contains(&a.tid);
@@ -276,6 +337,43 @@ mod tests {
         let a = s.capture.activations[0];
         assert_eq!((a.tid, a.intended, a.latency()), (RT.tid, TraceNs(400_000), Nanos(123_456)));
         assert!(a.late);
+    }
+
+    /// On-time wake-ups beside the marker end at the clock, as the late one; those that the events show
+    /// up to the switch are the same ones.
+    #[test]
+    fn on_time_wake_ups_end_where_late_ones_do() {
+        let mut s = Script::default();
+        let function = s.name("hrtimer_wakeup");
+        s.preempt(0.0, FAIR, RT);
+        for k in [1.0, 2.0] {
+            let due = (k * 1e6) as i64;
+            let start =
+                EventKind::HrtimerStart { timer: 9, function, expires: due, softexpires: due };
+            s.at(k * 1e3 - 900.0, start).switch(k * 1e3 - 800.0, RT, FAIR);
+            s.at(k * 1e3 + 1.0, EventKind::HrtimerEntry { timer: 9, function, now: due + 1_000 })
+                .at(k * 1e3 + 2.0, EventKind::Waking { task: RT, target: CpuId(0) })
+                .preempt(k * 1e3 + 4.0, FAIR, RT);
+        }
+        let late = s.name("latlab late capture=1 tid=100 intended=3000000 latency=500000");
+        let kept = s.name("latlab on-time tid=100 before=3000000 1000000:9000 2000000:8000");
+        s.at(3_501.0, EventKind::Marker { text: late })
+            .at(3_502.0, EventKind::Marker { text: kept });
+        let all = |s: &mut Script| {
+            find(&mut s.capture, Nanos::from_us(100));
+            let of = |a: &Activation| (a.intended.0, a.latency().0, a.end, a.late);
+            s.capture.activations.iter().map(of).collect::<Vec<_>>()
+        };
+        let expected = [
+            (1_000_000, 8_000, End::Clock, false),
+            (2_000_000, 9_000, End::Clock, false),
+            (3_000_000, 500_000, End::Clock, true),
+        ];
+        assert_eq!(all(&mut s), expected);
+        // The trace's clock is another: the distances are kept.
+        s.capture.clock_is_monotonic = false;
+        let shifted: Vec<u64> = all(&mut s).iter().map(|a| a.0).collect();
+        assert_eq!(shifted, [1_001_000, 2_001_000, 3_001_000]);
     }
 
     /// A file that says "mono" and whose times were moved (`trace-cmd --ts-offset`), or a thread in a

@@ -50,6 +50,8 @@ pub enum Mechanism {
     Overrun,
     /// No code of this kernel ran.
     Stall,
+    /// One of several mechanisms that the events do not distinguish.
+    Alternatives,
     /// The ordinary path took longer; no event shows the reason.
     SlowPath,
     /// No event accounts for it.
@@ -87,6 +89,9 @@ pub struct RootCause {
     pub functions: Vec<FunctionShare>,
     /// Most frequent kernel stack inside it, innermost first.
     pub stack: Vec<String>,
+    /// What the events do not distinguish, the most frequent first; a stall last.
+    #[serde(default)]
+    pub alternatives: Vec<Alternative>,
     /// Tasks that ran instead of a lock's owner.
     pub instead: Vec<String>,
     /// Period and jitter in ns, where the delays are periodic.
@@ -98,6 +103,17 @@ pub struct RootCause {
     pub evidence: Vec<CauseEvidence>,
     /// A typical window: the one with the median excess.
     pub example: Option<usize>,
+}
+
+/// One of several mechanisms that the events do not distinguish.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Alternative {
+    /// The mechanism.
+    pub mechanism: Mechanism,
+    /// Who: task, interrupt, softirq or function; empty where nobody acts.
+    pub who: String,
+    /// In so many of the windows.
+    pub windows: usize,
 }
 
 /// A function's contribution to a cause.
@@ -131,8 +147,10 @@ pub struct FunctionShare {
 pub enum CauseEvidence {
     /// The main group covers this share of the windows' excess.
     Covers { share: f64 },
-    /// Rank test of its time in late against on-time windows.
-    Separates { delta: f64, p: f64 },
+    /// Cliff's delta of its time in late against on-time windows.
+    Separates { delta: f64 },
+    /// This share of its excess lies behind the event at which on-time windows end.
+    NotCompared { share: f64 },
     /// There was no on-time window to compare with.
     NoControls,
     /// Fewer than three late windows show it.
@@ -159,10 +177,31 @@ pub enum CauseEvidence {
     Lost { windows: usize },
     /// In so many of its windows the buffer begins too late.
     Uncovered { windows: usize },
-    /// Steal time was counted just before so many of its captures were saved.
-    StealThen { windows: usize, of: usize },
-    /// System-management interrupts were counted just before so many of its captures were saved.
-    SmiThen { windows: usize, of: usize },
+    /// Interrupts were recorded as enabled at the start of the event-free stretch.
+    InterruptsOn { windows: usize },
+    /// Interrupts or preemption were recorded as disabled during the event-free stretch.
+    SectionRecorded { windows: usize },
+    /// The kernel's hardware-latency tracer reported a gap within it.
+    Hwlat { windows: usize },
+    /// A timer of another CPU was due in the stretch and expired only after it.
+    OtherTimerSilent { windows: usize, of: usize },
+    /// Steal time was counted between the two readings round so many of its captures; the chance of
+    /// that many, from readings at which nothing was late.
+    StealThen {
+        windows: usize,
+        of: usize,
+        #[serde(default)]
+        p: Option<f64>,
+    },
+    /// The same of system-management interrupts.
+    SmiThen {
+        windows: usize,
+        of: usize,
+        #[serde(default)]
+        p: Option<f64>,
+    },
+    /// Exit latency of the idle state that was entered, ns; the longest exit from it on time.
+    IdleState { state: u32, declared_ns: u64, on_time_ns: Option<u64> },
     /// A counter that is not readable on this machine.
     Missing { what: Note },
 }
@@ -204,6 +243,7 @@ impl Mechanism {
             Self::TimerSlack => "why.timer-slack",
             Self::Overrun => "why.overrun",
             Self::Stall => "why.stall",
+            Self::Alternatives => "why.alternatives",
             Self::SlowPath => "why.slow-path",
             Self::Unexplained => "why.unexplained",
         }

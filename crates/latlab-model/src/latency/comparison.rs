@@ -23,8 +23,6 @@ pub struct Row {
     pub delta: f64,
     /// Lower and upper end.
     pub delta_interval: (f64, f64),
-    /// p value after Holm's correction for all rows.
-    pub p: f64,
     /// What the difference consists of.
     pub kind: Difference,
 }

@@ -5,7 +5,7 @@ mod comparison;
 mod mitigation;
 mod window;
 
-pub use cause::{CauseEvidence, Explanation, FunctionShare, Mechanism, RootCause};
+pub use cause::{Alternative, CauseEvidence, Explanation, FunctionShare, Mechanism, RootCause};
 pub use comparison::{Contrast, Difference, Row};
 pub use mitigation::{Effect, MitigationTest, Removed, Shift, TracingOverhead};
 pub use window::{Calls, Cause, Group, Kind, Others, Share, Stage, Window};
@@ -100,6 +100,12 @@ pub struct CaptureNote {
     pub late: u32,
     /// On-time wake-ups in it that were looked at.
     pub on_time: u32,
+    /// Wake-ups of the measured tasks in it, looked at or not.
+    pub wakeups: u64,
+    /// Late ones among them.
+    pub late_wakeups: u64,
+    /// Typical distance of two intended times of one task, ns.
+    pub interval_ns: Option<u64>,
     /// Intervals with lost events.
     pub holes: u32,
     /// What was counted before it was saved, where it is of a capture session.
@@ -118,6 +124,20 @@ pub struct CaptureCounters {
     pub steal_ns: Option<u64>,
     /// System-management interrupts of all CPUs.
     pub smi: Option<u64>,
+    /// Time between the two readings, ns.
+    pub between_ns: Option<u64>,
+}
+
+/// How often counters outside of the kernel rose between two readings at which nothing was captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CounterReadings {
+    /// Pairs of readings.
+    pub intervals: u64,
+    /// Those in which steal time rose.
+    pub steal: u64,
+    /// Those in which system-management interrupts were counted.
+    pub smi: u64,
 }
 
 /// A typical late wake-up of a cause, and an on-time one of the same capture where there is one.
@@ -177,6 +197,12 @@ pub struct SystemContext {
     pub steal_ns: Option<u64>,
     /// System-management interrupts counted meanwhile, where the counter is readable.
     pub smi: Option<u64>,
+    /// How often these two rose while nothing was late.
+    pub readings: Option<CounterReadings>,
+    /// Declared exit latency of each idle state, ns, in the kernel's order.
+    pub idle_exits_ns: Vec<u64>,
+    /// Distance of the intended times of a measured task, ns: late wake-ups lie on this lattice.
+    pub interval_ns: Option<u64>,
     /// The shortest wake-up that counts as late, ns.
     pub limit_ns: u64,
     /// Lowest and highest CPU frequency seen meanwhile, kHz, where it is told.

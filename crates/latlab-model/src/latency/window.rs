@@ -24,10 +24,19 @@ pub struct Share {
     pub times: u32,
     /// Length since its actors began, also before the intended time, ns.
     pub whole_ns: u64,
+    /// Of that, behind the event at which on-time windows end: there is nothing to compare it with, ns.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_compared_ns: u64,
     /// Longest stretch in it without any event on its CPU, ns.
     pub silent_ns: u64,
     /// Whether other CPUs did something during that stretch.
     pub others: Option<Others>,
+    /// Name of the thread in the longest of its parts, with its numbers.
+    #[serde(default)]
+    pub thread: Option<String>,
+    /// The idle state that was left, as the kernel counts them.
+    #[serde(default)]
+    pub idle_state: Option<u32>,
     /// The longest of its parts lies in this stage.
     pub stage: Option<Stage>,
     /// Priority of the task that acted, as the kernel counts (smaller runs first).
@@ -89,10 +98,10 @@ pub struct Window {
     /// The buffer begins after its intended time: it weighs less.
     #[serde(default)]
     pub uncovered: bool,
-    /// Steal time that the kernel counted since the capture before, ns, where it was asked.
+    /// Steal time that the kernel counted between the two readings round its capture, ns.
     #[serde(default)]
     pub steal_ns: Option<u64>,
-    /// System-management interrupts counted since the capture before, where the counter is readable.
+    /// System-management interrupts counted between them, where the counter is readable.
     #[serde(default)]
     pub smi: Option<u64>,
     /// The parts.
@@ -101,15 +110,35 @@ pub struct Window {
     pub functions: Vec<(Group, String, Calls)>,
     /// Kernel stacks seen inside a group, innermost first, with the group.
     pub stacks: Vec<(Group, Vec<String>)>,
-    /// Who became runnable, was switched in or raised inside it on its CPUs: event name → count.
-    pub counts: BTreeMap<String, u32>,
     /// Whether the current code was known to be user code when its longest silent stretch began.
     pub silent_in_user: bool,
+    /// Whether interrupts were enabled then, where `irq_disable` and `irq_enable` were recorded.
+    #[serde(default)]
+    pub silent_interrupts_on: Option<bool>,
+    /// Whether preemption was enabled then, where `preempt_disable` and `preempt_enable` were recorded.
+    #[serde(default)]
+    pub silent_preemption_on: Option<bool>,
+    /// A gap that the hardware-latency tracer reported lies in that stretch.
+    #[serde(default)]
+    pub silent_hwlat: bool,
+    /// A timer of another CPU was due in that stretch and expired only after it.
+    #[serde(default)]
+    pub silent_other_timer: bool,
     /// Who had the CPU at the intended time: what a stall would have hit.
     pub at_intended: String,
 }
 
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
 impl Window {
+    /// Latency up to the event at which on-time windows end, with what a cause took behind it, ns.
+    pub fn compared_ns(&self) -> u64 {
+        let path = |(g, s): &&(Group, Share)| g.cause == Cause::Path && s.not_compared_ns > 0;
+        let beyond: u64 = self.shares.iter().filter(path).map(|(_, s)| s.not_compared_ns).sum();
+        self.latency_ns.saturating_sub(beyond)
+    }
     /// How much it counts among others: one, or less where it is known in part only.
     pub fn weight(&self) -> f64 {
         if self.lost || self.uncovered { 0.25 } else { 1.0 }

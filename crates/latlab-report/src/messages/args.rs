@@ -76,6 +76,19 @@ impl<'a> Args<'a> {
             None => Vec::new(),
         }
     }
+
+    /// The pairs of texts of a list of lists.
+    pub fn pairs(&self, name: &str) -> Vec<(&'a str, &'a str)> {
+        let Some(Value::List(all)) = self.0.get(name) else { return Vec::new() };
+        let pair = |v: &'a Value| match v {
+            Value::List(two) => match two.as_slice() {
+                [Value::Text(a), Value::Text(b)] => Some((a.as_str(), b.as_str())),
+                _ => None,
+            },
+            _ => None,
+        };
+        all.iter().filter_map(pair).collect()
+    }
 }
 
 fn number(q: Quantity) -> f64 {

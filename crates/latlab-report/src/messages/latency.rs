@@ -27,6 +27,7 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "why.timer-slack", text: timer_slack },
     Message { id: "why.overrun", text: overrun },
     Message { id: "why.stall", text: stall },
+    Message { id: "why.alternatives", text: alternatives },
     Message { id: "why.slow-path", text: slow_path },
     Message { id: "why.unexplained", text: unexplained },
     Message { id: "why.unexplained-share", text: unexplained_share },
@@ -61,7 +62,7 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("source-directory", "source directory (function, module, directory)"),
     ("excess-covered", "share of the excess covered"),
     ("cliffs-delta", "late against on-time: Cliff's delta"),
-    ("rank-test-p", "late against on-time: p, corrected"),
+    ("excess-not-compared", "share of the excess behind the end of on-time windows"),
     ("late-windows", "late windows with this cause"),
     ("coincidence-p", "probability of coincidence"),
     ("cpu-occupancy", "CPU occupancy of the actor"),
@@ -74,8 +75,28 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("smi-count", "system-management interrupts during the measurement"),
     ("idle-exit-latency-max", "longest idle exit latency, reported by sysfs"),
     ("windows-not-covered-from-start", "windows that begin before the trace buffer"),
-    ("captures-with-steal", "captures with steal time since the previous one"),
-    ("captures-with-smi", "captures with system-management interrupts since the previous one"),
+    ("captures-with-steal", "captures with steal time between the readings round them"),
+    ("captures-with-steal-p", "chance of so many captures with steal time"),
+    (
+        "captures-with-smi",
+        "captures with system-management interrupts between the readings round them",
+    ),
+    ("captures-with-smi-p", "chance of so many captures with system-management interrupts"),
+    (
+        "event-free-with-interrupts-enabled",
+        "event-free intervals that begin with interrupts enabled",
+    ),
+    (
+        "event-free-with-interrupts-or-preemption-disabled",
+        "event-free intervals with interrupts or preemption recorded as disabled",
+    ),
+    ("hwlat-gaps", "event-free intervals with a gap of the hwlat tracer"),
+    (
+        "timer-of-another-cpu-late-at-once",
+        "event-free intervals in which a timer of another CPU was late too",
+    ),
+    ("idle-state-left", "idle state that was left, and its declared exit latency"),
+    ("idle-exit-on-time-max", "longest exit from the same state on time"),
     ("on-time-windows", "on-time windows for comparison"),
     ("smi-counter-x86-only", "SMI counter not available: x86 only"),
     ("smi-counter-no-msr-device", "SMI counter not available: no /dev/cpu/0/msr (modprobe msr)"),
@@ -243,6 +264,48 @@ fn overrun(a: &Args<'_>) -> Text {
         .why("A task that is not asleep cannot be woken.")
 }
 
+/// A mechanism with who acted, within a sentence.
+fn alternative(id: &str, who: &str) -> String {
+    let in_who = |what: &str| format!("{what} in {who}");
+    let of_who = |what: &str| format!("{what} {who}");
+    match id {
+        "interrupts-off" => in_who("interrupts disabled"),
+        "preemption-off" => in_who("preemption disabled"),
+        "interrupt-handler" | "ipi" => of_who("interrupt handler"),
+        "softirq" => of_who("softirq"),
+        "hrtimer-handler" | "timer-callback" => of_who("timer function"),
+        "idle-exit" => "idle exit".into(),
+        "overrun" => "previous activation of the task".into(),
+        other => of_who(&other.replace('-', " ")).trim().to_owned(),
+    }
+}
+
+/// What events do not distinguish; equal mechanisms share their words.
+fn alternatives(a: &Args<'_>) -> Text {
+    let pairs = a.pairs("alternatives");
+    let mut all: Vec<String> = Vec::new();
+    for id in ["interrupts-off", "preemption-off"] {
+        let who: Vec<&str> = pairs.iter().filter(|p| p.0 == id).map(|p| p.1).take(3).collect();
+        if !who.is_empty() {
+            all.push(alternative(id, &who.join(", ")));
+        }
+    }
+    let code = |p: &&(&str, &str)| !p.0.ends_with("s-off") && p.0 != "preemption-off";
+    all.extend(pairs.iter().filter(code).take(3).map(|p| alternative(p.0, p.1)));
+    let outside = match a.find("hypervisor") {
+        Some(name) => format!("a stall (hypervisor {name} or firmware)"),
+        None => "a stall (firmware, secure world or hardware)".into(),
+    };
+    let mut said = all.join(", or ");
+    if let Some(first) = said.get(..1) {
+        said = first.to_uppercase() + &said[1..];
+    }
+    Text::claim(format!("{said}, or {outside}, for {}: not distinguished", a.get("delay"))).why(
+        "No event was recorded during the delay. A task that has the CPU most of the time is affected \
+         most often by its own sections and by stalls alike.",
+    )
+}
+
 /// Hypervisor, firmware or hardware: as far as the evidence goes.
 fn stall(a: &Args<'_>) -> Text {
     let origin = match (a.find("hypervisor"), a.is("steal"), a.is("smi")) {
@@ -260,7 +323,7 @@ fn stall(a: &Args<'_>) -> Text {
         (None, _, false) => "firmware, secure world or hardware, not distinguishable".into(),
     };
     Text::claim(format!("No kernel code ran for {}: {origin}", a.get("delay")))
-        .why("The affected tasks match the CPU occupancy: coincidental, not causal.")
+        .why("Events of the same captures show that no code could run, or counters of time outside of the kernel rose with them.")
 }
 
 const NO_EVIDENCE: &str = "No cause is named without evidence.";

@@ -42,6 +42,7 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "why.preset-given-functions", text: preset_given_functions },
     Message { id: "why.preset-stacks", text: preset_stacks },
     Message { id: "why.preset-events", text: preset_events },
+    Message { id: "why.preset-sections", text: preset_sections },
     Message { id: "why.preset-changed-distribution", text: preset_changed_distribution },
     Message { id: "why.preset-error", text: |a| Text::claim(a.get("error")) },
 ];
@@ -175,6 +176,10 @@ fn preset_stacks(a: &Args<'_>) -> Text {
 
 fn preset_events(a: &Args<'_>) -> Text {
     preset(a, "")
+}
+
+fn preset_sections(a: &Args<'_>) -> Text {
+    preset(a, "sections with interrupts or preemption disabled, ")
 }
 
 fn preset_changed_distribution(a: &Args<'_>) -> Text {

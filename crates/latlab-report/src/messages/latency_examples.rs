@@ -68,8 +68,14 @@ fn with_values() -> Vec<Statement> {
     put("why.stall", &[delay.clone(), kvm.clone(), yes("steal")]);
     put("why.stall", &[delay.clone(), kvm.clone()]);
     put("why.stall", &[delay.clone(), kvm.clone(), yes("steal"), yes("smi")]);
+    let kvm2 = kvm.clone();
     put("why.stall", &[delay.clone(), kvm, yes("smi")]);
     put("why.stall", &[delay.clone(), yes("smi")]);
+    let off = |id: &str, who: &str| Value::List(vec![text(id), text(who)]);
+    let kernel = Value::List(vec![off("interrupts-off", "db_worker"), off("idle-exit", "")]);
+    put("why.alternatives", &[delay.clone(), ("alternatives", kernel)]);
+    let three = ["app", "net", "sh"].map(|who| off("interrupts-off", who)).to_vec();
+    put("why.alternatives", &[delay.clone(), ("alternatives", Value::List(three)), kvm2]);
     for id in [
         "why.page-fault",
         "why.nmi",
@@ -155,7 +161,12 @@ fn with_values() -> Vec<Statement> {
         "why.preset-given-functions",
         &[events.clone(), ("functions", vec!["ksys_read", "do_exit"].into())],
     );
-    for id in ["why.preset-all-functions", "why.preset-handler-functions", "why.preset-stacks"] {
+    for id in [
+        "why.preset-all-functions",
+        "why.preset-handler-functions",
+        "why.preset-sections",
+        "why.preset-stacks",
+    ] {
         put(id, std::slice::from_ref(&events));
     }
     put("why.preset-changed-distribution", &[("limit", ns(150_000.0))]);

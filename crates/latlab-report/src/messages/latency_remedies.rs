@@ -82,6 +82,14 @@ pub(super) const MESSAGES: &[Message] = &[
         "On bare metal: check with the hwlat or osnoise tracer, the SMI counter and firmware settings"
     ),
     fixed!(
+        "why.remedy-preemptirq",
+        "Use a kernel with CONFIG_IRQSOFF_TRACER and CONFIG_PREEMPT_TRACER: irq_disable and preempt_disable are then recorded, and decide it"
+    ),
+    fixed!(
+        "why.remedy-more-captures",
+        "Record more captures: a task that is affected more often than its share of the CPU is then named"
+    ),
+    fixed!(
         "why.remedy-stall-virtual",
         "In a virtual machine: pin its CPUs on the host, and check the host's scheduler"
     ),

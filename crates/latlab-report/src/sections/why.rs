@@ -60,7 +60,8 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
     let contrast = &result.explanation.contrast;
     let limit = format_ns(result.limit_ns as f64);
     if contrast.late == 0 {
-        let seen = result.session.as_ref().map_or(contrast.on_time as u64, |h| h.wakeups);
+        let in_files = wakeups(result).0.max(contrast.on_time as u64);
+        let seen = result.session.as_ref().map_or(in_files, |s| s.wakeups);
         let over = if result.limit_ns > 0 { format!(" later than {limit}") } else { String::new() };
         return match zero_cases_bound(seen) {
             Some(rate) => vec![format!(
@@ -78,9 +79,14 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
         format!("late {wake_ups}")
     };
     let captures = result.captures.len();
+    let (all, late) = wakeups(result);
+    // Captures of a session are taken because of a late wake-up: they hold no share of all.
+    let late = match &result.session {
+        None if all > 0 => format!("{late} of {all}"),
+        _ => contrast.late.to_string(),
+    };
     let mut sentences = vec![format!(
-        "{} {what} in {captures} capture{}; {} on-time wake-up{} for comparison.",
-        contrast.late,
+        "{late} {what} in {captures} capture{}; {} on-time wake-up{} for comparison.",
         s(captures),
         contrast.on_time,
         s(contrast.on_time)
@@ -90,6 +96,14 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
         sentences.push(format!("Unexplained share of the lateness: {:.0} %.", unexplained * 100.0));
     }
     sentences
+}
+
+/// Wake-ups of the measured tasks in all captures, and late ones among them.
+fn wakeups(result: &WhyResult) -> (u64, u64) {
+    let add = |sum: (u64, u64), c: &latlab_model::latency::CaptureNote| {
+        (sum.0 + c.wakeups, sum.1 + c.late_wakeups)
+    };
+    result.captures.iter().fold((0, 0), add)
 }
 
 /// Two significant digits, without exponent where it is short.
@@ -254,10 +268,10 @@ fn contrast(result: &WhyResult) -> Table {
             }
             .to_owned(),
             format!("{:.2}", r.delta),
-            if r.p < 1e-4 { "<0.0001".into() } else { format!("{:.4}", r.p) },
         ]
     };
-    let mut caption = "Medians per wake-up; p corrected for multiple comparisons (Holm)".to_owned();
+    let mut caption =
+        "Medians per wake-up, up to the event at which on-time wake-ups end".to_owned();
     let stall = |c: &RootCause| c.mechanism == Mechanism::Stall;
     if result.explanation.causes.iter().any(stall) {
         caption += ". The time of a stall is listed under the task that had the CPU when it began";
@@ -272,8 +286,7 @@ fn contrast(result: &WhyResult) -> Table {
             Column::right("times late"),
             Column::right("times on time"),
             Column::left("difference"),
-            Column::right("delta"),
-            Column::right("p"),
+            Column::right("Cliff's delta"),
         ],
         rows: result.explanation.contrast.rows.iter().take(15).map(row).collect(),
     }
@@ -429,6 +442,7 @@ fn mechanism(mechanism: Mechanism) -> &'static str {
         Mechanism::TimerSlack => "timer programmed late",
         Mechanism::Overrun => "previous activation",
         Mechanism::Stall => "stall",
+        Mechanism::Alternatives => "not distinguished",
         Mechanism::SlowPath => "slow wake-up path",
         Mechanism::Unexplained => "unexplained",
     }
@@ -464,5 +478,27 @@ fn stage_name(stage: Stage) -> &'static str {
         Stage::Wake => "until woken",
         Stage::Schedule => "until switched in",
         Stage::Return => "until user space",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_model::latency::CaptureNote;
+
+    /// 114 windows of 1,498 wake-ups were divided: the bound is that of all.
+    #[test]
+    fn a_bound_refers_to_all_wake_ups_of_a_recording() {
+        let capture = CaptureNote { wakeups: 1_498, on_time: 114, ..CaptureNote::default() };
+        let mut result =
+            WhyResult { limit_ns: 300_000, captures: vec![capture], ..WhyResult::default() };
+        result.explanation.contrast.on_time = 114;
+        let said = summary(&result).concat();
+        assert!(said.contains("among 1498: at most 1998 per million"), "{said}");
+        result.captures[0].late_wakeups = 3;
+        result.explanation.contrast.late = 3;
+        assert!(
+            summary(&result)[0].starts_with("3 of 1498 wake-ups later than 300 µs in 1 capture")
+        );
     }
 }

@@ -51,6 +51,8 @@ pub struct Piece {
     pub calls: bool,
     /// The longest stretch in it without an event on this CPU.
     pub silent: Nanos,
+    /// Where that stretch starts.
+    pub silent_from: TraceNs,
     /// What other CPUs did during that stretch.
     pub others: Others,
     /// Length since the actor began, also before the intended time: for an
@@ -275,6 +277,7 @@ impl Cutter<'_> {
             begins: false,
             calls: false,
             silent: end.since(start),
+            silent_from: start,
             others: self.others(cpu, start, end),
             whole: end.since(start),
         }
@@ -293,6 +296,7 @@ impl Cutter<'_> {
             begins: span.begins && start == span.start,
             calls: span.calls && start == span.start,
             silent: end.since(start),
+            silent_from: start,
             others: self.others(cpu, start, end),
             whole: end.since(match cause {
                 Cause::ProgrammedLate => start,
@@ -373,7 +377,8 @@ fn join(last: &mut Piece, next: Piece) {
     last.end = next.end;
     last.whole = last.whole + next.whole;
     if next.silent > last.silent {
-        (last.silent, last.others) = (next.silent, next.others);
+        (last.silent, last.silent_from) = (next.silent, next.silent_from);
+        last.others = next.others;
     }
 }
 

@@ -120,6 +120,7 @@ impl Cutter<'_> {
                 begins: first,
                 calls: false,
                 silent: if by.is_some() { Nanos(0) } else { end.since(start) },
+                silent_from: start,
                 others: self.others(self.a.cpu, start, end),
                 whole: if first { whole } else { Nanos(0) },
             });

@@ -1,11 +1,15 @@
 //! One group of late windows judged: victim or culprit, what it amounts to, on which evidence.
 
-use super::members::{Members, could_be_stall, is_bracketed, is_silent};
+use super::counters::Counted;
+use super::members::{CONTROLS, Members, Verdict, could_be_stall, is_bracketed, is_silent};
+
 use crate::latency::case_control::each;
 use latlab_model::finding::Confidence;
 use latlab_model::latency::Contrast;
+use latlab_model::latency::{
+    Alternative, CauseEvidence, FunctionShare, Mechanism, RootCause, SystemContext,
+};
 use latlab_model::latency::{Cause, Others};
-use latlab_model::latency::{CauseEvidence, FunctionShare, Mechanism, RootCause, SystemContext};
 use latlab_model::latency::{Group, Kind, Share, Window};
 use latlab_stats::discrete::beta_binomial_tail;
 use latlab_stats::period::{Period, find_period};
@@ -48,34 +52,48 @@ impl Judge<'_> {
 
     /// The chance that a bystander is hit so often. What share of the time a task has the CPU is only
     /// known as well as the on-time windows are many; that of a handler is small in any case.
-    fn chance(&self, group: &Group, hits: usize, of: usize) -> f64 {
+    pub(super) fn chance(&self, group: &Group, hits: usize, of: usize) -> f64 {
         let (n, hit) = self.seen(group);
         let sure = if is_bracketed(group.cause) { 1e6 } else { 1.0 };
         beta_binomial_tail(of, hits, (hit as f64 + 1.0) * sure, ((n - hit) as f64 + 1.0) * sure)
     }
 
-    /// Whether being hit `hits` times of `of` is what a bystander would be.
-    pub(super) fn is_victim(&self, group: &Group, hits: usize, of: usize, m: &Members) -> bool {
-        let in_user = m.excess.keys().filter(|&&i| self.windows[i].silent_in_user).count();
-        if in_user * 2 > m.excess.len() {
-            return true;
-        }
-        let declared = self.around.idle_exit_ns.unwrap_or(0) as f64;
-        if group.cause == Cause::IdleExit && declared > 0.0 {
-            let typical = median(&m.excess.values().copied().collect::<Vec<_>>()).unwrap_or(0.0);
-            if typical <= 2.0 * declared {
-                return false;
+    /// Whether the declared exit latency of the idle state that was left covers a group's excess, and
+    /// on-time windows that left the same state do not speak against it.
+    pub(super) fn is_declared_exit(&self, group: &Group, m: &Members) -> bool {
+        let typical = median(&m.excess.values().copied().collect::<Vec<_>>()).unwrap_or(0.0);
+        match self.idle_state(group, m) {
+            Some(IdleExit { declared_ns: declared, on_time, .. }) => {
+                let usual =
+                    on_time.is_none_or(|(n, most)| n < CONTROLS || 2.0 * most as f64 >= typical);
+                declared > 0 && typical <= 2.0 * declared as f64 && usual
+            }
+            None => {
+                let declared = self.around.idle_exit_ns.unwrap_or(0) as f64;
+                declared > 0.0 && typical <= 2.0 * declared
             }
         }
-        // One or two cannot tell; but what has events at both its ends was seen to run.
-        if is_bracketed(group.cause) && (of < 3 || self.contrast.on_time == 0) {
-            return false;
+    }
+
+    /// The idle state that most windows of a group left, its declared exit latency, and of on-time windows
+    /// that left the same one their number and the longest exit, ns.
+    fn idle_state(&self, group: &Group, m: &Members) -> Option<IdleExit> {
+        let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
+        let states = m.excess.keys().filter_map(|&i| self.windows[i].share(group).idle_state);
+        states.for_each(|s| *seen.entry(s).or_default() += 1);
+        let (state, n) = seen.into_iter().max_by_key(|s| s.1)?;
+        if 2 * n <= m.excess.len() {
+            return None;
         }
-        self.chance(group, hits, of) > 0.01
+        let declared_ns = self.around.idle_exits_ns.get(state as usize).copied().unwrap_or(0);
+        let shares = self.windows.iter().filter(|w| !w.late).map(|w| w.share(group));
+        let same: Vec<u64> = shares.filter(|s| s.idle_state == Some(state)).map(|s| s.ns).collect();
+        let on_time = same.iter().max().map(|most| (same.len(), *most));
+        Some(IdleExit { state, declared_ns, on_time })
     }
 
     /// All that is known of one group.
-    pub(super) fn cluster(&self, group: &Group, m: &Members) -> RootCause {
+    pub(super) fn cause(&self, group: &Group, m: &Members) -> RootCause {
         let shares: Vec<(usize, Share, f64)> = m
             .excess
             .iter()
@@ -108,11 +126,16 @@ impl Judge<'_> {
         let first = shares.iter().max_by(|a, b| a.2.total_cmp(&b.2)).map(|s| s.1.clone());
         let first = first.unwrap_or_default();
         let instead = top_instead(&shares);
-        let mechanism = if m.stall { Mechanism::Stall } else { mechanism(group, &first, &instead) };
+        let mechanism = match m.kind {
+            Verdict::Own => mechanism(group, &first, &instead),
+            Verdict::Stall => Mechanism::Stall,
+            Verdict::Alternatives => Mechanism::Alternatives,
+        };
         let times_on_time = self.on_time_times(group);
         let mut cluster = RootCause {
             mechanism,
-            who: if m.stall { String::new() } else { group.who.clone() },
+            who: if m.kind == Verdict::Own { group.who.clone() } else { String::new() },
+            alternatives: self.alternatives(m),
             stage: first.stage,
             prio: first.prio,
             share_of_late: main / self.late.max(0.25),
@@ -129,7 +152,8 @@ impl Judge<'_> {
             functions: self.functions(group, m),
             stack: self.stack(group, m),
             instead,
-            period_ns: find_period(&moments).map(|Period { period, jitter, .. }| (period, jitter)),
+            period_ns: find_period(&moments, self.around.interval_ns.unwrap_or(0) as f64)
+                .map(|Period { period, jitter, .. }| (period, jitter)),
             confidence: Confidence::Low,
             evidence: Vec::new(),
             example: typical(&shares),
@@ -141,7 +165,34 @@ impl Judge<'_> {
         cluster
     }
 
-    /// When the cause began, as well as can be told: the end of the delay less its length.
+    /// What the events do not distinguish, the most frequent first; a stall last.
+    fn alternatives(&self, m: &Members) -> Vec<Alternative> {
+        if m.kind != Verdict::Alternatives {
+            return Vec::new();
+        }
+        let one = |group: &Group| {
+            let shares: Vec<Share> = m
+                .excess
+                .keys()
+                .map(|&i| self.windows[i].share(group))
+                .filter(|s| s.ns > 0)
+                .collect();
+            let longest = shares.iter().max_by_key(|s| s.ns).cloned().unwrap_or_default();
+            let windows = shares.len();
+            Alternative {
+                mechanism: mechanism(group, &longest, &[]),
+                who: group.who.clone(),
+                windows,
+            }
+        };
+        let mut all: Vec<Alternative> = m.merged.iter().map(one).collect();
+        all.sort_by_key(|a| std::cmp::Reverse(a.windows));
+        let windows = m.excess.len();
+        all.push(Alternative { mechanism: Mechanism::Stall, who: String::new(), windows });
+        all
+    }
+
+    /// When the delay ended, µs resolution, ns: what is late for one reason ends at one moment.
     fn moment(&self, i: usize) -> u64 {
         let w = &self.windows[i];
         (w.intended_ns + w.latency_ns) / 1_000 * 1_000
@@ -159,17 +210,20 @@ impl Judge<'_> {
         let whole: f64 = m
             .excess
             .keys()
-            .map(|&i| (self.windows[i].latency_ns as f64 - self.contrast.baseline_ns).max(1.0))
+            .map(|&i| (self.windows[i].compared_ns() as f64 - self.contrast.baseline_ns).max(1.0))
             .sum();
         evidence.push(CauseEvidence::Covers {
             share: (m.excess.values().sum::<f64>() / whole).min(1.0),
         });
+        let beyond = self.not_compared(group, m);
         if self.contrast.on_time == 0 {
             evidence.push(CauseEvidence::NoControls);
+        } else if beyond > 0.5 {
+            evidence.push(CauseEvidence::NotCompared { share: beyond });
         } else if let Some(row) =
             self.contrast.rows.iter().find(|r| r.group == *group && r.function.is_none())
         {
-            evidence.push(CauseEvidence::Separates { delta: row.delta, p: row.p });
+            evidence.push(CauseEvidence::Separates { delta: row.delta });
         }
         if m.excess.len() < 3 {
             evidence.push(CauseEvidence::Few { windows: m.excess.len() });
@@ -193,26 +247,55 @@ impl Judge<'_> {
                 evidence.push(CauseEvidence::Victim { hits, of, occupancy, p });
             }
         }
-        if m.stall || group.cause == Cause::IdleExit {
-            self.stall_evidence(m, cluster, &mut evidence);
+        let section = m.excess.keys().filter(|&&i| {
+            let w = &self.windows[i];
+            w.silent_interrupts_on == Some(false) || w.silent_preemption_on == Some(false)
+        });
+        let section = section.count();
+        if section > 0 && matches!(group.cause, Cause::InterruptsOff | Cause::PreemptionOff) {
+            evidence.push(CauseEvidence::SectionRecorded { windows: section });
+        }
+        if m.kind != Verdict::Own || group.cause == Cause::IdleExit {
+            self.stall_evidence(group, m, cluster, &mut evidence);
         }
         evidence
     }
 
-    fn stall_evidence(&self, m: &Members, cluster: &RootCause, evidence: &mut Vec<CauseEvidence>) {
+    /// Share of a group's excess that lies behind the event at which on-time windows end.
+    fn not_compared(&self, group: &Group, m: &Members) -> f64 {
+        let beyond =
+            |(&i, &e): (&usize, &f64)| (self.windows[i].share(group).not_compared_ns as f64).min(e);
+        let all: f64 = m.excess.values().sum();
+        m.excess.iter().map(beyond).sum::<f64>() / all.max(1.0)
+    }
+
+    fn stall_evidence(
+        &self,
+        group: &Group,
+        m: &Members,
+        cluster: &RootCause,
+        evidence: &mut Vec<CauseEvidence>,
+    ) {
         let of = m.excess.len();
-        let user = m.excess.keys().filter(|&&i| self.windows[i].silent_in_user).count();
-        if user > 0 {
-            evidence.push(CauseEvidence::InUser { windows: user });
-        }
-        let silent = m.excess.keys().filter(|&&i| self.all_silent(i, &m.merged)).count();
-        if silent > 0 {
-            evidence.push(CauseEvidence::AllSilent { windows: silent, of });
-        }
-        let together = m.excess.keys().filter(|&&i| self.simultaneous(i)).count();
-        if together > 0 {
-            evidence.push(CauseEvidence::Simultaneous { windows: together, of });
-        }
+        let windows = || m.excess.keys().map(|&i| &self.windows[i]);
+        let count = |is: &dyn Fn(&Window) -> bool| windows().filter(|w| is(w)).count();
+        let mut put = |n: usize, fact: CauseEvidence| {
+            if n > 0 {
+                evidence.push(fact);
+            }
+        };
+        let n = count(&|w| w.silent_in_user);
+        put(n, CauseEvidence::InUser { windows: n });
+        let n = count(&|w| w.silent_interrupts_on == Some(true));
+        put(n, CauseEvidence::InterruptsOn { windows: n });
+        let n = count(&|w| w.silent_hwlat);
+        put(n, CauseEvidence::Hwlat { windows: n });
+        let n = count(&|w| w.silent_other_timer);
+        put(n, CauseEvidence::OtherTimerSilent { windows: n, of });
+        let n = m.excess.keys().filter(|&&i| self.all_silent(i, &m.merged)).count();
+        put(n, CauseEvidence::AllSilent { windows: n, of });
+        let n = m.excess.keys().filter(|&&i| self.simultaneous(i)).count();
+        put(n, CauseEvidence::Simultaneous { windows: n, of });
         let lengths: Vec<f64> = m.excess.values().copied().collect();
         if let (Some(median_ns), Some(mad_ns), true) = (median(&lengths), mad(&lengths), of >= 3)
             && mad_ns < 0.1 * median_ns
@@ -228,24 +311,28 @@ impl Judge<'_> {
         if let Some(count) = self.around.smi.filter(|&n| n > 0) {
             evidence.push(CauseEvidence::Smi { count });
         }
+        let counted = Counted::of(windows(), self.around.readings);
         let then = |count: &dyn Fn(&Window) -> Option<u64>| {
-            let known = m.excess.keys().filter(|&&i| count(&self.windows[i]).is_some()).count();
-            let seen = m.excess.keys().filter(|&&i| count(&self.windows[i]) > Some(0)).count();
+            let known = windows().filter(|w| count(w).is_some()).count();
+            let seen = windows().filter(|w| count(w) > Some(0)).count();
             (known > 0).then_some((seen, known))
         };
         if let Some((windows, of)) = then(&|w| w.steal_ns) {
-            evidence.push(CauseEvidence::StealThen { windows, of });
+            evidence.push(CauseEvidence::StealThen { windows, of, p: counted.steal_p });
         }
         if let Some((windows, of)) = then(&|w| w.smi) {
-            evidence.push(CauseEvidence::SmiThen { windows, of });
+            evidence.push(CauseEvidence::SmiThen { windows, of, p: counted.smi_p });
         }
-        if cluster.mechanism == Mechanism::Stall {
+        if matches!(cluster.mechanism, Mechanism::Stall | Mechanism::Alternatives) {
             let missing = self.around.missing.iter().cloned();
             evidence.extend(missing.map(|what| CauseEvidence::Missing { what }));
         }
-        if let (Mechanism::Stall | Mechanism::IdleExit, Some(ns)) =
-            (cluster.mechanism, self.around.idle_exit_ns)
-        {
+        let idle = |g: &&Group| g.cause == Cause::IdleExit;
+        let Some(idle) = std::iter::once(group).chain(&m.merged).find(idle) else { return };
+        if let Some(IdleExit { state, declared_ns, on_time }) = self.idle_state(idle, m) {
+            let on_time_ns = on_time.map(|o| o.1);
+            evidence.push(CauseEvidence::IdleState { state, declared_ns, on_time_ns });
+        } else if let Some(ns) = self.around.idle_exit_ns {
             evidence.push(CauseEvidence::DeclaredExit { ns });
         }
     }
@@ -331,6 +418,16 @@ impl Judge<'_> {
         }
         seen.into_iter().max_by_key(|(_, n)| *n).map(|(s, _)| s.to_vec()).unwrap_or_default()
     }
+}
+
+/// The idle state that a group's windows left.
+struct IdleExit {
+    /// As the kernel counts them.
+    state: u32,
+    /// Declared exit latency, ns; 0: none.
+    declared_ns: u64,
+    /// On-time windows that left the same state, and the longest exit among them, ns.
+    on_time: Option<(usize, u64)>,
 }
 
 /// Medians of a function's self time.
@@ -423,16 +520,23 @@ fn confidence(cluster: &RootCause) -> Confidence {
         return Confidence::Low;
     }
     let (mut sure, mut likely) = (true, true);
+    let of = cluster.part_of.len();
+    let section = cluster
+        .evidence
+        .iter()
+        .any(|fact| matches!(fact, CauseEvidence::SectionRecorded { windows } if 2 * windows > of));
     for fact in &cluster.evidence {
         match *fact {
             CauseEvidence::Covers { share } => {
                 sure &= share >= 0.6;
                 likely &= share >= 0.25;
             }
-            CauseEvidence::Separates { delta, p } => sure &= delta >= 0.5 && p < 0.05,
-            CauseEvidence::NoControls | CauseEvidence::Few { .. } => sure = false,
+            CauseEvidence::Separates { delta } => sure &= delta >= 0.5,
+            CauseEvidence::NoControls
+            | CauseEvidence::NotCompared { .. }
+            | CauseEvidence::Few { .. } => sure = false,
             CauseEvidence::Victim { hits, p, .. } => {
-                sure &= p < 0.01 && hits >= 3;
+                sure &= section || p < 0.01 && hits >= 3;
             }
             CauseEvidence::Lost { windows } | CauseEvidence::Uncovered { windows } => {
                 sure &= windows * 3 < cluster.part_of.len();
@@ -440,11 +544,21 @@ fn confidence(cluster: &RootCause) -> Confidence {
             _ => {}
         }
     }
-    if cluster.mechanism == Mechanism::Stall {
-        // That nothing ran is likely at best, unless user code or another CPU was stopped with it.
-        sure &= cluster.evidence.iter().any(|g| {
-            matches!(g, CauseEvidence::InUser { .. } | CauseEvidence::Simultaneous { .. })
-        });
+    match cluster.mechanism {
+        // Another CPU that waits for the same lock, or a counter of the whole machine, leaves a doubt.
+        Mechanism::Stall => {
+            sure &= cluster.evidence.iter().any(|fact| {
+                matches!(fact, CauseEvidence::InUser { windows }
+                    | CauseEvidence::InterruptsOn { windows }
+                    | CauseEvidence::Hwlat { windows } if 2 * windows > of)
+            });
+        }
+        // That it is one of them.
+        Mechanism::Alternatives => {
+            sure = false;
+            likely &= of >= 3;
+        }
+        _ => {}
     }
     match (sure, likely) {
         (true, _) => Confidence::High,

@@ -3,13 +3,29 @@
 use latlab_model::latency::{Cause, Group, Share};
 use std::collections::BTreeMap;
 
+/// Fewer on-time windows do not show how the CPU's time is spread.
+pub(super) const CONTROLS: usize = 5;
+
+/// What the windows of a group amount to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The group's own mechanism.
+    #[default]
+    Own,
+    /// Positive evidence shows that no code of this kernel ran.
+    Stall,
+    /// One of several mechanisms.
+    Alternatives,
+}
+
 /// The windows that a group contributed to, with its excess in each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Members {
     pub(super) main: Vec<usize>,
     pub(super) excess: BTreeMap<usize, f64>,
-    /// Silent groups that were merged into a stall.
-    pub(super) stall: bool,
+    /// What it amounts to.
+    pub(super) kind: Verdict,
+    /// The groups of which these windows are.
     pub(super) merged: Vec<Group>,
 }
 

@@ -101,6 +101,7 @@ fn measure(asked: &Config, untraceable: &TracefsError) -> anyhow::Result<(Blind,
     let blind = Blind {
         reason: (untraceable.to_string(), untraceable.hint().unwrap_or_default()),
         limit_ns: low,
+        interval_ns: asked.wakeup.measure.interval_ns,
         wakeups: all.count,
         late: all.count_between(low, high),
         threads: result.threads.len(),

@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use anyhow::anyhow;
 use latlab_analysis::latency::tracing_overhead::{map_window, observe};
 use latlab_model::finding::{Note, Quantity};
-use latlab_model::latency::{CaptureCounters, SystemContext};
+use latlab_model::latency::{CaptureCounters, CounterReadings, SystemContext};
 use latlab_model::latency::{CaptureSession, Effect, RejectedPreset, TracingOverhead, WhyResult};
 use latlab_model::machine::Machine;
 use latlab_model::units::{Nanos, format_ns};
@@ -24,6 +24,7 @@ use latlab_sys::tracefs::Tracefs;
 use latlab_sys::wakeup::{Hooks, LiveThread};
 use latlab_sys::{signal, wakeup};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 /// Traced and untraced blocks, one of each a pair.
@@ -39,8 +40,9 @@ pub(super) struct CaptureRunner {
     untraced: Histogram,
     counters: PlatformCounters,
     counter_samples: Option<(CounterSample, CounterSample)>,
-    /// For each capture: steal time and SMIs since the one before.
+    /// For each capture: steal time and SMIs between the readings round it.
     capture_counters: Vec<CaptureCounters>,
+    readings: CounterReadings,
     pub(super) progress: Progress,
 }
 
@@ -56,6 +58,7 @@ impl CaptureRunner {
             counters: PlatformCounters::open(),
             counter_samples: None,
             capture_counters: Vec::new(),
+            readings: CounterReadings::default(),
             progress: Progress::new("why"),
         }
     }
@@ -219,7 +222,7 @@ impl CaptureRunner {
         if flight.session().is_top_level() {
             hunt.traced = hunt.traced.take().map(|preset| preset.value("top_level", true));
         }
-        let trap = Trap::new(&flight, range)?;
+        let trap = Trap::new(&flight, range, self.asked.wakeup.measure.threads.len())?;
         let config = self.config(length);
         // Enough on-time wake-ups in front of a late one, and never less than some ticks.
         let history = Duration::from_nanos(10 * config.interval_ns)
@@ -246,11 +249,13 @@ impl CaptureRunner {
             collector.tick()
         };
         let on_late = |late: &LateWake| trap.spring(late);
+        // The trap sees every wake-up: the last on-time ones are written beside a late one.
+        let every = AtomicU64::new(0);
         let before = self.counters.sample_all();
         let result = wakeup::run(
             &config,
             Hooks {
-                late_ns: Some(&trap.late_ns),
+                late_ns: Some(&every),
                 on_late: Some(&on_late),
                 on_tick: Some(&mut on_tick),
                 on_samples: None,
@@ -266,6 +271,7 @@ impl CaptureRunner {
         hunt.dead_ns = caught.dead.as_nanos() as u64;
         hunt.duration_ns = begun.elapsed().as_nanos() as u64;
         (self.saved, self.capture_counters) = (caught.saved, caught.counters);
+        self.readings = caught.readings;
         self.measured = Some(result);
         Ok(low)
     }
@@ -300,6 +306,9 @@ pub(super) fn system_context(
     let mut around = SystemContext {
         hypervisor: machine.virtualization.clone(),
         idle_exit_ns: exits.map(|s| s.exit_us * 1_000).max(),
+        idle_exits_ns: machine.cpu.idle_states.iter().map(|s| s.exit_us * 1_000).collect(),
+        interval_ns: Some(captures.asked.wakeup.measure.interval_ns),
+        readings: Some(captures.readings).filter(|r| r.intervals > 0),
         limit_ns: limit,
         ..SystemContext::default()
     };

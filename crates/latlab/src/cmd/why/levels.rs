@@ -35,6 +35,15 @@ const EVENTS: &[&str] = &[
     "power:cpu_frequency",
 ];
 
+/// What tells code with interrupts or preemption disabled from a stall. Kernels with `IRQSOFF_TRACER` or
+/// `PREEMPT_TRACER` have them; they are frequent.
+const SECTIONS: &[&str] = &[
+    "preemptirq:irq_disable",
+    "preemptirq:irq_enable",
+    "preemptirq:preempt_disable",
+    "preemptirq:preempt_enable",
+];
+
 /// Where the kernel's code begins that runs before a woken task: interrupts, timers, softirqs,
 /// work items. Kernels have some of these, by version and architecture; all that they call is drawn.
 const HANDLERS: &[&str] = &[
@@ -109,16 +118,27 @@ pub fn levels(
     });
     let whole = has_graph.then(|| level(preset("why.preset-all-functions"), graph_of(Vec::new())));
     let stacks = level(preset("why.preset-stacks"), RecordConfig { stack: true, ..base.clone() });
+    let known_sections: Vec<EventSpec> =
+        SECTIONS.iter().filter(|name| has(name)).map(|name| EventSpec::new(*name)).collect();
+    let sections = (!known_sections.is_empty()).then(|| {
+        let config = RecordConfig {
+            events: base.events.iter().cloned().chain(known_sections).collect(),
+            ..base.clone()
+        };
+        level(preset("why.preset-sections"), config)
+    });
     let events = level(preset("why.preset-events"), base);
     Ok(match asked {
         Trace::Auto if !functions.is_empty() => {
-            filtered.into_iter().chain([stacks, events]).collect()
+            filtered.into_iter().chain(sections).chain([stacks, events]).collect()
         }
-        Trace::Auto => whole.into_iter().chain(filtered).chain([stacks, events]).collect(),
+        Trace::Auto => {
+            whole.into_iter().chain(filtered).chain(sections).chain([stacks, events]).collect()
+        }
         Trace::Graph => whole.into_iter().collect(),
         Trace::GraphFilter => filtered.into_iter().collect(),
         Trace::Stacks => vec![stacks],
-        Trace::Events => vec![events],
+        Trace::Events => vec![sections.unwrap_or(events)],
     })
 }
 

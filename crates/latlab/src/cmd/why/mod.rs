@@ -9,6 +9,7 @@ mod hunt;
 mod levels;
 mod limit;
 mod load;
+mod on_time;
 mod part;
 #[cfg(feature = "host")]
 mod places;

@@ -1,9 +1,10 @@
 //! The trap in the measuring loop, and the collector that empties it.
 
 use super::limit::Range;
+use super::on_time::OnTime;
 use crate::outcome::OwnHintExt;
 use latlab_analysis::latency::wakeups::LATE_MARK;
-use latlab_model::latency::CaptureCounters;
+use latlab_model::latency::{CaptureCounters, CounterReadings};
 use latlab_model::wakeup::result::LateWake;
 use latlab_sys::platform_counters::{CounterSample, PlatformCounters};
 use latlab_sys::recorder::{FlightRecorder, Format, Snapshot};
@@ -14,6 +15,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// Between two readings of the counters while nothing is captured.
+const READ_EVERY: Duration = Duration::from_millis(250);
+
 /// What the measuring threads share with the collector. Used inside the loop: no allocation, no lock.
 pub struct Trap {
     trace_stopper: TraceStopper,
@@ -22,8 +26,10 @@ pub struct Trap {
     low: AtomicU64,
     /// Up to this, ns.
     high: u64,
-    /// For the loop: later than this springs it.
-    pub late_ns: AtomicU64,
+    /// Over this it springs, ns: `u64::MAX` where it is not set.
+    late_ns: AtomicU64,
+    /// The last wake-ups of each thread.
+    recent: OnTime,
     sprung: AtomicBool,
     /// Number of the capture that it makes next, from 1.
     capture: AtomicU32,
@@ -31,13 +37,14 @@ pub struct Trap {
 
 impl Trap {
     /// A trap that is not set yet.
-    pub fn new(flight: &FlightRecorder, range: Range) -> anyhow::Result<Self> {
+    pub fn new(flight: &FlightRecorder, range: Range, threads: usize) -> anyhow::Result<Self> {
         Ok(Self {
             trace_stopper: flight.trace_stopper()?,
             marker: flight.marker()?,
             low: AtomicU64::new(range.0),
             high: range.1,
             late_ns: AtomicU64::new(u64::MAX),
+            recent: OnTime::new(threads),
             sprung: AtomicBool::new(false),
             capture: AtomicU32::new(1),
         })
@@ -62,9 +69,13 @@ impl Trap {
         self.low.load(Ordering::Relaxed)
     }
 
-    /// Called by the loop for a late wake-up.
+    /// Called by the loop for each wake-up.
     pub fn spring(&self, late: &LateWake) -> Next {
-        if late.latency_ns > self.high || self.sprung.swap(true, Ordering::AcqRel) {
+        if late.latency_ns <= self.late_ns.load(Ordering::Acquire)
+            || late.latency_ns > self.high
+            || self.sprung.swap(true, Ordering::AcqRel)
+        {
+            self.recent.add(late);
             return Next::Continue;
         }
         let mut line = [0u8; 128];
@@ -77,6 +88,9 @@ impl Trap {
         );
         let used = 128 - rest.len();
         let _ = self.marker.write(&line[..used]);
+        let mut text = [0u8; super::on_time::TEXT];
+        let used = self.recent.text(late, &mut text);
+        let _ = self.marker.write(&text[..used]);
         let _ = self.trace_stopper.stop();
         self.late_ns.store(u64::MAX, Ordering::Release);
         Next::Continue
@@ -93,7 +107,8 @@ pub struct Collector<'a> {
     pub saved: Vec<PathBuf>,
     capture_counters: Vec<CaptureCounters>,
     counters: &'a PlatformCounters,
-    last_sample: CounterSample,
+    last_sample: (CounterSample, Instant),
+    readings: CounterReadings,
     /// The buffer fills since then; the trap is not set yet.
     filling: Option<Instant>,
     history: Duration,
@@ -105,8 +120,10 @@ pub struct Collector<'a> {
 pub struct Caught {
     /// Captures on disk.
     pub saved: Vec<PathBuf>,
-    /// What was counted between them.
+    /// What was counted round each of them.
     pub counters: Vec<CaptureCounters>,
+    /// How often the counters rose while nothing was captured.
+    pub readings: CounterReadings,
     /// Time in which the trap was not set.
     pub dead: Duration,
 }
@@ -130,7 +147,8 @@ impl<'a> Collector<'a> {
             saved: Vec::new(),
             capture_counters: Vec::new(),
             counters,
-            last_sample: counters.sample(),
+            last_sample: (counters.sample(), Instant::now()),
+            readings: CounterReadings::default(),
             filling: Some(Instant::now()),
             history,
             dead: Duration::ZERO,
@@ -152,6 +170,7 @@ impl<'a> Collector<'a> {
             return Next::Continue;
         }
         if !self.trap.sprung.load(Ordering::Acquire) {
+            self.read_counters();
             return Next::Continue;
         }
         match self.collect() {
@@ -172,36 +191,58 @@ impl<'a> Collector<'a> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        Ok(Caught { saved: self.saved, counters: self.capture_counters, dead: self.dead })
+        let Self { saved, capture_counters: counters, readings, dead, .. } = self;
+        Ok(Caught { saved, counters, readings, dead })
     }
 
     /// Takes the buffer out, arms the recorder, and only then writes the file.
     fn collect(&mut self) -> anyhow::Result<()> {
         let begun = Instant::now();
         let snapshot = self.flight.snapshot().with_hint()?;
-        let sample = self.counters.sample();
-        let (steal_ns, smi) = sample.delta(&self.last_sample);
-        self.last_sample = sample;
+        let (steal_ns, smi, between) = self.counted();
         if self.saved.len() + 1 < self.most {
             self.flight.rearm().with_hint()?;
             self.filling = Some(Instant::now());
         }
         self.dead += begun.elapsed();
-        self.save(&snapshot, steal_ns, smi)
+        self.save(
+            &snapshot,
+            CaptureCounters {
+                capture: self.saved.len() as u32 + 1,
+                steal_ns,
+                smi,
+                between_ns: Some(between.as_nanos() as u64),
+            },
+        )
     }
 
-    fn save(
-        &mut self,
-        snapshot: &Snapshot,
-        steal_ns: Option<u64>,
-        smi: Option<u64>,
-    ) -> anyhow::Result<()> {
+    /// What was counted since the last reading, and how long ago that was.
+    fn counted(&mut self) -> (Option<u64>, Option<u64>, Duration) {
+        let (sample, now) = (self.counters.sample(), Instant::now());
+        let (steal_ns, smi) = sample.delta(&self.last_sample.0);
+        let between = now.duration_since(self.last_sample.1);
+        self.last_sample = (sample, now);
+        (steal_ns, smi, between)
+    }
+
+    /// A capture's counters are those of a short time, and how often they rise anyway has to be known.
+    /// A register of another CPU is read by an interrupt to it: not more often than needed.
+    fn read_counters(&mut self) {
+        if self.last_sample.1.elapsed() < READ_EVERY {
+            return;
+        }
+        let (steal_ns, smi, _) = self.counted();
+        self.readings.intervals += 1;
+        self.readings.steal += u64::from(steal_ns > Some(0));
+        self.readings.smi += u64::from(smi > Some(0));
+    }
+
+    fn save(&mut self, snapshot: &Snapshot, counters: CaptureCounters) -> anyhow::Result<()> {
         let name = format!("{:03}.dat", self.saved.len() + 1);
         let path = self.folder.join(&name);
         snapshot.save(&path, Format::default()).with_hint()?;
         self.saved.push(path);
-        let capture = self.saved.len() as u32;
-        self.capture_counters.push(CaptureCounters { capture, steal_ns, smi });
+        self.capture_counters.push(counters);
         Ok(())
     }
 }

@@ -1,0 +1,125 @@
+//! Stretches without an event: code of this kernel, a stall, or one of both.
+//!
+//! | positive evidence of a stall, in the same capture | |
+//! |---|---|
+//! | user code was running | it cannot hold off interrupts |
+//! | interrupts (and preemption) were recorded as enabled | the timer's interrupt would have come |
+//! | the hwlat tracer reported a gap | |
+//! | a timer of another CPU, due in the stretch, expired at its end | |
+//! | steal time or SMIs rose between the readings round the capture | more often than between other readings (binomial test, 1 %) |
+//!
+//! Without it the share of the CPU's time that the actor has decides whether it is named, and nothing
+//! decides that it was a stall: a task that has most of the CPU is hit most often in either case.
+
+use super::classify::Judge;
+use super::counters::{BY_CHANCE, Counted};
+use super::members::{CONTROLS, Members, Verdict, could_be_stall, is_bracketed, is_silent};
+use latlab_model::latency::{Cause, Group, Window};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whether the events of a window itself show that no code of this kernel ran.
+pub(super) fn is_seen(w: &Window) -> bool {
+    let enabled = w.silent_interrupts_on == Some(true) && w.silent_preemption_on != Some(false);
+    w.silent_in_user || enabled || w.silent_hwlat || w.silent_other_timer
+}
+
+/// Whether a section of code was recorded in a group's stretch.
+fn is_section(cause: Cause, w: &Window) -> bool {
+    matches!(cause, Cause::InterruptsOff | Cause::PreemptionOff)
+        && (w.silent_interrupts_on == Some(false) || w.silent_preemption_on == Some(false))
+}
+
+/// Moves windows that were stalls, or may have been, out of their groups. The second value: how many
+/// silent stretches without evidence of a stall there were in all.
+pub(super) fn tell_apart(
+    mut members: BTreeMap<Group, Members>,
+    judge: &Judge<'_>,
+) -> (BTreeMap<Group, Members>, usize) {
+    let mut stall = Members { kind: Verdict::Stall, ..Members::default() };
+    let silent = silent_windows(&members, judge);
+    let all: BTreeSet<usize> = silent.values().flatten().copied().collect();
+    let counted = Counted::of(all.iter().map(|&i| &judge.windows[i]), judge.around.readings);
+    let mut left: Vec<(Group, Vec<usize>)> = Vec::new();
+    for (group, windows) in silent {
+        let is_stall = |i: &usize| {
+            let w = &judge.windows[*i];
+            !is_section(group.cause, w) && (is_seen(w) || counted.tells(w))
+        };
+        let (stalled, other): (Vec<usize>, Vec<usize>) = windows.into_iter().partition(is_stall);
+        if let Some(m) = members.get_mut(&group) {
+            move_windows(m, &group, &stalled, &mut stall);
+        }
+        if !other.is_empty() {
+            left.push((group, other));
+        }
+    }
+    let of = left.iter().map(|(_, w)| w.len()).sum();
+    let mut unclear = Members { kind: Verdict::Alternatives, ..Members::default() };
+    for (group, windows) in left {
+        let Some(m) = members.get_mut(&group) else { continue };
+        if !is_named(&group, &windows, of, m, judge) {
+            let all: Vec<usize> = m.excess.keys().copied().collect();
+            move_windows(m, &group, &all, &mut unclear);
+        }
+    }
+    members.retain(|_, m| !m.excess.is_empty());
+    for (name, m) in [("\u{0}stall", stall), ("\u{0}unclear", unclear)] {
+        if !m.excess.is_empty() {
+            members.insert(Group { cause: Cause::Unexplained, who: name.into() }, m);
+        }
+    }
+    (members, of)
+}
+
+/// The windows of each group that are mostly one stretch without events.
+fn silent_windows(
+    members: &BTreeMap<Group, Members>,
+    judge: &Judge<'_>,
+) -> BTreeMap<Group, Vec<usize>> {
+    let of = |(g, m): (&Group, &Members)| {
+        // An idle CPU runs no code, whatever events it left in between.
+        let idle = g.cause == Cause::IdleExit;
+        let silent = |&(i, e): &(&usize, &f64)| idle || is_silent(&judge.windows[*i].share(g), *e);
+        let windows: Vec<usize> = m.excess.iter().filter(silent).map(|(i, _)| *i).collect();
+        (could_be_stall(g.cause) && !windows.is_empty()).then(|| (g.clone(), windows))
+    };
+    members.iter().filter_map(of).collect()
+}
+
+fn move_windows(from: &mut Members, group: &Group, windows: &[usize], to: &mut Members) {
+    let main: Vec<usize> = from.main.iter().copied().filter(|i| windows.contains(i)).collect();
+    from.main.retain(|i| !windows.contains(i));
+    for i in windows {
+        if let Some(e) = from.excess.remove(i) {
+            *to.excess.entry(*i).or_default() += e;
+        }
+    }
+    to.main.extend(main);
+    to.main.sort_unstable();
+    to.main.dedup();
+    if !windows.is_empty() && !to.merged.contains(group) {
+        to.merged.push(group.clone());
+    }
+}
+
+/// Whether a group's own mechanism is told although some of its windows are silent.
+fn is_named(group: &Group, silent: &[usize], of: usize, m: &Members, judge: &Judge<'_>) -> bool {
+    let windows = || silent.iter().map(|&i| &judge.windows[i]);
+    // That no event shows a reason is what is said of it in any case.
+    if group.cause == Cause::Path {
+        return true;
+    }
+    if 2 * windows().filter(|w| is_section(group.cause, w)).count() > silent.len() {
+        return true;
+    }
+    // A handler that mostly had events in it ran; one or two with events at both ends were seen to run.
+    if is_bracketed(group.cause)
+        && (2 * silent.len() <= m.excess.len() || of < 3 || judge.contrast.on_time == 0)
+    {
+        return true;
+    }
+    if group.cause == Cause::IdleExit && judge.is_declared_exit(group, m) {
+        return true;
+    }
+    judge.contrast.on_time >= CONTROLS && judge.chance(group, silent.len(), of) <= BY_CHANCE
+}

@@ -1,0 +1,164 @@
+//! What the events tell of a stretch without any event on its CPU: whether code could have run in it.
+//!
+//! | recorded | tells |
+//! |---|---|
+//! | return from a system call before it | user code, which cannot hold off interrupts |
+//! | `preemptirq:irq_disable`, `irq_enable` | whether interrupts were enabled when it began |
+//! | `preemptirq:preempt_disable`, `preempt_enable` | the same of preemption |
+//! | the hwlat tracer's samples | a gap that no code of this kernel filled |
+//! | another CPU's timer that was due in it | whether that CPU served it meanwhile |
+
+use super::breakdown::Piece;
+use super::capture::Capture;
+use super::cpu_timeline::{Actor, Lanes};
+use latlab_model::event::{EventKind, Noise};
+use latlab_model::units::TraceNs;
+
+/// Events before a stretch that are searched.
+const BACK: usize = 4_096;
+/// A timer that was held off with the stretch expires at most so much after it, ns.
+const AT_ITS_END: u64 = 50_000;
+
+/// Facts of the longest stretch without events of a wake-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Silence {
+    /// It began in user code.
+    pub(super) in_user: bool,
+    /// Interrupts were enabled when it began; `None`: not recorded.
+    pub(super) interrupts_on: Option<bool>,
+    /// Preemption was enabled when it began; `None`: not recorded.
+    pub(super) preemption_on: Option<bool>,
+    /// The hardware-latency tracer reported a gap in it.
+    pub(super) hwlat: bool,
+    /// A timer of another CPU was due in it and expired at its end.
+    pub(super) other_timer: bool,
+}
+
+/// The facts of a piece's longest stretch.
+pub(super) fn of(capture: &Capture, lanes: &Lanes, piece: &Piece) -> Silence {
+    let (from, to) = (piece.silent_from, TraceNs(piece.silent_from.0 + piece.silent.0));
+    let before = || {
+        let own = lanes.events_within(&capture.events, piece.cpu, TraceNs(0), from);
+        own.iter().rev().take(BACK).map(|&i| &capture.events[i])
+    };
+    let state = |of: &dyn Fn(&EventKind) -> Option<bool>| before().find_map(|e| of(&e.kind));
+    let irqs = |kind: &EventKind| match *kind {
+        EventKind::IrqsOff { off } => Some(!off),
+        _ => None,
+    };
+    let preemption = |kind: &EventKind| match *kind {
+        EventKind::PreemptOff { off } => Some(!off),
+        _ => None,
+    };
+    let gap = |kind: &EventKind| matches!(kind, EventKind::Noise { source: Noise::Hardware, .. });
+    let first = capture.events.partition_point(|e| e.time <= from);
+    let until = TraceNs(to.0.saturating_add(AT_ITS_END));
+    let after = capture.events[first..].iter().take_while(|e| e.time <= until);
+    Silence {
+        in_user: in_user(capture, lanes, piece),
+        interrupts_on: state(&irqs),
+        preemption_on: state(&preemption),
+        hwlat: after.clone().any(|e| gap(&e.kind)),
+        other_timer: other_timer(lanes, piece, to),
+    }
+}
+
+/// Whether a timer of another CPU was due in the first half of the stretch and expired at its end.
+fn other_timer(lanes: &Lanes, piece: &Piece, to: TraceNs) -> bool {
+    let from = piece.silent_from;
+    let middle = TraceNs(from.0 + piece.silent.0 / 2);
+    let early = TraceNs(to.0 - piece.silent.0 / 20);
+    let late = TraceNs(to.0.saturating_add(AT_ITS_END.min(piece.silent.0 / 5)));
+    lanes.late_timers.iter().any(|&(cpu, due, expired)| {
+        cpu != piece.cpu && (from..=middle).contains(&due) && (early..=late).contains(&expired)
+    })
+}
+
+/// Whether the last system-call event of the piece's task before it was a return to user space.
+fn in_user(capture: &Capture, lanes: &Lanes, piece: &Piece) -> bool {
+    let Actor::Task(tid) = piece.actor else { return false };
+    let before = lanes.events_within(&capture.events, piece.cpu, TraceNs(0), piece.silent_from);
+    before
+        .iter()
+        .rev()
+        .take(256)
+        .map(|&i| &capture.events[i])
+        .filter(|e| e.current == tid)
+        .find_map(|e| match e.kind {
+            EventKind::SyscallExit { .. } => Some(true),
+            EventKind::SyscallEnter { .. } | EventKind::PageFault { .. } => Some(false),
+            _ => None,
+        })
+        .unwrap_or(false)
+}
+
+/// The idle state that was entered before a piece ended, as the kernel counts them.
+pub(super) fn idle_state(capture: &Capture, lanes: &Lanes, piece: &Piece) -> Option<u32> {
+    let before = lanes.events_within(&capture.events, piece.cpu, TraceNs(0), piece.end);
+    before.iter().rev().take(64).find_map(|&i| match capture.events[i].kind {
+        EventKind::Idle { state: Some(state) } => Some(state),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::latency::breakdown::budget;
+    use crate::latency::scenario::{FAIR, RT, Script};
+
+    fn silence(script: &Script) -> Silence {
+        let lanes = Lanes::around(&script.capture, &script.capture.activations);
+        let budget = budget(&script.capture, &lanes, script.capture.activations[0]);
+        let longest = budget.pieces.iter().max_by_key(|p| p.silent).unwrap();
+        of(&script.capture, &lanes, longest)
+    }
+
+    /// The worker runs without an event from 110 to 400 µs; the timer was due at 100.
+    fn late(before: &[(f64, EventKind)]) -> Script {
+        let mut s = Script::default();
+        s.switch(0.0, RT, FAIR);
+        for (at, kind) in before {
+            s.at(*at, *kind);
+        }
+        s.timer(400.0).preempt(406.0, FAIR, RT).at(410.0, EventKind::Other);
+        s.wakes(100.0, 408.0, true);
+        s
+    }
+
+    #[test]
+    fn interrupts_that_were_recorded_decide() {
+        assert_eq!(silence(&late(&[])).interrupts_on, None);
+        let off = |off| EventKind::IrqsOff { off };
+        assert_eq!(silence(&late(&[(90.0, off(true))])).interrupts_on, Some(false));
+        let on = late(&[(20.0, off(true)), (30.0, off(false))]);
+        assert_eq!(silence(&on).interrupts_on, Some(true));
+        let on = late(&[(20.0, EventKind::PreemptOff { off: true })]);
+        assert_eq!(silence(&on).preemption_on, Some(false));
+    }
+
+    #[test]
+    fn user_code_cannot_hold_off_interrupts() {
+        assert!(silence(&late(&[(110.0, EventKind::SyscallExit { nr: 1 })])).in_user);
+        let enter = EventKind::SyscallEnter { nr: 1, yields: false };
+        assert!(!silence(&late(&[(110.0, enter)])).in_user);
+    }
+
+    /// A timer of CPU 1, due at 150 µs, expires when CPU 0 goes on, or in time.
+    #[test]
+    fn a_timer_of_another_cpu_tells_whether_that_one_ran() {
+        let with = |expired: f64| {
+            let mut s = late(&[]);
+            let function = s.name("tick");
+            let expires = 150_000;
+            let start = EventKind::HrtimerStart { timer: 5, function, expires, softexpires: 0 };
+            let now = (expired * 1e3) as i64;
+            let entry = EventKind::HrtimerEntry { timer: 5, function, now };
+            s.on(1, 1.0, start).on(1, expired, entry);
+            s.capture.events.sort_by_key(|e| e.time);
+            silence(&s).other_timer
+        };
+        assert!(with(401.0));
+        assert!(!with(151.0) && !with(250.0) && !with(900.0));
+    }
+}
