@@ -322,8 +322,9 @@ fn late_of(view: &View<'_>, args: &Args) -> Reply {
     let source = args.number("s").unwrap_or(0);
     match args.number::<i32>("pid") {
         Some(pid) => match view.source(source) {
-            Some((_, index)) => {
-                value(&late::of_task(&index, source, pid, args.number("limit").unwrap_or(0)))
+            Some((of, index)) => {
+                let limit = args.number("limit").unwrap_or(0);
+                value(&late::of_task((of.file, of.buffer), &index, source, pid, limit))
             }
             None => problem("the trace is still being read".into()),
         },

@@ -3,17 +3,22 @@
 //! Where a trace shows wake-ups from end to end (timers, or the marker of the
 //! program that saw it late), `latlab_analysis::latency` finds and explains them as
 //! `latlab why` does. Of any other task with `sched_waking` and `sched_switch` the
-//! time from the wake-up to the switch is cut into who had the CPU meanwhile.
+//! same breakdown cuts the time from the wake-up to the switch, and the parts say who
+//! had the CPU meanwhile.
 
 use crate::index::Index;
-use crate::index::column::{Item, Items};
+use crate::index::column::Items;
 use crate::index::task::State;
-use latlab_analysis::latency::capture::Activation;
+use latlab_analysis::latency::breakdown::budget;
+use latlab_analysis::latency::capture::{Activation, Capture, End, Lost};
+use latlab_analysis::latency::cpu_timeline::{Actor, Lanes, Span};
+use latlab_analysis::latency::from_trace;
 use latlab_analysis::latency::summary::{Digest, conclude, digest_found};
 use latlab_analysis::latency::wakeups;
+use latlab_model::event::{Symbol, softirq_name};
 use latlab_model::latency::{BreakdownExample, Mechanism, SystemContext};
-use latlab_model::units::Nanos;
-use latlab_trace::TraceFile;
+use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+use latlab_trace::{Select, TraceFile};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -93,7 +98,7 @@ pub fn explained(sources: &[(&TraceFile<'_>, &Index)], around: &SystemContext) -
         if index.events > EVENTS_MAX {
             continue;
         }
-        let mut capture = latlab_analysis::latency::from_trace::capture(file, &n.to_string());
+        let mut capture = from_trace::capture(file, &n.to_string());
         wakeups::find(&mut capture, Nanos(around.limit_ns));
         let digest = digest_found(&capture);
         found.extend(digest.activations.iter().map(|a| (n, *a)));
@@ -145,8 +150,14 @@ pub fn explained(sources: &[(&TraceFile<'_>, &Index)], around: &SystemContext) -
     late
 }
 
-/// Wake-ups of a task from `sched_waking` to `sched_switch`; late over `limit` ns.
-pub fn of_task(index: &Index, source: usize, pid: i32, limit: u64) -> Late {
+/// Wake-ups of a task of a buffer of `file` from `sched_waking` to `sched_switch`; late over `limit` ns.
+pub fn of_task(
+    (file, buffer): (&TraceFile<'_>, u16),
+    index: &Index,
+    source: usize,
+    pid: i32,
+    limit: u64,
+) -> Late {
     let lane = index.task_lane(pid);
     let spans = &lane.spans;
     let mut late: Vec<WakeUp> = Vec::new();
@@ -178,83 +189,123 @@ pub fn of_task(index: &Index, source: usize, pid: i32, limit: u64) -> Late {
             });
         }
     }
-    for w in &mut late {
-        w.parts = parts(index, w, pid);
-        let most = w.parts.iter().max_by_key(|p| p.to - p.from);
-        w.verdict = most.map_or_else(String::new, |p| format!("{}: {}", p.cause, p.who));
-    }
     // The typical on-time ones: round the median.
     on_time.sort_by_key(|w| w.to - w.from);
     let middle = on_time.len() / 2;
     let from = middle.saturating_sub(10);
     let mut typical: Vec<WakeUp> = on_time.drain(from..(middle + 10).min(on_time.len())).collect();
-    typical.iter_mut().for_each(|w| w.parts = parts(index, w, pid));
+    break_down((file, buffer), index, late.iter_mut().chain(&mut typical).collect());
+    for w in &mut late {
+        let most = w.parts.iter().max_by_key(|p| p.to - p.from);
+        w.verdict = most.map_or_else(String::new, |p| format!("{}: {}", p.cause, p.who));
+    }
     typical.sort_by_key(|w| w.from);
     late.append(&mut typical);
     Late { limit, list: late, causes: Vec::new() }
 }
 
-/// Who had the CPU between a wake-up and the switch.
-fn parts(index: &Index, w: &WakeUp, pid: i32) -> Vec<Part> {
-    let Some(cpu) = index.cpus.iter().find(|c| c.cpu == w.cpu) else { return Vec::new() };
-    let start = index.origin.saturating_add_signed(w.from);
-    let end = index.origin.saturating_add_signed(w.to);
-    let mut cuts = vec![start, end];
-    let mut layers: [Vec<Item>; 3] = Default::default();
-    let irq = cpu.nested[0].first();
-    let soft = cpu.nested[1].first();
-    if let Some(spans) = irq {
-        layers[0] = within(spans, start, end);
-    }
-    if let Some(spans) = soft {
-        layers[1] = within(spans, start, end);
-    }
-    layers[2] = within(&cpu.runs, start, end);
-    for item in layers.iter().flatten() {
-        cuts.extend([item.start.clamp(start, end), item.end.clamp(start, end)]);
-    }
-    cuts.sort_unstable();
-    cuts.dedup();
-    let mut at = [0usize; 3];
-    let mut parts: Vec<Part> = Vec::new();
-    for cut in cuts.windows(2) {
-        let (from, to) = (cut[0], cut[1]);
-        let mut holder: Option<(usize, Item)> = None;
-        for (layer, items) in layers.iter().enumerate() {
-            while items.get(at[layer]).is_some_and(|i| i.end <= from) {
-                at[layer] += 1;
-            }
-            let here = items.get(at[layer]).filter(|i| i.start <= from && i.end >= to);
-            if let (None, Some(i)) = (&holder, here) {
-                holder = Some((layer, *i));
-            }
+/// Events before a wake-up are looked at from the switch-in of the task that had the CPU on, for so
+/// long at most, ns: what it was interrupted by then may go on.
+const LOOK_BACK_MOST: u64 = 100_000_000;
+/// And for so long at least: what was preempted with its task goes on when that is switched in.
+const LOOK_BACK_LEAST: u64 = 20_000_000;
+/// Wake-ups so close to each other, ns, are read at once.
+const NEAR: u64 = 1_000_000;
+
+/// Cuts wake-ups into their parts; reads the events around them.
+fn break_down((file, buffer): (&TraceFile<'_>, u16), index: &Index, mut all: Vec<&mut WakeUp>) {
+    let start = |w: &WakeUp| index.origin.saturating_add_signed(w.from);
+    let end = |w: &WakeUp| index.origin.saturating_add_signed(w.to);
+    // From the switch-in of who had the CPU.
+    let since = |w: &WakeUp| {
+        let cpu = index.cpus.iter().find(|c| c.cpu == w.cpu);
+        let run = cpu.and_then(|c| {
+            let at = c.runs.first_after(start(w));
+            (at < c.runs.len()).then(|| c.runs.start(at))
+        });
+        let before = |ns: u64| start(w).saturating_sub(ns);
+        run.unwrap_or(0).clamp(before(LOOK_BACK_MOST), before(LOOK_BACK_LEAST))
+    };
+    all.sort_by_key(|w| since(w));
+    let mut rest = all.as_mut_slice();
+    while let Some(first) = rest.first() {
+        let (from, mut to) = (since(first), end(first));
+        let mut n = 1;
+        while let Some(next) = rest.get(n).filter(|w| since(w) <= to.saturating_add(NEAR)) {
+            to = to.max(end(next));
+            n += 1;
         }
-        let name = |id: u32| index.names.get(id as usize).cloned().unwrap_or_default();
-        let task = |p: i32| format!("{}-{p}", String::from_utf8_lossy(index.comms.name(p)));
-        let (cause, who) = match holder {
-            Some((0, i)) => ("interrupt", name(i.id)),
-            Some((1, i)) => ("softirq", name(i.id)),
-            Some((_, i)) if i.id == 0 => ("idle", String::new()),
-            Some((_, i)) if i.id as i32 == pid => ("the task itself", task(pid)),
-            Some((_, i)) if i.id != u32::MAX => ("task", task(i.id as i32)),
-            _ => ("unexplained", String::new()),
+        let buffers = Some(vec![buffer]);
+        let select = Select { buffers, from: Some(from), to: Some(to), ..Select::default() };
+        let capture = from_trace::part(file, "", &select);
+        let (near, behind) = std::mem::take(&mut rest).split_at_mut(n);
+        let activation = |w: &WakeUp| Activation {
+            tid: Tid(w.pid),
+            cpu: CpuId(w.cpu),
+            intended: TraceNs(start(w)),
+            actual: TraceNs(end(w)),
+            end: End::Switch,
+            late: w.late,
         };
-        match parts.last_mut() {
-            Some(last) if last.cause == cause && last.who == who => last.to = to - start,
-            _ => parts.push(Part {
-                from: from - start,
-                to: to - start,
-                stage: "schedule".into(),
-                cause: cause.into(),
-                who,
-            }),
+        let activations: Vec<Activation> = near.iter().map(|w| activation(w)).collect();
+        let lanes = Lanes::around(&capture, &activations);
+        for (w, activation) in near.iter_mut().zip(activations) {
+            w.parts = parts(index, &capture, &lanes, activation);
+        }
+        rest = behind;
+    }
+}
+
+/// Who had the CPU in each part of a wake-up.
+fn parts(index: &Index, capture: &Capture, lanes: &Lanes, wake_up: Activation) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    let task = |tid: Tid| format!("{}-{tid}", String::from_utf8_lossy(index.comms.name(tid.0)));
+    for piece in budget(capture, lanes, wake_up).pieces {
+        let spans: Vec<Span> = lanes.within(piece.cpu, piece.start, piece.end).collect();
+        // Without a span no event says who ran.
+        let stretches = match spans.as_slice() {
+            [] => vec![(piece.start, piece.end, None)],
+            spans => spans.iter().map(|s| (s.start, s.end, Some(s))).collect(),
+        };
+        for (start, end, span) in stretches {
+            // Between the last event before a loss and the first one behind it.
+            let lost = |l: &Lost| l.cpu == piece.cpu && l.from <= start && end <= l.to;
+            let span = span.filter(|_| !capture.lost.iter().any(lost));
+            let (cause, who) = match span.map(|s| (s.outermost, s.task.tid)) {
+                Some((Some(actor), _)) => named(actor, capture),
+                Some((None, Tid(0))) => ("idle", String::new()),
+                Some((None, tid)) if tid == wake_up.tid => ("the task itself", task(tid)),
+                Some((None, tid)) => ("task", task(tid)),
+                None => ("unexplained", String::new()),
+            };
+            let (from, to) = (start.since(wake_up.intended).0, end.since(wake_up.intended).0);
+            match parts.last_mut() {
+                Some(last) if last.cause == cause && last.who == who => last.to = to,
+                _ => {
+                    let (stage, cause) = (word(&piece.stage), cause.into());
+                    parts.push(Part { from, to, stage, cause, who });
+                }
+            }
         }
     }
     parts
 }
 
-/// Items that touch a stretch, at most a few thousand.
-fn within<I: Items>(items: &I, start: u64, end: u64) -> Vec<Item> {
-    let (first, last) = (items.first_after(start), items.first_from(end));
-    (first..last.max(first).min(first + 4096)).map(|i| items.get(i)).collect()
+/// What an actor is, and its name.
+fn named(actor: Actor, capture: &Capture) -> (&'static str, String) {
+    // A function without its module.
+    let name = |symbol: Symbol| {
+        let name = capture.names.get(symbol);
+        name.split_once(" [").map_or(name, |(name, _)| name).to_owned()
+    };
+    match actor {
+        Actor::Irq(irq, symbol) => {
+            ("interrupt", format!("irq {irq} {}", capture.names.get(symbol)))
+        }
+        Actor::Vector(symbol) | Actor::Hrtimer(symbol) => ("interrupt", name(symbol)),
+        Actor::Nmi => ("interrupt", "NMI".into()),
+        Actor::Softirq(vec) => ("softirq", softirq_name(vec).into()),
+        Actor::Timer(symbol) | Actor::Work(symbol) => ("softirq", name(symbol)),
+        Actor::Idle | Actor::Task(_) => ("unexplained", String::new()),
+    }
 }

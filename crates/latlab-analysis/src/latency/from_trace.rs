@@ -16,8 +16,20 @@ pub const EVENTS_MAX: usize = 20_000_000;
 /// [`crate::latency::wakeups::find`].
 pub fn capture(file: &TraceFile<'_>, source: &str) -> Capture {
     let mut reader = Reader::new(file, source);
+    // A record with its payload takes some 40 bytes at least.
+    let bytes: u64 = file.buffers.iter().flat_map(|b| &b.cpus).map(|c| c.size).sum();
+    reader.capture.events.reserve((bytes / 64).min(EVENTS_MAX as u64 / 4) as usize);
+    read(reader, file, &Select::default())
+}
+
+/// Reads a part of a file as one capture.
+pub fn part(file: &TraceFile<'_>, source: &str, select: &Select) -> Capture {
+    read(Reader::new(file, source), file, select)
+}
+
+fn read(mut reader: Reader, file: &TraceFile<'_>, select: &Select) -> Capture {
     let groups = reader.groups();
-    let (names, _) = scan(file, &Select::default(), 1, groups, |event, names| {
+    let (names, _) = scan(file, select, 1, groups, |event, names| {
         reader.take(event, names);
         if reader.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -35,15 +47,12 @@ pub struct Reader {
 impl Reader {
     /// Nothing read yet of this file.
     pub fn new(file: &TraceFile<'_>, source: &str) -> Self {
-        let mut capture = Capture {
+        let capture = Capture {
             source: source.to_owned(),
             kernel: kernel(file),
             clock_is_monotonic: file.clock() == "mono",
             ..Capture::default()
         };
-        // A record with its payload takes some 40 bytes at least.
-        let bytes: u64 = file.buffers.iter().flat_map(|b| &b.cpus).map(|c| c.size).sum();
-        capture.events.reserve((bytes / 64).min(EVENTS_MAX as u64 / 4) as usize);
         Self { capture, ends: PerCpu::default() }
     }
 

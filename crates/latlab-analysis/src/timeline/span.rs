@@ -23,6 +23,9 @@ pub struct Span {
     pub actor: Actor,
     /// The interrupt that the actor runs inside of, if any (an hrtimer function inside the timer interrupt).
     pub inside: Option<Actor>,
+    /// The outermost interrupt, or function of a high-resolution timer, that is open; without one the
+    /// outermost actor above the task.
+    pub outermost: Option<Actor>,
     /// Innermost function, where functions were traced.
     pub function: Option<Symbol>,
     /// Events that mark this span's beginning: the index of the event in the capture.
@@ -100,6 +103,7 @@ impl OpenSpan {
             task: self.cpu.task().unwrap_or(stranger),
             actor,
             inside,
+            outermost: self.cpu.stack.outermost(),
             function: self.cpu.stack.function(),
             event: self.event,
             begins: self.begins,
@@ -128,7 +132,8 @@ impl OpenSpan {
                 if time > start {
                     let above = self.cpu.stack.interrupt();
                     let nmi = self.span(time, Actor::Nmi, above);
-                    sink(Span { begins: true, function: None, ..nmi });
+                    let outermost = nmi.outermost.or(Some(Actor::Nmi));
+                    sink(Span { begins: true, function: None, outermost, ..nmi });
                     self.since = time;
                 }
             }
