@@ -7,6 +7,7 @@
 //! trace_bench text FILE THREADS                the report, to stdout
 //! trace_bench sched FILE THREADS               the analysis of `latlab sched FILE`
 //! trace_bench timer FILE THREADS               the analysis of `latlab timer FILE`
+//! trace_bench both FILE THREADS                both in one pass
 //! ```
 #![expect(clippy::print_stdout, reason = "a measuring program")]
 
@@ -28,7 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ["text", file, threads] => text(file, threads.parse()?),
         ["sched", file, threads] => sched(file, threads.parse()?),
         ["timer", file, threads] => timer(file, threads.parse()?),
-        _ => Err("make SMALL BIG EVENTS | scan|text|sched|timer FILE THREADS".into()),
+        ["both", file, threads] => both(file, threads.parse()?),
+        _ => Err("make SMALL BIG EVENTS | scan|text|sched|timer|both FILE THREADS".into()),
     }
 }
 
@@ -168,14 +170,18 @@ fn text(path: &str, threads: usize) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// Millions of events a second since then.
+fn rate(events: u64, begun: Instant) -> f64 {
+    events as f64 / begun.elapsed().as_secs_f64() / 1e6
+}
+
 /// Who ran: switches, slices and tasks.
 fn sched(path: &str, threads: usize) -> Result<(), Box<dyn std::error::Error>> {
     use latlab_analysis::sched::{Analyzer, Options};
     use latlab_analysis::timeline::from_trace::scan;
+    let map = Mapped::open(Path::new(path))?;
     let begun = Instant::now();
-    let data = std::fs::read(path)?;
-    let read = begun.elapsed();
-    let file = TraceFile::parse(&data)?;
+    let file = TraceFile::parse(&map)?;
     let mut analyzer = Analyzer::new(Options::default());
     let mut slices = 0u64;
     let groups = latlab_analysis::sched::groups();
@@ -186,29 +192,53 @@ fn sched(path: &str, threads: usize) -> Result<(), Box<dyn std::error::Error>> {
     });
     let schedule = analyzer.finish(path, &names, &mut |_| {});
     println!(
-        "{} events, {} switches, {slices} slices, {} tasks in {:?}, of it {read:?} for reading the file",
+        "{} events, {} switches, {slices} slices, {} tasks in {:?}, {:.1} M events/s",
         schedule.events,
         schedule.switches,
         schedule.tasks.len() as u64 + schedule.more_tasks,
-        begun.elapsed()
+        begun.elapsed(),
+        rate(schedule.events, begun)
     );
     Ok(())
 }
 
 /// What timers do.
 fn timer(path: &str, threads: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let map = Mapped::open(Path::new(path))?;
     let begun = Instant::now();
-    let data = std::fs::read(path)?;
-    let read = begun.elapsed();
-    let file = TraceFile::parse(&data)?;
+    let file = TraceFile::parse(&map)?;
     let (found, _) =
         latlab_analysis::timer::from_trace::analyse(&file, path, &Select::default(), threads);
     let found = found.unwrap_or_default();
     println!(
-        "{} events, {} functions in {:?}, of it {read:?} for reading the file",
+        "{} events, {} functions in {:?}, {:.1} M events/s",
         found.events,
         found.functions.len(),
-        begun.elapsed()
+        begun.elapsed(),
+        rate(found.events, begun)
+    );
+    Ok(())
+}
+
+/// Who ran, and what timers do, in one pass.
+fn both(path: &str, threads: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let map = Mapped::open(Path::new(path))?;
+    let begun = Instant::now();
+    let file = TraceFile::parse(&map)?;
+    let mut who_ran = latlab_analysis::sched::Analyzer::default();
+    let mut timers = latlab_analysis::timer::trace::Analyzer::default();
+    let all = Select::default();
+    let both = (&mut who_ran, &mut timers);
+    let (names, _) = latlab_analysis::timeline::from_trace::analyse(&file, &all, threads, both);
+    let (who_ran, timers) =
+        (who_ran.finish(path, &names, &mut |_| {}), timers.finish(path, &names));
+    println!(
+        "{} events, {} switches, {} functions in {:?}, {:.1} M events/s",
+        who_ran.events,
+        who_ran.switches,
+        timers.functions.len(),
+        begun.elapsed(),
+        rate(who_ran.events, begun)
     );
     Ok(())
 }
