@@ -4,7 +4,9 @@
 use latlab_analysis::latency::summary::{Digest, conclude, digest};
 use latlab_model::latency::SystemContext;
 use latlab_model::units::Nanos;
+use latlab_sys::mmap::Mapped;
 use latlab_trace::TraceFile;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -47,9 +49,11 @@ fn main() {
     );
 }
 
-#[allow(clippy::disallowed_methods, reason = "a benchmark reads files")]
 fn one(path: &str) -> Digest {
-    let bytes = std::fs::read(path).unwrap_or_default();
+    let bytes = match Mapped::open(Path::new(path)) {
+        Ok(bytes) => bytes,
+        Err(error) => panic!("{path}: {error}"),
+    };
     match TraceFile::parse(&bytes) {
         Ok(file) => digest(latlab_analysis::latency::from_trace::capture(&file, path), Nanos(0)),
         Err(error) => panic!("{path}: {error}"),

@@ -12,6 +12,7 @@ use latlab_model::latency::WhyResult;
 use latlab_model::latency::{CaptureCounters, SystemContext};
 use latlab_model::units::{Nanos, Tid};
 use latlab_report::messages;
+use latlab_sys::mmap::Mapped;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -130,7 +131,7 @@ fn digest_all(
 }
 
 fn digest_one(path: &Path, limit: Nanos, task: Option<&str>) -> anyhow::Result<Digested> {
-    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+    let bytes = Mapped::open(path).with_context(|| path.display().to_string())?;
     let file = trace_input::open(&bytes, path)?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let mut capture = latlab_analysis::latency::from_trace::capture(&file, &name);
