@@ -59,6 +59,8 @@ pub enum Verdict {
     #[default]
     #[serde(alias = "cannot-tell")]
     Inconclusive,
+    /// These runs differ; whether the machines or builds do is open, with fewer than three runs a side.
+    RunsDiffer,
     /// Worse.
     Worse,
 }
@@ -81,6 +83,8 @@ pub enum Method {
     Score,
     /// Order statistics of independent values, tested by ranks.
     Ranks,
+    /// Student's t over runs (Welch), on logarithms: contains the variance between runs.
+    Runs,
 }
 
 /// What is known of the order in which values came.
@@ -227,6 +231,8 @@ pub struct Aspect {
     pub is_rate: bool,
     /// b/a − 1.
     pub change: f64,
+    /// True when the change is to the worse side.
+    pub towards_worse: bool,
     /// Interval of the change, at the comparison's level.
     pub low: f64,
     /// Upper end.
@@ -255,6 +261,8 @@ impl CompareDetail {
             Verdict::Worse
         } else if any(Verdict::Better) {
             Verdict::Better
+        } else if any(Verdict::RunsDiffer) {
+            Verdict::RunsDiffer
         } else if all.is_empty() || any(Verdict::Inconclusive) {
             Verdict::Inconclusive
         } else {

@@ -4,7 +4,8 @@ use crate::plot::svg::escape;
 use latlab_model::compare::{CompareDetail, Verdict};
 use std::io::{self, Write};
 
-/// Writes a comparison. Inconclusive metrics are skipped tests: neither passed nor failed.
+/// Writes a comparison. Metrics that are inconclusive, or of which only these runs differ, are skipped
+/// tests: neither passed nor failed.
 ///
 /// # Errors
 /// The writer's.
@@ -18,7 +19,7 @@ pub fn comparison(d: &CompareDetail, started: &str, out: &mut impl Write) -> io:
         "<testsuites>\n  <testsuite name=\"latlab compare\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" timestamp=\"{}\">",
         all.len(),
         count(Verdict::Worse),
-        count(Verdict::Inconclusive),
+        count(Verdict::Inconclusive) + count(Verdict::RunsDiffer),
         escape(started.trim_end_matches('Z'))
     )?;
     for (m, c) in all {
@@ -30,10 +31,12 @@ pub fn comparison(d: &CompareDetail, started: &str, out: &mut impl Write) -> io:
                 out,
                 ">\n      <failure message=\"{sentence}\" type=\"worse\"/>\n    </testcase>"
             )?,
-            Verdict::Inconclusive => {
+            Verdict::Inconclusive | Verdict::RunsDiffer => {
                 writeln!(out, ">\n      <skipped message=\"{sentence}\"/>\n    </testcase>")?
             }
-            _ => writeln!(out, ">\n      <system-out>{sentence}</system-out>\n    </testcase>")?,
+            Verdict::Better | Verdict::NoDifference => {
+                writeln!(out, ">\n      <system-out>{sentence}</system-out>\n    </testcase>")?
+            }
         }
     }
     writeln!(out, "  </testsuite>\n</testsuites>")
@@ -66,6 +69,7 @@ mod tests {
                 metric("a<b", contrast(Verdict::Worse, "worse: \"p99\"")),
                 metric("c", contrast(Verdict::Inconclusive, "cannot")),
                 metric("d", contrast(Verdict::Better, "better")),
+                metric("e", contrast(Verdict::RunsDiffer, "runs")),
             ],
             ..CompareDetail::default()
         };
@@ -76,9 +80,9 @@ mod tests {
         let suite = xml.root_element().first_element_child().unwrap();
         assert_eq!(
             (suite.attribute("tests"), suite.attribute("failures"), suite.attribute("skipped")),
-            (Some("3"), Some("1"), Some("1"))
+            (Some("4"), Some("1"), Some("2"))
         );
         let names: Vec<_> = suite.children().filter_map(|c| c.attribute("name")).collect();
-        assert_eq!(names, ["a<b", "c", "d"]);
+        assert_eq!(names, ["a<b", "c", "d", "e"]);
     }
 }

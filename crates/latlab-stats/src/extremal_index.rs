@@ -10,9 +10,6 @@
 //!   with geometric sizes the inflation is 2m − 1. The stretches' own clustering is
 //!   added from the variance of their occupation.
 
-/// Blocks into which stretches of time are gathered.
-const BLOCKS: usize = 48;
-
 /// An inflation, and the degrees of freedom with which it was estimated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Inflation {
@@ -40,8 +37,14 @@ pub fn of_blocks(blocks: &[(u64, u64)]) -> Option<Inflation> {
 }
 
 /// From `(values, maximum)` of consecutive stretches, and how many of all values are over `limit`.
+/// Stretches are gathered in `blocks` blocks, which are independent where they are long against what wanders.
 /// `None` where the stretches cannot say (too few, or most of them have an exceedance).
-pub fn of_maxima(stretches: &[(u64, u64)], limit: u64, over: u64) -> Option<Inflation> {
+pub fn of_maxima(
+    stretches: &[(u64, u64)],
+    limit: u64,
+    over: u64,
+    blocks: usize,
+) -> Option<Inflation> {
     let filled: Vec<bool> =
         stretches.iter().filter(|s| s.0 > 0).map(|&(_, max)| max > limit).collect();
     let (k, with) = (filled.len(), filled.iter().filter(|&&b| b).count());
@@ -54,7 +57,7 @@ pub fn of_maxima(stretches: &[(u64, u64)], limit: u64, over: u64) -> Option<Infl
     let per_stretch = all as f64 / k as f64;
     let expected = -(-(p * per_stretch)).exp_m1() * k as f64;
     let mean = (expected / with as f64).max(1.0);
-    let group = k.div_ceil(BLOCKS).max(1);
+    let group = k.div_ceil(blocks.max(1)).max(1);
     let blocks: Vec<(u64, u64)> = filled
         .chunks(group)
         .map(|c| (c.iter().filter(|&&b| b).count() as u64, c.len() as u64))
@@ -102,7 +105,7 @@ mod tests {
             let s: Vec<(u64, u64)> =
                 v.chunks(100).map(|c| (c.len() as u64, u64::from(c.iter().any(|&x| x)))).collect();
             let over = v.iter().filter(|&&x| x).count() as u64;
-            maxima += of_maxima(&s, 0, over).unwrap().factor / 20.0;
+            maxima += of_maxima(&s, 0, over, 48).unwrap().factor / 20.0;
         }
         assert!((4.0..6.5).contains(&blocks), "{blocks}");
         // Sizes are taken for geometric: 2·5 − 1 is the upper end.
@@ -118,6 +121,6 @@ mod tests {
             .collect();
         assert!(of_blocks(&b).unwrap().factor < 1.6);
         assert_eq!(of_blocks(&b[..7]), None);
-        assert_eq!(of_maxima(&[(10, 5); 40], 3, 400), None, "every stretch has one");
+        assert_eq!(of_maxima(&[(10, 5); 40], 3, 400, 48), None, "every stretch has one");
     }
 }

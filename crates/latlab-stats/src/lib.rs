@@ -17,5 +17,6 @@ pub mod quantile;
 pub mod rank;
 pub mod rng;
 pub mod steady;
+pub mod stretches;
 pub mod student;
 pub mod trend;

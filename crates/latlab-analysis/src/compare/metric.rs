@@ -1,6 +1,7 @@
 //! One metric of two sides: its aspects, each with an interval and a p value.
 
-use super::sample::{Sample, over};
+use super::between::{self, Difference, RUNS};
+use super::sample::{RunSample, Sample, over};
 use latlab_model::compare::{Aspect, Method, Options};
 use latlab_stats::bootstrap::{Blocks, percentile_interval};
 use latlab_stats::extremal_index::Inflation;
@@ -9,22 +10,24 @@ use latlab_stats::power::{Plan, Rates};
 use latlab_stats::quantile::{median, quantile_interval_ranks};
 use latlab_stats::rank::rank_test;
 use latlab_stats::rng::SplitMix64;
-use latlab_stats::student::{student_tail, student_upper};
+use latlab_stats::student::student_upper;
 
 /// Quantiles that are compared, where both sides support them.
 const QUANTILES: [f64; 5] = [0.5, 0.99, 0.999, 0.9999, 0.99999];
 /// Independent exceedances of both sides together that a test needs.
 const LEAST: f64 = 16.0;
-/// Runs a side from which on their own variance is taken.
-const RUNS: usize = 3;
+/// Values over a quantile that each of several runs needs for a quantile of its own.
+const LEAST_A_RUN: f64 = 5.0;
 
 /// The values of one side.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
     /// A distribution.
     Distribution(Sample),
-    /// Independent values (medians of processes, or of runs).
+    /// Independent values of one or two runs (medians of processes).
     Values(Vec<f64>),
+    /// Three runs and more: one value a run, and the independent values of all of them.
+    Runs(Vec<f64>, Vec<f64>),
     /// One published or summarised figure.
     Figure(f64),
 }
@@ -40,6 +43,8 @@ pub struct Tested {
     pub testable: bool,
     /// Clustering had to be assumed.
     pub assumed: bool,
+    /// Whether p value and interval contain the variance between runs.
+    pub between: bool,
 }
 
 /// All aspects of two sides.
@@ -61,7 +66,8 @@ fn distributions(a: &Sample, b: &Sample, options: &Options) -> Vec<Tested> {
     let mut pooled = all_a.clone();
     pooled.merge(&all_b);
     let censored = [a.censored(), b.censored()].into_iter().flatten().min();
-    let pair = Pair { a: &a, b: &b, all_a: &all_a, all_b: &all_b, options };
+    let repeated = a.runs.len() >= RUNS && b.runs.len() >= RUNS;
+    let pair = Pair { a: &a, b: &b, all_a: &all_a, all_b: &all_b, options, repeated };
     let mut out = Vec::new();
     for q in QUANTILES {
         let Some(limit) = pooled.quantile(q) else { continue };
@@ -85,6 +91,8 @@ struct Pair<'a> {
     all_a: &'a Histogram,
     all_b: &'a Histogram,
     options: &'a Options,
+    /// Three runs or more on each side.
+    repeated: bool,
 }
 
 impl Pair<'_> {
@@ -101,18 +109,9 @@ impl Pair<'_> {
         (rates, !(known_a && known_b))
     }
 
-    /// p value of equal rates: within the runs, and between them where there are enough.
-    fn p_value(&self, rates: &Rates, limit: u64) -> f64 {
-        let within = rates.p_value();
-        if self.a.runs.len() < RUNS || self.b.runs.len() < RUNS {
-            return within;
-        }
-        within.max(welch(&self.a.rates(limit), &self.b.rates(limit)))
-    }
-
     fn tested(&self, aspect: Aspect, rates: &Rates, limit: u64, assumed: bool) -> Tested {
         let rate = (rates.a.0 + rates.b.0) as f64 / (rates.a.1 + rates.b.1).max(1) as f64;
-        let plan = Plan {
+        let mut plan = Plan {
             a: rates.a.1 as f64,
             b: rates.b.1 as f64,
             rate: rate.max(0.5 / (rates.a.1 + rates.b.1).max(1) as f64),
@@ -120,8 +119,29 @@ impl Pair<'_> {
             dof: rates.dof,
             level: self.options.level,
         };
-        let p = self.p_value(rates, limit);
-        Tested { aspect: Aspect { p, ..aspect }, plan: Some(plan), testable: true, assumed }
+        if self.repeated {
+            let (factor, dof) = between::inflation([&self.a.counts(limit), &self.b.counts(limit)]);
+            if factor > plan.inflation {
+                (plan.inflation, plan.dof) = (factor, dof);
+            }
+        }
+        let aspect = Aspect { p: rates.p_value(), ..aspect };
+        Tested { aspect, plan: Some(plan), testable: true, assumed, between: false }
+    }
+
+    /// The difference of runs' own values, in place of that of all values together.
+    fn over_runs(&self, tested: Tested, of: impl Fn(&RunSample) -> Option<(f64, f64)>) -> Tested {
+        let side = |s: &Sample| s.runs.iter().map(&of).collect::<Option<Vec<(f64, f64)>>>();
+        let of_runs = || {
+            let (a, b) = (side(self.a)?, side(self.b)?);
+            let step = a.iter().chain(&b).map(|v| v.1).fold(0.0, f64::max);
+            let values = |v: &[(f64, f64)]| v.iter().map(|v| v.0).collect::<Vec<f64>>();
+            between::difference(&values(&a), &values(&b), step, 1.0 - self.options.level)
+        };
+        match of_runs() {
+            Some(d) => over_runs(tested, &d),
+            None => Tested { testable: false, ..tested },
+        }
     }
 
     fn quantile(&self, q: f64, limit: u64) -> Option<(f64, Tested)> {
@@ -132,7 +152,21 @@ impl Pair<'_> {
         }
         let (a, b) = (self.all_a.quantile(q)? as f64, self.all_b.quantile(q)? as f64);
         let aspect = Aspect { quantile: Some(q), a, b, change: change(a, b), ..Aspect::default() };
-        Some((q, self.tested(aspect, &rates, limit, assumed)))
+        let tested = self.tested(aspect, &rates, limit, assumed);
+        if !self.repeated {
+            return Some((q, tested));
+        }
+        let supported = |r: &RunSample| {
+            let n = r.histogram.count as f64;
+            n * (1.0 - q) >= LEAST_A_RUN && n * q >= LEAST_A_RUN
+        };
+        let all = self.a.runs.iter().chain(&self.b.runs).all(supported);
+        let value = |r: &RunSample| {
+            let v = r.histogram.quantile(q)? as f64;
+            // Buckets have a width, too: a part in 1024.
+            Some((v, (r.step.max(1) as f64 / v.max(1.0)).max(1.0 / 1024.0)))
+        };
+        all.then(|| (q, self.over_runs(tested, value)))
     }
 
     fn rate(&self, limit: u64) -> Tested {
@@ -152,6 +186,18 @@ impl Pair<'_> {
         };
         let mut tested = self.tested(aspect, &rates, limit, assumed);
         tested.testable = rates.effective() >= 4.0;
+        if !self.repeated {
+            return tested;
+        }
+        // Half an event, so that a run without one has a rate.
+        let value = |r: &RunSample| {
+            let n = r.histogram.count as f64;
+            Some(((over(&r.histogram, limit) as f64 + 0.5) / (n + 1.0), 0.0))
+        };
+        let testable = tested.testable;
+        let mut tested = self.over_runs(tested, value);
+        tested.testable &= testable;
+        (tested.aspect.a, tested.aspect.b) = (of(rates.a), of(rates.b));
         tested
     }
 }
@@ -159,6 +205,9 @@ impl Pair<'_> {
 /// Fills in the intervals of quantiles: by block bootstrap where the order is known, else from order
 /// statistics of as many values as the clustered ones count for.
 fn intervals(pair: &Pair, all: &mut [(f64, Tested)]) {
+    if pair.repeated {
+        return;
+    }
     let confidence = 1.0 - pair.options.level;
     let of = |s: &Sample| s.blocks().and_then(|b| Blocks::new(&b));
     if let (Some(a), Some(b)) = (of(pair.a), of(pair.b)) {
@@ -204,7 +253,7 @@ fn of_ratio(a: (f64, f64, f64), b: (f64, f64, f64)) -> (f64, f64) {
 fn single(a: &Data, b: &Data, options: &Options) -> Option<Tested> {
     let middle = |d: &Data| match d {
         Data::Distribution(s) => s.all().quantile(0.5).map(|v| v as f64),
-        Data::Values(v) => median(v),
+        Data::Values(v) | Data::Runs(v, _) => median(v),
         Data::Figure(v) => Some(*v),
     };
     let (ma, mb) = (middle(a)?, middle(b)?);
@@ -216,9 +265,20 @@ fn single(a: &Data, b: &Data, options: &Options) -> Option<Tested> {
         p: 1.0,
         ..Aspect::default()
     };
-    let untested = |aspect| Tested { aspect, plan: None, testable: false, assumed: false };
-    let (Data::Values(va), Data::Values(vb)) = (a, b) else { return Some(untested(aspect)) };
+    let untested =
+        |aspect| Tested { aspect, plan: None, testable: false, assumed: false, between: false };
     let confidence = 1.0 - options.level;
+    let (va, vb) = match (a, b) {
+        (Data::Runs(a, _), Data::Runs(b, _)) => {
+            let tested = untested(aspect);
+            return Some(match between::difference(a, b, 0.0, confidence) {
+                Some(d) => over_runs(Tested { testable: true, ..tested }, &d),
+                None => tested,
+            });
+        }
+        (Data::Values(a) | Data::Runs(_, a), Data::Values(b) | Data::Runs(_, b)) => (a, b),
+        _ => return Some(untested(aspect)),
+    };
     let interval = |v: &[f64], m: f64| {
         let (low, high) = quantile_interval_ranks(v.len() as u64, 0.5, confidence)?;
         let mut sorted = v.to_vec();
@@ -232,7 +292,23 @@ fn single(a: &Data, b: &Data, options: &Options) -> Option<Tested> {
     (aspect.low, aspect.high) = of_ratio(ia, ib);
     aspect.p = test.p;
     aspect.method = Method::Ranks;
-    Some(Tested { aspect, plan: None, testable: true, assumed: false })
+    Some(Tested { aspect, plan: None, testable: true, assumed: false, between: false })
+}
+
+/// An aspect with the difference that runs show. The weaker of both p values counts.
+fn over_runs(tested: Tested, d: &Difference) -> Tested {
+    let Aspect { p, .. } = tested.aspect;
+    let aspect = Aspect {
+        a: d.a,
+        b: d.b,
+        change: d.change,
+        low: d.low,
+        high: d.high,
+        p: if tested.plan.is_some() { p.max(d.p) } else { d.p },
+        method: Method::Runs,
+        ..tested.aspect
+    };
+    Tested { aspect, between: true, ..tested }
 }
 
 fn change(a: f64, b: f64) -> f64 {
@@ -241,20 +317,4 @@ fn change(a: f64, b: f64) -> f64 {
 
 fn weighted(a: Inflation, na: u64, b: Inflation, nb: u64) -> f64 {
     (a.factor * na as f64 + b.factor * nb as f64) / (na + nb).max(1) as f64
-}
-
-/// Welch's test of two means (B. L. Welch, 1947), two-sided.
-fn welch(a: &[f64], b: &[f64]) -> f64 {
-    let of = |v: &[f64]| {
-        let n = v.len() as f64;
-        let mean = v.iter().sum::<f64>() / n;
-        (mean, v.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0) / n, n)
-    };
-    let ((ma, va, na), (mb, vb, nb)) = (of(a), of(b));
-    let variance = va + vb;
-    if variance <= 0.0 {
-        return if ma == mb { 1.0 } else { 0.0 };
-    }
-    let dof = variance * variance / (va * va / (na - 1.0) + vb * vb / (nb - 1.0));
-    (2.0 * student_tail((mb - ma).abs() / variance.sqrt(), dof)).min(1.0)
 }

@@ -9,6 +9,7 @@
 //! limit. All aspects of all metrics are tested together, so that a comparison of a hundred
 //! figures claims no difference for having looked a hundred times (Holm, 1979).
 
+pub mod between;
 pub mod import;
 pub mod machines;
 pub mod metric;

@@ -1,9 +1,9 @@
 //! One side of one metric: its values, and what is known of their order.
 
 use latlab_model::compare::KnownOrder;
-use latlab_model::wakeup::result::{Timeline, WakeupResult};
-use latlab_stats::extremal_index::{Inflation, of_blocks, of_maxima};
+use latlab_stats::extremal_index::{Inflation, of_blocks};
 use latlab_stats::histogram::{Histogram, bucket_low};
+use latlab_stats::stretches::{self, Stretch};
 
 /// Blocks into which a file of samples is cut.
 pub const BLOCKS: usize = 64;
@@ -18,17 +18,6 @@ pub enum Order {
     Stretches(Vec<Stretch>),
     /// Consecutive blocks of all values.
     Blocks(Vec<Histogram>),
-}
-
-/// A stretch of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Stretch {
-    /// Values in it.
-    pub count: u64,
-    /// The largest.
-    pub max: u64,
-    /// Their sum.
-    pub sum: f64,
 }
 
 /// The values of one run.
@@ -142,11 +131,19 @@ impl Sample {
         (Inflation { factor, dof: all.iter().map(|i| i.dof).sum() }, true)
     }
 
-    /// Rate over `limit` of each run.
-    pub fn rates(&self, limit: u64) -> Vec<f64> {
-        let rate =
-            |r: &RunSample| over(&r.histogram, limit) as f64 / r.histogram.count.max(1) as f64;
-        self.runs.iter().map(rate).collect()
+    /// The inflation for an interval, cautious where the order is known by stretches.
+    pub fn cautious_inflation(&self, limit: u64, assumed_cluster: f64) -> f64 {
+        let usual = self.inflation(limit, assumed_cluster).0.factor;
+        let of = |r: &RunSample| match &r.order {
+            Order::Stretches(s) => stretches::cautious_inflation(s, &r.histogram, limit),
+            Order::Unknown | Order::Blocks(_) => None,
+        };
+        self.runs.iter().filter_map(of).map(|i| i.factor).fold(usual, f64::max)
+    }
+
+    /// Values over `limit`, and all values, of each run.
+    pub fn counts(&self, limit: u64) -> Vec<(u64, u64)> {
+        self.runs.iter().map(|r| (over(&r.histogram, limit), r.histogram.count)).collect()
     }
 }
 
@@ -161,102 +158,8 @@ fn inflation_of(run: &RunSample, limit: u64) -> Option<Inflation> {
         Order::Blocks(blocks) => {
             of_blocks(&blocks.iter().map(|b| (over(b, limit), b.count)).collect::<Vec<_>>())
         }
-        Order::Stretches(stretches) => of_stretches(stretches, &run.histogram, limit),
+        Order::Stretches(stretches) => stretches::inflation(stretches, &run.histogram, limit),
     }
-}
-
-/// Of stretches: at the limit and at levels above it, of which their maxima speak; below the tail, never less
-/// than what their means show.
-fn of_stretches(stretches: &[Stretch], h: &Histogram, limit: u64) -> Option<Inflation> {
-    let tail = of_tail(stretches, h, limit);
-    let means = of_means(stretches, h);
-    match (tail, means) {
-        // Means say nothing of the far tail, maxima little of the body.
-        (Some(t), _) if h.quantile(0.9)? <= limit => Some(t),
-        (Some(t), Some(m)) => {
-            Some(Inflation { factor: t.factor.max(m.factor), dof: t.dof.min(m.dof) })
-        }
-        (one, other) => one.or(other),
-    }
-}
-
-/// Shares of the exceedances whose own clustering is looked at.
-const HIGHER: [f64; 7] = [1.0, 0.95, 0.85, 0.7, 0.5, 0.35, 0.25];
-
-/// Exceedances of two kinds, single ones and clusters, vary more than their mean cluster says. Those of a higher
-/// level bring their own inflation along, and the rest at least that of independent ones:
-/// φ ≥ (φ' n' + n − n') / n for n' of the n exceedances. The largest of these.
-fn of_tail(stretches: &[Stretch], h: &Histogram, limit: u64) -> Option<Inflation> {
-    let maxima: Vec<(u64, u64)> = stretches.iter().map(|s| (s.count, s.max)).collect();
-    let mut sorted: Vec<u64> = maxima.iter().filter(|s| s.0 > 0).map(|s| s.1).collect();
-    sorted.sort_unstable();
-    // The lowest level that maxima can speak of: below it most stretches have an exceedance.
-    let level = limit.max(*sorted.get(sorted.len() / 2)?);
-    let (n, there) = (over(h, limit), over(h, level));
-    let of_share = |share: f64| {
-        let rank = h.count - (there as f64 * share) as u64;
-        let above = if share < 1.0 { h.at_rank(rank.max(1)).max(level) } else { level };
-        let m = over(h, above);
-        let own = of_maxima(&maxima, above, m)?;
-        let factor = (own.factor * m as f64 + (n - m) as f64) / n.max(1) as f64;
-        Some(Inflation { factor, dof: own.dof })
-    };
-    HIGHER
-        .iter()
-        .filter_map(|&share| of_share(share))
-        .reduce(|a, b| if b.factor > a.factor { b } else { a })
-}
-
-/// The variance of stretches' means over that of independent values, both from quantiles, so that single
-/// late wake-ups do not weigh.
-fn of_means(stretches: &[Stretch], h: &Histogram) -> Option<Inflation> {
-    let group = stretches.len().div_ceil(48).max(1);
-    let means: Vec<(f64, f64)> = stretches
-        .chunks(group)
-        .filter_map(|c| {
-            let n: u64 = c.iter().map(|s| s.count).sum();
-            let each: Vec<f64> =
-                c.iter().filter(|s| s.count > 0).map(|s| s.sum / s.count as f64).collect();
-            // The median of means: a few stretches with late wake-ups do not shift it.
-            Some((latlab_stats::quantile::median(&each)?, n as f64))
-        })
-        .collect();
-    let spread = (h.quantile(0.75)? - h.quantile(0.25)?) as f64 / 1.349;
-    if means.len() < 8 || spread <= 0.0 {
-        return None;
-    }
-    let size = means.iter().map(|m| m.1).sum::<f64>() / means.len() as f64;
-    let values: Vec<f64> = means.iter().map(|m| m.0).collect();
-    let between = latlab_stats::quantile::mad(&values)? * 1.4826;
-    // A median of many means varies π/2 times as much as their mean.
-    let blur = if group > 2 { std::f64::consts::FRAC_PI_2 } else { 1.0 };
-    let factor = (between / spread).powi(2) * size / blur;
-    // The median deviation uses 37 % of what the values say (F. R. Hampel, 1974).
-    Some(Inflation { factor: factor.max(1.0), dof: 0.37 * (means.len() - 1) as f64 })
-}
-
-/// Stretches of all threads as one series: threads wait for the same machine.
-pub fn stretches(result: &WakeupResult) -> Vec<Stretch> {
-    let timelines: Vec<&Timeline> = result.threads.iter().map(|t| &t.timeline).collect();
-    let Some(width) = timelines.iter().map(|t| t.width_ns).max().filter(|&w| w > 0) else {
-        return Vec::new();
-    };
-    let start = timelines.iter().map(|t| t.start_ns).min().unwrap_or(0);
-    let mut out: Vec<Stretch> = Vec::new();
-    for t in timelines {
-        for (i, slot) in t.slots.iter().enumerate() {
-            let at =
-                (t.start_ns - start).saturating_add(t.width_ns.saturating_mul(i as u64)) / width;
-            let at = usize::try_from(at).unwrap_or(usize::MAX).min(4 * t.slots.len());
-            if out.len() <= at {
-                out.resize(at + 1, Stretch::default());
-            }
-            out[at].count += slot.count;
-            out[at].max = out[at].max.max(slot.max_ns);
-            out[at].sum += slot.sum_ns as f64;
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@
 //! [`Detail::Wakeup`] give the order of values, the processes of [`Detail::Bench`] the independent
 //! values of a benchmark.
 
+use super::between::RUNS;
 use super::machines;
 use super::metric::{self, Data, Tested};
-use super::sample::{Order, RunSample, Sample, stretches};
+use super::sample::{Order, RunSample, Sample};
 use super::verdict::{Ground, contrast};
 use crate::history::unit_word;
 use latlab_model::compare::{CompareDetail, Contrast, Metric, Options, Side, Skipped, SubjectInfo};
@@ -191,7 +192,7 @@ fn judged(
     let base = sides[0].as_ref();
     let mut notes = Vec::new();
     let runs = sides[k].as_ref().map_or(0, |s| s.runs).min(base.map_or(0, |s| s.runs));
-    if runs < 3 && !tested.is_empty() && !matches!(a.data, Data::Figure(_)) {
+    if runs < RUNS && !tested.is_empty() && !matches!(a.data, Data::Figure(_)) {
         notes.push(Note::new("compare.few-runs"));
     }
     let ground = Ground {
@@ -199,6 +200,7 @@ fn judged(
         larger_is_better: a.unit.larger_is_better(),
         per_second: a.per_second,
         tail: base.and_then(|s| s.tail.clone()),
+        runs,
         notes,
     };
     contrast(k, tested, p, tests, &ground, options)
@@ -234,9 +236,9 @@ fn side(f: &Found, options: &Options) -> Side {
         let all = sample.all();
         side.order = sample.order();
         let limit = all.quantile(0.99).unwrap_or(0);
-        let (inflation, _) = sample.inflation(limit, options.cluster);
+        let inflation = sample.cautious_inflation(limit, options.cluster);
         if sample.censored().is_none() && sample.runs.iter().all(|r| r.step <= 1) {
-            side.tail = fit_tail(&all, inflation.factor, &LEVELS, options.seed);
+            side.tail = fit_tail(&all, inflation, &LEVELS, options.seed);
         }
         side.histogram = Some(all);
     }
@@ -281,7 +283,7 @@ fn found(subject: &Subject, skipped: &mut Vec<Skipped>) -> Vec<Found> {
         let summary = match &data {
             Data::Distribution(s) => s.all().summary(),
             _ if records.len() == 1 => first.summary.clone(),
-            Data::Values(v) => {
+            Data::Values(v) | Data::Runs(v, _) => {
                 Summary { count: v.len() as u64, median: median(v), ..Summary::default() }
             }
             Data::Figure(v) => Summary { count: 1, median: Some(*v), ..Summary::default() },
@@ -329,8 +331,7 @@ fn data(places: &[(&Source, &Part, (usize, usize))]) -> Option<Data> {
     let figures: Vec<f64> = each.iter().filter_map(|v| median(v)).collect();
     match each.as_slice() {
         _ if figures.is_empty() => None,
-        // Six runs and more speak for themselves.
-        many if many.len() >= 6 => Some(Data::Values(figures)),
+        many if many.len() >= RUNS => Some(Data::Runs(figures, each.concat())),
         all if all.iter().map(Vec::len).sum::<usize>() > 1 => {
             Some(Data::Values(all.iter().flatten().copied().collect()))
         }
@@ -347,7 +348,7 @@ fn distribution((source, part, at): &(&Source, &Part, (usize, usize))) -> Option
     let mut sample = RunSample::of_histogram(histogram.clone(), 1, None);
     if let Some(Detail::Wakeup(result)) = &part.detail {
         // The total over all threads: a single thread's record has its own part of it only.
-        let series = stretches(result);
+        let series = result.stretches();
         let whole = !record.params.contains_key("thread") && !record.name.ends_with(".period");
         if whole && series.iter().map(|s| s.count).sum::<u64>() == histogram.count {
             sample.order = Order::Stretches(series);

@@ -15,6 +15,37 @@ fn run(records: Vec<Record>) -> Subject {
     Subject { label: "x".into(), runs: vec![Source { file: "x".into(), run, ..Source::default() }] }
 }
 
+/// The same several times, each a little slower than the one before.
+fn times(one: Subject, n: usize) -> Subject {
+    let run = |i: usize| {
+        let mut source = one.runs[0].clone();
+        let slower = 1.0 + 0.001 * i as f64;
+        for r in source.run.parts.iter_mut().flat_map(|p| &mut p.results) {
+            r.samples.iter_mut().for_each(|v| *v *= slower);
+        }
+        source
+    };
+    Subject { label: one.label.clone(), runs: (0..n).map(run).collect() }
+}
+
+#[test]
+fn with_fewer_than_three_runs_a_side_these_runs_differ() {
+    let values: Vec<f64> = (0..20).map(|i| 100.0 + f64::from(i)).collect();
+    let slower: Vec<f64> = values.iter().map(|v| v * 1.5).collect();
+    let of = |v: &[f64]| run(vec![record("syscall.read", Unit::Ns, v)]);
+    for (a, b) in [(1, 1), (2, 2), (3, 1), (2, 3)] {
+        let sides = [times(of(&values), a), times(of(&slower), b)];
+        let d = compare(&sides, &Options::default());
+        let c = &d.metrics[0].contrasts[0];
+        assert_eq!((d.verdict(), c.verdict), (Verdict::RunsDiffer, Verdict::RunsDiffer), "{a} {b}");
+        assert!(c.aspects[0].towards_worse);
+        assert_eq!(c.notes[0].id(), Some("compare.few-runs"));
+    }
+    // What is equal is not called so: no interval has the variance between runs.
+    let d = compare(&[of(&values), of(&values)], &Options::default());
+    assert_eq!(d.verdict(), Verdict::Inconclusive);
+}
+
 fn record(name: &str, unit: Unit, samples: &[f64]) -> Record {
     let summary = Summary { count: 1, median: median(samples), ..Summary::default() };
     Record { name: name.into(), unit, samples: samples.to_vec(), summary, ..Record::default() }
@@ -34,10 +65,11 @@ fn metrics_meet_by_name_and_units_must_agree() {
         record("bw.pipe", Unit::BytesPerSecond, &faster),
         record("odd", Unit::Count, &values),
     ]);
-    let d = compare(&[a, b], &Options::default());
+    let d = compare(&[times(a, 3), times(b, 3)], &Options::default());
     let of = |n: &str| d.metrics.iter().find(|m| m.name == n).unwrap().contrasts[0].verdict;
     assert_eq!(of("syscall.read"), Verdict::Better);
     assert_eq!(of("bw.pipe"), Verdict::Worse, "half the bandwidth is worse");
+    assert!(d.metrics[0].contrasts[0].notes.is_empty());
     assert_eq!(d.skipped.len(), 1);
     assert_eq!(d.skipped[0].reason.id(), Some("compare.units"));
     assert_eq!(d.verdict(), Verdict::Worse);

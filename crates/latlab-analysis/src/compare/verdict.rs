@@ -1,5 +1,6 @@
 //! From tested aspects to verdicts, all p values adjusted together.
 
+use super::between::RUNS;
 use super::metric::Tested;
 use latlab_model::compare::{Aspect, Contrast, Options, Verdict};
 use latlab_model::finding::{Note, Quantity};
@@ -21,6 +22,8 @@ pub struct Ground {
     pub per_second: Option<f64>,
     /// Tail of the base.
     pub tail: Option<Tail>,
+    /// Runs of the side that has fewer.
+    pub runs: usize,
     /// Limitations of the data.
     pub notes: Vec<Note>,
 }
@@ -46,7 +49,8 @@ pub fn contrast(
     for (t, &p) in tested.into_iter().zip(adjusted) {
         let mut aspect = Aspect { p_adjusted: p, ..t.aspect };
         let plan = t.plan.map(|plan| Plan { level, ..plan });
-        aspect.verdict = of_aspect(&aspect, t.testable, ground, options);
+        aspect.towards_worse = (aspect.change > 0.0) != ground.larger_is_better;
+        aspect.verdict = of_aspect(&aspect, (t.testable, t.between), options);
         if let Some(plan) = plan.filter(|p| p.rate < 0.25) {
             aspect.power_of_double = Some(power(&plan, 2.0));
             aspect.longer = longer(&plan, 2.0, WANTED);
@@ -62,24 +66,25 @@ pub fn contrast(
     Contrast { other, aspects, verdict, power, notes, ..Contrast::default() }
 }
 
-fn of_aspect(a: &Aspect, testable: bool, ground: &Ground, options: &Options) -> Verdict {
+/// A difference is one of the sides, and none larger than x is excluded, only with the variance between runs.
+fn of_aspect(a: &Aspect, (testable, between): (bool, bool), options: &Options) -> Verdict {
     if !testable {
         return Verdict::Inconclusive;
     }
-    let worse = (a.change > 0.0) != ground.larger_is_better;
+    if a.p_adjusted < options.level && a.change.abs() >= options.margin {
+        return match (between, a.towards_worse) {
+            (false, _) => Verdict::RunsDiffer,
+            (true, true) => Verdict::Worse,
+            (true, false) => Verdict::Better,
+        };
+    }
     // The rate of rare events is judged by factors, everything else by shares.
     let within = if a.is_rate { 1.0 } else { options.within };
     let largest = a.low.abs().max(a.high.abs());
-    if a.p_adjusted < options.level {
-        return if a.change.abs() < options.margin {
-            Verdict::NoDifference
-        } else if worse {
-            Verdict::Worse
-        } else {
-            Verdict::Better
-        };
+    match between && largest <= within && a.high > a.low {
+        true => Verdict::NoDifference,
+        false => Verdict::Inconclusive,
     }
-    if largest <= within && a.high > a.low { Verdict::NoDifference } else { Verdict::Inconclusive }
 }
 
 fn of_all(aspects: &[Aspect]) -> Verdict {
@@ -88,6 +93,8 @@ fn of_all(aspects: &[Aspect]) -> Verdict {
         Verdict::Worse
     } else if any(Verdict::Better) {
         Verdict::Better
+    } else if any(Verdict::RunsDiffer) {
+        Verdict::RunsDiffer
     } else if aspects.is_empty() || any(Verdict::Inconclusive) {
         Verdict::Inconclusive
     } else {
@@ -111,10 +118,12 @@ pub fn quantity(value: f64, unit: Unit) -> Quantity {
 /// Whether the difference that `--detectable DIFFERENCE@PROBABILITY` names could have been detected.
 fn told(plans: &[Option<Plan>], ground: &Ground, options: &Options) -> Option<Note> {
     let (difference, probability) = options.tell?;
+    let beyond = ground.tail.as_ref().is_some_and(|t| t.is_beyond(probability));
     let note = |id: &str| {
-        Note::new(id)
+        let note = Note::new(id)
             .value("difference", quantity(difference, ground.unit))
-            .value("probability", Quantity::Probability(probability))
+            .value("probability", Quantity::Probability(probability));
+        if beyond { note.value("beyond_sample", true) } else { note }
     };
     let Some(tail) = ground.tail.as_ref().filter(|t| t.fits() && probability < t.rate) else {
         return Some(note("compare.tail-unfitted"));
@@ -157,8 +166,13 @@ fn double(aspects: &[Aspect], plans: &[Option<Plan>], ground: &Ground) -> Option
     Some(more(note("compare.double-too-short"), aspect.longer?, plan, ground))
 }
 
-/// Adds how much longer both runs have to be: a time, or a factor where the rate is not known.
+/// Adds what both sides need: a number of runs, a longer time, or a factor where the rate is not known.
 fn more(note: Note, factor: f64, plan: &Plan, ground: &Ground) -> Note {
+    // What varies from run to run becomes less with more runs, not with longer ones.
+    if ground.runs >= RUNS {
+        let runs = (ground.runs as f64 * factor).ceil();
+        return note.value("runs", Quantity::Count(runs.min(1e9) as u64));
+    }
     match ground.per_second.filter(|r| *r > 0.0) {
         Some(rate) => {
             let seconds = plan.a.max(plan.b) * (factor - 1.0) / rate;

@@ -5,7 +5,7 @@ use latlab_model::record::{Param, Record, Unit, Window};
 use latlab_model::run::{Detail, Part};
 use latlab_model::wakeup::config::WakeupConfig;
 use latlab_model::wakeup::result::{ThreadResult, WakeupResult};
-use latlab_stats::histogram::Histogram;
+use latlab_stats::histogram::{Histogram, Summary};
 use std::collections::BTreeMap;
 
 /// A part named `name`: `wakeup.LEVEL` over all threads and for each CPU, and
@@ -19,13 +19,15 @@ pub fn part(name: &str, title: &str, result: &WakeupResult) -> Part {
     let params = base_params(&result.config);
     let total = total_window(result);
     let name_of = |suffix: &str| ["wakeup.", &level.to_string(), suffix].concat();
-    results.push(record(name_of(""), &params, wakeups, total.clone()));
-    results.push(record(name_of(".period"), &params, periods, total));
+    let [of_wakeups, of_periods] = result.summaries();
+    results.push(record(name_of(""), &params, (wakeups, of_wakeups), total.clone()));
+    results.push(record(name_of(".period"), &params, (periods, of_periods), total));
     if result.threads.len() > 1 {
         for t in &result.threads {
             let params = thread_params(&params, t);
             let window = Some(t.window.clone());
-            results.push(record(name_of(""), &params, t.latency.clone(), window));
+            let [summary, _] = t.summaries();
+            results.push(record(name_of(""), &params, (t.latency.clone(), summary), window));
         }
     }
     Part {
@@ -67,14 +69,14 @@ fn thread_params(base: &BTreeMap<String, Param>, t: &ThreadResult) -> BTreeMap<S
 fn record(
     name: String,
     params: &BTreeMap<String, Param>,
-    histogram: Histogram,
+    (histogram, summary): (Histogram, Summary),
     window: Option<Window>,
 ) -> Record {
     Record {
         name,
         params: params.clone(),
         unit: Unit::Ns,
-        summary: histogram.summary(),
+        summary,
         histogram: Some(histogram),
         window,
         ..Record::default()
@@ -121,8 +123,8 @@ mod tests {
         let by_name = |n: &str| part.results.iter().find(|r| r.name == n).unwrap();
         assert_eq!(by_name("wakeup.user").summary.count, 90);
         assert_eq!(by_name("wakeup.user.period").summary.count, 100);
-        let p90 = by_name("wakeup.user.period").summary.quantile(0.9).unwrap().value;
-        assert!(p90 > 4_000.0, "{p90}");
+        let periods = by_name("wakeup.user.period").histogram.as_ref().unwrap();
+        assert!(periods.quantile(0.95).unwrap() > 4_000_000, "{periods:?}");
         assert_eq!(part.results.len(), 2, "one thread has no record of its own beside the total");
     }
 }

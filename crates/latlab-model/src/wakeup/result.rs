@@ -4,7 +4,8 @@ use super::config::{Policy, WakeupConfig};
 use crate::finding::Note;
 use crate::record::Window;
 use crate::units::CpuId;
-use latlab_stats::histogram::Histogram;
+use latlab_stats::histogram::{Histogram, Summary};
+use latlab_stats::stretches::{self, Stretch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -127,6 +128,13 @@ impl ThreadResult {
         all
     }
 
+    /// Figures of each wake-up and of each period, with intervals that contain the clustering of late wake-ups.
+    pub fn summaries(&self) -> [Summary; 2] {
+        let stretches = stretches_of(&[&self.timeline]);
+        let inflation = |limit| stretches::cautious_inflation(&stretches, &self.latency, limit);
+        [&self.latency, &self.per_period()].map(|h| stretches::summary(h, &inflation))
+    }
+
     /// The worst wake-up.
     pub fn max(&self) -> Option<&Worst> {
         self.worst.first()
@@ -208,7 +216,45 @@ pub struct WakeupResult {
     pub threads: Vec<ThreadResult>,
 }
 
+/// Stretches of several timelines as one series: threads wait for the same machine.
+fn stretches_of(timelines: &[&Timeline]) -> Vec<Stretch> {
+    let Some(width) = timelines.iter().map(|t| t.width_ns).max().filter(|&w| w > 0) else {
+        return Vec::new();
+    };
+    let start = timelines.iter().map(|t| t.start_ns).min().unwrap_or(0);
+    let mut out: Vec<Stretch> = Vec::new();
+    for t in timelines {
+        for (i, slot) in t.slots.iter().enumerate() {
+            let at =
+                (t.start_ns - start).saturating_add(t.width_ns.saturating_mul(i as u64)) / width;
+            let at = usize::try_from(at).unwrap_or(usize::MAX).min(4 * t.slots.len());
+            if out.len() <= at {
+                out.resize(at + 1, Stretch::default());
+            }
+            out[at].count += slot.count;
+            out[at].max = out[at].max.max(slot.max_ns);
+            out[at].sum += slot.sum_ns as f64;
+        }
+    }
+    out
+}
+
 impl WakeupResult {
+    /// Stretches of all threads as one series.
+    pub fn stretches(&self) -> Vec<Stretch> {
+        stretches_of(&self.threads.iter().map(|t| &t.timeline).collect::<Vec<_>>())
+    }
+
+    /// Figures of all threads together: of each wake-up and of each period, with intervals that contain the
+    /// clustering of late wake-ups.
+    pub fn summaries(&self) -> [Summary; 2] {
+        let (wakeups, stretches) = (self.all_wakeups(), self.stretches());
+        let inflation = |limit| stretches::cautious_inflation(&stretches, &wakeups, limit);
+        let mut periods = wakeups.clone();
+        periods.merge(&self.all_missed());
+        [&wakeups, &periods].map(|h| stretches::summary(h, &inflation))
+    }
+
     /// Latencies of all wake-ups of all threads.
     pub fn all_wakeups(&self) -> Histogram {
         self.merged(|t| &t.latency)

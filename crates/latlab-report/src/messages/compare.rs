@@ -8,6 +8,7 @@ use crate::values::quantile_name;
 /// One wording for each identifier.
 pub(super) const MESSAGES: &[Message] = &[
     Message { id: "compare.worse", text: worse },
+    Message { id: "compare.runs-differ", text: runs_differ },
     // What a comparison could have detected.
     Message {
         id: "compare.tail-unfitted",
@@ -59,7 +60,7 @@ pub(super) const MESSAGES: &[Message] = &[
         id: "compare.few-runs",
         text: |_| {
             Text::claim(
-                "fewer than three runs on a side: intervals exclude the variation between runs",
+                "fewer than three runs on a side: the variation between runs is unknown and in no interval",
             )
         },
     },
@@ -146,11 +147,18 @@ fn rate(a: &Args<'_>) -> String {
 }
 
 fn asked(a: &Args<'_>) -> String {
-    format!("{} at {}", a.get("difference"), a.get("probability"))
+    let beyond = match a.is("beyond_sample") {
+        true => ", extrapolated beyond ten times the sample,",
+        false => "",
+    };
+    format!("{} at {}{beyond}", a.get("difference"), a.get("probability"))
 }
 
 /// How much longer the runs have to be.
 fn more(a: &Args<'_>) -> String {
+    if let Some(runs) = a.number("runs") {
+        return format!("needs {runs:.0} runs on each side");
+    }
     match (a.number("needed"), a.number("factor")) {
         (Some(s), _) if s < 90.0 => format!("needs {s:.0} s more of each"),
         (Some(s), _) if s < 7_200.0 => format!("needs {:.0} minutes more of each", s / 60.0),
@@ -167,7 +175,7 @@ fn worse(a: &Args<'_>) -> Text {
     };
     let share = |name: &str| change(a.number(name).unwrap_or(0.0));
     let others = a.number("aspects").map_or(0.0, |n| n - 1.0);
-    let others = if others > 0.0 { format!("; {others:.0} more worse") } else { String::new() };
+    let others = if others > 0.0 { format!("; {others:.0} more") } else { String::new() };
     Text::claim(format!(
         "{} in {}: {name} {} → {} ({}, {} to {}){others}",
         a.get("metric"),
@@ -178,6 +186,14 @@ fn worse(a: &Args<'_>) -> Text {
         share("low"),
         share("high")
     ))
+}
+
+fn runs_differ(a: &Args<'_>) -> Text {
+    let one = worse(a);
+    Text::claim(format!("These runs differ: {}", one.claim)).why(
+        "Fewer than three runs on a side: two runs of one build can differ as much. Three runs on each side \
+         decide whether it is better or worse.",
+    )
 }
 
 /// Examples of every identifier, for the snapshots.
@@ -210,8 +226,19 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
             .value("limit", Q::Ns(45_000.0))
             .value("before", Q::Ratio(0.0012))
             .value("after", Q::Ratio(0.0015)),
+        Note::new("compare.runs-differ")
+            .value("metric", "wakeup.user")
+            .value("subject", "B")
+            .value("aspects", Q::Count(1))
+            .value("quantile", Q::Number(0.5))
+            .value("before", Q::Ns(12_000.0))
+            .value("after", Q::Ns(9_500.0))
+            .value("change", Q::Ratio(-0.21))
+            .value("low", Q::Ratio(-0.22))
+            .value("high", Q::Ratio(-0.2)),
         told("compare.tail-unfitted"),
         told("compare.detectable"),
+        told("compare.detectable").value("beyond_sample", true),
         told("compare.too-short").value("needed", Q::S(40.0)),
         told("compare.too-short").value("needed", Q::S(4_000.0)),
         told("compare.too-short").value("needed", Q::S(40_000.0)),
@@ -220,6 +247,7 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         double("compare.double-too-short")
             .value("limit", Q::Ns(45_000.0))
             .value("factor", Q::Number(3.21)),
+        told("compare.too-short").value("runs", Q::Count(9)),
         Note::new("compare.assumed-clusters").value("cluster", Q::Number(4.0)),
         Note::new("compare.few-runs"),
         Note::new("compare.interrupted").value("file", "runs/a"),

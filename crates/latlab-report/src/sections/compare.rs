@@ -56,20 +56,31 @@ pub fn summary(d: &CompareDetail) -> Vec<String> {
         out.push(format!("The machines differ in {}.", names.join(", ")));
     }
     let all = || d.metrics.iter().flat_map(|m| m.contrasts.iter().map(move |c| (m, c)));
-    for verdict in [Verdict::Worse, Verdict::Better] {
+    for verdict in [Verdict::Worse, Verdict::Better, Verdict::RunsDiffer] {
         for (m, c) in all().filter(|(_, c)| c.verdict == verdict).take(5) {
             let other = d.subjects.get(c.other).map_or("?", |s| s.letter.as_str());
             out.push(format!("{} in {other}: {}.", m.label, sentence(c, m.unit)));
         }
     }
     let count = |v| all().filter(|(_, c)| c.verdict == v).count();
+    let runs_differ = match count(Verdict::RunsDiffer) {
+        0 => String::new(),
+        n => format!("{n} differ between these runs, "),
+    };
     out.push(format!(
-        "{} worse, {} better, {} without difference, {} inconclusive.",
+        "{} worse, {} better, {} without difference, {runs_differ}{} inconclusive.",
         count(Verdict::Worse),
         count(Verdict::Better),
         count(Verdict::NoDifference),
         count(Verdict::Inconclusive)
     ));
+    if !runs_differ.is_empty() {
+        out.push(
+            "Two runs of one build can differ, too: with three runs or more on each side (--base, --new) the \
+             verdict is better, worse or no difference."
+                .into(),
+        );
+    }
     out
 }
 
@@ -89,6 +100,7 @@ fn verdict_words(verdict: Verdict) -> &'static str {
         Verdict::Better => "better",
         Verdict::NoDifference => "no difference",
         Verdict::Inconclusive => "inconclusive",
+        Verdict::RunsDiffer => "these runs differ",
         Verdict::Worse => "worse",
     }
 }
@@ -100,6 +112,7 @@ fn method_words(method: Method) -> &'static str {
         Method::OrderStatistics => "order statistics",
         Method::Score => "score",
         Method::Ranks => "ranks",
+        Method::Runs => "runs (Welch)",
     }
 }
 
@@ -168,6 +181,7 @@ fn decided(c: &Contrast, unit: Unit) -> String {
             }
             words
         }
+        Verdict::RunsDiffer => format!("{word}: {}", list(c.verdict).join(", ")),
         Verdict::NoDifference => {
             let largest = c.aspects.iter().filter(|a| !a.is_rate);
             let largest = largest.map(|a| a.low.abs().max(a.high.abs())).fold(0.0, f64::max);
@@ -255,6 +269,8 @@ fn metric(m: &Metric) -> Vec<Block> {
                 change(a.change),
                 if a.method == Method::None {
                     "-".into()
+                } else if a.high >= 1e12 {
+                    "unbounded".into()
                 } else {
                     format!("{} to {}", change(a.low), change(a.high))
                 },
@@ -293,9 +309,11 @@ fn metric(m: &Metric) -> Vec<Block> {
 fn tail(i: usize, side: &Side, m: &Metric) -> Option<Block> {
     let t = side.tail.as_ref()?;
     let letter = char::from(b'A' + (i % 26) as u8);
+    let stability =
+        t.stability_p.map_or_else(String::new, |p| format!(", stable threshold p {p:.2}"));
     if !t.fits() {
         return Some(Block::Text(format!(
-            "{letter}: the tail over {} ({} values) does not fit a generalised Pareto distribution (p {:.2}): no extrapolation beyond the largest value.",
+            "{letter}: the tail over {} ({} values) does not fit a generalised Pareto distribution (goodness of fit p {:.2}{stability}): no extrapolation beyond the largest value.",
             figure(t.threshold, m.unit),
             t.exceedances,
             t.check_p
@@ -304,16 +322,17 @@ fn tail(i: usize, side: &Side, m: &Metric) -> Option<Block> {
     let levels: Vec<String> = (t.levels.iter())
         .map(|l| {
             format!(
-                "{:.0e}: {} ({} to {})",
+                "{:.0e}: {} ({} to {}{})",
                 l.probability,
                 figure(l.value, m.unit),
                 figure(l.low, m.unit),
-                figure(l.high, m.unit)
+                figure(l.high, m.unit),
+                if l.beyond_sample { ", extrapolated beyond ten times the sample" } else { "" }
             )
         })
         .collect();
     let fit = format!(
-        "{letter}: generalised Pareto tail over {} (shape {:.2}, {} values, effectively {:.0}; goodness of fit p {:.2}). Exceeded with probability {}.",
+        "{letter}: generalised Pareto tail over {} (shape {:.2}, {} values, effectively {:.0}; goodness of fit p {:.2}{stability}). Exceeded with probability {}.",
         figure(t.threshold, m.unit),
         t.shape,
         t.exceedances,

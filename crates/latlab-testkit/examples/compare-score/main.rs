@@ -5,7 +5,7 @@
 mod score;
 
 use latlab_testkit::latency_sim::World;
-use score::{Known, tally};
+use score::{Known, repeated, tally};
 use std::io::Write;
 
 fn main() -> std::io::Result<()> {
@@ -44,6 +44,22 @@ fn main() -> std::io::Result<()> {
                     share(t.seen as f64),
                     share(t.stated),
                     share(t.worse as f64)
+                )?;
+            }
+        }
+    }
+    for between in [0.0, 0.03, 0.1, 0.3] {
+        for runs in [3, 5, 10] {
+            for factor in [1.0, 1.2] {
+                let v = repeated(&World::default(), 5_000, (runs, between), factor, pairs / 2);
+                let share = |n: usize| n as f64 * 100.0 / v.pairs as f64;
+                writeln!(
+                    out,
+                    "{runs:>2} + {runs:<2} runs, {:>2.0} % between runs, x{factor:<3}: better or worse {:.1} %, worse {:.1} %, no difference {:.1} %",
+                    between * 100.0,
+                    share(v.claims),
+                    share(v.worse),
+                    share(v.equal)
                 )?;
             }
         }

@@ -1,12 +1,14 @@
 //! Comparisons of simulated pairs, shared by the program and the test of the same name.
 
 use latlab_analysis::compare::metric::{self, Data};
-use latlab_analysis::compare::sample::{Order, RunSample, Sample, Stretch};
+use latlab_analysis::compare::sample::{Order, RunSample, Sample};
 use latlab_analysis::compare::verdict::{Ground, contrast};
-use latlab_model::compare::{Contrast, Options, Verdict};
+use latlab_model::compare::{Aspect, Contrast, Options, Verdict};
 use latlab_stats::power::{Plan, power};
 use latlab_stats::rank::holm;
-use latlab_testkit::latency_sim::{World, wakeups};
+use latlab_stats::rng::SplitMix64;
+use latlab_stats::stretches::Stretch;
+use latlab_testkit::latency_sim::{World, gauss, wakeups};
 
 /// Order of the simulated wake-ups that the comparison receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +41,9 @@ pub fn sample(world: &World, n: usize, seed: u64, known: Known) -> RunSample {
     sample
 }
 
-/// Compares a pair; the p values of all its tests are adjusted together.
-pub fn judge(a: RunSample, b: RunSample, options: &Options) -> Contrast {
-    let side = |s| Data::Distribution(Sample { runs: vec![s] });
+/// Compares two sides of some runs; the p values of all tests are adjusted together.
+pub fn judge(a: Vec<RunSample>, b: Vec<RunSample>, options: &Options) -> Contrast {
+    let side = |runs| Data::Distribution(Sample { runs });
     let tested = metric::aspects(&side(a), &side(b), options);
     let p: Vec<f64> = tested.iter().filter(|t| t.testable).map(|t| t.aspect.p).collect();
     let mut adjusted = holm(&p).into_iter();
@@ -57,9 +59,9 @@ pub fn judge(a: RunSample, b: RunSample, options: &Options) -> Contrast {
 pub struct Tally {
     /// Pairs.
     pub pairs: usize,
-    /// Called worse or better.
+    /// Called different.
     pub claims: usize,
-    /// Called worse.
+    /// Called different to the worse side.
     pub worse: usize,
     /// In which the rate over the limit was tested and called worse at the level of one of all tests.
     pub seen: usize,
@@ -87,9 +89,57 @@ pub fn tally(world: &World, n: usize, ratio: f64, pairs: usize, known: Known) ->
                     power(&Plan { level, rate: rate.aspect.a.max(0.5 / n as f64), ..plan }, ratio);
             }
         }
-        let verdict = judge(a, b, &options).verdict;
-        t.worse += usize::from(verdict == Verdict::Worse);
-        t.claims += usize::from(matches!(verdict, Verdict::Worse | Verdict::Better));
+        let c = judge(vec![a], vec![b], &options);
+        let differs = |a: &Aspect| a.verdict == Verdict::RunsDiffer && a.towards_worse;
+        t.worse += usize::from(c.aspects.iter().any(differs));
+        t.claims += usize::from(c.verdict == Verdict::RunsDiffer);
     }
     t
+}
+
+/// What verdicts many pairs of repeated runs have.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Verdicts {
+    /// Pairs.
+    pub pairs: usize,
+    /// Better or worse.
+    pub claims: usize,
+    /// Worse.
+    pub worse: usize,
+    /// No difference larger than 10 %.
+    pub equal: usize,
+}
+
+/// Compares `pairs` pairs of `runs` + `runs` runs of `n` wake-ups. Runs of one side differ by a factor whose
+/// logarithm has the standard deviation `between`; the second side is `factor` times as slow.
+pub fn repeated(
+    world: &World,
+    n: usize,
+    (runs, between): (u64, f64),
+    factor: f64,
+    pairs: usize,
+) -> Verdicts {
+    let options = Options::default();
+    let mut v = Verdicts { pairs, ..Verdicts::default() };
+    for i in 0..pairs as u64 {
+        let mut rng = SplitMix64::new(i);
+        let mut side = |at: u64, factor: f64| -> Vec<RunSample> {
+            let mut one = |k: u64| {
+                let own = factor * (between * gauss(&mut rng)).exp();
+                let world = World {
+                    median: world.median * own,
+                    late_median: world.late_median * own,
+                    ..*world
+                };
+                sample(&world, n, (2 * i + at) * runs + k, Known::Stretches)
+            };
+            (0..runs).map(&mut one).collect()
+        };
+        let (a, b) = (side(0, 1.0), side(1, factor));
+        let verdict = judge(a, b, &options).verdict;
+        v.claims += usize::from(matches!(verdict, Verdict::Worse | Verdict::Better));
+        v.worse += usize::from(verdict == Verdict::Worse);
+        v.equal += usize::from(verdict == Verdict::NoDifference);
+    }
+    v
 }

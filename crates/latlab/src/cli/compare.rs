@@ -25,9 +25,12 @@ pub struct Args {
     /// Only metrics whose name contains this; may be repeated.
     #[arg(long, value_name = "TEXT")]
     pub only: Vec<String>,
-    /// Exit with 2 if a metric is worse, or different.
+    /// Exit with 2 if a metric is worse, or different. Needs three runs on each side, or --allow-single.
     #[arg(long, value_name = "WHAT", value_enum)]
     pub fail_if: Option<FailIf>,
+    /// Apply --fail-if to fewer than three runs on a side, whose variation from run to run is unknown.
+    #[arg(long, requires = "fail_if")]
+    pub allow_single: bool,
     /// Also compare the rate of samples above this limit (`100us`; a bare number is µs).
     #[arg(long, value_name = "TIME")]
     limit: Option<String>,

@@ -47,7 +47,25 @@ fn worse_is_exit_code_2_and_reaches_ci() {
         "--html",
         "h.html",
     ];
-    let out = latlab(dir.path(), &args);
+    // One run a side: they differ, which fails nothing unless that is asked for.
+    let single = latlab(dir.path(), &args);
+    assert_eq!(single.status.code(), Some(0), "{}", text(&single.stderr));
+    assert!(text(&single.stdout).contains("these runs differ: "), "{}", text(&single.stdout));
+    let junit = std::fs::read_to_string(dir.path().join("j.xml")).unwrap();
+    assert!(junit.contains("<skipped ") && !junit.contains("<failure "), "{junit}");
+    let allowed = latlab(dir.path(), &[&args[..], &["--allow-single"]].concat());
+    assert_eq!(allowed.status.code(), Some(2), "{}", text(&allowed.stderr));
+    let back = ["compare", "b", "a", "--fail-if", "worse", "--allow-single"];
+    assert_eq!(latlab(dir.path(), &back).status.code(), Some(0), "it is faster");
+    let mut base = vec!["compare", "--base", "a"];
+    for (i, name) in ["a2", "a3", "b2", "b3"].into_iter().enumerate() {
+        let late = if i < 2 { 1.0 } else { 6.0 };
+        let file = dir.path().join(name);
+        samples_of(&World { late: world.late * late, ..world }, 30_000, 3 + i as u64, &file);
+    }
+    base.extend(["a2", "a3", "--new", "b", "b2", "b3"]);
+    base.extend(&args[3..]);
+    let out = latlab(dir.path(), &base);
     assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
     let said = text(&out.stdout);
     assert!(said.contains("worse: ") && said.contains("rate over 45.0 µs"), "{said}");
@@ -115,6 +133,7 @@ fn bad_input_is_one_sentence_with_a_hint() {
         (&["c", "c", "--detectable", "10us"], "--detectable 10us: no '@'"),
         (&["c", "c", "--tell", "10us@7"], "between 0 and 0.5"),
         (&["c", "c", "--level", "0"], "--level 0"),
+        (&["c", "c", "--allow-single"], "--fail-if"),
         (&["c", "c", "--junit", "no/where.xml"], "--junit no/where.xml: cannot be written"),
     ] {
         let out = latlab(dir.path(), &[&["compare"], args].concat());

@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use latlab_analysis::compare;
 use latlab_analysis::compare::subject::Subject;
 use latlab_analysis::compare::verdict::quantity;
-use latlab_model::compare::{CompareDetail, Contrast, Metric, Verdict};
+use latlab_model::compare::{Aspect, CompareDetail, Contrast, Metric, Verdict};
 use latlab_model::finding::{Confidence, Evidence, Finding, Quantity, Severity as Weight};
 use latlab_model::run::{Detail, Part};
 use latlab_report::{html, junit, markdown, messages, sections};
@@ -30,17 +30,26 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if detail.metrics.is_empty() {
         return Err(nothing_in_common(&subjects, &detail));
     }
-    let verdict = detail.verdict();
+    let failed = args.fail_if.is_some_and(|what| fails(&detail, what, args.allow_single));
     let mut session = Session::begin_ephemeral(global, "compare", &options)?;
     session.run.parts.push(part(detail));
     write_files(args, &session)?;
     let outcome = session.finish(None)?;
-    let failed = match args.fail_if {
-        None => false,
-        Some(FailIf::Worse) => verdict == Verdict::Worse,
-        Some(FailIf::Different) => matches!(verdict, Verdict::Worse | Verdict::Better),
-    };
     Ok(outcome.exceeded_if(failed))
+}
+
+/// Whether `--fail-if` applies. Of fewer than three runs a side only with `--allow-single`.
+fn fails(detail: &CompareDetail, what: FailIf, allow_single: bool) -> bool {
+    let contrasts = || detail.metrics.iter().flat_map(|m| &m.contrasts);
+    let single = |a: &Aspect| allow_single && a.verdict == Verdict::RunsDiffer;
+    contrasts().any(|c| match what {
+        FailIf::Worse => {
+            c.verdict == Verdict::Worse || c.aspects.iter().any(|a| single(a) && a.towards_worse)
+        }
+        FailIf::Different => {
+            matches!(c.verdict, Verdict::Worse | Verdict::Better) || c.aspects.iter().any(single)
+        }
+    })
 }
 
 fn subjects(args: &Args) -> anyhow::Result<Vec<Subject>> {
@@ -112,22 +121,29 @@ fn part(detail: CompareDetail) -> Part {
     }
 }
 
-/// One finding for each metric that is worse: what scripts look for.
+/// One finding for each metric that is worse, or of which these runs differ: what scripts look for.
 fn findings(detail: &CompareDetail) -> Vec<Finding> {
     let mut out = Vec::new();
     for m in &detail.metrics {
-        for c in m.contrasts.iter().filter(|c| c.verdict == Verdict::Worse) {
-            out.push(worse(m, c, detail));
+        for c in &m.contrasts {
+            let (id, weight, confidence) = match c.verdict {
+                Verdict::Worse => ("compare.worse", Weight::Info, Confidence::High),
+                Verdict::RunsDiffer => {
+                    ("compare.runs-differ", Weight::Inconclusive, Confidence::Low)
+                }
+                Verdict::Better | Verdict::NoDifference | Verdict::Inconclusive => continue,
+            };
+            out.push(differing(Finding::typed(id, weight, confidence), m, c, detail));
         }
     }
     out
 }
 
-/// The aspect that worsened most stands for all of the contrast.
-fn worse(m: &Metric, c: &Contrast, detail: &CompareDetail) -> Finding {
-    let of = c.aspects.iter().filter(|a| a.verdict == Verdict::Worse);
+/// The aspect that changed most stands for all of the contrast.
+fn differing(finding: Finding, m: &Metric, c: &Contrast, detail: &CompareDetail) -> Finding {
+    let of = c.aspects.iter().filter(|a| a.verdict == c.verdict);
     let subject = detail.subjects.get(c.other).map_or("", |s| s.letter.as_str());
-    let mut finding = Finding::typed("compare.worse", Weight::Info, Confidence::High)
+    let mut finding = finding
         .value("metric", &m.label)
         .value("subject", subject)
         .value("aspects", Quantity::Count(of.clone().count() as u64));
