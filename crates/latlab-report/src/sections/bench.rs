@@ -420,6 +420,14 @@ fn notes(part: &Part, detail: &BenchDetail) -> Option<Block> {
             lines.push((row.name.clone(), text));
         }
     }
+    let few = |r: &&BenchRow| r.estimate.interval_is_95 && r.estimate.processes < 12;
+    for row in detail.rows.iter().filter(few) {
+        let n = row.estimate.processes;
+        lines.push((
+            row.name.clone(),
+            format!("interval of {n} processes, 95 % if they are independent"),
+        ));
+    }
     (!lines.is_empty()).then_some(Block::Pairs(lines))
 }
 

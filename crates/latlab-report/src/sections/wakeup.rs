@@ -100,7 +100,7 @@ pub fn side_by_side(run: &Run) -> Option<Section> {
         .filter_map(|part| match &part.detail {
             Some(Detail::Wakeup(r)) if part.name.starts_with("wakeup") => Some((
                 r.config.level,
-                (level_name(r).to_owned(), r.all_wakeups().summary(), r.missed_periods()),
+                (level_name(r).to_owned(), first(r.summaries()), r.missed_periods()),
             )),
             _ => None,
         })
@@ -163,22 +163,30 @@ fn since_start(result: &WakeupResult, w: &Worst) -> String {
     format_ns(w.intended_ns.saturating_sub(result.start_ns) as f64)
 }
 
+/// The figures of each wake-up.
+fn first([wakeups, _]: [Summary; 2]) -> Summary {
+    wakeups
+}
+
 fn quantiles(result: &WakeupResult) -> Table {
-    let threads = result.threads.iter().map(|t| (name(t), t.latency.summary(), t.missed_periods));
+    let threads = result.threads.iter().map(|t| (name(t), first(t.summaries()), t.missed_periods));
     let mut rows: Vec<(String, Summary, u64)> = threads.collect();
     if rows.len() > 1 {
-        rows.push(("all".into(), result.all_wakeups().summary(), result.missed_periods()));
+        rows.push(("all".into(), first(result.summaries()), result.missed_periods()));
     }
     latency_table(
-        "Latency of each wake-up, with the 95 % confidence interval in brackets; –: too few wake-ups.",
+        "Latency of each wake-up, with the 95 % confidence interval in brackets, for clustered wake-ups; –: too few wake-ups.",
         "wake-ups",
         &rows,
     )
 }
 
 fn per_period(result: &WakeupResult) -> Table {
-    let threads =
-        result.threads.iter().map(|t| (name(t), t.per_period().summary(), t.missed_periods));
+    let of = |t: &ThreadResult| {
+        let [_, periods] = t.summaries();
+        (name(t), periods, t.missed_periods)
+    };
+    let threads = result.threads.iter().map(of);
     latency_table(
         "Latency per period: each missed period counts with its lateness at the return of the task.",
         "periods",
