@@ -11,7 +11,7 @@ use latlab_model::sweep::{
 };
 use latlab_stats::histogram::Histogram;
 use latlab_stats::quantile::{mad, median};
-use latlab_stats::rank::rank_test;
+use latlab_stats::rank::{Shift, holm, rank_test, shift};
 use latlab_stats::trend::trend;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,8 +19,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const LEVEL: f64 = 0.02;
 /// A change by less than this factor is no knee.
 const LEAST: f64 = 1.15;
-/// A mode within this factor of no load is as good as none.
-const LIKE_UNLOADED: f64 = 1.25;
+/// Margin of equivalence: what is within this factor is as good as equal.
+const EQUIVALENT: f64 = 1.25;
+/// Confidence of the intervals of factors.
+const CONFIDENCE: f64 = 0.95;
 
 /// A size of the machine that a knee may be: name and bytes.
 pub type Landmark = (String, f64);
@@ -93,7 +95,7 @@ fn knees(plan: &Plan, points: &[(&Place, f64)], landmarks: &[Landmark]) -> Vec<K
     }
     let level = LEVEL / families.len().max(1) as f64;
     let of = |(axis, slice, x, rows): &Family| {
-        let f = knee::find(rows, level.max(1.0 / 1000.0), LEAST.ln(), plan.seed)?;
+        let f = knee::find(rows, level, LEAST.ln(), plan.seed)?;
         let (from, to) = (*x.get(f.from)?, *x.get(f.to)?);
         let inside = |l: &&Landmark| l.1 >= from * 0.999 && l.1 <= to * 1.001;
         Some(Knee {
@@ -166,42 +168,49 @@ fn statement(points: &[(&Place, f64)], anchors: &[f64], knees: &[Knee]) -> Optio
     if alloc.len() < 3 || keep.len() < 3 {
         return None;
     }
-    let mut modes = Vec::new();
+    let (mut modes, mut intervals) = (Vec::new(), Vec::new());
     for mode in ["alloc", "keep", "hang"] {
         let values = of(mode);
         if !values.is_empty() {
-            let (factor, p) = versus(&values, anchors);
-            modes.push((mode.to_owned(), factor, p));
+            let factor = median(&values).zip(median(anchors)).map_or(1.0, |(x, y)| (x - y).exp());
+            let p = rank_test(&values, anchors).map_or(1.0, |t| t.p);
+            let shift = shift(&values, anchors, CONFIDENCE);
+            modes.push((mode.to_owned(), shift.map_or(factor, |s| s.estimate.exp()), p));
+            intervals.push(shift.map(|s| (s.low.exp(), s.high.exp())));
         }
     }
     let verdict = allocation_verdict(&alloc, &keep, anchors);
-    Some(Statement { verdict, modes, knee: knee.map(|k| (k.from, k.to)) })
+    let knee = knee.map(|k| (k.from, k.to));
+    Some(Statement { verdict, modes, intervals, margin: EQUIVALENT, knee })
 }
 
-/// Factor of the medians of `a` over `b` and the p value of none (rank test).
-fn versus(a: &[f64], b: &[f64]) -> (f64, f64) {
-    let factor = median(a).zip(median(b)).map_or(1.0, |(x, y)| (x - y).exp());
-    (factor, rank_test(a, b).map_or(1.0, |t| t.p))
-}
-
+/// What raises latency: by intervals that exclude no difference, and what does not, by intervals within the
+/// margin of equivalence (two one-sided tests; D. J. Schuirmann, 1987). A difference that is not significant
+/// is no equivalence.
 fn allocation_verdict(alloc: &[f64], keep: &[f64], anchors: &[f64]) -> AllocationVerdict {
-    let above = |(factor, p): (f64, f64), least: f64| factor >= LEAST && factor > least && p < 0.05;
-    // A tail that varies by itself is told apart only beyond the factor that counts as like no load.
-    let keep_late = above(versus(keep, anchors), LIKE_UNLOADED);
-    let alloc_late = above(versus(alloc, anchors), LIKE_UNLOADED);
-    let worse_than_keep = above(versus(alloc, keep), 1.0);
+    let of = |a: &[f64], b: &[f64]| shift(a, b, CONFIDENCE);
+    let above = |s: &Shift, least: f64| s.low > 0.0 && s.estimate > least.ln();
+    let equal = |s: &Shift| s.low > -EQUIVALENT.ln() && s.high < EQUIVALENT.ln();
     if anchors.len() < 3 {
-        AllocationVerdict::TooFewAnchors
-    } else if worse_than_keep && keep_late {
+        return AllocationVerdict::TooFewAnchors;
+    }
+    let (Some(alloc_over), Some(keep_over), Some(alloc_keep)) =
+        (of(alloc, anchors), of(keep, anchors), of(alloc, keep))
+    else {
+        return AllocationVerdict::Inconclusive;
+    };
+    let worse_than_keep = above(&alloc_keep, LEAST);
+    let keep_late = above(&keep_over, EQUIVALENT);
+    if worse_than_keep && keep_late {
         AllocationVerdict::Both
-    } else if worse_than_keep {
+    } else if worse_than_keep && equal(&keep_over) {
         AllocationVerdict::AllocationPath
-    } else if keep_late {
+    } else if keep_late && equal(&alloc_keep) {
         AllocationVerdict::Access
-    } else if alloc_late {
-        AllocationVerdict::Inconclusive
-    } else {
+    } else if equal(&alloc_over) && equal(&keep_over) {
         AllocationVerdict::Neither
+    } else {
+        AllocationVerdict::Inconclusive
     }
 }
 
@@ -247,7 +256,9 @@ fn findings(plan: &Plan, points: &[Point], left: usize, a: &Analysis) -> Vec<Fin
     let mut out = Vec::new();
     out.extend(a.statement.as_ref().map(allocation));
     out.extend(a.knees.iter().map(knee_found));
-    for e in a.effects.iter().filter(|e| e.p < 0.05) {
+    // All axes are tried: the p values are adjusted for that.
+    let adjusted = holm(&a.effects.iter().map(|e| e.p).collect::<Vec<_>>());
+    for (e, _) in a.effects.iter().zip(&adjusted).filter(|(_, p)| **p < 0.05) {
         out.push(
             Finding::typed("sweep.effect", Severity::Info, Confidence::Medium)
                 .value("axis", &e.axis)
@@ -303,9 +314,15 @@ fn allocation(s: &Statement) -> Finding {
     let word = word.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
     let mut finding =
         Finding::typed("sweep.allocation", Severity::Info, confidence).value("verdict", word);
-    for (mode, factor, p) in &s.modes {
+    if s.margin > 0.0 {
+        finding = finding.value("margin", Quantity::Ratio(s.margin - 1.0));
+    }
+    for (i, (mode, factor, p)) in s.modes.iter().enumerate() {
+        let interval = s.intervals.get(i).copied().flatten();
         finding = finding
             .value(&[mode, "_factor"].concat(), Quantity::Number(*factor))
+            .value_if(&[mode, "_low"].concat(), interval.map(|i| Quantity::Number(i.0)))
+            .value_if(&[mode, "_high"].concat(), interval.map(|i| Quantity::Number(i.1)))
             .with(Evidence::new([mode, "-p"].concat(), Quantity::Probability(*p)));
     }
     if let Some((from, to)) = s.knee {

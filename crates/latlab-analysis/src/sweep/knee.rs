@@ -13,8 +13,9 @@
 
 use latlab_stats::rng::SplitMix64;
 
-/// Permutations.
+/// Permutations, at least, and at most where a small level needs more.
 const DEALS: usize = 999;
+const DEALS_MOST: usize = 49_999;
 
 /// A knee of some curves over one axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,12 +50,17 @@ pub fn find(curves: &[Vec<Option<f64>>], level: f64, least: f64, seed: u64) -> O
     let (saved, best) = best(&sums(&centred, n), &shapes)?;
     let mut rng = SplitMix64::new(seed);
     let (mut dealt, mut as_good) = (centred.clone(), 0);
-    for _ in 0..DEALS {
+    // The smallest p value is one over the number of permutations: it has to be below the level.
+    let deals = DEALS.max((1.0 / level) as usize).min(DEALS_MOST);
+    for _ in 0..deals {
         dealt.iter_mut().for_each(|c| deal(c, &mut rng));
         let (s, _) = crate::sweep::knee::best(&sums(&dealt, n), &shapes)?;
         as_good += usize::from(s >= saved * (1.0 - 1e-12));
+        if as_good as f64 > level * (deals + 1) as f64 {
+            return None;
+        }
     }
-    let p = (as_good + 1) as f64 / (DEALS + 1) as f64;
+    let p = (as_good + 1) as f64 / (deals + 1) as f64;
     let values = points.saturating_sub(curves.len() + 3).max(1);
     let shape = &shapes
         [simplest(&sums(&centred, n), &shapes, (total - saved) / values as f64).unwrap_or(best)];

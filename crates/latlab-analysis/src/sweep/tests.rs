@@ -39,6 +39,21 @@ fn the_conclusion_is_that_of_the_study() {
     assert_eq!(of(1.0, 1.0), Verdict::Neither);
 }
 
+/// A difference that noise hides is not equivalence.
+#[test]
+fn noise_is_inconclusive_and_never_neither() {
+    use latlab_model::sweep::AllocationVerdict as Verdict;
+    let noisy = Surface { alloc: 1.25, keep: 1.25, noise: 0.7, knee: Some((0, 1)), ..STUDY };
+    let verdicts: Vec<Verdict> =
+        (0..12).map(|s| sweep(&noisy, s).statement.unwrap().verdict).collect();
+    let concluded = |v: &&Verdict| **v != Verdict::Inconclusive;
+    assert!(verdicts.iter().filter(concluded).count() <= 1, "{verdicts:?}");
+    let a = sweep(&STUDY, 7).statement.unwrap();
+    assert_eq!((a.margin, a.intervals.len()), (1.25, a.modes.len()));
+    let (low, high) = a.intervals[1].unwrap();
+    assert!(a.modes[1].0 == "keep" && low > 0.8 && high < 1.25, "{low} {high}");
+}
+
 #[test]
 fn a_knee_is_matched_with_a_cache() {
     let a = sweep(&Surface { knee: Some((3, 5)), alloc: 3.0, noise: 0.02, ..STUDY }, 1);

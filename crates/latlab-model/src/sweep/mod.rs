@@ -88,13 +88,13 @@ pub struct Knee {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AllocationVerdict {
-    /// Allocating and freeing, not the access to memory that is kept.
+    /// Allocating and freeing; access to memory that is kept is equivalent to no load.
     AllocationPath,
-    /// The access: keeping the memory is as late as allocating it anew.
+    /// The access: allocating anew is equivalent to keeping the memory.
     Access,
     /// Both, allocation more.
     Both,
-    /// Neither.
+    /// Neither: both are equivalent to no load.
     Neither,
     /// Fewer than three points without load: nothing to compare with.
     TooFewAnchors,
@@ -112,6 +112,11 @@ pub struct Statement {
     pub verdict: AllocationVerdict,
     /// Mode (`alloc`, `keep`, `hang`), factor over no load, p value of no difference.
     pub modes: Vec<(String, f64, f64)>,
+    /// The 95 % interval of each mode's factor; `None` with too few points for one.
+    pub intervals: Vec<Option<(f64, f64)>>,
+    /// Margin of equivalence: factors between 1/margin and margin are as good as none. 0 in runs of earlier
+    /// versions, which concluded it from p > 0.05.
+    pub margin: f64,
     /// The knee of mode `alloc`, from and to, where there is one: modes are compared beyond it.
     pub knee: Option<(f64, f64)>,
 }

@@ -88,24 +88,35 @@ fn bound(a: &Args<'_>, name: &str) -> String {
 }
 
 fn allocation(a: &Args<'_>) -> Text {
-    let claim = match a.text("verdict") {
-        "allocation-path" => {
-            "alloc/free raises latency, keep does not: allocation path, not memory access"
-        }
-        "both" => "keep raises latency, alloc/free more: memory access and allocation path",
-        "access" => {
-            "keep raises latency, alloc/free does not raise it further: memory access, not \
-             allocation path"
-        }
-        "neither" => "Neither alloc/free nor keep raises latency",
-        "too-few-anchors" => "Too few points without load to compare the allocation modes",
-        _ => "The data do not decide whether allocation or memory access raises latency",
+    // Runs of earlier versions have no margin: they concluded from a test that was not significant.
+    let within = |of: &str| match a.find("margin") {
+        Some(margin) => format!("within {margin} of {of}"),
+        None => format!("not significantly above {of}"),
     };
-    let mut text = format!(
-        "{claim} (alloc/free {}, keep {} of no load",
-        factor(a, "alloc_factor"),
-        factor(a, "keep_factor")
-    );
+    let claim = match a.text("verdict") {
+        "allocation-path" => format!(
+            "alloc/free raises latency, keep is {}: allocation path, not memory access",
+            within("no load")
+        ),
+        "both" => "keep raises latency, alloc/free more: memory access and allocation path".into(),
+        "access" => format!(
+            "keep raises latency, alloc/free is {}: memory access, not allocation path",
+            within("keep")
+        ),
+        "neither" => format!("alloc/free and keep are both {}", within("no load")),
+        "too-few-anchors" => "Too few points without load to compare the allocation modes".into(),
+        _ => "The data do not decide whether allocation or memory access raises latency".into(),
+    };
+    let mode = |name: &str| {
+        let interval =
+            match (a.number(&[name, "_low"].concat()), a.number(&[name, "_high"].concat())) {
+                (Some(low), Some(high)) => format!(" [{low:.2}–{high:.2}]"),
+                _ => String::new(),
+            };
+        format!("{}{interval}", factor(a, &[name, "_factor"].concat()))
+    };
+    let mut text =
+        format!("{claim} (alloc/free {}, keep {} of no load", mode("alloc"), mode("keep"));
     if a.has("knee_from") {
         text += &format!("; knee between {} and {}", bound(a, "knee_from"), bound(a, "knee_to"));
     }
@@ -142,7 +153,14 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
             .value("verdict", verdict)
             .value("alloc_factor", Q::Number(2.014))
             .value("keep_factor", Q::Number(1.02))
+            .value("margin", Q::Ratio(0.25))
+            .value("keep_low", Q::Number(0.96))
+            .value("keep_high", Q::Number(1.09))
     };
+    let earlier = Note::new("sweep.allocation")
+        .value("verdict", "neither")
+        .value("alloc_factor", Q::Number(1.1))
+        .value("keep_factor", Q::Number(1.02));
     let all = [
         allocation("allocation-path")
             .value("knee_from", Q::Number(65536.0))
@@ -152,6 +170,7 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         allocation("neither"),
         allocation("too-few-anchors"),
         allocation("inconclusive"),
+        earlier,
         Note::new("sweep.knee")
             .value("axis", "vm-bytes")
             .value("setting", vec!["mode alloc"])
