@@ -38,8 +38,9 @@ pub struct Facts {
     pub interfering_services: Vec<String>,
     /// What a short window of looking saw.
     pub window: Window,
-    /// The journal of knobs.
-    pub knobs: Knobs,
+    /// The journal of kernel settings.
+    #[serde(alias = "knobs")]
+    pub settings: JournalledSettings,
     /// What this user cannot read (`doctor.*`).
     #[serde(alias = "unseen")]
     pub unreadable: Vec<Note>,
@@ -130,13 +131,13 @@ pub struct Window {
     pub busy: Option<f64>,
 }
 
-/// The journal of knobs.
+/// The journal of kernel settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Knobs {
-    /// Knobs that a latlab that died has left turned.
+pub struct JournalledSettings {
+    /// Settings that a process changed and did not restore before it ended.
     pub left: Vec<String>,
-    /// Knobs that a running latlab holds.
+    /// Settings that a running latlab has changed.
     pub held: Vec<String>,
     /// Why the journal could not be read.
     pub unreadable: Option<String>,

@@ -92,8 +92,9 @@ pub struct Change {
 pub struct Trend {
     /// Name and parameters.
     pub label: String,
-    /// Which figure (`median`, `p99`, `p999`, `max`, `min`).
-    pub figure: String,
+    /// Which statistic (`median`, `p99`, `p999`, `max`, `min`).
+    #[serde(alias = "figure")]
+    pub statistic: String,
     /// Unit of the values.
     pub unit: Unit,
     /// The values, in order of time.

@@ -32,13 +32,13 @@ const READINGS_MIN: usize = 20;
 const PROCESSES_MIN: usize = 2;
 
 /// Up to which reading a batch is undisturbed, ns.
-pub fn quiet_ns(level: f64) -> f64 {
+pub fn control_limit_ns(level: f64) -> f64 {
     level * TOLERANCE
 }
 
 /// The sentinel's undisturbed level, ns; `None` with too few readings to know one.
 pub fn level(slices: &[&Slice]) -> Option<f64> {
-    let mut all: Vec<f64> = slices.iter().flat_map(|s| s.sentinel_ns.iter().copied()).collect();
+    let mut all: Vec<f64> = slices.iter().flat_map(|s| s.control_ns.iter().copied()).collect();
     all.retain(|v| *v > 0.0);
     if all.len() < READINGS_MIN {
         return None;
@@ -59,8 +59,8 @@ const STATE_TIGHT: f64 = 0.75;
 
 /// Two states, where the readings above the level have a level of their own.
 pub fn states(slices: &[&Slice], level: Option<f64>) -> Option<States> {
-    let limit = quiet_ns(level?);
-    let all = slices.iter().flat_map(|s| s.sentinel_ns.iter().copied()).filter(|v| *v > 0.0);
+    let limit = control_limit_ns(level?);
+    let all = slices.iter().flat_map(|s| s.control_ns.iter().copied()).filter(|v| *v > 0.0);
     let (fast, slow): (Vec<f64>, Vec<f64>) = all.partition(|v| *v <= limit);
     let (fast_ns, slow_ns) = (median(&fast)?, median(&slow)?);
     let count = fast.len() + slow.len();
@@ -73,10 +73,10 @@ pub fn states(slices: &[&Slice], level: Option<f64>) -> Option<States> {
 
 /// The medians of one probe in the fast and in the slow state.
 pub fn state_medians(slices: &[Slice], level: f64) -> Vec<StateMedian> {
-    let limit = quiet_ns(level);
+    let limit = control_limit_ns(level);
     let of = |fast: bool| {
         let values = |s: &Slice| -> Vec<f64> {
-            let pairs = s.values.iter().zip(&s.sentinel_ns);
+            let pairs = s.values.iter().zip(&s.control_ns);
             pairs.filter(|(_, r)| (**r <= limit) == fast).map(|(v, _)| *v).collect()
         };
         let each: Vec<Vec<f64>> = slices.iter().map(values).filter(|v| !v.is_empty()).collect();
@@ -102,8 +102,8 @@ pub struct Choice {
 
 /// Judges every batch of a probe by the level.
 pub fn choose(slices: &[Slice], level: Option<f64>) -> Choice {
-    let quiet = |s: &Slice, i: usize| match (level, s.sentinel_ns.get(i)) {
-        (Some(level), Some(reading)) => *reading <= quiet_ns(level),
+    let quiet = |s: &Slice, i: usize| match (level, s.control_ns.get(i)) {
+        (Some(level), Some(reading)) => *reading <= control_limit_ns(level),
         _ => true,
     };
     let batches: Vec<Vec<bool>> =
@@ -152,7 +152,7 @@ mod tests {
                 Slice {
                     start_ns: i as u64,
                     values: (0..11).map(|k| 200.0 * factor * jitter(k)).collect(),
-                    sentinel_ns: (0..11).map(|k| 170.0 * factor * jitter(k + 5)).collect(),
+                    control_ns: (0..11).map(|k| 170.0 * factor * jitter(k + 5)).collect(),
                     ..Slice::default()
                 }
             })
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn runs_without_a_sentinel_are_read_as_they_are() {
         let mut s = slices(|_| false);
-        s.iter_mut().for_each(|s| s.sentinel_ns.clear());
+        s.iter_mut().for_each(|s| s.control_ns.clear());
         assert_eq!(level(&s.iter().collect::<Vec<_>>()), None);
         assert_eq!(choose(&s, None).disturbed, 0);
     }
@@ -200,7 +200,7 @@ mod tests {
         for i in [7, 40] {
             for k in 0..7 {
                 s[i].values[k] /= 1.3;
-                s[i].sentinel_ns[k] /= 1.3;
+                s[i].control_ns[k] /= 1.3;
             }
         }
         let all: Vec<&Slice> = s.iter().collect();
@@ -220,7 +220,7 @@ mod tests {
     fn interference_of_changing_strength_is_no_state() {
         let mut s = slices(|i| i % 3 == 0);
         for (i, slice) in s.iter_mut().enumerate().filter(|(i, _)| i % 3 == 0) {
-            slice.sentinel_ns.iter_mut().for_each(|v| *v *= 1.0 + (i % 10) as f64 * 0.1);
+            slice.control_ns.iter_mut().for_each(|v| *v *= 1.0 + (i % 10) as f64 * 0.1);
         }
         let all: Vec<&Slice> = s.iter().collect();
         assert_eq!(states(&all, level(&all)), None);

@@ -31,7 +31,7 @@ pub fn findings(measured: &[Measured], detail: &BenchDetail) -> Vec<Finding> {
     for m in measured {
         let row = detail.rows.iter().find(|r| r.name == m.name && r.params == m.params);
         if let Some(row) = row {
-            found.extend(bimodal(m, row, detail.sentinel_ns));
+            found.extend(bimodal(m, row, detail.control_ns));
             found.extend(drifting(row));
             found.extend(stolen(m));
             found.extend(frequency(m));
@@ -299,7 +299,7 @@ fn disturbed(detail: &BenchDetail) -> Option<Finding> {
     let mut finding = Finding::typed("bench.disturbed", Severity::Warning, Confidence::Medium)
         .value("share", Quantity::Ratio(share))
         .remedy(Note::new("bench.remedy-quiet-host"));
-    if let Some(ns) = detail.sentinel_ns {
+    if let Some(ns) = detail.control_ns {
         finding = finding.with(Evidence::new("control-workload-best", Quantity::Ns(ns)).of(all));
     }
     let worst = (detail.rows.iter().filter(left_out))

@@ -24,14 +24,14 @@ pub fn part(measured: Vec<Measured>, target: f64, length_ns: u64, seed: u64) -> 
         read_ns: of(|s| s.read_ns),
         loop_ns: of(|s| s.loop_ns),
     };
-    detail.sentinel_ns = {
+    detail.control_ns = {
         let slices: Vec<&Slice> = measured.iter().flat_map(|m| &m.slices).collect();
         let level = control_workload::level(&slices);
         detail.states = control_workload::states(&slices, level);
         level
     };
     for m in &measured {
-        match row(m, detail.sentinel_ns, detail.states.is_some()) {
+        match row(m, detail.control_ns, detail.states.is_some()) {
             Some(row) => {
                 records.push(record(m, &row));
                 detail.rows.push(row);

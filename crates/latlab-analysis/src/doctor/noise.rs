@@ -131,17 +131,17 @@ fn heat(m: &Machine) -> Option<Finding> {
 
 fn knobs(f: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if !f.knobs.left.is_empty() {
+    if !f.settings.left.is_empty() {
         findings.push(
             warning("knobs.left")
-                .value("settings", f.knobs.left.clone())
+                .value("settings", f.settings.left.clone())
                 .remedy(Note::new("remedy.restore-settings")),
         );
     }
-    if !f.knobs.held.is_empty() {
-        findings.push(info("knobs.held").value("settings", f.knobs.held.clone()));
+    if !f.settings.held.is_empty() {
+        findings.push(info("knobs.held").value("settings", f.settings.held.clone()));
     }
-    if let Some(reason) = &f.knobs.unreadable {
+    if let Some(reason) = &f.settings.unreadable {
         findings.push(inconclusive("knobs.journal").value("reason", reason));
     }
     findings

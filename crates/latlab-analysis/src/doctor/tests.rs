@@ -1,6 +1,6 @@
 use super::build::kernel_option;
 use super::*;
-use latlab_model::doctor::{Access, Knobs, RtTask, Tracing, Trial, Window};
+use latlab_model::doctor::{Access, JournalledSettings, RtTask, Tracing, Trial, Window};
 use latlab_model::finding::{Confidence, Quantity, Value};
 use latlab_model::finding::{Note, Severity};
 use latlab_model::machine::{Cpu, Kernel};
@@ -65,7 +65,10 @@ fn every_obstacle_has_values_or_a_remedy() {
             gap_ns_max: [(0, 5_000_000)].into(),
             busy: Some(0.5),
         },
-        knobs: Knobs { left: vec!["/proc/sys/x".into()], ..Knobs::default() },
+        settings: JournalledSettings {
+            left: vec!["/proc/sys/x".into()],
+            ..JournalledSettings::default()
+        },
         ..Facts::default()
     };
     let findings = judge(&m, &f);

@@ -78,9 +78,14 @@ fn number(texts: &[&str]) -> i64 {
 }
 
 /// Finds the changes of a series that is in order of time.
-pub fn trend(label: &str, figure: &str, unit: Unit, values: Vec<Value>) -> Trend {
-    let mut trend =
-        Trend { label: label.into(), figure: figure.into(), unit, values, ..Trend::default() };
+pub fn trend(label: &str, statistic: &str, unit: Unit, values: Vec<Value>) -> Trend {
+    let mut trend = Trend {
+        label: label.into(),
+        statistic: statistic.into(),
+        unit,
+        values,
+        ..Trend::default()
+    };
     let logs: Vec<f64> = trend.values.iter().map(|v| v.value.max(1e-12).ln()).collect();
     if logs.len() < 6 {
         return trend;

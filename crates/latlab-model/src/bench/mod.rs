@@ -38,9 +38,9 @@ pub struct BenchDetail {
     pub seed: u64,
     /// The clock that timed the batches.
     pub meter: Meter,
-    /// What the sentinel takes on this machine when nothing disturbs it, ns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sentinel_ns: Option<f64>,
+    /// Time of the control workload on this machine without interference, ns a call.
+    #[serde(alias = "sentinel_ns", skip_serializing_if = "Option::is_none")]
+    pub control_ns: Option<f64>,
     /// Two states of the machine, where the readings of the control workload fall into two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub states: Option<States>,

@@ -20,10 +20,10 @@ pub struct SliceSpec {
     pub batches: u32,
     /// Stop after this time even with fewer batches (but at least one), ns.
     pub limit_ns: u64,
-    /// Up to which reading of the sentinel nothing disturbs, ns; a batch waits for such a moment for a
+    /// Time of the control workload up to which there is no interference, ns; a batch waits for such a moment for a
     /// while. `None`: not known yet.
     #[serde(default)]
-    pub quiet_ns: Option<f64>,
+    pub control_limit_ns: Option<f64>,
     /// CPU to run on; `None`: wherever the scheduler likes.
     pub cpu: Option<u32>,
     /// Directory for files, made and removed by whoever asks.
@@ -63,8 +63,8 @@ pub struct Slice {
     pub raw_ns: Vec<f64>,
     /// ns an operation of overhead, measured beside each batch; empty where none is measured.
     pub overhead_ns: Vec<f64>,
-    /// What the sentinel took beside each batch (the slower of before and after), ns a call.
-    pub sentinel_ns: Vec<f64>,
+    /// Time of the control workload beside each batch (the slower of before and after), ns a call.
+    pub control_ns: Vec<f64>,
     /// Context switches per operation, all participants, over all batches.
     pub switches: Option<f64>,
     /// Context switches that one operation should have.

@@ -423,6 +423,7 @@ impl Schedule {
 #[serde(default)]
 pub struct SchedDetail {
     /// The experiment, where it was one.
+    #[serde(rename = "scenario", alias = "cell")]
     pub cell: Option<Cell>,
     /// What happened.
     pub schedule: Schedule,

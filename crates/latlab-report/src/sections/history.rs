@@ -13,7 +13,7 @@ pub fn trends(all: &[Trend]) -> Doc {
     let mut summary = vec![format!("{} series, {changed} with a change of level.", all.len())];
     for t in all {
         summary.extend(
-            t.changes.iter().map(|c| format!("{} of {}: {}.", t.figure, t.label, sentence(c))),
+            t.changes.iter().map(|c| format!("{} of {}: {}.", t.statistic, t.label, sentence(c))),
         );
     }
     let mut blocks = vec![Block::Table(table(all))];
@@ -83,16 +83,16 @@ fn plot(t: &Trend) -> Plot {
     let date = |i: usize| t.values.get(i).map_or("", |v| v.started.get(..10).unwrap_or(&v.started));
     Plot {
         id: format!("trend-{}", t.label),
-        title: format!("{} of {}", t.figure, t.label),
+        title: format!("{} of {}", t.statistic, t.label),
         description: format!(
             "One point for each run, {} to {}; vertical lines are changes of level.",
             date(0),
             date(t.values.len().saturating_sub(1))
         ),
         x: Axis { label: "run, in order of time".into(), ..Axis::default() },
-        y: Axis { label: unit.label(&t.figure), ..Axis::default() },
+        y: Axis { label: unit.label(&t.statistic), ..Axis::default() },
         series: vec![Series {
-            name: t.figure.clone(),
+            name: t.statistic.clone(),
             kind: SeriesKind::Points,
             points,
             ..Series::default()

@@ -11,7 +11,7 @@ mod tracing;
 use crate::files::{Root, field};
 use crate::knobs::{self, Place};
 use crate::{cgroup, clock, gaps, machine};
-use latlab_model::doctor::{Access, Facts, Knobs, Trial, Window};
+use latlab_model::doctor::{Access, Facts, JournalledSettings, Trial, Window};
 use latlab_model::finding::Note;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub fn look(window: Duration) -> Facts {
     let root = Root::here();
     let mut facts = look_at(&root);
     facts.fifo = try_fifo();
-    facts.knobs = knobs_of(&Place::default());
+    facts.settings = knobs_of(&Place::default());
     facts.window = watch(&root, window);
     facts
 }
@@ -64,7 +64,7 @@ pub fn look_at(root: &Root) -> Facts {
         dma_latency: writable(root, "dev/cpu_dma_latency"),
         interfering_services: interfering_services(root),
         window: Window::default(),
-        knobs: Knobs::default(),
+        settings: JournalledSettings::default(),
         unreadable,
     }
 }
@@ -85,9 +85,9 @@ fn try_fifo() -> Trial {
     }
 }
 
-fn knobs_of(place: &Place) -> Knobs {
+fn knobs_of(place: &Place) -> JournalledSettings {
     match knobs::survey(place) {
-        Ok(found) => Knobs {
+        Ok(found) => JournalledSettings {
             left: found.left.iter().map(|p| p.display().to_string()).collect(),
             held: found
                 .alive
@@ -101,7 +101,9 @@ fn knobs_of(place: &Place) -> Knobs {
                 .first()
                 .map(|(path, reason)| format!("{}: {reason}", path.display())),
         },
-        Err(e) => Knobs { unreadable: Some(e.to_string()), ..Knobs::default() },
+        Err(e) => {
+            JournalledSettings { unreadable: Some(e.to_string()), ..JournalledSettings::default() }
+        }
     }
 }
 

@@ -272,7 +272,7 @@ fn run_trial(
     dir: &ScratchDir,
 ) -> Result<SliceReply, TrialError> {
     let spec = SliceSpec {
-        quiet_ns: level.map(plan.stop.threshold_ns),
+        control_limit_ns: level.map(plan.stop.threshold_ns),
         probe: instance.spec.name.to_owned(),
         params: instance.params.clone(),
         batch: so_far.slices.first().map(|s| s.batch),

@@ -162,7 +162,7 @@ fn batches(
     let mut switches = Vec::new();
     let mut patience_ns = (spec.limit_ns as f64 * WAIT) as u64;
     for i in 0..spec.batches.max(1) {
-        let before = quiet_moment(spec.quiet_ns, &mut patience_ns);
+        let before = quiet_moment(spec.control_limit_ns, &mut patience_ns);
         probe.before_batch()?;
         let batch = one_batch(probe, slice.batch, cost, slice)?;
         probe.after_batch()?;
@@ -183,7 +183,7 @@ fn batches(
                 slice.raw_ns.push(ns);
                 slice.overhead_ns.push(overhead);
             }
-            slice.sentinel_ns.push(sentinel);
+            slice.control_ns.push(sentinel);
             slice.values.push(probe.value(ns - overhead.unwrap_or(0.0)));
         }
         if i > 0 && now_ns() - slice.start_ns > spec.limit_ns {
@@ -202,12 +202,12 @@ fn batches(
 }
 
 /// The sentinel's last reading, once it is undisturbed or the patience is used up.
-fn quiet_moment(quiet_ns: Option<f64>, patience_ns: &mut u64) -> f64 {
+fn quiet_moment(control_limit_ns: Option<f64>, patience_ns: &mut u64) -> f64 {
     let start = now_ns();
     loop {
         let reading = meter::sentinel();
         let waited = now_ns() - start;
-        if quiet_ns.is_none_or(|quiet| reading <= quiet) || waited >= *patience_ns {
+        if control_limit_ns.is_none_or(|quiet| reading <= quiet) || waited >= *patience_ns {
             *patience_ns = patience_ns.saturating_sub(waited);
             return reading;
         }

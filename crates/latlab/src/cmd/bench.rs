@@ -141,7 +141,7 @@ pub fn measure(
         dir: config.dir.clone(),
         stop: StopRule {
             level: control_workload::level,
-            threshold_ns: control_workload::quiet_ns,
+            threshold_ns: control_workload::control_limit_ns,
             estimate: so_far,
         },
         worker: vec![this_program()?, "bench".into(), "--slice".into()],

@@ -314,7 +314,7 @@ fn a_kernel_without_an_event_is_told_or_done_without() {
     let out = run("sched:sched_stat_runtime");
     assert!(out.status.success(), "{}", text(&out.stderr));
     let run: Value = serde_json::from_slice(&out.stdout).unwrap();
-    let note = &run["parts"][0]["detail"]["cell"]["notes"][0];
+    let note = &run["parts"][0]["detail"]["scenario"]["notes"][0];
     assert_eq!(note["id"], "sched.missing-events", "{note}");
     assert_eq!(note["values"]["events"][0], "sched:sched_stat_runtime", "{note}");
 }
