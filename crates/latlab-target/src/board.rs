@@ -1,31 +1,28 @@
 //! Finds the static latlab for a target's processor (`make boards` → `dist/latlab-ARCH`).
 
-use crate::{Arch, Result, TargetError};
+use crate::{Arch, Result, TargetError, search};
 use std::path::{Path, PathBuf};
 
 /// Path of the board build: in `named` (LATLAB_BOARDS), beside our own
 /// program or in its `lib/latlab`, or in a `dist` folder above either the
-/// program or the working directory.
+/// program or the working directory that nobody else can write to.
 pub fn find(arch: Arch, named: Option<&Path>, program: &Path, cwd: &Path) -> Result<PathBuf> {
     let file = format!("latlab-{}", arch.name());
-    let mut places: Vec<PathBuf> = Vec::new();
-    match named {
-        Some(folder) => places.push(folder.to_path_buf()),
-        None => {
-            if let Some(folder) = program.parent() {
-                places.push(folder.to_path_buf());
-                places.push(folder.join("../lib/latlab"));
-            }
-            places.extend(program.ancestors().skip(1).map(|p| p.join("dist")));
-            places.extend(cwd.ancestors().map(|p| p.join("dist")));
-        }
-    }
-    let found = places.iter().map(|p| p.join(&file)).find(|p| p.is_file());
+    let beside = program.parent().map(|p| [p.join(&file), p.join("../lib/latlab").join(&file)]);
+    let above = program.ancestors().skip(1).chain(cwd.ancestors());
+    let found = match named {
+        Some(folder) => search::first([folder.join(&file)], []),
+        None => search::first(
+            beside.into_iter().flatten(),
+            above.map(|folder| folder.join("dist").join(&file)),
+        ),
+    };
     found.ok_or_else(|| TargetError::NoBoardBuild {
         arch: arch.name().into(),
         looked: match named {
             Some(folder) => folder.display().to_string(),
-            None => "the program's folder and every dist/ above it and above the working directory"
+            None => "the program's folder and every dist/ above it and above the working directory that \
+                only this user or root can write to"
                 .into(),
         },
     })

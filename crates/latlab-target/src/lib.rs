@@ -17,6 +17,7 @@ mod error;
 pub mod initramfs;
 pub mod modules;
 pub mod pull;
+mod search;
 pub mod spec;
 pub mod ssh;
 pub mod vm;

@@ -14,7 +14,7 @@ use crate::cache::digest;
 use crate::debian::Archive;
 use crate::initramfs::{Extra, module_path};
 use crate::spec::VmTarget;
-use crate::{Arch, Result, TargetError};
+use crate::{Arch, Result, TargetError, search};
 use latlab_wire::frame::Job;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -439,12 +439,15 @@ fn headers(
     Ok(folder)
 }
 
-/// The folder `faults` above our program or the working directory, or in `share/latlab` beside it.
+/// The folder `faults` in `share/latlab` beside our program, or above it or the working directory
+/// where nobody else can write to it: what is in it is built here.
 fn find_source(host: &Host<'_>) -> Result<PathBuf> {
-    let above =
-        host.program.ancestors().skip(1).chain(host.cwd.ancestors()).map(|p| p.join("faults"));
-    let beside = host.program.parent().map(|p| p.join("../share/latlab/faults"));
-    above.chain(beside).find(|p| p.join("latlab_faults.c").is_file()).ok_or_else(|| {
+    const SOURCE: &str = "latlab_faults.c";
+    let above = host.program.ancestors().skip(1).chain(host.cwd.ancestors());
+    let above = above.map(|p| p.join("faults").join(SOURCE));
+    let beside = host.program.parent().map(|p| p.join("../share/latlab/faults").join(SOURCE));
+    let found = search::first(beside, above);
+    found.and_then(|source| source.parent().map(Path::to_path_buf)).ok_or_else(|| {
         TargetError::Content {
             path: "faults/latlab_faults.c".into(),
             reason:
