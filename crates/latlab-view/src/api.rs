@@ -86,6 +86,7 @@ pub struct Door {
     pub report: Option<String>,
 }
 
+const NO_TOKEN: &str = "latlab view: this address lacks the token; open the one that was printed\n";
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -116,10 +117,7 @@ pub fn answer(view: &View<'_>, door: &Door, request: &Request<'_>) -> Reply {
     }
     let (path, query) = request.url.split_once('?').unwrap_or((request.url, ""));
     let Some(path) = inside(door, path) else {
-        return refuse(
-            403,
-            "latlab view: this address lacks the token; open the one that was printed\n",
-        );
+        return refuse(403, NO_TOKEN);
     };
     let args = Args::parse(query);
     match (path, request.post) {
@@ -224,7 +222,8 @@ fn escape(text: &str) -> String {
 }
 
 /// Whether a request comes from the page, as far as its heads say.
-fn admit(door: &Door, r: &Request<'_>) -> Result<(), Reply> {
+/// Whether Host, origin and token are right; what is in the body is not looked at.
+pub(crate) fn admit(door: &Door, r: &Request<'_>) -> Result<(), Reply> {
     let ours = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", door.port));
     if !ours.iter().any(|o| o == r.host) {
         return Err(refuse(403, "latlab view: this Host is not served\n"));
@@ -236,7 +235,11 @@ fn admit(door: &Door, r: &Request<'_>) -> Result<(), Reply> {
     if r.site.is_some_and(|s| s == "cross-site") && r.post {
         return Err(refuse(403, "latlab view: other pages are not answered\n"));
     }
-    Ok(())
+    let path = r.url.split_once('?').map_or(r.url, |(path, _)| path);
+    match inside(door, path) {
+        Some(_) => Ok(()),
+        None => Err(refuse(403, NO_TOKEN)),
+    }
 }
 
 /// The path behind the token, if that is right. Takes the same time however wrong it is.

@@ -5,8 +5,8 @@
 //!     └──────────── rows, select, latency, late ────────────┘
 //! ```
 //!
-//! [`api::answer`] is a pure function from a request to a reply; [`server`] is
-//! the only code that touches the network, and binds 127.0.0.1 alone. The page
+//! [`api::answer`] is a pure function from a request to a reply; [`server`] and
+//! `http` are the only code that touches the network, and binds 127.0.0.1 alone. The page
 //! and its script are part of the binary; nothing is served from the disk.
 
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@
 pub mod api;
 mod assets;
 pub mod export;
+mod http;
 pub mod index;
 pub mod late;
 pub mod latency;

@@ -1,26 +1,28 @@
-//! The server: 127.0.0.1 only, a few threads, every reply from [`crate::api::answer`].
+//! The server: 127.0.0.1 only, a bounded number of connections, every reply from
+//! [`crate::api::answer`].
+//!
+//! Host and token are looked at before the body is read, so nobody without the token has more than
+//! a connection for some seconds.
 
 use crate::api::{self, Door, POLICY, Reply, Request};
+use crate::http::{Connection, Head};
 use crate::view::View;
-use std::io::{self, Read};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tiny_http::{Header, Method, Response, Server};
 
-/// Threads that answer.
-const THREADS: usize = 4;
+/// Connections at a time. A browser opens six; further ones are closed at once.
+const CONNECTIONS_MAX: usize = 32;
+/// How often the listener looks whether it should stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A bound port.
+#[derive(Debug)]
 pub struct Bound {
-    server: Server,
+    listener: TcpListener,
     /// The port.
     pub port: u16,
-}
-
-impl std::fmt::Debug for Bound {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bound").field("port", &self.port).finish_non_exhaustive()
-    }
 }
 
 /// Binds a port of 127.0.0.1; 0 takes a free one.
@@ -29,14 +31,14 @@ impl std::fmt::Debug for Bound {
 /// What the system says: the port is in use, or not allowed.
 pub fn bind(port: u16) -> io::Result<Bound> {
     let listener = TcpListener::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+    listener.set_nonblocking(true)?;
     let port = listener.local_addr()?.port();
-    let server = Server::from_listener(listener, None).map_err(io::Error::other)?;
-    Ok(Bound { server, port })
+    Ok(Bound { listener, port })
 }
 
 impl Bound {
-    /// Answers until `stop` says so. `problem` tells what is wrong with the files meanwhile, in one
-    /// sentence; the page shows it.
+    /// Answers until `stop` says so; then connections that wait end too.
+    /// `problem` tells what is wrong with the files meanwhile, in one sentence; the page shows it.
     pub fn serve(
         &self,
         view: &View<'_>,
@@ -44,17 +46,27 @@ impl Bound {
         stop: &(dyn Fn() -> bool + Sync),
         problem: &(dyn Fn() -> Option<String> + Sync),
     ) {
+        let open = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for _ in 0..THREADS {
-                scope.spawn(|| {
-                    while !stop() {
-                        if let Ok(Some(request)) =
-                            self.server.recv_timeout(Duration::from_millis(200))
-                        {
-                            one(view, door, request, problem);
-                        }
-                    }
+            while !stop() {
+                let Ok((stream, _)) = self.listener.accept() else {
+                    std::thread::sleep(POLL_INTERVAL);
+                    continue;
+                };
+                if open.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
+                    continue;
+                }
+                open.fetch_add(1, Ordering::Relaxed);
+                let open = &open;
+                let started = std::thread::Builder::new().spawn_scoped(scope, move || {
+                    // A browser that went away is no error.
+                    let _: io::Result<()> =
+                        (|| one(view, door, Connection::new(stream, stop)?, problem))();
+                    open.fetch_sub(1, Ordering::Relaxed);
                 });
+                if started.is_err() {
+                    open.fetch_sub(1, Ordering::Relaxed);
+                }
             }
         });
     }
@@ -63,60 +75,54 @@ impl Bound {
 fn one(
     view: &View<'_>,
     door: &Door,
-    mut request: tiny_http::Request,
+    mut connection: Connection<'_>,
     problem: &(dyn Fn() -> Option<String> + Sync),
-) {
-    let head = |request: &tiny_http::Request, name: &'static str| {
-        let found = request.headers().iter().find(|h| h.field.equiv(name));
-        found.map(|h| h.value.as_str().to_owned())
-    };
-    let host = head(&request, "Host").unwrap_or_default();
-    let (origin, site) = (head(&request, "Origin"), head(&request, "Sec-Fetch-Site"));
-    let url = request.url().to_owned();
-    let method = request.method().clone();
-    let mut body = Vec::new();
-    let mut limited = request.as_reader().take(api::BODY as u64 + 1);
-    let whole = limited.read_to_end(&mut body).is_ok() && body.len() <= api::BODY;
-    let reply = if !whole || !matches!(method, Method::Get | Method::Post) {
-        Reply {
-            status: 400,
-            kind: "text/plain",
-            body: b"latlab view: bad request\n".into(),
-            report: false,
-        }
-    } else {
-        let asked = Request {
-            post: method == Method::Post,
-            url: &url,
-            host: &host,
-            origin: origin.as_deref(),
-            site: site.as_deref(),
-            body: &body,
-        };
-        api::answer(view, door, &asked)
-    };
+) -> io::Result<()> {
+    let head = connection.head()?;
+    let is_known = matches!(head.method.as_str(), "GET" | "POST");
+    if !is_known || head.length > api::BODY {
+        return send(connection, bad_request(), None);
+    }
+    if let Err(refused) = api::admit(door, &request(&head, &[])) {
+        return send(connection, refused, None);
+    }
+    let body = connection.body(&head)?;
+    let reply = api::answer(view, door, &request(&head, &body));
     let trouble = if reply.status == 403 { None } else { problem() };
-    // A browser that went away is no error.
-    let _ = request.respond(response(reply, trouble.as_deref()));
+    send(connection, reply, trouble.as_deref())
 }
 
-fn response(reply: Reply, trouble: Option<&str>) -> Response<io::Cursor<Vec<u8>>> {
-    let mut response = Response::from_data(reply.body.into_owned()).with_status_code(reply.status);
-    let mut add = |name: &str, value: &str| {
-        if let Ok(header) = Header::from_bytes(name.as_bytes(), value.as_bytes()) {
-            response.add_header(header);
-        }
-    };
-    add("Content-Type", reply.kind);
-    add("Content-Security-Policy", if reply.report { "frame-ancestors 'none'" } else { POLICY });
-    add("X-Content-Type-Options", "nosniff");
-    add("Referrer-Policy", "no-referrer");
-    add("Cross-Origin-Resource-Policy", "same-origin");
-    add("Cross-Origin-Opener-Policy", "same-origin");
-    add("Cache-Control", "no-store");
-    if let Some(trouble) = trouble {
-        let plain: String = trouble.chars().filter(|c| matches!(c, ' '..='~')).collect();
-        add("Latlab-Trouble", &plain);
+fn request<'a>(head: &'a Head, body: &'a [u8]) -> Request<'a> {
+    Request {
+        post: head.method == "POST",
+        url: &head.url,
+        host: &head.host,
+        origin: head.origin.as_deref(),
+        site: head.site.as_deref(),
+        body,
     }
-    response
+}
+
+fn bad_request() -> Reply {
+    let body = b"latlab view: bad request\n".into();
+    Reply { status: 400, kind: "text/plain", body, report: false }
+}
+
+fn send(connection: Connection<'_>, reply: Reply, trouble: Option<&str>) -> io::Result<()> {
+    let policy = if reply.report { "frame-ancestors 'none'" } else { POLICY };
+    let trouble: Option<String> =
+        trouble.map(|text| text.chars().filter(|c| matches!(c, ' '..='~')).collect());
+    let mut headers = vec![
+        ("Content-Type", reply.kind),
+        ("Content-Security-Policy", policy),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Referrer-Policy", "no-referrer"),
+        ("Cross-Origin-Resource-Policy", "same-origin"),
+        ("Cross-Origin-Opener-Policy", "same-origin"),
+        ("Cache-Control", "no-store"),
+    ];
+    if let Some(trouble) = &trouble {
+        headers.push(("Latlab-Trouble", trouble));
+    }
+    connection.reply(reply.status, &headers, &reply.body)
 }

@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow};
 use latlab_model::latency::SystemContext;
 use latlab_model::run::{Detail, Run};
 use latlab_sys::mmap::Mapped;
+use latlab_sys::scratch::ScratchDir;
 use latlab_sys::signal;
 use latlab_trace::TraceFile;
 use latlab_view::api::Door;
@@ -177,14 +178,17 @@ fn serve(
     }
     out.flush()?;
     drop(out);
+    // Until the end: a browser may be slow to start.
+    let mut page = None;
     if !args.no_open && !global.json {
-        open_browser(&url);
+        page = open_browser(&url);
     }
     std::thread::scope(|scope| {
         scope.spawn(|| view.read());
         let stop = || signal::stop_requested().is_some();
         bound.serve(view, &door, &stop, &|| mapped.iter().find_map(Watched::trouble));
     });
+    drop(page);
     Ok(Outcome::Done)
 }
 
@@ -212,16 +216,28 @@ fn token() -> anyhow::Result<String> {
 }
 
 /// Opens the desktop's browser where there is a desktop; whether it works is not our business.
-fn open_browser(url: &str) {
+///
+/// The address has the token, and every user sees a command line: the browser gets a file that only
+/// this user can read, and that leads to the address.
+fn open_browser(url: &str) -> Option<ScratchDir> {
     let desktop = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|v| std::env::var_os(v).is_some());
     if !desktop {
-        return;
+        return None;
     }
+    let parent = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let folder = ScratchDir::create(&parent).ok()?;
+    let page = folder.path().join("view.html");
+    let text = format!(
+        "<!DOCTYPE html><meta charset=\"utf-8\"><title>latlab view</title>\
+         <meta http-equiv=\"refresh\" content=\"0; url={url}\"><a href=\"{url}\">latlab view</a>\n"
+    );
+    std::fs::write(&page, text).ok()?;
     let null = || Stdio::null();
     let started =
-        Command::new("xdg-open").arg(url).stdin(null()).stdout(null()).stderr(null()).spawn();
+        Command::new("xdg-open").arg(&page).stdin(null()).stdout(null()).stderr(null()).spawn();
     if let Ok(mut child) = started {
         // Somebody has to wait for it; it ends once the browser has the address.
         std::thread::spawn(move || child.wait());
     }
+    Some(folder)
 }

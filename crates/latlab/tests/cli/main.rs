@@ -23,6 +23,7 @@ mod ssh;
 mod survey;
 mod sweep;
 #[cfg(feature = "host")]
+mod view;
 mod vm;
 #[cfg(feature = "host")]
 mod vm_kernel;
