@@ -83,6 +83,11 @@ struct Known {
     events: Vec<usize>,
 }
 
+fn is_wake_up(kind: &EventKind) -> bool {
+    use EventKind::{Wakeup, WakeupNew, Waking};
+    matches!(kind, Waking { .. } | Wakeup { .. } | WakeupNew { .. })
+}
+
 #[inline]
 fn learn(tasks: &mut Tasks<Known>, index: usize, kind: &EventKind) {
     let mut note = |task: Task| {
@@ -174,18 +179,10 @@ impl Lanes {
         }
         let wanted = merged(wakeups.iter().map(|a| (a.intended, a.actual)));
         let mut lanes = Self::with_entries(&capture.events, entries, &wanted);
-        let wakes = |e: &Event| {
-            matches!(
-                e.kind,
-                EventKind::Waking { .. } | EventKind::Wakeup { .. } | EventKind::WakeupNew { .. }
-            )
-        };
-        let calls = |e: &Event| matches!(e.kind, EventKind::FunctionEntry { .. });
         // Of other CPUs than the late one.
         if lanes.cpus.len() > 1 {
             lanes.late_timers = late_timers(&capture.events);
         }
-        lanes.blind = capture.events.iter().any(calls) && !capture.events.iter().any(wakes);
         lanes
     }
 
@@ -205,8 +202,11 @@ impl Lanes {
         let mut cpus: Vec<(CpuId, Lane, Vec<usize>)> = Vec::new();
         let mut tasks: Tasks<Known> = Tasks::default();
         let mut ended = [None; 2];
+        let (mut calls, mut wakes) = (false, false);
         for (i, event) in events.iter().enumerate() {
             learn(&mut tasks, i, &event.kind);
+            calls |= matches!(event.kind, EventKind::FunctionEntry { .. });
+            wakes |= is_wake_up(&event.kind);
             let mut n = 0;
             let at = spans.push(i, event, &mut |span| {
                 ended[n] = Some(span);
@@ -222,6 +222,7 @@ impl Lanes {
             }
             own.push(i);
         }
+        lanes.blind = calls && !wakes;
         for (cpu, mut lane, own) in cpus {
             lane.end_run(TraceNs(u64::MAX), wanted);
             lanes.cpus.insert(cpu, lane.spans);

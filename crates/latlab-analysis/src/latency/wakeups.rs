@@ -73,6 +73,9 @@ pub fn told(capture: &Capture) -> Vec<Told> {
 /// it does. On another clock than the trace's they lie as far before the late one as they were.
 fn on_time(capture: &Capture, told: &[Told], limit: Nanos) -> Vec<Activation> {
     let mut found = Vec::new();
+    if told.is_empty() {
+        return found;
+    }
     for e in &capture.events {
         let EventKind::Marker { text } = e.kind else { continue };
         let Some((_, rest)) = capture.names.get(text).split_once(ON_TIME_MARK) else { continue };
@@ -236,11 +239,18 @@ fn activation(
 /// the events. Without any marker every task whose wake-ups are seen counts, late by `limit`. Where
 /// that is not zero it goes before what the marker's writer called late.
 pub fn find(capture: &mut Capture, limit: Nanos) {
-    let told = told(capture);
+    // One look at all events says which of the others are needed.
+    let (mut markers, mut by_kernel) = (false, false);
+    for e in &capture.events {
+        markers |= matches!(e.kind, EventKind::Marker { .. });
+        by_kernel |= matches!(e.kind, EventKind::Timerlat { .. });
+    }
+    let told = if markers { told(capture) } else { Vec::new() };
     let given = limit;
     let marked = || told.iter().filter_map(|t| t.limit).max();
     let limit = if given.0 > 0 { given } else { marked().unwrap_or(given) };
-    let measured_by_kernel = if told.is_empty() { timerlat(capture, limit) } else { Vec::new() };
+    let measured_by_kernel =
+        if told.is_empty() && by_kernel { timerlat(capture, limit) } else { Vec::new() };
     if !measured_by_kernel.is_empty() {
         capture.activations = measured_by_kernel;
         return;
