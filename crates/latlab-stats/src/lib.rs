@@ -7,6 +7,7 @@ pub mod change_point;
 pub mod discrete;
 pub mod estimate;
 pub mod extremal_index;
+pub mod fieller;
 pub mod histogram;
 pub mod modes;
 pub mod pareto_tail;

@@ -2,12 +2,14 @@
 //!
 //! A p value alone says little: with enough samples every difference is
 //! "significant". What matters is how far each quantile moved, with an interval
-//! from the blocks: block medians of quantile differences, bootstrapped over
-//! blocks (spikes cluster within a block; P. Hall, J. Horowitz and B.-Y. Jing, 1995).
+//! from the pairs of blocks: Student's t of the differences of a quantile (spikes cluster within a
+//! block, so blocks are what is independent). That the overhead is small, or that the shape is the
+//! same, is stated only if the whole interval is within the margin, a tenth of the limit (two one-sided
+//! tests; D. J. Schuirmann, 1987); otherwise it is not known.
 
 use latlab_model::latency::{Effect, Shift, TracingOverhead};
 use latlab_stats::histogram::Histogram;
-use latlab_stats::quantile::median;
+use latlab_stats::student::student_upper;
 
 /// The quantiles that are compared.
 pub const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
@@ -42,12 +44,12 @@ fn shift(
         .zip(traced)
         .filter_map(|(a, b)| Some(b.quantile(q)? as f64 - a.quantile(q)? as f64))
         .collect();
-    let (low_ns, high_ns) = bootstrap_median(&differences)?;
+    let (shift_ns, low_ns, high_ns) = mean_interval(&differences)?;
     Some(Shift {
         q,
         untraced_ns: off.quantile(q)? as f64,
         traced_ns: on.quantile(q)? as f64,
-        shift_ns: median(&differences)?,
+        shift_ns,
         low_ns,
         high_ns,
     })
@@ -62,43 +64,32 @@ fn effect(shifts: &[Shift], blocks: usize, limit_ns: u64) -> Effect {
     if shifts.iter().any(|s| s.untraced_ns < 0.5 * limit && s.traced_ns > limit && s.low_ns > 0.0) {
         return Effect::MakesLate;
     }
-    let tolerance = 0.1 * limit;
-    if shifts.iter().all(|s| s.shift_ns.abs() <= tolerance || (s.low_ns <= 0.0 && s.high_ns >= 0.0))
-    {
+    let margin = 0.1 * limit;
+    let within = |s: &Shift, of: f64| s.low_ns >= of - margin && s.high_ns <= of + margin;
+    let beyond = |s: &Shift, of: f64| s.low_ns > of + margin || s.high_ns < of - margin;
+    if shifts.iter().all(|s| within(s, 0.0)) {
         return Effect::Small;
     }
     let middle = shifts[0].shift_ns;
-    if shifts.iter().all(|s| s.low_ns - tolerance <= middle && middle <= s.high_ns + tolerance) {
+    if shifts.iter().any(|s| beyond(s, middle)) {
+        Effect::Changed
+    } else if shifts.iter().all(|s| within(s, middle)) {
         Effect::Shifted
     } else {
-        Effect::Changed
+        Effect::CannotTell
     }
 }
 
-/// 95% percentile interval of the median by resampling (B. Efron, 1979); the generator is seeded
-/// by the number of values, so that equal data give equal intervals.
-fn bootstrap_median(values: &[f64]) -> Option<(f64, f64)> {
-    const ROUNDS: usize = 400;
-    if values.is_empty() {
+/// Mean and its 95 % interval by Student's t; `None` below two values.
+fn mean_interval(values: &[f64]) -> Option<(f64, f64, f64)> {
+    if values.len() < 2 {
         return None;
     }
-    let mut state = 0x9E37_79B9_7F4A_7C15u64 ^ values.len() as u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    let mut medians: Vec<f64> = (0..ROUNDS)
-        .filter_map(|_| {
-            let sample: Vec<f64> = (0..values.len())
-                .map(|_| values[(next() % values.len() as u64) as usize])
-                .collect();
-            median(&sample)
-        })
-        .collect();
-    medians.sort_unstable_by(f64::total_cmp);
-    Some((medians[ROUNDS / 40], medians[ROUNDS - 1 - ROUNDS / 40]))
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let half = student_upper(0.025, n - 1.0) * (variance / n).sqrt();
+    Some((mean, mean - half, mean + half))
 }
 
 /// Where an untraced window `[low, high)` lies under tracing: by equal ranks of the two
@@ -149,6 +140,32 @@ mod tests {
         assert!(shifted.shifts.iter().all(|s| (s.shift_ns - 20_000.0).abs() < 500.0));
         assert_eq!(observe(&off, &blocks(150_000), 100_000).effect, Effect::MakesLate);
         assert_eq!(observe(&off[..2], &blocks(5_000)[..2], 100_000).effect, Effect::CannotTell);
+    }
+
+    /// A quantile of which only a wide interval is known is not "small", whatever its estimate.
+    #[test]
+    fn a_wide_interval_is_inconclusive() {
+        let shift = |low_ns, high_ns| Shift { q: 0.99, low_ns, high_ns, ..Shift::default() };
+        let effect = |s: &[Shift]| effect(s, 4, 100_000);
+        assert_eq!(effect(&[shift(-2_000.0, 2_000.0)]), Effect::Small);
+        assert_eq!(
+            effect(&[shift(-2_000.0, 2_000.0), shift(-50_000.0, 40_000.0)]),
+            Effect::CannotTell
+        );
+        assert_eq!(effect(&[shift(-2_000.0, 2_000.0), shift(20_000.0, 40_000.0)]), Effect::Changed);
+    }
+
+    /// Coverage of the interval over four pairs.
+    #[test]
+    fn four_pairs_cover_as_they_say() {
+        let mut rng = latlab_stats::rng::SplitMix64::new(5);
+        let mut normal =
+            || (0..12).map(|_| rng.next_u64() as f64 / u64::MAX as f64).sum::<f64>() - 6.0;
+        let covers = |(_, low, high): (f64, f64, f64)| low <= 0.0 && 0.0 <= high;
+        let mut one =
+            || mean_interval(&[normal(), normal(), normal(), normal()]).is_some_and(covers);
+        let covered = (0..4_000).filter(|_| one()).count();
+        assert!((3_745..=3_855).contains(&covered), "{covered} of 4000");
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub(super) const MESSAGES: &[Message] = &[
     // Mitigation tests.
     Message { id: "why.mitigation-effective", text: mitigation_effective },
     Message { id: "why.mitigation-no-clear-effect", text: mitigation_no_clear_effect },
+    Message { id: "why.mitigation-no-effect", text: mitigation_no_effect },
     Message { id: "why.mitigation-no-late", text: mitigation_no_late },
     Message { id: "why.mitigation-not-tested", text: mitigation_not_tested },
     fixed!("why.test-load-stopped", "Load stopped"),
@@ -55,26 +56,26 @@ fn nested(a: &Args<'_>, name: &str) -> String {
 
 const BLOCKS: &str = "Blocks with and without the mitigation alternate; nothing else changes.";
 
+fn removed(a: &Args<'_>) -> String {
+    let interval = match a.find("low") {
+        Some(low) => format!("95 % interval {low} to {}", a.get("high")),
+        None => format!("95 % interval up to {}", a.get("high")),
+    };
+    format!("removes {} of the excess ({interval})", a.get("removed"))
+}
+
 fn mitigation_effective(a: &Args<'_>) -> Text {
-    Text::claim(format!(
-        "{}: removes {} of the excess (95 % interval {} to {})",
-        nested(a, "mitigation"),
-        a.get("removed"),
-        a.get("low"),
-        a.get("high")
-    ))
-    .why(BLOCKS)
+    Text::claim(format!("{}: {}", nested(a, "mitigation"), removed(a))).why(BLOCKS)
 }
 
 fn mitigation_no_clear_effect(a: &Args<'_>) -> Text {
-    Text::claim(format!(
-        "{}: no clear effect, removes {} of the excess (95 % interval {} to {})",
-        nested(a, "mitigation"),
-        a.get("removed"),
-        a.get("low"),
-        a.get("high")
-    ))
-    .why(BLOCKS)
+    let mitigation = nested(a, "mitigation");
+    Text::claim(format!("{mitigation}: effect unknown, {}", removed(a))).why(BLOCKS)
+}
+
+fn mitigation_no_effect(a: &Args<'_>) -> Text {
+    let mitigation = nested(a, "mitigation");
+    Text::claim(format!("{mitigation}: no effect of 20 % or more, {}", removed(a))).why(BLOCKS)
 }
 
 fn mitigation_no_late(a: &Args<'_>) -> Text {

@@ -61,6 +61,12 @@ fn with_values() -> Vec<Statement> {
     put("why.equal-priority", &[delay.clone(), who("sh")]);
     put("why.throttling", std::slice::from_ref(&delay));
     put("why.throttling", &[delay.clone(), who("make")]);
+    put("why.equal-priority", &[delay.clone(), who("make"), class("fair")]);
+    put("why.fair-server", &[delay.clone(), who("make")]);
+    put("why.bandwidth", std::slice::from_ref(&delay));
+    put("why.blocked", &[delay.clone(), who("logger")]);
+    put("why.blocked", std::slice::from_ref(&delay));
+    put("why.clock-source-changed", &[("before", text("tsc")), ("after", text("hpet"))]);
     put("why.lock", &[delay.clone(), who("logger")]);
     put("why.lock", std::slice::from_ref(&delay));
     let instead = ("instead", vec!["cc1", "make"].into());
@@ -118,6 +124,19 @@ fn with_values() -> Vec<Statement> {
     put(
         "why.mitigation-no-clear-effect",
         &[&[moved.clone(), irq.clone()][..], &effect(0.1, -0.2, 0.3)].concat(),
+    );
+    put(
+        "why.mitigation-no-clear-effect",
+        &[
+            &[moved.clone(), irq.clone()][..],
+            &effect(0.1, -0.2, 0.3)[..1],
+            &effect(0.1, -0.2, 0.3)[2..],
+        ]
+        .concat(),
+    );
+    put(
+        "why.mitigation-no-effect",
+        &[&[moved.clone(), irq.clone()][..], &effect(0.01, -0.1, 0.1)].concat(),
     );
     put("why.mitigation-no-late", &[load]);
     let no_irq = ("reason", text("why.reason-no-such-interrupt"));
