@@ -1,11 +1,10 @@
 //! Platform counters of time that this kernel did not spend: steal time, system-management
-//! interrupts, the CPUs' real speed, the clocks.
+//! interrupts, the CPUs' real speed, the clock source.
 //!
 //! `MSR_SMI_COUNT` (0x34), `IA32_MPERF` (0xE7) and `IA32_APERF` (0xE8) are of the Intel SDM,
 //! volume 4; they are read through `/dev/cpu/N/msr` (msr(4)). A hypervisor may refuse them or
 //! answer zero, another processor may not have them: what is missing is said.
 
-use crate::clock;
 use crate::files::Root;
 use crate::machine;
 use latlab_model::finding::Note;
@@ -13,7 +12,6 @@ use latlab_model::latency::SystemContext;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 const SMI_COUNT: u64 = 0x34;
 const MPERF: u64 = 0xE7;
@@ -29,8 +27,6 @@ pub struct CounterSample {
     performance: Option<(u64, u64)>,
     khz: Vec<u64>,
     clock_source: Option<String>,
-    /// Wall clock less CLOCK_MONOTONIC, ns.
-    ahead_ns: i128,
     missing: Vec<Note>,
 }
 
@@ -88,7 +84,6 @@ impl PlatformCounters {
         let condition = machine::condition();
         let root = Root::here();
         let source = "sys/devices/system/clocksource/clocksource0/current_clocksource";
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let smi = self.sum(SMI_COUNT);
         let mut missing: Vec<Note> = self.missing.iter().cloned().collect();
         if smi.is_none() && self.missing.is_none() {
@@ -103,7 +98,6 @@ impl PlatformCounters {
             performance: self.sum(APERF).zip(self.sum(MPERF)),
             khz: condition.khz,
             clock_source: root.word(source),
-            ahead_ns: wall.as_nanos() as i128 - i128::from(clock::now().0),
             missing,
         }
     }
@@ -127,8 +121,6 @@ impl CounterSample {
             }
             _ => None,
         };
-        let step = (after.ahead_ns - before.ahead_ns).unsigned_abs();
-        around.clock_step_ns = u64::try_from(step).ok();
         around.clock_source = match (&before.clock_source, &after.clock_source) {
             (Some(a), Some(b)) if a != b => Some((a.clone(), b.clone())),
             _ => None,
@@ -149,7 +141,6 @@ mod tests {
             performance: Some((100, 100)),
             khz: vec![1_000_000],
             clock_source: Some("tsc".into()),
-            ahead_ns: 5,
             missing: vec![],
         };
         let after = CounterSample {
@@ -158,7 +149,6 @@ mod tests {
             performance: Some((150, 200)),
             khz: vec![600_000],
             clock_source: Some("hpet".into()),
-            ahead_ns: -2_000_000,
             missing: vec![Note::new("smi-counter-no-msr")],
         };
         let mut around = SystemContext::default();
@@ -166,7 +156,6 @@ mod tests {
         assert_eq!((around.steal_ns, around.smi), (Some(10_000), Some(2)));
         assert_eq!(around.khz, Some((600_000, 1_000_000)));
         assert_eq!(around.speed, Some(0.5));
-        assert_eq!(around.clock_step_ns, Some(2_000_005));
         assert_eq!(around.clock_source, Some(("tsc".into(), "hpet".into())));
         assert_eq!(around.missing, [Note::new("smi-counter-no-msr")]);
     }

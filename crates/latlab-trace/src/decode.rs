@@ -348,7 +348,8 @@ impl<'a> Meaning<'a> {
                 length: Nanos(f.rettime.saturating_sub(f.calltime)),
             },
             Typed::SysEnter(s) => {
-                EventKind::SyscallEnter { nr: s.nr, yields: s.name == "sched_yield" }
+                let futex = s.name.starts_with("futex");
+                EventKind::SyscallEnter { nr: s.nr, yields: s.name == "sched_yield", futex }
             }
             Typed::SysExit(s) => EventKind::SyscallExit { nr: s.nr },
             other => self.rarer(record, other),

@@ -135,7 +135,7 @@ mod tests {
     use latlab_model::event::{OffCpu, Symbol, Task};
     use latlab_model::units::{CpuId, Nanos, TraceNs};
 
-    const ENTER: EventKind = EventKind::SyscallEnter { nr: 24, yields: true };
+    const ENTER: EventKind = EventKind::SyscallEnter { nr: 24, yields: true, futex: false };
     const EXIT: EventKind = EventKind::SyscallExit { nr: 24 };
 
     fn event(ns: u64, tid: i32, kind: EventKind) -> Event {

@@ -26,6 +26,8 @@ pub struct Capture {
     pub number: Option<u32>,
     /// Kernel release, where the file says: captures of different kernels are not mixed.
     pub kernel: Option<String>,
+    /// Whether that kernel is PREEMPT_RT, where the file says.
+    pub preempt_rt: Option<bool>,
     /// Names of all symbols.
     pub names: Names,
     /// Rising in time (per CPU strictly so as the file had them).

@@ -4,7 +4,7 @@
 use super::breakdown::{Budget, Piece};
 use super::capture::Capture;
 use super::cpu_timeline::{Actor, Lanes};
-use super::silence;
+use super::{locks, silence};
 use latlab_model::event::{EventKind, Symbol, softirq_name};
 use latlab_model::latency::Cause;
 use latlab_model::latency::{Calls, Group, Kind, Share, Window};
@@ -39,9 +39,6 @@ pub fn window(
             calls.ns += piece.length().0;
             calls.calls += u32::from(piece.calls);
         }
-        let instead = (piece.cause == Cause::Lock && piece.task.tid.0 > 0)
-            .then(|| family(capture.names.get(piece.task.name)))
-            .filter(|who| *who != group.1);
         let (share, longest) = shares.entry(group).or_default();
         add(share, longest, piece);
         let from = compared.map_or(piece.end, |t| t.clamp(piece.start, piece.end));
@@ -52,8 +49,14 @@ pub fn window(
         if piece.cause == Cause::IdleExit && share.idle_state.is_none() {
             share.idle_state = silence::idle_state(capture, lanes, piece);
         }
-        if let Some(who) = instead {
-            *share.instead_ns.entry(who.to_owned()).or_default() += piece.length().0;
+        if piece.cause == Cause::Lock {
+            share.contended |= locks::is_contended(capture, lanes, budget, piece);
+            if let Some(owner) = locks::owner(capture, lanes, budget, piece) {
+                for (who, ns) in locks::instead(capture, lanes, budget, piece, owner) {
+                    let who = family(capture.names.get(who)).to_owned();
+                    *share.instead_ns.entry(who).or_default() += ns.0;
+                }
+            }
         }
         if longest_silence.is_none_or(|p| piece.silent > p.silent) {
             longest_silence = Some(piece);
@@ -66,6 +69,7 @@ pub fn window(
         intended_ns: a.intended.0,
         latency_ns: a.latency().0,
         cpu: a.cpu.0,
+        prio: budget.milestones.map(|m| m.prio).filter(|p| *p != i32::MAX),
         late: a.late,
         lost: budget.lost,
         uncovered: budget.uncovered,
@@ -124,29 +128,14 @@ fn group_of<'a>(
         | Cause::Unexplained
         | Cause::ProgrammedLate
         | Cause::PageFault => Cow::default(),
-        Cause::Lock => owner(capture, lanes, budget, piece).into(),
+        Cause::Lock => {
+            let owner = locks::owner(capture, lanes, budget, piece);
+            let task = owner.and_then(|tid| lanes.tasks.get(&tid));
+            task.map_or("", |t| family(capture.names.get(t.name))).into()
+        }
         _ => occupant(capture, piece),
     };
     (piece.cause, who)
-}
-
-/// Who ended a wait for a lock: the task that woke the waiter.
-fn owner<'a>(capture: &'a Capture, lanes: &Lanes, budget: &Budget, piece: &Piece) -> &'a str {
-    let own = budget.activation.tid;
-    let events = lanes.scheduling.get(&own).map_or(&[][..], Vec::as_slice);
-    let after = events.partition_point(|&i| capture.events[i].time <= piece.start);
-    let waker = events[after..].iter().map(|&i| &capture.events[i]).find_map(|e| match e.kind {
-        EventKind::Waking { task, .. }
-        | EventKind::Wakeup { task, .. }
-        | EventKind::WakeupNew { task, .. }
-            if task.tid == own =>
-        {
-            Some(e.current)
-        }
-        _ => None,
-    });
-    let task = waker.and_then(|tid| lanes.tasks.get(&tid));
-    task.map_or("", |t| family(capture.names.get(t.name)))
 }
 
 /// Who had the CPU during a piece, also on the ordinary path.

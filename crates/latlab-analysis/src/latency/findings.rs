@@ -21,6 +21,15 @@ pub fn findings(
 ) -> Vec<Finding> {
     let of = |c| finding(c, explanation, context, places);
     let mut findings: Vec<Finding> = explanation.causes.iter().map(of).collect();
+    if let Some((before, after)) = context.clock_source.as_ref() {
+        let id = "why.clock-source-changed";
+        findings.push(
+            Finding::typed(id, Severity::Warning, Confidence::High)
+                .value("before", before)
+                .value("after", after)
+                .remedy(Note::new("why.remedy-clock-source")),
+        );
+    }
     if explanation.unexplained_share > UNEXPLAINED && explanation.contrast.late > 0 {
         let id = "why.unexplained-share";
         findings.push(
@@ -76,13 +85,14 @@ fn finding(
     f = c.evidence.iter().flat_map(cause_evidence).fold(f, Finding::with);
     let controls = Quantity::Count(e.contrast.on_time as u64);
     f = f.with(Evidence::new("on-time-windows", controls));
-    remedies(c).into_iter().fold(f, Finding::remedy)
+    remedies(c, context.preempt_rt).into_iter().fold(f, Finding::remedy)
 }
 
 /// Who acts, at which priority, for how long.
 fn with_values(f: Finding, c: &RootCause, context: &SystemContext) -> Finding {
     let who = (!c.who.is_empty()).then_some(&c.who);
     let mut f = f.value_if("who", who).value("delay", Quantity::Ns(c.excess_ns));
+    f = f.value_if("thread", c.thread.as_ref().filter(|t| **t != c.who));
     match c.prio {
         Some(p) if p < 0 => f = f.value("class", "deadline"),
         Some(p) if p < 100 => {
@@ -230,6 +240,13 @@ fn cause_evidence(fact: &CauseEvidence) -> Vec<Evidence> {
                 .chain(on_time)
                 .collect()
         }
+        CauseEvidence::Frequency { low_khz, high_khz } => {
+            let hz = [low_khz, high_khz].map(|k| Value::from(Quantity::Hz(*k as f64 * 1e3)));
+            vec![Evidence::new("cpu-frequency", Value::List(hz.to_vec()))]
+        }
+        CauseEvidence::Speed { ratio } => {
+            vec![Evidence::new("cpu-speed", Quantity::Ratio(*ratio))]
+        }
         CauseEvidence::Missing { what } => vec![missing(what)],
     }
 }
@@ -246,10 +263,14 @@ fn missing(what: &Note) -> Evidence {
 }
 
 /// What to change or to measure next, by mechanism.
-fn remedies(c: &RootCause) -> Vec<Note> {
+fn remedies(c: &RootCause, preempt_rt: Option<bool>) -> Vec<Note> {
     let ids: &[&str] = match c.mechanism {
         Mechanism::InterruptsOff => &["why.remedy-locate-irqs-off", "why.remedy-isolate-or-split"],
-        Mechanism::PreemptionOff => &["why.remedy-preempt-rt", "why.remedy-keep-task-off-cpu"],
+        Mechanism::PreemptionOff => &[
+            "why.remedy-preempt-rt",
+            "why.remedy-locate-preempt-off",
+            "why.remedy-keep-task-off-cpu",
+        ],
         Mechanism::InterruptHandler => &["why.remedy-move-interrupt", "why.remedy-threaded-irqs"],
         Mechanism::Ipi => &["why.remedy-avoid-ipi", "why.remedy-nohz-full"],
         Mechanism::HrtimerHandler => &["why.remedy-shorten-handler", "why.remedy-move-hrtimer"],
@@ -262,6 +283,9 @@ fn remedies(c: &RootCause) -> Vec<Note> {
             &["why.remedy-priorities", "why.remedy-separate-cpus"]
         }
         Mechanism::Throttling => &["why.remedy-rt-runtime"],
+        Mechanism::FairServer => &["why.remedy-fair-server"],
+        Mechanism::Bandwidth => &["why.remedy-cpu-max"],
+        Mechanism::Blocked => &["why.remedy-record-locks"],
         Mechanism::Lock | Mechanism::PriorityInversion => {
             &["why.remedy-prio-inherit", "why.remedy-shorten-critical-section"]
         }
@@ -280,7 +304,13 @@ fn remedies(c: &RootCause) -> Vec<Note> {
         "why.remedy-move-interrupt" => Note::new(id).value("who", &c.who),
         _ => Note::new(id),
     };
-    ids.iter().map(note).collect()
+    let applies = |id: &&&str| match (**id, preempt_rt) {
+        // What PREEMPT_RT does already.
+        ("why.remedy-preempt-rt" | "why.remedy-threaded-irqs", Some(true)) => false,
+        ("why.remedy-softirq-thread-priority", Some(false)) => false,
+        _ => true,
+    };
+    ids.iter().filter(applies).map(note).collect()
 }
 
 #[cfg(test)]
@@ -367,6 +397,7 @@ mod tests {
             times_on_time: 1.0,
             functions: vec![],
             stack: vec![],
+            thread: None,
             alternatives: vec![],
             instead: vec![],
             period_ns: None,
@@ -374,6 +405,23 @@ mod tests {
             evidence: vec![],
             example: None,
         }
+    }
+
+    #[test]
+    fn remedies_that_the_kernel_has_already_are_left_out() {
+        let ids = |mechanism, rt| -> Vec<String> {
+            let all = remedies(&cause(mechanism), rt);
+            all.iter().filter_map(|n| n.id().map(str::to_owned)).collect()
+        };
+        let has = |mechanism, rt, id: &str| ids(mechanism, rt).iter().any(|i| i == id);
+        for (mechanism, id) in [
+            (Mechanism::PreemptionOff, "why.remedy-preempt-rt"),
+            (Mechanism::InterruptHandler, "why.remedy-threaded-irqs"),
+        ] {
+            assert!(!has(mechanism, Some(true), id) && has(mechanism, Some(false), id), "{id}");
+            assert!(has(mechanism, None, id) && !ids(mechanism, Some(true)).is_empty(), "{id}");
+        }
+        assert!(!has(Mechanism::Softirq, Some(false), "why.remedy-softirq-thread-priority"));
     }
 
     #[test]

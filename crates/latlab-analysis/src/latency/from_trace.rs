@@ -50,6 +50,8 @@ impl Reader {
         let capture = Capture {
             source: source.to_owned(),
             kernel: kernel(file),
+            preempt_rt: (!file.options.uname.is_empty())
+                .then(|| file.options.uname.contains("PREEMPT_RT")),
             clock_is_monotonic: file.clock() == "mono",
             ..Capture::default()
         };

@@ -21,6 +21,7 @@ pub mod cpu_timeline;
 pub mod features;
 pub mod findings;
 pub mod from_trace;
+mod locks;
 pub mod mitigation;
 #[cfg(test)]
 mod scenario;

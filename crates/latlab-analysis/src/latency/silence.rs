@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn user_code_cannot_hold_off_interrupts() {
         assert!(silence(&late(&[(110.0, EventKind::SyscallExit { nr: 1 })])).in_user);
-        let enter = EventKind::SyscallEnter { nr: 1, yields: false };
+        let enter = EventKind::SyscallEnter { nr: 1, yields: false, futex: false };
         assert!(!silence(&late(&[(110.0, enter)])).in_user);
     }
 

@@ -118,6 +118,7 @@ fn note(capture: &Capture) -> CaptureNote {
     CaptureNote {
         source: capture.source.clone(),
         kernel: capture.kernel.clone(),
+        preempt_rt: capture.preempt_rt,
         events: capture.events.len() as u64,
         length_ns: last.saturating_sub(first),
         holes: capture.lost.len() as u32,
@@ -192,6 +193,11 @@ pub fn conclude(digests: Vec<Digest>, system_context: SystemContext) -> WhyResul
         result.captures.push(digest.note);
         result.windows.extend(digest.windows);
         examples.extend(digest.examples);
+    }
+    if let ([one], None) = (kernels(&result.captures).as_slice(), &result.system_context.kernel) {
+        let one = (*one).to_owned();
+        result.system_context.preempt_rt = result.captures.iter().find_map(|c| c.preempt_rt);
+        result.system_context.kernel = Some(one);
     }
     result.explanation = explain(&result.windows, &result.system_context);
     let pairs = result.explanation.causes.iter().enumerate().filter_map(|(i, cluster)| {

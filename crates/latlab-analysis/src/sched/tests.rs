@@ -210,7 +210,7 @@ fn inversions_are_seen_by_who_waits_and_by_inheritance() {
 fn yields_and_preemptions_are_told_apart() {
     let events = [
         switch(0, 0, task(0), OffCpu::Runnable, task(1)),
-        event(500, 0, 1, EventKind::SyscallEnter { nr: 0, yields: true }),
+        event(500, 0, 1, EventKind::SyscallEnter { nr: 0, yields: true, futex: false }),
         switch(1_000, 0, task(1), OffCpu::Runnable, task(2)),
         switch(2_000, 0, task(2), OffCpu::Preempted, task(1)),
         switch(3_000, 0, task(1), OffCpu::Stopped, task(0)),

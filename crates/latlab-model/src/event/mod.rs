@@ -195,8 +195,9 @@ pub enum EventKind {
     LockBegin { lock: u64 },
     /// `contention_end`.
     LockEnd { lock: u64 },
-    /// Entry to a system call; `yields`: it is `sched_yield`, as far as the event has a name.
-    SyscallEnter { nr: i64, yields: bool },
+    /// Entry to a system call; `yields`: it is `sched_yield`, `futex`: a futex call, as far as the event
+    /// has a name.
+    SyscallEnter { nr: i64, yields: bool, futex: bool },
     /// Return from a system call to user space.
     SyscallExit { nr: i64 },
     /// `kernel_stack`, which belongs to the event before it on this CPU.

@@ -34,6 +34,12 @@ pub enum Mechanism {
     EqualPriority,
     /// Real-time throttling.
     Throttling,
+    /// The fair server gave the CPU to a fair task (Linux 6.12 and later).
+    FairServer,
+    /// The task's group or its deadline reservation had no runtime left.
+    Bandwidth,
+    /// The task blocked after it was switched in; no event tells by what.
+    Blocked,
     /// A lock held by somebody.
     Lock,
     /// A lock's holder was kept from running by a task between the two priorities.
@@ -65,6 +71,9 @@ pub struct RootCause {
     pub mechanism: Mechanism,
     /// Who: task, interrupt, softirq or function; empty where nobody acts.
     pub who: String,
+    /// Name of the thread that acted, with its numbers (`kworker/u8:1`), where one did.
+    #[serde(default)]
+    pub thread: Option<String>,
     /// Stage of the wake-up that it delayed.
     pub stage: Option<Stage>,
     /// Kernel priority of the acting task.
@@ -202,6 +211,10 @@ pub enum CauseEvidence {
     },
     /// Exit latency of the idle state that was entered, ns; the longest exit from it on time.
     IdleState { state: u32, declared_ns: u64, on_time_ns: Option<u64> },
+    /// Lowest and highest CPU frequency during the measurement, kHz.
+    Frequency { low_khz: u64, high_khz: u64 },
+    /// Share of the nominal frequency that the CPUs ran at.
+    Speed { ratio: f64 },
     /// A counter that is not readable on this machine.
     Missing { what: Note },
 }
@@ -235,6 +248,9 @@ impl Mechanism {
             Self::HigherPriority => "why.higher-priority",
             Self::EqualPriority => "why.equal-priority",
             Self::Throttling => "why.throttling",
+            Self::FairServer => "why.fair-server",
+            Self::Bandwidth => "why.bandwidth",
+            Self::Blocked => "why.blocked",
             Self::Lock => "why.lock",
             Self::PriorityInversion => "why.priority-inversion",
             Self::PageFault => "why.page-fault",

@@ -92,6 +92,8 @@ pub struct CaptureNote {
     pub source: String,
     /// Kernel release, where the file says.
     pub kernel: Option<String>,
+    /// Whether it is PREEMPT_RT, where the file says.
+    pub preempt_rt: Option<bool>,
     /// Events.
     pub events: u64,
     /// From the first to the last event, ns.
@@ -209,8 +211,10 @@ pub struct SystemContext {
     pub khz: Option<(u64, u64)>,
     /// Share of the CPUs' nominal frequency that they ran at (APERF/MPERF), where it is readable.
     pub speed: Option<f64>,
-    /// Largest step between the wall clock and CLOCK_MONOTONIC meanwhile, ns.
-    pub clock_step_ns: Option<u64>,
+    /// Release of the kernel that was measured, where it is known.
+    pub kernel: Option<String>,
+    /// Whether it is PREEMPT_RT.
+    pub preempt_rt: Option<bool>,
     /// Clock sources, when the kernel changed it meanwhile: before and after.
     pub clock_source: Option<(String, String)>,
     /// Counters that are not readable on this machine, and why.

@@ -43,7 +43,11 @@ pub struct Share {
     pub prio: Option<i32>,
     /// What kind of actor it was in the longest part.
     pub kind: Option<Kind>,
-    /// While a lock was waited for: tasks other than its owner that ran, with their time.
+    /// While the task was blocked: an event shows that it waited for a lock.
+    #[serde(default)]
+    pub contended: bool,
+    /// While a lock was waited for and its owner was runnable and did not run: tasks of priority between
+    /// the two that ran on the owner's CPU, with their time.
     pub instead_ns: BTreeMap<String, u64>,
 }
 
@@ -91,6 +95,9 @@ pub struct Window {
     pub latency_ns: u64,
     /// The CPU that the task ran on.
     pub cpu: u32,
+    /// Kernel priority of the measured task when it was woken.
+    #[serde(default)]
+    pub prio: Option<i32>,
     /// Over the limit.
     pub late: bool,
     /// Events were lost within it: it weighs less.

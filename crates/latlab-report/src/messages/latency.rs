@@ -19,6 +19,10 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "why.higher-priority", text: higher_priority },
     Message { id: "why.equal-priority", text: equal_priority },
     Message { id: "why.throttling", text: throttling },
+    Message { id: "why.fair-server", text: fair_server },
+    Message { id: "why.bandwidth", text: bandwidth },
+    Message { id: "why.blocked", text: blocked },
+    Message { id: "why.clock-source-changed", text: clock_source_changed },
     Message { id: "why.lock", text: lock },
     Message { id: "why.priority-inversion", text: priority_inversion },
     Message { id: "why.page-fault", text: page_fault },
@@ -90,6 +94,8 @@ pub(super) const LABELS: &[(&str, &str)] = &[
         "event-free-with-interrupts-or-preemption-disabled",
         "event-free intervals with interrupts or preemption recorded as disabled",
     ),
+    ("cpu-frequency", "CPU frequency during the measurement (lowest, highest)"),
+    ("cpu-speed", "speed of the CPUs, share of the nominal frequency"),
     ("hwlat-gaps", "event-free intervals with a gap of the hwlat tracer"),
     (
         "timer-of-another-cpu-late-at-once",
@@ -205,6 +211,10 @@ fn higher_priority(a: &Args<'_>) -> Text {
 
 fn equal_priority(a: &Args<'_>) -> Text {
     let delay = a.get("delay");
+    if a.text("class") == "fair" {
+        return Text::claim(format!("Fair task ran for {delay} before the task: {}", a.get("who")))
+            .why("The scheduler shares the CPU among fair tasks; nice values weight the shares.");
+    }
     Text::claim(format!("Task of equal priority ran for {delay}: {}", actor(a))).why(PREEMPTION)
 }
 
@@ -214,6 +224,35 @@ fn throttling(a: &Args<'_>) -> Text {
         "Real-time throttling: the task was runnable and the scheduler chose {who} for {delay}"
     ))
     .why("Real-time tasks get at most sched_rt_runtime_us of each sched_rt_period_us.")
+}
+
+fn fair_server(a: &Args<'_>) -> Text {
+    let (who, delay) = (a.get("who"), a.get("delay"));
+    Text::claim(format!("Fair server: {who} ran for {delay} while the task was runnable"))
+        .why("Linux 6.12 and later reserves time of each CPU for fair tasks.")
+}
+
+fn bandwidth(a: &Args<'_>) -> Text {
+    let delay = a.get("delay");
+    Text::claim(format!(
+        "Task runnable without runtime for {delay}; the CPU was idle or given away"
+    ))
+    .why("cpu.max of its cgroup limits a fair task, its reservation one of SCHED_DEADLINE.")
+}
+
+fn blocked(a: &Args<'_>) -> Text {
+    let woken = a.find("who").map_or_else(String::new, |who| format!(", until {who} woke it"));
+    Text::claim(format!("Task blocked for {}{woken}; no event shows by what", a.get("delay"))).why(
+        "Without events of lock contention, futex calls and page faults, a lock, a page fault and I/O \
+         look alike.",
+    )
+}
+
+fn clock_source_changed(a: &Args<'_>) -> Text {
+    let (before, after) = (a.get("before"), a.get("after"));
+    Text::claim(format!("Clock source changed during the measurement: {before} to {after}")).why(
+        "Times before and after the change are not equally exact; reading the clock costs more.",
+    )
 }
 
 fn owner(a: &Args<'_>) -> String {

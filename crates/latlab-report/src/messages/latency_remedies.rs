@@ -82,6 +82,26 @@ pub(super) const MESSAGES: &[Message] = &[
         "On bare metal: check with the hwlat or osnoise tracer, the SMI counter and firmware settings"
     ),
     fixed!(
+        "why.remedy-locate-preempt-off",
+        "Trace with function_graph or the preemptoff tracer to locate the section"
+    ),
+    fixed!(
+        "why.remedy-fair-server",
+        "Lower the reservation: /sys/kernel/debug/sched/fair_server/cpuN/runtime"
+    ),
+    fixed!(
+        "why.remedy-cpu-max",
+        "Raise cpu.max of the task's cgroup, or the runtime of its SCHED_DEADLINE reservation"
+    ),
+    fixed!(
+        "why.remedy-record-locks",
+        "Record lock:contention_begin, syscalls:sys_enter_futex and page faults, or stack traces"
+    ),
+    fixed!(
+        "why.remedy-clock-source",
+        "Check the kernel log for the reason, and compare with clocksource= on the command line"
+    ),
+    fixed!(
         "why.remedy-preemptirq",
         "Use a kernel with CONFIG_IRQSOFF_TRACER and CONFIG_PREEMPT_TRACER: irq_disable and preempt_disable are then recorded, and decide it"
     ),

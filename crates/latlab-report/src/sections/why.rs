@@ -411,7 +411,9 @@ fn effect_sentence(effect: Effect) -> &'static str {
             "Tracing overhead: the distribution changed; causes without tracing may differ."
         }
         Effect::MakesLate => "Tracing overhead: tracing alone makes wake-ups late.",
-        Effect::CannotTell => "Tracing overhead: inconclusive, too few blocks.",
+        Effect::CannotTell => {
+            "Tracing overhead: inconclusive; the intervals are wider than 10 % of the limit."
+        }
     }
 }
 
@@ -441,6 +443,9 @@ fn mechanism(mechanism: Mechanism) -> &'static str {
         Mechanism::IdleExit => "idle exit",
         Mechanism::TimerSlack => "timer programmed late",
         Mechanism::Overrun => "previous activation",
+        Mechanism::FairServer => "fair server",
+        Mechanism::Bandwidth => "no runtime left",
+        Mechanism::Blocked => "blocked",
         Mechanism::Stall => "stall",
         Mechanism::Alternatives => "not distinguished",
         Mechanism::SlowPath => "slow wake-up path",

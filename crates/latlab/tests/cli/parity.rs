@@ -130,6 +130,11 @@ const ON_PURPOSE: &[(&str, &str, &str)] = &[
     ("", "finding/why.unexplained", ""),
     ("", "finding/why.slow-path", ""),
     ("", "unexplained_share", ""),
+    // Fair tasks that are passed over for fair tasks are not throttled.
+    ("rt-load.dat", "cause/throttling/", ""),
+    ("rt-load.dat", "cause/equal-priority/opt cgu.01/", ""),
+    ("rt-load.dat", "finding/why.throttling", ""),
+    ("rt-load.dat", "finding/why.equal-priority#3", ""),
     // Late wake-ups are compared up to the switch, at which on-time ones of cyclictest end.
     ("cyclictest-mark.dat", "contrast/path/", "/late_ns"),
     ("cyclictest-mark.dat", "cause/hrtimer-handler/", "/excess_ns"),

@@ -171,7 +171,8 @@ fn waiting_for_a_lock_after_the_switch_is_not_interference() {
 #[test]
 fn a_task_that_did_not_sleep_overran() {
     let mut s = Script::default();
-    s.preempt(0.0, FAIR, RT).at(400.0, EventKind::SyscallEnter { nr: 1, yields: false });
+    s.preempt(0.0, FAIR, RT)
+        .at(400.0, EventKind::SyscallEnter { nr: 1, yields: false, futex: false });
     let a = s.wakes(100.0, 300.0, true);
     let b = cut(&s, a);
     assert!(b.milestones.is_none());

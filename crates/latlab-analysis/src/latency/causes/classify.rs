@@ -1,6 +1,7 @@
 //! One group of late windows judged: victim or culprit, what it amounts to, on which evidence.
 
 use super::counters::Counted;
+use super::mechanism::{Setting, is_from, mechanism};
 use super::members::{CONTROLS, Members, Verdict, could_be_stall, is_bracketed, is_silent};
 
 use crate::latency::case_control::each;
@@ -10,7 +11,7 @@ use latlab_model::latency::{
     Alternative, CauseEvidence, FunctionShare, Mechanism, RootCause, SystemContext,
 };
 use latlab_model::latency::{Cause, Others};
-use latlab_model::latency::{Group, Kind, Share, Window};
+use latlab_model::latency::{Group, Share, Window};
 use latlab_stats::discrete::beta_binomial_tail;
 use latlab_stats::period::{Period, find_period};
 use latlab_stats::quantile::{mad, median};
@@ -127,7 +128,7 @@ impl Judge<'_> {
         let first = first.unwrap_or_default();
         let instead = top_instead(&shares);
         let mechanism = match m.kind {
-            Verdict::Own => mechanism(group, &first, &instead),
+            Verdict::Own => mechanism(group, &first, &instead, self.setting(m)),
             Verdict::Stall => Mechanism::Stall,
             Verdict::Alternatives => Mechanism::Alternatives,
         };
@@ -135,6 +136,7 @@ impl Judge<'_> {
         let mut cluster = RootCause {
             mechanism,
             who: if m.kind == Verdict::Own { group.who.clone() } else { String::new() },
+            thread: thread(&shares),
             alternatives: self.alternatives(m),
             stage: first.stage,
             prio: first.prio,
@@ -165,6 +167,15 @@ impl Judge<'_> {
         cluster
     }
 
+    /// The measured task's priority in most of the windows, and the kernel.
+    fn setting(&self, m: &Members) -> Setting {
+        let mut seen: BTreeMap<i32, usize> = BTreeMap::new();
+        let known = m.excess.keys().filter_map(|&i| self.windows[i].prio);
+        known.for_each(|p| *seen.entry(p).or_default() += 1);
+        let prio = seen.into_iter().max_by_key(|s| s.1).map(|s| s.0);
+        Setting { prio, fair_server: is_from(self.around.kernel.as_deref(), (6, 12)) }
+    }
+
     /// What the events do not distinguish, the most frequent first; a stall last.
     fn alternatives(&self, m: &Members) -> Vec<Alternative> {
         if m.kind != Verdict::Alternatives {
@@ -180,7 +191,7 @@ impl Judge<'_> {
             let longest = shares.iter().max_by_key(|s| s.ns).cloned().unwrap_or_default();
             let windows = shares.len();
             Alternative {
-                mechanism: mechanism(group, &longest, &[]),
+                mechanism: mechanism(group, &longest, &[], self.setting(m)),
                 who: group.who.clone(),
                 windows,
             }
@@ -254,6 +265,11 @@ impl Judge<'_> {
         let section = section.count();
         if section > 0 && matches!(group.cause, Cause::InterruptsOff | Cause::PreemptionOff) {
             evidence.push(CauseEvidence::SectionRecorded { windows: section });
+        }
+        if matches!(cluster.mechanism, Mechanism::SlowPath | Mechanism::Unexplained) {
+            let frequency = |(low_khz, high_khz)| CauseEvidence::Frequency { low_khz, high_khz };
+            evidence.extend(self.around.khz.map(frequency));
+            evidence.extend(self.around.speed.map(|ratio| CauseEvidence::Speed { ratio }));
         }
         if m.kind != Verdict::Own || group.cause == Cause::IdleExit {
             self.stall_evidence(group, m, cluster, &mut evidence);
@@ -473,46 +489,19 @@ fn size(cause: Cause, whole: f64, usual: f64, sized: &[&(usize, Share, f64)]) ->
     whole.min(largest * (n + 1.0) / n.max(1.0)).max(usual)
 }
 
+/// The thread that acted in most of the windows, by its whole name.
+fn thread(shares: &[(usize, Share, f64)]) -> Option<String> {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let names = shares.iter().filter_map(|s| s.1.thread.as_deref());
+    names.for_each(|name| *seen.entry(name).or_default() += 1);
+    seen.into_iter().max_by_key(|s| s.1).map(|(name, _)| name.to_owned())
+}
+
 /// The window with the median excess.
 fn typical(shares: &[(usize, Share, f64)]) -> Option<usize> {
     let mut order: Vec<(usize, f64)> = shares.iter().map(|s| (s.0, s.2)).collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
     order.get(order.len() / 2).map(|s| s.0)
-}
-
-fn mechanism(group: &Group, share: &Share, instead: &[String]) -> Mechanism {
-    match (group.cause, share.kind) {
-        (Cause::ProgrammedLate, _) => Mechanism::TimerSlack,
-        (Cause::Nmi, _) => Mechanism::Nmi,
-        (Cause::IdleExit, _) => Mechanism::IdleExit,
-        (Cause::Overrun, _) => Mechanism::Overrun,
-        (Cause::PageFault, _) => Mechanism::PageFault,
-        (Cause::Throttled, _) => Mechanism::Throttling,
-        (Cause::Lock, _) if instead.is_empty() => Mechanism::Lock,
-        (Cause::Lock, _) => Mechanism::PriorityInversion,
-        (Cause::TimerFunction, Some(Kind::Timer)) | (_, Some(Kind::Timer)) => {
-            Mechanism::TimerCallback
-        }
-        (Cause::TimerFunction, _) | (_, Some(Kind::Hrtimer)) => Mechanism::HrtimerHandler,
-        (_, Some(Kind::Work)) => Mechanism::Workqueue,
-        (Cause::Interrupt, _) if is_ipi(&group.who) => Mechanism::Ipi,
-        (Cause::Interrupt, _) => Mechanism::InterruptHandler,
-        (Cause::Softirq, _) | (Cause::InterruptsOff, Some(Kind::Softirq)) => Mechanism::Softirq,
-        (Cause::InterruptsOff, _) => Mechanism::InterruptsOff,
-        (Cause::PreemptionOff, _) => Mechanism::PreemptionOff,
-        (Cause::HigherPriority, _) => Mechanism::HigherPriority,
-        (Cause::EqualPriority, _) => Mechanism::EqualPriority,
-        (Cause::Path, _) => Mechanism::SlowPath,
-        (Cause::Stall, _) => Mechanism::Stall,
-        (Cause::Unexplained, _) => Mechanism::Unexplained,
-    }
-}
-
-/// Interrupts that one CPU sends another (`irq_vectors:call_function*`, ARM's IPI reasons).
-fn is_ipi(name: &str) -> bool {
-    ["call_function", "reschedule", "Function call", "Rescheduling", "IPI"]
-        .iter()
-        .any(|ipi| name.contains(ipi))
 }
 
 fn confidence(cluster: &RootCause) -> Confidence {

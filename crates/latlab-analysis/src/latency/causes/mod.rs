@@ -13,6 +13,7 @@
 
 mod classify;
 mod counters;
+mod mechanism;
 mod members;
 mod stalls;
 #[cfg(test)]

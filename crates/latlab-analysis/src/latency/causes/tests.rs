@@ -303,3 +303,62 @@ fn few_on_time_windows_make_nobody_guilty() {
     let e = explain(&windows, &SystemContext::default());
     assert!(e.causes.iter().all(|c| c.mechanism == Mechanism::Alternatives), "{:#?}", e.causes);
 }
+
+/// Six windows with one part each, of a task of this priority, on this kernel.
+fn named(part: (Cause, &str, Kind), actor: Option<i32>, own: i32, kernel: &str) -> Mechanism {
+    let mut windows = controls(&[("app", 30)]);
+    for i in 0..6 {
+        let parts = [(part.0, part.1, 300_000 + i, part.2), (Cause::Path, "", 6_000, Kind::Task)];
+        let mut w = window(true, &parts, false);
+        (w.shares[0].1.prio, w.prio) = (actor, Some(own));
+        windows.push(w);
+    }
+    let around = SystemContext { kernel: Some(kernel.into()), ..SystemContext::default() };
+    explain(&windows, &around).causes[0].mechanism
+}
+
+/// Throttling of real-time tasks, the fair server, a group's cpu.max, and the order of fair tasks.
+#[test]
+fn a_runnable_task_that_is_passed_over_has_several_reasons() {
+    let chosen = (Cause::Throttled, "make", Kind::Task);
+    let idle = (Cause::Throttled, "", Kind::Idle);
+    assert_eq!(named(chosen, Some(120), 9, "6.1.0-rt"), Mechanism::Throttling);
+    assert_eq!(named(chosen, Some(120), 9, "6.12.5-rt"), Mechanism::FairServer);
+    assert_eq!(named(idle, None, 9, "6.12.5-rt"), Mechanism::Throttling);
+    assert_eq!(named(idle, None, 120, "6.1.0"), Mechanism::Bandwidth);
+    assert_eq!(named(idle, None, -1, "6.1.0"), Mechanism::Bandwidth);
+    assert_eq!(named(chosen, Some(130), 120, "6.1.0"), Mechanism::EqualPriority);
+    let ran_on = (Cause::PreemptionOff, "make", Kind::Task);
+    assert_eq!(named(ran_on, Some(130), 120, "6.1.0"), Mechanism::EqualPriority);
+    assert_eq!(named(ran_on, Some(130), 9, "6.1.0"), Mechanism::PreemptionOff);
+}
+
+/// A work item that keeps interrupts off is no matter of the workqueue's priority.
+#[test]
+fn a_section_inside_a_work_item_is_a_section() {
+    let of = |cause, kind| named((cause, "scan", kind), Some(120), 9, "6.1.0");
+    assert_eq!(of(Cause::InterruptsOff, Kind::Work), Mechanism::InterruptsOff);
+    assert_eq!(of(Cause::InterruptsOff, Kind::Timer), Mechanism::InterruptsOff);
+    assert_eq!(of(Cause::PreemptionOff, Kind::Work), Mechanism::PreemptionOff);
+    assert_eq!(of(Cause::HigherPriority, Kind::Work), Mechanism::Workqueue);
+}
+
+#[test]
+fn a_wait_without_an_event_of_contention_is_no_lock() {
+    let mechanism = |contended: bool, instead: u64| {
+        let mut windows = controls(&[("app", 30)]);
+        for i in 0..6 {
+            let parts = [(Cause::Lock, "logger", 300_000 + i, Kind::Idle)];
+            let mut w = window(true, &parts, false);
+            w.shares[0].1.contended = contended;
+            if instead > 0 {
+                w.shares[0].1.instead_ns.insert("make".into(), instead);
+            }
+            windows.push(w);
+        }
+        explain(&windows, &SystemContext::default()).causes[0].mechanism
+    };
+    assert_eq!(mechanism(false, 0), Mechanism::Blocked);
+    assert_eq!(mechanism(true, 0), Mechanism::Lock);
+    assert_eq!(mechanism(true, 200_000), Mechanism::PriorityInversion);
+}

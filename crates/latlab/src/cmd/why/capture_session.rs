@@ -305,6 +305,8 @@ pub(super) fn system_context(
     let exits = machine.cpu.idle_states.iter().filter(|s| !s.disabled);
     let mut around = SystemContext {
         hypervisor: machine.virtualization.clone(),
+        kernel: Some(machine.kernel.release.clone()),
+        preempt_rt: Some(machine.kernel.version.contains("PREEMPT_RT")),
         idle_exit_ns: exits.map(|s| s.exit_us * 1_000).max(),
         idle_exits_ns: machine.cpu.idle_states.iter().map(|s| s.exit_us * 1_000).collect(),
         interval_ns: Some(captures.asked.wakeup.measure.interval_ns),

@@ -26,13 +26,14 @@ const EVENTS: &[&str] = &[
     "workqueue:workqueue_execute_end",
     "lock:contention_begin",
     "lock:contention_end",
+    "syscalls:sys_enter_futex",
+    "syscalls:sys_enter_futex_time32",
     "ipi:ipi_entry",
     "ipi:ipi_exit",
     "exceptions:page_fault_user",
     "exceptions:page_fault_kernel",
     "nmi:nmi_handler",
     "power:cpu_idle",
-    "power:cpu_frequency",
 ];
 
 /// What tells code with interrupts or preemption disabled from a stall. Kernels with `IRQSOFF_TRACER` or

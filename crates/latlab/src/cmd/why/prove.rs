@@ -216,14 +216,16 @@ fn remedies(
         Mechanism::InterruptHandler => {
             vec![(interrupt_moved(cluster.who.as_str()), moved(&cluster.who, &others))]
         }
-        Mechanism::HigherPriority | Mechanism::EqualPriority => match kernel_thread(&cluster.who) {
-            Some(Thread::Interrupt(number)) => {
-                vec![(interrupt_moved(number.to_string()), moved_numbers(&[number], &others))]
+        Mechanism::HigherPriority | Mechanism::EqualPriority => {
+            match kernel_thread(cluster.thread.as_deref().unwrap_or(&cluster.who)) {
+                Some(Thread::Interrupt(number)) => {
+                    vec![(interrupt_moved(number.to_string()), moved_numbers(&[number], &others))]
+                }
+                Some(Thread::UnboundWork) => vec![unbound_attempt(&others)],
+                Some(Thread::Bound) => away(),
+                None => vec![],
             }
-            Some(Thread::UnboundWork) => vec![unbound_attempt(&others)],
-            Some(Thread::Bound) => away(),
-            None => vec![],
-        },
+        }
         Mechanism::Throttling => vec![unthrottled_attempt()],
         Mechanism::IdleExit => shallow(config).into_iter().collect(),
         Mechanism::PageFault if !config.lock_memory => {
@@ -238,8 +240,12 @@ fn remedies(
                 _ => away(),
             }
         }
-        // Whether the worker is bound to its CPU is not known: where it is, only the second one helps.
-        Mechanism::Workqueue => [vec![unbound_attempt(&others)], away_if_possible()].concat(),
+        Mechanism::Workqueue => match cluster.thread.as_deref().and_then(kernel_thread) {
+            Some(Thread::UnboundWork) => vec![unbound_attempt(&others)],
+            Some(_) => away(),
+            // Whether the worker is bound is not known: where it is, only the second one helps.
+            None => [vec![unbound_attempt(&others)], away_if_possible()].concat(),
+        },
         Mechanism::Softirq
         | Mechanism::HrtimerHandler
         | Mechanism::InterruptsOff
@@ -439,6 +445,34 @@ mod tests {
         for other in ["sh", "irq/x-y", "pr/ttyS0", "cpuhp/0", "my/0"] {
             assert_eq!(kernel_thread(other), None, "{other}");
         }
+    }
+
+    /// The name that readers see has no number: the mitigation is chosen by the whole one.
+    #[test]
+    fn mitigations_of_kernel_threads_follow_from_the_captured_name() {
+        let cause = |mechanism: &str, thread: &str| -> RootCause {
+            serde_json::from_value(serde_json::json!({
+                "mechanism": mechanism, "who": thread.split('/').next(), "thread": thread,
+                "stage": null, "prio": null, "main_of": [], "part_of": [], "share_of_late": 1.0,
+                "share_of_lateness": 1.0, "excess_ns": 1.0, "size_ns": 1.0, "times": 1.0,
+                "times_on_time": 0.0, "functions": [], "stack": [], "instead": [],
+                "period_ns": null, "confidence": "high", "evidence": [], "example": null
+            }))
+            .unwrap()
+        };
+        let online = [CpuId(0), CpuId(1)];
+        let ids = |mechanism: &str, thread: &str| -> Vec<String> {
+            let cause = cause(mechanism, thread);
+            let all = remedies(&cause, CpuId(0), &online, &WakeupConfig::default());
+            all.iter().filter_map(|a| a.0.id().map(str::to_owned)).collect()
+        };
+        let unbound = ["why.test-unbound-work-moved"];
+        assert_eq!(ids("higher-priority", "kworker/u4:1"), unbound);
+        assert_eq!(ids("workqueue", "kworker/u4:1"), unbound);
+        for bound in ["ktimers/0", "ksoftirqd/0", "kworker/0:1H"] {
+            assert_eq!(ids("higher-priority", bound), ["why.test-other-cpus"], "{bound}");
+        }
+        assert_eq!(ids("workqueue", "kworker/0:1-events"), ["why.test-other-cpus"]);
     }
 
     #[test]
