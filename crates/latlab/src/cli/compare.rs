@@ -12,6 +12,7 @@ use std::path::PathBuf;
 /// machines (@beaglebone-black-2015). The first is the base. With --base and --new, several
 /// files form one side each.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = super::examples::COMPARE)]
 pub struct Args {
     /// Runs to compare: the base, then the others.
     #[arg(value_name = "RUN")]
@@ -117,7 +118,7 @@ fn nanoseconds(option: &str, text: &str) -> anyhow::Result<f64> {
     if let Ok(us) = text.trim().parse::<u32>() {
         return Ok(f64::from(us) * 1e3);
     }
-    let time = humantime::parse_duration(text.trim())
+    let time = super::time::with_unit(text)
         .map_err(|e| anyhow!("{option} {text}: {e}"))
         .hint("100us, 2ms, or a number of µs")?;
     Ok(time.as_nanos() as f64)

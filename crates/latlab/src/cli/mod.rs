@@ -10,6 +10,7 @@ pub mod bench;
 #[cfg(feature = "host")]
 pub mod compare;
 pub mod doctor;
+pub mod examples;
 #[cfg(feature = "host")]
 pub mod export;
 pub mod fault_worker;
@@ -56,13 +57,13 @@ pub struct Cli {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Global {
     /// Print the result as JSON on stdout.
-    #[arg(long, global = true)]
+    #[arg(help_heading = "Output", long, global = true)]
     pub json: bool,
     /// Print everything: all tables, plots and findings with their evidence.
-    #[arg(long, global = true)]
+    #[arg(help_heading = "Output", long, global = true)]
     pub details: bool,
     /// Save the run in this directory (default: runs/<UTC time>-<host>-<command>).
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(help_heading = "Output", long, global = true, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Memory that a trace file may inflate to at any time, with K, M or G (default: a quarter of
     /// what is free).
@@ -70,7 +71,7 @@ pub struct Global {
     pub max_memory: Option<u64>,
     /// Run on a board or in a virtual machine: ssh://user@board[:port] or vm:NAME (latlab vm list).
     #[cfg(feature = "host")]
-    #[arg(long, global = true, value_name = "TARGET")]
+    #[arg(help_heading = "Target", long, global = true, value_name = "TARGET")]
     pub on: Option<String>,
 }
 

@@ -18,6 +18,7 @@ use std::time::Duration;
 /// With FILE (a trace.dat or ftrace's text) instead: run time, waits and their maximum for
 /// every task, why run segments ended, which task preempts which, fairness, inversions.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = super::examples::SCHED)]
 #[group(id = "sched")]
 pub struct Args {
     /// A trace to analyse instead of running an experiment.
@@ -51,7 +52,7 @@ pub struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
     nice: Vec<i64>,
     /// Slices that fair tasks request (`3ms,20ms`; Linux 6.12 and later).
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::time::with_unit)]
     slice: Vec<Duration>,
     /// Latency nice values, −20 to 19, where the kernel knows them.
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]

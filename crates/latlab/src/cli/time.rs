@@ -3,12 +3,24 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+/// A time with its unit.
+///
+/// # Errors
+/// One that says what a time is.
+pub fn with_unit(text: &str) -> anyhow::Result<Duration> {
+    humantime::parse_duration(text.trim())
+        .map_err(|_| anyhow::anyhow!("not a time with its unit (ns, us, ms, s, m, h, d)"))
+}
+
 /// A time; a bare number is seconds.
+///
+/// # Errors
+/// As [`with_unit`].
 pub fn seconds(text: &str) -> anyhow::Result<Duration> {
-    let text = text.trim();
-    match text.parse::<f64>() {
-        Ok(seconds) => Ok(Duration::try_from_secs_f64(seconds)?),
-        Err(_) => Ok(humantime::parse_duration(text)?),
+    match text.trim().parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds)
+            .map_err(|_| anyhow::anyhow!("not a number of seconds that can be waited")),
+        Err(_) => with_unit(text),
     }
 }
 
@@ -51,8 +63,9 @@ mod tests {
         assert_eq!(seconds("5").unwrap(), Duration::from_secs(5));
         assert_eq!(seconds("0.5").unwrap(), Duration::from_millis(500));
         assert_eq!(seconds("2m").unwrap(), Duration::from_secs(120));
-        for wrong in ["-1", "nan", "inf", "1e30", "5 parsecs", ""] {
-            assert!(seconds(wrong).is_err(), "{wrong}");
+        for wrong in ["-1", "nan", "inf", "1e30", "5 parsecs", "", "abc"] {
+            let error = seconds(wrong).unwrap_err().to_string();
+            assert!(error.starts_with("not a "), "{wrong}: {error}");
         }
     }
 }

@@ -15,86 +15,99 @@ use std::path::PathBuf;
 /// period counts. Ends with -D, -l, -b or Ctrl-C; the run is saved in each case.
 /// Option letters are those of cyclictest: -h is the histogram's limit.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = super::examples::WAKEUP)]
 #[command(disable_help_flag = true)]
 pub struct Args {
     /// Load during the measurement (`vm:128M`, `4*cpu@0`, `hdd:64M`, `"hackbench -l 1000"`: see latlab load --list); may be repeated.
-    #[arg(long, value_name = "LOAD")]
+    #[arg(help_heading = "Load", long, value_name = "LOAD")]
     pub load: Vec<latlab_sys::load::LoadSpec>,
     /// Bind thread N to the Nth of these CPUs (`0-3,6`; without a list: of all CPUs).
-    #[arg(short, long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "")]
+    #[arg(help_heading = "Measurement", short, long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "")]
     affinity: Option<String>,
     /// Number of threads (default and without a number: one for each CPU).
-    #[arg(short, long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
+    #[arg(help_heading = "Measurement", short, long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
     threads: Option<u32>,
     /// One bound thread for each CPU, all of the same priority and interval (the default).
-    #[arg(short = 'S', long)]
+    #[arg(help_heading = "Measurement", short = 'S', long)]
     smp: bool,
     /// Real-time priority, 1 to 99 [default: 80].
-    #[arg(short, long, value_name = "PRIORITY")]
+    #[arg(help_heading = "Measurement", short, long, value_name = "PRIORITY")]
     priority: Option<u32>,
     /// Scheduling policy of the measuring threads.
-    #[arg(long, value_enum, ignore_case = true)]
+    #[arg(help_heading = "Measurement", long, value_enum, ignore_case = true)]
     policy: Option<PolicyArg>,
     /// Give each further thread one priority less.
-    #[arg(long)]
+    #[arg(help_heading = "Measurement", long)]
     priospread: bool,
     /// Interval of the first thread in µs.
-    #[arg(short, long, value_name = "US", default_value_t = 1000)]
+    #[arg(help_heading = "Measurement", short, long, value_name = "US", default_value_t = 1000)]
     interval: u64,
     /// Increment of the interval from thread to thread in µs.
-    #[arg(short, long, value_name = "US", default_value_t = 0)]
+    #[arg(help_heading = "Measurement", short, long, value_name = "US", default_value_t = 0)]
     distance: u64,
     /// Wake all threads at the same time, each US after the one before (default: spread evenly).
-    #[arg(short = 'A', long, value_name = "US", num_args = 0..=1, default_missing_value = "0")]
+    #[arg(help_heading = "Measurement", short = 'A', long, value_name = "US", num_args = 0..=1, default_missing_value = "0")]
     aligned: Option<u64>,
     /// Duration (`10s`, `5m`, `1h`; a bare number is seconds).
-    #[arg(short = 'D', long, value_name = "TIME")]
+    #[arg(help_heading = "Measurement", short = 'D', long, value_name = "TIME")]
     duration: Option<String>,
     /// Number of wake-ups of each thread (0: no limit).
-    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    #[arg(help_heading = "Measurement", short, long, value_name = "N", default_value_t = 0)]
     loops: u64,
     /// Lock all memory.
-    #[arg(short, long)]
+    #[arg(help_heading = "Measurement", short, long)]
     mlockall: bool,
     /// No live display.
-    #[arg(short, long)]
+    #[arg(help_heading = "Output", short, long)]
     quiet: bool,
     /// Print a histogram with 1 µs buckets up to US.
-    #[arg(short = 'h', long, value_name = "US")]
+    #[arg(help_heading = "Output", short = 'h', long, value_name = "US")]
     histogram: Option<u32>,
     /// As -h, with an additional column for all threads.
-    #[arg(short = 'H', long, value_name = "US", conflicts_with = "histogram")]
+    #[arg(
+        help_heading = "Output",
+        short = 'H',
+        long,
+        value_name = "US",
+        conflicts_with = "histogram"
+    )]
     histofall: Option<u32>,
     /// Values in ns instead of µs, in the formats of other tools.
-    #[arg(short = 'N', long)]
+    #[arg(help_heading = "Output", short = 'N', long)]
     nsecs: bool,
     /// Stop when a wake-up is later than this many µs; exit code 2.
-    #[arg(short, long, value_name = "US")]
+    #[arg(help_heading = "Stop and trace", short, long, value_name = "US")]
     breaktrace: Option<u64>,
     /// With -b: write a trace marker and stop the tracing that you started.
-    #[arg(long, requires = "breaktrace")]
+    #[arg(help_heading = "Stop and trace", long, requires = "breaktrace")]
     tracemark: bool,
     /// Write every sample to a file (binary, see docs/wakeup.md), or with `-` to stdout as text.
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     samples: Option<PathBuf>,
     /// Output format: our report, or that of another tool.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(help_heading = "Output", long, value_enum, default_value_t)]
     format: Format,
     /// Measurement points of the latency, one or several; irq and kernel need the timerlat tracer.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "user")]
+    #[arg(
+        help_heading = "Measurement",
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "user"
+    )]
     level: Vec<LevelArg>,
     /// Hold /dev/cpu_dma_latency at this many µs, which excludes idle states with a longer exit
     /// latency [default: 0, where that is permitted].
-    #[arg(long, visible_alias = "dma-latency", value_name = "US")]
+    #[arg(help_heading = "Machine", long, visible_alias = "dma-latency", value_name = "US")]
     latency: Option<u32>,
     /// Leave the idle states as they are configured (cyclictest's --laptop and --default-system).
-    #[arg(long, visible_aliases = ["laptop", "default-system"], conflicts_with = "latency")]
+    #[arg(help_heading = "Machine", long, visible_aliases = ["laptop", "default-system"], conflicts_with = "latency")]
     idle_states: bool,
     /// Bind the thread that displays and writes files to this CPU.
-    #[arg(long, value_name = "CPU")]
+    #[arg(help_heading = "Machine", long, value_name = "CPU")]
     mainaffinity: Option<u32>,
     /// Take the lock in FILE after each wake-up; latency includes the wait for it (docs/faults.md).
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Measurement", long, value_name = "FILE")]
     lock: Option<PathBuf>,
     /// Print help.
     #[arg(long, action = ArgAction::Help)]

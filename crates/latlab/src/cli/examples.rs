@@ -1,0 +1,53 @@
+//! Examples at the end of each command's help. A test parses each of them.
+
+/// Of `latlab survey`.
+pub const SURVEY: &str = "Examples:\n  latlab survey --quick\n  latlab survey --step wakeup --step bench --out runs/baseline\n  latlab --on ssh://root@board survey";
+/// Of `latlab doctor`.
+pub const DOCTOR: &str =
+    "Examples:\n  latlab doctor\n  latlab doctor --kernel-config\n  latlab doctor --restore";
+/// Of `latlab wakeup`.
+pub const WAKEUP: &str = "Examples:\n  latlab wakeup -D 60\n  latlab wakeup -p 90 -i 500 -a 3 -t 1 -m -b 200\n  latlab wakeup -D 10m --load 4*cpu --load vm:64M --format cyclictest -q -h 400";
+/// Of `latlab why`.
+pub const WHY: &str = "Examples:\n  latlab why -D 60 --limit 100us\n  latlab why --load vm:64M --captures 20 --test-mitigation\n  latlab why trace.dat --task ctl_loop --limit 300us";
+/// Of `latlab bench`.
+pub const BENCH: &str = "Examples:\n  latlab bench\n  latlab bench syscall ctx.pipe\n  latlab bench --against @beaglebone-black-2015";
+/// Of `latlab memory`.
+pub const MEMORY: &str = "Examples:\n  latlab memory\n  latlab memory --quick -a 0\n  latlab memory --from lat_mem_rd.out";
+/// Of `latlab sched`.
+pub const SCHED: &str = "Examples:\n  latlab sched --policy rr -D 3s\n  latlab sched --matrix\n  latlab sched trace.dat --view timehist";
+/// Of `latlab timer`.
+pub const TIMER: &str =
+    "Examples:\n  latlab timer -D 10s\n  latlab timer trace.dat\n  latlab timer --no-trace";
+/// Of `latlab sweep`.
+pub const SWEEP: &str =
+    "Examples:\n  latlab sweep --axis cpu=0,1,2,4 -D 10s\n  latlab sweep --resume runs/sweep";
+/// Of `latlab record`.
+pub const RECORD: &str = "Examples:\n  latlab record -e sched -e irq -D 5s -o trace.dat\n  latlab record -e sched_switch -- ./program\n  latlab record -e sched --last 16";
+/// Of `latlab report`.
+pub const REPORT: &str = "Examples:\n  latlab report runs/baseline --details\n  latlab report runs/baseline --html report.html\n  latlab report trace.dat -F sched_switch";
+/// Of `latlab compare`.
+pub const COMPARE: &str = "Examples:\n  latlab compare runs/before runs/after\n  latlab compare --base a1 a2 a3 --new b1 b2 b3 --fail-if worse\n  latlab compare runs/after cyclictest.json";
+/// Of `latlab view`.
+pub const VIEW: &str =
+    "Examples:\n  latlab view trace.dat\n  latlab view runs/why --export page.html";
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::Cli;
+    use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn every_example_is_accepted() {
+        let (mut checked, mut refused) = (0, Vec::new());
+        for command in Cli::command().get_subcommands() {
+            let Some(help) = command.get_after_help() else { continue };
+            for line in help.to_string().lines().skip(1) {
+                let parsed = Cli::try_parse_from(line.split_whitespace());
+                refused.extend(parsed.err().map(|error| format!("{line}: {error}")));
+                checked += 1;
+            }
+        }
+        assert!(refused.is_empty(), "{}", refused.concat());
+        assert!(checked > 20, "{checked} examples");
+    }
+}
