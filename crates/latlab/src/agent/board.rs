@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! DIR/job.json   what to run                 DIR/stdout, DIR/stderr   what it printed
-//! DIR/work/      its working folder          DIR/pid                  its process
+//! DIR/work/      its working folder          DIR/pid                  its process, and when it began
 //! DIR/lock       held while it runs          DIR/exit                 its exit code
 //! ```
 //! `start` reads the job from stdin and leaves a supervisor behind, in a session of
@@ -81,7 +81,8 @@ fn run(dir: &Path, job: &Job) -> anyhow::Result<u8> {
         .stderr(File::create(dir.join("stderr"))?)
         .spawn()
         .with_context(|| program.display().to_string())?;
-    fs::write(dir.join("pid"), child.id().to_string())?;
+    let began = latlab_sys::process::start_ticks(child.id()).unwrap_or_default();
+    fs::write(dir.join("pid"), format!("{} {began}", child.id()))?;
     let status = child.wait()?;
     let by_signal = status.signal().map(|n| 128u8.saturating_add(u8::try_from(n).unwrap_or(127)));
     Ok(by_signal.or(status.code().and_then(|c| u8::try_from(c).ok())).unwrap_or(1))
@@ -153,17 +154,28 @@ impl Tail {
     }
 }
 
+/// The command's process, if it still runs: a number is used again after its process's end, and
+/// after a reboot; its start time is not.
+fn running(dir: &Path) -> Option<u32> {
+    if dir.join("exit").exists() {
+        return None;
+    }
+    let text = fs::read_to_string(dir.join("pid")).ok()?;
+    let (pid, began) = text.trim().split_once(' ')?;
+    let (pid, began) = (pid.parse().ok()?, began.parse::<u64>().ok()?);
+    (latlab_sys::process::start_ticks(pid) == Some(began)).then_some(pid)
+}
+
 /// A thread that passes the host's signals on, and ends this process when the host is gone.
 fn pass_signals_on(dir: &Path) {
-    let pid_file = dir.join("pid");
+    let dir = dir.to_path_buf();
     std::thread::spawn(move || {
         let mut decoder = Decoder::default();
         let mut buffer = [0; 512];
         while let Ok(n @ 1..) = io::stdin().lock().read(&mut buffer) {
             for item in decoder.push(&buffer[..n]) {
                 let Item::Message(Message::Signal(signal)) = item else { continue };
-                let pid = fs::read_to_string(&pid_file).ok().and_then(|p| p.trim().parse().ok());
-                if let Some(pid) = pid {
+                if let Some(pid) = running(&dir) {
                     let _ = latlab_sys::process::send(pid, signal);
                 }
             }
@@ -171,4 +183,28 @@ fn pass_signals_on(dir: &Path) {
         // Nobody listens: the main thread may sleep on the lock for hours. The supervisor stays.
         latlab_sys::process::end_now();
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_command_itself_is_signalled() {
+        let dir = tempfile::tempdir().unwrap();
+        let us = std::process::id();
+        let began = latlab_sys::process::start_ticks(us).unwrap();
+        let with = |text: String| {
+            fs::write(dir.path().join("pid"), text).unwrap();
+            running(dir.path())
+        };
+        assert_eq!(with(format!("{us} {began}")), Some(us));
+        // Another process that got the number, and files of earlier versions.
+        assert_eq!(with(format!("{us} {}", began + 1)), None);
+        assert_eq!(with(us.to_string()), None);
+        assert_eq!(with(String::new()), None);
+        with(format!("{us} {began}"));
+        fs::write(dir.path().join("exit"), "0").unwrap();
+        assert_eq!(running(dir.path()), None);
+    }
 }
