@@ -26,8 +26,10 @@ pub const RECORD: &str = "Examples:\n  latlab record -e sched -e irq -D 5s -o tr
 /// Of `latlab report`.
 pub const REPORT: &str = "Examples:\n  latlab report runs/baseline --details\n  latlab report runs/baseline --html report.html\n  latlab report trace.dat -F sched_switch";
 /// Of `latlab compare`.
+#[cfg(feature = "host")]
 pub const COMPARE: &str = "Examples:\n  latlab compare runs/before runs/after\n  latlab compare --base a1 a2 a3 --new b1 b2 b3 --fail-if worse\n  latlab compare runs/after cyclictest.json";
 /// Of `latlab view`.
+#[cfg(feature = "view")]
 pub const VIEW: &str =
     "Examples:\n  latlab view trace.dat\n  latlab view runs/why --export page.html";
 
