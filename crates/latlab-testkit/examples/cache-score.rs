@@ -1,8 +1,9 @@
 //! Scores the inference of memory hierarchies on simulated machines.
 //!
-//! `cargo run --release -p latlab-testkit --example cache-score -- [frozen|training|named] [quick] [faults] [only=N] [first=N]`:
-//! `frozen` (the default) are 120 machines of `catalog::drawn` and 80 of `catalog::wide` with fixed seeds. `faults` prints
-//! each wrong answer (not for `frozen`: it is not to be tuned on). All processors are used; the answers do not depend
+//! `cargo run --release -p latlab-testkit --example cache-score -- [frozen|hostile|training|named] [quick] [faults] [only=N] [first=N]`:
+//! `frozen` (the default) are 120 machines of `catalog::drawn` and 80 of `catalog::wide` with fixed seeds, `hostile` 80 of
+//! `catalog::hostile`, with policies and interference that no model of the inference contains. `faults` prints
+//! each wrong answer (not for these two: they are not to be tuned on). All processors are used; the answers do not depend
 //! on how many.
 
 use latlab_testkit::cache_sim::Hierarchy;
@@ -26,6 +27,8 @@ fn main() -> std::io::Result<()> {
         ("training", catalog::training())
     } else if has("named") {
         ("named", catalog::named())
+    } else if has("hostile") {
+        ("hostile", catalog::frozen_hostile())
     } else {
         ("frozen", catalog::frozen())
     };
@@ -41,7 +44,7 @@ fn main() -> std::io::Result<()> {
         let shown = if family.is_empty() { name } else { family };
         print(&mut out, shown, scored.iter().filter(of).count(), &sum)?;
     }
-    if has("faults") && name != "frozen" {
+    if has("faults") && !["frozen", "hostile"].contains(&name) {
         for (i, s) in &scored {
             for fault in &s.faults {
                 writeln!(out, "{i} {} {fault}", all[*i].name)?;
@@ -70,12 +73,19 @@ fn print(out: &mut impl Write, family: &str, machines: usize, s: &Score) -> std:
         line(out, &format!("L{} size exact", n + 1), t)?;
     }
     line(out, "size interval holds the truth", &s.covered)?;
-    line(out, "\"sure\" sizes exact", &s.sure)?;
+    for (i, grade) in ["high", "medium", "low"].iter().enumerate() {
+        line(out, &format!("sizes of {grade} confidence exact"), &s.grades[i])?;
+        line(out, &format!("sizes of {grade} confidence in their interval"), &s.grades_covered[i])?;
+    }
     line(out, "line exact", &s.lines)?;
     line(out, "ways exact", &s.ways)?;
     line(out, "latency within 5 %", &s.latencies)?;
     line(out, "TLB entries exact", &s.entries)?;
+    for (i, grade) in ["high", "medium", "low"].iter().enumerate() {
+        line(out, &format!("TLB entries of {grade} confidence exact"), &s.tlb_grades[i])?;
+    }
     line(out, "TLB interval holds the truth", &s.entries_covered)?;
+    writeln!(out, "TLB intervals that are one value: {}", s.tlb_single)?;
     let mut widths = s.widths.clone();
     widths.sort_by(f64::total_cmp);
     let at =
@@ -135,17 +145,26 @@ fn answer_of(machine: &mut latlab_testkit::cache_sim::Simulated, seed: u64, quic
         return Answer::default();
     }
     let found = session.result();
+    let index = |c: Confidence| match c {
+        Confidence::High => 0,
+        Confidence::Medium => 1,
+        Confidence::Low => 2,
+    };
     let level = |l: &Level| LevelAnswer {
         bytes: l.bytes,
         interval: l.bytes_interval,
         ways: l.ways,
         ns: l.ns,
-        sure: l.grade.confidence == Confidence::High,
+        confidence: index(l.grade.confidence),
     };
     Answer {
         levels: found.levels.iter().map(level).collect(),
         line: found.line.as_ref().map(|l| l.bytes),
         memory_ns: found.memory_ns,
-        tlbs: found.tlbs.iter().map(|t| (t.entries, t.entries_interval)).collect(),
+        tlbs: found
+            .tlbs
+            .iter()
+            .map(|t| (t.entries, t.entries_interval, index(t.grade.confidence)))
+            .collect(),
     }
 }

@@ -52,8 +52,9 @@ fn level_of(points: &[CurvePoint], t0: f64, t1: f64, (low, high): (u64, u64)) ->
         grade,
     };
     let after = points.iter().find(|p| p.x >= high).map_or(t0, |p| p.ns);
+    // Never a single value: what was measured is that `low` pages fit and `high` do not.
     if high <= low + 1 && after > t0 + SHARP * (t1 - t0) {
-        return of(low, (low, low), Grade::default());
+        return of(low, (low, high), Grade::default());
     }
     let end = crossing(points, t0, t1, ONSET, END).1.max(high);
     let window: Vec<CurvePoint> =
@@ -66,7 +67,10 @@ fn level_of(points: &[CurvePoint], t0: f64, t1: f64, (low, high): (u64, u64)) ->
     };
     let least = alike.iter().copied().min().unwrap_or(best).min(best);
     let most = alike.iter().copied().max().unwrap_or(best).max(best);
-    of(best, (least, most), gradual)
+    // Models that agree are known no better than by the pages that were measured next to them.
+    let below = window.iter().map(|p| p.x).filter(|x| *x < least).max().unwrap_or(least);
+    let above = window.iter().map(|p| p.x).filter(|x| *x > most).min().unwrap_or(most + 1);
+    of(best, (below, above), gradual)
 }
 
 /// Entries of the set-associative model that fits best, and of all that fit about as well.
@@ -114,7 +118,7 @@ mod tests {
     #[test]
     fn a_fully_associative_tlb_is_exact() {
         let found = infer(&curve(|n| if n <= 72 { 1.0 } else { 3.0 }));
-        assert_eq!((found.len(), found[0].entries, found[0].entries_interval), (1, 72, (72, 72)));
+        assert_eq!((found.len(), found[0].entries, found[0].entries_interval), (1, 72, (72, 73)));
     }
 
     #[test]
@@ -123,7 +127,7 @@ mod tests {
         let model = Model { placement, replacement, bytes: 96, ways: 6, page: 1 };
         let found = infer(&curve(|n| 1.0 + 2.0 * model.miss_ratio(n as f64)));
         assert_eq!(found[0].entries, 96);
-        assert!(found[0].entries_interval.0 <= 96 && found[0].entries_interval.1 >= 96);
+        assert!(found[0].entries_interval.0 < 96 && found[0].entries_interval.1 > 96);
     }
 
     /// A TLB of 96 entries whose knee begins at 80 pages, as on an Emerald Rapids guest.

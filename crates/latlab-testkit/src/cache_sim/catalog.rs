@@ -4,8 +4,8 @@
 //! guides, latencies rounded; the others are made up to cover combinations.
 
 use super::tags::Policy;
-use super::tags::Policy::{Lru, Random, Srrip, TreePlru};
-use super::{CacheSpec, Fill, Hierarchy, TlbSpec};
+use super::tags::Policy::{Brrip, Lru, Qlru, Random, Srrip, TreePlru};
+use super::{CacheSpec, Fill, Hierarchy, Hostile, TlbSpec};
 use latlab_stats::rng::SplitMix64;
 
 const K: u32 = 1 << 10;
@@ -37,6 +37,7 @@ fn machine(
         splintered: false,
         noise: 0.01,
         outliers: 0.05,
+        hostile: Hostile::default(),
     }
 }
 
@@ -134,6 +135,39 @@ fn draw_wide(rng: &mut SplitMix64) -> Hierarchy {
     h.noise = one(rng, &[0.005, 0.01, 0.02]);
     h.outliers = one(rng, &[0.05, 0.1, 0.2]);
     h
+}
+
+/// `n` hierarchies of [`wide`] with what the inference has no model of: quad-age, static and bimodal replacement in
+/// the outer caches, wrong predictions of ways, a prefetcher of pairs of lines, a neighbour that takes
+/// part of the last cache, pages of others in the TLBs, a sliced last level.
+pub fn hostile(n: usize, seed: u64) -> Vec<Hierarchy> {
+    let mut rng = SplitMix64::new(seed);
+    (0..n).map(|_| draw_hostile(&mut rng)).collect()
+}
+
+fn draw_hostile(rng: &mut SplitMix64) -> Hierarchy {
+    fn one<T: Copy>(rng: &mut SplitMix64, of: &[T]) -> T {
+        of[rng.below(of.len())]
+    }
+    let mut h = draw_wide(rng);
+    h.name = "hostile";
+    let last = h.caches.len() - 1;
+    for (i, c) in h.caches.iter_mut().enumerate().skip(1) {
+        c.policy = one(rng, &[Qlru, Srrip, Brrip, c.policy]);
+        c.hashed |= i == last && one(rng, &[true, false]);
+    }
+    h.hostile = Hostile {
+        way_misses: one(rng, &[0.0, 0.0, 0.03, 0.1]),
+        pairs: one(rng, &[true, false, false]),
+        neighbour: one(rng, &[0.0, 0.0, 0.01, 0.05]),
+        other_pages: one(rng, &[0, 2, 6, 12]),
+    };
+    h
+}
+
+/// The frozen set of [`hostile`]; no machine of it was looked at, and no constant was tuned on this family.
+pub fn frozen_hostile() -> Vec<Hierarchy> {
+    hostile(80, 771_205)
 }
 
 /// The set that the inference is judged by; its seeds are fixed and no machine of it was looked at while tuning.

@@ -52,6 +52,20 @@ pub struct TlbSpec {
     pub miss_ns: f64,
 }
 
+/// What the inference has no model of, beside replacement policies.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Hostile {
+    /// Share of the hits in the first cache whose way was predicted wrongly.
+    pub way_misses: f64,
+    /// Each line that misses in the first cache brings its neighbour (of a pair) into the second, as a spatial
+    /// prefetcher does.
+    pub pairs: bool,
+    /// Lines that a neighbour on another core puts into the last cache, per load.
+    pub neighbour: f64,
+    /// Pages of code, stack and kernel that use the TLBs, too.
+    pub other_pages: u32,
+}
+
 /// A machine.
 #[derive(Clone, Debug)]
 pub struct Hierarchy {
@@ -75,6 +89,8 @@ pub struct Hierarchy {
     pub noise: f64,
     /// Share of batches that something else disturbed.
     pub outliers: f64,
+    /// What the inference has no model of.
+    pub hostile: Hostile,
 }
 
 const PAGE: u32 = 4096;
@@ -158,7 +174,29 @@ impl Simulated {
         };
         let line = self.physical_line(pages, offset);
         self.loads += 1;
+        self.others();
         self.translate(page) + self.fetch(line)
+    }
+
+    fn chance(&mut self, share: f64) -> bool {
+        share > 0.0 && (self.rng.below(1 << 24) as f64) < share * f64::from(1 << 24)
+    }
+
+    /// What others do between two loads: one of their pages for every eight loads, and lines of a neighbour.
+    fn others(&mut self) {
+        let hostile = self.spec.hostile;
+        if hostile.other_pages > 0 && self.loads.is_multiple_of(8) {
+            let page = (1 << 28) + self.rng.below(hostile.other_pages as usize) as u32;
+            self.translate(page);
+        }
+        if self.chance(hostile.neighbour) {
+            // Far from the lines of the array, in any set.
+            let line = (1 << 30) + self.rng.below(1 << 22) as u32;
+            let last = self.caches.len().saturating_sub(1);
+            if last > 0 && !self.caches[last].touch(line) {
+                self.put(last, line);
+            }
+        }
     }
 
     fn translate(&mut self, page: u32) -> f64 {
@@ -178,7 +216,11 @@ impl Simulated {
             return self.spec.memory_ns;
         }
         if self.caches[0].touch(line) {
-            return self.spec.caches[0].ns;
+            let again = if self.chance(self.spec.hostile.way_misses) { 2.0 } else { 1.0 };
+            return self.spec.caches[0].ns * again;
+        }
+        if self.spec.hostile.pairs && self.caches.len() > 1 && !self.caches[1].touch(line ^ 1) {
+            self.put(1, line ^ 1);
         }
         if self.victims.as_mut().is_some_and(|v| v.remove(line)) {
             self.put(0, line);

@@ -11,8 +11,8 @@ pub struct Answer {
     pub line: Option<u32>,
     /// Latency of memory, ns.
     pub memory_ns: Option<f64>,
-    /// Entries of the TLBs with their intervals.
-    pub tlbs: Vec<(u32, (u32, u32))>,
+    /// Entries of the TLBs with their intervals and the index of their confidence.
+    pub tlbs: Vec<(u32, (u32, u32), usize)>,
 }
 
 /// One cache of an [`Answer`].
@@ -26,8 +26,8 @@ pub struct LevelAnswer {
     pub ways: Option<u32>,
     /// Latency, ns.
     pub ns: f64,
-    /// Stated with the highest confidence.
-    pub sure: bool,
+    /// Stated with the confidence of this index: 0 high, 1 medium, 2 low.
+    pub confidence: usize,
 }
 
 /// Answers, right and wrong.
@@ -69,8 +69,14 @@ pub struct Score {
     pub sizes: [Tally; 3],
     /// Intervals of sizes that hold the true size.
     pub covered: Tally,
-    /// Sizes exact, of those stated with the highest confidence.
-    pub sure: Tally,
+    /// Sizes exact, by confidence: high, medium, low.
+    pub grades: [Tally; 3],
+    /// Intervals of sizes that hold the true size, by confidence.
+    pub grades_covered: [Tally; 3],
+    /// TLB entries exact, by confidence.
+    pub tlb_grades: [Tally; 3],
+    /// Intervals of TLB entries that are a single value.
+    pub tlb_single: u32,
     /// Widths of these intervals, doublings.
     pub widths: Vec<f64>,
     /// Lines exact.
@@ -100,7 +106,12 @@ impl Score {
             a.add(b);
         }
         self.covered.add(other.covered);
-        self.sure.add(other.sure);
+        for i in 0..3 {
+            self.grades[i].add(other.grades[i]);
+            self.grades_covered[i].add(other.grades_covered[i]);
+            self.tlb_grades[i].add(other.tlb_grades[i]);
+        }
+        self.tlb_single += other.tlb_single;
         self.widths.extend(other.widths);
         self.lines.add(other.lines);
         self.ways.add(other.ways);
@@ -133,12 +144,12 @@ pub fn compare(truth: &Hierarchy, found: &Answer, loads: u64) -> Score {
         let size = level.map(|l| is(l.bytes));
         let hold = |l: &LevelAnswer, v: u32| (l.interval.0..=l.interval.1).contains(&v.into());
         s.sizes[i.min(2)].count(size);
-        s.covered.count(level.map(|l| hold(l, c.bytes) || hold(l, c.bytes + inner)));
+        let covered = level.map(|l| hold(l, c.bytes) || hold(l, c.bytes + inner));
+        s.covered.count(covered);
         if let Some(l) = level {
             s.widths.push((l.interval.1 as f64 / l.interval.0.max(1) as f64).log2());
-            if l.sure {
-                s.sure.count(size);
-            }
+            s.grades[l.confidence.min(2)].count(size);
+            s.grades_covered[l.confidence.min(2)].count(covered);
         }
         let ways = level.and_then(|l| l.ways).map(|w| w == c.ways);
         s.ways.count(ways);
@@ -161,6 +172,10 @@ pub fn compare(truth: &Hierarchy, found: &Answer, loads: u64) -> Score {
         for (i, t) in truth.tlbs.iter().enumerate() {
             let tlb = found.tlbs.get(i);
             s.entries.count(tlb.map(|l| l.0 == t.entries));
+            if let Some(l) = tlb {
+                s.tlb_grades[l.2.min(2)].count(Some(l.0 == t.entries));
+                s.tlb_single += u32::from(l.1.0 == l.1.1);
+            }
             s.entries_covered.count(tlb.map(|l| (l.1.0..=l.1.1).contains(&t.entries)));
             if tlb.is_none_or(|l| l.0 != t.entries) {
                 s.faults.push(format!("TLB {} is {t:?}; found {:?}", i + 1, found.tlbs));

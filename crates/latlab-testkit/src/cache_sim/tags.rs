@@ -14,6 +14,19 @@ pub enum Policy {
     /// Static re-reference interval prediction, 2 bits (A. Jaleel et al., ISCA 2010). The inference has no
     /// model of it.
     Srrip,
+    /// Bimodal re-reference interval prediction: as SRRIP, but a new line is the next victim except for one of
+    /// 32 (the same paper; what an adaptive cache changes to under thrashing). No model either.
+    Brrip,
+    /// Quad-age LRU, the variant H11 M1 R1 U2 of second-level caches of Intel (A. Abel and J. Reineke, nanoBench,
+    /// ISPASS 2020). No model either.
+    Qlru,
+}
+
+impl Policy {
+    /// Whether lines have ages.
+    fn has_ages(self) -> bool {
+        matches!(self, Self::Srrip | Self::Brrip | Self::Qlru)
+    }
 }
 
 /// Bits of a line's number whose parity is a bit of its slice's: the functions of a sliced last-level cache of
@@ -31,7 +44,7 @@ pub struct Tags {
     slice_bits: usize,
     tags: Vec<u32>,
     tree: Vec<u32>,
-    /// Re-reference prediction of each line, for [`Policy::Srrip`].
+    /// Re-reference prediction of each line, for policies with ages.
     age: Vec<u8>,
     rng: SplitMix64,
 }
@@ -48,7 +61,7 @@ impl Tags {
             slice_bits: if hashed { most } else { 0 },
             tags: vec![0; sets * ways],
             tree: vec![0; sets],
-            age: vec![3; if policy == Policy::Srrip { sets * ways } else { 0 }],
+            age: vec![3; if policy.has_ages() { sets * ways } else { 0 }],
             rng: SplitMix64::new(0x5EED),
         }
     }
@@ -72,7 +85,8 @@ impl Tags {
             Policy::Lru => self.tags[at..=at + way].rotate_right(1),
             Policy::TreePlru => self.point_away(set, way),
             Policy::Random => {}
-            Policy::Srrip => self.age[at + way] = 0,
+            Policy::Srrip | Policy::Brrip => self.age[at + way] = 0,
+            Policy::Qlru => self.age[at + way] = u8::from(self.age[at + way] > 1),
         }
         true
     }
@@ -94,12 +108,14 @@ impl Tags {
             (_, Some(way)) => way,
             (Policy::Random, None) => self.rng.below(self.ways),
             (Policy::TreePlru, None) => self.pointed_at(set),
-            (Policy::Srrip, None) => self.oldest(at),
+            (Policy::Srrip | Policy::Brrip | Policy::Qlru, None) => self.oldest(at),
         };
         let gone = std::mem::replace(&mut self.tags[at + way], line + 1);
         match self.policy {
             Policy::TreePlru => self.point_away(set, way),
             Policy::Srrip => self.age[at + way] = 2,
+            Policy::Brrip => self.age[at + way] = if self.rng.below(32) == 0 { 2 } else { 3 },
+            Policy::Qlru => self.age[at + way] = 1,
             Policy::Lru | Policy::Random => {}
         }
         gone.checked_sub(1)
@@ -168,7 +184,8 @@ mod tests {
 
     #[test]
     fn what_fits_misses_once_whatever_the_policy() {
-        for policy in [Policy::Lru, Policy::TreePlru, Policy::Random, Policy::Srrip] {
+        let ages = [Policy::Srrip, Policy::Brrip, Policy::Qlru];
+        for policy in [Policy::Lru, Policy::TreePlru, Policy::Random].into_iter().chain(ages) {
             assert_eq!(misses(policy, 8, 8, 100), 8, "{policy:?}");
         }
     }
@@ -182,6 +199,15 @@ mod tests {
         assert!((800..=900).contains(&plru), "{plru} of 900");
         // One of nine is out, and the wait until it is wanted is uniform: 2 misses in 9 + 1 loads.
         assert!((1_700..2_400).contains(&random), "{random} of 9000");
+    }
+
+    #[test]
+    fn a_bimodal_cache_keeps_most_of_what_does_not_fit() {
+        // Nine lines in order through eight ways: LRU keeps none, bimodal insertion nearly seven of nine.
+        let bimodal = misses(Policy::Brrip, 8, 9, 1_000);
+        assert!((1_500..4_000).contains(&bimodal), "{bimodal} of 9000");
+        let quad = misses(Policy::Qlru, 8, 9, 1_000);
+        assert!((1_000..=9_000).contains(&quad), "{quad} of 9000");
     }
 
     #[test]
