@@ -112,7 +112,7 @@ mod tests {
         // Each cluster of ten shares one value: 4,000 values say as much as 400.
         let mut rng = SplitMix64::new(11);
         let mut covered = 0;
-        for round in 0..100 {
+        for round in 0..400 {
             let mut values = Vec::new();
             while values.len() < 4_000 {
                 let v = rng.below(1_000_000) as u64 + 5_000;
@@ -125,7 +125,8 @@ mod tests {
             let (low, high) = percentile_interval(&mut q[0], 0.95);
             covered += u32::from(low <= 905_000.0 && 905_000.0 <= high);
         }
-        assert!((87..=100).contains(&covered), "{covered} of 100 at a stated 95 %");
+        // At 95 % fewer than 362 of 400 have a probability below 0.1 %, at 88 % more than that have one of 6 %.
+        assert!(covered >= 362, "{covered} of 400");
     }
 
     #[test]
