@@ -17,13 +17,14 @@ mod report;
 mod runs_v1;
 mod sched;
 mod schema;
-#[cfg(feature = "host")]
 mod signals;
+#[cfg(feature = "host")]
 mod ssh;
 mod survey;
 mod sweep;
-#[cfg(feature = "host")]
+#[cfg(feature = "view")]
 mod view;
+#[cfg(feature = "host")]
 mod vm;
 #[cfg(feature = "host")]
 mod vm_kernel;
