@@ -344,14 +344,14 @@ mod tests {
 
     #[test]
     fn a_threshold_in_the_body_is_not_stable() {
-        // Light-tailed up to the 99.4th percentile, heavy beyond: half of the exceedances have another shape.
+        // The threshold is at the 98.75th percentile; light-tailed up to the 99th, heavy beyond.
         let refused = (0..20)
             .filter(|&seed| {
                 let of = |u: f64| {
-                    if u > 0.006 {
-                        50_000.0 - 2_000_000.0 * (u - 0.006)
+                    if u > 0.01 {
+                        200_000.0 - 4_000_000.0 * (u - 0.01)
                     } else {
-                        50_000.0 * (0.006 / u).powf(0.7)
+                        190_000.0 + 10_000.0 * (0.01 / u).powf(0.8)
                     }
                 };
                 fit_tail(&values(20_000, seed, of), 1.0, &[], seed)
