@@ -1,14 +1,16 @@
 //! Being asked to stop: SIGINT, SIGTERM and SIGHUP set a flag that every loop looks at.
 //!
 //! The first signal asks; whoever measures finishes its period, keeps what it
-//! has, restores what it changed and returns. A later SIGINT, at least
-//! [`PATIENCE_NS`] after the first signal, kills the process the ordinary way;
-//! the journal of knobs then has what is left to restore. Any other signal that
-//! is repeated changes nothing: timeout(1) sends SIGTERM to its child and then
-//! to the group, and a terminal that closes sends SIGHUP twice.
+//! has, restores what it changed and returns. A later SIGINT, at least a second
+//! after the first signal, kills the process the ordinary way; the journal of
+//! knobs then has what is left to restore. Any other signal that is repeated
+//! changes nothing: timeout(1) sends SIGTERM to its child and then to the group,
+//! and a terminal that closes sends SIGHUP twice.
 //!
-//! A SIGINT or SIGHUP that was ignored when the process began stays ignored, as
-//! nohup(1) wants it.
+//! A SIGHUP that was ignored when the process began stays ignored, as nohup(1)
+//! wants it. SIGINT is handled all the same, as cyclictest does: shells without
+//! job control start background jobs with SIGINT ignored, and scripts end them by
+//! `kill -INT`.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
@@ -19,7 +21,6 @@ static SINCE: AtomicU64 = AtomicU64::new(0);
 /// A person who presses Ctrl-C again has seen that the first one did not end it.
 const PATIENCE_NS: u64 = 1_000_000_000;
 
-/// SIGTERM last: it is never ignored by inheritance.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGHUP, libc::SIGTERM];
 
 extern "C" fn on_signal(signal: libc::c_int) {
@@ -39,9 +40,9 @@ extern "C" fn on_signal(signal: libc::c_int) {
     }
 }
 
-/// Whether this process was started with the signal ignored. SIGTERM never counts.
+/// Whether the signal is SIGHUP and this process was started with it ignored.
 fn is_ignored(signal: libc::c_int) -> bool {
-    if signal == libc::SIGTERM {
+    if signal != libc::SIGHUP {
         return false;
     }
     // SAFETY: a null action changes nothing; `old` is plain data that the kernel fills in.

@@ -1,6 +1,6 @@
 //! Signals from outside, as shells, timeout(1), nohup(1) and terminals send them.
 
-use crate::common::{LATLAB, command, latlab, run_of, said, signal, spawn, wait_for};
+use crate::common::{LATLAB, command, latlab, printed, run_of, said, signal, spawn, wait_for};
 use rustix::process::Signal;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -73,6 +73,20 @@ fn what_nohup_ignores_stays_ignored() {
     assert!(ignores(child.id(), 1) && !ignores(child.id(), 15));
     signal(&child, Signal::HUP);
     assert_eq!(child.wait().unwrap().code(), Some(0));
+    is_saved(dir.path());
+}
+
+/// A shell without job control ignores SIGINT in its background jobs.
+#[test]
+fn a_background_job_of_a_script_ends_by_sigint() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!(
+        "{LATLAB} wakeup --policy other -D 60 --out r >/dev/null 2>&1 & \
+         until [ -e r/run.json ]; do sleep 0.05; done; kill -INT $!; wait $!; echo $?"
+    );
+    let mut shell = Command::new("sh");
+    let out = shell.current_dir(dir.path()).args(["-c", &script]).output().unwrap();
+    assert_eq!(printed(&out).trim(), "130", "{}", said(&out));
     is_saved(dir.path());
 }
 
