@@ -1,6 +1,6 @@
 //! The events round one late wake-up, as plain data.
 
-use latlab_model::event::{Event, Names};
+use latlab_model::event::{Event, EventKind, Names};
 use latlab_model::finding::Note;
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 
@@ -15,6 +15,30 @@ pub struct Lost {
     pub to: TraceNs,
     /// How many, where the kernel counted.
     pub count: Option<u64>,
+}
+
+/// Kinds of events that decide how wake-ups are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kinds {
+    /// Markers of programs.
+    pub markers: bool,
+    /// Latencies that the kernel measured.
+    pub timerlat: bool,
+    /// Returns from system calls.
+    pub returns: bool,
+}
+
+impl Kinds {
+    /// Adds an event's kind.
+    #[inline]
+    pub fn add(&mut self, kind: &EventKind) {
+        match kind {
+            EventKind::Marker { .. } => self.markers = true,
+            EventKind::Timerlat { .. } => self.timerlat = true,
+            EventKind::SyscallExit { .. } => self.returns = true,
+            _ => {}
+        }
+    }
 }
 
 /// A window of a trace with the wake-ups in it.
@@ -32,6 +56,8 @@ pub struct Capture {
     pub names: Names,
     /// Rising in time (per CPU strictly so as the file had them).
     pub events: Vec<Event>,
+    /// Kinds of these events, where they were noted as the events were read.
+    pub kinds: Option<Kinds>,
     /// CPUs that were recorded.
     pub cpus: Vec<CpuId>,
     /// Whether the trace's clock is CLOCK_MONOTONIC, the clock of the sleepers' timers.
@@ -44,6 +70,17 @@ pub struct Capture {
     pub activations: Vec<Activation>,
     /// Irregularities of the wake-ups and their markers.
     pub notes: Vec<Note>,
+}
+
+impl Capture {
+    /// Kinds of the events.
+    pub fn kinds(&self) -> Kinds {
+        self.kinds.unwrap_or_else(|| {
+            let mut kinds = Kinds::default();
+            self.events.iter().for_each(|e| kinds.add(&e.kind));
+            kinds
+        })
+    }
 }
 
 /// The event at which a wake-up is taken to have ended.

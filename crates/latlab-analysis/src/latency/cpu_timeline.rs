@@ -114,25 +114,29 @@ fn learn(tasks: &mut Tasks<Known>, index: usize, kind: &EventKind) {
 const LATE_TIMER: u64 = 20_000;
 
 /// Timers that expired late. Both times are of the trace's clock: `hrtimer_expire_entry` has the timer's.
-fn late_timers(events: &[Event]) -> Vec<(CpuId, TraceNs, TraceNs)> {
-    let mut due: IntMap<u64, i64> = IntMap::default();
-    let mut late = Vec::new();
-    for e in events {
+#[derive(Default)]
+struct LateTimers {
+    due: IntMap<u64, i64>,
+    late: Vec<(CpuId, TraceNs, TraceNs)>,
+}
+
+impl LateTimers {
+    #[inline]
+    fn take(&mut self, e: &Event) {
         match e.kind {
             EventKind::HrtimerStart { timer, expires, .. } => {
-                due.insert(timer, expires);
+                self.due.insert(timer, expires);
             }
             EventKind::HrtimerEntry { timer, now, .. } => {
-                let by = due.remove(&timer).map_or(0, |due| now.saturating_sub(due));
+                let by = self.due.remove(&timer).map_or(0, |due| now.saturating_sub(due));
                 let by = u64::try_from(by).unwrap_or(0);
                 if by >= LATE_TIMER && by <= e.time.0 {
-                    late.push((e.cpu, TraceNs(e.time.0 - by), e.time));
+                    self.late.push((e.cpu, TraceNs(e.time.0 - by), e.time));
                 }
             }
             _ => {}
         }
     }
-    late
 }
 
 /// The spans of every CPU, and what is known of each task.
@@ -178,12 +182,7 @@ impl Lanes {
             }
         }
         let wanted = merged(wakeups.iter().map(|a| (a.intended, a.actual)));
-        let mut lanes = Self::with_entries(&capture.events, entries, &wanted);
-        // Of other CPUs than the late one.
-        if lanes.cpus.len() > 1 {
-            lanes.late_timers = late_timers(&capture.events);
-        }
-        lanes
+        Self::with_entries(&capture.events, entries, &wanted)
     }
 
     /// Folds events, in rising time per CPU, into all their spans.
@@ -201,10 +200,12 @@ impl Lanes {
         let mut spans = Spans::new(entries);
         let mut cpus: Vec<(CpuId, Lane, Vec<usize>)> = Vec::new();
         let mut tasks: Tasks<Known> = Tasks::default();
+        let mut timers = LateTimers::default();
         let mut ended = [None; 2];
         let (mut calls, mut wakes) = (false, false);
         for (i, event) in events.iter().enumerate() {
             learn(&mut tasks, i, &event.kind);
+            timers.take(event);
             calls |= matches!(event.kind, EventKind::FunctionEntry { .. });
             wakes |= is_wake_up(&event.kind);
             let mut n = 0;
@@ -223,6 +224,10 @@ impl Lanes {
             own.push(i);
         }
         lanes.blind = calls && !wakes;
+        // Of other CPUs than the late one.
+        if cpus.len() > 1 {
+            lanes.late_timers = timers.late;
+        }
         for (cpu, mut lane, own) in cpus {
             lane.end_run(TraceNs(u64::MAX), wanted);
             lanes.cpus.insert(cpu, lane.spans);

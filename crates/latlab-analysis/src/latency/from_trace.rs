@@ -1,6 +1,6 @@
 //! A trace file as a capture that `crate::latency` can work on.
 
-use crate::latency::capture::{Capture, Lost};
+use crate::latency::capture::{Capture, Kinds, Lost};
 use crate::timeline::cpu::PerCpu;
 use crate::timeline::from_trace::{Analysis, scan};
 use latlab_model::event::{Event, EventKind, Names};
@@ -40,6 +40,7 @@ fn read(mut reader: Reader, file: &TraceFile<'_>, select: &Select) -> Capture {
 #[derive(Debug)]
 pub struct Reader {
     capture: Capture,
+    kinds: Kinds,
     /// First and last event of each CPU.
     ends: PerCpu<(CpuId, TraceNs, TraceNs)>,
 }
@@ -55,7 +56,7 @@ impl Reader {
             clock_is_monotonic: file.clock() == "mono",
             ..Capture::default()
         };
-        Self { capture, ends: PerCpu::default() }
+        Self { capture, kinds: Kinds::default(), ends: PerCpu::default() }
     }
 
     /// No more events are taken.
@@ -65,7 +66,8 @@ impl Reader {
 
     /// The capture, with the names that its events refer to.
     pub fn finish(self, names: Names) -> Capture {
-        let Self { mut capture, ends } = self;
+        let Self { mut capture, kinds, ends } = self;
+        capture.kinds = Some(kinds);
         let mut ends = ends.to_vec();
         ends.sort_by_key(|e| e.0);
         capture.cpus = ends.iter().map(|e| e.0).collect();
@@ -92,6 +94,7 @@ impl Analysis for Reader {
             return;
         }
         self.ends[at].2 = event.time;
+        self.kinds.add(&event.kind);
         self.capture.events.push(*event);
     }
 }

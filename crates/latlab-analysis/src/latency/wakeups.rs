@@ -148,7 +148,7 @@ fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
 /// The actual time is the return from the system call where it was recorded, else the switch.
 pub fn seen(capture: &Capture, limit: Nanos) -> Vec<Activation> {
     let sleeper = |s: Symbol| capture.names.get(s).starts_with("hrtimer_wakeup");
-    let returns = capture.events.iter().any(|e| matches!(e.kind, EventKind::SyscallExit { .. }));
+    let returns = capture.kinds().returns;
     let mut armed: IntMap<u64, (Tid, i64)> = IntMap::default();
     let mut expiring: BTreeMap<CpuId, (Tid, TraceNs)> = BTreeMap::new();
     let mut woken: IntMap<Tid, TraceNs> = IntMap::default();
@@ -239,18 +239,13 @@ fn activation(
 /// the events. Without any marker every task whose wake-ups are seen counts, late by `limit`. Where
 /// that is not zero it goes before what the marker's writer called late.
 pub fn find(capture: &mut Capture, limit: Nanos) {
-    // One look at all events says which of the others are needed.
-    let (mut markers, mut by_kernel) = (false, false);
-    for e in &capture.events {
-        markers |= matches!(e.kind, EventKind::Marker { .. });
-        by_kernel |= matches!(e.kind, EventKind::Timerlat { .. });
-    }
-    let told = if markers { told(capture) } else { Vec::new() };
+    let kinds = capture.kinds();
+    let told = if kinds.markers { told(capture) } else { Vec::new() };
     let given = limit;
     let marked = || told.iter().filter_map(|t| t.limit).max();
     let limit = if given.0 > 0 { given } else { marked().unwrap_or(given) };
     let measured_by_kernel =
-        if told.is_empty() && by_kernel { timerlat(capture, limit) } else { Vec::new() };
+        if told.is_empty() && kinds.timerlat { timerlat(capture, limit) } else { Vec::new() };
     if !measured_by_kernel.is_empty() {
         capture.activations = measured_by_kernel;
         return;
