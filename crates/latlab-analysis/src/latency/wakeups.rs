@@ -50,7 +50,7 @@ const AT_ONCE: Nanos = Nanos(10_000_000_000);
 /// The beginning of the text that [`Told`] is read back from.
 pub const LATE_MARK: &str = "latlab late";
 
-/// The beginning of the text that [`on_time`] is read back from.
+/// The beginning of the text that tells of earlier wake-ups of the same thread.
 pub const ON_TIME_MARK: &str = "latlab on-time";
 
 /// Late wake-ups that markers tell of.

@@ -73,7 +73,7 @@ const KEY: [&str; 16] = [
     "core.ping-pong",
 ];
 
-/// The first screen: all results of a few probes, or those of [`KEY`].
+/// The first screen: all results of a few probes, or of a larger suite one probe of each kind of cost.
 pub fn screen(detail: &BenchDetail) -> Vec<Block> {
     let key = |name: &&str| detail.rows.iter().find(|r| r.name == **name);
     let rows: Vec<&BenchRow> = match detail.rows.len() {
