@@ -10,7 +10,7 @@ fn hunt(faults: &[&str], trace: &str, limit: &str) -> Value {
     inside(
         "armv7-rt,icount=0",
         faults,
-        &[&why[..], &["-D", "3s", "--captures", "8", "-q", "--out", "r"]].concat(),
+        &[&why[..], &["-D", "8s", "--captures", "24", "-q", "--out", "r"]].concat(),
     )
     .0
 }
