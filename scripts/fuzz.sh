@@ -9,7 +9,7 @@ seconds=${1:-60}
 targets=${*:-reader print_fmt text}
 passes="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing"
 triple=$(rustc -vV | sed -n 's/^host: //p')
-RUSTC_BOOTSTRAP=1 RUSTFLAGS="$passes" cargo build --release --target "$triple"
+RUSTC_BOOTSTRAP=1 RUSTFLAGS="$passes" cargo build --release --target-dir target --target "$triple"
 [ "$seconds" -gt 0 ] || exit 0
 running=
 for t in $targets; do
