@@ -20,14 +20,15 @@ pub fn text(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         return document(&sections::brief(run), out);
     }
     // Long sentences on a narrow terminal: fewer findings.
-    for most in (0..=screen::findings_max(run)).rev() {
-        let mut page = Vec::new();
-        text::render(&screen::of_run(run, most), &options(), &mut page)?;
-        if most == 0 || page.iter().filter(|b| **b == b'\n').count() <= SCREEN {
-            return out.write_all(&page);
+    let mut page = Vec::new();
+    for doc in screen::of_run(run) {
+        page.clear();
+        text::render(&doc, &options(), &mut page)?;
+        if page.iter().filter(|b| **b == b'\n').count() <= SCREEN {
+            break;
         }
     }
-    Ok(())
+    out.write_all(&page)
 }
 
 /// Writes a document as text, laid out for the terminal.

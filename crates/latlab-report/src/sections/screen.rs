@@ -15,7 +15,7 @@ const WARNINGS: usize = 3;
 const FINDINGS: (usize, usize, usize) = (10, 5, 3);
 
 /// Findings that fit on the first screen of most runs.
-pub fn findings_max(run: &Run) -> usize {
+fn findings_max(run: &Run) -> usize {
     match run.parts.as_slice() {
         [one] if matches!(one.detail, Some(Detail::Doctor(_))) => FINDINGS.0,
         [_] => FINDINGS.1,
@@ -23,8 +23,9 @@ pub fn findings_max(run: &Run) -> usize {
     }
 }
 
-/// What a command prints when it has finished, with the `most` important findings.
-pub fn of_run(run: &Run, most: usize) -> Doc {
+/// What a command prints when it has finished: with the most important findings, then with ever
+/// fewer of them, for a terminal that has no room for the page before.
+pub fn of_run(run: &Run) -> impl Iterator<Item = Doc> {
     let causes = run.parts.iter().find(|p| matches!(p.detail, Some(Detail::Why(_))));
     let (mut blocks, words) = match (run.parts.as_slice(), causes) {
         ([part], _) | (_, Some(part)) => (of_part(part), results(run)),
@@ -33,13 +34,17 @@ pub fn of_run(run: &Run, most: usize) -> Doc {
     let plot = blocks.iter().any(|b| matches!(b, Block::Plot(_)));
     let rows = if plot { ROWS.0 } else { ROWS.1 };
     blocks.iter_mut().for_each(|b| shorten(b, rows));
-    let (shown, left) = findings(run, most);
-    if !shown.is_empty() {
-        blocks.push(Block::Findings(shown));
-    }
-    blocks.extend(hint(run, &blocks, left).map(Block::Text));
-    let section = Section { blocks, ..Section::default() };
-    Doc { title: title(run), summary: words, sections: vec![section] }
+    let left = left_out(run, &blocks);
+    (0..=findings_max(run)).rev().map(move |most| {
+        let (shown, more) = findings(run, most);
+        let mut blocks = blocks.clone();
+        if !shown.is_empty() {
+            blocks.push(Block::Findings(shown));
+        }
+        blocks.extend(hint(left, more).map(Block::Text));
+        let section = Section { blocks, ..Section::default() };
+        Doc { title: title(run), summary: words.clone(), sections: vec![section] }
+    })
 }
 
 /// The table and the plot that answer the question of one experiment, below what limits them:
@@ -144,8 +149,8 @@ fn shorten(block: &mut Block, rows: usize) {
     }
 }
 
-/// What `--details` would add.
-fn hint(run: &Run, shown: &[Block], findings_left: usize) -> Option<String> {
+/// Tables and plots that `--details` would add.
+fn left_out(run: &Run, shown: &[Block]) -> (usize, usize) {
     let full = brief(run);
     let all = || full.sections.iter().flat_map(|s| &s.blocks);
     let tables = |b: &&Block| matches!(b, Block::Table(_));
@@ -153,11 +158,13 @@ fn hint(run: &Run, shown: &[Block], findings_left: usize) -> Option<String> {
     let left = |is: fn(&&Block) -> bool| {
         all().filter(is).count().saturating_sub(shown.iter().filter(is).count())
     };
-    let counted = [
-        (left(tables), "table", "tables"),
-        (left(plots), "plot", "plots"),
-        (findings_left, "finding", "findings"),
-    ];
+    (left(tables), left(plots))
+}
+
+/// What `--details` would add, in words.
+fn hint((tables, plots): (usize, usize), findings: usize) -> Option<String> {
+    let counted =
+        [(tables, "table", "tables"), (plots, "plot", "plots"), (findings, "finding", "findings")];
     let words: Vec<String> = counted
         .iter()
         .filter(|(n, ..)| *n > 0)

@@ -53,9 +53,7 @@ pub fn screen(part: &Part, result: &WakeupResult) -> Vec<Block> {
 /// The latency of one measurement, for a table of several.
 pub fn line(result: &WakeupResult) -> String {
     let s = result.all_wakeups().summary();
-    let tail = s.quantiles.iter().rev().find(|q| q.q > 0.9 && COLUMNS.contains(&q.q));
-    let tail =
-        tail.map_or(String::new(), |q| format!(", {} {}", quantile_name(q.q), format_ns(q.value)));
+    let tail = tail(&s);
     let (Some(median), Some(max)) = (s.median, s.max) else { return "no wake-ups".into() };
     let missed = result.missed_periods();
     let (median, max) = (format_ns(median), format_ns(max));
@@ -131,9 +129,7 @@ pub fn summary(part: &Part, result: &WakeupResult) -> Vec<String> {
     let Some((thread, worst)) = result.max() else {
         return vec![format!("{}: no wake-ups measured.", title(part))];
     };
-    let tail = s.quantiles.iter().rev().find(|q| q.q > 0.9 && COLUMNS.contains(&q.q));
-    let tail =
-        tail.map_or(String::new(), |q| format!(", {} {}", quantile_name(q.q), format_ns(q.value)));
+    let tail = tail(&s);
     let missed = match result.missed_periods() {
         0 => "no missed periods".to_owned(),
         1 => "1 missed period".to_owned(),
@@ -148,6 +144,12 @@ pub fn summary(part: &Part, result: &WakeupResult) -> Vec<String> {
         since_start(result, worst),
         grouped(all.count),
     )]
+}
+
+/// `, p99.9 121 µs`: the highest quantile that the samples support.
+fn tail(s: &Summary) -> String {
+    let highest = s.quantiles.iter().rev().find(|q| q.q > 0.9 && COLUMNS.contains(&q.q));
+    highest.map_or(String::new(), |q| format!(", {} {}", quantile_name(q.q), format_ns(q.value)))
 }
 
 fn title(part: &Part) -> &str {
