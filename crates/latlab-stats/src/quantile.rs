@@ -27,7 +27,7 @@ pub fn quantile_interval_ranks(n: u64, q: f64, confidence: f64) -> Option<(u64, 
         if mean.min(n as f64 - mean) < 20.0 {
             exact_ranks(n, q, alpha)
         } else {
-            ((mean - half).floor() as i64, (mean + half).ceil() as i64 + 1)
+            ((mean - half).floor() as i64, ((mean + half).ceil() as i64).saturating_add(1))
         }
     };
     (low >= 1 && high <= n as i64).then_some((low as u64, high as u64))
@@ -155,6 +155,12 @@ mod tests {
         // 0.99^n ≤ 0.025 first at n = 368: below that no order statistic bounds p99 from above.
         assert_eq!(quantile_interval_ranks(367, 0.99, 0.95), None);
         assert!(quantile_interval_ranks(368, 0.99, 0.95).is_some());
+    }
+
+    #[test]
+    fn a_confidence_that_no_rank_has_gives_no_interval() {
+        assert_eq!(quantile_interval_ranks(10_000, 0.5, 1.0), None);
+        assert_eq!(quantile_interval_ranks(1_000, 0.5, 1.0), None);
     }
 
     #[test]
