@@ -148,7 +148,7 @@ pub fn read(path: &Path, text: &str) -> Result<Board> {
         TargetError::Content {
         path: path.to_path_buf(),
         reason,
-        hint: "docs/image.md says what a board's file holds; latlab image --board NAME --show prints ours".into(),
+        hint: "docs/reference/image.md says what a board's file holds; latlab image --board NAME --show prints ours".into(),
     }
     };
     let board: Board = toml::from_str(text).map_err(|e| {

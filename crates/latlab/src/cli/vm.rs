@@ -59,7 +59,7 @@ pub struct Machine {
     /// Put a file into the machine: HERE:THERE (there without a slash: /bin).
     #[arg(long = "file", value_name = "HERE:THERE")]
     pub files: Vec<String>,
-    /// Inject latency, e.g. irqs-off:us=300,every=97.3ms (docs/faults.md); may be repeated.
+    /// Inject latency, e.g. irqs-off:us=300,every=97.3ms (docs/reference/faults.md); may be repeated.
     #[arg(long = "fault", value_name = "FAULT")]
     pub faults: Vec<String>,
     /// Put a Debian package's programs and libraries into the machine (without its dependencies); may be repeated.

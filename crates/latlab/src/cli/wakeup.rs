@@ -81,7 +81,7 @@ pub struct Args {
     /// With -b: write a trace marker and stop the tracing that you started.
     #[arg(help_heading = "Stop and trace", long, requires = "breaktrace")]
     tracemark: bool,
-    /// Write every sample to a file (binary, see docs/wakeup.md), or with `-` to stdout as text.
+    /// Write every sample to a file (binary, see docs/reference/wakeup.md), or with `-` to stdout as text.
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     samples: Option<PathBuf>,
     /// Output format: our report, or that of another tool.
@@ -106,7 +106,7 @@ pub struct Args {
     /// Bind the thread that displays and writes files to this CPU.
     #[arg(help_heading = "Machine", long, value_name = "CPU")]
     mainaffinity: Option<u32>,
-    /// Take the lock in FILE after each wake-up; latency includes the wait for it (docs/faults.md).
+    /// Take the lock in FILE after each wake-up; latency includes the wait for it (docs/reference/faults.md).
     #[arg(help_heading = "Measurement", long, value_name = "FILE")]
     lock: Option<PathBuf>,
     /// Print help.

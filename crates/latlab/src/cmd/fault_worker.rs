@@ -1,4 +1,4 @@
-//! `latlab fault-worker`: the faults of user space, for the virtual lab (docs/faults.md).
+//! `latlab fault-worker`: the faults of user space, for the virtual lab (docs/reference/faults.md).
 
 use crate::cli::fault_worker::{FaultArgs, FaultKind};
 use crate::outcome::Outcome;
