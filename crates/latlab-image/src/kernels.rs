@@ -27,7 +27,8 @@ pub enum Flavour {
 const AARCH64: Kind = Kind {
     name: "aarch64",
     arch: Arch::Aarch64,
-    meta: "linux-image-arm64",
+    meta: Some("linux-image-arm64"),
+    series: "",
     flavour: "-arm64",
     about: "64-bit ARM, the ordinary kernel",
 };
@@ -62,7 +63,7 @@ impl Flavour {
             }
             (true, None) => {
                 return Err(TargetError::Fetch {
-                    package: kind.meta.into(),
+                    package: kind.meta.unwrap_or(kind.name).into(),
                     arch: arch.debian().into(),
                     message: "it is not in the cache, and --offline was given".into(),
                 });

@@ -135,8 +135,10 @@ impl<'a> Archive<'a> {
             .lines()
             .filter(|n| {
                 n.strip_suffix(suffix).and_then(|n| n.strip_prefix(prefix)).is_some_and(|v| {
+                    // `1.0-37`, or `117+deb12` of a kernel for another release of Debian's.
+                    let own = v.split_once("+deb").map_or(v, |(own, _)| own);
                     v.starts_with(|c: char| c.is_ascii_digit())
-                        && v.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-')
+                        && own.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-')
                 })
             })
             .map(str::to_owned)

@@ -9,8 +9,10 @@ pub struct Kind {
     pub name: &'static str,
     /// Processor architecture.
     pub arch: Arch,
-    /// Debian's package that stands for the newest kernel of this flavour.
-    pub meta: &'static str,
+    /// Debian's package that stands for the newest kernel of this flavour, where there is one.
+    pub meta: Option<&'static str>,
+    /// How versions of the kernel begin; empty: any.
+    pub series: &'static str,
     /// What follows the version in the names of the kernels themselves.
     pub flavour: &'static str,
     /// One line for people.
@@ -22,30 +24,50 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "armv7-rt",
         arch: Arch::Armv7,
-        meta: "linux-image-rt-armmp",
+        meta: Some("linux-image-rt-armmp"),
+        series: "",
         flavour: "-rt-armmp",
         about: "32-bit ARM, PREEMPT_RT",
     },
     Kind {
         name: "armv7",
         arch: Arch::Armv7,
-        meta: "linux-image-armmp",
+        meta: Some("linux-image-armmp"),
+        series: "",
         flavour: "-armmp",
         about: "32-bit ARM, the ordinary kernel",
     },
     Kind {
         name: "aarch64-rt",
         arch: Arch::Aarch64,
-        meta: "linux-image-rt-arm64",
+        meta: Some("linux-image-rt-arm64"),
+        series: "",
         flavour: "-rt-arm64",
         about: "64-bit ARM, PREEMPT_RT",
     },
     Kind {
         name: "x86_64-rt",
         arch: Arch::X86_64,
-        meta: "linux-image-rt-amd64",
+        meta: Some("linux-image-rt-amd64"),
+        series: "",
         flavour: "-rt-amd64",
         about: "64-bit x86, PREEMPT_RT",
+    },
+    Kind {
+        name: "x86_64-rt-6.12",
+        arch: Arch::X86_64,
+        meta: None,
+        series: "6.12.",
+        flavour: "-rt-amd64-unsigned",
+        about: "64-bit x86, PREEMPT_RT, with fair server and lazy preemption",
+    },
+    Kind {
+        name: "x86_64",
+        arch: Arch::X86_64,
+        meta: Some("linux-image-amd64"),
+        series: "",
+        flavour: "-amd64",
+        about: "64-bit x86, the ordinary kernel",
     },
 ];
 

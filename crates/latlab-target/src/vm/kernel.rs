@@ -36,12 +36,13 @@ impl Kernel {
         let _lock = cache.lock("fetch")?;
         let mut archive = Archive::new(cache, kind.arch);
         let busybox = archive.fetch("busybox-static", say)?.join("bin/busybox");
-        let mut names: Vec<String> = archive
-            .dependencies(kind.meta, say)?
-            .into_iter()
-            .filter(|d| d.starts_with("linux-image-") && d.ends_with(kind.flavour))
-            .collect();
-        for name in archive.matching("linux-image-", kind.flavour, say)? {
+        let prefix = format!("linux-image-{}", kind.series);
+        let mut names = match kind.meta {
+            Some(meta) => archive.dependencies(meta, say)?,
+            None => Vec::new(),
+        };
+        names.retain(|d| d.starts_with(&prefix) && d.ends_with(kind.flavour));
+        for name in archive.matching(&prefix, kind.flavour, say)? {
             if !names.contains(&name) {
                 names.push(name);
             }

@@ -73,7 +73,7 @@ fn list(global: &Global) -> anyhow::Result<Outcome> {
     } else {
         for (kind, kernel) in rows {
             let ready = kernel.map_or_else(|| "not fetched".into(), |k| k.release);
-            writeln!(out, "{:<12} {:<24} {}", kind.name, ready, kind.about)?;
+            writeln!(out, "{:<15} {:<24} {}", kind.name, ready, kind.about)?;
         }
     }
     out.flush()?;
