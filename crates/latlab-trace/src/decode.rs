@@ -414,6 +414,9 @@ impl<'a> Meaning<'a> {
             Typed::WorkqueueExecuteEnd(w) => EventKind::WorkEnd { work: w.work },
             Typed::IpiEntry(r) => EventKind::IpiEntry { reason: self.reason(r.reason) },
             Typed::IpiExit(r) => EventKind::IpiExit { reason: self.reason(r.reason) },
+            Typed::NmiHandler(n) => {
+                EventKind::Nmi { length: Nanos(u64::try_from(n.delta_ns).unwrap_or(0)) }
+            }
             Typed::CpuIdle(p) => {
                 EventKind::Idle { state: (p.state != u32::MAX).then_some(p.state) }
             }

@@ -468,6 +468,15 @@ typed! {
     }
     IpiRaise = "ipi_raise", IpiEntry = "ipi_entry", IpiExit = "ipi_exit";
 
+    /// A handler of a non-maskable interrupt ends.
+    struct NmiHandler {
+        /// How long it took, ns.
+        delta_ns: i64,
+        /// 0: it was not for this handler.
+        handled: i32,
+    }
+    NmiHandler = "nmi_handler";
+
     /// An interrupt is sent to a CPU.
     struct IpiSendCpu {
         /// The CPU.

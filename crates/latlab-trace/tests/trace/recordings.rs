@@ -23,7 +23,7 @@ fn counts(data: &[u8]) -> BTreeMap<(String, u32), u64> {
 
 #[test]
 fn every_event_of_every_version_and_compression() {
-    const FILES: [(&str, u64); 16] = [
+    const FILES: [(&str, u64); 17] = [
         ("f6.dat", 1983),
         ("f7-zstd.dat", 1177),
         ("f7-none.dat", 1407),
@@ -40,6 +40,7 @@ fn every_event_of_every_version_and_compression() {
         ("events7-x86_64.dat", 1017),
         ("function7-x86_64.dat", 32),
         ("graph6-x86_64.dat", 1158),
+        ("nmi7-x86_64.dat", 975),
     ];
     for (name, total) in FILES {
         let counts = counts(&fixture(name));

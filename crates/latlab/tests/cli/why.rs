@@ -102,6 +102,16 @@ fn a_capture_of_trace_cmd_with_the_marker_of_cyclictest_is_explained() {
     assert_eq!(cause["confidence"], "medium", "one late wake-up is an anecdote");
 }
 
+/// A timer's function sends its own CPU an NMI, whose handler computes for 930 µs.
+#[test]
+fn an_nmi_is_named_with_its_length_and_not_what_it_interrupted() {
+    let detail = explained("nmi7-x86_64.dat");
+    let cause = &detail["explanation"]["causes"][0];
+    assert_eq!((&cause["mechanism"], &cause["who"]), (&"nmi".into(), &"NMI".into()), "{cause:#}");
+    let size = cause["size_ns"].as_f64().unwrap();
+    assert!((900_000.0..960_000.0).contains(&size), "{size}");
+}
+
 #[test]
 fn the_text_of_function_graph_names_the_interrupt_and_its_functions_and_nothing_else() {
     let detail = explained("cyclictest-mark-graph.txt");
