@@ -6,7 +6,7 @@
  *
  * One file controls it, /sys/kernel/debug/latlab-faults/control. Write
  *
- *     KIND [ns=SIZE] [every_ns=PERIOD] [cpu=N] [jitter=PERCENT] [seed=N] [rare=N]
+ *     KIND [ns=SIZE] [every_ns=PERIOD] [cpu=N] [jitter=PERCENT] [seed=N] [rare=N] [load=PERCENT]
  *     KIND stop
  *     stop
  *
@@ -14,7 +14,10 @@
  * the longest stroke. Several kinds run at a time. Each starts one PERIOD
  * after the write; with jitter, each period is longer or shorter by up to
  * that share, drawn from a generator with this seed. With rare, only each
- * N-th stroke takes that long, the others a hundredth of it.
+ * N-th stroke takes that long, the others a hundredth of it. The kinds of a
+ * busy thread and of a system call compute for a share of each millisecond,
+ * the load, and strike from inside it. The system call is a read of
+ * /sys/kernel/debug/latlab-faults/call, which lasts a millisecond.
  */
 #include <linux/cpu.h>
 #include <linux/debugfs.h>
@@ -22,20 +25,35 @@
 #include <linux/interrupt.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/netdevice.h>
 #include <linux/pci.h>
+#include <linux/rcupdate.h>
+#include <linux/skbuff.h>
 #include <linux/smp.h>
+#include <linux/stop_machine.h>
 #include <linux/timekeeping.h>
 #include <linux/timer.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 #include <linux/workqueue.h>
 #include <trace/events/power.h>
 #ifdef CONFIG_X86
 #include <asm/apic.h>
+#include <asm/nmi.h>
 #endif
 
 #define SIZE_MAX_NS (2 * (u64)NSEC_PER_SEC)
 #define EVERY_MIN_NS (10 * (u64)NSEC_PER_USEC)
 #define WORKS 32
+/* A round of the busy kinds. */
+#define ROUND_NS (1 * (u64)NSEC_PER_MSEC)
+/* Local experimental EtherType 1 (IEEE 802): no other protocol receives it. */
+#define PACKET_TYPE 0x88b5
+/* What a packet costs its receiver, and how many the kernel queues. */
+#define PACKET_NS (10 * (u64)NSEC_PER_USEC)
+#define PACKETS_MAX 900
+/* What one interrupt of a storm costs. */
+#define STORM_NS (5 * (u64)NSEC_PER_USEC)
 
 enum context {
 	IN_HARDIRQ,	/* the handler of an hrtimer that expires in hard interrupt context */
@@ -44,6 +62,10 @@ enum context {
 	IN_THREAD,	/* a kernel thread, SCHED_FIFO 1, bound to the CPU */
 	IN_IDLE,	/* the idle task, interrupts off, once something has woken the CPU */
 	AFTER_IDLE,	/* the idle task, each time it has been woken */
+	IN_WORK,	/* a work item of the system's workqueue, bound to the CPU */
+	IN_BUSY,	/* a kernel thread of the fair class, bound to the CPU, that computes most of the time */
+	IN_CALL,	/* a system call of whoever reads `call` */
+	IN_NMI,		/* a non-maskable interrupt that a timer's handler sends (x86) */
 	IN_DEVICE,	/* the handler of a device's interrupt, in hard interrupt context on PREEMPT_RT too */
 };
 
@@ -63,17 +85,21 @@ struct fault {
 	void (*strike)(struct fault *f);
 	/* settings */
 	u64 ns, every_ns;
-	u32 jitter, seed, rare;
+	u32 jitter, seed, rare, load;
 	int cpu;
 	/* state */
 	bool running;
 	u64 size;	/* of this stroke */
+	u64 storm_from;	/* start of a burst of interrupts; 0: none */
 	u32 random;
 	u64 strikes, longest_ns;
 	ktime_t next;
 	struct hrtimer hrtimer;
 	struct timer_list timer;
 	struct tasklet_struct tasklet;
+	struct work_struct work;
+	struct rcu_head rcu;
+	atomic_t pending;
 	struct task_struct *thread;
 };
 
@@ -87,15 +113,27 @@ static u64 work_ns;
 static struct pci_dev *device;
 static void __iomem *registers;
 
+/* Between two readings of the clock, about 0.1 us: in virtual time a reading is the slowest instruction. */
+#define BETWEEN 50
+/* Of a load, a few us: in a kernel that does not preempt its own code, nobody waits longer. */
+#define BETWEEN_OF_LOAD 2000
+
+static void loop(u32 times)
+{
+	while (times--)
+		barrier();
+}
+
 static void spin_for(u64 ns)
 {
 	u64 start = ktime_get_mono_fast_ns();
 
 	while (ktime_get_mono_fast_ns() - start < ns)
-		cpu_relax();
+		loop(BETWEEN);
 }
 
 /* Not worth a look by itself: half a microsecond, called very often. */
+void latlab_fault_scan(void);
 noinline void latlab_fault_scan(void)
 {
 	spin_for(500);
@@ -185,6 +223,18 @@ static void strike_printk(struct fault *f)
 	while (ktime_get_mono_fast_ns() - start < f->size);
 }
 
+#ifdef CONFIG_X86
+/* apic_read(), which modules cannot call since the APIC's functions became static calls. */
+static u32 read_apic(u32 reg)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
+	return x2apic_enabled() ? native_apic_msr_read(reg) : native_apic_mem_read(reg);
+#else
+	return apic_read(reg);
+#endif
+}
+#endif
+
 /*
  * Sleeps with interrupts off until one is pending. Without hardware that can do
  * that (x86 before MONITOR's break event), it looks again and again.
@@ -196,7 +246,7 @@ static void wait_for_interrupt(void)
 
 	for (;;) {
 		for (i = 0; i < 8; i++)
-			if (apic_read(APIC_IRR + 0x10 * i))
+			if (read_apic(APIC_IRR + 0x10 * i))
 				return;
 		cpu_relax();
 	}
@@ -214,6 +264,83 @@ static void strike_path(struct fault *f)
 		barrier();
 }
 
+/* One callback of RCU that computes. */
+static void on_grace_period(struct rcu_head *head)
+{
+	struct fault *f = container_of(head, struct fault, rcu);
+
+	spin_for(f->size);
+	atomic_set(&f->pending, 0);
+}
+
+static void strike_rcu(struct fault *f)
+{
+	if (!atomic_xchg(&f->pending, 1))
+		call_rcu(&f->rcu, on_grace_period);
+}
+
+/* Short interrupts, each of which the last one has raised, for as long as it takes. */
+static void strike_storm(struct fault *f)
+{
+	u64 now = ktime_get_mono_fast_ns();
+
+	if (!f->storm_from)
+		f->storm_from = now;
+	spin_for(min(STORM_NS, f->size));
+	if (now - f->storm_from < f->size)
+		iowrite32(1, registers + EDU_RAISE);
+	else
+		f->storm_from = 0;
+}
+
+static int stopped_machine(void *data)
+{
+	struct fault *f = data;
+
+	spin_for(f->size);
+	return 0;
+}
+
+/* All CPUs keep interrupts off while one of them computes. */
+static void strike_stop_machine(struct fault *f)
+{
+	stop_machine(stopped_machine, f, NULL);
+}
+
+static int receive_packet(struct sk_buff *skb, struct net_device *dev, struct packet_type *type,
+			  struct net_device *original)
+{
+	spin_for(PACKET_NS);
+	kfree_skb(skb);
+	return NET_RX_SUCCESS;
+}
+
+static struct packet_type packets = {
+	.type = cpu_to_be16(PACKET_TYPE),
+	.func = receive_packet,
+};
+
+/* A burst of packets on the loopback device, received in the NET_RX softirq. */
+static void strike_packets(struct fault *f)
+{
+	u32 i, n = min_t(u64, div_u64(f->size, PACKET_NS), PACKETS_MAX);
+
+	local_bh_disable();
+	for (i = 0; i < n; i++) {
+		struct sk_buff *skb = alloc_skb(64, GFP_ATOMIC);
+
+		if (!skb)
+			break;
+		skb_put_zero(skb, 64);
+		skb->dev = init_net.loopback_dev;
+		skb->protocol = packets.type;
+		skb_reset_mac_header(skb);
+		skb_reset_network_header(skb);
+		netif_rx(skb);
+	}
+	local_bh_enable();
+}
+
 static struct fault faults[] = {
 	{ .name = "hardirq", .context = IN_HARDIRQ, .strike = strike_spin },
 	{ .name = "hardirq-calls", .context = IN_HARDIRQ, .strike = strike_many_calls },
@@ -228,6 +355,18 @@ static struct fault faults[] = {
 	{ .name = "idle", .context = IN_IDLE, .strike = strike_spin },
 	{ .name = "longer-path", .context = AFTER_IDLE, .strike = strike_path },
 	{ .name = "irq", .context = IN_DEVICE, .strike = strike_spin },
+	{ .name = "irq-storm", .context = IN_DEVICE, .strike = strike_storm },
+	{ .name = "work-irqs-off", .context = IN_WORK, .strike = strike_irqs_off },
+	{ .name = "work-preempt-off", .context = IN_WORK, .strike = strike_preempt_off },
+	{ .name = "timer-irqs-off", .context = IN_TIMER, .strike = strike_irqs_off },
+	{ .name = "busy-irqs-off", .context = IN_BUSY, .strike = strike_irqs_off },
+	{ .name = "busy-preempt-off", .context = IN_BUSY, .strike = strike_preempt_off },
+	{ .name = "call-irqs-off", .context = IN_CALL, .strike = strike_irqs_off },
+	{ .name = "call-preempt-off", .context = IN_CALL, .strike = strike_preempt_off },
+	{ .name = "rcu", .context = IN_THREAD, .strike = strike_rcu },
+	{ .name = "stop-machine", .context = IN_THREAD, .strike = strike_stop_machine },
+	{ .name = "net-rx", .context = IN_THREAD, .strike = strike_packets },
+	{ .name = "nmi", .context = IN_NMI, .strike = strike_spin },
 };
 
 static void do_strike(struct fault *f)
@@ -257,12 +396,57 @@ static u64 next_period(struct fault *f)
 	return f->every_ns - span + div_u64(2 * span * (x >> 16), 65535);
 }
 
+#ifdef CONFIG_X86
+/* The only fault of this context. */
+static struct fault *in_nmi;
+
+static int on_nmi(unsigned int kind, struct pt_regs *registers_then)
+{
+	struct fault *f = READ_ONCE(in_nmi);
+
+	if (!f || !atomic_xchg(&f->pending, 0))
+		return NMI_DONE;
+	do_strike(f);
+	return NMI_HANDLED;
+}
+
+static void send_nmi(struct fault *f)
+{
+	atomic_set(&f->pending, 1);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
+	__apic_send_IPI_mask(cpumask_of(f->cpu), NMI_VECTOR);
+#else
+	apic->send_IPI_mask(cpumask_of(f->cpu), NMI_VECTOR);
+#endif
+}
+
+static int take_nmi(struct fault *f)
+{
+	WRITE_ONCE(in_nmi, f);
+	return register_nmi_handler(NMI_LOCAL, on_nmi, 0, "latlab-faults");
+}
+
+static void release_nmi(void)
+{
+	unregister_nmi_handler(NMI_LOCAL, "latlab-faults");
+	WRITE_ONCE(in_nmi, NULL);
+}
+#else
+static void send_nmi(struct fault *f) { }
+static int take_nmi(struct fault *f) { return -EOPNOTSUPP; }
+static void release_nmi(void) { }
+#endif
+
 static enum hrtimer_restart on_hrtimer(struct hrtimer *timer)
 {
 	struct fault *f = container_of(timer, struct fault, hrtimer);
 
 	if (f->context == IN_TASKLET)
 		tasklet_hi_schedule(&f->tasklet);
+	else if (f->context == IN_WORK)
+		queue_work_on(f->cpu, system_wq, &f->work);
+	else if (f->context == IN_NMI)
+		send_nmi(f);
 	else if (f->context == IN_DEVICE)
 		iowrite32(1, registers + EDU_RAISE);
 	else
@@ -334,6 +518,11 @@ static void on_tasklet(struct tasklet_struct *tasklet)
 	do_strike(container_of(tasklet, struct fault, tasklet));
 }
 
+static void on_work(struct work_struct *work)
+{
+	do_strike(container_of(work, struct fault, work));
+}
+
 static void on_timer(struct timer_list *timer)
 {
 	struct fault *f = container_of(timer, struct fault, timer);
@@ -369,6 +558,55 @@ static int thread_body(void *data)
 	__set_current_state(TASK_RUNNING);
 	return 0;
 }
+
+/* Computes for its share of a round, strikes when it is time, and sleeps for the rest. */
+static void busy_round(struct fault *f)
+{
+	u64 start = ktime_get_mono_fast_ns(), busy = div_u64(ROUND_NS * f->load, 100);
+	ktime_t end = ktime_add_ns(ktime_get(), ROUND_NS);
+
+	while (ktime_get_mono_fast_ns() - start < busy) {
+		loop(BETWEEN_OF_LOAD);
+		cond_resched();
+		if (ktime_before(ktime_get(), f->next))
+			continue;
+		do_strike(f);
+		f->next = ktime_add_ns(ktime_get(), next_period(f));
+	}
+	if (f->load < 100) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		schedule_hrtimeout(&end, HRTIMER_MODE_ABS);
+	}
+}
+
+static int busy_body(void *data)
+{
+	while (!kthread_should_stop())
+		busy_round(data);
+	return 0;
+}
+
+/* The system call of the faults of a load: one at a time. */
+static DEFINE_MUTEX(call_lock);
+
+static ssize_t call_read(struct file *file, char __user *user, size_t count, loff_t *at)
+{
+	int i;
+
+	if (mutex_lock_interruptible(&call_lock))
+		return -EINTR;
+	for (i = 0; i < ARRAY_SIZE(faults); i++)
+		if (faults[i].context == IN_CALL && READ_ONCE(faults[i].running))
+			busy_round(&faults[i]);
+	mutex_unlock(&call_lock);
+	return 0;
+}
+
+static const struct file_operations call_operations = {
+	.owner = THIS_MODULE,
+	.open = nonseekable_open,
+	.read = call_read,
+};
 
 /*
  * A CPU that needs long to leave its idle state: what woke it is handled late.
@@ -418,6 +656,19 @@ static void stop_fault(struct fault *f)
 	case IN_TIMER:
 		del_timer_sync(&f->timer);
 		break;
+	case IN_WORK:
+		hrtimer_cancel(&f->hrtimer);
+		cancel_work_sync(&f->work);
+		break;
+	case IN_NMI:
+		hrtimer_cancel(&f->hrtimer);
+		release_nmi();
+		break;
+	case IN_CALL:
+		mutex_lock(&call_lock);
+		mutex_unlock(&call_lock);
+		break;
+	case IN_BUSY:
 	case IN_THREAD:
 		kthread_stop(f->thread);
 		f->thread = NULL;
@@ -438,12 +689,24 @@ static int start_fault(struct fault *f)
 	f->longest_ns = 0;
 	f->random = f->seed ? f->seed : 1;
 	f->size = f->ns;
+	f->storm_from = 0;
 	f->next = ktime_add_ns(ktime_get(), next_period(f));
 	WRITE_ONCE(f->running, true);
 	switch (f->context) {
 	case IN_TASKLET:
 	case IN_HARDIRQ:
+	case IN_WORK:
 		error = smp_call_function_single(f->cpu, start_hrtimer, f, 1);
+		break;
+	case IN_NMI:
+		error = take_nmi(f);
+		if (error)
+			break;
+		error = smp_call_function_single(f->cpu, start_hrtimer, f, 1);
+		if (error)
+			release_nmi();
+		break;
+	case IN_CALL:
 		break;
 	case IN_DEVICE:
 		error = take_device(f);
@@ -457,8 +720,9 @@ static int start_fault(struct fault *f)
 		f->timer.expires = jiffies + nsecs_to_jiffies(f->every_ns) + 1;
 		add_timer_on(&f->timer, f->cpu);
 		break;
+	case IN_BUSY:
 	case IN_THREAD:
-		f->thread = kthread_create(thread_body, f, "fault/%s", f->name);
+		f->thread = kthread_create(f->context == IN_BUSY ? busy_body : thread_body, f, "fault/%s", f->name);
 		if (IS_ERR(f->thread)) {
 			error = PTR_ERR(f->thread);
 			break;
@@ -494,6 +758,8 @@ static int set(struct fault *f, const char *key, const char *value)
 		f->seed = n;
 	else if (!strcmp(key, "rare") && n >= 1 && n <= 1000)
 		f->rare = n;
+	else if (!strcmp(key, "load") && n >= 1 && n <= 100)
+		f->load = n;
 	else
 		return -EINVAL;
 	return 0;
@@ -511,6 +777,7 @@ static int command(struct fault *f, char *words)
 	f->jitter = 0;
 	f->seed = 1;
 	f->rare = 1;
+	f->load = 80;
 	while ((word = strsep(&words, " \t\n"))) {
 		if (!*word)
 			continue;
@@ -532,7 +799,7 @@ static int command(struct fault *f, char *words)
 
 static ssize_t control_write(struct file *file, const char __user *user, size_t count, loff_t *at)
 {
-	char line[160], *words = line, *name;
+	char line[192], *words = line, *name;
 	int i, error = -ENOENT;
 
 	if (count >= sizeof(line))
@@ -563,9 +830,9 @@ static int control_show(struct seq_file *out, void *unused)
 		struct fault *f = &faults[i];
 
 		if (f->running)
-			seq_printf(out, "%s ns=%llu every_ns=%llu cpu=%d jitter=%u seed=%u rare=%u strikes=%llu longest_ns=%llu\n",
+			seq_printf(out, "%s ns=%llu every_ns=%llu cpu=%d jitter=%u seed=%u rare=%u load=%u strikes=%llu longest_ns=%llu\n",
 				   f->name, f->ns, f->every_ns, f->cpu, f->jitter, f->seed,
-				   f->rare, f->strikes, f->longest_ns);
+				   f->rare, f->load, f->strikes, f->longest_ns);
 	}
 	mutex_unlock(&control_lock);
 	return 0;
@@ -596,9 +863,12 @@ static int __init faults_init(void)
 		faults[i].hrtimer.function = on_hrtimer;
 		timer_setup(&faults[i].timer, on_timer, TIMER_PINNED);
 		tasklet_setup(&faults[i].tasklet, on_tasklet);
+		INIT_WORK(&faults[i].work, on_work);
 	}
+	dev_add_pack(&packets);
 	folder = debugfs_create_dir("latlab-faults", NULL);
 	debugfs_create_file("control", 0600, folder, NULL, &control_operations);
+	debugfs_create_file("call", 0400, folder, NULL, &call_operations);
 	return 0;
 }
 
@@ -611,6 +881,8 @@ static void __exit faults_exit(void)
 		stop_fault(&faults[i]);
 	for (i = 0; i < WORKS; i++)
 		flush_work(&works[i]);
+	dev_remove_pack(&packets);
+	rcu_barrier();
 }
 
 module_init(faults_init);

@@ -20,7 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const KERNEL_KINDS: [&str; 13] = [
+const KERNEL_KINDS: [&str; 25] = [
     "hardirq",
     "hardirq-calls",
     "timer-calls",
@@ -34,15 +34,43 @@ const KERNEL_KINDS: [&str; 13] = [
     "idle",
     "longer-path",
     INTERRUPT,
+    STORM,
+    "work-irqs-off",
+    "work-preempt-off",
+    "timer-irqs-off",
+    "busy-irqs-off",
+    "busy-preempt-off",
+    CALL_IRQS_OFF,
+    CALL_PREEMPT_OFF,
+    "rcu",
+    "stop-machine",
+    "net-rx",
+    "nmi",
 ];
-const USER_KINDS: [&str; 8] =
-    ["fifo", "inversion", "inversion-pi", "throttle", "page-fault", "memory", "compaction", "tlb"];
-/// A device's interrupt: the machine needs that device.
+const USER_KINDS: [&str; 9] = [
+    "fifo",
+    "inversion",
+    "inversion-pi",
+    "lock",
+    "throttle",
+    "page-fault",
+    "memory",
+    "compaction",
+    "tlb",
+];
+/// A device's interrupt, and many of them: the machine needs that device.
 const INTERRUPT: &str = "irq";
+const STORM: &str = "irq-storm";
+/// Struck from a system call of a process that does nothing else.
+const CALL_IRQS_OFF: &str = "call-irqs-off";
+const CALL_PREEMPT_OFF: &str = "call-preempt-off";
+/// That process; `read` is the shell's own.
+const CALLER: &str =
+    "while :; do read line < /sys/kernel/debug/latlab-faults/call; done 2> /dev/null";
 /// Loads the module, so that it can be switched on inside, and strikes nothing.
 const NONE: &str = "none";
 const CONTROL: &str = "/sys/kernel/debug/latlab-faults/control";
-/// The lock of `inversion` and `inversion-pi`.
+/// The lock of `inversion`, `inversion-pi` and `lock`.
 const LOCK: &str = "/dev/shm/latlab-lock";
 const MODULE: &str = "latlab_faults.ko";
 
@@ -78,6 +106,8 @@ pub struct Fault {
     pub priority: u32,
     /// Only each so many-th stroke is whole, the others a hundredth of it (those of the module).
     pub rare: u32,
+    /// Share of each millisecond for which the busy kinds compute, percent (those of the module).
+    pub busy: u32,
 }
 
 impl Fault {
@@ -87,7 +117,7 @@ impl Fault {
             spec: spec.into(),
             reason,
             hint: format!(
-                "KIND:us=SIZE,every=97.3ms[,cpu=N][,jitter=PERCENT][,seed=N][,prio=N][,rare=N]; kinds are {}, {}, stall, none",
+                "KIND:us=SIZE,every=97.3ms[,cpu=N][,jitter=PERCENT][,seed=N][,prio=N][,rare=N][,load=PERCENT]; kinds are {}, {}, stall, none",
                 KERNEL_KINDS.join(", "),
                 USER_KINDS.join(", ")
             ),
@@ -110,6 +140,7 @@ impl Fault {
             seed: 1,
             priority: if kind == "throttle" { 50 } else { 95 },
             rare: 1,
+            busy: 80,
         };
         for option in options.split(',').filter(|o| !o.is_empty()) {
             let parsed = option.split_once('=').and_then(|(key, value)| fault.set(key, value));
@@ -133,6 +164,9 @@ impl Fault {
             "seed" => self.seed = value.parse().ok()?,
             "rare" if self.source == Source::Kernel => {
                 self.rare = value.parse().ok().filter(|n| (1..=1000).contains(n))?;
+            }
+            "load" if self.source == Source::Kernel => {
+                self.busy = value.parse().ok().filter(|p| (1..=100).contains(p))?;
             }
             "prio" => self.priority = value.parse().ok().filter(|p| (1..=99).contains(p))?,
             _ => return None,
@@ -163,7 +197,7 @@ impl Fault {
                 2 * us(self.ns),
                 us(self.ns)
             )],
-            "inversion" => vec![format!("printf '\\0\\0\\0\\0\\0\\0\\0\\0' > {LOCK}")],
+            "inversion" | "lock" => vec![format!("printf '\\0\\0\\0\\0\\0\\0\\0\\0' > {LOCK}")],
             "inversion-pi" => {
                 vec![format!("printf '\\0\\0\\0\\0\\1\\0\\0\\0' > {LOCK}")]
             }
@@ -178,8 +212,15 @@ impl Fault {
     /// What has to be written to the module's control file.
     pub fn control(&self) -> String {
         format!(
-            "{} ns={} every_ns={} cpu={} jitter={} seed={} rare={}",
-            self.kind, self.ns, self.every_ns, self.cpu, self.jitter, self.seed, self.rare
+            "{} ns={} every_ns={} cpu={} jitter={} seed={} rare={} load={}",
+            self.kind,
+            self.ns,
+            self.every_ns,
+            self.cpu,
+            self.jitter,
+            self.seed,
+            self.rare,
+            self.busy
         )
     }
 
@@ -217,7 +258,7 @@ fn duration(text: &str, unit: u64) -> Option<u64> {
 /// The machine that the faults need: the one that was asked for, with a device that interrupts where
 /// one of them is such a device's.
 pub fn machine_for(target: &VmTarget, faults: &[Fault]) -> VmTarget {
-    let interrupting_device = faults.iter().any(|f| f.kind == INTERRUPT);
+    let interrupting_device = faults.iter().any(|f| [INTERRUPT, STORM].contains(&&*f.kind));
     VmTarget { interrupting_device, ..target.clone() }
 }
 
@@ -256,6 +297,9 @@ pub fn install(
                     let line = format!("echo {} > {CONTROL}", fault.control());
                     job.before.push(vec!["/bin/sh".into(), "-c".into(), line]);
                 }
+                if [CALL_IRQS_OFF, CALL_PREEMPT_OFF].contains(&&*fault.kind) {
+                    job.beside.push(vec!["/bin/sh".into(), "-c".into(), CALLER.into()]);
+                }
             }
             Source::User => job.beside.push(fault.worker()),
             Source::Outside => {}
@@ -275,7 +319,7 @@ fn refuse_for_own_kernel(target: &VmTarget, faults: &[Fault]) -> Result<()> {
                 fault.kind
             ),
             hint: "leave out the kernel, or choose a fault of processes: fifo, inversion, inversion-pi, \
-                throttle, memory, compaction, tlb"
+                lock, throttle, memory, compaction, tlb"
                 .into(),
         }),
         _ => Ok(()),
@@ -364,6 +408,8 @@ fn make(arch: Arch, headers: &Path, work: &Path, source: &Path) -> Result<()> {
         .arg(format!("ARCH={name}"))
         .arg(format!("CROSS_COMPILE={prefix}"))
         .arg(format!("KCFLAGS={flags}"))
+        // Type information for BPF, made by a program that few have installed.
+        .arg("CONFIG_DEBUG_INFO_BTF_MODULES=")
         .arg("modules")
         .env_remove("MAKEFLAGS")
         .env_remove("MAKELEVEL")
@@ -468,9 +514,10 @@ mod tests {
         let fault = Fault::parse("irqs-off:us=300,every=97.3ms,jitter=5,seed=7").unwrap();
         assert_eq!(
             fault.control(),
-            "irqs-off ns=300000 every_ns=97300000 cpu=0 jitter=5 seed=7 rare=1"
+            "irqs-off ns=300000 every_ns=97300000 cpu=0 jitter=5 seed=7 rare=1 load=80"
         );
         assert_eq!(Fault::parse("hardirq:us=300,rare=10").unwrap().rare, 10);
+        assert_eq!(Fault::parse("busy-irqs-off:load=95").unwrap().busy, 95);
         assert_eq!(Fault::parse("stall:ms=20,every=1s").unwrap().ns, 20_000_000);
         assert_eq!(Fault::parse("hardirq:us=2.5ms").unwrap().ns, 2_500_000);
         assert_eq!(Fault::parse("fifo:prio=80").unwrap().priority, 80);
@@ -489,6 +536,8 @@ mod tests {
         assert!(reason("irqs-off:us=-1").contains("not understood"));
         assert!(reason("irqs-off:us=nan").contains("not understood"));
         assert!(reason("fifo:rare=3").contains("not understood"));
+        assert!(reason("fifo:load=60").contains("not understood"));
+        assert!(reason("busy-irqs-off:load=101").contains("not understood"));
         assert!(reason("hardirq:rare=0").contains("not understood"));
         assert!(reason("fifo:prio=100").contains("not understood"));
     }

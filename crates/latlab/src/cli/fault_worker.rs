@@ -36,6 +36,8 @@ pub enum FaultKind {
     Inversion,
     /// The same with priority inheritance, for a critical section of that size.
     InversionPi,
+    /// A SCHED_FIFO task that sleeps while it holds a plain lock.
+    Lock,
     /// A SCHED_FIFO task that computes until the kernel throttles all real-time tasks.
     Throttle,
     /// Swaps out pages of other processes to a slow disk.

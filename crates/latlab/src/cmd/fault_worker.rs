@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const PIECE: usize = 4 << 20;
 /// What `tlb` touches and gives back at a time.
 const SMALL_PIECE: usize = 64 << 10;
-/// Where `inversion` and `inversion-pi` have their lock; made before we are started.
+/// Where `inversion`, `inversion-pi` and `lock` have their lock; made before we are started.
 const LOCK: &str = "/dev/shm/latlab-lock";
 /// Below every measured task.
 const LOW: u32 = 10;
@@ -38,6 +38,17 @@ pub fn run(args: &FaultArgs) -> anyhow::Result<Outcome> {
         }
         FaultKind::Inversion => invert(args, size / 10, size)?,
         FaultKind::InversionPi => invert(args, size, size * 5)?,
+        FaultKind::Lock => {
+            let lock = SharedLock::open(Path::new(LOCK)).context(LOCK)?;
+            become_fifo(args, LOW)?;
+            let tid = process::thread_id();
+            beat.strike(|| {
+                if lock.lock(tid) {
+                    std::thread::sleep(size);
+                    lock.unlock(tid);
+                }
+            });
+        }
         FaultKind::PageFault => beat.strike(take_pages),
         FaultKind::Memory => {
             policy::bind(&[CpuId(args.cpu)]).context("binding to a CPU")?;
