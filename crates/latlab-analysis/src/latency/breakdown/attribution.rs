@@ -73,6 +73,10 @@ impl Cutter<'_> {
                 match span.task.prio.cmp(&thread.prio) {
                     _ if span.task.tid == thread.tid => Cause::Path,
                     Ordering::Less => Cause::HigherPriority,
+                    // Of the thread's priority, which may be above the measured task's.
+                    Ordering::Equal if m.is_some_and(|m| span.task.prio < m.prio) => {
+                        Cause::HigherPriority
+                    }
                     Ordering::Equal => Cause::EqualPriority,
                     Ordering::Greater => Cause::PreemptionOff,
                 }

@@ -320,25 +320,30 @@ impl Cutter<'_> {
     }
 
     /// A task that keeps the measured one waiting began before that was woken: its `whole` goes
-    /// back to when it was switched in, without what interrupted it.
+    /// back to when it was switched in, and that of a work item to its start, without what interrupted it.
     fn reach_back(&self, pieces: &mut [Piece]) {
-        let mut seen: Vec<Tid> = Vec::new();
+        let mut seen: Vec<(Tid, Option<Actor>)> = Vec::new();
         for piece in pieces {
             let waits = matches!(
                 piece.cause,
                 Cause::PreemptionOff | Cause::HigherPriority | Cause::EqualPriority
             );
-            if !waits || !matches!(piece.actor, Actor::Task(_)) || seen.contains(&piece.task.tid) {
+            let work = matches!(piece.actor, Actor::Work(_)).then_some(piece.actor);
+            let who = (piece.task.tid, work);
+            if !waits
+                || !matches!(piece.actor, Actor::Task(_) | Actor::Work(_))
+                || seen.contains(&who)
+            {
                 continue;
             }
-            seen.push(piece.task.tid);
+            seen.push(who);
             if piece.begins {
                 continue;
             }
             let spans = self.lanes.cpus.get(&piece.cpu).map_or(&[][..], Vec::as_slice);
             let until = spans.partition_point(|s| s.end <= piece.start);
             for s in spans[..until].iter().rev().take_while(|s| s.task.tid == piece.task.tid) {
-                if !matches!(s.actor, Actor::Task(_)) {
+                if work.map_or(!matches!(s.actor, Actor::Task(_)), |work| s.actor != work) {
                     continue;
                 }
                 piece.whole = piece.whole + s.length();

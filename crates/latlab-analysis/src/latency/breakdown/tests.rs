@@ -280,29 +280,58 @@ fn what_timerlat_tells_adds_up_and_names_what_osnoise_heard() {
     assert_eq!(us(&b, Cause::Unexplained), 15.0, "nobody says who ran then");
 }
 
+/// A work item that began at 50 µs keeps preemption off until 399; the timer's interrupt takes 4 µs of that.
+#[test]
+fn a_work_item_is_as_long_as_it_ran_before_the_task_was_woken_too() {
+    let mut s = Script::default();
+    let function = s.name("poll");
+    s.switch(0.0, RT, FAIR).at(50.0, EventKind::WorkStart { work: 1, function });
+    s.timer(100.0).at(399.0, EventKind::WorkEnd { work: 1 });
+    s.preempt(400.0, FAIR, RT).at(410.0, EventKind::Other);
+    let a = s.wakes(100.0, 405.0, true);
+    let b = cut(&s, a);
+    let work: Vec<_> = b.pieces.iter().filter(|p| p.actor == Actor::Work(function)).collect();
+    assert!(work.iter().all(|p| p.cause == Cause::PreemptionOff), "{work:#?}");
+    assert_eq!(work.iter().map(|p| p.length().as_us_f64()).sum::<f64>(), 295.0);
+    assert_eq!(work.iter().map(|p| p.whole.as_us_f64()).sum::<f64>(), 345.0);
+}
+
 /// PREEMPT_RT: an ordinary task's timer expires in a thread, which a task above it keeps waiting. The
 /// interrupt came in time: nobody had interrupts off, and nothing stood still.
 #[test]
 fn a_task_above_the_thread_that_runs_the_timers_is_interference() {
+    // Above the thread; of its priority, which is above the measured task's; and of both's.
+    for (prio, measured, cause) in [
+        (HIGH.prio, RT.prio, Cause::HigherPriority),
+        (98, 120, Cause::HigherPriority),
+        (98, 98, Cause::EqualPriority),
+    ] {
+        timer_thread_waits_for(prio, measured, cause);
+    }
+}
+
+fn timer_thread_waits_for(prio: i32, measured: i32, cause: Cause) {
     let thread = Task { tid: Tid(400), name: Symbol(2), prio: 98 };
+    let (other, own) = (Task { prio, ..HIGH }, Task { prio: measured, ..RT });
     let mut s = Script::default();
     let (vector, ours) = (s.name("local_timer"), s.name("hrtimer_wakeup"));
-    s.switch(0.0, RT, FAIR)
-        .preempt(90.0, FAIR, HIGH)
+    s.switch(0.0, own, FAIR)
+        .preempt(90.0, FAIR, other)
         .at(100.0, EventKind::VectorEntry { name: vector })
         .at(101.0, EventKind::SoftirqRaise { vec: 8 })
         .at(102.0, EventKind::VectorExit { name: vector })
         .at(103.0, EventKind::Waking { task: thread, target: CpuId(0) })
-        .switch(600.0, HIGH, thread)
+        .switch(600.0, other, thread)
         .at(601.0, EventKind::SoftirqEntry { vec: 8 })
         .at(602.0, EventKind::HrtimerEntry { timer: 7, function: ours, now: 0 })
-        .at(603.0, EventKind::Waking { task: RT, target: CpuId(0) })
+        .at(603.0, EventKind::Waking { task: own, target: CpuId(0) })
         .at(604.0, EventKind::HrtimerExit { timer: 7 })
         .at(605.0, EventKind::SoftirqExit { vec: 8 })
-        .switch(607.0, thread, RT)
+        .switch(607.0, thread, own)
         .at(610.0, EventKind::Other);
     let a = s.wakes(100.0, 609.0, true);
     let b = cut(&s, a);
-    assert_eq!(us(&b, Cause::HigherPriority), 497.0);
+    let of_other = b.sum(|p| p.cause == cause && p.task.tid == HIGH.tid);
+    assert_eq!(of_other.as_us_f64(), 497.0, "{prio}, {measured}: {:#?}", b.pieces);
     assert!(us(&b, Cause::InterruptsOff) <= 3.0, "{:#?}", b.pieces);
 }
