@@ -10,7 +10,7 @@ use latlab_model::latency::Contrast;
 use latlab_model::latency::{
     Alternative, CauseEvidence, FunctionShare, Mechanism, RootCause, SystemContext,
 };
-use latlab_model::latency::{Cause, Others};
+use latlab_model::latency::{Cause, Kind, Others};
 use latlab_model::latency::{Group, Share, Window};
 use latlab_stats::discrete::beta_binomial_tail;
 use latlab_stats::period::{Period, find_period};
@@ -144,7 +144,7 @@ impl Judge<'_> {
             share_of_lateness: if self.total > 0.0 { (excess / self.total).min(1.0) } else { 0.0 },
             excess_ns: of(&|s| s.2),
             size_ns: size(
-                group.cause,
+                (group.cause, first.kind),
                 of(&|s| (s.1.whole_ns as f64).max(s.2)),
                 of(&|s| s.2),
                 &sized,
@@ -477,16 +477,31 @@ fn top_instead(shares: &[(usize, Share, f64)]) -> Vec<String> {
     top.into_iter().map(|(who, _)| who.to_owned()).collect()
 }
 
-/// How long the cause itself lasts. A task may have run long before it turned preemption off:
-/// what it held the other up for is evenly spread from nothing to the whole, so that the largest
-/// of n tells the whole by (n + 1)/n; what the task ran altogether is a bound.
-fn size(cause: Cause, whole: f64, usual: f64, sized: &[&(usize, Share, f64)]) -> f64 {
-    if cause != Cause::PreemptionOff {
+/// How long the cause itself lasts. A task may have run long before it turned interrupts or preemption
+/// off, and an idle CPU slept before it was woken: there the time since the last event is only a bound.
+/// What such a section held the other up for is evenly spread, from the limit to its whole length, so
+/// that the largest and the smallest of n tell that as max + (max - min)/(n - 1).
+fn size(
+    (cause, kind): (Cause, Option<Kind>),
+    whole: f64,
+    usual: f64,
+    sized: &[&(usize, Share, f64)],
+) -> f64 {
+    let begins_without_event = match cause {
+        Cause::PreemptionOff | Cause::IdleExit => true,
+        Cause::InterruptsOff => kind == Some(Kind::Task),
+        _ => false,
+    };
+    if !begins_without_event {
         return whole;
     }
-    let n = sized.len() as f64;
-    let largest = sized.iter().map(|s| s.2).fold(0.0, f64::max);
-    whole.min(largest * (n + 1.0) / n.max(1.0)).max(usual)
+    let delays = || sized.iter().map(|s| s.2);
+    let largest = delays().fold(0.0, f64::max);
+    let length = match sized.len() {
+        0 | 1 => 2.0 * largest,
+        n => largest + (largest - delays().fold(largest, f64::min)) / (n - 1) as f64,
+    };
+    whole.min(length).max(usual)
 }
 
 /// The thread that acted in most of the windows, by its whole name.

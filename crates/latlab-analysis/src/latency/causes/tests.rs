@@ -54,6 +54,29 @@ fn the_actor_that_is_always_there_is_guilty() {
     assert!(c.share_of_lateness > 0.99 && e.unexplained_share < 0.01);
 }
 
+/// Sections of 500 µs hold wake-ups off for 200, 300 and 400 µs; the task ran since its last event.
+#[test]
+fn a_section_of_a_busy_task_is_not_as_long_as_the_task_ran() {
+    let of = |cause, kind, whole_ns| {
+        let mut windows = controls(&[("app", 40), ("driver", 2)]);
+        windows.extend((0..3).map(|i| {
+            let ns = 200_000 + i * 100_000;
+            let mut w = window(true, &[(cause, "driver", ns, kind)], true);
+            w.shares[0].1.whole_ns = whole_ns;
+            w
+        }));
+        let e = explain(&windows, &SystemContext::default());
+        e.causes[0].size_ns
+    };
+    let near = |size: f64, ns: f64| assert!((size - ns).abs() < 10_000.0, "{size}");
+    near(of(Cause::InterruptsOff, Kind::Task, 2_000_000), 500_000.0);
+    near(of(Cause::PreemptionOff, Kind::Task, 2_000_000), 500_000.0);
+    near(of(Cause::InterruptsOff, Kind::Task, 450_000), 450_000.0);
+    // Events at both ends tell the length.
+    near(of(Cause::Interrupt, Kind::Interrupt, 2_000_000), 2_000_000.0);
+    near(of(Cause::InterruptsOff, Kind::Work, 2_000_000), 2_000_000.0);
+}
+
 #[test]
 fn a_culprit_is_counted_among_all_silent_windows() {
     let mut windows = controls(&[("app", 40), ("driver", 2)]);
