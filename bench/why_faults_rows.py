@@ -119,8 +119,6 @@ ROWS = [
     # Tasks.
     Row("fifo-95", "a task of higher priority", ("fifo:us=SIZE,every=EVERY",), one(("higher-priority", "latlab")), guests=ALL),
     Row("fifo-90", "a task of equal priority", ("fifo:us=SIZE,every=EVERY,prio=90",), one(("equal-priority", "latlab")), guests=ALL),
-    Row("fair-load", "a task of the same class", ("busy-irqs-off:ns=1,every=EVERY,load=100",),
-        one(("equal-priority", "fault")), task=FAIR, limit=700, sized=False),
     Row("throttle", "real-time throttling", ("throttle:us=SIZE,every=97.3ms",), one(("throttling", "")),
         guests=("armv7-rt", "x86_64-rt", "aarch64-rt"), size=(3_000, 6_000), limit=1_000),
     Row("fair-server", "fair server", ("fifo:ms=900,every=1s,prio=50", "busy-irqs-off:ns=1,every=1s,load=100"),
@@ -183,6 +181,7 @@ NOT_PRODUCED = [
     ("steal time", "QEMU without KVM accounts none"),
     ("clock-source watchdog", "the emulated clocks agree"),
     ("change of kernel code (jump labels, text_poke)", "a few µs on one emulated CPU"),
+    ("a task of the same class and other nice value", "the scheduler of 6.1 gives a task that wakes the CPU at once"),
     ("SCHED_DEADLINE", "no program in the guest asks for it"),
     ("the tracer itself", "measured by the tracing overhead of each run"),
 ]
