@@ -479,8 +479,8 @@ fn top_instead(shares: &[(usize, Share, f64)]) -> Vec<String> {
 
 /// How long the cause itself lasts. A task may have run long before it turned interrupts or preemption
 /// off, and an idle CPU slept before it was woken: there the time since the last event is only a bound.
-/// What such a section held the other up for is evenly spread, from the limit to its whole length, so
-/// that the largest and the smallest of n tell that as max + (max - min)/(n - 1).
+/// What such a section held the other up for is evenly spread up to its whole length, so that the largest
+/// of n tells that by (n + 1)/n.
 fn size(
     (cause, kind): (Cause, Option<Kind>),
     whole: f64,
@@ -495,13 +495,9 @@ fn size(
     if !begins_without_event {
         return whole;
     }
-    let delays = || sized.iter().map(|s| s.2);
-    let largest = delays().fold(0.0, f64::max);
-    let length = match sized.len() {
-        0 | 1 => 2.0 * largest,
-        n => largest + (largest - delays().fold(largest, f64::min)) / (n - 1) as f64,
-    };
-    whole.min(length).max(usual)
+    let n = sized.len() as f64;
+    let largest = sized.iter().map(|s| s.2).fold(0.0, f64::max);
+    whole.min(largest * (n + 1.0) / n.max(1.0)).max(usual)
 }
 
 /// The thread that acted in most of the windows, by its whole name.

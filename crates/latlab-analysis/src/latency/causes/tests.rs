@@ -69,8 +69,8 @@ fn a_section_of_a_busy_task_is_not_as_long_as_the_task_ran() {
         e.causes[0].size_ns
     };
     let near = |size: f64, ns: f64| assert!((size - ns).abs() < 10_000.0, "{size}");
-    near(of(Cause::InterruptsOff, Kind::Task, 2_000_000), 500_000.0);
-    near(of(Cause::PreemptionOff, Kind::Task, 2_000_000), 500_000.0);
+    near(of(Cause::InterruptsOff, Kind::Task, 2_000_000), 533_000.0);
+    near(of(Cause::PreemptionOff, Kind::Task, 2_000_000), 533_000.0);
     near(of(Cause::InterruptsOff, Kind::Task, 450_000), 450_000.0);
     // Events at both ends tell the length.
     near(of(Cause::Interrupt, Kind::Interrupt, 2_000_000), 2_000_000.0);
