@@ -143,10 +143,24 @@ pub enum Item {
 }
 
 /// Finds frames in a stream that arrives in pieces.
+///
+/// Whatever looks like a header costs a checksum, and headers may overlap. Damaged frames cost little
+/// of that; a stream of nothing but headers would cost 5,000 times its length. So the bytes that are
+/// checked are at most [`CHECKED_FREE`] and [`CHECKED_FACTOR`] times the stream's; further headers
+/// are text.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: Vec<u8>,
+    /// Bytes of the stream before the buffer.
+    passed: u64,
+    /// Bytes of which a checksum was computed.
+    checked: u64,
 }
+
+/// Bytes that may be checked in any stream.
+const CHECKED_FREE: u64 = 1 << 20;
+/// Bytes that may be checked for each byte of the stream.
+const CHECKED_FACTOR: u64 = 16;
 
 impl Decoder {
     /// Adds bytes and returns what can be told from them.
@@ -156,19 +170,25 @@ impl Decoder {
         let mut at = 0;
         let mut text_from = 0;
         while at < self.buffer.len() {
-            match parse(&self.buffer[at..]) {
+            let allowed = CHECKED_FREE + CHECKED_FACTOR * (self.passed + at as u64);
+            match parse(&self.buffer[at..], allowed.saturating_sub(self.checked)) {
                 Parsed::Frame(message, length) => {
                     self.flush_text(text_from, at, &mut items);
                     items.push(Item::Message(message));
+                    self.checked += length as u64;
                     at += length;
                     text_from = at;
                 }
                 Parsed::More => break,
-                Parsed::NoFrame => at += 1,
+                Parsed::NoFrame(checked) => {
+                    self.checked += checked;
+                    at += 1;
+                }
             }
         }
         self.flush_text(text_from, at, &mut items);
         self.buffer.drain(..at);
+        self.passed += at as u64;
         items
     }
 
@@ -182,31 +202,33 @@ impl Decoder {
 enum Parsed {
     Frame(Message, usize),
     More,
-    NoFrame,
+    /// And the bytes that were checked to tell so.
+    NoFrame(u64),
 }
 
-fn parse(bytes: &[u8]) -> Parsed {
+/// Looks for a frame at the beginning, unless its checksum is over more than `allowed` bytes.
+fn parse(bytes: &[u8], allowed: u64) -> Parsed {
     let known = bytes.len().min(MAGIC.len());
     if bytes[..known] != MAGIC[..known] {
-        return Parsed::NoFrame;
+        return Parsed::NoFrame(0);
     }
     let (Some(kind), Some(length), Some(crc)) = (bytes.get(4), le32(bytes, 5), le32(bytes, 9))
     else {
         return Parsed::More;
     };
     let length = length as usize;
-    if length > PAYLOAD_MAX {
-        return Parsed::NoFrame;
+    if length > PAYLOAD_MAX || length as u64 > allowed {
+        return Parsed::NoFrame(0);
     }
     let Some(payload) = bytes.get(HEADER..HEADER + length) else {
         return Parsed::More;
     };
     if crc32(*kind, payload) != crc {
-        return Parsed::NoFrame;
+        return Parsed::NoFrame(length as u64);
     }
     match Message::decode(*kind, payload) {
         Some(message) => Parsed::Frame(message, HEADER + length),
-        None => Parsed::NoFrame,
+        None => Parsed::NoFrame(length as u64),
     }
 }
 
@@ -292,5 +314,26 @@ mod tests {
         stream.extend(Message::Exit(1).encode());
         let items = Decoder::default().push(&stream);
         assert_eq!(items.last(), Some(&Item::Message(Message::Exit(1))));
+    }
+
+    #[test]
+    fn overlapping_headers_cost_no_more_than_a_multiple_of_the_stream() {
+        let mut header = MAGIC.to_vec();
+        header.extend([2, 0, 0, 1, 0, 0, 0, 0, 0]);
+        assert_eq!(le32(&header, 5), Some(PAYLOAD_MAX as u32));
+        let stream = header.repeat(10_000);
+        let all = |piece: usize| {
+            let mut decoder = Decoder::default();
+            let items: Vec<Item> = stream.chunks(piece).flat_map(|c| decoder.push(c)).collect();
+            let message = |i: &Item| matches!(i, Item::Message(_));
+            assert!(!items.iter().any(message));
+            (decoder.checked, decoder.passed)
+        };
+        let (checked, passed) = all(stream.len());
+        assert!(passed > 60_000, "{passed}");
+        assert!(checked > CHECKED_FREE);
+        assert!(checked <= CHECKED_FREE + CHECKED_FACTOR * stream.len() as u64, "{checked}");
+        // The same in any pieces.
+        assert_eq!(all(1_000), (checked, passed));
     }
 }

@@ -11,6 +11,8 @@ use crate::frame::{Decoder, Item};
 const MARK: &[u8] = b"latlab# ";
 /// A record of /dev/kmsg holds less than 1 KiB.
 const PIECE: usize = 600;
+/// A longer line is handed on in parts, as text: a console may never end one.
+const LINE_MAX: usize = 16 << 10;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// The lines for a frame.
@@ -46,6 +48,8 @@ impl LogDecoder {
                     Some(bytes) => items.extend(self.frames.push(&bytes)),
                     None => items.push(Item::Text(line)),
                 }
+            } else if self.line.len() > LINE_MAX {
+                items.push(Item::Text(std::mem::take(&mut self.line)));
             }
         }
         items
@@ -95,6 +99,17 @@ mod tests {
             assert_eq!(got, sent.iter().collect::<Vec<_>>(), "cut {cut}");
             assert!(items.contains(&Item::Text(b"[    0.0] Booting Linux\r\n".to_vec())));
         }
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_not_kept() {
+        let mut decoder = LogDecoder::default();
+        let text: usize = (0..1_000)
+            .flat_map(|_| decoder.push(&[b'x'; 1_000]))
+            .map(|i| if let Item::Text(t) = i { t.len() } else { 0 })
+            .sum();
+        assert!(decoder.line.len() <= LINE_MAX, "{}", decoder.line.len());
+        assert_eq!(text + decoder.line.len(), 1_000_000);
     }
 
     #[test]

@@ -18,16 +18,20 @@ pub fn limit_memory(bytes: Option<u64>) {
     }
 }
 
+/// Bytes that a file may inflate to: `--max-memory`, or a quarter of what is free.
+pub fn memory() -> u64 {
+    *MAX_MEMORY.get_or_init(|| {
+        let available = latlab_sys::machine::condition().available_bytes;
+        available.map_or(latlab_trace::DEFAULT_MEMORY, |free| (free / 4).max(LEAST_DEFAULT))
+    })
+}
+
 /// A `trace.dat`, or ftrace's text.
 ///
 /// # Errors
 /// One sentence with the file, when nothing can be read.
 pub fn open<'d>(data: &'d [u8], path: &Path) -> anyhow::Result<TraceFile<'d>> {
-    let memory = *MAX_MEMORY.get_or_init(|| {
-        let available = latlab_sys::machine::condition().available_bytes;
-        available.map_or(latlab_trace::DEFAULT_MEMORY, |free| (free / 4).max(LEAST_DEFAULT))
-    });
-    latlab_trace::open_within(data, memory).with_context(|| path.display().to_string()).hint(
+    latlab_trace::open_within(data, memory()).with_context(|| path.display().to_string()).hint(
         "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`",
     )
 }

@@ -74,15 +74,17 @@ impl DebugInfo {
         &self.path
     }
 
-    /// Where functions of these names are defined.
+    /// Where functions of these names are defined; compressed sections may inflate to `memory` bytes.
     ///
     /// # Errors
-    /// One sentence, when the debug information is damaged as a whole; damaged units are left out.
-    pub fn lines(&self, names: &BTreeSet<&str>) -> anyhow::Result<Lines> {
+    /// One sentence, when the debug information is damaged as a whole or inflates to more; damaged
+    /// units are left out.
+    pub fn lines(&self, names: &BTreeSet<&str>, memory: u64) -> anyhow::Result<Lines> {
         let what = || format!("{}: debug information", self.path.display());
         let file = object::File::parse(&*self.data).with_context(what)?;
-        let sections =
-            gimli::DwarfSections::load(|id| Section::load(&file, id)).with_context(what)?;
+        let mut left = memory;
+        let sections = gimli::DwarfSections::load(|id| Section::load(&file, id, &mut left))
+            .with_context(what)?;
         let endian =
             if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let dwarf = sections.borrow(|section| section.reader(endian));
@@ -150,7 +152,8 @@ impl gimli::Relocate for &Relocations {
 }
 
 impl<'a> Section<'a> {
-    fn load(file: &object::File<'a>, id: SectionId) -> anyhow::Result<Self> {
+    /// A section, with what it inflates to taken from the memory that is `left`.
+    fn load(file: &object::File<'a>, id: SectionId, left: &mut u64) -> anyhow::Result<Self> {
         // What functions are called and where they are is in these; addresses are not asked for.
         let needed = matches!(
             id,
@@ -168,7 +171,7 @@ impl<'a> Section<'a> {
             ObjectKind::Relocatable => section.relocation_map().ok(),
             _ => None,
         };
-        Ok(Self { data: plain(&section)?, relocations: Relocations(map) })
+        Ok(Self { data: plain(&section, left)?, relocations: Relocations(map) })
     }
 
     fn reader(&self, endian: RunTimeEndian) -> Reader<'_> {
@@ -176,13 +179,19 @@ impl<'a> Section<'a> {
     }
 }
 
-/// A section's content. A compressed one says how large it is; it is not believed, only obeyed.
-fn plain<'a>(section: &object::Section<'a, '_>) -> anyhow::Result<Cow<'a, [u8]>> {
+/// A section's content. A compressed one says how large it is: more is not read, and more than `left`
+/// is refused.
+fn plain<'a>(section: &object::Section<'a, '_>, left: &mut u64) -> anyhow::Result<Cow<'a, [u8]>> {
     let packed = section.compressed_data()?;
     let size = packed.uncompressed_size;
+    if packed.format == CompressionFormat::None {
+        return Ok(Cow::Borrowed(packed.data));
+    }
+    *left = left.checked_sub(size).ok_or_else(|| {
+        anyhow!("a section inflates to {size} bytes, which is more than may be used")
+    }).hint("--max-memory SIZE allows more; a file that `objcopy --decompress-debug-sections` wrote needs none")?;
     let mut data = Vec::new();
     match packed.format {
-        CompressionFormat::None => return Ok(Cow::Borrowed(packed.data)),
         CompressionFormat::Zlib => {
             ZlibDecoder::new(packed.data).take(size).read_to_end(&mut data)?;
         }
@@ -350,6 +359,9 @@ mod tests {
         int declared(int);\n\
         int shown(int x)\n{\n  return hidden(folded(x)) + declared(x);\n}\n";
 
+    /// More than what any of these files inflates to, bytes.
+    const MEMORY: u64 = 1 << 20;
+
     fn names<'a>(names: &[&'a str]) -> BTreeSet<&'a str> {
         names.iter().copied().collect()
     }
@@ -366,7 +378,7 @@ mod tests {
             };
             let info = DebugInfo::open(&file).unwrap();
             assert_eq!(info.module.as_deref(), Some("some_mod"));
-            let lines = info.lines(&names(&all)).unwrap();
+            let lines = info.lines(&names(&all), MEMORY).unwrap();
             let of = |name: &str| lines.get(name).map(|l| l.iter().cloned().collect::<Vec<_>>());
             let at = |line: u32| {
                 Some(vec![format!("{}/drivers/some-mod.c:{line}", dir.path().display())])
@@ -375,6 +387,10 @@ mod tests {
             assert_eq!(of("folded"), at(6), "{options:?}");
             assert_eq!(of("shown"), at(8), "{options:?}");
             assert_eq!((of("declared"), of("absent")), (None, None), "{options:?}");
+            if options == ["-gz=zlib"] {
+                let error = format!("{:#}", info.lines(&names(&all), 100).unwrap_err());
+                assert!(error.contains("more than may be used"), "{error}");
+            }
         }
     }
 
@@ -393,7 +409,7 @@ mod tests {
             .args([&one, &two])
             .status();
         assert!(joined.unwrap().success());
-        let lines = DebugInfo::open(&whole).unwrap().lines(&names(&["twice"])).unwrap();
+        let lines = DebugInfo::open(&whole).unwrap().lines(&names(&["twice"]), MEMORY).unwrap();
         let found: Vec<&String> = lines["twice"].iter().collect();
         assert_eq!(found, ["drivers/other.c:2", "init/main.c:1"]);
     }
@@ -416,11 +432,11 @@ mod tests {
             bad[cut] ^= 0xff;
             fs::write(&text, &bad).unwrap();
             if let Ok(info) = DebugInfo::open(&text) {
-                let _ = info.lines(&names(&["hidden"]));
+                let _ = info.lines(&names(&["hidden"]), MEMORY);
             }
             fs::write(&text, &bytes[..cut]).unwrap();
             if let Ok(info) = DebugInfo::open(&text) {
-                let _ = info.lines(&names(&["hidden"]));
+                let _ = info.lines(&names(&["hidden"]), MEMORY);
             }
         }
     }

@@ -3,6 +3,7 @@
 
 use super::debug_info::{DebugInfo, Lines};
 use crate::outcome::HintExt;
+use crate::trace_input;
 use anyhow::anyhow;
 use latlab_analysis::latency::source_location::{split, wanted};
 use latlab_analysis::latency::summary::kernels;
@@ -118,14 +119,17 @@ impl Places {
     ) -> anyhow::Result<(Lines, String)> {
         let of = |info: &&DebugInfo| info.module.as_deref().unwrap_or_default() == module;
         if let Some(info) = self.given.iter().find(of) {
-            return Ok((info.lines(functions)?, info.path().display().to_string()));
+            return Ok((
+                info.lines(functions, trace_input::memory())?,
+                info.path().display().to_string(),
+            ));
         }
         let Some(release) = release else { return Ok(Default::default()) };
         for path in self.usual(module, file, release) {
             // Nobody asked for these: what is stripped or damaged is passed over.
             let Ok(info) = DebugInfo::open(&path) else { continue };
             if info.release.as_deref().is_none_or(|of| of == release)
-                && let Ok(lines) = info.lines(functions)
+                && let Ok(lines) = info.lines(functions, trace_input::memory())
             {
                 return Ok((lines, path.display().to_string()));
             }
