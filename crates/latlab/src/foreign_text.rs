@@ -45,8 +45,10 @@ fn judge(bytes: &[u8]) -> Judgement {
         [b'\n' | b'\r' | b'\t' | b' '..=0x7e] => Judgement::Pass,
         // The first byte of C1 controls (U+0080 to U+009F) in UTF-8, and of other characters.
         [0xc2] | [0x1b] | [0x1b, b'['] => Judgement::More,
-        [0xc2, 0x80..=0x9f] => Judgement::Refuse,
-        [0xc2, _] | [0x80..=0xff] => Judgement::Pass,
+        [0xc2, 0xa0..=0xbf] => Judgement::Pass,
+        // A control character of C1; or what does not continue the character, and may be an escape.
+        [0xc2, _] => Judgement::Refuse,
+        [0x80..=0xff] => Judgement::Pass,
         [0x1b, b'[', parameters @ .., last] => {
             let plain = parameters.iter().all(|b| b.is_ascii_digit() || *b == b';');
             match last {
@@ -102,6 +104,10 @@ mod tests {
             assert_eq!(passed(b"\x1b[6n\x1bc\x1b[?1049h", piece), "␛[6n␛c␛[?1049h");
             // CSI and OSC as single characters of C1.
             assert_eq!(passed("\u{9b}6n\u{9d}0;x".as_bytes(), piece), "6n0;x");
+        }
+        // The first half of a character does not hide what follows it.
+        for piece in 1..=3 {
+            assert_eq!(passed(b"\xc2\x1b]0;x\x07\xc2\x07\xc2a", piece), "␛]0;x␇␇a");
         }
         let endless = [b"\x1b[".as_slice(), &[b'1'; 100]].concat();
         assert!(passed(&endless, 1).starts_with("␛[111"));
