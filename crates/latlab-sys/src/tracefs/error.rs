@@ -135,7 +135,10 @@ impl TracefsError {
     /// What a user can do about it, where that is not obvious.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::NeedsRoot { .. } => "run it with sudo".into(),
+            Self::NeedsRoot { .. } => {
+                "run it with sudo, or give tracefs to a group (docs/explanation/security.md has the commands)"
+                    .into()
+            }
             Self::NotMounted { .. } => {
                 "as root: mount -t tracefs nodev /sys/kernel/tracing (the kernel needs CONFIG_FTRACE)"
                     .into()
