@@ -162,8 +162,7 @@ const INTERRUPTS: &str = "Interrupt handlers run before any task, whatever its p
 
 fn interrupt_handler(a: &Args<'_>) -> Text {
     let (who, delay) = (a.get("who"), a.get("delay"));
-    Text::claim(format!("Handler of interrupt {who} ran for {delay} before the task"))
-        .why(INTERRUPTS)
+    Text::claim(format!("Interrupt handler {who} ran for {delay} before the task")).why(INTERRUPTS)
 }
 
 fn ipi(a: &Args<'_>) -> Text {
@@ -186,7 +185,7 @@ const SOFTIRQS: &str = "Softirqs run before the interrupted CPU returns to tasks
 fn timer_callback(a: &Args<'_>) -> Text {
     let (who, delay) = (a.get("who"), a.get("delay"));
     Text::claim(format!(
-        "Timer callback {who} ran for {delay} in the timer softirq before the task"
+        "Timer function {who} ran for {delay} in the timer softirq before the task"
     ))
     .why(SOFTIRQS)
 }
@@ -212,8 +211,11 @@ fn higher_priority(a: &Args<'_>) -> Text {
 fn equal_priority(a: &Args<'_>) -> Text {
     let delay = a.get("delay");
     if a.text("class") == "fair" {
-        return Text::claim(format!("Fair task ran for {delay} before the task: {}", a.get("who")))
-            .why("The scheduler shares the CPU among fair tasks; nice values weight the shares.");
+        return Text::claim(format!(
+            "Task of equal priority (fair) ran for {delay}: {}",
+            a.get("who")
+        ))
+        .why("The scheduler shares the CPU among fair tasks; nice values weight the shares.");
     }
     Text::claim(format!("Task of equal priority ran for {delay}: {}", actor(a))).why(PREEMPTION)
 }
@@ -235,7 +237,7 @@ fn fair_server(a: &Args<'_>) -> Text {
 fn bandwidth(a: &Args<'_>) -> Text {
     let delay = a.get("delay");
     Text::claim(format!(
-        "Task runnable without runtime for {delay}; the CPU was idle or given away"
+        "No runtime left for {delay}: the task was runnable and the CPU idle or given away"
     ))
     .why("cpu.max of its cgroup limits a fair task, its reservation one of SCHED_DEADLINE.")
 }
@@ -261,7 +263,7 @@ fn owner(a: &Args<'_>) -> String {
 
 fn lock(a: &Args<'_>) -> Text {
     let delay = a.get("delay");
-    Text::claim(format!("Task waited {delay} for a lock held by {}", owner(a)))
+    Text::claim(format!("Lock wait of {delay}: the lock was held by {}", owner(a)))
         .why("A lock owner of lower priority determines when the task continues.")
 }
 
@@ -284,16 +286,16 @@ fn page_fault(a: &Args<'_>) -> Text {
 }
 
 fn nmi(a: &Args<'_>) -> Text {
-    Text::claim(format!("Non-maskable interrupt took {}", a.get("delay"))).why(INTERRUPTS)
+    Text::claim(format!("NMI took {}", a.get("delay"))).why(INTERRUPTS)
 }
 
 fn idle_exit(a: &Args<'_>) -> Text {
-    Text::claim(format!("Exit from idle took {}", a.get("delay")))
+    Text::claim(format!("Idle exit took {}", a.get("delay")))
         .why("Deeper idle states have longer exit latencies.")
 }
 
 fn timer_slack(a: &Args<'_>) -> Text {
-    Text::claim(format!("Timer programmed {} later than the intended time", a.get("delay")))
+    Text::claim(format!("Timer programmed late: {} after the intended time", a.get("delay")))
         .why("Timer slack rounds up the timers of tasks that are not real-time.")
 }
 
@@ -361,7 +363,7 @@ fn stall(a: &Args<'_>) -> Text {
         (None, _, true) => "firmware likely, system-management interrupts were counted".into(),
         (None, _, false) => "firmware, secure world or hardware, not distinguishable".into(),
     };
-    Text::claim(format!("No kernel code ran for {}: {origin}", a.get("delay")))
+    Text::claim(format!("Stall, no kernel code ran for {}: {origin}", a.get("delay")))
         .why("Events of the same captures show that no code could run, or counters of time outside of the kernel rose with them.")
 }
 
@@ -369,12 +371,12 @@ const NO_EVIDENCE: &str = "No cause is named without evidence.";
 
 fn slow_path(a: &Args<'_>) -> Text {
     let delay = a.get("delay");
-    Text::claim(format!("Wake-up path took {delay} longer; no event shows the reason"))
+    Text::claim(format!("Slow wake-up path: it took {delay} longer; no event shows the reason"))
         .why(NO_EVIDENCE)
 }
 
 fn unexplained(a: &Args<'_>) -> Text {
-    Text::claim(format!("No event accounts for {}", a.get("delay"))).why(NO_EVIDENCE)
+    Text::claim(format!("Unexplained: no event accounts for {}", a.get("delay"))).why(NO_EVIDENCE)
 }
 
 fn unexplained_share(a: &Args<'_>) -> Text {

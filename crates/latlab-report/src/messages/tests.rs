@@ -80,3 +80,21 @@ fn a_recorded_sentence_is_shown_as_it_is() {
     let text = finding(&f);
     assert_eq!((text.claim.as_str(), text.why.as_str()), ("It is late.", "So."));
 }
+
+/// The table and the breakdown of a report name a cause as its finding does.
+#[test]
+fn findings_contain_the_name_of_their_mechanism() {
+    use latlab_model::latency::Mechanism;
+    let examples = latency::examples();
+    let mut named = 0;
+    for id in latency::MESSAGES.iter().filter_map(|m| m.id.strip_prefix("why.")) {
+        let Ok(mechanism) = serde_json::from_value::<Mechanism>(id.into()) else { continue };
+        named += 1;
+        let name = super::mechanism(mechanism).to_lowercase();
+        for e in examples.iter().filter(|e| e.id.strip_prefix("why.") == Some(id)) {
+            let claim = worded(&e.id, &e.values).claim;
+            assert!(claim.to_lowercase().contains(&name), "{id}: {name:?} is not in {claim:?}");
+        }
+    }
+    assert_eq!(named, 25, "a mechanism without a message, or a message without a mechanism");
+}

@@ -4,8 +4,8 @@
 use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::messages;
 use latlab_model::latency::RejectedPreset;
+use latlab_model::latency::Stage;
 use latlab_model::latency::{BreakdownExample, CaptureSession, Pair, WhyResult};
-use latlab_model::latency::{Cause, Stage};
 use latlab_model::latency::{Difference, Row};
 use latlab_model::latency::{Effect, TracingOverhead};
 use latlab_model::latency::{Mechanism, RootCause};
@@ -124,7 +124,7 @@ fn section(id: &str, title: &str, blocks: Vec<Block>) -> Section {
 fn causes(result: &WhyResult) -> Table {
     let row = |c: &RootCause| {
         vec![
-            mechanism(c.mechanism).to_owned(),
+            messages::mechanism(c.mechanism).to_owned(),
             c.who.clone(),
             format!("{:.0} %", c.share_of_late * 100.0),
             format!("{:.0} %", c.share_of_lateness * 100.0),
@@ -157,7 +157,8 @@ fn causes(result: &WhyResult) -> Table {
 fn pair(result: &WhyResult, pair: &Pair) -> Vec<Block> {
     let Some(cluster) = result.explanation.causes.get(pair.cause) else { return vec![] };
     let who = if cluster.who.is_empty() { String::new() } else { format!(": {}", cluster.who) };
-    let mut blocks = vec![Block::Heading(format!("{}{who}", mechanism(cluster.mechanism)))];
+    let mut blocks =
+        vec![Block::Heading(format!("{}{who}", messages::mechanism(cluster.mechanism)))];
     let mut plot = Plot {
         id: format!("why-budget-{}", pair.cause),
         title: "Latency breakdown".into(),
@@ -253,7 +254,7 @@ fn contrast(result: &WhyResult) -> Table {
             (None, who) => who.to_owned(),
         };
         vec![
-            cause_name(r.group.cause).to_owned(),
+            messages::cause(r.group.cause).to_owned(),
             name,
             format_ns(r.late_ns),
             format_ns(r.on_time_ns),
@@ -419,61 +420,7 @@ fn effect_sentence(effect: Effect) -> &'static str {
 
 /// The cause of a part; the merged rest has none.
 fn part_name(part: &latlab_model::latency::Part) -> &'static str {
-    if part.merged { "remaining parts" } else { cause_name(part.cause) }
-}
-
-/// The display name of a mechanism.
-fn mechanism(mechanism: Mechanism) -> &'static str {
-    match mechanism {
-        Mechanism::InterruptsOff => "interrupts disabled",
-        Mechanism::PreemptionOff => "preemption disabled",
-        Mechanism::InterruptHandler => "interrupt handler",
-        Mechanism::Ipi => "inter-processor interrupts",
-        Mechanism::HrtimerHandler => "hrtimer handler",
-        Mechanism::TimerCallback => "timer callback",
-        Mechanism::Softirq => "softirq",
-        Mechanism::Workqueue => "work item",
-        Mechanism::HigherPriority => "task of higher priority",
-        Mechanism::EqualPriority => "task of equal priority",
-        Mechanism::Throttling => "real-time throttling",
-        Mechanism::Lock => "lock wait",
-        Mechanism::PriorityInversion => "priority inversion",
-        Mechanism::PageFault => "page fault",
-        Mechanism::Nmi => "NMI",
-        Mechanism::IdleExit => "idle exit",
-        Mechanism::TimerSlack => "timer programmed late",
-        Mechanism::Overrun => "previous activation",
-        Mechanism::FairServer => "fair server",
-        Mechanism::Bandwidth => "no runtime left",
-        Mechanism::Blocked => "blocked",
-        Mechanism::Stall => "stall",
-        Mechanism::Alternatives => "not distinguished",
-        Mechanism::SlowPath => "slow wake-up path",
-        Mechanism::Unexplained => "unexplained",
-    }
-}
-
-/// The display name of a part's cause.
-fn cause_name(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Path => "wake-up path",
-        Cause::ProgrammedLate => "timer programmed late",
-        Cause::InterruptsOff => "interrupts disabled",
-        Cause::Interrupt => "interrupt handler",
-        Cause::TimerFunction => "timer function",
-        Cause::Nmi => "NMI",
-        Cause::IdleExit => "idle exit",
-        Cause::PreemptionOff => "preemption disabled",
-        Cause::Softirq => "softirq",
-        Cause::HigherPriority => "higher priority",
-        Cause::EqualPriority => "equal priority",
-        Cause::Throttled => "real-time throttling",
-        Cause::Lock => "lock wait",
-        Cause::PageFault => "page fault",
-        Cause::Overrun => "previous activation",
-        Cause::Stall => "stall",
-        Cause::Unexplained => "unexplained",
-    }
+    if part.merged { "remaining parts" } else { messages::cause(part.cause) }
 }
 
 fn stage_name(stage: Stage) -> &'static str {

@@ -1,0 +1,57 @@
+//! Names of causes of latency, the same in tables, breakdowns and findings.
+
+use latlab_model::latency::{Cause, Mechanism};
+
+/// The display name of a mechanism.
+pub fn mechanism(mechanism: Mechanism) -> &'static str {
+    match mechanism {
+        Mechanism::InterruptsOff => "interrupts disabled",
+        Mechanism::PreemptionOff => "preemption disabled",
+        Mechanism::InterruptHandler => "interrupt handler",
+        Mechanism::Ipi => "inter-processor interrupts",
+        Mechanism::HrtimerHandler | Mechanism::TimerCallback => "timer function",
+        Mechanism::Softirq => "softirq",
+        Mechanism::Workqueue => "work item",
+        Mechanism::HigherPriority => "task of higher priority",
+        Mechanism::EqualPriority => "task of equal priority",
+        Mechanism::Throttling => "real-time throttling",
+        Mechanism::Lock => "lock wait",
+        Mechanism::PriorityInversion => "priority inversion",
+        Mechanism::PageFault => "page fault",
+        Mechanism::Nmi => "NMI",
+        Mechanism::IdleExit => "idle exit",
+        Mechanism::TimerSlack => "timer programmed late",
+        Mechanism::Overrun => "previous activation",
+        Mechanism::FairServer => "fair server",
+        Mechanism::Bandwidth => "no runtime left",
+        Mechanism::Blocked => "blocked",
+        Mechanism::Stall => "stall",
+        Mechanism::Alternatives => "not distinguished",
+        Mechanism::SlowPath => "slow wake-up path",
+        Mechanism::Unexplained => "unexplained",
+    }
+}
+
+/// The display name of a part's cause: that of its mechanism.
+pub fn cause(cause: Cause) -> &'static str {
+    mechanism(match cause {
+        // The ordinary path is a part of every latency, and no mechanism of late ones.
+        Cause::Path => return "wake-up path",
+        Cause::ProgrammedLate => Mechanism::TimerSlack,
+        Cause::InterruptsOff => Mechanism::InterruptsOff,
+        Cause::Interrupt => Mechanism::InterruptHandler,
+        Cause::TimerFunction => Mechanism::HrtimerHandler,
+        Cause::Nmi => Mechanism::Nmi,
+        Cause::IdleExit => Mechanism::IdleExit,
+        Cause::PreemptionOff => Mechanism::PreemptionOff,
+        Cause::Softirq => Mechanism::Softirq,
+        Cause::HigherPriority => Mechanism::HigherPriority,
+        Cause::EqualPriority => Mechanism::EqualPriority,
+        Cause::Throttled => Mechanism::Throttling,
+        Cause::Lock => Mechanism::Lock,
+        Cause::PageFault => Mechanism::PageFault,
+        Cause::Overrun => Mechanism::Overrun,
+        Cause::Stall => Mechanism::Stall,
+        Cause::Unexplained => Mechanism::Unexplained,
+    })
+}
