@@ -196,6 +196,7 @@ fn main() -> std::io::Result<()> {
         title: "Every kind of plot".into(),
         summary: vec!["A page to look at; the figures are made up.".into()],
         sections: vec![Section { id: "all".into(), title: "Plots".into(), blocks }],
+        ..Doc::default()
     };
     let mut page = Vec::new();
     html::render(&doc, &mut page)?;

@@ -4,17 +4,35 @@
 //! (text, HTML, SVG, PNG) know only this model. A new command is thereby in the
 //! terminal, in `report.html` and among the plots without touching a renderer.
 
-use latlab_model::finding::Finding;
+use latlab_model::finding::{Finding, Severity};
 
 /// A whole report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Doc {
     /// First heading.
     pub title: String,
+    /// Key figures, the most important first; drawn on pages alone.
+    pub tiles: Vec<Tile>,
     /// The result in words, most important sentence first.
     pub summary: Vec<String>,
+    /// What a page shows at once: warnings, the main plot, findings that need attention. The
+    /// sections are collapsed behind it. Empty: the sections are shown as they are.
+    pub lead: Vec<Block>,
     /// The body.
     pub sections: Vec<Section>,
+}
+
+/// A key figure of a page.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tile {
+    /// What it is (`worst`).
+    pub label: String,
+    /// The figure with its unit.
+    pub value: String,
+    /// Where, when or of what (`CPU 1, 1.50 s after the start`).
+    pub note: String,
+    /// Its colour, where a verdict exists.
+    pub verdict: Option<Severity>,
 }
 
 /// A part of a report under its own heading.

@@ -107,6 +107,7 @@ mod tests {
                 title: "S".into(),
                 blocks: vec![Block::Table(table)],
             }],
+            ..Doc::default()
         };
         let mut out = Vec::new();
         render(&doc, &mut out).unwrap();

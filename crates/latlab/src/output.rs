@@ -54,7 +54,7 @@ pub fn options() -> text::TextOptions {
 /// # Errors
 /// Whatever the writer says.
 pub fn html(run: &Run, mut out: &mut dyn Write) -> io::Result<()> {
-    html::render(&sections::of_run(run), &mut out)
+    html::render(&sections::page::of_run(run), &mut out)
 }
 
 /// Writes a run, or anything else, as JSON, as `run.json` has it. One kind of writer, because the

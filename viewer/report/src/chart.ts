@@ -81,7 +81,8 @@ function seriesOf(plot: PlotModel, s: SeriesModel, k: number, theme: Theme): uPl
     width: 1.75,
     spanGaps: true,
     value: (_u, v) => value(plot.y, v),
-    points: { show: s.kind === "points" || (s.kind === "line" && s.x.length <= 60), size: 5, fill: c, width: 0 },
+    // Points beside lines are single cases: larger than the points of a line.
+    points: { show: s.kind === "points" || (s.kind === "line" && s.x.length <= 60), size: s.kind === "points" && plot.series.some((o) => o.kind === "line") ? 9 : 5, fill: c, width: 0 },
   };
   const dash = DASHES[k % DASHES.length]!;
   if (dash.length > 0 && s.kind !== "points") o.dash = dash;
@@ -140,11 +141,11 @@ export function draw(plot: PlotModel, box: HTMLElement, width: number, readout: 
   const cells = plot.series.some((s) => s.kind === "heat");
   const painted = plot.series.every((s) => !own(s));
   const lanes = plot.y.scale === "category" ? Math.min(900, 90 + (plot.y.max - plot.y.min) * 30) : 340;
-  const names = plot.marks.filter((m) => m.at !== "y").length;
+  const names = plot.marks.filter((m) => m.at !== "y" && m.name).length;
   const opts: uPlot.Options = {
     width,
     height: lanes,
-    padding: [names > 0 ? 20 + 15 * Math.min(2, names - 1) : 10, 14, 4, 4],
+    padding: [names > 0 ? 20 + 15 * Math.min(3, names - 1) : 10, 14, 4, 4],
     scales: { x: scaleOf(plot.x), y: scaleOf(plot.y) },
     axes: [axisOf(plot.x, "x", theme, cells), axisOf(plot.y, "y", theme, cells)],
     series: [

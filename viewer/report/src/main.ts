@@ -147,7 +147,26 @@ function theme(): void {
   });
 }
 
+/** A link to a section opens it; paper has everything open. */
+function sections(): void {
+  const all = [...document.querySelectorAll<HTMLDetailsElement>("details.section")];
+  const open = () => {
+    const name = decodeURIComponent(location.hash.slice(1));
+    const target = name ? document.getElementById(name)?.closest<HTMLDetailsElement>("details.section") : null;
+    if (target) target.open = true;
+  };
+  addEventListener("hashchange", open);
+  open();
+  let shut: HTMLDetailsElement[] = [];
+  addEventListener("beforeprint", () => {
+    shut = all.filter((d) => !d.open);
+    shut.forEach((d) => { d.open = true; });
+  });
+  addEventListener("afterprint", () => shut.forEach((d) => { d.open = false; }));
+}
+
 theme();
+sections();
 document.querySelectorAll<HTMLElement>("figure.plot").forEach((figure) => {
   try {
     live(figure);

@@ -93,11 +93,12 @@ export function over(u: uPlot, plot: PlotModel, theme: Theme): void {
     const x = m.at === "band" ? (at(u, m.from, "x") + at(u, m.to ?? m.from, "x")) / 2 : at(u, m.from, "x");
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
     if (m.at === "x") stroke(ctx, x, bbox.top, x, bbox.top + bbox.height);
+    if (!m.name) continue;
     const half = ctx.measureText(m.name).width / 2;
     const center = Math.min(Math.max(x, half), ctx.canvas.width - half);
     let row = ends.findIndex((end) => end < center - half - 6 * px);
     if (row < 0) row = ends.length;
-    if (row >= 3) continue;
+    if (row >= 4) continue;
     ends[row] = center + half;
     ctx.textAlign = "center";
     ctx.fillText(m.name, center, bbox.top - (5 + 15 * row) * px);

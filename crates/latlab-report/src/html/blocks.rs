@@ -12,15 +12,45 @@ use std::io::{self, Write};
 /// Rows of a plot's data that are listed below it; its JSON has the rest.
 const ROWS_MAX: usize = 200;
 
-pub(super) fn section(s: &Section, out: &mut impl Write) -> io::Result<()> {
-    let id = escape(&s.id);
-    writeln!(out, "<section id=\"{id}\" aria-labelledby=\"{id}-title\">")?;
-    writeln!(out, "<h2 id=\"{id}-title\">{}</h2>", escape(&s.title))?;
+/// A section that opens and closes without a script; what it has is told beside its title.
+pub(super) fn section(s: &Section, open: bool, out: &mut impl Write) -> io::Result<()> {
+    let (id, title) = (escape(&s.id), escape(&s.title));
+    let open = if open { " open=\"\"" } else { "" };
+    writeln!(
+        out,
+        "<details class=\"section\" id=\"{id}\"{open}>\n<summary><h2>{title}</h2> <small>{}</small></summary>",
+        content(s)
+    )?;
     s.blocks.iter().try_for_each(|b| block(b, out))?;
-    out.write_all(b"</section>\n")
+    out.write_all(b"</details>\n")
 }
 
-fn block(b: &Block, out: &mut impl Write) -> io::Result<()> {
+/// `2 tables, 1 plot`.
+fn content(s: &Section) -> String {
+    let count = |is: fn(&Block) -> usize| s.blocks.iter().map(is).sum::<usize>();
+    let counted = [
+        (count(|b| usize::from(matches!(b, Block::Warning(_)))), "warning"),
+        (count(|b| usize::from(matches!(b, Block::Plot(_)))), "plot"),
+        (count(|b| usize::from(matches!(b, Block::Table(_)))), "table"),
+        (count(|b| if let Block::Findings(f) = b { f.len() } else { 0 }), "finding"),
+    ];
+    let some = counted.iter().filter(|c| c.0 > 0);
+    let words = some.map(|(n, name)| format!("{n} {name}{}", if *n == 1 { "" } else { "s" }));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// The class of a severity, and its sign for those who see no colour.
+pub(super) fn verdict(severity: Severity) -> (&'static str, &'static str) {
+    match severity {
+        Severity::Ok => ("good", "✓"),
+        Severity::Info => ("note", "·"),
+        Severity::Warning => ("unsure", "!"),
+        Severity::Problem => ("bad", "✗"),
+        Severity::Inconclusive => ("unsure", "?"),
+    }
+}
+
+pub(super) fn block(b: &Block, out: &mut impl Write) -> io::Result<()> {
     match b {
         Block::Text(text) => paragraphs(text, out),
         Block::Heading(text) => writeln!(out, "<h3>{}</h3>", escape(text)),
@@ -81,13 +111,7 @@ fn table(t: &Table, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn finding(f: &Finding, out: &mut impl Write) -> io::Result<()> {
-    let (class, sign) = match f.severity {
-        Severity::Ok => ("good", "✓"),
-        Severity::Info => ("note", "·"),
-        Severity::Warning => ("unsure", "!"),
-        Severity::Problem => ("bad", "✗"),
-        Severity::Inconclusive => ("unsure", "?"),
-    };
+    let (class, sign) = verdict(f.severity);
     let (name, text) = (messages::severity(f.severity), messages::finding(f));
     write!(
         out,

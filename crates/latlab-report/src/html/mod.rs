@@ -29,10 +29,13 @@ pub fn render(doc: &Doc, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"<button id=\"theme\" type=\"button\" hidden>Dark</button>\n")?;
     write!(out, "<h1>{}</h1>\n</header>\n", escape(&doc.title))?;
     out.write_all(b"<main id=\"main\">\n")?;
+    tiles(doc, out)?;
     summary(doc, out)?;
-    contents(doc, out)?;
+    for block in &doc.lead {
+        blocks::block(block, out)?;
+    }
     for section in &doc.sections {
-        blocks::section(section, out)?;
+        blocks::section(section, doc.lead.is_empty(), out)?;
     }
     out.write_all(b"</main>\n")?;
     writeln!(out, "<footer><p>Made by latlab {}.</p></footer>", env!("CARGO_PKG_VERSION"))?;
@@ -95,15 +98,23 @@ fn summary(doc: &Doc, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"</section>\n")
 }
 
-fn contents(doc: &Doc, out: &mut impl Write) -> io::Result<()> {
-    if doc.sections.len() < 3 {
+/// Key figures; a colour and a sign where a verdict exists.
+fn tiles(doc: &Doc, out: &mut impl Write) -> io::Result<()> {
+    if doc.tiles.is_empty() {
         return Ok(());
     }
-    out.write_all(b"<nav aria-label=\"Contents\"><ul>\n")?;
-    for s in &doc.sections {
-        writeln!(out, "<li><a href=\"#{}\">{}</a></li>", escape(&s.id), escape(&s.title))?;
+    out.write_all(b"<dl class=\"tiles\">\n")?;
+    for t in &doc.tiles {
+        let (class, sign) = t.verdict.map_or(("", ""), blocks::verdict);
+        let label = escape(&t.label);
+        write!(out, "<div class=\"tile {class}\"><dt>{label}</dt><dd><b>")?;
+        if let Some(severity) = t.verdict {
+            let name = crate::messages::severity(severity);
+            write!(out, "<span role=\"img\" aria-label=\"{name}\">{sign}</span> ")?;
+        }
+        writeln!(out, "{}</b> <small>{}</small></dd></div>", escape(&t.value), escape(&t.note))?;
     }
-    out.write_all(b"</ul></nav>\n")
+    out.write_all(b"</dl>\n")
 }
 
 #[cfg(test)]

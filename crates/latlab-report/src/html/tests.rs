@@ -68,6 +68,7 @@ fn page(text: &str) -> String {
         title: text.into(),
         summary: vec![text.into()],
         sections: vec![section("a"), section("b"), section("c")],
+        ..Doc::default()
     };
     let mut out = Vec::new();
     render(&doc, &mut out).unwrap();

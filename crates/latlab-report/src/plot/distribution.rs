@@ -66,8 +66,12 @@ pub type Named<'a> = (String, &'a Histogram);
 
 /// The unit that suits the medians of some distributions.
 fn drawn_unit(unit: Unit, all: &[Named]) -> DrawnUnit {
-    let median = all.iter().filter_map(|(_, h)| h.quantile(0.5)).max().unwrap_or(0);
-    DrawnUnit::of(unit, median as f64)
+    DrawnUnit::of(unit, drawn_median(all) as f64)
+}
+
+/// The largest median: it decides the unit of an axis.
+fn drawn_median(all: &[Named]) -> u64 {
+    all.iter().filter_map(|(_, h)| h.quantile(0.5)).max().unwrap_or(0)
 }
 
 /// Whether the tail is so far from the body that a linear axis would squeeze the body to a line.
@@ -88,15 +92,13 @@ pub fn histogram(subject: &Subject, all: &[Named]) -> Plot {
         points: counts(h, &edges).into_iter().map(|(x, n)| (x / unit.factor, n)).collect(),
         ..Series::default()
     });
-    let mut marks = Vec::new();
-    if let [(_, h)] = all {
-        for (q, name) in [(0.5, "median"), (0.99, "p99")] {
-            marks.extend(h.quantile(q).map(|v| Mark::X(v as f64 / unit.factor, name.into())));
+    let marks = match all {
+        [(_, h)] => quantile_marks(all, h),
+        _ => {
+            let worst = all.iter().map(|(_, h)| h.max).max();
+            worst.map(|max| mark(max as f64, unit, "max")).into_iter().collect()
         }
-    }
-    if let Some(worst) = all.iter().map(|(_, h)| h.max).max() {
-        marks.push(Mark::X(worst as f64 / unit.factor, "max".into()));
-    }
+    };
     Plot {
         id: format!("{}-histogram", subject.id),
         title: format!("{}: histogram", subject.title),
@@ -110,6 +112,35 @@ pub fn histogram(subject: &Subject, all: &[Named]) -> Plot {
         series: series.collect(),
         marks,
     }
+}
+
+/// `median 14.2`, at its place.
+fn mark(value: f64, unit: DrawnUnit, name: &str) -> Mark {
+    let drawn = value / unit.factor;
+    Mark::X(drawn, format!("{name} {}", super::scale::format_number(drawn)))
+}
+
+/// The median, the quantiles that the samples of `whole` support, and the maximum, on the axis of
+/// the histogram of `all`. A quantile that cannot be told from the one below it has no mark.
+pub fn quantile_marks(all: &[Named], whole: &Histogram) -> Vec<Mark> {
+    let unit = DrawnUnit::of(Unit::Ns, drawn_median(all) as f64);
+    let summary = whole.summary();
+    let shown = [0.5, 0.99, 0.999, 0.9999, 0.99999];
+    let quantiles = summary.quantiles.iter().filter(|q| shown.contains(&q.q));
+    let mut marks: Vec<(f64, String)> = Vec::new();
+    let named = quantiles.map(|q| (q.value, crate::values::quantile_name(q.q)));
+    let median = summary.median.filter(|_| summary.quantile(0.5).is_none());
+    let median = median.map(|m| (m, "median".to_owned()));
+    for (value, name) in median.into_iter().chain(named) {
+        if marks.last().is_none_or(|(below, _)| value > below * 1.01) {
+            marks.push((value, name));
+        }
+    }
+    if let Some(max) = summary.max {
+        marks.retain(|(value, _)| *value < max * 0.99);
+        marks.push((max, "max".into()));
+    }
+    marks.into_iter().map(|(value, name)| mark(value, unit, &name)).collect()
 }
 
 /// How often a value is exceeded: for every value x the share of samples above

@@ -388,7 +388,7 @@ fn series<DB: DrawingBackend>(
     match s.kind {
         SeriesKind::Line => line(chart, k, s, x, y),
         SeriesKind::Step => step(chart, plot, k, s, x, y),
-        SeriesKind::Points => points(chart, k, s, x, y),
+        SeriesKind::Points => points(chart, plot, k, s, x, y),
         SeriesKind::Bars => bars(chart, plot, k, s, y),
         SeriesKind::Heat => heat(chart, plot, s),
         SeriesKind::Spans => spans(chart, k, s, x),
@@ -467,6 +467,7 @@ fn step<DB: DrawingBackend>(
 
 fn points<DB: DrawingBackend>(
     chart: &mut Chart<'_, '_, DB>,
+    plot: &Plot,
     k: usize,
     s: &Series,
     x: &Range,
@@ -475,7 +476,16 @@ fn points<DB: DrawingBackend>(
     let color = stand_in(Role::Series(k));
     // Dots on the same pixel are one dot.
     let mut seen = std::collections::BTreeSet::new();
-    let radius = if s.points.len() > 400 { 6 } else { 10 } * FINE / 4;
+    // Points beside lines are single cases: larger than the points of a line.
+    let beside = plot.series.iter().any(|s| s.kind == SeriesKind::Line);
+    let radius = if beside {
+        18
+    } else if s.points.len() > 400 {
+        6
+    } else {
+        10
+    } * FINE
+        / 4;
     for p in &s.points {
         let (Some(px), Some(py)) = (x.norm(p.0), y.norm(p.1)) else { continue };
         if seen.insert(((px * 800.0) as i64, (py * 260.0) as i64)) {

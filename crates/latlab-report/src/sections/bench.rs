@@ -92,6 +92,56 @@ pub fn screen(detail: &BenchDetail) -> Vec<Block> {
     vec![Block::Table(table)]
 }
 
+/// The median of each kind of cost as a bar with its 95 % interval, the largest last.
+pub(super) fn costs(detail: &BenchDetail) -> Option<Block> {
+    let in_time = |r: &&BenchRow| r.unit == Unit::Ns && r.estimate.median > 0.0;
+    let (few, key) = (detail.rows.len() <= KEY.len(), |r: &&BenchRow| KEY.contains(&&*r.name));
+    let mut rows: Vec<&BenchRow> =
+        detail.rows.iter().filter(in_time).filter(|r| few || key(r)).take(24).collect();
+    if !few {
+        rows.dedup_by(|a, b| a.name == b.name);
+    }
+    rows.sort_by(|a, b| a.estimate.median.total_cmp(&b.estimate.median));
+    let least = rows.first()?.estimate.median.min(rows[0].estimate.low.max(0.1)) / 1e3;
+    let floor = 10f64.powf(least.log10().floor());
+    let name = |r: &BenchRow| {
+        let one = rows.iter().filter(|o| o.name == r.name).count() == 1;
+        let name = match one {
+            true => r.name.clone(),
+            false => label(&r.name, &r.params).replace([':', ','], " "),
+        };
+        format!("{name}  {}", figure(r.estimate.median, r.unit))
+    };
+    let spans = |name: &str, from: &dyn Fn(&BenchRow) -> f64, to: &dyn Fn(&BenchRow) -> f64| {
+        let lanes = rows.iter().enumerate().filter(|(_, r)| to(r) > from(r));
+        let each: Vec<(f64, f64, f64)> =
+            lanes.map(|(i, r)| (from(r).max(floor), i as f64, to(r))).collect();
+        Series {
+            name: name.into(),
+            kind: SeriesKind::Spans,
+            points: each.iter().map(|s| (s.0, s.1)).collect(),
+            values: each.iter().map(|s| s.2).collect(),
+            ..Series::default()
+        }
+    };
+    let low = |r: &BenchRow| if r.estimate.interval_is_95 { r.estimate.low / 1e3 } else { 0.0 };
+    let high = |r: &BenchRow| if r.estimate.interval_is_95 { r.estimate.high / 1e3 } else { 0.0 };
+    let median = |r: &BenchRow| r.estimate.median / 1e3;
+    Some(Block::Plot(Box::new(Plot {
+        id: "bench-costs".into(),
+        title: "Costs".into(),
+        description: "Median time of one operation, and its 95 % interval; logarithmic.".into(),
+        x: Axis { label: "time (µs)".into(), scale: Scale::Log10, ..Axis::default() },
+        y: Axis {
+            scale: Scale::Category,
+            categories: rows.iter().map(|r| name(r)).collect(),
+            ..Axis::default()
+        },
+        series: vec![spans("median", &|_| floor, &median), spans("95 % interval", &low, &high)],
+        marks: Vec::new(),
+    })))
+}
+
 /// The sections of a suite.
 pub fn sections(part: &Part, detail: &BenchDetail) -> Vec<Section> {
     let mut blocks = vec![Block::Text(
@@ -99,6 +149,7 @@ pub fn sections(part: &Part, detail: &BenchDetail) -> Vec<Section> {
          median; its ends are ±5 %. Differences below the A/A floor are ignored."
             .into(),
     )];
+    blocks.extend(costs(detail));
     if detail.rows.iter().any(|r| r.disturbed > 0) {
         blocks.push(Block::Text(
             "batches: share of the batches that the median is from, the others being disturbed; \

@@ -95,7 +95,7 @@ fn tested(d: &CompareDetail) -> String {
 }
 
 /// A verdict in words.
-fn verdict_words(verdict: Verdict) -> &'static str {
+pub(super) fn verdict_words(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "better",
         Verdict::NoDifference => "no difference",

@@ -27,7 +27,7 @@ pub fn sections(part: &Part) -> Vec<Section> {
     let notes = part.results.iter().flat_map(|r| &r.notes).map(crate::messages::note);
     let notes: BTreeSet<String> = notes.collect();
     blocks.extend(notes.into_iter().map(Block::Text));
-    blocks.extend(distribution_plots(&part.results));
+    blocks.extend(distribution_plots(&part.title, &part.results));
     let title = if part.title.is_empty() { part.name.clone() } else { part.title.clone() };
     vec![Section { id: part.name.clone(), title, blocks }]
 }
@@ -35,7 +35,10 @@ pub fn sections(part: &Part) -> Vec<Section> {
 /// The first screen: records and the first distribution.
 pub fn screen(part: &Part) -> Vec<Block> {
     let table = (!part.results.is_empty()).then(|| Block::Table(records_table(&part.results)));
-    table.into_iter().chain(distribution_plots(&part.results).into_iter().take(1)).collect()
+    table
+        .into_iter()
+        .chain(distribution_plots(&part.title, &part.results).into_iter().take(1))
+        .collect()
 }
 
 /// The worst figure of a part in one sentence.
@@ -117,18 +120,19 @@ pub fn records_table(records: &[Record]) -> Table {
 }
 
 /// A histogram and a tail plot for each name, with its records as series.
-fn distribution_plots(records: &[Record]) -> Vec<Block> {
+fn distribution_plots(title: &str, records: &[Record]) -> Vec<Block> {
     let mut by_name = BTreeMap::<&str, Vec<&Record>>::new();
     for r in records.iter().filter(|r| r.histogram.as_ref().is_some_and(|h| h.count > 0)) {
         by_name.entry(&r.name).or_default().push(r);
     }
     let mut blocks = Vec::new();
+    let alone = by_name.len() == 1 && !title.is_empty();
     for (name, records) in by_name {
         for (i, chunk) in records.chunks(TOGETHER_MAX).enumerate() {
             let id = if i == 0 { name.to_owned() } else { format!("{name}-{}", i + 1) };
             let subject = Subject {
                 id: &id,
-                title: name,
+                title: if alone { title } else { name },
                 quantity: "value",
                 counted: "samples",
                 unit: chunk[0].unit,
@@ -136,10 +140,15 @@ fn distribution_plots(records: &[Record]) -> Vec<Block> {
             let named: Vec<Named> = chunk
                 .iter()
                 .filter_map(|r| {
-                    let params = record_name(r);
-                    let short = params.strip_prefix(name).unwrap_or(&params).trim();
-                    let short = if short.is_empty() { name } else { short };
-                    Some((short.to_owned(), r.histogram.as_ref()?))
+                    let differs =
+                        |k: &&String| chunk.iter().any(|o| o.params.get(*k) != r.params.get(*k));
+                    let told = r.params.keys().filter(differs).map(|k| {
+                        let key = if k == "cpu" { "CPU " } else { &format!("{k}=") };
+                        format!("{key}{}", param(&r.params[k]))
+                    });
+                    let short = told.collect::<Vec<_>>().join(" ");
+                    let short = if short.is_empty() { name.to_owned() } else { short };
+                    Some((short, r.histogram.as_ref()?))
                 })
                 .collect();
             blocks.push(Block::Plot(Box::new(distribution::histogram(&subject, &named))));

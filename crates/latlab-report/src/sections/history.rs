@@ -1,11 +1,14 @@
 //! Results over time: one plot for each series with its changes of level.
 
-use crate::doc::{Axis, Block, Column, Doc, Mark, Plot, Section, Series, SeriesKind, Table};
+use crate::doc::{Axis, Block, Column, Doc, Mark, Plot, Section, Series, SeriesKind, Table, Tile};
 use crate::plot::distribution::DrawnUnit;
+use latlab_model::finding::Severity;
 use latlab_model::history::{Change, Trend};
 
 /// Series that are drawn, at most; the table has them all.
 const DRAWN: usize = 24;
+/// Of which a page shows at once.
+const LEAD: usize = 4;
 
 /// The report of some series.
 pub fn trends(all: &[Trend]) -> Doc {
@@ -28,8 +31,38 @@ pub fn trends(all: &[Trend]) -> Doc {
             .map(|t| Block::Plot(Box::new(plot(t)))),
     );
     let section = Section { id: "trends".into(), title: "Over time".into(), blocks };
-    let mut doc = Doc { title: "history".into(), summary, sections: vec![section] };
+    let mut doc =
+        Doc { title: "history".into(), summary, sections: vec![section], ..Doc::default() };
     super::make_ids_unique(&mut doc);
+    doc
+}
+
+/// The page of some series: what changed first, as a plot, the rest collapsed.
+pub fn page(all: &[Trend]) -> Doc {
+    let mut doc = trends(all);
+    let tile = |label: &str, n: usize, bad: bool| Tile {
+        label: label.into(),
+        value: n.to_string(),
+        verdict: bad.then_some(Severity::Problem),
+        ..Tile::default()
+    };
+    let last = |t: &&Trend| t.changes.last().map(|c| c.worse);
+    let worse = all.iter().filter(|t| last(t) == Some(true)).count();
+    let better = all.iter().filter(|t| last(t) == Some(false)).count();
+    doc.tiles = vec![
+        tile("series", all.len(), false),
+        tile("worse at the latest change", worse, worse > 0),
+        tile("better at the latest change", better, false),
+        tile("without change", all.len() - worse - better, false),
+    ];
+    let shown = (worse + better).clamp(1, LEAD);
+    let blocks = std::mem::take(&mut doc.sections[0].blocks);
+    for block in blocks {
+        match block {
+            Block::Plot(_) if doc.lead.len() < shown => doc.lead.push(block),
+            block => doc.sections[0].blocks.push(block),
+        }
+    }
     doc
 }
 
@@ -93,7 +126,7 @@ fn plot(t: &Trend) -> Plot {
         y: Axis { label: unit.label(&t.statistic), ..Axis::default() },
         series: vec![Series {
             name: t.statistic.clone(),
-            kind: SeriesKind::Points,
+            kind: SeriesKind::Line,
             points,
             ..Series::default()
         }],

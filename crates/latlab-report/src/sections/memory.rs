@@ -84,7 +84,7 @@ pub fn summary(part: &Part, d: &CacheDetail) -> Vec<String> {
     vec![format!("Memory: {}.", words.join(", "))]
 }
 
-fn rate(bytes_per_s: Option<f64>) -> String {
+pub(super) fn rate(bytes_per_s: Option<f64>) -> String {
     bytes_per_s.map_or(String::new(), |r| format!("{:.1} GB/s", r / 1e9))
 }
 
@@ -219,15 +219,24 @@ fn size_plot(d: &CacheDetail) -> Option<Plot> {
     for l in &d.levels {
         let end = l.bytes as f64;
         if end > before {
-            marks.push(Mark::Band(before, end, format!("L{}", l.level)));
+            marks.push(Mark::Band(before, end, format!("L{} {}", l.level, bytes_words(l.bytes))));
         }
-        marks.push(Mark::X(end, format!("L{} {}", l.level, bytes_words(l.bytes))));
+        marks.push(Mark::X(end, String::new()));
         before = end;
+    }
+    // What the kernel states, where it differs from what is measured.
+    let sysfs = d.reported.iter().filter(|r| r.source == "sysfs").flat_map(|r| &r.caches);
+    for c in sysfs.filter(|c| c.bytes > 0) {
+        let measured = d.levels.iter().any(|l| l.level == c.level && l.bytes == c.bytes);
+        if !measured {
+            let name = format!("sysfs: L{} {}", c.level, bytes_words(c.bytes));
+            marks.push(Mark::X(c.bytes as f64, name));
+        }
     }
     (!series.is_empty()).then(|| Plot {
         id: "memory-latency".into(),
         title: "Latency of a load by size of the array".into(),
-        description: "Plateaus are caches; a knee is where the array no longer fits. Curves that differ at equal size differ in prefetching and translation.".into(),
+        description: "Plateaus are caches, and a knee is where the array no longer fits: shaded up to the measured size. A named line is a size that the kernel reports and that was not measured. Curves that differ at equal size differ in prefetching and translation.".into(),
         x: Axis { label: "array".into(), scale: Scale::Log2, bytes: true, ..Axis::default() },
         y: Axis { label: "a load (ns)".into(), scale: Scale::Log10, ..Axis::default() },
         series,

@@ -13,9 +13,11 @@ pub mod history;
 pub mod machine;
 pub mod memory;
 pub mod osnoise;
+pub mod page;
 pub mod sched;
 pub mod screen;
 pub mod sweep;
+mod tiles;
 pub mod timer;
 pub mod trace;
 pub mod wakeup;
@@ -46,7 +48,7 @@ fn parts(run: &Run) -> Doc {
     let levels = wakeup::side_by_side(run);
     let levels = levels.into_iter().chain(sched::side_by_side(run));
     let sections = levels.chain(run.parts.iter().flat_map(of_part)).collect();
-    Doc { title: title(run), summary: summary(run), sections }
+    Doc { title: title(run), summary: summary(run), sections, ..Doc::default() }
 }
 
 /// The sections of one part. One line a command.
@@ -160,6 +162,11 @@ fn make_ids_unique(doc: &mut Doc) {
         }
         name
     };
+    for block in &mut doc.lead {
+        if let Block::Plot(plot) = block {
+            plot.id = unique(&plot.id, "plot");
+        }
+    }
     for section in &mut doc.sections {
         section.id = unique(&section.id, "section");
         for block in &mut section.blocks {
@@ -172,7 +179,7 @@ fn make_ids_unique(doc: &mut Doc) {
 
 /// All plots of a document in reading order.
 pub fn plots(doc: &Doc) -> impl Iterator<Item = &Plot> {
-    let blocks = doc.sections.iter().flat_map(|s| &s.blocks);
+    let blocks = doc.lead.iter().chain(doc.sections.iter().flat_map(|s| &s.blocks));
     blocks.filter_map(|b| if let Block::Plot(p) = b { Some(&**p) } else { None })
 }
 

@@ -37,8 +37,8 @@ pub fn sections(part: &Part, detail: &SchedDetail) -> Vec<Section> {
     let drawn = drawn(detail);
     if !schedule.slices.is_empty() {
         blocks.extend([
-            plot(slices(part, schedule, &drawn)),
             plot(timeline(part, schedule, &drawn)),
+            plot(slices(part, schedule, &drawn)),
             plot(shares(part, schedule, &drawn)),
             plot(lengths(part, schedule, &drawn)),
         ]);
@@ -595,7 +595,12 @@ pub fn matrix(run: &Run) -> Doc {
         title: "Scheduling experiments".into(),
         blocks: vec![Block::Table(table)],
     };
-    Doc { title: "sched --matrix".into(), summary: vec![summary], sections: vec![section] }
+    Doc {
+        title: "sched --matrix".into(),
+        summary: vec![summary],
+        sections: vec![section],
+        ..Doc::default()
+    }
 }
 
 /// Why an experiment has no result.

@@ -43,7 +43,7 @@ pub fn of_run(run: &Run) -> impl Iterator<Item = Doc> {
         }
         blocks.extend(hint(left, more).map(Block::Text));
         let section = Section { blocks, ..Section::default() };
-        Doc { title: title(run), summary: words.clone(), sections: vec![section] }
+        Doc { title: title(run), summary: words.clone(), sections: vec![section], ..Doc::default() }
     })
 }
 
@@ -73,7 +73,7 @@ fn answer(part: &Part) -> Vec<Block> {
 }
 
 /// Several experiments: a table of the same kind beside each other, or one line each.
-fn several(run: &Run) -> (Vec<Block>, Vec<String>) {
+pub(super) fn several(run: &Run) -> (Vec<Block>, Vec<String>) {
     let first = run.parts.first().map(|p| p.name.as_str()).unwrap_or_default();
     let survey = run.parts.iter().any(|p| matches!(p.detail, Some(Detail::Doctor(_))));
     if !survey {

@@ -101,7 +101,14 @@ pub fn top(interrupts: Rates<'_>, softirqs: Rates<'_>) -> Doc {
             section("interrupts", "Interrupts", interrupts),
             section("softirqs", "Softirqs", softirqs),
         ],
+        ..Doc::default()
     }
+}
+
+/// The interrupt with the highest rate on all CPUs, per second.
+pub(super) fn most_frequent(live: &Live) -> Option<(String, f64)> {
+    let rates = live.interrupts.iter().map(|r| (r.name.clone(), r.per_second.iter().sum::<f64>()));
+    rates.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// Rates by CPU, the highest first.

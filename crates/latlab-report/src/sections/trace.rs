@@ -35,6 +35,7 @@ pub fn stat(stat: &TraceStat) -> Doc {
             section("cpus", "CPUs", vec![Block::Table(cpus(stat))]),
             section("events", "Events", vec![Block::Table(kinds(stat))]),
         ],
+        ..Doc::default()
     }
 }
 

@@ -148,8 +148,12 @@ pub fn summary(part: &Part, result: &WakeupResult) -> Vec<String> {
 
 /// `, p99.9 121 µs`: the highest quantile that the samples support.
 fn tail(s: &Summary) -> String {
-    let highest = s.quantiles.iter().rev().find(|q| q.q > 0.9 && COLUMNS.contains(&q.q));
-    highest.map_or(String::new(), |q| format!(", {} {}", quantile_name(q.q), format_ns(q.value)))
+    highest(s).map_or(String::new(), |q| format!(", {} {}", quantile_name(q.q), format_ns(q.value)))
+}
+
+/// The highest quantile that the samples support.
+pub(super) fn highest(s: &Summary) -> Option<&Quantile> {
+    s.quantiles.iter().rev().find(|q| q.q > 0.9 && COLUMNS.contains(&q.q))
 }
 
 fn title(part: &Part) -> &str {
@@ -157,11 +161,11 @@ fn title(part: &Part) -> &str {
 }
 
 /// `CPU 0`, or `thread 0` where it was not bound.
-fn name(t: &ThreadResult) -> String {
+pub(super) fn name(t: &ThreadResult) -> String {
     t.cpu.map_or_else(|| format!("thread {}", t.index), |cpu| format!("CPU {cpu}"))
 }
 
-fn since_start(result: &WakeupResult, w: &Worst) -> String {
+pub(super) fn since_start(result: &WakeupResult, w: &Worst) -> String {
     format_ns(w.intended_ns.saturating_sub(result.start_ns) as f64)
 }
 
@@ -304,7 +308,9 @@ fn plots(id: &str, result: &WakeupResult) -> Vec<Block> {
             unit: Unit::Ns,
         };
         let named: Vec<Named> = threads.iter().map(|t| (name(t), &t.latency)).collect();
-        blocks.push(Block::Plot(Box::new(distribution::histogram(&subject, &named))));
+        let mut histogram = distribution::histogram(&subject, &named);
+        histogram.marks = distribution::quantile_marks(&named, &result.all_wakeups());
+        blocks.push(Block::Plot(Box::new(histogram)));
         blocks.push(Block::Plot(Box::new(distribution::tail(&subject, &named))));
         blocks.push(Block::Plot(Box::new(over_time(&id, result, threads))));
     }
@@ -328,18 +334,31 @@ fn over_time(id: &str, result: &WakeupResult, threads: &[&ThreadResult]) -> Plot
     };
     let worst: Histogram =
         Histogram::of(threads.iter().filter_map(|t| t.max()).map(|w| w.latency_ns));
+    let cases = threads.iter().flat_map(|t| &t.worst);
+    let at = |w: &Worst| seconds(w.intended_ns.saturating_sub(result.start_ns));
+    let mut cases: Vec<(f64, f64)> = cases.map(|w| (at(w), w.latency_ns as f64 / 1e3)).collect();
+    cases.sort_by(|a, b| b.1.total_cmp(&a.1));
+    cases.truncate(WORST);
+    let worst_cases = Series {
+        name: "worst wake-ups".into(),
+        kind: SeriesKind::Points,
+        points: cases,
+        ..Series::default()
+    };
+    let shown = (!worst_cases.points.is_empty()).then_some(worst_cases);
     let width = threads.iter().map(|t| t.timeline.width_ns).max().unwrap_or(0);
     Plot {
         id: format!("{id}-over-time"),
         title: "Wake-up latency over time".into(),
         description: format!(
-            "Worst latency in intervals of {} over time since the start; maximum {}.",
+            "Worst latency in intervals of {} over time since the start, and the worst wake-ups at \
+             their intended times; maximum {}.",
             format_ns(width as f64),
             format_ns(worst.max as f64)
         ),
         x: Axis { label: "time since the start (s)".into(), ..Axis::default() },
         y: Axis { label: "worst latency (µs)".into(), scale: Scale::Log10, ..Axis::default() },
-        series: threads.iter().map(line).collect(),
+        series: threads.iter().map(line).chain(shown).collect(),
         marks: vec![],
     }
 }

@@ -7,6 +7,7 @@ fn text_of(blocks: Vec<Block>, width: usize) -> String {
         title: "latlab wakeup".into(),
         summary: vec!["The worst wake-up came 212 µs late.".into()],
         sections: vec![Section { id: "s".into(), title: "Wake-up latency".into(), blocks }],
+        ..Doc::default()
     };
     let mut out = Vec::new();
     render(&doc, &TextOptions { width, ..Default::default() }, &mut out).unwrap();

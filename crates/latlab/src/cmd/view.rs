@@ -109,7 +109,7 @@ impl Looked {
 
     /// The run's report, for the page to link to.
     fn report(&self) -> Option<String> {
-        let doc = latlab_report::sections::of_run(self.run.as_ref()?);
+        let doc = latlab_report::sections::page::of_run(self.run.as_ref()?);
         let mut html = Vec::new();
         latlab_report::html::render(&doc, &mut html).ok()?;
         String::from_utf8(html).ok()

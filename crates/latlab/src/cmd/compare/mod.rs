@@ -173,14 +173,15 @@ fn write_files(args: &Args, session: &Session) -> anyhow::Result<()> {
     if let (Some(path), Some(detail)) = (&args.junit, detail) {
         write_asked(path, "--junit", |mut out| junit::comparison(detail, &run.started, &mut out))?;
     }
-    let doc = sections::of_run(run);
     if let Some(path) = &args.markdown {
         write_asked(path, "--markdown", |mut out| {
             markdown::render(&sections::brief(run), &mut out)
         })?;
     }
     if let Some(path) = &args.html {
-        write_asked(path, "--html", |mut out| html::render(&doc, &mut out))?;
+        write_asked(path, "--html", |mut out| {
+            html::render(&sections::page::of_run(run), &mut out)
+        })?;
     }
     Ok(())
 }

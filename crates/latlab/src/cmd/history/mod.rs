@@ -126,7 +126,7 @@ fn find(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
 fn show(global: &Global, trends: &[Trend], page: Option<&Path>) -> anyhow::Result<()> {
     let doc = sections::history::trends(trends);
     if let Some(path) = page {
-        write_atomically(path, |mut out| html::render(&doc, &mut out))
+        write_atomically(path, |mut out| html::render(&sections::history::page(trends), &mut out))
             .with_context(|| format!("--html {}: cannot be written", path.display()))
             .hint("name a file in a directory that is there and that this user may write to")?;
     }

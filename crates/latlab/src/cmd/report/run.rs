@@ -16,7 +16,9 @@ pub(super) fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let run = rundir::load(&args.path)?;
     let doc = sections::of_run(&run);
     if let Some(path) = &args.html {
-        write_asked(path, "--html", |mut out| html::render(&doc, &mut out))?;
+        write_asked(path, "--html", |mut out| {
+            html::render(&sections::page::of_run(&run), &mut out)
+        })?;
     }
     if let Some(dir) = &args.svg {
         plots(dir, "--svg", "svg", &doc, |p| Ok(svg::svg(p, svg::Use::Alone).into_bytes()))?;
