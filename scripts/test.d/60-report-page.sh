@@ -1,5 +1,6 @@
 # The interactive part of report.html: types, tests, that the committed bundle is what its source
-# builds to, and that a real browser draws every plot under the page's security policy.
+# builds to, that a real browser draws every plot under the page's security policy, and that the
+# report of each kind of run looks as in viewer/report/shots.
 . scripts/lib.sh
 if ! command -v node >/dev/null || ! command -v npm >/dev/null; then apt_need "building the report's script" nodejs npm; fi
 out=$(mktemp -d)
@@ -25,4 +26,15 @@ plots=$(grep -c '<figure class="plot"' "$out/gallery.html") || true
 drawn=$(grep -o 'class="drawing has-live"' "$out/dom" | wc -l)
 [[ $plots -gt 0 && $drawn == "$plots" ]] || die "$drawn of $plots plots are interactive in a browser"
 echo "$plots plots drawn in a browser"
-echo "$(($(sed -n 's/^# pass //p' "$out/tests") + 1)) passed, 0 failed"
+
+# A report of each kind against its committed picture, at two widths, on paper and without the script.
+apt_need "screenshots of reports" fonts-dejavu-core
+kinds="bench compare doctor gaps memory memory-switch sched-experiment sched-file sweep timer wakeup why-hunt"
+mkdir "$out/pages"
+for kind in $kinds; do
+    run=fixtures/runs-v1/$kind/run.json
+    scripts/cargo run --locked --quiet -p latlab-report --example page <"$run" >"$out/pages/$kind.html"
+done
+(cd viewer/report && SHOTS=${SHOTS:-$top/target/shots} npm run --silent shots -- "$out/pages") | tee "$out/shots"
+shots=$(sed -n 's/^\([0-9]*\) passed, 0 failed$/\1/p' "$out/shots")
+echo "$(($(sed -n 's/^# pass //p' "$out/tests") + 1 + shots)) passed, 0 failed"
