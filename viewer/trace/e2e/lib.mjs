@@ -5,7 +5,10 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import pixelmatch from "pixelmatch";
+import { PNG } from "pngjs";
 import { chromium } from "playwright-core";
+import { compare, fonts } from "../../common/compare.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 export const top = join(here, "../../..");
@@ -15,6 +18,14 @@ export const shots = process.env.SHOTS ?? join(here, "../build/shots");
 export const scratch = mkdtempSync(join(tmpdir(), "latlab-view-"));
 mkdirSync(shots, { recursive: true });
 process.on("exit", () => rmSync(scratch, { recursive: true, force: true }));
+
+/** Nothing, or how a page differs from the committed picture of it. */
+export const looks = async (page, name) => {
+  // The frame of the focus lies between pixels, and arrows of wake-ups are asked for a moment later.
+  await page.evaluate(() => { document.activeElement?.blur(); return new Promise((done) => setTimeout(done, 300)); });
+  await settled(page);
+  return compare({ pixelmatch, PNG }, join(here, "../shots"), name, await page.screenshot(), shots);
+};
 
 const running = [];
 
@@ -32,7 +43,8 @@ export async function serve(...args) {
 }
 
 export async function browser(args = []) {
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", ...args] });
+  const same = ["--force-color-profile=srgb", "--font-render-hinting=none", "--disable-lcd-text"];
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", ...same, ...args], env: { ...process.env, FONTCONFIG_FILE: fonts } });
 }
 
 /** Opens a page and waits until it shows everything. Errors of the page are errors of the test. */

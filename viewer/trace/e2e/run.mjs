@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { join } from "node:path";
-import { browser, endAll, fixture, latlab, open, scratch, serve, settled, shots, usable } from "./lib.mjs";
+import { browser, endAll, fixture, latlab, looks, open, scratch, serve, settled, shots, usable } from "./lib.mjs";
 
 const only = process.argv[2];
 let passed = 0, failed = 0;
@@ -492,6 +492,71 @@ await test("a file that is changed, cut or gone while it is open", async () => {
   await page.locator("#search").fill("irq");
   await page.keyboard.press("Enter");
   await said("no longer answers");
+  await page.close();
+});
+
+await test("the page looks as committed", async () => {
+  const view = await serve("--no-open", "--limit", "82us", fixture("f6.dat"));
+  for (const colorScheme of ["light", "dark"]) {
+    const context = await chrome.newContext({ viewport: { width: 1400, height: 900 }, deviceScaleFactor: 0.5, colorScheme });
+    const page = await open(context, view.url);
+    await page.waitForFunction(() => latlab.late.list.some((w) => w.late));
+    await settled(page);
+    assert.equal(await looks(page, `whole-${colorScheme}`), "");
+    if (colorScheme === "light") {
+      await page.locator(".timeline").focus();
+      await page.keyboard.press("l");
+      await settled(page);
+      await page.waitForFunction(() => document.querySelector(".row.selected"));
+      assert.equal(await looks(page, "late"), "");
+      await page.keyboard.press("4");
+      await page.getByRole("button", { name: "Draw" }).click();
+      await page.waitForSelector(".field-panel .uplot");
+      await settled(page);
+      assert.equal(await looks(page, "field"), "");
+    }
+    await context.close();
+  }
+  await view.stop();
+});
+
+await test("labels of lanes do not overlap, and every control has a name", async () => {
+  // Interrupts and softirqs that are not nested: lanes with a label follow each other.
+  const events = ["irq_handler_entry: irq=33 name=eth0", "irq_handler_exit: irq=33 ret=handled", "softirq_entry: vec=3 [action=NET_RX]", "softirq_exit: vec=3 [action=NET_RX]"];
+  const flat = await serve("--no-open", written("flat.txt", events.map((e, i) => line("a", 5, 0, `1.00000${i + 1}`, e))));
+  const page = await open(context, flat.url);
+  const clash = await app(page, () => {
+    const text = [...document.querySelectorAll(".label span")].map((s) => { const r = document.createRange(); r.selectNodeContents(s); return r.getBoundingClientRect(); }).filter((r) => r.height > 0).sort((a, b) => a.top - b.top);
+    return text.filter((r, i) => i > 0 && r.top < text[i - 1].bottom - 0.5).length;
+  });
+  assert.equal(clash, 0);
+  const nameless = await app(page, () => [...document.querySelectorAll("button, input, select, a[href], [role=application], [role=tabpanel]")].filter((e) => !e.hidden && !(e.getAttribute("aria-label") || e.textContent.trim() || e.closest("label")?.textContent.trim() || e.title)).map((e) => e.outerHTML.slice(0, 80)));
+  assert.deepEqual(nameless, []);
+  await page.close();
+  await flat.stop();
+});
+
+await test("a field is drawn over time, and its points lead to events", async () => {
+  const page = await open(context, server.url);
+  await page.locator(".timeline").focus();
+  await page.keyboard.press("4");
+  assert.equal(await page.getByRole("tab", { selected: true }).innerText(), "Field over time");
+  await page.locator("#field-kind").selectOption("sched_stat_runtime");
+  await page.waitForSelector(".field-panel .uplot");
+  assert.equal(await page.locator("#field-name").inputValue(), "runtime");
+  const told = await text(page, ".field-panel p");
+  const found = execFileSync(latlab, ["report", fixture("f6.dat"), "-e", "sched_stat_runtime"]).toString().trim().split("\n").length - 1;
+  assert.ok(told.startsWith(`${found} values of runtime`), `${told}, ${found}`);
+  const over = await page.locator(".field-panel .u-over").boundingBox();
+  await page.mouse.click(over.x + over.width / 2, over.y + over.height / 2);
+  await page.waitForFunction(() => /sched_stat_runtime/.test(document.querySelector(".detail").textContent));
+  await page.locator("#field-kind").selectOption("sched_switch");
+  await page.waitForFunction(() => /no number with a name/.test(document.querySelector(".field-panel").textContent));
+  // The tabs by their own keys.
+  await page.getByRole("tab", { name: "Field over time" }).focus();
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.getByRole("tab", { selected: true }).innerText(), "Show and hide");
+  assert.deepEqual(page.problems, []);
   await page.close();
 });
 

@@ -4,6 +4,7 @@ import { button, el, table } from "./dom";
 import { count, exact, length, moment, parse } from "./format";
 import { lanes, taskName, usualTasks, type Lane } from "./lanes";
 import { LatePanel } from "./late";
+import { FieldPanel } from "./field";
 import { LatencyPanel } from "./latency";
 import { List } from "./list";
 import { decode, empty, encode, type Session } from "./state";
@@ -12,14 +13,14 @@ import { Timeline, type Hit } from "./timeline";
 import type { Data, Info, Late, Query, Row, Status } from "./types";
 import { center, move, zoom, type Span } from "./window";
 
-const TABS: [string, string][] = [["events", "Events"], ["late", "Late wake-ups"], ["latency", "Latency"], ["show", "Show and hide"], ["sources", "Sources"]];
+const TABS: [string, string][] = [["events", "Events"], ["late", "Late wake-ups"], ["latency", "Latency"], ["field", "Field over time"], ["show", "Show and hide"], ["sources", "Sources"]];
 /** Between two looks at whether files and server are still there, ms. */
 const WATCH = 3000;
 const HELP: [string, string][] = [
   ["W / S, + / \u2212, wheel, pinch", "zoom"], ["A / D, \u2190 / \u2192, drag, Shift + wheel", "move"], ["\u2191 / \u2193, drag on labels", "scroll lanes"],
   ["drag on the ruler", "zoom to that interval"], ["0", "show everything"], ["click", "select; the list follows"], ["double click", "centre"],
   ["F", "centre the selected event"], ["Shift + click, [", "marker A"], ["Ctrl + click, ]", "marker B"], ["M", "zoom to the markers"], ["/", "search"],
-  ["N / P", "next, previous match"], ["L / K", "next, previous late wake-up"], ["C", "copy what is selected"], ["E", "to the event list"], ["?", "this help"],
+  ["N / P", "next, previous match"], ["L / K", "next, previous late wake-up"], ["1 to 6", "tabs below the timeline, also \u2190 and \u2192 on them"], ["Tab, Enter", "to buttons, lanes and rows, and to press them"], ["C", "copy what is selected"], ["E", "to the event list"], ["?", "this help"],
 ];
 
 const reading = (s: Status): string => `Reading the trace\u2026 ${count(s.events)} events`;
@@ -46,6 +47,7 @@ export class App {
   readonly list: List;
   readonly latePanel: LatePanel;
   private latencyPanel: LatencyPanel;
+  private fieldPanel: FieldPanel;
   /** Selections by source: what the search finds, what the list shows. */
   private found: { set: number; count: number }[] = [];
   private tasks: [number, number][] = [];
@@ -71,6 +73,7 @@ export class App {
     this.list = new List(this);
     this.latePanel = new LatePanel(this);
     this.latencyPanel = new LatencyPanel(this);
+    this.fieldPanel = new FieldPanel(this);
     this.build(root);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolor());
     addEventListener("keydown", (e) => this.key(e));
@@ -95,15 +98,34 @@ export class App {
     for (const [id, name] of TABS) {
       b.tabs.append(button(name, name, () => this.tab(id), { role: "tab", "data-tab": id, "aria-selected": "false" }));
     }
+    b.tabs.setAttribute("aria-label", "Below the timeline");
+    b.tabs.addEventListener("keydown", (e) => {
+      const by = (e as KeyboardEvent).key === "ArrowRight" ? 1 : (e as KeyboardEvent).key === "ArrowLeft" ? -1 : 0;
+      if (!by) return;
+      e.preventDefault();
+      e.stopPropagation();
+      const at = (TABS.findIndex(([id]) => id === this.session.tab) + by + TABS.length) % TABS.length;
+      this.tab(TABS[at]![0]);
+      (b.tabs.children[at] as HTMLElement).focus();
+    });
+    b.panel.setAttribute("aria-label", "Content of the chosen tab");
     root.replaceChildren(
       el("header", {}, el("p", { class: "brand" }, "latlab view"), b.title,
         el("div", { class: "tools" }, b.source, b.kind, b.search, button("\u2039", "Previous match (P)", () => void this.find(true), { "aria-label": "Previous match" }), button("\u203a", "Next match (N)", () => void this.find(false), { "aria-label": "Next match" }), b.found,
           el("label", {}, b.only, " only matches"), b.markers, b.reading,
           el("span", { class: "grow" }), button("All", "Show everything (0)", () => this.show({ ...this.all })), button("Copy", "Copy what is selected (C)", () => void this.copy()),
           button("Save session", "Save the current view as a file", () => this.download()), button("Load", "Open a saved session", () => files.click()), files, theme, button("Help", "Keyboard and mouse (?)", () => help.showModal()), this.reportLink)),
-      b.trouble, b.notes, b.loading,
+      b.trouble, b.notes, this.hints(), b.loading,
       el("main", {}, this.timeline.scroller, this.latePanel.budget, b.detail, b.tabs, b.panel), this.timeline.tip, help, b.printed);
     b.head.append(...["event", "time (s)", "CPU", "task", "kind", "what it says"].map((t, i) => el("span", { class: ["n", "time", "cpu", "task", "event", "text"][i]! }, t)));
+  }
+  /** What can be done, until the reader closes it. */
+  private hints(): HTMLElement {
+    const key = "latlab-view-hints", keep = (f: () => string | null | void) => { try { return f(); } catch { return null; /* This browser keeps nothing. */ } };
+    const box = el("p", { class: "hints", hidden: keep(() => localStorage.getItem(key)) === "closed" },
+      el("span", {}, "Wheel or W and S zoom, dragging or A and D move, a click selects an event, L goes to the next late wake-up, / searches, ? shows all keys."),
+      button("\u00d7", "Close this hint", () => { box.hidden = true; keep(() => localStorage.setItem(key, "closed")); }));
+    return box;
   }
   private reportLink = el("a", { href: "report", hidden: true }, "Report");
 
@@ -121,6 +143,7 @@ export class App {
     }
     this.box.loading.remove();
     this.info = info;
+    this.palette.assign(info);
     this.reportLink.hidden = !info.report;
     if (info.sources.length > 1) this.box.source.append(...info.sources.map((s, i) => el("option", { value: i }, s.name)));
     else this.box.source.hidden = true;
@@ -154,6 +177,7 @@ export class App {
     const { span, all, session } = this, whole = span.from === all.from && span.to === all.to;
     info.sources.forEach((s, i) => { s.offset = this.info!.sources[i]!.offset; });
     this.info = info;
+    this.palette.assign(info);
     this.times();
     this.notes();
     if (whole) this.span = { ...this.all };
@@ -234,6 +258,7 @@ export class App {
 
   recolor(): void {
     this.palette = new Palette(dark());
+    if (this.info) this.palette.assign(this.info);
     this.timeline.redraw();
     this.tab(this.session.tab);
   }
@@ -399,7 +424,7 @@ export class App {
       this.timeline.redraw();
     }
     await this.refilter();
-    if (["latency", "show", "late"].includes(this.session.tab)) this.tab(this.session.tab);
+    if (["latency", "field", "show", "late"].includes(this.session.tab)) this.tab(this.session.tab);
     this.save();
   }
 
@@ -500,6 +525,7 @@ export class App {
     if (id === "events") { p.replaceChildren(this.box.head, this.list.box); this.list.draw(); }
     if (id === "late") { this.latePanel.draw(); p.replaceChildren(this.latePanel.box); }
     if (id === "latency") { p.replaceChildren(this.latencyPanel.box); this.latencyPanel.draw(); }
+    if (id === "field") { p.replaceChildren(this.fieldPanel.box); this.fieldPanel.draw(); }
     if (id === "show") p.replaceChildren(this.showPanel());
     if (id === "sources") p.replaceChildren(this.sourcePanel());
     this.save();
@@ -610,6 +636,7 @@ export class App {
       l: () => this.latePanel.step(1), k: () => this.latePanel.step(-1), c: () => void this.copy(),
       e: () => { this.tab("events"); this.list.box.focus(); }, "?": () => (document.getElementById("help") as HTMLDialogElement).showModal(),
     };
+    TABS.forEach(([id], i) => { act[String(i + 1)] = () => this.tab(id); });
     const f = act[e.key.length === 1 ? e.key.toLowerCase() : e.key];
     if (!f) return;
     e.preventDefault();

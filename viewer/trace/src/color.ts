@@ -1,4 +1,21 @@
-/** Colours: of a task by its number and name, the same in every view; of states and functions. */
+/**
+ * Colours: of a task by its family, the same in every view; of states and functions.
+ *
+ * Hues: Okabe and Ito, "Color Universal Design" (2008), without yellow and black, as
+ * `plot/palette.rs` of the report has them; lightness tells members of a family apart.
+ */
+import type { Info } from "./types";
+
+const HUES = {
+  light: [0x0072b2, 0xd55e00, 0x009e73, 0xa8508a, 0xb27a00, 0x3f9fd8],
+  dark: [0x56b4e9, 0xf08a4b, 0x2fc79e, 0xde9cc4, 0xe6b333, 0x9cc7ff],
+};
+/** How far a colour is mixed with the ground: three members of a family, then the next families of the same hue. */
+const SHADES = [0.2, 0.36, 0.5];
+
+/** The family of a task: its name up to a number, a CPU or a device (`kworker/0:1` is a kworker). */
+export const family = (comm: string): string => /^[^\d/:.\s-]+/.exec(comm)?.[0] ?? comm;
+
 export const dark = (): boolean => {
   const chosen = document.documentElement.dataset.theme;
   return (chosen ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
@@ -16,16 +33,6 @@ export function hashText(text: string): number {
   return h;
 }
 
-/** `[r, g, b]` of a hue (degrees), saturation and lightness (0 to 1). */
-export function hsl(h: number, s: number, l: number): [number, number, number] {
-  const a = s * Math.min(l, 1 - l);
-  const f = (n: number) => {
-    const k = (n + h / 30) % 12;
-    return Math.round(255 * (l - a * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
-  };
-  return [f(0), f(8), f(4)];
-}
-
 export const pack = ([r, g, b]: readonly number[]): number => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 export const css = (c: number): string => `rgb(${c & 255} ${(c >> 8) & 255} ${(c >> 16) & 255})`;
 /** Black or white, whichever can be read on a colour. */
@@ -35,6 +42,8 @@ export const ink = (c: number): string =>
 /** Colours of the present theme, remembered. */
 export class Palette {
   private of = new Map<number, number>();
+  private tasks = new Map<number, number>();
+  private families = new Map<string, number>();
   ground: number; rule: number; dim: string; text: string; accent: string; bad: string; ruleCss: string;
   constructor(readonly isDark: boolean) {
     const style = getComputedStyle(document.documentElement);
@@ -48,20 +57,36 @@ export class Palette {
     this.accent = get("--accent");
     this.bad = get("--bad");
   }
+  private shade(hue: number, shade: number): number {
+    const c = HUES[this.isDark ? "dark" : "light"][hue % HUES.light.length]!, part = SHADES[shade % SHADES.length]!;
+    const mix = (at: number, ground: number) => Math.round(((c >> at) & 255) * (1 - part) + ground * part);
+    return pack([mix(16, this.ground & 255), mix(8, (this.ground >> 8) & 255), mix(0, (this.ground >> 16) & 255)]);
+  }
   byHash(h: number): number {
     let c = this.of.get(h);
-    if (c === undefined) {
-      const hue = h % 360, s = 0.5 + ((h >>> 9) % 30) / 100, l = (this.isDark ? 0.5 : 0.56) + (((h >>> 16) % 14) - 7) / 100;
-      c = pack(hsl(hue, s, l));
-      this.of.set(h, c);
-    }
+    if (c === undefined) this.of.set(h, (c = this.shade(h % 997, (h >>> 16) % SHADES.length)));
     return c;
   }
-  task(pid: number): number { return pid === -1 ? this.rule : this.byHash(hash(pid)); }
+  /** Gives each family of tasks a hue: those that ran longest get different ones. */
+  assign(info: Info): void {
+    const time = new Map<string, number>();
+    const all = info.sources.flatMap((s) => s.tasks);
+    for (const [, name, ns] of all) time.set(family(name), (time.get(family(name)) ?? 0) + ns);
+    const order = new Map([...time].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).map(([name], i) => [name, i]));
+    this.tasks.clear();
+    this.families = new Map([...order].map(([name, at]) => [name, this.shade(at, Math.floor(at / HUES.light.length))]));
+    for (const [pid, name] of all) {
+      const at = order.get(family(name)) ?? 0;
+      this.tasks.set(pid, this.shade(at, Math.floor(at / HUES.light.length) + hash(pid) % 2));
+    }
+  }
+  task(pid: number): number { return pid === -1 ? this.rule : (this.tasks.get(pid) ?? this.byHash(hash(pid))); }
+  /** The colour of a task that is known by name alone; nothing for what is no task. */
+  comm(name: string): number | undefined { return this.families.get(family(name)); }
   name(n: number): number { return this.byHash(hash(n + 7919)); }
   /** Running, waiting, sleeping, blocked, gone, unknown. */
   state(s: number): number {
-    const [light, darkOnes] = [[0x2a9d5c, 0xe69f00, 0xb8c0c8, 0xc0392b, 0x444444, 0x999999], [0x35c97a, 0xf0b429, 0x4a5560, 0xe8604f, 0x888888, 0x777777]];
+    const [light, darkOnes] = [[0x009e73, 0xe8b84a, 0xc4ccd3, 0xb84a00, 0x444444, 0x999999], [0x2fc79e, 0xe6b333, 0x4a5560, 0xf08a4b, 0x888888, 0x777777]];
     const rgb = (this.isDark ? darkOnes : light)[s] ?? 0x888888;
     return pack([(rgb >> 16) & 255, (rgb >> 8) & 255, rgb & 255]);
   }

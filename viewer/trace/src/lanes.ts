@@ -4,6 +4,8 @@ import type { Session } from "./state";
 
 /** Height of the ruler above them, pixels. */
 export const RULER = 24;
+/** A lane with a label is as high as a line of it, so that labels do not overlap, pixels. */
+export const LABELLED = 13;
 
 export type LaneKind = "head" | "run" | "irq" | "soft" | "fn" | "freq" | "ev" | "task" | "timers" | "markers" | "late" | "set";
 export interface Lane {
@@ -60,25 +62,25 @@ export function lanes(info: Info, session: Session, tasks: [number, number][], l
     if (!source || !source.read) continue;
     if (several || info.oneByOne) add("head", s, "head", source.name, 20, { tile: "", title: `Source ${source.name}` });
     if (lateCount(s) > 0) add("late", s, "late", "late wake-ups", 16, { title: "Late wake-ups, from intended to actual time" });
-    if (set(s) > 0) add("set", s, "set", "matches", 12, { tile: `${s}.set${set(s)}`, title: "Events that the search finds" });
+    if (set(s) > 0) add("set", s, "set", "matches", LABELLED, { tile: `${s}.set${set(s)}`, title: "Events that the search finds" });
     if (source.markers.length > 0) add("markers", s, "markers", "markers", 16, { tile: "", title: "Lines written to trace_marker" });
     for (const c of source.cpus) {
       if (session.cpus.includes(c.cpu)) continue;
       const cpu = `cpu${c.cpu}`;
       for (let d = c.irq - 1; d >= 0; d--) {
-        add("irq", s, `${cpu}.irq${d}`, d === 0 ? `CPU ${c.cpu} interrupts` : "", 8, { cpu: c.cpu, depth: d, title: `Interrupts of CPU ${c.cpu}, depth ${d}` });
+        add("irq", s, `${cpu}.irq${d}`, d === 0 ? `CPU ${c.cpu} interrupts` : "", d === 0 ? LABELLED : 8, { cpu: c.cpu, depth: d, title: `Interrupts of CPU ${c.cpu}, depth ${d}` });
       }
       for (let d = c.soft - 1; d >= 0; d--) {
-        add("soft", s, `${cpu}.soft${d}`, d === 0 ? `CPU ${c.cpu} softirqs` : "", 8, { cpu: c.cpu, depth: d, title: `Softirqs and deferred work of CPU ${c.cpu}, depth ${d}` });
+        add("soft", s, `${cpu}.soft${d}`, d === 0 ? `CPU ${c.cpu} softirqs` : "", d === 0 ? LABELLED : 8, { cpu: c.cpu, depth: d, title: `Softirqs and deferred work of CPU ${c.cpu}, depth ${d}` });
       }
       add("run", s, `${cpu}.run`, `CPU ${c.cpu}`, 24, { cpu: c.cpu, title: `What ran on CPU ${c.cpu}` });
       for (let d = 0; d < c.functions; d++) {
         add("fn", s, `${cpu}.fn${d}`, d === 0 ? `CPU ${c.cpu} functions` : "", 13, { cpu: c.cpu, depth: d, title: `Functions on CPU ${c.cpu}, depth ${d}` });
       }
       if (c.freq) add("freq", s, `${cpu}.freq`, `CPU ${c.cpu} frequency`, 18, { cpu: c.cpu });
-      add("ev", s, `${cpu}.ev`, `CPU ${c.cpu} events`, 9, { cpu: c.cpu, title: `Every event of CPU ${c.cpu}` });
+      add("ev", s, `${cpu}.ev`, `CPU ${c.cpu} events`, LABELLED, { cpu: c.cpu, title: `Every event of CPU ${c.cpu}` });
     }
-    if (source.timers > 0) add("timers", s, "timers", "timer interrupts", 12, { title: "Timer interrupts and timer functions of all CPUs" });
+    if (source.timers > 0) add("timers", s, "timers", "timer interrupts", LABELLED, { title: "Timer interrupts and timer functions of all CPUs" });
     for (const [of, pid] of tasks) {
       if (of === s) add("task", s, `task${pid}`, taskName(info, s, pid), 18, { pid, title: `States of ${taskName(info, s, pid)}` });
     }

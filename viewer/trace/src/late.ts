@@ -84,7 +84,8 @@ export class LatePanel {
   private color(p: Part): number {
     const pid = /-(\d+)$/.exec(p.who);
     if (p.cause === "path") return this.app.palette.rule;
-    return p.stage === "schedule" && pid && (p.cause === "task" || p.cause === "the task itself") ? this.app.palette.task(Number(pid[1])) : this.app.palette.byHash(hashText(p.cause + p.who));
+    if (p.stage === "schedule" && pid && (p.cause === "task" || p.cause === "the task itself")) return this.app.palette.task(Number(pid[1]));
+    return (/priority|^task/.test(p.cause) ? this.app.palette.comm(p.who) : undefined) ?? this.app.palette.byHash(hashText(p.cause + p.who));
   }
 
   /** The same in figures: what each part took, late and on time. */

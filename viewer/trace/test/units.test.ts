@@ -8,7 +8,8 @@ import { decode as decodeSession, empty, encode } from "../src/state";
 import { BINS, binsTile, decode, extent, itemsTile, levelOf } from "../src/tile";
 import type { WakeUp } from "../src/types";
 import { center, keep, move, zoom } from "../src/window";
-import { hash, hashText, hsl, ink, pack } from "../src/color";
+import { family, hash, hashText, ink, pack } from "../src/color";
+import { numbers } from "../src/field";
 
 const items = (...list: [number, number, number][]) =>
   itemsTile(Float64Array.from(list.map((i) => i[0])), Float64Array.from(list.map((i) => i[1])), Uint32Array.from(list.map((i) => i[2])), new Uint32Array(list.length));
@@ -127,8 +128,17 @@ test("colours are stable, far apart for neighbours, and readable", () => {
   expect(hash(1234)).toBe(hash(1234));
   expect(Math.abs((hash(100) % 360) - (hash(101) % 360))).toBeGreaterThan(5);
   expect(hashText("a")).not.toBe(hashText("b"));
-  expect(hsl(0, 1, 0.5)).toEqual([255, 0, 0]);
   expect([ink(pack([255, 255, 255])), ink(pack([0, 0, 0]))]).toEqual(["#000", "#fff"]);
+});
+
+test("a family is the name without numbers, CPUs and devices", () => {
+  for (const [comm, of] of [["kworker/0:1", "kworker"], ["rustc", "rustc"], ["lto cgu.01", "lto"], ["irq/33-eth0", "irq"], ["cpu2", "cpu"], ["7z", "7z"], ["", ""]]) expect(family(comm!)).toBe(of);
+});
+
+test("numbers with a name are found in what an event says", () => {
+  expect([...numbers("comm=sh-2 pid=4136 runtime=3255 [ns]")]).toEqual([["pid", 4136], ["runtime", 3255]]);
+  expect([...numbers("fd: 0x00000003, buf: 0x7ffefbee4a78, ratio=-1.5")]).toEqual([["fd", 3], ["buf", 0x7ffefbee4a78], ["ratio", -1.5]]);
+  expect([...numbers("rustc:3866 [120] S ==> sleep:4139 [120] at=0xffffffffffffffff name=3abc")]).toEqual([]);
 });
 
 test("a late wake-up is compared with the middle on-time one of its task", () => {
