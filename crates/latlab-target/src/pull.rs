@@ -47,7 +47,8 @@ enum Also {
 }
 
 /// Options that name a result, with a separate or a glued value.
-const RESULT_OPTIONS: [&str; 4] = ["--out", "--output", "--samples", "-o"];
+const RESULT_OPTIONS: [&str; 6] =
+    ["--out", "--output", "--samples", "--histfile", "--json-file", "-o"];
 /// The name of a recording where none is given.
 const RECORDING: &str = "trace.dat";
 
@@ -59,7 +60,7 @@ impl Mapping {
         let mut value_follows = false;
         let mut command_follows = false;
         for arg in args {
-            let long = RESULT_OPTIONS[..3]
+            let long = RESULT_OPTIONS[..5]
                 .iter()
                 .find_map(|o| Some((format!("{o}="), arg.strip_prefix(o)?.strip_prefix('=')?)));
             let short = || {

@@ -34,3 +34,12 @@ pub fn install() {
     // Fails only when it was called before.
     let _ = log::set_logger(&Stderr);
 }
+
+/// Information about how the command line was read, a line each.
+pub fn say(notes: &[String]) {
+    let mut stderr = std::io::stderr().lock();
+    for note in notes {
+        // A failed write to stderr loses no result.
+        let _ = writeln!(stderr, "latlab: {note}");
+    }
+}

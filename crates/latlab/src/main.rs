@@ -17,7 +17,6 @@ mod session;
 mod term;
 mod trace_input;
 
-use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -30,7 +29,7 @@ fn main() -> ExitCode {
     if cfg!(panic = "abort") {
         put_back_before_abort();
     }
-    match cli::Cli::try_parse() {
+    match cli::parse() {
         Ok(cli) => {
             term::set_details(cli.global.details);
             outcome::exit(cmd::dispatch(cli))

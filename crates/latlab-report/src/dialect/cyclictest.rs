@@ -92,14 +92,9 @@ pub fn live_back(threads: usize, out: &mut impl Write) -> io::Result<()> {
 /// # Errors
 /// The writer's.
 pub fn end(result: &WakeupResult, options: &Options, out: &mut impl Write) -> io::Result<()> {
-    let histograms: Option<Vec<&UsHistogram>> =
-        result.threads.iter().map(|t| t.us_histogram.as_ref()).collect();
-    match histograms.filter(|h| !h.is_empty()) {
-        Some(all) => histogram(result, &all, options, out)?,
-        None if options.lines => {
-            result.threads.iter().try_for_each(|t| line(&t.into(), options.nanoseconds, out))?;
-        }
-        None => {}
+    let printed = !options.histogram_file && histogram(result, options, out)?;
+    if options.lines && !printed {
+        result.threads.iter().try_for_each(|t| line(&t.into(), options.nanoseconds, out))?;
     }
     if let Some(StopReason::BreakValue { thread, latency_ns, .. }) = &result.stopped_by {
         let tid = |i: usize| result.threads.get(i).map_or(0, |t| t.tid);
@@ -124,14 +119,22 @@ pub struct Options {
     pub lines: bool,
     /// A column over all threads (`-H`).
     pub total: bool,
+    /// The histogram is written to a file of its own (`--histfile`).
+    pub histogram_file: bool,
 }
 
-fn histogram(
+/// The histogram with its totals; false if `-h` was not given.
+///
+/// # Errors
+/// The writer's.
+pub fn histogram(
     result: &WakeupResult,
-    all: &[&UsHistogram],
     options: &Options,
     out: &mut impl Write,
-) -> io::Result<()> {
+) -> io::Result<bool> {
+    let all: Option<Vec<&UsHistogram>> =
+        result.threads.iter().map(|t| t.us_histogram.as_ref()).collect();
+    let Some(all) = all.filter(|h| !h.is_empty()) else { return Ok(false) };
     writeln!(out, "# Histogram")?;
     let limit = all.iter().map(|h| h.limit).max().unwrap_or(0);
     let mut at = vec![0usize; all.len()];
@@ -178,7 +181,8 @@ fn histogram(
         }
         writeln!(out)?;
     }
-    writeln!(out)
+    writeln!(out)?;
+    Ok(true)
 }
 
 fn figures(

@@ -14,6 +14,7 @@ pub mod examples;
 #[cfg(feature = "host")]
 pub mod export;
 pub mod fault_worker;
+pub mod foreign;
 #[cfg(feature = "host")]
 pub mod generate;
 #[cfg(feature = "host")]
@@ -38,8 +39,10 @@ pub mod vm;
 pub mod wakeup;
 pub mod why;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// A latency laboratory for Linux: measure, record, analyse, report.
 #[derive(Debug, Parser)]
@@ -82,11 +85,34 @@ fn memory_size(text: &str) -> anyhow::Result<u64> {
         .ok_or_else(|| anyhow::anyhow!("a size of at least 1M is meant, such as 512M or 4G"))
 }
 
+/// The command line of this process, with options of other tools replaced ([`foreign`]).
+static WORDS: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Reads the command line of this process, and says on stderr which options have no effect.
+///
+/// # Errors
+/// clap's, also for help and version; and an option of another tool that is refused.
+pub fn parse() -> Result<Cli, clap::Error> {
+    let refused = |reason| clap::Error::raw(clap::error::ErrorKind::InvalidValue, reason + "\n");
+    let words = std::env::args_os().collect();
+    let translated = foreign::translate(&Cli::command(), words).map_err(refused)?;
+    let cli = Cli::try_parse_from(&translated.words)?;
+    crate::diagnostics::say(&translated.notes);
+    let _ = WORDS.set(translated.words);
+    Ok(cli)
+}
+
+/// The words behind the program's name, as they were parsed.
+#[cfg(feature = "host")]
+pub fn words() -> &'static [OsString] {
+    WORDS.get().and_then(|words| words.get(1..)).unwrap_or_default()
+}
+
 /// Name of the command that this process was started with.
 #[cfg(feature = "host")]
 pub fn command_name() -> String {
-    use clap::CommandFactory;
-    let matches = Cli::command().ignore_errors(true).get_matches();
+    let words = std::iter::once(OsString::from("latlab")).chain(words().iter().cloned());
+    let matches = Cli::command().ignore_errors(true).get_matches_from(words);
     matches.subcommand_name().unwrap_or_default().to_owned()
 }
 

@@ -41,8 +41,8 @@ pub struct Args {
     /// Set an ftrace option (`noOPTION` clears it); repeatable.
     #[arg(short = 'O', value_name = "OPTION")]
     options: Vec<String>,
-    /// Trace this process with its threads only; repeatable.
-    #[arg(short = 'P', value_name = "PID")]
+    /// Trace this process with its threads only; repeatable, or several with commas.
+    #[arg(short = 'P', value_name = "PID", value_delimiter = ',')]
     pids: Vec<u32>,
     /// Trace COMMAND only.
     #[arg(short = 'F', requires = "command")]
@@ -81,7 +81,7 @@ pub struct Args {
     /// Write version 6 of the format (for trace-cmd before 3.0); not compressed.
     #[arg(long, conflicts_with = "compression")]
     v6: bool,
-    /// Compression of the file: zstd, zlib or none.
+    /// Compression of the file: zstd (also `any`), zlib or none.
     #[arg(long, value_name = "METHOD", default_value = "zstd")]
     compression: String,
     /// Symbols in the file: those that the trace uses, all, or none.
@@ -233,7 +233,8 @@ impl Args {
         {
             bail!("-l, -n and -g choose functions for a tracer: name it with -p");
         }
-        let compression: Compression = self.compression.parse().context("--compression")?;
+        let compression = if self.compression == "any" { "zstd" } else { &self.compression };
+        let compression: Compression = compression.parse().context("--compression")?;
         let duration = self.duration.as_deref().map(seconds).transpose()?;
         let mut record = RecordConfig {
             events: self.events.0.clone(),

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// Option letters are those of cyclictest: -h is the histogram's limit.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = super::examples::WAKEUP)]
-#[command(disable_help_flag = true)]
+#[command(disable_help_flag = true, args_override_self = true)]
 pub struct Args {
     /// Load during the measurement (`vm:128M`, `4*cpu@0`, `hdd:64M`, `"hackbench -l 1000"`: see latlab load --list); may be repeated.
     #[arg(help_heading = "Load", long, value_name = "LOAD")]
@@ -72,6 +72,15 @@ pub struct Args {
         conflicts_with = "histogram"
     )]
     histofall: Option<u32>,
+    /// Write the histogram of -h or -H to FILE, in cyclictest's format.
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
+    histfile: Option<PathBuf>,
+    /// Write the result to FILE as cyclictest's --json does.
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
+    json_file: Option<PathBuf>,
+    /// Print each value on stdout as `thread:cycle:latency` (cyclictest's -v), not with -q.
+    #[arg(help_heading = "Output", short, long, conflicts_with = "samples")]
+    verbose: bool,
     /// Values in ns instead of µs, in the formats of other tools.
     #[arg(help_heading = "Output", short = 'N', long)]
     nsecs: bool,
@@ -103,9 +112,9 @@ pub struct Args {
     /// Leave the idle states as they are configured (cyclictest's --laptop and --default-system).
     #[arg(help_heading = "Machine", long, visible_aliases = ["laptop", "default-system"], conflicts_with = "latency")]
     idle_states: bool,
-    /// Bind the thread that displays and writes files to this CPU.
+    /// Bind the thread that displays and writes files to this CPU, the first of a list.
     #[arg(help_heading = "Machine", long, value_name = "CPU")]
-    mainaffinity: Option<u32>,
+    mainaffinity: Option<String>,
     /// Take the lock in FILE after each wake-up; latency includes the wait for it (docs/reference/faults.md).
     #[arg(help_heading = "Measurement", long, value_name = "FILE")]
     lock: Option<PathBuf>,
@@ -177,9 +186,24 @@ pub struct Config {
     pub histogram_total: bool,
     /// Where every sample goes.
     pub samples: Option<PathBuf>,
+    /// Every value goes to stdout, as cyclictest prints it.
+    pub verbose: bool,
+    /// Where cyclictest's histogram goes, if not to stdout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub histogram_file: Option<PathBuf>,
+    /// Where cyclictest's JSON goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub json_file: Option<PathBuf>,
     /// Loads meanwhile, as they were given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub load: Vec<String>,
+}
+
+impl Config {
+    /// Whether stdout has every sample, in place of the report.
+    pub fn samples_on_stdout(&self) -> bool {
+        self.verbose || self.samples.as_deref().is_some_and(|path| path.as_os_str() == "-")
+    }
 }
 
 impl Args {
@@ -195,6 +219,12 @@ impl Args {
         let (policy, priority) = self.policy_and_priority()?;
         let threads = self.placement(policy, allowed, online)?;
         let levels = self.levels(policy)?;
+        let verbose = self.verbose && !self.quiet;
+        let histogram_us = self.histogram_limit()?;
+        if self.histfile.is_some() && histogram_us.is_none() {
+            return Err(anyhow!("--histfile: there is no histogram without its limit"))
+                .hint("-h 400, for example");
+        }
         let measure = WakeupConfig {
             level: levels.last().copied().unwrap_or_default(),
             policy,
@@ -209,12 +239,12 @@ impl Args {
             lock_memory: self.mlockall,
             break_ns: self.breaktrace.map(us),
             trace_mark: self.tracemark,
-            histogram_us: self.histogram_limit()?,
+            histogram_us,
             histogram_in_ns: self.nsecs,
-            samples: self.samples.is_some(),
+            samples: self.samples.is_some() || verbose,
             dma_latency_us: (!self.idle_states).then(|| self.latency.unwrap_or(0)),
             dma_latency_optional: self.latency.is_none(),
-            main_cpu: self.mainaffinity.map(CpuId),
+            main_cpu: self.main_cpu(allowed)?,
             shared_lock: self.lock.clone(),
         };
         Ok(Config {
@@ -225,8 +255,19 @@ impl Args {
             quiet: self.quiet,
             histogram_total: self.histofall.is_some(),
             samples: self.samples.clone(),
+            verbose,
+            histogram_file: self.histfile.clone(),
+            json_file: self.json_file.clone(),
             load: self.load.iter().map(ToString::to_string).collect(),
         })
+    }
+
+    fn main_cpu(&self, allowed: &[CpuId]) -> anyhow::Result<Option<CpuId>> {
+        let Some(list) = self.mainaffinity.as_deref() else { return Ok(None) };
+        match cpus("--mainaffinity", list, allowed)?.first() {
+            Some(first) => Ok(Some(*first)),
+            None => bail!("--mainaffinity {list}: names no CPU"),
+        }
     }
 
     /// The levels, from the interrupt outwards, each once.
@@ -239,6 +280,7 @@ impl Args {
         let given = [
             (policy == Policy::Deadline, "--policy deadline"),
             (self.samples.is_some(), "--samples"),
+            (self.verbose, "-v"),
             (self.lock.is_some(), "--lock"),
             (self.tracemark, "--tracemark"),
             (self.distance > 0, "-d"),
@@ -303,14 +345,10 @@ impl Args {
         allowed: &[CpuId],
         online: &[CpuId],
     ) -> anyhow::Result<Vec<Option<CpuId>>> {
-        if self.smp && self.threads.is_some_and(|n| n > 0) {
-            bail!("-S and -t N: -S is one thread a CPU");
-        }
         let cpus = match self.affinity.as_deref() {
             None | Some("") => allowed.to_vec(),
             Some(list) => {
-                let cpus = cpulist::parse(list).map_err(|e| anyhow!("-a {list}: {e}"))?;
-                let cpus: Vec<CpuId> = cpus.into_iter().map(CpuId).collect();
+                let cpus = cpus("-a", list, allowed)?;
                 if let Some(absent) = cpus.iter().find(|cpu| !online.contains(cpu)) {
                     let online: Vec<u32> = online.iter().map(|cpu| cpu.0).collect();
                     let online = cpulist::format(&online);
@@ -323,7 +361,8 @@ impl Args {
             }
         };
         let n = match self.threads {
-            Some(n) if n > 0 => n as usize,
+            // With -S it is one thread for each CPU, as in cyclictest.
+            Some(n) if n > 0 && !self.smp => n as usize,
             _ => cpus.len(),
         };
         if n == 0 || n > 4096 {
@@ -352,6 +391,23 @@ impl Args {
             limit => Ok(limit),
         }
     }
+}
+
+/// CPUs as libnuma reads them: a list, `all`, or all but those of a list (`!2,3`).
+fn cpus(option: &str, list: &str, allowed: &[CpuId]) -> anyhow::Result<Vec<CpuId>> {
+    if list == "all" {
+        return Ok(allowed.to_vec());
+    }
+    let excluded = list.strip_prefix('!');
+    let parsed = cpulist::parse(excluded.unwrap_or(list));
+    let cpus = parsed.map_err(|e| anyhow!("{option} {list}: {e}"))?.into_iter().map(CpuId);
+    Ok(match excluded {
+        None => cpus.collect(),
+        Some(_) => {
+            let without: Vec<CpuId> = cpus.collect();
+            allowed.iter().copied().filter(|cpu| !without.contains(cpu)).collect()
+        }
+    })
 }
 
 fn us(us: u64) -> u64 {

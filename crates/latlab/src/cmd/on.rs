@@ -31,7 +31,7 @@ pub fn run(target: &str, command: &str) -> anyhow::Result<Outcome> {
         .hint("--on is for commands that measure or record");
     }
     let words: Vec<String> =
-        std::env::args_os().skip(1).map(|w| w.to_string_lossy().into_owned()).collect();
+        crate::cli::words().iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let (words, mut mapping) = Mapping::rewrite(&without_on(&words));
     if command == "record" {
         mapping = mapping.with_default_recording();

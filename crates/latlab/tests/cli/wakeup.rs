@@ -240,6 +240,49 @@ fn the_json_of_cyclictest_counts_every_wake_up() {
 }
 
 #[test]
+fn a_command_line_of_cyclictest_writes_its_files_and_says_what_has_no_effect() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["-n", "-u", "-x", "-qml30", "-t1", "-h", "100000", "--histfile=h", "--json", "j"];
+    let out = ordinary(dir.path(), &args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let notes: Vec<String> = text(&out.stderr).lines().map(str::to_owned).collect();
+    let note = "latlab: -x has no effect: wake-ups are absolute times of clock_nanosleep";
+    assert_eq!(notes.iter().filter(|n| n.contains(" has no effect")).collect::<Vec<_>>(), [note]);
+    let json: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(dir.path().join("j")).unwrap()).unwrap();
+    assert_eq!(json["thread"]["0"]["cycles"], 30);
+    let histogram = std::fs::read_to_string(dir.path().join("h")).unwrap();
+    let counted: u64 = (histogram.lines().filter(|l| !l.starts_with('#')))
+        .filter_map(|l| l.split_whitespace().nth(1)?.parse::<u64>().ok())
+        .sum();
+    assert_eq!(counted, 30, "{histogram}");
+    assert!(!text(&out.stdout).contains("# Histogram"));
+    let nowhere = ["-l5", "-h9", "--histfile=/nowhere/h", "--out", "r2"];
+    let out = latlab(dir.path(), &[&["wakeup", "--policy", "other"], &nowhere[..]].concat());
+    refused(&out, &["--histfile /nowhere/h", "hint: "]);
+}
+
+#[test]
+fn each_value_is_printed_as_by_cyclictest() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = ordinary(dir.path(), &["-v", "-N", "-l", "25", "-t", "2", "-i", "700"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let stdout = text(&out.stdout);
+    let (_, result) = run_in(dir.path());
+    for (thread, measured) in result.threads.iter().enumerate() {
+        let values: Vec<(u64, u64)> = (stdout.lines())
+            .filter_map(|line| {
+                let mut columns = line.split(':').map(|c| c.trim().parse::<u64>().unwrap());
+                let is = columns.next() == Some(thread as u64);
+                is.then(|| (columns.next().unwrap(), columns.next().unwrap()))
+            })
+            .collect();
+        assert_eq!(values.iter().map(|v| v.0).collect::<Vec<_>>(), (0..25).collect::<Vec<_>>());
+        assert_eq!(values.iter().map(|v| v.1).max(), Some(measured.latency.max));
+    }
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     refused(&ordinary(dir.path(), &["-i", "0"]), &["-i 0", "hint: "]);

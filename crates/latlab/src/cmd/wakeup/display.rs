@@ -50,7 +50,7 @@ struct Second {
 impl Display {
     /// The display that was asked for.
     pub fn new(asked: &Config, json: bool) -> Self {
-        let to_stdout = asked.samples.as_deref().is_some_and(super::samples::is_stdout);
+        let to_stdout = asked.samples_on_stdout();
         let kind = match asked.format {
             _ if asked.quiet => Kind::Nothing,
             Format::Cyclictest if !json && !to_stdout => Kind::Cyclictest,

@@ -1,12 +1,15 @@
 //! What is printed at the end, in the format that was asked for.
 
-use super::samples;
 use crate::cli::wakeup::{Config, Format};
+use crate::outcome::HintExt;
+use anyhow::Context;
 use latlab_model::finding::Note;
 use latlab_model::run::Run;
 use latlab_model::wakeup::result::WakeupResult;
 use latlab_report::dialect::{cyclictest, rtla, xenomai};
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Prints the result to stdout.
@@ -20,7 +23,7 @@ pub fn print(
     result: &WakeupResult,
     mut out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    if asked.samples.as_deref().is_some_and(samples::is_stdout) {
+    if asked.samples_on_stdout() {
         return Ok(());
     }
     match asked.format {
@@ -28,37 +31,91 @@ pub fn print(
             crate::output::json(run, out)?;
         }
         Format::Latlab => crate::output::text(run, out)?,
-        Format::Cyclictest if json => {
-            let (start, end) =
-                (rfc_2822(&run.started), rfc_2822(run.ended.as_deref().unwrap_or("")));
-            let wrapper = cyclictest::Wrapper {
-                command_line: &run.command_line.join(" "),
-                version: &run.latlab_version,
-                start: &start,
-                end: &end,
-                return_code: 0,
-                machine: &run.machine,
-                nanoseconds: asked.nanoseconds,
-            };
-            cyclictest::json(result, &wrapper, &mut out)?;
-        }
+        Format::Cyclictest if json => cyclictest_json(asked, run, result, &mut out)?,
         Format::Cyclictest => {
             let held = |n: &Note| n.id() == Some("wakeup.dma-latency-held");
             let held = result.held.iter().any(held);
             if let Some(us) = asked.measure.dma_latency_us.filter(|_| held) {
                 writeln!(out, "# /dev/cpu_dma_latency set to {us}us")?;
             }
-            let options = cyclictest::Options {
-                nanoseconds: asked.nanoseconds,
-                lines: asked.quiet,
-                total: asked.histogram_total,
-            };
-            cyclictest::end(result, &options, &mut out)?;
+            let lines = asked.quiet && !asked.verbose;
+            cyclictest::end(result, &options(asked, lines), &mut out)?;
         }
         Format::Rtla => rtla::histogram(result, &mut out)?,
         Format::Xenomai => xenomai::end(result, &mut out)?,
     }
     Ok(())
+}
+
+fn options(asked: &Config, lines: bool) -> cyclictest::Options {
+    cyclictest::Options {
+        nanoseconds: asked.nanoseconds,
+        lines,
+        total: asked.histogram_total,
+        histogram_file: asked.histogram_file.is_some(),
+    }
+}
+
+fn cyclictest_json(
+    asked: &Config,
+    run: &Run,
+    result: &WakeupResult,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let (start, end) = (rfc_2822(&run.started), rfc_2822(run.ended.as_deref().unwrap_or("")));
+    let wrapper = cyclictest::Wrapper {
+        command_line: &run.command_line.join(" "),
+        version: &run.latlab_version,
+        start: &start,
+        end: &end,
+        return_code: 0,
+        machine: &run.machine,
+        nanoseconds: asked.nanoseconds,
+    };
+    Ok(cyclictest::json(result, &wrapper, out)?)
+}
+
+/// The files of `--histfile` and `--json-file`, opened before the measurement.
+pub struct Files {
+    histogram: Option<BufWriter<File>>,
+    json: Option<BufWriter<File>>,
+}
+
+impl Files {
+    /// Opens those that were asked for.
+    ///
+    /// # Errors
+    /// When one cannot be written; the option is named.
+    pub fn open(asked: &Config) -> anyhow::Result<Self> {
+        let create = |option: &str, path: Option<&Path>| {
+            let made = path.map(|path| {
+                File::create(path)
+                    .with_context(|| format!("{option} {}", path.display()))
+                    .hint("name a file that this user may write to")
+            });
+            Ok::<_, anyhow::Error>(made.transpose()?.map(BufWriter::new))
+        };
+        Ok(Self {
+            histogram: create("--histfile", asked.histogram_file.as_deref())?,
+            json: create("--json-file", asked.json_file.as_deref())?,
+        })
+    }
+
+    /// Writes them.
+    ///
+    /// # Errors
+    /// The files'.
+    pub fn write(self, asked: &Config, run: &Run, result: &WakeupResult) -> anyhow::Result<()> {
+        if let Some(mut out) = self.histogram {
+            cyclictest::histogram(result, &options(asked, false), &mut out)?;
+            out.flush().context("--histfile")?;
+        }
+        if let Some(mut out) = self.json {
+            cyclictest_json(asked, run, result, &mut out)?;
+            out.flush().context("--json-file")?;
+        }
+        Ok(())
+    }
 }
 
 /// `2026-11-21T20:43:35Z` as `Sat, 21 Nov 2026 20:43:35 +0000`; what is no such time stays as it is.

@@ -29,6 +29,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let asked = args.config(&policy::allowed()?, &policy::online()?)?;
     check(&asked, global.json)?;
     let mut sink = Sink::open(&asked)?;
+    let files = finish::Files::open(&asked)?;
     let mut session = Session::begin(global, "wakeup", &asked)?;
     let mut display = Display::new(&asked, global.json);
     let load = match crate::cmd::load::start(&args.load) {
@@ -61,7 +62,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     }
     let cut = results.iter().find_map(stopped_by);
     let outcome = session.finish_with(cut, |run, out| match results.last() {
-        Some(result) => finish::print(&asked, global.json, run, result, out),
+        Some(result) => {
+            finish::print(&asked, global.json, run, result, out)?;
+            files.write(&asked, run, result)
+        }
         None => Ok(()),
     })?;
     lasted?;
@@ -84,8 +88,9 @@ fn check(asked: &Config, json: bool) -> anyhow::Result<()> {
         return Err(anyhow!("--json: there is no JSON of this --format"))
             .hint("--json alone, or with --format cyclictest");
     }
-    if json && asked.samples.as_deref().is_some_and(samples::is_stdout) {
-        bail!("--json and --samples -: both would write to stdout");
+    if json && asked.samples_on_stdout() {
+        let option = if asked.verbose { "-v" } else { "--samples -" };
+        bail!("--json and {option}: both would write to stdout");
     }
     Ok(())
 }

@@ -25,11 +25,8 @@ enum To {
     File(File, Vec<u8>),
     /// `thread intended_ns latency_ns`, a line each.
     Stdout,
-}
-
-/// Whether `--samples` means stdout.
-pub fn is_stdout(path: &Path) -> bool {
-    path.as_os_str() == "-"
+    /// cyclictest's `thread:cycle:latency`, with the cycles of each thread so far and the ns of its unit.
+    Verbose(Vec<u64>, u64),
 }
 
 impl Sink {
@@ -39,9 +36,14 @@ impl Sink {
     /// When it cannot be written.
     pub fn open(asked: &Config) -> anyhow::Result<Self> {
         let to = |to, name| Ok(Self { to, name, failed: None });
+        if asked.verbose {
+            let unit = if asked.nanoseconds { 1 } else { 1_000 };
+            let cycles = vec![0; asked.measure.threads.len()];
+            return to(To::Verbose(cycles, unit), "-v".to_owned());
+        }
         let Some(path) = asked.samples.as_deref() else { return to(To::Nowhere, String::new()) };
         let name = format!("--samples {}", path.display());
-        if is_stdout(path) {
+        if asked.samples_on_stdout() {
             let mut out = io::stdout().lock();
             writeln!(out, "# thread intended_ns latency_ns").and_then(|()| out.flush())?;
             return to(To::Stdout, name);
@@ -88,6 +90,15 @@ impl To {
                 let mut out = io::BufWriter::new(io::stdout().lock());
                 for s in all {
                     writeln!(out, "{thread} {} {}", s.intended_ns, s.latency_ns)?;
+                }
+                out.flush()
+            }
+            Self::Verbose(cycles, unit) => {
+                let Some(cycle) = cycles.get_mut(thread) else { return Ok(()) };
+                let mut out = io::BufWriter::new(io::stdout().lock());
+                for s in all {
+                    writeln!(out, "{thread:8}:{cycle:8}:{:8}", s.latency_ns / *unit)?;
+                    *cycle += 1;
                 }
                 out.flush()
             }

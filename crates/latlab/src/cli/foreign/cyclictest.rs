@@ -1,0 +1,72 @@
+//! Options of cyclictest: of rt-tests 2.x, and the letters that earlier versions had besides.
+
+use super::Means::{Always, Ignored, IgnoredUnless, Words};
+use super::Takes::{Nothing, OnlyWith, Optional, Value};
+use super::{Spelling, Translated, spelling, translate};
+use clap::Command;
+use std::ffi::OsString;
+
+const NANOSLEEP: &str = "wake-ups are absolute times of clock_nanosleep";
+const SAMPLES: &str = "--samples FILE writes every wake-up";
+const TRACE: &str = "latlab why traces late wake-ups and names their cause";
+
+pub(super) const OPTIONS: &[Spelling] = &[
+    spelling("n nanosleep", Nothing, Always),
+    spelling("u unbuffered", Nothing, Always),
+    spelling("notrace", Nothing, Always),
+    spelling("c clock", Value, IgnoredUnless(&["0"], "the clock is CLOCK_MONOTONIC")),
+    spelling("r relative", Nothing, Ignored(NANOSLEEP)),
+    spelling("s system", Nothing, Ignored(NANOSLEEP)),
+    spelling("x posix_timers", Nothing, Ignored(NANOSLEEP)),
+    spelling("F fifo", Value, Ignored(SAMPLES)),
+    spelling("spike", Value, Ignored(SAMPLES)),
+    spelling("spike-nodes", Value, Ignored(SAMPLES)),
+    spelling("o oscope", Value, IgnoredUnless(&["1"], "-v prints every value")),
+    spelling("M refresh_on_max", Nothing, Ignored("the display changes five times a second")),
+    spelling("R resolution", Nothing, Ignored("latlab timer reports the resolution of timers")),
+    spelling("secaligned", Optional, Ignored("-A aligns the threads to each other")),
+    spelling("smi", Nothing, Ignored("latlab why counts system-management interrupts")),
+    spelling("g of_max", Value, Ignored(SAMPLES)),
+    spelling("X dbg_cyclictest", Nothing, Ignored("it is for cyclictest's own development")),
+    spelling("json", OnlyWith, Words("--json-file={}")),
+    spelling("prio", Value, Words("--priority={}")),
+    spelling("rr", Nothing, Words("--policy=rr")),
+    spelling("U numa", Nothing, Words("--smp")),
+    spelling("y", Value, Words("--policy={}")),
+    spelling("e", Value, Words("--latency={}")),
+    spelling("Q", Nothing, Words("--priospread")),
+    spelling("?", Nothing, Words("--help")),
+    spelling("B preemptirqs", Nothing, Ignored(TRACE)),
+    spelling("C context", Nothing, Ignored(TRACE)),
+    spelling("E event", Nothing, Ignored(TRACE)),
+    spelling("f ftrace", Nothing, Ignored(TRACE)),
+    spelling("I irqsoff", Nothing, Ignored(TRACE)),
+    spelling("P preemptoff", Nothing, Ignored(TRACE)),
+    spelling("w wakeup", Nothing, Ignored(TRACE)),
+    spelling("W wakeuprt", Nothing, Ignored(TRACE)),
+    spelling("O traceopt", Value, Ignored(TRACE)),
+    spelling("T tracer", Value, Ignored(TRACE)),
+];
+
+/// The command line of this program under the name `cyclictest`: with its output and its defaults,
+/// one thread of SCHED_OTHER.
+pub(super) fn by_name(cli: &Command, mut words: Vec<OsString>) -> Result<Translated, String> {
+    words[0] = "latlab".into();
+    words.insert(1, "wakeup".into());
+    let mut done = translate(cli, words)?;
+    let has = |begin: &[&str]| {
+        let is = |word: &OsString| {
+            begin.iter().any(|b| word.as_encoded_bytes().starts_with(b.as_bytes()))
+        };
+        done.words.iter().any(is)
+    };
+    let mut defaults = vec!["--format=cyclictest"];
+    if !has(&["-t", "--threads", "-S", "--smp"]) {
+        defaults.push("--threads=1");
+    }
+    if !has(&["-p", "--pri", "--policy"]) {
+        defaults.push("--policy=other");
+    }
+    done.words.splice(2..2, defaults.into_iter().map(OsString::from));
+    Ok(done)
+}
