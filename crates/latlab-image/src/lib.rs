@@ -102,7 +102,7 @@ pub fn packages(request: &Request) -> Vec<String> {
 pub fn build(host: &Host<'_>, request: &Request, hooks: &mut dyn Hooks) -> Result<Manifest> {
     let board = &request.board;
     let program =
-        latlab_target::board::find(board.arch, host.boards.as_deref(), &host.program, &host.cwd)?;
+        latlab_target::board::find_or_build(host, board.arch, &mut |words| hooks.say(words))?;
     let latlab = fs::read(&program).map_err(TargetError::file(&program))?;
     latlab_target::board::check(&program, &latlab, board.arch)?;
     // What cannot be written is known before anything long begins.

@@ -27,6 +27,16 @@ pub enum TargetError {
         /// Debian's package.
         package: String,
     },
+    /// All that a machine lacks.
+    #[error("the virtual machine {vm} needs {}, which {} missing", .names.join(", "), are(.names))]
+    Missing {
+        /// Name of the machine.
+        vm: String,
+        /// Programs and builds.
+        names: Vec<String>,
+        /// Commands that install or build them.
+        remedies: Vec<String>,
+    },
     /// A program that ended badly.
     #[error("{program} failed: {message}")]
     Program {
@@ -103,6 +113,10 @@ pub enum TargetError {
     Io(#[from] io::Error),
 }
 
+fn are(names: &[String]) -> &'static str {
+    if names.len() == 1 { "is" } else { "are" }
+}
+
 fn tail(console: &str) -> String {
     if console.is_empty() {
         return String::new();
@@ -131,6 +145,7 @@ impl TargetError {
             | Self::Machine { hint, .. }
             | Self::Ssh { hint, .. } => hint.clone(),
             Self::NoProgram { package, .. } => format!("on Debian: apt-get install {package}"),
+            Self::Missing { remedies, .. } => remedies.join("; "),
             Self::Fetch { message, .. } if message.contains("Hash Sum mismatch") => {
                 "nothing of it was unpacked: it is not the file that Debian signed; try again, or \
                  another mirror"

@@ -75,10 +75,15 @@ impl ModuleTree {
     }
 }
 
-/// depmod, which is not in an ordinary user's PATH.
+/// Where depmod is, which is not in an ordinary user's PATH.
+pub fn depmod_path() -> Option<PathBuf> {
+    let installed = ["/sbin/depmod", "/usr/sbin/depmod"].map(PathBuf::from);
+    installed.into_iter().find(|p| p.is_file()).or_else(|| crate::vm::find_program("depmod"))
+}
+
+/// depmod, to be run.
 pub fn depmod() -> Command {
-    let place = ["/sbin/depmod", "/usr/sbin/depmod"].iter().find(|p| Path::new(p).exists());
-    Command::new(place.unwrap_or(&"depmod"))
+    Command::new(depmod_path().unwrap_or_else(|| "depmod".into()))
 }
 
 /// What to say where depmod is missing.

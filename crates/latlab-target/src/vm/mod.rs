@@ -11,6 +11,7 @@
 pub mod catalog;
 pub mod faults;
 pub mod kernel;
+pub mod needs;
 mod own;
 pub mod packages;
 pub mod qemu;
@@ -92,13 +93,14 @@ pub fn prepare(
             hint: "latlab vm run works on it; so does a shell with cpu=cortex-a7".into(),
         });
     }
-    let (program, package) = machine.program();
+    needs::check(host, kind, target.kernel.is_some())?;
+    let (program, package) = qemu::program(kind.arch);
     let program = find_program(program).ok_or_else(|| TargetError::NoProgram {
         program: program.into(),
         purpose: format!("the virtual machine {}", kind.name),
         package: package.into(),
     })?;
-    let latlab = board::find(kind.arch, host.boards.as_deref(), &host.program, &host.cwd)?;
+    let latlab = board::find_or_build(host, kind.arch, say)?;
     let elf = fs::read(&latlab).map_err(TargetError::file(&latlab))?;
     board::check(&latlab, &elf, kind.arch)?;
     let scratch = host.cache.scratch()?;

@@ -56,6 +56,15 @@ pub struct Files {
     pub console: PathBuf,
 }
 
+/// QEMU's program for an architecture, and Debian's package of it.
+pub fn program(arch: Arch) -> (&'static str, &'static str) {
+    match arch {
+        Arch::Armv7 => ("qemu-system-arm", "qemu-system-arm"),
+        Arch::Aarch64 => ("qemu-system-aarch64", "qemu-system-arm"),
+        Arch::X86_64 => ("qemu-system-x86_64", "qemu-system-x86"),
+    }
+}
+
 impl Machine {
     /// Resolves what the user asked for.
     pub fn new(kind: &Kind, target: &VmTarget) -> Result<Self> {
@@ -103,15 +112,6 @@ impl Machine {
             }
         }
         Ok(machine)
-    }
-
-    /// QEMU's program.
-    pub fn program(&self) -> (&'static str, &'static str) {
-        match self.arch {
-            Arch::Armv7 => ("qemu-system-arm", "qemu-system-arm"),
-            Arch::Aarch64 => ("qemu-system-aarch64", "qemu-system-arm"),
-            Arch::X86_64 => ("qemu-system-x86_64", "qemu-system-x86"),
-        }
     }
 
     /// The kernel's command line.

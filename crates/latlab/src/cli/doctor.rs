@@ -22,6 +22,10 @@ pub struct Args {
     #[cfg(feature = "host")]
     #[arg(long, value_name = "BOARD", requires = "kernel_config")]
     pub board: Option<String>,
+    /// Check what virtual machines need instead (as latlab vm doctor).
+    #[cfg(feature = "host")]
+    #[arg(long, conflicts_with_all = ["restore", "kernel_config"])]
+    pub vm: bool,
     /// Duration of the interference check.
     #[arg(short = 'D', long, value_name = "TIME", default_value = "2s", value_parser = super::time::seconds)]
     pub duration: Duration,

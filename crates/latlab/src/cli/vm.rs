@@ -16,6 +16,12 @@ pub struct VmArgs {
 pub enum VmAction {
     /// List the machines, and which are ready without network.
     List,
+    /// List what the machines need and which of it is missing, with the commands that install it.
+    Doctor {
+        /// Machines (vm list); all without a name.
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
     /// Fetch or update kernels (all, or those named) into the cache, without root.
     Fetch {
         /// Machines (vm list).
@@ -56,8 +62,8 @@ pub struct Machine {
     /// A device tree of your own.
     #[arg(long, value_name = "FILE")]
     pub dtb: Option<PathBuf>,
-    /// Put a file into the machine: HERE:THERE (there without a slash: /bin).
-    #[arg(long = "file", value_name = "HERE:THERE")]
+    /// Put a file into the machine: the last colon separates HERE and THERE, `\:` is a colon of a path; THERE without a slash is a name in /bin, and is HERE's name if it is left out.
+    #[arg(long = "file", value_name = "HERE[:THERE]")]
     pub files: Vec<String>,
     /// Inject latency, e.g. irqs-off:us=300,every=97.3ms (docs/reference/faults.md); may be repeated.
     #[arg(long = "fault", value_name = "FAULT")]

@@ -29,6 +29,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         return restore(global);
     }
     #[cfg(feature = "host")]
+    if args.vm {
+        return super::vm::doctor(&[], global);
+    }
+    #[cfg(feature = "host")]
     if let (Some(None), Some(board)) = (&args.kernel_config, &args.board) {
         return kernel_config::print(
             global,

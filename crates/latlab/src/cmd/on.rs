@@ -96,7 +96,7 @@ fn with_board(
     let host = vm::host(&cache)?;
     let scratch = cache.scratch().with_hint()?;
     let connection = Connection::new(target, scratch.path()).with_hint()?;
-    let find = |arch| board::find(arch, host.boards.as_deref(), &host.program, &host.cwd);
+    let find = |arch| board::find_or_build(&host, arch, &mut vm::say);
     let board = Board::install(&connection, &find, &mut vm::say).with_hint()?;
     work(&board)
 }

@@ -15,11 +15,11 @@ use latlab_target::pull::{Mapping, Receiver};
 use latlab_target::spec::VmTarget;
 use latlab_target::vm::faults::{self, Fault, Source};
 use latlab_target::vm::kernel::Kernel;
-use latlab_target::vm::{self, Host, catalog, packages, session};
+use latlab_target::vm::{self, Host, catalog, needs, packages, session};
 use latlab_target::{Console, Target};
 use latlab_wire::frame::Job;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 pub fn run(args: &VmArgs, global: &Global) -> anyhow::Result<Outcome> {
     match &args.action {
         VmAction::List => list(global),
+        VmAction::Doctor { names } => doctor(names, global),
         VmAction::Fetch { names } => fetch(names),
         VmAction::Boot(machine) => boot(machine),
         VmAction::Shell(machine) => shell(machine),
@@ -80,18 +81,53 @@ fn list(global: &Global) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// The machines of these names; all without one.
+fn kinds(names: &[String]) -> anyhow::Result<Vec<&'static catalog::Kind>> {
+    if names.is_empty() {
+        return Ok(catalog::KINDS.iter().collect());
+    }
+    (names.iter())
+        .map(|name| {
+            catalog::find(name)
+                .with_context(|| format!("there is no virtual machine {name:?}"))
+                .hint(format!("there are {}", catalog::names()))
+        })
+        .collect()
+}
+
+/// Lists what machines need, what is missing, and the commands that install it.
+pub fn doctor(names: &[String], global: &Global) -> anyhow::Result<Outcome> {
+    let cache = cache()?;
+    let needs = needs::all(&host(&cache)?, &kinds(names)?);
+    let remedies = needs::remedies(&needs);
+    let mut out = term::stdout();
+    if global.json {
+        let rows = needs.iter().map(|n| serde_json::json!({ "name": n.what, "found": n.found }));
+        let needs: Vec<_> = rows.collect();
+        crate::output::json(
+            &serde_json::json!({ "needs": needs, "commands": remedies }),
+            &mut out,
+        )?;
+    } else {
+        for need in &needs {
+            let missing = match need.source {
+                needs::Source::Kernel(_) => "not fetched",
+                _ => "missing",
+            };
+            writeln!(out, "{:<22} {}", need.what, need.found.as_deref().unwrap_or(missing))?;
+        }
+        if !remedies.is_empty() {
+            writeln!(out)?;
+        }
+        remedies.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
 fn fetch(names: &[String]) -> anyhow::Result<Outcome> {
     let cache = cache()?;
-    let mut kinds = Vec::new();
-    for name in names {
-        let kind =
-            catalog::find(name).with_context(|| format!("there is no virtual machine {name:?}"));
-        kinds.push(kind.hint(format!("there are {}", catalog::names()))?);
-    }
-    if names.is_empty() {
-        kinds.extend(catalog::KINDS);
-    }
-    for kind in kinds {
+    for kind in kinds(names)? {
         let kernel = Kernel::fetch(&cache, kind, &mut say).with_hint()?;
         say(&format!("{}: {} is ready", kind.name, kernel.release));
     }
@@ -148,20 +184,29 @@ fn extras(machine: &Machine, target: &VmTarget) -> anyhow::Result<Vec<Extra>> {
         extras.extend(files.with_hint()?);
     }
     for pair in &machine.files {
-        let (from, to) = match pair.rsplit_once(':') {
-            Some((from, to)) if !to.is_empty() => (Path::new(from), to.to_owned()),
-            _ => {
-                let name = Path::new(pair).file_name().unwrap_or_default().to_string_lossy();
-                (Path::new(pair), format!("bin/{name}"))
-            }
-        };
-        let mode = std::fs::metadata(from)
-            .with_context(|| from.display().to_string())?
+        let (from, to) = here_and_there(pair);
+        let mode = std::fs::metadata(&from)
+            .with_context(|| format!("--file {pair}: {}", from.display()))
+            .hint(r"the last colon separates HERE and THERE; a colon of a path is written \:")?
             .permissions()
             .mode();
-        extras.push(Extra { from: from.to_path_buf(), to, mode });
+        extras.push(Extra { from, to, mode });
     }
     Ok(extras)
+}
+
+/// The two paths of `HERE[:THERE]`: the last colon separates them, and `\:` is a colon of a path.
+fn here_and_there(pair: &str) -> (PathBuf, String) {
+    let escaped = |at: usize| pair[..at].ends_with('\\');
+    let colon = pair.rmatch_indices(':').map(|(at, _)| at).find(|at| !escaped(*at));
+    let (here, there) = colon.map_or((pair, ""), |at| (&pair[..at], &pair[at + 1..]));
+    let (here, there) = (PathBuf::from(here.replace(r"\:", ":")), there.replace(r"\:", ":"));
+    let name = match there.as_str() {
+        "" => here.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        there => there.to_owned(),
+    };
+    let there = if name.contains('/') { name } else { format!("bin/{name}") };
+    (here, there)
 }
 
 fn boot(machine: &Machine) -> anyhow::Result<Outcome> {
@@ -413,6 +458,23 @@ impl Console for Terminal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_colon_that_is_not_escaped_separates_here_and_there() {
+        for (pair, here, there) in [
+            ("prog", "prog", "bin/prog"),
+            ("build/prog", "build/prog", "bin/prog"),
+            ("prog:", "prog", "bin/prog"),
+            ("prog:p", "prog", "bin/p"),
+            ("a/prog:/etc/p", "a/prog", "/etc/p"),
+            ("a:b:/etc/p", "a:b", "/etc/p"),
+            (r"by-path/pci-0000\:00", "by-path/pci-0000:00", "bin/pci-0000:00"),
+            (r"x:/etc/a\:b", "x", "/etc/a:b"),
+            (r"a\:b:c\:d", "a:b", "bin/c:d"),
+        ] {
+            assert_eq!(here_and_there(pair), (PathBuf::from(here), there.to_owned()), "{pair}");
+        }
+    }
 
     #[test]
     fn a_hint_of_the_target_room_becomes_ours() {

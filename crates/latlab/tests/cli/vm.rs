@@ -478,8 +478,37 @@ fn without_qemu_or_a_kernel_it_says_what_is_missing() {
     let output =
         command.env("PATH", "/nonexistent").env("XDG_CACHE_HOME", dir.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("qemu-system-arm is not installed"), "{}", said(&output));
-    assert!(said(&output).contains("apt-get install qemu-system-arm"));
+    let said = said(&output);
+    assert!(said.contains("the virtual machine armv7-rt needs qemu-system-arm, "), "{said}");
+    for name in ["apt-get, ", "dpkg-deb", "hint: apt-get install qemu-system-arm "] {
+        assert!(said.contains(name), "{name}: {said}");
+    }
+}
+
+#[test]
+fn the_doctor_of_machines_names_all_that_is_missing_and_the_commands_that_install_it() {
+    let dir = tempfile::tempdir().unwrap();
+    for args in [&["vm", "doctor"][..], &["doctor", "--vm"]] {
+        let mut command = latlab(dir.path(), args);
+        command.env("PATH", "/nonexistent").env("XDG_CACHE_HOME", dir.path());
+        let output = command.env("LATLAB_BOARDS", dir.path()).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        let stdout = printed(&output);
+        for name in ["qemu-system-arm", "qemu-system-x86_64", "dpkg-deb", "latlab for aarch64"] {
+            let line = stdout.lines().find(|l| l.starts_with(&format!("{name} "))).unwrap();
+            assert!(line.ends_with(" missing"), "{line}");
+        }
+        let kernel = stdout.lines().find(|l| l.starts_with("kernel of x86_64-rt ")).unwrap();
+        assert!(kernel.ends_with(" not fetched"), "{kernel}");
+        let install = stdout.lines().filter(|l| l.starts_with("apt-get install ")).count();
+        assert_eq!(install, 1, "{stdout}");
+        assert!(stdout.contains("\nscripts/boards armv7 aarch64 x86_64\n"), "{stdout}");
+        assert!(stdout.lines().count() <= 40);
+    }
+    let mut one = latlab(dir.path(), &["vm", "doctor", "armv7-rt", "--json"]);
+    let output = one.env("XDG_CACHE_HOME", dir.path()).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["needs"].as_array().unwrap().len(), 6, "{json}");
 }
 
 /// apt with a source that does not answer, and an empty cache.
