@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// (`lat_syscall`, `lat_syscall null`). Values for its parameters follow a
 /// colon: `syscall.select:fds=10|100,kind=tcp`. Without NAME the default suite runs.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = super::examples::BENCH)]
+#[command(after_long_help = super::examples::BENCH)]
 pub struct Args {
     /// Probes, families or lmbench programs.
     #[arg(value_name = "NAME")]

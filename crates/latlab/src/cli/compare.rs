@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// machines (@beaglebone-black-2015). The first is the base. With --base and --new, several
 /// files form one side each.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = super::examples::COMPARE)]
+#[command(after_long_help = super::examples::COMPARE)]
 pub struct Args {
     /// Runs to compare: the base, then the others.
     #[arg(value_name = "RUN")]

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// interference. Changes nothing and needs no root; what it cannot read is
 /// reported as inconclusive.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = super::examples::DOCTOR)]
+#[command(after_long_help = super::examples::DOCTOR)]
 pub struct Args {
     /// Restore every setting that a killed latlab left modified.
     #[arg(long, conflicts_with = "kernel_config")]

@@ -19,8 +19,7 @@ pub const SCHED: &str = "Examples:\n  latlab sched --policy rr -D 3s\n  latlab s
 pub const TIMER: &str =
     "Examples:\n  latlab timer -D 10s\n  latlab timer trace.dat\n  latlab timer --no-trace";
 /// Of `latlab sweep`.
-pub const SWEEP: &str =
-    "Examples:\n  latlab sweep --axis cpu=0,1,2,4 -D 10s\n  latlab sweep --resume runs/sweep";
+pub const SWEEP: &str = "Examples:\n  latlab sweep --axis cpu=0,1,2,4 -D 10s\n  latlab sweep memory --quick\n  latlab sweep --resume runs/sweep";
 /// Of `latlab record`.
 pub const RECORD: &str = "Examples:\n  latlab record -e sched -e irq -D 5s -o trace.dat\n  latlab record -e sched_switch -- ./program\n  latlab record -e sched --last 16";
 /// Of `latlab report`.
@@ -30,8 +29,24 @@ pub const REPORT: &str = "Examples:\n  latlab report runs/baseline --details\n  
 pub const COMPARE: &str = "Examples:\n  latlab compare runs/before runs/after\n  latlab compare --base a1 a2 a3 --new b1 b2 b3 --fail-if worse\n  latlab compare runs/after cyclictest.json";
 /// Of `latlab view`.
 #[cfg(feature = "view")]
-pub const VIEW: &str =
-    "Examples:\n  latlab view trace.dat\n  latlab view runs/why --export page.html";
+pub const VIEW: &str = "Examples:\n  latlab view trace.dat\n  latlab view trace.dat --limit 100us\n  latlab view runs/why --export page.html";
+/// Of `latlab load`.
+pub const LOAD: &str = "Examples:\n  latlab load 4*cpu vm:128M -t 10s\n  latlab load -c 2 -m 1 --vm-bytes 128M -t 10s\n  latlab load --list";
+/// Of `latlab history`.
+#[cfg(feature = "host")]
+pub const HISTORY: &str = "Examples:\n  latlab history add runs/baseline\n  latlab history list --board beaglebone\n  latlab history trend wakeup.user --statistic p99 --fail-if-worse";
+/// Of `latlab export`.
+#[cfg(feature = "host")]
+pub const EXPORT: &str = "Examples:\n  latlab export trace.dat --perfetto trace.perfetto\n  latlab export trace.dat --parquet events\n  latlab export trace.dat --csv";
+/// Of `latlab vm`.
+#[cfg(feature = "host")]
+pub const VM: &str = "Examples:\n  latlab vm doctor\n  latlab vm boot armv7-rt\n  latlab vm run armv7-rt,smp=2 --file prog:prog -- prog --option";
+/// Of `latlab image`.
+#[cfg(feature = "host")]
+pub const IMAGE: &str = "Examples:\n  latlab image --board beaglebone-black -o sd.img\n  latlab image write /dev/sdX sd.img\n  latlab image boot sd.img";
+/// Of `latlab fetch`.
+#[cfg(feature = "host")]
+pub const FETCH: &str = "Examples:\n  latlab --on ssh://root@board fetch\n  latlab --on ssh://root@board:2222 fetch\n  latlab --on ssh://root@board fetch 1795429300-4711";
 
 #[cfg(test)]
 mod tests {
@@ -42,7 +57,9 @@ mod tests {
     fn every_example_is_accepted() {
         let (mut checked, mut refused) = (0, Vec::new());
         for command in Cli::command().get_subcommands() {
-            let Some(help) = command.get_after_help() else { continue };
+            let Some(help) = command.get_after_long_help() else { continue };
+            let lines = help.to_string().lines().count();
+            assert!(lines == 4, "{} has {} examples", command.get_name(), lines - 1);
             for line in help.to_string().lines().skip(1) {
                 let parsed = Cli::try_parse_from(line.split_whitespace());
                 refused.extend(parsed.err().map(|error| format!("{line}: {error}")));
@@ -50,6 +67,6 @@ mod tests {
             }
         }
         assert!(refused.is_empty(), "{}", refused.concat());
-        assert!(checked > 20, "{checked} examples");
+        assert!(checked > 30, "{checked} examples");
     }
 }

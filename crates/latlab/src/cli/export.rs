@@ -7,6 +7,7 @@ use std::path::PathBuf;
 ///
 /// With --json (one object a line) or --csv the events go to stdout.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_long_help = super::examples::EXPORT)]
 pub struct Args {
     /// The trace.dat.
     pub file: PathBuf,

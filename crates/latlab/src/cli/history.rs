@@ -7,6 +7,7 @@ use std::path::PathBuf;
 /// The store has one row for each run and for each result; all other data stays in the run's
 /// directory. It is a file (SQLite) or a shared database: --store postgres://user@host/name.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_long_help = super::examples::HISTORY)]
 pub struct Args {
     /// The store: a file, or postgres://….
     #[arg(long, global = true, value_name = "STORE", default_value = "runs/history.sqlite")]
@@ -59,8 +60,8 @@ pub enum Command {
         board: Option<String>,
         /// Statistic.
         // words: allow the earlier spelling, a hidden alias
-        #[arg(long = "statistic", alias = "figure", value_name = "STATISTIC", default_value = "median", value_parser = ["min", "median", "p99", "p999", "max"])]
-        figure: String,
+        #[arg(long, alias = "figure", value_name = "STATISTIC", default_value = "median", value_parser = ["min", "median", "p99", "p999", "max"])]
+        statistic: String,
         /// Exit with 2 if the most recent change is an increase of latency.
         #[arg(long)]
         fail_if_worse: bool,

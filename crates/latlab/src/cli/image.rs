@@ -7,6 +7,7 @@ use std::path::PathBuf;
 ///
 /// Reproducible: the same packages, key and latlab give the same bytes; SOURCE_DATE_EPOCH sets its clock.
 #[derive(Debug, Args)]
+#[command(after_long_help = super::examples::IMAGE)]
 #[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub struct ImageArgs {
     /// Other actions.

@@ -12,6 +12,7 @@ use std::time::Duration;
 /// A LOAD is KIND[:DETAIL…][@CPU][/ROUNDS-A-SECOND], with N* in front for several, or a command
 /// of another program. --list shows the kinds. Workers read back and verify what they write.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_long_help = super::examples::LOAD)]
 pub struct Args {
     /// Loads (`cpu:60%@1`, `4*vm:128M:1`, `tlb`, `"hackbench -l 1000"`).
     #[arg(value_name = "LOAD")]

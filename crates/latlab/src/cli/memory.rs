@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// With --from, existing curves are analysed instead: output of lmbench's
 /// lat_mem_rd, or a run of latlab.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = super::examples::MEMORY)]
+#[command(after_long_help = super::examples::MEMORY)]
 pub struct Args {
     /// Less than ten seconds: fewer points, arrays up to 64 MiB.
     #[arg(long)]

@@ -17,6 +17,7 @@ pub mod fault_worker;
 pub mod foreign;
 #[cfg(feature = "host")]
 pub mod generate;
+pub mod headings;
 #[cfg(feature = "host")]
 pub mod history;
 #[cfg(feature = "host")]
@@ -39,7 +40,7 @@ pub mod vm;
 pub mod wakeup;
 pub mod why;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -60,13 +61,13 @@ pub struct Cli {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Global {
     /// Print the result as JSON on stdout.
-    #[arg(help_heading = "Output", long, global = true)]
+    #[arg(long, global = true)]
     pub json: bool,
     /// Print everything: all tables, plots and findings with their evidence.
-    #[arg(help_heading = "Output", long, global = true)]
+    #[arg(long, global = true)]
     pub details: bool,
     /// Save the run in this directory (default: runs/<UTC time>-<host>-<command>).
-    #[arg(help_heading = "Output", long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Memory that a trace file may inflate to at any time, with K, M or G (default: a quarter of
     /// what is free).
@@ -74,7 +75,7 @@ pub struct Global {
     pub max_memory: Option<u64>,
     /// Run on a board or in a virtual machine: ssh://user@board[:port] or vm:NAME (latlab vm list).
     #[cfg(feature = "host")]
-    #[arg(help_heading = "Target", long, global = true, value_name = "TARGET")]
+    #[arg(long, global = true, value_name = "TARGET")]
     pub on: Option<String>,
 }
 
@@ -95,8 +96,10 @@ static WORDS: OnceLock<Vec<OsString>> = OnceLock::new();
 pub fn parse() -> Result<Cli, clap::Error> {
     let refused = |reason| clap::Error::raw(clap::error::ErrorKind::InvalidValue, reason + "\n");
     let words = std::env::args_os().collect();
-    let translated = foreign::translate(&Cli::command(), words).map_err(refused)?;
-    let cli = Cli::try_parse_from(&translated.words)?;
+    let mut command = headings::command();
+    let translated = foreign::translate(&command, words).map_err(refused)?;
+    let matches = command.try_get_matches_from_mut(&translated.words)?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
     crate::diagnostics::say(&translated.notes);
     let _ = WORDS.set(translated.words);
     Ok(cli)
@@ -112,7 +115,7 @@ pub fn words() -> &'static [OsString] {
 #[cfg(feature = "host")]
 pub fn command_name() -> String {
     let words = std::iter::once(OsString::from("latlab")).chain(words().iter().cloned());
-    let matches = Cli::command().ignore_errors(true).get_matches_from(words);
+    let matches = headings::command().ignore_errors(true).get_matches_from(words);
     matches.subcommand_name().unwrap_or_default().to_owned()
 }
 
@@ -145,6 +148,7 @@ pub enum Command {
     Image(Box<image::ImageArgs>),
     /// Fetch a run that a lost connection left on a board (with --on ssh://…).
     #[cfg(feature = "host")]
+    #[command(after_long_help = examples::FETCH)]
     Fetch {
         /// Name of the run; without one, the runs on the board are listed.
         #[arg(value_name = "RUN")]

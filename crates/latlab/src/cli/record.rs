@@ -18,7 +18,7 @@ use crate::outcome::HintExt;
 /// not affected. Ends with COMMAND, with -D, with Ctrl-C, or when tracing_on of the
 /// instance becomes 0 (a traceoff trigger). COMMAND's exit code is passed on. Option letters are those of trace-cmd.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = super::examples::RECORD)]
+#[command(after_long_help = super::examples::RECORD)]
 pub struct Args {
     /// The events with their filters and triggers.
     #[command(flatten)]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// trace-cmd or of latlab), or ftrace's text (`trace`, `trace_pipe`, the output
 /// of `trace-cmd report`).
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = super::examples::REPORT)]
+#[command(after_long_help = super::examples::REPORT)]
 pub struct Args {
     /// A run, a trace.dat, or ftrace's text.
     pub path: PathBuf,

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// With FILE (a trace.dat or ftrace's text) instead: run time, waits and their maximum for
 /// every task, why run segments ended, which task preempts which, fairness, inversions.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = super::examples::SCHED)]
+#[command(after_long_help = super::examples::SCHED)]
 #[group(id = "sched")]
 pub struct Args {
     /// A trace to analyse instead of running an experiment.

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// with a summary. A step that cannot run is reported with the reason, and the
 /// survey continues. Ctrl-C saves the finished steps.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = super::examples::SURVEY)]
+#[command(after_long_help = super::examples::SURVEY)]
 pub struct Args {
     /// About a minute: a first look.
     #[arg(long, conflicts_with = "full")]

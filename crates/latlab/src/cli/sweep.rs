@@ -14,7 +14,7 @@ use std::time::Duration;
 /// between, adds points around knees, and reports effects. --resume continues an interrupted
 /// sweep. Axes are written 64K..256M:x2, 0..100:+20, 1,16,64 or alloc,keep.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = super::examples::SWEEP)]
+#[command(after_long_help = super::examples::SWEEP)]
 pub struct Args {
     /// Predefined plan: memory (allocation by size, stride and mode), cache, everything.
     #[arg(value_name = "PLAN", value_parser = ["memory", "cache", "everything"])]

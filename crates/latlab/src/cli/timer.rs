@@ -10,7 +10,7 @@ use std::time::Duration;
 /// cycle of each timer: setting, interrupt, softirq, function, with lateness and cost. With FILE
 /// (a trace.dat or ftrace's text) only the life cycles.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = super::examples::TIMER)]
+#[command(after_long_help = super::examples::TIMER)]
 #[group(id = "timer")]
 pub struct Args {
     /// A trace to analyse instead of this machine.

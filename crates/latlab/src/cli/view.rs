@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// latlab), ftrace's text, or a run with captures; several are shown below each other.
 /// Ends with Ctrl-C.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = super::examples::VIEW)]
+#[command(after_long_help = super::examples::VIEW)]
 pub struct Args {
     /// Traces (trace.dat, ftrace's text) or a run with captures.
     #[arg(value_name = "PATH", required = true)]

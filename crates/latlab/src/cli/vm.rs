@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// Virtual machines with Debian's real-time kernels for ARM and x86, or with your own.
 #[derive(Debug, Args)]
+#[command(after_long_help = super::examples::VM)]
 pub struct VmArgs {
     /// Action.
     #[command(subcommand)]

@@ -15,108 +15,96 @@ use std::path::PathBuf;
 /// period counts. Ends with -D, -l, -b or Ctrl-C; the run is saved in each case.
 /// Option letters are those of cyclictest: -h is the histogram's limit.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = super::examples::WAKEUP)]
+#[command(after_long_help = super::examples::WAKEUP)]
 #[command(disable_help_flag = true, args_override_self = true)]
 pub struct Args {
     /// Load during the measurement (`vm:128M`, `4*cpu@0`, `hdd:64M`, `"hackbench -l 1000"`: see latlab load --list); may be repeated.
-    #[arg(help_heading = "Load", long, value_name = "LOAD")]
+    #[arg(long, value_name = "LOAD")]
     pub load: Vec<latlab_sys::load::LoadSpec>,
     /// Bind thread N to the Nth of these CPUs (`0-3,6`; without a list: of all CPUs).
-    #[arg(help_heading = "Measurement", short, long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "")]
+    #[arg(short, long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "")]
     affinity: Option<String>,
     /// Number of threads (default and without a number: one for each CPU).
-    #[arg(help_heading = "Measurement", short, long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
+    #[arg(short, long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
     threads: Option<u32>,
     /// One bound thread for each CPU, all of the same priority and interval (the default).
-    #[arg(help_heading = "Measurement", short = 'S', long)]
+    #[arg(short = 'S', long)]
     smp: bool,
     /// Real-time priority, 1 to 99 [default: 80].
-    #[arg(help_heading = "Measurement", short, long, value_name = "PRIORITY")]
+    #[arg(short, long, value_name = "PRIORITY")]
     priority: Option<u32>,
     /// Scheduling policy of the measuring threads.
-    #[arg(help_heading = "Measurement", long, value_enum, ignore_case = true)]
+    #[arg(long, value_enum, ignore_case = true)]
     policy: Option<PolicyArg>,
     /// Give each further thread one priority less.
-    #[arg(help_heading = "Measurement", long)]
+    #[arg(long)]
     priospread: bool,
     /// Interval of the first thread in µs.
-    #[arg(help_heading = "Measurement", short, long, value_name = "US", default_value_t = 1000)]
+    #[arg(short, long, value_name = "US", default_value_t = 1000)]
     interval: u64,
     /// Increment of the interval from thread to thread in µs.
-    #[arg(help_heading = "Measurement", short, long, value_name = "US", default_value_t = 0)]
+    #[arg(short, long, value_name = "US", default_value_t = 0)]
     distance: u64,
     /// Wake all threads at the same time, each US after the one before (default: spread evenly).
-    #[arg(help_heading = "Measurement", short = 'A', long, value_name = "US", num_args = 0..=1, default_missing_value = "0")]
+    #[arg(short = 'A', long, value_name = "US", num_args = 0..=1, default_missing_value = "0")]
     aligned: Option<u64>,
     /// Duration (`10s`, `5m`, `1h`; a bare number is seconds).
-    #[arg(help_heading = "Measurement", short = 'D', long, value_name = "TIME")]
+    #[arg(short = 'D', long, value_name = "TIME")]
     duration: Option<String>,
     /// Number of wake-ups of each thread (0: no limit).
-    #[arg(help_heading = "Measurement", short, long, value_name = "N", default_value_t = 0)]
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
     loops: u64,
     /// Lock all memory.
-    #[arg(help_heading = "Measurement", short, long)]
+    #[arg(short, long)]
     mlockall: bool,
     /// No live display.
-    #[arg(help_heading = "Output", short, long)]
+    #[arg(short, long)]
     quiet: bool,
     /// Print a histogram with 1 µs buckets up to US.
-    #[arg(help_heading = "Output", short = 'h', long, value_name = "US")]
+    #[arg(short = 'h', long, value_name = "US")]
     histogram: Option<u32>,
     /// As -h, with an additional column for all threads.
-    #[arg(
-        help_heading = "Output",
-        short = 'H',
-        long,
-        value_name = "US",
-        conflicts_with = "histogram"
-    )]
+    #[arg(short = 'H', long, value_name = "US", conflicts_with = "histogram")]
     histofall: Option<u32>,
     /// Write the histogram of -h or -H to FILE, in cyclictest's format.
-    #[arg(help_heading = "Output", long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     histfile: Option<PathBuf>,
     /// Write the result to FILE as cyclictest's --json does.
-    #[arg(help_heading = "Output", long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     json_file: Option<PathBuf>,
     /// Print each value on stdout as `thread:cycle:latency` (cyclictest's -v), not with -q.
-    #[arg(help_heading = "Output", short, long, conflicts_with = "samples")]
+    #[arg(short, long, conflicts_with = "samples")]
     verbose: bool,
     /// Values in ns instead of µs, in the formats of other tools.
-    #[arg(help_heading = "Output", short = 'N', long)]
+    #[arg(short = 'N', long)]
     nsecs: bool,
     /// Stop when a wake-up is later than this many µs; exit code 2.
-    #[arg(help_heading = "Stop and trace", short, long, value_name = "US")]
+    #[arg(short, long, value_name = "US")]
     breaktrace: Option<u64>,
     /// With -b: write a trace marker and stop the tracing that you started.
-    #[arg(help_heading = "Stop and trace", long, requires = "breaktrace")]
+    #[arg(long, requires = "breaktrace")]
     tracemark: bool,
     /// Write every sample to a file (binary, see docs/reference/wakeup.md), or with `-` to stdout as text.
-    #[arg(help_heading = "Output", long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     samples: Option<PathBuf>,
     /// Output format: our report, or that of another tool.
-    #[arg(help_heading = "Output", long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// Measurement points of the latency, one or several; irq and kernel need the timerlat tracer.
-    #[arg(
-        help_heading = "Measurement",
-        long,
-        value_enum,
-        value_delimiter = ',',
-        default_value = "user"
-    )]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "user")]
     level: Vec<LevelArg>,
     /// Hold /dev/cpu_dma_latency at this many µs, which excludes idle states with a longer exit
     /// latency [default: 0, where that is permitted].
-    #[arg(help_heading = "Machine", long, visible_alias = "dma-latency", value_name = "US")]
+    #[arg(long, visible_alias = "dma-latency", value_name = "US")]
     latency: Option<u32>,
     /// Leave the idle states as they are configured (cyclictest's --laptop and --default-system).
-    #[arg(help_heading = "Machine", long, visible_aliases = ["laptop", "default-system"], conflicts_with = "latency")]
+    #[arg(long, visible_aliases = ["laptop", "default-system"], conflicts_with = "latency")]
     idle_states: bool,
     /// Bind the thread that displays and writes files to this CPU, the first of a list.
-    #[arg(help_heading = "Machine", long, value_name = "CPU")]
+    #[arg(long, value_name = "CPU")]
     mainaffinity: Option<String>,
     /// Take the lock in FILE after each wake-up; latency includes the wait for it (docs/reference/faults.md).
-    #[arg(help_heading = "Measurement", long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
     /// Print help.
     #[arg(long, action = ArgAction::Help)]

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// capture. Causes are reported by comparison with on-time wake-ups; the rest is
 /// reported as unexplained. With FILEs, captures of other tools are analysed.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = super::examples::WHY)]
+#[command(after_long_help = super::examples::WHY)]
 #[command(disable_help_flag = true)]
 #[group(id = "why")]
 pub struct Args {
@@ -22,39 +22,29 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// A wake-up later than this is late (`100us`, `2ms`; a bare number is µs), or `auto`.
-    #[arg(help_heading = "Causes", long, value_name = "TIME", default_value = "auto")]
+    #[arg(long, value_name = "TIME", default_value = "auto")]
     limit: String,
     /// Capture latencies from LO to HI as measured without tracing (`50us..60us`): a peak, not only the maximum.
-    #[arg(help_heading = "Causes", long, value_name = "LO..HI", conflicts_with = "limit")]
+    #[arg(long, value_name = "LO..HI", conflicts_with = "limit")]
     window: Option<String>,
     /// Stop after so many captures.
-    #[arg(help_heading = "Causes", long, value_name = "N", default_value_t = 40)]
+    #[arg(long, value_name = "N", default_value_t = 40)]
     pub captures: usize,
     /// Trace preset; auto selects the most detailed one that does not change the distribution.
-    #[arg(help_heading = "Tracing", long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t)]
     pub trace: Trace,
     /// Record the calls of this kernel function with function_graph; may be repeated.
-    #[arg(
-        help_heading = "Tracing",
-        long = "graph-function",
-        value_name = "FUNCTION",
-        conflicts_with = "trace"
-    )]
+    #[arg(long = "graph-function", value_name = "FUNCTION", conflicts_with = "trace")]
     pub functions: Vec<String>,
     /// Remove each cause by a setting where one exists, and measure the reduction of excess latency;
     /// settings are restored.
-    #[arg(
-        help_heading = "Causes",
-        long = "test-mitigation",
-        alias = "prove",
-        conflicts_with = "files"
-    )]
+    #[arg(long = "test-mitigation", alias = "prove", conflicts_with = "files")]
     pub prove: bool,
     /// In FILEs without markers: the measured task, by name or thread id.
-    #[arg(help_heading = "Causes", long, value_name = "TASK", requires = "files")]
+    #[arg(long, value_name = "TASK", requires = "files")]
     pub task: Option<String>,
     /// The kernel with debug information (vmlinux), or a module (x.ko), for source file and line of causes; may be repeated.
-    #[arg(help_heading = "Causes", long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub vmlinux: Vec<PathBuf>,
     /// Options of the measurement.
     #[command(flatten)]

@@ -1,9 +1,9 @@
 //! `latlab generate DIR`: man pages and completions, so that they never differ from what the program accepts.
 
-use crate::cli::{Cli, generate::Args};
+use crate::cli::generate::Args;
+use crate::cli::headings::command;
 use crate::outcome::Outcome;
 use anyhow::Context;
-use clap::CommandFactory;
 use clap_complete::Shell;
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn generate(dir: &Path) -> std::io::Result<()> {
     let man = dir.join("man/man1");
     fs::create_dir_all(&man)?;
-    clap_mangen::generate_to(Cli::command(), man)?;
+    clap_mangen::generate_to(command(), man)?;
     for (shell, folder) in [
         (Shell::Bash, "bash-completion/completions"),
         (Shell::Zsh, "zsh/site-functions"),
@@ -30,7 +30,7 @@ fn generate(dir: &Path) -> std::io::Result<()> {
     ] {
         let folder = dir.join(folder);
         fs::create_dir_all(&folder)?;
-        let path = clap_complete::generate_to(shell, &mut Cli::command(), NAME, &folder)?;
+        let path = clap_complete::generate_to(shell, &mut command(), NAME, &folder)?;
         if matches!(shell, Shell::Bash) {
             // bash-completion looks for the command's own name.
             fs::rename(path, folder.join(NAME))?;
@@ -48,7 +48,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         generate(dir.path()).unwrap();
         let man = dir.path().join("man/man1");
-        for command in Cli::command().get_subcommands().filter(|c| !c.is_hide_set()) {
+        for command in command().get_subcommands().filter(|c| !c.is_hide_set()) {
             let page = man.join(format!("latlab-{}.1", command.get_name()));
             assert!(page.is_file(), "{} is missing", page.display());
         }
@@ -60,6 +60,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 }

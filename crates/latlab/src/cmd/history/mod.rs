@@ -40,9 +40,13 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         Command::Trend { name: None, board, .. } => {
             queries::names(&mut open(false)?, board.as_deref())?.print(global.json)
         }
-        Command::Trend { name: Some(name), param, board, figure, fail_if_worse, html } => {
-            let asked =
-                queries::MetricQuery { name, params: param, board: board.as_deref(), figure };
+        Command::Trend { name: Some(name), param, board, statistic, fail_if_worse, html } => {
+            let asked = queries::MetricQuery {
+                name,
+                params: param,
+                board: board.as_deref(),
+                figure: statistic,
+            };
             let trends = queries::trends(&mut open(false)?, &asked)?;
             reader_may_leave(show(global, &trends, html.as_deref()))?;
             let worse = trends.iter().any(|t| t.changes.last().is_some_and(|c| c.worse));

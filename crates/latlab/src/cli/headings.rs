@@ -1,0 +1,212 @@
+//! Headings of the options in each command's help, and their order: the most used first.
+
+use super::Cli;
+use clap::{Arg, ArgAction, Command, CommandFactory};
+
+/// A command, `!` and the general options that have no effect there; below it each heading with its
+/// options by name of their field.
+const GROUPS: &str = "
+latlab
+Output: json details out max_memory
+Target: on
+wakeup !max_memory
+Measurement: duration loops priority interval threads affinity smp policy mlockall distance aligned priospread level lock
+Load: load
+Stop and trace: breaktrace tracemark
+Output: histogram histofall quiet verbose samples format histfile json_file nsecs help
+Machine: latency idle_states mainaffinity
+why
+Causes: limit captures prove window task vmlinux
+Tracing: trace functions
+Measurement: duration loops priority interval threads affinity smp policy mlockall distance aligned priospread level lock
+Load: load
+Stop and trace: breaktrace tracemark
+Output: histogram histofall quiet verbose samples format histfile json_file nsecs help
+Machine: latency idle_states mainaffinity
+bench !max_memory
+Measurement: full duration precision cpu dir seed
+Output: list format against slice
+sweep !max_memory
+Axes: vm_bytes vm_stride mode axis
+Load: load cpus
+Measurement: quick duration budget interval priority measured_cpu quantile settle refine seed resume
+Causes: why memory
+Output: dry_run
+load !details !out !max_memory
+Load: cpu io vm hdd vm_bytes vm_stride vm_hang vm_keep hdd_bytes affinity dir
+Measurement: timeout
+Output: list
+memory !max_memory
+Measurement: quick duration cpu size switch seed
+Output: from format
+doctor !max_memory
+Measurement: duration
+Settings: restore
+Kernel: kernel_config board
+Target: vm
+survey !max_memory
+Measurement: quick full steps
+Output: list
+record !details !out !max_memory
+Events: events filters triggers
+Tracer: tracer functions notrace_functions graph_functions max_graph_depth options
+What is traced: pids only_command children cpu mask
+Measurement: duration clock stack buffer_kb last rearm
+Output: output compression kallsyms v6 list recover
+report !out !on
+Selection: event filter pid cpu from to
+Lines: stat raw latency nanoseconds no_plugins threads
+Output: html svg png
+sched
+Experiment: matrix only duration policy prio nice tasks work cpu
+Parameters: slice latency_nice weight budget size file_size dir
+Trace: view task from to window
+timer
+Measurement: duration interval top no_trace
+Trace: from to
+compare !on !max_memory
+Sides: base new only
+Verdict: fail_if allow_single limit margin within level tell
+Statistics: cluster seed
+Output: html markdown junit
+history !on !details !out !max_memory
+Store: store
+history list
+Selection: board limit
+history trend
+Selection: board param statistic
+Verdict: fail_if_worse
+Output: html
+export !on !details !out
+Output: perfetto parquet csv
+view !on !details !out
+Trace: limit offset
+Server: port no_open
+Output: export from to
+vm !on !details !out !max_memory
+vm boot
+Kernel: kernel modules_from initrd dtb
+Machine: files packages faults
+vm shell
+Kernel: kernel modules_from initrd dtb
+Machine: files packages faults
+vm run
+Measurement: timeout
+Kernel: kernel modules_from initrd dtb
+Machine: files packages faults
+vm gate
+Verdict: limit
+vm clean
+Cache: all
+image !on !details !out !max_memory
+Image: board kernel ssh_key hostname packages serial_shell
+Output: output plan show from_config offline
+image write
+Card: yes fixed no_grow root
+image check
+Image: board
+image boot
+Machine: ssh_port smp firmware
+fetch !json !details !out !max_memory
+";
+
+/// The command line's definition.
+pub fn command() -> Command {
+    let mut cli = Cli::command();
+    let general: Vec<Arg> = cli.get_arguments().cloned().collect();
+    let (mut path, mut order) = ("", 0);
+    for line in GROUPS.trim().lines() {
+        if let Some((heading, ids)) = line.split_once(": ") {
+            let Some(command) = find(&mut cli, path) else { continue };
+            for id in ids.split(' ') {
+                order += 1;
+                // A board build does not have all options.
+                if command.get_arguments().any(|a| a.get_id() == id) {
+                    let taken = std::mem::take(command);
+                    *command =
+                        taken.mut_arg(id, |arg| arg.help_heading(heading).display_order(order));
+                }
+            }
+            continue;
+        }
+        let (name, without) = line.split_once(" !").unwrap_or((line, ""));
+        path = name;
+        let Some(command) = find(&mut cli, path) else { continue };
+        let hidden = without.split(" !").filter_map(|id| general.iter().find(|a| a.get_id() == id));
+        let taken = std::mem::take(command);
+        *command = taken.args(hidden.map(|arg| arg.clone().hide(true)));
+    }
+    with_help(cli)
+}
+
+/// The command of these words; `None` in a build that does not have it.
+fn find<'a>(cli: &'a mut Command, path: &str) -> Option<&'a mut Command> {
+    path.split(' ').filter(|word| *word != "latlab").try_fold(cli, Command::find_subcommand_mut)
+}
+
+/// clap's `--help` has no heading.
+fn with_help(mut command: Command) -> Command {
+    for sub in command.get_subcommands_mut() {
+        *sub = with_help(std::mem::take(sub));
+    }
+    if command.is_disable_help_flag_set() {
+        return command;
+    }
+    let help = Arg::new("help").short('h').long("help").action(ArgAction::Help);
+    let help = help.help("Print help (-h: one line for each option)").help_heading("Output");
+    command.disable_help_flag(true).arg(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(command: &Command, path: &str) {
+        for arg in command.get_arguments().filter(|a| !a.is_positional() && !a.is_global_set()) {
+            let id = arg.get_id().as_str();
+            assert!(arg.get_help_heading().is_some(), "{path}: {id} has no heading");
+        }
+        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+            check(sub, &format!("{path} {}", sub.get_name()));
+        }
+    }
+
+    #[test]
+    fn every_option_has_a_heading() {
+        check(&command(), "latlab");
+    }
+
+    #[cfg(feature = "host")]
+    #[test]
+    fn every_name_in_the_table_is_that_of_an_option() {
+        let mut cli = command();
+        let mut path = "";
+        for line in GROUPS.trim().lines() {
+            let Some((_, ids)) = line.split_once(": ") else {
+                path = line.split_once(" !").map_or(line, |(name, _)| name);
+                continue;
+            };
+            let found = find(&mut cli, path).unwrap_or_else(|| panic!("no command {path}"));
+            for id in ids.split(' ') {
+                assert!(found.get_arguments().any(|a| a.get_id() == id), "{path}: no {id}");
+            }
+        }
+    }
+
+    /// What a user reads: `--help` of a command, one heading after the other.
+    #[test]
+    fn options_stand_below_their_headings_the_most_used_first() {
+        let mut cli = command();
+        cli.build();
+        let help = find(&mut cli, "wakeup").unwrap().render_long_help().to_string();
+        let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}: {help}"));
+        assert!(at("\nMeasurement:\n") < at("--duration"));
+        // In the order of the table, not of the definition.
+        assert!(at("--duration") < at("--affinity") && at("--affinity") < at("--lock"));
+        assert!(at("--lock") < at("\nLoad:\n") && at("\nLoad:\n") < at("\nOutput:\n"));
+        assert!(!help.contains("\nOptions:\n") && !help.contains("--max-memory"), "{help}");
+        assert!(help.contains("\nExamples:\n"));
+        let short = find(&mut cli, "memory").unwrap().render_help().to_string();
+        assert!(short.lines().count() <= 40 && !short.contains("Examples"), "{short}");
+    }
+}
