@@ -1,4 +1,4 @@
-//! `latlab generate DIR` (hidden): man pages and shell completions from the command line's own definition.
+//! `latlab generate` (hidden): man pages and shell completions from the command line's own definition.
 
 use std::path::PathBuf;
 
@@ -6,6 +6,9 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Gets man/man1, bash-completion/completions, zsh/site-functions, fish/vendor_completions.d.
-    #[arg(value_name = "DIR")]
-    pub dir: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "complete")]
+    pub dir: Option<PathBuf>,
+    /// Print the words that continue this command line, one a line.
+    #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
+    pub complete: Option<String>,
 }

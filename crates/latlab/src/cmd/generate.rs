@@ -2,6 +2,7 @@
 
 use crate::cli::generate::Args;
 use crate::cli::headings::command;
+use crate::cmd::complete;
 use crate::outcome::Outcome;
 use anyhow::Context;
 use clap_complete::Shell;
@@ -15,7 +16,12 @@ const NAME: &str = "latlab";
 /// # Errors
 /// When the directory cannot be made or written to.
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
-    generate(&args.dir).with_context(|| format!("{}: cannot be written", args.dir.display()))?;
+    if let Some(line) = &args.complete {
+        return complete::run(line);
+    }
+    if let Some(dir) = &args.dir {
+        generate(dir).with_context(|| format!("{}: cannot be written", dir.display()))?;
+    }
     Ok(Outcome::Done)
 }
 
@@ -23,18 +29,16 @@ fn generate(dir: &Path) -> std::io::Result<()> {
     let man = dir.join("man/man1");
     fs::create_dir_all(&man)?;
     clap_mangen::generate_to(command(), man)?;
-    for (shell, folder) in [
-        (Shell::Bash, "bash-completion/completions"),
-        (Shell::Zsh, "zsh/site-functions"),
-        (Shell::Fish, "fish/vendor_completions.d"),
-    ] {
+    let bash = dir.join("bash-completion/completions");
+    fs::create_dir_all(&bash)?;
+    // bash-completion looks for the command's own name.
+    fs::write(bash.join(NAME), complete::BASH)?;
+    for (shell, folder) in
+        [(Shell::Zsh, "zsh/site-functions"), (Shell::Fish, "fish/vendor_completions.d")]
+    {
         let folder = dir.join(folder);
         fs::create_dir_all(&folder)?;
-        let path = clap_complete::generate_to(shell, &mut command(), NAME, &folder)?;
-        if matches!(shell, Shell::Bash) {
-            // bash-completion looks for the command's own name.
-            fs::rename(path, folder.join(NAME))?;
-        }
+        clap_complete::generate_to(shell, &mut command(), NAME, &folder)?;
     }
     Ok(())
 }

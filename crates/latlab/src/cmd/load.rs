@@ -37,6 +37,13 @@ const KINDS: &[(&str, &str)] = &[
     ("COMMAND ARGUMENTS…", "any program, begun again while it ends well"),
 ];
 
+/// Names of the kinds, for a shell.
+#[cfg(feature = "host")]
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    let word = |kind: &'static str| kind.split([':', '[', ' ']).next();
+    KINDS.iter().filter_map(move |(kind, _)| word(kind)).filter(|word| *word != "COMMAND")
+}
+
 /// Runs loads until a signal, a timeout, or one of them ends by itself.
 ///
 /// # Errors

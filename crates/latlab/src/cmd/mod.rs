@@ -3,6 +3,8 @@
 mod bench;
 #[cfg(feature = "host")]
 mod compare;
+#[cfg(feature = "host")]
+mod complete;
 pub mod doctor;
 #[cfg(feature = "host")]
 mod export;

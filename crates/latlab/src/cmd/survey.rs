@@ -23,6 +23,12 @@ mod steps;
 
 use step::{Context, Step};
 
+/// Names of the steps, for a shell.
+#[cfg(feature = "host")]
+pub fn step_names() -> impl Iterator<Item = &'static str> {
+    steps::STEPS.iter().map(|step| step.name)
+}
+
 /// Runs the survey.
 ///
 /// # Errors

@@ -4,6 +4,8 @@
 mod bench;
 mod common;
 mod compare;
+#[cfg(feature = "host")]
+mod complete;
 mod doctor;
 mod history;
 #[cfg(feature = "host")]
