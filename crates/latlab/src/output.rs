@@ -7,9 +7,6 @@ use latlab_report::sections::{self, screen};
 use latlab_report::{html, text};
 use std::io::{self, Write};
 
-/// Lines of the first screen.
-const SCREEN: usize = 40;
-
 /// Writes a run as text, laid out for the terminal: the first screen, or with `--details` everything
 /// but machine and configuration, which whoever has just measured knows.
 ///
@@ -19,16 +16,7 @@ pub fn text(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     if term::details() {
         return document(&sections::brief(run), out);
     }
-    // Long sentences on a narrow terminal: fewer findings.
-    let mut page = Vec::new();
-    for doc in screen::of_run(run) {
-        page.clear();
-        text::render(&doc, &options(), &mut page)?;
-        if page.iter().filter(|b| **b == b'\n').count() <= SCREEN {
-            break;
-        }
-    }
-    out.write_all(&page)
+    out.write_all(&screen::render(run, &options())?)
 }
 
 /// Writes a document as text, laid out for the terminal.

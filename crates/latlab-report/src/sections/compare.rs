@@ -45,7 +45,34 @@ pub fn sections(_part: &Part, d: &CompareDetail) -> Vec<Section> {
 
 /// The first screen: the verdicts.
 pub fn screen(d: &CompareDetail) -> Vec<Block> {
-    vec![Block::Table(verdicts(d))]
+    let mut table = verdicts(d);
+    let mut labels: Vec<String> = table.rows.iter().filter_map(|r| r.first().cloned()).collect();
+    let common = take_common_parameters(&mut labels);
+    table.rows.iter_mut().zip(labels).for_each(|(row, label)| row[0] = label);
+    if !common.is_empty() {
+        table.caption = format!("{}, all with {}", table.caption, common.join(", "));
+    }
+    vec![Block::Table(table)]
+}
+
+/// Removes the parameters that all labels (`NAME:KEY=VALUE,…`) have, and gives them back.
+fn take_common_parameters(labels: &mut [String]) -> Vec<String> {
+    let parameters = |label: &str| -> Vec<String> {
+        let list = label.split_once(':').map_or("", |(_, list)| list);
+        list.split(',').filter(|p| !p.is_empty()).map(str::to_owned).collect()
+    };
+    let all: Vec<Vec<String>> = labels.iter().map(|label| parameters(label)).collect();
+    let Some((first, others)) = all.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Vec::new();
+    };
+    let in_all = |p: &&String| others.iter().all(|other| other.contains(p));
+    let common: Vec<String> = first.iter().filter(in_all).cloned().collect();
+    for (label, parameters) in labels.iter_mut().zip(all) {
+        let name = label.split(':').next().unwrap_or_default().to_owned();
+        let own: Vec<String> = parameters.into_iter().filter(|p| !common.contains(p)).collect();
+        *label = if own.is_empty() { name } else { format!("{name}:{}", own.join(",")) };
+    }
+    common
 }
 
 /// The comparison in words, worst first.

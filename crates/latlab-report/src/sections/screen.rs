@@ -4,9 +4,13 @@
 use super::{bench, compare, generic, machine, memory, sched, sweep, timer, wakeup, why};
 use super::{brief, interruption, part_summary, results, title};
 use crate::doc::{Block, Doc, Section};
+use crate::text::{self, TextOptions};
 use latlab_model::finding::{Finding, Severity};
 use latlab_model::run::{Detail, Part, Run};
+use std::io;
 
+/// Lines of the first screen.
+pub const LINES: usize = 40;
 /// Rows of a table on the first screen: beside a plot, and alone.
 const ROWS: (usize, usize) = (8, 18);
 /// Warnings beside the findings.
@@ -23,21 +27,39 @@ fn findings_max(run: &Run) -> usize {
     }
 }
 
+/// The first screen as text: long sentences on a narrow terminal leave room for fewer findings.
+///
+/// # Errors
+/// The writer's.
+pub fn render(run: &Run, options: &TextOptions) -> io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    for doc in of_run(run) {
+        page.clear();
+        text::render(&doc, options, &mut page)?;
+        if page.iter().filter(|b| **b == b'\n').count() <= LINES {
+            break;
+        }
+    }
+    Ok(page)
+}
+
 /// What a command prints when it has finished: with the most important findings, then with ever
-/// fewer of them, for a terminal that has no room for the page before.
+/// fewer of them, then with fewer rows, for a terminal that has no room for the page before.
 pub fn of_run(run: &Run) -> impl Iterator<Item = Doc> {
     let causes = run.parts.iter().find(|p| matches!(p.detail, Some(Detail::Why(_))));
-    let (mut blocks, words) = match (run.parts.as_slice(), causes) {
+    let (blocks, words) = match (run.parts.as_slice(), causes) {
         ([part], _) | (_, Some(part)) => (of_part(part), results(run)),
         _ => several(run),
     };
     let plot = blocks.iter().any(|b| matches!(b, Block::Plot(_)));
     let rows = if plot { ROWS.0 } else { ROWS.1 };
-    blocks.iter_mut().for_each(|b| shorten(b, rows));
     let left = left_out(run, &blocks);
-    (0..=findings_max(run)).rev().map(move |most| {
+    let fewer_findings = (0..=findings_max(run)).rev().map(move |most| (rows, most));
+    let fewer_rows = [(rows / 2, 0), (rows / 4, 0)];
+    fewer_findings.chain(fewer_rows).map(move |(rows, most)| {
         let (shown, more) = findings(run, most);
         let mut blocks = blocks.clone();
+        blocks.iter_mut().for_each(|b| shorten(b, rows));
         if !shown.is_empty() {
             blocks.push(Block::Findings(shown));
         }

@@ -163,9 +163,19 @@ impl<'a, W: Write> Text<'a, W> {
                 if !table.caption.is_empty() {
                     self.wrapped(&table.caption, "", "")?;
                 }
-                for (i, line) in layout.lines.iter().enumerate() {
-                    let line = if i < 2 { self.paint(DIM, line) } else { line.clone() };
-                    self.line(&line)?;
+                match &layout.rows {
+                    table::Rows::Lines(lines) => {
+                        for (i, line) in lines.iter().enumerate() {
+                            let line = if i < 2 { self.paint(DIM, line) } else { line.clone() };
+                            self.line(&line)?;
+                        }
+                    }
+                    table::Rows::List(items) => {
+                        for (first, others) in items {
+                            self.wrapped(first, "", "")?;
+                            self.wrapped(others, "  ", "  ")?;
+                        }
+                    }
                 }
                 match layout.left_out.join(", ") {
                     heads if heads.is_empty() => Ok(()),
