@@ -8,6 +8,7 @@ fn translated(line: &str) -> Translated {
 }
 
 /// What clap gets to read, with the program's name and the command cut off.
+#[cfg(feature = "host")]
 fn words(line: &str) -> String {
     let words = translated(line).words;
     let words: Vec<&str> = words.iter().skip(2).filter_map(|w| w.to_str()).collect();
