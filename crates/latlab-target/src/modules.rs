@@ -78,7 +78,7 @@ impl ModuleTree {
 /// Where depmod is, which is not in an ordinary user's PATH.
 pub fn depmod_path() -> Option<PathBuf> {
     let installed = ["/sbin/depmod", "/usr/sbin/depmod"].map(PathBuf::from);
-    installed.into_iter().find(|p| p.is_file()).or_else(|| crate::vm::find_program("depmod"))
+    installed.into_iter().find(|p| p.is_file()).or_else(|| crate::search::find_program("depmod"))
 }
 
 /// depmod, to be run.

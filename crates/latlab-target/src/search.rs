@@ -37,6 +37,12 @@ fn is_ours(file: &Path, user: u32) -> bool {
         })
 }
 
+/// A program in PATH.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|p| p.join(name)).find(|p| p.is_file())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

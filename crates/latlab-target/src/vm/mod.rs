@@ -10,6 +10,7 @@
 
 pub mod catalog;
 pub mod faults;
+mod host;
 pub mod kernel;
 pub mod needs;
 mod own;
@@ -17,7 +18,10 @@ pub mod packages;
 pub mod qemu;
 pub mod session;
 
-use crate::cache::{Cache, Scratch};
+pub use crate::search::find_program;
+pub use host::Host;
+
+use crate::cache::Scratch;
 use crate::initramfs::{self, Base, Extra};
 use crate::modules::ModuleTree;
 use crate::spec::VmTarget;
@@ -29,21 +33,6 @@ use qemu::{Files, Machine};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// What the virtual lab needs to know of the host.
-#[derive(Debug)]
-pub struct Host<'a> {
-    /// The cache.
-    pub cache: &'a Cache,
-    /// Folder of board builds that the user named.
-    pub boards: Option<PathBuf>,
-    /// Our own program.
-    pub program: PathBuf,
-    /// Working directory.
-    pub cwd: PathBuf,
-    /// Prepares a child so that it dies with us.
-    pub tie: fn(&mut Command),
-}
 
 /// A machine that is ready to be started.
 #[derive(Debug)]
@@ -215,10 +204,4 @@ fn parts(
 fn padded(mut archive: Vec<u8>) -> Vec<u8> {
     archive.resize(archive.len().next_multiple_of(4), 0);
     archive
-}
-
-/// A program in PATH.
-pub fn find_program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|p| p.join(name)).find(|p| p.is_file())
 }

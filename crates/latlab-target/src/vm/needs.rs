@@ -1,8 +1,10 @@
 //! What the virtual machines need on this host, and which of it is missing.
 
 use super::catalog::Kind;
+use super::host::Host;
 use super::kernel::Kernel;
-use super::{Host, find_program, qemu};
+use super::qemu;
+use crate::search::find_program;
 use crate::{Arch, Result, TargetError, board, modules};
 use std::path::PathBuf;
 

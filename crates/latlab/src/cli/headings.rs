@@ -1,7 +1,6 @@
 //! Headings of the options in each command's help, and their order: the most used first.
 
-use super::Cli;
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap::{Arg, ArgAction, Command};
 
 /// A command, `!` and the general options that have no effect there; below it each heading with its
 /// options by name of their field.
@@ -110,9 +109,8 @@ Machine: ssh_port smp firmware
 fetch !json !details !out !max_memory
 ";
 
-/// The command line's definition.
-pub fn command() -> Command {
-    let mut cli = Cli::command();
+/// The command line's definition with headings, order and `--help`.
+pub fn grouped(mut cli: Command) -> Command {
     let general: Vec<Arg> = cli.get_arguments().cloned().collect();
     let (mut path, mut order) = ("", 0);
     for line in GROUPS.trim().lines() {
@@ -160,6 +158,7 @@ fn with_help(mut command: Command) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::command;
 
     fn check(command: &Command, path: &str) {
         for arg in command.get_arguments().filter(|a| !a.is_positional() && !a.is_global_set()) {

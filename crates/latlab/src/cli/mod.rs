@@ -40,7 +40,7 @@ pub mod vm;
 pub mod wakeup;
 pub mod why;
 
-use clap::{FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -89,6 +89,11 @@ fn memory_size(text: &str) -> anyhow::Result<u64> {
 /// The command line of this process, with options of other tools replaced ([`foreign`]).
 static WORDS: OnceLock<Vec<OsString>> = OnceLock::new();
 
+/// The command line's definition.
+pub fn command() -> clap::Command {
+    headings::grouped(Cli::command())
+}
+
 /// Reads the command line of this process, and says on stderr which options have no effect.
 ///
 /// # Errors
@@ -96,7 +101,7 @@ static WORDS: OnceLock<Vec<OsString>> = OnceLock::new();
 pub fn parse() -> Result<Cli, clap::Error> {
     let refused = |reason| clap::Error::raw(clap::error::ErrorKind::InvalidValue, reason + "\n");
     let words = std::env::args_os().collect();
-    let mut command = headings::command();
+    let mut command = command();
     let translated = foreign::translate(&command, words).map_err(refused)?;
     let matches = command.try_get_matches_from_mut(&translated.words)?;
     let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
@@ -115,7 +120,7 @@ pub fn words() -> &'static [OsString] {
 #[cfg(feature = "host")]
 pub fn command_name() -> String {
     let words = std::iter::once(OsString::from("latlab")).chain(words().iter().cloned());
-    let matches = headings::command().ignore_errors(true).get_matches_from(words);
+    let matches = command().ignore_errors(true).get_matches_from(words);
     matches.subcommand_name().unwrap_or_default().to_owned()
 }
 

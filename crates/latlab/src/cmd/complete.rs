@@ -3,7 +3,7 @@
 //! Commands, options and values that an option allows come from the command line's definition; names
 //! of probes, machines, boards, events and runs from where they are defined.
 
-use crate::cli::headings::command;
+use crate::cli::command;
 use crate::outcome::Outcome;
 use crate::term;
 use clap::builder::ValueHint;

@@ -1,7 +1,7 @@
 //! `latlab generate DIR`: man pages and completions, so that they never differ from what the program accepts.
 
+use crate::cli::command;
 use crate::cli::generate::Args;
-use crate::cli::headings::command;
 use crate::cmd::complete;
 use crate::outcome::Outcome;
 use anyhow::Context;

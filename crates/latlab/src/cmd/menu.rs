@@ -3,7 +3,7 @@
 //! Every entry is a command line, printed before it runs, so that the menu
 //! teaches the commands and is soon no longer needed.
 
-use crate::cli::{Cli, headings};
+use crate::cli::{self, Cli};
 use crate::term;
 use clap::{CommandFactory, Parser};
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -37,7 +37,7 @@ struct Entry {
 /// Those of the terminal.
 pub fn choose() -> anyhow::Result<Option<Cli>> {
     if !(io::stdin().is_terminal() && term::stdout_is_terminal()) {
-        write!(term::stdout(), "{}", headings::command().render_long_help())?;
+        write!(term::stdout(), "{}", cli::command().render_long_help())?;
         return Ok(None);
     }
     let entries = entries();

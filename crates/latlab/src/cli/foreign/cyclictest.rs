@@ -1,10 +1,8 @@
 //! Options of cyclictest: of rt-tests 2.x, and the letters that earlier versions had besides.
 
-use super::Means::{Always, Ignored, IgnoredUnless, Words};
-use super::Takes::{Nothing, OnlyWith, Optional, Value};
-use super::{Spelling, Translated, spelling, translate};
-use clap::Command;
-use std::ffi::OsString;
+use super::spelling::Means::{Always, Ignored, IgnoredUnless, Words};
+use super::spelling::Takes::{Nothing, OnlyWith, Optional, Value};
+use super::spelling::{Spelling, spelling};
 
 const NANOSLEEP: &str = "wake-ups are absolute times of clock_nanosleep";
 const SAMPLES: &str = "--samples FILE writes every wake-up";
@@ -47,26 +45,3 @@ pub(super) const OPTIONS: &[Spelling] = &[
     spelling("O traceopt", Value, Ignored(TRACE)),
     spelling("T tracer", Value, Ignored(TRACE)),
 ];
-
-/// The command line of this program under the name `cyclictest`: with its output and its defaults,
-/// one thread of SCHED_OTHER.
-pub(super) fn by_name(cli: &Command, mut words: Vec<OsString>) -> Result<Translated, String> {
-    words[0] = "latlab".into();
-    words.insert(1, "wakeup".into());
-    let mut done = translate(cli, words)?;
-    let has = |begin: &[&str]| {
-        let is = |word: &OsString| {
-            begin.iter().any(|b| word.as_encoded_bytes().starts_with(b.as_bytes()))
-        };
-        done.words.iter().any(is)
-    };
-    let mut defaults = vec!["--format=cyclictest"];
-    if !has(&["-t", "--threads", "-S", "--smp"]) {
-        defaults.push("--threads=1");
-    }
-    if !has(&["-p", "--pri", "--policy"]) {
-        defaults.push("--policy=other");
-    }
-    done.words.splice(2..2, defaults.into_iter().map(OsString::from));
-    Ok(done)
-}

@@ -1,8 +1,8 @@
 //! Options that lmbench's programs have in common.
 
-use super::Means::{Ignored, IgnoredUnless};
-use super::Takes::Value;
-use super::{Spelling, spelling};
+use super::spelling::Means::{Ignored, IgnoredUnless};
+use super::spelling::Takes::Value;
+use super::spelling::{Spelling, spelling};
 
 pub(super) const OPTIONS: &[Spelling] = &[
     spelling("P", Value, IgnoredUnless(&["1"], "one process measures at a time")),

@@ -8,56 +8,13 @@
 mod cyclictest;
 #[cfg(feature = "host")]
 mod lmbench;
+mod spelling;
 #[cfg(feature = "host")]
 mod trace_cmd;
 
 use clap::Command;
+use spelling::{Means, Spelling, Takes};
 use std::ffi::{OsStr, OsString};
-
-/// An option of another tool.
-struct Spelling {
-    /// Letters and long names, separated by spaces, without dashes.
-    names: &'static str,
-    takes: Takes,
-    means: Means,
-}
-
-const fn spelling(names: &'static str, takes: Takes, means: Means) -> Spelling {
-    Spelling { names, takes, means }
-}
-
-/// Whether the option has a value, and when it is meant rather than clap's of the same name.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Takes {
-    Nothing,
-    Value,
-    /// In the same word or in the next one, if that is no option.
-    Optional,
-    /// In the same word only.
-    #[cfg(feature = "host")]
-    Glued,
-    /// Meant if it has a value; otherwise the option is clap's.
-    OnlyWith,
-    /// Meant if no value follows; otherwise the option is clap's.
-    #[cfg(feature = "host")]
-    OnlyWithout,
-}
-
-/// What becomes of it.
-#[derive(Clone, Copy)]
-enum Means {
-    /// It is so anyway.
-    Always,
-    /// These words, with the value in place of `{}`.
-    Words(&'static str),
-    /// Nothing, for this reason.
-    Ignored(&'static str),
-    /// Nothing, for this reason, unless the value asks for what is done anyway.
-    IgnoredUnless(&'static [&'static str], &'static str),
-    /// An error with this reason.
-    #[cfg(feature = "host")]
-    Refused(&'static str),
-}
 
 /// A command line for clap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,7 +34,7 @@ pub fn translate(cli: &Command, words: Vec<OsString>) -> Result<Translated, Stri
         std::path::Path::new(name).file_name() == Some(OsStr::new("cyclictest"))
     });
     if is_cyclictest {
-        return cyclictest::by_name(cli, words);
+        return by_name(cli, words);
     }
     let Some((at, command)) = find_command(cli, &words) else {
         return Ok(Translated { words, notes: Vec::new() });
@@ -100,6 +57,29 @@ pub fn translate(cli: &Command, words: Vec<OsString>) -> Result<Translated, Stri
         walk.done.words.push("trace.dat".into());
     }
     Ok(walk.done)
+}
+
+/// The command line of this program under the name `cyclictest`: with its output and its defaults,
+/// one thread of SCHED_OTHER.
+fn by_name(cli: &Command, mut words: Vec<OsString>) -> Result<Translated, String> {
+    words[0] = "latlab".into();
+    words.insert(1, "wakeup".into());
+    let mut done = translate(cli, words)?;
+    let has = |begin: &[&str]| {
+        let is = |word: &OsString| {
+            begin.iter().any(|b| word.as_encoded_bytes().starts_with(b.as_bytes()))
+        };
+        done.words.iter().any(is)
+    };
+    let mut defaults = vec!["--format=cyclictest"];
+    if !has(&["-t", "--threads", "-S", "--smp"]) {
+        defaults.push("--threads=1");
+    }
+    if !has(&["-p", "--pri", "--policy"]) {
+        defaults.push("--policy=other");
+    }
+    done.words.splice(2..2, defaults.into_iter().map(OsString::from));
+    Ok(done)
 }
 
 /// The command and the place behind its name.

@@ -1,9 +1,8 @@
 //! Options of trace-cmd 3.x.
 
-use super::Means::{Always, Ignored, IgnoredUnless, Refused, Words};
-use super::Spelling;
-use super::Takes::{Glued, Nothing, OnlyWithout, Value};
-use super::spelling;
+use super::spelling::Means::{Always, Ignored, IgnoredUnless, Refused, Words};
+use super::spelling::Takes::{Glued, Nothing, OnlyWithout, Value};
+use super::spelling::{Spelling, spelling};
 
 const OWN_BUFFER: &str = "an ftrace instance of its own is used and removed";
 const READER: &str = "each CPU's ring buffer is read whenever it has pages";
