@@ -37,6 +37,6 @@ pub use bytes::Endian;
 pub use error::{Diagnostic, Diagnostics, TraceError};
 pub use file::{DEFAULT_MEMORY, TraceFile};
 pub use filter::{Filter, FilterError};
-pub use format::{EventFormat, Field, Formats};
-pub use open::{open, open_within};
+pub use format::{EventFormat, Field, Formats, KnownFormats};
+pub use open::{open, open_after, open_within};
 pub use ring::{Event, Events, Missed, Select};

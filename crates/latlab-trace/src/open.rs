@@ -1,6 +1,7 @@
 //! Opens a trace of either kind: `trace.dat` or ftrace's text.
 
 use crate::file::DEFAULT_MEMORY;
+use crate::format::KnownFormats;
 use crate::{TraceError, TraceFile, text};
 
 /// Reads a `trace.dat`, or the text of ftrace's `trace` file or of `trace-cmd report`.
@@ -16,7 +17,19 @@ pub fn open(data: &[u8]) -> Result<TraceFile<'_>, TraceError> {
 /// # Errors
 /// As [`open`].
 pub fn open_within(data: &[u8], memory: u64) -> Result<TraceFile<'_>, TraceError> {
-    match TraceFile::parse_within(data, memory) {
+    open_after(data, memory, None)
+}
+
+/// As [`open_within`], sharing the formats of the file before, where they are the same.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_after<'a>(
+    data: &'a [u8],
+    memory: u64,
+    known: Option<&mut KnownFormats>,
+) -> Result<TraceFile<'a>, TraceError> {
+    match TraceFile::parse_after(data, memory, known) {
         Err(TraceError::NotATrace) => text::parse(data),
         other => other,
     }

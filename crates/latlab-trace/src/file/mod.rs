@@ -26,6 +26,7 @@ pub use options::{Guest, Options, TimeShift, TimeShiftCpu, Tsc};
 pub use trace_file::TraceFile;
 
 use crate::bytes::Reader;
+use crate::format::KnownFormats;
 use crate::{Endian, TraceError};
 use trace_file::Head;
 
@@ -47,6 +48,18 @@ impl<'a> TraceFile<'a> {
     /// # Errors
     /// As [`TraceFile::parse`].
     pub fn parse_within(data: &'a [u8], memory: u64) -> Result<Self, TraceError> {
+        Self::parse_after(data, memory, None)
+    }
+
+    /// As [`TraceFile::parse_within`], sharing the formats of the file before, where they are the same.
+    ///
+    /// # Errors
+    /// As [`TraceFile::parse`].
+    pub fn parse_after(
+        data: &'a [u8],
+        memory: u64,
+        earlier: Option<&mut KnownFormats>,
+    ) -> Result<Self, TraceError> {
         if data.is_empty() {
             return Err(TraceError::Empty);
         }
@@ -76,7 +89,7 @@ impl<'a> TraceFile<'a> {
         let head = Head { version: known, endian, user_long_size, page_size, memory };
         let mut file = match known {
             6 => v6::parse(data, r, &head),
-            _ => v7::parse(data, r, &head),
+            _ => v7::parse(data, r, &head, earlier),
         }?;
         settle::settle(&mut file);
         Ok(file)

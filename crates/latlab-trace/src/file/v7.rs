@@ -14,6 +14,7 @@ use super::tables::{add_formats, add_systems, header_info};
 use super::trace_file::{Head, TraceFile};
 use crate::bytes::Reader;
 use crate::compress::Codec;
+use crate::format::KnownFormats;
 use crate::names::{Comms, PrintkFormats, Symbols};
 use crate::{Diagnostics, TraceError};
 use std::borrow::Cow;
@@ -23,6 +24,7 @@ pub(super) fn parse<'a>(
     data: &'a [u8],
     mut r: Reader<'a>,
     head: &Head,
+    known: Option<&mut KnownFormats>,
 ) -> Result<TraceFile<'a>, TraceError> {
     let mut file = TraceFile::empty(data, head);
     let at = r.offset();
@@ -44,7 +46,7 @@ pub(super) fn parse<'a>(
     if pointers.header.is_none() || pointers.buffers.is_empty() && pointers.texts.is_empty() {
         salvage::find_sections(data, &mut file, first_section, &mut pointers);
     }
-    let layout = load_sections(data, &mut file, head, &pointers)?;
+    let layout = load_sections(data, &mut file, head, &pointers, known)?;
     for option in std::mem::take(&mut pointers.buffers) {
         let reader = Reader::new(&option.bytes, file.endian).with_base(option.at);
         match buffer(data, &mut file, layout, reader) {
@@ -95,6 +97,7 @@ fn load_sections<'a>(
     file: &mut TraceFile<'a>,
     head: &Head,
     p: &Pointers,
+    known: Option<&mut KnownFormats>,
 ) -> Result<PageLayout, TraceError> {
     let mut layout = PageLayout::new(head.user_long_size.clamp(4, 8), head.page_size);
     match p.header {
@@ -124,25 +127,7 @@ fn load_sections<'a>(
         .find_map(|at| load("latency trace", Some(*at), id::BUFFER_TEXT, &mut damage));
     file.diagnostics.extend(&damage);
 
-    let note = |file: &mut TraceFile<'_>, at: u64, e: TraceError| {
-        file.diagnostics.push(None, at, format!("not all event formats can be read: {e}"));
-    };
-    if let Some((bytes, base)) = ftrace {
-        let mut r = Reader::new(&bytes, endian).with_base(base);
-        let result = r.u32("the number of ftrace's own events").and_then(|n| {
-            add_formats(&mut r, "ftrace", n, &mut file.formats, &mut file.diagnostics)
-        });
-        if let Err(e) = result {
-            note(file, base, e);
-        }
-    }
-    if let Some((bytes, base)) = events {
-        let mut r = Reader::new(&bytes, endian).with_base(base);
-        let result = add_systems(&mut r, &mut file.formats, &mut file.diagnostics);
-        if let Err(e) = result {
-            note(file, base, e);
-        }
-    }
+    load_formats(file, ftrace.as_ref(), events.as_ref(), known);
     if let Some((bytes, _)) = kallsyms {
         file.symbols = Symbols::new(without_size(bytes, endian, 4));
     }
@@ -154,6 +139,45 @@ fn load_sections<'a>(
     }
     file.latency_text = text.map(|(bytes, _)| bytes);
     Ok(layout)
+}
+
+/// Contents of a section, and their place in the file.
+type Section<'a> = (Cow<'a, [u8]>, u64);
+
+/// Parses the event formats, or shares those of the file before. Damaged ones are always parsed, and reported.
+fn load_formats(
+    file: &mut TraceFile<'_>,
+    ftrace: Option<&Section<'_>>,
+    events: Option<&Section<'_>>,
+    known: Option<&mut KnownFormats>,
+) {
+    let sections = [ftrace, events].map(|s| s.map_or(&[][..], |(bytes, _)| &**bytes));
+    if let Some(formats) = known.as_ref().and_then(|k| k.get(sections, file.endian)) {
+        file.formats = formats;
+        return;
+    }
+    let mut damage = Diagnostics::default();
+    let note = |at: u64, result: Result<(), TraceError>, damage: &mut Diagnostics| {
+        if let Err(e) = result {
+            damage.push(None, at, format!("not all event formats can be read: {e}"));
+        }
+    };
+    if let Some((bytes, base)) = ftrace {
+        let mut r = Reader::new(bytes, file.endian).with_base(*base);
+        let result = r
+            .u32("the number of ftrace's own events")
+            .and_then(|n| add_formats(&mut r, "ftrace", n, &mut file.formats, &mut damage));
+        note(*base, result, &mut damage);
+    }
+    if let Some((bytes, base)) = events {
+        let mut r = Reader::new(bytes, file.endian).with_base(*base);
+        let result = add_systems(&mut r, &mut file.formats, &mut damage);
+        note(*base, result, &mut damage);
+    }
+    if let Some(known) = known.filter(|_| damage.is_empty()) {
+        known.keep(sections, file.endian, &file.formats);
+    }
+    file.diagnostics.extend(&damage);
 }
 
 /// Section contents begin with their size, as they do in version 6.

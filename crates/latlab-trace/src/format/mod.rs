@@ -22,10 +22,10 @@ pub use field::{Field, FieldKind, Value};
 use crate::Endian;
 use crate::names::IntMap;
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// One kind of event.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct EventFormat {
     /// Number in `common_type`.
     pub id: u16,
@@ -38,7 +38,7 @@ pub struct EventFormat {
     fields: OnceLock<Fields>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Fields {
     all: Vec<Field>,
     /// How many at the front are `common_…`.
@@ -111,9 +111,12 @@ impl EventFormat {
     }
 }
 
-/// Every kind of event that a trace knows.
-#[derive(Debug, Default)]
-pub struct Formats {
+/// Every kind of event that a trace knows. A clone shares the formats and their parsed fields.
+#[derive(Clone, Debug, Default)]
+pub struct Formats(Arc<Table>);
+
+#[derive(Clone, Debug, Default)]
+struct Table {
     all: Vec<EventFormat>,
     by_id: IntMap<u32, u32>,
     by_name: HashMap<Box<str>, u32>,
@@ -122,37 +125,64 @@ pub struct Formats {
 impl Formats {
     /// Adds one; of two with the same number the later is ignored and false returned.
     pub fn add(&mut self, format: EventFormat) -> bool {
-        let at = self.all.len() as u32;
-        if self.by_id.contains_key(&u32::from(format.id)) {
+        let table = Arc::make_mut(&mut self.0);
+        let at = table.all.len() as u32;
+        if table.by_id.contains_key(&u32::from(format.id)) {
             return false;
         }
-        self.by_id.insert(u32::from(format.id), at);
-        self.by_name.entry(format.name.clone()).or_insert(at);
-        self.all.push(format);
+        table.by_id.insert(u32::from(format.id), at);
+        table.by_name.entry(format.name.clone()).or_insert(at);
+        table.all.push(format);
         true
     }
     /// By number.
     #[inline]
     pub fn get(&self, id: u16) -> Option<&EventFormat> {
-        self.by_id.get(&u32::from(id)).map(|at| &self.all[*at as usize])
+        self.0.by_id.get(&u32::from(id)).map(|at| &self.0.all[*at as usize])
     }
     /// By name, or by `system:name` (`system/name`).
     pub fn find(&self, name: &str) -> Option<&EventFormat> {
         if let Some((system, name)) = name.split_once([':', '/']) {
-            return self.all.iter().find(|f| &*f.name == name && &*f.system == system);
+            return self.0.all.iter().find(|f| &*f.name == name && &*f.system == system);
         }
-        self.by_name.get(name).map(|at| &self.all[*at as usize])
+        self.0.by_name.get(name).map(|at| &self.0.all[*at as usize])
     }
     /// All of them, in the file's order.
     pub fn iter(&self) -> std::slice::Iter<'_, EventFormat> {
-        self.all.iter()
+        self.0.all.iter()
     }
     /// Number of kinds.
     pub fn len(&self) -> usize {
-        self.all.len()
+        self.0.all.len()
     }
     /// Whether none is known.
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.0.all.is_empty()
+    }
+}
+
+/// The formats of the file that was read before: many captures of one recording have the same, and
+/// parsing them takes longer than reading a small capture.
+#[derive(Debug, Default)]
+pub struct KnownFormats {
+    endian: Option<Endian>,
+    sections: [Vec<u8>; 2],
+    formats: Formats,
+}
+
+impl KnownFormats {
+    /// The formats, where these sections hold the same bytes.
+    pub(crate) fn get(&self, sections: [&[u8]; 2], endian: Endian) -> Option<Formats> {
+        let is_same = self.endian == Some(endian)
+            && self.sections[0] == sections[0]
+            && self.sections[1] == sections[1];
+        is_same.then(|| self.formats.clone())
+    }
+
+    /// Keeps what was parsed from two sections.
+    pub(crate) fn keep(&mut self, sections: [&[u8]; 2], endian: Endian, formats: &Formats) {
+        self.endian = Some(endian);
+        self.sections = sections.map(<[u8]>::to_vec);
+        self.formats = formats.clone();
     }
 }

@@ -176,3 +176,27 @@ fn arguments_of_system_calls_are_as_long_as_their_format_says() {
         assert_eq!((text.as_str(), args[0]), ("dfd: 0", 0), "size {size}");
     }
 }
+
+/// Files that are read one after the other share formats only where these are the same.
+#[test]
+fn formats_of_the_file_before_are_shared_where_they_are_the_same() {
+    let names = ["f7-none.dat", "f7-none.dat", "f7-zstd.dat", "f6.dat", "f7-none.dat"];
+    let mut known = latlab_trace::KnownFormats::default();
+    for name in names {
+        let data = fixture(name);
+        let alone = TraceFile::parse(&data).unwrap();
+        let after =
+            TraceFile::parse_after(&data, latlab_trace::DEFAULT_MEMORY, Some(&mut known)).unwrap();
+        let all = |f: &TraceFile<'_>| -> Vec<(u16, String, usize)> {
+            f.formats.iter().map(|f| (f.id, f.text().to_owned(), f.fields().len())).collect()
+        };
+        assert_eq!(all(&after), all(&alone), "{name}");
+    }
+    // One more event kind, or another byte order, is another table.
+    let mut data = fixture("f7-none.dat").to_vec();
+    let at = data.windows(8).position(|w| w == b"name: fu").unwrap();
+    data[at + 6] = b'q';
+    let after =
+        TraceFile::parse_after(&data, latlab_trace::DEFAULT_MEMORY, Some(&mut known)).unwrap();
+    assert!(after.formats.iter().any(|f| f.name.starts_with("qu")));
+}
