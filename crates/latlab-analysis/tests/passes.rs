@@ -26,8 +26,8 @@ fn one_pass_serves_several_analyses() {
         let names = pass(&file, &mut who_ran);
         let alone = who_ran.finish(name, &names, &mut |_| {});
         let (timers_alone, _) = timer::from_trace::analyse(&file, name, &Select::default(), 1);
-        let capture = latency::from_trace::capture(&file, name);
-        let late_alone = latency::summary::digest(capture, Nanos::from_us(20));
+        let mut capture = latency::from_trace::capture(&file, name);
+        let late_alone = latency::summary::digest(&mut capture, Nanos::from_us(20));
 
         let mut who_ran = sched::Analyzer::default();
         let mut timers = timer::trace::Analyzer::default();
@@ -36,7 +36,7 @@ fn one_pass_serves_several_analyses() {
         assert_eq!(who_ran.finish(name, &names, &mut |_| {}), alone, "{name}");
         let found = (timers.relevant() > 0).then(|| timers.finish(name, &names));
         assert_eq!(found, timers_alone, "{name}");
-        let late = latency::summary::digest(reader.finish(names), Nanos::from_us(20));
+        let late = latency::summary::digest(&mut reader.finish(names), Nanos::from_us(20));
         assert_eq!(late, late_alone, "{name}");
         assert!(alone.switches > 0, "{name}");
     }

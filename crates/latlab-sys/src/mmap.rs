@@ -49,6 +49,24 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
     }
 }
 
+/// Memory for `capacity` elements in huge pages, where the kernel has them (madvise(2),
+/// `MADV_HUGEPAGE`): large arrays that are filled once spend a third of the time in page faults.
+/// The advice stays with the memory when the vector grows.
+pub fn in_huge_pages<T>(capacity: usize) -> Vec<T> {
+    let mut room = Vec::with_capacity(capacity);
+    let bytes = room.spare_capacity_mut().as_mut_ptr_range();
+    let page = rustix::param::page_size();
+    let start = (bytes.start as usize).next_multiple_of(page);
+    let end = bytes.end as usize & !(page - 1);
+    if end > start {
+        let at = (start as *mut u8).cast();
+        // SAFETY: the pages lie within the vector's own memory, and the advice changes no content. A
+        // kernel without huge pages refuses it, which changes nothing.
+        let _ = unsafe { rustix::mm::madvise(at, end - start, rustix::mm::Advice::LinuxHugepage) };
+    }
+    room
+}
+
 /// Bytes of a file.
 #[derive(Debug)]
 pub struct Mapped(Kind);

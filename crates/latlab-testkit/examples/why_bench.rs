@@ -1,11 +1,13 @@
 //! How fast captures are explained: `why_bench MIB FILE…` digests the files again and again, on as
 //! many threads as there are CPUs, until so many MiB were digested, as `latlab why` does.
 
+use latlab_analysis::latency::from_trace;
 use latlab_analysis::latency::summary::{Digest, conclude, digest};
+use latlab_model::event::Event;
 use latlab_model::latency::SystemContext;
 use latlab_model::units::Nanos;
-use latlab_sys::mmap::Mapped;
-use latlab_trace::TraceFile;
+use latlab_sys::mmap::{Mapped, in_huge_pages};
+use latlab_trace::{DEFAULT_MEMORY, KnownFormats, TraceFile};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -23,9 +25,9 @@ fn main() {
     let next = AtomicUsize::new(0);
     let begun = Instant::now();
     let work = || {
-        let mut done = Vec::new();
+        let (mut done, mut room, mut known) = (Vec::new(), Vec::new(), KnownFormats::default());
         while let Some(file) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push(one(file));
+            done.push(one(file, &mut room, &mut known));
         }
         done
     };
@@ -49,13 +51,22 @@ fn main() {
     );
 }
 
-fn one(path: &str) -> Digest {
+fn one(path: &str, room: &mut Vec<Event>, known: &mut KnownFormats) -> Digest {
     let bytes = match Mapped::open(Path::new(path)) {
         Ok(bytes) => bytes,
         Err(error) => panic!("{path}: {error}"),
     };
-    match TraceFile::parse(&bytes) {
-        Ok(file) => digest(latlab_analysis::latency::from_trace::capture(&file, path), Nanos(0)),
+    match TraceFile::parse_after(&bytes, DEFAULT_MEMORY, Some(known)) {
+        Ok(file) => {
+            let events = from_trace::room_for(&file);
+            if room.capacity() < events {
+                *room = in_huge_pages(events);
+            }
+            let mut capture = from_trace::capture_in(&file, path, std::mem::take(room));
+            let digest = digest(&mut capture, Nanos(0));
+            *room = capture.events;
+            digest
+        }
         Err(error) => panic!("{path}: {error}"),
     }
 }

@@ -13,7 +13,7 @@ use latlab_analysis::latency::breakdown::budget;
 use latlab_analysis::latency::capture::{Activation, Capture, End, Lost};
 use latlab_analysis::latency::cpu_timeline::{Actor, Lanes, Span};
 use latlab_analysis::latency::from_trace;
-use latlab_analysis::latency::summary::{Digest, conclude, digest_found};
+use latlab_analysis::latency::summary::{Digest, Examples, conclude, digest_found};
 use latlab_analysis::latency::wakeups;
 use latlab_model::event::{Symbol, softirq_name};
 use latlab_model::latency::{BreakdownExample, Mechanism, SystemContext};
@@ -100,11 +100,12 @@ pub fn explained(sources: &[(&TraceFile<'_>, &Index)], around: &SystemContext) -
         }
         let mut capture = from_trace::capture(file, &n.to_string());
         wakeups::find(&mut capture, Nanos(around.limit_ns));
-        let digest = digest_found(&capture);
+        let digest = digest_found(&capture, Examples::All);
         found.extend(digest.activations.iter().map(|a| (n, *a)));
         digests.push(digest);
     }
-    let examples: Vec<BreakdownExample> = digests.iter().flat_map(|d| d.examples.clone()).collect();
+    let examples: Vec<BreakdownExample> =
+        digests.iter().flat_map(|d| d.examples.iter().flatten().cloned()).collect();
     let result = conclude(digests, around.clone());
     let mut late = Late { limit: around.limit_ns, ..Late::default() };
     let mut verdicts: HashMap<usize, String> = HashMap::new();

@@ -2,7 +2,7 @@
 
 use crate::outcome::HintExt;
 use anyhow::Context;
-use latlab_trace::TraceFile;
+use latlab_trace::{KnownFormats, TraceFile};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -31,7 +31,19 @@ pub fn memory() -> u64 {
 /// # Errors
 /// One sentence with the file, when nothing can be read.
 pub fn open<'d>(data: &'d [u8], path: &Path) -> anyhow::Result<TraceFile<'d>> {
-    latlab_trace::open_within(data, memory()).with_context(|| path.display().to_string()).hint(
+    open_after(data, path, None)
+}
+
+/// As [`open`], sharing the formats of the file before, where they are the same.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_after<'d>(
+    data: &'d [u8],
+    path: &Path,
+    known: Option<&mut KnownFormats>,
+) -> anyhow::Result<TraceFile<'d>> {
+    latlab_trace::open_after(data, memory(), known).with_context(|| path.display().to_string()).hint(
         "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`",
     )
 }

@@ -17,7 +17,7 @@ pub struct Lost {
     pub count: Option<u64>,
 }
 
-/// Kinds of events that decide how wake-ups are found.
+/// Kinds of events that occur: where one does not, nothing looks for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
     /// Markers of programs.
@@ -26,6 +26,12 @@ pub struct Kinds {
     pub timerlat: bool,
     /// Returns from system calls.
     pub returns: bool,
+    /// Interrupts or preemption switched off or on.
+    pub sections: bool,
+    /// Samples of the osnoise and hwlat tracers.
+    pub noise: bool,
+    /// Stacks.
+    pub stacks: bool,
 }
 
 impl Kinds {
@@ -36,6 +42,9 @@ impl Kinds {
             EventKind::Marker { .. } => self.markers = true,
             EventKind::Timerlat { .. } => self.timerlat = true,
             EventKind::SyscallExit { .. } => self.returns = true,
+            EventKind::IrqsOff { .. } | EventKind::PreemptOff { .. } => self.sections = true,
+            EventKind::Noise { .. } => self.noise = true,
+            EventKind::Stack { .. } => self.stacks = true,
             _ => {}
         }
     }
@@ -72,7 +81,28 @@ pub struct Capture {
     pub notes: Vec<Note>,
 }
 
+/// Events of a capture that are searched from its end, at most.
+const BACK: usize = 1 << 18;
+
 impl Capture {
+    /// Events in `[from, to]`.
+    pub fn within(&self, from: TraceNs, to: TraceNs) -> &[Event] {
+        let first = self.events.partition_point(|e| e.time < from);
+        let last = self.events.partition_point(|e| e.time <= to);
+        &self.events[first..last.max(first)]
+    }
+
+    /// A CPU's events in `[from, to]`, the last one first.
+    pub fn back(&self, cpu: CpuId, from: TraceNs, to: TraceNs) -> impl Iterator<Item = &Event> {
+        self.within(from, to).iter().rev().filter(move |e| e.cpu == cpu)
+    }
+
+    /// A CPU's events up to `to`, the last one first, as far back as a search for one of them goes.
+    pub fn before(&self, cpu: CpuId, to: TraceNs) -> impl Iterator<Item = &Event> {
+        let last = self.events.partition_point(|e| e.time <= to);
+        self.events[..last].iter().rev().take(BACK).filter(move |e| e.cpu == cpu)
+    }
+
     /// Kinds of the events.
     pub fn kinds(&self) -> Kinds {
         self.kinds.unwrap_or_else(|| {

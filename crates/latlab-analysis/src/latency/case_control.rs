@@ -17,59 +17,78 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Largest number of rows that is kept.
 const ROWS: usize = 200;
 
+/// A group in on-time windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usual {
+    /// Median of its time in a window, ns: what to subtract from a late window.
+    pub ns: f64,
+    /// Median of how often it is in a window.
+    pub times: f64,
+}
+
 /// Compares windows, up to the event at which on-time windows end. Without any nothing is subtracted.
-pub fn contrast(windows: &[Window]) -> Contrast {
+/// Beside it each group of on-time windows.
+pub fn contrast(windows: &[Window]) -> (Contrast, BTreeMap<Group, Usual>) {
     let late: Vec<&Window> = windows.iter().filter(|w| w.late).collect();
     let on_time: Vec<&Window> = windows.iter().filter(|w| !w.late).collect();
     let latencies: Vec<f64> = on_time.iter().map(|w| w.latency_ns as f64).collect();
     let late_table = Table::of(&late);
     let on_time_table = Table::of(&on_time);
-    let keys: BTreeSet<&Key> = late_table.cells.keys().chain(on_time_table.cells.keys()).collect();
+    let keys: BTreeSet<Key<'_>> =
+        late_table.cells.keys().chain(on_time_table.cells.keys()).copied().collect();
     let mut rows: Vec<Row> =
         keys.into_iter().filter_map(|key| row(key, &late_table, &on_time_table)).collect();
     rows.sort_by(|a, b| (b.late_ns - b.on_time_ns).total_cmp(&(a.late_ns - a.on_time_ns)));
     rows.truncate(ROWS);
-    Contrast {
+    let contrast = Contrast {
         late: late.len(),
         on_time: on_time.len(),
         baseline_ns: median(&latencies).unwrap_or(0.0),
         rows,
-    }
+    };
+    let groups = on_time_table.cells.keys().filter(|k| k.1.is_none());
+    let usual = groups.map(|k| {
+        let ns = median(&on_time_table.column(*k, |c| c.0)).unwrap_or(0.0);
+        let times = median(&on_time_table.column(*k, |c| c.1)).unwrap_or(0.0);
+        (k.0.clone(), Usual { ns, times })
+    });
+    let usual = usual.collect();
+    (contrast, usual)
 }
 
-type Key = (Group, Option<String>);
+type Key<'a> = (&'a Group, Option<&'a str>);
 
 /// Time and count of every key in every window; windows without it count as zero.
-struct Table {
+struct Table<'a> {
     windows: usize,
-    cells: BTreeMap<Key, Vec<(f64, f64)>>,
+    cells: BTreeMap<Key<'a>, Vec<(f64, f64)>>,
 }
 
-impl Table {
-    fn of(windows: &[&Window]) -> Self {
-        let mut cells: BTreeMap<Key, Vec<(f64, f64)>> = BTreeMap::new();
+impl<'a> Table<'a> {
+    fn of(windows: &[&'a Window]) -> Self {
+        let mut cells: BTreeMap<Key<'a>, Vec<(f64, f64)>> = BTreeMap::new();
         for w in windows {
             for (group, share) in &w.shares {
                 let compared = share.ns.saturating_sub(share.not_compared_ns);
                 let cell = (compared as f64, f64::from(share.times));
-                cells.entry((group.clone(), None)).or_default().push(cell);
+                cells.entry((group, None)).or_default().push(cell);
             }
             for (group, function, Calls { ns, calls }) in &w.functions {
                 let cell = (*ns as f64, f64::from(*calls));
-                cells.entry((group.clone(), Some(function.clone()))).or_default().push(cell);
+                cells.entry((group, Some(function))).or_default().push(cell);
             }
         }
         Self { windows: windows.len(), cells }
     }
 
-    fn column(&self, key: &Key, which: impl Fn(&(f64, f64)) -> f64) -> Vec<f64> {
-        let mut column: Vec<f64> = self.cells.get(key).into_iter().flatten().map(which).collect();
+    fn column(&self, key: Key<'a>, which: impl Fn(&(f64, f64)) -> f64) -> Vec<f64> {
+        let mut column: Vec<f64> = self.cells.get(&key).into_iter().flatten().map(which).collect();
         column.resize(self.windows.max(column.len()), 0.0);
         column
     }
 }
 
-fn row(key: &Key, late: &Table, on_time: &Table) -> Option<Row> {
+fn row<'a>(key: Key<'a>, late: &Table<'a>, on_time: &Table<'a>) -> Option<Row> {
     let (late_ns, on_ns) = (late.column(key, |c| c.0), on_time.column(key, |c| c.0));
     let test = rank_test(&late_ns, &on_ns);
     let (l, o) = (Side::of(late, key), Side::of(on_time, key));
@@ -78,7 +97,7 @@ fn row(key: &Key, late: &Table, on_time: &Table) -> Option<Row> {
     }
     Some(Row {
         group: key.0.clone(),
-        function: key.1.clone(),
+        function: key.1.map(str::to_owned),
         late_ns: l.ns,
         on_time_ns: o.ns,
         late_times: l.times,
@@ -101,13 +120,13 @@ struct Side {
 }
 
 impl Side {
-    fn of(table: &Table, key: &Key) -> Self {
+    fn of<'a>(table: &Table<'a>, key: Key<'a>) -> Self {
         // What is in few of the windows has a median of zero: then its mean speaks for it.
         let typical = |v: &[f64]| match median(v).unwrap_or(0.0) {
             0.0 if !v.is_empty() => v.iter().sum::<f64>() / v.len() as f64,
             middle => middle,
         };
-        let each: Vec<f64> = (table.cells.get(key).into_iter().flatten())
+        let each: Vec<f64> = (table.cells.get(&key).into_iter().flatten())
             .filter(|(ns, _)| *ns > 0.0)
             .map(|&(ns, times)| each(ns, times))
             .collect();
@@ -141,18 +160,6 @@ fn difference(late: Side, on_time: Side) -> Difference {
     }
 }
 
-/// Median on-time duration of each group, ns: what to subtract from a late window.
-pub fn baseline(windows: &[Window]) -> BTreeMap<Group, f64> {
-    let on_time: Vec<&Window> = windows.iter().filter(|w| !w.late).collect();
-    let table = Table::of(&on_time);
-    table
-        .cells
-        .keys()
-        .filter(|k| k.1.is_none())
-        .map(|k| (k.0.clone(), median(&table.column(k, |c| c.0)).unwrap_or(0.0)))
-        .collect()
-}
-
 /// Groups that carry no blame: the ordinary way and the unknown.
 pub fn is_blameless(cause: Cause) -> bool {
     matches!(cause, Cause::Path | Cause::Unexplained)
@@ -176,7 +183,7 @@ mod tests {
             windows.push(with(true, Cause::TimerFunction, "poll", 38_000 + i, 38));
             windows.push(with(false, Cause::TimerFunction, "poll", 2_000 + i, 2));
         }
-        let c = contrast(&windows);
+        let (c, _) = contrast(&windows);
         assert_eq!(c.rows[0].kind, Difference::MoreOften);
         assert_eq!((c.rows[0].late_times, c.rows[0].on_time_times), (38.0, 2.0));
         assert_eq!(c.rows[0].delta, 1.0);
@@ -196,16 +203,16 @@ mod tests {
             let (ns, times) = if i % 5 == 0 { (5_000, 1) } else { (0, 0) };
             windows.push(with(false, Cause::TimerFunction, "poll", ns, times));
         }
-        assert_eq!(contrast(&windows).rows[0].kind, Difference::MoreOften);
+        assert_eq!(contrast(&windows).0.rows[0].kind, Difference::MoreOften);
         for w in windows.iter_mut().filter(|w| w.late) {
             w.shares[0].1.ns = 200_000;
         }
-        assert_eq!(contrast(&windows).rows[0].kind, Difference::Both);
+        assert_eq!(contrast(&windows).0.rows[0].kind, Difference::Both);
     }
 
     #[test]
     fn without_on_time_windows_nothing_is_compared() {
-        let c = contrast(&[with(true, Cause::Softirq, "NET_RX", 50_000, 1)]);
+        let (c, _) = contrast(&[with(true, Cause::Softirq, "NET_RX", 50_000, 1)]);
         assert_eq!((c.late, c.on_time), (1, 0));
         assert_eq!((c.rows[0].delta, c.rows[0].delta_interval), (0.0, (-1.0, 1.0)));
     }

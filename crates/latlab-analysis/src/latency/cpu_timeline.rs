@@ -145,8 +145,6 @@ pub struct Lanes {
     /// CPU → spans in time order without overlaps: its first span, and without gaps those of each task
     /// that ran while a wake-up was under way, from when it was switched in.
     pub cpus: BTreeMap<CpuId, Vec<Span>>,
-    /// CPU → indices of its events.
-    pub events: BTreeMap<CpuId, Vec<usize>>,
     /// Last seen name and priority of each task.
     pub tasks: IntMap<Tid, Task>,
     /// Task → indices of its scheduling events (waking, wake-up, switch in and out, migration).
@@ -198,7 +196,7 @@ impl Lanes {
     ) -> Self {
         let mut lanes = Self::default();
         let mut spans = Spans::new(entries);
-        let mut cpus: Vec<(CpuId, Lane, Vec<usize>)> = Vec::new();
+        let mut cpus: Vec<(CpuId, Lane)> = Vec::new();
         let mut tasks: Tasks<Known> = Tasks::default();
         let mut timers = LateTimers::default();
         let mut ended = [None; 2];
@@ -214,24 +212,22 @@ impl Lanes {
                 n += 1;
             });
             if at == cpus.len() {
-                cpus.push((event.cpu, Lane::new(event.time), Vec::new()));
+                cpus.push((event.cpu, Lane::new(event.time)));
             }
-            let (_, lane, own) = &mut cpus[at];
+            let lane = &mut cpus[at].1;
             lane.spans.extend(ended[..n].iter().flatten());
             if let EventKind::Switch { .. } = event.kind {
                 lane.end_run(event.time, wanted);
             }
-            own.push(i);
         }
         lanes.blind = calls && !wakes;
         // Of other CPUs than the late one.
         if cpus.len() > 1 {
             lanes.late_timers = timers.late;
         }
-        for (cpu, mut lane, own) in cpus {
+        for (cpu, mut lane) in cpus {
             lane.end_run(TraceNs(u64::MAX), wanted);
             lanes.cpus.insert(cpu, lane.spans);
-            lanes.events.insert(cpu, own);
         }
         for row in tasks.into_rows() {
             lanes.tasks.insert(row.tid, row.account.last);
@@ -267,19 +263,5 @@ impl Lanes {
             cut.end = cut.end.min(to);
             cut
         })
-    }
-
-    /// Indices of a CPU's events in `[from, to]`.
-    pub fn events_within<'a>(
-        &'a self,
-        events: &'a [Event],
-        cpu: CpuId,
-        from: TraceNs,
-        to: TraceNs,
-    ) -> &'a [usize] {
-        let all = self.events.get(&cpu).map_or(&[][..], Vec::as_slice);
-        let first = all.partition_point(|&i| events[i].time < from);
-        let last = all.partition_point(|&i| events[i].time <= to);
-        &all[first..last.max(first)]
     }
 }

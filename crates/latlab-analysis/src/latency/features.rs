@@ -29,7 +29,8 @@ pub fn window(
     budget: &Budget,
     compared: Option<TraceNs>,
 ) -> Window {
-    let mut shares: BTreeMap<Occupation<'_>, (Share, u64)> = BTreeMap::new();
+    // A wake-up has few groups: a list is faster than a tree of names.
+    let mut shares: Vec<(Occupation<'_>, (Share, u64))> = Vec::with_capacity(8);
     let mut functions: BTreeMap<(Occupation<'_>, &str), Calls> = BTreeMap::new();
     let mut longest_silence: Option<&Piece> = None;
     for piece in &budget.pieces {
@@ -39,18 +40,25 @@ pub fn window(
             calls.ns += piece.length().0;
             calls.calls += u32::from(piece.calls);
         }
-        let (share, longest) = shares.entry(group).or_default();
+        let at = shares.iter().position(|(g, _)| is_same(g, &group)).unwrap_or_else(|| {
+            shares.push((group, Default::default()));
+            shares.len() - 1
+        });
+        let (share, longest) = &mut shares[at].1;
         add(share, longest, piece);
         let from = compared.map_or(piece.end, |t| t.clamp(piece.start, piece.end));
         share.not_compared_ns += piece.end.since(from).0;
         if piece.length().0 == *longest && piece.task.tid.0 > 0 {
-            share.thread = Some(capture.names.get(piece.task.name).to_owned());
+            let thread = capture.names.get(piece.task.name);
+            if share.thread.as_deref() != Some(thread) {
+                share.thread = Some(thread.to_owned());
+            }
         }
         if piece.cause == Cause::IdleExit && share.idle_state.is_none() {
-            share.idle_state = silence::idle_state(capture, lanes, piece);
+            share.idle_state = silence::idle_state(capture, piece);
         }
         if piece.cause == Cause::Lock {
-            share.contended |= locks::is_contended(capture, lanes, budget, piece);
+            share.contended |= locks::is_contended(capture, budget, piece);
             if let Some(owner) = locks::owner(capture, lanes, budget, piece) {
                 for (who, ns) in locks::instead(capture, lanes, budget, piece, owner) {
                     let who = family(capture.names.get(who)).to_owned();
@@ -62,6 +70,7 @@ pub fn window(
             longest_silence = Some(piece);
         }
     }
+    shares.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let a = &budget.activation;
     let silence = longest_silence.map(|p| silence::of(capture, lanes, p)).unwrap_or_default();
     Window {
@@ -111,6 +120,11 @@ fn add(share: &mut Share, longest: &mut u64, piece: &Piece) {
 
 /// A cause and who: a [`Group`] of borrowed names, in the same order.
 type Occupation<'a> = (Cause, Cow<'a, str>);
+
+/// Whether two are equal; most names are one string of the capture.
+fn is_same(a: &Occupation<'_>, b: &Occupation<'_>) -> bool {
+    a.0 == b.0 && (std::ptr::eq::<str>(&*a.1, &*b.1) || a.1 == b.1)
+}
 
 fn owned((cause, who): Occupation<'_>) -> Group {
     Group { cause, who: who.into_owned() }
@@ -164,10 +178,14 @@ fn occupant<'a>(capture: &'a Capture, piece: &Piece) -> Cow<'a, str> {
 /// Stacks that events inside each piece carried.
 fn stacks(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Vec<(Group, Vec<String>)> {
     let mut found = Vec::new();
+    if !capture.kinds().stacks {
+        return found;
+    }
     for piece in &budget.pieces {
         // The stack event follows the event that ends the piece, too: `end` is inclusive.
-        for &i in lanes.events_within(&capture.events, piece.cpu, piece.start, piece.end) {
-            if let EventKind::Stack { stack } = capture.events[i].kind {
+        let own = capture.within(piece.start, piece.end).iter().filter(|e| e.cpu == piece.cpu);
+        for e in own {
+            if let EventKind::Stack { stack } = e.kind {
                 let frames = capture.names.stack(stack);
                 let names = frames.iter().map(|&f| capture.names.get(f).to_owned()).collect();
                 found.push((owned(group_of(capture, lanes, budget, piece)), names));

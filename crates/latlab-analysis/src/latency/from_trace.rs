@@ -15,11 +15,25 @@ pub const EVENTS_MAX: usize = 20_000_000;
 /// Reads a whole file as one capture. Wake-ups are found afterwards, by
 /// [`crate::latency::wakeups::find`].
 pub fn capture(file: &TraceFile<'_>, source: &str) -> Capture {
+    capture_in(file, source, Vec::new())
+}
+
+/// As [`capture`], in memory that the caller has: of [`room_for`] so many events, or of an earlier
+/// capture. Each page that the kernel need not give and zero again saves more time than the analysis of
+/// the events on it takes.
+pub fn capture_in(file: &TraceFile<'_>, source: &str, mut room: Vec<Event>) -> Capture {
+    room.clear();
+    room.reserve(room_for(file));
     let mut reader = Reader::new(file, source);
-    // A record with its payload takes some 40 bytes at least.
-    let bytes: u64 = file.buffers.iter().flat_map(|b| &b.cpus).map(|c| c.size).sum();
-    reader.capture.events.reserve((bytes / 64).min(EVENTS_MAX as u64 / 4) as usize);
+    reader.capture.events = room;
     read(reader, file, &Select::default())
+}
+
+/// About so many events are in a file: a record with its payload takes some 40 bytes. Compressed files
+/// have more.
+pub fn room_for(file: &TraceFile<'_>) -> usize {
+    let bytes: u64 = file.buffers.iter().flat_map(|b| &b.cpus).map(|c| c.size).sum();
+    (bytes / 40).min(EVENTS_MAX as u64) as usize
 }
 
 /// Reads a part of a file as one capture.

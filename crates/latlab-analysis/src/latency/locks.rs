@@ -13,18 +13,12 @@ use latlab_model::event::{Event, EventKind, Symbol};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 
 /// Whether an event shows that the measured task waits for a lock in a piece.
-pub(super) fn is_contended(
-    capture: &Capture,
-    lanes: &Lanes,
-    budget: &Budget,
-    piece: &Piece,
-) -> bool {
+pub(super) fn is_contended(capture: &Capture, budget: &Budget, piece: &Piece) -> bool {
     let own = budget.activation.tid;
     let (cpu, from) = budget
         .milestones
         .map_or((budget.activation.cpu, budget.activation.intended), |m| (m.cpu, m.switch_in));
-    let events = lanes.events_within(&capture.events, cpu, from, piece.start);
-    let own_events = events.iter().rev().map(|&i| &capture.events[i]).filter(|e| e.current == own);
+    let own_events = capture.back(cpu, from, piece.start).filter(|e| e.current == own);
     let told = |e: &Event| match e.kind {
         EventKind::LockBegin { .. } | EventKind::SetPrio { .. } => Some(true),
         EventKind::SyscallEnter { futex, .. } => Some(futex),

@@ -37,11 +37,11 @@ pub(super) struct Silence {
 /// The facts of a piece's longest stretch.
 pub(super) fn of(capture: &Capture, lanes: &Lanes, piece: &Piece) -> Silence {
     let (from, to) = (piece.silent_from, TraceNs(piece.silent_from.0 + piece.silent.0));
-    let before = || {
-        let own = lanes.events_within(&capture.events, piece.cpu, TraceNs(0), from);
-        own.iter().rev().take(BACK).map(|&i| &capture.events[i])
+    let before = || capture.before(piece.cpu, from).take(BACK);
+    let kinds = capture.kinds();
+    let state = |of: &dyn Fn(&EventKind) -> Option<bool>| {
+        if kinds.sections { before().find_map(|e| of(&e.kind)) } else { None }
     };
-    let state = |of: &dyn Fn(&EventKind) -> Option<bool>| before().find_map(|e| of(&e.kind));
     let irqs = |kind: &EventKind| match *kind {
         EventKind::IrqsOff { off } => Some(!off),
         _ => None,
@@ -51,14 +51,16 @@ pub(super) fn of(capture: &Capture, lanes: &Lanes, piece: &Piece) -> Silence {
         _ => None,
     };
     let gap = |kind: &EventKind| matches!(kind, EventKind::Noise { source: Noise::Hardware, .. });
-    let first = capture.events.partition_point(|e| e.time <= from);
     let until = TraceNs(to.0.saturating_add(AT_ITS_END));
-    let after = capture.events[first..].iter().take_while(|e| e.time <= until);
+    let after = || {
+        let first = capture.events.partition_point(|e| e.time <= from);
+        capture.events[first..].iter().take_while(|e| e.time <= until)
+    };
     Silence {
-        in_user: in_user(capture, lanes, piece),
+        in_user: kinds.returns && in_user(capture, piece),
         interrupts_on: state(&irqs),
         preemption_on: state(&preemption),
-        hwlat: after.clone().any(|e| gap(&e.kind)),
+        hwlat: kinds.noise && after().any(|e| gap(&e.kind)),
         other_timer: other_timer(lanes, piece, to),
     }
 }
@@ -75,14 +77,11 @@ fn other_timer(lanes: &Lanes, piece: &Piece, to: TraceNs) -> bool {
 }
 
 /// Whether the last system-call event of the piece's task before it was a return to user space.
-fn in_user(capture: &Capture, lanes: &Lanes, piece: &Piece) -> bool {
+fn in_user(capture: &Capture, piece: &Piece) -> bool {
     let Actor::Task(tid) = piece.actor else { return false };
-    let before = lanes.events_within(&capture.events, piece.cpu, TraceNs(0), piece.silent_from);
-    before
-        .iter()
-        .rev()
+    capture
+        .before(piece.cpu, piece.silent_from)
         .take(256)
-        .map(|&i| &capture.events[i])
         .filter(|e| e.current == tid)
         .find_map(|e| match e.kind {
             EventKind::SyscallExit { .. } => Some(true),
@@ -93,9 +92,8 @@ fn in_user(capture: &Capture, lanes: &Lanes, piece: &Piece) -> bool {
 }
 
 /// The idle state that was entered before a piece ended, as the kernel counts them.
-pub(super) fn idle_state(capture: &Capture, lanes: &Lanes, piece: &Piece) -> Option<u32> {
-    let before = lanes.events_within(&capture.events, piece.cpu, TraceNs(0), piece.end);
-    before.iter().rev().take(64).find_map(|&i| match capture.events[i].kind {
+pub(super) fn idle_state(capture: &Capture, piece: &Piece) -> Option<u32> {
+    capture.before(piece.cpu, piece.end).take(64).find_map(|e| match e.kind {
         EventKind::Idle { state: Some(state) } => Some(state),
         _ => None,
     })

@@ -24,10 +24,19 @@ pub struct Digest {
     pub note: CaptureNote,
     /// One a wake-up.
     pub windows: Vec<Window>,
-    /// One a wake-up.
-    pub examples: Vec<BreakdownExample>,
+    /// One a wake-up, of those that [`Examples`] asks for.
+    pub examples: Vec<Option<BreakdownExample>>,
     /// Which wake-up each window is of.
     pub activations: Vec<Activation>,
+}
+
+/// Wake-ups whose latency breakdown is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Examples {
+    /// The late ones, and the on-time one of the median latency.
+    Typical,
+    /// All that are looked at.
+    All,
 }
 
 /// On-time wake-ups of one capture that are looked at: enough to contrast, and spread over it.
@@ -38,13 +47,13 @@ const LATE: usize = 2_000;
 const PARTS: usize = 400;
 
 /// Finds the wake-ups of a capture and reduces each to numbers.
-pub fn digest(mut capture: Capture, limit: Nanos) -> Digest {
-    wakeups::find(&mut capture, limit);
-    digest_found(&capture)
+pub fn digest(capture: &mut Capture, limit: Nanos) -> Digest {
+    wakeups::find(capture, limit);
+    digest_found(capture, Examples::Typical)
 }
 
 /// As [`digest`], for a capture whose wake-ups are known.
-pub fn digest_found(capture: &Capture) -> Digest {
+pub fn digest_found(capture: &Capture, examples: Examples) -> Digest {
     if capture.activations.is_empty() {
         let mut note = note(capture);
         note.notes.clone_from(&capture.notes);
@@ -80,28 +89,35 @@ pub fn digest_found(capture: &Capture) -> Digest {
         if !activation.late && (budget.lost || !known) {
             continue;
         }
-        let compared = control_end.and_then(|end| end_at(capture, &lanes, &budget, end));
+        let compared = control_end.and_then(|end| end_at(capture, &budget, end));
         let window = window(capture, &lanes, &budget, compared);
         digest.note.late += u32::from(window.late);
         digest.note.on_time += u32::from(!window.late);
-        digest.examples.push(sketch(capture, &budget));
+        let is_kept = window.late || examples == Examples::All;
+        digest.examples.push(is_kept.then(|| sketch(capture, &budget)));
         digest.windows.push(window);
         digest.activations.push(activation);
+    }
+    if let Some(i) = median_on_time(&digest.windows, |_| true) {
+        let again = || sketch(capture, &budget(capture, &lanes, digest.activations[i]));
+        digest.examples[i].get_or_insert_with(again);
     }
     digest
 }
 
 /// When a wake-up reached the event at which on-time ones end; `None`: it ends there itself, or its way is not known.
-fn end_at(capture: &Capture, lanes: &Lanes, budget: &Budget, end: End) -> Option<TraceNs> {
+fn end_at(capture: &Capture, budget: &Budget, end: End) -> Option<TraceNs> {
     let m = budget.milestones.filter(|_| budget.activation.end > end)?;
     match end {
         End::Switch => Some(m.switch_in),
         End::Syscall => {
             let (tid, to) = (budget.activation.tid, budget.activation.actual);
-            let after = lanes.events_within(&capture.events, m.cpu, m.switch_in, to);
-            let is_return =
-                |e: &Event| e.current == tid && matches!(e.kind, EventKind::SyscallExit { .. });
-            after.iter().map(|&i| &capture.events[i]).find(|e| is_return(e)).map(|e| e.time)
+            let is_return = |e: &&Event| {
+                e.cpu == m.cpu
+                    && e.current == tid
+                    && matches!(e.kind, EventKind::SyscallExit { .. })
+            };
+            capture.within(m.switch_in, to).iter().find(is_return).map(|e| e.time)
         }
         End::Clock => None,
     }
@@ -152,26 +168,27 @@ fn sketch(capture: &Capture, budget: &Budget) -> BreakdownExample {
     let intended = budget.activation.intended;
     let mut parts: Vec<Part> = Vec::new();
     for piece in &budget.pieces {
-        let part = Part {
-            start_ns: piece.start.since(intended).0,
-            end_ns: piece.end.since(intended).0,
-            stage: piece.stage,
-            cause: piece.cause,
-            who: label(capture, piece).into_owned(),
-            merged: false,
-        };
+        let (end_ns, who) = (piece.end.since(intended).0, label(capture, piece));
         let full = parts.len() >= PARTS;
         match parts.last_mut() {
             Some(last)
-                if (last.stage, last.cause, &last.who) == (part.stage, part.cause, &part.who) =>
+                if (last.stage, last.cause, last.who.as_str())
+                    == (piece.stage, piece.cause, &*who) =>
             {
-                last.end_ns = part.end_ns;
+                last.end_ns = end_ns;
             }
             Some(last) if full => {
-                last.end_ns = part.end_ns;
+                last.end_ns = end_ns;
                 (last.cause, last.who, last.merged) = (Cause::Unexplained, String::new(), true);
             }
-            _ => parts.push(part),
+            _ => parts.push(Part {
+                start_ns: piece.start.since(intended).0,
+                end_ns,
+                stage: piece.stage,
+                cause: piece.cause,
+                who: who.into_owned(),
+                merged: false,
+            }),
         }
     }
     BreakdownExample {
@@ -202,15 +219,21 @@ pub fn conclude(digests: Vec<Digest>, system_context: SystemContext) -> WhyResul
     result.explanation = explain(&result.windows, &result.system_context);
     let pairs = result.explanation.causes.iter().enumerate().filter_map(|(i, cluster)| {
         let late = cluster.example?;
-        let typical = typical_on_time(&result.windows, &result.windows[late].source);
-        let mut drawn = examples.get(late)?.clone();
+        let source = &result.windows[late].source;
+        let kept = |same: bool| {
+            let has =
+                |i: usize| examples[i].is_some() && (!same || result.windows[i].source == *source);
+            median_on_time(&result.windows, has)
+        };
+        let typical = kept(true).or_else(|| kept(false));
+        let mut drawn = examples.get(late)?.clone()?;
         if cluster.mechanism == Mechanism::Stall {
             show_stall(&mut drawn);
         }
         Some(Pair {
             cause: i,
             late: drawn,
-            on_time: typical.and_then(|w| examples.get(w)).cloned(),
+            on_time: typical.and_then(|w| examples.get(w)?.clone()),
         })
     });
     result.examples = pairs.collect();
@@ -224,19 +247,12 @@ fn show_stall(sketch: &mut BreakdownExample) {
     }
 }
 
-/// The on-time window with the median latency: of the same capture, else of any.
-fn typical_on_time(windows: &[Window], source: &str) -> Option<usize> {
-    let pick = |same: bool| {
-        let mut of: Vec<(u64, usize)> = windows
-            .iter()
-            .enumerate()
-            .filter(|(_, w)| !w.late && (!same || w.source == source))
-            .map(|(i, w)| (w.latency_ns, i))
-            .collect();
-        of.sort_unstable();
-        of.get(of.len() / 2).map(|w| w.1)
-    };
-    pick(true).or_else(|| pick(false))
+/// The on-time window with the median latency, of those for which `is` holds.
+fn median_on_time(windows: &[Window], is: impl Fn(usize) -> bool) -> Option<usize> {
+    let on_time = (0..windows.len()).filter(|&i| !windows[i].late && is(i));
+    let mut of: Vec<(u64, usize)> = on_time.map(|i| (windows[i].latency_ns, i)).collect();
+    of.sort_unstable();
+    of.get(of.len() / 2).map(|w| w.1)
 }
 
 /// Kernel releases of the captures, each once.
@@ -305,7 +321,7 @@ mod tests {
             s.timer(t).preempt(t + 6.0, FAIR, RT).switch(t + 50.0, RT, FAIR);
             s.wakes(t, t + 8.0, false);
         }
-        let note = digest_found(&s.capture).note;
+        let note = digest_found(&s.capture, Examples::Typical).note;
         assert_eq!((note.wakeups, note.late_wakeups, note.interval_ns), (400, 0, Some(2_000_000)));
         assert!(note.on_time <= CONTROLS as u32);
     }
@@ -325,7 +341,8 @@ mod tests {
             *s.capture.activations.last_mut().unwrap() = a;
             s.switch(t + 300.0, RT, FAIR);
         }
-        let result = conclude(vec![digest_found(&s.capture)], SystemContext::default());
+        let result =
+            conclude(vec![digest_found(&s.capture, Examples::Typical)], SystemContext::default());
         for w in result.windows.iter().filter(|w| w.late) {
             assert_eq!((w.latency_ns, w.compared_ns()), (106_000, 6_000));
         }
@@ -353,7 +370,8 @@ mod tests {
             s.wakes(t, end, late);
             s.switch(end + 20.0, RT, FAIR);
         }
-        let result = conclude(vec![digest_found(&s.capture)], SystemContext::default());
+        let result =
+            conclude(vec![digest_found(&s.capture, Examples::Typical)], SystemContext::default());
         let causes = &result.explanation.causes;
         assert_eq!(causes.len(), 1, "{causes:#?}");
         assert_eq!(

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// What parts are grouped by: the mechanism and who.
 #[derive(
@@ -151,8 +152,9 @@ impl Window {
         if self.lost || self.uncovered { 0.25 } else { 1.0 }
     }
     /// The share of a group; nothing where it did not occur.
-    pub fn share(&self, group: &Group) -> Share {
-        self.shares.iter().find(|(g, _)| g == group).map(|(_, s)| s.clone()).unwrap_or_default()
+    pub fn share(&self, group: &Group) -> &Share {
+        static NOTHING: LazyLock<Share> = LazyLock::new(Share::default);
+        self.shares.iter().find(|(g, _)| g == group).map_or(&NOTHING, |(_, s)| s)
     }
 }
 

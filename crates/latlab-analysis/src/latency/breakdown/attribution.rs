@@ -29,13 +29,13 @@ impl Cutter<'_> {
         if !self.capture.clock_is_monotonic {
             return None;
         }
-        let events = self.lanes.events_within(&self.capture.events, m.waker, m.expiry, m.waking);
-        let timer = events.iter().rev().find_map(|&i| match self.event(i).kind {
+        let expired = self.capture.back(m.waker, m.expiry, m.waking);
+        let timer = { expired }.find_map(|e| match e.kind {
             EventKind::HrtimerEntry { timer, .. } => Some(timer),
             _ => None,
         })?;
-        let before = self.lanes.events_within(&self.capture.events, m.waker, TraceNs(0), m.expiry);
-        let expires = before.iter().rev().find_map(|&i| match self.event(i).kind {
+        let started = self.capture.before(m.waker, m.expiry);
+        let expires = { started }.find_map(|e| match e.kind {
             EventKind::HrtimerStart { timer: t, expires, .. } if t == timer => Some(expires),
             _ => None,
         })?;
@@ -228,14 +228,12 @@ impl Cutter<'_> {
     /// user space since: what it does or waits for then is the fault's doing.
     fn faulted(&self, m: Option<Milestones>, time: TraceNs) -> bool {
         let Some(m) = m else { return false };
-        let events = self.lanes.events_within(&self.capture.events, m.cpu, m.switch_in, time);
-        events.iter().rev().map(|&i| self.event(i)).filter(|e| e.current == self.a.tid).find_map(
-            |e| match e.kind {
-                EventKind::PageFault { .. } => Some(true),
-                EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. } => Some(false),
-                _ => None,
-            },
-        ) == Some(true)
+        let own = self.capture.back(m.cpu, m.switch_in, time);
+        own.filter(|e| e.current == self.a.tid).find_map(|e| match e.kind {
+            EventKind::PageFault { .. } => Some(true),
+            EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. } => Some(false),
+            _ => None,
+        }) == Some(true)
     }
 
     /// How the measured task last left its CPU before or at `time`, unless it was woken since.

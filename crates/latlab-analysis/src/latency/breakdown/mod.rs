@@ -356,15 +356,12 @@ impl Cutter<'_> {
 
     /// What the other CPUs did strictly inside a stretch.
     fn others(&self, cpu: CpuId, start: TraceNs, end: TraceNs) -> Others {
-        let mut known = false;
-        for (_, own) in self.lanes.events.iter().filter(|&(&c, _)| c != cpu) {
-            known = true;
-            let after = own.partition_point(|&i| self.event(i).time <= start);
-            if own.get(after).is_some_and(|&i| self.event(i).time < end) {
-                return Others::Ran;
-            }
+        if self.lanes.cpus.keys().all(|c| *c == cpu) {
+            return Others::None;
         }
-        if known { Others::Silent } else { Others::None }
+        let inside = |e: &&Event| e.time > start && e.time < end && e.cpu != cpu;
+        let ran = self.capture.within(start, end).iter().any(|e| inside(&e));
+        if ran { Others::Ran } else { Others::Silent }
     }
 }
 

@@ -14,7 +14,7 @@
 
 use super::{Cutter, Piece};
 use crate::latency::cpu_timeline::Actor;
-use latlab_model::event::{EventKind, Noise, Symbol, Task};
+use latlab_model::event::{Event, EventKind, Noise, Symbol, Task};
 use latlab_model::latency::{Cause, Stage};
 use latlab_model::units::{Nanos, Tid, TraceNs};
 
@@ -31,22 +31,20 @@ impl Cutter<'_> {
     /// The pieces of a wake-up that ends with a line of timerlat, where no scheduler event tells more.
     pub(super) fn timerlat(&self) -> Option<Vec<Piece>> {
         let (cpu, from, to) = (self.a.cpu, self.a.intended, self.a.actual);
-        let inside = self.lanes.events_within(&self.capture.events, cpu, from, to);
-        let at_end = |&&i: &&usize| {
-            let e = self.event(i);
+        let inside = || self.capture.back(cpu, from, to);
+        let at_end = |e: &Event| {
             e.time == to && e.current == self.a.tid && matches!(e.kind, EventKind::Timerlat { .. })
         };
-        inside.iter().rev().find(at_end)?;
-        let irq = inside.iter().rev().find_map(|&i| match self.event(i).kind {
-            EventKind::Timerlat { context: 0, current, .. } => Some((i, current)),
+        inside().find(|e| at_end(e))?;
+        let irq = inside().find_map(|e| match e.kind {
+            EventKind::Timerlat { context: 0, current, .. } => Some((e, current)),
             _ => None,
         });
-        let mut heard = self.heard(inside, irq.map_or(to, |(i, _)| self.event(i).time));
+        let mut heard = self.heard(inside(), irq.map_or(to, |(e, _)| e.time));
         heard.sort_by_key(|h| (h.start, h.end));
         let mut pieces = Vec::new();
         match irq {
-            Some((i, current)) => {
-                let entry = self.event(i);
+            Some((entry, current)) => {
                 let task = Task { tid: entry.current, name: current, prio: i32::MAX };
                 let held = match entry.current {
                     Tid(0) => (Cause::IdleExit, Actor::Idle, task),
@@ -63,9 +61,8 @@ impl Cutter<'_> {
     }
 
     /// What osnoise reported within a wake-up.
-    fn heard(&self, inside: &[usize], interrupt: TraceNs) -> Vec<Heard> {
-        let one = |&i: &usize| {
-            let e = self.event(i);
+    fn heard<'e>(&self, inside: impl Iterator<Item = &'e Event>, interrupt: TraceNs) -> Vec<Heard> {
+        let one = |e: &Event| {
             let EventKind::Noise { source, name, length } = e.kind else { return None };
             let start = TraceNs(e.time.0.saturating_sub(length.0));
             let (cause, actor) = match source {
@@ -83,7 +80,9 @@ impl Cutter<'_> {
             let task = Task { tid: Tid(-2), name, prio: i32::MAX };
             Some(Heard { start, end: e.time, cause, actor, task })
         };
-        inside.iter().filter_map(one).collect()
+        let mut heard: Vec<Heard> = inside.filter_map(one).collect();
+        heard.reverse();
+        heard
     }
 
     /// Pieces from `from` to `to`: what was heard, the innermost first, and `rest` between.

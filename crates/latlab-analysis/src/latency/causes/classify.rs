@@ -4,7 +4,7 @@ use super::counters::Counted;
 use super::mechanism::{Setting, is_from, mechanism};
 use super::members::{CONTROLS, Members, Verdict, could_be_stall, is_bracketed, is_silent};
 
-use crate::latency::case_control::each;
+use crate::latency::case_control::{Usual, each};
 use latlab_model::finding::Confidence;
 use latlab_model::latency::Contrast;
 use latlab_model::latency::{
@@ -22,6 +22,10 @@ pub(super) struct Judge<'a> {
     pub(super) windows: &'a [Window],
     pub(super) around: &'a SystemContext,
     pub(super) contrast: &'a Contrast,
+    /// Who had the CPU in on-time windows.
+    pub(super) occupants: Occupants<'a>,
+    /// Groups of on-time windows.
+    pub(super) usual: &'a BTreeMap<Group, Usual>,
     /// Weight of all late windows.
     pub(super) late: f64,
     /// Weighted excess of all late windows, ns.
@@ -30,18 +34,34 @@ pub(super) struct Judge<'a> {
     pub(super) silent: usize,
 }
 
+/// Who had the CPU at the intended times of on-time windows.
+#[derive(Default)]
+pub(super) struct Occupants<'a> {
+    windows: usize,
+    /// Windows in which an idle state was left.
+    idle: usize,
+    by_name: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Occupants<'a> {
+    pub(super) fn of(windows: &'a [Window]) -> Self {
+        let mut all = Self::default();
+        for w in windows.iter().filter(|w| !w.late) {
+            let left = |(g, s): &(Group, Share)| g.cause == Cause::IdleExit && s.ns > 0;
+            all.windows += 1;
+            all.idle += usize::from(w.shares.iter().any(left));
+            *all.by_name.entry(&w.at_intended).or_default() += 1;
+        }
+        all
+    }
+}
+
 impl Judge<'_> {
     /// On-time windows, and those of them in which this actor had the CPU at the intended time.
     fn seen(&self, group: &Group) -> (usize, usize) {
+        let by_name = || self.occupants.by_name.get(group.who.as_str()).copied().unwrap_or(0);
         let idle = group.cause == Cause::IdleExit;
-        self.windows.iter().filter(|w| !w.late).fold((0, 0), |(n, hit), w| {
-            let same = if idle {
-                w.shares.iter().any(|(g, s)| g.cause == Cause::IdleExit && s.ns > 0)
-            } else {
-                w.at_intended == group.who
-            };
-            (n + 1, hit + usize::from(same))
-        })
+        (self.occupants.windows, if idle { self.occupants.idle } else { by_name() })
     }
 
     /// Share of the time that this actor has the CPU, with one imagined occurrence so that what was
@@ -95,22 +115,20 @@ impl Judge<'_> {
 
     /// All that is known of one group.
     pub(super) fn cause(&self, group: &Group, m: &Members) -> RootCause {
-        let shares: Vec<(usize, Share, f64)> = m
+        let shares: Vec<(usize, &Share, f64)> = m
             .excess
             .iter()
             .map(|(&i, &e)| {
-                let share = match m.merged.as_slice() {
-                    [] => self.windows[i].share(group),
-                    merged => longest(&self.windows[i], merged),
-                };
+                let share = longest(&self.windows[i], &m.merged)
+                    .unwrap_or_else(|| self.windows[i].share(group));
                 (i, share, e)
             })
             .collect();
         // Sizes are read off whole windows, where there are any.
-        let whole = |s: &&(usize, Share, f64)| self.windows[s.0].weight() == 1.0;
+        let whole = |s: &&(usize, &Share, f64)| self.windows[s.0].weight() == 1.0;
         let clean: Vec<_> = shares.iter().filter(whole).collect();
         let sized = if clean.is_empty() { shares.iter().collect() } else { clean };
-        let of = |f: &dyn Fn(&(usize, Share, f64)) -> f64| {
+        let of = |f: &dyn Fn(&(usize, &Share, f64)) -> f64| {
             median(&sized.iter().map(|s| f(s)).collect::<Vec<_>>()).unwrap_or(0.0)
         };
         let weight = |i: &usize| self.windows[*i].weight();
@@ -132,7 +150,7 @@ impl Judge<'_> {
             Verdict::Stall => Mechanism::Stall,
             Verdict::Alternatives => Mechanism::Alternatives,
         };
-        let times_on_time = self.on_time_times(group);
+        let times_on_time = self.usual.get(group).map_or(0.0, |u| u.times);
         let mut cluster = RootCause {
             mechanism,
             who: if m.kind == Verdict::Own { group.who.clone() } else { String::new() },
@@ -182,16 +200,17 @@ impl Judge<'_> {
             return Vec::new();
         }
         let one = |group: &Group| {
-            let shares: Vec<Share> = m
+            let shares: Vec<&Share> = m
                 .excess
                 .keys()
                 .map(|&i| self.windows[i].share(group))
                 .filter(|s| s.ns > 0)
                 .collect();
-            let longest = shares.iter().max_by_key(|s| s.ns).cloned().unwrap_or_default();
+            let nothing = Share::default();
+            let longest = shares.iter().copied().max_by_key(|s| s.ns).unwrap_or(&nothing);
             let windows = shares.len();
             Alternative {
-                mechanism: mechanism(group, &longest, &[], self.setting(m)),
+                mechanism: mechanism(group, longest, &[], self.setting(m)),
                 who: group.who.clone(),
                 windows,
             }
@@ -207,13 +226,6 @@ impl Judge<'_> {
     fn moment(&self, i: usize) -> u64 {
         let w = &self.windows[i];
         (w.intended_ns + w.latency_ns) / 1_000 * 1_000
-    }
-
-    fn on_time_times(&self, group: &Group) -> f64 {
-        let times: Vec<f64> = (self.windows.iter().filter(|w| !w.late))
-            .map(|w| f64::from(w.share(group).times))
-            .collect();
-        median(&times).unwrap_or(0.0)
     }
 
     fn evidence(&self, group: &Group, m: &Members, cluster: &RootCause) -> Vec<CauseEvidence> {
@@ -250,7 +262,7 @@ impl Judge<'_> {
         let silent = m.merged.is_empty() && could_be_stall(group.cause);
         if silent {
             let hits =
-                m.excess.iter().filter(|&(&i, &e)| is_silent(&self.windows[i].share(group), e));
+                m.excess.iter().filter(|&(&i, &e)| is_silent(self.windows[i].share(group), e));
             let (hits, occupancy) = (hits.count(), self.occupancy(group));
             if hits > 0 {
                 let of = self.silent.max(hits);
@@ -354,7 +366,7 @@ impl Judge<'_> {
     }
 
     fn all_silent(&self, i: usize, merged: &[Group]) -> bool {
-        longest(&self.windows[i], merged).others == Some(Others::Silent)
+        longest(&self.windows[i], merged).is_some_and(|s| s.others == Some(Others::Silent))
     }
 
     /// Whether a late window of another CPU overlaps this one.
@@ -459,11 +471,11 @@ struct TypicalCalls {
 }
 
 /// The share of the longest of some groups in a window.
-fn longest(window: &Window, groups: &[Group]) -> Share {
-    groups.iter().map(|g| window.share(g)).max_by_key(|s| s.silent_ns).unwrap_or_default()
+fn longest<'a>(window: &'a Window, groups: &[Group]) -> Option<&'a Share> {
+    groups.iter().map(|g| window.share(g)).max_by_key(|s| s.silent_ns)
 }
 
-fn top_instead(shares: &[(usize, Share, f64)]) -> Vec<String> {
+fn top_instead(shares: &[(usize, &Share, f64)]) -> Vec<String> {
     let mut sum: BTreeMap<&str, u64> = BTreeMap::new();
     let mut waited = 0;
     for (_, share, _) in shares {
@@ -485,7 +497,7 @@ fn size(
     (cause, kind): (Cause, Option<Kind>),
     whole: f64,
     usual: f64,
-    sized: &[&(usize, Share, f64)],
+    sized: &[&(usize, &Share, f64)],
 ) -> f64 {
     let begins_without_event = match cause {
         Cause::PreemptionOff | Cause::IdleExit => true,
@@ -501,7 +513,7 @@ fn size(
 }
 
 /// The thread that acted in most of the windows, by its whole name.
-fn thread(shares: &[(usize, Share, f64)]) -> Option<String> {
+fn thread(shares: &[(usize, &Share, f64)]) -> Option<String> {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let names = shares.iter().filter_map(|s| s.1.thread.as_deref());
     names.for_each(|name| *seen.entry(name).or_default() += 1);
@@ -509,7 +521,7 @@ fn thread(shares: &[(usize, Share, f64)]) -> Option<String> {
 }
 
 /// The window with the median excess.
-fn typical(shares: &[(usize, Share, f64)]) -> Option<usize> {
+fn typical(shares: &[(usize, &Share, f64)]) -> Option<usize> {
     let mut order: Vec<(usize, f64)> = shares.iter().map(|s| (s.0, s.2)).collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
     order.get(order.len() / 2).map(|s| s.0)

@@ -19,8 +19,8 @@ mod stalls;
 #[cfg(test)]
 mod tests;
 
-use super::case_control::{baseline, contrast, is_blameless};
-use classify::Judge;
+use super::case_control::{Usual, contrast, is_blameless};
+use classify::{Judge, Occupants};
 use latlab_model::latency::Cause;
 use latlab_model::latency::{Explanation, Mechanism, RootCause, SystemContext};
 use latlab_model::latency::{Group, Share, Window};
@@ -36,8 +36,7 @@ const MATERIAL: f64 = 0.1;
 
 /// Explains late windows by contrast with on-time ones.
 pub fn explain(windows: &[Window], around: &SystemContext) -> Explanation {
-    let contrast = contrast(windows);
-    let base = baseline(windows);
+    let (contrast, usual) = contrast(windows);
     let late: Vec<usize> = (0..windows.len()).filter(|&i| windows[i].late).collect();
     let excess: BTreeMap<usize, f64> = late
         .iter()
@@ -47,10 +46,19 @@ pub fn explain(windows: &[Window], around: &SystemContext) -> Explanation {
     let reference = if around.limit_ns > 0 { around.limit_ns as f64 } else { contrast.baseline_ns };
     let mut members: BTreeMap<Group, Members> = BTreeMap::new();
     for &i in &late {
-        assign(i, &windows[i], excess[&i], MATERIAL * reference, &base, &mut members);
+        assign(i, &windows[i], excess[&i], MATERIAL * reference, &usual, &mut members);
     }
     let weight = late.iter().map(|&i| windows[i].weight()).sum();
-    let mut judge = Judge { windows, around, contrast: &contrast, late: weight, total, silent: 0 };
+    let mut judge = Judge {
+        windows,
+        around,
+        contrast: &contrast,
+        usual: &usual,
+        occupants: Occupants::of(windows),
+        late: weight,
+        total,
+        silent: 0,
+    };
     let (members, silent) = stalls::tell_apart(members, &judge);
     judge.silent = silent;
     let mut causes: Vec<RootCause> = members
@@ -80,13 +88,13 @@ fn assign(
     window: &Window,
     total: f64,
     material: f64,
-    base: &BTreeMap<Group, f64>,
+    usual: &BTreeMap<Group, Usual>,
     members: &mut BTreeMap<Group, Members>,
 ) {
     let mut by_excess: Vec<(&Group, f64)> = window
         .shares
         .iter()
-        .map(|(g, s)| (g, excess(g, s, base.get(g).copied().unwrap_or(0.0))))
+        .map(|(g, s)| (g, excess(g, s, usual.get(g).map_or(0.0, |u| u.ns))))
         .filter(|(_, e)| *e > 0.0)
         .collect();
     // Parts that were shorter than usual make the others add up to more than the excess.

@@ -79,7 +79,7 @@ fn silent_windows(
     let of = |(g, m): (&Group, &Members)| {
         // An idle CPU runs no code, whatever events it left in between.
         let idle = g.cause == Cause::IdleExit;
-        let silent = |&(i, e): &(&usize, &f64)| idle || is_silent(&judge.windows[*i].share(g), *e);
+        let silent = |&(i, e): &(&usize, &f64)| idle || is_silent(judge.windows[*i].share(g), *e);
         let windows: Vec<usize> = m.excess.iter().filter(silent).map(|(i, _)| *i).collect();
         (could_be_stall(g.cause) && !windows.is_empty()).then(|| (g.clone(), windows))
     };

@@ -4,15 +4,17 @@ use crate::outcome::HintExt;
 use crate::trace_input;
 use anyhow::{Context, anyhow};
 use latlab_analysis::latency::capture::Capture;
-use latlab_analysis::latency::summary::{Digest, conclude, digest_found};
+use latlab_analysis::latency::from_trace;
+use latlab_analysis::latency::summary::{Digest, Examples, conclude, digest_found};
 use latlab_analysis::latency::wakeups;
-use latlab_model::event::{EventKind, Symbol};
+use latlab_model::event::{Event, EventKind, Symbol};
 use latlab_model::finding::{Note, Quantity};
 use latlab_model::latency::WhyResult;
 use latlab_model::latency::{CaptureCounters, SystemContext};
 use latlab_model::units::{Nanos, Tid};
 use latlab_report::messages;
-use latlab_sys::mmap::Mapped;
+use latlab_sys::mmap::{Mapped, in_huge_pages};
+use latlab_trace::KnownFormats;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,11 +111,11 @@ fn digest_all(
     let workers = thread::available_parallelism().map_or(1, usize::from).min(files.len()).min(8);
     let next = AtomicUsize::new(0);
     let work = || {
-        let mut done = Vec::new();
+        let (mut done, mut reused) = (Vec::new(), Reused::default());
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(file) = files.get(i) else { return done };
-            done.push((i, digest_one(file, limit, task)));
+            done.push((i, digest_one(file, limit, task, &mut reused)));
         }
     };
     let mut all: Vec<(usize, anyhow::Result<Digested>)> = thread::scope(|scope| {
@@ -130,14 +132,31 @@ fn digest_all(
     Ok((digests, others))
 }
 
-fn digest_one(path: &Path, limit: Nanos, task: Option<&str>) -> anyhow::Result<Digested> {
+/// What a thread keeps from one file for the next.
+#[derive(Default)]
+struct Reused {
+    formats: KnownFormats,
+    events: Vec<Event>,
+}
+
+fn digest_one(
+    path: &Path,
+    limit: Nanos,
+    task: Option<&str>,
+    reused: &mut Reused,
+) -> anyhow::Result<Digested> {
     let bytes = Mapped::open(path).with_context(|| path.display().to_string())?;
-    let file = trace_input::open(&bytes, path)?;
+    let file = trace_input::open_after(&bytes, path, Some(&mut reused.formats))?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let mut capture = latlab_analysis::latency::from_trace::capture(&file, &name);
+    let events = from_trace::room_for(&file);
+    if reused.events.capacity() < events {
+        reused.events = in_huge_pages(events);
+    }
+    let mut capture = from_trace::capture_in(&file, &name, std::mem::take(&mut reused.events));
     wakeups::find(&mut capture, limit);
     let others = task.map_or_else(Vec::new, |task| keep(&mut capture, task));
-    let mut digest = digest_found(&capture);
+    let mut digest = digest_found(&capture, Examples::Typical);
+    reused.events = capture.events;
     let damage = file.diagnostics.list();
     if let Some(first) = damage.first() {
         let more = damage.len() as u64 - 1 + file.diagnostics.suppressed();
