@@ -1,8 +1,29 @@
 //! Children that must not outlive us, and signals to processes.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
+
+/// This program, to be started again: the kernel's link to it holds also where its file was
+/// replaced or removed meanwhile (proc_pid_exe(5)).
+///
+/// # Errors
+/// Where `/proc` is not mounted.
+pub fn own_program() -> io::Result<PathBuf> {
+    let link = PathBuf::from("/proc/self/exe");
+    std::fs::metadata(&link)?;
+    Ok(link)
+}
+
+/// Gives this process its name back if it was started through [`own_program`], for which the
+/// kernel calls it `exe`: traces and `ps` show the name.
+pub fn name_restarted(name: &CStr) {
+    if rustix::thread::name().is_ok_and(|now| now.as_c_str() == c"exe") {
+        let _ = rustix::thread::set_name(name);
+    }
+}
 
 /// Has the kernel kill this process when the one that started it ends.
 pub fn die_with_parent() {

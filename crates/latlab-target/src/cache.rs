@@ -138,6 +138,11 @@ pub fn digest<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
 
+/// SHA-256 of these bytes as `sha256sum` prints it.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
     if agent::is_init() {
         agent::main();
     }
+    latlab_sys::process::name_restarted(c"latlab");
     latlab_sys::signal::install();
     diagnostics::install();
     if cfg!(panic = "abort") {

@@ -2,7 +2,7 @@
 
 use super::Connection;
 use super::shell::quoted;
-use crate::cache::digest;
+use crate::cache::sha256;
 use crate::{Arch, Result, TargetError, board};
 use std::fs;
 use std::path::Path;
@@ -40,6 +40,33 @@ for base in "${XDG_CACHE_HOME:-$HOME/.cache}" "$HOME" /tmp /var/tmp /dev/shm /ru
     rmdir "$folder" 2>/dev/null
 done
 echo latlab-folder=
+"#;
+
+/// Puts the build from stdin at `$program`. Older builds go first, except those that a process
+/// runs and those that another host is pushing; where `test` has no `-ef`, all stay. The new build
+/// gets its name when it is whole and on the disk.
+const PUSH: &str = r#"
+for old in "$folder"/latlab-*; do
+    [ "$old" -ef "$old" ] 2>/dev/null || continue
+    pusher=${old%.part}
+    if [ "$pusher" != "$old" ]; then
+        [ -d "/proc/${pusher##*.}" ] && continue
+    else
+        for exe in /proc/[0-9]*/exe; do
+            if [ "$exe" -ef "$old" ]; then continue 2; fi
+        done
+    fi
+    rm -f "$old"
+done
+part="$program.$$.part"
+cat > "$part" && chmod 700 "$part" || { rm -f "$part"; exit 1; }
+if ! right "$part"; then
+    rm -f "$part"
+    echo "what arrived on the board is not what was sent" >&2
+    exit 1
+fi
+{ sync "$part" || sync; } 2>/dev/null
+mv "$part" "$program"
 "#;
 
 impl<'a> Board<'a> {
@@ -88,24 +115,30 @@ fn push(
 ) -> Result<String> {
     let bytes = fs::read(local).map_err(TargetError::file(local))?;
     board::check(local, &bytes, arch)?;
-    let program = format!("{folder}/latlab-{}", &digest([bytes.as_slice()])[..16]);
-    let there = format!(
-        "[ -x {p} ] && [ \"$(wc -c < {p})\" -eq {} ] && echo latlab-there || true",
-        bytes.len(),
-        p = quoted(&program)
-    );
+    let hash = sha256(&bytes);
+    let program = format!("{folder}/latlab-{}", &hash[..16]);
+    let right = right_function(bytes.len(), &hash);
+    let there = format!("{right}\nif right {}; then echo latlab-there; fi", quoted(&program));
     let answer = connection.checked(&there, &[], "the board could not be asked for its latlab")?;
     if String::from_utf8_lossy(&answer).contains("latlab-there") {
         return Ok(program);
     }
     say(&format!("pushing latlab for {} ({} KiB)", arch.name(), bytes.len() / 1024));
-    // Older builds go first, then the new one comes under a temporary name.
-    let script = format!(
-        "rm -f {f}/latlab-*; cat > {p}.part && [ \"$(wc -c < {p}.part)\" -eq {n} ] && chmod 700 {p}.part && mv {p}.part {p}",
-        f = quoted(folder),
-        p = quoted(&program),
-        n = bytes.len()
-    );
+    let script =
+        format!("folder={}\nprogram={}\n{right}\n{PUSH}", quoted(folder), quoted(&program));
     connection.checked(&script, &bytes, "latlab could not be pushed")?;
     Ok(program)
+}
+
+/// A shell function that tells whether a file is this build: by SHA-256 where the board has
+/// `sha256sum`, by size elsewhere.
+fn right_function(bytes: usize, hash: &str) -> String {
+    format!(
+        r#"right() {{
+    [ -x "$1" ] && [ "$(wc -c < "$1")" -eq {bytes} ] || return 1
+    command -v sha256sum >/dev/null 2>&1 || return 0
+    case "$(sha256sum < "$1")" in {hash}*) return 0;; esac
+    return 1
+}}"#
+    )
 }

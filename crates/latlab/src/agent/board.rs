@@ -16,7 +16,7 @@ use anyhow::{Context, bail};
 use latlab_wire::frame::{Decoder, Item, Job, Message};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -30,7 +30,8 @@ pub fn start(dir: &Path) -> anyhow::Result<()> {
     io::stdin().lock().read_to_end(&mut job).context("job on stdin")?;
     fs::create_dir_all(dir.join("work")).with_context(|| dir.display().to_string())?;
     fs::write(dir.join("job.json"), &job).with_context(|| dir.display().to_string())?;
-    let mut supervisor = Command::new(std::env::current_exe().context("our own program")?);
+    let mut supervisor =
+        Command::new(latlab_sys::process::own_program().context("our own program")?);
     supervisor.args(["on-board", "keep"]).arg(dir);
     supervisor.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = supervisor.spawn().context("supervisor")?;
@@ -67,12 +68,13 @@ pub fn keep(dir: &Path) -> anyhow::Result<()> {
 fn run(dir: &Path, job: &Job) -> anyhow::Result<u8> {
     let Some((program, args)) = job.argv.split_first() else { bail!("nothing to run") };
     // The host says "latlab" and means this very program.
-    let program = if program == "/bin/latlab" {
-        std::env::current_exe().context("our own program")?
+    let (program, name) = if program == "/bin/latlab" {
+        (latlab_sys::process::own_program().context("our own program")?, "latlab")
     } else {
-        program.into()
+        (program.into(), program.as_str())
     };
     let mut child = Command::new(&program)
+        .arg0(name)
         .args(args)
         .current_dir(dir.join("work"))
         .envs(job.env.iter().map(|(k, v)| (k.as_str(), v.as_str())))

@@ -250,7 +250,7 @@ fn choose_cpu(asked: Option<&str>) -> anyhow::Result<Option<u32>> {
 
 /// The program to start again for each slice.
 fn this_program() -> anyhow::Result<String> {
-    let exe = std::env::current_exe()
+    let exe = latlab_sys::process::own_program()
         .context("where this program lies cannot be found out")
         .hint("mount /proc")?;
     Ok(exe.to_string_lossy().into_owned())

@@ -93,7 +93,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn begin(loads: &[LoadSpec], dir: Option<&Path>) -> anyhow::Result<Load> {
-    let program = std::env::current_exe().context("finding this program")?;
+    let program = latlab_sys::process::own_program().context("finding this program")?;
     Ok(Load::start_specs(&program, loads, dir)?)
 }
 

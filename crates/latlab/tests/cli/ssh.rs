@@ -5,6 +5,7 @@ use crate::common::{
 };
 use latlab_wire::frame::{FileHead, Message};
 use std::fs;
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -145,6 +146,75 @@ fn a_run_comes_back_and_leaves_the_board() {
     let again = board.latlab(&["wakeup", "-D", "100ms"]).output().unwrap();
     assert!(again.status.success() && !said(&again).contains("pushing"), "{}", said(&again));
     assert_eq!(fs::read_dir(board.at("host/runs")).unwrap().count(), 1);
+}
+
+/// Names of the builds on a board.
+fn builds(folder: &Path) -> Vec<String> {
+    let names =
+        fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("latlab-")).collect()
+}
+
+#[test]
+fn pushing_another_build_leaves_the_builds_of_running_commands() {
+    let Some(board) = Board::start(&[]) else { return };
+    let folder = board.at("cache").join(format!("latlab-{}", uid()));
+    let child = board
+        .latlab(&["load", "-t", "600", "cpu:1%"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pids = || -> Option<Vec<PathBuf>> {
+        let runs = fs::read_dir(folder.join("runs")).ok()?;
+        let pids: Vec<_> = runs.map(|r| r.unwrap().path().join("pid")).collect();
+        pids.iter().any(|p| p.exists()).then_some(pids)
+    };
+    let pids = wait_for("the run", Duration::from_millis(20), pids);
+    let first = builds(&folder);
+    let push_another = || {
+        let build = board.at("boards").join(format!("latlab-{}", arch()));
+        fs::OpenOptions::new().append(true).open(build).unwrap().write_all(b"x").unwrap();
+        let output = board.latlab(&["wakeup", "-D", "100ms"]).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(said(&output).contains("pushing latlab"), "{}", said(&output));
+    };
+    push_another();
+    let second = builds(&folder);
+    assert_eq!((first.len(), second.len()), (1, 2), "{second:?}");
+    assert!(second.contains(&first[0]), "{second:?}");
+    // What another host pushes stays; what a killed one left goes.
+    let pushed = folder.join(format!("latlab-0.{}.part", std::process::id()));
+    let left = folder.join("latlab-0.4194999.part");
+    fs::write(&pushed, "").unwrap();
+    fs::write(&left, "").unwrap();
+    push_another();
+    let third = builds(&folder);
+    assert!(third.contains(&first[0]) && pushed.exists() && !left.exists(), "{third:?}");
+    assert_eq!(third.len(), 3, "the second build is run by nobody: {third:?}");
+
+    let pid = fs::read_to_string(&pids[0]).unwrap();
+    succeed(Command::new("kill").arg(pid.split(' ').next().unwrap()));
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(143), "{}", said(&ended));
+    push_another();
+    assert!(!builds(&folder).contains(&first[0]));
+}
+
+#[test]
+fn a_build_that_is_damaged_on_the_board_is_pushed_again() {
+    let Some(board) = Board::start(&[]) else { return };
+    let run = || board.latlab(&["wakeup", "-D", "100ms"]).output().unwrap();
+    assert!(run().status.success());
+    let folder = board.at("cache").join(format!("latlab-{}", uid()));
+    let program = folder.join(&builds(&folder)[0]);
+    let mut bytes = fs::read(&program).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&program, &bytes).unwrap();
+    let again = run();
+    assert!(again.status.success() && said(&again).contains("pushing latlab"), "{}", said(&again));
+    *bytes.last_mut().unwrap() ^= 1;
+    assert!(fs::read(&program).unwrap() == bytes);
 }
 
 #[test]

@@ -193,7 +193,7 @@ impl Bench {
             hz: machine.kernel.hz.or_else(crate::cmd::timer::measured_hz),
             dir: asked.dir.clone(),
             folder,
-            program: std::env::current_exe().context("finding this program")?,
+            program: latlab_sys::process::own_program().context("finding this program")?,
             progress: Progress::new("sched"),
             keep: true,
             allowed: policy::allowed()?,

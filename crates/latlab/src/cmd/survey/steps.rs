@@ -111,7 +111,7 @@ fn wakeup_memory(context: &Context) -> anyhow::Result<Vec<Part>> {
 
 /// Wake-up latency on every CPU while the workers are at work.
 fn wakeup_under(context: &Context, workers: &[Worker]) -> anyhow::Result<Vec<Part>> {
-    let program = std::env::current_exe().context("cannot find this program again")?;
+    let program = latlab_sys::process::own_program().context("cannot find this program again")?;
     let mut load = Load::start(&program, workers)?;
     let (result, policy_finding) = measure_wakeups(context.seconds)?;
     let mut part = wakeup::part(context.name, context.title, &result);

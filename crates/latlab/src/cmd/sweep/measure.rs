@@ -64,7 +64,7 @@ impl Meter {
         };
         let specs: Result<Vec<LoadSpec>, _> = loads.iter().map(|l| l.parse()).collect();
         let specs = specs.map_err(|e| anyhow::anyhow!("the load {}: {e}", loads.join(" ")))?;
-        let program = std::env::current_exe().context("finding this program")?;
+        let program = latlab_sys::process::own_program().context("finding this program")?;
         let mut load = match Load::start_specs(&program, &specs, None) {
             Ok(load) => load,
             Err(e) => {
