@@ -87,7 +87,9 @@ impl Places {
             by_module.entry(module).or_default().insert(function);
         }
         // Captures of several kernels: whose functions they are is not known.
+        // And a trace may say anything.
         let release = if let [one] = releases[..] { Some(one.to_owned()) } else { None };
+        let release = release.filter(|release| is_release(release));
         let modules = release.as_deref().map(|r| self.modules(r)).unwrap_or_default();
         let mut places = Vec::new();
         for (module, functions) in by_module {
@@ -177,6 +179,13 @@ impl Places {
     }
 }
 
+/// Whether a trace's kernel release can be part of a file name, as every real one can: at most 64
+/// bytes (utsname), of letters, digits and `.-_+~`, and not `.` or `..`.
+fn is_release(release: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b".-_+~".contains(&b);
+    release.len() <= 64 && release.bytes().all(plain) && release.bytes().any(|b| b.is_ascii_digit())
+}
+
 /// The build id among ELF notes: name size, content size, type 3, `GNU\0`, content.
 fn build_id(notes: &[u8]) -> Option<&[u8]> {
     let at = memchr::memmem::find(notes, b"\x03\0\0\0GNU\0")
@@ -194,6 +203,17 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use latlab_model::latency::CaptureNote;
+
+    #[test]
+    fn no_release_of_a_trace_leads_to_another_folder() {
+        for release in ["6.1.0-50-rt-armmp", "5.10.0", "6.18.44+", "4.19.94-ti-r42~rc1"] {
+            assert!(is_release(release), "{release}");
+        }
+        let long = "6".repeat(65);
+        for release in ["", ".", "..", "../../tmp/1", "/tmp/1", "6.1\0", "6.1 x", &long] {
+            assert!(!is_release(release), "{release}");
+        }
+    }
 
     #[test]
     fn debug_information_and_modules_are_found_where_distributions_put_them() {
