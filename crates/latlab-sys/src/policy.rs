@@ -206,6 +206,16 @@ pub fn online() -> io::Result<Vec<CpuId>> {
     }
 }
 
+/// CPUs on which tasks run that nobody has bound: online and not isolated (`isolcpus=`), rising.
+///
+/// # Errors
+/// As [`online`].
+pub fn housekeeping() -> io::Result<Vec<CpuId>> {
+    let isolated = std::fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
+    let isolated = latlab_model::cpulist::parse(&isolated).unwrap_or_default();
+    Ok(online()?.into_iter().filter(|cpu| !isolated.contains(&cpu.0)).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

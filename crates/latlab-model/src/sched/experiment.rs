@@ -1,6 +1,7 @@
 //! An experiment: tasks of known policy and work that compete for one CPU.
 
 use crate::finding::Note;
+use crate::units::CpuId;
 use crate::wakeup::config::Policy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -148,6 +149,23 @@ impl KernelFacts {
         let runtime = u64::try_from(runtime).ok()?;
         (runtime < period).then(|| (1.0 - runtime as f64 / period as f64, period * 1000))
     }
+    /// Whether nothing keeps a share of a CPU from real-time tasks: neither throttling nor the fair
+    /// server. False where it cannot be read, because the kernel's own values keep 5 %.
+    pub fn keeps_no_reserve(&self) -> bool {
+        if let Some((runtime, _)) = self.fair_server_ns {
+            return runtime == 0;
+        }
+        let period = self.rt_period_us.unwrap_or(1_000_000);
+        self.has_fair_server() != Some(true)
+            && self
+                .rt_runtime_us
+                .is_some_and(|runtime| u64::try_from(runtime).map_or(true, |r| r >= period))
+    }
+    /// Whether real-time tasks that never sleep on the CPUs of `used` leave other tasks no time:
+    /// `housekeeping` are the CPUs of all others, such as a login, SSH and the kernel's threads.
+    pub fn lets_starve(&self, used: &[CpuId], housekeeping: &[CpuId]) -> bool {
+        self.keeps_no_reserve() && housekeeping.iter().all(|cpu| used.contains(cpu))
+    }
     /// Length of a tick, ns; of 100 Hz where it is not known.
     pub fn tick_ns(&self) -> u64 {
         1_000_000_000 / u64::from(self.hz.unwrap_or(100).max(1))
@@ -172,9 +190,74 @@ pub struct Cell {
     pub notes: Vec<Note>,
 }
 
+impl Cell {
+    /// Whether the experiment would leave other tasks no time for as long as it lasts. SCHED_DEADLINE
+    /// tasks leave what their budgets leave.
+    pub fn starves_others(&self, housekeeping: &[CpuId]) -> bool {
+        let used: Vec<CpuId> = self.cpu.map(CpuId).into_iter().collect();
+        let budgets: f64 = (self.tasks.iter())
+            .filter(|t| t.policy == Policy::Deadline && t.period_ns > 0)
+            .map(|t| t.runtime_ns as f64 / t.period_ns as f64)
+            .sum();
+        let rests = budgets <= 0.95 && !self.tasks.iter().any(CellTask::is_rt);
+        !rests && self.kernel.lets_starve(&used, housekeeping)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn cell(cpu: u32, policy: Policy, runtime_ns: u64) -> Cell {
+        let task = CellTask {
+            name: "a".into(),
+            tid: 0,
+            work: Work::Cpu { size: 64 },
+            policy,
+            priority: 0,
+            nice: 0,
+            slice_ns: None,
+            latency_nice: None,
+            runtime_ns,
+            period_ns: 100,
+            group_weight: None,
+        };
+        let kernel = KernelFacts {
+            release: "6.1.0".into(),
+            rt_runtime_us: Some(-1),
+            rt_period_us: Some(1_000_000),
+            ..KernelFacts::default()
+        };
+        Cell { cpu: Some(cpu), tasks: vec![task], kernel, ..Cell::default() }
+    }
+
+    #[test]
+    fn others_starve_only_on_their_last_cpu_without_reserve() {
+        let (one, two) = ([CpuId(0)], [CpuId(0), CpuId(1)]);
+        assert!(cell(0, Policy::Fifo, 0).starves_others(&one));
+        assert!(cell(0, Policy::Rr, 0).starves_others(&one));
+        assert!(!cell(0, Policy::Other, 0).starves_others(&one));
+        assert!(!cell(0, Policy::Fifo, 0).starves_others(&two));
+        // The other CPU is isolated: nothing else runs there.
+        assert!(!cell(1, Policy::Fifo, 0).starves_others(&one));
+        assert!(!cell(0, Policy::Deadline, 95).starves_others(&one));
+        assert!(cell(0, Policy::Deadline, 96).starves_others(&one));
+    }
+
+    #[test]
+    fn throttling_the_fair_server_and_what_is_unknown_keep_a_reserve() {
+        let with = |change: fn(&mut KernelFacts)| {
+            let mut cell = cell(0, Policy::Fifo, 0);
+            change(&mut cell.kernel);
+            cell.starves_others(&[CpuId(0)])
+        };
+        assert!(!with(|k| k.rt_runtime_us = Some(950_000)));
+        assert!(with(|k| k.rt_runtime_us = Some(1_000_000)));
+        assert!(!with(|k| k.rt_runtime_us = None));
+        assert!(!with(|k| k.release = "6.12.1".into()));
+        assert!(!with(|k| k.fair_server_ns = Some((50, 1000))));
+        assert!(with(|k| k.fair_server_ns = Some((0, 1000))));
+    }
 
     #[test]
     fn the_reserve_is_the_servers_or_the_throttles() {

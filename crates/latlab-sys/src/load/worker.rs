@@ -3,18 +3,24 @@
 use super::spec::{Kind, Worker};
 use super::work::Work;
 use super::{kernel, memory};
+use crate::files::Root;
 use crate::{policy, signal};
 use latlab_model::units::CpuId;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::hint::black_box;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// How long a task under SCHED_FIFO or SCHED_RR may compute without sleeping where that starves others.
+const REAL_TIME_MAX: Duration = Duration::from_secs(1);
 /// Period of a CPU that is busy for a part of the time.
 const DUTY: Duration = Duration::from_millis(10);
 
@@ -23,11 +29,10 @@ const DUTY: Duration = Duration::from_millis(10);
 /// # Errors
 /// When the work cannot be done (no space, no memory, data that are not what was written).
 pub fn work_until_stdin_ends(worker: Worker) -> io::Result<()> {
-    // When memory is used up it is the load that has to go, not what the machine is for.
-    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     if let Some(cpu) = worker.cpu {
         policy::bind(&[CpuId(cpu)])?;
     }
+    spare_others();
     let rounds = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&rounds);
     let (failed, failure) = rustix::pipe::pipe()?;
@@ -64,16 +69,48 @@ pub fn work_until_stdin_ends(worker: Worker) -> io::Result<()> {
     Ok(())
 }
 
+/// When memory is used up it is the load that has to go, not what the machine is for. And where
+/// the kernel keeps no time from real-time tasks, one that uses the CPUs of all others and computes
+/// for longer than [`REAL_TIME_MAX`] without sleeping is ended: a login or SSH gets no time from it.
+fn spare_others() {
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    let (Ok(ours), Ok(housekeeping)) = (policy::allowed(), policy::housekeeping()) else { return };
+    let cpu = housekeeping.first().map(|cpu| cpu.0);
+    let facts = crate::schedload::facts(&Root::here(), &crate::init::release(), None, cpu);
+    if facts.lets_starve(&ours, &housekeeping) {
+        let us = REAL_TIME_MAX.as_micros() as u64;
+        let limit = Rlimit { current: Some(us), maximum: Some(us + us / 2) };
+        let _ = setrlimit(Resource::Rttime, limit);
+    }
+}
+
+/// Kills its process group when the process at the other end of its standard input is gone, even
+/// by SIGKILL.
+fn guard() -> io::Result<Child> {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "read _; kill -KILL 0"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    command.process_group(0).spawn()
+}
+
 /// Runs a command line again and again while it ends well, until standard input ends; then kills it with
-/// everything that it started (and did not take out of its process group).
+/// everything that it started (and did not take out of its process group), as its [`guard`] does
+/// when this process is killed.
 ///
 /// # Errors
 /// When it cannot be started, or ended badly.
 pub fn keep_command_until_stdin_ends(line: &str) -> io::Result<()> {
-    use std::os::unix::process::CommandExt;
-    use std::process::{Command, Stdio};
+    spare_others();
+    let mut guard = guard()?;
+    let ended = keep_command(line, guard.id());
+    let _ = crate::process::kill_group(guard.id());
+    guard.wait()?;
+    ended
+}
+
+fn keep_command(line: &str, group: u32) -> io::Result<()> {
+    let group = i32::try_from(group).map_err(io::Error::other)?;
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    command.args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null()).process_group(group);
     crate::process::tie_to_us(&mut command);
     let stdin = io::stdin();
     loop {
@@ -90,16 +127,26 @@ pub fn keep_command_until_stdin_ends(line: &str) -> io::Result<()> {
                 Err(errno) => return Err(errno.into()),
             };
             if over || signal::stop_requested().is_some() {
-                let _ = crate::process::kill_group(child.id());
-                child.wait()?;
                 return Ok(());
             }
         };
         if !status.success() {
-            let _ = crate::process::kill_group(child.id());
-            return Err(io::Error::other(format!("{line}: {status}")));
+            let why = if was_limited(status) {
+                format!(
+                    ": a real-time task of it computed for {} s without sleeping, and the kernel keeps no time for other tasks (sched_rt_runtime_us)",
+                    REAL_TIME_MAX.as_secs()
+                )
+            } else {
+                String::new()
+            };
+            return Err(io::Error::other(format!("{line}: {status}{why}")));
         }
     }
+}
+
+/// Whether the kernel ended it by SIGXCPU; a shell tells so by its exit code.
+fn was_limited(status: ExitStatus) -> bool {
+    status.signal() == Some(libc::SIGXCPU) || status.code() == Some(128 + libc::SIGXCPU)
 }
 
 /// Rounds without end, at most so many a second.

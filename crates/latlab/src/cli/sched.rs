@@ -78,6 +78,10 @@ pub struct Args {
     /// Size of each IO task's file in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 8)]
     file_size: u64,
+    /// Run real-time tasks also where they leave other tasks no time (on the only CPU, with
+    /// throttling off): 5 % is kept for others during the experiment, and the setting restored.
+    #[arg(long)]
+    force: bool,
     /// Directory for the files of IO tasks [default: the system's folder for temporary files].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -158,6 +162,8 @@ pub struct Config {
     pub cells: Vec<Cell>,
     /// Where files are made.
     pub dir: PathBuf,
+    /// Experiments that starve other tasks are made with a share for those.
+    pub force: bool,
 }
 
 /// Some experiments of the matrix, by name: for who does not type a command line.
@@ -175,7 +181,7 @@ pub fn some(names: &[&str], cpu: u32, duration: Duration) -> Config {
     for cell in &mut cells {
         cell.cpu = Some(cpu);
     }
-    Config { cells, dir: std::env::temp_dir() }
+    Config { cells, dir: std::env::temp_dir(), force: false }
 }
 
 /// `10s`, `5m`; a bare number is seconds.
@@ -227,7 +233,7 @@ impl Args {
             return Err(anyhow!("--dir {}: is no directory", dir.display()))
                 .hint("IO tasks make their files there");
         }
-        Ok(Config { cells, dir })
+        Ok(Config { cells, dir, force: self.force })
     }
 
     fn cpu(&self, allowed: &[CpuId], online: &[CpuId]) -> anyhow::Result<u32> {

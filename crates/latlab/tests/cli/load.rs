@@ -1,6 +1,7 @@
 //! `latlab load` from outside: it works, it is there while something is measured, it leaves nothing behind.
 
-use crate::common::{SmallDisk, latlab, spawn, text, wait_for};
+use crate::common::{SmallDisk, latlab, signal, spawn, text, wait_for};
+use rustix::process::Signal;
 use std::path::Path;
 use std::time::Duration;
 
@@ -106,6 +107,43 @@ fn a_killed_load_leaves_no_worker() {
     child.wait().unwrap();
     until("the end of its workers", || workers_in(dir.path()) == 0);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// Processes in this directory whose command line contains a text.
+fn named(dir: &Path, text: &str) -> Vec<String> {
+    let here = dir.canonicalize().unwrap();
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|p| std::fs::read_link(p.path().join("cwd")).is_ok_and(|cwd| cwd == here))
+        .filter(|p| {
+            std::fs::read(p.path().join("cmdline"))
+                .is_ok_and(|line| String::from_utf8_lossy(&line).replace('\0', " ").contains(text))
+        })
+        .map(|p| p.file_name().into_string().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_command_ends_when_its_keeper_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = spawn(dir.path(), &["load", "sleep 98764; true"]);
+    until("the command", || !named(dir.path(), "sleep 98764").is_empty());
+    let sleep = wait_for("sleep", Duration::from_millis(10), || {
+        named(dir.path(), "sleep 98764").into_iter().find(|pid| {
+            std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c == "sleep\n")
+        })
+    });
+    let score = std::fs::read_to_string(format!("/proc/{sleep}/oom_score_adj")).unwrap();
+    assert_eq!(score.trim(), "1000");
+    let keeper = named(dir.path(), "load-worker -- sleep");
+    assert_eq!(keeper.len(), 1, "{keeper:?}");
+    // latlab itself can do nothing meanwhile.
+    signal(&child, Signal::STOP);
+    crate::common::succeed(std::process::Command::new("kill").arg("-KILL").arg(&keeper[0]));
+    until("the end of the command", || workers_in(dir.path()) == 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -17,6 +17,7 @@ use latlab_model::sched::schedule::SchedDetail;
 use latlab_model::units::CpuId;
 use latlab_model::wakeup::config::Policy;
 use latlab_sys::files::Root;
+use latlab_sys::knobs::Knobs;
 use latlab_sys::policy::{self, Budget};
 use latlab_sys::recorder::{EventSpec, Format, RecordConfig, Recorder};
 use latlab_sys::schedload::{self, Order, WorkerPool, WorkerPoolError};
@@ -167,6 +168,9 @@ struct Bench {
     keep: bool,
     /// CPUs of ours before anything was bound.
     allowed: Vec<CpuId>,
+    /// CPUs of tasks that nobody has bound.
+    housekeeping: Vec<CpuId>,
+    force: bool,
 }
 
 impl Bench {
@@ -197,12 +201,26 @@ impl Bench {
             progress: Progress::new("sched"),
             keep: true,
             allowed: policy::allowed()?,
+            housekeeping: policy::housekeeping()?,
+            force: asked.force,
         })
     }
 
     fn measure(&mut self, mut cell: Cell) -> anyhow::Result<Part> {
         let cpu = cell.cpu;
-        cell.kernel = schedload::facts(&Root::here(), &self.release, self.hz, cpu);
+        let facts = || schedload::facts(&Root::here(), &self.release, self.hz, cpu);
+        cell.kernel = facts();
+        let mut knobs = Knobs::new();
+        if cell.starves_others(&self.housekeeping) {
+            if !self.force {
+                return Err(starves(cpu));
+            }
+            keep_a_share(&cell, &mut knobs)?;
+            cell.kernel = facts();
+            if cell.starves_others(&self.housekeeping) {
+                return Err(starves(cpu));
+            }
+        }
         let orders: Vec<Order> = cell.tasks.iter().map(|t| self.order(t, &cell)).collect();
         let mut pool = WorkerPool::start(&self.program, &orders).map_err(refused)?;
         for (task, tid) in cell.tasks.iter_mut().zip(pool.tids()) {
@@ -327,6 +345,36 @@ impl Drop for StandAside {
             let _ = policy::bind(cpus);
         }
     }
+}
+
+fn starves(cpu: Option<u32>) -> anyhow::Error {
+    let cpu = cpu.map_or_else(String::new, |cpu| format!(" {cpu}"));
+    let error = anyhow!(
+        "CPU{cpu} is the only one for other tasks and real-time throttling is off (sched_rt_runtime_us): these real-time tasks would leave a login or SSH no time"
+    );
+    let hint = "--cpu names another CPU, `sysctl kernel.sched_rt_runtime_us=950000` turns throttling on, --force does so for the time of the experiment";
+    match Err::<(), _>(error).hint(hint) {
+        Err(hinted) => hinted,
+        Ok(()) => anyhow!("unreachable"),
+    }
+}
+
+/// Has the kernel keep 5 % of each period from real-time tasks, by the fair server where there is one.
+fn keep_a_share(cell: &Cell, knobs: &mut Knobs) -> anyhow::Result<()> {
+    let (path, value) = match (cell.kernel.fair_server_ns, cell.cpu) {
+        (Some((_, period)), Some(cpu)) => {
+            let path = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
+            (path, period / 20)
+        }
+        _ => {
+            let period = cell.kernel.rt_period_us.unwrap_or(1_000_000);
+            ("/proc/sys/kernel/sched_rt_runtime_us".to_owned(), period / 100 * 95)
+        }
+    };
+    knobs.set(&path, &value.to_string()).with_context(|| {
+        format!("{path}: no share of the CPU can be kept for other tasks, so that the experiment is not made")
+    })?;
+    Ok(())
 }
 
 fn analyse(cell: &Cell, path: &Path, from: u64, to: u64) -> anyhow::Result<Part> {
