@@ -167,9 +167,17 @@ impl Entry {
         }
     }
 
-    /// Undoes it, unless `reads` says what the knob read after it was set and it now reads otherwise.
-    pub fn undo_if(&self, reads: Option<&str>) -> Restoration {
+    /// Undoes it, unless `reads` says what the knob read after it was set and it now reads otherwise,
+    /// or it is reset below one of the tracing directories in `taken`, which others use by now.
+    pub fn undo_if(&self, reads: Option<&str>, taken: &[PathBuf]) -> Restoration {
         match self {
+            Self::Reset { path, .. } if taken.iter().any(|root| path.starts_with(root)) => {
+                Restoration::ChangedSince {
+                    path: path.clone(),
+                    ours: "of the tracer that was set".into(),
+                    now: "of another tracer".into(),
+                }
+            }
             Self::Set { path, from, .. } => undo_set(path, from, reads),
             Self::Reset { path, value } => undo_reset(path, value, reads),
             Self::Claim { path } => Restoration::AlreadyRight { path: path.clone() },
@@ -186,6 +194,18 @@ impl Entry {
             },
         }
     }
+}
+
+/// Tracing directories whose tracer was changed since these entries set it: their buffer and
+/// switches belong to somebody else by now. To be asked before anything is undone, as that sets
+/// the tracer too.
+pub(super) fn taken_over(open: &[Open]) -> Vec<PathBuf> {
+    let changed = |open: &&Open| {
+        let Entry::Set { path, .. } = &open.entry else { return false };
+        path.file_name().is_some_and(|name| name == "current_tracer")
+            && open.reads.as_ref().is_some_and(|ours| read_knob(path).is_ok_and(|now| now != *ours))
+    };
+    open.iter().filter(changed).filter_map(|o| Some(o.entry.path().parent()?.to_owned())).collect()
 }
 
 fn undo_set(path: &Path, from: &str, reads: Option<&str>) -> Restoration {
@@ -271,6 +291,8 @@ pub(super) struct Journal {
     pid: u32,
     open: Vec<Open>,
     next: u32,
+    /// See [`taken_over`].
+    taken: Vec<PathBuf>,
 }
 
 impl Journal {
@@ -308,7 +330,7 @@ impl Journal {
             let _ = fs::remove_file(&early);
             KnobError::Journal { path: path.clone(), source }
         })?;
-        Ok(Self { path, file, pid, open: Vec::new(), next: 0 })
+        Ok(Self { path, file, pid, open: Vec::new(), next: 0, taken: Vec::new() })
     }
 
     /// False in a child that was forked from the process that made it.
@@ -362,9 +384,15 @@ impl Journal {
     }
 
     /// The newest entry that is to be undone.
-    pub fn newest(&self) -> Option<(u32, Undo)> {
-        let open = self.open.iter().rev().find(|o| !o.given_up)?;
-        Some((open.id, Undo { entry: open.entry.clone(), reads: open.reads.clone() }))
+    pub fn newest(&self) -> Option<u32> {
+        self.open.iter().rev().find(|o| !o.given_up).map(|o| o.id)
+    }
+
+    /// Undoes an entry; what became of it is still to be noted.
+    pub fn undo(&mut self, id: u32) -> Option<Restoration> {
+        self.taken.extend(taken_over(&self.open));
+        let open = self.open.iter().find(|o| o.id == id)?;
+        Some(open.entry.undo_if(open.reads.as_deref(), &self.taken))
     }
 
     /// Ends it: the file goes when nothing is left in it, and stays, unlocked, otherwise.
@@ -378,18 +406,6 @@ impl Journal {
         self.file
             .append(line)
             .map_err(|source| KnobError::Journal { path: self.path.clone(), source })
-    }
-}
-
-/// An entry with what is known of it, ready to be undone.
-pub(super) struct Undo {
-    entry: Entry,
-    reads: Option<String>,
-}
-
-impl Undo {
-    pub fn undo(&self) -> Restoration {
-        self.entry.undo_if(self.reads.as_deref())
     }
 }
 

@@ -17,6 +17,7 @@
 //!
 //! What is held by an open file needs no journal: [`DmaLatency`] ends with the process.
 
+mod container;
 mod disk;
 mod dma_latency;
 mod error;
@@ -226,8 +227,9 @@ impl Knobs {
 
     /// Undoes the newest entry; `None` when nothing is turned.
     pub fn undo(&mut self) -> Option<Restoration> {
-        let (id, entry) = self.journal.as_ref()?.newest()?;
-        let outcome = entry.undo();
+        let journal = self.journal.as_mut()?;
+        let id = journal.newest()?;
+        let outcome = journal.undo(id)?;
         self.step(Step::Undone);
         if outcome.failed() {
             // Left in the journal: a later start, or `doctor --restore`, tries again.
@@ -259,7 +261,15 @@ impl Knobs {
         let path = entry.path().to_owned();
         let journal = match self.journal.take() {
             Some(journal) => journal,
-            None => Journal::create(&self.place)?,
+            None => {
+                if container::has_private_run(self.place.dir()) {
+                    log::warn!(
+                        "{}: this container's own: settings changed from here are not seen by latlab outside of it, and are not restored once the container is removed after a SIGKILL; mount the host's /run/latlab there",
+                        self.place.dir().display()
+                    );
+                }
+                Journal::create(&self.place)?
+            }
         };
         let id = self.journal.insert(journal).append(entry)?;
         orphaned::refuse_if_held(&self.place, &path, kept).inspect_err(|_| self.forget(id))?;
@@ -281,7 +291,7 @@ impl Knobs {
 
     /// Gives up everything without touching it: it turned out to be somebody else's.
     pub fn abandon(&mut self) {
-        while let Some((id, _)) = self.journal.as_ref().and_then(Journal::newest) {
+        while let Some(id) = self.journal.as_ref().and_then(Journal::newest) {
             self.forget(id);
         }
         if let Some(journal) = self.journal.take() {

@@ -98,6 +98,7 @@ fn undo_all(
     // A file with a damaged line stays: the line may have been somebody's only record.
     let mut left = other.bad_lines.len();
     let mut pending = if other.torn { "\n" } else { "" };
+    let taken = journal::taken_over(&other.open);
     for open in other.open.iter().rev() {
         let path = open.entry.path().to_owned();
         let known = match &open.entry {
@@ -119,7 +120,7 @@ fn undo_all(
                 value: String::new(),
                 reason: "a latlab that is running holds it".into(),
             },
-            Ok(_) => open.entry.undo_if(open.reads.as_deref()),
+            Ok(_) => open.entry.undo_if(open.reads.as_deref(), &taken),
         };
         if outcome.failed() {
             left += 1;

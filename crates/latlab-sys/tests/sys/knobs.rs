@@ -446,6 +446,46 @@ fn a_list_that_somebody_else_has_filled_since_is_theirs() {
     }
 }
 
+/// A tracing directory: its buffer is emptied and its switch set at the end, unless somebody else
+/// has chosen a tracer meanwhile, also the one that was there before.
+#[test]
+fn the_buffer_of_somebody_elses_tracer_is_theirs() {
+    for (theirs, emptied) in [(None, true), (Some("function"), false), (Some("nop"), false)] {
+        for dies in [false, true] {
+            let t = tempfile::tempdir().unwrap();
+            let dir = t.path();
+            lay_out(dir);
+            let file = |name: &str| dir.join("knobs").join(name);
+            fs::write(file("current_tracer"), "nop\n").unwrap();
+            fs::write(file("trace"), "events\n").unwrap();
+            fs::write(file("tracing_on"), "0\n").unwrap();
+            let mut knobs = Knobs::at(place(dir));
+            knobs.reset_later(file("trace"), "").unwrap();
+            knobs.reset_later(file("tracing_on"), "1").unwrap();
+            knobs.set(file("current_tracer"), "hwlat").unwrap();
+            if let Some(tracer) = theirs {
+                fs::write(file("current_tracer"), format!("{tracer}\n")).unwrap();
+            }
+            if dies {
+                // Its journal stays as a killed process leaves it.
+                std::mem::forget(knobs);
+                restore_own(&place(dir));
+            } else {
+                drop(knobs);
+            }
+            let case = format!("{theirs:?}, {dies}");
+            let content = if emptied { ("", "1") } else { ("events", "0") };
+            assert_eq!(
+                (read(dir, "trace").as_str(), read(dir, "tracing_on").as_str()),
+                content,
+                "{case}"
+            );
+            assert_eq!(read(dir, "current_tracer"), theirs.unwrap_or("nop"), "{case}");
+            assert_eq!(journals(dir), 0, "{case}");
+        }
+    }
+}
+
 #[test]
 fn a_real_knob_is_turned_and_turned_back() {
     let knob = "/proc/sys/kernel/printk_ratelimit_burst";

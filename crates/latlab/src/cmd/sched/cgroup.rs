@@ -1,7 +1,7 @@
 //! Control groups with weights for the tasks of an experiment, in either version of cgroups.
 //!
-//! Directories and weights go through the journal of knobs: they are gone again when this is
-//! dropped, or after a SIGKILL at the next start.
+//! The controller, directories and weights go through the journal of knobs: they are gone again
+//! when this is dropped, or after a SIGKILL at the next start.
 
 use anyhow::{Context, anyhow};
 use latlab_sys::files::Root;
@@ -14,18 +14,6 @@ use std::path::{Path, PathBuf};
 pub struct Groups {
     knobs: Knobs,
     made: Vec<PathBuf>,
-    /// The `cgroup.subtree_control` that was given the controller.
-    controller: Option<PathBuf>,
-}
-
-impl Drop for Groups {
-    fn drop(&mut self) {
-        drop(std::mem::take(&mut self.knobs));
-        if let Some(control) = &self.controller {
-            // Somebody else may use it by now; then it stays.
-            let _ = fs::write(control, "-cpu");
-        }
-    }
 }
 
 /// Where groups with CPU weights can be made.
@@ -71,15 +59,15 @@ impl Groups {
     /// # Errors
     /// When there are no control groups, or this user may not make any.
     pub fn make(weights: &[u64]) -> anyhow::Result<Self> {
-        let mut groups = Self { knobs: Knobs::new(), made: Vec::new(), controller: None };
+        let mut groups = Self { knobs: Knobs::new(), made: Vec::new() };
         let hierarchy = find()?;
         if let Hierarchy::Two(place) = &hierarchy {
             let control = place.join("cgroup.subtree_control");
             let on = fs::read_to_string(&control).unwrap_or_default();
             if !on.split_whitespace().any(|c| c == "cpu") {
-                // No value that could be put back: it is taken away again by its opposite.
-                fs::write(&control, "+cpu").context("giving groups the cpu controller")?;
-                groups.controller = Some(control);
+                // It takes no value that it tells: what undoes it is its opposite.
+                (groups.knobs.set_and_put_back(&control, "+cpu", Some("-cpu")))
+                    .context("giving groups the cpu controller")?;
             }
         }
         for (n, weight) in weights.iter().enumerate() {
