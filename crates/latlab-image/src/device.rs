@@ -5,6 +5,7 @@
 
 use latlab_target::{Result, TargetError};
 use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// What is known of a disk.
@@ -30,6 +31,51 @@ pub struct Disk {
     pub mounts: Vec<String>,
     /// What else uses it: swap, RAID, LVM, encryption.
     pub users: Vec<String>,
+    /// `MAJOR:MINOR`.
+    pub number: String,
+    /// Number of the medium, which no other has had since boot; Linux 5.15 and later.
+    pub sequence: Option<u64>,
+}
+
+impl Disk {
+    /// Whether this is the device that was opened: its number is the one that the kernel has under
+    /// the name. Below another root than `/`, for tests, disks are files.
+    pub fn is(&self, root: &Path, opened: &fs::Metadata) -> bool {
+        let rdev = opened.rdev();
+        let number = format!("{}:{}", rustix::fs::major(rdev), rustix::fs::minor(rdev));
+        root != Path::new("/") || (opened.file_type().is_block_device() && number == self.number)
+    }
+
+    /// Whether `now`, looked up later under the same name, is this disk with the same medium.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn same(&self, now: &Self) -> Result<()> {
+        let differs = |what: &str, from: &dyn std::fmt::Display, to: &dyn std::fmt::Display| {
+            Err(TargetError::Content {
+                path: self.path.clone(),
+                reason: format!(
+                    "this is another disk than the one that was shown: its {what} was {from} and is {to}; nothing was written"
+                ),
+                hint: "was the card changed? the same command shows what is there now".into(),
+            })
+        };
+        let text = |sequence: Option<u64>| sequence.map_or("none".into(), |n| n.to_string());
+        if self.number != now.number || self.name != now.name {
+            return differs("device number", &self.number, &now.number);
+        }
+        if self.bytes != now.bytes {
+            return differs("size", &format!("{} bytes", self.bytes), &now.bytes);
+        }
+        if self.model != now.model {
+            return differs("model", &format!("{:?}", self.model), &format!("{:?}", now.model));
+        }
+        if self.sequence != now.sequence {
+            let (from, to) = (text(self.sequence), text(now.sequence));
+            return differs("medium (diskseq)", &from, &to);
+        }
+        Ok(())
+    }
 }
 
 /// Looks a device up.
@@ -44,7 +90,10 @@ pub fn examine(root: &Path, device: &Path) -> Result<Disk> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let class = below(root, Path::new("/sys/class/block"));
     let folder = class.join(&name);
-    if !folder.is_dir() {
+    let meta = fs::metadata(&path).map_err(TargetError::file(device))?;
+    let number = fs::read_to_string(folder.join("dev")).unwrap_or_default().trim().to_owned();
+    let identity = Disk { number, ..Disk::default() };
+    if !folder.is_dir() || !identity.is(root, &meta) {
         return Err(wrong(
             "this is no disk",
             "lsblk lists disks; a card in a reader is /dev/sdX or /dev/mmcblkN",
@@ -78,7 +127,8 @@ pub fn examine(root: &Path, device: &Path) -> Result<Disk> {
         partitions,
         path,
         name,
-        ..Disk::default()
+        sequence: text(folder.join("diskseq")).parse().ok(),
+        ..identity
     };
     users(root, &real, &mut disk);
     Ok(disk)
@@ -256,6 +306,44 @@ mod tests {
         );
         assert!(verdict(&dir, "/dev/sdz", mib, false).contains("No such file"));
         assert!(verdict(&dir, "/proc/swaps", mib, false).contains("this is no disk"));
+    }
+
+    #[test]
+    fn another_card_or_disk_under_the_same_name_is_noticed() {
+        let dir = machine();
+        let put = |path: &str, text: &str| fs::write(dir.path().join(path), text).unwrap();
+        put("sys/devices/sdb/diskseq", "7\n");
+        let look = || examine(dir.path(), Path::new("/dev/sdb")).unwrap();
+        let shown = look();
+        assert_eq!((shown.number.as_str(), shown.sequence), ("8:16", Some(7)));
+        shown.same(&look()).unwrap();
+        for (file, other, back, words) in [
+            ("diskseq", "8", "7", "its medium (diskseq) was 7 and is 8; nothing was written"),
+            ("size", "4000000", "2000000", "its size was 1024000000 bytes and is 2048000000"),
+            (
+                "device/model",
+                "Disk",
+                "Card Reader",
+                "its model was \"Card Reader\" and is \"Disk\"",
+            ),
+            ("dev", "8:32", "8:16", "its device number was 8:16 and is 8:32"),
+        ] {
+            put(&format!("sys/devices/sdb/{file}"), other);
+            let error = shown.same(&look()).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+            put(&format!("sys/devices/sdb/{file}"), back);
+        }
+        shown.same(&look()).unwrap();
+    }
+
+    #[test]
+    fn a_file_with_the_name_of_a_disk_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(disk) = names(Path::new("/sys/class/block")).pop() else { return };
+        let file = dir.path().join(&disk);
+        fs::write(&file, vec![0; 1 << 20]).unwrap();
+        let error = examine(Path::new("/"), &file).unwrap_err().to_string();
+        assert!(error.contains("this is no disk"), "{disk}: {error}");
     }
 
     #[test]

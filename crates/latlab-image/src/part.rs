@@ -4,9 +4,11 @@ use super::ids::{Ids, hex};
 use super::mbr::{self, ALIGNMENT, Partition, SECTOR};
 use super::{Manifest, write};
 use latlab_target::{Result, TargetError};
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
-use std::io::{BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The output while it is not finished: removed unless it becomes whole.
@@ -39,8 +41,21 @@ impl Part {
             .write(true)
             .create(true)
             .truncate(false)
+            .custom_flags(OFlags::NOFOLLOW.bits() as i32)
             .open(&path)
             .map_err(TargetError::file(&path))?;
+        // What an interrupted build left is a file of ours under this name alone.
+        let meta = file.metadata().map_err(TargetError::file(&path))?;
+        let ours = meta.uid() == rustix::process::geteuid().as_raw();
+        if !(meta.is_file() && meta.nlink() == 1 && ours) {
+            return Err(TargetError::Content {
+                path,
+                reason:
+                    "it is there already, and not what an interrupted build of this user leaves"
+                        .into(),
+                hint: "remove it, or give -o another folder".into(),
+            });
+        }
         if file.try_lock().is_err() {
             return Err(TargetError::Content {
                 path: output.to_path_buf(),
@@ -98,7 +113,7 @@ impl Part {
         (|| {
             let mut chunk = vec![0; 1 << 20];
             // The checksum is that of the whole file, also where the file system is shorter than its partition.
-            let mut source = head.as_slice().chain(root).chain(std::io::repeat(0)).take(total);
+            let mut source = head.as_slice().chain(root).chain(io::repeat(0)).take(total);
             loop {
                 let n = write::fill(&mut source, &mut chunk)?;
                 if n == 0 {
@@ -131,13 +146,14 @@ impl Part {
             PathBuf::from(name)
         };
         let sums = beside(".sha256");
-        fs::write(&sums, format!("{}  {}\n", manifest.sha256, manifest.image))
+        new_file(&sums)
+            .and_then(|mut f| writeln!(f, "{}  {}", manifest.sha256, manifest.image))
             .map_err(TargetError::file(&sums))?;
         let list = beside(".json");
-        let out = File::create(&list).map_err(TargetError::file(&list))?;
+        let out = new_file(&list).map_err(TargetError::file(&list))?;
         let mut out = BufWriter::new(out);
         serde_json::to_writer_pretty(&mut out, manifest)
-            .map_err(std::io::Error::from)
+            .map_err(io::Error::from)
             .and_then(|()| writeln!(out))
             .and_then(|()| out.flush())
             .map_err(TargetError::file(&list))?;
@@ -145,9 +161,39 @@ impl Part {
     }
 }
 
+/// A new file in the place of an old one, through which no link leads to another.
+fn new_file(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => File::create_new(path),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_link_leads_an_image_to_another_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (output, victim) = (dir.path().join("sd.img"), dir.path().join("victim"));
+        let part = dir.path().join(".sd.img.part");
+        fs::write(&victim, "kept").unwrap();
+        std::os::unix::fs::symlink(&victim, &part).unwrap();
+        assert!(matches!(Part::create(&output), Err(TargetError::File { .. })));
+        fs::remove_file(&part).unwrap();
+        fs::hard_link(&victim, &part).unwrap();
+        let error = Part::create(&output).unwrap_err().to_string();
+        assert!(error.contains("not what an interrupted build of this user leaves"), "{error}");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+        std::os::unix::fs::symlink(&victim, dir.path().join("list")).unwrap();
+        new_file(&dir.path().join("list")).unwrap().write_all(b"new").unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+        // What an interrupted build has left is taken over.
+        fs::remove_file(&part).unwrap();
+        fs::write(&part, "half").unwrap();
+        assert_eq!(Part::create(&output).unwrap().file.metadata().unwrap().len(), 0);
+    }
 
     #[test]
     fn the_checksum_is_that_of_the_file_also_behind_a_short_file_system() {

@@ -3,6 +3,7 @@
 //! The last partition is made as long as the card while it is written; the
 //! system grows its file system into it on the first boot.
 
+use super::device::{self, Disk};
 use super::ids::hex;
 use super::mbr::{self, SECTOR};
 use super::{Hooks, Step};
@@ -11,10 +12,12 @@ use rustix::fs::{Advice, fadvise};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 const CHUNK: usize = 4 << 20;
+/// What is written last: the partition table and what a boot ROM looks for first.
+const FIRST: usize = 4096;
 /// `O_EXCL`: for a block device, fail if something in the kernel uses it (open(2)).
 const EXCLUSIVE: i32 = 0o200;
 
@@ -110,34 +113,41 @@ fn digest(
     }
 }
 
-/// Writes `image` to `device` of `room` bytes, syncs, and reads it back.
+/// Writes `image` to the disk that was confirmed, syncs, and reads it back. The first block, with
+/// the partition table, comes last: a disk that was written in part does not boot.
+///
+/// # Errors
+/// When the opened device is not that disk; nothing is written then. What the devices say.
 pub fn write(
     image: &Path,
-    device: &Path,
-    room: u64,
+    confirmed: &Disk,
+    root: &Path,
     grow: bool,
     hooks: &mut dyn Hooks,
 ) -> Result<()> {
+    let device = confirmed.path.as_path();
     let failed = || TargetError::file(device);
     let mut source = File::open(image).map_err(TargetError::file(image))?;
     let bytes = source.metadata().map_err(TargetError::file(image))?.len();
-    let mut options = File::options();
-    options.read(true).write(true).custom_flags(EXCLUSIVE);
-    let card = options.open(device).map_err(|source| match source.kind() {
-        io::ErrorKind::PermissionDenied => TargetError::Content {
+    let card = open(device)?;
+    // The device is held from here on: what the kernel says of the name now is said of it.
+    let real_root = root.canonicalize().map_err(TargetError::file(root))?;
+    let shown = Path::new("/").join(device.strip_prefix(real_root).unwrap_or(device));
+    let now = device::examine(root, &shown)?;
+    confirmed.same(&now)?;
+    if !now.is(root, &card.metadata().map_err(failed())?) {
+        return Err(TargetError::Content {
             path: device.to_path_buf(),
-            reason: "this user may not write to it".into(),
-            hint: "run it with sudo, or as a member of the group disk".into(),
-        },
-        io::ErrorKind::ResourceBusy => TargetError::Content {
-            path: device.to_path_buf(),
-            reason: "something uses it".into(),
-            hint: "lsblk shows what".into(),
-        },
-        _ => TargetError::File { path: device.to_path_buf(), reason: source },
-    })?;
+            reason:
+                "what was opened is another disk than the one that was shown; nothing was written"
+                    .into(),
+            hint: "the same command shows what is there now".into(),
+        });
+    }
+    let room = now.bytes;
     let mut hash = Sha256::new();
     let mut chunk = vec![0; CHUNK];
+    let mut first = Vec::new();
     let mut done = 0;
     loop {
         let n = fill(&mut source, &mut chunk).map_err(TargetError::file(image))?;
@@ -150,13 +160,20 @@ pub fn write(
         if done == 0 && grow {
             grow_last(&mut chunk[..n], room);
         }
-        (&card).write_all(&chunk[..n]).map_err(failed())?;
         hash.update(&chunk[..n]);
+        if done == 0 {
+            let block = &mut chunk[..n.min(FIRST)];
+            first = block.to_vec();
+            block.fill(0);
+        }
+        (&card).write_all(&chunk[..n]).map_err(failed())?;
         done += n as u64;
         // Otherwise all of it would wait in memory, and the progress be that of the memory.
         card.sync_data().map_err(failed())?;
         hooks.step(Step::Writing, Some(done as f64 / bytes.max(1) as f64), "");
     }
+    card.sync_all().map_err(failed())?;
+    card.write_all_at(&first, 0).map_err(failed())?;
     card.sync_all().map_err(failed())?;
     // What is in memory is not what is on the card.
     let _ = fadvise(&card, 0, None, Advice::DontNeed);
@@ -171,6 +188,24 @@ pub fn write(
         }),
         None => Err(TargetError::Stopped),
     }
+}
+
+fn open(device: &Path) -> Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).custom_flags(EXCLUSIVE);
+    options.open(device).map_err(|source| match source.kind() {
+        io::ErrorKind::PermissionDenied => TargetError::Content {
+            path: device.to_path_buf(),
+            reason: "this user may not write to it".into(),
+            hint: "run it with sudo, or as a member of the group disk".into(),
+        },
+        io::ErrorKind::ResourceBusy => TargetError::Content {
+            path: device.to_path_buf(),
+            reason: "something uses it".into(),
+            hint: "lsblk shows what".into(),
+        },
+        _ => TargetError::File { path: device.to_path_buf(), reason: source },
+    })
 }
 
 /// Makes the last partition in the table end where the card does (at a whole MiB, within 2 TiB).
@@ -210,6 +245,17 @@ mod tests {
         fn tie(&self, _: &mut Command) {}
     }
 
+    /// A card of this content, as the file `dev/card` of a machine in a folder.
+    fn card(dir: &Path, content: &[u8]) -> Disk {
+        let class = dir.join("sys/class/block/card");
+        fs::create_dir_all(&class).unwrap();
+        fs::create_dir_all(dir.join("dev")).unwrap();
+        fs::write(dir.join("dev/card"), content).unwrap();
+        fs::write(class.join("dev"), "8:16\n").unwrap();
+        fs::write(class.join("size"), (content.len() / 512).to_string()).unwrap();
+        device::examine(dir, Path::new("/dev/card")).unwrap()
+    }
+
     fn image(dir: &Path) -> std::path::PathBuf {
         let parts = [
             mbr::Partition { active: true, kind: 12, start: 2048, sectors: 2048 },
@@ -225,11 +271,10 @@ mod tests {
     #[test]
     fn the_card_has_the_image_and_the_last_partition_reaches_its_end() {
         let dir = tempfile::tempdir().unwrap();
-        let (image, card) = (image(dir.path()), dir.path().join("card"));
-        fs::write(&card, vec![9; 64 << 20]).unwrap();
+        let (image, disk) = (image(dir.path()), card(dir.path(), &vec![9; 64 << 20]));
         let mut hooks = Counting::default();
-        write(&image, &card, 64 << 20, true, &mut hooks).unwrap();
-        let (card, image) = (fs::read(card).unwrap(), fs::read(image).unwrap());
+        write(&image, &disk, dir.path(), true, &mut hooks).unwrap();
+        let (card, image) = (fs::read(&disk.path).unwrap(), fs::read(image).unwrap());
         assert!(
             card[512..image.len()] == image[512..] && card[image.len()..].iter().all(|b| *b == 9)
         );
@@ -244,17 +289,29 @@ mod tests {
     #[test]
     fn a_stop_is_heard_and_a_damaged_image_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let (image, card) = (image(dir.path()), dir.path().join("card"));
-        fs::write(&card, vec![0; 16 << 20]).unwrap();
+        let (image, disk) = (image(dir.path()), card(dir.path(), &vec![1; 16 << 20]));
         let mut hooks = Counting { stop_after: Some(1), ..Counting::default() };
-        let error = write(&image, &card, 16 << 20, false, &mut hooks).unwrap_err();
+        let error = write(&image, &disk, dir.path(), false, &mut hooks).unwrap_err();
         assert!(matches!(error, TargetError::Stopped));
+        let written = fs::read(&disk.path).unwrap();
+        assert!(written[..FIRST].iter().all(|b| *b == 0), "what is half written does not boot");
+        assert_eq!((written[FIRST], written[8 << 20]), (5, 1));
         let mut hooks = Counting::default();
         assert_eq!(sound(&image, &mut hooks).unwrap(), 12 << 20);
         fs::write(dir.path().join("sd.img.sha256"), "00  sd.img\n").unwrap();
         assert!(sound(&image, &mut hooks).unwrap_err().to_string().contains("it is damaged"));
         fs::write(&image, b"not an image").unwrap();
         assert!(sound(&image, &mut hooks).unwrap_err().to_string().contains("no image of a card"));
+    }
+
+    #[test]
+    fn another_card_than_the_confirmed_one_is_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (image, mut disk) = (image(dir.path()), card(dir.path(), &vec![9; 16 << 20]));
+        disk.bytes += 512;
+        let error = write(&image, &disk, dir.path(), true, &mut Counting::default()).unwrap_err();
+        assert!(error.to_string().contains("this is another disk"), "{error}");
+        assert!(fs::read(&disk.path).unwrap().iter().all(|b| *b == 9));
     }
 
     #[test]

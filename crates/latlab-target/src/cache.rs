@@ -13,6 +13,7 @@
 use crate::{Result, TargetError};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -77,7 +78,11 @@ impl Cache {
     /// Writes a file as a whole or not at all.
     pub fn write(&self, path: &Path, data: &[u8]) -> Result<()> {
         let temporary = path.with_extension(format!("part{}", std::process::id()));
-        let written = fs::write(&temporary, data).and_then(|()| fs::rename(&temporary, path));
+        // What a killed process of the same number left.
+        let _ = fs::remove_file(&temporary);
+        let written = File::create_new(&temporary)
+            .and_then(|mut file| file.write_all(data))
+            .and_then(|()| fs::rename(&temporary, path));
         if written.is_err() {
             let _ = fs::remove_file(&temporary);
         }

@@ -145,6 +145,15 @@ fn the_disk_of_this_system_is_never_written() {
     let dir = tempfile::tempdir().unwrap();
     small_image(dir.path());
     refused(&run(dir.path(), &["image", "write", "/dev/null"]), &["/dev/null: this is no disk"]);
+    // A file with the name of a disk.
+    for disk in fs::read_dir("/sys/class/block").into_iter().flatten().flatten().take(1) {
+        let named = dir.path().join(disk.file_name());
+        fs::write(&named, vec![0; 16 << 20]).unwrap();
+        let output =
+            run(dir.path(), &["image", "write", named.to_str().unwrap(), "--yes", "--fixed"]);
+        refused(&output, &["this is no disk"]);
+        assert!(fs::read(&named).unwrap().iter().all(|b| *b == 0));
+    }
     refused(&run(dir.path(), &["image", "write", "/dev/no-such"]), &["/dev/no-such: No such file"]);
     let Some(disk) = system_disk() else {
         eprintln!("skipped in part: / is not on a disk of its own");
@@ -175,6 +184,29 @@ fn machine_with_card(dir: &Path) {
     fs::write(dir.join("dev/sdb"), vec![3u8; 16 << 20]).unwrap();
 }
 
+/// The card is changed while the question stands; its size is the same.
+fn another_card_after_the_question(dir: &Path, command: &str) {
+    let sequence = dir.join("sys/class/block/sdb/diskseq");
+    fs::write(&sequence, "7\n").unwrap();
+    let mut script = Command::new("script");
+    script.args(["-qec", command, "/dev/null"]).current_dir(dir);
+    let script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let Ok(mut script) = script else { return };
+    let mut shown = Vec::new();
+    let mut out = script.stdout.take().unwrap();
+    while !shown.ends_with(b"to go on: ") {
+        let mut byte = [0];
+        assert_eq!(out.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&shown));
+        shown.push(byte[0]);
+    }
+    fs::write(&sequence, "8\n").unwrap();
+    script.stdin.take().unwrap().write_all(b"sdb\n").unwrap();
+    out.read_to_end(&mut shown).unwrap();
+    let (status, shown) = (script.wait().unwrap(), String::from_utf8_lossy(&shown).into_owned());
+    assert_eq!(status.code(), Some(1), "{shown}");
+    assert!(shown.contains("its medium (diskseq) was 7 and is 8"), "{shown}");
+}
+
 #[test]
 fn a_card_is_written_after_asking_and_grown_into() {
     let dir = tempfile::tempdir().unwrap();
@@ -201,6 +233,8 @@ fn a_card_is_written_after_asking_and_grown_into() {
         }
     }
     assert!(fs::read(dir.path().join("dev/sdb")).unwrap() == before, "nor against the answer");
+    another_card_after_the_question(dir.path(), &asked);
+    assert!(fs::read(dir.path().join("dev/sdb")).unwrap() == before, "nor another card");
     let output = write(&["--yes"]);
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("was read back"));

@@ -38,11 +38,12 @@ pub(super) fn run(
         if !options.yes && !agreed(&disk, image, bytes)? {
             return Err(anyhow!("nothing was written")).hint("--yes writes without asking");
         }
-        // Something may have been mounted while the question stood.
-        let disk = device::examine(root, device).with_hint()?;
-        device::judge(&disk, bytes, options.fixed).with_hint()?;
+        // Something may have been mounted, or another card inserted, while the question stood.
+        let now = device::examine(root, device).with_hint()?;
+        disk.same(&now).with_hint()?;
+        device::judge(&now, bytes, options.fixed).with_hint()?;
         let mut hooks = BuildHooks::new();
-        let written = write::write(image, &disk.path, disk.bytes, options.grow, &mut hooks);
+        let written = write::write(image, &now, root, options.grow, &mut hooks);
         drop(hooks);
         ended(written, |()| {
             say(&format!("{} is on {}, and was read back", image.display(), disk.path.display()));
