@@ -70,7 +70,10 @@ impl Flavour {
             }
             (false, cached) => match (Kernel::fetch(cache, kind, say), cached) {
                 (Ok(kernel), _) => kernel,
-                (Err(error @ TargetError::Fetch { .. }), Some(cached)) => {
+                (
+                    Err(error @ (TargetError::Fetch { .. } | TargetError::StaleLists { .. })),
+                    Some(cached),
+                ) => {
                     say(&format!("{error}; going on with {}", cached.release));
                     cached
                 }

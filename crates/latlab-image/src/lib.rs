@@ -35,7 +35,7 @@ pub mod write;
 
 pub use crate::hooks::{Hooks, Step};
 pub use crate::kernels::Flavour;
-pub use crate::manifest::{CheckRecord, Manifest, PackageRecord};
+pub use crate::manifest::{CheckRecord, ListRecord, Manifest, PackageRecord};
 
 use board::{Board, BootFile};
 use deb::Deb;
@@ -156,6 +156,7 @@ pub fn build(host: &Host<'_>, request: &Request, hooks: &mut dyn Hooks) -> Resul
         command_line,
         epoch_s,
         latlab_sha256: hex(&Sha256::digest(&latlab)),
+        package_lists: parts.lists.clone(),
         packages: parts.records(),
         checks: check::check(&head, board.boot_rom).into_iter().map(CheckRecord::from).collect(),
     };
@@ -181,6 +182,7 @@ struct Parts {
     kernel: Kernel,
     /// Unpacked packages of the boot files.
     boot: Vec<(String, PathBuf)>,
+    lists: Vec<ListRecord>,
 }
 
 impl Parts {
@@ -198,13 +200,23 @@ impl Parts {
 
 fn gather(cache: &Cache, request: &Request, hooks: &mut dyn Hooks) -> Result<Parts> {
     let board = &request.board;
+    let mut archive = Archive::new(cache, board.arch);
+    // What goes to a board is not to be old without a word.
+    archive.refuse_old_lists();
+    if !request.offline {
+        let _lock = cache.lock("fetch")?;
+        archive.update(&mut |w| hooks.say(w))?;
+    }
     let kernel =
         request.flavour.kernel(cache, board.arch, request.offline, &mut |w| hooks.say(w))?;
     stopped(hooks)?;
     let _lock = cache.lock("fetch")?;
-    let mut archive = Archive::new(cache, board.arch);
     if request.offline {
         archive.stay_offline();
+        if let Some(age) = archive.lists_age() {
+            let days = age.as_secs() / (24 * 3600);
+            hooks.say(&format!("Debian's package lists in the cache are of {days} days ago"));
+        }
     }
     let debs = deb::fetch(&mut archive, &packages(request), &mut |w| hooks.say(w))?;
     stopped(hooks)?;
@@ -221,7 +233,8 @@ fn gather(cache: &Cache, request: &Request, hooks: &mut dyn Hooks) -> Result<Par
         };
         boot.push((name.clone(), folder));
     }
-    Ok(Parts { debs, kernel, boot })
+    let lists = archive.list_dates().into_iter().map(|(file, date)| ListRecord { file, date });
+    Ok(Parts { debs, kernel, boot, lists: lists.collect() })
 }
 
 /// The configured packages, from the cache if the same were configured before.

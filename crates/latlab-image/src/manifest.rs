@@ -24,10 +24,21 @@ pub struct Manifest {
     pub epoch_s: u64,
     /// Checksum of the latlab in it.
     pub latlab_sha256: String,
+    /// Debian's package lists from which the packages were chosen.
+    pub package_lists: Vec<ListRecord>,
     /// Files of packages with their checksums.
     pub packages: Vec<PackageRecord>,
     /// What the boot partition was checked for.
     pub checks: Vec<CheckRecord>,
+}
+
+/// Package lists that one signed file names.
+#[derive(Clone, Debug, Serialize)]
+pub struct ListRecord {
+    /// apt's name of the signed file.
+    pub file: String,
+    /// Its `Date:`, as the archive wrote it.
+    pub date: String,
 }
 
 /// A package that went in.

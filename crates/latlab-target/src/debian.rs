@@ -9,8 +9,10 @@
 use crate::cache::{Cache, digest};
 use crate::{Arch, Result, TargetError};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, SystemTime};
 
 /// What apt's lists and their index take for one architecture, bytes.
 const LISTS: u64 = 96 << 20;
@@ -23,17 +25,23 @@ pub struct Archive<'a> {
     cache: &'a Cache,
     arch: Arch,
     updated: bool,
+    refuses_old_lists: bool,
 }
 
 impl<'a> Archive<'a> {
     /// Asks nothing of the network yet.
     pub fn new(cache: &'a Cache, arch: Arch) -> Self {
-        Self { cache, arch, updated: false }
+        Self { cache, arch, updated: false, refuses_old_lists: false }
     }
 
     /// From now on the lists are taken as they are.
     pub fn stay_offline(&mut self) {
         self.updated = true;
+    }
+
+    /// Lists that cannot be updated are an error from now on, and not only told.
+    pub fn refuse_old_lists(&mut self) {
+        self.refuses_old_lists = true;
     }
 
     /// Where packages are unpacked; it need not be there.
@@ -210,11 +218,12 @@ impl<'a> Archive<'a> {
         Err(TargetError::File { path: root.to_owned(), reason })
     }
 
-    /// Reads the indexes, once in the life of this object; one that cannot be read is not fatal if
-    /// others can.
+    /// Reads the indexes, once in the life of this object. Where one is not read (the network, a
+    /// signature, a date) apt itself goes on with that of the last time without a word: here the age
+    /// of the lists is told, and after [`Self::refuse_old_lists`] it is an error.
     ///
     /// # Errors
-    /// When apt cannot be run or no index can be read.
+    /// When apt cannot be run or there are no lists.
     pub fn update(&mut self, say: &mut dyn FnMut(&str)) -> Result<()> {
         if self.updated {
             return Ok(());
@@ -222,16 +231,51 @@ impl<'a> Archive<'a> {
         // apt says nothing of a disk that is full, and tries again for a long time.
         self.room_for(LISTS, "package lists")?;
         say(&format!("reading Debian's package lists for {}", self.arch.debian()));
-        let output = self.run("apt-get", &["update", "-qq"])?;
-        let lists = self.cache.root().join("apt").join(self.arch.debian()).join("state/lists");
-        let any = fs::read_dir(&lists).is_ok_and(|d| {
-            d.flatten().any(|e| e.file_name().to_string_lossy().contains("_Packages"))
-        });
-        if !any {
-            return Err(self.cannot("lists", &complaint(&output)));
+        let output =
+            self.run("apt-get", &["update", "-qq", "-o", "APT::Update::Error-Mode=any"])?;
+        if !is_complete(&output) {
+            let age = self.lists_age();
+            let error = TargetError::StaleLists {
+                arch: self.arch.debian().into(),
+                message: complaint(&output),
+                age_days: age.map(|age| age.as_secs() / (24 * 3600)),
+            };
+            if self.refuses_old_lists || age.is_none() {
+                return Err(error);
+            }
+            say(&error.to_string());
         }
         self.updated = true;
         Ok(())
+    }
+
+    fn lists(&self) -> PathBuf {
+        self.cache.root().join("apt").join(self.arch.debian()).join("state/lists")
+    }
+
+    /// Time since the newest of the lists in the cache was made by its archive; `None` without lists.
+    pub fn lists_age(&self) -> Option<Duration> {
+        let packages = fs::read_dir(self.lists()).ok()?.flatten();
+        let packages = packages.filter(|e| e.file_name().to_string_lossy().contains("_Packages"));
+        // apt gives a list the time at which the archive last changed it.
+        let newest = packages.filter_map(|e| e.metadata().ok()?.modified().ok()).max()?;
+        Some(SystemTime::now().duration_since(newest).unwrap_or_default())
+    }
+
+    /// The signed files that name the lists, each with its `Date:`, by name.
+    pub fn list_dates(&self) -> Vec<(String, String)> {
+        let entries = fs::read_dir(self.lists()).into_iter().flatten().flatten();
+        let mut dates: Vec<(String, String)> = entries
+            .filter_map(|e| {
+                let name = e.file_name().into_string().ok()?;
+                let release = name.ends_with("_InRelease") || name.ends_with("_Release");
+                let text = release.then(|| fs::read_to_string(e.path()).ok())??;
+                let date = text.lines().find_map(|l| l.strip_prefix("Date:"))?.trim().to_owned();
+                Some((name, date))
+            })
+            .collect();
+        dates.sort();
+        dates
     }
 
     /// What `apt-get` prints; its first error line where it fails.
@@ -272,10 +316,13 @@ impl<'a> Archive<'a> {
             format!("Dir::State={}", base.join("state").display()),
             format!("Dir::Cache={}", base.join("cache").display()),
             "Dir::State::status=/dev/null".into(),
-            "APT::Sandbox::User=root".into(),
             "Acquire::Languages=none".into(),
         ] {
             command.arg("-o").arg(option);
+        }
+        // As root, apt's network code runs as _apt, unless that user cannot get to the cache.
+        if rustix::process::geteuid().is_root() && !others_can_enter(&base) {
+            command.args(["-o", "APT::Sandbox::User=root"]);
         }
         Ok(command)
     }
@@ -288,6 +335,20 @@ impl<'a> Archive<'a> {
             message: message.into(),
         }
     }
+}
+
+/// Whether a user who owns nothing of it can get to a folder: it and each above it let others pass.
+fn others_can_enter(folder: &Path) -> bool {
+    let Ok(real) = folder.canonicalize() else { return false };
+    real.ancestors().all(|f| fs::metadata(f).is_ok_and(|meta| meta.mode() & 0o001 != 0))
+}
+
+/// Whether `apt-get update` has read every index. Without `APT::Update::Error-Mode` (apt before
+/// 2.1.15) it ends well after warnings.
+fn is_complete(output: &Output) -> bool {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let failures = ["Failed to fetch", "Some index files failed to download", "signature verif"];
+    output.status.success() && !failures.iter().any(|failure| text.contains(failure))
 }
 
 /// Folder of an unpacked package.
@@ -365,6 +426,58 @@ mod tests {
         names.sort_by_key(|n| std::cmp::Reverse(version_key(n)));
         assert_eq!(names[0], "linux-image-6.1.0-50-rt-armmp");
         assert_eq!(names[2], "linux-image-6.1.0-9-rt-armmp");
+    }
+
+    #[test]
+    fn an_update_that_was_not_complete_is_none() {
+        use std::os::unix::process::ExitStatusExt;
+        let output = |code: i32, stderr: &str| Output {
+            status: std::process::ExitStatus::from_raw(code << 8),
+            stdout: Vec::new(),
+            stderr: stderr.into(),
+        };
+        assert!(is_complete(&output(0, "")));
+        assert!(is_complete(&output(0, "N: Skipping acquire of configured file 'x'")));
+        assert!(!is_complete(&output(100, "E: x")));
+        for text in [
+            "W: Failed to fetch http://x/InRelease  Could not connect",
+            "W: An error occurred during the signature verification. The repository is not updated",
+            "W: Some index files failed to download. They have been ignored, or old ones used instead.",
+        ] {
+            assert!(!is_complete(&output(0, text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_tell_their_age_and_date() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path());
+        let archive = Archive::new(&cache, Arch::Armv7);
+        assert_eq!((archive.lists_age(), archive.list_dates()), (None, vec![]));
+        let lists = cache.folder("apt/armhf/state/lists").unwrap();
+        let packages =
+            fs::File::create(lists.join("deb_dists_x_main_binary-armhf_Packages")).unwrap();
+        let then = SystemTime::now() - Duration::from_secs(10 * 24 * 3600);
+        packages.set_times(fs::FileTimes::new().set_modified(then)).unwrap();
+        let release = "-----BEGIN PGP SIGNED MESSAGE-----\n\nOrigin: Debian\nDate: Sat, 14 Feb 2026 10:19:07 UTC\n";
+        fs::write(lists.join("deb_dists_x_InRelease"), release).unwrap();
+        assert_eq!(archive.lists_age().unwrap().as_secs() / (24 * 3600), 10);
+        let date = "Sat, 14 Feb 2026 10:19:07 UTC".to_owned();
+        assert_eq!(archive.list_dates(), [("deb_dists_x_InRelease".to_owned(), date)]);
+    }
+
+    #[test]
+    fn a_folder_that_others_cannot_enter_is_noticed() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir_in("/tmp").unwrap();
+        let folder = dir.path().join("apt");
+        fs::create_dir(&folder).unwrap();
+        let mode =
+            |bits| fs::set_permissions(dir.path(), fs::Permissions::from_mode(bits)).unwrap();
+        mode(0o700);
+        assert!(!others_can_enter(&folder));
+        mode(0o755);
+        assert!(others_can_enter(&folder));
     }
 
     #[test]

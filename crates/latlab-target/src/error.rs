@@ -57,6 +57,16 @@ pub enum TargetError {
         /// apt's reason.
         message: String,
     },
+    /// `apt-get update` did not read every list.
+    #[error("apt-get update did not read every package list for {arch}: {message}; {}", age(.age_days))]
+    StaleLists {
+        /// Debian's architecture.
+        arch: String,
+        /// apt's reason.
+        message: String,
+        /// Age of the lists in the cache, days; `None` without lists.
+        age_days: Option<u64>,
+    },
     /// A file.
     #[error("{path}: {reason}")]
     File {
@@ -117,6 +127,14 @@ fn are(names: &[String]) -> &'static str {
     if names.len() == 1 { "is" } else { "are" }
 }
 
+fn age(days: &Option<u64>) -> String {
+    match days {
+        Some(1) => "those in the cache are 1 day old".into(),
+        Some(days) => format!("those in the cache are {days} days old"),
+        None => "the cache has none".into(),
+    }
+}
+
 fn tail(console: &str) -> String {
     if console.is_empty() {
         return String::new();
@@ -151,6 +169,11 @@ impl TargetError {
                  another mirror"
                     .into()
             }
+            Self::StaleLists { age_days: Some(_), .. } => "check the network, the clock and apt's \
+                sources; `latlab image --offline` takes the lists and packages of the cache, and a \
+                machine that was fetched before works without lists (latlab vm list)"
+                .into(),
+            Self::StaleLists { .. } => "check the network, the clock and apt's sources".into(),
             Self::Fetch { .. } => "check the network and apt's sources; a machine that was \
                 fetched before works without a network (latlab vm list)"
                 .into(),
