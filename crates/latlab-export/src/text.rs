@@ -2,6 +2,7 @@
 
 use crate::row::{Rows, lost};
 use crate::{Counts, ExportError};
+use latlab_model::control::{JsonEscaped, clean};
 use latlab_trace::format::Value;
 use latlab_trace::{Event, EventFormat, TraceFile};
 use serde_json::{Map, Value as Json};
@@ -30,7 +31,7 @@ pub fn json(file: &TraceFile<'_>, mut out: impl Write) -> Result<Counts, ExportE
         if lost(&event) > 0 {
             object.insert("lost".into(), lost(&event).into());
         }
-        serde_json::to_writer(&mut out, &object).map_err(std::io::Error::from)?;
+        serde_json::to_writer(JsonEscaped(&mut out), &object).map_err(std::io::Error::from)?;
         out.write_all(b"\n")?;
         counts.events += 1;
         counts.lost += lost(&event);
@@ -98,10 +99,11 @@ fn pairs(format: &EventFormat, event: &Event<'_>) -> String {
 }
 
 fn quote(cell: &str) -> String {
+    let cell = clean(cell);
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))
     } else {
-        cell.to_owned()
+        cell.into_owned()
     }
 }
 

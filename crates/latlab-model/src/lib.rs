@@ -7,6 +7,7 @@
 pub mod bench;
 pub mod cache;
 pub mod compare;
+pub mod control;
 pub mod cpulist;
 pub mod doctor;
 pub mod event;

@@ -21,7 +21,7 @@ impl Log for Stderr {
             _ => "",
         };
         // A failed write to stderr loses no result.
-        let _ = writeln!(std::io::stderr().lock(), "latlab: {word}{}", record.args());
+        let _ = writeln!(crate::term::stderr(), "latlab: {word}{}", record.args());
     }
 
     fn flush(&self) {}

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         }
         Err(error) if error.use_stderr() => {
             // clap would exit with 2, which here means that a limit was exceeded.
-            let _ = write!(std::io::stderr().lock(), "{error}");
+            let _ = write!(term::stderr(), "{error}");
             ExitCode::FAILURE
         }
         Err(help_or_version) => outcome::exit((|| {
@@ -55,7 +55,7 @@ fn put_back_before_abort() {
         say(panic);
         let undone = latlab_sys::knobs::restore_own(&latlab_sys::knobs::Place::default());
         for line in undone.iter().map(restoration::line) {
-            let _ = writeln!(std::io::stderr().lock(), "latlab: {line}");
+            let _ = writeln!(term::stderr(), "latlab: {line}");
         }
     }));
 }

@@ -125,7 +125,7 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
         Ok(Outcome::Code(code)) => ExitCode::from(code),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let mut stderr = io::stderr().lock();
+            let mut stderr = crate::term::stderr();
             let _ = writeln!(stderr, "latlab: {}", format_error_chain(&error));
             if let Some(hint) = hint_of(&error) {
                 let _ = writeln!(stderr, "hint: {hint}");

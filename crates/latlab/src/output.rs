@@ -1,6 +1,7 @@
 //! From a run to what the user sees: text on stdout, `report.html` for the browser.
 
 use crate::term;
+use latlab_model::control::JsonEscaped;
 use latlab_model::run::Run;
 use latlab_report::doc::Doc;
 use latlab_report::sections::{self, screen};
@@ -51,6 +52,6 @@ pub fn html(run: &Run, mut out: &mut dyn Write) -> io::Result<()> {
 /// # Errors
 /// As [`text()`]; a broken pipe stays an I/O error on its way, as the exit code wants it.
 pub fn json(value: &(impl serde::Serialize + ?Sized), out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
+    serde_json::to_writer_pretty(JsonEscaped(&mut *out), value)?;
     writeln!(out)
 }

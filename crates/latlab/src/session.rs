@@ -133,7 +133,7 @@ impl Session {
         if let Some(dir) = &self.dir {
             // A diagnostic: a failed write to stderr loses no result.
             let _ = writeln!(
-                std::io::stderr().lock(),
+                term::stderr(),
                 "kept in {0}; {0}/report.html shows it",
                 dir.path().display()
             );
@@ -150,7 +150,7 @@ impl Session {
 
 /// What a latlab that was killed has left turned is put back before anything is measured.
 fn restore_orphaned_settings() {
-    let mut stderr = std::io::stderr().lock();
+    let mut stderr = term::stderr();
     // A diagnostic: a failed write to stderr loses no result.
     let _ = match latlab_sys::knobs::restore_orphaned(&Place::default()) {
         Ok(found) if found.undone.is_empty() && found.refused.is_empty() => Ok(()),

@@ -4,7 +4,8 @@
 //! only on a terminal, never when `NO_COLOR` is set to anything, never when
 //! `TERM` is `dumb`.
 
-use std::io::{self, BufWriter, IsTerminal, StdoutLock};
+use latlab_model::control::Cleaned;
+use std::io::{self, BufWriter, IsTerminal, StderrLock, StdoutLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Narrower than this, tables are not squeezed any further.
@@ -31,6 +32,12 @@ pub fn details() -> bool {
 /// comes back as an error that the exit code maps to 0.
 pub fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
+/// stderr for sentences: names of files and tasks in them are shown without control characters.
+/// Displays, which move the cursor, write to stderr itself.
+pub fn stderr() -> Cleaned<StderrLock<'static>> {
+    Cleaned(io::stderr().lock())
 }
 
 /// Whether stdout is a terminal.

@@ -3,13 +3,12 @@
 //! Everything is readable without colour. Control characters of the input
 //! (a task may be named `\x1b[2J`) never reach the terminal: [`clean()`].
 
-mod clean;
 mod plot;
 mod table;
 
 use crate::doc::{Block, Doc, Section};
 use crate::messages;
-pub use clean::clean;
+pub use latlab_model::control::clean;
 use latlab_model::finding::{Confidence, Finding, Severity};
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -4,7 +4,7 @@
 //! they can be compared; lines and points are a braille grid, two by four dots
 //! a character, with a letter a series; heat maps are shades, spans are lanes.
 
-use super::clean::clean;
+use super::clean;
 use crate::doc::{Plot, Scale, Series, SeriesKind};
 use crate::plot::heat::Grid;
 use crate::plot::scale::Range;

@@ -1,7 +1,7 @@
 //! Tables in a terminal: columns as wide as their cells. No cell is wrapped: where the line is too
 //! short, optional columns are left out, and a table that is still too wide becomes a list.
 
-use super::clean::clean;
+use super::clean;
 use crate::doc::Table;
 use unicode_width::UnicodeWidthStr;
 

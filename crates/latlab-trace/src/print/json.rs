@@ -9,6 +9,8 @@
 use super::number::{decimal, hex, signed};
 use crate::format::Value;
 use crate::{Event, Missed, TraceFile};
+use latlab_model::control::JsonEscaped;
+use std::io::Write;
 
 /// Appends an event.
 pub(crate) fn line(
@@ -81,9 +83,10 @@ fn numbers(out: &mut Vec<u8>, bytes: &[u8], width: usize, endian: crate::Endian)
     out.push(b']');
 }
 
-/// A JSON string; what is not UTF-8 becomes U+FFFD.
+/// A JSON string; what is not UTF-8 becomes U+FFFD, and control characters are escaped.
 fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
+    let start = out.len();
     for c in String::from_utf8_lossy(text).bytes() {
         match c {
             b'"' | b'\\' => out.extend_from_slice(&[b'\\', c]),
@@ -95,6 +98,11 @@ fn string(out: &mut Vec<u8>, text: &[u8]) {
             }
             _ => out.push(c),
         }
+    }
+    if out[start..].iter().any(|b| *b >= 0x7f) {
+        let unescaped = out.split_off(start);
+        // Writing to memory does not fail.
+        let _ = JsonEscaped(&mut *out).write_all(&unescaped);
     }
     out.push(b'"');
 }

@@ -16,6 +16,7 @@ use crate::filter::Filter;
 use crate::names::Comms;
 use crate::ring::{Batch, Events};
 use crate::{Diagnostics, Event, Field, Select, TraceFile};
+use latlab_model::control::clean_bytes;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -67,7 +68,8 @@ struct Turn<'w, W> {
     result: io::Result<()>,
 }
 
-/// Prints the events of a file in order of time.
+/// Prints the events of a file in order of time. Control characters in names and texts are shown as
+/// [`latlab_model::control`] says.
 ///
 /// # Errors
 /// The first error of `out`.
@@ -135,7 +137,8 @@ impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
             let Some((number, comms)) = self.take(&mut batch) else { return };
             text.clear();
             let printed = self.format(&batch, &comms, &mut heads, &mut text);
-            if !self.write(number, &text) {
+            // JSON has escaped what it holds.
+            if !self.write(number, &clean_bytes(&text)) {
                 return;
             }
             self.merge.lock().unwrap_or_else(PoisonError::into_inner).printed += printed;

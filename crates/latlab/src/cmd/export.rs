@@ -44,7 +44,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 
 /// Says on stderr what was written, and what the trace lacks.
 fn say(to: &To, counts: Counts, file: &TraceFile<'_>) -> io::Result<()> {
-    let mut stderr = io::stderr().lock();
+    let mut stderr = term::stderr();
     match to {
         To::Perfetto(path) => {
             writeln!(stderr, "latlab: {}: {} events", path.display(), counts.events)?;

@@ -63,7 +63,7 @@ fn open() -> anyhow::Result<Tracefs> {
 }
 
 fn say(words: std::fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr().lock(), "latlab: {words}");
+    let _ = writeln!(term::stderr(), "latlab: {words}");
 }
 
 /// Says that the buffer is not our own, and what was put back there first.

@@ -47,7 +47,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         let seconds = step.seconds(config.level);
         // A diagnostic: a failed write to stderr loses no result.
         let _ = writeln!(
-            std::io::stderr().lock(),
+            term::stderr(),
             "[{}/{}] {} (about {seconds} s)",
             n + 1,
             steps.len(),

@@ -202,7 +202,7 @@ fn write_page(path: &Path, args: &Args, view: &View<'_>) -> anyhow::Result<Outco
         .hint("choose a window with --from and --to, in seconds as `latlab report` prints them")?;
     rundir::write_atomically(path, |out| out.write_all(&page))
         .with_context(|| format!("--export {}", path.display()))?;
-    writeln!(std::io::stderr().lock(), "latlab: {}: {} bytes", path.display(), page.len())?;
+    writeln!(term::stderr(), "latlab: {}: {} bytes", path.display(), page.len())?;
     Ok(Outcome::Done)
 }
 

@@ -392,7 +392,7 @@ pub fn passed_environment(live: bool) -> Vec<(String, String)> {
 
 /// A remark on stderr.
 pub fn say(remark: &str) {
-    let _ = writeln!(io::stderr().lock(), "latlab: {remark}");
+    let _ = writeln!(term::stderr(), "latlab: {remark}");
 }
 
 /// Our stdout and stderr as a target's console.

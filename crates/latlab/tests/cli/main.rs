@@ -13,6 +13,7 @@ mod image;
 mod load;
 mod memory;
 mod menu;
+mod output;
 mod parity;
 mod record;
 mod report;

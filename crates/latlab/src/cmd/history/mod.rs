@@ -80,7 +80,7 @@ fn import(store: &mut Store, runs: &[PathBuf]) -> anyhow::Result<Outcome> {
                 bad += 1;
                 // Talk: the others are imported all the same.
                 let _ = writeln!(
-                    std::io::stderr().lock(),
+                    term::stderr(),
                     "latlab: left out: {}",
                     crate::outcome::format_error_chain(&error)
                 );

@@ -62,7 +62,7 @@ fn agreed(disk: &device::Disk, image: &Path, bytes: u64) -> anyhow::Result<bool>
         ))
         .hint("--yes writes without asking");
     }
-    let mut stderr = io::stderr().lock();
+    let mut stderr = crate::term::stderr();
     let model = if disk.model.is_empty() { "no name" } else { &disk.model };
     let parts = match disk.partitions.len() {
         0 => "no partitions".to_owned(),

@@ -75,7 +75,7 @@ fn plots(
     }
     if count == 0 {
         // Talk: the directory is there, and empty for a reason.
-        let _ = writeln!(std::io::stderr().lock(), "this run has nothing to plot");
+        let _ = writeln!(term::stderr(), "this run has nothing to plot");
     }
     Ok(())
 }

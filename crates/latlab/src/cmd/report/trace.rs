@@ -6,6 +6,7 @@ use crate::outcome::{HintExt, Outcome};
 use crate::term;
 use crate::trace_input;
 use anyhow::{Context, anyhow};
+use latlab_model::control::clean_bytes;
 use latlab_model::cpulist;
 use latlab_sys::mmap::Mapped;
 use latlab_trace::filter::events_named;
@@ -86,7 +87,7 @@ fn print(
     // Batches are written as they are: a buffer in between would copy them once more.
     let mut out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     if let Some(text) = &file.latency_text {
-        out.write_all(text)?;
+        out.write_all(&clean_bytes(text))?;
         return Ok(Diagnostics::default());
     }
     let end = if global.json {
@@ -119,7 +120,7 @@ fn stat(
 
 /// Says on stderr what is damaged.
 fn tell(path: &str, head: &Diagnostics, events: &Diagnostics) {
-    let mut err = io::stderr().lock();
+    let mut err = term::stderr();
     for d in head.list().iter().chain(events.list()) {
         let _ = writeln!(err, "latlab: {path}: {d}");
     }

@@ -168,7 +168,7 @@ fn slices(
 
 /// Says on stderr what is damaged.
 pub fn tell(path: &Path, head: &Diagnostics, events: &Diagnostics) {
-    let mut err = std::io::stderr().lock();
+    let mut err = term::stderr();
     let path = path.display();
     for d in head.list().iter().chain(events.list()) {
         // A diagnostic: a failed write to stderr loses no result.

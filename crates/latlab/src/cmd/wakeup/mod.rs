@@ -49,7 +49,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             return match (error.downcast_ref(), signal::stop_requested()) {
                 (Some(WakeupError::StoppedBefore), Some(signal)) => {
                     // A diagnostic: a failed write to stderr loses no result.
-                    let _ = writeln!(std::io::stderr(), "latlab: {error}; nothing is kept");
+                    let _ = writeln!(crate::term::stderr(), "latlab: {error}; nothing is kept");
                     Ok(Outcome::Stopped(signal))
                 }
                 _ => Err(error),
