@@ -2,7 +2,8 @@
 
 use crate::row::{Rows, lost};
 use crate::{Counts, ExportError};
-use latlab_model::control::{JsonEscaped, clean};
+use latlab_model::control::JsonEscaped;
+use latlab_model::csv::cell;
 use latlab_trace::format::Value;
 use latlab_trace::{Event, EventFormat, TraceFile};
 use serde_json::{Map, Value as Json};
@@ -75,7 +76,7 @@ pub fn csv(file: &TraceFile<'_>, mut out: impl Write) -> Result<Counts, ExportEr
         write!(out, "{},{},{},", event.time, event.cpu, row.pid)?;
         let fields = row.format.map_or_else(String::new, |f| pairs(f, &event));
         let cells = [text(row.comm), name(row.format, &event), fields];
-        write!(out, "{},{},{}\r\n", quote(&cells[0]), quote(&cells[1]), quote(&cells[2]))?;
+        write!(out, "{},{},{}\r\n", cell(&cells[0]), cell(&cells[1]), cell(&cells[2]))?;
         counts.events += 1;
         counts.lost += lost(&event);
     }
@@ -96,24 +97,4 @@ fn pairs(format: &EventFormat, event: &Event<'_>) -> String {
         }
     };
     format.own_fields().iter().map(pair).collect::<Vec<_>>().join(" ")
-}
-
-fn quote(cell: &str) -> String {
-    let cell = clean(cell);
-    if cell.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", cell.replace('"', "\"\""))
-    } else {
-        cell.into_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quote;
-
-    #[test]
-    fn cells_are_quoted_where_they_must_be() {
-        assert_eq!(quote("a b"), "a b");
-        assert_eq!(quote("a,\"b\""), "\"a,\"\"b\"\"\"");
-    }
 }

@@ -9,6 +9,7 @@ pub mod cache;
 pub mod compare;
 pub mod control;
 pub mod cpulist;
+pub mod csv;
 pub mod doctor;
 pub mod event;
 pub mod finding;

@@ -7,6 +7,7 @@
 //! What lmbench has no line for is left out.
 
 use latlab_model::bench::{BenchDetail, BenchRow};
+use latlab_model::csv::cell;
 use std::io::{self, Write};
 
 /// Pages that one fault on a cached file maps (fault_around_bytes, 64 KiB).
@@ -180,15 +181,15 @@ pub fn csv(detail: &BenchDetail, out: &mut dyn Write) -> io::Result<()> {
     for row in &detail.rows {
         let e = &row.estimate;
         let params: Vec<String> = row.params.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        // Values that somebody typed: quoted, and their quotes doubled (RFC 4180).
-        let params = params.join(" ").replace('"', "\"\"");
+        let params = params.join(" ");
         let unit = serde_json::to_value(row.unit).unwrap_or_default();
         let selection = serde_json::to_value(row.selection).unwrap_or_default();
         let state = |i: usize| row.states.get(i).and_then(|s| s.median);
         writeln!(
             out,
-            "{},\"{params}\",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-            row.name,
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            cell(&row.name),
+            cell(&params),
             unit.as_str().unwrap_or(""),
             e.median,
             e.low,
@@ -263,6 +264,15 @@ mod tests {
         assert!(head.ends_with(",selection,disturbed,median_of_all,fast_median,slow_median"));
         assert!(line.ends_with(",few-undisturbed,40,230,,"), "{line}");
         assert_eq!(head.split(',').count(), line.split(',').count());
+    }
+
+    #[test]
+    fn no_text_in_csv_is_a_formula() {
+        let r = row("=1+1", &[("path", "a,\"b\"")], 200.0);
+        let mut out = Vec::new();
+        csv(&BenchDetail { rows: vec![r], ..BenchDetail::default() }, &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(out.contains("\n\"'=1+1\",\"path=a,\"\"b\"\"\","), "{out}");
     }
 
     #[test]

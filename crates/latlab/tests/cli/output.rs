@@ -62,6 +62,20 @@ fn json_escapes_control_characters_and_keeps_the_text() {
 }
 
 #[test]
+fn csv_has_no_formula_and_no_control_characters() {
+    let t = tempfile::tempdir().unwrap();
+    hostile_trace(t.path());
+    let out = latlab(t.path(), &["export", "--csv", "h.txt"]);
+    assert!(out.status.success(), "{}", said(&out));
+    let csv = printed(&out).replace("\r\n", "\n");
+    assert_harmless("csv", csv.as_bytes());
+    assert!(csv.contains(",\"'=1+1␛]0;a␇␛[2J\","), "{csv}");
+    for cell in csv.split([',', '\n']) {
+        assert!(!cell.trim_start_matches('"').starts_with(['=', '+', '@']), "{cell}");
+    }
+}
+
+#[test]
 fn messages_show_control_characters_of_file_names() {
     let t = tempfile::tempdir().unwrap();
     let name = "x\x1b]52;c;QUJD\x07.dat";
