@@ -29,19 +29,26 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 }
 
 /// The same for bytes of which some may be no UTF-8: those become `�`. Printable ASCII, nearly all
-/// of a listing, is looked at once, many bytes at a time.
+/// of a listing, is looked at many bytes at a time, and of the rest each line for itself.
 pub fn clean_bytes(text: &[u8]) -> Cow<'_, [u8]> {
-    let other = |b: u8| (b < b' ' && b != b'\n' && b != b'\t') || b >= 0x7f;
-    if text.chunks(1024).all(|c| !c.iter().fold(false, |any, b| any | other(*b))) {
+    if is_plain(text) {
         return Cow::Borrowed(text);
     }
-    match String::from_utf8_lossy(text) {
-        Cow::Borrowed(valid) => match clean(valid) {
-            Cow::Borrowed(_) => Cow::Borrowed(text),
-            Cow::Owned(cleaned) => Cow::Owned(cleaned.into_bytes()),
-        },
-        Cow::Owned(valid) => Cow::Owned(clean(&valid).into_owned().into_bytes()),
+    let mut out = Vec::with_capacity(text.len() + 64);
+    for line in text.split_inclusive(|b| *b == b'\n') {
+        if is_plain(line) {
+            out.extend_from_slice(line);
+        } else {
+            out.extend_from_slice(clean(&String::from_utf8_lossy(line)).as_bytes());
+        }
     }
+    Cow::Owned(out)
+}
+
+/// Whether all is printable ASCII, line feeds and tabs.
+fn is_plain(text: &[u8]) -> bool {
+    let other = |b: u8| (b < b' ' && b != b'\n' && b != b'\t') || b >= 0x7f;
+    text.chunks(1024).all(|c| !c.iter().fold(false, |any, b| any | other(*b)))
 }
 
 /// Writes text for a terminal through [`clean_bytes`]. Each write has to hold whole characters, as
@@ -106,7 +113,7 @@ mod tests {
         assert_eq!(clean("\r\x7f\u{9b}\u{202e}x"), "␍␡��x");
         for plain in ["", "a-1 [000] 1.5: x:\ty\n", "über ½ │"] {
             assert!(matches!(clean(plain), Cow::Borrowed(_)), "{plain}");
-            assert!(matches!(clean_bytes(plain.as_bytes()), Cow::Borrowed(_)), "{plain}");
+            assert_eq!(clean_bytes(plain.as_bytes()), plain.as_bytes());
         }
         // C1 as a single byte, as a terminal without UTF-8 reads it.
         assert_eq!(clean_bytes(b"a\x9b6nb"), "a�6nb".as_bytes());
