@@ -41,7 +41,7 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(help_or_version) => outcome::exit((|| {
-            write!(std::io::stdout().lock(), "{help_or_version}")?;
+            write!(term::stdout_by_line(), "{help_or_version}")?;
             Ok(outcome::Outcome::Done)
         })()),
     }

@@ -116,6 +116,33 @@ pub fn hint_of(error: &anyhow::Error) -> Option<&str> {
     error.chain().find_map(|e| e.downcast_ref::<Hinted>()).map(|h| h.hint.as_str())
 }
 
+/// Whoever read stdout went away, which is no error. A broken pipe of anything else is one.
+#[derive(Clone, Copy, Debug)]
+pub struct StdoutClosed;
+
+impl fmt::Display for StdoutClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("stdout: broken pipe")
+    }
+}
+
+impl std::error::Error for StdoutClosed {}
+
+impl StdoutClosed {
+    /// Marks a broken pipe as stdout's.
+    pub fn mark(error: io::Error) -> io::Error {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => io::Error::new(error.kind(), Self),
+            _ => error,
+        }
+    }
+
+    /// Whether an error is this one.
+    pub fn is(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+    }
+}
+
 /// Prints the error, if there is one, once, to stderr; a reader that went away is no error.
 pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
     match result {
@@ -123,7 +150,7 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
         Ok(Outcome::LimitExceeded) => ExitCode::from(2),
         Ok(Outcome::Stopped(signal)) => ExitCode::from(signal.exit_code()),
         Ok(Outcome::Code(code)) => ExitCode::from(code),
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if is_stdout_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let mut stderr = crate::term::stderr();
             let _ = writeln!(stderr, "latlab: {}", format_error_chain(&error));
@@ -141,15 +168,15 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
 /// # Errors
 /// Any other.
 pub fn reader_may_leave(printed: anyhow::Result<()>) -> anyhow::Result<()> {
-    printed.or_else(|error| if is_broken_pipe(&error) { Ok(()) } else { Err(error) })
+    printed.or_else(|error| if is_stdout_closed(&error) { Ok(()) } else { Err(error) })
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let broken = |e: &(dyn std::error::Error + 'static)| {
-        e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+fn is_stdout_closed(error: &anyhow::Error) -> bool {
+    let closed = |e: &(dyn std::error::Error + 'static)| {
+        e.downcast_ref::<io::Error>().is_some_and(StdoutClosed::is)
     };
-    error.chain().any(broken)
-        || error.downcast_ref::<Hinted>().is_some_and(|h| is_broken_pipe(&h.error))
+    error.chain().any(closed)
+        || error.downcast_ref::<Hinted>().is_some_and(|h| is_stdout_closed(&h.error))
 }
 
 #[cfg(test)]

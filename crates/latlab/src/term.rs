@@ -4,8 +4,9 @@
 //! only on a terminal, never when `NO_COLOR` is set to anything, never when
 //! `TERM` is `dumb`.
 
+use crate::outcome::StdoutClosed;
 use latlab_model::control::Cleaned;
-use std::io::{self, BufWriter, IsTerminal, StderrLock, StdoutLock};
+use std::io::{self, BufWriter, IsTerminal, StderrLock, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Narrower than this, tables are not squeezed any further.
@@ -28,10 +29,28 @@ pub fn details() -> bool {
     DETAILS.load(Ordering::Relaxed)
 }
 
-/// Buffered stdout. Flush it: an error in `drop` would be lost. A broken pipe
-/// comes back as an error that the exit code maps to 0.
-pub fn stdout() -> BufWriter<StdoutLock<'static>> {
-    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+/// A writer to stdout: a broken pipe comes back as [`StdoutClosed`], which the exit code maps to 0.
+#[derive(Debug)]
+pub struct Stdout<W = StdoutLock<'static>>(pub W);
+
+impl<W: Write> Write for Stdout<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(StdoutClosed::mark)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(StdoutClosed::mark)
+    }
+}
+
+/// Buffered stdout. Flush it: an error in `drop` would be lost.
+pub fn stdout() -> BufWriter<Stdout> {
+    BufWriter::with_capacity(1 << 16, stdout_by_line())
+}
+
+/// stdout by the line. Flush it, as [`stdout`].
+pub fn stdout_by_line() -> Stdout {
+    Stdout(io::stdout().lock())
 }
 
 /// stderr for sentences: names of files and tasks in them are shown without control characters.

@@ -125,7 +125,7 @@ struct Host;
 
 impl Sink for Host {
     fn send(&self, message: &Message) -> anyhow::Result<()> {
-        let mut out = io::stdout().lock();
+        let mut out = crate::term::stdout_by_line();
         out.write_all(&message.encode())?;
         Ok(out.flush()?)
     }

@@ -103,8 +103,8 @@ fn in_the_way() -> Option<String> {
 /// Asks until there is an answer; nothing is chosen at the end of the input, by `q`, and on a signal.
 fn ask(entries: &[Entry]) -> anyhow::Result<Option<&Entry>> {
     loop {
-        write!(io::stdout().lock(), "\nNumber or name (q leaves): ")?;
-        io::stdout().flush()?;
+        write!(term::stdout_by_line(), "\nNumber or name (q leaves): ")?;
+        term::stdout_by_line().flush()?;
         let mut line = String::new();
         let end = io::stdin().lock().read_line(&mut line)? == 0;
         if end || latlab_sys::signal::stop_requested().is_some() {
@@ -115,7 +115,7 @@ fn ask(entries: &[Entry]) -> anyhow::Result<Option<&Entry>> {
             Choice::Run(entry) => return Ok(Some(entry)),
             Choice::Unknown => {
                 let n = entries.len();
-                writeln!(io::stdout().lock(), "There is no '{}'; 1 to {n}.", line.trim())?;
+                writeln!(term::stdout_by_line(), "There is no '{}'; 1 to {n}.", line.trim())?;
             }
         }
     }

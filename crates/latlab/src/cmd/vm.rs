@@ -4,7 +4,7 @@ use crate::cli::Global;
 use crate::cli::vm::{Machine, Run, VmAction, VmArgs};
 use crate::cmd::vm_gate;
 use crate::foreign_text::Filter;
-use crate::outcome::{HintExt, Outcome, OwnHintExt};
+use crate::outcome::{HintExt, Outcome, OwnHintExt, StdoutClosed};
 use crate::progress::Progress;
 use crate::{rundir, term};
 use anyhow::{Context, anyhow, bail};
@@ -403,6 +403,8 @@ pub struct Terminal {
     passed: Option<signal::Signal>,
     /// Of stdout and stderr; `None`: no terminal.
     filters: (Option<Filter>, Option<Filter>),
+    /// Nobody reads stdout any longer.
+    reader_left: bool,
 }
 
 impl Terminal {
@@ -416,6 +418,7 @@ impl Terminal {
                 term::stdout_is_terminal().then(Filter::default),
                 term::stderr_is_terminal().then(Filter::default),
             ),
+            reader_left: false,
         }
     }
 }
@@ -431,9 +434,15 @@ impl Console for Terminal {
     fn stdout(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.boot = None;
         let text = filtered(&mut self.filters.0, self.mapping.translate(bytes));
-        let mut out = io::stdout().lock();
-        out.write_all(&text)?;
-        out.flush()
+        if self.reader_left {
+            return Ok(());
+        }
+        let mut out = term::stdout_by_line();
+        out.write_all(&text).and_then(|()| out.flush()).or_else(|error| {
+            // The command goes on to its verdict, which is its exit code.
+            self.reader_left = StdoutClosed::is(&error);
+            if self.reader_left { Ok(()) } else { Err(error) }
+        })
     }
     fn stderr(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.boot = None;

@@ -46,6 +46,11 @@ pub fn succeed(command: &mut Command) -> Output {
     output
 }
 
+/// A stdout whose reader has gone.
+pub fn nobody_reads() -> std::io::PipeWriter {
+    std::io::pipe().unwrap().1
+}
+
 /// What was written, as text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

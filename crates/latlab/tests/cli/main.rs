@@ -13,6 +13,7 @@ mod image;
 mod load;
 mod memory;
 mod menu;
+#[cfg(feature = "host")]
 mod output;
 mod parity;
 mod record;

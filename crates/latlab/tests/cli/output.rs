@@ -1,11 +1,12 @@
 //! What leaves latlab: text for terminals and spreadsheets, and what the exit code says of it.
 
-use crate::common::{latlab, plain, printed, said, text};
+use crate::common::{command, fixture, latlab, nobody_reads, plain, printed, said, succeed, text};
 use rustix::pty;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::process::Command;
 
 /// A task that any user may name so, and a marker: they set the clipboard, the title and the colour,
 /// clear the screen, reorder the line, and compute something in a spreadsheet.
@@ -117,4 +118,40 @@ fn terminal() -> (File, OwnedFd) {
     let name = pty::ptsname(&screen, Vec::new()).unwrap();
     let side = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
     (File::from(screen), side)
+}
+
+#[test]
+fn only_a_closed_stdout_is_no_error() {
+    let t = tempfile::tempdir().unwrap();
+    // More than a pipe holds, in every format.
+    let trace = fixture("trace/latlab-v7-none-lost.dat");
+    for args in [
+        &["report", &trace][..],
+        &["report", "--json", &trace],
+        &["export", "--json", &trace],
+        &["export", "--csv", &trace],
+        &["--help"],
+    ] {
+        let out = command(t.path(), args).stdout(nobody_reads()).output().unwrap();
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {}", said(&out));
+    }
+    succeed(Command::new("mkfifo").arg("pipe").current_dir(t.path()));
+    let pipe = t.path().join("pipe");
+    for args in [
+        &["export", "--perfetto", "pipe", &trace][..],
+        &["wakeup", "--policy", "other", "-i", "100", "-D", "3", "--samples", "pipe"],
+    ] {
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || drop(File::open(pipe).unwrap())
+        });
+        let out = command(t.path(), args).output().unwrap();
+        reader.join().unwrap();
+        assert_eq!(out.status.code(), Some(1), "{args:?}: {}", said(&out));
+        assert!(
+            said(&out).contains("pipe: ") && said(&out).contains("Broken pipe"),
+            "{}",
+            said(&out)
+        );
+    }
 }

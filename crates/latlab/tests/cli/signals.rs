@@ -1,6 +1,8 @@
 //! Signals from outside, as shells, timeout(1), nohup(1) and terminals send them.
 
-use crate::common::{LATLAB, command, latlab, printed, run_of, said, signal, spawn, wait_for};
+use crate::common::{
+    LATLAB, command, latlab, nobody_reads, printed, run_of, said, signal, spawn, wait_for,
+};
 use rustix::process::Signal;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -94,14 +96,10 @@ fn a_background_job_of_a_script_ends_by_sigint() {
 fn a_limit_that_was_exceeded_is_2_also_when_nobody_reads() {
     let dir = tempfile::tempdir().unwrap();
     let args = ["wakeup", "--policy", "other", "-D", "300ms", "-b", "1", "--out", "r"];
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let status = command(dir.path(), &args).stdout(writer).status().unwrap();
+    let status = command(dir.path(), &args).stdout(nobody_reads()).status().unwrap();
     assert_eq!(status.code(), Some(2));
     let read = latlab(dir.path(), &["report", "r"]);
     assert_eq!(read.status.code(), Some(0), "{}", said(&read));
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let status = command(dir.path(), &["report", "r"]).stdout(writer).status().unwrap();
+    let status = command(dir.path(), &["report", "r"]).stdout(nobody_reads()).status().unwrap();
     assert_eq!(status.code(), Some(0), "a reader that went away is no error");
 }

@@ -85,7 +85,7 @@ fn print(
     options: ReportOptions,
 ) -> anyhow::Result<Diagnostics> {
     // Batches are written as they are: a buffer in between would copy them once more.
-    let mut out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let mut out = term::Stdout(File::from(io::stdout().as_fd().try_clone_to_owned()?));
     if let Some(text) = &file.latency_text {
         out.write_all(&clean_bytes(text))?;
         return Ok(Diagnostics::default());

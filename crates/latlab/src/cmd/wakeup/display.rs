@@ -75,7 +75,7 @@ impl Display {
             failed: None,
         };
         if kind == Kind::Xenomai {
-            let head = xenomai::head(&display.config, &mut io::stdout().lock());
+            let head = xenomai::head(&display.config, &mut term::stdout_by_line());
             display.failed = head.err();
         }
         display
@@ -157,7 +157,7 @@ impl Display {
             cyclictest::line(&line, self.nanoseconds, &mut text)?;
         }
         self.height = threads.len() + 2;
-        let mut stdout = io::stdout().lock();
+        let mut stdout = term::stdout_by_line();
         stdout.write_all(&text)?;
         stdout.flush()
     }
@@ -183,7 +183,7 @@ impl Display {
             best_ns: threads.iter().filter(|t| t.wakeups > 0).map(|t| t.min_ns).min().unwrap_or(0),
             worst_ns: threads.iter().map(|t| t.max_ns).max().unwrap_or(0),
         };
-        let mut stdout = io::stdout().lock();
+        let mut stdout = term::stdout_by_line();
         if s.number.is_multiple_of(xenomai::LINES_A_HEAD) {
             xenomai::columns(&self.config, seconds, &mut stdout)?;
         }

@@ -1,7 +1,8 @@
 //! Where every sample goes: a binary file, or text on stdout.
 
 use crate::cli::wakeup::Config;
-use crate::outcome::HintExt;
+use crate::outcome::{HintExt, StdoutClosed};
+use crate::term;
 use anyhow::Context;
 use latlab_model::samples;
 use latlab_model::wakeup::config::WakeupConfig;
@@ -44,7 +45,7 @@ impl Sink {
         let Some(path) = asked.samples.as_deref() else { return to(To::Nowhere, String::new()) };
         let name = format!("--samples {}", path.display());
         if asked.samples_on_stdout() {
-            let mut out = io::stdout().lock();
+            let mut out = term::stdout_by_line();
             writeln!(out, "# thread intended_ns latency_ns").and_then(|()| out.flush())?;
             return to(To::Stdout, name);
         }
@@ -61,7 +62,10 @@ impl Sink {
     pub fn write(&mut self, thread: usize, all: &[Sample]) -> io::Result<()> {
         self.to.write(thread, all).inspect_err(|error| {
             // Not every error can be cloned; its kind and its words are what is needed.
-            self.failed = Some(io::Error::new(error.kind(), error.to_string()));
+            self.failed = Some(match StdoutClosed::is(error) {
+                true => io::Error::new(error.kind(), StdoutClosed),
+                false => io::Error::new(error.kind(), error.to_string()),
+            });
         })
     }
 
@@ -87,7 +91,7 @@ impl To {
                 file.write_all(bytes)
             }
             Self::Stdout => {
-                let mut out = io::BufWriter::new(io::stdout().lock());
+                let mut out = term::stdout();
                 for s in all {
                     writeln!(out, "{thread} {} {}", s.intended_ns, s.latency_ns)?;
                 }
