@@ -163,7 +163,8 @@ pub fn write_asked(
 }
 
 /// Writes under a temporary name in the same directory, syncs, renames, syncs the directory.
-/// On failure the temporary file is removed and whatever was at `path` stays.
+/// On failure the temporary file is removed and whatever was at `path` stays. What is no regular
+/// file (a pipe, `/dev/stdout`) is written to.
 ///
 /// # Errors
 /// Whatever the file system says.
@@ -171,10 +172,11 @@ pub fn write_atomically(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let dir = match path.parent() {
-        Some(p) if !p.as_os_str().is_empty() => p,
-        _ => Path::new("."),
-    };
+    if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        let mut out = BufWriter::new(File::options().write(true).open(path)?);
+        fill(&mut out)?;
+        return out.flush();
+    }
     let (file, temporary) = latlab_sys::scratch::create_beside(path)?;
     let written = (|| {
         let mut out = BufWriter::new(file);
@@ -187,11 +189,71 @@ pub fn write_atomically(
         let _ = fs::remove_file(&temporary);
         return written;
     }
-    // Some file systems (9p, FUSE) cannot sync a directory; the rename itself is done.
-    if let Ok(d) = File::open(dir) {
-        let _ = d.sync_all();
+    sync_directory_of(path)
+}
+
+/// Some file systems (9p, FUSE) cannot sync a directory, and a user may write to one that he may not
+/// read; the rename itself is done.
+fn sync_directory_of(path: &Path) -> io::Result<()> {
+    use io::ErrorKind::{InvalidInput, Unsupported};
+    let dir = match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    let Ok(dir) = File::open(dir) else { return Ok(()) };
+    dir.sync_all().or_else(|e| match e.kind() {
+        InvalidInput | Unsupported => Ok(()),
+        _ => Err(e),
+    })
+}
+
+/// Several files that get their names together, after all were written and synced. What is dropped
+/// before that is removed, and whatever had the names stays.
+#[cfg(feature = "host")]
+#[derive(Debug, Default)]
+pub struct Replacements(Vec<(PathBuf, PathBuf)>);
+
+#[cfg(feature = "host")]
+impl Replacements {
+    /// A new file for `path`, in its directory, which is made if it is missing.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn create(&mut self, path: &Path) -> io::Result<File> {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let (file, temporary) = latlab_sys::scratch::create_beside(path)?;
+        self.0.push((temporary, path.to_owned()));
+        Ok(file)
     }
-    Ok(())
+
+    /// Gives all their names. Each file is the earlier or the new one, whatever happens.
+    ///
+    /// # Errors
+    /// Whatever the file system says.
+    pub fn commit(mut self) -> io::Result<()> {
+        for (temporary, _) in &self.0 {
+            File::open(temporary)?.sync_all()?;
+        }
+        while let Some((temporary, path)) = self.0.pop() {
+            if let Err(error) = fs::rename(&temporary, &path) {
+                self.0.push((temporary, path));
+                return Err(error);
+            }
+            sync_directory_of(&path)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "host")]
+impl Drop for Replacements {
+    fn drop(&mut self) {
+        for (temporary, _) in &self.0 {
+            let _ = fs::remove_file(temporary);
+        }
+    }
 }
 
 /// A board's latlab makes runs and does not read them: what reads every kind of result would be a

@@ -3,13 +3,13 @@
 use crate::cli::Global;
 use crate::cli::export::{Args, To};
 use crate::outcome::{HintExt, Outcome};
+use crate::rundir::{Replacements, write_atomically};
 use crate::term;
 use crate::trace_input;
 use anyhow::Context;
-use latlab_export::{Counts, parquet, perfetto, text};
+use latlab_export::{Counts, ExportError, parquet, perfetto, text};
 use latlab_sys::mmap::Mapped;
 use latlab_trace::TraceFile;
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 
 /// Runs it.
@@ -25,17 +25,26 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         To::Json => text::json(&file, term::stdout())?,
         To::Csv => text::csv(&file, term::stdout())?,
         To::Perfetto(path) => {
-            let out = File::create(path).with_context(|| format!("creating {}", path.display()))?;
-            perfetto::write(&file, BufWriter::with_capacity(1 << 20, out))
-                .with_context(|| path.display().to_string())?
+            let mut counts = Counts::default();
+            write_atomically(path, |out| {
+                let written = perfetto::write(&file, BufWriter::with_capacity(1 << 20, out));
+                counts = written.map_err(|error| match error {
+                    ExportError::Output(error) => error,
+                    other => io::Error::other(other),
+                })?;
+                Ok(())
+            })
+            .with_context(|| format!("--perfetto {}: cannot be written", path.display()))
+            .hint("name a file in a directory with space that this user may write to")?;
+            counts
         }
         To::Parquet(dir) => {
-            let open = |table: &str| {
-                let path = dir.join(table);
-                fs::create_dir_all(path.parent().unwrap_or(dir))?;
-                File::create(&path)
-            };
-            parquet::write(&file, open).with_context(|| dir.display().to_string())?
+            let mut tables = Replacements::default();
+            parquet::write(&file, |table| tables.create(&dir.join(table)))
+                .map_err(anyhow::Error::from)
+                .and_then(|counts| Ok(tables.commit().map(|()| counts)?))
+                .with_context(|| format!("--parquet {}: cannot be written", dir.display()))
+                .hint("name a directory with space that this user may write to")?
         }
     };
     say(&to, counts, &file)?;

@@ -6,13 +6,12 @@ mod store;
 use crate::cli::Global;
 use crate::cli::history::{Args, Command};
 use crate::outcome::{HintExt, Outcome, reader_may_leave};
-use crate::rundir::{self, write_atomically};
+use crate::rundir::{self, Replacements, write_atomically};
 use crate::{output, term};
 use anyhow::{Context, anyhow};
 use latlab_analysis::history::rows;
 use latlab_model::history::Trend;
 use latlab_report::{html, sections};
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use store::Store;
@@ -147,15 +146,12 @@ fn show(global: &Global, trends: &[Trend], page: Option<&Path>) -> anyhow::Resul
 fn export(store: &mut Store, dir: &Path) -> anyhow::Result<Outcome> {
     let rows = queries::everything(store)?;
     let count = rows.len();
-    let files = latlab_export::results::write(rows, |name| {
-        let path = dir.join(name);
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)?;
-        }
-        File::create(path)
-    })
-    .with_context(|| format!("{}: cannot be written", dir.display()))
-    .hint("name a directory with space that this user may write to")?;
+    let mut tables = Replacements::default();
+    let files = latlab_export::results::write(rows, |name| tables.create(&dir.join(name)))
+        .map_err(anyhow::Error::from)
+        .and_then(|files| Ok(tables.commit().map(|()| files)?))
+        .with_context(|| format!("{}: cannot be written", dir.display()))
+        .hint("name a directory with space that this user may write to")?;
     let mut out = term::stdout();
     writeln!(out, "{count} results in {files} files below {}", dir.display())?;
     out.flush()?;
