@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Store results and show trends with change points.
 ///
 /// The store has one row for each run and for each result; all other data stays in the run's
-/// directory. It is a file (SQLite) or a shared database: --store postgres://user@host/name.
+/// directory. It is a file (SQLite) or a shared database: --store postgres://user@host/name?sslmode=verify-full.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = super::examples::HISTORY)]
 pub struct Args {

@@ -1,6 +1,6 @@
 //! `latlab history` from outside: in a file, and on a real PostgreSQL server of our own.
 
-use crate::common::{is_root, latlab, skip, text};
+use crate::common::{command, is_root, latlab, nobody_reads, skip, succeed, text};
 use latlab_model::record::Record;
 use latlab_model::run::{Part, Run, SCHEMA_VERSION};
 use latlab_stats::histogram::Histogram;
@@ -84,6 +84,9 @@ fn a_store_knows(dir: &Path, store: &str) {
         ],
     );
     assert_eq!(worse.status.code(), Some(2));
+    let args = ["history", "--store", store, "trend", "wakeup.user", "--fail-if-worse"];
+    let unread = command(dir, &args).stdout(nobody_reads()).status().unwrap();
+    assert_eq!(unread.code(), Some(2), "also when nobody reads");
     assert!(std::fs::read_to_string(dir.join("t.html")).unwrap().contains("6.6.31"));
 }
 
@@ -136,6 +139,15 @@ fn bad_stores_are_one_sentence() {
             &["--store", "postgres://nobody:secret@127.0.0.1:9/x", "list"],
             "--store postgres://nobody@127.0.0.1:9/x: ",
         ),
+        (
+            &["--store", "host=127.0.0.1 port=9 user=nobody password=secret", "list"],
+            "--store postgres://nobody@127.0.0.1:9: ",
+        ),
+        (&["--store", "postgres://u:a@secret@h/x", "list"], "--store postgres://…: is no address"),
+        (
+            &["--store", "postgres://u@h/x?password=secret&sslmode=perhaps", "list"],
+            "--store postgres://u@h/x: sslmode is none of disable, prefer, ",
+        ),
         (&["--store", "h", "add", "nowhere"], "nowhere: cannot be read"),
         (&["--store", "h", "import", "tables"], "tables: cannot be read"),
         (&["--store", "no/thing/h", "show", "1"], "there is no such store"),
@@ -154,6 +166,36 @@ fn bad_stores_are_one_sentence() {
         let out = latlab(dir.path(), &[&["history", "--store", "h"], args].concat());
         assert!(text(&out.stderr).contains(sentence), "{}", text(&out.stderr));
     }
+}
+
+/// A database that another program made, and a store that was made before it had a mark.
+#[test]
+fn a_file_of_another_program_is_refused_and_stays_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    a_run(dir.path(), 0);
+    let file = dir.path().join("contacts.db");
+    for sql in ["CREATE TABLE contacts (name TEXT)", "CREATE TABLE runs (distance REAL)"] {
+        let _ = std::fs::remove_file(&file);
+        rusqlite::Connection::open(&file).unwrap().execute_batch(sql).unwrap();
+        let before = std::fs::read(&file).unwrap();
+        for args in [&["list"][..], &["add", "nightly/00"], &["export", "t"]] {
+            let out = latlab(dir.path(), &[&["history", "--store", "contacts.db"], args].concat());
+            assert_eq!(out.status.code(), Some(1), "{args:?}");
+            let said = text(&out.stderr);
+            assert!(
+                said.contains("--store contacts.db: is a database of another program"),
+                "{said}"
+            );
+            assert!(std::fs::read(&file).unwrap() == before, "{args:?}: {sql}");
+        }
+    }
+    let add = ["history", "--store", "h", "add", "nightly/00"];
+    assert!(latlab(dir.path(), &add).status.success());
+    let store = rusqlite::Connection::open(dir.path().join("h")).unwrap();
+    store.pragma_update(None, "application_id", 0).unwrap();
+    drop(store);
+    let out = latlab(dir.path(), &add);
+    assert!(text(&out.stdout).contains("0 runs added, 1 were there"), "{}", text(&out.stderr));
 }
 
 /// A server of our own in a directory of our own, ended with it.
@@ -196,9 +238,17 @@ impl Server {
                 "--locale=C",
             ],
         );
-        let options = format!("-k {} -c listen_addresses='' -c fsync=off", path.display());
-        server.run("pg_ctl", &["-D", "data", "-w", "-l", "log", "-o", &options, "start"]);
+        server.begin("-c listen_addresses=''");
         Some(server)
+    }
+
+    fn begin(&self, more: &str) {
+        let options = format!("-k {} -c fsync=off {more}", self.dir.path().display());
+        self.run("pg_ctl", &["-D", "data", "-w", "-l", "log", "-o", &options, "start"]);
+    }
+
+    fn end(&self) {
+        self.run("pg_ctl", &["-D", "data", "-m", "immediate", "stop"]);
     }
 
     fn run(&self, program: &str, args: &[&str]) {
@@ -225,7 +275,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.run("pg_ctl", &["-D", "data", "-m", "immediate", "stop"]);
+        self.end();
     }
 }
 
@@ -238,4 +288,101 @@ fn a_postgresql_server_remembers_the_same() {
     let dir = tempfile::tempdir().unwrap();
     runs_in(dir.path());
     a_store_knows(dir.path(), &server.url());
+}
+
+/// An authority, and a key and certificate of it for `localhost`, by OpenSSL's program.
+fn certificates(dir: &Path) {
+    let openssl = |args: &str| {
+        succeed(Command::new("openssl").args(args.split(' ')).current_dir(dir));
+    };
+    for name in ["ca", "other"] {
+        openssl(&format!(
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -keyout {name}.key -out {name}.crt -subj /CN={name}"
+        ));
+    }
+    openssl(
+        "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout data/server.key -out server.csr -subj /CN=localhost",
+    );
+    std::fs::write(dir.join("ext"), "subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n")
+        .unwrap();
+    openssl(
+        "x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile ext -out data/server.crt",
+    );
+    for file in ["data/server.key", "data/server.crt"] {
+        succeed(Command::new("chmod").args(["600", file]).current_dir(dir));
+        if is_root() {
+            succeed(Command::new("chown").args(["nobody", file]).current_dir(dir));
+        }
+    }
+}
+
+/// A port that nobody has now.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn sslmode_encrypts_verifies_and_fails_closed() {
+    let Some(server) = Server::start() else {
+        skip("PostgreSQL is not installed (apt-get install postgresql)");
+        return;
+    };
+    let (dir, port) = (server.dir.path(), free_port());
+    let runs = tempfile::tempdir().unwrap();
+    a_run(runs.path(), 0);
+    let add = |host: &str, options: &str| {
+        let store = format!("postgres://latlab@{host}:{port}/postgres?{options}");
+        let mut add = command(runs.path(), &["history", "--store", &store, "add", "nightly/00"]);
+        // No root certificate of whoever runs the tests.
+        let out = add.env("HOME", runs.path()).output().unwrap();
+        (out.status.success(), text(&out.stderr))
+    };
+    // How the server saw the connections: its log names the protocol.
+    let encrypted = || {
+        let log = std::fs::read_to_string(dir.join("log")).unwrap();
+        let last = log.lines().rfind(|l| l.contains("connection authorized")).unwrap().to_owned();
+        last.contains("SSL enabled")
+    };
+    let listen = format!("-c listen_addresses=localhost -c port={port} -c log_connections=on");
+
+    server.end();
+    server.begin(&listen);
+    let (root, other) = (dir.join("ca.crt"), dir.join("other.crt"));
+    for options in ["", "sslmode=prefer", "sslmode=disable"] {
+        let (added, said) = add("localhost", options);
+        assert!(added && !encrypted(), "{options}: {said}");
+    }
+    let (added, said) = add("localhost", "sslmode=require");
+    assert!(!added && said.contains("server does not support TLS"), "{said}");
+
+    certificates(dir);
+    server.end();
+    server.begin(&format!("{listen} -c ssl=on"));
+    let with = |mode: &str, root: &Path| format!("sslmode={mode}&sslrootcert={}", root.display());
+    for (host, options) in [
+        ("localhost", String::new()),
+        ("127.0.0.1", "sslmode=prefer".into()),
+        ("127.0.0.1", "sslmode=require".into()),
+        ("127.0.0.1", with("require", &root)),
+        ("127.0.0.1", with("verify-ca", &root)),
+        ("localhost", with("verify-full", &root)),
+    ] {
+        let (added, said) = add(host, &options);
+        assert!(added && encrypted(), "{host} {options}: {said}");
+    }
+    let (added, said) = add("localhost", "sslmode=disable");
+    assert!(added && !encrypted(), "{said}");
+    for (host, options, sentence) in [
+        ("localhost", with("require", &other), "invalid peer certificate: UnknownIssuer"),
+        ("localhost", with("verify-ca", &other), "invalid peer certificate: UnknownIssuer"),
+        ("localhost", with("verify-full", &other), "invalid peer certificate: UnknownIssuer"),
+        ("127.0.0.1", with("verify-full", &root), "certificate not valid for name \"127.0.0.1\""),
+        ("localhost", with("verify-full", &dir.join("none.crt")), "root certificates "),
+        ("localhost", with("verify-full", &dir.join("ext")), "no certificate in it"),
+        ("localhost", "sslmode=verify-ca".into(), "root certificates "),
+    ] {
+        let (added, said) = add(host, &options);
+        assert!(!added && said.contains(sentence), "{host} {options}: {said}");
+        assert_eq!(said.lines().filter(|l| l.starts_with("latlab: ")).count(), 1, "{said}");
+    }
 }

@@ -7,6 +7,7 @@ mod compare;
 #[cfg(feature = "host")]
 mod complete;
 mod doctor;
+#[cfg(feature = "host")]
 mod history;
 #[cfg(feature = "host")]
 mod image;

@@ -1,7 +1,9 @@
 //! `latlab history`: runs into a store, and what the store knows over time.
 
 mod queries;
+mod server;
 mod store;
+mod tls;
 
 use crate::cli::Global;
 use crate::cli::history::{Args, Command};

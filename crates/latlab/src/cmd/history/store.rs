@@ -8,14 +8,26 @@
 //! A run's number is made from host, start and command line, so that adding it twice, from
 //! wherever, adds it once. `meta` holds the version of this layout.
 
+use super::server::{Server, is_server};
 use crate::outcome::HintExt;
 use anyhow::{Context, anyhow, bail};
 use latlab_model::history::{ResultRow, RunRow};
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use rusqlite::OpenFlags;
 use std::path::Path;
 
 /// Version of the tables.
 const VERSION: i64 = 1;
+
+/// `application_id` of a SQLite file: "latl".
+const APPLICATION: i32 = 0x6c61_746c;
+
+/// Tables and their columns.
+const COLUMNS: [(&str, &str); 3] = [
+    ("meta", "key value"),
+    ("runs", "id path started host board kernel arch command complete"),
+    ("results", "run_id part name params unit count min median p99 p999 max"),
+];
 
 const TABLES: &[&str] = &[
     "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value BIGINT NOT NULL)",
@@ -104,6 +116,14 @@ impl rusqlite::ToSql for Cell {
     }
 }
 
+/// Whose tables a database has.
+#[derive(Debug, PartialEq)]
+enum Owner {
+    Nobody,
+    Latlab,
+    Another,
+}
+
 /// A store that is open.
 pub enum Store {
     /// A file.
@@ -118,24 +138,26 @@ impl Store {
     /// # Errors
     /// One sentence when it cannot be reached, is no store, or was made by a newer latlab.
     pub fn open(name: &str, make: bool) -> anyhow::Result<Self> {
-        let mut store = if name.starts_with("postgres://") || name.starts_with("postgresql://") {
-            let client = postgres::Client::connect(name, postgres::NoTls)
-                .map_err(|e| anyhow!("--store {}: {}", without_password(name), with_causes(&e)))
-                .hint("postgres://USER@HOST/DATABASE; is the server there, and may this user use the database?")?;
-            Self::Postgres(Box::new(client))
+        let (mut store, shown) = if is_server(name) {
+            let server = Server::parse(name)?;
+            (Self::Postgres(Box::new(server.connect()?)), server.shown().to_owned())
         } else {
-            Self::Sqlite(open_file(name, make)?)
+            (Self::Sqlite(open_file(name, make)?), name.to_owned())
         };
         store
-            .prepare()
-            .with_context(|| format!("--store {}", without_password(name)))
-            .hint("name a store that latlab history made, or a new file")?;
+            .prepare(make)
+            .with_context(|| format!("--store {shown}"))
+            .hint("name a store that latlab history made, or add a run to a new file")?;
         Ok(store)
     }
 
-    fn prepare(&mut self) -> anyhow::Result<()> {
-        for sql in TABLES {
-            self.execute(sql, &[])?;
+    /// Looks whose database it is before anything is written; `make` makes the tables where there are none.
+    fn prepare(&mut self, make: bool) -> anyhow::Result<()> {
+        match self.owner()? {
+            Owner::Nobody if !make => bail!("there is no such store in this database"),
+            Owner::Another => bail!("is a database of another program"),
+            Owner::Nobody => self.whole(Self::make)?,
+            Owner::Latlab => {}
         }
         let found = self.query("SELECT value FROM meta WHERE key = 'version'", &[])?;
         match found.first().map(|row| row[0].int()) {
@@ -143,12 +165,66 @@ impl Store {
                 bail!("was made by a newer latlab (layout {v}; this one knows {VERSION})")
             }
             Some(_) => Ok(()),
-            None => {
-                let sql =
-                    "INSERT INTO meta (key, value) VALUES ('version', ?1) ON CONFLICT DO NOTHING";
-                self.execute(sql, &[Cell::Int(VERSION)]).map(drop)
-            }
+            None => bail!("is a database of another program"),
         }
+    }
+
+    /// Whose database it is, by the columns of the tables. A server's may have other tables beside ours, a
+    /// file may not.
+    fn owner(&mut self) -> anyhow::Result<Owner> {
+        let columns = match self {
+            Self::Sqlite(_) => {
+                let id = self.query("PRAGMA application_id", &[])?;
+                if !id.iter().all(|row| [0, i64::from(APPLICATION)].contains(&row[0].int())) {
+                    return Ok(Owner::Another);
+                }
+                "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+            }
+            Self::Postgres(_) => {
+                "SELECT table_name::text, column_name::text FROM information_schema.columns WHERE table_schema = current_schema() AND table_name IN ('meta', 'runs', 'results')"
+            }
+        };
+        let mut found: Vec<(String, String)> =
+            self.query(columns, &[])?.iter().map(|row| (row[0].text(), row[1].text())).collect();
+        let mut ours: Vec<(String, String)> = (COLUMNS.iter())
+            .flat_map(|(table, all)| all.split(' ').map(|c| ((*table).to_owned(), c.to_owned())))
+            .collect();
+        found.sort();
+        ours.sort();
+        Ok(match found {
+            none if none.is_empty() => Owner::Nobody,
+            found if found == ours => Owner::Latlab,
+            _ => Owner::Another,
+        })
+    }
+
+    fn make(&mut self) -> anyhow::Result<()> {
+        match self {
+            // Two that add the first run at once: the second waits, and finds the tables.
+            Self::Postgres(_) => {
+                let key = Cell::Int(i64::from(APPLICATION));
+                self.query("SELECT pg_advisory_xact_lock(?1)::text", &[key])?;
+            }
+            Self::Sqlite(c) => c.pragma_update(None, "application_id", APPLICATION)?,
+        }
+        for sql in TABLES {
+            self.execute(sql, &[])?;
+        }
+        let sql = "INSERT INTO meta (key, value) VALUES ('version', ?1) ON CONFLICT DO NOTHING";
+        self.execute(sql, &[Cell::Int(VERSION)]).map(drop)
+    }
+
+    /// Does something whole or not at all.
+    fn whole<T>(&mut self, work: impl FnOnce(&mut Self) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        // SQLite: the lock for writing at once, because one that is asked for later is not waited for.
+        let begin = if matches!(self, Self::Sqlite(_)) { "BEGIN IMMEDIATE" } else { "BEGIN" };
+        self.execute(begin, &[])?;
+        let done = work(self).and_then(|value| self.execute("COMMIT", &[]).map(|_| value));
+        if done.is_err() {
+            // The error that matters is the first.
+            let _ = self.execute("ROLLBACK", &[]);
+        }
+        done
     }
 
     /// Runs a statement; how many rows it changed.
@@ -200,15 +276,7 @@ impl Store {
     /// # Errors
     /// The database's.
     pub fn add(&mut self, run: &RunRow, results: &[ResultRow]) -> anyhow::Result<bool> {
-        self.execute("BEGIN", &[])?;
-        match self.add_inside(run, results) {
-            Ok(added) => self.execute("COMMIT", &[]).map(|_| added),
-            Err(error) => {
-                // The error that matters is the first.
-                let _ = self.execute("ROLLBACK", &[]);
-                Err(error)
-            }
-        }
+        self.whole(|store| store.add_inside(run, results))
     }
 
     fn add_inside(&mut self, run: &RunRow, results: &[ResultRow]) -> anyhow::Result<bool> {
@@ -244,13 +312,18 @@ fn open_file(name: &str, make: bool) -> anyhow::Result<rusqlite::Connection> {
             .with_context(|| format!("{}: cannot be made", parent.display()))
             .hint("name a store in a directory that this user may write to: --store FILE")?;
     }
-    let connection = rusqlite::Connection::open(path)
-        .map_err(|e| anyhow!("--store {name}: {e}"))
-        .hint("name a file that this user may write to")?;
+    let create = if make { OpenFlags::SQLITE_OPEN_CREATE } else { OpenFlags::empty() };
+    let connection = rusqlite::Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create,
+    )
+    .map_err(|e| anyhow!("--store {name}: {e}"))
+    .hint("name a file that this user may write to")?;
     connection
         .busy_timeout(std::time::Duration::from_secs(10))
         .and_then(|()| {
-            connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL;")
+            // FULL: with a rollback journal, less may lose the database at a power cut (SQLite, PRAGMA synchronous).
+            connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;")
         })
         .map_err(|e| anyhow!("--store {name}: {e}"))?;
     Ok(connection)
@@ -262,7 +335,7 @@ fn dollars(sql: &str) -> String {
 }
 
 /// An error with what is behind it, in one sentence.
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut next = error.source();
     while let Some(e) = next {
@@ -271,18 +344,6 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         next = e.source();
     }
     words
-}
-
-/// A password that stands in a URL is not printed.
-fn without_password(name: &str) -> String {
-    let Some((scheme, rest)) = name.split_once("://") else { return name.to_owned() };
-    match rest.split_once('@') {
-        Some((user, host)) => {
-            let user = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{host}")
-        }
-        None => name.to_owned(),
-    }
 }
 
 fn sqlite_cell(row: &rusqlite::Row<'_>, i: usize) -> anyhow::Result<Cell> {
@@ -313,15 +374,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_not_printed() {
-        assert_eq!(without_password("postgres://u:secret@h/db"), "postgres://u@h/db");
-        assert_eq!(without_password("file.sqlite"), "file.sqlite");
-    }
-
-    #[test]
     fn a_run_is_added_once_and_whole() {
         let mut store = Store::Sqlite(rusqlite::Connection::open_in_memory().unwrap());
-        store.prepare().unwrap();
+        store.prepare(true).unwrap();
         let run = RunRow { id: 7, started: "2026-01-01".into(), ..RunRow::default() };
         let result = ResultRow { name: "x".into(), median: Some(1.5), ..ResultRow::default() };
         assert!(store.add(&run, &[result.clone(), result.clone()]).unwrap());
@@ -335,8 +390,45 @@ mod tests {
     #[test]
     fn a_store_of_a_newer_latlab_is_refused() {
         let mut store = Store::Sqlite(rusqlite::Connection::open_in_memory().unwrap());
-        store.prepare().unwrap();
+        store.prepare(true).unwrap();
         store.execute("UPDATE meta SET value = 9", &[]).unwrap();
-        assert!(store.prepare().unwrap_err().to_string().contains("newer latlab"));
+        assert!(store.prepare(true).unwrap_err().to_string().contains("newer latlab"));
+    }
+
+    #[test]
+    fn the_layout_is_that_of_the_tables() {
+        let mut store = Store::Sqlite(rusqlite::Connection::open_in_memory().unwrap());
+        assert_eq!(store.owner().unwrap(), Owner::Nobody);
+        assert!(store.prepare(false).is_err());
+        assert_eq!(store.owner().unwrap(), Owner::Nobody, "reading makes nothing");
+        store.prepare(true).unwrap();
+        assert_eq!(store.owner().unwrap(), Owner::Latlab);
+        store.prepare(false).unwrap();
+        store.execute("CREATE TABLE more (x)", &[]).unwrap();
+        assert_eq!(store.owner().unwrap(), Owner::Another);
+    }
+
+    #[test]
+    fn a_database_of_another_program_is_left_as_it_is() {
+        for sql in [
+            "CREATE TABLE contacts (name TEXT)",
+            "CREATE TABLE runs (distance REAL)",
+            "CREATE VIEW meta AS SELECT 1 AS key, 2 AS value",
+            "PRAGMA application_id = 252006673",
+        ] {
+            for make in [false, true] {
+                let connection = rusqlite::Connection::open_in_memory().unwrap();
+                connection.execute_batch(sql).unwrap();
+                let mut store = Store::Sqlite(connection);
+                let before = schema(&mut store);
+                let error = store.prepare(make).unwrap_err().to_string();
+                assert_eq!(error, "is a database of another program", "{sql}");
+                assert_eq!(schema(&mut store), before, "{sql}");
+            }
+        }
+    }
+
+    fn schema(store: &mut Store) -> Vec<Vec<Cell>> {
+        store.query("SELECT name, sql FROM sqlite_master", &[]).unwrap()
     }
 }

@@ -1,0 +1,335 @@
+//! A store on PostgreSQL: its address, what of it may be printed, and TLS.
+//!
+//! `sslmode` and `sslrootcert` mean what they mean to libpq (PostgreSQL documentation, chapter
+//! "libpq", SSL Support), in a URL and in `key=value` form:
+//!
+//! | sslmode | connection | certificate |
+//! |---|---|---|
+//! | `disable` | not encrypted | |
+//! | `prefer` (default) | encrypted if the server can | any |
+//! | `require` | encrypted, or an error | any; with a root certificate as `verify-ca` |
+//! | `verify-ca` | encrypted, or an error | of a known authority |
+//! | `verify-full` | encrypted, or an error | of a known authority, for this host |
+//!
+//! A socket of the same machine is not encrypted, whatever `sslmode` says.
+
+use super::store::with_causes;
+use super::tls::{Certificate, connector};
+use crate::outcome::HintExt;
+use anyhow::{anyhow, bail};
+use postgres::config::{Host, SslMode};
+use std::path::PathBuf;
+
+const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+/// What a `key=value` address begins with.
+const KEYWORDS: [&str; 8] =
+    ["host", "hostaddr", "port", "user", "password", "dbname", "sslmode", "sslrootcert"];
+const HINT: &str = "postgres://USER@HOST/DATABASE?sslmode=verify-full, or \"host=HOST user=USER dbname=DATABASE\"; @ / ? and % of a password are written %40 %2F %3F %25, or set PGPASSWORD";
+
+/// Whether a store is on a server: anything that could hold a password is taken for one.
+pub fn is_server(name: &str) -> bool {
+    SCHEMES.iter().any(|s| name.starts_with(s)) || first_keyword(name).is_some()
+}
+
+fn first_keyword(name: &str) -> Option<&str> {
+    let (key, _) = name.split_once('=')?;
+    KEYWORDS.contains(&key.trim()).then_some(key)
+}
+
+/// A server that can be asked.
+pub struct Server {
+    config: postgres::Config,
+    certificate: Option<Certificate>,
+    shown: String,
+}
+
+impl Server {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// One sentence without any part of an address that was not understood: it may be a password.
+    pub fn parse(name: &str) -> anyhow::Result<Self> {
+        let unreadable =
+            || Err(anyhow!("--store postgres://…: is no address of a server")).hint(HINT);
+        let Some(taken) = Taken::from(name) else { return unreadable() };
+        let Ok(mut config) = taken.address.parse::<postgres::Config>() else { return unreadable() };
+        let named = |h: &Host| matches!(h, Host::Tcp(name) if name.contains(['@', ':', '/']) && name.parse::<std::net::Ipv6Addr>().is_err());
+        if config.get_hosts().iter().any(named) {
+            return unreadable();
+        }
+        let shown = shown(&config);
+        let local = config.get_hosts().iter().all(|h| matches!(h, Host::Unix(_)));
+        let certificate = taken
+            .protection(local, std::env::home_dir())
+            .map_err(|e| anyhow!("--store {shown}: {e}"))
+            .hint(
+                "sslmode=disable|prefer|require|verify-ca|verify-full, sslrootcert=FILE|system",
+            )?;
+        config.ssl_mode(certificate.0);
+        if let (None, Ok(password)) = (config.get_password(), std::env::var("PGPASSWORD")) {
+            config.password(password);
+        }
+        Ok(Self { config, certificate: certificate.1, shown })
+    }
+
+    /// Its address without a password.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// When it cannot be reached, refuses the user, or has not the certificate that is asked for.
+    pub fn connect(&self) -> anyhow::Result<postgres::Client> {
+        let connected = match &self.certificate {
+            None => self.config.connect(postgres::NoTls),
+            Some(certificate) => {
+                let tls =
+                    connector(certificate).map_err(|e| anyhow!("--store {}: {e}", self.shown))?;
+                self.config.connect(tls)
+            }
+        };
+        connected
+            .map_err(|e| anyhow!("--store {}: {}", self.shown, with_causes(&e)))
+            .hint("is the server there, does it have TLS where sslmode wants it, and may this user use the database?")
+    }
+}
+
+/// An address as the client library reads it, and the two options that it does not know.
+#[derive(Debug, Default, PartialEq)]
+struct Taken {
+    address: String,
+    sslmode: Option<String>,
+    sslrootcert: Option<String>,
+}
+
+impl Taken {
+    fn from(name: &str) -> Option<Self> {
+        let mut taken = Self::default();
+        if first_keyword(name).is_some() {
+            let mut rest = name.trim_start();
+            while !rest.is_empty() {
+                let pair = pair(rest)?;
+                if !taken.keep(pair.key, &pair.value) {
+                    taken.address.push_str(&rest[..pair.len]);
+                    taken.address.push(' ');
+                }
+                rest = rest[pair.len..].trim_start();
+            }
+            return Some(taken);
+        }
+        let Some((base, query)) = name.split_once('?') else {
+            return Some(Self { address: name.to_owned(), ..taken });
+        };
+        taken.address = base.to_owned();
+        let mut between = '?';
+        for part in query.split('&') {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            if !taken.keep(key, &percent_decoded(value)?) {
+                taken.address.push(between);
+                taken.address.push_str(part);
+                between = '&';
+            }
+        }
+        Some(taken)
+    }
+
+    fn keep(&mut self, key: &str, value: &str) -> bool {
+        match key {
+            "sslmode" => self.sslmode = Some(value.to_owned()),
+            "sslrootcert" => self.sslrootcert = Some(value.to_owned()),
+            _ => return false,
+        }
+        true
+    }
+
+    /// How the connection is protected; `None` for a connection without TLS.
+    fn protection(
+        &self,
+        local: bool,
+        home: Option<PathBuf>,
+    ) -> anyhow::Result<(SslMode, Option<Certificate>)> {
+        let system = self.sslrootcert.as_deref() == Some("system");
+        let mode = self.sslmode.as_deref().unwrap_or(if system { "verify-full" } else { "prefer" });
+        if system && mode != "verify-full" {
+            bail!("sslrootcert=system needs sslmode=verify-full");
+        }
+        let usual = home.map(|h| h.join(".postgresql/root.crt"));
+        let roots = || self.sslrootcert.as_ref().map(PathBuf::from).or_else(|| usual.clone());
+        let there = self.sslrootcert.is_some() || usual.as_ref().is_some_and(|f| f.exists());
+        let roots = || match roots() {
+            Some(file) => Ok(file),
+            None => bail!("sslmode={mode} needs sslrootcert=FILE"),
+        };
+        let (mode, certificate) = match mode {
+            "disable" => (SslMode::Disable, None),
+            "prefer" => (SslMode::Prefer, Some(Certificate::Any)),
+            "require" if there => (SslMode::Require, Some(Certificate::Of(roots()?))),
+            "require" => (SslMode::Require, Some(Certificate::Any)),
+            "verify-ca" => (SslMode::Require, Some(Certificate::Of(roots()?))),
+            "verify-full" if system => (SslMode::Require, Some(Certificate::OfSystemForHost)),
+            "verify-full" => (SslMode::Require, Some(Certificate::OfForHost(roots()?))),
+            _ => bail!("sslmode is none of disable, prefer, require, verify-ca and verify-full"),
+        };
+        Ok(if local { (SslMode::Disable, None) } else { (mode, certificate) })
+    }
+}
+
+struct Pair<'a> {
+    key: &'a str,
+    value: String,
+    /// Bytes of both.
+    len: usize,
+}
+
+/// The first `key = value` or `key = 'val\'ue'` of a text.
+fn pair(text: &str) -> Option<Pair<'_>> {
+    let (key, after) = text.split_once('=')?;
+    let blank = after.len() - after.trim_start().len();
+    let mut chars = after[blank..].char_indices();
+    let quoted = after[blank..].starts_with('\'');
+    if quoted {
+        chars.next();
+    }
+    let (mut value, mut end) = (String::new(), after[blank..].len());
+    let mut closed = !quoted;
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => value.push(chars.next()?.1),
+            '\'' if quoted => {
+                (closed, end) = (true, at + 1);
+                break;
+            }
+            c if !quoted && c.is_whitespace() => {
+                end = at;
+                break;
+            }
+            c => value.push(c),
+        }
+    }
+    closed.then(|| Pair { key: key.trim(), value, len: key.len() + 1 + blank + end })
+}
+
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut out = Vec::new();
+    let mut bytes = text.bytes();
+    while let Some(b) = bytes.next() {
+        out.push(match b {
+            b'%' => {
+                let digit = |b: u8| char::from(b).to_digit(16);
+                (digit(bytes.next()?)? << 4 | digit(bytes.next()?)?) as u8
+            }
+            b => b,
+        });
+    }
+    String::from_utf8(out).ok()
+}
+
+/// User, hosts, ports and database, as a URL.
+fn shown(config: &postgres::Config) -> String {
+    let ports = config.get_ports();
+    let host = |(i, host): (usize, &Host)| {
+        let name = match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        };
+        // One port may be that of all hosts.
+        match ports.get(i).or(ports.first()).filter(|p| **p != 5432) {
+            Some(port) => format!("{name}:{port}"),
+            None => name,
+        }
+    };
+    let hosts: Vec<String> = config.get_hosts().iter().enumerate().map(host).collect();
+    let user = config.get_user().map_or(String::new(), |u| format!("{u}@"));
+    let database = config.get_dbname().map_or(String::new(), |d| format!("/{d}"));
+    format!("postgres://{user}{}{database}", hosts.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_form_of_an_address_prints_its_password() {
+        for (name, printed) in [
+            ("postgres://u:hunter2@h/db", "postgres://u@h/db"),
+            ("postgresql://h/db?user=u&password=hunter2", "postgres://u@h/db"),
+            ("postgres://u:hunter%402@h:9/db?sslmode=require", "postgres://u@h:9/db"),
+            ("postgres://u:hunter2@%2Frun%2Fpg/db", "postgres://u@/run/pg/db"),
+            ("host=h user=u password=hunter2 dbname=db", "postgres://u@h/db"),
+            ("password = 'hun\\'ter2 x' host=h sslmode=prefer", "postgres://h"),
+            ("user=u host=a,b password=hunter2", "postgres://u@a,b"),
+            ("postgres://u:p?hunter2=x@h", "postgres://u@h"),
+        ] {
+            let server = Server::parse(name).unwrap_or_else(|e| panic!("{name}: {e:#}"));
+            assert_eq!(server.shown(), printed, "{name}");
+        }
+        for name in [
+            "postgres://u:p@hunter2@h/db",
+            "postgres://u:hunter2@h:port/db",
+            "postgres://u:hunter2@h/db?hunter2=1",
+            "postgres://u:hunter2@h/db?x=%zz",
+            "host=h password='hunter2",
+            "password=hunter2 host",
+            "password=hunter2 unknown=3",
+        ] {
+            assert!(is_server(name), "{name}");
+            let error =
+                format!("{:#}", Server::parse(name).err().unwrap_or_else(|| panic!("{name}")));
+            assert!(
+                !error.contains("hunter2") && error.contains("--store postgres://…"),
+                "{error}"
+            );
+        }
+        for file in ["h.sqlite", "runs=1.sqlite", "./host=x", "a/b.db"] {
+            assert!(!is_server(file), "{file}");
+        }
+    }
+
+    #[test]
+    fn protection_is_that_of_libpq_and_fails_closed() {
+        let home = tempfile::tempdir().unwrap();
+        let of = |name: &str| {
+            let taken = Taken::from(name).unwrap();
+            taken.protection(false, Some(home.path().to_owned()))
+        };
+        let root = home.path().join(".postgresql/root.crt");
+        let require = |certificate| (SslMode::Require, Some(certificate));
+        for (name, expected) in [
+            ("postgres://h", (SslMode::Prefer, Some(Certificate::Any))),
+            ("postgres://h?sslmode=disable", (SslMode::Disable, None)),
+            ("host=h sslmode=require", require(Certificate::Any)),
+            ("host=h sslmode=require sslrootcert='a b'", require(Certificate::Of("a b".into()))),
+            ("postgres://h?sslmode=verify-ca", require(Certificate::Of(root.clone()))),
+            (
+                "postgres://h?sslmode=verify-full&sslrootcert=%2Fa",
+                require(Certificate::OfForHost("/a".into())),
+            ),
+            ("host=h sslrootcert=system", require(Certificate::OfSystemForHost)),
+        ] {
+            assert_eq!(of(name).unwrap(), expected, "{name}");
+        }
+        for name in [
+            "postgres://h?sslmode=verify_full",
+            "postgres://h?sslmode=",
+            "postgres://h?sslmode=allow",
+            "host=h sslmode=require sslrootcert=system",
+        ] {
+            assert!(of(name).is_err(), "{name}");
+        }
+        std::fs::create_dir_all(root.parent().unwrap()).unwrap();
+        std::fs::write(&root, "").unwrap();
+        assert_eq!(of("host=h sslmode=require").unwrap(), require(Certificate::Of(root)));
+        let socket = Taken::from("postgres://%2Frun?sslmode=require").unwrap();
+        assert_eq!(socket.protection(true, None).unwrap(), (SslMode::Disable, None));
+    }
+
+    #[test]
+    fn options_that_the_client_does_not_know_are_taken_out() {
+        let taken = Taken::from("postgres://h/d?a=1&sslmode=verify-ca&b=2&sslrootcert=/x").unwrap();
+        assert_eq!(taken.address, "postgres://h/d?a=1&b=2");
+        let taken = Taken::from("host = h  sslmode=verify-ca  user='a \\'b'").unwrap();
+        assert_eq!(taken.address, "host = h user='a \\'b' ");
+    }
+}
