@@ -8,6 +8,8 @@ mod compare;
 mod complete;
 mod doctor;
 #[cfg(feature = "host")]
+mod failing_disk;
+#[cfg(feature = "host")]
 mod history;
 #[cfg(feature = "host")]
 mod image;

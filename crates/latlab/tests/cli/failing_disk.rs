@@ -1,0 +1,312 @@
+//! A disk that fails: every call with which a result is written fails in turn, as full, with an
+//! input/output error, by a signal, and half done (`failing_disk.c`, preloaded). After each failure the
+//! earlier state is there or the new one, nothing half-written, and the exit code says so.
+
+use crate::common::{SmallDisk, command, fixture, latlab, printed, run_of, said, skip, succeed};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const HOWS: [&str; 4] = ["ENOSPC", "EIO", "EINTR", "SHORT"];
+const HOWS_OF_SQLITE: [&str; 4] = ["ENOSPC", "EIO-SQLITE", "EINTR", "SHORT"];
+/// More calls than any result needs: whoever gets here counts something else.
+const MOST: usize = 400;
+
+/// Compiles what makes calls fail; `None`, said, without a C compiler.
+fn shim(dir: &Path) -> Option<PathBuf> {
+    let library = dir.join("failing_disk.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/failing_disk.c");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-O1", "-Wall", "-o"]).arg(&library).arg(source).arg("-ldl");
+    match cc.output() {
+        Ok(out) if out.status.success() => Some(library),
+        Ok(out) => panic!("{}", said(&out)),
+        Err(_) => {
+            skip("no C compiler");
+            None
+        }
+    }
+}
+
+/// Runs a command in a new directory for each call that can fail and each way; `prepare` fills the
+/// directory, `check` looks at it afterwards and is told whether the command succeeded. Returns how many
+/// calls failed in the way of `EIO`.
+fn each_failure(
+    args: &[&str],
+    prepare: impl Fn(&Path),
+    check: impl Fn(&str, &Path, bool, &Output),
+) -> usize {
+    each_failure_of(&HOWS, args, prepare, check)
+}
+
+fn each_failure_of(
+    hows: &[&str],
+    args: &[&str],
+    prepare: impl Fn(&Path),
+    check: impl Fn(&str, &Path, bool, &Output),
+) -> usize {
+    let tools = tempfile::tempdir().unwrap();
+    let Some(shim) = shim(tools.path()) else { return usize::MAX };
+    let mut failed = 0;
+    for how in hows {
+        for at in 0.. {
+            assert!(at < MOST, "{args:?}: {how} at {at}");
+            let t = tempfile::tempdir().unwrap();
+            let dir = t.path().canonicalize().unwrap();
+            prepare(&dir);
+            let hit = tools.path().join("hit");
+            let _ = fs::remove_file(&hit);
+            let mut run = command(&dir, args);
+            run.env("LD_PRELOAD", &shim).env("FAIL_UNDER", &dir).env("FAIL_HIT", &hit);
+            let out = run.env("FAIL_AT", at.to_string()).env("FAIL_HOW", how).output().unwrap();
+            if !hit.exists() {
+                assert!(out.status.success(), "{args:?}: {}", said(&out));
+                break;
+            }
+            let what = format!("{args:?}: {how} at {at}: {:?}: {}", out.status.code(), said(&out));
+            let good = out.status.success();
+            match *how {
+                "EIO" => {
+                    assert_eq!(out.status.code(), Some(1), "{what}");
+                    failed += 1;
+                }
+                // It ignores errors of syncing a directory; what it says was done is done, see `check`.
+                "EIO-SQLITE" => failed += usize::from(!good),
+                "EINTR" | "SHORT" => assert!(good, "no failure: {what}"),
+                _ => {}
+            }
+            let sentences = said(&out).lines().filter(|l| l.starts_with("latlab: ")).count();
+            assert!(good || sentences == 1, "{what}");
+            for file in files(&dir).keys() {
+                let name = file.file_name().unwrap().to_string_lossy();
+                assert!(
+                    !name.ends_with(".tmp") && !name.ends_with(".part"),
+                    "{name} stays: {what}"
+                );
+            }
+            check(&what, &dir, good, &out);
+        }
+    }
+    failed
+}
+
+/// Every file below a directory, with what is in it.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut todo = vec![dir.to_owned()];
+    while let Some(dir) = todo.pop() {
+        for entry in fs::read_dir(dir).unwrap().flatten() {
+            match entry.file_type().unwrap().is_dir() {
+                true => todo.push(entry.path()),
+                false => drop(found.insert(entry.path(), fs::read(entry.path()).unwrap())),
+            }
+        }
+    }
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    succeed(Command::new("cp").arg("-r").arg(from).arg(to));
+}
+
+/// A small measured run in `dir/NAME`.
+fn a_run(dir: &Path, name: &str) {
+    let out = latlab(dir, &[MEASURE, &["--out", name]].concat());
+    assert!(out.status.success(), "{}", said(&out));
+}
+
+const MEASURE: &[&str] = &["wakeup", "--policy", "other", "-i", "100", "-l", "5"];
+
+#[test]
+fn a_run_is_saved_or_the_empty_one_is_there() {
+    let args = [MEASURE, &["--out", "r"]].concat();
+    let failed = each_failure(
+        &args,
+        |_| {},
+        |what, dir, good, out| {
+            let saved = dir.join("r/run.json").exists().then(|| run_of(&dir.join("r")));
+            let whole = saved.as_ref().is_some_and(|run| run.complete && run.parts.len() == 1);
+            assert!(whole || !good, "{what}");
+            // Half a run is none: empty as it was saved before the measurement, or with its part.
+            assert!(saved.is_none_or(|run| whole || run.parts.is_empty()), "{what}");
+            let page = fs::read_to_string(dir.join("r/report.html")).unwrap_or_default();
+            assert!(page.is_empty() && !good || page.trim_end().ends_with("</html>"), "{what}");
+            // What was measured is printed even when it cannot be saved.
+            let before = said(out).contains("run.json: cannot be saved") && !whole;
+            assert!(!printed(out).is_empty() || before || !good, "{what}");
+        },
+    );
+    // Made, written, synced, renamed, directory synced: twice run.json, once the page.
+    assert!(failed >= 15, "{failed}");
+}
+
+#[test]
+fn a_store_has_a_run_or_has_it_not() {
+    let runs = tempfile::tempdir().unwrap();
+    a_run(runs.path(), "one");
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    a_run(runs.path(), "two");
+    let store = runs.path().join("h");
+    let add = |dir: &Path, run: &str| latlab(dir, &["history", "--store", "h", "add", run]);
+    assert!(add(runs.path(), "one").status.success());
+    let failed = each_failure_of(
+        &HOWS_OF_SQLITE,
+        &["history", "--store", "h", "add", "two"],
+        |dir| {
+            copy(&store, &dir.join("h"));
+            copy(&runs.path().join("two"), &dir.join("two"));
+        },
+        |what, dir, good, _| {
+            let listed = |dir: &Path| -> serde_json::Value {
+                let out = latlab(dir, &["history", "--store", "h", "list", "--json"]);
+                assert!(out.status.success(), "{what}: {}", said(&out));
+                serde_json::from_slice(&out.stdout).unwrap()
+            };
+            let runs = listed(dir).as_array().unwrap().len();
+            assert!(runs == 2 || runs == 1 && !good, "{what}: {runs}");
+            // Nothing of it is in the way of adding it again.
+            assert!(add(dir, "two").status.success(), "{what}");
+            assert_eq!(listed(dir).as_array().unwrap().len(), 2, "{what}");
+            let db = rusqlite::Connection::open(dir.join("h")).unwrap();
+            let sound: String = db.query_row("PRAGMA integrity_check", [], |r| r.get(0)).unwrap();
+            assert_eq!(sound, "ok", "{what}");
+        },
+    );
+    assert!(failed >= 8, "{failed}");
+}
+
+#[test]
+fn a_new_store_is_made_whole_or_can_be_made_again() {
+    let runs = tempfile::tempdir().unwrap();
+    a_run(runs.path(), "one");
+    each_failure_of(
+        &HOWS_OF_SQLITE,
+        &["history", "--store", "h", "add", "one"],
+        |dir| copy(&runs.path().join("one"), &dir.join("one")),
+        |what, dir, good, _| {
+            let out = latlab(dir, &["history", "--store", "h", "add", "one"]);
+            assert!(out.status.success(), "{what}: {}", said(&out));
+            assert!(!good || printed(&out).contains("1 were there already"), "{what}");
+        },
+    );
+}
+
+/// An export replaces earlier files, all of them or each whole.
+fn an_export_replaces(args: &[&str], earlier: &str) {
+    let t = tempfile::tempdir().unwrap();
+    let dir = t.path();
+    copy(Path::new(&fixture(&format!("trace/{earlier}"))), &dir.join("old.dat"));
+    copy(Path::new(&fixture("trace/latlab-v7-zlib.dat")), &dir.join("new.dat"));
+    let export = |trace: &str| {
+        let out = latlab(dir, &[args, &[trace]].concat());
+        assert!(out.status.success(), "{}", said(&out));
+        let results = files(&dir.join("x")).into_iter();
+        let named = results.map(|(p, b)| (p.strip_prefix(dir).unwrap().to_owned(), b));
+        named.collect::<BTreeMap<_, _>>()
+    };
+    fs::create_dir(dir.join("x")).unwrap();
+    let old = export("old.dat");
+    let kept = tempfile::tempdir().unwrap();
+    copy(&dir.join("x"), &kept.path().join("x"));
+    let new = export("new.dat");
+    assert!(!old.is_empty() && old != new);
+    let failed = each_failure(
+        &[args, &["new.dat"]].concat(),
+        |to| {
+            copy(&kept.path().join("x"), &to.join("x"));
+            copy(&dir.join("new.dat"), &to.join("new.dat"));
+        },
+        |what, to, good, _| {
+            for (path, bytes) in files(&to.join("x")) {
+                let path = path.strip_prefix(to).unwrap();
+                let is = |all: &BTreeMap<PathBuf, Vec<u8>>| all.get(path) == Some(&bytes);
+                assert!(is(&new) || is(&old) && !good, "{}: {what}", path.display());
+            }
+        },
+    );
+    assert!(failed >= 5, "{failed}");
+}
+
+#[test]
+fn a_perfetto_trace_is_the_earlier_or_the_new_one() {
+    an_export_replaces(&["export", "--perfetto", "x/t.pftrace"], "latlab-v7-zstd.dat");
+}
+
+#[test]
+fn parquet_tables_are_the_earlier_or_the_new_ones() {
+    an_export_replaces(&["export", "--parquet", "x"], "latlab-v7-zstd.dat");
+}
+
+/// The points of a sweep are there up to the failure, and it goes on after them.
+#[test]
+fn a_sweep_goes_on_after_its_points() {
+    let args = "sweep --vm-bytes 64K --mode alloc -D 20ms --settle 1ms --refine 0 --out r";
+    let args: Vec<&str> = args.split(' ').collect();
+    let failed = each_failure_of(
+        &HOWS[..2],
+        &args,
+        |_| {},
+        |what, dir, good, _| {
+            let measured = || fs::read_to_string(dir.join("r/points.jsonl")).unwrap_or_default();
+            let before = measured();
+            let whole = &before[..before.rfind('\n').map_or(0, |end| end + 1)];
+            for line in whole.lines() {
+                assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{what}: {line}");
+            }
+            if good || !dir.join("r/sweep.json").exists() {
+                return;
+            }
+            let out = latlab(dir, &["sweep", "--resume", "r"]);
+            assert!(out.status.success(), "{what}: {}", said(&out));
+            assert!(measured().starts_with(whole), "{what}");
+            assert!(run_of(&dir.join("r")).complete, "{what}");
+        },
+    );
+    assert!(failed >= 20, "{failed}");
+}
+
+#[test]
+fn a_listing_that_cannot_be_written_is_an_error() {
+    let trace = fixture("trace/latlab-v7-zlib.dat");
+    let t = tempfile::tempdir().unwrap();
+    for args in [
+        &["report", &trace][..],
+        &["report", "--json", &trace],
+        &["export", "--csv", &trace],
+        &["export", "--json", &trace],
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let out = command(t.path(), args).stdout(full).output().unwrap();
+        assert_eq!(out.status.code(), Some(1), "{args:?}");
+        assert!(said(&out).contains("No space left on device"), "{}", said(&out));
+    }
+}
+
+/// The disk with the samples becomes full while they are measured: those before are there, the run is kept.
+#[test]
+fn samples_before_the_disk_was_full_are_kept() {
+    let Some(disk) = SmallDisk::of("64k") else { return };
+    let t = tempfile::tempdir().unwrap();
+    let samples = disk.path().join("s");
+    let args = ["wakeup", "--policy", "other", "-i", "100", "-D", "20", "--out", "r", "--samples"];
+    let out = command(t.path(), &args).arg(&samples).output().unwrap();
+    assert_eq!(out.status.code(), Some(1), "{}", said(&out));
+    assert!(said(&out).contains("No space left on device"), "{}", said(&out));
+    assert!(said(&out).contains(&format!("--samples {}: ", samples.display())), "{}", said(&out));
+    let run = run_of(&t.path().join("r"));
+    assert!(run.parts[0].results[0].summary.count > 500, "what was measured is in the run");
+    assert!(fs::metadata(&samples).unwrap().len() > 32 << 10, "and in the file");
+}
+
+/// The disk with the run becomes full while it is measured: what was measured is printed.
+#[test]
+fn a_result_that_cannot_be_saved_is_printed() {
+    let Some(disk) = SmallDisk::of("24k") else { return };
+    let args = [MEASURE, &["--out", "r"]].concat();
+    let out = latlab(disk.path(), &args);
+    assert_eq!(out.status.code(), Some(1), "{}", said(&out));
+    assert!(said(&out).contains("No space left on device"), "{}", said(&out));
+    assert!(printed(&out).contains("µs") || printed(&out).contains("ns"), "{}", printed(&out));
+    assert!(!run_of(&disk.path().join("r")).latlab_version.is_empty(), "run.json is whole");
+}
