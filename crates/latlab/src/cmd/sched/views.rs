@@ -1,5 +1,6 @@
 //! Slice by slice and switch by switch, as they go by: nothing is kept.
 
+use latlab_model::control::JsonEscaped;
 use latlab_model::event::{Event, EventKind, Names};
 use latlab_model::sched::schedule::Slice;
 use latlab_report::text::clean;
@@ -50,7 +51,7 @@ impl<W: Write> TimeHist<W> {
                 "woken": s.woken, "run_ns": s.run().0, "ended": s.why, "next": s.next.tid,
                 "doubtful": s.doubtful,
             });
-            serde_json::to_writer(&mut self.out, &line)?;
+            serde_json::to_writer(JsonEscaped(&mut self.out), &line)?;
             return writeln!(self.out);
         }
         let some = |n: Option<latlab_model::units::Nanos>| n.map_or("-".into(), |n| ms(n.0));
@@ -114,7 +115,7 @@ impl<W: Write> Map<W> {
         let EventKind::Switch { next, .. } = event.kind else { return Ok(()) };
         if self.json {
             let line = json!({ "time_ns": event.time.0, "cpu": event.cpu, "tid": next.tid, "name": names.get(next.name) });
-            serde_json::to_writer(&mut self.out, &line)?;
+            serde_json::to_writer(JsonEscaped(&mut self.out), &line)?;
             return writeln!(self.out);
         }
         let (letters, new) = self.letters(next.tid.0);
