@@ -1,5 +1,6 @@
 //! How a command ends: exit codes, and errors with a hint.
 
+use crate::term::{self, StdoutClosed};
 use latlab_sys::recorder::RecordError;
 use latlab_sys::tracefs::TracefsError;
 use latlab_sys::wakeup::WakeupError;
@@ -116,33 +117,6 @@ pub fn hint_of(error: &anyhow::Error) -> Option<&str> {
     error.chain().find_map(|e| e.downcast_ref::<Hinted>()).map(|h| h.hint.as_str())
 }
 
-/// Whoever read stdout went away, which is no error. A broken pipe of anything else is one.
-#[derive(Clone, Copy, Debug)]
-pub struct StdoutClosed;
-
-impl fmt::Display for StdoutClosed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("stdout: broken pipe")
-    }
-}
-
-impl std::error::Error for StdoutClosed {}
-
-impl StdoutClosed {
-    /// Marks a broken pipe as stdout's.
-    pub fn mark(error: io::Error) -> io::Error {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => io::Error::new(error.kind(), Self),
-            _ => error,
-        }
-    }
-
-    /// Whether an error is this one.
-    pub fn is(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|inner| inner.is::<Self>())
-    }
-}
-
 /// Prints the error, if there is one, once, to stderr; a reader that went away is no error.
 pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
     match result {
@@ -152,7 +126,7 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
         Ok(Outcome::Code(code)) => ExitCode::from(code),
         Err(error) if is_stdout_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let mut stderr = crate::term::stderr();
+            let mut stderr = term::stderr();
             let _ = writeln!(stderr, "latlab: {}", format_error_chain(&error));
             if let Some(hint) = hint_of(&error) {
                 let _ = writeln!(stderr, "hint: {hint}");

@@ -4,8 +4,8 @@
 //! only on a terminal, never when `NO_COLOR` is set to anything, never when
 //! `TERM` is `dumb`.
 
-use crate::outcome::StdoutClosed;
 use latlab_model::control::Cleaned;
+use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StderrLock, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,6 +27,33 @@ pub fn set_details(on: bool) {
 /// Whether everything is printed, or the first screen.
 pub fn details() -> bool {
     DETAILS.load(Ordering::Relaxed)
+}
+
+/// Whoever read stdout went away, which is no error. A broken pipe of anything else is one.
+#[derive(Clone, Copy, Debug)]
+pub struct StdoutClosed;
+
+impl fmt::Display for StdoutClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("stdout: broken pipe")
+    }
+}
+
+impl std::error::Error for StdoutClosed {}
+
+impl StdoutClosed {
+    /// Marks a broken pipe as stdout's.
+    pub fn mark(error: io::Error) -> io::Error {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => io::Error::new(error.kind(), Self),
+            _ => error,
+        }
+    }
+
+    /// Whether an error is this one.
+    pub fn is(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+    }
 }
 
 /// A writer to stdout: a broken pipe comes back as [`StdoutClosed`], which the exit code maps to 0.

@@ -13,7 +13,6 @@
 //!
 //! A socket of the same machine is not encrypted, whatever `sslmode` says.
 
-use super::store::with_causes;
 use super::tls::{Certificate, connector};
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
@@ -94,6 +93,18 @@ impl Server {
             .map_err(|e| anyhow!("--store {}: {}", self.shown, with_causes(&e)))
             .hint("is the server there, does it have TLS where sslmode wants it, and may this user use the database?")
     }
+}
+
+/// An error with what is behind it, in one sentence.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut next = error.source();
+    while let Some(e) = next {
+        words.push_str(": ");
+        words.push_str(&e.to_string());
+        next = e.source();
+    }
+    words
 }
 
 /// An address as the client library reads it, and the two options that it does not know.

@@ -8,7 +8,7 @@
 //! A run's number is made from host, start and command line, so that adding it twice, from
 //! wherever, adds it once. `meta` holds the version of this layout.
 
-use super::server::{Server, is_server};
+use super::server::{Server, is_server, with_causes};
 use crate::outcome::HintExt;
 use anyhow::{Context, anyhow, bail};
 use latlab_model::history::{ResultRow, RunRow};
@@ -332,18 +332,6 @@ fn open_file(name: &str, make: bool) -> anyhow::Result<rusqlite::Connection> {
 /// `?1` is SQLite's, `$1` is PostgreSQL's.
 fn dollars(sql: &str) -> String {
     sql.replace('?', "$")
-}
-
-/// An error with what is behind it, in one sentence.
-pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut next = error.source();
-    while let Some(e) = next {
-        words.push_str(": ");
-        words.push_str(&e.to_string());
-        next = e.source();
-    }
-    words
 }
 
 fn sqlite_cell(row: &rusqlite::Row<'_>, i: usize) -> anyhow::Result<Cell> {

@@ -1,8 +1,8 @@
 //! Where every sample goes: a binary file, or text on stdout.
 
 use crate::cli::wakeup::Config;
-use crate::outcome::{HintExt, StdoutClosed};
-use crate::term;
+use crate::outcome::HintExt;
+use crate::term::{self, StdoutClosed};
 use anyhow::Context;
 use latlab_model::samples;
 use latlab_model::wakeup::config::WakeupConfig;
