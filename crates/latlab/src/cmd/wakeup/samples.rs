@@ -99,7 +99,7 @@ impl To {
             }
             Self::Verbose(cycles, unit) => {
                 let Some(cycle) = cycles.get_mut(thread) else { return Ok(()) };
-                let mut out = io::BufWriter::new(io::stdout().lock());
+                let mut out = term::stdout();
                 for s in all {
                     writeln!(out, "{thread:8}:{cycle:8}:{:8}", s.latency_ns / *unit)?;
                     *cycle += 1;
