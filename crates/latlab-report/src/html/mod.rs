@@ -10,12 +10,13 @@ mod blocks;
 use crate::doc::Doc;
 use crate::plot::palette::{Ground, Role};
 use crate::plot::svg::{self, escape};
+use flate2::read::DeflateDecoder;
 use std::io::{self, Write};
 
-/// uPlot and the report's own code, built from `viewer/report`.
-const SCRIPT: &str = include_str!("../../assets/report.js");
-/// The report's style sheet and uPlot's, built from `viewer/report`.
-const STYLE: &str = include_str!("../../assets/report.css");
+/// uPlot and the report's own code, built from `viewer/report`, deflated by `build.rs`.
+const SCRIPT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/report.js.deflate"));
+/// The report's style sheet and uPlot's, as the script.
+const STYLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/report.css.deflate"));
 /// `sha256-…` of the script, made when it is built.
 const SCRIPT_HASH: &str = include_str!("../../assets/report.js.sha256");
 
@@ -39,8 +40,13 @@ pub fn render(doc: &Doc, out: &mut impl Write) -> io::Result<()> {
     }
     out.write_all(b"</main>\n")?;
     writeln!(out, "<footer><p>Made by latlab {}.</p></footer>", env!("CARGO_PKG_VERSION"))?;
-    writeln!(out, "<script>{SCRIPT}</script>")?;
-    out.write_all(b"</body>\n</html>\n")
+    out.write_all(b"<script>")?;
+    inflate(SCRIPT, out)?;
+    out.write_all(b"</script>\n</body>\n</html>\n")
+}
+
+fn inflate(asset: &[u8], out: &mut impl Write) -> io::Result<()> {
+    io::copy(&mut DeflateDecoder::new(asset), out).map(drop)
 }
 
 fn head(doc: &Doc, plots: bool, out: &mut impl Write) -> io::Result<()> {
@@ -58,7 +64,7 @@ fn head(doc: &Doc, plots: bool, out: &mut impl Write) -> io::Result<()> {
          <title>{}</title>\n<style>",
         escape(&doc.title)
     )?;
-    out.write_all(STYLE.as_bytes())?;
+    inflate(STYLE, out)?;
     if plots {
         out.write_all(plot_style().as_bytes())?;
     }
