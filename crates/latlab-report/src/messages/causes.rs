@@ -55,3 +55,27 @@ pub fn cause(cause: Cause) -> &'static str {
         Cause::Unexplained => Mechanism::Unexplained,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All mechanisms, from the names that the deserializer expects.
+    fn all() -> Vec<Mechanism> {
+        let error = serde_json::from_str::<Mechanism>("\"?\"").unwrap_err().to_string();
+        let expected = error.split_once("expected").unwrap().1;
+        let names = expected.split('`').skip(1).step_by(2);
+        names.map(|name| serde_json::from_value(name.into()).unwrap()).collect()
+    }
+
+    #[test]
+    fn each_mechanism_has_a_name_and_a_wording() {
+        let all = all();
+        assert!(all.contains(&Mechanism::Stall) && all.len() > 20, "{all:?}");
+        let worded: Vec<&str> = crate::messages::ids().collect();
+        for m in all {
+            assert!(!mechanism(m).is_empty());
+            assert!(worded.contains(&m.id()), "{} has no wording", m.id());
+        }
+    }
+}
