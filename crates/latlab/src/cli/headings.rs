@@ -57,7 +57,7 @@ Selection: event filter pid cpu from to
 Lines: stat raw latency nanoseconds no_plugins threads
 Output: html svg png
 sched
-Experiment: matrix only duration policy prio nice tasks work cpu
+Experiment: matrix only duration policy prio nice tasks work cpu force
 Parameters: slice latency_nice weight budget size file_size dir
 Trace: view task from to window
 timer
