@@ -93,7 +93,7 @@ fn guard() -> io::Result<Child> {
 }
 
 /// Runs a command line again and again while it ends well, until standard input ends; then kills it with
-/// everything that it started (and did not take out of its process group), as its [`guard`] does
+/// everything that it started (and did not take out of its process group), as its guard does
 /// when this process is killed.
 ///
 /// # Errors
