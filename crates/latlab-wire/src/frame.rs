@@ -146,7 +146,7 @@ pub enum Item {
 ///
 /// Whatever looks like a header costs a checksum, and headers may overlap. Damaged frames cost little
 /// of that; a stream of nothing but headers would cost 5,000 times its length. So the bytes that are
-/// checked are at most [`CHECKED_FREE`] and [`CHECKED_FACTOR`] times the stream's; further headers
+/// checked are at most `CHECKED_FREE` and `CHECKED_FACTOR` times the stream's; further headers
 /// are text.
 #[derive(Debug, Default)]
 pub struct Decoder {
