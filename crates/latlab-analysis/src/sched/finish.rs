@@ -41,7 +41,7 @@ impl Analyzer {
             .collect();
         let rest = || order.iter().skip(self.options.tasks);
         let more_run_ns =
-            rest().map(|&i| self.tasks[i].account.run_ns).sum::<u64>() + self.folded.1;
+            rest().fold(self.folded.1, |sum, &i| sum.saturating_add(self.tasks[i].account.run_ns));
         let more_tasks = rest().count() as u64 + self.folded.0;
         let shares = self
             .tasks
@@ -155,10 +155,11 @@ impl Analyzer {
         } else if self.switches > 0 && !self.saw.wakeup {
             notes.push(Note::new("sched.waking-only"));
         }
-        let holes: u64 = self.cpus.iter().map(|c| c.line.holes).sum();
+        let holes: u64 = self.cpus.iter().fold(0, |sum, c| sum.saturating_add(c.line.holes));
         if holes > 0 {
-            let lost: u64 = self.cpus.iter().map(|c| c.line.lost).sum();
-            let unknown: u64 = self.cpus.iter().map(|c| c.line.unknown_ns).sum();
+            let lost: u64 = self.cpus.iter().fold(0, |sum, c| sum.saturating_add(c.line.lost));
+            let unknown: u64 =
+                self.cpus.iter().fold(0, |sum, c| sum.saturating_add(c.line.unknown_ns));
             notes.push(
                 Note::new("sched.holes")
                     .value("holes", count(holes))

@@ -67,7 +67,7 @@ impl Analyzer {
         let in_focus = self.options.focus.contains(&self.tasks[i].tid.0);
         if let Some(was) = self.tasks.end(i, !in_focus) {
             self.folded.0 += 1;
-            self.folded.1 += was.account.run_ns;
+            super::add(&mut self.folded.1, was.account.run_ns);
         }
     }
 }

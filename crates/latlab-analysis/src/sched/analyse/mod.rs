@@ -219,24 +219,24 @@ impl Analyzer {
         cpu.since = time;
         match (cpu.slice, cpu.on.task()) {
             (Some(slice), _) => {
-                cpu.line.busy_ns += ns;
+                add(&mut cpu.line.busy_ns, ns);
                 let task = &mut self.tasks[slice.row];
                 let (account, prio) = (&mut task.account, task.prio);
-                account.run_ns += ns;
+                add(&mut account.run_ns, ns);
                 if account.fair.joined.is_some() {
                     cpu.clock.advance(ns);
-                    account.fair.actual += ns;
+                    add(&mut account.fair.actual, ns);
                 } else if prio < 100 {
-                    cpu.rt_ns += ns;
+                    add(&mut cpu.rt_ns, ns);
                 }
             }
             (None, Some(Task { tid: Tid(0), .. })) => {
-                cpu.line.idle_ns += ns;
+                add(&mut cpu.line.idle_ns, ns);
                 if let Some(throttle) = &mut cpu.throttle {
-                    throttle.idle_ns += ns;
+                    add(&mut throttle.idle_ns, ns);
                 }
             }
-            (None, _) => cpu.line.unknown_ns += ns,
+            (None, _) => add(&mut cpu.line.unknown_ns, ns),
         }
     }
 
@@ -253,4 +253,9 @@ impl Analyzer {
             self.tasks[i].account.fair.settle(&clock);
         }
     }
+}
+
+/// Adds to a sum of times. In a damaged trace, in which time goes back again and again, it may be any number.
+fn add(sum: &mut u64, ns: u64) {
+    *sum = sum.saturating_add(ns);
 }

@@ -152,7 +152,7 @@ impl Analyzer {
                 self.doubtful_delays += u64::from(!sure && was != State::Unknown);
             }
         }
-        account.off_ns += waited.off.map_or(0, |o| o.0);
+        super::add(&mut account.off_ns, waited.off.map_or(0, |o| o.0));
         account.yielding = false;
         cpu.slice = Some(OpenSlice { row: i, start: time, waited, doubtful: false });
     }

@@ -22,8 +22,8 @@ impl Analyzer {
         self.interrupt_slice(c, from, sink);
         let cpu = &mut self.cpus[c];
         cpu.line.holes += 1;
-        cpu.line.lost += lost;
-        cpu.line.unknown_ns += time.since(from).0;
+        super::add(&mut cpu.line.lost, lost);
+        super::add(&mut cpu.line.unknown_ns, time.since(from).0);
         cpu.on.lose(&mut self.parked);
         (cpu.since, cpu.throttle) = (time, None);
         cpu.waiting.clear();
