@@ -29,6 +29,7 @@ mod signals;
 mod ssh;
 mod survey;
 mod sweep;
+mod unprivileged;
 #[cfg(feature = "view")]
 mod view;
 #[cfg(feature = "host")]
