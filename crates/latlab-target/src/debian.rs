@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
+/// Lists of an incomplete update that are older are not taken unasked.
+const OLDEST: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 /// What apt's lists and their index take for one architecture, bytes.
 const LISTS: u64 = 96 << 20;
 /// With less left after something failed, that was why.
@@ -240,7 +242,7 @@ impl<'a> Archive<'a> {
                 message: complaint(&output),
                 age_days: age.map(|age| age.as_secs() / (24 * 3600)),
             };
-            if self.refuses_old_lists || age.is_none() {
+            if age.is_none_or(|age| self.refuses_old_lists && age > OLDEST) {
                 return Err(error);
             }
             say(&error.to_string());
