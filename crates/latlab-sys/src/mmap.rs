@@ -49,12 +49,17 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
     }
 }
 
-/// Memory for `capacity` elements in huge pages, where the kernel has them (madvise(2),
-/// `MADV_HUGEPAGE`): large arrays that are filled once spend a third of the time in page faults.
-/// The advice stays with the memory when the vector grows.
-pub fn in_huge_pages<T>(capacity: usize) -> Vec<T> {
-    let mut room = Vec::with_capacity(capacity);
-    let bytes = room.spare_capacity_mut().as_mut_ptr_range();
+/// Memory for `capacity` elements: that of `earlier` where it is enough, otherwise new memory in huge
+/// pages, where the kernel has them (madvise(2), `MADV_HUGEPAGE`). Large arrays that are filled once
+/// spend a third of the time in page faults. The advice stays with the memory when the vector grows.
+pub fn with_huge_pages<T>(earlier: Vec<T>, capacity: usize) -> Vec<T> {
+    if earlier.capacity() >= capacity {
+        return earlier;
+    }
+    // Before the new one is allocated.
+    drop(earlier);
+    let mut memory = Vec::with_capacity(capacity);
+    let bytes = memory.spare_capacity_mut().as_mut_ptr_range();
     let page = rustix::param::page_size();
     let start = (bytes.start as usize).next_multiple_of(page);
     let end = bytes.end as usize & !(page - 1);
@@ -64,7 +69,7 @@ pub fn in_huge_pages<T>(capacity: usize) -> Vec<T> {
         // kernel without huge pages refuses it, which changes nothing.
         let _ = unsafe { rustix::mm::madvise(at, end - start, rustix::mm::Advice::LinuxHugepage) };
     }
-    room
+    memory
 }
 
 /// Bytes of a file.

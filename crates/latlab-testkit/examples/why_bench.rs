@@ -6,7 +6,7 @@ use latlab_analysis::latency::summary::{Digest, conclude, digest};
 use latlab_model::event::Event;
 use latlab_model::latency::SystemContext;
 use latlab_model::units::Nanos;
-use latlab_sys::mmap::{Mapped, in_huge_pages};
+use latlab_sys::mmap::{Mapped, with_huge_pages};
 use latlab_trace::{DEFAULT_MEMORY, KnownFormats, TraceFile};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,9 +25,9 @@ fn main() {
     let next = AtomicUsize::new(0);
     let begun = Instant::now();
     let work = || {
-        let (mut done, mut room, mut known) = (Vec::new(), Vec::new(), KnownFormats::default());
+        let (mut done, mut events, mut known) = (Vec::new(), Vec::new(), KnownFormats::default());
         while let Some(file) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push(one(file, &mut room, &mut known));
+            done.push(one(file, &mut events, &mut known));
         }
         done
     };
@@ -51,20 +51,18 @@ fn main() {
     );
 }
 
-fn one(path: &str, room: &mut Vec<Event>, known: &mut KnownFormats) -> Digest {
+fn one(path: &str, events: &mut Vec<Event>, known: &mut KnownFormats) -> Digest {
     let bytes = match Mapped::open(Path::new(path)) {
         Ok(bytes) => bytes,
         Err(error) => panic!("{path}: {error}"),
     };
     match TraceFile::parse_after(&bytes, DEFAULT_MEMORY, Some(known)) {
         Ok(file) => {
-            let events = from_trace::room_for(&file);
-            if room.capacity() < events {
-                *room = in_huge_pages(events);
-            }
-            let mut capture = from_trace::capture_in(&file, path, std::mem::take(room));
+            let expected = from_trace::expected_events(&file);
+            let memory = with_huge_pages(std::mem::take(events), expected);
+            let mut capture = from_trace::capture_in(&file, path, memory);
             let digest = digest(&mut capture, Nanos(0));
-            *room = capture.events;
+            *events = capture.events;
             digest
         }
         Err(error) => panic!("{path}: {error}"),

@@ -81,7 +81,7 @@ pub struct Capture {
     pub notes: Vec<Note>,
 }
 
-/// Events of a capture that are searched from its end, at most.
+/// Events of all CPUs that a search for a state of one CPU looks at, at most.
 const BACK: usize = 1 << 18;
 
 impl Capture {
@@ -97,7 +97,7 @@ impl Capture {
         self.within(from, to).iter().rev().filter(move |e| e.cpu == cpu)
     }
 
-    /// A CPU's events up to `to`, the last one first, as far back as a search for one of them goes.
+    /// A CPU's events up to `to`, the last one first, as far back as a search for its state goes.
     pub fn before(&self, cpu: CpuId, to: TraceNs) -> impl Iterator<Item = &Event> {
         let last = self.events.partition_point(|e| e.time <= to);
         self.events[..last].iter().rev().take(BACK).filter(move |e| e.cpu == cpu)

@@ -18,22 +18,23 @@ pub fn capture(file: &TraceFile<'_>, source: &str) -> Capture {
     capture_in(file, source, Vec::new())
 }
 
-/// As [`capture`], in memory that the caller has: of [`room_for`] so many events, or of an earlier
-/// capture. Each page that the kernel need not give and zero again saves more time than the analysis of
-/// the events on it takes.
-pub fn capture_in(file: &TraceFile<'_>, source: &str, mut room: Vec<Event>) -> Capture {
-    room.clear();
-    room.reserve(room_for(file));
+/// As [`capture`], in memory that the caller has: for [`expected_events`], or of an earlier capture.
+/// Each page that the kernel need not give and zero again saves more time than the analysis of the
+/// events on it takes.
+pub fn capture_in(file: &TraceFile<'_>, source: &str, mut events: Vec<Event>) -> Capture {
+    events.clear();
+    events.reserve(expected_events(file));
     let mut reader = Reader::new(file, source);
-    reader.capture.events = room;
+    reader.capture.events = events;
     read(reader, file, &Select::default())
 }
 
 /// About so many events are in a file: a record with its payload takes some 40 bytes. Compressed files
-/// have more.
-pub fn room_for(file: &TraceFile<'_>) -> usize {
+/// have more. At most a quarter of [`EVENTS_MAX`], because memory for all of them is more than a board
+/// may have.
+pub fn expected_events(file: &TraceFile<'_>) -> usize {
     let bytes: u64 = file.buffers.iter().flat_map(|b| &b.cpus).map(|c| c.size).sum();
-    (bytes / 40).min(EVENTS_MAX as u64) as usize
+    (bytes / 40).min(EVENTS_MAX as u64 / 4) as usize
 }
 
 /// Reads a part of a file as one capture.

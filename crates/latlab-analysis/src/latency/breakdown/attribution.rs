@@ -29,13 +29,13 @@ impl Cutter<'_> {
         if !self.capture.clock_is_monotonic {
             return None;
         }
-        let expired = self.capture.back(m.waker, m.expiry, m.waking);
-        let timer = { expired }.find_map(|e| match e.kind {
+        let mut expired = self.capture.back(m.waker, m.expiry, m.waking);
+        let timer = expired.find_map(|e| match e.kind {
             EventKind::HrtimerEntry { timer, .. } => Some(timer),
             _ => None,
         })?;
-        let started = self.capture.before(m.waker, m.expiry);
-        let expires = { started }.find_map(|e| match e.kind {
+        let mut started = self.capture.back(m.waker, TraceNs(0), m.expiry);
+        let expires = started.find_map(|e| match e.kind {
             EventKind::HrtimerStart { timer: t, expires, .. } if t == timer => Some(expires),
             _ => None,
         })?;

@@ -322,18 +322,15 @@ impl Cutter<'_> {
     /// A task that keeps the measured one waiting began before that was woken: its `whole` goes
     /// back to when it was switched in, and that of a work item to its start, without what interrupted it.
     fn reach_back(&self, pieces: &mut [Piece]) {
-        let mut seen: Vec<(Tid, Option<Actor>)> = Vec::new();
+        let mut seen: Vec<(Tid, Actor)> = Vec::new();
         for piece in pieces {
             let waits = matches!(
                 piece.cause,
                 Cause::PreemptionOff | Cause::HigherPriority | Cause::EqualPriority
             );
-            let work = matches!(piece.actor, Actor::Work(_)).then_some(piece.actor);
-            let who = (piece.task.tid, work);
-            if !waits
-                || !matches!(piece.actor, Actor::Task(_) | Actor::Work(_))
-                || seen.contains(&who)
-            {
+            let runs = matches!(piece.actor, Actor::Task(_) | Actor::Work(_));
+            let who = (piece.task.tid, piece.actor);
+            if !waits || !runs || seen.contains(&who) {
                 continue;
             }
             seen.push(who);
@@ -343,7 +340,7 @@ impl Cutter<'_> {
             let spans = self.lanes.cpus.get(&piece.cpu).map_or(&[][..], Vec::as_slice);
             let until = spans.partition_point(|s| s.end <= piece.start);
             for s in spans[..until].iter().rev().take_while(|s| s.task.tid == piece.task.tid) {
-                if work.map_or(!matches!(s.actor, Actor::Task(_)), |work| s.actor != work) {
+                if s.actor != piece.actor {
                     continue;
                 }
                 piece.whole = piece.whole + s.length();
@@ -359,9 +356,8 @@ impl Cutter<'_> {
         if self.lanes.cpus.keys().all(|c| *c == cpu) {
             return Others::None;
         }
-        let inside = |e: &&Event| e.time > start && e.time < end && e.cpu != cpu;
-        let ran = self.capture.within(start, end).iter().any(|e| inside(&e));
-        if ran { Others::Ran } else { Others::Silent }
+        let ran = |e: &Event| e.time > start && e.time < end && e.cpu != cpu;
+        if self.capture.within(start, end).iter().any(ran) { Others::Ran } else { Others::Silent }
     }
 }
 

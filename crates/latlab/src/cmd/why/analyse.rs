@@ -13,7 +13,7 @@ use latlab_model::latency::WhyResult;
 use latlab_model::latency::{CaptureCounters, SystemContext};
 use latlab_model::units::{Nanos, Tid};
 use latlab_report::messages;
-use latlab_sys::mmap::{Mapped, in_huge_pages};
+use latlab_sys::mmap::{Mapped, with_huge_pages};
 use latlab_trace::KnownFormats;
 use std::collections::HashMap;
 use std::fs;
@@ -148,11 +148,9 @@ fn digest_one(
     let bytes = Mapped::open(path).with_context(|| path.display().to_string())?;
     let file = trace_input::open_after(&bytes, path, Some(&mut reused.formats))?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let events = from_trace::room_for(&file);
-    if reused.events.capacity() < events {
-        reused.events = in_huge_pages(events);
-    }
-    let mut capture = from_trace::capture_in(&file, &name, std::mem::take(&mut reused.events));
+    let expected = from_trace::expected_events(&file);
+    let events = with_huge_pages(std::mem::take(&mut reused.events), expected);
+    let mut capture = from_trace::capture_in(&file, &name, events);
     wakeups::find(&mut capture, limit);
     let others = task.map_or_else(Vec::new, |task| keep(&mut capture, task));
     let mut digest = digest_found(&capture, Examples::Typical);
