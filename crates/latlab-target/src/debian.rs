@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
 /// Lists of an incomplete update that are older are not taken unasked.
-const OLDEST: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
+const OLDEST: Duration = Duration::from_secs(30 * 24 * 3600);
 /// What apt's lists and their index take for one architecture, bytes.
 const LISTS: u64 = 96 << 20;
 /// With less left after something failed, that was why.
@@ -41,7 +41,7 @@ impl<'a> Archive<'a> {
         self.updated = true;
     }
 
-    /// Lists that cannot be updated are an error from now on, and not only told.
+    /// Lists that cannot be updated and are older than 30 days are an error from now on, and not only told.
     pub fn refuse_old_lists(&mut self) {
         self.refuses_old_lists = true;
     }
@@ -222,7 +222,7 @@ impl<'a> Archive<'a> {
 
     /// Reads the indexes, once in the life of this object. Where one is not read (the network, a
     /// signature, a date) apt itself goes on with that of the last time without a word: here the age
-    /// of the lists is told, and after [`Self::refuse_old_lists`] it is an error.
+    /// of the lists is told, and after [`Self::refuse_old_lists`] a great age is an error.
     ///
     /// # Errors
     /// When apt cannot be run or there are no lists.
