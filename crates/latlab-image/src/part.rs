@@ -176,19 +176,19 @@ mod tests {
     #[test]
     fn no_link_leads_an_image_to_another_file() {
         let dir = tempfile::tempdir().unwrap();
-        let (output, victim) = (dir.path().join("sd.img"), dir.path().join("victim"));
+        let (output, other) = (dir.path().join("sd.img"), dir.path().join("other"));
         let part = dir.path().join(".sd.img.part");
-        fs::write(&victim, "kept").unwrap();
-        std::os::unix::fs::symlink(&victim, &part).unwrap();
+        fs::write(&other, "kept").unwrap();
+        std::os::unix::fs::symlink(&other, &part).unwrap();
         assert!(matches!(Part::create(&output), Err(TargetError::File { .. })));
         fs::remove_file(&part).unwrap();
-        fs::hard_link(&victim, &part).unwrap();
+        fs::hard_link(&other, &part).unwrap();
         let error = Part::create(&output).unwrap_err().to_string();
         assert!(error.contains("not what an interrupted build of this user leaves"), "{error}");
-        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
-        std::os::unix::fs::symlink(&victim, dir.path().join("list")).unwrap();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "kept");
+        std::os::unix::fs::symlink(&other, dir.path().join("list")).unwrap();
         new_file(&dir.path().join("list")).unwrap().write_all(b"new").unwrap();
-        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+        assert_eq!(fs::read_to_string(&other).unwrap(), "kept");
         // What an interrupted build has left is taken over.
         fs::remove_file(&part).unwrap();
         fs::write(&part, "half").unwrap();

@@ -37,7 +37,7 @@ pub fn install() {
 
 /// Information about how the command line was read, a line each.
 pub fn say(notes: &[String]) {
-    let mut stderr = std::io::stderr().lock();
+    let mut stderr = crate::term::stderr();
     for note in notes {
         // A failed write to stderr loses no result.
         let _ = writeln!(stderr, "latlab: {note}");

@@ -113,14 +113,10 @@ fn attention(sections: &mut [Section]) -> Vec<Finding> {
     }
     if found.len() > FINDINGS {
         let rest = found.split_off(FINDINGS);
-        let id = "more-findings".to_owned();
         let title = format!("{} more problems and warnings", rest.len());
         if let Some(first) = sections.first_mut() {
             let blocks = std::mem::take(&mut first.blocks);
             first.blocks = [vec![Block::Heading(title), Block::Findings(rest)], blocks].concat();
-            if first.id.is_empty() {
-                first.id = id;
-            }
         }
     }
     found

@@ -105,8 +105,8 @@ fn of_wakeup(r: &WakeupResult) -> Vec<Tile> {
         tile(&quantile_name(q.q), format_ns(q.value)).note(between)
     }));
     tiles.extend(s.median.map(|m| tile("median", format_ns(m))));
-    let every = format!("of {} every", format_ns(r.config.interval_ns as f64));
-    let periods = tile("missed periods", grouped(missed)).note(every.replace(" every", " each"));
+    let each = format!("of {} each", format_ns(r.config.interval_ns as f64));
+    let periods = tile("missed periods", grouped(missed)).note(each);
     tiles.push(periods.good_if(missed == 0));
     let threads = match r.threads.len() {
         1 => "1 thread".to_owned(),

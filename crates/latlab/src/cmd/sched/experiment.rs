@@ -213,12 +213,12 @@ impl Bench {
         let mut knobs = Knobs::new();
         if cell.starves_others(&self.housekeeping) {
             if !self.force {
-                return Err(starves(cpu));
+                return starves(cpu);
             }
             keep_a_share(&cell, &mut knobs)?;
             cell.kernel = facts();
             if cell.starves_others(&self.housekeeping) {
-                return Err(starves(cpu));
+                return starves(cpu);
             }
         }
         let orders: Vec<Order> = cell.tasks.iter().map(|t| self.order(t, &cell)).collect();
@@ -347,16 +347,13 @@ impl Drop for StandAside {
     }
 }
 
-fn starves(cpu: Option<u32>) -> anyhow::Error {
+/// Refuses an experiment that would leave other tasks no time.
+fn starves<T>(cpu: Option<u32>) -> anyhow::Result<T> {
     let cpu = cpu.map_or_else(String::new, |cpu| format!(" {cpu}"));
-    let error = anyhow!(
+    Err(anyhow!(
         "CPU{cpu} is the only one for other tasks and real-time throttling is off (sched_rt_runtime_us): these real-time tasks would leave a login or SSH no time"
-    );
-    let hint = "--cpu names another CPU, `sysctl kernel.sched_rt_runtime_us=950000` turns throttling on, --force does so for the time of the experiment";
-    match Err::<(), _>(error).hint(hint) {
-        Err(hinted) => hinted,
-        Ok(()) => anyhow!("unreachable"),
-    }
+    ))
+    .hint("--cpu names another CPU, `sysctl kernel.sched_rt_runtime_us=950000` turns throttling on, --force does so for the time of the experiment")
 }
 
 /// Has the kernel keep 5 % of each period from real-time tasks, by the fair server where there is one.
