@@ -115,6 +115,29 @@ impl Mapped {
     }
 }
 
+/// Larger files are not mapped in at once: their first events would wait for the disk.
+const AT_ONCE: usize = 256 << 20;
+
+impl Mapped {
+    /// As [`Self::open`], for a file of which all bytes are read soon: one call of the kernel maps
+    /// them in instead of a page fault for each 16 pages (madvise(2), `MADV_POPULATE_READ`, Linux 5.14).
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_all(path: &Path) -> io::Result<Self> {
+        let mapped = Self::open(path)?;
+        if let Kind::Map { at, len } = mapped.0
+            && len <= AT_ONCE
+        {
+            let advice = rustix::mm::Advice::LinuxPopulateRead;
+            // SAFETY: the mapping lives as long as `mapped`, and populating changes no content. A
+            // kernel that does not know the advice refuses it, which changes nothing.
+            let _ = unsafe { rustix::mm::madvise(at.as_ptr().cast(), len, advice) };
+        }
+        Ok(mapped)
+    }
+}
+
 fn map(file: &File, len: usize) -> io::Result<Mapped> {
     use rustix::mm::{MapFlags, ProtFlags, mmap};
     // SAFETY: a new private read-only mapping at an address of the kernel's choice aliases nothing.
@@ -166,6 +189,7 @@ mod tests {
         let path = dir.path().join("x");
         std::fs::write(&path, b"abc").unwrap();
         assert_eq!(&*Mapped::open(&path).unwrap(), b"abc");
+        assert_eq!(&*Mapped::open_all(&path).unwrap(), b"abc");
         std::fs::write(&path, b"").unwrap();
         assert!(Mapped::open(&path).unwrap().is_empty());
         assert!(!Mapped::open(Path::new("/proc/version")).unwrap().is_empty());

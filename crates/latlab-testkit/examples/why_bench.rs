@@ -52,7 +52,7 @@ fn main() {
 }
 
 fn one(path: &str, events: &mut Vec<Event>, known: &mut KnownFormats) -> Digest {
-    let bytes = match Mapped::open(Path::new(path)) {
+    let bytes = match Mapped::open_all(Path::new(path)) {
         Ok(bytes) => bytes,
         Err(error) => panic!("{path}: {error}"),
     };

@@ -128,42 +128,45 @@ fn kallsyms_line(line: &[u8]) -> Option<(u64, usize)> {
     (digits > 0 && digits <= 16 && line.len() > digits + 3).then_some((address, digits + 3))
 }
 
-/// Strings that `trace_printk` formats live at, from the copy of `printk_formats`.
+/// Strings that `trace_printk` formats live at, from the copy of `printk_formats`; parsed when first asked.
 #[derive(Debug, Default)]
-pub struct PrintkFormats(IntMap<u64, Box<[u8]>>);
+pub struct PrintkFormats {
+    text: Vec<u8>,
+    strings: OnceLock<IntMap<u64, Box<[u8]>>>,
+}
 
 impl PrintkFormats {
     /// From lines `0xADDRESS : "text"`, with C escapes.
-    pub fn parse(text: &[u8]) -> Self {
-        let mut map = IntMap::default();
-        for line in text.split(|b| *b == b'\n') {
-            let Some(colon) = memchr::memchr(b':', line) else { continue };
-            let address = line[..colon].trim_ascii();
-            let address = address.strip_prefix(b"0x").unwrap_or(address);
-            let Some(address) =
-                std::str::from_utf8(address).ok().and_then(|a| u64::from_str_radix(a, 16).ok())
-            else {
-                continue;
-            };
-            let text = line[colon + 1..].trim_ascii();
-            let text = text.strip_prefix(b"\"").unwrap_or(text);
-            let text = text.strip_suffix(b"\"").unwrap_or(text);
-            map.insert(address, unescape(text).into_boxed_slice());
-        }
-        Self(map)
+    pub fn new(text: &[u8]) -> Self {
+        Self { text: text.to_vec(), strings: OnceLock::new() }
+    }
+    fn strings(&self) -> &IntMap<u64, Box<[u8]>> {
+        self.strings.get_or_init(|| self.text.split(|b| *b == b'\n').filter_map(printk).collect())
     }
     /// The string at an address.
     pub fn get(&self, address: u64) -> Option<&[u8]> {
-        self.0.get(&address).map(|s| &**s)
+        self.strings().get(&address).map(|s| &**s)
     }
     /// Number of strings.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.strings().len()
     }
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.strings().is_empty()
     }
+}
+
+/// Address and string of one line.
+fn printk(line: &[u8]) -> Option<(u64, Box<[u8]>)> {
+    let colon = memchr::memchr(b':', line)?;
+    let address = line[..colon].trim_ascii();
+    let address = address.strip_prefix(b"0x").unwrap_or(address);
+    let address = u64::from_str_radix(std::str::from_utf8(address).ok()?, 16).ok()?;
+    let text = line[colon + 1..].trim_ascii();
+    let text = text.strip_prefix(b"\"").unwrap_or(text);
+    let text = text.strip_suffix(b"\"").unwrap_or(text);
+    Some((address, unescape(text).into_boxed_slice()))
 }
 
 /// Replaces `\n`, `\t`, `\\`, `\"`, `\ooo` and `\xhh`.
@@ -211,9 +214,14 @@ pub(crate) fn unescape(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Names of tasks by pid.
+/// Names of tasks by pid; indexed when first asked.
 #[derive(Clone, Debug, Default)]
-pub struct Comms(IntMap<i32, Box<[u8]>>);
+pub struct Comms {
+    /// Lines `pid name`, and behind them names that were learned.
+    text: Vec<u8>,
+    /// Place and length of each name in `text`.
+    places: OnceLock<IntMap<i32, (usize, usize)>>,
+}
 
 impl Comms {
     /// What is printed for the idle task of every CPU.
@@ -222,20 +230,32 @@ impl Comms {
     pub const UNKNOWN: &'static [u8] = b"<...>";
 
     /// From lines `pid name`.
-    pub fn parse(text: &[u8]) -> Self {
-        let mut comms = Self::default();
-        for line in text.split(|b| *b == b'\n') {
-            let Some(space) = memchr::memchr(b' ', line) else { continue };
-            let pid = std::str::from_utf8(&line[..space]).ok().and_then(|p| p.parse().ok());
-            if let Some(pid) = pid {
-                comms.0.insert(pid, until_nul(&line[space + 1..]).into());
+    pub fn new(text: &[u8]) -> Self {
+        Self { text: text.to_vec(), places: OnceLock::new() }
+    }
+    fn places(&self) -> &IntMap<i32, (usize, usize)> {
+        self.places.get_or_init(|| {
+            let mut places = IntMap::default();
+            let mut start = 0;
+            for line in self.text.split(|b| *b == b'\n') {
+                if let Some(space) = memchr::memchr(b' ', line)
+                    && let Some(pid) = std::str::from_utf8(&line[..space]).ok()
+                    && let Ok(pid) = pid.parse()
+                {
+                    let name = until_nul(&line[space + 1..]);
+                    places.insert(pid, (start + space + 1, name.len()));
+                }
+                start += line.len() + 1;
             }
-        }
-        comms
+            places
+        })
     }
     /// The name, where it is known.
     pub fn get(&self, pid: i32) -> Option<&[u8]> {
-        if pid == 0 { Some(Self::IDLE) } else { self.0.get(&pid).map(|c| &**c) }
+        if pid == 0 {
+            return Some(Self::IDLE);
+        }
+        self.places().get(&pid).map(|&(at, length)| &self.text[at..at + length])
     }
     /// The name, or what is printed when there is none.
     pub fn name(&self, pid: i32) -> &[u8] {
@@ -243,15 +263,16 @@ impl Comms {
     }
     /// Remembers a name unless there is one already. True if it was new.
     pub fn learn(&mut self, pid: i32, name: &[u8]) -> bool {
-        if pid == 0 || name.is_empty() || self.0.contains_key(&pid) {
+        if pid == 0 || name.is_empty() || self.places().contains_key(&pid) {
             return false;
         }
-        self.0.insert(pid, name.into());
-        true
+        let at = self.text.len();
+        self.text.extend_from_slice(name);
+        self.places.get_mut().is_some_and(|places| places.insert(pid, (at, name.len())).is_none())
     }
     /// Every pid and name, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (i32, &[u8])> {
-        self.0.iter().map(|(pid, name)| (*pid, &**name))
+        self.places().iter().map(|(pid, &(at, length))| (*pid, &self.text[at..at + length]))
     }
 }
 
@@ -275,14 +296,14 @@ mod tests {
 
     #[test]
     fn printk_strings_are_unescaped() {
-        let p = PrintkFormats::parse(b"0xffff0010 : \"a %d\\n\\t\\101\\x42\"\njunk\n");
+        let p = PrintkFormats::new(b"0xffff0010 : \"a %d\\n\\t\\101\\x42\"\njunk\n");
         assert_eq!(p.get(0xffff_0010), Some(&b"a %d\n\tAB"[..]));
         assert_eq!(p.len(), 1);
     }
 
     #[test]
     fn command_names_may_hold_spaces() {
-        let mut c = Comms::parse(b"12 my task\n7 x\n");
+        let mut c = Comms::new(b"12 my task\n7 x\n");
         assert_eq!(c.name(12), b"my task");
         assert_eq!(c.name(0), b"<idle>");
         assert_eq!(c.name(99), b"<...>");

@@ -20,8 +20,6 @@ pub struct Lost {
 /// Kinds of events that occur: where one does not, nothing looks for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
-    /// Markers of programs.
-    pub markers: bool,
     /// Latencies that the kernel measured.
     pub timerlat: bool,
     /// Returns from system calls.
@@ -39,7 +37,6 @@ impl Kinds {
     #[inline]
     pub fn add(&mut self, kind: &EventKind) {
         match kind {
-            EventKind::Marker { .. } => self.markers = true,
             EventKind::Timerlat { .. } => self.timerlat = true,
             EventKind::SyscallExit { .. } => self.returns = true,
             EventKind::IrqsOff { .. } | EventKind::PreemptOff { .. } => self.sections = true,

@@ -76,38 +76,83 @@ impl Lane {
     }
 }
 
-/// What is known of a task: as it was named last, and the indices of its scheduling events.
-#[derive(Debug, Default)]
-struct Known {
-    last: Task,
-    events: Vec<usize>,
+/// Indices of each task's scheduling events (waking, wake-up, switch in and out), in order of time.
+#[derive(Clone, Debug, Default)]
+pub struct Scheduling {
+    /// Of one task after the other.
+    events: Vec<u32>,
+    /// First and last place + 1 in `events`.
+    places: IntMap<Tid, (u32, u32)>,
+}
+
+impl Scheduling {
+    /// Those of a task; none of the idle tasks.
+    pub fn of(&self, task: Tid) -> &[u32] {
+        self.places.get(&task).map_or(&[], |&(from, to)| &self.events[from as usize..to as usize])
+    }
+}
+
+/// Tasks while events go by: rows as they were named last, with the number of their scheduling events.
+#[derive(Default)]
+struct Seen {
+    tasks: Tasks<(Task, u32)>,
+    /// Row and index of each scheduling event: about one of two events is one.
+    events: Vec<(u32, u32)>,
+}
+
+impl Seen {
+    #[inline]
+    fn note(&mut self, task: Task, index: usize) {
+        let row = self.tasks.find(task, 0).row;
+        let (last, count) = &mut self.tasks[row].account;
+        *last = task;
+        if task.tid != Tid(0) {
+            *count += 1;
+            self.events.push((row as u32, index as u32));
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, index: usize, kind: &EventKind) {
+        use EventKind::{Switch, Wakeup, WakeupNew, Waking};
+        match *kind {
+            Switch { prev, next, .. } => {
+                self.note(prev, index);
+                self.note(next, index);
+            }
+            Waking { task, .. } | Wakeup { task, .. } | WakeupNew { task, .. } => {
+                self.note(task, index);
+            }
+            _ => {}
+        }
+    }
+
+    /// Name and priority of each task, and its events, sorted by counting.
+    fn finish(self) -> (IntMap<Tid, Task>, Scheduling) {
+        let rows = self.tasks.into_rows();
+        let mut scheduling =
+            Scheduling { events: vec![0; self.events.len()], places: IntMap::default() };
+        let (mut next, mut from) = (Vec::with_capacity(rows.len()), 0);
+        let mut tasks = IntMap::default();
+        for row in &rows {
+            let (last, count) = row.account;
+            tasks.insert(row.tid, last);
+            scheduling.places.insert(row.tid, (from, from + count));
+            next.push(from as usize);
+            from += count;
+        }
+        for (row, index) in self.events {
+            let place = &mut next[row as usize];
+            scheduling.events[*place] = index;
+            *place += 1;
+        }
+        (tasks, scheduling)
+    }
 }
 
 fn is_wake_up(kind: &EventKind) -> bool {
     use EventKind::{Wakeup, WakeupNew, Waking};
     matches!(kind, Waking { .. } | Wakeup { .. } | WakeupNew { .. })
-}
-
-#[inline]
-fn learn(tasks: &mut Tasks<Known>, index: usize, kind: &EventKind) {
-    let mut note = |task: Task| {
-        let row = tasks.find(task, 0).row;
-        let known = &mut tasks[row].account;
-        known.last = task;
-        if task.tid != Tid(0) {
-            known.events.push(index);
-        }
-    };
-    match *kind {
-        EventKind::Switch { prev, next, .. } => {
-            note(prev);
-            note(next);
-        }
-        EventKind::Waking { task, .. }
-        | EventKind::Wakeup { task, .. }
-        | EventKind::WakeupNew { task, .. } => note(task),
-        _ => {}
-    }
 }
 
 /// Lateness from which a timer is kept in [`Lanes::late_timers`].
@@ -147,8 +192,8 @@ pub struct Lanes {
     pub cpus: BTreeMap<CpuId, Vec<Span>>,
     /// Last seen name and priority of each task.
     pub tasks: IntMap<Tid, Task>,
-    /// Task → indices of its scheduling events (waking, wake-up, switch in and out, migration).
-    pub scheduling: IntMap<Tid, Vec<usize>>,
+    /// Scheduling events of each task.
+    pub scheduling: Scheduling,
     /// High-resolution timers that expired late: CPU, when one was due and when it expired.
     pub late_timers: Vec<(CpuId, TraceNs, TraceNs)>,
     /// Functions alone were traced, and nothing tells when a task was woken: who ran instead of
@@ -180,42 +225,40 @@ impl Lanes {
             }
         }
         let wanted = merged(wakeups.iter().map(|a| (a.intended, a.actual)));
-        Self::with_entries(&capture.events, entries, &wanted)
+        Self::with_entries(&capture.events, entries, &wanted, capture.cpus.len() != 1)
     }
 
     /// Folds events, in rising time per CPU, into all their spans.
     #[cfg(test)]
     pub fn of(events: &[Event]) -> Self {
-        Self::with_entries(events, HashSet::new(), &[(TraceNs(0), TraceNs(u64::MAX))])
+        Self::with_entries(events, HashSet::new(), &[(TraceNs(0), TraceNs(u64::MAX))], true)
     }
 
     fn with_entries(
         events: &[Event],
         entries: HashSet<Symbol>,
         wanted: &[(TraceNs, TraceNs)],
+        several: bool,
     ) -> Self {
         let mut lanes = Self::default();
         let mut spans = Spans::new(entries);
         let mut cpus: Vec<(CpuId, Lane)> = Vec::new();
-        let mut tasks: Tasks<Known> = Tasks::default();
+        let mut seen = Seen { events: Vec::with_capacity(events.len() / 2), ..Seen::default() };
         let mut timers = LateTimers::default();
-        let mut ended = [None; 2];
         let (mut calls, mut wakes) = (false, false);
         for (i, event) in events.iter().enumerate() {
-            learn(&mut tasks, i, &event.kind);
-            timers.take(event);
+            seen.take(i, &event.kind);
+            if several {
+                timers.take(event);
+            }
             calls |= matches!(event.kind, EventKind::FunctionEntry { .. });
             wakes |= is_wake_up(&event.kind);
-            let mut n = 0;
-            let at = spans.push(i, event, &mut |span| {
-                ended[n] = Some(span);
-                n += 1;
-            });
+            let at = spans.place(event);
             if at == cpus.len() {
                 cpus.push((event.cpu, Lane::new(event.time)));
             }
             let lane = &mut cpus[at].1;
-            lane.spans.extend(ended[..n].iter().flatten());
+            spans.push(at, i as u32, event, &mut |span| lane.spans.push(span));
             if let EventKind::Switch { .. } = event.kind {
                 lane.end_run(event.time, wanted);
             }
@@ -229,12 +272,7 @@ impl Lanes {
             lane.end_run(TraceNs(u64::MAX), wanted);
             lanes.cpus.insert(cpu, lane.spans);
         }
-        for row in tasks.into_rows() {
-            lanes.tasks.insert(row.tid, row.account.last);
-            if row.tid != Tid(0) {
-                lanes.scheduling.insert(row.tid, row.account.events);
-            }
-        }
+        (lanes.tasks, lanes.scheduling) = seen.finish();
         // A task seen only as `current`, before the first switch or behind lost ones, has no name or priority yet.
         for spans in lanes.cpus.values_mut() {
             for span in spans.iter_mut().filter(|s| s.task.name == Symbol(0)) {

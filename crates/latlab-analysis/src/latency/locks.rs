@@ -36,14 +36,14 @@ pub(super) fn owner(
     piece: &Piece,
 ) -> Option<Tid> {
     let own = budget.activation.tid;
-    let events = lanes.scheduling.get(&own).map_or(&[][..], Vec::as_slice);
-    let after = events.partition_point(|&i| capture.events[i].time <= piece.start);
+    let events = lanes.scheduling.of(own);
+    let after = events.partition_point(|&i| capture.events[i as usize].time <= piece.start);
     let is_waking = |e: &&Event| {
         matches!(e.kind, EventKind::Waking { task, .. }
             | EventKind::Wakeup { task, .. }
             | EventKind::WakeupNew { task, .. } if task.tid == own)
     };
-    let waking = events[after..].iter().map(|&i| &capture.events[i]).find(is_waking)?;
+    let waking = events[after..].iter().map(|&i| &capture.events[i as usize]).find(is_waking)?;
     let before = TraceNs(waking.time.0.saturating_sub(1));
     let ran = lanes.within(waking.cpu, before, waking.time).last();
     let is_interrupt = |s: &super::cpu_timeline::Span| {
@@ -71,14 +71,14 @@ pub(super) fn instead(
     owner: Tid,
 ) -> Vec<(Symbol, Nanos)> {
     let waiter = budget.milestones.map_or(i32::MIN, |m| m.prio);
-    let events = lanes.scheduling.get(&owner).map_or(&[][..], Vec::as_slice);
-    let until = events.partition_point(|&i| capture.events[i].time <= piece.end);
-    let first = events.partition_point(|&i| capture.events[i].time < piece.start);
+    let events = lanes.scheduling.of(owner);
+    let until = events.partition_point(|&i| capture.events[i as usize].time <= piece.end);
+    let first = events.partition_point(|&i| capture.events[i as usize].time < piece.start);
     let mut state = State { since: piece.start, waits_on: None, prio: i32::MAX };
     let mut found = Vec::new();
     // From the last event before the piece on.
     for &i in &events[first.saturating_sub(1)..until] {
-        let e = &capture.events[i];
+        let e = &capture.events[i as usize];
         collect(lanes, piece, state, e.time, (waiter, owner), &mut found);
         state.since = e.time;
         match e.kind {

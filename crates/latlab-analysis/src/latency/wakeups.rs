@@ -54,10 +54,9 @@ pub const LATE_MARK: &str = "latlab late";
 pub const ON_TIME_MARK: &str = "latlab on-time";
 
 /// Late wake-ups that markers tell of.
-pub fn told(capture: &Capture) -> Vec<Told> {
-    capture
-        .events
-        .iter()
+fn told(capture: &Capture, markers: &[u32]) -> Vec<Told> {
+    let events = markers.iter().map(|&i| &capture.events[i as usize]);
+    events
         .filter_map(|e| match e.kind {
             EventKind::Marker { text } => {
                 let text = capture.names.get(text);
@@ -71,12 +70,12 @@ pub fn told(capture: &Capture) -> Vec<Told> {
 
 /// Wake-ups before a late one, by the clock of the thread that was late: they end at the same event as
 /// it does. On another clock than the trace's they lie as far before the late one as they were.
-fn on_time(capture: &Capture, told: &[Told], limit: Nanos) -> Vec<Activation> {
+fn on_time(capture: &Capture, markers: &[u32], told: &[Told], limit: Nanos) -> Vec<Activation> {
     let mut found = Vec::new();
     if told.is_empty() {
         return found;
     }
-    for e in &capture.events {
+    for e in markers.iter().map(|&i| &capture.events[i as usize]) {
         let EventKind::Marker { text } = e.kind else { continue };
         let Some((_, rest)) = capture.names.get(text).split_once(ON_TIME_MARK) else { continue };
         let mut words = rest.split_whitespace();
@@ -144,18 +143,27 @@ fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
     })
 }
 
-/// Wake-ups from a sleep that the events show from end to end, of all tasks.
-/// The actual time is the return from the system call where it was recorded, else the switch.
-pub fn seen(capture: &Capture, limit: Nanos) -> Vec<Activation> {
+/// What one pass over a capture's events finds.
+#[derive(Default)]
+struct Pass {
+    /// Indices of the programs' markers.
+    markers: Vec<u32>,
+    /// Wake-ups from a sleep that the events show from end to end, of all tasks, none called late. The
+    /// actual time is the return from the system call where it was recorded, else the switch.
+    sleeps: Vec<Activation>,
+}
+
+fn pass(capture: &Capture) -> Pass {
     let sleeper = |s: Symbol| capture.names.get(s).starts_with("hrtimer_wakeup");
     let returns = capture.kinds().returns;
     let mut armed: IntMap<u64, (Tid, i64)> = IntMap::default();
     let mut expiring: BTreeMap<CpuId, (Tid, TraceNs)> = BTreeMap::new();
     let mut woken: IntMap<Tid, TraceNs> = IntMap::default();
     let mut running: IntMap<Tid, TraceNs> = IntMap::default();
-    let mut found = Vec::new();
-    for e in &capture.events {
+    let mut found = Pass::default();
+    for (i, e) in capture.events.iter().enumerate() {
         match e.kind {
+            EventKind::Marker { .. } => found.markers.push(i as u32),
             EventKind::HrtimerStart { timer, function, softexpires, .. } if sleeper(function) => {
                 armed.insert(timer, (e.current, softexpires));
             }
@@ -180,14 +188,8 @@ pub fn seen(capture: &Capture, limit: Nanos) -> Vec<Activation> {
                     if returns {
                         running.insert(next.tid, intended);
                     } else {
-                        found.push(activation(
-                            next.tid,
-                            e.cpu,
-                            intended,
-                            e.time,
-                            End::Switch,
-                            limit,
-                        ));
+                        let end = End::Switch;
+                        found.sleeps.push(activation(next.tid, e.cpu, intended, e.time, end));
                     }
                 }
             }
@@ -195,7 +197,7 @@ pub fn seen(capture: &Capture, limit: Nanos) -> Vec<Activation> {
                 if !running.is_empty()
                     && let Some(intended) = running.remove(&e.current)
                 {
-                    found.push(activation(e.current, e.cpu, intended, e.time, End::Syscall, limit));
+                    found.sleeps.push(activation(e.current, e.cpu, intended, e.time, End::Syscall));
                 }
             }
             _ => {}
@@ -218,43 +220,48 @@ pub fn timerlat(capture: &Capture, limit: Nanos) -> Vec<Activation> {
     let Some(outermost) = lines().map(|l| l.1).max() else { return Vec::new() };
     let one = |e: &Event, latency: Nanos| {
         let intended = TraceNs(e.time.0.saturating_sub(latency.0));
-        activation(e.current, e.cpu, intended, e.time, End::Clock, limit)
+        activation(e.current, e.cpu, intended, e.time, End::Clock)
     };
-    lines().filter(|l| l.1 == outermost).map(|(e, _, latency)| one(e, latency)).collect()
+    let found = lines().filter(|l| l.1 == outermost).map(|(e, _, latency)| one(e, latency));
+    found.map(|a| a.judged(limit)).collect()
 }
 
-fn activation(
-    tid: Tid,
-    cpu: CpuId,
-    intended: TraceNs,
-    actual: TraceNs,
-    end: End,
-    limit: Nanos,
-) -> Activation {
-    let late = limit.0 > 0 && actual.since(intended) > limit;
-    Activation { tid, cpu, intended, actual, end, late }
+/// A wake-up on time.
+fn activation(tid: Tid, cpu: CpuId, intended: TraceNs, actual: TraceNs, end: End) -> Activation {
+    Activation { tid, cpu, intended, actual, end, late: false }
+}
+
+impl Activation {
+    /// Late if it took longer than a limit; 0: there is none.
+    fn judged(self, limit: Nanos) -> Self {
+        Self { late: limit.0 > 0 && self.latency() > limit, ..self }
+    }
 }
 
 /// Fills [`Capture::activations`]: late wake-ups from markers, the others of the same tasks from
 /// the events. Without any marker every task whose wake-ups are seen counts, late by `limit`. Where
 /// that is not zero it goes before what the marker's writer called late.
 pub fn find(capture: &mut Capture, limit: Nanos) {
-    let kinds = capture.kinds();
-    let told = if kinds.markers { told(capture) } else { Vec::new() };
+    let Pass { markers, sleeps } = pass(capture);
+    let told = told(capture, &markers);
     let given = limit;
     let marked = || told.iter().filter_map(|t| t.limit).max();
     let limit = if given.0 > 0 { given } else { marked().unwrap_or(given) };
-    let measured_by_kernel =
-        if told.is_empty() && kinds.timerlat { timerlat(capture, limit) } else { Vec::new() };
+    let measured_by_kernel = if told.is_empty() && capture.kinds().timerlat {
+        timerlat(capture, limit)
+    } else {
+        Vec::new()
+    };
     if !measured_by_kernel.is_empty() {
         capture.activations = measured_by_kernel;
         return;
     }
     capture.number = told.iter().find_map(|t| t.capture);
-    let by_clock = on_time(capture, &told, limit);
+    let by_clock = on_time(capture, &markers, &told, limit);
     // A thread's wake-ups end at one event: where its own clock is known, the switch is not used.
-    let seen = seen(capture, limit)
+    let seen = sleeps
         .into_iter()
+        .map(|a| a.judged(limit))
         .filter(|a| by_clock.iter().all(|b| b.tid != a.tid))
         .chain(by_clock.iter().copied());
     let seen: Vec<Activation> = seen.collect();
@@ -310,7 +317,8 @@ mod tests {
             .at(101.5, EventKind::HrtimerEntry { timer: 9, function, now: due + 1_200 })
             .at(102.0, EventKind::Waking { task: RT, target: CpuId(0) })
             .preempt(104.0, FAIR, RT);
-        let seen = seen(&s.capture, Nanos::from_us(50));
+        find(&mut s.capture, Nanos::from_us(50));
+        let seen = &s.capture.activations;
         assert_eq!(seen.len(), 1);
         assert_eq!((seen[0].intended, seen[0].actual), (TraceNs(100_300), TraceNs(104_000)));
         assert!(!seen[0].late);
@@ -322,7 +330,7 @@ mod tests {
         s.preempt(0.0, FAIR, RT);
         let text = s.name("hit latency threshold (2503 > 2400)\n");
         s.at(10_000.0, EventKind::Marker { text });
-        let t = told(&s.capture);
+        let t = told(&s.capture, &pass(&s.capture).markers);
         assert_eq!((t[0].tid, t[0].intended), (RT.tid, TraceNs(7_497_000)));
         assert_eq!(t[0].limit, Some(Nanos::from_us(2_400)));
 

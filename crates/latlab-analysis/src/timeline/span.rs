@@ -29,7 +29,7 @@ pub struct Span {
     /// Innermost function, where functions were traced.
     pub function: Option<Symbol>,
     /// Events that mark this span's beginning: the index of the event in the capture.
-    pub event: usize,
+    pub event: u32,
     /// The actor's frame began here (false: it went on after a nested one).
     pub begins: bool,
     /// The function was called here (false: a callee returned to it).
@@ -60,7 +60,7 @@ pub struct Spans {
 struct OpenSpan {
     cpu: Cpu,
     since: TraceNs,
-    event: usize,
+    event: u32,
     begins: bool,
     calls: bool,
 }
@@ -71,22 +71,26 @@ impl Spans {
         Self { entries, ..Self::default() }
     }
 
-    /// Takes one event, in rising time per CPU; `index` is its number. Each span that it ends goes to
-    /// `sink`. Returns the place of its CPU, counted in order of their first events.
+    /// The place of an event's CPU, counted in order of their first events.
     #[inline]
-    pub fn push(&mut self, index: usize, event: &Event, sink: &mut impl FnMut(Span)) -> usize {
+    pub fn place(&mut self, event: &Event) -> usize {
         let (cpu, since) = (event.cpu, event.time);
         let open = || OpenSpan { cpu: Cpu::new(cpu), since, event: 0, begins: false, calls: false };
-        let at = self.cpus.place(cpu, open);
+        self.cpus.place(cpu, open)
+    }
+
+    /// Takes one event of the CPU at a place, in rising time; `index` is its number. Each span that it
+    /// ends goes to `sink`.
+    #[inline]
+    pub fn push(&mut self, at: usize, index: u32, event: &Event, sink: &mut impl FnMut(Span)) {
         self.cpus[at].fold(index, event, &mut self.parked, &self.entries, sink);
-        at
     }
 }
 
 impl OpenSpan {
     /// Ends the current span at `time`; an empty one is dropped, its beginnings are not.
     #[inline]
-    fn cut(&mut self, time: TraceNs, event: usize, sink: &mut impl FnMut(Span)) {
+    fn cut(&mut self, time: TraceNs, event: u32, sink: &mut impl FnMut(Span)) {
         if time > self.since {
             sink(self.span(time, self.cpu.actor(), self.cpu.stack.inside()));
             self.since = time;
@@ -114,7 +118,7 @@ impl OpenSpan {
 
     fn fold(
         &mut self,
-        index: usize,
+        index: u32,
         event: &Event,
         parked: &mut Parked<()>,
         entries: &HashSet<Symbol>,

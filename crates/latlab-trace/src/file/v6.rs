@@ -23,9 +23,9 @@ pub(super) fn parse<'a>(
     let size = r.u32("the kernel's symbols")?;
     file.symbols = Symbols::new(Cow::Borrowed(r.take_u64(size.into(), "the kernel's symbols")?));
     let size = r.u32("the printk formats")?;
-    file.printk = PrintkFormats::parse(r.take_u64(size.into(), "the printk formats")?);
+    file.printk = PrintkFormats::new(r.take_u64(size.into(), "the printk formats")?);
     let size = r.u64("the command lines")?;
-    file.comms = Comms::parse(r.take_u64(size, "the command lines")?);
+    file.comms = Comms::new(r.take_u64(size, "the command lines")?);
     let at = r.offset();
     let cpus = r.u32("the number of CPUs")?;
     if cpus > MAX_CPUS {

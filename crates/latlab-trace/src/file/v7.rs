@@ -132,10 +132,10 @@ fn load_sections<'a>(
         file.symbols = Symbols::new(without_size(bytes, endian, 4));
     }
     if let Some((bytes, _)) = printk {
-        file.printk = PrintkFormats::parse(&without_size(bytes, endian, 4));
+        file.printk = PrintkFormats::new(&without_size(bytes, endian, 4));
     }
     if let Some((bytes, _)) = cmdlines {
-        file.comms = Comms::parse(&without_size(bytes, endian, 8));
+        file.comms = Comms::new(&without_size(bytes, endian, 8));
     }
     file.latency_text = text.map(|(bytes, _)| bytes);
     Ok(layout)

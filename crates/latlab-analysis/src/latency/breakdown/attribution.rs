@@ -51,7 +51,7 @@ impl Cutter<'_> {
             return None;
         }
         let thread = expired.task.tid;
-        let own = self.lanes.scheduling.get(&thread)?;
+        let own = self.lanes.scheduling.of(thread);
         let until = own.partition_point(|&i| self.event(i).time <= m.expiry);
         own[..until].iter().rev().find_map(|&i| match self.event(i).kind {
             EventKind::Waking { task, .. }
@@ -238,7 +238,7 @@ impl Cutter<'_> {
 
     /// How the measured task last left its CPU before or at `time`, unless it was woken since.
     fn left_as(&self, time: TraceNs) -> Option<OffCpu> {
-        let own = self.lanes.scheduling.get(&self.a.tid)?;
+        let own = self.lanes.scheduling.of(self.a.tid);
         let until = own.partition_point(|&i| self.event(i).time <= time);
         own[..until].iter().rev().find_map(|&i| match self.event(i).kind {
             EventKind::Switch { prev, state, .. } if prev.tid == self.a.tid => Some(Some(state)),

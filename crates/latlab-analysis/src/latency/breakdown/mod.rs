@@ -158,12 +158,12 @@ struct Cutter<'a> {
 }
 
 impl Cutter<'_> {
-    fn event(&self, index: usize) -> &Event {
-        &self.capture.events[index]
+    fn event(&self, index: u32) -> &Event {
+        &self.capture.events[index as usize]
     }
 
     fn milestones(&self) -> Option<Milestones> {
-        let own = self.lanes.scheduling.get(&self.a.tid)?;
+        let own = self.lanes.scheduling.of(self.a.tid);
         let after = own.partition_point(|&i| self.event(i).time < self.a.intended);
         let mine =
             || own[after..].iter().copied().take_while(|&i| self.event(i).time <= self.a.actual);

@@ -145,7 +145,7 @@ fn digest_one(
     task: Option<&str>,
     reused: &mut Reused,
 ) -> anyhow::Result<Digested> {
-    let bytes = Mapped::open(path).with_context(|| path.display().to_string())?;
+    let bytes = Mapped::open_all(path).with_context(|| path.display().to_string())?;
     let file = trace_input::open_after(&bytes, path, Some(&mut reused.formats))?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let expected = from_trace::expected_events(&file);
