@@ -5,7 +5,7 @@ LATLAB := $(TARGET_DIR)/release/latlab
 PREFIX ?= /usr/local
 STAGE ?=
 
-.PHONY: help run test build boards docs man install clean
+.PHONY: help run test build boards wheel docs man install clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -21,6 +21,9 @@ build: ## The release build: target/release/latlab.
 
 boards: ## Static binaries for boards: dist/latlab-{armv7,aarch64,x86_64}.
 	@scripts/boards $(BOARDS)
+
+wheel: ## The Python package with the command: dist/latlab-*.whl.
+	@scripts/wheel
 
 docs: ## The documentation as a searchable site: target/docs/site/index.html.
 	@scripts/docs

@@ -1,6 +1,8 @@
 # Every crate that ends up in the product has a licence that MIT OR Apache-2.0 may be combined with.
 . scripts/lib.sh
-scripts/cargo tree --locked --workspace -e normal --prefix none --format '{p}|{l}' | sed 's/ (\*)$//; /^$/d' | sort -u |
+for manifest in Cargo.toml crates/latlab-python/Cargo.toml; do
+    scripts/cargo tree --locked --manifest-path "$manifest" --workspace -e normal --prefix none --format '{p}|{l}'
+done | sed 's/ (\*)$//; /^$/d' | sort -u |
     awk -F'|' '
         # Allowed when one of the alternatives has nothing but these words in it.
         BEGIN { n = split("MIT Apache-2.0 BSD-2-Clause BSD-3-Clause ISC Zlib 0BSD Unlicense CC0-1.0 BSL-1.0 Unicode-3.0 Apache-2.0_WITH_LLVM-exception MPL-2.0", w, " ")

@@ -4,7 +4,7 @@
 . scripts/lib.sh
 not_checked() { printf 'NOT CHECKED: %s\n' "$*"; }
 
-for lock in Cargo.lock fuzz/Cargo.lock; do
+for lock in Cargo.lock fuzz/Cargo.lock crates/latlab-python/Cargo.lock; do
     others=$(grep '^source = ' "$lock" | grep -v '"registry+.*/crates.io-index"$') || :
     [[ -z $others ]] || die "$lock: a dependency is not from crates.io: $others" "publish it there, or make it a part of the workspace"
     from=$(grep -c '^source = ' "$lock")
@@ -15,6 +15,7 @@ done
 rust_need
 if deny=$(command -v cargo-deny); then
     "$deny" --locked check licenses bans sources
+    "$deny" --locked --manifest-path crates/latlab-python/Cargo.toml check --config deny.toml licenses bans sources
     if "$deny" --locked fetch db >/dev/null 2>&1; then
         "$deny" --locked check advisories
     elif found=$("$deny" --locked --offline check advisories 2>&1); then

@@ -206,6 +206,12 @@ impl Filter {
         self.by_id.is_empty()
     }
 
+    /// Whether some event of this kind may pass.
+    pub fn may_pass(&self, id: u16) -> bool {
+        let alternatives = self.by_id.get(usize::from(id));
+        self.by_id.is_empty() || alternatives.is_some_and(|nodes| !nodes.is_empty())
+    }
+
     /// Whether an event passes.
     #[inline]
     pub fn passes(&self, event: &Event<'_>, comms: &Comms) -> bool {
