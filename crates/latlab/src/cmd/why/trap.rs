@@ -195,16 +195,12 @@ impl<'a> Collector<'a> {
         Ok(Caught { saved, counters, readings, dead })
     }
 
-    /// Takes the buffer out, arms the recorder, and only then writes the file.
+    /// Takes the buffer out, writes the file, and only then arms the recorder: a kernel without preemption
+    /// delays the measured threads while the file is written, and no capture may hold that.
     fn collect(&mut self) -> anyhow::Result<()> {
         let begun = Instant::now();
         let snapshot = self.flight.snapshot().with_hint()?;
         let (steal_ns, smi, between) = self.counted();
-        if self.saved.len() + 1 < self.most {
-            self.flight.rearm().with_hint()?;
-            self.filling = Some(Instant::now());
-        }
-        self.dead += begun.elapsed();
         self.save(
             &snapshot,
             CaptureCounters {
@@ -213,7 +209,13 @@ impl<'a> Collector<'a> {
                 smi,
                 between_ns: Some(between.as_nanos() as u64),
             },
-        )
+        )?;
+        if self.saved.len() < self.most {
+            self.flight.rearm().with_hint()?;
+            self.filling = Some(Instant::now());
+        }
+        self.dead += begun.elapsed();
+        Ok(())
     }
 
     /// What was counted since the last reading, and how long ago that was.
