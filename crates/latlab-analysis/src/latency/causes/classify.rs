@@ -166,6 +166,7 @@ impl Judge<'_> {
                 of(&|s| (s.1.whole_ns as f64).max(s.2)),
                 of(&|s| s.2),
                 &sized,
+                self.seen(group),
             ),
             times: of(&|s| f64::from(s.1.times)),
             times_on_time,
@@ -492,12 +493,14 @@ fn top_instead(shares: &[(usize, &Share, f64)]) -> Vec<String> {
 /// How long the cause itself lasts. A task may have run long before it turned interrupts or preemption
 /// off, and an idle CPU slept before it was woken: there the time since the last event is only a bound.
 /// What such a section held the other up for is evenly spread up to its whole length, so that the largest
-/// of n tells that by (n + 1)/n.
+/// of n tells that by (n + 1)/n. A task that has the CPU in no on-time window and was there equally long in
+/// each late one (within 2 %) does nothing else: its section is as long as it was there.
 fn size(
     (cause, kind): (Cause, Option<Kind>),
     whole: f64,
     usual: f64,
     sized: &[&(usize, &Share, f64)],
+    (on_time, occupied): (usize, usize),
 ) -> f64 {
     let begins_without_event = match cause {
         Cause::PreemptionOff | Cause::IdleExit => true,
@@ -505,6 +508,12 @@ fn size(
         _ => false,
     };
     if !begins_without_event {
+        return whole;
+    }
+    let is_rare = cause != Cause::IdleExit && on_time >= CONTROLS && occupied == 0;
+    let wholes = || sized.iter().map(|s| s.1.whole_ns as f64);
+    let spread = wholes().fold(0.0, f64::max) - wholes().fold(f64::INFINITY, f64::min);
+    if is_rare && sized.len() >= 3 && spread <= 0.02 * whole {
         return whole;
     }
     let n = sized.len() as f64;

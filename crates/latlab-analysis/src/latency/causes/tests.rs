@@ -77,6 +77,34 @@ fn a_section_of_a_busy_task_is_not_as_long_as_the_task_ran() {
     near(of(Cause::InterruptsOff, Kind::Work, 2_000_000), 2_000_000.0);
 }
 
+/// A thread that is in no on-time window, and was there for 534 µs each time; with the periods of both, only
+/// delays of 270 to 370 µs occur.
+#[test]
+fn a_section_of_a_rare_thread_is_as_long_as_the_thread_was_there() {
+    let of = |cause, occupants: &[(&str, usize)], wholes: [u64; 4]| {
+        let mut windows = controls(occupants);
+        windows.extend(wholes.into_iter().enumerate().map(|(i, whole)| {
+            let mut w = held_off("driver", 270_000 + i as u64 * 33_000);
+            w.shares[0].0.cause = cause;
+            w.shares[0].1.whole_ns = whole;
+            w
+        }));
+        let e = explain(&windows, &SystemContext::default());
+        assert_eq!(e.causes[0].who, "driver", "{:#?}", e.causes);
+        e.causes[0].size_ns
+    };
+    let near = |size: f64, ns: f64| assert!((size - ns).abs() < 10_000.0, "{size}");
+    let alike = [534_500, 534_600, 534_500, 534_600];
+    near(of(Cause::InterruptsOff, &[("app", 40)], alike), 534_500.0);
+    near(of(Cause::PreemptionOff, &[("app", 40)], alike), 534_500.0);
+    // Somebody who computes as well may do so for the same time before each section.
+    near(of(Cause::InterruptsOff, &[("app", 40), ("driver", 1)], alike), 461_000.0);
+    near(
+        of(Cause::InterruptsOff, &[("app", 40)], [534_500, 700_000, 900_000, 2_000_000]),
+        461_000.0,
+    );
+}
+
 #[test]
 fn a_culprit_is_counted_among_all_silent_windows() {
     let mut windows = controls(&[("app", 40), ("driver", 2)]);
