@@ -2,9 +2,9 @@
 //!
 //! The ignored tests need QEMU, Debian's archive the first time, and the board build;
 //! `make test` prepares them and runs them one after the other (scripts/test.d/75-image.sh).
-#![allow(clippy::print_stderr, reason = "a skipped test says why, and a boot how long it took")]
+#![allow(clippy::print_stderr, reason = "a boot says how long it took")]
 
-use crate::common::{LATLAB, SmallDisk, keygen, plain, printed, said, script};
+use crate::common::{LATLAB, SmallDisk, keygen, plain, printed, said, script, skip};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::TcpListener;
@@ -110,8 +110,7 @@ fn without_a_network_and_without_a_cache_it_says_so_and_leaves_nothing() {
         command.output().unwrap()
     };
     if Command::new("apt-get").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no apt here");
-        return;
+        return skip("there is no apt here");
     }
     let update = "apt-get update did not read every package list for armhf";
     refused(&build(&[]), &[update, "the cache has none", "check the network"]);
@@ -164,8 +163,7 @@ fn the_disk_of_this_system_is_never_written() {
     }
     refused(&run(dir.path(), &["image", "write", "/dev/no-such"]), &["/dev/no-such: No such file"]);
     let Some(disk) = system_disk() else {
-        eprintln!("skipped in part: / is not on a disk of its own");
-        return;
+        return skip("/ is not on a disk of its own: the system's disk is not tried");
     };
     for more in [&["--yes"][..], &["--yes", "--fixed"]] {
         let output = run(dir.path(), &[&["image", "write", disk.as_str()], more].concat());
@@ -267,8 +265,7 @@ fn a_loop_device_is_written_where_that_is_wished() {
     File::create(&disk).unwrap().set_len(32 << 20).unwrap();
     let losetup = Command::new("losetup").args(["-f", "--show"]).arg(&disk).output();
     let Some(device) = losetup.ok().filter(|o| o.status.success()) else {
-        eprintln!("skipped: losetup cannot make a loop device here");
-        return;
+        return skip("losetup cannot make a loop device here");
     };
     let device = printed(&device).trim().to_owned();
     let write = |more: &[&str]| run(dir.path(), &[&["image", "write", &device], more].concat());
