@@ -64,6 +64,27 @@ fn faults_at_once_are_all_named_with_their_sizes() {
     }
 }
 
+/// The whole machine stopped by the kernel, a work item with interrupts off, and many short interrupts.
+#[test]
+#[ignore = "boots a virtual machine"]
+fn sections_of_kernel_threads_and_a_storm_at_once_are_told_apart() {
+    let faults = [
+        "stop-machine:us=300,every=9.73ms",
+        "work-irqs-off:us=300,every=13.1ms",
+        "irq-storm:us=300,every=11.3ms",
+    ];
+    let named = named(&hunt(&faults, "events", "150us"));
+    for (mechanism, who, sized) in [
+        ("interrupts-off", "migration", true),
+        ("interrupts-off", "on_work", true),
+        ("interrupt-handler", "fault-device", false),
+    ] {
+        let found = named.iter().take(3).find(|n| n.0 == mechanism && n.1.starts_with(who));
+        let size = found.unwrap_or_else(|| panic!("{named:?}")).2;
+        assert!(!sized || (240.0..360.0).contains(&size), "{named:?}");
+    }
+}
+
 #[test]
 #[ignore = "boots a virtual machine"]
 fn where_nothing_was_struck_nothing_is_named() {
