@@ -115,6 +115,16 @@ pub enum TargetError {
         /// What to try.
         hint: String,
     },
+    /// A board that does not answer, or whose connection was lost: a later try may succeed.
+    #[error("{host}: {message}")]
+    Unreachable {
+        /// As typed.
+        host: String,
+        /// What ssh said.
+        message: String,
+        /// What to try.
+        hint: String,
+    },
     /// The user asked to stop.
     #[error("stopped before it was finished")]
     Stopped,
@@ -161,6 +171,7 @@ impl TargetError {
             | Self::Program { hint, .. }
             | Self::Content { hint, .. }
             | Self::Machine { hint, .. }
+            | Self::Unreachable { hint, .. }
             | Self::Ssh { hint, .. } => hint.clone(),
             Self::NoProgram { package, .. } => format!("on Debian: apt-get install {package}"),
             Self::Missing { remedies, .. } => remedies.join("; "),

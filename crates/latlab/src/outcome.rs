@@ -117,6 +117,28 @@ pub fn hint_of(error: &anyhow::Error) -> Option<&str> {
     error.chain().find_map(|e| e.downcast_ref::<Hinted>()).map(|h| h.hint.as_str())
 }
 
+/// Exit code of a target that does not answer: a later try may succeed (sysexits.h, `EX_TEMPFAIL`).
+#[cfg(feature = "host")]
+const TARGET_UNREACHABLE: u8 = 75;
+
+fn exit_code(error: &anyhow::Error) -> ExitCode {
+    #[cfg(feature = "host")]
+    if causes(error)
+        .any(|e| matches!(e.downcast_ref(), Some(latlab_target::TargetError::Unreachable { .. })))
+    {
+        return ExitCode::from(TARGET_UNREACHABLE);
+    }
+    let _ = error;
+    ExitCode::FAILURE
+}
+
+/// An error with its causes, those beneath a hint too.
+#[cfg(feature = "host")]
+fn causes(error: &anyhow::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    let beneath = error.downcast_ref::<Hinted>().map(|h| h.error.chain());
+    error.chain().chain(beneath.into_iter().flatten())
+}
+
 /// Prints the error, if there is one, once, to stderr; a reader that went away is no error.
 pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
     match result {
@@ -131,7 +153,7 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
             if let Some(hint) = hint_of(&error) {
                 let _ = writeln!(stderr, "hint: {hint}");
             }
-            ExitCode::FAILURE
+            exit_code(&error)
         }
     }
 }

@@ -109,7 +109,15 @@ impl Connection {
             };
             (format!("{what}: {}", last.trim()), hint)
         });
+        if code == Some(255) && is_temporary(complaint) {
+            return self.unreachable(message, hint);
+        }
         self.error(message, hint)
+    }
+
+    /// This board does not answer now.
+    pub fn unreachable(&self, message: String, hint: String) -> TargetError {
+        TargetError::Unreachable { host: self.target.to_string(), message, hint }
     }
 
     /// An error of this board.
@@ -131,6 +139,22 @@ impl Drop for Connection {
             .stderr(Stdio::null())
             .status();
     }
+}
+
+/// Whether OpenSSH's complaint is of a network or a board that may be there again later (the texts of
+/// connect(2)'s errors and of getaddrinfo(3)).
+fn is_temporary(complaint: &str) -> bool {
+    [
+        "Connection refused",
+        "Connection timed out",
+        "Connection closed",
+        "Connection reset",
+        "No route to host",
+        "Network is unreachable",
+        "Temporary failure in name resolution",
+    ]
+    .iter()
+    .any(|text| complaint.contains(text))
 }
 
 /// OpenSSH's complaints that mean something to a user.
@@ -197,5 +221,7 @@ mod tests {
             classify("x@y: Permission denied (publickey).\n", "b").unwrap().0.contains("let us in")
         );
         assert!(classify("something else", "b").is_none());
+        assert!(is_temporary("ssh: connect to host b port 22: Connection refused\r\n"));
+        assert!(!is_temporary("x@y: Permission denied (publickey).\n"));
     }
 }

@@ -66,7 +66,7 @@ pub fn follow(
                 || status.map_or_else(|e| e.to_string(), |s| format!("ssh ended with {s}")),
                 str::to_owned,
             );
-            Err(board.connection.error(
+            Err(board.connection.unreachable(
                 format!(
                     "the connection was lost ({}); the run {run} goes on and is kept on the board",
                     why.trim()

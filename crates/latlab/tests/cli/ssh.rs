@@ -248,7 +248,7 @@ fn a_lost_connection_loses_no_run() {
     // The session's processes are children of our own sshd.
     succeed(Command::new("pkill").args(["-KILL", "-P", &board.sshd.id().to_string()]));
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(75), "{}", said(&output));
     assert!(said(&output).contains("the connection was lost"), "{}", said(&output));
     let kept = board.kept();
     assert_eq!(kept.len(), 1);
@@ -257,6 +257,17 @@ fn a_lost_connection_loses_no_run() {
     assert!(fetched.status.success(), "{}", said(&fetched));
     assert_eq!(fs::read_dir(board.at("host/runs")).unwrap().count(), 1);
     assert!(board.kept().is_empty());
+}
+
+/// What a queue may try again has an exit code of its own.
+#[test]
+fn a_board_that_does_not_answer_is_told_apart() {
+    let Some(mut board) = Board::start(&[]) else { return };
+    board.sshd.kill().unwrap();
+    board.sshd.wait().unwrap();
+    let output = board.latlab(&["doctor"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(75), "{}", said(&output));
+    assert!(said(&output).contains("nothing listens there"), "{}", said(&output));
 }
 
 #[test]
