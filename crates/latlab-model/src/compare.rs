@@ -4,12 +4,12 @@ use crate::finding::Note;
 use crate::record::{Param, Unit};
 use latlab_stats::histogram::{Histogram, Summary};
 use latlab_stats::pareto_tail::Tail;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What counts as a difference.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Options {
     /// Chance of even one false claim of a difference among all of them.
@@ -46,9 +46,8 @@ impl Default for Options {
 }
 
 /// What a comparison came to, for one aspect, one metric or all.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Better.
@@ -66,7 +65,8 @@ pub enum Verdict {
 }
 
 /// How the interval of an aspect was computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// There is no interval.
@@ -88,7 +88,8 @@ pub enum Method {
 }
 
 /// What is known of the order in which values came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum KnownOrder {
     /// Nothing.
@@ -102,7 +103,8 @@ pub enum KnownOrder {
 }
 
 /// A comparison.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CompareDetail {
     /// What counted as a difference.
@@ -120,7 +122,8 @@ pub struct CompareDetail {
 }
 
 /// One of the things compared.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SubjectInfo {
     /// `A`, `B`, `C`…
@@ -136,7 +139,8 @@ pub struct SubjectInfo {
 }
 
 /// Something in which the machines differ.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MachineDifference {
     /// Identifier: `kernel`, `command-line`, `governor`…
@@ -146,7 +150,8 @@ pub struct MachineDifference {
 }
 
 /// What was not compared.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Skipped {
     /// Name and parameters.
     pub metric: String,
@@ -155,7 +160,8 @@ pub struct Skipped {
 }
 
 /// One metric of all that have it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Metric {
     /// Part and name, parameters, as people write them.
@@ -173,7 +179,8 @@ pub struct Metric {
 }
 
 /// One subject's figures of a metric.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Side {
     /// Runs that it is from.
@@ -191,7 +198,8 @@ pub struct Side {
 }
 
 /// One subject against the base.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Contrast {
     /// Index of the subject.
@@ -211,7 +219,8 @@ pub struct Contrast {
 }
 
 /// One number that may differ.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Aspect {
     /// The quantile (0.5 is the median); `None` for a rate.

@@ -1,12 +1,12 @@
 //! Facts of the doctor beyond the machine's description. `None`: not readable.
 
 use crate::finding::Note;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Everything that is judged beside the machine's description.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Facts {
     /// Effective user; 0 is root.
@@ -47,7 +47,8 @@ pub struct Facts {
 }
 
 /// What came of trying something.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Trial {
     /// It worked.
@@ -60,7 +61,8 @@ pub enum Trial {
 }
 
 /// What a user may do with a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
     /// There is none.
@@ -75,7 +77,8 @@ pub enum Access {
 }
 
 /// A task of user space with a real-time or deadline policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RtTask {
     /// Thread id.
     pub tid: i32,
@@ -88,7 +91,8 @@ pub struct RtTask {
 }
 
 /// What tracing offers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Tracing {
     /// Where tracefs is mounted.
@@ -118,7 +122,8 @@ pub struct Tracing {
 }
 
 /// What a short window of looking saw.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Window {
     /// Its length in ns; 0 when there was none.
@@ -132,7 +137,8 @@ pub struct Window {
 }
 
 /// The journal of kernel settings.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct JournalledSettings {
     /// Settings that a process changed and did not restore before it ended.

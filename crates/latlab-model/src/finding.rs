@@ -15,14 +15,12 @@
 //! sentence is in [`Finding::claim`], a remedy is a [`Note::Recorded`], an evidence value a
 //! [`Value::Text`].
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What a finding means for the reader.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Checked, nothing to do.
@@ -42,9 +40,8 @@ pub enum Severity {
 }
 
 /// How certain a finding is.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// The evidence does not decide.
@@ -59,7 +56,8 @@ pub enum Confidence {
 }
 
 /// A number with its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
     /// A duration in nanoseconds.
@@ -95,7 +93,8 @@ pub enum Quantity {
 }
 
 /// A value of a finding.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Value {
     /// Yes or no.
@@ -144,7 +143,8 @@ impl<T: Into<Value>> From<Vec<T>> for Value {
 pub type Values = BTreeMap<String, Value>;
 
 /// An identifier with values: a remark, a reason or a remedy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Statement {
     /// Stable identifier, `area.kebab-case`; `latlab-report` has its wording.
     pub id: String,
@@ -154,7 +154,8 @@ pub struct Statement {
 }
 
 /// A [`Statement`], or a sentence of a run of schema version 1 or of another program.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Note {
     /// With an identifier.
@@ -211,7 +212,8 @@ impl From<String> for Note {
 }
 
 /// One value that supports a finding.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// What was measured or read: a name of the kernel (`sched_rt_runtime_us`), or an identifier in
     /// kebab-case (`steal-time`).
@@ -247,7 +249,8 @@ impl Evidence {
 }
 
 /// A conclusion with its evidence.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Stable identifier for scripts, `area.kebab-case` (`rt.throttling`, `why.interrupts-off`).
     pub id: String,

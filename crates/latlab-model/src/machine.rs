@@ -4,12 +4,12 @@
 //! or a second core is an ordinary machine. `None` means "could not be read",
 //! never "no".
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What is known of the machine; read once at the start of a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Machine {
     /// `uname -n`.
@@ -47,7 +47,8 @@ pub struct Machine {
 }
 
 /// The kernel and how it was built and booted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Kernel {
     /// `uname -r`.
@@ -69,7 +70,8 @@ pub struct Kernel {
 }
 
 /// The processors.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Cpu {
     /// Model name.
@@ -91,7 +93,8 @@ pub struct Cpu {
 }
 
 /// One cpuidle state.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IdleState {
     /// The driver's name for it.
     pub name: String,
@@ -102,7 +105,8 @@ pub struct IdleState {
 }
 
 /// One cache as declared in sysfs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cache {
     /// 1, 2, 3…
     pub level: u32,
@@ -119,7 +123,8 @@ pub struct Cache {
 }
 
 /// Clocks.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Clock {
     /// Clock source in use.
@@ -139,7 +144,8 @@ pub struct Clock {
 }
 
 /// Real-time limits and isolation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct RealTime {
     /// `sched_rt_runtime_us`; -1 means no throttling.
@@ -157,7 +163,8 @@ pub struct RealTime {
 }
 
 /// What was going on at a moment.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Condition {
     /// 1, 5 and 15 minute load.

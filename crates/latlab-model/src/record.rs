@@ -2,12 +2,12 @@
 
 use crate::finding::Note;
 use latlab_stats::histogram::{Histogram, Summary};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A parameter of a measurement.
-#[derive(Clone, Debug, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Param {
     /// A count, size or priority.
@@ -37,7 +37,8 @@ impl From<String> for Param {
 }
 
 /// What a figure counts. The unit of every number in a [`Record`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Nanoseconds.
@@ -65,7 +66,8 @@ impl Unit {
 }
 
 /// One measured quantity.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
     /// What was measured (`wakeup.user`, `syscall.getppid`), stable across versions.
     pub name: String,
@@ -93,7 +95,8 @@ pub struct Record {
 }
 
 /// What else was going on while a record was measured. `None`: could not be read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Window {
     /// Start, ns of CLOCK_MONOTONIC.

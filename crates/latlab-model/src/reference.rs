@@ -1,6 +1,5 @@
 //! Published results of reference machines.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A machine whose figures were published.
@@ -58,7 +57,8 @@ pub const REFERENCES: &[Reference] = &[
 ];
 
 /// A comparison with a published machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Against {
     /// What it is called.
@@ -72,7 +72,8 @@ pub struct Against {
 }
 
 /// One figure of both.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AgainstRow {
     /// Name and parameters.

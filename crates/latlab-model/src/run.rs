@@ -16,14 +16,14 @@ use crate::finding::Finding;
 use crate::record::Record;
 
 use crate::machine::Machine;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The schema that this version writes. A reader accepts every smaller number.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// One invocation of a measuring command.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// Version of this layout; see [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -64,7 +64,8 @@ impl Run {
 }
 
 /// One experiment of a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Part {
     /// Stable name (`wakeup`, `wakeup-loaded`, `bench`).
     pub name: String,
@@ -89,7 +90,8 @@ pub struct Part {
 }
 
 /// The extras of each kind of experiment. One variant a command; each names a type in that command's room.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Detail {
     /// Cyclic wake-up latency. Boxed: it carries histograms.

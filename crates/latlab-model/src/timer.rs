@@ -3,11 +3,11 @@
 use crate::finding::Note;
 use crate::sched::schedule::Durations;
 use latlab_stats::histogram::Histogram;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How often something happened.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rate {
     /// What: an interrupt, a softirq.
     pub name: String,
@@ -21,7 +21,8 @@ pub struct Rate {
 }
 
 /// A sample of all rates.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Moment {
     /// From the beginning, ns.
     pub at_ns: u64,
@@ -32,7 +33,8 @@ pub struct Moment {
 }
 
 /// What a busy CPU's tick was measured to be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BusyTick {
     /// Which CPU.
     pub cpu: u32,
@@ -45,7 +47,8 @@ pub struct BusyTick {
 }
 
 /// Whether and when ticks stop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TickMode {
     /// The data do not decide.
@@ -60,7 +63,8 @@ pub enum TickMode {
 }
 
 /// Rates from the kernel's counters over `length_ns`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Live {
     /// For how long it was counted.
@@ -102,7 +106,8 @@ pub struct Live {
 }
 
 /// A timer function.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Function {
     /// Its name.
@@ -123,7 +128,8 @@ pub struct Function {
 }
 
 /// A timer that comes again and again.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Periodic {
     /// Its function.
     pub function: String,
@@ -142,7 +148,8 @@ pub struct Periodic {
 }
 
 /// A softirq.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Softirq {
     /// Its name.
     pub name: String,
@@ -153,7 +160,8 @@ pub struct Softirq {
 }
 
 /// An interrupt handler or vector.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Handler {
     /// Its name.
     pub name: String,
@@ -168,7 +176,8 @@ pub struct Handler {
 }
 
 /// The moments of one timer's way; times from the trace's first event, ns.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names of the events")]
 pub struct Chain {
@@ -196,7 +205,8 @@ pub struct Chain {
 }
 
 /// From one step of the way to the next.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
     /// `interrupt → softirq_raise`.
     pub name: String,
@@ -205,7 +215,8 @@ pub struct Step {
 }
 
 /// What the tick costs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TickCost {
     /// Which.
@@ -223,7 +234,8 @@ pub struct TickCost {
 }
 
 /// What a trace says of timers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TimerTrace {
     /// Where the events came from.
@@ -267,7 +279,8 @@ pub struct TimerTrace {
 }
 
 /// What `latlab timer` found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TimerDetail {
     /// By the kernel's counters.
@@ -277,7 +290,8 @@ pub struct TimerDetail {
 }
 
 /// One line of counters.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Line {
     /// Number or short name (`27`, `LOC`, `TIMER`).
     pub name: String,
@@ -316,7 +330,8 @@ impl Line {
 }
 
 /// A table of counters.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Table {
     /// CPUs of the columns.
     pub cpus: Vec<u32>,
@@ -325,7 +340,8 @@ pub struct Table {
 }
 
 /// What `/proc/timer_list` says of one CPU's tick.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Tick {
     /// CPU.

@@ -1,10 +1,10 @@
 //! What a trace holds: counts by CPU and by kind of event.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Counts of a trace.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TraceStat {
     /// Version of trace.dat; 0 for a trace that was read from text.
     pub version: u32,
@@ -27,7 +27,8 @@ pub struct TraceStat {
 }
 
 /// One CPU of one buffer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuStat {
     /// Name of the instance; empty for the top buffer.
     pub buffer: String,
@@ -46,7 +47,8 @@ pub struct CpuStat {
 }
 
 /// One kind of event.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KindStat {
     /// Subsystem; empty when the trace does not know the event.
     pub system: String,

@@ -19,7 +19,6 @@
 use crate::quantile::{mad, median, quantile_interval_ranks};
 use crate::rng::SplitMix64;
 use crate::student::student_upper;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Factor from a median absolute deviation to a standard deviation, were the values normal.
@@ -35,7 +34,8 @@ const BLOCK_MIN: usize = 2;
 const SPLITS: usize = 400;
 
 /// A figure with its interval and spread, in the probe's unit.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Estimate {
     /// Processes that measured.

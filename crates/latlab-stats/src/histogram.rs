@@ -14,7 +14,6 @@
 //! is sparse, for files and analysis. Minimum, maximum, count and sum are exact in both.
 
 use crate::quantile::quantile_interval_ranks;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Leading bits that are kept, less one.
@@ -137,7 +136,8 @@ impl Recorder {
 }
 
 /// A histogram as data: buckets in rising order, each with its smallest value and its count.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Histogram {
     /// Number of values.
     pub count: u64,
@@ -269,7 +269,8 @@ fn quantile_rank(count: u64, q: f64) -> u64 {
 pub const QUANTILES: [f64; 8] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999];
 
 /// A quantile with its 95% confidence interval (order statistics).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantile {
     /// Which: 0.99 is p99.
     pub q: f64,
@@ -282,7 +283,8 @@ pub struct Quantile {
 }
 
 /// The figures to quote of a record, in the record's unit. `None`: not known or not supported by the sample.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Summary {
     /// Number of samples.

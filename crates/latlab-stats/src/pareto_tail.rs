@@ -16,7 +16,6 @@
 use super::bootstrap::bias_corrected_interval;
 use super::rng::SplitMix64;
 use crate::histogram::Histogram;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Exceedances that a fit needs.
@@ -27,7 +26,8 @@ const MOST: u64 = 250;
 const REPLICATES: usize = 199;
 
 /// A fitted tail.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Tail {
     /// The threshold, in the unit of the values.
@@ -54,7 +54,8 @@ pub struct Tail {
 }
 
 /// A return level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Level {
     /// Probability that one value is over the level.

@@ -5,7 +5,6 @@ pub mod trial;
 use crate::finding::Note;
 use crate::record::Unit;
 use latlab_stats::estimate::Estimate;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,7 +22,8 @@ pub enum SwitchPart {
 }
 
 /// What a benchmark run has beyond its records.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct BenchDetail {
     /// One row a measured figure, in the order of the record of the same index.
@@ -50,7 +50,8 @@ pub struct BenchDetail {
 }
 
 /// What the meter itself costs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Meter {
     /// Smallest step of CLOCK_MONOTONIC that was seen, ns.
@@ -62,7 +63,8 @@ pub struct Meter {
 }
 
 /// One measured figure.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct BenchRow {
     /// Name of the probe.
@@ -109,7 +111,8 @@ pub struct BenchRow {
 }
 
 /// Which batches an estimate is from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Selection {
     /// All: none was disturbed.
@@ -131,7 +134,8 @@ impl Selection {
 }
 
 /// Two states of the machine: a boosted clock and its base, or a core that is shared at times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct States {
     /// Median of the control workload in the fast state, ns.
@@ -143,7 +147,8 @@ pub struct States {
 }
 
 /// A median in one of two states.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct StateMedian {
     /// Median of the trials' medians, in the unit of the row; `None` without batches in this state.
@@ -155,7 +160,8 @@ pub struct StateMedian {
 }
 
 /// A benchmark without a result.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Missing {
     /// Name of the probe.
@@ -179,7 +185,8 @@ pub fn label(name: &str, params: &BTreeMap<String, String>) -> String {
 }
 
 /// A thread that had the CPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Ran {
     /// `measuring`, `partner`, or the thread's own name.
@@ -191,7 +198,8 @@ pub struct Ran {
 }
 
 /// Who really had the CPU while a pair was supposed to alternate on it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Alternation {
     /// Operations that were done meanwhile.

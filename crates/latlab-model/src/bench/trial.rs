@@ -1,7 +1,6 @@
 //! One process' share of a benchmark: what it is asked, and what it answers.
 
 use crate::finding::Note;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -52,7 +51,8 @@ pub enum SliceReply {
 }
 
 /// What one process measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Slice {
     /// Operations in a batch.

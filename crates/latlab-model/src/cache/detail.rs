@@ -6,24 +6,13 @@
 use super::reported::Comparison;
 use crate::cache::reported::Reported;
 use crate::finding::{Confidence, Note, Quantity};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Order of the loads of one cycle.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AccessPattern {
     /// All lines of eight pages in random order, then the next eight: one translation for many loads, and no two
@@ -44,19 +33,9 @@ pub enum AccessPattern {
 
 /// Page size that backs an array.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Pages {
     /// Base pages (4 KiB on most machines).
@@ -67,7 +46,8 @@ pub enum Pages {
 }
 
 /// Latency over the size of the array, or over the number of pages.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Curve {
     /// Order of the loads.
@@ -88,7 +68,8 @@ pub struct Curve {
 }
 
 /// One point of a [`Curve`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CurvePoint {
     /// Bytes of the array, or pages.
@@ -139,7 +120,8 @@ impl Curve {
 }
 
 /// What was measured and inferred.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CacheDetail {
     /// Curves, as measured or read.
@@ -190,7 +172,8 @@ pub struct CacheDetail {
 }
 
 /// Why something is not determined, or not with certainty.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Limitation {
     /// The processor is emulated (QEMU without KVM) and has no caches.
@@ -249,7 +232,8 @@ impl Limitation {
 }
 
 /// One cache.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Level {
     /// 1, 2, 3…
@@ -280,7 +264,8 @@ pub struct Level {
 }
 
 /// Confidence, and what limits it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Grade {
     /// Confidence.
     pub confidence: Confidence,
@@ -303,7 +288,8 @@ impl Grade {
 }
 
 /// The line.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LineSize {
     /// Bytes; 0 when not determined.
@@ -315,7 +301,8 @@ pub struct LineSize {
 }
 
 /// One data TLB.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TlbLevel {
     /// 1, 2…
@@ -331,7 +318,8 @@ pub struct TlbLevel {
 }
 
 /// Loads in `chains` independent chains.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Parallelism {
     /// Chains.
@@ -341,7 +329,8 @@ pub struct Parallelism {
 }
 
 /// One stride of the loop `a[i] *= a[i]`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct StridePoint {
     /// Bytes from one element to the next.
@@ -351,7 +340,8 @@ pub struct StridePoint {
 }
 
 /// One point: what a switch costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SwitchPoint {
     /// Processes in the ring.
@@ -363,7 +353,8 @@ pub struct SwitchPoint {
 }
 
 /// Where the cost of a switch changes its law.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SwitchKnee {
     /// Largest product of processes and working set before it, bytes.
@@ -377,7 +368,8 @@ pub struct SwitchKnee {
 }
 
 /// T0, D and b in one model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Regimes {
     /// Time of a load without a miss, ns.

@@ -1,11 +1,11 @@
 //! What sysfs, CPUID, CTR_EL0 and the device tree report of caches and TLBs, and how it compares with
 //! the measurement.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The report of one source.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Reported {
     /// `sysfs`, `CPUID`, `CTR_EL0`, `device tree`.
@@ -20,7 +20,8 @@ pub struct Reported {
 }
 
 /// A cache as reported; 0 for what is not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ReportedCache {
     /// 1, 2, 3…
@@ -34,7 +35,8 @@ pub struct ReportedCache {
 }
 
 /// A data TLB as CPUID reports it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ReportedTlb {
     /// 1, 2…
@@ -48,7 +50,8 @@ pub struct ReportedTlb {
 }
 
 /// A quantity that is measured and reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
     /// Size of a level, bytes.
@@ -62,7 +65,8 @@ pub enum Quantity {
 }
 
 /// A measured value and what the machine reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
     /// All sources that report it report what was measured.
@@ -78,7 +82,8 @@ pub enum Agreement {
 }
 
 /// One quantity, by measurement and by source.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// What it is.
     pub quantity: Quantity,

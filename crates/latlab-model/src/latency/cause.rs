@@ -3,13 +3,11 @@
 use super::comparison::Contrast;
 use super::window::Stage;
 use crate::finding::{Confidence, Note};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The mechanism that late wake-ups of one cause have in common. Stable identifiers.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
     /// Interrupts were off.
@@ -65,7 +63,8 @@ pub enum Mechanism {
 }
 
 /// Late wake-ups with one cause.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RootCause {
     /// The mechanism.
     pub mechanism: Mechanism,
@@ -115,7 +114,8 @@ pub struct RootCause {
 }
 
 /// One of several mechanisms that the events do not distinguish.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Alternative {
     /// The mechanism.
     pub mechanism: Mechanism,
@@ -126,7 +126,8 @@ pub struct Alternative {
 }
 
 /// A function's contribution to a cause.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionShare {
     /// Name.
     pub function: String,
@@ -151,7 +152,8 @@ pub struct FunctionShare {
 
 /// A fact that a verdict rests on. Each variant's own line says what its fields are.
 #[allow(missing_docs, reason = "each variant's line names its fields")]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "fact", rename_all = "snake_case")]
 pub enum CauseEvidence {
     /// The main group covers this share of the windows' excess.
@@ -220,7 +222,8 @@ pub enum CauseEvidence {
 }
 
 /// What a set of windows says.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
     /// Group by group.
     pub contrast: Contrast,

@@ -1,11 +1,11 @@
 //! Late wake-ups compared with on-time wake-ups.
 
 use super::window::Group;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a group differs between late and on-time windows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
     /// The group.
     pub group: Group,
@@ -28,7 +28,8 @@ pub struct Row {
 }
 
 /// What a difference consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Difference {
     /// It occurs only in late windows.
@@ -44,7 +45,8 @@ pub enum Difference {
 }
 
 /// Late windows against on-time windows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Contrast {
     /// Late windows.
     pub late: usize,

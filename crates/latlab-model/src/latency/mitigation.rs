@@ -1,11 +1,11 @@
 //! Alternating blocks: the overhead of tracing, and the effect of a mitigation.
 
 use crate::finding::Note;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How far tracing moved the distribution.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TracingOverhead {
     /// Blocks a side.
     pub blocks: usize,
@@ -18,7 +18,8 @@ pub struct TracingOverhead {
 }
 
 /// How far one quantile moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shift {
     /// Which.
     pub q: f64,
@@ -35,7 +36,8 @@ pub struct Shift {
 }
 
 /// What the observer effect comes to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// No quantile moved by more than a tenth of the limit.
@@ -52,7 +54,8 @@ pub enum Effect {
 }
 
 /// A mitigation that was measured, or could not be applied.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MitigationTest {
     /// Identifier of the finding that it addresses, and who acts.
@@ -68,7 +71,8 @@ pub struct MitigationTest {
 }
 
 /// The effect of a mitigation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Removed {
     /// Pairs of blocks.

@@ -11,11 +11,11 @@ pub use mitigation::{Effect, MitigationTest, Removed, Shift, TracingOverhead};
 pub use window::{Calls, Cause, Group, Kind, Others, Share, Stage, Window};
 
 use crate::finding::Note;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// All that was found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WhyResult {
     /// A wake-up later than this is late, ns.
@@ -45,7 +45,8 @@ pub struct WhyResult {
 }
 
 /// How captures were taken, and the overhead of tracing.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CaptureSession {
     /// Wake-ups measured while tracing was armed.
@@ -70,7 +71,8 @@ pub struct CaptureSession {
 }
 
 /// A trace preset that was not used.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum RejectedPreset {
     /// The preset and the reason.
@@ -85,7 +87,8 @@ pub enum RejectedPreset {
 }
 
 /// A capture in a few numbers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CaptureNote {
     /// File.
@@ -117,7 +120,8 @@ pub struct CaptureNote {
 }
 
 /// Counters outside of the kernel, from one reading to the next one at which a capture was saved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CaptureCounters {
     /// Number of the capture in its session, from 1, as its marker has it.
@@ -131,7 +135,8 @@ pub struct CaptureCounters {
 }
 
 /// How often counters outside of the kernel rose between two readings at which nothing was captured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CounterReadings {
     /// Pairs of readings.
@@ -143,7 +148,8 @@ pub struct CounterReadings {
 }
 
 /// A typical late wake-up of a cause, and an on-time one of the same capture where there is one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Pair {
     /// Index of the cause.
@@ -156,7 +162,8 @@ pub struct Pair {
 }
 
 /// The latency breakdown of one wake-up; times are relative to the intended time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct BreakdownExample {
     /// Capture.
@@ -170,7 +177,8 @@ pub struct BreakdownExample {
 }
 
 /// One part of a latency breakdown.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Part {
     /// ns after the intended time.
     pub start_ns: u64,
@@ -188,7 +196,8 @@ pub struct Part {
 }
 
 /// Counters and properties of the machine during a measurement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SystemContext {
     /// Hypervisor, where one was recognised.
@@ -222,7 +231,8 @@ pub struct SystemContext {
 }
 
 /// What is known of a function's place.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FunctionPlace {
     /// The function as the findings name it.

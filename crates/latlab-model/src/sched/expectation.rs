@@ -8,11 +8,11 @@
 //! ```
 
 use crate::finding::{Note, Value};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Whether the measurement is as expected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// As expected.
@@ -26,7 +26,8 @@ pub enum Decision {
 }
 
 /// One expectation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expectation {
     /// Stable identifier, kebab-case (`rr-slice`); `latlab-report` has the statement of theory.
     pub id: String,

@@ -3,11 +3,11 @@
 use crate::finding::Note;
 use crate::units::CpuId;
 use crate::wakeup::config::Policy;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a task does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Work {
     /// Products of square matrices of whole numbers, without end.
@@ -40,7 +40,8 @@ impl Work {
 }
 
 /// One task of an experiment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellTask {
     /// Its name (`comm`).
     pub name: String,
@@ -102,7 +103,8 @@ impl CellTask {
 }
 
 /// What the kernel says of its scheduler; `None` where it cannot be read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct KernelFacts {
     /// Release.
@@ -173,7 +175,8 @@ impl KernelFacts {
 }
 
 /// One experiment: who competed, under which kernel.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Cell {
     /// Stable name (`cpu-rr-90-90`).

@@ -6,11 +6,11 @@ use crate::sched::expectation::Expectation;
 use crate::sched::experiment::Cell;
 use crate::units::{Nanos, TraceNs};
 use latlab_stats::histogram::Histogram;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why a slice ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// It was still runnable, and another task got the CPU.
@@ -85,7 +85,8 @@ impl Slice {
 }
 
 /// A slice as it is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KeptSlice {
     /// Thread id.
     pub tid: i32,
@@ -108,7 +109,8 @@ pub struct KeptSlice {
 }
 
 /// Durations of one kind: of a task, of a timer function, of an interrupt handler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Durations {
     /// How many.
     pub count: u64,
@@ -132,7 +134,8 @@ impl Durations {
 }
 
 /// How often slices ended for each reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names of `End`")]
 pub struct Ends {
@@ -179,7 +182,8 @@ impl Ends {
 }
 
 /// One task.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TaskLine {
     /// Thread id.
@@ -245,7 +249,8 @@ impl TaskLine {
 }
 
 /// One CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuLine {
     /// Which.
     pub cpu: u32,
@@ -264,7 +269,8 @@ pub struct CpuLine {
 }
 
 /// Who preempted whom.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pair {
     /// Got the CPU.
     pub by: i32,
@@ -279,7 +285,8 @@ pub struct Pair {
 }
 
 /// How an inversion was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum InversionKind {
     /// The higher one was ready on that CPU while the lower one ran on.
@@ -289,7 +296,8 @@ pub enum InversionKind {
 }
 
 /// A task of higher priority waited for one of lower priority.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inversion {
     /// How it was seen.
     pub kind: InversionKind,
@@ -314,7 +322,8 @@ pub struct Inversion {
 }
 
 /// A CPU was taken from real-time or deadline tasks that wanted to go on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Throttle {
     /// Who was switched out.
     pub tid: i32,
@@ -335,7 +344,8 @@ pub struct Throttle {
 }
 
 /// How fair one stretch of time was on one CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FairWindow {
     /// When it began.
     pub at_ns: u64,
@@ -346,7 +356,8 @@ pub struct FairWindow {
 }
 
 /// Who ran, when, for how long, and what that says.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Schedule {
     /// Where the events came from.
@@ -419,7 +430,8 @@ impl Schedule {
 }
 
 /// What `latlab sched` found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SchedDetail {
     /// The experiment, where it was one.

@@ -1,6 +1,5 @@
 //! Axes of a plan, as people write them: `64K..256M:x2`, `0..100:+20`, `1,16,64`, `alloc,keep`.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,7 +8,8 @@ use std::fmt;
 const MOST: usize = 1_000;
 
 /// A value on an axis.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Value {
     /// A number (bytes, per cent).
@@ -56,7 +56,8 @@ pub fn size(n: f64) -> String {
 }
 
 /// One axis.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Axis {
     /// Its name.

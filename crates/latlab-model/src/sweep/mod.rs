@@ -9,11 +9,11 @@ pub use point::{Place, Point};
 use crate::record::Param;
 use axis::Value;
 use plan::Plan;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A sweep.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SweepDetail {
     /// What was to be measured.
@@ -27,7 +27,8 @@ pub struct SweepDetail {
 }
 
 /// What follows from the points.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Analysis {
     /// The quantile that is the response.
@@ -47,7 +48,8 @@ pub struct Analysis {
 }
 
 /// What one axis does, over all others.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Effect {
     /// The axis.
@@ -63,7 +65,8 @@ pub struct Effect {
 }
 
 /// A change of law along an axis.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Knee {
     /// The axis.
@@ -85,7 +88,8 @@ pub struct Knee {
 }
 
 /// Which part of a memory load raises latency.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AllocationVerdict {
     /// Allocating and freeing; access to memory that is kept is equivalent to no load.
@@ -105,7 +109,8 @@ pub enum AllocationVerdict {
 }
 
 /// Comparison of the allocation modes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Statement {
     /// The result.

@@ -7,14 +7,14 @@
 use super::axis::{Axis, Value};
 use super::{Place, Point};
 use latlab_stats::rng::SplitMix64;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Values of a plan's grid, at most.
 pub const MOST: usize = 20_000;
 
 /// A plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Plan {
     /// Its name (`memory`, or `own`).

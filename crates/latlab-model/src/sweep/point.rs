@@ -3,7 +3,6 @@
 use super::axis::Value;
 use crate::finding::Note;
 use latlab_stats::histogram::Histogram;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -11,7 +10,8 @@ use std::collections::BTreeMap;
 pub type Place = BTreeMap<String, Value>;
 
 /// One measured point.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Point {
     /// Number of its job in the plan.

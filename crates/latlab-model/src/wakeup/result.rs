@@ -6,7 +6,6 @@ use crate::record::Window;
 use crate::units::CpuId;
 use latlab_stats::histogram::{Histogram, Summary};
 use latlab_stats::stretches::{self, Stretch};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One late wake-up, as a hook sees it inside the measuring loop.
@@ -25,7 +24,8 @@ pub struct LateWake {
 }
 
 /// A wake-up to remember.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Worst {
     /// How late, ns.
     pub latency_ns: u64,
@@ -36,7 +36,8 @@ pub struct Worst {
 }
 
 /// A stretch of time in [`Timeline`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slot {
     /// Wake-ups in it.
     pub count: u64,
@@ -49,7 +50,8 @@ pub struct Slot {
 }
 
 /// Latency over time: equal stretches from the thread's first intended wake-up on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timeline {
     /// First intended wake-up, ns of CLOCK_MONOTONIC.
     pub start_ns: u64,
@@ -60,7 +62,8 @@ pub struct Timeline {
 }
 
 /// A histogram with one exact bucket a microsecond (or a nanosecond) below a limit, as cyclictest keeps it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UsHistogram {
     /// Buckets are `0..limit`.
     pub limit: u32,
@@ -75,7 +78,8 @@ pub struct UsHistogram {
 }
 
 /// What one thread measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ThreadResult {
     /// Index, from 0.
@@ -148,7 +152,8 @@ impl ThreadResult {
 }
 
 /// Why a measurement ended before its time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "reason")]
 pub enum StopReason {
     /// A signal asked for it.
@@ -181,7 +186,8 @@ pub enum StopReason {
 }
 
 /// What a measurement found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WakeupResult {
     /// What was asked for.
