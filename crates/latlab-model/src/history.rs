@@ -1,13 +1,13 @@
 //! Runs as rows, and their development over time.
 
 use crate::record::Unit;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A run as a row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {
-    /// Number made from host, start and command: the same run has the same number in every store.
+    /// Number made from the run's UUID (in runs of earlier versions from host, start and command): the
+    /// same run has the same number in every store.
     pub id: i64,
     /// Where its directory is.
     pub path: String,
@@ -17,6 +17,8 @@ pub struct RunRow {
     pub host: String,
     /// Board, or processor where there is none.
     pub board: String,
+    /// Serial number of the unit; empty where there is none.
+    pub unit: String,
     /// Kernel release.
     pub kernel: String,
     /// Architecture.
@@ -53,7 +55,8 @@ pub struct ResultRow {
 }
 
 /// One value of a series.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Value {
     /// When, UTC, RFC 3339.
@@ -67,7 +70,8 @@ pub struct Value {
 }
 
 /// A change of level.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Change {
     /// Index of the first value at the new level.
@@ -87,7 +91,8 @@ pub struct Change {
 }
 
 /// A series and its changes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Trend {
     /// Name and parameters.

@@ -16,6 +16,10 @@ pub struct Machine {
     pub host: String,
     /// Board or product name (device tree `model`, DMI product), where there is one.
     pub board: Option<String>,
+    /// Serial number of this unit (device tree `serial-number`, `soc0`, DMI), where it is readable and
+    /// no placeholder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// `uname -m`.
     pub arch: String,
     /// The kernel.

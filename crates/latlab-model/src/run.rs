@@ -27,6 +27,9 @@ pub const SCHEMA_VERSION: u32 = 2;
 pub struct Run {
     /// Version of this layout; see [`SCHEMA_VERSION`].
     pub schema_version: u32,
+    /// UUID of this run (RFC 9562, version 4), made when it begins; empty in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
     /// Version of the latlab that wrote it.
     #[serde(default)]
     pub latlab_version: String,

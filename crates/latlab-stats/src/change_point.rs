@@ -17,6 +17,17 @@ pub fn noise(values: &[f64]) -> f64 {
     mad(&steps).map_or(0.0, |m| m * 1.4826 / std::f64::consts::SQRT_2)
 }
 
+/// Lag-1 correlation of the noise, from the spread of second to that of first differences, which a few steps
+/// hardly change: MAD(xₜ₊₂ − xₜ)² / MAD(xₜ₊₁ − xₜ)² − 1, which is ρ for noise whose correlation falls as ρᵏ.
+/// `None` for fewer than six values, or without noise.
+pub fn lag_1_correlation(values: &[f64]) -> Option<f64> {
+    let spread = |lag: usize| {
+        let steps: Vec<f64> = values.windows(lag + 1).map(|w| w[lag] - w[0]).collect();
+        mad(&steps).filter(|m| *m > 0.0 && values.len() >= 6)
+    };
+    Some((spread(2)? / spread(1)?).powi(2) - 1.0)
+}
+
 /// Values with outliers replaced: further than `limit` from the median of themselves and two
 /// neighbours on each side. The first and last are judged by the five nearest.
 pub fn clip_outliers(values: &[f64], limit: f64) -> Vec<f64> {

@@ -165,6 +165,7 @@ fn restore_orphaned_settings() {
 fn new_run(config: &impl Serialize) -> Run {
     Run {
         schema_version: SCHEMA_VERSION,
+        id: latlab_sys::machine::new_uuid(),
         latlab_version: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
         config: serde_json::to_value(config).unwrap_or_default(),

@@ -8,7 +8,7 @@
 use latlab_model::history::{Change, ResultRow, RunRow, Trend, Value};
 use latlab_model::record::{Param, Record, Unit};
 use latlab_model::run::Run;
-use latlab_stats::change_point::{clip_outliers, noise, segments};
+use latlab_stats::change_point::{clip_outliers, lag_1_correlation, noise, segments};
 use latlab_stats::quantile::median;
 
 /// A level that differs by less is none.
@@ -19,12 +19,17 @@ pub fn rows(run: &Run, path: &str) -> (RunRow, Vec<ResultRow>) {
     let m = &run.machine;
     let board = m.board.clone().or_else(|| m.cpu.model.clone()).unwrap_or_default();
     let command = run.command_line.join(" ");
+    let id = match run.id.as_str() {
+        "" => number(&[&m.host, &run.started, &command]),
+        uuid => number(&[uuid]),
+    };
     let row = RunRow {
-        id: number(&[&m.host, &run.started, &command]),
+        id,
         path: path.to_owned(),
         started: run.started.clone(),
         host: m.host.clone(),
         board,
+        unit: m.unit.clone().unwrap_or_default(),
         kernel: m.kernel.release.clone(),
         arch: m.arch.clone(),
         command,
@@ -77,8 +82,39 @@ fn number(texts: &[&str]) -> i64 {
     (hash >> 1) as i64
 }
 
-/// Finds the changes of a series that is in order of time.
-pub fn trend(label: &str, statistic: &str, unit: Unit, values: Vec<Value>) -> Trend {
+/// Lag-1 correlation of series of builds, and how many values that assumption weighs as.
+const PRIOR: (f64, f64) = (0.3, 100.0);
+/// Largest correlation that is used: above it a series has no level.
+const CORRELATION_MAX: f64 = 0.6;
+
+/// Common lag-1 correlation of the noise of several series, from the ratio of their second to first
+/// differences: one series of some dozens of values does not determine it, so that all have a part in
+/// it by their length, and an assumption of 0.3.
+pub fn correlation<'a>(series: impl Iterator<Item = &'a Vec<Value>>) -> f64 {
+    let (mut sum, mut weight) = (PRIOR.0 * PRIOR.1, PRIOR.1);
+    for values in series {
+        if let Some(found) = lag_1_correlation(&logarithms(values)) {
+            let n = values.len() as f64;
+            (sum, weight) = (sum + n * found.clamp(-CORRELATION_MAX, CORRELATION_MAX), weight + n);
+        }
+    }
+    (sum / weight).clamp(0.0, CORRELATION_MAX)
+}
+
+fn logarithms(values: &[Value]) -> Vec<f64> {
+    values.iter().map(|v| v.value.max(1e-12).ln()).collect()
+}
+
+/// Finds the changes of a series that is in order of time. `correlation` is that of its noise at lag 1:
+/// the noise from first differences is too small by 1 − ρ, and the mean of a segment varies by (1 + ρ)/(1 − ρ)
+/// more than that of independent values, so the penalty for a change is (1 + ρ)/(1 − ρ)² times as large.
+pub fn trend(
+    label: &str,
+    statistic: &str,
+    unit: Unit,
+    values: Vec<Value>,
+    correlation: f64,
+) -> Trend {
     let mut trend = Trend {
         label: label.into(),
         statistic: statistic.into(),
@@ -86,13 +122,14 @@ pub fn trend(label: &str, statistic: &str, unit: Unit, values: Vec<Value>) -> Tr
         values,
         ..Trend::default()
     };
-    let logs: Vec<f64> = trend.values.iter().map(|v| v.value.max(1e-12).ln()).collect();
+    let logs = logarithms(&trend.values);
     if logs.len() < 6 {
         return trend;
     }
     let sigma = noise(&logs).max(1e-4);
     let clipped = clip_outliers(&logs, 4.0 * sigma);
-    let found = segments(&clipped, 3.0 * sigma * sigma * (logs.len() as f64).ln());
+    let correlated = (1.0 + correlation) / (1.0 - correlation).powi(2);
+    let found = segments(&clipped, 3.0 * sigma * sigma * (logs.len() as f64).ln() * correlated);
     for pair in found.windows(2) {
         let level = |r: &std::ops::Range<usize>| median(&logs[r.clone()]).unwrap_or(0.0);
         let (before, after) = (level(&pair[0]), level(&pair[1]));
@@ -141,7 +178,7 @@ mod tests {
     #[test]
     fn a_kernel_that_made_it_worse_is_named_with_its_date() {
         let v = series(&[(15_000.0, "6.6.30", 40), (18_000.0, "6.6.31", 30)], 0.02, 4);
-        let t = trend("wakeup.user", "p99", Unit::Ns, v);
+        let t = trend("wakeup.user", "p99", Unit::Ns, v, 0.0);
         assert_eq!(t.changes.len(), 1, "{:?}", t.changes);
         assert!(t.changes[0].worse && t.changes[0].at == 40);
         let c = &t.changes[0];
@@ -149,20 +186,58 @@ mod tests {
         assert!(c.since.starts_with("2026-02-13") && c.after > c.before * 1.15, "{c:?}");
         // More of a bandwidth is better.
         let v = series(&[(1e9, "a", 20), (2e9, "a", 20)], 0.02, 4);
-        let t = trend("bw", "median", Unit::BytesPerSecond, v);
+        let t = trend("bw", "median", Unit::BytesPerSecond, v, 0.0);
         assert!(!t.changes[0].worse && !t.changes[0].kernel_changed);
         assert_eq!(t.changes[0].kernel, "a");
+    }
+
+    /// Builds whose noise is correlated at lag 1; from build 40 on 10 % worse, where `changed`.
+    fn correlated(rho: f64, changed: bool, rng: &mut SplitMix64) -> Vec<Value> {
+        let mut noise = gauss(rng);
+        (0..60)
+            .map(|i| {
+                noise = rho * noise + (1.0 - rho * rho).sqrt() * gauss(rng);
+                let level: f64 = if changed && i >= 40 { 1.1 } else { 1.0 };
+                let value = level * (0.03 * noise).exp();
+                Value { value, started: format!("{i}"), ..Value::default() }
+            })
+            .collect()
+    }
+
+    /// A false change in at most 5 of 100 unchanged series, and nine of ten changes found within two
+    /// builds, for independent noise and for noise that is correlated as that of builds is.
+    #[test]
+    fn correlated_noise_has_no_change_points() {
+        for rho in [0.0, 0.3] {
+            let mut rng = SplitMix64::new(11);
+            let series: Vec<Vec<Value>> =
+                (0..400).map(|i| correlated(rho, i % 4 == 0, &mut rng)).collect();
+            let found = correlation(series.iter());
+            assert!((found - rho).abs() < 0.12, "{found} for {rho}");
+            let (mut alarms, mut hits) = (0, 0);
+            for (i, values) in series.into_iter().enumerate() {
+                let t = trend("x", "p99", Unit::Ns, values, found);
+                if i % 4 == 0 {
+                    hits += usize::from(t.changes.iter().any(|c| c.at.abs_diff(40) <= 2));
+                } else {
+                    alarms += usize::from(!t.changes.is_empty());
+                }
+            }
+            assert!(alarms <= 15 && hits >= 90, "{alarms} of 300, {hits} of 100 at {rho}");
+        }
     }
 
     #[test]
     fn noise_has_no_change_points() {
         let quiet = (0..50)
             .filter(|&s| {
-                trend("x", "p99", Unit::Ns, series(&[(1e4, "k", 60)], 0.1, s)).changes.is_empty()
+                trend("x", "p99", Unit::Ns, series(&[(1e4, "k", 60)], 0.1, s), 0.0)
+                    .changes
+                    .is_empty()
             })
             .count();
         assert!(quiet >= 47, "{quiet} of 50");
-        assert!(trend("x", "p99", Unit::Ns, Vec::new()).changes.is_empty());
+        assert!(trend("x", "p99", Unit::Ns, Vec::new(), 0.0).changes.is_empty());
     }
 
     #[test]
@@ -173,6 +248,9 @@ mod tests {
         let (b, _) = rows(&run, "elsewhere");
         run.started = "2026-01-02T00:00:00Z".into();
         assert!(a.id == b.id && a.id >= 0 && a.id != rows(&run, "x").0.id);
+        // Two boards of one host name that began in one second by one command.
+        let [one, other] = ["6e1d…1", "6e1d…2"].map(|id| Run { id: id.into(), ..run.clone() });
+        assert_ne!(rows(&one, "x").0.id, rows(&other, "x").0.id);
         assert_eq!(unit_of(&unit_word(Unit::BytesPerSecond)), Unit::BytesPerSecond);
     }
 }

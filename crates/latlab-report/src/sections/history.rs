@@ -151,7 +151,7 @@ mod tests {
                 ..Value::default()
             })
             .collect();
-        let doc = trends(&[trend("wakeup.user on bb", "p99", Unit::Ns, values)]);
+        let doc = trends(&[trend("wakeup.user on bb", "p99", Unit::Ns, values, 0.0)]);
         assert!(
             doc.summary[1].contains("worse since kernel 6.6.31, 2026-03-02"),
             "{:?}",

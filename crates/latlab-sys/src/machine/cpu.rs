@@ -148,6 +148,35 @@ pub fn board(root: &Root) -> Option<String> {
     }
 }
 
+/// The unit's serial number. DMI's are readable for root only.
+pub fn unit(root: &Root) -> Option<String> {
+    [
+        "proc/device-tree/serial-number",
+        "sys/firmware/devicetree/base/serial-number",
+        "sys/devices/soc0/serial_number",
+        "sys/class/dmi/id/product_serial",
+        "sys/class/dmi/id/board_serial",
+    ]
+    .iter()
+    .filter_map(|path| root.word(path))
+    .find(|serial| is_serial(serial))
+}
+
+/// Whether a manufacturer has filled in the number.
+fn is_serial(text: &str) -> bool {
+    let plain: String =
+        text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    let placeholders =
+        ["none", "na", "notspecified", "notapplicable", "default", "defaultstring", "unknown"];
+    !plain.is_empty()
+        && !plain.bytes().all(|b| b == b'0' || b == b'x')
+        && plain != "0123456789"
+        && plain != "123456789"
+        && !plain.starts_with("tobefilled")
+        && !plain.starts_with("systemserial")
+        && !placeholders.contains(&plain.as_str())
+}
+
 fn model(root: &Root) -> Option<String> {
     let info = root.text("proc/cpuinfo")?;
     let name = ["model name", "Processor", "cpu model", "uarch", "isa"]

@@ -79,6 +79,11 @@ pub fn host_name() -> String {
     if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
+/// A new UUID (RFC 9562, version 4), of the kernel's random numbers; empty where `/proc` has none.
+pub fn new_uuid() -> String {
+    Root::here().word("proc/sys/kernel/random/uuid").unwrap_or_default()
+}
+
 /// Everything that this machine says of itself.
 pub fn read() -> Machine {
     read_from(&Root::here(), &Live::here())
@@ -90,6 +95,7 @@ pub fn read_from(root: &Root, live: &Live) -> Machine {
     Machine {
         host: live.host.clone(),
         board: cpu::board(root),
+        unit: cpu::unit(root),
         arch: live.arch.clone(),
         kernel: kernel::read(root, &live.release, &live.version),
         cpu: cpu::read(root),

@@ -4,7 +4,7 @@ use super::store::{Cell, Store};
 use crate::outcome::{HintExt, Outcome};
 use crate::{output, term};
 use anyhow::anyhow;
-use latlab_analysis::history::{trend, unit_of};
+use latlab_analysis::history::{correlation, trend, unit_of};
 use latlab_export::results::Row;
 use latlab_model::history::{Trend, Value};
 use latlab_report::doc::{Block, Column, Doc, Section, Table as DocTable};
@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 pub const LIST: &str = "SELECT id, started, host, board, kernel, command, complete, path FROM runs ORDER BY started DESC LIMIT ?1";
-pub const LIST_BOARD: &str = "SELECT id, started, host, board, kernel, command, complete, path FROM runs WHERE board = ?2 OR host = ?2 ORDER BY started DESC LIMIT ?1";
+pub const LIST_BOARD: &str = "SELECT id, started, host, board, kernel, command, complete, path FROM runs WHERE board = ?2 OR host = ?2 OR serial = ?2 ORDER BY started DESC LIMIT ?1";
 pub const SHOW: &str = "SELECT part, name, params, unit, count, min, median, p99, p999, max FROM results WHERE run_id = ?1 ORDER BY part, name, params";
 pub const FIND: &str = "SELECT id, path FROM runs WHERE id = ?1 OR path = ?2";
 pub const FIND_SHORT: &str = "SELECT id, path FROM runs WHERE id BETWEEN ?1 AND ?2 LIMIT 2";
 pub const NAMES: &str =
     "SELECT name, unit, COUNT(*) FROM results GROUP BY name, unit ORDER BY name";
-pub const NAMES_BOARD: &str = "SELECT name, unit, COUNT(*) FROM results JOIN runs ON runs.id = run_id WHERE board = ?1 OR host = ?1 GROUP BY name, unit ORDER BY name";
-pub const TREND: &str = "SELECT part, params, unit, started, kernel, path, host, board, min, median, p99, p999, max FROM results JOIN runs ON runs.id = run_id WHERE name = ?1 ORDER BY started";
+pub const NAMES_BOARD: &str = "SELECT name, unit, COUNT(*) FROM results JOIN runs ON runs.id = run_id WHERE board = ?1 OR host = ?1 OR serial = ?1 GROUP BY name, unit ORDER BY name";
+pub const TREND: &str = "SELECT part, params, unit, started, kernel, path, host, board, serial, min, median, p99, p999, max FROM results JOIN runs ON runs.id = run_id WHERE name = ?1 ORDER BY started";
 pub const ALL: &str = "SELECT started, host, board, kernel, arch, command, path, part, name, params, unit, count, min, median, p99, p999, max FROM results JOIN runs ON runs.id = run_id ORDER BY started";
 
 /// Rows for a person, or for a script.
@@ -261,23 +261,25 @@ pub struct MetricQuery<'a> {
     pub figure: &'a str,
 }
 
-/// One trend for each board, part and set of parameters.
+/// One trend for each unit of a board, part and set of parameters. A unit without a serial number is
+/// known by its host name.
 ///
 /// # Errors
 /// When there is no such result.
 pub fn trends(store: &mut Store, asked: &MetricQuery) -> anyhow::Result<Vec<Trend>> {
-    let column = 8 + ["min", "median", "p99", "p999", "max"]
+    let column = 9 + ["min", "median", "p99", "p999", "max"]
         .iter()
         .position(|f| *f == asked.figure)
         .unwrap_or(1);
-    let mut series: BTreeMap<(String, String, String, String), Vec<Value>> = BTreeMap::new();
+    type Key = (String, String, String, String, String);
+    let mut series: BTreeMap<Key, Vec<Value>> = BTreeMap::new();
     for r in store.query(TREND, &[Cell::from(asked.name)])? {
-        let (params, host, board) = (r[1].text(), r[6].text(), r[7].text());
-        let here = asked.board.is_none_or(|b| b == board || b == host);
+        let (params, host, board, serial) = (r[1].text(), r[6].text(), r[7].text(), r[8].text());
+        let here = asked.board.is_none_or(|b| b == board || b == host || b == serial);
         let fits = asked.params.iter().all(|p| params.split(',').any(|have| have == p));
         if let Some(value) = r[column].real().filter(|_| here && fits) {
-            let machine = if board.is_empty() { host } else { board };
-            let key = (machine, r[0].text(), params, r[2].text());
+            let machine = if serial.is_empty() { host } else { serial };
+            let key = (board, machine, r[0].text(), params, r[2].text());
             series.entry(key).or_default().push(Value {
                 started: r[3].text(),
                 kernel: r[4].text(),
@@ -294,18 +296,18 @@ pub fn trends(store: &mut Store, asked: &MetricQuery) -> anyhow::Result<Vec<Tren
         ))
         .hint("latlab history trend names those that there are");
     }
-    let of = |((machine, part, params, unit), values): (
-        (String, String, String, String),
-        Vec<Value>,
-    )| {
+    let correlation = correlation(series.values());
+    let of = |((board, machine, part, params, unit), values): (Key, Vec<Value>)| {
         let params = if params.is_empty() { String::new() } else { format!(":{params}") };
         let part =
             if asked.name.starts_with(part.as_str()) { String::new() } else { format!("{part}/") };
+        let machine = if board.is_empty() { machine } else { format!("{board}, {machine}") };
         trend(
             &format!("{part}{}{params} on {machine}", asked.name),
             asked.figure,
             unit_of(&unit),
             values,
+            correlation,
         )
     };
     Ok(series.into_iter().map(of).collect())
@@ -394,7 +396,7 @@ mod tests {
         let mut times = vec![("trend", begun.elapsed())];
         assert_eq!(
             (trends.len(), trends.iter().map(|t| t.values.len()).sum::<usize>()),
-            (5, 1_000)
+            (10, 1_000)
         );
         let mut time = |name, work: &mut dyn FnMut()| {
             let begun = Instant::now();

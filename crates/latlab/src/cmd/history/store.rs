@@ -1,12 +1,13 @@
 //! The store: two tables, the same in SQLite and PostgreSQL.
 //!
 //! ```text
-//! runs(id, path, started, host, board, kernel, arch, command, complete)
+//! runs(id, path, started, host, board, kernel, arch, command, complete, serial)
 //! results(run_id, part, name, params, unit, count, min, median, p99, p999, max)
 //! ```
 //!
-//! A run's number is made from host, start and command line, so that adding it twice, from
-//! wherever, adds it once. `meta` holds the version of this layout.
+//! A run's number is made from its UUID, so that adding it twice, from wherever, adds it once;
+//! another run under a number that is taken is refused. `meta` holds the version of this layout.
+//! Layout 1 had no `serial`; a store of it gets the column when it is opened.
 
 use super::server::{Server, is_server, with_causes};
 use crate::outcome::HintExt;
@@ -17,7 +18,7 @@ use rusqlite::OpenFlags;
 use std::path::Path;
 
 /// Version of the tables.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// `application_id` of a SQLite file: "latl".
 const APPLICATION: i32 = 0x6c61_746c;
@@ -25,13 +26,13 @@ const APPLICATION: i32 = 0x6c61_746c;
 /// Tables and their columns.
 const COLUMNS: [(&str, &str); 3] = [
     ("meta", "key value"),
-    ("runs", "id path started host board kernel arch command complete"),
+    ("runs", "id path started host board kernel arch command complete serial"),
     ("results", "run_id part name params unit count min median p99 p999 max"),
 ];
 
 const TABLES: &[&str] = &[
     "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value BIGINT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS runs (id BIGINT PRIMARY KEY, path TEXT NOT NULL, started TEXT NOT NULL, host TEXT NOT NULL, board TEXT NOT NULL, kernel TEXT NOT NULL, arch TEXT NOT NULL, command TEXT NOT NULL, complete BIGINT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS runs (id BIGINT PRIMARY KEY, path TEXT NOT NULL, started TEXT NOT NULL, host TEXT NOT NULL, board TEXT NOT NULL, kernel TEXT NOT NULL, arch TEXT NOT NULL, command TEXT NOT NULL, complete BIGINT NOT NULL, serial TEXT NOT NULL DEFAULT '')",
     "CREATE TABLE IF NOT EXISTS results (run_id BIGINT NOT NULL REFERENCES runs(id), part TEXT NOT NULL, name TEXT NOT NULL, params TEXT NOT NULL, unit TEXT NOT NULL, count BIGINT NOT NULL, min DOUBLE PRECISION, median DOUBLE PRECISION, p99 DOUBLE PRECISION, p999 DOUBLE PRECISION, max DOUBLE PRECISION)",
     "CREATE INDEX IF NOT EXISTS runs_started ON runs(started)",
     "CREATE INDEX IF NOT EXISTS runs_board ON runs(board)",
@@ -121,6 +122,8 @@ impl rusqlite::ToSql for Cell {
 enum Owner {
     Nobody,
     Latlab,
+    /// Tables of layout 1.
+    Earlier,
     Another,
 }
 
@@ -157,6 +160,7 @@ impl Store {
             Owner::Nobody if !make => bail!("there is no such store in this database"),
             Owner::Another => bail!("is a database of another program"),
             Owner::Nobody => self.whole(Self::make)?,
+            Owner::Earlier => self.whole(Self::migrate)?,
             Owner::Latlab => {}
         }
         let found = self.query("SELECT value FROM meta WHERE key = 'version'", &[])?;
@@ -191,11 +195,20 @@ impl Store {
             .collect();
         found.sort();
         ours.sort();
+        let mut earlier = ours.clone();
+        earlier.retain(|column| (column.0.as_str(), column.1.as_str()) != ("runs", "serial"));
         Ok(match found {
             none if none.is_empty() => Owner::Nobody,
             found if found == ours => Owner::Latlab,
+            found if found == earlier => Owner::Earlier,
             _ => Owner::Another,
         })
+    }
+
+    /// From layout 1 to 2.
+    fn migrate(&mut self) -> anyhow::Result<()> {
+        self.execute("ALTER TABLE runs ADD COLUMN serial TEXT NOT NULL DEFAULT ''", &[])?;
+        self.execute("UPDATE meta SET value = 2 WHERE key = 'version'", &[]).map(drop)
     }
 
     fn make(&mut self) -> anyhow::Result<()> {
@@ -280,14 +293,15 @@ impl Store {
     }
 
     fn add_inside(&mut self, run: &RunRow, results: &[ResultRow]) -> anyhow::Result<bool> {
-        let sql = "INSERT INTO runs (id, path, started, host, board, kernel, arch, command, complete) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
+        let sql = "INSERT INTO runs (id, path, started, host, board, kernel, arch, command, complete, serial) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING";
         let texts =
             [&run.path, &run.started, &run.host, &run.board, &run.kernel, &run.arch, &run.command];
         let mut cells = vec![Cell::Int(run.id)];
         cells.extend(texts.into_iter().map(|t| Cell::from(t.as_str())));
         cells.push(Cell::Int(i64::from(run.complete)));
+        cells.push(Cell::from(run.unit.as_str()));
         if self.execute(sql, &cells)? == 0 {
-            return Ok(false);
+            return self.same(run, results).map(|()| false);
         }
         let sql = "INSERT INTO results (run_id, part, name, params, unit, count, min, median, p99, p999, max) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
         for r in results {
@@ -298,6 +312,37 @@ impl Store {
             self.execute(sql, &cells)?;
         }
         Ok(true)
+    }
+}
+
+impl Store {
+    /// That the run that is stored under a number is this one: by its head and the values of its results.
+    fn same(&mut self, run: &RunRow, results: &[ResultRow]) -> anyhow::Result<()> {
+        let id = [Cell::Int(run.id)];
+        let stored =
+            self.query("SELECT started, host, command, path FROM runs WHERE id = ?1", &id)?;
+        let head = [&run.started, &run.host, &run.command].map(|t| Cell::from(t.as_str()));
+        let sql = "SELECT part, name, params, count, median FROM results WHERE run_id = ?1";
+        let of = |r: &ResultRow| {
+            let texts = [&r.part, &r.name, &r.params].map(|t| Cell::from(t.as_str()));
+            let mut cells = texts.to_vec();
+            cells.extend([Cell::Int(r.count), Cell::from(r.median)]);
+            cells
+        };
+        let key = |cells: &Vec<Cell>| format!("{cells:?}");
+        let (mut there, mut here) =
+            (self.query(sql, &id)?, results.iter().map(of).collect::<Vec<_>>());
+        there.sort_by_key(key);
+        here.sort_by_key(key);
+        match stored.first() {
+            Some(row) if row[..3] == head && there == here => Ok(()),
+            Some(row) => bail!(
+                "another run is stored under its number, from {} (started {})",
+                row[3].text(),
+                row[0].text()
+            ),
+            None => bail!("its number was stored and removed at the same time"),
+        }
     }
 }
 
@@ -368,11 +413,27 @@ mod tests {
         let run = RunRow { id: 7, started: "2026-01-01".into(), ..RunRow::default() };
         let result = ResultRow { name: "x".into(), median: Some(1.5), ..ResultRow::default() };
         assert!(store.add(&run, &[result.clone(), result.clone()]).unwrap());
-        assert!(!store.add(&run, &[result]).unwrap());
+        assert!(!store.add(&run, &[result.clone(), result.clone()]).unwrap());
+        let another = ResultRow { median: Some(2.5), ..result };
+        let refused = store.add(&run, &[another.clone(), another]).unwrap_err().to_string();
+        assert!(refused.contains("another run is stored"), "{refused}");
         let rows = store
             .query("SELECT median, p99 FROM results WHERE run_id = ?1", &[Cell::Int(7)])
             .unwrap();
         assert_eq!(rows, [[Cell::Real(1.5), Cell::Null], [Cell::Real(1.5), Cell::Null]]);
+    }
+
+    #[test]
+    fn a_store_of_layout_1_gets_the_serial_number() {
+        let mut store = Store::Sqlite(rusqlite::Connection::open_in_memory().unwrap());
+        store.prepare(true).unwrap();
+        let run = RunRow { id: 7, ..RunRow::default() };
+        assert!(store.add(&run, &[]).unwrap());
+        store.execute("ALTER TABLE runs DROP COLUMN serial", &[]).unwrap();
+        store.execute("UPDATE meta SET value = 1", &[]).unwrap();
+        store.prepare(false).unwrap();
+        assert_eq!(store.owner().unwrap(), Owner::Latlab);
+        assert!(!store.add(&run, &[]).unwrap(), "what was stored is there");
     }
 
     #[test]
