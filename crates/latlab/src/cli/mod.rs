@@ -103,11 +103,34 @@ pub fn parse() -> Result<Cli, clap::Error> {
     let words = std::env::args_os().collect();
     let mut command = command();
     let translated = foreign::translate(&command, words).map_err(refused)?;
-    let matches = command.try_get_matches_from_mut(&translated.words)?;
+    let matches = command.try_get_matches_from_mut(&translated.words);
+    #[cfg(not(feature = "host"))]
+    let matches = matches.map_err(|error| absent(&error).map_or(error, refused));
+    let matches = matches?;
     let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
     crate::diagnostics::say(&translated.notes);
     let _ = WORDS.set(translated.words);
     Ok(cli)
+}
+
+/// Why a command or an option is unknown to this build, where others know it.
+#[cfg(not(feature = "host"))]
+fn absent(error: &clap::Error) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let kind = match error.kind() {
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
+        _ => return None,
+    };
+    let Some(ContextValue::String(word)) = error.get(kind) else { return None };
+    let others = ["compare", "export", "fetch", "history", "image", "view", "vm"];
+    let is_other = others.contains(&word.as_str()) || ["--on", "--png"].contains(&word.as_str());
+    is_other.then(|| {
+        format!(
+            "latlab: {word}: not in this build, which measures, records and reports on one machine\n\
+             hint: `make install` builds latlab with all commands"
+        )
+    })
 }
 
 /// The words behind the program's name, as they were parsed.
