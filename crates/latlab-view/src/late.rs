@@ -16,8 +16,9 @@ use latlab_analysis::latency::from_trace;
 use latlab_analysis::latency::summary::{Digest, Examples, conclude, digest_found};
 use latlab_analysis::latency::wakeups;
 use latlab_model::event::{Symbol, softirq_name};
-use latlab_model::latency::{BreakdownExample, Mechanism, SystemContext};
+use latlab_model::latency::{self, BreakdownExample, Cause, Mechanism, SystemContext};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+use latlab_report::messages;
 use latlab_trace::{Select, TraceFile};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -57,12 +58,37 @@ pub struct Part {
     pub from: u64,
     /// End.
     pub to: u64,
-    /// Stage of the way.
-    pub stage: String,
-    /// Cause.
-    pub cause: String,
+    /// Stage of the wake-up.
+    pub stage: &'static str,
+    /// Cause, named as in reports.
+    pub cause: &'static str,
     /// Who had the CPU.
     pub who: String,
+    /// What that is.
+    pub actor: ActorKind,
+}
+
+/// What had the CPU during a part: the page colours by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActorKind {
+    /// The ordinary code of a wake-up.
+    Path,
+    /// A task.
+    Task,
+    /// An interrupt, a softirq, idle, or nobody that is known.
+    #[default]
+    Other,
+}
+
+impl ActorKind {
+    fn of(part: &latency::Part) -> Self {
+        match part.cause {
+            Cause::Path => Self::Path,
+            Cause::HigherPriority | Cause::EqualPriority | Cause::Overrun => Self::Task,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// What is late, and beside it what was on time.
@@ -76,17 +102,8 @@ pub struct Late {
     pub causes: Vec<String>,
 }
 
-/// The snake-case name that serde gives a plain enum.
-fn word<T: Serialize>(value: &T) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(s)) => s.replace('_', " "),
-        _ => String::new(),
-    }
-}
-
-/// The display name of a mechanism: its identifier in words (`hrtimer handler`).
-fn mechanism_name(mechanism: Mechanism) -> String {
-    mechanism.id().trim_start_matches("why.").replace('-', " ")
+fn unexplained() -> String {
+    messages::mechanism(Mechanism::Unexplained).to_owned()
 }
 
 /// Wake-ups that the sources show from end to end.
@@ -110,7 +127,7 @@ pub fn explained(sources: &[(&TraceFile<'_>, &Index)], around: &SystemContext) -
     let mut late = Late { limit: around.limit_ns, ..Late::default() };
     let mut verdicts: HashMap<usize, String> = HashMap::new();
     for cluster in &result.explanation.causes {
-        let mut words = mechanism_name(cluster.mechanism);
+        let mut words = messages::mechanism(cluster.mechanism).to_owned();
         if !cluster.who.is_empty() {
             words = format!("{words}: {}", cluster.who);
         }
@@ -133,16 +150,17 @@ pub fn explained(sources: &[(&TraceFile<'_>, &Index)], around: &SystemContext) -
             from,
             to: from.saturating_add_unsigned(window.latency_ns),
             late: window.late,
-            verdict: verdict.or(window.late.then(|| "unexplained".to_owned())).unwrap_or_default(),
+            verdict: verdict.or(window.late.then(unexplained)).unwrap_or_default(),
             parts: sketch
                 .parts
                 .iter()
                 .map(|p| Part {
                     from: p.start_ns,
                     to: p.end_ns,
-                    stage: word(&p.stage),
-                    cause: if p.merged { "merged".to_owned() } else { word(&p.cause) },
+                    stage: messages::wakeup_stage(p.stage),
+                    cause: messages::part_cause(p),
                     who: p.who.clone(),
+                    actor: ActorKind::of(p),
                 })
                 .collect(),
         });
@@ -198,7 +216,10 @@ pub fn of_task(
     break_down((file, buffer), index, late.iter_mut().chain(&mut typical).collect());
     for w in &mut late {
         let most = w.parts.iter().max_by_key(|p| p.to - p.from);
-        w.verdict = most.map_or_else(String::new, |p| format!("{}: {}", p.cause, p.who));
+        w.verdict = most.map_or_else(String::new, |p| match p.who.as_str() {
+            "" => p.cause.to_owned(),
+            who => format!("{}: {who}", p.cause),
+        });
     }
     typical.sort_by_key(|w| w.from);
     late.append(&mut typical);
@@ -272,19 +293,27 @@ fn parts(index: &Index, capture: &Capture, lanes: &Lanes, wake_up: Activation) -
             // Between the last event before a loss and the first one behind it.
             let lost = |l: &Lost| l.cpu == piece.cpu && l.from <= start && end <= l.to;
             let span = span.filter(|_| !capture.lost.iter().any(lost));
-            let (cause, who) = match span.map(|s| (s.outermost, s.task.tid)) {
-                Some((Some(actor), _)) => named(actor, capture),
-                Some((None, Tid(0))) => ("idle", String::new()),
-                Some((None, tid)) if tid == wake_up.tid => ("the task itself", task(tid)),
-                Some((None, tid)) => ("task", task(tid)),
-                None => ("unexplained", String::new()),
+            let (cause, who, actor) = match span.map(|s| (s.outermost, s.task.tid)) {
+                Some((Some(actor), _)) => {
+                    let (mechanism, who) = named(actor, capture);
+                    (messages::mechanism(mechanism), who, ActorKind::Other)
+                }
+                Some((None, Tid(0))) => ("idle", String::new(), ActorKind::Other),
+                Some((None, tid)) if tid == wake_up.tid => {
+                    ("the task itself", task(tid), ActorKind::Task)
+                }
+                Some((None, tid)) => ("task", task(tid), ActorKind::Task),
+                None => {
+                    let cause = messages::mechanism(Mechanism::Unexplained);
+                    (cause, String::new(), ActorKind::Other)
+                }
             };
             let (from, to) = (start.since(wake_up.intended).0, end.since(wake_up.intended).0);
             match parts.last_mut() {
                 Some(last) if last.cause == cause && last.who == who => last.to = to,
                 _ => {
-                    let (stage, cause) = (word(&piece.stage), cause.into());
-                    parts.push(Part { from, to, stage, cause, who });
+                    let stage = messages::wakeup_stage(piece.stage);
+                    parts.push(Part { from, to, stage, cause, who, actor });
                 }
             }
         }
@@ -292,8 +321,8 @@ fn parts(index: &Index, capture: &Capture, lanes: &Lanes, wake_up: Activation) -
     parts
 }
 
-/// What an actor is, and its name.
-fn named(actor: Actor, capture: &Capture) -> (&'static str, String) {
+/// The mechanism that an actor stands for, and its name.
+fn named(actor: Actor, capture: &Capture) -> (Mechanism, String) {
     // A function without its module.
     let name = |symbol: Symbol| {
         let name = capture.names.get(symbol);
@@ -301,12 +330,15 @@ fn named(actor: Actor, capture: &Capture) -> (&'static str, String) {
     };
     match actor {
         Actor::Irq(irq, symbol) => {
-            ("interrupt", format!("irq {irq} {}", capture.names.get(symbol)))
+            let name = capture.names.get(symbol);
+            (Mechanism::InterruptHandler, format!("irq {irq} {name}"))
         }
-        Actor::Vector(symbol) | Actor::Hrtimer(symbol) => ("interrupt", name(symbol)),
-        Actor::Nmi => ("interrupt", "NMI".into()),
-        Actor::Softirq(vec) => ("softirq", softirq_name(vec).into()),
-        Actor::Timer(symbol) | Actor::Work(symbol) => ("softirq", name(symbol)),
-        Actor::Idle | Actor::Task(_) => ("unexplained", String::new()),
+        Actor::Vector(symbol) => (Mechanism::InterruptHandler, name(symbol)),
+        Actor::Hrtimer(symbol) => (Mechanism::HrtimerHandler, name(symbol)),
+        Actor::Nmi => (Mechanism::Nmi, String::new()),
+        Actor::Softirq(vec) => (Mechanism::Softirq, softirq_name(vec).into()),
+        Actor::Timer(symbol) => (Mechanism::TimerCallback, name(symbol)),
+        Actor::Work(symbol) => (Mechanism::Workqueue, name(symbol)),
+        Actor::Idle | Actor::Task(_) => (Mechanism::Unexplained, String::new()),
     }
 }

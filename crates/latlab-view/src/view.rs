@@ -1,6 +1,7 @@
 //! What is looked at: sources (ring buffers of files), their indexes, and answers to the page.
 
 use crate::index::column::Item;
+use crate::index::fold::Kind;
 use crate::index::{CpuLanes, Index, Progress, cuts};
 use crate::late::{self, Late};
 use crate::rows::Rows;
@@ -178,6 +179,7 @@ impl<'f> View<'f> {
             "handed": handed,
             "oneByOne": self.one_by_one,
             "limit": self.around.limit_ns,
+            "spans": Kind::names(),
             "sources": sources,
         })
     }

@@ -305,3 +305,24 @@ fn an_export_holds_the_window_and_no_markup_of_the_trace() {
         assert!(nothing.unwrap_err().to_string().contains("no event"));
     });
 }
+
+/// Causes and stages are named as in reports, not by identifiers.
+#[test]
+fn causes_have_the_names_of_reports() {
+    for (name, verdict, causes) in [
+        ("nmi7-x86_64.dat", "NMI", &["NMI", "wake-up path"][..]),
+        ("cyclictest-mark.dat", "timer function", &["timer function", "wake-up path"]),
+    ] {
+        with_view(name, |view, _| {
+            let late = view.late();
+            let found = late.list.iter().find(|w| w.late).unwrap();
+            assert!(found.verdict.starts_with(verdict), "{name}: {}", found.verdict);
+            assert!(late.causes[0].starts_with(verdict), "{name}: {:?}", late.causes);
+            for cause in causes {
+                let named = |p: &latlab_view::late::Part| p.cause == *cause;
+                assert!(found.parts.iter().any(named), "{name} {cause}: {:?}", found.parts);
+            }
+            assert!(found.parts.iter().all(|p| p.stage.starts_with("until ")), "{name}");
+        });
+    }
+}

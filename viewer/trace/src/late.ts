@@ -54,7 +54,7 @@ export class LatePanel {
     this.budget.hidden = false;
     this.budget.replaceChildren(
       el("div", { class: "budget-head" },
-        el("strong", {}, `Late by ${length(w.to - w.from)}`), el("span", {}, `${w.verdict || "unexplained"} \u00b7 ${w.comm}-${w.pid} on CPU ${w.cpu} at ${moment(this.app.base, w.from + shift)} s (${n + 1} of ${this.list().length})`),
+        el("strong", {}, `Late by ${length(w.to - w.from)}`), el("span", {}, `${w.verdict} \u00b7 ${w.comm}-${w.pid} on CPU ${w.cpu} at ${moment(this.app.base, w.from + shift)} s (${n + 1} of ${this.list().length})`),
         button("\u2039 Previous", "Previous late wake-up (K)", () => this.step(-1)), button("Next late wake-up \u203a", "Next late wake-up (L)", () => this.step(1)),
         button("\u00d7", "Close the latency breakdown", () => { this.budget.hidden = true; this.app.timeline.redraw(); })),
       this.bar("late", w, scale), on ? this.bar("on time", on, scale) : el("p", { class: "dim" }, "No on-time wake-up to compare with."),
@@ -83,9 +83,9 @@ export class LatePanel {
   /** A task has its own colour, as in the lanes. */
   private color(p: Part): number {
     const pid = /-(\d+)$/.exec(p.who);
-    if (p.cause === "path") return this.app.palette.rule;
-    if (p.stage === "schedule" && pid && (p.cause === "task" || p.cause === "the task itself")) return this.app.palette.task(Number(pid[1]));
-    return (/priority|^task/.test(p.cause) ? this.app.palette.comm(p.who) : undefined) ?? this.app.palette.byHash(hashText(p.cause + p.who));
+    if (p.actor === "path") return this.app.palette.rule;
+    if (p.actor === "task" && pid) return this.app.palette.task(Number(pid[1]));
+    return (p.actor === "task" ? this.app.palette.comm(p.who) : undefined) ?? this.app.palette.byHash(hashText(p.cause + p.who));
   }
 
   /** The same in figures: what each part took, late and on time. */

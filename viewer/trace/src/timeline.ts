@@ -11,7 +11,6 @@ import type { Late, Tile } from "./types";
 import type { Span } from "./window";
 
 export const STATES = ["running", "waiting for a CPU", "sleeping", "blocked", "ended", "not known"];
-const KINDS = ["interrupt", "interrupt", "softirq", "timer function", "timer function", "work", "function"];
 const GAP = 2;
 
 /** What lies under the pointer. */
@@ -353,7 +352,8 @@ export class Timeline {
       return [`mostly ${name}`, `${count(hit.count)} in ${length(hit.to - hit.from)}${share}`, at];
     }
     const long = hit.to > hit.from ? [`${length(hit.to - hit.from)}  (${exact(hit.to - hit.from)})`] : [];
-    const more = lane.kind === "task" ? [`${hit.id === 0 ? "on" : "last on"} CPU ${hit.aux}`] : lane.kind === "timers" ? [`${KINDS[hit.aux & 15] ?? ""} on CPU ${hit.aux >> 4}`] : [];
+    const more = lane.kind === "task" ? [`${hit.id === 0 ? "on" : "last on"} CPU ${hit.aux}`] : lane.kind === "timers" ? [`${this.app.info!.spans[hit.aux & 15] ?? ""} on CPU ${hit.aux >> 4}`]
+      : lane.kind === "irq" || lane.kind === "soft" ? [`${this.app.info!.spans[hit.aux] ?? ""} on CPU ${lane.cpu}`] : [];
     return [`${lane.kind === "task" ? `${lane.label}: ` : ""}${name}`, ...more, ...long, at];
   }
 

@@ -19,12 +19,14 @@ export interface Info {
   title: string; version: string; ready: boolean;
   /** Increases whenever more of a source can be looked at. */
   handed: number;
-  oneByOne: boolean; limit: number; report: boolean; sources: SourceInfo[];
+  oneByOne: boolean; limit: number; report: boolean;
+  /** What each kind of span in an interrupt, softirq or timer lane is called, by the lower bits of its `aux`. */
+  spans: string[]; sources: SourceInfo[];
   /** In an exported page: the stretch that it holds, ns after the first source's origin. */
   window?: [number, number];
 }
 export interface Row { row: number; t: number; cpu: number; pid: number; comm: string; kind: number; text: string; lost?: number }
-export interface Part { from: number; to: number; stage: string; cause: string; who: string }
+export interface Part { from: number; to: number; stage: string; cause: string; who: string; actor: "path" | "task" | "other" }
 export interface WakeUp {
   source: number; pid: number; comm: string; cpu: number; from: number; to: number; late: boolean; verdict: string; parts: Part[];
 }

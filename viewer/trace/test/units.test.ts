@@ -142,7 +142,7 @@ test("numbers with a name are found in what an event says", () => {
 });
 
 test("a late wake-up is compared with the middle on-time one of its task", () => {
-  const w = (late: boolean, pid: number, ns: number): WakeUp => ({ source: 0, pid, comm: "", cpu: 0, from: 0, to: ns, late, verdict: "", parts: [{ from: 0, to: ns, stage: "", cause: "", who: "" }] });
+  const w = (late: boolean, pid: number, ns: number): WakeUp => ({ source: 0, pid, comm: "", cpu: 0, from: 0, to: ns, late, verdict: "", parts: [{ from: 0, to: ns, stage: "", cause: "", who: "", actor: "other" }] });
   const late = w(true, 5, 900);
   const list = [late, w(false, 5, 30), w(false, 5, 10), w(false, 5, 20), w(false, 6, 1)];
   expect(control({ limit: 0, causes: [], list }, late)?.to).toBe(20);

@@ -1,6 +1,6 @@
 //! Names of causes of latency, the same in tables, breakdowns and findings.
 
-use latlab_model::latency::{Cause, Mechanism};
+use latlab_model::latency::{Cause, Mechanism, Part, Stage};
 
 /// The display name of a mechanism.
 pub fn mechanism(mechanism: Mechanism) -> &'static str {
@@ -54,6 +54,22 @@ pub fn cause(cause: Cause) -> &'static str {
         Cause::Stall => Mechanism::Stall,
         Cause::Unexplained => Mechanism::Unexplained,
     })
+}
+
+/// The display name of a part's cause; the merged rest of a breakdown has none.
+pub fn part_cause(part: &Part) -> &'static str {
+    if part.merged { "remaining parts" } else { cause(part.cause) }
+}
+
+/// The display name of a stage of a wake-up.
+pub fn wakeup_stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Interrupt => "until the timer interrupt",
+        Stage::Handlers => "until the timer's handler",
+        Stage::Wake => "until woken",
+        Stage::Schedule => "until switched in",
+        Stage::Return => "until user space",
+    }
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ mod wakeup;
 
 pub use args::{Args, bytes, quantity, value};
 pub use cache::{agreement, cache_quantity, cache_value, pattern, stage};
-pub use causes::{cause, mechanism};
+pub use causes::{cause, mechanism, part_cause, wakeup_stage};
 pub use doctor::kernel_option_reason;
 pub use message::{Message, Text};
 pub use timer::tick_mode;

@@ -4,7 +4,6 @@
 use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::messages;
 use latlab_model::latency::RejectedPreset;
-use latlab_model::latency::Stage;
 use latlab_model::latency::{BreakdownExample, CaptureSession, Pair, WhyResult};
 use latlab_model::latency::{Difference, Row};
 use latlab_model::latency::{Effect, TracingOverhead};
@@ -182,7 +181,7 @@ fn pair(result: &WhyResult, pair: &Pair) -> Vec<Block> {
 
 fn spans(plot: &mut Plot, example: &BreakdownExample, lane: f64) {
     for part in &example.parts {
-        let name = part_name(part);
+        let name = messages::part_cause(part);
         let at = plot.series.iter().position(|s| s.name == name).unwrap_or_else(|| {
             let kind = SeriesKind::Spans;
             plot.series.push(Series { name: name.to_owned(), kind, ..Series::default() });
@@ -200,7 +199,9 @@ fn describe(example: &BreakdownExample) -> String {
     let words: Vec<String> = longest
         .iter()
         .take(4)
-        .map(|p| format!("{} {}", part_name(p), format_ns((p.end_ns - p.start_ns) as f64)))
+        .map(|p| {
+            format!("{} {}", messages::part_cause(p), format_ns((p.end_ns - p.start_ns) as f64))
+        })
         .collect();
     format!("Longest parts of the latency: {}.", words.join(", "))
 }
@@ -219,8 +220,8 @@ fn parts(example: &BreakdownExample) -> Table {
         rows.push(vec![
             format_ns(p.start_ns as f64),
             format_ns(length as f64),
-            stage_name(p.stage).to_owned(),
-            part_name(p).to_owned(),
+            messages::wakeup_stage(p.stage).to_owned(),
+            messages::part_cause(p).to_owned(),
             p.who.clone(),
         ]);
     }
@@ -415,21 +416,6 @@ fn effect_sentence(effect: Effect) -> &'static str {
         Effect::CannotTell => {
             "Tracing overhead: inconclusive; the intervals are wider than 10 % of the limit."
         }
-    }
-}
-
-/// The cause of a part; the merged rest has none.
-fn part_name(part: &latlab_model::latency::Part) -> &'static str {
-    if part.merged { "remaining parts" } else { messages::cause(part.cause) }
-}
-
-fn stage_name(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Interrupt => "until the timer interrupt",
-        Stage::Handlers => "until the timer's handler",
-        Stage::Wake => "until woken",
-        Stage::Schedule => "until switched in",
-        Stage::Return => "until user space",
     }
 }
 

@@ -10,7 +10,9 @@ use latlab_analysis::timeline::actor::Actor;
 use latlab_analysis::timeline::cpu;
 use latlab_analysis::timeline::stack::{self, Parked, What};
 use latlab_model::event::{Event, EventKind, Names, Symbol, softirq_name};
+use latlab_model::latency::Mechanism;
 use latlab_model::units::{CpuId, Tid, TraceNs};
+use latlab_report::messages;
 use latlab_trace::decode::{EventDecoder, Groups};
 use latlab_trace::names::IntMap;
 use latlab_trace::{Event as Record, Field, Missed, TraceFile};
@@ -49,6 +51,20 @@ impl Kind {
             }
             What::Function(_) => Self::Function,
         }
+    }
+
+    /// The display name of each, in order.
+    pub fn names() -> [&'static str; 7] {
+        let interrupt = messages::mechanism(Mechanism::InterruptHandler);
+        [
+            interrupt,
+            interrupt,
+            messages::mechanism(Mechanism::Softirq),
+            messages::mechanism(Mechanism::HrtimerHandler),
+            messages::mechanism(Mechanism::TimerCallback),
+            messages::mechanism(Mechanism::Workqueue),
+            "function",
+        ]
     }
 
     fn class(self) -> usize {
