@@ -12,6 +12,8 @@
 //! | `api/find?s= set= row= back=` | JSON: the next event of the selection |
 //! | `api/wakes?s= from= to=` | JSON: wake-ups in a stretch of time |
 //! | `api/late` `api/late?s= pid= limit=` | JSON: late wake-ups |
+//! | `api/event?s= row=` | JSON: all fields of an event, and its stacks |
+//! | `api/flame?s= from= to=` | JSON: a flame graph of a stretch of time |
 //! | `api/latency?s= a= b= ka= kb= only=` | JSON: time between two kinds of events |
 //!
 //! Who may ask: only the page itself. The token must be right, the Host one of
@@ -20,6 +22,8 @@
 //! way of a name that it lets point here.
 
 use crate::assets;
+use crate::event;
+use crate::flame::flame;
 use crate::index::Index;
 use crate::index::fold::Wake;
 use crate::late;
@@ -364,6 +368,17 @@ fn of_source(view: &View<'_>, args: &Args, what: &str) -> Reply {
         }
         "find" => find(source, index, set.as_deref(), args),
         "wakes" => wakes(index, args),
+        "event" => {
+            let row = args.number("row").unwrap_or(0);
+            match event::detail(source.file, source.rows(), index, row) {
+                Some(detail) => value(&detail),
+                None => problem(format!("there is no event {row}")),
+            }
+        }
+        "flame" => {
+            let at = |key| index.origin.saturating_add_signed(args.number::<i64>(key).unwrap_or(0));
+            value(&flame(source.file, source.rows(), index, at("from"), at("to")))
+        }
         "latency" => {
             let ask = Ask {
                 a: args.text("a"),

@@ -4,6 +4,8 @@
 //! page's policy admits its one script and its one style by their hashes.
 
 use crate::assets;
+use crate::event;
+use crate::flame::flame;
 use crate::index::column::{Item, Items, Spans};
 use crate::index::{CpuLanes, Index};
 use crate::latency::{Ask, latency};
@@ -11,8 +13,9 @@ use crate::rows::Row;
 use crate::tile::List;
 use crate::view::{Source, View};
 use base64::Engine;
-use latlab_trace::Field;
+
 use latlab_trace::format::{FieldKind, Value as FieldValue};
+use latlab_trace::{Field, TraceFile};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -52,7 +55,7 @@ pub fn export(
 ) -> Result<(), ExportError> {
     let mut lanes = serde_json::Map::new();
     let (mut rows, mut wakes, mut latencies) = (Vec::new(), Vec::new(), Vec::new());
-    let mut fields = Vec::new();
+    let (mut fields, mut flames) = (Vec::new(), Vec::new());
     let mut events = 0;
     let mut window = None;
     for (n, source) in view.sources.iter().enumerate() {
@@ -82,6 +85,7 @@ pub fn export(
         rows.push(with_values(source, index, first, &list)?);
         wakes.push(wakes_of(index, start, end));
         latencies.push(latency_of(source, index));
+        flames.push(flame(source.file, source.rows(), index, start, end));
     }
     let Some(window) = window.filter(|_| events > 0) else { return Err(ExportError::Nothing) };
     let mut info = view.info();
@@ -91,7 +95,7 @@ pub fn export(
     }
     let data = json!({
         "info": info, "fields": fields, "lanes": lanes, "rows": rows, "wakes": wakes,
-        "late": view.late(), "latency": latencies,
+        "late": view.late(), "latency": latencies, "flames": flames,
     });
     write(&view.title, &data, out)
 }
@@ -120,8 +124,8 @@ fn write(title: &str, data: &Value, out: &mut dyn Write) -> Result<(), ExportErr
     Ok(())
 }
 
-/// Names of the fields of every kind of event in a list, and of each field a letter: `n`umber,
-/// `t`ext, or something `o`ther. The page's expressions go by them.
+/// Names of the fields of every kind of event in a list, of each field a letter (`n`umber, `t`ext,
+/// or something `o`ther: the page's expressions go by them), types and units.
 fn fields_of(source: &Source<'_>, list: &[Row]) -> Value {
     let mut kinds = serde_json::Map::new();
     let seen: BTreeSet<u16> = list.iter().map(|r| r.kind).collect();
@@ -134,7 +138,9 @@ fn fields_of(source: &Source<'_>, list: &[Row]) -> Value {
             _ => 'o',
         };
         let letters: String = own.iter().map(letter).collect();
-        kinds.insert(format.id.to_string(), json!([names, letters]));
+        let types: Vec<&str> = own.iter().map(|f| &*f.ty).collect();
+        let units: Vec<&str> = own.iter().map(|f| event::unit(format, &f.name)).collect();
+        kinds.insert(format.id.to_string(), json!([names, letters, types, units]));
     }
     Value::Object(kinds)
 }
@@ -155,7 +161,8 @@ fn with_values(
             Ok(mut value) => {
                 let format = source.file.formats.get(event.id);
                 let own = format.map_or(&[][..], |f| f.own_fields());
-                value["values"] = own.iter().map(|f| value_of(f, event.payload)).collect();
+                value["values"] =
+                    own.iter().map(|f| value_of(source.file, f, event.payload)).collect();
                 all.push(value);
             }
             Err(e) => trouble = Some(e),
@@ -166,7 +173,7 @@ fn with_values(
 }
 
 /// A field's value; a number that JavaScript would round is written as text in a list.
-fn value_of(field: &Field, payload: &[u8]) -> Value {
+fn value_of(file: &TraceFile<'_>, field: &Field, payload: &[u8]) -> Value {
     const EXACT: u64 = 1 << 53;
     match field.value(payload) {
         FieldValue::Signed(n) if n.unsigned_abs() < EXACT => json!(n),
@@ -174,7 +181,7 @@ fn value_of(field: &Field, payload: &[u8]) -> Value {
         FieldValue::Signed(n) => json!([n.to_string()]),
         FieldValue::Unsigned(n) => json!([n.to_string()]),
         FieldValue::Text(text) => json!(String::from_utf8_lossy(text)),
-        FieldValue::Bytes(_) => json!(0),
+        FieldValue::Bytes(_) => json!(event::text(file, field, "", payload)),
     }
 }
 

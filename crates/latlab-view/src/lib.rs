@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! TraceFile ─index─▶ columns ─tile─▶ items or densities ─api─▶ page (viewer/trace)
-//!     └──────────── rows, select, latency, late ────────────┘
+//!     └──────────── rows, select, latency, late, event, flame ────────────┘
 //! ```
 //!
 //! [`api::answer`] is a pure function from a request to a reply; [`server`] and
@@ -13,7 +13,9 @@
 
 pub mod api;
 mod assets;
+pub mod event;
 pub mod export;
+pub mod flame;
 mod http;
 pub mod index;
 pub mod late;

@@ -7,7 +7,7 @@ use latlab_view::index::column::Items;
 use latlab_view::index::{Index, Progress};
 use latlab_view::select::Query;
 use latlab_view::tile::{LEVELS, Tile};
-use latlab_view::{Input, View};
+use latlab_view::{Input, View, event, flame};
 
 fn data(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/../../fixtures/trace/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -325,4 +325,148 @@ fn causes_have_the_names_of_reports() {
             assert!(found.parts.iter().all(|p| p.stage.starts_with("until ")), "{name}");
         });
     }
+}
+
+/// What the page is told about one event.
+fn detail(view: &View<'_>, row: u64) -> event::Detail {
+    let (source, index) = view.source(0).unwrap();
+    event::detail(source.file, source.rows(), &index, row).unwrap()
+}
+
+#[test]
+fn every_field_of_every_kind_of_event_is_told() {
+    for name in ["f6.dat", "events7-x86_64.dat", "graph6-x86_64.dat", "mark6.dat", "inst6.dat"] {
+        with_view(name, |view, file| {
+            let (source, index) = view.source(0).unwrap();
+            let mut seen = std::collections::BTreeSet::new();
+            for row in source.rows().get(&index, None, 0, 500) {
+                let format = file.formats.get(row.kind).unwrap();
+                if !seen.insert(row.kind) {
+                    continue;
+                }
+                let told = detail(view, row.row);
+                assert_eq!(told.name, format.full_name());
+                let names: Vec<&str> = told.fields.iter().map(|f| &*f.name).collect();
+                let all: Vec<&str> = format.fields().iter().map(|f| &*f.name).collect();
+                assert_eq!(names, all, "{name} {}", told.name);
+                let pid = told.fields.iter().find(|f| f.name == "common_pid").unwrap();
+                assert_eq!((&*pid.value, pid.common), (&*row.pid.to_string(), true));
+                if told.name == "sched:sched_switch" {
+                    let next = told.fields.iter().find(|f| f.name == "next_comm").unwrap();
+                    assert!(row.text.contains(&*next.value) && !next.common, "{}", row.text);
+                }
+                if told.name == "sched:sched_stat_runtime" {
+                    let ns = told.fields.iter().find(|f| f.name == "runtime").unwrap();
+                    assert_eq!(ns.unit, "ns");
+                    assert!(row.text.contains(&format!("runtime={}", ns.value)), "{}", row.text);
+                }
+            }
+            assert!(seen.len() > 1, "{name}");
+        });
+    }
+}
+
+/// An event has the stack that the same task recorded next on the same CPU.
+#[test]
+fn events_have_the_stack_that_follows_them() {
+    let all = |view: &View<'_>| {
+        let (source, index) = view.source(0).unwrap();
+        let rows = source.rows().range(&index, 0, index.events);
+        let mut stacks = 0;
+        for row in &rows {
+            let told = detail(view, row.row);
+            if told.name.ends_with("_stack") {
+                let own = &told.stacks[0];
+                assert_eq!((told.stacks.len(), own.row), (1, row.row));
+                // The list's text has the same frames.
+                let text: Vec<&str> = row.text.lines().skip(1).collect();
+                assert_eq!(text.len(), own.frames.len());
+                for (line, frame) in text.iter().zip(&own.frames) {
+                    assert!(line.contains(&frame.address), "{line} {frame:?}");
+                    assert_eq!(line.contains('('), !frame.name.starts_with("0x"), "{line}");
+                }
+            } else if let [stack] = &told.stacks[..] {
+                stacks += 1;
+                let of = &rows[stack.row as usize];
+                assert_eq!((of.cpu, of.pid), (row.cpu, row.pid));
+                assert_eq!(stack.user, view.title == "user");
+            }
+        }
+        (rows.len(), stacks)
+    };
+    with_view("stack6.dat", |view, _| {
+        assert_eq!(all(view), (285, 142));
+        let frames = &detail(view, 1).stacks[0].frames;
+        assert_eq!((frames.len(), &*frames[0].name), (7, "do_perf_trace_timer_class"));
+    });
+    // The same file with the numbers of both kinds of stack exchanged: user space has no symbols.
+    let mut data = data("stack6.dat");
+    for (from, to) in [
+        ("kernel_stack\nID: 4", "kernel_stack\nID: 9"),
+        ("user_stack\nID: 13", "user_stack\nID: 04"),
+    ] {
+        let at = data.windows(from.len()).position(|w| w == from.as_bytes()).unwrap();
+        data[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    let file = TraceFile::parse(&data).unwrap();
+    let inputs = vec![Input { name: "user".into(), file: &file, offset: 0 }];
+    let view = View::new("user", inputs, SystemContext::default(), false);
+    view.read();
+    assert_eq!(all(&view), (285, 142));
+    let graph = graph(&view, None);
+    assert_eq!((graph.origin, graph.nodes[0].value), (flame::Origin::UserStacks, 142));
+}
+
+/// The flame graph of a part of the trace, or of all.
+fn graph(view: &View<'_>, part: Option<(u64, u64)>) -> flame::Flame {
+    let (source, index) = view.source(0).unwrap();
+    let (from, to) = part.unwrap_or((index.origin, index.end));
+    flame::flame(source.file, source.rows(), &index, from, to)
+}
+
+#[test]
+fn flame_graphs_add_up() {
+    use flame::Origin;
+    for (name, origin, value) in [
+        ("stack6.dat", Origin::KernelStacks, Some(142)),
+        ("graph6-x86_64.dat", Origin::FunctionGraph, None),
+        ("function7-x86_64.dat", Origin::Function, Some(32)),
+        ("f6.dat", Origin::Nothing, None),
+    ] {
+        with_view(name, |view, _| {
+            let (_, index) = view.source(0).unwrap();
+            let whole = graph(view, None);
+            assert_eq!(whole.origin, origin, "{name}");
+            if origin == Origin::Nothing {
+                return assert!(whole.nodes.is_empty());
+            }
+            let value = value.unwrap_or_else(|| {
+                let outer = index.cpus.iter().filter_map(|c| c.nested[2].first());
+                outer.flat_map(|s| (0..s.len()).map(|i| s.end[i] - s.start[i])).sum()
+            });
+            assert_eq!(whole.nodes[0].value, value, "{name}");
+            let mut below = vec![0; whole.nodes.len()];
+            let mut names = vec![String::new(); whole.nodes.len()];
+            for (i, node) in whole.nodes.iter().enumerate().skip(1) {
+                assert!(node.parent < i);
+                below[node.parent] += node.value;
+                assert!(names[node.parent] < node.name, "children are in order of their names");
+                names[node.parent].clone_from(&node.name);
+            }
+            assert!(below.iter().zip(&whole.nodes).all(|(sum, n)| *sum <= n.value), "{name}");
+            // Two halves are the whole.
+            let middle = index.origin + (index.end - index.origin) / 2;
+            let next = if origin == Origin::FunctionGraph { middle } else { middle + 1 };
+            let halves = [(index.origin, middle), (next, index.end)]
+                .map(|part| graph(view, Some(part)).nodes.first().map_or(0, |n| n.value));
+            assert_eq!(halves.iter().sum::<u64>(), value, "{name} {halves:?}");
+            assert!(!whole.partial);
+        });
+    }
+    with_view("stack6.dat", |view, _| {
+        // The innermost box is the event, below the function that recorded it.
+        let nodes = graph(view, None).nodes;
+        let event = nodes.iter().find(|n| n.name == "hrtimer_start").unwrap();
+        assert_eq!(nodes[event.parent].name, "do_perf_trace_timer_class");
+    });
 }

@@ -5,30 +5,9 @@ import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { join } from "node:path";
+import { app, chrome, context, lanes, line, score, shot, span, test, text, to, waking, written } from "./kit.mjs";
 import { browser, endAll, fixture, latlab, looks, open, scratch, serve, settled, shots, usable } from "./lib.mjs";
 
-const only = process.argv[2];
-let passed = 0, failed = 0;
-const chrome = await browser();
-const context = await chrome.newContext({ viewport: { width: 1400, height: 900 }, permissions: ["clipboard-read", "clipboard-write"] });
-
-async function test(name, body) {
-  if (only && !name.includes(only)) return;
-  const begun = Date.now();
-  try {
-    await body();
-    passed++;
-    console.log(`ok   ${name} (${Date.now() - begun} ms)`);
-  } catch (e) {
-    failed++;
-    console.log(`FAIL ${name}\n${e?.stack ?? e}`);
-  }
-}
-const shot = (page, name) => page.screenshot({ path: join(shots, `${name}.png`) });
-const app = (page, f, arg) => page.evaluate(f, arg);
-const span = (page) => app(page, () => ({ ...latlab.span }));
-const lanes = (page) => app(page, () => latlab.timeline.lanes.map((l) => l.key));
-const text = (page, selector) => page.locator(selector).innerText();
 /** How many different colours a lane shows. */
 const colours = (page, key) => app(page, (k) => {
   const t = latlab.timeline, lane = t.lanes.findIndex((l) => l.key === k), y = t.tops[lane] - t.scroller.scrollTop + t.lanes[lane].height - 3;
@@ -49,16 +28,6 @@ const raw = (url, { path, headers = {}, method = "GET" } = {}) => new Promise((d
   r.on("error", fail);
   r.end();
 });
-
-/** A trace as text, as the kernel's `trace` file has it. */
-const written = (name, lines) => {
-  const path = join(scratch, name);
-  writeFileSync(path, `# tracer: nop\n#\n${lines.join("\n")}${lines.length ? "\n" : ""}`);
-  return path;
-};
-const line = (comm, pid, cpu, time, event) => `${comm.padStart(16)}-${String(pid).padEnd(7)} [${String(cpu).padStart(3, "0")}] d..2. ${time}: ${event}`;
-const to = (time, cpu, a, ap, state, b, bp) => line(a, ap, cpu, time, `sched_switch: prev_comm=${a} prev_pid=${ap} prev_prio=120 prev_state=${state} ==> next_comm=${b} next_pid=${bp} next_prio=120`);
-const waking = (time, cpu, a, ap, b, bp) => line(a, ap, cpu, time, `sched_waking: comm=${b} pid=${bp} prio=120 target_cpu=${String(cpu).padStart(3, "0")}`);
 
 const server = await serve("--no-open", fixture("f6.dat"));
 
@@ -555,7 +524,7 @@ await test("a field is drawn over time, and its points lead to events", async ()
   // The tabs by their own keys.
   await page.getByRole("tab", { name: "Field over time" }).focus();
   await page.keyboard.press("ArrowRight");
-  assert.equal(await page.getByRole("tab", { selected: true }).innerText(), "Show and hide");
+  assert.equal(await page.getByRole("tab", { selected: true }).innerText(), "Flame graph");
   assert.deepEqual(page.problems, []);
   await page.close();
 });
@@ -745,7 +714,8 @@ await test("an exported page needs nothing else", async () => {
 });
 
 await server.stop();
+await import("./panels.mjs");
 endAll();
 await chrome.close();
-console.log(`${passed} went well, ${failed} did not`);
-process.exit(failed ? 1 : 0);
+console.log(`${score.passed} went well, ${score.failed} did not`);
+process.exit(score.failed ? 1 : 0);

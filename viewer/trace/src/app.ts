@@ -1,28 +1,25 @@
 /** The page: what is shown, and the parts that show it. */
 import { Palette, dark } from "./color";
-import { button, el, table } from "./dom";
-import { count, exact, length, moment, parse } from "./format";
+import { button, el } from "./dom";
+import { EventPanel } from "./event";
+import { FlamePanel } from "./flame";
+import { count, exact, length, moment } from "./format";
+import { TABS, help, keys } from "./keys";
 import { lanes, taskName, usualTasks, type Lane } from "./lanes";
 import { LatePanel } from "./late";
 import { FieldPanel } from "./field";
 import { LatencyPanel } from "./latency";
 import { List } from "./list";
+import { copy, download, load } from "./session-file";
+import { showPanel, sourcePanel } from "./show";
 import { decode, empty, encode, type Session } from "./state";
 import { Tiles } from "./tile";
 import { Timeline, type Hit } from "./timeline";
 import type { Data, Info, Late, Query, Row, Status } from "./types";
-import { center, move, zoom, type Span } from "./window";
+import { center, type Span } from "./window";
 
-const TABS: [string, string][] = [["events", "Events"], ["late", "Late wake-ups"], ["latency", "Latency"], ["field", "Field over time"], ["show", "Show and hide"], ["sources", "Sources"]];
 /** Between two looks at whether files and server are still there, ms. */
 const WATCH = 3000;
-const HELP: [string, string][] = [
-  ["W / S, + / \u2212, wheel, pinch", "zoom"], ["A / D, \u2190 / \u2192, drag, Shift + wheel", "move"], ["\u2191 / \u2193, drag on labels", "scroll lanes"],
-  ["drag on the ruler", "zoom to that interval"], ["0", "show everything"], ["click", "select; the list follows"], ["double click", "centre"],
-  ["F", "centre the selected event"], ["Shift + click, [", "marker A"], ["Ctrl + click, ]", "marker B"], ["M", "zoom to the markers"], ["/", "search"],
-  ["N / P", "next, previous match"], ["L / K", "next, previous late wake-up"], ["1 to 6", "tabs below the timeline, also \u2190 and \u2192 on them"], ["Tab, Enter", "to buttons, lanes and rows, and to press them"], ["C", "copy what is selected"], ["E", "to the event list"], ["?", "this help"],
-];
-
 const reading = (s: Status): string => `Reading the trace\u2026 ${count(s.events)} events`;
 const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
@@ -46,13 +43,15 @@ export class App {
   readonly timeline: Timeline;
   readonly list: List;
   readonly latePanel: LatePanel;
+  readonly eventPanel: EventPanel;
   private latencyPanel: LatencyPanel;
   private fieldPanel: FieldPanel;
+  private flamePanel: FlamePanel;
   /** Selections by source: what the search finds, what the list shows. */
   private found: { set: number; count: number }[] = [];
-  private tasks: [number, number][] = [];
+  tasks: [number, number][] = [];
   private saving = 0;
-  private box = {
+  box = {
     title: el("h1", {}), notes: el("div", { class: "notes", role: "status", "aria-live": "polite" }), trouble: el("div", { class: "trouble", role: "alert", hidden: true }),
     markers: el("output", { class: "markers", "aria-live": "polite" }), detail: el("div", { class: "detail", "aria-live": "polite" }),
     search: el("input", { type: "search", id: "search", placeholder: "search: sched_switch : next_prio < 100", "aria-label": "Search events", size: 34 }),
@@ -74,16 +73,18 @@ export class App {
     this.latePanel = new LatePanel(this);
     this.latencyPanel = new LatencyPanel(this);
     this.fieldPanel = new FieldPanel(this);
+    this.flamePanel = new FlamePanel(this);
+    this.eventPanel = new EventPanel(this);
     this.build(root);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolor());
-    addEventListener("keydown", (e) => this.key(e));
+    addEventListener("keydown", (e) => keys(this, e));
     addEventListener("hashchange", () => { if (location.hash.slice(1) !== encode(this.session)) void this.restore(decode(location.hash)); });
     addEventListener("beforeprint", () => this.print());
   }
 
   private build(root: HTMLElement): void {
     const b = this.box;
-    const help = el("dialog", { id: "help" }, el("h2", {}, "Keyboard and mouse"), table(["", ""], HELP.map((h) => [h[0], h[1]])), button("Close", "Close", () => help.close()));
+    const dialog = help();
     b.search.addEventListener("keydown", (e) => { if ((e as KeyboardEvent).key === "Enter") void this.search().then((found) => (found ? this.find((e as KeyboardEvent).shiftKey) : undefined)); });
     b.kind.addEventListener("change", () => { this.session.searchKind = b.kind.value === "text" ? "text" : "expression"; });
     b.only.addEventListener("change", () => { this.session.only = b.only.checked; void this.refilter(); });
@@ -94,7 +95,7 @@ export class App {
       this.recolor();
       this.save();
     });
-    const files = el("input", { type: "file", accept: "application/json", hidden: true, "aria-label": "Session file", onchange: () => { const f = files.files?.[0]; if (f) void f.text().then((t) => this.load(t)); } });
+    const files = el("input", { type: "file", accept: "application/json", hidden: true, "aria-label": "Session file", onchange: () => { const f = files.files?.[0]; if (f) void f.text().then((t) => load(this, t)); } });
     for (const [id, name] of TABS) {
       b.tabs.append(button(name, name, () => this.tab(id), { role: "tab", "data-tab": id, "aria-selected": "false" }));
     }
@@ -114,18 +115,10 @@ export class App {
         el("div", { class: "tools" }, b.source, b.kind, b.search, button("\u2039", "Previous match (P)", () => void this.find(true), { "aria-label": "Previous match" }), button("\u203a", "Next match (N)", () => void this.find(false), { "aria-label": "Next match" }), b.found,
           el("label", {}, b.only, " only matches"), b.markers, b.reading,
           el("span", { class: "grow" }), button("All", "Show everything (0)", () => this.show({ ...this.all })), button("Copy", "Copy what is selected (C)", () => void this.copy()),
-          button("Save session", "Save the current view as a file", () => this.download()), button("Load", "Open a saved session", () => files.click()), files, theme, button("Help", "Keyboard and mouse (?)", () => help.showModal()), this.reportLink)),
-      b.trouble, b.notes, this.hints(), b.loading,
-      el("main", {}, this.timeline.scroller, this.latePanel.budget, b.detail, b.tabs, b.panel), this.timeline.tip, help, b.printed);
+          button("Save session", "Save the current view as a file", () => download(this)), button("Load", "Open a saved session", () => files.click()), files, theme, button("Help", "Keyboard and mouse (?)", () => dialog.showModal()), this.reportLink)),
+      b.trouble, b.notes, b.loading,
+      el("main", {}, this.timeline.scroller, this.latePanel.budget, b.detail, el("div", { class: "lower" }, el("div", { class: "lower-main" }, b.tabs, b.panel), this.eventPanel.box)), this.timeline.tip, dialog, b.printed);
     b.head.append(...["event", "time (s)", "CPU", "task", "kind", "what it says"].map((t, i) => el("span", { class: ["n", "time", "cpu", "task", "event", "text"][i]! }, t)));
-  }
-  /** What can be done, until the reader closes it. */
-  private hints(): HTMLElement {
-    const key = "latlab-view-hints", keep = (f: () => string | null | void) => { try { return f(); } catch { return null; /* This browser keeps nothing. */ } };
-    const box = el("p", { class: "hints", hidden: keep(() => localStorage.getItem(key)) === "closed" },
-      el("span", {}, "Wheel or W and S zoom, dragging or A and D move, a click selects an event, L goes to the next late wake-up, / searches, ? shows all keys."),
-      button("\u00d7", "Close this hint", () => { box.hidden = true; keep(() => localStorage.setItem(key, "closed")); }));
-    return box;
   }
   private reportLink = el("a", { href: "report", hidden: true }, "Report");
 
@@ -190,7 +183,7 @@ export class App {
   }
 
   /** Where each source lies in time. */
-  private times(): void {
+  times(): void {
     const info = this.info!;
     const starts = info.sources.map((s) => BigInt(s.origin || "0") + BigInt(Math.round(s.offset || 0)));
     const some = starts.filter((_, i) => (info.sources[i]?.events ?? 0) > 0);
@@ -243,7 +236,7 @@ export class App {
     }
   }
 
-  private async restore(s: Session): Promise<void> {
+  async restore(s: Session): Promise<void> {
     this.session = s;
     if (s.from !== null && s.to !== null) this.span = { from: s.from, to: s.to };
     if (this.info) await this.restored();
@@ -270,12 +263,13 @@ export class App {
     this.session.from = span.from;
     this.session.to = span.to;
     this.timeline.redraw();
+    this.flamePanel.changed();
     this.save();
   }
 
   painted(): void { /* For measuring: see Timeline.took. */ }
 
-  private save(): void {
+  save(): void {
     clearTimeout(this.saving);
     this.saving = window.setTimeout(() => history.replaceState(null, "", `#${encode(this.session)}`), 150);
   }
@@ -347,6 +341,7 @@ export class App {
     if (a !== null && b !== null) parts.push(`B\u2212A ${length(b - a)} (${exact(b - a)})`);
     this.box.markers.textContent = parts.filter(Boolean).join("   ");
     this.timeline.redraw();
+    this.flamePanel.changed();
     this.save();
   }
 
@@ -393,6 +388,7 @@ export class App {
     const time = event.t + (this.shift[source] ?? 0);
     this.selected = { source, row: event.row, time, event };
     this.session.event = [source, event.row];
+    void this.eventPanel.show(source, event);
     if (how === "center" || (how === "show" && (time < this.span.from || time > this.span.to))) this.show(center(this.span, time, this.all));
     this.timeline.redraw();
     const kind = this.info!.sources[source]?.kinds.find((k) => k[0] === event.kind)?.[1] ?? "";
@@ -424,7 +420,7 @@ export class App {
       this.timeline.redraw();
     }
     await this.refilter();
-    if (["latency", "field", "show", "late"].includes(this.session.tab)) this.tab(this.session.tab);
+    if (["latency", "field", "flame", "show", "late"].includes(this.session.tab)) this.tab(this.session.tab);
     this.save();
   }
 
@@ -517,6 +513,8 @@ export class App {
     this.timeline.redraw();
   }
 
+  copy(): Promise<void> { return copy(this); }
+
   tab(id: string): void {
     this.session.tab = id;
     for (const b of this.box.tabs.querySelectorAll<HTMLElement>("button")) b.setAttribute("aria-selected", String(b.dataset.tab === id));
@@ -526,121 +524,10 @@ export class App {
     if (id === "late") { this.latePanel.draw(); p.replaceChildren(this.latePanel.box); }
     if (id === "latency") { p.replaceChildren(this.latencyPanel.box); this.latencyPanel.draw(); }
     if (id === "field") { p.replaceChildren(this.fieldPanel.box); this.fieldPanel.draw(); }
-    if (id === "show") p.replaceChildren(this.showPanel());
-    if (id === "sources") p.replaceChildren(this.sourcePanel());
+    if (id === "flame") { p.replaceChildren(this.flamePanel.box); void this.flamePanel.draw(); }
+    if (id === "show") p.replaceChildren(showPanel(this));
+    if (id === "sources") p.replaceChildren(sourcePanel(this));
     this.save();
-  }
-
-  private showPanel(): HTMLElement {
-    const s = this.session, info = this.info!, source = info.sources[s.source]!;
-    const toggle = (list: number[], n: number, on: boolean) => { const at = list.indexOf(n); if (on && at >= 0) list.splice(at, 1); if (!on && at < 0) list.push(n); };
-    const check = (on: boolean, name: string, change: (on: boolean) => void) => {
-      const c = el("input", { type: "checkbox", checked: on, "aria-label": name });
-      c.addEventListener("change", () => change(c.checked));
-      return c;
-    };
-    const filter = el("input", { type: "search", placeholder: "name", "aria-label": "Only names that contain" });
-    const kinds = [...source.kinds].sort((a, b) => b[3] - a[3]).map((k) => el("tr", { "data-name": `${k[2]}:${k[1]}` }, el("td", {}, check(!s.kinds.includes(k[0]), `Show ${k[1]}`, (on) => { toggle(s.kinds, k[0], on); void this.refilter(); })), el("td", {}, `${k[2]}:${k[1]}`), el("td", { class: "n" }, count(k[3]))));
-    const tasks = [...source.tasks].sort((a, b) => b[2] - a[2]).slice(0, 2000).map((t) => {
-      const name = taskName(info, s.source, t[0]);
-      return el("tr", { "data-name": name }, el("td", {}, check(!s.hideTasks.includes(t[0]), `Show events of ${name}`, (on) => { toggle(s.hideTasks, t[0], on); void this.refilter(); })),
-        el("td", {}, t[0] > 0 ? check(this.tasks.some((c) => c[0] === s.source && c[1] === t[0]), `Lane of ${name}`, (on) => this.chooseTask(s.source, t[0], on)) : ""),
-        el("td", {}, name), el("td", { class: "n" }, length(t[2])), el("td", { class: "n" }, count(t[3])));
-    });
-    const cpus = source.cpus.map((c) => [check(!s.cpus.includes(c.cpu), `Show CPU ${c.cpu}`, (on) => { toggle(s.cpus, c.cpu, on); void this.refilter(); }), `CPU ${c.cpu}`, count(c.events)]);
-    filter.addEventListener("input", () => { for (const tr of [...kinds, ...tasks]) tr.hidden = !tr.dataset.name!.toLowerCase().includes(filter.value.toLowerCase()); });
-    const lanesBack = s.hidden.length ? button(`Show ${s.hidden.length} hidden lanes`, "All lanes again", () => { s.hidden = []; this.relane(); this.tab("show"); }) : null;
-    const everything = button("Show everything", "Nothing is hidden", () => { s.hidden = []; s.kinds = []; s.hideTasks = []; s.cpus = []; void this.refilter().then(() => this.tab("show")); });
-    return el("div", { class: "panel show-panel" }, el("div", { class: "bar-tools" }, filter, lanesBack, everything),
-      el("div", { class: "columns" }, el("div", { class: "scroll" }, table(["", "kind of event", "events"], kinds)), el("div", { class: "scroll" }, table(["events", "lane", "task", "on CPU", "times"], tasks)), el("div", { class: "scroll" }, table(["", "CPU", "events"], cpus))));
-  }
-
-  private sourcePanel(): HTMLElement {
-    const info = this.info!;
-    const rows = info.sources.map((s, i) => {
-      const offset = el("input", { size: 12, value: `${s.offset / 1e6}ms`, "aria-label": `Offset of ${s.name}` });
-      const set = () => {
-        const ns = parse(offset.value);
-        if (ns === null) return this.say(`${offset.value} is no time; write -1.5ms or 20us.`);
-        this.offset(i, ns);
-      };
-      offset.addEventListener("change", set);
-      const first = info.sources[0]!;
-      return [s.name, s.clock, count(s.events), length(s.length), `${moment(BigInt(s.origin || "0"), 0)} s`, this.live ? offset : `${s.offset} ns`,
-        i > 0 && this.live ? button("Begin with the first", "Offset so that both begin at the same time", () => this.offset(i, Number(BigInt(first.origin) - BigInt(s.origin)) + first.offset)) : ""];
-    });
-    return el("div", { class: "panel scroll" }, table(["source", "clock", "events", "length", "begins", "time offset", ""], rows), el("p", { class: "dim" }, `latlab ${info.version}`));
-  }
-
-  private offset(source: number, ns: number): void {
-    const info = this.info!;
-    info.sources[source]!.offset = Math.round(ns);
-    this.session.offsets = info.sources.map((s) => s.offset);
-    this.times();
-    this.relane();
-    this.show({ ...this.all });
-    this.tab("sources");
-  }
-
-  private async copy(): Promise<void> {
-    const marked = getSelection()?.toString();
-    const text = marked || [...this.box.detail.querySelectorAll("span")].map((s) => s.textContent).join("\t");
-    const all = [text, this.box.markers.textContent].filter(Boolean).join("\n");
-    try {
-      await navigator.clipboard.writeText(all);
-      this.say("");
-    } catch {
-      this.say("The browser does not let this page copy; mark the text and press Ctrl-C.");
-    }
-  }
-
-  private download(): void {
-    const text = JSON.stringify({ latlab_view: 1, title: this.info?.title, session: encode(this.session) });
-    const a = el("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: `${this.info?.title ?? "trace"}.session.json` });
-    a.click();
-    URL.revokeObjectURL(a.href);
-  }
-
-  private load(text: string): void {
-    try {
-      const file = JSON.parse(text) as { latlab_view?: number; session?: string };
-      if (file.latlab_view !== 1 || typeof file.session !== "string") throw new Error("no session");
-      void this.restore(decode(file.session)).then(() => this.save());
-    } catch {
-      this.say("This file is no session of latlab view.");
-    }
-  }
-
-  private key(e: KeyboardEvent): void {
-    const target = e.target as HTMLElement;
-    if (e.ctrlKey || e.metaKey || e.altKey || !this.info) return;
-    if (["INPUT", "SELECT", "TEXTAREA"].includes(target.tagName) || target.closest("dialog")) {
-      // A search field would empty itself.
-      if (e.key === "Escape" && !target.closest("dialog")) { e.preventDefault(); target.blur(); }
-      return;
-    }
-    const at = this.timeline.pointer !== null && this.timeline.pointer >= this.span.from && this.timeline.pointer <= this.span.to ? this.timeline.pointer : (this.span.from + this.span.to) / 2;
-    const middle = (this.span.from + this.span.to) / 2, by = (this.span.to - this.span.from) * 0.15;
-    const here = this.selected?.time ?? at;
-    const scroll = (d: number) => { this.timeline.scroller.scrollTop += d; };
-    const act: Record<string, () => void> = {
-      w: () => this.show(zoom(this.span, 0.7, at, this.all)), s: () => this.show(zoom(this.span, 1 / 0.7, at, this.all)),
-      "+": () => this.show(zoom(this.span, 0.7, middle, this.all)), "=": () => this.show(zoom(this.span, 0.7, middle, this.all)), "-": () => this.show(zoom(this.span, 1 / 0.7, middle, this.all)),
-      a: () => this.show(move(this.span, -by, this.all)), d: () => this.show(move(this.span, by, this.all)),
-      ArrowLeft: () => this.show(move(this.span, -by, this.all)), ArrowRight: () => this.show(move(this.span, by, this.all)),
-      ArrowUp: () => scroll(-40), ArrowDown: () => scroll(40),
-      "0": () => this.show({ ...this.all }), f: () => { if (this.selected) this.show(center(this.span, this.selected.time, this.all)); },
-      "[": () => this.mark("a", here), "]": () => this.mark("b", here),
-      m: () => { const { a, b } = this.session; if (a !== null && b !== null && a !== b) { const w = Math.abs(b - a) * 0.1; this.show({ from: Math.min(a, b) - w, to: Math.max(a, b) + w }); } },
-      "/": () => this.box.search.focus(), n: () => void this.find(false), p: () => void this.find(true),
-      l: () => this.latePanel.step(1), k: () => this.latePanel.step(-1), c: () => void this.copy(),
-      e: () => { this.tab("events"); this.list.box.focus(); }, "?": () => (document.getElementById("help") as HTMLDialogElement).showModal(),
-    };
-    TABS.forEach(([id], i) => { act[String(i + 1)] = () => this.tab(id); });
-    const f = act[e.key.length === 1 ? e.key.toLowerCase() : e.key];
-    if (!f) return;
-    e.preventDefault();
-    f();
   }
 
   /** On paper: the timeline as a picture, what is selected, and the events in sight. */

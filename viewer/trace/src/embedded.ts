@@ -1,13 +1,15 @@
 /** The page's own data: what an exported page holds. The same questions, answered here. */
 import { BINS, binsTile, extent, itemsTile } from "./tile";
 import { compile, type Valued } from "./expression";
-import type { Data, Info, Late, Latency, Query, Tile, Wake, Want } from "./types";
+import type { Data, Detail, Flame, Info, Late, Latency, Query, Tile, Wake, Want } from "./types";
 
 /** What `latlab view --export` writes. Lanes as columns: start, end (ns), id, aux. */
 export interface Inside {
   info: Info;
-  /** By source and kind of event: names of its fields, and of each a letter: number, text, or something else. */
-  fields?: { [kind: string]: [string[], string] }[];
+  /** By source and kind of event: names of its fields, of each a letter (number, text, or something else), types and units. */
+  fields?: { [kind: string]: [string[], string, string[], string[]] }[];
+  /** By source: the flame graph of the page's window. */
+  flames: Flame[];
   lanes: { [lane: string]: [number[], number[], number[], number[]] }; rows: Valued[][]; wakes: Wake[][]; late: Late; latency: (Latency | null)[];
 }
 
@@ -29,6 +31,11 @@ export function cut(lane: [number[], number[], number[], number[]], level: numbe
     }
   }
   return tile;
+}
+
+/** The frames of a stack in the text of its event: lines `=> name (address)` or `=> address`. */
+export function frames(text: string): { name: string; module: string; address: string }[] {
+  return [...text.matchAll(/^=> (?:(\S+) \(([0-9a-f]+)\)|([0-9a-f]+))$/gm)].map((m) => ({ name: m[1] ?? `0x${m[3]}`, module: "", address: m[2] ?? m[3]! }));
 }
 
 export class Embedded implements Data {
@@ -86,6 +93,32 @@ export class Embedded implements Data {
     const wakes = (this.inside.wakes[source] ?? []).filter((w) => w.t >= from && w.t <= to);
     return wakes.length > 2000 ? { more: wakes.length, wakes: [] } : { more: 0, wakes };
   }
+  async event(source: number, row: number): Promise<Detail> {
+    const rows = this.inside.rows[source] ?? [], at = rows.findIndex((r) => r.row === row), event = rows[at];
+    if (!event) throw new Error(`There is no event ${row} in this page.`);
+    const kinds = this.inside.info.sources[source]!.kinds, kind = (of: Valued) => kinds.find((k) => k[0] === of.kind);
+    const [names, , types, units] = this.inside.fields?.[source]?.[event.kind] ?? [[], "", [], []];
+    const text = (i: number) => {
+      const v = event.values?.[i] ?? "", n = Array.isArray(v) ? v[0] : v;
+      // A pointer, or an `unsigned long` where the kernel's addresses are.
+      const address = /^-?\d+$/.test(String(n)) && (types[i]!.endsWith("*") || (types[i] === "unsigned long" && !units[i] && BigInt(n) >> 32n !== 0n));
+      return address ? `0x${BigInt.asUintN(64, BigInt(n)).toString(16)}` : String(n);
+    };
+    const common = { common_pid: String(event.pid) };
+    const fields = names.map((name, i) => ({ name, ty: types[i]!, value: text(i), unit: units[i]!, common: false }));
+    const isStack = (r: Valued) => kind(r)?.[2] === "ftrace" && /^(kernel|user)_stack$/.test(kind(r)![1]);
+    // Those that follow on its CPU, of its task, before the next event there.
+    const near = rows.slice(at + 1, at + 4097).filter((r) => r.cpu === event.cpu).slice(0, 2);
+    const end = near.findIndex((r) => r.pid !== event.pid || !isStack(r));
+    const of = isStack(event) ? [event] : end < 0 ? near : near.slice(0, end);
+    const [id, name, system] = kind(event) ?? [event.kind, `unknown ${event.kind}`, ""];
+    return {
+      name: system ? `${system}:${name}` : `${name || id}`,
+      fields: [...fields, ...Object.entries(common).map(([n, value]) => ({ name: n, ty: "int", value, unit: "", common: true }))],
+      stacks: of.map((r) => ({ user: kind(r)![1] === "user_stack", row: r.row, frames: frames(r.text) })),
+    };
+  }
+  async flame(source: number): Promise<Flame> { return this.inside.flames[source] ?? { origin: "nothing", partial: false, nodes: [] }; }
   async late() { return this.inside.late; }
   async lateOf(): Promise<Late> { throw new Error("An exported page cannot look for other late wake-ups."); }
   async latency(source: number, a: string, b: string): Promise<Latency> {

@@ -1,12 +1,14 @@
 /** A numeric field of one kind of event over time. */
 import uPlot from "uplot";
 import type { App } from "./app";
-import { button, el } from "./dom";
+import { button, el, table } from "./dom";
 import { count, length, moment } from "./format";
 import type { Row } from "./types";
 
 /** Events that are drawn at most, and rows of one answer. */
 const MOST = 20_000, AT_ONCE = 500;
+/** Values of the table below the plot. */
+const HIGHEST = 20;
 
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
 
@@ -99,5 +101,13 @@ export class FieldPanel {
       if (p) app.select(app.session.source, p.r, "center");
     });
     this.plot = plot;
+    this.result.append(this.highest(points, shift));
+  }
+
+  /** The highest values, to be chosen without the mouse. */
+  private highest(points: { r: Row; v: number }[], shift: number): HTMLElement {
+    const { app } = this, list = [...points].sort((a, b) => b.v - a.v || a.r.t - b.r.t).slice(0, HIGHEST);
+    const rows = list.map(({ r, v }) => [button(moment(app.base, r.t + shift), "Select this event", () => app.select(app.session.source, r, "center"), { class: "link" }), `${r.comm}-${r.pid}`, String(r.cpu), el("span", { class: "n" }, count(v))]);
+    return table(["time (s)", "task", "CPU", this.field], rows, `The ${list.length} highest values`);
   }
 }

@@ -71,13 +71,15 @@ export class LatePanel {
       piece.style.background = css(this.color(p));
       piece.style.color = ink(this.color(p));
       if (share > 12) piece.textContent = p.who || p.cause;
-      piece.addEventListener("dblclick", () => {
-        const shift = this.app.shift[w.source] ?? 0, m = (p.to - p.from) * 0.2 + 50;
-        this.app.show({ from: w.from + shift + p.from - m, to: w.from + shift + p.to + m });
-      });
+      piece.addEventListener("dblclick", () => this.zoom(w, p));
       bar.append(piece);
     }
     return el("div", { class: "bar-row" }, el("span", { class: "bar-name" }, `${name} ${length(w.to - w.from)}`), bar);
+  }
+
+  private zoom(w: WakeUp, p: Part): void {
+    const shift = this.app.shift[w.source] ?? 0, m = (p.to - p.from) * 0.2 + 50;
+    this.app.show({ from: w.from + shift + p.from - m, to: w.from + shift + p.to + m });
   }
 
   /** A task has its own colour, as in the lanes. */
@@ -103,7 +105,11 @@ export class LatePanel {
       if (p) s.style.background = css(this.color(p));
       return s;
     };
-    const rows = names.map((n) => [el("span", {}, swatch(n), n), exact(late.get(n) ?? 0), on ? exact(calm.get(n) ?? 0) : "", on ? exact((late.get(n) ?? 0) - (calm.get(n) ?? 0)) : ""]);
+    const zoom = (name: string) => {
+      const [longest] = w.parts.filter((p) => words(p) === name).sort((a, b) => b.to - b.from - (a.to - a.from));
+      return longest ? button(name, `Zoom to ${name}`, () => this.zoom(w, longest), { class: "link" }) : name;
+    };
+    const rows = names.map((n) => [el("span", {}, swatch(n), zoom(n)), exact(late.get(n) ?? 0), on ? exact(calm.get(n) ?? 0) : "", on ? exact((late.get(n) ?? 0) - (calm.get(n) ?? 0)) : ""]);
     return el("div", { class: "scroll" }, table(["part", "late", "on time", "more"], rows));
   }
 

@@ -147,7 +147,8 @@ export class List {
     }
     this.body.replaceChildren(...rows);
     this.body.style.transform = `translateY(${this.box.scrollTop}px)`;
-    this.box.setAttribute("aria-activedescendant", "selected-row");
+    if (rows.some((r) => r.id)) this.box.setAttribute("aria-activedescendant", "selected-row");
+    else this.box.removeAttribute("aria-activedescendant");
   }
 
   private clicked(e: Event, twice: boolean): void {

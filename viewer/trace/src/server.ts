@@ -1,6 +1,6 @@
 /** The server as a source of data. Addresses are relative: the token is part of the page's own. */
 import { decode } from "./tile";
-import type { Data, Info, Late, Latency, Query, Row, Status, Tile, Wake, Want } from "./types";
+import type { Data, Detail, Flame, Info, Late, Latency, Query, Row, Status, Tile, Wake, Want } from "./types";
 
 export class Server implements Data {
   live = true;
@@ -56,6 +56,8 @@ export class Server implements Data {
   wakes(source: number, from: number, to: number) {
     return this.json<{ more: number; wakes: Wake[] }>(`api/wakes?s=${source}&from=${Math.floor(from)}&to=${Math.ceil(to)}`);
   }
+  event(source: number, row: number) { return this.json<Detail>(`api/event?s=${source}&row=${row}`); }
+  flame(source: number, from: number, to: number) { return this.json<Flame>(`api/flame?s=${source}&from=${from}&to=${to}`); }
   late() { return this.json<Late>("api/late"); }
   lateOf(source: number, pid: number, limit: number) {
     return this.json<Late>(`api/late?s=${source}&pid=${pid}&limit=${Math.round(limit)}`);

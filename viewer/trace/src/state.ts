@@ -62,7 +62,7 @@ export function decode(text: string): Session {
   s.searchKind = p.get("qk") === "text" ? "text" : "expression";
   s.only = p.get("only") === "1";
   const tab = p.get("tab") ?? "";
-  s.tab = ["events", "late", "latency", "field", "show", "sources"].includes(tab) ? tab : "events";
+  s.tab = ["events", "late", "latency", "field", "flame", "show", "sources"].includes(tab) ? tab : "events";
   s.source = Math.max(0, Math.floor(one("s") ?? 0));
   s.offsets = numbers(p.get("o") ?? "");
   s.late = one("late");

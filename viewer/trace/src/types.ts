@@ -25,6 +25,16 @@ export interface Info {
   /** In an exported page: the stretch that it holds, ns after the first source's origin. */
   window?: [number, number];
 }
+/** A field of an event, its value as text. */
+export interface FieldText { name: string; ty: string; value: string; unit: string; common: boolean }
+/** A stack, innermost frame first; `row` is the event that has it. */
+export interface Stack { user: boolean; row: number; frames: { name: string; module: string; address: string }[] }
+export interface Detail { name: string; fields: FieldText[]; stacks: Stack[] }
+/** A flame graph: parents before children, those of one parent in order of their names; the first box is its own parent. */
+export interface Flame {
+  origin: "nothing" | "kernel_stacks" | "user_stacks" | "function_graph" | "function"; partial: boolean;
+  nodes: { parent: number; name: string; value: number }[];
+}
 export interface Row { row: number; t: number; cpu: number; pid: number; comm: string; kind: number; text: string; lost?: number }
 export interface Part { from: number; to: number; stage: string; cause: string; who: string; actor: "path" | "task" | "other" }
 export interface WakeUp {
@@ -62,6 +72,8 @@ export interface Data {
   place(source: number, set: number, at: { t: number } | { row: number }): Promise<{ event: number; place: number }>;
   find(source: number, set: number, row: number, back: boolean): Promise<Row | null>;
   wakes(source: number, from: number, to: number): Promise<{ more: number; wakes: Wake[] }>;
+  event(source: number, row: number): Promise<Detail>;
+  flame(source: number, from: number, to: number): Promise<Flame>;
   late(): Promise<Late>;
   lateOf(source: number, pid: number, limit: number): Promise<Late>;
   latency(source: number, a: string, b: string, ka: string, kb: string): Promise<Latency>;

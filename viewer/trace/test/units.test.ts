@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { cut } from "../src/embedded";
+import { cut, frames } from "../src/embedded";
 import { compile, glob, type Kind, type Valued } from "../src/expression";
+import { functions, places } from "../src/flame";
 import { count, exact, length, moment, parse, step } from "../src/format";
 import { control } from "../src/late";
 import { Columns } from "../src/raster";
@@ -139,6 +140,20 @@ test("numbers with a name are found in what an event says", () => {
   expect([...numbers("comm=sh-2 pid=4136 runtime=3255 [ns]")]).toEqual([["pid", 4136], ["runtime", 3255]]);
   expect([...numbers("fd: 0x00000003, buf: 0x7ffefbee4a78, ratio=-1.5")]).toEqual([["fd", 3], ["buf", 0x7ffefbee4a78], ["ratio", -1.5]]);
   expect([...numbers("rustc:3866 [120] S ==> sleep:4139 [120] at=0xffffffffffffffff name=3abc")]).toEqual([]);
+});
+
+test("boxes of a flame graph lie within their parents, and a recursive function counts once", () => {
+  const node = (parent: number, name: string, value: number) => ({ parent, name, value });
+  const flame = { origin: "function_graph" as const, partial: false, nodes: [node(0, "all", 10), node(0, "a", 4), node(0, "b", 5), node(2, "b", 3), node(2, "c", 1), node(3, "b", 2)] };
+  const at = places(flame);
+  expect(at.map((p) => [p.depth, p.x, p.self])).toEqual([[0, 0, 1], [1, 0, 4], [1, 4, 1], [2, 4, 1], [2, 7, 1], [3, 4, 2]]);
+  expect(functions(flame, at)).toEqual([["b", 5, 4], ["a", 4, 4], ["c", 1, 1]]);
+});
+
+test("frames are read from the text of a stack", () => {
+  expect(frames("<stack trace >\n=> tick_stop (ffff8f)\n=> ffffffff81000e06")).toEqual([
+    { name: "tick_stop", module: "", address: "ffff8f" }, { name: "0xffffffff81000e06", module: "", address: "ffffffff81000e06" }]);
+  expect(frames("prev_comm=a => b (1)")).toEqual([]);
 });
 
 test("a late wake-up is compared with the middle on-time one of its task", () => {
