@@ -1,11 +1,14 @@
 from os import PathLike
 from pathlib import Path
-from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple, Union, final
 
 _Path = Union[str, "PathLike[str]"]
 _Texts = Union[str, Sequence[str]]
 _Cpus = Union[str, int, Sequence[int]]
 
+__all__ = ["Table", "Trace", "open"]
+
+@final
 class Table:
     """Rows and columns in Arrow's memory layout.
 
@@ -30,6 +33,7 @@ class Table:
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame`, by way of pyarrow. A number column of one batch is not copied."""
 
+@final
 class Trace:
     """An opened trace."""
 
