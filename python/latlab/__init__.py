@@ -1,14 +1,43 @@
-"""Traces as Arrow tables, read and filtered in Rust.
+"""Traces as Arrow tables, runs and analyses of latlab.
 
 >>> import latlab
 >>> trace = latlab.open("trace.dat")
 >>> trace.events("sched_switch", "next_prio < 100", cpus="0,2-3").to_pandas()
+>>> latlab.explain(trace, limit_ns=100_000).breakdown.to_pandas()
+>>> latlab.load_run("runs/baseline").records[0].summary.quantile(0.99)
 
 Times are ns of the trace's clock unless a name or docstring gives another unit. Errors are
-`latlab.LatlabError`, with the sentences of the command; damaged parts of a trace are warnings.
+`latlab.LatlabError`, with the sentences of the command; damaged parts of a trace are warnings. Events are
+read in this process; runs and analyses are the command's, which the wheel carries.
 """
 
+from ._analyses import Explanation, Sched, Timer, explain, sched, timer
+from ._command import command
 from ._errors import LatlabError
 from ._native import Table, Trace, open
+from ._rows import Rows
+from ._run import Finding, Part, Plot, Quantile, Record, Run, Summary, load_run, measure
 
-__all__ = ["LatlabError", "Table", "Trace", "open"]
+__all__ = [
+    "Explanation",
+    "Finding",
+    "LatlabError",
+    "Part",
+    "Plot",
+    "Quantile",
+    "Record",
+    "Rows",
+    "Run",
+    "Sched",
+    "Summary",
+    "Table",
+    "Timer",
+    "Trace",
+    "command",
+    "explain",
+    "load_run",
+    "measure",
+    "open",
+    "sched",
+    "timer",
+]

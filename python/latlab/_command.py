@@ -1,0 +1,56 @@
+"""The command, which the wheel carries: found, run, and its errors as exceptions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import warnings
+from pathlib import Path
+from typing import Any, Dict, Sequence
+
+from ._errors import LatlabError
+
+__all__ = ["command", "json_of", "run_command"]
+
+
+def command() -> Path:
+    """The path of the command: beside this Python, or in PATH.
+
+    Raises LatlabError where there is none.
+    """
+    for folder in (Path(sysconfig.get_path("scripts")), Path(sys.executable).parent):
+        if (folder / "latlab").is_file():
+            return folder / "latlab"
+    found = shutil.which("latlab")
+    if found is None:
+        raise LatlabError("the command latlab is not installed", "install the wheel, which carries it")
+    return Path(found)
+
+
+def run_command(options: Sequence[str], before: Sequence[str] = ()) -> str:
+    """Runs the command; returns its stdout. What it says of damaged files becomes warnings.
+
+    Raises LatlabError with the command's sentence and hint when it fails. A limit that is exceeded (exit
+    code 2) is no failure.
+    """
+    done = subprocess.run(
+        [*before, str(command()), *options], stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    said = [line[len("latlab: ") :] for line in done.stderr.splitlines() if line.startswith("latlab: ")]
+    if done.returncode in (0, 2):
+        for sentence in said:
+            warnings.warn(sentence, stacklevel=4)
+        return done.stdout
+    hints = [line[len("hint: ") :] for line in done.stderr.splitlines() if line.startswith("hint: ")]
+    errors = [line[len("error: ") :] for line in done.stderr.splitlines() if line.startswith("error: ")]
+    ended = f"latlab {options[0]} ended with exit code {done.returncode}"
+    raise LatlabError((said[-1:] or errors or [ended])[0], hints[-1] if hints else None)
+
+
+def json_of(options: Sequence[str]) -> Dict[str, Any]:
+    """The result that the command prints with `--json`."""
+    found: Dict[str, Any] = json.loads(run_command([*options, "--json"]))
+    return found

@@ -1,0 +1,78 @@
+"""Runs, findings and plots."""
+
+import json
+
+import latlab
+import pytest
+
+
+def test_every_run_of_the_fixtures_is_read(runs):
+    found = [path for path in sorted(runs.iterdir()) if (path / "run.json").is_file()]
+    assert len(found) > 20
+    for path in found:
+        run = latlab.load_run(path)
+        data = json.loads((path / "run.json").read_text())
+        assert [part.name for part in run.parts] == [part["name"] for part in data["parts"]]
+        assert len(run.records) == sum(len(part["results"]) for part in data["parts"])
+        assert len(run.findings) == sum(len(part["findings"]) for part in data["parts"])
+        assert len(run.table()) == len(run.records)
+
+
+def test_results_have_figures_with_intervals(runs):
+    run = latlab.load_run(runs / "wakeup" / "run.json")
+    record = next(record for record in run.records if record.buckets)
+    assert record.unit == "ns" and record.part == "wakeup"
+    assert record.summary.count == sum(count for _, count in record.buckets)
+    median = record.summary.quantile(0.5)
+    assert median.low <= median.value == record.summary.median <= median.high
+    assert record.summary.quantile(0.123) is None
+    table = run.table().to_pandas()
+    assert median.value in table.p50.tolist() and median.low in table.p50_low.tolist()
+
+
+def test_findings_are_typed_and_the_report_has_their_words(runs):
+    run = latlab.load_run(runs / "doctor")
+    assert len(run.findings) > 5
+    for finding in run.findings:
+        assert finding.severity in ("problem", "warning", "info", "ok", "inconclusive")
+        assert finding.confidence in ("high", "medium", "low")
+    assert len(run.text(details=True)) > len(run.text()) > 100
+
+
+def test_plots_and_page_are_those_of_the_report(runs):
+    run = latlab.load_run(runs / "wakeup")
+    plots = run.plots()
+    assert plots and all(plot.svg.startswith("<svg") and plot._repr_svg_() for plot in plots)
+    assert len({plot.id for plot in plots}) == len(plots)
+    assert "wakeup" in run.html()
+
+
+def test_the_command_measures_and_its_run_is_loaded(tmp_path):
+    run = latlab.measure("wakeup", "-D", "300ms", "-q", out=tmp_path / "run")
+    assert run.complete and run.records[0].summary.count > 10
+    assert latlab.load_run(tmp_path / "run").data == run.data
+    with pytest.raises(latlab.LatlabError, match="holds a run already") as error:
+        latlab.measure("wakeup", "-D", "300ms", "-q", out=tmp_path / "run")
+    assert error.value.hint == "name a new directory; a run is never overwritten"
+    with pytest.raises(latlab.LatlabError, match="--no-such-option"):
+        latlab.measure("wakeup", "--no-such-option")
+
+
+def test_a_limit_that_is_exceeded_is_no_error():
+    run = latlab.measure("wakeup", "-D", "10", "-q", "-b", "1")
+    assert run.data["stopped_by"] and run.records[0].summary.max > 1000
+
+
+def test_errors_are_one_sentence(runs, tmp_path):
+    with pytest.raises(latlab.LatlabError, match="nowhere") as error:
+        latlab.load_run(tmp_path / "nowhere")
+    assert "\n" not in str(error.value)
+    path = tmp_path / "run.json"
+    data = (runs / "wakeup" / "run.json").read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(latlab.LatlabError, match=r"run.json: is cut off after \d+ bytes$") as error:
+        latlab.load_run(tmp_path)
+    assert error.value.hint.startswith("copy it again")
+    path.write_text('{"schema_version": 999}')
+    with pytest.raises(latlab.LatlabError, match="has schema version 999, and this latlab"):
+        latlab.load_run(tmp_path)
