@@ -7,6 +7,7 @@
 pub mod cgroup;
 pub mod clock;
 pub mod doctor;
+pub mod fifo;
 pub mod files;
 pub mod gaps;
 pub mod harness;

@@ -104,6 +104,11 @@ impl PlatformCounters {
 }
 
 impl CounterSample {
+    /// Why counters are missing.
+    pub fn missing(&self) -> &[Note] {
+        &self.missing
+    }
+
     /// Steal time and SMIs since an earlier sample.
     pub fn delta(&self, before: &Self) -> (Option<u64>, Option<u64>) {
         let grown = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));

@@ -95,10 +95,9 @@ pub fn pipe(_: &Setting) -> Result<Bytes, ProbeError> {
 /// When they cannot be made.
 pub fn fifo(setting: &Setting) -> Result<Bytes, ProbeError> {
     let open = |name: &str| -> Result<(OwnedFd, OwnedFd), ProbeError> {
-        use rustix::fs::{FileType, Mode, OFlags, mknodat, open};
+        use rustix::fs::{Mode, OFlags, open};
         let path = setting.file(name);
-        let mode = Mode::RUSR | Mode::WUSR;
-        mknodat(rustix::fs::CWD, &path, FileType::Fifo, mode, 0).calling("mkfifo")?;
+        crate::fifo::make(&path).calling("mkfifo")?;
         // A reader that does not wait for a writer, then the writer, then blocking again.
         let input = open(&path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
         let input = input.calling("opening a FIFO")?;

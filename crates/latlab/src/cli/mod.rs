@@ -9,6 +9,7 @@
 pub mod bench;
 #[cfg(feature = "host")]
 pub mod compare;
+pub mod cyclictest;
 pub mod doctor;
 pub mod examples;
 #[cfg(feature = "host")]
@@ -174,7 +175,7 @@ pub enum Command {
     Vm(vm::VmArgs),
     #[cfg(feature = "host")]
     Image(Box<image::ImageArgs>),
-    /// Fetch a run that a lost connection left on a board (with --on ssh://…).
+    /// Fetch a run that a lost connection left on a board.
     #[cfg(feature = "host")]
     #[command(after_long_help = examples::FETCH)]
     Fetch {

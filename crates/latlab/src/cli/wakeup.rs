@@ -1,5 +1,6 @@
 //! `latlab wakeup`: the options of cyclictest, with its letters.
 
+use crate::cli::cyclictest;
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
 use clap::{ArgAction, ValueEnum};
@@ -106,6 +107,8 @@ pub struct Args {
     /// Take the lock in FILE after each wake-up; latency includes the wait for it (docs/reference/faults.md).
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
+    #[command(flatten)]
+    pub cyclictest: cyclictest::Args,
     /// Print help.
     #[arg(long, action = ArgAction::Help)]
     help: Option<bool>,
@@ -185,6 +188,13 @@ pub struct Config {
     /// Loads meanwhile, as they were given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub load: Vec<String>,
+    /// What cyclictest's command lines ask for besides.
+    #[serde(skip_serializing_if = "is_unused")]
+    pub cyclictest: cyclictest::Args,
+}
+
+fn is_unused(args: &cyclictest::Args) -> bool {
+    !args.is_used()
 }
 
 impl Config {
@@ -208,6 +218,10 @@ impl Args {
         let threads = self.placement(policy, allowed, online)?;
         let levels = self.levels(policy)?;
         let verbose = self.verbose && !self.quiet;
+        if self.cyclictest.oscope == Some(0) {
+            return Err(anyhow!("-o 0: of no values there is no largest"))
+                .hint("-o 10 prints the largest of ten");
+        }
         let histogram_us = self.histogram_limit()?;
         if self.histfile.is_some() && histogram_us.is_none() {
             return Err(anyhow!("--histfile: there is no histogram without its limit"))
@@ -229,7 +243,7 @@ impl Args {
             trace_mark: self.tracemark,
             histogram_us,
             histogram_in_ns: self.nsecs,
-            samples: self.samples.is_some() || verbose,
+            samples: self.samples.is_some() || verbose || self.cyclictest.spike.is_some(),
             dma_latency_us: (!self.idle_states).then(|| self.latency.unwrap_or(0)),
             dma_latency_optional: self.latency.is_none(),
             main_cpu: self.main_cpu(allowed)?,
@@ -247,6 +261,7 @@ impl Args {
             histogram_file: self.histfile.clone(),
             json_file: self.json_file.clone(),
             load: self.load.iter().map(ToString::to_string).collect(),
+            cyclictest: self.cyclictest.clone(),
         })
     }
 
@@ -269,6 +284,7 @@ impl Args {
             (policy == Policy::Deadline, "--policy deadline"),
             (self.samples.is_some(), "--samples"),
             (self.verbose, "-v"),
+            (self.cyclictest.spike.is_some(), "--spike"),
             (self.lock.is_some(), "--lock"),
             (self.tracemark, "--tracemark"),
             (self.distance > 0, "-d"),

@@ -114,6 +114,12 @@ impl Args {
         if self.captures == 0 || self.captures > 10_000 {
             bail!("--captures {}: from 1 to 10000", self.captures);
         }
+        if wakeup.cyclictest.is_used() {
+            return Err(anyhow!(
+                "-F, -M, -o, -R, --smi and --spike: `latlab why` does not have them"
+            ))
+            .hint("latlab wakeup has them; latlab why counts SMIs by itself");
+        }
         if wakeup.samples.is_some() {
             return Err(anyhow!("--samples: `latlab why` keeps captures, not samples"))
                 .hint("latlab wakeup --samples FILE");

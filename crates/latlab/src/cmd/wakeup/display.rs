@@ -3,6 +3,7 @@
 //! Our own display is on stderr, and only on a terminal. That of another tool's
 //! format is on stdout, terminal or not, because scripts read it there.
 
+use super::fifo::Fifo;
 use crate::cli::wakeup::{Config, Format};
 use crate::term;
 use latlab_model::units::format_ns;
@@ -28,6 +29,10 @@ pub struct Display {
     height: usize,
     second: Second,
     failed: Option<io::Error>,
+    /// The largest latency that was drawn, ns; only a larger one is drawn again with `-M`.
+    drawn_max_ns: u64,
+    on_max: bool,
+    fifo: Option<Fifo>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,7 +54,7 @@ struct Second {
 
 impl Display {
     /// The display that was asked for.
-    pub fn new(asked: &Config, json: bool) -> Self {
+    pub fn new(asked: &Config, json: bool, fifo: Option<Fifo>) -> Self {
         let to_stdout = asked.samples_on_stdout();
         let kind = match asked.format {
             _ if asked.quiet => Kind::Nothing,
@@ -73,6 +78,9 @@ impl Display {
                 sum_before: 0,
             },
             failed: None,
+            drawn_max_ns: 0,
+            on_max: asked.cyclictest.refresh_on_max,
+            fifo,
         };
         if kind == Kind::Xenomai {
             let head = xenomai::head(&display.config, &mut term::stdout_by_line());
@@ -83,6 +91,14 @@ impl Display {
 
     /// Shows the figures so far. Nobody reading any longer ends the measurement.
     pub fn tick(&mut self, threads: &[LiveThread]) -> Next {
+        if let Some(fifo) = &self.fifo {
+            fifo.serve(|out| self.figures(threads, out));
+        }
+        let max_ns = threads.iter().map(|t| t.max_ns).max().unwrap_or(0);
+        if self.on_max && max_ns <= self.drawn_max_ns {
+            return Next::Continue;
+        }
+        self.drawn_max_ns = max_ns;
         let shown = match self.kind {
             Kind::Nothing => Ok(()),
             Kind::Ours => self.ours(threads),
@@ -142,6 +158,15 @@ impl Display {
         }
         let loadavg = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         cyclictest::live_head(&self.config.policy.to_string(), &loadavg, &mut text)?;
+        self.figures(threads, &mut text)?;
+        self.height = threads.len() + 2;
+        let mut stdout = term::stdout_by_line();
+        stdout.write_all(&text)?;
+        stdout.flush()
+    }
+
+    /// A line of cyclictest for each thread.
+    fn figures(&self, threads: &[LiveThread], text: &mut Vec<u8>) -> io::Result<()> {
         for (index, t) in threads.iter().enumerate() {
             let line = cyclictest::Line {
                 index,
@@ -154,12 +179,9 @@ impl Display {
                 avg_ns: t.mean_ns(),
                 max_ns: t.max_ns,
             };
-            cyclictest::line(&line, self.nanoseconds, &mut text)?;
+            cyclictest::line(&line, self.nanoseconds, text)?;
         }
-        self.height = threads.len() + 2;
-        let mut stdout = term::stdout_by_line();
-        stdout.write_all(&text)?;
-        stdout.flush()
+        Ok(())
     }
 
     fn xenomai(&mut self, threads: &[LiveThread]) -> io::Result<()> {

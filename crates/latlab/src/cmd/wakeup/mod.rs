@@ -1,9 +1,12 @@
 //! `latlab wakeup`: measures, shows, keeps.
 
 mod display;
+mod fifo;
 mod finish;
 mod levels;
+mod platform;
 mod samples;
+mod spikes;
 
 use crate::cli::Global;
 use crate::cli::wakeup::{Args, Config, Format};
@@ -19,6 +22,7 @@ use latlab_model::wakeup::result::{StopReason, WakeupResult};
 use latlab_sys::wakeup::{Hooks, LiveThread, Sample, WakeupError};
 use latlab_sys::{policy, signal, wakeup};
 use samples::Sink;
+use spikes::Spikes;
 use std::io::Write;
 
 /// Runs the command.
@@ -30,8 +34,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     check(&asked, global.json)?;
     let mut sink = Sink::open(&asked)?;
     let files = finish::Files::open(&asked)?;
+    let fifo = asked.cyclictest.fifo.as_deref().map(fifo::Fifo::make).transpose()?;
     let mut session = Session::begin(global, "wakeup", &asked)?;
-    let mut display = Display::new(&asked, global.json);
+    let mut display = Display::new(&asked, global.json, fifo);
+    let mut spikes = Spikes::new(&asked);
     let load = match crate::cmd::load::start(&args.load) {
         Ok(load) => load,
         Err(error) => {
@@ -39,7 +45,11 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             return Err(error);
         }
     };
-    let measured = measure(&asked, &mut display, &mut sink);
+    if asked.cyclictest.resolution {
+        platform::print_resolution();
+    }
+    let interrupts = asked.cyclictest.smi.then(platform::Counted::begin);
+    let measured = measure(&asked, &mut display, &mut sink, &mut spikes);
     let lasted = crate::cmd::load::finish(load);
     display.close();
     let Measured { results, missing } = match measured {
@@ -64,10 +74,16 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let outcome = session.finish_with(cut, |run, out| match results.last() {
         Some(result) => {
             finish::print(&asked, global.json, run, result, out)?;
+            if !global.json {
+                spikes.print(out)?;
+            }
             files.write(&asked, run, result)
         }
         None => Ok(()),
     })?;
+    if let Some(interrupts) = interrupts {
+        interrupts.print();
+    }
     lasted?;
     reader_may_leave(display.failed().or_else(|| sink.failed()).map_or(Ok(()), Err))?;
     let exceeded = results.iter().any(WakeupResult::limit_exceeded);
@@ -105,7 +121,12 @@ struct Measured {
 }
 
 /// Interrupt and kernel thread at once, then user space: measured together they would disturb each other.
-fn measure(asked: &Config, display: &mut Display, sink: &mut Sink) -> anyhow::Result<Measured> {
+fn measure(
+    asked: &Config,
+    display: &mut Display,
+    sink: &mut Sink,
+    spikes: &mut Spikes,
+) -> anyhow::Result<Measured> {
     let below: Vec<Level> = asked.levels.iter().copied().filter(|&l| l != Level::User).collect();
     let user = asked.levels.contains(&Level::User);
     let mut measured = Measured::default();
@@ -119,7 +140,7 @@ fn measure(asked: &Config, display: &mut Display, sink: &mut Sink) -> anyhow::Re
         }
     }
     if user && measured.results.iter().all(|r| r.complete) {
-        match measure_user(asked, display, sink) {
+        match measure_user(asked, display, sink, spikes) {
             Ok(result) => measured.results.push(result),
             // Stopped between the levels: what there is, is kept.
             Err(WakeupError::StoppedBefore) if !measured.results.is_empty() => {}
@@ -133,9 +154,13 @@ fn measure_user(
     asked: &Config,
     display: &mut Display,
     sink: &mut Sink,
+    spikes: &mut Spikes,
 ) -> Result<WakeupResult, WakeupError> {
     let mut on_tick = |threads: &[LiveThread]| display.tick(threads);
-    let mut on_samples = |thread: usize, samples: &[Sample]| sink.write(thread, samples);
+    let mut on_samples = |thread: usize, samples: &[Sample]| {
+        spikes.note(thread, samples);
+        sink.write(thread, samples)
+    };
     let hooks = Hooks {
         on_tick: Some(&mut on_tick),
         on_samples: asked.measure.samples.then_some(&mut on_samples),

@@ -26,8 +26,30 @@ enum To {
     File(File, Vec<u8>),
     /// `thread intended_ns latency_ns`, a line each.
     Stdout,
-    /// cyclictest's `thread:cycle:latency`, with the cycles of each thread so far and the ns of its unit.
-    Verbose(Vec<u64>, u64),
+    /// cyclictest's `thread:cycle:latency`, with the state of each thread and the ns of its unit.
+    Verbose(Vec<Cycles>, u64),
+}
+
+/// Where a thread's output stands.
+#[derive(Clone, Copy)]
+struct Cycles {
+    /// Values so far.
+    passed: u64,
+    /// Of so many values the largest is printed.
+    reduction: u64,
+    /// The largest since the last that was printed, and its cycle.
+    largest: (u64, u64),
+}
+
+impl Cycles {
+    /// Counts a value; cycle and value of the line that is due with it.
+    fn pass(&mut self, latency_ns: u64) -> Option<(u64, u64)> {
+        if self.passed.is_multiple_of(self.reduction) || latency_ns > self.largest.1 {
+            self.largest = (self.passed, latency_ns);
+        }
+        self.passed += 1;
+        self.passed.is_multiple_of(self.reduction).then_some(self.largest)
+    }
 }
 
 impl Sink {
@@ -39,7 +61,9 @@ impl Sink {
         let to = |to, name| Ok(Self { to, name, failed: None });
         if asked.verbose {
             let unit = if asked.nanoseconds { 1 } else { 1_000 };
-            let cycles = vec![0; asked.measure.threads.len()];
+            let reduction = asked.cyclictest.oscope.unwrap_or(1);
+            let none = Cycles { passed: 0, reduction, largest: (0, 0) };
+            let cycles = vec![none; asked.measure.threads.len()];
             return to(To::Verbose(cycles, unit), "-v".to_owned());
         }
         let Some(path) = asked.samples.as_deref() else { return to(To::Nowhere, String::new()) };
@@ -98,14 +122,28 @@ impl To {
                 out.flush()
             }
             Self::Verbose(cycles, unit) => {
-                let Some(cycle) = cycles.get_mut(thread) else { return Ok(()) };
+                let Some(cycles) = cycles.get_mut(thread) else { return Ok(()) };
                 let mut out = term::stdout();
-                for s in all {
-                    writeln!(out, "{thread:8}:{cycle:8}:{:8}", s.latency_ns / *unit)?;
-                    *cycle += 1;
+                for (cycle, ns) in all.iter().filter_map(|s| cycles.pass(s.latency_ns)) {
+                    writeln!(out, "{thread:8}:{cycle:8}:{:8}", ns / *unit)?;
                 }
                 out.flush()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_values_the_largest_is_printed_with_its_cycle() {
+        let lines = |reduction| {
+            let mut cycles = Cycles { passed: 0, reduction, largest: (0, 0) };
+            [5, 9, 2, 7, 1, 1, 8].into_iter().filter_map(|v| cycles.pass(v)).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(1), [(0, 5), (1, 9), (2, 2), (3, 7), (4, 1), (5, 1), (6, 8)]);
+        assert_eq!(lines(3), [(1, 9), (3, 7)]);
     }
 }
