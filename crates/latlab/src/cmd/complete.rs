@@ -1,7 +1,8 @@
 //! `latlab generate --complete LINE`: words that continue a command line, for the shell.
 //!
 //! Commands, options and values that an option allows come from the command line's definition; names
-//! of probes, machines, boards, events and runs from where they are defined.
+//! of probes, machines, boards, events and runs from where they are defined. All shells ask the program;
+//! a candidate is a line, its description follows behind a tab.
 
 use crate::cli::command;
 use crate::outcome::Outcome;
@@ -22,6 +23,7 @@ pub const BASH: &str = r#"_latlab() {
     COMPREPLY=()
     local candidate
     for candidate in "${candidates[@]}"; do
+        candidate=${candidate%%$'\t'*}
         if [[ $candidate == ' files' ]]; then
             compopt -o filenames
             mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "${word#"$before"}")
@@ -32,6 +34,44 @@ pub const BASH: &str = r#"_latlab() {
     if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=:/] ]]; then compopt -o nospace; fi
 }
 complete -F _latlab latlab
+"#;
+
+/// Zsh's completion, as [`BASH`], with descriptions. Zsh splits words where the program does.
+pub const ZSH: &str = r#"#compdef latlab
+_latlab() {
+    local line candidate name
+    local -a described open
+    line="${(j: :)words[1,CURRENT-1]} $PREFIX"
+    for candidate in "${(@f)$("${(Q)words[1]}" generate --complete "$line" 2>/dev/null)}"; do
+        name=${candidate%%$'\t'*}
+        case $name in
+            '') ;;
+            ' files') _files ;;
+            *[=:/]) open+=("$name") ;;
+            "$candidate") described+=("${name//:/\\:}") ;;
+            *) described+=("${name//:/\\:}:${candidate#*$'\t'}") ;;
+        esac
+    done
+    (( $#described )) && _describe latlab described
+    (( $#open )) && compadd -S '' -- "${open[@]}"
+    return 0
+}
+if [[ $funcstack[1] == _latlab ]]; then _latlab "$@"; else compdef _latlab latlab; fi
+"#;
+
+/// Fish's completion, as [`BASH`]; fish reads the descriptions as they are.
+pub const FISH: &str = r#"function __latlab_complete
+    set -l words (commandline -opc)
+    set -l line (string join -- ' ' $words (commandline -ct))
+    for candidate in ($words[1] generate --complete "$line" 2>/dev/null)
+        if test "$candidate" = ' files'
+            __fish_complete_path (commandline -ct)
+        else
+            echo $candidate
+        end
+    end
+end
+complete -c latlab -f -a '(__latlab_complete)'
 "#;
 
 /// Names that are not in the command line's definition.
@@ -80,14 +120,18 @@ const NAMED: &[(&str, &str, Names)] = &[
     ("record", "tracer", Names::Tracers),
 ];
 
+/// A word, and its description, which may be empty.
+type Candidate = (String, String);
+
 /// Prints a candidate a line; ` files` stands for files.
 ///
 /// # Errors
 /// The writer's.
 pub fn run(line: &str) -> anyhow::Result<Outcome> {
     let mut out = term::stdout();
-    for word in candidates(&command(), line, &names) {
-        writeln!(out, "{word}")?;
+    for (word, description) in candidates(&command(), line, &names) {
+        let tab = if description.is_empty() { "" } else { "\t" };
+        writeln!(out, "{word}{tab}{description}")?;
     }
     out.flush()?;
     Ok(Outcome::Done)
@@ -103,11 +147,11 @@ struct Place<'a> {
 }
 
 /// The words that continue `line`, whose last word may be empty.
-fn candidates(cli: &Command, line: &str, names: &dyn Fn(Names) -> Vec<String>) -> Vec<String> {
+fn candidates(cli: &Command, line: &str, names: &dyn Fn(Names) -> Vec<String>) -> Vec<Candidate> {
     let mut words: Vec<&str> = line.split_whitespace().skip(1).collect();
     let last = if line.ends_with(char::is_whitespace) { "" } else { words.pop().unwrap_or("") };
     if words.contains(&"--") {
-        return vec![" files".into()];
+        return vec![files()];
     }
     let mut place = Place { command: cli, path: String::new(), positionals: 0, option: None };
     words.iter().for_each(|word| place.pass(cli, word));
@@ -119,10 +163,11 @@ fn candidates(cli: &Command, line: &str, names: &dyn Fn(Names) -> Vec<String>) -
             values(option, &place.path, &format!("{name}="), names, &mut found);
         }
     } else if last.starts_with('-') {
-        found.extend(options(cli, place.command).map(long).filter(|name| name.len() > 2));
+        let named = options(cli, place.command).filter(|arg| arg.get_long().is_some());
+        found.extend(named.map(|arg| (long(arg), described(arg.get_help()))));
     } else {
         let visible = place.command.get_subcommands().filter(|sub| !sub.is_hide_set());
-        found.extend(visible.map(|sub| sub.get_name().to_owned()));
+        found.extend(visible.map(|sub| (sub.get_name().to_owned(), described(sub.get_about()))));
         let all: Vec<&Arg> = place.command.get_positionals().collect();
         // The last positional may stand for several words.
         let several = |arg: &&&Arg| matches!(arg.get_action(), ArgAction::Append);
@@ -131,8 +176,19 @@ fn candidates(cli: &Command, line: &str, names: &dyn Fn(Names) -> Vec<String>) -
             values(positional, &place.path, "", names, &mut found);
         }
     }
-    found.retain(|word| word == " files" || word.starts_with(last));
+    found.retain(|(word, _)| word == " files" || word.starts_with(last));
     found
+}
+
+fn files() -> Candidate {
+    (" files".into(), String::new())
+}
+
+/// The first line of a help text, which has no tab.
+fn described(help: Option<&clap::builder::StyledStr>) -> String {
+    let text = help.map(ToString::to_string).unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_end_matches('.').replace('\t', " ")
 }
 
 impl<'a> Place<'a> {
@@ -175,19 +231,20 @@ fn values(
     path: &str,
     before: &str,
     names: &dyn Fn(Names) -> Vec<String>,
-    found: &mut Vec<String>,
+    found: &mut Vec<Candidate>,
 ) {
     let possible = arg.get_possible_values().into_iter().filter(|value| !value.is_hide_set());
-    found.extend(possible.map(|value| format!("{before}{}", value.get_name())));
+    found.extend(possible.map(|v| (format!("{before}{}", v.get_name()), described(v.get_help()))));
     let id = arg.get_id().as_str();
     let named = NAMED.iter().find(|(command, name, _)| *name == id && *command == path);
     let named =
         named.or_else(|| NAMED.iter().find(|(command, name, _)| *name == id && command.is_empty()));
     if let Some((_, _, kind)) = named {
-        found.extend(names(*kind).into_iter().map(|name| format!("{before}{name}")));
+        let plain = |name: String| (format!("{before}{name}"), String::new());
+        found.extend(names(*kind).into_iter().map(plain));
     }
     if arg.get_value_hint() == ValueHint::AnyPath {
-        found.push(" files".into());
+        found.push(files());
     }
 }
 
@@ -266,7 +323,20 @@ mod tests {
             Names::Runs => vec!["runs/a".into(), "runs/b".into()],
             other => super::names(other),
         };
-        candidates(&command(), line, &names).join(" ")
+        let found = candidates(&command(), line, &names);
+        found.into_iter().map(|(word, _)| word).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn commands_and_options_have_a_description_of_one_line() {
+        for line in ["latlab ", "latlab wakeup --", "latlab vm "] {
+            let found = candidates(&command(), line, &|_| Vec::new());
+            let named = found.iter().filter(|(word, _)| word != " files");
+            for (word, description) in named {
+                assert!(!description.is_empty(), "{line}{word}");
+                assert!(!description.contains(['\n', '\t']), "{word}: {description}");
+            }
+        }
     }
 
     #[test]

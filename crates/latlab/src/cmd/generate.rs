@@ -5,11 +5,8 @@ use crate::cli::generate::Args;
 use crate::cmd::complete;
 use crate::outcome::Outcome;
 use anyhow::Context;
-use clap_complete::Shell;
 use std::fs;
 use std::path::Path;
-
-const NAME: &str = "latlab";
 
 /// Writes them.
 ///
@@ -29,16 +26,17 @@ fn generate(dir: &Path) -> std::io::Result<()> {
     let man = dir.join("man/man1");
     fs::create_dir_all(&man)?;
     clap_mangen::generate_to(command(), man)?;
-    let bash = dir.join("bash-completion/completions");
-    fs::create_dir_all(&bash)?;
-    // bash-completion looks for the command's own name.
-    fs::write(bash.join(NAME), complete::BASH)?;
-    for (shell, folder) in
-        [(Shell::Zsh, "zsh/site-functions"), (Shell::Fish, "fish/vendor_completions.d")]
-    {
-        let folder = dir.join(folder);
-        fs::create_dir_all(&folder)?;
-        clap_complete::generate_to(shell, &mut command(), NAME, &folder)?;
+    // Each shell looks for the command's own name.
+    for (path, script) in [
+        ("bash-completion/completions/latlab", complete::BASH),
+        ("zsh/site-functions/_latlab", complete::ZSH),
+        ("fish/vendor_completions.d/latlab.fish", complete::FISH),
+    ] {
+        let path = dir.join(path);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(path, script)?;
     }
     Ok(())
 }
