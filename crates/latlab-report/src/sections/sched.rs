@@ -1,13 +1,15 @@
 //! Scheduling: expectations, length of slices, timeline, CPU shares, tables.
 
-use crate::doc::{Axis, Block, Column, Doc, Mark, Plot, Scale, Section, Series, SeriesKind, Table};
+mod plots;
+
+use crate::doc::{Block, Column, Doc, Plot, Section, Table};
 use crate::messages;
 use crate::plot::scale::format_number;
 use latlab_model::finding::{Finding, Note, Value};
 use latlab_model::run::{Detail, Part, Run};
 use latlab_model::sched::expectation::{Decision, Expectation};
 use latlab_model::sched::schedule::SchedDetail;
-use latlab_model::sched::schedule::{Durations, InversionKind, KeptSlice, Schedule, TaskLine};
+use latlab_model::sched::schedule::{Durations, InversionKind, Schedule, TaskLine};
 use latlab_model::units::format_ns;
 
 /// Tasks in a plot.
@@ -37,10 +39,10 @@ pub fn sections(part: &Part, detail: &SchedDetail) -> Vec<Section> {
     let drawn = drawn(detail);
     if !schedule.slices.is_empty() {
         blocks.extend([
-            plot(timeline(part, schedule, &drawn)),
-            plot(slices(part, schedule, &drawn)),
-            plot(shares(part, schedule, &drawn)),
-            plot(lengths(part, schedule, &drawn)),
+            plot(plots::timeline(part, schedule, &drawn)),
+            plot(plots::slices(part, schedule, &drawn)),
+            plot(plots::shares(part, schedule, &drawn)),
+            plot(plots::lengths(part, schedule, &drawn)),
         ]);
         if schedule.more_slices > 0 {
             blocks.push(Block::Text(format!(
@@ -272,135 +274,6 @@ fn ends(t: &TaskLine) -> String {
     words.join(", ")
 }
 
-fn axis(label: &str) -> Axis {
-    Axis { label: label.into(), ..Axis::default() }
-}
-
-fn of(schedule: &Schedule, tid: i32) -> impl Iterator<Item = &KeptSlice> {
-    schedule.slices.iter().filter(move |s| s.tid == tid)
-}
-
-/// The study's plot: the length of each slice against its number.
-fn slices(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
-    let series = drawn.iter().map(|(tid, name)| Series {
-        name: name.clone(),
-        kind: SeriesKind::Points,
-        points: (of(schedule, *tid).enumerate())
-            .map(|(n, s)| (n as f64 + 1.0, s.run_ns as f64 / 1e6))
-            .collect(),
-        ..Series::default()
-    });
-    let lengths: Vec<u64> = schedule.slices.iter().map(|s| s.run_ns).filter(|n| *n > 0).collect();
-    let wide = lengths.iter().max().copied().unwrap_or(0) / 100
-        > lengths.iter().min().copied().unwrap_or(0);
-    Plot {
-        id: format!("{}-slices", part.name),
-        title: "Length of each slice".into(),
-        description: "Run time from switch-in to switch-out, one point for each slice.".into(),
-        x: axis("number of the slice"),
-        y: Axis {
-            label: "length (ms)".into(),
-            scale: if wide { Scale::Log10 } else { Scale::Linear },
-            ..Axis::default()
-        },
-        series: series.filter(|s| !s.points.is_empty()).collect(),
-        marks: Vec::new(),
-    }
-}
-
-/// Who ran when.
-fn timeline(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
-    let series = drawn.iter().enumerate().map(|(lane, (tid, name))| {
-        let mine: Vec<&KeptSlice> = of(schedule, *tid).collect();
-        Series {
-            name: name.clone(),
-            kind: SeriesKind::Spans,
-            points: mine.iter().map(|s| (s.at_ns as f64 / 1e9, lane as f64)).collect(),
-            values: mine.iter().map(|s| (s.at_ns + s.run_ns) as f64 / 1e9).collect(),
-            ..Series::default()
-        }
-    });
-    let throttles = schedule.throttles.iter().take(20);
-    Plot {
-        id: format!("{}-timeline", part.name),
-        title: "CPU timeline".into(),
-        description: "One lane for each task, with a bar while it runs.".into(),
-        x: axis("time (s)"),
-        y: Axis {
-            scale: Scale::Category,
-            categories: drawn.iter().map(|(_, name)| name.clone()).collect(),
-            ..Axis::default()
-        },
-        series: series.filter(|s| !s.points.is_empty()).collect(),
-        marks: throttles
-            .map(|t| {
-                let (from, to) = (t.at_ns as f64 / 1e9, (t.at_ns + t.ns) as f64 / 1e9);
-                Mark::Band(from, to, "throttled".into())
-            })
-            .collect(),
-    }
-}
-
-/// What each had of the CPU until then.
-fn shares(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
-    let series = drawn.iter().map(|(tid, name)| {
-        let mut sum = 0;
-        let points = of(schedule, *tid).map(|s| {
-            sum += s.run_ns;
-            let now = s.at_ns + s.run_ns;
-            (now as f64 / 1e9, 100.0 * sum as f64 / now.max(1) as f64)
-        });
-        Series { name: name.clone(), points: points.collect(), ..Series::default() }
-    });
-    Plot {
-        id: format!("{}-shares", part.name),
-        title: "Cumulative CPU share".into(),
-        description: "Run time of each task divided by the time since the start.".into(),
-        x: axis("time (s)"),
-        y: axis("share (%)"),
-        series: series.filter(|s| !s.points.is_empty()).collect(),
-        marks: Vec::new(),
-    }
-}
-
-/// How many slices of which length.
-fn lengths(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
-    let series = drawn.iter().map(|(tid, name)| {
-        let histogram =
-            latlab_stats::histogram::Histogram::of(of(schedule, *tid).map(|s| s.run_ns / 1000));
-        Series {
-            name: name.clone(),
-            kind: SeriesKind::Step,
-            points: bins(&histogram.buckets),
-            ..Series::default()
-        }
-    });
-    Plot {
-        id: format!("{}-lengths", part.name),
-        title: "Slices by length".into(),
-        description: "Distribution of slice lengths.".into(),
-        x: Axis { label: "length (µs)".into(), scale: Scale::Log10, ..Axis::default() },
-        y: axis("slices"),
-        series: series.filter(|s| !s.points.is_empty()).collect(),
-        marks: Vec::new(),
-    }
-}
-
-/// Eight bins a factor of ten.
-fn bins(buckets: &[(u64, u64)]) -> Vec<(f64, f64)> {
-    let mut all = std::collections::BTreeMap::new();
-    for (low, n) in buckets {
-        let bin = ((*low).max(1) as f64).log10() * 8.0;
-        *all.entry(bin.floor() as i32).or_insert(0.0) += *n as f64;
-    }
-    let (Some(first), Some(last)) = (all.keys().next().copied(), all.keys().next_back().copied())
-    else {
-        return Vec::new();
-    };
-    let edge = |b: i32| 10f64.powf(f64::from(b) / 8.0);
-    (first..=last + 1).map(|b| (edge(b), all.get(&b).copied().unwrap_or(0.0))).collect()
-}
-
 /// Tables of a whole trace: CPUs, preemptions, fairness, inversions.
 fn rest(detail: &SchedDetail) -> Vec<Block> {
     let s = &detail.schedule;
@@ -411,7 +284,7 @@ fn rest(detail: &SchedDetail) -> Vec<Block> {
             blocks.push(Block::Table(pairs(s)));
         }
         if s.windows.len() > 1 {
-            blocks.push(plot(fairness(s)));
+            blocks.push(plot(plots::fairness(s)));
         }
     }
     if let Some(jain) = s.jain.filter(|_| detail.cell.is_none()) {
@@ -497,24 +370,6 @@ fn lags(s: &Schedule) -> Table {
             Column::right("furthest ahead"),
         ],
         rows: rows.collect(),
-    }
-}
-
-fn fairness(s: &Schedule) -> Plot {
-    Plot {
-        id: "sched-fairness".into(),
-        title: format!("Fairness, windows of {}", format_ns(s.window_ns as f64)),
-        description:
-            "Jain's index of received by ideal service of the fair tasks that were runnable.".into(),
-        x: axis("time (s)"),
-        y: axis("Jain's index"),
-        series: vec![Series {
-            name: "fairness".into(),
-            kind: SeriesKind::Step,
-            points: s.windows.iter().map(|w| (w.at_ns as f64 / 1e9, w.jain)).collect(),
-            ..Series::default()
-        }],
-        marks: Vec::new(),
     }
 }
 
