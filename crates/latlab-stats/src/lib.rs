@@ -9,6 +9,7 @@ pub mod estimate;
 pub mod extremal_index;
 pub mod fieller;
 pub mod histogram;
+pub mod least_squares;
 pub mod modes;
 pub mod pareto_tail;
 pub mod period;

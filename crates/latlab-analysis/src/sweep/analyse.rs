@@ -54,6 +54,7 @@ pub fn analyse(plan: &Plan, points: &[Point], landmarks: &[Landmark]) -> Analysi
     let axes: Vec<String> = plan.axes.iter().map(|a| a.name.clone()).collect();
     out.effects = crate::sweep::effects::effects(&grid, &axes, plan.seed);
     out.knees = knees(plan, &loaded, landmarks);
+    out.surfaces = crate::sweep::surface::surfaces(plan, &loaded);
     out.statement = statement(&grid, &values, &out.knees);
     out
 }

@@ -13,6 +13,7 @@
 pub mod analyse;
 pub mod effects;
 pub mod knee;
+pub mod surface;
 
 #[cfg(test)]
 mod tests;

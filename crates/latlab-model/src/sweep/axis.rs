@@ -18,6 +18,16 @@ pub enum Value {
     Word(String),
 }
 
+impl Value {
+    /// The number, where it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(n) => Some(*n),
+            Self::Word(_) => None,
+        }
+    }
+}
+
 impl Eq for Value {}
 impl PartialOrd for Value {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
@@ -132,8 +142,7 @@ impl Axis {
 
     /// Its numbers.
     pub fn numbers(&self) -> Vec<f64> {
-        let number = |v: &Value| if let Value::Number(n) = v { Some(*n) } else { None };
-        self.values.iter().filter_map(number).collect()
+        self.values.iter().filter_map(Value::number).collect()
     }
 }
 

@@ -43,8 +43,73 @@ pub struct Analysis {
     pub effects: Vec<Effect>,
     /// Where curves change their law.
     pub knees: Vec<Knee>,
+    /// The response over two numeric axes, for each setting of the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub surfaces: Vec<Surface>,
     /// Comparison of the allocation modes, where the plan has them.
     pub statement: Option<Statement>,
+}
+
+/// A numeric axis as a coded variable, from −1 to 1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Coded {
+    /// Its name.
+    pub axis: String,
+    /// Whether it is coded by its logarithm to base 2.
+    pub logarithmic: bool,
+    /// What is coded as 0.
+    pub center: f64,
+    /// What 1 is away from it.
+    pub half: f64,
+}
+
+impl Coded {
+    /// The coded value.
+    pub fn of(&self, value: f64) -> f64 {
+        ((if self.logarithmic { value.log2() } else { value }) - self.center) / self.half
+    }
+
+    /// The value that is coded so.
+    pub fn value(&self, coded: f64) -> f64 {
+        let v = self.center + coded * self.half;
+        if self.logarithmic { v.exp2() } else { v }
+    }
+}
+
+/// A second-order response surface of the logarithm of the latency.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Surface {
+    /// The first axis.
+    pub x: Coded,
+    /// The second axis.
+    pub y: Coded,
+    /// Where the other axes stand.
+    pub slice: Place,
+    /// Of the terms 1, x, y, x², y², xy in coded variables; the response is ln(ns).
+    pub coefficients: [f64; 6],
+    /// Share of the variance of ln(ns) that it explains, adjusted for the number of terms.
+    pub r_squared: f64,
+    /// Standard deviation of measured over fitted latencies, as a factor.
+    pub residual_factor: f64,
+    /// Points that it is fitted to.
+    pub points: usize,
+}
+
+impl Surface {
+    /// The terms at coded values.
+    pub fn terms(x: f64, y: f64) -> [f64; 6] {
+        [1.0, x, y, x * x, y * y, x * y]
+    }
+
+    /// The fitted latency in ns.
+    pub fn ns(&self, x: f64, y: f64) -> f64 {
+        let terms = Self::terms(self.x.of(x), self.y.of(y));
+        terms.iter().zip(&self.coefficients).map(|(t, c)| t * c).sum::<f64>().exp()
+    }
 }
 
 /// What one axis does, over all others.

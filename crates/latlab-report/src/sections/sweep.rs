@@ -1,4 +1,5 @@
-//! A sweep: findings, heat maps, lines with intervals and knees, distributions, a table.
+//! A sweep: findings, response surfaces, heat maps, lines with intervals and knees, distributions, a
+//! table.
 
 use crate::doc::{Axis, Block, Column, Mark, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::plot::distribution::{self, Named, Subject};
@@ -6,7 +7,7 @@ use latlab_model::record::Unit;
 use latlab_model::run::Part;
 use latlab_model::sweep::axis::size;
 use latlab_model::sweep::axis::{Axis as PlanAxis, Value};
-use latlab_model::sweep::{Place, Point, SweepDetail};
+use latlab_model::sweep::{Place, Point, Surface, SweepDetail};
 use latlab_model::units::format_ns;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const OVERLAID: usize = 4;
 /// Heat maps and line plots, at most.
 const DRAWN: usize = 8;
+/// Columns and rows of a drawn surface.
+const CELLS: usize = 25;
+/// A surface that explains less of the variance is drawn after the measured values.
+const GOOD: f64 = 0.8;
 
 /// Sections of a part.
 pub fn sections(part: &Part, d: &SweepDetail) -> Vec<Section> {
@@ -25,7 +30,7 @@ pub fn sections(part: &Part, d: &SweepDetail) -> Vec<Section> {
     }
     blocks.push(Block::Findings(part.findings.clone()));
     blocks.extend(effects(d).map(Block::Table));
-    blocks.extend(heat_maps(d).into_iter().take(DRAWN).map(|p| Block::Plot(Box::new(p))));
+    blocks.extend(maps(d).into_iter().map(|p| Block::Plot(Box::new(p))));
     blocks.extend(lines(d).into_iter().take(DRAWN).map(|p| Block::Plot(Box::new(p))));
     blocks.extend(overlay(d));
     blocks.push(Block::Table(points(d)));
@@ -34,9 +39,17 @@ pub fn sections(part: &Part, d: &SweepDetail) -> Vec<Section> {
 
 /// The first screen: the effects and the first plot.
 pub fn screen(d: &SweepDetail) -> Vec<Block> {
-    let plot = heat_maps(d).into_iter().chain(lines(d)).next();
+    // Measured values: a terminal has no room for the points of a surface.
+    let map = |p: &Plot| [0, 1].map(|i| distinct(p, i)).iter().all(|n| *n > 1);
+    let plot = heat_maps(d).into_iter().find(map).or_else(|| lines(d).into_iter().next());
     let plot = plot.map(|p| Block::Plot(Box::new(p)));
     effects(d).map(Block::Table).into_iter().chain(plot).collect()
+}
+
+/// Columns (0) or rows (1) of a map.
+fn distinct(plot: &Plot, axis: usize) -> usize {
+    let points = plot.series.iter().flat_map(|s| &s.points);
+    points.map(|p| [p.0, p.1][axis].to_bits()).collect::<BTreeSet<u64>>().len()
 }
 
 /// The sweep in words.
@@ -127,9 +140,73 @@ fn good(d: &SweepDetail) -> impl Iterator<Item = &Point> {
     d.points.iter().filter(|p| p.is_good() && !p.is_anchor())
 }
 
-/// The first two axes against each other, one map for each setting of the others.
+/// Surfaces that fit, the measured maps, then the other surfaces.
+fn maps(d: &SweepDetail) -> Vec<Plot> {
+    let (good, bad): (Vec<_>, Vec<_>) =
+        d.analysis.surfaces.iter().partition(|s| s.r_squared >= GOOD);
+    let surfaces = |all: Vec<&Surface>| {
+        all.into_iter().filter_map(|s| surface(d, s)).take(DRAWN).collect::<Vec<_>>()
+    };
+    let measured = heat_maps(d).into_iter().take(DRAWN);
+    surfaces(good).into_iter().chain(measured).chain(surfaces(bad)).collect()
+}
+
+/// The fitted latency as a map, with the measured points and the knees.
+fn surface(d: &SweepDetail, s: &Surface) -> Option<Plot> {
+    let axis = |name: &str| d.plan.axes.iter().find(|a| a.name == name);
+    let (x, y) = (axis(&s.x.axis)?, axis(&s.y.axis)?);
+    let coded = || (0..CELLS).map(|i| 2.0 * i as f64 / (CELLS - 1) as f64 - 1.0);
+    let cells = coded().flat_map(|cy| coded().map(move |cx| (s.x.value(cx), s.y.value(cy))));
+    let points: Vec<(f64, f64)> = cells.collect();
+    let values = points.iter().map(|p| s.ns(p.0, p.1) / 1e3).collect();
+    let place = |p: &Point| {
+        let number = |a: &PlanAxis| p.place.get(&a.name).and_then(Value::number);
+        let here = s.slice.iter().all(|(k, v)| p.place.get(k) == Some(v));
+        Some((number(x)?, number(y)?)).filter(|_| here)
+    };
+    let measured = good(d).filter_map(place).collect();
+    let name = format!("fitted {} (µs)", quantile_name(d));
+    let knees = d.analysis.knees.iter();
+    let here = |slice: &Place| slice.iter().all(|(k, v)| s.slice.get(k) == Some(v));
+    let marks = knees.filter(|k| here(&k.slice)).filter_map(|k| match &k.axis {
+        axis if *axis == x.name => Some(Mark::Band(k.from, k.to, "knee".into())),
+        axis if *axis == y.name => Some(Mark::Y(k.from, "knee".into())),
+        _ => None,
+    });
+    let slice = rest(&s.slice, &[]);
+    let of = if slice.is_empty() { String::new() } else { format!(" — {}", words(&slice)) };
+    Some(Plot {
+        id: format!("sweep-surface-{}", words(&slice)),
+        title: format!("Response surface: {} of wake-ups, µs{of}", quantile_name(d)),
+        description: format!(
+            "Second-order surface fitted to {} points, which are drawn on it; it explains {:.0} % of the variance (adjusted R²), and measured values differ from it by a factor of {:.2} (standard deviation). A knee is no part of it.",
+            s.points,
+            s.r_squared.max(0.0) * 100.0,
+            s.residual_factor
+        ),
+        x: axis_of(x),
+        y: axis_of(y),
+        series: vec![
+            Series { name, kind: SeriesKind::Heat, points, values, ..Series::default() },
+            Series {
+                name: "measured points".into(),
+                kind: SeriesKind::Points,
+                points: measured,
+                ..Series::default()
+            },
+        ],
+        marks: marks.collect(),
+    })
+}
+
+/// Two axes against each other, numeric ones if there are two; one map for each setting of the others.
 fn heat_maps(d: &SweepDetail) -> Vec<Plot> {
-    let [x, y, ..] = d.plan.axes.as_slice() else { return Vec::new() };
+    let [a, b, ..] = d.plan.axes.as_slice() else { return Vec::new() };
+    let mut numeric = d.plan.axes.iter().filter(|a| a.is_numeric());
+    let (x, y) = match (numeric.next(), numeric.next()) {
+        (Some(x), Some(y)) => (x, y),
+        _ => (a, b),
+    };
     let mut maps: BTreeMap<Vec<(String, Value)>, Series> = BTreeMap::new();
     for p in good(d).filter(|p| !p.refined) {
         let place = p
@@ -332,5 +409,36 @@ mod tests {
         assert!(plots.iter().any(|p| p.marks.iter().any(|m| matches!(m, Mark::Band(..)))));
         let said = summary(&part, d);
         assert!(said.iter().any(|s| s.contains("allocation path, not memory access")), "{said:?}");
+    }
+
+    #[test]
+    fn two_numeric_axes_have_a_surface_with_its_points() {
+        let truth = sweep_sim::Surface {
+            unloaded: 16_000.0,
+            alloc: 3.0,
+            keep: 1.0,
+            knee: None,
+            noise: 0.05,
+        };
+        let mut plan = sweep_sim::plan(3);
+        plan.axes[1] = PlanAxis::parse("vm-stride", "64,512,4096").unwrap();
+        let points = sweep_sim::points(&truth, &plan, 3);
+        let part = analyse::part(plan, points, 0, &[]);
+        let Some(Detail::Sweep(d)) = &part.detail else { panic!("a sweep") };
+        let plots = maps(d);
+        let surfaces: Vec<&Plot> =
+            plots.iter().filter(|p| p.title.starts_with("Response surface")).collect();
+        assert_eq!(surfaces.len(), 2, "one for each mode");
+        for plot in surfaces {
+            let [fitted, measured] = plot.series.as_slice() else { panic!("{:?}", plot.series) };
+            assert_eq!((fitted.kind, fitted.values.len()), (SeriesKind::Heat, CELLS * CELLS));
+            assert_eq!(measured.points.len(), 36, "twelve sizes, three strides");
+            assert!(fitted.values.iter().all(|v| (5.0..100.0).contains(v)), "{:?}", fitted.values);
+        }
+        let measured = plots.iter().find(|p| p.title.starts_with("p99")).unwrap();
+        assert_eq!(
+            (measured.x.label.as_str(), measured.y.label.as_str()),
+            ("vm-bytes", "vm-stride")
+        );
     }
 }
