@@ -3,7 +3,7 @@
 use crate::term;
 use latlab_model::control::JsonEscaped;
 use latlab_model::run::Run;
-use latlab_report::doc::Doc;
+use latlab_report::doc::{Block, Doc, Section, Table};
 use latlab_report::sections::{self, screen};
 use latlab_report::{html, text};
 use std::io::{self, Write};
@@ -26,6 +26,15 @@ pub fn text(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 /// As [`text()`].
 pub fn document(doc: &Doc, mut out: &mut dyn Write) -> io::Result<()> {
     text::render(doc, &options(), &mut out)
+}
+
+/// Writes a table alone, laid out as those of reports: a list of what there is.
+///
+/// # Errors
+/// As [`text()`].
+pub fn table(table: Table, out: &mut dyn Write) -> io::Result<()> {
+    let section = Section { blocks: vec![Block::Table(table)], ..Section::default() };
+    document(&Doc { sections: vec![section], ..Doc::default() }, out)
 }
 
 /// How text is laid out here: for the terminal, or not wrapped for a file or a pipe.

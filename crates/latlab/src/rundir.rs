@@ -277,7 +277,7 @@ pub fn load(path: &Path) -> anyhow::Result<Run> {
     let file = if path.is_dir() { path.join(RUN_FILE) } else { path.to_owned() };
     let bytes = fs::read(&file)
         .with_context(|| format!("{}: cannot be read", file.display()))
-        .hint("name a run directory (runs/…) or its run.json")?;
+        .hint("name a run directory (runs/…), its run.json, or a trace")?;
     parse(&bytes).with_context(|| file.display().to_string())
 }
 

@@ -30,8 +30,11 @@ const EDGE: f64 = 0.05;
 /// The result in words.
 pub fn summary(detail: &BenchDetail) -> Vec<String> {
     let mut words = vec![format!(
-        "{} results, {} with a 95 % interval within ±{} % of the median.",
-        detail.rows.len(),
+        "{}, {} with a 95 % interval within ±{} % of the median.",
+        match detail.rows.len() {
+            1 => "1 result".to_owned(),
+            n => format!("{n} results"),
+        },
         detail.rows.iter().filter(|r| r.target_met).count(),
         detail.target * 100.0
     )];

@@ -7,7 +7,7 @@ use crate::values::grouped;
 use latlab_model::run::Part;
 use latlab_model::sched::schedule::Durations;
 use latlab_model::timer::{
-    Chain, Function, Handler, Live, Rate, Softirq, Step, TimerDetail, TimerTrace,
+    Chain, Function, Handler, Live, Rate, Softirq, Step, TickMode, TimerDetail, TimerTrace,
 };
 use latlab_model::units::format_ns;
 
@@ -64,7 +64,8 @@ pub fn summary(detail: &TimerDetail) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(live) = &detail.live {
         let hz = live.hz.map_or("unknown".into(), |hz| format!("{hz} Hz"));
-        words.push(format!("Tick: {hz}; {}.", messages::tick_mode(live.mode)));
+        let before = if live.mode == TickMode::Unknown { "mode " } else { "" };
+        words.push(format!("Tick: {hz}; {before}{}.", messages::tick_mode(live.mode)));
     }
     if let Some(trace) = &detail.trace {
         let calls: u64 = trace.functions.iter().map(|f| f.cost.count).sum();

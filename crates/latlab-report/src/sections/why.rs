@@ -71,21 +71,17 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
         };
     }
     let s = |n: usize| if n == 1 { "" } else { "s" };
-    let wake_ups = format!("wake-up{}", s(contrast.late));
-    let what = if result.limit_ns > 0 {
-        format!("{wake_ups} later than {limit}")
-    } else {
-        format!("late {wake_ups}")
-    };
     let captures = result.captures.len();
     let (all, late) = wakeups(result);
     // Captures of a session are taken because of a late wake-up: they hold no share of all.
-    let late = match &result.session {
-        None if all > 0 => format!("{late} of {all}"),
-        _ => contrast.late.to_string(),
+    let late = match (&result.session, result.limit_ns) {
+        (None, 0) if all > 0 => format!("{late} of {all} wake-ups late"),
+        (None, _) if all > 0 => format!("{late} of {all} wake-ups later than {limit}"),
+        (_, 0) => format!("{} late wake-up{}", contrast.late, s(contrast.late)),
+        _ => format!("{} wake-up{} later than {limit}", contrast.late, s(contrast.late)),
     };
     let mut sentences = vec![format!(
-        "{late} {what} in {captures} capture{}; {} on-time wake-up{} for comparison.",
+        "{late} in {captures} capture{}; {} on-time wake-up{} for comparison.",
         s(captures),
         contrast.on_time,
         s(contrast.on_time)

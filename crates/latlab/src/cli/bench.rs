@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Measure the cost of system calls, context switches, messages, copies and processes.
+/// Measure what system calls, switches, messages and processes cost.
 ///
 /// NAME is a probe (`syscall.read`), a family (`syscall`) or an lmbench program
 /// (`lat_syscall`, `lat_syscall null`). Values for its parameters follow a
@@ -13,7 +13,7 @@ pub struct Args {
     /// Probes, families or lmbench programs.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// List the probes with their parameters and lmbench's names.
+    /// List the probes with lmbench's names; --details adds their parameters.
     #[arg(long)]
     pub list: bool,
     /// Run every probe with every size.

@@ -142,7 +142,7 @@ fn find<'a>(cli: &'a mut Command, path: &str) -> Option<&'a mut Command> {
     path.split(' ').filter(|word| *word != "latlab").try_fold(cli, Command::find_subcommand_mut)
 }
 
-/// clap's `--help` has no heading.
+/// clap's `--help` and `--version` have no heading.
 fn with_help(mut command: Command) -> Command {
     for sub in command.get_subcommands_mut() {
         *sub = with_help(std::mem::take(sub));
@@ -152,7 +152,11 @@ fn with_help(mut command: Command) -> Command {
     }
     let help = Arg::new("help").short('h').long("help").action(ArgAction::Help);
     let help = help.help("Print help (-h: one line for each option)").help_heading("Output");
-    command.disable_help_flag(true).arg(help)
+    let version = command.get_version().is_some().then(|| {
+        let version = Arg::new("version").short('V').long("version").action(ArgAction::Version);
+        version.help("Print version").help_heading("Output")
+    });
+    command.disable_help_flag(true).disable_version_flag(true).arg(help).args(version)
 }
 
 #[cfg(test)]
@@ -161,7 +165,8 @@ mod tests {
     use crate::cli::command;
 
     fn check(command: &Command, path: &str) {
-        for arg in command.get_arguments().filter(|a| !a.is_positional() && !a.is_global_set()) {
+        let shown = |a: &&Arg| !a.is_positional() && !a.is_global_set() && !a.is_hide_set();
+        for arg in command.get_arguments().filter(shown) {
             let id = arg.get_id().as_str();
             assert!(arg.get_help_heading().is_some(), "{path}: {id} has no heading");
         }

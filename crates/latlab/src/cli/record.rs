@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::outcome::HintExt;
 
-/// Record what the kernel does into a trace.dat that trace-cmd and KernelShark open.
+/// Record kernel events into a trace.dat (trace-cmd, KernelShark).
 ///
 /// Uses an ftrace instance of its own, which is removed afterwards: other tracing is
 /// not affected. Ends with COMMAND, with -D, with Ctrl-C, or when tracing_on of the
@@ -212,9 +212,9 @@ impl Args {
     /// What to list, and which of it.
     pub fn list(&self) -> anyhow::Result<Option<(List, Option<&str>)>> {
         let Some(what) = self.list.first() else { return Ok(None) };
-        let list = List::from_str(what, true).map_err(|_| {
-            anyhow::anyhow!("--list {what}: events, tracers, functions, options or clocks?")
-        })?;
+        let list = List::from_str(what, true)
+            .map_err(|_| anyhow::anyhow!("--list {what}: the kernel has no list of this name"))
+            .hint("--list events, tracers, functions, options or clocks")?;
         Ok(Some((list, self.list.get(1).map(String::as_str))))
     }
 

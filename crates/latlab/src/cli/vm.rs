@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Virtual machines with Debian's real-time kernels for ARM and x86, or with your own.
+/// Virtual machines with Debian's real-time kernels, or your own.
 #[derive(Debug, Args)]
 #[command(after_long_help = super::examples::VM)]
 pub struct VmArgs {

@@ -13,6 +13,7 @@ use latlab_model::bench::trial::{SliceReply, SliceSpec};
 use latlab_model::reference::Reference;
 use latlab_model::run::{Detail, Part, Run};
 use latlab_report::dialect::lmbench;
+use latlab_report::doc::{Column, Table};
 use latlab_sys::harness::runner::StopRule;
 use latlab_sys::harness::{meter, runner, trial};
 use latlab_sys::probe::registry::{self, Instance};
@@ -114,9 +115,12 @@ fn references(names: &[String]) -> anyhow::Result<Vec<&'static Reference>> {
 
 fn list_references() -> anyhow::Result<Outcome> {
     let mut out = term::stdout();
-    for r in latlab_model::reference::REFERENCES {
-        writeln!(out, "{:<24}{}; {}", r.id, r.machine, r.source)?;
-    }
+    let of = |r: &latlab_model::reference::Reference| {
+        [r.id, r.machine, r.source].map(str::to_owned).into()
+    };
+    let rows = latlab_model::reference::REFERENCES.iter().map(of).collect();
+    let columns = vec![Column::whole("name"), Column::left("machine"), Column::left("source")];
+    crate::output::table(Table { columns, rows, ..Table::default() }, &mut out)?;
     out.flush()?;
     Ok(Outcome::Done)
 }
@@ -272,19 +276,36 @@ fn list(global: &Global) -> anyhow::Result<Outcome> {
         let rows: Vec<_> = registry::all().map(listed).collect();
         crate::output::json(&rows, &mut out)?;
     } else {
-        let wide = registry::all().map(|s| s.name.len()).max().unwrap_or(0);
-        let old = registry::all().map(|s| s.lmbench.len()).max().unwrap_or(0);
-        for s in registry::all() {
-            let full = if s.suite == Suite::Full { "full" } else { "" };
-            writeln!(out, "{:<wide$}  {:<4}  {:<old$}  {}", s.name, full, s.lmbench, s.what)?;
-            for p in s.params {
-                let values = if p.full.is_empty() { p.default } else { p.full };
-                writeln!(out, "{:<wide$}    {}: {} ({})", "", p.name, p.what, values.join(" "))?;
-            }
+        let columns = vec![
+            Column::whole("probe"),
+            Column::left("suite").optional(2),
+            Column::left("lmbench").optional(1),
+            Column::left("measures"),
+        ];
+        let caption = "Probes; full: with --full alone; --details lists their parameters".into();
+        let rows = registry::all().map(probe).collect();
+        crate::output::table(Table { caption, columns, rows }, &mut out)?;
+        if term::details() {
+            let heads = ["probe", "parameter", "meaning", "values"].map(Column::left);
+            let caption = "Parameters".into();
+            let rows = registry::all().flat_map(parameters).collect();
+            crate::output::table(Table { caption, columns: heads.into(), rows }, &mut out)?;
         }
     }
     out.flush()?;
     Ok(Outcome::Done)
+}
+
+fn probe(s: &Spec) -> Vec<String> {
+    let suite = if s.suite == Suite::Full { "full" } else { "" };
+    [s.name, suite, s.lmbench, s.what].map(str::to_owned).into()
+}
+
+fn parameters(s: &Spec) -> impl Iterator<Item = Vec<String>> {
+    s.params.iter().map(|p| {
+        let values = if p.full.is_empty() { p.default } else { p.full };
+        vec![s.name.into(), p.name.into(), p.what.into(), values.join(" ")]
+    })
 }
 
 fn listed(s: &Spec) -> serde_json::Value {

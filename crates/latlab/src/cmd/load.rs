@@ -5,6 +5,7 @@ use crate::cli::load::{Args, WorkerArgs};
 use crate::outcome::{HintExt, Outcome};
 use crate::term;
 use anyhow::Context;
+use latlab_report::doc::{Column, Table};
 use latlab_sys::load::{Load, LoadError, LoadSpec};
 use latlab_sys::signal;
 use std::io::Write;
@@ -52,9 +53,12 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let (loads, timeout) = args.config()?;
     let mut out = term::stdout();
     if args.list {
-        for (kind, what) in KINDS {
-            writeln!(out, "{kind:<42} {what}")?;
-        }
+        let rows = KINDS.iter().map(|(kind, what)| vec![(*kind).into(), (*what).into()]);
+        let columns = vec![Column::whole("load"), Column::left("what it does")];
+        crate::output::table(
+            Table { columns, rows: rows.collect(), ..Table::default() },
+            &mut out,
+        )?;
         out.flush()?;
         return Ok(Outcome::Done);
     }

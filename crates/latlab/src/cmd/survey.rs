@@ -14,6 +14,7 @@ use crate::term;
 use anyhow::anyhow;
 use latlab_model::finding::{Confidence, Finding, Severity};
 use latlab_model::run::{Part, Run};
+use latlab_report::doc::{Column, Table};
 use latlab_sys::signal;
 use std::io::Write;
 use std::time::Instant;
@@ -121,11 +122,13 @@ fn chosen(config: &Config) -> anyhow::Result<Vec<&'static Step>> {
 
 fn list(steps: &[&Step], level: Level) -> anyhow::Result<Outcome> {
     let mut out = term::stdout();
-    for step in steps {
-        writeln!(out, "{:<16} {:>5} s  {}", step.name, step.seconds(level), step.title)?;
-    }
+    let row =
+        |s: &&Step| vec![s.name.to_owned(), format!("{} s", s.seconds(level)), s.title.to_owned()];
     let total: u64 = steps.iter().map(|s| s.seconds(level)).sum();
-    writeln!(out, "{:<16} {total:>5} s", "in all, about")?;
+    let all = vec!["in all, about".to_owned(), format!("{total} s"), String::new()];
+    let columns = vec![Column::whole("step"), Column::right("time"), Column::left("measures")];
+    let rows = steps.iter().map(row).chain([all]).collect();
+    crate::output::table(Table { columns, rows, ..Table::default() }, &mut out)?;
     out.flush()?;
     Ok(Outcome::Done)
 }

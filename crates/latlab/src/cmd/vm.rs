@@ -9,6 +9,7 @@ use crate::progress::Progress;
 use crate::term::StdoutClosed;
 use crate::{rundir, term};
 use anyhow::{Context, anyhow, bail};
+use latlab_report::doc::{Column, Table};
 use latlab_sys::signal;
 use latlab_target::cache::Cache;
 use latlab_target::initramfs::Extra;
@@ -73,10 +74,14 @@ fn list(global: &Global) -> anyhow::Result<Outcome> {
             .collect();
         crate::output::json(&rows, &mut out)?;
     } else {
-        for (kind, kernel) in rows {
+        let row = |(kind, kernel): (&catalog::Kind, Option<Kernel>)| {
             let ready = kernel.map_or_else(|| "not fetched".into(), |k| k.release);
-            writeln!(out, "{:<15} {:<24} {}", kind.name, ready, kind.about)?;
-        }
+            vec![kind.name.into(), ready, kind.about.into()]
+        };
+        let rows = rows.into_iter().map(row).collect();
+        let columns =
+            vec![Column::whole("machine"), Column::left("kernel"), Column::left("description")];
+        crate::output::table(Table { columns, rows, ..Table::default() }, &mut out)?;
     }
     out.flush()?;
     Ok(Outcome::Done)
