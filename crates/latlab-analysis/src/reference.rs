@@ -8,13 +8,7 @@ use latlab_model::reference::{Against, AgainstRow, Reference};
 
 /// What the records and a published machine have in common.
 pub fn compare(records: &[Record], reference: &Reference) -> Against {
-    let plain = |r: &Record, key: &str| {
-        r.params.get(key).map(|p| match p {
-            latlab_model::record::Param::Int(i) => i.to_string(),
-            latlab_model::record::Param::Float(f) => f.to_string(),
-            latlab_model::record::Param::Text(t) => t.clone(),
-        })
-    };
+    let plain = |r: &Record, key: &str| r.params.get(key).map(ToString::to_string);
     let mut rows = Vec::new();
     for (name, params, there) in reference.figures {
         let fits = |r: &&Record| {

@@ -1,5 +1,6 @@
 //! Runs compared: metrics, differences and how certain they are.
 
+use crate::cache::detail::Curve;
 use crate::finding::Note;
 use crate::record::{Param, Unit};
 use latlab_stats::histogram::{Histogram, Summary};
@@ -64,6 +65,15 @@ pub enum Verdict {
     Worse,
 }
 
+impl Verdict {
+    /// The verdict on several, of which the worst decides; inconclusive without any.
+    pub fn of_all(all: impl Iterator<Item = Self> + Clone) -> Self {
+        let order = [Self::Worse, Self::Better, Self::RunsDiffer, Self::Inconclusive];
+        let found = order.into_iter().find(|v| all.clone().any(|other| other == *v));
+        found.or_else(|| all.clone().next()).unwrap_or(Self::Inconclusive)
+    }
+}
+
 /// How the interval of an aspect was computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -115,10 +125,23 @@ pub struct CompareDetail {
     pub machines: Vec<MachineDifference>,
     /// The metrics that at least two have.
     pub metrics: Vec<Metric>,
+    /// Curves of cache measurements, to be drawn over each other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<SubjectCurve>,
     /// What was not compared, and why.
     pub skipped: Vec<Skipped>,
     /// Number of aspects that were tested together.
     pub tests: usize,
+}
+
+/// Latency over the size of the array, of one subject.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SubjectCurve {
+    /// Index of the subject.
+    pub subject: usize,
+    /// The curve, as measured.
+    pub curve: Curve,
 }
 
 /// One of the things compared.
@@ -263,19 +286,6 @@ pub struct Aspect {
 impl CompareDetail {
     /// The worst verdict of all.
     pub fn verdict(&self) -> Verdict {
-        let all: Vec<Verdict> =
-            self.metrics.iter().flat_map(|m| &m.contrasts).map(|c| c.verdict).collect();
-        let any = |v: Verdict| all.contains(&v);
-        if any(Verdict::Worse) {
-            Verdict::Worse
-        } else if any(Verdict::Better) {
-            Verdict::Better
-        } else if any(Verdict::RunsDiffer) {
-            Verdict::RunsDiffer
-        } else if all.is_empty() || any(Verdict::Inconclusive) {
-            Verdict::Inconclusive
-        } else {
-            Verdict::NoDifference
-        }
+        Verdict::of_all(self.metrics.iter().flat_map(|m| &m.contrasts).map(|c| c.verdict))
     }
 }

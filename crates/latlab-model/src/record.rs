@@ -4,6 +4,7 @@ use crate::finding::Note;
 use latlab_stats::histogram::{Histogram, Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A parameter of a measurement.
 #[derive(Clone, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
@@ -16,6 +17,16 @@ pub enum Param {
     Float(f64),
     /// A word.
     Text(String),
+}
+
+impl fmt::Display for Param {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(i) => i.fmt(f),
+            Self::Float(x) => x.fmt(f),
+            Self::Text(t) => f.write_str(t),
+        }
+    }
 }
 
 impl From<i64> for Param {

@@ -12,6 +12,7 @@ pub mod dialect;
 pub mod doc;
 pub mod html;
 pub mod json;
+#[cfg(feature = "host")]
 pub mod junit;
 pub mod markdown;
 pub mod messages;

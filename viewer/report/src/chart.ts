@@ -65,9 +65,9 @@ function axisOf(axis: AxisModel, side: "x" | "y", theme: Theme, cells: boolean):
     o.filter = (_u, at) => at;
   }
   if (side === "y") {
-    o.size = (_u, values) => {
+    o.size = (u, values) => {
       const widest = Math.max(2, ...(values ?? []).map((v) => (v ?? "").length));
-      return Math.min(220, 16 + widest * 7);
+      return Math.min(u.width * 0.45, 16 + widest * 7);
     };
   }
   return o;

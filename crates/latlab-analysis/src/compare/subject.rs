@@ -1,8 +1,8 @@
 //! What is compared: runs gathered under one name, their metrics matched with those of others.
 //!
-//! Metrics are records. Two kinds of detail are read beside them: the timelines of
+//! Metrics are records. Three kinds of detail are read beside them: the timelines of
 //! [`Detail::Wakeup`] give the order of values, the processes of [`Detail::Bench`] the independent
-//! values of a benchmark.
+//! values of a benchmark, the curves of [`Detail::Memory`] what is drawn.
 
 use super::between::RUNS;
 use super::machines;
@@ -10,7 +10,10 @@ use super::metric::{self, Data, Tested};
 use super::sample::{Order, RunSample, Sample};
 use super::verdict::{Ground, contrast};
 use crate::history::unit_word;
-use latlab_model::compare::{CompareDetail, Contrast, Metric, Options, Side, Skipped, SubjectInfo};
+use latlab_model::cache::detail::AccessPattern;
+use latlab_model::compare::{
+    CompareDetail, Contrast, Metric, Options, Side, Skipped, SubjectCurve, SubjectInfo,
+};
 use latlab_model::finding::Note;
 use latlab_model::machine::Machine;
 use latlab_model::record::{Param, Record, Unit};
@@ -95,6 +98,19 @@ impl Subject {
         }
     }
 
+    /// The curves over the size of the array of its first cache measurement.
+    fn curves(&self, subject: usize) -> Vec<SubjectCurve> {
+        let parts = self.runs.iter().flat_map(|s| &s.run.parts);
+        let mut caches = parts.filter_map(|p| match &p.detail {
+            Some(Detail::Memory(detail)) if !detail.curves.is_empty() => Some(detail),
+            _ => None,
+        });
+        let curves = caches.next().into_iter().flat_map(|d| &d.curves);
+        let sized = curves
+            .filter(|c| !matches!(c.access, AccessPattern::LinePerPage | AccessPattern::Dense));
+        sized.map(|c| SubjectCurve { subject, curve: c.clone() }).collect()
+    }
+
     fn machine(&self) -> Machine {
         self.runs.first().map(|s| s.run.machine.clone()).unwrap_or_default()
     }
@@ -129,6 +145,7 @@ pub fn compare(subjects: &[Subject], options: &Options) -> CompareDetail {
         options: options.clone(),
         subjects: subjects.iter().enumerate().map(|(i, s)| s.info(i)).collect(),
         machines: machines::differences(&machines.iter().collect::<Vec<_>>()),
+        curves: subjects.iter().enumerate().flat_map(|(i, s)| s.curves(i)).collect(),
         ..CompareDetail::default()
     };
     let mut all: Vec<Vec<Found>> = subjects.iter().map(|s| found(s, &mut detail.skipped)).collect();
@@ -207,21 +224,13 @@ fn judged(
 }
 
 fn label(f: &Found) -> String {
-    let params = f.params.iter().map(|(k, v)| (k.clone(), plain(v))).collect();
+    let params = f.params.iter().map(|(k, v)| (k.clone(), v.to_string())).collect();
     let name = latlab_model::bench::label(&f.name, &params);
     let part = &f.key.0;
     if part.is_empty() || f.name.starts_with(part.as_str()) || part == "bench" {
         name
     } else {
         [part, "/", &name].concat()
-    }
-}
-
-fn plain(p: &Param) -> String {
-    match p {
-        Param::Int(i) => i.to_string(),
-        Param::Float(f) => f.to_string(),
-        Param::Text(t) => t.clone(),
     }
 }
 
@@ -316,7 +325,7 @@ fn units(note: Note, unit: Unit, other: Unit) -> Note {
 
 fn key(part: &Part, record: &Record) -> Key {
     let params: Vec<String> =
-        record.params.iter().map(|(k, v)| [k.as_str(), "=", &plain(v)].concat()).collect();
+        record.params.iter().map(|(k, v)| [k.as_str(), "=", &v.to_string()].concat()).collect();
     (part.name.clone(), record.name.clone(), params.join(","))
 }
 
@@ -394,7 +403,9 @@ fn matching(f: &Found, others: &[Found], skipped: &mut Vec<Skipped>) -> Option<u
         let o = &others[*i];
         let same_part = o.key.0 == f.key.0 || o.key.0.is_empty() || f.key.0.is_empty();
         same_part
-            && f.params.iter().all(|(k, v)| o.params.get(k).is_none_or(|w| plain(v) == plain(w)))
+            && f.params
+                .iter()
+                .all(|(k, v)| o.params.get(k).is_none_or(|w| v.to_string() == w.to_string()))
     };
     let mut fitting: Vec<usize> = same_unit.iter().copied().filter(agrees).collect();
     // The least further parameters first: the total before one thread's share of it.

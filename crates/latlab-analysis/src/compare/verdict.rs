@@ -58,7 +58,7 @@ pub fn contrast(
         plans.push(plan);
         aspects.push(aspect);
     }
-    let verdict = of_all(&aspects);
+    let verdict = Verdict::of_all(aspects.iter().map(|a| a.verdict));
     let mut power = told(&plans, ground, options);
     if power.is_none() && verdict == Verdict::Inconclusive {
         power = double(&aspects, &plans, ground);
@@ -84,21 +84,6 @@ fn of_aspect(a: &Aspect, (testable, between): (bool, bool), options: &Options) -
     match between && largest <= within && a.high > a.low {
         true => Verdict::NoDifference,
         false => Verdict::Inconclusive,
-    }
-}
-
-fn of_all(aspects: &[Aspect]) -> Verdict {
-    let any = |v| aspects.iter().any(|a| a.verdict == v);
-    if any(Verdict::Worse) {
-        Verdict::Worse
-    } else if any(Verdict::Better) {
-        Verdict::Better
-    } else if any(Verdict::RunsDiffer) {
-        Verdict::RunsDiffer
-    } else if aspects.is_empty() || any(Verdict::Inconclusive) {
-        Verdict::Inconclusive
-    } else {
-        Verdict::NoDifference
     }
 }
 

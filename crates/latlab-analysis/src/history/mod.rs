@@ -6,7 +6,7 @@
 //! of the machine changed at that very run is named beside it.
 
 use latlab_model::history::{Change, ResultRow, RunRow, Trend, Value};
-use latlab_model::record::{Param, Record, Unit};
+use latlab_model::record::{Record, Unit};
 use latlab_model::run::Run;
 use latlab_stats::change_point::{clip_outliers, lag_1_correlation, noise, segments};
 use latlab_stats::quantile::median;
@@ -40,13 +40,8 @@ pub fn rows(run: &Run, path: &str) -> (RunRow, Vec<ResultRow>) {
 }
 
 fn result(part: &str, r: &Record) -> ResultRow {
-    let plain = |p: &Param| match p {
-        Param::Int(i) => i.to_string(),
-        Param::Float(f) => f.to_string(),
-        Param::Text(t) => t.clone(),
-    };
     let params: Vec<String> =
-        r.params.iter().map(|(k, v)| [k.as_str(), "=", &plain(v)].concat()).collect();
+        r.params.iter().map(|(k, v)| [k.as_str(), "=", &v.to_string()].concat()).collect();
     let q = |q: f64| r.summary.quantile(q).map(|q| q.value).filter(|v| v.is_finite());
     let finite = |v: Option<f64>| v.filter(|v| v.is_finite());
     ResultRow {

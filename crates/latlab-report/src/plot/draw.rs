@@ -123,7 +123,7 @@ pub(super) fn draw<DB: DrawingBackend>(
     let lanes = plot.y.scale == Scale::Category;
     let y_ticks = y.ticks(if lanes { 40 } else { 6 });
     let left = y_ticks.iter().map(|t| clean(&t.1).width()).max().unwrap_or(1) * CHARACTER + 14;
-    let left = left.clamp(36, width / 3);
+    let left = left.clamp(36, width * 9 / 20);
 
     let mut top = 8;
     if frame.alone {

@@ -1,17 +1,15 @@
-//! A comparison: differences of the machines, verdicts, values, distributions.
+//! A comparison: differences of the machines, verdicts, values, plots.
+
+mod plots;
 
 use crate::doc::{Block, Column, Section, Table};
 use crate::messages;
-use crate::plot::distribution::{self, Named, Subject};
 use crate::values::{change, figure};
 use latlab_model::compare::{
     Aspect, CompareDetail, Contrast, MachineDifference, Method, Metric, Side, Verdict,
 };
 use latlab_model::record::Unit;
 use latlab_model::run::Part;
-
-/// Metrics whose distributions are drawn, at most.
-const DRAWN: usize = 12;
 
 /// Sections of a part.
 pub fn sections(_part: &Part, d: &CompareDetail) -> Vec<Section> {
@@ -36,9 +34,9 @@ pub fn sections(_part: &Part, d: &CompareDetail) -> Vec<Section> {
         title: "Values".into(),
         blocks: d.metrics.iter().flat_map(metric).collect(),
     });
-    let plots: Vec<Block> = d.metrics.iter().filter_map(|m| overlay(m, d)).take(DRAWN).collect();
+    let plots: Vec<Block> = plots::all(d).into_iter().map(|p| Block::Plot(Box::new(p))).collect();
     if !plots.is_empty() {
-        out.push(Section { id: "overlay".into(), title: "Distributions".into(), blocks: plots });
+        out.push(Section { id: "overlay".into(), title: "Plots".into(), blocks: plots });
     }
     out
 }
@@ -75,6 +73,11 @@ fn take_common_parameters(labels: &mut [String]) -> Vec<String> {
     common
 }
 
+/// `A`, `B`… of a subject.
+fn letter(d: &CompareDetail, i: usize) -> String {
+    d.subjects.get(i).map_or("?", |s| s.letter.as_str()).to_owned()
+}
+
 /// The comparison in words, worst first.
 pub fn summary(d: &CompareDetail) -> Vec<String> {
     let mut out = Vec::new();
@@ -85,7 +88,7 @@ pub fn summary(d: &CompareDetail) -> Vec<String> {
     let all = || d.metrics.iter().flat_map(|m| m.contrasts.iter().map(move |c| (m, c)));
     for verdict in [Verdict::Worse, Verdict::Better, Verdict::RunsDiffer] {
         for (m, c) in all().filter(|(_, c)| c.verdict == verdict).take(5) {
-            let other = d.subjects.get(c.other).map_or("?", |s| s.letter.as_str());
+            let other = letter(d, c.other);
             out.push(format!("{} in {other}: {}.", m.label, sentence(c, m.unit)));
         }
     }
@@ -260,10 +263,9 @@ fn verdicts(d: &CompareDetail) -> Table {
     let mut rows = Vec::new();
     for m in &d.metrics {
         for c in &m.contrasts {
-            let other = d.subjects.get(c.other).map_or("?", |s| s.letter.as_str());
             rows.push(vec![
                 m.label.clone(),
-                other.to_owned(),
+                letter(d, c.other),
                 verdict_words(c.verdict).to_owned(),
                 sentence(c, m.unit),
             ]);
@@ -368,20 +370,4 @@ fn tail(i: usize, side: &Side, m: &Metric) -> Option<Block> {
         levels.join("; ")
     );
     (!levels.is_empty()).then_some(Block::Text(fit))
-}
-
-fn overlay(m: &Metric, d: &CompareDetail) -> Option<Block> {
-    let named: Vec<Named> = (m.sides.iter().enumerate())
-        .filter_map(|(i, s)| {
-            let name = format!("{} {}", d.subjects.get(i)?.letter, d.subjects.get(i)?.label);
-            Some((name, s.as_ref()?.histogram.as_ref()?))
-        })
-        .collect();
-    if named.len() < 2 {
-        return None;
-    }
-    let id = format!("overlay-{}", m.label);
-    let subject =
-        Subject { id: &id, title: &m.label, quantity: "value", counted: "values", unit: m.unit };
-    Some(Block::Plot(Box::new(distribution::tail(&subject, &named))))
 }

@@ -170,7 +170,7 @@ fn compared(d: &CacheDetail) -> Option<Table> {
     })
 }
 
-fn name(c: &Curve) -> String {
+pub(super) fn name(c: &Curve) -> String {
     let pages = match c.pages {
         Pages::Huge => ", huge pages",
         Pages::Base => "",
@@ -191,7 +191,7 @@ fn name(c: &Curve) -> String {
     }
 }
 
-fn series(c: &Curve) -> Series {
+pub(super) fn series(c: &Curve) -> Series {
     let spread = c.points.iter().any(|p| p.high_ns > p.low_ns);
     Series {
         name: name(c),

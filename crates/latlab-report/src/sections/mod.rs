@@ -6,6 +6,7 @@
 //! by [`generic`].
 
 pub mod bench;
+#[cfg(feature = "host")]
 pub mod compare;
 pub mod doctor;
 pub mod generic;
@@ -62,7 +63,10 @@ pub fn of_part(part: &Part) -> Vec<Section> {
         Some(Detail::Memory(detail)) => memory::sections(part, detail),
         Some(Detail::Sched(detail)) => sched::sections(part, detail),
         Some(Detail::Timer(detail)) => timer::sections(part, detail),
+        #[cfg(feature = "host")]
         Some(Detail::Compare(detail)) => compare::sections(part, detail),
+        #[cfg(not(feature = "host"))]
+        Some(Detail::Compare(_)) => generic::sections(part),
         Some(Detail::Sweep(detail)) => sweep::sections(part, detail),
     }
 }
@@ -79,7 +83,10 @@ fn part_summary(part: &Part) -> Vec<String> {
         Some(Detail::Memory(detail)) => memory::summary(part, detail),
         Some(Detail::Sched(detail)) => sched::summary(part, detail),
         Some(Detail::Timer(detail)) => timer::summary(detail),
+        #[cfg(feature = "host")]
         Some(Detail::Compare(detail)) => compare::summary(detail),
+        #[cfg(not(feature = "host"))]
+        Some(Detail::Compare(_)) => generic::summary(part),
         Some(Detail::Sweep(detail)) => sweep::summary(part, detail),
     }
 }

@@ -1,7 +1,9 @@
 //! The first screen of a result: the answer, one table and one plot where they say more, and the
 //! problems. Everything else is printed with `--details` and is in `report.html`.
 
-use super::{bench, compare, generic, machine, memory, sched, sweep, timer, wakeup, why};
+#[cfg(feature = "host")]
+use super::compare;
+use super::{bench, generic, machine, memory, sched, sweep, timer, wakeup, why};
 use super::{brief, interruption, part_summary, results, title};
 use crate::doc::{Block, Doc, Section};
 use crate::text::{self, TextOptions};
@@ -88,8 +90,11 @@ fn answer(part: &Part) -> Vec<Block> {
         Some(Detail::Memory(detail)) => memory::screen(detail),
         Some(Detail::Sched(detail)) => sched::screen(detail),
         Some(Detail::Timer(detail)) => timer::screen(detail),
+        #[cfg(feature = "host")]
         Some(Detail::Compare(detail)) => compare::screen(detail),
         Some(Detail::Sweep(detail)) => sweep::screen(detail),
+        #[cfg(not(feature = "host"))]
+        Some(Detail::Compare(_)) => generic::screen(part),
         None | Some(Detail::Unknown) => generic::screen(part),
     }
 }

@@ -1,11 +1,14 @@
 //! Key figures of a page: for each kind of experiment what its reader asks first.
 
-use super::{compare, generic, memory, timer, wakeup};
+#[cfg(feature = "host")]
+use super::compare;
+use super::{generic, memory, timer, wakeup};
 use crate::doc::Tile;
 use crate::messages;
 use crate::values::{figure, grouped, quantile_name};
 use latlab_model::bench::BenchDetail;
 use latlab_model::cache::CacheDetail;
+#[cfg(feature = "host")]
 use latlab_model::compare::{CompareDetail, Verdict};
 use latlab_model::finding::Severity;
 use latlab_model::latency::WhyResult;
@@ -69,7 +72,10 @@ fn of_part(part: &Part) -> Vec<Tile> {
         Some(Detail::Why(r)) => of_why(r),
         Some(Detail::Memory(d)) => of_memory(d),
         Some(Detail::Bench(d)) => of_bench(d),
+        #[cfg(feature = "host")]
         Some(Detail::Compare(d)) => of_compare(d),
+        #[cfg(not(feature = "host"))]
+        Some(Detail::Compare(_)) => of_records(part),
         Some(Detail::Sweep(d)) => of_sweep(d),
         Some(Detail::Sched(d)) => of_sched(d),
         Some(Detail::Timer(d)) => of_timer(d),
@@ -195,6 +201,7 @@ fn of_bench(d: &BenchDetail) -> Vec<Tile> {
     tiles
 }
 
+#[cfg(feature = "host")]
 fn of_compare(d: &CompareDetail) -> Vec<Tile> {
     let all = || d.metrics.iter().flat_map(|m| &m.contrasts);
     let count = |v| all().filter(|c| c.verdict == v).count();

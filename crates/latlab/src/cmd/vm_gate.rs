@@ -9,7 +9,7 @@ use crate::cli::vm::Gate;
 use crate::outcome::{HintExt, Outcome, reader_may_leave};
 use crate::{rundir, term};
 use anyhow::anyhow;
-use latlab_model::record::{Param, Record};
+use latlab_model::record::Record;
 use latlab_model::run::Run;
 use latlab_model::units::format_ns;
 use serde::Serialize;
@@ -97,7 +97,7 @@ fn rows(before: &Run, after: &Run, limit: f64) -> Vec<Row> {
         // Not b / a - 1: nanoseconds differ exactly, and exactly the limit is within it.
         let change = (b - a) * 100.0 / a;
         let params: Vec<String> =
-            record.params.iter().map(|(name, value)| format!("{name}={}", word(value))).collect();
+            record.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
         rows.push(Row {
             name: record.name.clone(),
             params: params.join(","),
@@ -108,14 +108,6 @@ fn rows(before: &Run, after: &Run, limit: f64) -> Vec<Row> {
         });
     }
     rows
-}
-
-fn word(value: &Param) -> String {
-    match value {
-        Param::Int(n) => n.to_string(),
-        Param::Float(x) => x.to_string(),
-        Param::Text(text) => text.clone(),
-    }
 }
 
 /// The wake-ups as they were counted; the same again per period says nothing new of a median.

@@ -13,7 +13,7 @@ use latlab_analysis::compare::subject::Subject;
 use latlab_analysis::compare::verdict::quantity;
 use latlab_model::compare::{Aspect, CompareDetail, Contrast, Metric, Verdict};
 use latlab_model::finding::{Confidence, Evidence, Finding, Quantity, Severity as Weight};
-use latlab_model::run::{Detail, Part};
+use latlab_model::run::{Detail, Part, Run};
 use latlab_report::{html, junit, markdown, messages, sections};
 
 /// Runs the command.
@@ -33,8 +33,16 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let failed = args.fail_if.is_some_and(|what| fails(&detail, what, args.allow_single));
     let mut session = Session::begin_ephemeral(global, "compare", &options)?;
     session.run.parts.push(part(detail));
-    write_files(args, &session)?;
-    let outcome = session.finish(None)?;
+    let json = global.json;
+    let outcome = session.finish_with(None, |run, out| {
+        write_files(args, run)?;
+        if json {
+            crate::output::json(run, out)?
+        } else {
+            crate::output::text(run, out)?
+        }
+        Ok(())
+    })?;
     Ok(outcome.exceeded_if(failed))
 }
 
@@ -164,8 +172,7 @@ fn differing(finding: Finding, m: &Metric, c: &Contrast, detail: &CompareDetail)
     finding
 }
 
-fn write_files(args: &Args, session: &Session) -> anyhow::Result<()> {
-    let run = &session.run;
+fn write_files(args: &Args, run: &Run) -> anyhow::Result<()> {
     let detail = run.parts.iter().find_map(|p| match &p.detail {
         Some(Detail::Compare(d)) => Some(&**d),
         _ => None,
