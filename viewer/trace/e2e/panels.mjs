@@ -30,10 +30,12 @@ await test("all fields of the selected event, whatever kind it is", async () => 
     assert.ok("common_type" in shown && Object.keys(shown).length >= 5, JSON.stringify(shown));
   }
   // What the raw report of the same event says.
-  const told = report(fixture("f6.dat"), "-R", "-F", "sched_stat_runtime")[0];
   await page.locator("#search").fill("sched_stat_runtime");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => /sched_stat_runtime/.test(document.querySelector(".event-head h2").textContent));
+  await page.waitForFunction(() => /sched_stat_runtime/.test(document.querySelector(".event-head h2").textContent) && document.querySelector(".event-head").textContent.includes(`event ${latlab.selected.row}`));
+  await page.locator(".row.selected").waitFor();
+  const at = Number(await text(page, ".row.selected .time"));
+  const told = report(fixture("f6.dat"), "-R", "-F", "sched_stat_runtime").find((l) => Math.abs(Number(/ (\d+\.\d+): /.exec(l)[1]) - at) < 1.1e-6);
   const shown = await fields(page), runtime = /runtime=(\d+|0x[0-9a-f]+)/.exec(told)[1];
   assert.equal(shown.runtime, `${BigInt(runtime)} ns`, told);
   await settled(page);
@@ -60,6 +62,7 @@ await test("stacks of an event, by the trace's symbols", async () => {
   told.forEach((l, i) => assert.ok(l.replace(/ \(.*/, "") === shown[i].split(" ")[0].replace(/^0x/, ""), `${l}, ${shown[i]}`));
   assert.match(await text(page, ".stack h3"), /Kernel stack, innermost first \(7 frames\)/);
   await settled(page);
+  await page.locator(".stack p").last().scrollIntoViewIfNeeded();
   assert.equal(await looks(page, "stack"), "");
   assert.deepEqual(page.problems, []);
   await small.close();
@@ -228,6 +231,7 @@ await test("keys alone reach every control, and the focus is seen", async () => 
   await page.keyboard.press("[");
   await page.keyboard.press("x");
   assert.equal(await app(page, () => latlab.session.a), null);
+  await page.mouse.move(700, 2);
   await page.keyboard.press("?");
   const help = await text(page, "#help");
   for (const words of ["previous, the next one", "1 to 7", "the fields of the selected event", "in a flame graph"]) assert.ok(help.includes(words), help);

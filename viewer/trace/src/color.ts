@@ -35,9 +35,13 @@ export function hashText(text: string): number {
 
 export const pack = ([r, g, b]: readonly number[]): number => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 export const css = (c: number): string => `rgb(${c & 255} ${(c >> 8) & 255} ${(c >> 16) & 255})`;
-/** Black or white, whichever can be read on a colour. */
-export const ink = (c: number): string =>
-  0.299 * (c & 255) + 0.587 * ((c >> 8) & 255) + 0.114 * ((c >> 16) & 255) > 130 ? "#000" : "#fff";
+/** Relative luminance, 0 to 1 (WCAG 2.2). */
+export function luminance(c: number): number {
+  const part = (at: number) => { const v = ((c >> at) & 255) / 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+  return 0.2126 * part(0) + 0.7152 * part(8) + 0.0722 * part(16);
+}
+/** Black or white, whichever has the higher contrast on a colour: at least 4.5 on any. */
+export const ink = (c: number): string => ((luminance(c) + 0.05) ** 2 > 1.05 * 0.05 ? "#000" : "#fff");
 
 /** Colours of the present theme, remembered. */
 export class Palette {

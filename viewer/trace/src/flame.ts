@@ -100,7 +100,7 @@ export class FlamePanel {
 
   private value(n: number): string {
     if (this.flame!.origin === "function_graph") return length(n);
-    return `${count(n)} ${this.flame!.origin === "function" ? "calls" : "events"}`;
+    return `${count(n)} ${this.flame!.origin === "function" ? "call" : "event"}${n === 1 ? "" : "s"}`;
   }
   private words(i: number): string {
     const n = this.flame!.nodes[i]!, all = this.flame!.nodes[0]!.value;

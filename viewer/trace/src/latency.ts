@@ -50,7 +50,7 @@ export class LatencyPanel {
     }
     const shift = this.app.shift[this.app.session.source] ?? 0;
     const [min, median, p99, p999, max] = l.quantiles;
-    const figures = table(["", "count", "minimum", "median", "99 %", "99.9 %", "maximum", "without a second"],
+    const figures = table(["events", "count", "minimum", "median", "99 %", "99.9 %", "maximum", "without a second"],
       [[`${this.a} (${l.keys[0]}) \u2192 ${this.b} (${l.keys[1]})`, count(l.count), exact(min), exact(median), exact(p99), exact(p999), exact(max), count(l.open)]]);
     const [left, right] = [el("div", { class: "plot" }), el("div", { class: "plot" })];
     const rows = l.worst.map((w, n) => {

@@ -26,7 +26,7 @@ export function showPanel(app: App): HTMLElement {
   const lanesBack = s.hidden.length ? button(`Show ${s.hidden.length} hidden lanes`, "All lanes again", () => { s.hidden = []; app.relane(); app.tab("show"); }) : null;
   const everything = button("Show everything", "Nothing is hidden", () => { s.hidden = []; s.kinds = []; s.hideTasks = []; s.cpus = []; void app.refilter().then(() => app.tab("show")); });
   return el("div", { class: "panel show-panel" }, el("div", { class: "bar-tools" }, filter, lanesBack, everything),
-    el("div", { class: "columns" }, el("div", { class: "scroll" }, table(["", "kind of event", "events"], kinds)), el("div", { class: "scroll" }, table(["events", "lane", "task", "on CPU", "times"], tasks)), el("div", { class: "scroll" }, table(["", "CPU", "events"], cpus))));
+    el("div", { class: "columns" }, el("div", { class: "scroll" }, table(["shown", "kind of event", "events"], kinds)), el("div", { class: "scroll" }, table(["events", "lane", "task", "on CPU", "times"], tasks)), el("div", { class: "scroll" }, table(["shown", "CPU", "events"], cpus))));
 }
 
 /** The ring buffers, and how much their times are moved. */
@@ -44,7 +44,7 @@ export function sourcePanel(app: App): HTMLElement {
     return [s.name, s.clock, count(s.events), length(s.length), `${moment(BigInt(s.origin || "0"), 0)} s`, app.live ? field : `${s.offset} ns`,
       i > 0 && app.live ? button("Begin with the first", "Offset so that both begin at the same time", () => offset(app, i, Number(BigInt(first.origin) - BigInt(s.origin)) + first.offset)) : ""];
   });
-  return el("div", { class: "panel scroll" }, table(["source", "clock", "events", "length", "begins", "time offset", ""], rows), el("p", { class: "dim" }, `latlab ${info.version}`));
+  return el("div", { class: "panel scroll" }, table(["source", "clock", "events", "length", "begins", "time offset", "align"], rows), el("p", { class: "dim" }, `latlab ${info.version}`));
 }
 
 function offset(app: App, source: number, ns: number): void {

@@ -9,7 +9,7 @@ import { decode as decodeSession, empty, encode } from "../src/state";
 import { BINS, binsTile, decode, extent, itemsTile, levelOf } from "../src/tile";
 import type { WakeUp } from "../src/types";
 import { center, keep, move, zoom } from "../src/window";
-import { family, hash, hashText, ink, pack } from "../src/color";
+import { family, hash, hashText, ink, luminance, pack } from "../src/color";
 import { numbers } from "../src/field";
 
 const items = (...list: [number, number, number][]) =>
@@ -130,6 +130,10 @@ test("colours are stable, far apart for neighbours, and readable", () => {
   expect(Math.abs((hash(100) % 360) - (hash(101) % 360))).toBeGreaterThan(5);
   expect(hashText("a")).not.toBe(hashText("b"));
   expect([ink(pack([255, 255, 255])), ink(pack([0, 0, 0]))]).toEqual(["#000", "#fff"]);
+  for (let c = 0; c < 0x1000000; c += 0x10305) {
+    const of = luminance(c) + 0.05;
+    expect(ink(c) === "#000" ? of / 0.05 : 1.05 / of).toBeGreaterThan(4.5);
+  }
 });
 
 test("a family is the name without numbers, CPUs and devices", () => {
