@@ -386,7 +386,7 @@ mod tests {
     fn points_of_a_sweep_become_curves_and_their_changes_bars() {
         let d = compared(|factor| {
             let at = |size: i64| {
-                let ns = (0..2000).map(|i| factor * (10_000 + size as u64 + i));
+                let ns = (0..20_000).map(|i| factor * (10_000 + size as u64 + i % 2000));
                 record("sweep.wakeup", &[("size", size)], Histogram::of(ns))
             };
             let results = [1024, 65536, 4096, 16384].map(at).into();
