@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// They are not in `--help`; docs/reference/wakeup.md has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// Draw the live display only when a new maximum was measured.
     #[arg(short = 'M', long = "refresh_on_max", visible_alias = "refresh-on-max", hide = true)]
