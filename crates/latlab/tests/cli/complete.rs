@@ -84,7 +84,7 @@ fn zsh_completes_the_same_with_descriptions() {
         // Zsh's own functions print what they are given.
         let script = format!(
             "{}; fpath=(share/zsh/site-functions $fpath); compdef() {{ : }}; \
-             _describe() {{ print -l -- \"${{(@P)2}}\" }}; _files() {{ print -l -- $PREFIX*(N) }}; \
+             _describe() {{ print -rl -- \"${{(@P)2}}\" }}; _files() {{ print -l -- $PREFIX*(N) }}; \
              compadd() {{ shift 3; print -l -- \"$@\" }}; source share/zsh/site-functions/_latlab; \
              line='{line}'; words=(\"${{(@s: :)line}}\"); CURRENT=$#words; PREFIX=$words[-1]; _latlab",
             in_path()
