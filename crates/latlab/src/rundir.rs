@@ -159,7 +159,28 @@ pub fn write_asked(
 ) -> anyhow::Result<()> {
     write_atomically(path, fill)
         .with_context(|| format!("{option} {}: cannot be written", path.display()))
-        .hint("name a file in a directory that is there and that this user may write to")
+        .hint(WRITABLE)
+}
+
+/// What to do where a file cannot be written.
+pub const WRITABLE: &str =
+    "name a file in a directory that is there and that this user may write to";
+
+/// Whether [`write_atomically`] may write here, for options whose file is written after a measurement.
+/// Whatever is at `path` stays as it is.
+///
+/// # Errors
+/// Whatever the file system says.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(there) if !there.is_file() => Ok(()),
+        _ => {
+            let (_, temporary) = latlab_sys::scratch::create_beside(path)?;
+            // Nothing else removes it: a call that failed once is made again, and is an error still.
+            fs::remove_file(&temporary).inspect_err(|_| drop(fs::remove_file(&temporary)))
+        }
+    }
 }
 
 /// Writes under a temporary name in the same directory, syncs, renames, syncs the directory.

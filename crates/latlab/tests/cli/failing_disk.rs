@@ -60,12 +60,12 @@ fn each_failure_of(
             let mut run = command(&dir, args);
             run.env("LD_PRELOAD", &shim).env("FAIL_UNDER", &dir).env("FAIL_HIT", &hit);
             let out = run.env("FAIL_AT", at.to_string()).env("FAIL_HOW", how).output().unwrap();
+            let good = out.status.success();
             if !hit.exists() {
-                assert!(out.status.success(), "{args:?}: {}", said(&out));
+                assert!(good, "{args:?}: {}", said(&out));
                 break;
             }
             let what = format!("{args:?}: {how} at {at}: {:?}: {}", out.status.code(), said(&out));
-            let good = out.status.success();
             match *how {
                 "EIO" => {
                     assert_eq!(out.status.code(), Some(1), "{what}");
@@ -141,6 +141,36 @@ fn a_run_is_saved_or_the_empty_one_is_there() {
     );
     // Made, written, synced, renamed, directory synced: twice run.json, once the page.
     assert!(failed >= 15, "{failed}");
+}
+
+/// The files of cyclictest's options replace earlier ones, each whole.
+#[test]
+fn files_of_cyclictest_are_the_earlier_or_the_new_ones() {
+    const NAMES: [&str; 2] = ["x/h", "x/j"];
+    let files = ["-h", "100", "--histfile", NAMES[0], "--json-file", NAMES[1], "--out", "r"];
+    let args = [MEASURE, &files].concat();
+    let failed = each_failure(
+        &args,
+        |dir| {
+            fs::create_dir(dir.join("x")).unwrap();
+            NAMES.iter().for_each(|name| fs::write(dir.join(name), "earlier").unwrap());
+        },
+        |what, dir, good, _| {
+            let new = |name: &str| {
+                let text = fs::read_to_string(dir.join(name)).unwrap();
+                let whole = match name {
+                    "x/h" => text.contains("# Max Latencies:"),
+                    _ => serde_json::from_str::<serde_json::Value>(&text).is_ok(),
+                };
+                assert!(whole || text == "earlier" && !good, "{name}: {text:?}: {what}");
+                whole
+            };
+            assert!(NAMES.iter().filter(|name| new(name)).count() == 2 || !good, "{what}");
+            assert_eq!(fs::read_dir(dir.join("x")).unwrap().count(), 2, "{what}");
+        },
+    );
+    // Made, written, synced, renamed, directory synced: two files more than of a run alone.
+    assert!(failed >= 25, "{failed}");
 }
 
 #[test]

@@ -2,14 +2,13 @@
 
 use crate::cli::wakeup::{Config, Format};
 use crate::outcome::HintExt;
+use crate::rundir;
 use anyhow::Context;
 use latlab_model::finding::Note;
 use latlab_model::run::Run;
 use latlab_model::wakeup::result::WakeupResult;
 use latlab_report::dialect::{cyclictest, rtla, xenomai};
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Prints the result to stdout.
@@ -61,7 +60,7 @@ fn cyclictest_json(
     run: &Run,
     result: &WakeupResult,
     out: &mut impl Write,
-) -> anyhow::Result<()> {
+) -> io::Result<()> {
     let (start, end) = (rfc_2822(&run.started), rfc_2822(run.ended.as_deref().unwrap_or("")));
     let wrapper = cyclictest::Wrapper {
         command_line: &run.command_line.join(" "),
@@ -72,50 +71,41 @@ fn cyclictest_json(
         machine: &run.machine,
         nanoseconds: asked.nanoseconds,
     };
-    Ok(cyclictest::json(result, &wrapper, out)?)
+    cyclictest::json(result, &wrapper, out)
 }
 
-/// The files of `--histfile` and `--json-file`, opened before the measurement.
-pub struct Files {
-    histogram: Option<BufWriter<File>>,
-    json: Option<BufWriter<File>>,
+/// Whether `--histfile` and `--json-file` can be written, told before the measurement.
+///
+/// # Errors
+/// When one cannot; the option is named.
+pub fn check_files(asked: &Config) -> anyhow::Result<()> {
+    let files = [("--histfile", &asked.histogram_file), ("--json-file", &asked.json_file)];
+    for (option, path) in files {
+        if let Some(path) = path {
+            rundir::check_writable(path)
+                .with_context(|| format!("{option} {}", path.display()))
+                .hint(rundir::WRITABLE)?;
+        }
+    }
+    Ok(())
 }
 
-impl Files {
-    /// Opens those that were asked for.
-    ///
-    /// # Errors
-    /// When one cannot be written; the option is named.
-    pub fn open(asked: &Config) -> anyhow::Result<Self> {
-        let create = |option: &str, path: Option<&Path>| {
-            let made = path.map(|path| {
-                File::create(path)
-                    .with_context(|| format!("{option} {}", path.display()))
-                    .hint("name a file that this user may write to")
-            });
-            Ok::<_, anyhow::Error>(made.transpose()?.map(BufWriter::new))
-        };
-        Ok(Self {
-            histogram: create("--histfile", asked.histogram_file.as_deref())?,
-            json: create("--json-file", asked.json_file.as_deref())?,
-        })
+/// Writes `--histfile` and `--json-file`, each whole or not at all.
+///
+/// # Errors
+/// The files'.
+pub fn write_files(asked: &Config, run: &Run, result: &WakeupResult) -> anyhow::Result<()> {
+    if let Some(path) = &asked.histogram_file {
+        rundir::write_asked(path, "--histfile", |mut out| {
+            cyclictest::histogram(result, &options(asked, false), &mut out).map(drop)
+        })?;
     }
-
-    /// Writes them.
-    ///
-    /// # Errors
-    /// The files'.
-    pub fn write(self, asked: &Config, run: &Run, result: &WakeupResult) -> anyhow::Result<()> {
-        if let Some(mut out) = self.histogram {
-            cyclictest::histogram(result, &options(asked, false), &mut out)?;
-            out.flush().context("--histfile")?;
-        }
-        if let Some(mut out) = self.json {
-            cyclictest_json(asked, run, result, &mut out)?;
-            out.flush().context("--json-file")?;
-        }
-        Ok(())
+    if let Some(path) = &asked.json_file {
+        rundir::write_asked(path, "--json-file", |mut out| {
+            cyclictest_json(asked, run, result, &mut out)
+        })?;
     }
+    Ok(())
 }
 
 /// `2026-11-21T20:43:35Z` as `Sat, 21 Nov 2026 20:43:35 +0000`; what is no such time stays as it is.

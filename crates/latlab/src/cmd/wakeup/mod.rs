@@ -33,7 +33,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let asked = args.config(&policy::allowed()?, &policy::online()?)?;
     check(&asked, global.json)?;
     let mut sink = Sink::open(&asked)?;
-    let files = finish::Files::open(&asked)?;
+    finish::check_files(&asked)?;
     let fifo = asked.cyclictest.fifo.as_deref().map(fifo::Fifo::make).transpose()?;
     let mut session = Session::begin(global, "wakeup", &asked)?;
     let mut display = Display::new(&asked, global.json, fifo);
@@ -77,7 +77,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             if !global.json {
                 spikes.print(out)?;
             }
-            files.write(&asked, run, result)
+            finish::write_files(&asked, run, result)
         }
         None => Ok(()),
     })?;
