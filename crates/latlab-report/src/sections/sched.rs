@@ -348,7 +348,7 @@ fn pairs(s: &Schedule) -> Table {
 }
 
 fn lags(s: &Schedule) -> Table {
-    let concerned = s.tasks.iter().filter(|t| t.ideal_ns * 100 >= s.length_ns);
+    let concerned = s.tasks.iter().filter(|t| t.ideal_ns >= s.length_ns.div_ceil(100));
     let rows = concerned.take(15).map(|t| {
         vec![
             t.label(),
@@ -471,4 +471,16 @@ fn reason(part: &Part) -> String {
 pub fn side_by_side(run: &Run) -> Option<Section> {
     let experiments = run.parts.iter().filter(|p| p.name.starts_with("sched-")).count();
     (experiments > 1).then(|| matrix(run).sections.pop()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_a_damaged_trace_are_compared_without_overflow() {
+        let task = TaskLine { ideal_ns: u64::MAX, ..TaskLine::default() };
+        let s = Schedule { length_ns: u64::MAX, tasks: vec![task], ..Schedule::default() };
+        assert_eq!(lags(&s).rows.len(), 1);
+    }
 }
