@@ -35,6 +35,15 @@ impl Session {
     /// # Errors
     /// When the directory cannot be made or written to; nothing has been measured then.
     pub fn begin(global: &Global, command: &str, config: &impl Serialize) -> anyhow::Result<Self> {
+        Self::begin_with(global, command, value(config))
+    }
+
+    // Not generic, as all that follows: each type of configuration would have a copy.
+    fn begin_with(
+        global: &Global,
+        command: &str,
+        config: serde_json::Value,
+    ) -> anyhow::Result<Self> {
         restore_orphaned_settings();
         let run = new_run(config);
         let dir = RunDir::create(global.out.as_deref(), &run.started, command)?;
@@ -51,8 +60,9 @@ impl Session {
         command: &str,
         config: &impl Serialize,
     ) -> anyhow::Result<Self> {
+        let config = value(config);
         if global.out.is_some() {
-            return Self::begin(global, command, config);
+            return Self::begin_with(global, command, config);
         }
         Ok(Self { run: new_run(config), dir: None, json: global.json })
     }
@@ -68,7 +78,7 @@ impl Session {
     ) -> anyhow::Result<Self> {
         restore_orphaned_settings();
         let dir = RunDir::reopen(path);
-        let run = new_run(config);
+        let run = new_run(value(config));
         dir.save(&run)?;
         Ok(Self { run, dir: Some(dir), json: global.json })
     }
@@ -162,13 +172,17 @@ fn restore_orphaned_settings() {
     };
 }
 
-fn new_run(config: &impl Serialize) -> Run {
+fn value(config: &impl Serialize) -> serde_json::Value {
+    serde_json::to_value(config).unwrap_or_default()
+}
+
+fn new_run(config: serde_json::Value) -> Run {
     Run {
         schema_version: SCHEMA_VERSION,
         id: latlab_sys::machine::new_uuid(),
         latlab_version: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
-        config: serde_json::to_value(config).unwrap_or_default(),
+        config,
         started: now(),
         machine: latlab_sys::machine::read(),
         ..Run::default()

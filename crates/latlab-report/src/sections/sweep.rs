@@ -5,9 +5,11 @@ use crate::doc::{Axis, Block, Column, Mark, Plot, Scale, Section, Series, Series
 use crate::plot::distribution::{self, Named, Subject};
 use latlab_model::record::Unit;
 use latlab_model::run::Part;
+#[cfg(feature = "host")]
+use latlab_model::sweep::Surface;
 use latlab_model::sweep::axis::size;
 use latlab_model::sweep::axis::{Axis as PlanAxis, Value};
-use latlab_model::sweep::{Place, Point, Surface, SweepDetail};
+use latlab_model::sweep::{Place, Point, SweepDetail};
 use latlab_model::units::format_ns;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +18,10 @@ const OVERLAID: usize = 4;
 /// Heat maps and line plots, at most.
 const DRAWN: usize = 8;
 /// Columns and rows of a drawn surface.
+#[cfg(feature = "host")]
 const CELLS: usize = 25;
 /// A surface that explains less of the variance is drawn after the measured values.
+#[cfg(feature = "host")]
 const GOOD: f64 = 0.8;
 
 /// Sections of a part.
@@ -140,7 +144,14 @@ fn good(d: &SweepDetail) -> impl Iterator<Item = &Point> {
     d.points.iter().filter(|p| p.is_good() && !p.is_anchor())
 }
 
+/// The measured maps: surfaces are drawn where runs are read, not on a board.
+#[cfg(not(feature = "host"))]
+fn maps(d: &SweepDetail) -> Vec<Plot> {
+    heat_maps(d).into_iter().take(DRAWN).collect()
+}
+
 /// Surfaces that fit, the measured maps, then the other surfaces.
+#[cfg(feature = "host")]
 fn maps(d: &SweepDetail) -> Vec<Plot> {
     let (good, bad): (Vec<_>, Vec<_>) =
         d.analysis.surfaces.iter().partition(|s| s.r_squared >= GOOD);
@@ -152,6 +163,7 @@ fn maps(d: &SweepDetail) -> Vec<Plot> {
 }
 
 /// The fitted latency as a map, with the measured points and the knees.
+#[cfg(feature = "host")]
 fn surface(d: &SweepDetail, s: &Surface) -> Option<Plot> {
     let axis = |name: &str| d.plan.axes.iter().find(|a| a.name == name);
     let (x, y) = (axis(&s.x.axis)?, axis(&s.y.axis)?);
