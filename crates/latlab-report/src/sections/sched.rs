@@ -356,7 +356,7 @@ fn lags(s: &Schedule) -> Table {
             format_ns(t.ideal_ns as f64),
             format_number(t.fair_ns as f64 / t.ideal_ns.max(1) as f64),
             format_ns(t.lag_max_ns as f64),
-            format_ns(-t.lag_min_ns as f64),
+            format_ns(-(t.lag_min_ns as f64)),
         ]
     });
     Table {
