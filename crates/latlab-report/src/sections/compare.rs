@@ -2,6 +2,7 @@
 
 mod plots;
 
+use self::plots::{letter, take_common_parameters};
 use crate::doc::{Block, Column, Section, Table};
 use crate::messages;
 use crate::values::{change, figure};
@@ -51,31 +52,6 @@ pub fn screen(d: &CompareDetail) -> Vec<Block> {
         table.caption = format!("{}, all with {}", table.caption, common.join(", "));
     }
     vec![Block::Table(table)]
-}
-
-/// Removes the parameters that all labels (`NAME:KEY=VALUE,…`) have, and gives them back.
-fn take_common_parameters(labels: &mut [String]) -> Vec<String> {
-    let parameters = |label: &str| -> Vec<String> {
-        let list = label.split_once(':').map_or("", |(_, list)| list);
-        list.split(',').filter(|p| !p.is_empty()).map(str::to_owned).collect()
-    };
-    let all: Vec<Vec<String>> = labels.iter().map(|label| parameters(label)).collect();
-    let Some((first, others)) = all.split_first().filter(|(_, others)| !others.is_empty()) else {
-        return Vec::new();
-    };
-    let in_all = |p: &&String| others.iter().all(|other| other.contains(p));
-    let common: Vec<String> = first.iter().filter(in_all).cloned().collect();
-    for (label, parameters) in labels.iter_mut().zip(all) {
-        let name = label.split(':').next().unwrap_or_default().to_owned();
-        let own: Vec<String> = parameters.into_iter().filter(|p| !common.contains(p)).collect();
-        *label = if own.is_empty() { name } else { format!("{name}:{}", own.join(",")) };
-    }
-    common
-}
-
-/// `A`, `B`… of a subject.
-fn letter(d: &CompareDetail, i: usize) -> String {
-    d.subjects.get(i).map_or("?", |s| s.letter.as_str()).to_owned()
 }
 
 /// The comparison in words, worst first.

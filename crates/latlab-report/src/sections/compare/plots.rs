@@ -1,7 +1,6 @@
 //! The plots of a comparison: curves of all subjects over each other, changes with their intervals,
 //! distributions.
 
-use super::{letter, take_common_parameters};
 use crate::doc::{Axis, Mark, Plot, Scale, Series, SeriesKind};
 use crate::plot::distribution::{self, DrawnUnit, Named, Subject};
 use crate::sections::memory;
@@ -314,6 +313,31 @@ fn overlay(m: &Metric, d: &CompareDetail) -> Option<Plot> {
     let subject =
         Subject { id: &id, title: &m.label, quantity: "value", counted: "values", unit: m.unit };
     Some(distribution::tail(&subject, &named))
+}
+
+/// `A`, `B`… of a subject.
+pub(super) fn letter(d: &CompareDetail, i: usize) -> String {
+    d.subjects.get(i).map_or("?", |s| s.letter.as_str()).to_owned()
+}
+
+/// Removes the parameters that all labels (`NAME:KEY=VALUE,…`) have, and gives them back.
+pub(super) fn take_common_parameters(labels: &mut [String]) -> Vec<String> {
+    let parameters = |label: &str| -> Vec<String> {
+        let list = label.split_once(':').map_or("", |(_, list)| list);
+        list.split(',').filter(|p| !p.is_empty()).map(str::to_owned).collect()
+    };
+    let all: Vec<Vec<String>> = labels.iter().map(|label| parameters(label)).collect();
+    let Some((first, others)) = all.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Vec::new();
+    };
+    let in_all = |p: &&String| others.iter().all(|other| other.contains(p));
+    let common: Vec<String> = first.iter().filter(in_all).cloned().collect();
+    for (label, parameters) in labels.iter_mut().zip(all) {
+        let name = label.split(':').next().unwrap_or_default().to_owned();
+        let own: Vec<String> = parameters.into_iter().filter(|p| !common.contains(p)).collect();
+        *label = if own.is_empty() { name } else { format!("{name}:{}", own.join(",")) };
+    }
+    common
 }
 
 #[cfg(test)]
