@@ -118,7 +118,7 @@ fn a_run(dir: &Path, name: &str) {
     assert!(out.status.success(), "{}", said(&out));
 }
 
-const MEASURE: &[&str] = &["wakeup", "--policy", "other", "-i", "100", "-l", "5"];
+const MEASURE: &[&str] = &["wakeup", "--policy", "other", "-i", "1000", "-l", "5"];
 
 #[test]
 fn a_run_is_saved_or_the_empty_one_is_there() {
