@@ -128,7 +128,7 @@ fn absent(error: &clap::Error) -> Option<String> {
     let is_other = others.contains(&word.as_str()) || ["--on", "--png"].contains(&word.as_str());
     is_other.then(|| {
         format!(
-            "latlab: {word}: not in this build, which measures, records and reports on one machine\n\
+            "{word}: not in this build, which measures, records and reports on one machine\n\
              hint: `make install` builds latlab with all commands"
         )
     })
