@@ -5,7 +5,7 @@ LATLAB := $(TARGET_DIR)/release/latlab
 PREFIX ?= /usr/local
 STAGE ?=
 
-.PHONY: help run test build boards wheel docs man install clean
+.PHONY: help run test fuzz build boards wheel docs man install clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -16,6 +16,9 @@ run: ## A quick build of what measures, then `latlab survey --quick`: this machi
 
 test: ## Everything that can be tested here (STAGE=word for the stages of that name only).
 	@scripts/test $(STAGE)
+
+fuzz: ## Fuzz every reader of foreign bytes in turn (MINUTES=60, TARGET=NAME for one).
+	@scripts/fuzz.sh rotate $(or $(MINUTES),60) $(TARGET)
 
 build: ## The release build: target/release/latlab.
 	@scripts/cargo build --release --locked -p latlab

@@ -1,36 +1,157 @@
-#!/bin/sh
-# fuzz.sh [SECONDS] [TARGET...]: builds the fuzz targets and runs each for SECONDS (default 60), side by side.
-# Needs no nightly compiler: the coverage pass of the stable one is enough for libFuzzer.
-# Ends with 1 when an input crashes, hangs (10 s) or takes more than 512 MB; the input is kept in fuzz/artifacts.
-set -eu
-cd "$(dirname "$0")/../fuzz"
-seconds=${1:-60}
-[ $# -gt 0 ] && shift
-targets=${*:-reader print_fmt text}
-passes="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing"
+#!/usr/bin/env bash
+# fuzz.sh [SECONDS [TARGET...]]: builds the fuzz targets and runs each for SECONDS (default 60).
+# fuzz.sh rotate MINUTES [TARGET...]: runs the targets in turn for MINUTES in total, and keeps the smallest
+# inputs that reach all code found so far in fuzz/corpus, where the next run goes on.
+#
+# FUZZ_JOBS of them run at a time (default: all CPUs). Prints for each target executions, edges of the
+# control flow that were reached, and CPU time; appends the same to fuzz/artifacts/account.tsv.
+# Needs no nightly compiler: the coverage pass and AddressSanitizer of the stable one are enough for libFuzzer.
+# Ends with 1 when an input crashes, takes more than 10 s of CPU time or 1 GiB; it is kept in fuzz/artifacts.
+. "$(dirname "$0")/lib.sh"
+cd "$top/fuzz"
+all=(analyses debug_info journal print_fmt reader results run text view wire)
+# An input that took longer than this was waiting, or hangs; which of both its CPU time tells.
+alarm=30
+cpu_limit=10
+memory=(-rss_limit_mb=1024 -malloc_limit_mb=512)
+# What is kept for a target in git, bytes.
+kept_max=160000
+
+rotate=
+if [[ ${1:-} == rotate ]]; then
+    rotate=1
+    shift
+fi
+length=${1:-60}
+[[ $length =~ ^[0-9]+$ ]] || die "$length: not a number of ${rotate:+minutes}${rotate:-seconds}" "scripts/fuzz.sh 60"
+[[ $# -eq 0 ]] || shift
+targets=("$@")
+[[ $# -gt 0 ]] || targets=("${all[@]}")
+jobs=${FUZZ_JOBS:-$(nproc)}
+
+coverage=(-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing)
 triple=$(rustc -vV | sed -n 's/^host: //p')
-RUSTC_BOOTSTRAP=1 RUSTFLAGS="$passes" cargo build --release --target-dir target --target "$triple"
-[ "$seconds" -gt 0 ] || exit 0
-running=
-for t in $targets; do
-    mkdir -p "corpus/$t" "artifacts/$t"
-    case $t in
-        reader) for f in ../fixtures/trace/*.dat; do [ "$(wc -c <"$f")" -lt 70000 ] && cp "$f" corpus/reader/; done ;;
-        text) head -c 4000 ../fixtures/trace/f7-zstd.trace-cmd.txt >corpus/text/trace-cmd; cp seeds/text/* corpus/text/ ;;
-        print_fmt) cp seeds/print_fmt/* corpus/print_fmt/ ;;
+target_dir=${FUZZ_TARGET_DIR:-target}
+sanitizer=(-Zsanitizer=address)
+if ! compgen -G "$(rustc --print sysroot)/lib/rustlib/$triple/lib/*_rt.asan.a" >/dev/null; then
+    say "this compiler has no AddressSanitizer: without it"
+    sanitizer=()
+fi
+bins=()
+for t in "${targets[@]}"; do
+    [[ " ${all[*]} " == *" $t "* ]] || die "$t: no fuzz target" "one of: ${all[*]}"
+    bins+=(--bin "$t")
+done
+# Build scripts and macros are not instrumented: a --target of its own keeps the flags from them.
+RUSTC_BOOTSTRAP=1 RUSTFLAGS="${coverage[*]} ${sanitizer[*]}" \
+    cargo build --release --locked --target-dir "$target_dir" --target "$triple" "${bins[@]}"
+export ASAN_OPTIONS=quarantine_size_mb=16:detect_leaks=1:allocator_may_return_null=0
+
+# seed TARGET: the inputs to begin with, in work/TARGET.
+seed() {
+    local f
+    mkdir -p "work/$1" "artifacts/$1" "corpus/$1"
+    case $1 in
+        reader | analyses)
+            for f in ../fixtures/trace/*.dat; do
+                [[ $(wc -c <"$f") -ge 70000 ]] || cp "$f" "work/$1/"
+            done
+            ;;
+        text) head -c 4000 ../fixtures/trace/f7-zstd.trace-cmd.txt >work/text/trace-cmd ;;
+        results) cp ../fixtures/memory/*.lat_mem_rd work/results/ ;;
+        run)
+            for f in ../fixtures/runs-v1/*/run.json; do
+                cp "$f" "work/run/$(basename "$(dirname "$f")").json"
+            done
+            # The names of fields are words that a mutation may insert.
+            grep -o '"[a-z_0-9]*": {' ../docs/run.schema.json | sort -u |
+                sed 's/^"\(.*\)": {$/"\\"\1\\":"/' >work/run.dict
+            ;;
     esac
-    echo "fuzz: $t for $seconds s"
-    "target/$triple/release/$t" "corpus/$t" -artifact_prefix="artifacts/$t/" \
-        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=512 -max_len=262144 -print_final_stats=1 -verbosity=0 \
-        >"artifacts/$t.log" 2>&1 &
-    running="$running $t:$!"
-done
-trap 'for r in $running; do kill "${r#*:}" 2>/dev/null || :; done' INT TERM
+    for f in "seeds/$1/"* "corpus/$1/"*; do
+        [[ ! -f $f ]] || cp "$f" "work/$1/"
+    done
+}
+
+# fuzz TARGET SECONDS: runs it, prints and notes what it did; fails when an input was found.
+fuzz() {
+    local t=$1 program=$target_dir/$triple/release/$1 log=artifacts/$1.log options=() f failed=0
+    [[ ! -s work/$t.dict ]] || options=(-dict="work/$t.dict")
+    local before=$EPOCHSECONDS
+    TIMEFORMAT='cpu: %U %S'
+    { time "$program" "work/$t" "${options[@]}" "${memory[@]}" -artifact_prefix="artifacts/$t/" \
+        -max_total_time="$2" -timeout=$alarm -max_len=262144 -print_final_stats=1 -print_funcs=0 \
+        >"$log" 2>&1; } 2>"$log.time" || failed=1
+    local cpu executions edges
+    cpu=$(awk '/^cpu:/ { print int($2 + $3) }' "$log.time")
+    executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+    edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)
+    for f in "artifacts/$t"/timeout-*; do
+        [[ -f $f && $(stat -c %Y "$f") -ge $before ]] || continue
+        # Slow, or starved by other processes?
+        if (ulimit -t $cpu_limit && "$program" -timeout=600 "$f" >"$log.again" 2>&1); then
+            rm "$f"
+            failed=0
+        fi
+    done
+    printf '%s: %s executions, %s edges, %s s of CPU time\n' "$t" "${executions:-0}" "${edges:-0}" "$cpu"
+    printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$(date -u +%FT%TZ)" "$t" "$cpu" "${executions:-0}" "${edges:-0}" \
+        "$failed" >>artifacts/account.tsv
+    [[ $failed == 0 ]] || tail -n 40 "$log" | sed "s/^/$t: /" >&2
+    return "$failed"
+}
+
+# keep TARGET: the smallest inputs that reach what was reached, in corpus/TARGET.
+keep() {
+    local t=$1 f size sum=0
+    rm -rf "work/$t.new"
+    mkdir "work/$t.new"
+    "$target_dir/$triple/release/$t" -merge=1 "work/$t.new" "work/$t" -timeout=$alarm "${memory[@]}" \
+        >"artifacts/$t.merge.log" 2>&1 || return 0
+    rm -rf "work/$t"
+    mv "work/$t.new" "work/$t"
+    rm -rf "corpus/$t"
+    mkdir -p "corpus/$t"
+    local given
+    given=$(find seeds ../fixtures -type f -exec sha1sum {} + | cut -d' ' -f1)
+    while read -r size f; do
+        # The name is the SHA-1 of the content; fixtures and seeds are kept already.
+        [[ $given != *$f* ]] || continue
+        sum=$((sum + size))
+        [[ $sum -le $kept_max ]] || break
+        cp "work/$t/$f" "corpus/$t/"
+    done < <(find "work/$t" -type f -printf '%s %f\n' | sort -n)
+}
+
 failed=0
-for r in $running; do
-    t=${r%%:*}
-    wait "${r#*:}" || failed=1
-    # Which code is new says nothing to a reader.
-    grep -v NEW_FUNC "artifacts/$t.log" | sed "s/^/$t: /"
-done
+trap 'kill $(jobs -p) 2>/dev/null || :' INT TERM EXIT
+each() { # each SECONDS TARGET…: JOBS at a time
+    local seconds=$1 t running=0
+    shift
+    for t in "$@"; do
+        if [[ $running -ge $jobs ]]; then
+            wait -n || failed=1
+            running=$((running - 1))
+        fi
+        fuzz "$t" "$seconds" &
+        running=$((running + 1))
+    done
+    while [[ $running -gt 0 ]]; do
+        wait -n || failed=1
+        running=$((running - 1))
+    done
+}
+
+for t in "${targets[@]}"; do seed "$t"; done
+if [[ -z $rotate ]]; then
+    [[ $length -eq 0 ]] || each "$length" "${targets[@]}"
+else
+    # Twice through all, so that each gains from what it found.
+    turn=$((length * 60 * jobs / (2 * ${#targets[@]})))
+    end=$((EPOCHSECONDS + length * 60))
+    while [[ $EPOCHSECONDS -lt $end ]]; do each $((turn > 0 ? turn : 1)) "${targets[@]}"; done
+    for t in "${targets[@]}"; do keep "$t"; done
+fi
 exit "$failed"

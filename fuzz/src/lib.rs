@@ -1,0 +1,24 @@
+//! What several targets do with an input.
+
+use latlab_model::run::{Detail, Part, Run};
+use latlab_report::{html, markdown, sections, text};
+use std::io;
+
+/// Bytes that the sections of one trace file may inflate to: far below the limit of the process.
+pub const MEMORY: u64 = 64 << 20;
+
+/// A part with a detail and nothing else.
+pub fn part_of(name: &str, detail: Detail) -> Part {
+    Part { name: name.to_owned(), detail: Some(detail), ..Part::default() }
+}
+
+/// Renders a run in every format that takes any run.
+pub fn render(run: &Run) {
+    let doc = sections::of_run(run);
+    let options = text::TextOptions { width: 40, color: true, ..text::TextOptions::default() };
+    // A sink has no errors of its own.
+    let out = &mut io::sink();
+    text::render(&doc, &options, out).expect("text");
+    html::render(&doc, out).expect("page");
+    markdown::render(&doc, out).expect("markdown");
+}
