@@ -479,7 +479,7 @@ mod tests {
 
     #[test]
     fn times_of_a_damaged_trace_are_compared_without_overflow() {
-        let task = TaskLine { ideal_ns: u64::MAX, ..TaskLine::default() };
+        let task = TaskLine { ideal_ns: u64::MAX, lag_min_ns: i64::MIN, ..TaskLine::default() };
         let s = Schedule { length_ns: u64::MAX, tasks: vec![task], ..Schedule::default() };
         assert_eq!(lags(&s).rows.len(), 1);
     }
