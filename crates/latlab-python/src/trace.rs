@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 
 /// More threads than this do not make a table faster: memory is the limit.
 const THREADS_MAX: usize = 8;
-/// Bytes that a file may inflate to where the kernel does not say what is free.
-const LEAST_MEMORY: u64 = 64 << 20;
 /// What to do about a file that is no trace.
 const TRACES: &str =
     "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`";
@@ -38,8 +36,8 @@ pub struct Trace {
 /// Opens a trace.dat (version 6 or 7), or the text of ftrace's `trace` file and of `trace-cmd report`.
 #[pyfunction]
 pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
-    let free = latlab_sys::machine::condition().available_bytes;
-    let memory = free.map_or(latlab_trace::DEFAULT_MEMORY, |free| (free / 4).max(LEAST_MEMORY));
+    let memory =
+        latlab_sys::machine::share_of_free_memory().unwrap_or(latlab_trace::DEFAULT_MEMORY);
     let opened = py.detach(|| {
         let bytes = Mapped::open(&path).map_err(|e| {
             (

@@ -6,9 +6,6 @@ use latlab_trace::{KnownFormats, TraceFile};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// A board's smallest default: formats and symbols of a kernel need some.
-const LEAST_DEFAULT: u64 = 64 << 20;
-
 static MAX_MEMORY: OnceLock<u64> = OnceLock::new();
 
 /// Sets `--max-memory`, bytes, before anything is opened.
@@ -20,10 +17,8 @@ pub fn limit_memory(bytes: Option<u64>) {
 
 /// Bytes that a file may inflate to: `--max-memory`, or a quarter of what is free.
 pub fn memory() -> u64 {
-    *MAX_MEMORY.get_or_init(|| {
-        let available = latlab_sys::machine::condition().available_bytes;
-        available.map_or(latlab_trace::DEFAULT_MEMORY, |free| (free / 4).max(LEAST_DEFAULT))
-    })
+    let share = || latlab_sys::machine::share_of_free_memory();
+    *MAX_MEMORY.get_or_init(|| share().unwrap_or(latlab_trace::DEFAULT_MEMORY))
 }
 
 /// A `trace.dat`, or ftrace's text.

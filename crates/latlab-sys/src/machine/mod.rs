@@ -130,6 +130,14 @@ pub fn config_file(path: &std::path::Path) -> std::io::Result<BTreeMap<String, S
     Ok(kernel::unpacked(bytes).map(|text| latlab_model::kconfig::parse(&text)).unwrap_or_default())
 }
 
+/// The smallest share of memory that one file may take: formats and symbols of a kernel need some.
+const LEAST_SHARE: u64 = 64 << 20;
+
+/// Bytes that one file may inflate to: a quarter of what is free; `None` where the kernel does not say.
+pub fn share_of_free_memory() -> Option<u64> {
+    condition().available_bytes.map(|free| (free / 4).max(LEAST_SHARE))
+}
+
 /// What is going on right now.
 pub fn condition() -> Condition {
     condition_of(&Root::here())
