@@ -248,6 +248,7 @@ impl Lanes {
         let (mut calls, mut wakes) = (false, false);
         for (i, event) in events.iter().enumerate() {
             seen.take(i, &event.kind);
+            // Those of other CPUs than the late one are looked for.
             if several {
                 timers.take(event);
             }
@@ -264,10 +265,7 @@ impl Lanes {
             }
         }
         lanes.blind = calls && !wakes;
-        // Of other CPUs than the late one.
-        if cpus.len() > 1 {
-            lanes.late_timers = timers.late;
-        }
+        lanes.late_timers = timers.late;
         for (cpu, mut lane) in cpus {
             lane.end_run(TraceNs(u64::MAX), wanted);
             lanes.cpus.insert(cpu, lane.spans);

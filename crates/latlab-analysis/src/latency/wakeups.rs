@@ -54,30 +54,27 @@ pub const LATE_MARK: &str = "latlab late";
 pub const ON_TIME_MARK: &str = "latlab on-time";
 
 /// Late wake-ups that markers tell of.
-fn told(capture: &Capture, markers: &[u32]) -> Vec<Told> {
-    let events = markers.iter().map(|&i| &capture.events[i as usize]);
-    events
-        .filter_map(|e| match e.kind {
-            EventKind::Marker { text } => {
-                let text = capture.names.get(text);
-                let own = || own_marker(text, e.time, capture.clock_is_monotonic);
-                own().or_else(|| threshold_marker(text, e.current, e.time))
-            }
-            _ => None,
-        })
-        .collect()
+fn told(markers: &[Marker<'_>], monotonic: bool) -> Vec<Told> {
+    let told = |&(e, text): &Marker<'_>| {
+        own_marker(text, e.time, monotonic).or_else(|| threshold_marker(text, e.current, e.time))
+    };
+    markers.iter().filter_map(told).collect()
 }
 
 /// Wake-ups before a late one, by the clock of the thread that was late: they end at the same event as
 /// it does. On another clock than the trace's they lie as far before the late one as they were.
-fn on_time(capture: &Capture, markers: &[u32], told: &[Told], limit: Nanos) -> Vec<Activation> {
+fn on_time(
+    capture: &Capture,
+    markers: &[Marker<'_>],
+    told: &[Told],
+    limit: Nanos,
+) -> Vec<Activation> {
     let mut found = Vec::new();
     if told.is_empty() {
         return found;
     }
-    for e in markers.iter().map(|&i| &capture.events[i as usize]) {
-        let EventKind::Marker { text } = e.kind else { continue };
-        let Some((_, rest)) = capture.names.get(text).split_once(ON_TIME_MARK) else { continue };
+    for (_, text) in markers {
+        let Some((_, rest)) = text.split_once(ON_TIME_MARK) else { continue };
         let mut words = rest.split_whitespace();
         let mut value = |key: &str| words.next()?.strip_prefix(key)?.parse::<u64>().ok();
         let (Some(tid), Some(before)) = (value("tid="), value("before=")) else { continue };
@@ -143,17 +140,19 @@ fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
     })
 }
 
+/// A program's marker, with its text.
+type Marker<'a> = (&'a Event, &'a str);
+
 /// What one pass over a capture's events finds.
 #[derive(Default)]
-struct Pass {
-    /// Indices of the programs' markers.
-    markers: Vec<u32>,
+struct Pass<'a> {
+    markers: Vec<Marker<'a>>,
     /// Wake-ups from a sleep that the events show from end to end, of all tasks, none called late. The
     /// actual time is the return from the system call where it was recorded, else the switch.
     sleeps: Vec<Activation>,
 }
 
-fn pass(capture: &Capture) -> Pass {
+fn pass(capture: &Capture) -> Pass<'_> {
     let sleeper = |s: Symbol| capture.names.get(s).starts_with("hrtimer_wakeup");
     let returns = capture.kinds().returns;
     let mut armed: IntMap<u64, (Tid, i64)> = IntMap::default();
@@ -161,9 +160,9 @@ fn pass(capture: &Capture) -> Pass {
     let mut woken: IntMap<Tid, TraceNs> = IntMap::default();
     let mut running: IntMap<Tid, TraceNs> = IntMap::default();
     let mut found = Pass::default();
-    for (i, e) in capture.events.iter().enumerate() {
+    for e in &capture.events {
         match e.kind {
-            EventKind::Marker { .. } => found.markers.push(i as u32),
+            EventKind::Marker { text } => found.markers.push((e, capture.names.get(text))),
             EventKind::HrtimerStart { timer, function, softexpires, .. } if sleeper(function) => {
                 armed.insert(timer, (e.current, softexpires));
             }
@@ -243,7 +242,7 @@ impl Activation {
 /// that is not zero it goes before what the marker's writer called late.
 pub fn find(capture: &mut Capture, limit: Nanos) {
     let Pass { markers, sleeps } = pass(capture);
-    let told = told(capture, &markers);
+    let told = told(&markers, capture.clock_is_monotonic);
     let given = limit;
     let marked = || told.iter().filter_map(|t| t.limit).max();
     let limit = if given.0 > 0 { given } else { marked().unwrap_or(given) };
@@ -256,8 +255,8 @@ pub fn find(capture: &mut Capture, limit: Nanos) {
         capture.activations = measured_by_kernel;
         return;
     }
-    capture.number = told.iter().find_map(|t| t.capture);
     let by_clock = on_time(capture, &markers, &told, limit);
+    capture.number = told.iter().find_map(|t| t.capture);
     // A thread's wake-ups end at one event: where its own clock is known, the switch is not used.
     let seen = sleeps
         .into_iter()
@@ -330,7 +329,7 @@ mod tests {
         s.preempt(0.0, FAIR, RT);
         let text = s.name("hit latency threshold (2503 > 2400)\n");
         s.at(10_000.0, EventKind::Marker { text });
-        let t = told(&s.capture, &pass(&s.capture).markers);
+        let t = told(&pass(&s.capture).markers, s.capture.clock_is_monotonic);
         assert_eq!((t[0].tid, t[0].intended), (RT.tid, TraceNs(7_497_000)));
         assert_eq!(t[0].limit, Some(Nanos::from_us(2_400)));
 
