@@ -198,6 +198,11 @@ fn is_unused(args: &cyclictest::Args) -> bool {
 }
 
 impl Config {
+    /// The unit of values in cyclictest's formats, ns.
+    pub fn unit_ns(&self) -> u64 {
+        if self.nanoseconds { 1 } else { 1_000 }
+    }
+
     /// Whether stdout has every sample, in place of the report.
     pub fn samples_on_stdout(&self) -> bool {
         self.verbose || self.samples.as_deref().is_some_and(|path| path.as_os_str() == "-")

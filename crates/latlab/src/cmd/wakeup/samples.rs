@@ -60,11 +60,10 @@ impl Sink {
     pub fn open(asked: &Config) -> anyhow::Result<Self> {
         let to = |to, name| Ok(Self { to, name, failed: None });
         if asked.verbose {
-            let unit = if asked.nanoseconds { 1 } else { 1_000 };
             let reduction = asked.cyclictest.oscope.unwrap_or(1);
             let none = Cycles { passed: 0, reduction, largest: (0, 0) };
             let cycles = vec![none; asked.measure.threads.len()];
-            return to(To::Verbose(cycles, unit), "-v".to_owned());
+            return to(To::Verbose(cycles, asked.unit_ns()), "-v".to_owned());
         }
         let Some(path) = asked.samples.as_deref() else { return to(To::Nowhere, String::new()) };
         let name = format!("--samples {}", path.display());

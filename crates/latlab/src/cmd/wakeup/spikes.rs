@@ -19,7 +19,7 @@ impl Spikes {
         Self {
             limit_ns: asked.cyclictest.spike.map(|us| us.saturating_mul(1_000)),
             most: asked.cyclictest.spike_nodes,
-            unit: if asked.nanoseconds { 1 } else { 1_000 },
+            unit: asked.unit_ns(),
             found: Vec::new(),
         }
     }
