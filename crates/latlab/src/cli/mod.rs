@@ -114,6 +114,14 @@ pub fn parse() -> Result<Cli, clap::Error> {
     Ok(cli)
 }
 
+/// Commands that only the build for a host has.
+#[cfg(any(test, not(feature = "host")))]
+const HOST_COMMANDS: [&str; 7] = ["compare", "export", "fetch", "history", "image", "view", "vm"];
+
+/// Options that only that build has.
+#[cfg(any(test, not(feature = "host")))]
+const HOST_OPTIONS: [&str; 2] = ["--on", "--png"];
+
 /// Why a command or an option is unknown to this build, where others know it.
 #[cfg(not(feature = "host"))]
 fn absent(error: &clap::Error) -> Option<String> {
@@ -124,9 +132,7 @@ fn absent(error: &clap::Error) -> Option<String> {
         _ => return None,
     };
     let Some(ContextValue::String(word)) = error.get(kind) else { return None };
-    let others = ["compare", "export", "fetch", "history", "image", "view", "vm"];
-    let is_other = others.contains(&word.as_str()) || ["--on", "--png"].contains(&word.as_str());
-    is_other.then(|| {
+    (HOST_COMMANDS.contains(&word.as_str()) || HOST_OPTIONS.contains(&word.as_str())).then(|| {
         format!(
             "{word}: not in this build, which measures, records and reports on one machine\n\
              hint: `make install` builds latlab with all commands"
@@ -199,6 +205,20 @@ pub enum Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "host")]
+    #[test]
+    fn what_other_builds_name_as_lacking_is_here() {
+        let command = command();
+        for name in HOST_COMMANDS {
+            assert!(command.find_subcommand(name).is_some(), "{name}");
+        }
+        for option in HOST_OPTIONS {
+            let all = std::iter::once(&command).chain(command.get_subcommands());
+            let mut longs = all.flat_map(clap::Command::get_arguments).filter_map(|a| a.get_long());
+            assert!(longs.any(|long| option.strip_prefix("--") == Some(long)), "{option}");
+        }
+    }
 
     #[test]
     fn earlier_spellings_of_options_are_accepted_and_hidden() {
