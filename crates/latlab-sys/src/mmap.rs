@@ -87,6 +87,9 @@ unsafe impl Send for Mapped {}
 // SAFETY: as above; shared reads of memory that nobody here writes.
 unsafe impl Sync for Mapped {}
 
+/// Larger files are not mapped in at once: their first events would wait for the disk.
+const AT_ONCE: usize = 256 << 20;
+
 impl Mapped {
     /// Maps a file, or reads it where it cannot be mapped.
     ///
@@ -113,12 +116,7 @@ impl Mapped {
         file.read_to_end(&mut bytes)?;
         Ok(Self(Kind::Read(bytes)))
     }
-}
 
-/// Larger files are not mapped in at once: their first events would wait for the disk.
-const AT_ONCE: usize = 256 << 20;
-
-impl Mapped {
     /// As [`Self::open`], for a file of which all bytes are read soon: one call of the kernel maps
     /// them in instead of a page fault for each 16 pages (madvise(2), `MADV_POPULATE_READ`, Linux 5.14).
     ///

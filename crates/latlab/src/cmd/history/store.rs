@@ -313,9 +313,7 @@ impl Store {
         }
         Ok(true)
     }
-}
 
-impl Store {
     /// That the run that is stored under a number is this one: by its head and the values of its results.
     fn same(&mut self, run: &RunRow, results: &[ResultRow]) -> anyhow::Result<()> {
         let id = [Cell::Int(run.id)];
