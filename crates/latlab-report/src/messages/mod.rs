@@ -140,11 +140,9 @@ fn worded(id: &str, values: &Values) -> Text {
                 .iter()
                 .map(|(name, v)| format!("{}: {}", name.replace('_', " "), value(v)))
                 .collect();
-            Text::claim(if all.is_empty() {
-                id.to_owned()
-            } else {
-                format!("{id} ({})", all.join(", "))
-            })
+            // A note that is evidence of findings elsewhere has its label only.
+            let name = labels::label(id);
+            Text::claim(if all.is_empty() { name } else { format!("{name} ({})", all.join(", ")) })
         }
     }
 }

@@ -65,6 +65,13 @@ fn every_message_has_examples_and_keeps_its_wording() {
     }
 }
 
+/// Sensors that are missing are evidence of findings, and notes of `wakeup --smi`.
+#[test]
+fn a_note_that_is_evidence_elsewhere_has_its_label() {
+    let text = note(&Note::new("smi-counter-no-msr-device"));
+    assert_eq!(text, "SMI counter not available: no /dev/cpu/0/msr (modprobe msr)");
+}
+
 #[test]
 fn an_unknown_identifier_is_shown_with_its_values() {
     let f = Finding::typed("new.thing", Severity::Info, Confidence::High)
