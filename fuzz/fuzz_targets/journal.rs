@@ -3,7 +3,7 @@
 //! `@` stands for the folder of the settings. The first line is right, unless the input begins with `{`.
 #![no_main]
 
-use latlab_sys::knobs::{Place, restore_orphaned, survey};
+use latlab_sys::settings::{Place, restore_orphaned, survey};
 use libfuzzer_sys::fuzz_target;
 use std::fs::{self, File};
 use std::io::Write;

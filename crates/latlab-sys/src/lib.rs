@@ -2,7 +2,7 @@
 //!
 //! **Invariants:** every `unsafe` block is one system call or one hardware
 //! instruction with a `SAFETY` comment, and no raw pointer is in a public
-//! signature; every setting of the kernel that is changed goes through the journal of knobs.
+//! signature; every setting of the kernel that is changed goes through the settings journal.
 
 pub mod cgroup;
 pub mod clock;
@@ -12,7 +12,6 @@ pub mod files;
 pub mod gaps;
 pub mod harness;
 pub mod init;
-pub mod knobs;
 pub mod load;
 pub mod machine;
 pub mod memory;
@@ -25,6 +24,7 @@ pub mod reclaim;
 pub mod recorder;
 pub mod schedload;
 pub mod scratch;
+pub mod settings;
 pub mod shared_lock;
 pub mod signal;
 pub mod size;

@@ -3,7 +3,7 @@
 //! The first signal asks; whoever measures finishes its period, keeps what it
 //! has, restores what it changed and returns. A later SIGINT, at least a second
 //! after the first signal, kills the process the ordinary way; the journal of
-//! knobs then has what is left to restore. Any other signal that is repeated
+//! settings then has what is left to restore. Any other signal that is repeated
 //! changes nothing: timeout(1) sends SIGTERM to its child and then to the group,
 //! and a terminal that closes sends SIGHUP twice.
 //!

@@ -53,7 +53,7 @@ fn put_back_before_abort() {
     let say = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         say(panic);
-        let undone = latlab_sys::knobs::restore_own(&latlab_sys::knobs::Place::default());
+        let undone = latlab_sys::settings::restore_own(&latlab_sys::settings::Place::default());
         for line in undone.iter().map(restoration::line) {
             let _ = writeln!(term::stderr(), "latlab: {line}");
         }

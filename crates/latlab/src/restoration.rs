@@ -1,6 +1,6 @@
 //! Outcomes of putting settings back, as lines of text.
 
-use latlab_sys::knobs::{OrphanedSettings, Restoration};
+use latlab_sys::settings::{OrphanedSettings, Restoration};
 
 /// What became of each, one line each.
 pub fn lines(found: &OrphanedSettings) -> Vec<String> {

@@ -15,7 +15,7 @@ use crate::outcome::{Outcome, reader_may_leave};
 use crate::rundir::RunDir;
 use crate::term;
 use latlab_model::run::{Run, SCHEMA_VERSION};
-use latlab_sys::knobs::Place;
+use latlab_sys::settings::Place;
 use serde::Serialize;
 use std::io::Write;
 use std::time::SystemTime;
@@ -158,11 +158,11 @@ impl Session {
     }
 }
 
-/// What a latlab that was killed has left turned is put back before anything is measured.
+/// What a latlab that was killed has left changed is restored before anything is measured.
 fn restore_orphaned_settings() {
     let mut stderr = term::stderr();
     // A diagnostic: a failed write to stderr loses no result.
-    let _ = match latlab_sys::knobs::restore_orphaned(&Place::default()) {
+    let _ = match latlab_sys::settings::restore_orphaned(&Place::default()) {
         Ok(found) if found.undone.is_empty() && found.refused.is_empty() => Ok(()),
         Ok(found) => {
             let lines = crate::restoration::lines(&found).join("\n  ");

@@ -8,7 +8,7 @@
 //! | `clock.*`, `cpu.*`, `memory.*`, `machine.*` | resolution of a measurement, hardware influence |
 //! | `rt.*` | permissions and CPU time of real-time tasks |
 //! | `trace.*`, `config.*` | tracing features and kernel configuration |
-//! | `noise.*`, `knobs.*` | present interference |
+//! | `noise.*`, `settings.*` | present interference |
 
 mod build;
 mod hardware;

@@ -18,7 +18,7 @@ const HOT_MC: i64 = 85_000;
 pub fn judge(m: &Machine, f: &Facts, out: &mut Vec<Finding>) {
     out.extend([load(m, f), steal(m, f), interruptions(f), interrupts(m, f)]);
     out.extend(heat(m));
-    out.extend(knobs(f));
+    out.extend(settings(f));
 }
 
 fn load(m: &Machine, f: &Facts) -> Finding {
@@ -129,20 +129,20 @@ fn heat(m: &Machine) -> Option<Finding> {
     Some(finding.value("zone", zone).value("temperature", Quantity::Celsius(*mc as f64 / 1000.0)))
 }
 
-fn knobs(f: &Facts) -> Vec<Finding> {
+fn settings(f: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !f.settings.left.is_empty() {
         findings.push(
-            warning("knobs.left")
+            warning("settings.left")
                 .value("settings", f.settings.left.clone())
                 .remedy(Note::new("remedy.restore-settings")),
         );
     }
     if !f.settings.held.is_empty() {
-        findings.push(info("knobs.held").value("settings", f.settings.held.clone()));
+        findings.push(info("settings.held").value("settings", f.settings.held.clone()));
     }
     if let Some(reason) = &f.settings.unreadable {
-        findings.push(inconclusive("knobs.journal").value("reason", reason));
+        findings.push(inconclusive("settings.journal").value("reason", reason));
     }
     findings
 }

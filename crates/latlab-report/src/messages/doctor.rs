@@ -51,9 +51,9 @@ pub(super) const MESSAGES: &[Message] = &[
     message("noise.gaps", noise::interruptions),
     message("noise.interrupts", noise::interrupts),
     message("noise.heat", noise::heat),
-    message("knobs.left", noise::settings_left),
-    message("knobs.held", noise::settings_held),
-    message("knobs.journal", noise::journal),
+    message("settings.left", noise::settings_left),
+    message("settings.held", noise::settings_held),
+    message("settings.journal", noise::journal),
     fixed!("doctor.hidden-tasks", "tasks of other users (/proc is mounted with hidepid)"),
     fixed!(
         "doctor.root-only",

@@ -1,6 +1,6 @@
 //! The doctor's facts: everything that is looked at beside the machine's description.
 //!
-//! It looks and does not touch: no tracer is tried, nothing is mounted, no knob
+//! It looks and does not touch: no tracer is tried, nothing is mounted, no setting
 //! is turned. The only trials are a thread of its own that asks for
 //! SCHED_FIFO, and a busy loop of a second that sees how long it is interrupted.
 //! What this user cannot read is in [`Facts::unreadable`].
@@ -9,7 +9,7 @@ mod tasks;
 mod tracing;
 
 use crate::files::{Root, field};
-use crate::knobs::{self, Place};
+use crate::settings::{self, Place};
 use crate::{cgroup, clock, gaps, machine};
 use latlab_model::doctor::{Access, Facts, JournalledSettings, Trial, Window};
 use latlab_model::finding::Note;
@@ -24,7 +24,7 @@ pub fn look(window: Duration) -> Facts {
     let root = Root::here();
     let mut facts = look_at(&root);
     facts.fifo = try_fifo();
-    facts.settings = knobs_of(&Place::default());
+    facts.settings = settings_of(&Place::default());
     facts.window = watch(&root, window);
     facts
 }
@@ -85,8 +85,8 @@ fn try_fifo() -> Trial {
     }
 }
 
-fn knobs_of(place: &Place) -> JournalledSettings {
-    match knobs::survey(place) {
+fn settings_of(place: &Place) -> JournalledSettings {
+    match settings::survey(place) {
         Ok(found) => JournalledSettings {
             left: found.left.iter().map(|p| p.display().to_string()).collect(),
             held: found

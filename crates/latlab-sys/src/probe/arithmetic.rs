@@ -151,7 +151,7 @@ mod isa {
 
     macro_rules! kernel {
         ($name:ident, $class:ident, $type:ty, $one:expr, $op:literal, $width:literal) => {
-            #[allow(non_upper_case_globals)]
+            #[expect(non_upper_case_globals, reason = "the names of the operations in reports")]
             pub const $name: Option<crate::probe::arithmetic::Kernel> = {
                 fn latency(n: u64) {
                     let (mut x, y): ($type, $type) = ($one, $one);
@@ -244,7 +244,7 @@ mod isa {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 mod isa {
-    #![allow(non_upper_case_globals)]
+    #![expect(non_upper_case_globals, reason = "the names of the operations in reports")]
     pub const int_add: Option<super::Kernel> = None;
     pub const int_mul: Option<super::Kernel> = None;
     pub const float_add: Option<super::Kernel> = None;

@@ -1,7 +1,7 @@
 //! Settings in force: a buffer of our own that is ready to trace.
 
 use super::{RecordConfig, RecordError, Result};
-use crate::knobs::Restoration;
+use crate::settings::Restoration;
 use crate::tracefs::{
     Control, Instance, RemovedInstance, Selection, TopLevel, TraceStopper, Tracefs, TracefsError,
 };

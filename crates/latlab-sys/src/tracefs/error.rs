@@ -1,6 +1,6 @@
 //! What can go wrong between us and tracefs, each with what a user needs to mend it.
 
-use crate::knobs::KnobError;
+use crate::settings::SettingError;
 use std::io;
 use std::path::PathBuf;
 
@@ -111,7 +111,7 @@ pub enum TracefsError {
     },
     /// A setting of the top level was not changed because it could not be journalled.
     #[error(transparent)]
-    Knob(#[from] KnobError),
+    Setting(#[from] SettingError),
 }
 
 fn suggestion(names: &[String]) -> String {

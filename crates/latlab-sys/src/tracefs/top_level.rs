@@ -2,14 +2,14 @@
 //! 6.12, and what filters it: `set_graph_function`, `max_graph_depth`).
 //!
 //! It belongs to everybody, so it is taken only when nobody uses it, and whatever is changed is
-//! journalled first ([`crate::knobs`]): settings to what they were; lists, which were empty, to empty.
+//! journalled first ([`crate::settings`]): settings to what they were; lists, which were empty, to empty.
 //! What was recorded there is gone when it is given back.
 //!
 //! Source: the kernel's `Documentation/trace/ftrace.rst`.
 
 use super::top_level_journal::{Journalled, LISTS, entries};
 use super::{Control, Result, Tracefs, TracefsError, read};
-use crate::knobs::{Place, Restoration, restore_orphaned};
+use crate::settings::{Place, Restoration, restore_orphaned};
 use std::fs;
 use std::ops::Deref;
 use std::path::Path;
@@ -28,7 +28,7 @@ impl TopLevel {
     /// Tracing is off and the buffer is empty afterwards.
     ///
     /// # Errors
-    /// [`TracefsError::TopLevelBusy`] when somebody uses it, [`TracefsError::Knob`] when nothing
+    /// [`TracefsError::TopLevelBusy`] when somebody uses it, [`TracefsError::Setting`] when nothing
     /// can be journalled.
     pub fn take(tracefs: &Tracefs, tracer: &str) -> Result<Self> {
         Self::take_at(tracefs, tracer, Place::default())

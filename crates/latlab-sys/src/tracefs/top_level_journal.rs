@@ -1,7 +1,7 @@
 //! Changes at the top level, each journalled before it is made.
 
 use super::{Result, TracefsError, read};
-use crate::knobs::{KnobError, Knobs, Place};
+use crate::settings::{Place, SettingError, Settings};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,19 +28,19 @@ pub(super) struct Journalled {
 
 #[derive(Debug)]
 struct Inner {
-    knobs: Knobs,
+    settings: Settings,
     promised: BTreeSet<PathBuf>,
 }
 
 impl Inner {
     fn at(place: Place) -> Self {
-        Self { knobs: Knobs::at(place), promised: BTreeSet::new() }
+        Self { settings: Settings::at(place), promised: BTreeSet::new() }
     }
 
     /// Promises once that a file gets this value at the end.
-    fn promise(&mut self, path: &Path, value: &str) -> std::result::Result<(), KnobError> {
+    fn promise(&mut self, path: &Path, value: &str) -> std::result::Result<(), SettingError> {
         if self.promised.insert(path.to_owned()) {
-            self.knobs.reset_later(path, value)?;
+            self.settings.reset_later(path, value)?;
         }
         Ok(())
     }
@@ -49,13 +49,13 @@ impl Inner {
 impl Inner {
     /// Notes what lists have before tracing begins, except those that the kernel changes itself
     /// (`*_pid`, when a task forks).
-    fn note_lists(&mut self) -> std::result::Result<(), KnobError> {
+    fn note_lists(&mut self) -> std::result::Result<(), SettingError> {
         let is_list = |path: &&PathBuf| {
             let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
             LISTS.contains(&name) && !name.ends_with("_pid")
         };
         let lists: Vec<PathBuf> = self.promised.iter().filter(is_list).cloned().collect();
-        self.knobs.note_lists(&lists)
+        self.settings.note_lists(&lists)
     }
 }
 
@@ -86,7 +86,7 @@ impl Journalled {
     pub(super) fn before(&self, path: &Path, value: &str) -> Result<Before> {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
         let set = |back: Option<&str>| -> Result<Before> {
-            let set = self.inner().knobs.set_and_put_back(path, value, back);
+            let set = self.inner().settings.set_and_put_back(path, value, back);
             set.map(|_| Before::Done).map_err(|e| self.error(e))
         };
         match name {
@@ -108,7 +108,7 @@ impl Journalled {
             }
             list if LISTS.contains(&list) => {
                 self.promise(path, "")?;
-                self.inner().knobs.forget_list(path).map_err(|e| self.error(e))?;
+                self.inner().settings.forget_list(path).map_err(|e| self.error(e))?;
                 Ok(Before::Write)
             }
             // With a trigger on it, an event reads `0*`.
@@ -124,11 +124,11 @@ impl Journalled {
         let root = path.parent().unwrap_or(Path::new("/"));
         let mut inner = self.inner();
         if let Some(size) = size {
-            let set = inner.knobs.set_and_put_back(path, value, Some(&size));
+            let set = inner.settings.set_and_put_back(path, value, Some(&size));
             return set.map(|_| Before::Done).map_err(|e| self.error(e));
         }
         for cpu in fs::read_dir(root.join("per_cpu")).into_iter().flatten().flatten() {
-            let set = inner.knobs.set(cpu.path().join("buffer_size_kb"), value);
+            let set = inner.settings.set(cpu.path().join("buffer_size_kb"), value);
             set.map_err(|e| self.error(e))?;
         }
         Ok(Before::Done)
@@ -138,22 +138,22 @@ impl Journalled {
         let mut inner = self.inner();
         inner.promised.clear();
         // Replaced: dropping it puts everything back and says what could not be.
-        drop(std::mem::take(&mut inner.knobs));
+        drop(std::mem::take(&mut inner.settings));
     }
 
     /// Gives up what was promised without writing anything: somebody else has the buffer.
     pub(super) fn abandon(&self) {
         let mut inner = self.inner();
         inner.promised.clear();
-        inner.knobs.abandon();
+        inner.settings.abandon();
     }
 
-    fn error(&self, error: KnobError) -> TracefsError {
+    fn error(&self, error: SettingError) -> TracefsError {
         match error {
-            KnobError::Refused { path, value, source } => {
+            SettingError::Refused { path, value, source } => {
                 TracefsError::io(format!("writing {value:?} to"), path, source)
             }
-            KnobError::Busy { pid, .. } => TracefsError::TopLevelBusy {
+            SettingError::Busy { pid, .. } => TracefsError::TopLevelBusy {
                 tracer: self.tracer.clone(),
                 how: format!("the latlab that runs as process {pid} has it"),
             },

@@ -108,7 +108,7 @@ pub enum WakeupError {
     Record(#[from] crate::recorder::RecordError),
     /// A setting of the tracer was refused.
     #[error(transparent)]
-    Knob(#[from] crate::knobs::KnobError),
+    Setting(#[from] crate::settings::SettingError),
     /// The tracer runs and gives nothing.
     #[error("the timerlat tracer gave no sample of CPU {0}")]
     NoSample(CpuId),
@@ -176,10 +176,10 @@ impl WakeupError {
             }
             Self::TimerlatBusy { .. } => "end rtla or whoever else traces with it, then try again",
             Self::Record(_) => "needs root and tracefs: mount -t tracefs nodev /sys/kernel/tracing",
-            Self::Knob(crate::knobs::KnobError::Refused { .. }) => {
+            Self::Setting(crate::settings::SettingError::Refused { .. }) => {
                 "the timerlat tracer takes intervals (-i) from 100 µs to 1 s and CPUs that are online"
             }
-            Self::Knob(_) => {
+            Self::Setting(_) => {
                 "needs root; `latlab doctor --restore` puts back what a killed latlab left"
             }
             Self::NoSample(_) => {

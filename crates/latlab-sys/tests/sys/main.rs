@@ -1,5 +1,5 @@
-//! What stands on the kernel's files: knobs and their journals, the description of a machine, recordings.
+//! What stands on the kernel's files: settings and their journals, the description of a machine, recordings.
 
-mod knobs;
 mod machine;
 mod record;
+mod settings;

@@ -1,4 +1,4 @@
-//! `latlab doctor`: looks at the machine, puts knobs back, prints kernel options.
+//! `latlab doctor`: looks at the machine, puts settings back, prints kernel options.
 
 use super::kernel_config;
 use crate::cli::Global;
@@ -12,7 +12,7 @@ use anyhow::bail;
 use latlab_model::machine::Machine;
 use latlab_model::run::Part;
 use latlab_report::sections::{self, doctor as report};
-use latlab_sys::knobs::{self, OrphanedSettings, Place, Restoration};
+use latlab_sys::settings::{self, OrphanedSettings, Place, Restoration};
 use latlab_sys::signal;
 use latlab_sys::tracefs::{self, Tracefs};
 use serde_json::json;
@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Runs the command.
 ///
 /// # Errors
-/// When a file cannot be read, a knob cannot be put back, or the result cannot be printed.
+/// When a file cannot be read, a setting cannot be put back, or the result cannot be printed.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if args.restore {
         return restore(global);
@@ -69,7 +69,7 @@ pub fn examine(machine: &Machine, window: Duration) -> Part {
 /// Puts back what dead latlabs have left.
 fn restore(global: &Global) -> anyhow::Result<Outcome> {
     let place = Place::default();
-    let found = knobs::restore_orphaned(&place)
+    let found = settings::restore_orphaned(&place)
         .hint("look at that directory; remove it when it is not latlab's")?;
     let instances = left_instances();
     let mut out = term::stdout();

@@ -150,14 +150,14 @@ fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned()
 }
 
-/// What a latlab that was killed in the middle leaves, with a real, harmless knob.
+/// What a latlab that was killed in the middle leaves, with a real, harmless setting.
 #[test]
-fn a_knob_that_a_killed_latlab_left_turned_is_put_back() {
+fn a_setting_that_a_killed_latlab_left_changed_is_restored() {
     use std::os::unix::fs::PermissionsExt;
-    let knob = "/proc/sys/kernel/printk_ratelimit";
-    let Ok(before) = std::fs::read_to_string(knob) else { return skip("no printk_ratelimit") };
+    let setting = "/proc/sys/kernel/printk_ratelimit";
+    let Ok(before) = std::fs::read_to_string(setting) else { return skip("no printk_ratelimit") };
     if !is_root() {
-        return skip("only root can turn a knob of the kernel");
+        return skip("only root can change a setting of the kernel");
     }
     let before = before.trim();
     let other = if before == "7" { "8" } else { "7" };
@@ -169,14 +169,14 @@ fn a_knob_that_a_killed_latlab_left_turned_is_put_back() {
     // No process has this number (pid_max ends at 2^22).
     let journal = dir.join("99999999-1-0.journal");
     let boot = boot_id();
-    // Whole, and after the knob: another latlab may look at this moment.
-    std::fs::write(knob, other).unwrap();
+    // Whole, and after the setting: another latlab may look at this moment.
+    std::fs::write(setting, other).unwrap();
     let unseen = dir.join(".99999999-1-0.journal");
     std::fs::write(
         &unseen,
         format!(
             "{{\"latlab_journal\":1,\"pid\":99999999,\"boot\":\"{boot}\",\"since_boot_ns\":1,\"command\":[]}}\n\
-             {{\"id\":0,\"set\":{{\"path\":\"{knob}\",\"from\":\"{before}\",\"to\":\"{other}\"}}}}\n\
+             {{\"id\":0,\"set\":{{\"path\":\"{setting}\",\"from\":\"{before}\",\"to\":\"{other}\"}}}}\n\
              {{\"id\":0,\"reads\":\"{other}\"}}\n"
         ),
     )
@@ -187,7 +187,7 @@ fn a_knob_that_a_killed_latlab_left_turned_is_put_back() {
     // this machine may be quicker: that is as good.
     let restored = latlab(&["doctor", "--restore"]);
     assert!(restored.status.success(), "{}", said(&restored));
-    assert_eq!(std::fs::read_to_string(knob).unwrap().trim(), before);
+    assert_eq!(std::fs::read_to_string(setting).unwrap().trim(), before);
     assert!(!journal.exists());
 }
 

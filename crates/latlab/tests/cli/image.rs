@@ -2,7 +2,7 @@
 //!
 //! The ignored tests need QEMU, Debian's archive the first time, and the board build;
 //! `make test` prepares them and runs them one after the other (scripts/test.d/75-image.sh).
-#![allow(clippy::print_stderr, reason = "a boot says how long it took")]
+#![expect(clippy::print_stderr, reason = "a boot says how long it took")]
 
 use crate::common::{LATLAB, SmallDisk, keygen, plain, printed, said, script, skip};
 use std::fs::{self, File};

@@ -2,9 +2,9 @@
 //! machine, are journalled and put back.
 
 use super::super::WakeupError;
-use crate::knobs::Knobs;
 use crate::policy::{self, Budget};
 use crate::recorder::{RecordConfig, RecordError, Session};
+use crate::settings::Settings;
 use crate::tracefs::{Control, Tracefs, remove_left_behind};
 use latlab_model::cpulist;
 use latlab_model::wakeup::config::{Level, WakeupConfig};
@@ -17,7 +17,7 @@ const BUFFER_KB: u64 = 512;
 /// A tracer at work. Dropping it ends the tracer, then puts its settings back.
 pub struct Tracer {
     session: Session,
-    _knobs: Knobs,
+    _settings: Settings,
     /// The tracer's thread of each CPU.
     pub threads: BTreeMap<u32, i32>,
 }
@@ -41,15 +41,16 @@ impl Tracer {
         // A latlab that was killed leaves its tracer running.
         remove_left_behind(&tracefs);
         refuse_if_used(tracefs.root())?;
-        let mut knobs = Knobs::new();
+        let mut settings = Settings::new();
         let osnoise = tracefs.root().join("osnoise");
-        knobs.set(osnoise.join("timerlat_period_us"), &(config.interval_ns / 1_000).to_string())?;
-        knobs.set(osnoise.join("cpus"), &cpulist::format(cpus))?;
+        settings
+            .set(osnoise.join("timerlat_period_us"), &(config.interval_ns / 1_000).to_string())?;
+        settings.set(osnoise.join("cpus"), &cpulist::format(cpus))?;
         // What would stop the tracer, or have it store a stack with each late sample.
         for name in ["stop_tracing_us", "stop_tracing_total_us", "print_stack"] {
             let path = osnoise.join(name);
             if path.exists() {
-                knobs.set(path, "0")?;
+                settings.set(path, "0")?;
             }
         }
         let record = RecordConfig {
@@ -65,7 +66,7 @@ impl Tracer {
             policy::set_of(tid, policy, priority, Budget::default())
                 .map_err(|source| WakeupError::Policy { policy, priority, source })?;
         }
-        Ok(Self { session, _knobs: knobs, threads })
+        Ok(Self { session, _settings: settings, threads })
     }
 
     /// Its buffer.

@@ -1,18 +1,18 @@
 //! Control groups with weights for the tasks of an experiment, in either version of cgroups.
 //!
-//! The controller, directories and weights go through the journal of knobs: they are gone again
+//! The controller, directories and weights go through the settings journal: they are gone again
 //! when this is dropped, or after a SIGKILL at the next start.
 
 use anyhow::{Context, anyhow};
 use latlab_sys::files::Root;
-use latlab_sys::knobs::Knobs;
+use latlab_sys::settings::Settings;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Groups that are in use.
 #[derive(Debug)]
 pub struct Groups {
-    knobs: Knobs,
+    settings: Settings,
     made: Vec<PathBuf>,
 }
 
@@ -59,14 +59,14 @@ impl Groups {
     /// # Errors
     /// When there are no control groups, or this user may not make any.
     pub fn make(weights: &[u64]) -> anyhow::Result<Self> {
-        let mut groups = Self { knobs: Knobs::new(), made: Vec::new() };
+        let mut groups = Self { settings: Settings::new(), made: Vec::new() };
         let hierarchy = find()?;
         if let Hierarchy::Two(place) = &hierarchy {
             let control = place.join("cgroup.subtree_control");
             let on = fs::read_to_string(&control).unwrap_or_default();
             if !on.split_whitespace().any(|c| c == "cpu") {
                 // It takes no value that it tells: what undoes it is its opposite.
-                (groups.knobs.set_and_put_back(&control, "+cpu", Some("-cpu")))
+                (groups.settings.set_and_put_back(&control, "+cpu", Some("-cpu")))
                     .context("giving groups the cpu controller")?;
             }
         }
@@ -76,8 +76,8 @@ impl Groups {
                 Hierarchy::Two(place) => (place, "cpu.weight", (weight * 100 / 1024).max(1)),
             };
             let dir = place.join(format!("latlab-{}-{n}", std::process::id()));
-            groups.knobs.make_dir(&dir)?;
-            groups.knobs.set(dir.join(file), &value.to_string())?;
+            groups.settings.make_dir(&dir)?;
+            groups.settings.set(dir.join(file), &value.to_string())?;
             groups.made.push(dir);
         }
         Ok(groups)

@@ -17,11 +17,11 @@ use latlab_model::sched::schedule::SchedDetail;
 use latlab_model::units::CpuId;
 use latlab_model::wakeup::config::Policy;
 use latlab_sys::files::Root;
-use latlab_sys::knobs::Knobs;
 use latlab_sys::policy::{self, Budget};
 use latlab_sys::recorder::{EventSpec, Format, RecordConfig, Recorder};
 use latlab_sys::schedload::{self, Order, WorkerPool, WorkerPoolError};
 use latlab_sys::scratch::ScratchDir;
+use latlab_sys::settings::Settings;
 use latlab_sys::tracefs::Tracefs;
 use latlab_sys::{clock, signal};
 use std::path::{Path, PathBuf};
@@ -210,12 +210,12 @@ impl Bench {
         let cpu = cell.cpu;
         let facts = || schedload::facts(&Root::here(), &self.release, self.hz, cpu);
         cell.kernel = facts();
-        let mut knobs = Knobs::new();
+        let mut settings = Settings::new();
         if cell.starves_others(&self.housekeeping) {
             if !self.force {
                 return starves(cpu);
             }
-            keep_a_share(&cell, &mut knobs)?;
+            keep_a_share(&cell, &mut settings)?;
             cell.kernel = facts();
             if cell.starves_others(&self.housekeeping) {
                 return starves(cpu);
@@ -357,7 +357,7 @@ fn starves<T>(cpu: Option<u32>) -> anyhow::Result<T> {
 }
 
 /// Has the kernel keep 5 % of each period from real-time tasks, by the fair server where there is one.
-fn keep_a_share(cell: &Cell, knobs: &mut Knobs) -> anyhow::Result<()> {
+fn keep_a_share(cell: &Cell, settings: &mut Settings) -> anyhow::Result<()> {
     let (path, value) = match (cell.kernel.fair_server_ns, cell.cpu) {
         (Some((_, period)), Some(cpu)) => {
             let path = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
@@ -368,7 +368,7 @@ fn keep_a_share(cell: &Cell, knobs: &mut Knobs) -> anyhow::Result<()> {
             ("/proc/sys/kernel/sched_rt_runtime_us".to_owned(), period / 100 * 95)
         }
     };
-    knobs.set(&path, &value.to_string()).with_context(|| {
+    settings.set(&path, &value.to_string()).with_context(|| {
         format!("{path}: no share of the CPU can be kept for other tasks, so that the experiment is not made")
     })?;
     Ok(())

@@ -16,7 +16,7 @@ use latlab_model::units::CpuId;
 use latlab_model::wakeup::config::WakeupConfig;
 use latlab_report::messages;
 use latlab_stats::histogram::Histogram;
-use latlab_sys::knobs::{KnobError, Knobs};
+use latlab_sys::settings::{SettingError, Settings};
 use latlab_sys::{policy, signal};
 use std::fs;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ enum Remedy {
     /// The load that we started.
     Load,
     /// Settings of the kernel, in this order: file and value.
-    Knobs(Vec<(PathBuf, String)>),
+    Settings(Vec<(PathBuf, String)>),
     /// Idle states: `/dev/cpu_dma_latency` is held at 0 µs.
     IdleStates,
     /// Memory that is not locked.
@@ -60,7 +60,7 @@ struct Trial {
 /// Tries the remedies against the causes that explain most.
 ///
 /// # Errors
-/// When nothing can be measured; a knob that cannot be turned is part of the result.
+/// When nothing can be measured; a setting that cannot be changed is part of the result.
 pub fn run(
     captures: &mut CaptureRunner,
     args: &Args,
@@ -127,13 +127,13 @@ fn measure(
     load: &mut Option<Loads>,
     proof: &mut MitigationTest,
 ) -> anyhow::Result<Option<Histogram>> {
-    // Dropped at the end of the block, on a signal or a panic: everything is put back.
-    let mut knobs = Knobs::new();
+    // Dropped at the end of the block, on a signal or a panic: everything is restored.
+    let mut settings = Settings::new();
     match remedy {
         Remedy::Load => *load = (!away).then(|| start_load(args)).transpose()?,
-        Remedy::Knobs(settings) if away => {
-            for (path, value) in settings {
-                match knobs.set(path, value) {
+        Remedy::Settings(values) if away => {
+            for (path, value) in values {
+                match settings.set(path, value) {
                     Ok(change) => {
                         let line = Note::new("why.setting-changed")
                             .value("file", path.display().to_string())
@@ -143,12 +143,14 @@ fn measure(
                             proof.changes.push(line);
                         }
                     }
-                    Err(error @ (KnobError::Refused { .. } | KnobError::Unreadable { .. })) => {
+                    Err(
+                        error @ (SettingError::Refused { .. } | SettingError::Unreadable { .. }),
+                    ) => {
                         let error = crate::outcome::format_error_chain(&anyhow::Error::from(error));
                         proof.note = Some(reason_error(error));
                         return Ok(None);
                     }
-                    Err(error) => return Err(error).context("turning a knob"),
+                    Err(error) => return Err(error).context("changing a setting"),
                 }
             }
         }
@@ -235,7 +237,7 @@ fn remedies(
             match fs::read_to_string(TIMER_MIGRATION).as_deref().map(str::trim) {
                 Ok("0") => vec![(
                     Note::new("why.test-timer-migration"),
-                    Ok(Remedy::Knobs(vec![(PathBuf::from(TIMER_MIGRATION), "1".into())])),
+                    Ok(Remedy::Settings(vec![(PathBuf::from(TIMER_MIGRATION), "1".into())])),
                 )],
                 _ => away(),
             }
@@ -252,7 +254,7 @@ fn remedies(
         | Mechanism::PreemptionOff => away_if_possible(),
         Mechanism::Nmi => vec![(
             Note::new("why.test-nmi-watchdog-off"),
-            Ok(Remedy::Knobs(vec![("/proc/sys/kernel/nmi_watchdog".into(), "0".into())])),
+            Ok(Remedy::Settings(vec![("/proc/sys/kernel/nmi_watchdog".into(), "0".into())])),
         )],
         _ => vec![],
     }
@@ -337,8 +339,8 @@ fn unthrottled_attempt() -> Attempt {
         (Err(error), _) | (_, Err(error)) => Err(reason_error(format!("{RT}runtime_us: {error}"))),
     };
     let file = PathBuf::from(format!("{RT}runtime_us"));
-    let knob = runtime.map(|us| Remedy::Knobs(vec![(file, us)]));
-    (Note::new("why.test-rt-runtime"), knob)
+    let setting = runtime.map(|us| Remedy::Settings(vec![(file, us)]));
+    (Note::new("why.test-rt-runtime"), setting)
 }
 
 fn unbound_attempt(others: &[CpuId]) -> Attempt {
@@ -382,7 +384,7 @@ fn moved_numbers(numbers: &[u32], others: &[CpuId]) -> Result<Remedy, Note> {
     let list: Vec<String> = others.iter().map(|c| c.0.to_string()).collect();
     let list = list.join(",");
     let file = |n: &u32| (PathBuf::from(format!("/proc/irq/{n}/smp_affinity_list")), list.clone());
-    Ok(Remedy::Knobs(numbers.iter().map(file).collect()))
+    Ok(Remedy::Settings(numbers.iter().map(file).collect()))
 }
 
 /// Numbers of the interrupts that have this name among their actions (`/proc/interrupts`).
@@ -406,7 +408,7 @@ fn unbound(others: &[CpuId]) -> Result<Remedy, Note> {
     }
     let mask: Vec<String> = words.iter().rev().map(|w| format!("{w:08x}")).collect();
     let file = PathBuf::from("/sys/devices/virtual/workqueue/cpumask");
-    Ok(Remedy::Knobs(vec![(file, mask.join(","))]))
+    Ok(Remedy::Settings(vec![(file, mask.join(","))]))
 }
 
 #[cfg(test)]
@@ -503,7 +505,7 @@ mod tests {
     fn a_mask_names_the_other_cpus() {
         let mask = |cpus: &[u32]| match unbound(&cpus.iter().map(|&c| CpuId(c)).collect::<Vec<_>>())
         {
-            Ok(Remedy::Knobs(k)) => k[0].1.clone(),
+            Ok(Remedy::Settings(k)) => k[0].1.clone(),
             other => format!("{other:?}"),
         };
         assert_eq!(mask(&[1, 3]), "0000000a");

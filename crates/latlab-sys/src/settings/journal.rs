@@ -1,6 +1,6 @@
 //! The journal file and its directory.
 //!
-//! One JSON object a line, each synced before the knob is touched:
+//! One JSON object a line, each synced before the setting is touched:
 //!
 //! ```text
 //! {"latlab_journal":1,"pid":812,"boot":"4be0…","since_boot_ns":81600,"command":["latlab","why"]}
@@ -10,19 +10,19 @@
 //! {"id":1,"reset":{"path":"/sys/kernel/tracing/set_graph_function","value":""}}
 //! ```
 //!
-//! A line that could not be written whole is taken away again (ftruncate), and its knob is not
+//! A line that could not be written whole is taken away again (ftruncate), and its setting is not
 //! touched. A line that is damaged all the same costs that line only: it is reported, the others
 //! are undone, and the file stays. Otherwise the file is removed when everything is undone.
 //!
-//! Whoever may write a journal can have root write to any knob. So the
+//! Whoever may write a journal can have root write to any setting. So the
 //! directory and the file must belong to the user who reads them and be
 //! writable by nobody else, and only settings of the kernel are ever written.
 //! The file is locked (fcntl, whole file) while its owner lives; the kernel
 //! ends the lock with the process, and children do not inherit it.
 
 use super::disk::{Disk, Faults};
-use super::value::{VALUE_MAX, fingerprint, read_knob, write_knob};
-use super::{KnobError, Restoration};
+use super::value::{VALUE_MAX, fingerprint, read_setting, write_setting};
+use super::{Restoration, SettingError};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -31,7 +31,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the journal is, and which files are knobs.
+/// Where the journal is, and which files are settings.
 #[derive(Clone, Debug)]
 pub struct Place {
     dir: PathBuf,
@@ -75,38 +75,38 @@ impl Place {
         &self.dir
     }
 
-    /// The real path of a knob.
-    pub(super) fn knob(&self, path: &Path) -> Result<PathBuf, KnobError> {
+    /// The real path of a setting.
+    pub(super) fn setting(&self, path: &Path) -> Result<PathBuf, SettingError> {
         let plain = path.is_absolute()
             && path.components().all(|c| matches!(c, Component::RootDir | Component::Normal(_)));
         if !plain {
-            return Err(KnobError::NotAKnob(path.to_owned()));
+            return Err(SettingError::NotASetting(path.to_owned()));
         }
-        // A path that is no knob by its name is refused before anybody learns whether it exists.
+        // A path that is no setting by its name is refused before anybody learns whether it exists.
         if !self.allowed.iter().any(|a| path.starts_with(a)) {
-            return Err(KnobError::NotAKnob(path.to_owned()));
+            return Err(SettingError::NotASetting(path.to_owned()));
         }
         let real = fs::canonicalize(path)
-            .map_err(|source| KnobError::Unreadable { path: path.to_owned(), source })?;
+            .map_err(|source| SettingError::Unreadable { path: path.to_owned(), source })?;
         match self.allowed.iter().any(|a| real.starts_with(a)) {
             true => Ok(real),
-            false => Err(KnobError::NotAKnob(path.to_owned())),
+            false => Err(SettingError::NotASetting(path.to_owned())),
         }
     }
 
     /// The real path of a directory that is to be made.
-    pub(super) fn new_dir(&self, path: &Path) -> Result<PathBuf, KnobError> {
+    pub(super) fn new_dir(&self, path: &Path) -> Result<PathBuf, SettingError> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(KnobError::NotAKnob(path.to_owned()));
+            return Err(SettingError::NotASetting(path.to_owned()));
         };
-        Ok(self.knob(parent)?.join(name))
+        Ok(self.setting(parent)?.join(name))
     }
 
     /// Makes the directory if need be; sees that it is ours alone.
-    pub(super) fn open(&self) -> Result<(), KnobError> {
+    pub(super) fn open(&self) -> Result<(), SettingError> {
         match DirBuilder::new().mode(0o700).create(&self.dir) {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(KnobError::Journal { path: self.dir.clone(), source: e });
+                return Err(SettingError::Journal { path: self.dir.clone(), source: e });
             }
             _ => {}
         }
@@ -114,12 +114,12 @@ impl Place {
     }
 
     /// Whether the directory is ours alone. `symlink_metadata`: a link is refused.
-    pub(super) fn check(&self) -> Result<(), KnobError> {
+    pub(super) fn check(&self) -> Result<(), SettingError> {
         let unsafe_ = |reason: &str| {
-            Err(KnobError::Unsafe { path: self.dir.clone(), reason: reason.to_owned() })
+            Err(SettingError::Unsafe { path: self.dir.clone(), reason: reason.to_owned() })
         };
         let meta = fs::symlink_metadata(&self.dir)
-            .map_err(|source| KnobError::Journal { path: self.dir.clone(), source })?;
+            .map_err(|source| SettingError::Journal { path: self.dir.clone(), source })?;
         if !meta.is_dir() {
             return unsafe_("it is no directory");
         }
@@ -151,7 +151,7 @@ pub(super) enum Entry {
     Dir {
         path: PathBuf,
     },
-    /// A knob that nobody else is to turn; its old value is read next, and not changed yet.
+    /// A setting that nobody else is to change; its old value is read next, and not changed yet.
     Claim {
         path: PathBuf,
     },
@@ -167,7 +167,7 @@ impl Entry {
         }
     }
 
-    /// Undoes it, unless `reads` says what the knob read after it was set and it now reads otherwise,
+    /// Undoes it, unless `reads` says what the setting read after it was set and it now reads otherwise,
     /// or it is reset below one of the tracing directories in `taken`, which others use by now.
     pub fn undo_if(&self, reads: Option<&str>, taken: &[PathBuf]) -> Restoration {
         match self {
@@ -203,7 +203,10 @@ pub(super) fn taken_over(open: &[Open]) -> Vec<PathBuf> {
     let changed = |open: &&Open| {
         let Entry::Set { path, .. } = &open.entry else { return false };
         path.file_name().is_some_and(|name| name == "current_tracer")
-            && open.reads.as_ref().is_some_and(|ours| read_knob(path).is_ok_and(|now| now != *ours))
+            && open
+                .reads
+                .as_ref()
+                .is_some_and(|ours| read_setting(path).is_ok_and(|now| now != *ours))
     };
     open.iter().filter(changed).filter_map(|o| Some(o.entry.path().parent()?.to_owned())).collect()
 }
@@ -212,9 +215,9 @@ fn undo_set(path: &Path, from: &str, reads: Option<&str>) -> Restoration {
     let path = path.to_owned();
     let failed =
         |reason: String| Restoration::Failed { path: path.clone(), value: from.to_owned(), reason };
-    let now = match read_knob(&path) {
+    let now = match read_setting(&path) {
         Ok(now) => now,
-        // The device or module that had the knob is gone, and its setting with it.
+        // The device or module that had the setting is gone, and its setting with it.
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Restoration::AlreadyRight { path },
         Err(e) => return failed(e.to_string()),
     };
@@ -224,7 +227,7 @@ fn undo_set(path: &Path, from: &str, reads: Option<&str>) -> Restoration {
     if let Some(ours) = reads.filter(|r| *r != now) {
         return Restoration::ChangedSince { path, ours: ours.to_owned(), now };
     }
-    match write_knob(&path, from) {
+    match write_setting(&path, from) {
         Ok(()) => Restoration::Restored { path, value: from.to_owned() },
         Err(e) => failed(e.to_string()),
     }
@@ -243,7 +246,7 @@ fn undo_reset(path: &Path, value: &str, reads: Option<&str>) -> Restoration {
             _ => {}
         }
     }
-    match write_knob(&path, value) {
+    match write_setting(&path, value) {
         Ok(()) if value.is_empty() => Restoration::Restored { path, value: "empty".into() },
         Ok(()) => Restoration::Restored { path, value: value.to_owned() },
         Err(e) if e.kind() == io::ErrorKind::NotFound => Restoration::AlreadyRight { path },
@@ -278,7 +281,7 @@ struct Line {
 pub(super) struct Open {
     pub id: u32,
     pub entry: Entry,
-    /// What the knob read after it was set; `None` when the process died before that was noted.
+    /// What the setting read after it was set; `None` when the process died before that was noted.
     pub reads: Option<String>,
     given_up: bool,
 }
@@ -298,7 +301,7 @@ pub(super) struct Journal {
 impl Journal {
     /// A new, locked journal with its header. It gets its name only when it is locked, so that
     /// nobody takes it for a dead process's.
-    pub fn create(place: &Place) -> Result<Self, KnobError> {
+    pub fn create(place: &Place) -> Result<Self, SettingError> {
         static SEQUENCE: AtomicU32 = AtomicU32::new(0);
         place.open()?;
         let pid = std::process::id();
@@ -328,7 +331,7 @@ impl Journal {
         };
         let file = build().map_err(|source| {
             let _ = fs::remove_file(&early);
-            KnobError::Journal { path: path.clone(), source }
+            SettingError::Journal { path: path.clone(), source }
         })?;
         Ok(Self { path, file, pid, open: Vec::new(), next: 0, taken: Vec::new() })
     }
@@ -339,7 +342,7 @@ impl Journal {
     }
 
     /// Adds an entry; on return it is on disk.
-    pub fn append(&mut self, entry: Entry) -> Result<u32, KnobError> {
+    pub fn append(&mut self, entry: Entry) -> Result<u32, SettingError> {
         let id = self.next;
         self.write(&Line { id, entry: Some(entry.clone()), reads: None, undone: false })?;
         self.next += 1;
@@ -348,7 +351,7 @@ impl Journal {
     }
 
     /// Replaces a claim by what is about to be done; on return it is on disk.
-    pub fn fill(&mut self, id: u32, entry: Entry) -> Result<(), KnobError> {
+    pub fn fill(&mut self, id: u32, entry: Entry) -> Result<(), SettingError> {
         self.write(&Line { id, entry: Some(entry.clone()), reads: None, undone: false })?;
         if let Some(open) = self.open.iter_mut().find(|o| o.id == id) {
             open.entry = entry;
@@ -356,8 +359,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Notes what the knob reads after it was set.
-    pub fn reads(&mut self, id: u32, value: &str) -> Result<(), KnobError> {
+    /// Notes what the setting reads after it was set.
+    pub fn reads(&mut self, id: u32, value: &str) -> Result<(), SettingError> {
         if let Some(open) = self.open.iter_mut().find(|o| o.id == id) {
             open.reads = Some(value.to_owned());
         }
@@ -371,7 +374,7 @@ impl Journal {
     }
 
     /// Notes that an entry is undone.
-    pub fn restored(&mut self, id: u32) -> Result<(), KnobError> {
+    pub fn restored(&mut self, id: u32) -> Result<(), SettingError> {
         self.open.retain(|o| o.id != id);
         self.write(&Line { id, entry: None, reads: None, undone: true })
     }
@@ -402,10 +405,10 @@ impl Journal {
         }
     }
 
-    fn write(&mut self, line: &Line) -> Result<(), KnobError> {
+    fn write(&mut self, line: &Line) -> Result<(), SettingError> {
         self.file
             .append(line)
-            .map_err(|source| KnobError::Journal { path: self.path.clone(), source })
+            .map_err(|source| SettingError::Journal { path: self.path.clone(), source })
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub enum Restoration {
     /// It has its old value again.
     Restored {
-        /// The knob.
+        /// The setting.
         path: PathBuf,
         /// The value that it has again.
         value: String,
@@ -19,12 +19,12 @@ pub enum Restoration {
     },
     /// It had its old value already: it was never set, or somebody put it back.
     AlreadyRight {
-        /// The knob or directory.
+        /// The setting or directory.
         path: PathBuf,
     },
     /// Somebody else has changed it since; theirs is kept.
     ChangedSince {
-        /// The knob.
+        /// The setting.
         path: PathBuf,
         /// What latlab had set.
         ours: String,
@@ -33,7 +33,7 @@ pub enum Restoration {
     },
     /// It could not be undone, and stays in the journal.
     Failed {
-        /// The knob or directory.
+        /// The setting or directory.
         path: PathBuf,
         /// The value that it should have again.
         value: String,

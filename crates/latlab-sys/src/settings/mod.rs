@@ -1,4 +1,4 @@
-//! Knobs: settings of the kernel that are changed for a while and put back, whatever happens.
+//! Settings: settings of the kernel that are changed for a while and put back, whatever happens.
 //!
 //! ```text
 //! read the old value ─▶ journal it, synced ─▶ set ─▶ journal what it reads now
@@ -6,9 +6,9 @@
 //!        put back: on drop · on a signal · at the next start · by `latlab doctor --restore`
 //! ```
 //!
-//! A knob is never set before its old value is in the journal, so that death
+//! A setting is never set before its old value is in the journal, so that death
 //! at any moment (SIGKILL, the OOM killer, a panic of another thread) leaves
-//! enough to put it back. Entries are undone newest first. A knob that somebody
+//! enough to put it back. Entries are undone newest first. A setting that somebody
 //! else has changed since is left to them.
 //!
 //! The journal lives as long as the settings do: on `/run` (a tmpfs), or with
@@ -30,22 +30,22 @@ use journal::{Entry, Journal};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use value::{fingerprint, read_knob, write_knob};
+use value::{fingerprint, read_setting, write_setting};
 
 #[doc(hidden)]
 pub use disk::Faults;
 pub use dma_latency::DmaLatency;
-pub use error::KnobError;
+pub use error::SettingError;
 pub use journal::Place;
 pub use orphaned::{
     Holder, OrphanedSettings, Refused, Survey, restore_orphaned, restore_own, survey,
 };
 pub use restoration::Restoration;
 
-/// A knob that was set.
+/// A setting that was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The knob.
+    /// The setting.
     pub path: PathBuf,
     /// What it was, and will be again.
     pub from: String,
@@ -65,9 +65,9 @@ pub enum Step {
     Noted,
 }
 
-/// The knobs that one owner has turned. Dropping it turns them back, newest first.
+/// The settings that one owner has changed. Dropping it restores them, newest first.
 #[derive(Default)]
-pub struct Knobs {
+pub struct Settings {
     place: Place,
     journal: Option<Journal>,
     on_step: Option<OnStep>,
@@ -75,14 +75,14 @@ pub struct Knobs {
 
 type OnStep = Box<dyn FnMut(Step) + Send>;
 
-impl std::fmt::Debug for Knobs {
+impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Knobs").field("journal", &self.journal).finish_non_exhaustive()
+        f.debug_struct("Settings").field("journal", &self.journal).finish_non_exhaustive()
     }
 }
 
-impl Knobs {
-    /// None turned yet; the journal is made when the first one is.
+impl Settings {
+    /// None changed yet; the journal is made when the first one is.
     pub fn new() -> Self {
         Self::default()
     }
@@ -104,30 +104,30 @@ impl Knobs {
         }
     }
 
-    /// Sets a knob. One that has the value already is journalled too, and so is not changed by
+    /// Sets a setting. One that has the value already is journalled too, and so is not changed by
     /// another latlab meanwhile.
     ///
     /// # Errors
-    /// When it is no knob, cannot be read or journalled, is held by another latlab, or the
-    /// kernel refuses the value. The knob is then as it was.
-    pub fn set(&mut self, path: impl AsRef<Path>, value: &str) -> Result<Change, KnobError> {
+    /// When it is no setting, cannot be read or journalled, is held by another latlab, or the
+    /// kernel refuses the value. The setting is then as it was.
+    pub fn set(&mut self, path: impl AsRef<Path>, value: &str) -> Result<Change, SettingError> {
         self.set_and_put_back(path, value, None)
     }
 
-    /// The same for a knob that does not take what it tells, with what to write to put it back.
+    /// The same for a setting that does not take what it tells, with what to write to put it back.
     ///
     /// # Errors
-    /// As [`Knobs::set`].
+    /// As [`Settings::set`].
     pub fn set_and_put_back(
         &mut self,
         path: impl AsRef<Path>,
         value: &str,
         back: Option<&str>,
-    ) -> Result<Change, KnobError> {
-        let path = self.place.knob(path.as_ref())?;
+    ) -> Result<Change, SettingError> {
+        let path = self.place.setting(path.as_ref())?;
         let read = || {
-            read_knob(&path)
-                .map_err(|source| KnobError::Unreadable { path: path.clone(), source })
+            read_setting(&path)
+                .map_err(|source| SettingError::Unreadable { path: path.clone(), source })
                 .map(|from| back.map_or(from, str::to_owned))
         };
         // What cannot be read is refused before anything is journalled.
@@ -135,7 +135,7 @@ impl Knobs {
         let id =
             match self.note(Entry::Claim { path: path.clone() }, right_already.then_some(value)) {
                 // Nothing has to be put back; only the lock is missing.
-                Err(KnobError::Journal { source, .. }) if right_already => {
+                Err(SettingError::Journal { source, .. }) if right_already => {
                     log::warn!("{}: is not kept from changing: {source}", path.display());
                     let now = value.to_owned();
                     return Ok(Change { path, from: now.clone(), now });
@@ -152,12 +152,12 @@ impl Knobs {
             self.note_reading(id, value);
             return Ok(Change { path, now: from.clone(), from });
         }
-        if let Err(source) = write_knob(&path, value) {
+        if let Err(source) = write_setting(&path, value) {
             self.forget(id);
-            return Err(KnobError::Refused { path, value: value.to_owned(), source });
+            return Err(SettingError::Refused { path, value: value.to_owned(), source });
         }
         self.step(Step::Set);
-        let now = read_knob(&path).unwrap_or_else(|_| value.to_owned());
+        let now = read_setting(&path).unwrap_or_else(|_| value.to_owned());
         self.note_reading(id, &now);
         self.step(Step::ReadBack);
         Ok(Change { path, from, now })
@@ -168,24 +168,24 @@ impl Knobs {
     /// empties the file.
     ///
     /// # Errors
-    /// When it is no knob, cannot be journalled or is held by another latlab.
-    pub fn reset_later(&mut self, path: impl AsRef<Path>, value: &str) -> Result<(), KnobError> {
-        let path = self.place.knob(path.as_ref())?;
+    /// When it is no setting, cannot be journalled or is held by another latlab.
+    pub fn reset_later(&mut self, path: impl AsRef<Path>, value: &str) -> Result<(), SettingError> {
+        let path = self.place.setting(path.as_ref())?;
         self.note(Entry::Reset { path, value: value.to_owned() }, None)?;
         self.step(Step::Journalled);
         Ok(())
     }
 
-    /// Notes what the files of [`Knobs::reset_later`] read now, after the caller has changed them:
+    /// Notes what the files of [`Settings::reset_later`] read now, after the caller has changed them:
     /// one that reads otherwise at the end was changed by somebody else and is left alone. Files
     /// that change by themselves (`trace`) are not to be named.
     ///
     /// # Errors
     /// When it cannot be journalled; a file that cannot be read is left out.
-    pub fn note_lists(&mut self, paths: &[PathBuf]) -> Result<(), KnobError> {
+    pub fn note_lists(&mut self, paths: &[PathBuf]) -> Result<(), SettingError> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         for path in paths {
-            let Ok(path) = self.place.knob(path) else { continue };
+            let Ok(path) = self.place.setting(path) else { continue };
             if let (Some(id), Ok(now)) = (journal.id_of_reset(&path), fingerprint(&path)) {
                 journal.reads(id, &now)?;
             }
@@ -197,35 +197,35 @@ impl Knobs {
     ///
     /// # Errors
     /// When it cannot be journalled.
-    pub fn forget_list(&mut self, path: &Path) -> Result<(), KnobError> {
-        let (Some(journal), Ok(path)) = (&mut self.journal, self.place.knob(path)) else {
+    pub fn forget_list(&mut self, path: &Path) -> Result<(), SettingError> {
+        let (Some(journal), Ok(path)) = (&mut self.journal, self.place.setting(path)) else {
             return Ok(());
         };
         journal.id_of_reset(&path).map_or(Ok(()), |id| journal.reads(id, ""))
     }
 
-    /// Makes a directory that is removed again as a knob is turned back: a tracing
+    /// Makes a directory that is removed again as a setting is restored: a tracing
     /// instance, a cpuset.
     ///
     /// # Errors
-    /// As [`Knobs::set`]; also when it exists.
-    pub fn make_dir(&mut self, path: impl AsRef<Path>) -> Result<(), KnobError> {
+    /// As [`Settings::set`]; also when it exists.
+    pub fn make_dir(&mut self, path: impl AsRef<Path>) -> Result<(), SettingError> {
         let path = self.place.new_dir(path.as_ref())?;
         if path.exists() {
             let source = io::ErrorKind::AlreadyExists.into();
-            return Err(KnobError::Refused { path, value: "mkdir".into(), source });
+            return Err(SettingError::Refused { path, value: "mkdir".into(), source });
         }
         let id = self.note(Entry::Dir { path: path.clone() }, None)?;
         self.step(Step::Journalled);
         if let Err(source) = fs::create_dir(&path) {
             self.forget(id);
-            return Err(KnobError::Refused { path, value: "mkdir".into(), source });
+            return Err(SettingError::Refused { path, value: "mkdir".into(), source });
         }
         self.step(Step::Set);
         Ok(())
     }
 
-    /// Undoes the newest entry; `None` when nothing is turned.
+    /// Undoes the newest entry; `None` when nothing is changed.
     pub fn undo(&mut self) -> Option<Restoration> {
         let journal = self.journal.as_mut()?;
         let id = journal.newest()?;
@@ -255,9 +255,9 @@ impl Knobs {
         all
     }
 
-    /// Journals an entry, then sees that no other latlab holds the knob. In this order: of two
-    /// that want the same knob at the same moment, both may be refused, but never both served.
-    fn note(&mut self, entry: Entry, kept: Option<&str>) -> Result<u32, KnobError> {
+    /// Journals an entry, then sees that no other latlab holds the setting. In this order: of two
+    /// that want the same setting at the same moment, both may be refused, but never both served.
+    fn note(&mut self, entry: Entry, kept: Option<&str>) -> Result<u32, SettingError> {
         let path = entry.path().to_owned();
         let journal = match self.journal.take() {
             Some(journal) => journal,
@@ -276,7 +276,7 @@ impl Knobs {
         Ok(id)
     }
 
-    fn fill(&mut self, id: u32, entry: Entry) -> Result<(), KnobError> {
+    fn fill(&mut self, id: u32, entry: Entry) -> Result<(), SettingError> {
         self.journal.as_mut().map_or(Ok(()), |journal| journal.fill(id, entry))
     }
 
@@ -308,7 +308,7 @@ impl Knobs {
     }
 }
 
-impl Drop for Knobs {
+impl Drop for Settings {
     fn drop(&mut self) {
         for outcome in self.restore() {
             match outcome {

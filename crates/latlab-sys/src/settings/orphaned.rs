@@ -1,7 +1,7 @@
 //! Journals of other processes: undoing those of the dead, keeping out of the way of the living.
 
 use super::journal::{self, Header, Open, Place};
-use super::{KnobError, Restoration};
+use super::{Restoration, SettingError};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -16,7 +16,7 @@ const BYTES_MAX: u64 = 4 << 20;
 pub struct OrphanedSettings {
     /// Entries of dead processes, in the order in which they were undone.
     pub undone: Vec<Restoration>,
-    /// Processes that live and hold knobs.
+    /// Processes that live and hold settings.
     pub alive: Vec<Holder>,
     /// Journals of an earlier boot: the kernel has its own values again, nothing to undo.
     pub earlier_boot: u32,
@@ -24,14 +24,14 @@ pub struct OrphanedSettings {
     pub refused: Refused,
 }
 
-/// A latlab that runs and holds knobs.
+/// A latlab that runs and holds settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// Its process.
     pub pid: u32,
     /// What it was started as.
     pub command: Vec<String>,
-    /// The knobs that it holds.
+    /// The settings that it holds.
     pub paths: Vec<PathBuf>,
 }
 
@@ -52,7 +52,7 @@ struct Other {
 ///
 /// # Errors
 /// When the journal's directory is not safe to read.
-pub fn restore_orphaned(place: &Place) -> Result<OrphanedSettings, KnobError> {
+pub fn restore_orphaned(place: &Place) -> Result<OrphanedSettings, SettingError> {
     let mut found = OrphanedSettings::default();
     let (others, refused) = read_all(place)?;
     found.refused = refused;
@@ -104,17 +104,17 @@ fn undo_all(
         let known = match &open.entry {
             journal::Entry::Set { .. }
             | journal::Entry::Reset { .. }
-            | journal::Entry::Claim { .. } => place.knob(&path),
+            | journal::Entry::Claim { .. } => place.setting(&path),
             journal::Entry::Dir { .. } => place.new_dir(&path),
         };
         let outcome = match known {
-            Err(KnobError::Unreadable { source, .. })
+            Err(SettingError::Unreadable { source, .. })
                 if source.kind() == io::ErrorKind::NotFound =>
             {
                 Restoration::AlreadyRight { path }
             }
             Err(e) => Restoration::Failed { path, value: String::new(), reason: e.to_string() },
-            // A living latlab has turned it further; it will put it back to what the dead one set.
+            // A living latlab has changed it since; it will restore it to what the dead one set.
             Ok(_) if held(&path) => Restoration::Failed {
                 path,
                 value: String::new(),
@@ -140,9 +140,9 @@ fn undo_all(
 /// What lies in the journals of others; nothing is undone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Knobs that dead latlabs have left turned.
+    /// Settings that dead latlabs have left changed.
     pub left: Vec<PathBuf>,
-    /// Processes that live and hold knobs.
+    /// Processes that live and hold settings.
     pub alive: Vec<Holder>,
     /// Files that were not trusted or not understood, with the reason.
     pub refused: Refused,
@@ -152,7 +152,7 @@ pub struct Survey {
 ///
 /// # Errors
 /// As [`restore_orphaned`].
-pub fn survey(place: &Place) -> Result<Survey, KnobError> {
+pub fn survey(place: &Place) -> Result<Survey, SettingError> {
     let (others, refused) = read_all(place)?;
     let boot = journal::boot_id();
     let dead = others.iter().filter(|o| !o.alive && o.header.boot == boot);
@@ -163,13 +163,13 @@ pub fn survey(place: &Place) -> Result<Survey, KnobError> {
     })
 }
 
-/// Refuses a knob that another living latlab has turned. Several may hold one that has the `value`
+/// Refuses a setting that another living latlab has changed. Several may hold one that has the `value`
 /// they want already: none of them changes it.
 pub(super) fn refuse_if_held(
     place: &Place,
     path: &Path,
     value: Option<&str>,
-) -> Result<(), KnobError> {
+) -> Result<(), SettingError> {
     let (others, _) = read_all(place)?;
     let kept = |entry: &journal::Entry| match entry {
         journal::Entry::Set { from, to, .. } => from == to && value == Some(to),
@@ -180,7 +180,7 @@ pub(super) fn refuse_if_held(
         .filter(|o| o.alive)
         .find(|o| o.open.iter().any(|e| e.entry.path() == path && !kept(&e.entry)));
     match holder {
-        Some(other) => Err(KnobError::Busy { path: path.to_owned(), pid: other.header.pid }),
+        Some(other) => Err(SettingError::Busy { path: path.to_owned(), pid: other.header.pid }),
         None => Ok(()),
     }
 }
@@ -199,7 +199,7 @@ impl Other {
 pub type Refused = Vec<(PathBuf, String)>;
 
 /// All journals but this process's own: opening and closing one of those would end its lock.
-fn read_all(place: &Place) -> Result<(Vec<Other>, Refused), KnobError> {
+fn read_all(place: &Place) -> Result<(Vec<Other>, Refused), SettingError> {
     let own = journal::own_prefix();
     read_those(place, |name| !name.starts_with(&own))
 }
@@ -208,10 +208,10 @@ fn read_all(place: &Place) -> Result<(Vec<Other>, Refused), KnobError> {
 fn read_those(
     place: &Place,
     wanted: impl Fn(&str) -> bool,
-) -> Result<(Vec<Other>, Refused), KnobError> {
+) -> Result<(Vec<Other>, Refused), SettingError> {
     let entries = match fs::read_dir(place.dir()) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
-        Err(source) => return Err(KnobError::Journal { path: place.dir().to_owned(), source }),
+        Err(source) => return Err(SettingError::Journal { path: place.dir().to_owned(), source }),
         Ok(entries) => entries,
     };
     place.check()?;

@@ -1,46 +1,47 @@
-//! Knobs are put back, whenever their owner dies; and nobody else's word is taken for what they were.
+//! Settings are put back, whenever their owner dies; and nobody else's word is taken for what they were.
 
-#![allow(clippy::print_stderr)] // a skipped test says why
+#![expect(clippy::print_stderr, reason = "the reason of a skip")]
 
-use latlab_sys::knobs::{
-    Faults, KnobError, Knobs, Place, Restoration, restore_orphaned, restore_own, survey,
+use latlab_sys::settings::{
+    Faults, Place, Restoration, SettingError, Settings, restore_orphaned, restore_own, survey,
 };
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-const KNOBS: [(&str, &str, &str); 2] = [("a", "1", "7"), ("b", "always [madvise] never", "never")];
+const SETTINGS: [(&str, &str, &str); 2] =
+    [("a", "1", "7"), ("b", "always [madvise] never", "never")];
 
 fn place(dir: &Path) -> Place {
-    Place::new(dir.join("journal"), &[&dir.join("knobs")])
+    Place::new(dir.join("journal"), &[&dir.join("settings")])
 }
 
 fn lay_out(dir: &Path) {
-    fs::create_dir(dir.join("knobs")).unwrap();
-    for (name, value, _) in KNOBS {
-        fs::write(dir.join("knobs").join(name), format!("{value}\n")).unwrap();
+    fs::create_dir(dir.join("settings")).unwrap();
+    for (name, value, _) in SETTINGS {
+        fs::write(dir.join("settings").join(name), format!("{value}\n")).unwrap();
     }
 }
 
 fn read(dir: &Path, name: &str) -> String {
-    fs::read_to_string(dir.join("knobs").join(name)).unwrap().trim().to_owned()
+    fs::read_to_string(dir.join("settings").join(name)).unwrap().trim().to_owned()
 }
 
 fn journals(dir: &Path) -> usize {
     fs::read_dir(dir.join("journal")).map_or(0, |d| d.count())
 }
 
-/// Runs as another process: turns all knobs, turns them back, and stops for ever at step `n`.
+/// Runs as another process: changes all settings, restores them, and stops for ever at step `n`.
 #[test]
 fn child() {
-    let Some(dir) = std::env::var_os("KNOBS_CHILD_DIR").map(std::path::PathBuf::from) else {
+    let Some(dir) = std::env::var_os("SETTINGS_CHILD_DIR").map(std::path::PathBuf::from) else {
         return;
     };
-    let stop_at: usize = std::env::var("KNOBS_CHILD_STOP").unwrap().parse().unwrap();
-    let mut knobs = Knobs::at(place(&dir));
+    let stop_at: usize = std::env::var("SETTINGS_CHILD_STOP").unwrap().parse().unwrap();
+    let mut settings = Settings::at(place(&dir));
     let (mut n, marker) = (0, dir.join("stopped"));
-    knobs.on_step(move |_| {
+    settings.on_step(move |_| {
         if n == stop_at {
             fs::write(&marker, "").unwrap();
             loop {
@@ -49,19 +50,19 @@ fn child() {
         }
         n += 1;
     });
-    for (name, _, to) in KNOBS {
-        knobs.set(dir.join("knobs").join(name), to).unwrap();
+    for (name, _, to) in SETTINGS {
+        settings.set(dir.join("settings").join(name), to).unwrap();
     }
-    knobs.make_dir(dir.join("knobs/made")).unwrap();
-    drop(knobs);
+    settings.make_dir(dir.join("settings/made")).unwrap();
+    drop(settings);
     fs::write(dir.join("steps-were-over"), "").unwrap();
 }
 
 fn spawn_child(dir: &Path, stop: usize) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "knobs::child", "--nocapture"])
-        .env("KNOBS_CHILD_DIR", dir)
-        .env("KNOBS_CHILD_STOP", stop.to_string())
+        .args(["--exact", "settings::child", "--nocapture"])
+        .env("SETTINGS_CHILD_DIR", dir)
+        .env("SETTINGS_CHILD_STOP", stop.to_string())
         .stdout(Stdio::null())
         .spawn()
         .unwrap()
@@ -97,16 +98,16 @@ fn killed_at_any_step_everything_is_put_back() {
         }
         let found = restore_orphaned(&place(dir)).unwrap();
         assert!(!found.undone.iter().any(Restoration::failed), "step {steps}: {found:?}");
-        // A real knob lists its choices again; a file holds what was written.
+        // A real setting lists its choices again; a file holds what was written.
         assert_eq!(read(dir, "a"), "1", "step {steps}");
         assert!(read(dir, "b").contains("madvise"), "step {steps}: {}", read(dir, "b"));
-        assert!(!dir.join("knobs/made").exists(), "step {steps}");
+        assert!(!dir.join("settings/made").exists(), "step {steps}");
         assert_eq!(journals(dir), 0, "step {steps}: the journal goes");
         let again = restore_orphaned(&place(dir)).unwrap();
         assert!(again.undone.is_empty(), "step {steps}");
         steps += 1;
     }
-    // 2 knobs × (claimed, journalled, set, read back, undone, noted) + a directory × (journalled, made, undone, noted).
+    // 2 settings × (claimed, journalled, set, read back, undone, noted) + a directory × (journalled, made, undone, noted).
     assert_eq!(steps, 16);
 }
 
@@ -118,14 +119,14 @@ fn a_process_puts_back_its_own_before_it_aborts() {
     lay_out(dir);
     let mut others = spawn_child(dir, 2);
     assert!(at_step(dir, &mut others));
-    let mut knobs = Knobs::at(place(dir));
-    knobs.set(dir.join("knobs/b"), "never").unwrap();
-    knobs.make_dir(dir.join("knobs/ours")).unwrap();
-    std::mem::forget(knobs);
+    let mut settings = Settings::at(place(dir));
+    settings.set(dir.join("settings/b"), "never").unwrap();
+    settings.make_dir(dir.join("settings/ours")).unwrap();
+    std::mem::forget(settings);
     let undone = restore_own(&place(dir));
     assert_eq!(undone.len(), 2, "{undone:?}");
     assert!(!undone.iter().any(Restoration::failed), "{undone:?}");
-    assert!(read(dir, "b").contains("madvise") && !dir.join("knobs/ours").exists());
+    assert!(read(dir, "b").contains("madvise") && !dir.join("settings/ours").exists());
     assert_eq!((read(dir, "a").as_str(), journals(dir)), ("7", 1), "another's is left alone");
     others.kill().unwrap();
     others.wait().unwrap();
@@ -143,11 +144,11 @@ fn a_living_owner_is_left_alone() {
     assert_eq!(found.alive.len(), 1);
     assert_eq!(survey(&place(dir)).unwrap().alive[0].pid, child.id());
     assert_eq!(read(dir, "a"), "7");
-    // Nobody else may turn a knob that it holds; others are free.
-    let mut mine = Knobs::at(place(dir));
-    let busy = mine.set(dir.join("knobs/a"), "9").unwrap_err();
-    assert!(matches!(busy, KnobError::Busy { pid, .. } if pid == child.id()), "{busy}");
-    mine.set(dir.join("knobs/b"), "never").unwrap();
+    // Nobody else may change a setting that it holds; others are free.
+    let mut mine = Settings::at(place(dir));
+    let busy = mine.set(dir.join("settings/a"), "9").unwrap_err();
+    assert!(matches!(busy, SettingError::Busy { pid, .. } if pid == child.id()), "{busy}");
+    mine.set(dir.join("settings/b"), "never").unwrap();
     drop(mine);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -160,11 +161,11 @@ fn dropping_and_unwinding_put_back_newest_first() {
     let t = tempfile::tempdir().unwrap();
     let dir = t.path();
     lay_out(dir);
-    let knob = dir.join("knobs/a");
+    let setting = dir.join("settings/a");
     let panicked = std::panic::catch_unwind(|| {
-        let mut knobs = Knobs::at(place(dir));
-        assert_eq!(knobs.set(&knob, "2").unwrap().from, "1");
-        assert_eq!(knobs.set(&knob, "3").unwrap().from, "2");
+        let mut settings = Settings::at(place(dir));
+        assert_eq!(settings.set(&setting, "2").unwrap().from, "1");
+        assert_eq!(settings.set(&setting, "3").unwrap().from, "2");
         assert_eq!(read(dir, "a"), "3");
         std::panic::resume_unwind(Box::new(()));
     });
@@ -178,29 +179,29 @@ fn what_somebody_else_has_changed_since_is_theirs() {
     let t = tempfile::tempdir().unwrap();
     let dir = t.path();
     lay_out(dir);
-    let mut knobs = Knobs::at(place(dir));
-    knobs.set(dir.join("knobs/a"), "2").unwrap();
-    fs::write(dir.join("knobs/a"), "99\n").unwrap();
-    let outcome = knobs.restore();
+    let mut settings = Settings::at(place(dir));
+    settings.set(dir.join("settings/a"), "2").unwrap();
+    fs::write(dir.join("settings/a"), "99\n").unwrap();
+    let outcome = settings.restore();
     assert!(matches!(&outcome[..], [Restoration::ChangedSince { now, .. }] if now == "99"));
     assert_eq!(read(dir, "a"), "99");
     assert_eq!(journals(dir), 0);
 }
 
 #[test]
-fn only_knobs_are_turned() {
+fn only_settings_are_changed() {
     let t = tempfile::tempdir().unwrap();
     let dir = t.path();
     lay_out(dir);
     fs::write(dir.join("secret"), "1").unwrap();
-    std::os::unix::fs::symlink(dir.join("secret"), dir.join("knobs/link")).unwrap();
-    let mut knobs = Knobs::at(place(dir));
-    for path in ["secret", "knobs/link", "knobs/../secret"] {
-        let refused = knobs.set(dir.join(path), "2").unwrap_err();
-        assert!(matches!(refused, KnobError::NotAKnob(_)), "{path}: {refused}");
+    std::os::unix::fs::symlink(dir.join("secret"), dir.join("settings/link")).unwrap();
+    let mut settings = Settings::at(place(dir));
+    for path in ["secret", "settings/link", "settings/../secret"] {
+        let refused = settings.set(dir.join(path), "2").unwrap_err();
+        assert!(matches!(refused, SettingError::NotASetting(_)), "{path}: {refused}");
     }
-    assert!(matches!(knobs.set("a", "2"), Err(KnobError::NotAKnob(_))), "relative");
-    assert!(matches!(Knobs::new().set("/etc/hostname", "x"), Err(KnobError::NotAKnob(_))));
+    assert!(matches!(settings.set("a", "2"), Err(SettingError::NotASetting(_))), "relative");
+    assert!(matches!(Settings::new().set("/etc/hostname", "x"), Err(SettingError::NotASetting(_))));
     assert_eq!(fs::read_to_string(dir.join("secret")).unwrap(), "1");
     assert_eq!(journals(dir), 0, "nothing was journalled");
 }
@@ -249,7 +250,7 @@ fn a_journal_that_others_could_have_written_is_not_believed() {
     let t = tempfile::tempdir().unwrap();
     let dir = t.path();
     lay_out(dir);
-    let line = set_line(&dir.join("knobs/a"), "666");
+    let line = set_line(&dir.join("settings/a"), "666");
     let file = plant(dir, "1-1-0.journal", &boot_id(), &line);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     assert_eq!(restore_orphaned(&place(dir)).unwrap().refused.len(), 1, "mode");
@@ -261,9 +262,9 @@ fn a_journal_that_others_could_have_written_is_not_believed() {
 
     fs::set_permissions(dir.join("journal"), fs::Permissions::from_mode(0o777)).unwrap();
     let refused = restore_orphaned(&place(dir)).unwrap_err();
-    assert!(matches!(refused, KnobError::Unsafe { .. }), "{refused}");
-    let refused = Knobs::at(place(dir)).set(dir.join("knobs/a"), "2").unwrap_err();
-    assert!(matches!(refused, KnobError::Unsafe { .. }), "{refused}");
+    assert!(matches!(refused, SettingError::Unsafe { .. }), "{refused}");
+    let refused = Settings::at(place(dir)).set(dir.join("settings/a"), "2").unwrap_err();
+    assert!(matches!(refused, SettingError::Unsafe { .. }), "{refused}");
     assert_eq!(read(dir, "a"), "1");
 }
 
@@ -276,11 +277,11 @@ fn another_users_journal_is_not_believed() {
     let t = tempfile::tempdir().unwrap();
     let dir = t.path();
     lay_out(dir);
-    let file = plant(dir, "1-1-0.journal", &boot_id(), &set_line(&dir.join("knobs/a"), "666"));
+    let file = plant(dir, "1-1-0.journal", &boot_id(), &set_line(&dir.join("settings/a"), "666"));
     std::os::unix::fs::chown(&file, Some(65534), None).unwrap();
     assert_eq!(restore_orphaned(&place(dir)).unwrap().refused.len(), 1);
     std::os::unix::fs::chown(dir.join("journal"), Some(65534), None).unwrap();
-    assert!(matches!(restore_orphaned(&place(dir)), Err(KnobError::Unsafe { .. })));
+    assert!(matches!(restore_orphaned(&place(dir)), Err(SettingError::Unsafe { .. })));
     assert_eq!(read(dir, "a"), "1");
 }
 
@@ -289,7 +290,7 @@ fn an_earlier_boots_journal_is_history() {
     let t = tempfile::tempdir().unwrap();
     let dir = t.path();
     lay_out(dir);
-    plant(dir, "1-1-0.journal", "another-boot", &set_line(&dir.join("knobs/a"), "666"));
+    plant(dir, "1-1-0.journal", "another-boot", &set_line(&dir.join("settings/a"), "666"));
     let found = restore_orphaned(&place(dir)).unwrap();
     assert_eq!((found.earlier_boot, found.undone.len()), (1, 0));
     assert_eq!(read(dir, "a"), "1");
@@ -305,7 +306,7 @@ fn damaged_journals_are_said_and_kept() {
     let found = restore_orphaned(&place(dir)).unwrap();
     assert_eq!(found.refused.len(), 1);
     assert_eq!(journals(dir), 1);
-    // A last line that is cut off: its knob was never touched.
+    // A last line that is cut off: its setting was never touched.
     plant(dir, "1-1-0.journal", &boot_id(), "{\"id\":0,\"set\":{\"path\":\"/pro");
     let found = restore_orphaned(&place(dir)).unwrap();
     assert!(found.refused[0].1.contains("cut off") && found.undone.is_empty());
@@ -322,8 +323,8 @@ fn a_damaged_line_costs_no_other_line() {
             let t = tempfile::tempdir().unwrap();
             let dir = t.path();
             lay_out(dir);
-            fs::write(dir.join("knobs/a"), "7\n").unwrap();
-            let line = set_line(&dir.join("knobs/a"), "1");
+            fs::write(dir.join("settings/a"), "7\n").unwrap();
+            let line = set_line(&dir.join("settings/a"), "1");
             let lines = if damage_first { format!("{damage}{line}") } else { line + damage };
             plant(dir, "1-1-0.journal", &boot_id(), &lines);
             let found = restore_orphaned(&place(dir)).unwrap();
@@ -346,26 +347,26 @@ fn whatever_write_fails_everything_is_put_back() {
             let dir = t.path();
             lay_out(dir);
             let faults = Faults::at(position, error);
-            let mut knobs = Knobs::at(place(dir).failing(faults.clone()));
+            let mut settings = Settings::at(place(dir).failing(faults.clone()));
             let mut refused = 0;
-            for (name, _, to) in KNOBS {
+            for (name, _, to) in SETTINGS {
                 let before = read(dir, name);
-                if knobs.set(dir.join("knobs").join(name), to).is_err() {
+                if settings.set(dir.join("settings").join(name), to).is_err() {
                     refused += 1;
                     assert_eq!(read(dir, name), before, "{error} at {position}");
                 }
             }
-            refused += usize::from(knobs.make_dir(dir.join("knobs/made")).is_err());
+            refused += usize::from(settings.make_dir(dir.join("settings/made")).is_err());
             // A process that dies here leaves a journal of whole lines.
             for entry in fs::read_dir(dir.join("journal")).into_iter().flatten().flatten() {
                 let text = fs::read_to_string(entry.path()).unwrap();
                 assert!(text.lines().all(|l| l.starts_with('{') && l.ends_with('}')), "{text}");
             }
-            let outcomes = knobs.restore();
+            let outcomes = settings.restore();
             assert!(!outcomes.iter().any(Restoration::failed), "{error} at {position}");
             assert_eq!(read(dir, "a"), "1", "{error} at {position}");
             assert!(read(dir, "b").contains("madvise"), "{error} at {position}");
-            assert!(!dir.join("knobs/made").exists(), "{error} at {position}");
+            assert!(!dir.join("settings/made").exists(), "{error} at {position}");
             assert!(refused <= 1 && (error != libc::EINTR || refused == 0));
             if !faults.happened() {
                 break;
@@ -386,8 +387,8 @@ fn two_owners_at_every_step_lose_no_value() {
         lay_out(dir);
         let mut other = spawn_child(dir, step);
         assert!(at_step(dir, &mut other), "step {step}");
-        let mut mine = Knobs::at(place(dir));
-        let set = mine.set(dir.join("knobs/a"), wanted);
+        let mut mine = Settings::at(place(dir));
+        let set = mine.set(dir.join("settings/a"), wanted);
         if let Ok(change) = &set {
             assert_eq!(change.from, "1", "step {step}: the other's value was taken for the first");
         }
@@ -405,11 +406,11 @@ fn a_value_that_is_right_already_is_held_and_may_be_shared() {
     let t = tempfile::tempdir().unwrap();
     let dir = t.path();
     lay_out(dir);
-    let mut mine = Knobs::at(place(dir));
-    mine.set(dir.join("knobs/a"), "1").unwrap();
+    let mut mine = Settings::at(place(dir));
+    mine.set(dir.join("settings/a"), "1").unwrap();
     assert_eq!(journals(dir), 1);
     // Somebody else changes it: it is theirs.
-    fs::write(dir.join("knobs/a"), "5\n").unwrap();
+    fs::write(dir.join("settings/a"), "5\n").unwrap();
     assert!(matches!(mine.restore()[0], Restoration::ChangedSince { .. }));
     assert_eq!(read(dir, "a"), "5");
 }
@@ -420,9 +421,9 @@ fn a_long_value_is_refused_instead_of_cut() {
     let dir = t.path();
     lay_out(dir);
     let long = "x".repeat(4097);
-    fs::write(dir.join("knobs/a"), &long).unwrap();
-    let refused = Knobs::at(place(dir)).set(dir.join("knobs/a"), "1").unwrap_err();
-    assert!(matches!(refused, KnobError::Unreadable { .. }), "{refused}");
+    fs::write(dir.join("settings/a"), &long).unwrap();
+    let refused = Settings::at(place(dir)).set(dir.join("settings/a"), "1").unwrap_err();
+    assert!(matches!(refused, SettingError::Unreadable { .. }), "{refused}");
     assert_eq!(read(dir, "a"), long);
 }
 
@@ -432,16 +433,16 @@ fn a_list_that_somebody_else_has_filled_since_is_theirs() {
     let dir = t.path();
     lay_out(dir);
     for theirs in [false, true] {
-        let list = dir.join("knobs/list");
+        let list = dir.join("settings/list");
         fs::write(&list, "").unwrap();
-        let mut knobs = Knobs::at(place(dir));
-        knobs.reset_later(&list, "").unwrap();
+        let mut settings = Settings::at(place(dir));
+        settings.reset_later(&list, "").unwrap();
         fs::write(&list, "ours\n").unwrap();
-        knobs.note_lists(std::slice::from_ref(&list)).unwrap();
+        settings.note_lists(std::slice::from_ref(&list)).unwrap();
         if theirs {
             fs::write(&list, "theirs\n").unwrap();
         }
-        drop(knobs);
+        drop(settings);
         assert_eq!(fs::read_to_string(&list).unwrap(), if theirs { "theirs\n" } else { "" });
     }
 }
@@ -455,23 +456,23 @@ fn the_buffer_of_somebody_elses_tracer_is_theirs() {
             let t = tempfile::tempdir().unwrap();
             let dir = t.path();
             lay_out(dir);
-            let file = |name: &str| dir.join("knobs").join(name);
+            let file = |name: &str| dir.join("settings").join(name);
             fs::write(file("current_tracer"), "nop\n").unwrap();
             fs::write(file("trace"), "events\n").unwrap();
             fs::write(file("tracing_on"), "0\n").unwrap();
-            let mut knobs = Knobs::at(place(dir));
-            knobs.reset_later(file("trace"), "").unwrap();
-            knobs.reset_later(file("tracing_on"), "1").unwrap();
-            knobs.set(file("current_tracer"), "hwlat").unwrap();
+            let mut settings = Settings::at(place(dir));
+            settings.reset_later(file("trace"), "").unwrap();
+            settings.reset_later(file("tracing_on"), "1").unwrap();
+            settings.set(file("current_tracer"), "hwlat").unwrap();
             if let Some(tracer) = theirs {
                 fs::write(file("current_tracer"), format!("{tracer}\n")).unwrap();
             }
             if dies {
                 // Its journal stays as a killed process leaves it.
-                std::mem::forget(knobs);
+                std::mem::forget(settings);
                 restore_own(&place(dir));
             } else {
-                drop(knobs);
+                drop(settings);
             }
             let case = format!("{theirs:?}, {dies}");
             let content = if emptied { ("", "1") } else { ("events", "0") };
@@ -487,21 +488,21 @@ fn the_buffer_of_somebody_elses_tracer_is_theirs() {
 }
 
 #[test]
-fn a_real_knob_is_turned_and_turned_back() {
-    let knob = "/proc/sys/kernel/printk_ratelimit_burst";
-    if fs::OpenOptions::new().write(true).open(knob).is_err() {
-        assert!(std::env::var_os("CI").is_none(), "this test must be able to write to {knob}");
-        return eprintln!("skipped: {knob} is not writable");
+fn a_setting_of_the_kernel_is_changed_and_restored() {
+    let setting = "/proc/sys/kernel/printk_ratelimit_burst";
+    if fs::OpenOptions::new().write(true).open(setting).is_err() {
+        assert!(std::env::var_os("CI").is_none(), "this test must be able to write to {setting}");
+        return eprintln!("skipped: {setting} is not writable");
     }
-    let before = fs::read_to_string(knob).unwrap();
+    let before = fs::read_to_string(setting).unwrap();
     let t = tempfile::tempdir().unwrap();
     let place = Place::new(t.path().join("journal"), &[Path::new("/proc/sys")]);
-    let mut knobs = Knobs::at(place.clone());
+    let mut settings = Settings::at(place.clone());
     let other = if before.trim() == "11" { "12" } else { "11" };
-    assert_eq!(knobs.set(knob, other).unwrap().now, other);
-    assert_eq!(fs::read_to_string(knob).unwrap().trim(), other);
-    let refused = knobs.set(knob, "no number").unwrap_err();
-    assert!(matches!(refused, KnobError::Refused { .. }), "{refused}");
-    assert_eq!(knobs.restore().len(), 1);
-    assert_eq!(fs::read_to_string(knob).unwrap(), before);
+    assert_eq!(settings.set(setting, other).unwrap().now, other);
+    assert_eq!(fs::read_to_string(setting).unwrap().trim(), other);
+    let refused = settings.set(setting, "no number").unwrap_err();
+    assert!(matches!(refused, SettingError::Refused { .. }), "{refused}");
+    assert_eq!(settings.restore().len(), 1);
+    assert_eq!(fs::read_to_string(setting).unwrap(), before);
 }

@@ -4,17 +4,17 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a knob was not set.
+/// Why a setting was not set.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum KnobError {
+pub enum SettingError {
     /// Not below `/proc/sys`, `/proc/irq`, `/sys` or `/dev/cpuset`.
     #[error("{}: is no setting of the kernel", .0.display())]
-    NotAKnob(PathBuf),
+    NotASetting(PathBuf),
     /// The old value cannot be read, so it could not be put back.
     #[error("{}: cannot be read", .path.display())]
     Unreadable {
-        /// The knob.
+        /// The setting.
         path: PathBuf,
         /// What the kernel said.
         source: io::Error,
@@ -22,7 +22,7 @@ pub enum KnobError {
     /// The kernel did not take the value.
     #[error("{}: refuses '{value}'", .path.display())]
     Refused {
-        /// The knob.
+        /// The setting.
         path: PathBuf,
         /// What was to be written.
         value: String,
@@ -32,13 +32,13 @@ pub enum KnobError {
     /// Another latlab that is running has changed it.
     #[error("{}: is held by the latlab that runs as process {pid}", .path.display())]
     Busy {
-        /// The knob.
+        /// The setting.
         path: PathBuf,
         /// Its process.
         pid: u32,
     },
-    /// The journal cannot be written; the knob was not touched.
-    #[error("{}: the journal of knobs cannot be written", .path.display())]
+    /// The journal cannot be written; the setting was not touched.
+    #[error("{}: the settings journal cannot be written", .path.display())]
     Journal {
         /// The journal or its directory.
         path: PathBuf,
@@ -46,7 +46,7 @@ pub enum KnobError {
         source: io::Error,
     },
     /// The journal's directory belongs to somebody else, or others may write to it.
-    #[error("{}: is not safe for the journal of knobs: {reason}", .path.display())]
+    #[error("{}: is not safe for the settings journal: {reason}", .path.display())]
     Unsafe {
         /// The directory or file.
         path: PathBuf,

@@ -5,11 +5,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Longer values are no knobs.
+/// Longer values are no settings.
 pub(super) const VALUE_MAX: usize = 4096;
 
-/// The value of a knob: its text, or the chosen word of a list (`always [madvise] never`).
-pub(super) fn read_knob(path: &Path) -> io::Result<String> {
+/// The value of a setting: its text, or the chosen word of a list (`always [madvise] never`).
+pub(super) fn read_setting(path: &Path) -> io::Result<String> {
     use std::io::Read;
     let mut text = String::new();
     let read = fs::File::open(path)?.take(VALUE_MAX as u64 + 1).read_to_string(&mut text)?;
@@ -24,7 +24,7 @@ pub(super) fn read_knob(path: &Path) -> io::Result<String> {
 
 /// One write of the whole value, as sysctl files want it; opening was all for an empty one. Never
 /// makes a file.
-pub(super) fn write_knob(path: &Path, value: &str) -> io::Result<()> {
+pub(super) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).truncate(true).open(path)?;
     match value {
         "" => Ok(()),
