@@ -4,11 +4,7 @@ use flate2::{Compression, write::DeflateEncoder};
 use std::io::Write;
 use std::path::Path;
 
-#[allow(
-    clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "a build script reads, writes and prints"
-)]
+#[expect(clippy::disallowed_methods, reason = "a build script reads and writes")]
 fn main() -> std::io::Result<()> {
     let out = std::env::var_os("OUT_DIR").ok_or(std::io::ErrorKind::NotFound)?;
     for name in ["report.js", "report.css"] {

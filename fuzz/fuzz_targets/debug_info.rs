@@ -2,7 +2,7 @@
 #![no_main]
 
 #[path = "../../crates/latlab/src/cmd/why/debug_info.rs"]
-#[allow(dead_code, reason = "what asks for the module's name and kernel is not here")]
+#[expect(dead_code, reason = "what asks for the module's name and kernel is not here")]
 mod debug_info;
 
 /// As in the program; what to do about an error is for people.

@@ -15,7 +15,7 @@ fn pass(file: &TraceFile<'_>, analysis: impl Analysis) -> latlab_model::event::N
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "a test reads fixtures")]
+#[expect(clippy::disallowed_methods, reason = "a test reads fixtures")]
 fn one_pass_serves_several_analyses() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/trace");
     for name in TRACES {

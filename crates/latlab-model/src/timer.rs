@@ -179,7 +179,7 @@ pub struct Handler {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-#[allow(missing_docs, reason = "the names of the events")]
+#[expect(missing_docs, reason = "the names of the events")]
 pub struct Chain {
     pub function: String,
     pub highres: bool,

@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run -p latlab-report --example gallery > gallery.html
 //! ```
-#![allow(clippy::disallowed_methods)] // An example may write to stdout.
+#![expect(clippy::disallowed_methods, reason = "an example writes to stdout")]
 
 use latlab_model::finding::{Confidence, Evidence, Finding, Quantity, Severity};
 use latlab_model::record::Unit;

@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run -p latlab-report --example page <fixtures/runs-v1/wakeup/run.json >page.html
 //! ```
-#![allow(clippy::disallowed_methods)] // An example may use stdin and stdout.
+#![expect(clippy::disallowed_methods, reason = "an example uses stdin and stdout")]
 
 use latlab_report::{html, sections};
 

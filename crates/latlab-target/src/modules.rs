@@ -132,7 +132,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    #[allow(clippy::print_stderr, reason = "why a test skips is told")]
+    #[expect(clippy::print_stderr, reason = "the reason of a skip")]
     fn a_folder_that_nobody_sorted_is_sorted_and_left_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let (folder, scratch) = (dir.path().join("6.1.0-own"), dir.path().join("scratch"));

@@ -3,7 +3,7 @@
 //! ```text
 //! modules [CRATE] [--edges]    every crate or one; with --edges, what each file refers to
 //! ```
-#![allow(clippy::print_stdout, reason = "a tool of developers that prints")]
+#![expect(clippy::print_stdout, reason = "a tool of developers that prints")]
 
 use latlab_testkit::architecture::{Edge, Graph, Kind, Package};
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-#[allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark prints and reads")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints")]
 fn main() {
     let mut args = std::env::args().skip(1);
     let mib: usize = args.next().and_then(|a| a.parse().ok()).unwrap_or(1024);

@@ -4,7 +4,7 @@ use latlab_trace::TraceFile;
 use latlab_view::index::{Index, Progress};
 use std::time::Instant;
 
-#[allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark prints and reads")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints")]
 fn main() {
     let mut args = std::env::args().skip(1);
     let path = args.next().unwrap_or_default();

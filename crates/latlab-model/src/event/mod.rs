@@ -110,7 +110,7 @@ pub struct Event {
 }
 
 /// What an event reports. Fields have the kernel's names.
-#[allow(missing_docs, reason = "the kernel's own field names, documented with its tracepoints")]
+#[expect(missing_docs, reason = "the kernel's own field names, documented with its tracepoints")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventKind {

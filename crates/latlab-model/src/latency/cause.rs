@@ -151,7 +151,7 @@ pub struct FunctionShare {
 }
 
 /// A fact that a verdict rests on. Each variant's own line says what its fields are.
-#[allow(missing_docs, reason = "each variant's line names its fields")]
+#[expect(missing_docs, reason = "each variant's line names its fields")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "fact", rename_all = "snake_case")]

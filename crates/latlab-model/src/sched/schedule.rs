@@ -137,7 +137,7 @@ impl Durations {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-#[allow(missing_docs, reason = "the names of `End`")]
+#[expect(missing_docs, reason = "the names of `End`")]
 pub struct Ends {
     pub preempted: u64,
     pub slept: u64,

@@ -108,7 +108,7 @@ pub fn prepare(
     })
 }
 
-#[allow(clippy::too_many_arguments)] // one caller; the parts have nothing else in common
+#[expect(clippy::too_many_arguments, reason = "one caller; the parts have nothing else in common")]
 fn build_files(
     host: &Host<'_>,
     target: &VmTarget,

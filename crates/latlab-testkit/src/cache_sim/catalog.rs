@@ -342,7 +342,7 @@ fn x86() -> Vec<Hierarchy> {
         huge(machine(
             "48K and 2M",
             64,
-            vec![cache(48 * K, 12, 1.2, TreeOrLru), cache(2 * M, 16, 4.3, Lru)],
+            vec![cache(48 * K, 12, 1.2, Lru), cache(2 * M, 16, 4.3, Lru)],
             vec![tlb(96, 6, 2.0), tlb(2048, 16, 8.0)],
             100.0,
         )),
@@ -380,10 +380,6 @@ fn x86() -> Vec<Hierarchy> {
         )),
     ]
 }
-
-// A tree needs a power of two of ways; twelve are kept by LRU.
-#[allow(non_upper_case_globals)]
-const TreeOrLru: Policy = Lru;
 
 /// Combinations of size, ways, policy and pages.
 fn made_up() -> Vec<Hierarchy> {

@@ -47,7 +47,7 @@ macro_rules! typed {
                 const FIELDS: FieldNames =
                     &[ $( &[stringify!($field) $(, $alias)*] ),* ];
                 #[inline]
-                #[allow(unused_variables, unused_assignments, unused_mut)]
+                #[expect(unused_assignments, reason = "nothing reads the number after the last field")]
                 fn get(slots: &[Slot], payload: &'e [u8]) -> Self {
                     let mut n = 0;
                     $( let $field = { let slot = &slots[n]; n += 1; read!($ty, slot, payload) }; )*

@@ -2,7 +2,7 @@
 //!
 //! Where trace-cmd is wrong on kernels of today the difference is taken out
 //! before comparing; each case stands in [`known`].
-#![allow(clippy::print_stderr)] // a skipped test says why
+#![expect(clippy::print_stderr, reason = "the reason of a skip")]
 
 use crate::{fixture, path};
 use latlab_trace::print::{Dialect, LineStyle, ReportOptions, report};

@@ -4,7 +4,11 @@
 //! outside this folder uses clap.
 
 // These comments are the help that users read: brackets and angles mean options and places.
-#![allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags)]
+#![expect(
+    rustdoc::broken_intra_doc_links,
+    rustdoc::invalid_html_tags,
+    reason = "doc comments are help texts, in which <NAME> and [NAME] are placeholders"
+)]
 
 pub mod bench;
 #[cfg(feature = "host")]

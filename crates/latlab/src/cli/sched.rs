@@ -131,7 +131,6 @@ pub enum WorkKind {
 
 /// Scheduling policies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-#[allow(missing_docs, reason = "the kernel's names")]
 pub enum PolicyName {
     #[default]
     Other,

@@ -343,7 +343,7 @@ mod tests {
         match done {
             Ok(status) => assert!(status.success()),
             Err(_) if std::env::var_os("CI").is_none() => {
-                #[allow(clippy::print_stderr, reason = "why a test skips is told")]
+                #[expect(clippy::print_stderr, reason = "the reason of a skip")]
                 {
                     eprintln!("skipped: no C compiler");
                 }

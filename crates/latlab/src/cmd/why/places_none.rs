@@ -22,13 +22,13 @@ impl Places {
     }
 
     /// Nothing to check.
-    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the host's build has it")]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the host's build has it")]
     pub fn check_here(&self, _: &str) -> anyhow::Result<()> {
         Ok(())
     }
 
     /// Nothing to tell.
-    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the host's build has it")]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the host's build has it")]
     pub fn tell(&self, _: &mut WhyResult) -> anyhow::Result<()> {
         Ok(())
     }
