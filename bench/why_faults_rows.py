@@ -43,7 +43,7 @@ class Row:
     options: tuple = ()
     machine: str = ",icount=0"
     before: str = ""
-    length: str = "2s"
+    length: str = "3s"
     # Without virtual time the emulator's own pauses are late wake-ups too.
     paused: bool = False
     # Rows that decide little beside another one; left out by -q.

@@ -4,7 +4,7 @@
 //! interns their names. Kinds of events that no analysis at hand wants are not decoded: they
 //! come as [`EventKind::Other`], with time, CPU and current task.
 
-use crate::events::{Decoder, Typed};
+use crate::events::{Common, Decoder, Typed};
 use crate::names::{IntHasher, IntMap};
 use crate::ring::{self, Missed};
 use crate::{Diagnostics, Select, TraceFile};
@@ -97,6 +97,9 @@ pub struct EventDecoder<'a> {
     /// By number of the event.
     wanted: Vec<bool>,
     meaning: Meaning<'a>,
+    /// Least depth of disabled preemption at an hrtimer's function in a hard interrupt: some kernels
+    /// count the tracepoint itself.
+    least_depth: u8,
 }
 
 impl<'a> EventDecoder<'a> {
@@ -111,7 +114,7 @@ impl<'a> EventDecoder<'a> {
             wanted[at] = groups.0 & Groups::of(&format.system, &format.name).0 != 0;
         }
         let meaning = Meaning::new(file, wanted.len());
-        Self { fields: Decoder::new(file), wanted, meaning }
+        Self { fields: Decoder::new(file), wanted, meaning, least_depth: u8::MAX }
     }
 
     /// The names so far.
@@ -144,12 +147,27 @@ impl<'a> EventDecoder<'a> {
     /// One record.
     #[inline]
     pub fn decode(&mut self, record: &ring::Event<'_>) -> Event {
-        let kind = if self.wants(record.id) {
+        let mut kind = if self.wants(record.id) {
             self.meaning.of(record, self.fields.decode(record))
         } else {
             EventKind::Other
         };
+        if let EventKind::HrtimerEntry { preempt_off, .. } = &mut kind {
+            *preempt_off = self.is_preempt_off(record);
+        }
         self.event(record, kind)
+    }
+
+    /// Whether what an hrtimer's hard interrupt interrupted had preemption off. No lock is held at its
+    /// `hrtimer_expire_entry`, so that a depth beyond the least one is the interrupted code's.
+    fn is_preempt_off(&mut self, record: &ring::Event<'_>) -> bool {
+        let common = self.fields.common(record);
+        let depth = common.preempt_count & 0xf;
+        if common.flags & Common::HARDIRQ == 0 {
+            return false;
+        }
+        self.least_depth = self.least_depth.min(depth);
+        depth > self.least_depth
     }
 
     #[inline]
@@ -379,7 +397,12 @@ impl<'a> Meaning<'a> {
             Typed::HrtimerCancel(t) => EventKind::HrtimerCancel { timer: t.hrtimer },
             Typed::HrtimerExpireEntry(t) => {
                 let function = self.function(t.function);
-                EventKind::HrtimerEntry { timer: t.hrtimer, function, now: t.now }
+                EventKind::HrtimerEntry {
+                    timer: t.hrtimer,
+                    function,
+                    now: t.now,
+                    preempt_off: false,
+                }
             }
             Typed::HrtimerExpireExit(t) => EventKind::HrtimerExit { timer: t.hrtimer },
             Typed::TickStop(t) => {

@@ -92,6 +92,7 @@ pub fn window(
         silent_preemption_on: silence.preemption_on,
         silent_hwlat: silence.hwlat,
         silent_other_timer: silence.other_timer,
+        interrupted: interrupted(capture, budget),
         at_intended: budget
             .pieces
             .first()
@@ -193,6 +194,32 @@ fn stacks(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Vec<(Group, Vec<
         }
     }
     found
+}
+
+/// The first functions of an interrupt on a stack, below those that handle it
+/// (`arch/x86/include/asm/idtentry.h`, `arch/arm64/kernel/entry.S`, `arch/arm/kernel/entry-armv.S`).
+fn is_interrupt_vector(function: &str) -> bool {
+    function.starts_with("asm_sysvec_")
+        || ["asm_common_interrupt", "el1h_64_irq", "el0t_64_irq", "__irq_svc", "__irq_usr"]
+            .contains(&function)
+}
+
+/// The function that the interrupt which woke the task interrupted: code that had interrupts off is
+/// interrupted where it enables them.
+fn interrupted(capture: &Capture, budget: &Budget) -> Option<String> {
+    if !cfg!(feature = "host") || !capture.kinds().stacks {
+        return None;
+    }
+    let m = budget.milestones?;
+    let own = capture.within(m.interrupt, m.waking).iter().filter(|e| e.cpu == m.waker);
+    let stacks = own.filter_map(|e| match e.kind {
+        EventKind::Stack { stack } => Some(capture.names.stack(stack)),
+        _ => None,
+    });
+    stacks.into_iter().find_map(|frames| {
+        let last = frames.iter().rposition(|&f| is_interrupt_vector(capture.names.get(f)))?;
+        Some(frames.get(last + 1).map_or_else(String::new, |&f| capture.names.get(f).to_owned()))
+    })
 }
 
 fn kind_of(actor: Actor) -> Kind {

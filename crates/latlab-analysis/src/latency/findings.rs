@@ -187,6 +187,14 @@ fn cause_evidence(fact: &CauseEvidence) -> Vec<Evidence> {
             count("event-free-intervals-of-actor", *hits).of(*of as u64),
             Evidence::new("cpu-occupancy", Quantity::Ratio(*occupancy)),
         ],
+        CauseEvidence::Place { function, hits, on_time, p } => {
+            let counts = [*hits, *on_time].map(|n| Value::from(Quantity::Count(n as u64)));
+            let all = std::iter::once(Value::from(function.as_str())).chain(counts).collect();
+            vec![
+                Evidence::new("interrupted-in", Value::List(all)),
+                Evidence::new("interrupted-in-p", Quantity::Probability(*p)),
+            ]
+        }
         CauseEvidence::InUser { windows } => vec![count("event-free-in-user-code", *windows)],
         CauseEvidence::AllSilent { windows, of: all } => {
             of("event-free-on-all-cpus", *windows, *all)

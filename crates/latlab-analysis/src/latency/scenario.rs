@@ -83,7 +83,10 @@ impl Script {
     pub fn timer(&mut self, us: f64) -> &mut Self {
         let (vector, function) = (self.name("local_timer"), self.name("hrtimer_wakeup"));
         self.at(us, EventKind::VectorEntry { name: vector })
-            .at(us + 1.0, EventKind::HrtimerEntry { timer: 7, function, now: 0 })
+            .at(
+                us + 1.0,
+                EventKind::HrtimerEntry { timer: 7, function, now: 0, preempt_off: false },
+            )
             .at(us + 2.0, EventKind::Waking { task: RT, target: CpuId(0) })
             .at(us + 3.0, EventKind::HrtimerExit { timer: 7 })
             .at(us + 4.0, EventKind::VectorExit { name: vector })

@@ -5,6 +5,7 @@
 //! | return from a system call before it | user code, which cannot hold off interrupts |
 //! | `preemptirq:irq_disable`, `irq_enable` | whether interrupts were enabled when it began |
 //! | `preemptirq:preempt_disable`, `preempt_enable` | the same of preemption |
+//! | depth of disabled preemption in the interrupt before it | what it interrupted goes on and lets nobody in |
 //! | the hwlat tracer's samples | a gap that no code of this kernel filled |
 //! | another CPU's timer that was due in it | whether that CPU served it meanwhile |
 
@@ -12,6 +13,7 @@ use super::breakdown::Piece;
 use super::capture::Capture;
 use super::cpu_timeline::{Actor, Lanes};
 use latlab_model::event::{EventKind, Noise};
+use latlab_model::latency::Cause;
 use latlab_model::units::TraceNs;
 
 /// Events before a stretch that are searched.
@@ -59,10 +61,24 @@ pub(super) fn of(capture: &Capture, lanes: &Lanes, piece: &Piece) -> Silence {
     Silence {
         in_user: kinds.returns && in_user(capture, piece),
         interrupts_on: state(&irqs),
-        preemption_on: state(&preemption),
+        preemption_on: state(&preemption).or_else(|| interrupted_section(capture, piece)),
         hwlat: kinds.noise && after().any(|e| gap(&e.kind)),
         other_timer: other_timer(lanes, piece, to),
     }
+}
+
+/// `Some(false)`: a timer's interrupt that came since the task was switched in, the one that woke the
+/// measured task or a later one, found preemption off in what it interrupted.
+fn interrupted_section(capture: &Capture, piece: &Piece) -> Option<bool> {
+    if piece.cause != Cause::PreemptionOff {
+        return None;
+    }
+    let last = capture.before(piece.cpu, piece.silent_from).take(BACK).find_map(|e| match e.kind {
+        EventKind::HrtimerEntry { preempt_off, .. } => Some(preempt_off),
+        EventKind::Switch { .. } => Some(false),
+        _ => None,
+    });
+    (last == Some(true)).then_some(false)
 }
 
 /// Whether a timer of another CPU was due in the first half of the stretch and expired at its end.
@@ -135,6 +151,24 @@ mod tests {
         assert_eq!(silence(&on).preemption_on, Some(false));
     }
 
+    /// The interrupt comes in time, at 100 µs, and the worker goes on until 400.
+    #[test]
+    fn an_interrupt_tells_whether_it_came_into_a_section_without_preemption() {
+        let on = |preempt_off| {
+            let mut s = Script::default();
+            s.switch(0.0, RT, FAIR).timer(100.0);
+            for e in &mut s.capture.events {
+                if let EventKind::HrtimerEntry { preempt_off: off, .. } = &mut e.kind {
+                    *off = preempt_off;
+                }
+            }
+            s.preempt(400.0, FAIR, RT).at(410.0, EventKind::Other);
+            s.wakes(100.0, 408.0, true);
+            silence(&s).preemption_on
+        };
+        assert_eq!((on(true), on(false)), (Some(false), None));
+    }
+
     #[test]
     fn user_code_cannot_hold_off_interrupts() {
         assert!(silence(&late(&[(110.0, EventKind::SyscallExit { nr: 1 })])).in_user);
@@ -151,7 +185,7 @@ mod tests {
             let expires = 150_000;
             let start = EventKind::HrtimerStart { timer: 5, function, expires, softexpires: 0 };
             let now = (expired * 1e3) as i64;
-            let entry = EventKind::HrtimerEntry { timer: 5, function, now };
+            let entry = EventKind::HrtimerEntry { timer: 5, function, now, preempt_off: false };
             s.on(1, 1.0, start).on(1, expired, entry);
             s.capture.events.sort_by_key(|e| e.time);
             silence(&s).other_timer

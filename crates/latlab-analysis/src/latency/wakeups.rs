@@ -166,7 +166,7 @@ fn pass(capture: &Capture) -> Pass<'_> {
             EventKind::HrtimerStart { timer, function, softexpires, .. } if sleeper(function) => {
                 armed.insert(timer, (e.current, softexpires));
             }
-            EventKind::HrtimerEntry { timer, function, now } if sleeper(function) => {
+            EventKind::HrtimerEntry { timer, function, now, .. } if sleeper(function) => {
                 if let Some((tid, due)) = armed.remove(&timer) {
                     let late = u64::try_from(now.saturating_sub(due)).unwrap_or(0);
                     expiring.insert(e.cpu, (tid, TraceNs(e.time.0.saturating_sub(late))));
@@ -313,7 +313,15 @@ mod tests {
         let due = 5_000_100_000;
         s.at(1.0, EventKind::HrtimerStart { timer: 9, function, expires: due, softexpires: due });
         s.switch(2.0, RT, FAIR)
-            .at(101.5, EventKind::HrtimerEntry { timer: 9, function, now: due + 1_200 })
+            .at(
+                101.5,
+                EventKind::HrtimerEntry {
+                    timer: 9,
+                    function,
+                    now: due + 1_200,
+                    preempt_off: false,
+                },
+            )
             .at(102.0, EventKind::Waking { task: RT, target: CpuId(0) })
             .preempt(104.0, FAIR, RT);
         find(&mut s.capture, Nanos::from_us(50));
@@ -363,9 +371,17 @@ mod tests {
             let start =
                 EventKind::HrtimerStart { timer: 9, function, expires: due, softexpires: due };
             s.at(k * 1e3 - 900.0, start).switch(k * 1e3 - 800.0, RT, FAIR);
-            s.at(k * 1e3 + 1.0, EventKind::HrtimerEntry { timer: 9, function, now: due + 1_000 })
-                .at(k * 1e3 + 2.0, EventKind::Waking { task: RT, target: CpuId(0) })
-                .preempt(k * 1e3 + 4.0, FAIR, RT);
+            s.at(
+                k * 1e3 + 1.0,
+                EventKind::HrtimerEntry {
+                    timer: 9,
+                    function,
+                    now: due + 1_000,
+                    preempt_off: false,
+                },
+            )
+            .at(k * 1e3 + 2.0, EventKind::Waking { task: RT, target: CpuId(0) })
+            .preempt(k * 1e3 + 4.0, FAIR, RT);
         }
         let late = s.name("latlab late capture=1 tid=100 intended=3000000 latency=500000");
         let kept = s.name("latlab on-time tid=100 before=3000000 1000000:9000 2000000:8000");

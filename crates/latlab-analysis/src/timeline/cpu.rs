@@ -371,7 +371,11 @@ mod tests {
         let mut cpu = Cpu::<()>::new(CpuId(0));
         let (handler, timer) = (Symbol(7), Symbol(8));
         nest(&mut cpu, 1, EventKind::VectorEntry { name: timer });
-        nest(&mut cpu, 2, EventKind::HrtimerEntry { timer: 9, function: handler, now: 0 });
+        nest(
+            &mut cpu,
+            2,
+            EventKind::HrtimerEntry { timer: 9, function: handler, now: 0, preempt_off: false },
+        );
         assert_eq!(cpu.actor(), Actor::Hrtimer(handler));
         assert_eq!(cpu.stack.inside(), Some(Actor::Vector(timer)));
         assert!(nest(&mut cpu, 3, EventKind::VectorExit { name: timer }).left);

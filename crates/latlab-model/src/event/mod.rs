@@ -167,8 +167,9 @@ pub enum EventKind {
     HrtimerStart { timer: u64, function: Symbol, expires: i64, softexpires: i64 },
     /// `hrtimer_cancel`.
     HrtimerCancel { timer: u64 },
-    /// `hrtimer_expire_entry`; `now` in ns of the timer's clock.
-    HrtimerEntry { timer: u64, function: Symbol, now: i64 },
+    /// `hrtimer_expire_entry`; `now` in ns of the timer's clock, `preempt_off`: its interrupt came while
+    /// preemption was off.
+    HrtimerEntry { timer: u64, function: Symbol, now: i64, preempt_off: bool },
     /// `hrtimer_expire_exit`.
     HrtimerExit { timer: u64 },
     /// `tick_stop`: whether the tick was stopped, and what needs it otherwise (`TICK_DEP_*`).

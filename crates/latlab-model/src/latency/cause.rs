@@ -168,6 +168,9 @@ pub enum CauseEvidence {
     Few { windows: usize },
     /// Event-free intervals of this actor among all; its CPU occupancy; probability of that many by coincidence.
     Victim { hits: usize, of: usize, occupancy: f64, p: f64 },
+    /// The function that most of its interrupts interrupted; late and on-time wake-ups with an interrupt in
+    /// it; the probability of that many by coincidence.
+    Place { function: String, hits: usize, on_time: usize, p: f64 },
     /// The silent stretch began in user code, which cannot hold off interrupts.
     InUser { windows: usize },
     /// No other CPU did anything during the stretch either.

@@ -134,6 +134,9 @@ pub struct Window {
     pub silent_other_timer: bool,
     /// Who had the CPU at the intended time: what a stall would have hit.
     pub at_intended: String,
+    /// The function that the timer's interrupt interrupted, where stacks were traced; empty for user code.
+    #[serde(default)]
+    pub interrupted: Option<String>,
 }
 
 fn is_zero(n: &u64) -> bool {

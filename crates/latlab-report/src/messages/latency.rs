@@ -69,6 +69,8 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("excess-not-compared", "share of the excess behind the end of on-time windows"),
     ("late-windows", "late windows with this cause"),
     ("coincidence-p", "probability of coincidence"),
+    ("interrupted-in", "interrupted most often in (function, late wake-ups, on-time wake-ups)"),
+    ("interrupted-in-p", "chance of so many late ones in that function"),
     ("cpu-occupancy", "CPU occupancy of the actor"),
     ("event-free-in-user-code", "event-free intervals that begin in user code"),
     ("event-free-on-all-cpus", "intervals without events on all CPUs"),

@@ -2,10 +2,15 @@
 
 use super::{Cutter, Milestones};
 use crate::latency::cpu_timeline::{Actor, Span};
-use latlab_model::event::{EventKind, OffCpu, Task};
+use latlab_model::event::{Event, EventKind, OffCpu, Task};
 use latlab_model::latency::{Cause, Stage};
 use latlab_model::units::{CpuId, TraceNs};
 use std::cmp::Ordering;
+
+/// Events before our timer's function among which its softirq's raise is looked for.
+const BACK: usize = 4_096;
+/// The softirq of high-resolution timers that no hard interrupt runs (`include/linux/interrupt.h`).
+const HRTIMER_SOFTIRQ: u32 = 8;
 
 impl Cutter<'_> {
     /// The cause of a span that lies within one stage.
@@ -93,8 +98,22 @@ impl Cutter<'_> {
             Actor::Idle => Cause::IdleExit,
             Actor::Task(tid) if tid == self.a.tid => Cause::Overrun,
             Actor::Task(_) => self.before_timer(span, m),
+            Actor::Hrtimer(_) | Actor::Timer(_) if self.waits_in_thread(span, m) => {
+                Cause::TimerFunction
+            }
+            Actor::Softirq(_) if self.waits_in_thread(span, m) => Cause::Softirq,
             _ => Cause::InterruptsOff,
         }
+    }
+
+    /// Whether our timer's interrupt has come before a span, and left the timer to a thread that does
+    /// other things first.
+    fn waits_in_thread(&self, span: &Span, m: Option<Milestones>) -> bool {
+        let Some(m) = m.filter(|m| self.timer_thread(*m).is_some()) else { return false };
+        let raised =
+            |e: &&Event| matches!(e.kind, EventKind::SoftirqRaise { vec: HRTIMER_SOFTIRQ });
+        let last = self.capture.before(m.waker, m.expiry).take(BACK).find(raised);
+        last.is_some_and(|e| e.time <= span.start)
     }
 
     fn in_interrupt(&self, span: &Span, stage: Stage) -> Cause {

@@ -319,18 +319,26 @@ impl Cutter<'_> {
         vec![piece(span.start, span.end, cause)]
     }
 
-    /// A task that keeps the measured one waiting began before that was woken: its `whole` goes
-    /// back to when it was switched in, and that of a work item to its start, without what interrupted it.
+    /// Who keeps the measured task waiting began before that was woken: the `whole` of a task goes back
+    /// to when it was switched in, and that of a work item or a softirq's function to its start, without
+    /// what interrupted it.
     fn reach_back(&self, pieces: &mut [Piece]) {
         let mut seen: Vec<(Tid, Actor)> = Vec::new();
         for piece in pieces {
-            let waits = matches!(
-                piece.cause,
-                Cause::PreemptionOff | Cause::HigherPriority | Cause::EqualPriority
-            );
-            let runs = matches!(piece.actor, Actor::Task(_) | Actor::Work(_));
+            let waits = match piece.actor {
+                Actor::Task(_) | Actor::Work(_) => matches!(
+                    piece.cause,
+                    Cause::PreemptionOff | Cause::HigherPriority | Cause::EqualPriority
+                ),
+                // Of an interrupt's or softirq's span at the intended time the beginning is known.
+                Actor::Hrtimer(_) | Actor::Timer(_) | Actor::Softirq(_) => {
+                    matches!(piece.cause, Cause::TimerFunction | Cause::Softirq)
+                        && piece.start > self.a.intended
+                }
+                _ => false,
+            };
             let who = (piece.task.tid, piece.actor);
-            if !waits || !runs || seen.contains(&who) {
+            if !waits || seen.contains(&who) {
                 continue;
             }
             seen.push(who);

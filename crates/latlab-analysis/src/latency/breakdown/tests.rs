@@ -67,9 +67,9 @@ fn a_timer_function_before_ours_in_the_same_interrupt_is_named() {
     let (vector, slow, ours) = (s.name("local_timer"), s.name("slow_fn"), s.name("hrtimer_wakeup"));
     s.switch(0.0, RT, FAIR)
         .at(100.0, EventKind::VectorEntry { name: vector })
-        .at(101.0, EventKind::HrtimerEntry { timer: 9, function: slow, now: 0 })
+        .at(101.0, EventKind::HrtimerEntry { timer: 9, function: slow, now: 0, preempt_off: false })
         .at(351.0, EventKind::HrtimerExit { timer: 9 })
-        .at(352.0, EventKind::HrtimerEntry { timer: 7, function: ours, now: 0 })
+        .at(352.0, EventKind::HrtimerEntry { timer: 7, function: ours, now: 0, preempt_off: false })
         .at(353.0, EventKind::Waking { task: RT, target: CpuId(0) })
         .at(354.0, EventKind::HrtimerExit { timer: 7 })
         .at(355.0, EventKind::VectorExit { name: vector })
@@ -323,7 +323,7 @@ fn timer_thread_waits_for(prio: i32, measured: i32, cause: Cause) {
         .at(103.0, EventKind::Waking { task: thread, target: CpuId(0) })
         .switch(600.0, other, thread)
         .at(601.0, EventKind::SoftirqEntry { vec: 8 })
-        .at(602.0, EventKind::HrtimerEntry { timer: 7, function: ours, now: 0 })
+        .at(602.0, EventKind::HrtimerEntry { timer: 7, function: ours, now: 0, preempt_off: false })
         .at(603.0, EventKind::Waking { task: own, target: CpuId(0) })
         .at(604.0, EventKind::HrtimerExit { timer: 7 })
         .at(605.0, EventKind::SoftirqExit { vec: 8 })
@@ -334,4 +334,56 @@ fn timer_thread_waits_for(prio: i32, measured: i32, cause: Cause) {
     let of_other = b.sum(|p| p.cause == cause && p.task.tid == HIGH.tid);
     assert_eq!(of_other.as_us_f64(), 497.0, "{prio}, {measured}: {:#?}", b.pieces);
     assert!(us(&b, Cause::InterruptsOff) <= 3.0, "{:#?}", b.pieces);
+}
+
+/// PREEMPT_RT: the thread of the timers is in another timer's callback when the interrupt of an ordinary
+/// task's timer comes, in time. The callback delays that timer; it keeps no interrupt off.
+#[test]
+fn a_callback_before_ours_in_the_thread_of_the_timers_is_a_timer_function() {
+    let thread = Task { tid: Tid(400), name: Symbol(2), prio: 98 };
+    let own = Task { prio: 120, ..RT };
+    let mut s = Script::default();
+    let (irq, ours) = (s.name("arch_timer"), s.name("hrtimer_wakeup"));
+    let callback = s.name("on_timer");
+    s.switch(0.0, own, FAIR)
+        .at(40.0, EventKind::Waking { task: thread, target: CpuId(0) })
+        .preempt(45.0, FAIR, thread)
+        .at(48.0, EventKind::SoftirqEntry { vec: 1 })
+        .at(50.0, EventKind::TimerEntry { timer: 3, function: callback, now: 0 })
+        .at(102.0, EventKind::IrqEntry { irq: 18, name: irq })
+        .at(103.0, EventKind::SoftirqRaise { vec: 8 })
+        .at(104.0, EventKind::IrqExit { irq: 18 })
+        .at(340.0, EventKind::TimerExit { timer: 3 })
+        .at(341.0, EventKind::SoftirqExit { vec: 1 })
+        .at(342.0, EventKind::SoftirqEntry { vec: 8 })
+        .at(343.0, EventKind::HrtimerEntry { timer: 7, function: ours, now: 0, preempt_off: false })
+        .at(344.0, EventKind::Waking { task: own, target: CpuId(0) })
+        .at(345.0, EventKind::HrtimerExit { timer: 7 })
+        .at(346.0, EventKind::SoftirqExit { vec: 8 })
+        .switch(348.0, thread, own)
+        .at(350.0, EventKind::Other);
+    let a = s.wakes(100.0, 349.0, true);
+    let b = cut(&s, a);
+    let of_callback = |cause| b.sum(|p| p.actor == Actor::Timer(callback) && p.cause == cause);
+    assert_eq!(of_callback(Cause::TimerFunction).as_us_f64(), 236.0, "{:#?}", b.pieces);
+    assert_eq!(of_callback(Cause::InterruptsOff).as_us_f64(), 2.0, "before the interrupt");
+}
+
+/// Without PREEMPT_RT a callback in a softirq goes on after the interrupt that woke the task, as long as
+/// it ran before as well.
+#[test]
+fn a_callback_is_as_long_as_it_ran_before_the_task_was_woken_too() {
+    let mut s = Script::default();
+    let callback = s.name("on_timer");
+    s.switch(0.0, RT, FAIR)
+        .at(48.0, EventKind::SoftirqEntry { vec: 1 })
+        .at(50.0, EventKind::TimerEntry { timer: 3, function: callback, now: 0 });
+    s.timer(100.0).at(350.0, EventKind::TimerExit { timer: 3 });
+    s.at(351.0, EventKind::SoftirqExit { vec: 1 }).preempt(352.0, FAIR, RT);
+    s.at(360.0, EventKind::Other);
+    let a = s.wakes(100.0, 354.0, true);
+    let b = cut(&s, a);
+    let after = |p: &&Piece| p.actor == Actor::Timer(callback) && p.cause == Cause::TimerFunction;
+    let whole: f64 = b.pieces.iter().filter(after).map(|p| p.whole.as_us_f64()).sum();
+    assert_eq!(whole, 296.0, "{:#?}", b.pieces);
 }

@@ -1,5 +1,6 @@
 //! One group of late windows judged: victim or culprit, what it amounts to, on which evidence.
 
+use super::against_stall::Place;
 use super::counters::Counted;
 use super::mechanism::{Setting, is_from, mechanism};
 use super::members::{CONTROLS, Members, Verdict, could_be_stall, is_bracketed, is_silent};
@@ -96,6 +97,15 @@ impl Judge<'_> {
         }
     }
 
+    /// Period of the moments at which a group's delays ended, and its jitter.
+    pub(super) fn period(&self, m: &Members) -> Option<(f64, f64)> {
+        let moments: std::collections::BTreeSet<u64> =
+            m.excess.keys().map(|&i| self.moment(i)).collect();
+        let moments: Vec<f64> = moments.into_iter().map(|t| t as f64).collect();
+        find_period(&moments, self.around.interval_ns.unwrap_or(0) as f64)
+            .map(|Period { period, jitter, .. }| (period, jitter))
+    }
+
     /// The idle state that most windows of a group left, its declared exit latency, and of on-time windows
     /// that left the same one their number and the longest exit, ns.
     fn idle_state(&self, group: &Group, m: &Members) -> Option<IdleExit> {
@@ -134,14 +144,6 @@ impl Judge<'_> {
         let weight = |i: &usize| self.windows[*i].weight();
         let excess = m.excess.iter().fold(0.0, |sum, (i, e)| sum + e * weight(i));
         let main = m.main.iter().map(weight).fold(0.0, |sum, w| sum + w);
-        let moments: Vec<f64> = m
-            .excess
-            .keys()
-            .map(|&i| self.moment(i))
-            .collect::<std::collections::BTreeSet<_>>()
-            .into_iter()
-            .map(|t| t as f64)
-            .collect();
         let first = shares.iter().max_by(|a, b| a.2.total_cmp(&b.2)).map(|s| s.1.clone());
         let first = first.unwrap_or_default();
         let instead = top_instead(&shares);
@@ -173,8 +175,7 @@ impl Judge<'_> {
             functions: self.functions(group, m),
             stack: self.stack(group, m),
             instead,
-            period_ns: find_period(&moments, self.around.interval_ns.unwrap_or(0) as f64)
-                .map(|Period { period, jitter, .. }| (period, jitter)),
+            period_ns: self.period(m),
             confidence: Confidence::Low,
             evidence: Vec::new(),
             example: typical(&shares),
@@ -269,6 +270,13 @@ impl Judge<'_> {
                 let of = self.silent.max(hits);
                 let p = self.chance(group, hits, of);
                 evidence.push(CauseEvidence::Victim { hits, of, occupancy, p });
+                let windows: Vec<usize> = m.excess.keys().copied().collect();
+                if cfg!(feature = "host")
+                    && let Some(Place { function, hits, on_time, p }) =
+                        self.place(group, &windows, of)
+                {
+                    evidence.push(CauseEvidence::Place { function, hits, on_time, p });
+                }
             }
         }
         let section = m.excess.keys().filter(|&&i| {
@@ -546,6 +554,9 @@ fn confidence(cluster: &RootCause) -> Confidence {
         .evidence
         .iter()
         .any(|fact| matches!(fact, CauseEvidence::SectionRecorded { windows } if 2 * windows > of));
+    let placed = cluster.evidence.iter().any(
+        |fact| matches!(fact, CauseEvidence::Place { hits, p, .. } if *p < 0.01 && *hits >= 3),
+    );
     for fact in &cluster.evidence {
         match *fact {
             CauseEvidence::Covers { share } => {
@@ -557,7 +568,7 @@ fn confidence(cluster: &RootCause) -> Confidence {
             | CauseEvidence::NotCompared { .. }
             | CauseEvidence::Few { .. } => sure = false,
             CauseEvidence::Victim { hits, p, .. } => {
-                sure &= section || p < 0.01 && hits >= 3;
+                sure &= section || placed || p < 0.01 && hits >= 3;
             }
             CauseEvidence::Lost { windows } | CauseEvidence::Uncovered { windows } => {
                 sure &= windows * 3 < cluster.part_of.len();

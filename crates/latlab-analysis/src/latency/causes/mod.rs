@@ -11,6 +11,7 @@
 //! the CPU's time in on-time windows predicts (beta-binomial test: few on-time windows do not tell that
 //! share well); if not, what remains is listed as alternatives.
 
+mod against_stall;
 mod classify;
 mod counters;
 mod mechanism;

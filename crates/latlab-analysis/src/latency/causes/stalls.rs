@@ -9,7 +9,10 @@
 //! | steal time or SMIs rose between the readings round the capture | more often than between other readings (binomial test, 1 %) |
 //!
 //! Without it the share of the CPU's time that the actor has decides whether it is named, and nothing
-//! decides that it was a stall: a task that has most of the CPU is hit most often in either case.
+//! decides that it was a stall: a task that has most of the CPU is hit most often in either case. Where
+//! stacks were traced, a function that it is rarely interrupted in decides as well: the interrupt comes
+//! where the code enables interrupts, and after a stall wherever that hit it. An exit from idle is named if
+//! the delays begin with the interrupt.
 
 use super::classify::Judge;
 use super::counters::{BY_CHANCE, Counted};
@@ -118,8 +121,14 @@ fn is_named(group: &Group, silent: &[usize], of: usize, m: &Members, judge: &Jud
     {
         return true;
     }
-    if group.cause == Cause::IdleExit && judge.is_declared_exit(group, m) {
+    if group.cause == Cause::IdleExit
+        && (judge.is_declared_exit(group, m)
+            || cfg!(feature = "host") && judge.begins_with_the_interrupt(group, m))
+    {
         return true;
     }
-    judge.contrast.on_time >= CONTROLS && judge.chance(group, silent.len(), of) <= BY_CHANCE
+    judge.contrast.on_time >= CONTROLS
+        && (judge.chance(group, silent.len(), of) <= BY_CHANCE
+            || cfg!(feature = "host")
+                && judge.place(group, silent, of).is_some_and(|place| place.p <= BY_CHANCE))
 }

@@ -413,3 +413,52 @@ fn a_wait_without_an_event_of_contention_is_no_lock() {
     assert_eq!(mechanism(true, 0), Mechanism::Lock);
     assert_eq!(mechanism(true, 200_000), Mechanism::PriorityInversion);
 }
+
+/// A task with most of the CPU is interrupted in one function on time, and in another one each time that
+/// it was late: there it enables interrupts. A stall would have hit it in the first one.
+#[test]
+fn where_the_interrupt_came_tells_a_busy_tasks_section_from_a_stall() {
+    let made = |late_in: &str| {
+        let mut windows = controls(&[("busy", 38), ("app", 2)]);
+        windows.extend((0..5).map(|i| held_off("busy", 200_000 + i * 20_000)));
+        for w in &mut windows {
+            w.interrupted = Some(if w.late { late_in } else { "compute" }.into());
+        }
+        explain(&windows, &SystemContext::default()).causes.remove(0)
+    };
+    let section = made("end_of_section");
+    assert_eq!(section.mechanism, Mechanism::InterruptsOff, "{:#?}", section.evidence);
+    let place = |e: &CauseEvidence| matches!(e, CauseEvidence::Place { hits: 5, on_time: 0, .. });
+    assert!(section.evidence.iter().any(place), "{:#?}", section.evidence);
+    assert_eq!(made("compute").mechanism, Mechanism::Alternatives);
+}
+
+/// An idle CPU: late by 300 µs each time, or by what is left of a stall that began at any time before.
+#[test]
+fn delays_that_begin_with_the_interrupt_are_an_exit_from_idle() {
+    let made = |delay: &dyn Fn(u64) -> u64, turns: &dyn Fn(u64) -> u64| {
+        let idle = |late, ns| {
+            let parts =
+                [(Cause::IdleExit, "", ns, Kind::Idle), (Cause::Path, "", 6_000, Kind::Task)];
+            window(late, &parts, true)
+        };
+        let mut windows: Vec<Window> = (0..40).map(|_| idle(false, 500)).collect();
+        windows.extend(
+            (0..10).map(|i| Window { intended_ns: turns(i) * 1_037_000, ..idle(true, delay(i)) }),
+        );
+        let around = SystemContext {
+            limit_ns: 150_000,
+            interval_ns: Some(1_037_000),
+            ..SystemContext::default()
+        };
+        explain(&windows, &around).causes.remove(0).mechanism
+    };
+    let irregular = |i: u64| i * 9 + i * i % 4;
+    assert_eq!(made(&|i| 300_000 + i * 100, &irregular), Mechanism::IdleExit);
+    assert_eq!(made(&|i| 160_000 + i * 14_000, &irregular), Mechanism::Alternatives);
+    // A stall that is much longer than the interval delays each first wake-up by almost all of it.
+    let long = |i: u64| 20_000_000 + i * 100_000;
+    assert_eq!(made(&long, &irregular), Mechanism::Alternatives);
+    // What keeps step with the task begins at the same time before each wake-up that it delays.
+    assert_eq!(made(&|i| 300_000 + i * 100, &|i| i * 10), Mechanism::Alternatives);
+}

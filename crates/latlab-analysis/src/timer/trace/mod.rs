@@ -99,7 +99,7 @@ impl Analyzer {
                 let call = Call { timer, function, highres: false, now: now as i64 };
                 self.timers.expire(&mut self.cpus[c], time, call, names);
             }
-            EventKind::HrtimerEntry { timer, function, now } => {
+            EventKind::HrtimerEntry { timer, function, now, .. } => {
                 let call = Call { timer, function, highres: true, now };
                 self.timers.expire(cpu, time, call, names);
             }

@@ -33,7 +33,11 @@ fn way(start: u64, irq: Option<Symbol>, names: Symbol) -> Vec<Event> {
             EventKind::TimerStart { timer: 1, function: PROCESS, expires: 1002, now: 1000 },
         ),
         ev(start + 8_000, 9, irq_entry),
-        ev(start + 8_002, 9, EventKind::HrtimerEntry { timer: 2, function: TICK, now: 8 }),
+        ev(
+            start + 8_002,
+            9,
+            EventKind::HrtimerEntry { timer: 2, function: TICK, now: 8, preempt_off: false },
+        ),
         ev(start + 8_005, 9, EventKind::SoftirqRaise { vec: 1 }),
         ev(start + 8_006, 9, EventKind::HrtimerExit { timer: 2 }),
         ev(start + 8_010, 9, irq_exit),
@@ -137,13 +141,31 @@ fn a_high_resolution_timer_is_late_by_what_it_was_programmed_for() {
     );
     a.push(&ev(500, 0, EventKind::IrqEntry { irq: 1, name: Symbol(0) }), &names);
     a.push(
-        &ev(503, 0, EventKind::HrtimerEntry { timer: 3, function: PROCESS, now: 502_000 }),
+        &ev(
+            503,
+            0,
+            EventKind::HrtimerEntry {
+                timer: 3,
+                function: PROCESS,
+                now: 502_000,
+                preempt_off: false,
+            },
+        ),
         &names,
     );
     a.push(&ev(505, 0, EventKind::HrtimerExit { timer: 3 }), &names);
     // Set anew by its own function without an event: nothing is known of its programming.
     a.push(
-        &ev(900, 0, EventKind::HrtimerEntry { timer: 3, function: PROCESS, now: 902_000 }),
+        &ev(
+            900,
+            0,
+            EventKind::HrtimerEntry {
+                timer: 3,
+                function: PROCESS,
+                now: 902_000,
+                preempt_off: false,
+            },
+        ),
         &names,
     );
     a.push(&ev(901, 0, EventKind::HrtimerExit { timer: 3 }), &names);
