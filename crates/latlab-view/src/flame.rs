@@ -9,12 +9,16 @@ use crate::index::column::Items;
 use crate::rows::Rows;
 use latlab_trace::{Event, TraceFile};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// Nodes of one graph at most; what does not fit is added to the nodes that are there.
 const NODES: usize = 5_000;
 /// Events that are read at most.
 const EVENTS: u64 = 1_000_000;
+/// Different names at most: more than the boxes of both trees.
+const NAMES: usize = 2 * NODES + 1;
+/// Addresses of each space whose names are kept.
+const ADDRESSES: usize = 1 << 16;
 
 /// What a graph is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -55,60 +59,101 @@ pub struct Flame {
     pub partial: bool,
 }
 
-/// A tree by name.
+/// Names of boxes by number, so that an address is resolved and its name compared once.
+#[derive(Debug, Default)]
+struct Names {
+    names: Vec<String>,
+    numbers: HashMap<String, u32>,
+    /// Of addresses, kernel first; of others the name is looked up again.
+    known: [HashMap<u64, u32>; 2],
+}
+
+impl Names {
+    /// The number of a name; nothing beyond [`NAMES`], when no tree has room for a box of it.
+    fn number(&mut self, name: &str) -> Option<u32> {
+        if let Some(number) = self.numbers.get(name) {
+            return Some(*number);
+        }
+        let number = u32::try_from(self.names.len()).ok().filter(|_| self.names.len() < NAMES)?;
+        self.names.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), number);
+        Some(number)
+    }
+
+    /// The number of the name of the function at an address.
+    fn function(&mut self, stacks: &Stacks<'_>, address: u64, user: bool) -> Option<u32> {
+        let space = usize::from(user);
+        if let Some(number) = self.known[space].get(&address) {
+            return Some(*number);
+        }
+        let number = self.number(&stacks.name(address, user).0)?;
+        if self.known[space].len() < ADDRESSES {
+            self.known[space].insert(address, number);
+        }
+        Some(number)
+    }
+}
+
+/// A tree by numbers of [`Names`].
 #[derive(Debug)]
 struct Tree {
-    nodes: Vec<(u64, BTreeMap<String, usize>)>,
+    /// Name and value of each node; the root has none.
+    nodes: Vec<(u32, u64)>,
+    /// Children by parent and name.
+    children: HashMap<(usize, u32), usize>,
     partial: bool,
 }
 
 impl Tree {
     fn new() -> Self {
-        Self { nodes: vec![(0, BTreeMap::new())], partial: false }
+        Self { nodes: vec![(0, 0)], children: HashMap::new(), partial: false }
     }
 
-    /// The child of that name; the node itself if there is no room for another.
-    fn child(&mut self, node: usize, name: &str) -> usize {
-        if let Some(child) = self.nodes[node].1.get(name) {
-            return *child;
+    /// The child of that name; nothing if there is no room for another.
+    fn child(&mut self, node: usize, name: Option<u32>) -> Option<usize> {
+        let found = name.and_then(|name| self.children.get(&(node, name)).copied());
+        if found.is_some() {
+            return found;
         }
-        if self.nodes.len() >= NODES {
+        let Some(name) = name.filter(|_| self.nodes.len() < NODES) else {
             self.partial = true;
-            return node;
-        }
+            return None;
+        };
         let child = self.nodes.len();
-        self.nodes.push((0, BTreeMap::new()));
-        self.nodes[node].1.insert(name.to_owned(), child);
-        child
+        self.nodes.push((name, 0));
+        self.children.insert((node, name), child);
+        Some(child)
     }
 
     /// One more of a path, outermost first.
-    fn add<'n>(&mut self, path: impl Iterator<Item = &'n str>, value: u64) {
-        self.nodes[0].0 += value;
+    fn add(&mut self, path: impl Iterator<Item = Option<u32>>, value: u64) {
+        self.nodes[0].1 += value;
         let mut node = 0;
         for name in path {
-            let child = self.child(node, name);
-            if child == node {
-                return;
-            }
+            let Some(child) = self.child(node, name) else { return };
             node = child;
-            self.nodes[node].0 += value;
+            self.nodes[node].1 += value;
         }
     }
 
-    fn list(self, origin: Origin, partial: bool) -> Flame {
-        if self.nodes[0].0 == 0 {
+    fn list(self, names: &Names, origin: Origin, partial: bool) -> Flame {
+        if self.nodes[0].1 == 0 {
             return Flame::default();
         }
-        let root = Node { parent: 0, name: "all".into(), value: self.nodes[0].0 };
-        let mut nodes = vec![root];
+        let mut children: Vec<Vec<(&str, usize)>> = vec![Vec::new(); self.nodes.len()];
+        for ((parent, name), child) in &self.children {
+            children[*parent].push((&names.names[*name as usize], *child));
+        }
+        let mut nodes = vec![Node { parent: 0, name: "all".into(), value: self.nodes[0].1 }];
         // Place in the tree, and of its box in the list.
         let mut open = vec![(0, 0)];
         while let Some((node, place)) = open.pop() {
-            for (name, child) in &self.nodes[node].1 {
+            let below = &mut children[node];
+            below.sort_unstable();
+            for (name, child) in below {
                 open.push((*child, nodes.len()));
-                let value = self.nodes[*child].0;
-                nodes.push(Node { parent: place, name: name.clone(), value });
+                let (name, value) = ((*name).to_owned(), self.nodes[*child].1);
+                nodes.push(Node { parent: place, name, value });
             }
         }
         Flame { origin, nodes, partial: partial || self.partial }
@@ -161,28 +206,38 @@ fn of_stacks(
     stacks: &Stacks<'_>,
     span: (u64, u64),
 ) -> Flame {
-    let (mut kernel, mut user) = (Tree::new(), Tree::new());
+    let (mut kernel, mut user, mut names) = (Tree::new(), Tree::new(), Names::default());
     // The event that each CPU's next stack belongs to.
-    let mut last: BTreeMap<u32, u16> = BTreeMap::new();
+    let mut last: HashMap<u32, u16> = HashMap::new();
     let partial = within(rows, index, span, &mut |e| {
         let Some(is_user) = stacks.is(e.id) else {
             last.insert(e.cpu, e.id);
             return;
         };
-        let mut path: Vec<String> =
-            stacks.addresses(e).into_iter().rev().map(|a| stacks.name(a, is_user).0).collect();
-        let event = last.get(&e.cpu).and_then(|id| file.formats.get(*id));
-        path.extend(event.map(|f| f.name.to_string()));
+        let addresses = stacks.addresses(e);
+        let event = last.get(&e.cpu).and_then(|id| file.formats.get(*id)).map(|f| &*f.name);
+        let frames = addresses.iter().rev().map(|a| Frame::Address(*a));
+        let frames = frames.chain(event.map(Frame::Event));
+        let path = frames.map(|frame| match frame {
+            Frame::Address(address) => names.function(stacks, address, is_user),
+            Frame::Event(name) => names.number(name),
+        });
         let tree = if is_user { &mut user } else { &mut kernel };
-        tree.add(path.iter().map(String::as_str), 1);
+        tree.add(path, 1);
     });
-    let kernel = kernel.list(Origin::KernelStacks, partial);
-    if kernel.nodes.is_empty() { user.list(Origin::UserStacks, partial) } else { kernel }
+    let kernel = kernel.list(&names, Origin::KernelStacks, partial);
+    if kernel.nodes.is_empty() { user.list(&names, Origin::UserStacks, partial) } else { kernel }
+}
+
+/// Part of a path.
+enum Frame<'n> {
+    Address(u64),
+    Event(&'n str),
 }
 
 /// Spans of functions, with what is nested in them.
 fn of_spans(index: &Index, from: u64, to: u64) -> Flame {
-    let mut tree = Tree::new();
+    let (mut tree, mut names) = (Tree::new(), Names::default());
     for cpu in &index.cpus {
         let rows = &cpu.nested[2];
         // Row, stretch, node.
@@ -196,19 +251,17 @@ fn of_spans(index: &Index, from: u64, to: u64) -> Flame {
                 }
                 let (start, end) = (item.start.max(from), item.end.min(to));
                 let name = index.names.get(item.id as usize).map_or("", |n| n);
-                let child = tree.child(node, name);
-                if child == node || end <= start {
-                    continue;
-                }
-                tree.nodes[child].0 += end - start;
+                let name = names.number(name);
+                let Some(child) = tree.child(node, name).filter(|_| end > start) else { continue };
+                tree.nodes[child].1 += end - start;
                 if depth == 0 {
-                    tree.nodes[0].0 += end - start;
+                    tree.nodes[0].1 += end - start;
                 }
                 open.push((depth + 1, start, end, child));
             }
         }
     }
-    tree.list(Origin::FunctionGraph, false)
+    tree.list(&names, Origin::FunctionGraph, false)
 }
 
 /// Calls that `function` recorded: each below its parent.
@@ -222,13 +275,12 @@ fn of_calls(
     let format = file.formats.iter().find(|f| &*f.system == "ftrace" && &*f.name == "function");
     let fields = format.and_then(|f| Some((f.id, f.field("ip")?, f.field("parent_ip")?)));
     let Some((id, ip, parent)) = fields else { return Flame::default() };
-    let mut tree = Tree::new();
+    let (mut tree, mut names) = (Tree::new(), Names::default());
     let partial = within(rows, index, span, &mut |e| {
         if e.id == id {
-            let name = |field: &latlab_trace::Field| stacks.name(field.u64(e.payload), false).0;
-            let path = [name(parent), name(ip)];
-            tree.add(path.iter().map(String::as_str), 1);
+            let path = [parent, ip].into_iter();
+            tree.add(path.map(|f| names.function(stacks, f.u64(e.payload), false)), 1);
         }
     });
-    tree.list(Origin::Function, partial)
+    tree.list(&names, Origin::Function, partial)
 }
