@@ -8,7 +8,7 @@ use arrow_array::{
     ArrayRef, BinaryArray, DictionaryArray, PrimitiveArray, StringArray, cast::AsArray,
 };
 use arrow_buffer::{NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
 use latlab_trace::Field;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -217,7 +217,7 @@ impl Cells {
     ///
     /// # Errors
     /// What Arrow says.
-    pub fn array(self, words: &ArrayRef) -> Result<ArrayRef, String> {
+    pub fn array(self, words: &ArrayRef) -> Result<ArrayRef, ArrowError> {
         let nulls = self.valid.and_then(|mut valid| valid.finish());
         fn number<T: ArrowPrimitiveType>(
             values: Vec<T::Native>,
@@ -225,7 +225,6 @@ impl Cells {
         ) -> ArrayRef {
             Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls))
         }
-        let failed = |e: arrow_schema::ArrowError| e.to_string();
         Ok(match self.values {
             Values::I8(v) => number::<Int8Type>(v, nulls),
             Values::I16(v) => number::<Int16Type>(v, nulls),
@@ -238,16 +237,16 @@ impl Cells {
             Values::Word(v) => {
                 let numbers = number::<Int32Type>(v, nulls);
                 let numbers = numbers.as_primitive::<Int32Type>().clone();
-                Arc::new(DictionaryArray::try_new(numbers, words.clone()).map_err(failed)?)
+                Arc::new(DictionaryArray::try_new(numbers, words.clone())?)
             }
             Values::Bytes { text, ends, bytes } => {
                 let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
                 match text {
                     true => {
-                        Arc::new(StringArray::try_new(ends, bytes.into(), nulls).map_err(failed)?)
+                        Arc::new(StringArray::try_new(ends, bytes.into(), nulls)?)
                     }
                     false => {
-                        Arc::new(BinaryArray::try_new(ends, bytes.into(), nulls).map_err(failed)?)
+                        Arc::new(BinaryArray::try_new(ends, bytes.into(), nulls)?)
                     }
                 }
             }

@@ -12,7 +12,7 @@
 
 use crate::cells::{Cells, Words};
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field as ArrowField, Schema};
+use arrow_schema::{ArrowError, DataType, Field as ArrowField, Schema};
 use latlab_trace::filter::events_named;
 use latlab_trace::format::FieldKind;
 use latlab_trace::names::IntMap;
@@ -57,7 +57,7 @@ pub enum QueryError {
     /// Chosen events have a field of that name with types that no column can hold.
     Types(String, String, String),
     /// Arrow refuses the table.
-    Arrow(String),
+    Arrow(ArrowError),
 }
 
 impl std::fmt::Display for QueryError {
@@ -197,7 +197,7 @@ impl<'f> Plan<'f> {
         &self,
         schema: &Arc<Schema>,
         stretches: Vec<Stretch>,
-    ) -> Result<Vec<RecordBatch>, String> {
+    ) -> Result<Vec<RecordBatch>, ArrowError> {
         let mut all: Vec<Words> = (self.columns.iter())
             .map(|c| match c.source {
                 Source::Comm => self.comms.clone(),
@@ -221,7 +221,6 @@ impl<'f> Plan<'f> {
                 cells.into_iter().zip(&dictionaries).map(|(c, words)| c.array(words)).collect();
             let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows));
             RecordBatch::try_new_with_options(schema.clone(), arrays?, &options)
-                .map_err(|e| e.to_string())
         };
         chunks.into_iter().map(batch).collect()
     }

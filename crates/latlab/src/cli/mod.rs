@@ -104,10 +104,11 @@ pub fn command() -> clap::Command {
 /// # Errors
 /// clap's, also for help and version; and an option of another tool that is refused.
 pub fn parse() -> Result<Cli, clap::Error> {
-    let refused = |reason| clap::Error::raw(clap::error::ErrorKind::InvalidValue, reason + "\n");
+    let refused =
+        |reason: String| clap::Error::raw(clap::error::ErrorKind::InvalidValue, reason + "\n");
     let words = std::env::args_os().collect();
     let mut command = command();
-    let translated = foreign::translate(&command, words).map_err(refused)?;
+    let translated = foreign::translate(&command, words).map_err(|e| refused(e.to_string()))?;
     let matches = command.try_get_matches_from_mut(&translated.words);
     #[cfg(not(feature = "host"))]
     let matches = matches.map_err(|error| absent(&error).map_or(error, refused));

@@ -25,11 +25,19 @@ pub struct Translated {
     pub notes: Vec<String>,
 }
 
+/// An option without which the measurement would answer another question.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{option}: {reason}")]
+pub struct Refused {
+    option: String,
+    reason: &'static str,
+}
+
 /// Turns a command line into ours.
 ///
 /// # Errors
-/// A sentence that names the option that cannot be left out.
-pub fn translate(cli: &Command, words: Vec<OsString>) -> Result<Translated, String> {
+/// The first option that is refused.
+pub fn translate(cli: &Command, words: Vec<OsString>) -> Result<Translated, Refused> {
     let is_cyclictest = words.first().is_some_and(|name| {
         std::path::Path::new(name).file_name() == Some(OsStr::new("cyclictest"))
     });
@@ -61,7 +69,7 @@ pub fn translate(cli: &Command, words: Vec<OsString>) -> Result<Translated, Stri
 
 /// The command line of this program under the name `cyclictest`: with its output and its defaults,
 /// one thread of SCHED_OTHER.
-fn by_name(cli: &Command, mut words: Vec<OsString>) -> Result<Translated, String> {
+fn by_name(cli: &Command, mut words: Vec<OsString>) -> Result<Translated, Refused> {
     words[0] = "latlab".into();
     words.insert(1, "wakeup".into());
     let mut done = translate(cli, words)?;
@@ -120,7 +128,7 @@ enum Known {
 
 impl Walk<'_> {
     /// Takes the next words; false at the end.
-    fn step(&mut self) -> Result<bool, String> {
+    fn step(&mut self) -> Result<bool, Refused> {
         let Some((word, rest)) = self.rest.split_first() else { return Ok(false) };
         self.rest = rest;
         let Some(text) = word.to_str() else {
@@ -150,7 +158,7 @@ impl Walk<'_> {
         self.done.words.extend_from_slice(std::mem::take(&mut self.rest));
     }
 
-    fn long(&mut self, word: &str, long: &str) -> Result<(), String> {
+    fn long(&mut self, word: &str, long: &str) -> Result<(), Refused> {
         let (name, value) = match long.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (long, None),
@@ -192,7 +200,7 @@ impl Walk<'_> {
         }
     }
 
-    fn letters(&mut self, letters: &str) -> Result<(), String> {
+    fn letters(&mut self, letters: &str) -> Result<(), Refused> {
         let mut at = 0;
         while let Some(letter) = letters[at..].chars().next() {
             at += letter.len_utf8();
@@ -226,7 +234,7 @@ impl Walk<'_> {
     }
 
     /// Whether the table has it and means it; then it is done.
-    fn of_table(&mut self, option: &str, name: &str, glued: Option<&str>) -> Result<bool, String> {
+    fn of_table(&mut self, option: &str, name: &str, glued: Option<&str>) -> Result<bool, Refused> {
         let Some(spelling) = self.spelling(name) else { return Ok(false) };
         let next = self.rest.first().and_then(|word| word.to_str());
         let separate = next.filter(|word| !word.starts_with('-') || *word == "-");
@@ -261,7 +269,9 @@ impl Walk<'_> {
                 self.done.notes.push(format!("{option}{space}{value} has no effect: {reason}"));
             }
             #[cfg(feature = "host")]
-            Means::Refused(reason) => return Err(format!("{option}: {reason}")),
+            Means::Refused(reason) => {
+                return Err(Refused { option: option.to_owned(), reason });
+            }
         }
         Ok(true)
     }

@@ -281,7 +281,7 @@ fn every_option_of_trace_cmd_record_is_accepted_or_refused() {
     for refused in ["-e all -v -e sched", "-N host:1 -e all", "-V 3:1", "--user nobody", "-A x"] {
         let words = format!("latlab record {refused}");
         let words = words.split(' ').map(OsString::from).collect();
-        let error = translate(&Cli::command(), words).unwrap_err();
+        let error = translate(&Cli::command(), words).unwrap_err().to_string();
         assert!(refused.contains(error.split(':').next().unwrap()), "{error}");
     }
     // Its command follows without `--`.
@@ -348,7 +348,7 @@ fn every_option_of_trace_cmd_report_is_accepted_or_refused() {
     }
     assert_eq!(words("latlab report -i x.dat -l -F sched"), "x.dat -l -F sched");
     let negated = "latlab report -v -F sched x.dat".split(' ').map(OsString::from).collect();
-    assert!(translate(&Cli::command(), negated).unwrap_err().starts_with("-v: "));
+    assert!(translate(&Cli::command(), negated).unwrap_err().to_string().starts_with("-v: "));
 }
 
 #[cfg(feature = "host")]
