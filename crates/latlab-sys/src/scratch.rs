@@ -2,14 +2,14 @@
 //!
 //! In `/tmp` any user may put a link or a file where a program is about to write. A [`ScratchDir`]
 //! is a new folder of mode 0700; [`create_beside`] makes a temporary file that was not there
-//! (`O_CREAT|O_EXCL`, which follows no link); [`create_output`] applies the rule of
+//! (`O_CREAT|O_EXCL`, which follows no link); [`create_to_replace`] applies the rule of
 //! `fs.protected_symlinks` and `fs.protected_regular` (Documentation/admin-guide/sysctl/fs.rst)
-//! where the kernel does not.
+//! to what would be replaced.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "latlab-";
@@ -113,37 +113,24 @@ pub fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     Err(last)
 }
 
-/// Opens a result for reading and writing, empty. In a folder that others may write to, neither a
-/// link nor a file of another user is accepted, unless it belongs to the folder's owner.
+/// [`create_beside`] for a file that is recorded over a long time. In a folder that others may write
+/// to, neither a link nor a file of another user is replaced, unless it belongs to the folder's owner.
 ///
 /// # Errors
-/// As open(2); `PermissionDenied` for what another user put there.
-pub fn create_output(path: &Path) -> io::Result<File> {
+/// When it cannot be made; `PermissionDenied` for what another user put there.
+pub fn create_to_replace(path: &Path) -> io::Result<(File, PathBuf)> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let folder = fs::metadata(folder)?;
-    let open = |flags: i32| {
-        let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false).custom_flags(flags);
-        options.open(path)
-    };
-    let file = match path.symlink_metadata() {
-        Ok(there) if !is_trusted(&there, &folder) => return Err(planted()),
-        Ok(there) if there.is_symlink() => open(0)?,
-        _ => {
-            let file = open(libc::O_NOFOLLOW)?;
-            if !is_trusted(&file.metadata()?, &folder) {
-                return Err(planted());
-            }
-            file
-        }
-    };
-    if file.metadata()?.is_file() {
-        file.set_len(0)?;
+    match path.symlink_metadata() {
+        Ok(there) if !is_trusted(&there, &folder) => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "another user put it into a folder that all may write to",
+        )),
+        _ => create_beside(path),
     }
-    Ok(file)
 }
 
 fn is_trusted(there: &Metadata, folder: &Metadata) -> bool {
@@ -154,13 +141,6 @@ fn is_trusted(there: &Metadata, folder: &Metadata) -> bool {
     let exchangeable = folder.mode() & STICKY == 0;
     let ours = there.uid() == user() || there.uid() == folder.uid();
     !there.is_symlink() && ours || there.is_symlink() && ours && !exchangeable
-}
-
-fn planted() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::PermissionDenied,
-        "another user put it into a folder that all may write to",
-    )
 }
 
 #[cfg(test)]
@@ -202,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_goes_through_a_link_only_where_nobody_else_could_put_it() {
+    fn a_link_is_replaced_only_where_nobody_else_could_put_it() {
         let dir = tempfile::tempdir().unwrap();
         let (victim, link) = (dir.path().join("victim"), dir.path().join("link"));
         fs::write(&victim, "mine").unwrap();
@@ -211,14 +191,12 @@ mod tests {
             fs::set_permissions(dir.path(), fs::Permissions::from_mode(bits)).unwrap();
         };
         mode(0o777);
-        assert_eq!(create_output(&link).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
-        assert!(create_output(&victim).is_ok());
+        assert_eq!(create_to_replace(&link).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert!(create_to_replace(&victim).is_ok());
         mode(0o755);
-        fs::write(&victim, "mine").unwrap();
-        assert!(create_output(&link).is_ok());
-        assert_eq!(fs::read_to_string(&victim).unwrap(), "");
-        assert!(create_output(&dir.path().join("new")).is_ok());
+        assert!(create_to_replace(&link).is_ok());
+        assert!(create_to_replace(&dir.path().join("new")).is_ok());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
     }
 
     #[test]
@@ -234,7 +212,7 @@ mod tests {
         std::os::unix::fs::chown(&file, Some(4711), None).unwrap();
         std::os::unix::fs::lchown(&link, Some(4711), None).unwrap();
         for planted in [&file, &link] {
-            let error = create_output(planted).unwrap_err();
+            let error = create_to_replace(planted).unwrap_err();
             assert!(error.to_string().contains("another user put it"), "{error}");
         }
         assert_eq!(fs::read_to_string(file).unwrap(), "theirs");

@@ -41,6 +41,16 @@ pub enum RecordError {
         /// Which file.
         path: PathBuf,
     },
+    /// The file has a part of the recording, or is larger than it should be.
+    #[error("{path}: {reasons}; {events} events are kept")]
+    Incomplete {
+        /// Which file.
+        path: PathBuf,
+        /// What happened.
+        reasons: String,
+        /// Events that are in it.
+        events: u64,
+    },
     /// Not what a killed recorder leaves behind.
     #[error("{path} is not a recording that was cut short: {reason}")]
     NotLive {

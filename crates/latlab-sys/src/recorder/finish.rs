@@ -76,7 +76,16 @@ pub(super) fn compact(
         parts.iter().map(part).collect::<Vec<_>>()
     };
     choose_symbols(&mut meta, format.kallsyms, data()).map_err(write_error)?;
-    replace(path, |out| write(out, &meta, format, &mut data()).map_err(write_error))
+    replace(path, |out| {
+        write(out, &meta, format, &mut data()).map_err(write_error)?;
+        // With its blocks the live file goes, which may be all that a power failure leaves.
+        sync(out).map_err(|source| write_error(WriteError::Output(source)))
+    })
+}
+
+fn sync(out: &mut BufWriter<File>) -> io::Result<()> {
+    out.flush()?;
+    out.get_ref().sync_all()
 }
 
 /// Puts all, some or no symbols into the metadata.
@@ -174,7 +183,8 @@ pub fn recover(path: &Path) -> Result<u64> {
                 io::copy(&mut Part { file: &file, at: place.offset, left: *bytes }, out)?;
             }
             out.flush()?;
-            out.get_ref().set_len(end)
+            out.get_ref().set_len(end)?;
+            sync(out)
         };
         copy().map_err(broken)
     })?;

@@ -9,7 +9,8 @@
 //! by splice(2) from `trace_pipe_raw` into the file. When there was no whole page for a second, what
 //! is in the page that is being written to is copied. The threads are not bound to the CPU that
 //! they empty: the scheduler puts them where there is room. The file is a valid trace.dat at
-//! every moment ([`latlab_trace::write::live`]); what a killed recorder flushed can be read.
+//! every moment ([`latlab_trace::write::live`]); what a killed recorder flushed can be read. It gets
+//! its name once its head is on the disk and tracing is on; an earlier file stays until then.
 
 pub mod child;
 mod config;
@@ -54,6 +55,7 @@ pub struct Recorder {
     meta: Metadata,
     path: PathBuf,
     file: File,
+    unnamed: Unnamed,
     live: live::Live,
     format: Format,
     started: Instant,
@@ -73,14 +75,17 @@ impl Recorder {
         let session = Session::prepare(tracefs, config)?;
         let output =
             |action| move |source| RecordError::Output { action, path: path.to_owned(), source };
-        let file = scratch::create_output(path).map_err(output("creating"))?;
-        if !file.metadata().is_ok_and(|m| m.is_file()) {
+        if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
             return Err(RecordError::NotAFile { path: path.to_owned() });
         }
+        let (file, temporary) = scratch::create_to_replace(path).map_err(output("creating"))?;
+        let unnamed = Unnamed(Some(temporary));
         let meta = metadata::collect(&session)?;
         let cpus = session.control().cpus()?;
         let live = lay_out(&file, path, &meta, &cpus)?;
-        file.write_all_at(&live.head, 0).map_err(output("writing"))?;
+        file.write_all_at(&live.head, 0)
+            .and_then(|()| file.sync_all())
+            .map_err(output("writing"))?;
         let mut readers = Vec::new();
         for place in &live.data {
             readers.push(Reader::new(session.control(), *place, meta.page_size, &file)?);
@@ -90,6 +95,7 @@ impl Recorder {
             meta,
             path: path.to_owned(),
             file,
+            unnamed,
             live,
             readers,
             format,
@@ -112,17 +118,17 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Starts the readers, then tracing.
+    /// Starts the readers, then tracing, and gives the file its name.
     ///
     /// # Errors
-    /// When a thread cannot be started or tracing not be switched on.
+    /// When a thread cannot be started, tracing not be switched on, or the file not be renamed.
     pub fn begin(&mut self) -> Result<()> {
         for reader in &mut self.readers {
             reader.start().map_err(RecordError::Thread)?;
         }
         self.started = Instant::now();
         self.session.control().set_tracing(true)?;
-        Ok(())
+        self.unnamed.rename(&self.path)
     }
 
     /// The settings that it records with.
@@ -139,23 +145,23 @@ impl Recorder {
     /// Stops tracing, empties the buffers, completes the file and removes the instance.
     ///
     /// # Errors
-    /// When the data cannot be read back. What prevents only the compact form of the file (no
-    /// space for it) is a warning: the file is then kept as it was recorded.
+    /// When tracing cannot be switched off. What kept the file from being complete and compact is
+    /// in [`Summary::failures`]; the file then holds what was recorded.
     pub fn stop(self) -> Result<Summary> {
-        let Self { session, mut meta, path, file, live, readers, format, started } = self;
+        let Self { session, mut meta, path, file, live, readers, format, started, .. } = self;
         session.control().set_tracing(false)?;
         let duration = started.elapsed();
-        let mut warnings = Vec::new();
+        let mut failures = Vec::new();
         let mut sizes = Vec::new();
         for reader in readers {
             let (bytes, error) = reader.finish();
             sizes.push(bytes);
             if let Some(error) = error {
-                warnings.push(error);
+                failures.push(error);
             }
         }
-        warnings.sort();
-        warnings.dedup();
+        failures.sort();
+        failures.dedup();
         let stats = metadata::stats(session.control(), &live);
         let cpus = stats.iter().zip(&sizes);
         let cpus = cpus.map(|((cpu, s), &bytes)| CpuSummary::parse(*cpu, bytes, s)).collect();
@@ -164,17 +170,39 @@ impl Recorder {
         let removed = session.finish();
         let parts: Vec<_> = live.data.iter().zip(&sizes).map(|(p, &n)| (*p, n)).collect();
         if let Err(error) = finish::compact(&file, &path, meta, &parts, format) {
-            warnings.push(format!(
-                "{:#}; {} is kept as it was recorded: complete, but sparse and not compressed",
-                chain(&error),
-                path.display()
-            ));
+            failures
+                .push(format!("{}; the file stays sparse and is not compressed", chain(&error)));
         }
         let file_bytes = std::fs::metadata(&path).map_or(0, |m| {
             use std::os::unix::fs::MetadataExt;
             m.len().min(m.blocks() * 512 + u64::from(u16::MAX))
         });
-        Ok(Summary { path, file_bytes, duration, cpus, warnings, removed })
+        Ok(Summary { path, file_bytes, duration, cpus, failures, removed })
+    }
+}
+
+/// The temporary name of a file that has no other; removed with it unless the file got its own.
+#[derive(Debug)]
+struct Unnamed(Option<PathBuf>);
+
+impl Unnamed {
+    fn rename(&mut self, path: &Path) -> Result<()> {
+        let Some(temporary) = &self.0 else { return Ok(()) };
+        std::fs::rename(temporary, path).map_err(|source| RecordError::Output {
+            action: "renaming to",
+            path: path.to_owned(),
+            source,
+        })?;
+        self.0 = None;
+        Ok(())
+    }
+}
+
+impl Drop for Unnamed {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.0 {
+            let _ = std::fs::remove_file(temporary);
+        }
     }
 }
 
@@ -198,6 +226,10 @@ fn lay_out(file: &File, path: &Path, meta: &Metadata, cpus: &[u32]) -> Result<li
             .map_err(|source| RecordError::Write { path: path.to_owned(), source })?;
         match file.set_len(live.length) {
             Ok(()) => return Ok(live),
+            Err(e) if !is_too_large(&e) => {
+                let path = path.to_owned();
+                return Err(RecordError::Output { action: "writing", path, source: e });
+            }
             Err(_) if room > LEAST_ROOM => room /= 2,
             Err(_) => {
                 return Err(RecordError::NoSparseFile {
@@ -208,4 +240,10 @@ fn lay_out(file: &File, path: &Path, meta: &Metadata, cpus: &[u32]) -> Result<li
             }
         }
     }
+}
+
+/// Whether the file system says that it holds no file of that size: beyond its largest (`EFBIG`;
+/// some of FUSE: `EINVAL`), or one without holes for which there is no space.
+fn is_too_large(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EFBIG | libc::EINVAL | libc::ENOSPC))
 }

@@ -119,10 +119,8 @@ impl Reader {
 
 fn sentence(cpu: u32, error: &io::Error) -> String {
     match error.raw_os_error() {
-        Some(libc::ENOSPC | libc::EDQUOT) => {
-            "the disk is full: recording stopped early, what came before is kept".into()
-        }
-        _ => format!("reading the buffer of CPU {cpu} ended early: {error}"),
+        Some(libc::ENOSPC | libc::EDQUOT) => "the disk is full: recording stopped early".into(),
+        _ => format!("saving the buffer of CPU {cpu} ended early: {error}"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Result of a recording: its file, and events read and lost by CPU.
 
+use super::{RecordError, Result};
 use crate::tracefs::RemovedInstance;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,8 +16,8 @@ pub struct Summary {
     pub duration: Duration,
     /// Each CPU's part.
     pub cpus: Vec<CpuSummary>,
-    /// What went wrong on the way without spoiling the file (disk full, no compression).
-    pub warnings: Vec<String>,
+    /// What kept the file from being complete and compact (disk full); it is readable.
+    pub failures: Vec<String>,
     /// Instances of dead latlabs that were removed at the start.
     pub removed: Vec<RemovedInstance>,
 }
@@ -26,6 +27,21 @@ impl Summary {
     pub fn events(&self) -> u64 {
         self.cpus.iter().map(|c| c.events).sum()
     }
+    /// The file is complete and compact.
+    ///
+    /// # Errors
+    /// [`RecordError::Incomplete`] with what prevented it.
+    pub fn check(&self) -> Result<()> {
+        if self.failures.is_empty() {
+            return Ok(());
+        }
+        Err(RecordError::Incomplete {
+            path: self.path.clone(),
+            reasons: self.failures.join("; "),
+            events: self.events(),
+        })
+    }
+
     /// Events that were lost.
     pub fn lost(&self) -> u64 {
         self.cpus.iter().map(CpuSummary::lost).sum()

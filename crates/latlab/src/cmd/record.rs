@@ -107,9 +107,10 @@ fn stream(
     };
     progress.clear();
     drop(progress);
-    let summary = recorder.stop().with_hint()?;
-    report(global, &summary, reason)?;
-    running.outcome(reason)
+    let reported = recorder.stop().with_hint().and_then(|s| report(global, &s, reason));
+    // The command decides when it ends, whatever became of the recording.
+    let outcome = running.outcome(reason);
+    reported.and(outcome)
 }
 
 /// A flight recorder: writes a file whenever it is asked to or frozen.
@@ -123,6 +124,22 @@ fn fly(
     let (mut flight, held) = or_cancel(FlightRecorder::start(tracefs, &config.record), held)?;
     say_top_level(flight.session());
     let mut running = Running::start(held, config)?;
+    let dumped = dump_until_the_end(global, &mut flight, config, &mut running);
+    drop(flight);
+    if matches!(dumped, Ok(Reason::TracingOff)) {
+        say(format_args!("stopped: tracing was switched off"));
+    }
+    let outcome = running.outcome(*dumped.as_ref().unwrap_or(&Reason::TracingOff));
+    dumped.and(outcome)
+}
+
+/// Why it ended; an error where a file could not be written.
+fn dump_until_the_end(
+    global: &Global,
+    flight: &mut FlightRecorder,
+    config: &Config,
+    running: &mut Running,
+) -> anyhow::Result<Reason> {
     let mut files = 0;
     let mut frozen = 0;
     let reason = loop {
@@ -134,19 +151,16 @@ fn fly(
             if frozen >= config.flight.unwrap_or(1) {
                 break Reason::TracingOff;
             }
-            dump(global, &mut flight, config, &mut files, &running)?;
+            dump(global, flight, config, &mut files, running)?;
             flight.rearm().with_hint()?;
         } else if dump_request::take() {
-            dump(global, &mut flight, config, &mut files, &running)?;
+            dump(global, flight, config, &mut files, running)?;
             flight.rearm().with_hint()?;
         }
         std::thread::sleep(POLL_INTERVAL);
     };
-    dump(global, &mut flight, config, &mut files, &running)?;
-    if reason == Reason::TracingOff {
-        say(format_args!("stopped: tracing was switched off"));
-    }
-    running.outcome(reason)
+    dump(global, flight, config, &mut files, running)?;
+    Ok(reason)
 }
 
 /// Takes out what is in the buffer and writes it: `trace.dat`, `trace.2.dat`, …
@@ -303,16 +317,15 @@ impl Running {
 /// Says what was recorded: a sentence, what was lost, what went wrong.
 fn report(global: &Global, summary: &Summary, reason: Reason) -> anyhow::Result<()> {
     if global.json {
-        return print_json(summary);
+        print_json(summary)?;
+        return summary.check().with_hint();
     }
+    summary.check().with_hint()?;
     for removed in &summary.removed {
         say(format_args!("removed {}, which a killed latlab had left behind", removed.name));
     }
-    if reason == Reason::TracingOff && summary.warnings.is_empty() {
+    if reason == Reason::TracingOff {
         say(format_args!("stopped: tracing was switched off"));
-    }
-    for warning in &summary.warnings {
-        say(format_args!("{warning}"));
     }
     say(format_args!(
         "{}: {} events in {:.1} s, {} bytes",
@@ -352,7 +365,7 @@ fn print_json(summary: &Summary) -> anyhow::Result<()> {
         "file": summary.path.to_string_lossy(), "file_bytes": summary.file_bytes,
         "duration_ns": u64::try_from(summary.duration.as_nanos()).unwrap_or(u64::MAX),
         "events": summary.events(), "lost": summary.lost(), "cpus": cpus,
-        "warnings": summary.warnings,
+        "warnings": summary.failures,
         "removed_instances": summary.removed.iter().map(|r| &r.name).collect::<Vec<_>>(),
     });
     let mut out = term::stdout();

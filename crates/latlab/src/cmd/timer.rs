@@ -122,7 +122,7 @@ pub fn measure(
     drop(progress);
     let mut trace = None;
     if let (Some(recorder), Some(path)) = (recorder, capture) {
-        recorder.stop().with_hint()?;
+        recorder.stop().and_then(|recorded| recorded.check()).with_hint()?;
         match analyse(path, &latlab_trace::Select::default()) {
             Ok(found) => trace = Some(found),
             Err(error) => {

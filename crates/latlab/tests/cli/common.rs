@@ -101,6 +101,18 @@ pub fn real_time() -> MutexGuard<'static, ()> {
     REAL_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Where tracefs is, for root; says why not otherwise. In CI that is a failure.
+pub fn tracefs() -> Option<PathBuf> {
+    let found = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|p| p.join("instances").is_dir());
+    if found.is_none() {
+        skip("no tracefs, or not root");
+    }
+    found
+}
+
 /// Names of the tracing instances that a process has made and not removed.
 pub fn instances_of(tracefs: &Path, pid: u32) -> Vec<PathBuf> {
     let own = format!("latlab-{pid}-");

@@ -2,7 +2,10 @@
 //! input/output error, by a signal, and half done (`failing_disk.c`, preloaded). After each failure the
 //! earlier state is there or the new one, nothing half-written, and the exit code says so.
 
-use crate::common::{SmallDisk, command, fixture, latlab, printed, run_of, said, skip, succeed};
+use crate::common::{
+    SmallDisk, command, copy_program, fixture, latlab, printed, run_of, said, skip, succeed,
+    tracefs,
+};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,7 +83,7 @@ fn each_failure_of(
             }
             let sentences = said(&out).lines().filter(|l| l.starts_with("latlab: ")).count();
             assert!(good || sentences == 1, "{what}");
-            for file in files(&dir).keys() {
+            for file in names(&dir) {
                 let name = file.file_name().unwrap().to_string_lossy();
                 assert!(
                     !name.ends_with(".tmp") && !name.ends_with(".part"),
@@ -93,19 +96,24 @@ fn each_failure_of(
     failed
 }
 
-/// Every file below a directory, with what is in it.
-fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
+/// Every file below a directory.
+fn names(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     let mut todo = vec![dir.to_owned()];
     while let Some(dir) = todo.pop() {
         for entry in fs::read_dir(dir).unwrap().flatten() {
             match entry.file_type().unwrap().is_dir() {
                 true => todo.push(entry.path()),
-                false => drop(found.insert(entry.path(), fs::read(entry.path()).unwrap())),
+                false => found.push(entry.path()),
             }
         }
     }
     found
+}
+
+/// Every file below a directory, with what is in it.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    names(dir).into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -296,6 +304,66 @@ fn a_sweep_goes_on_after_its_points() {
         },
     );
     assert!(failed >= 20, "{failed}");
+}
+
+/// What `latlab report --stat` counts in a trace, which must be readable.
+fn events_of(what: &str, trace: &Path) -> u64 {
+    let trace = trace.to_str().unwrap();
+    let out = latlab(Path::new("/"), &["report", "--stat", "--json", trace]);
+    assert!(out.status.success(), "{what}: {}", said(&out));
+    let stat: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    stat["events"].as_u64().unwrap()
+}
+
+#[test]
+fn a_recording_is_a_trace_or_the_earlier_file_stays() {
+    if tracefs().is_none() {
+        return;
+    }
+    let t = tempfile::tempdir().unwrap();
+    copy_program("/bin/true", &t.path().join("latlab-failing"));
+    let program = t.path().join("latlab-failing");
+    // An event or two, which fill no page: the number of writes is about the same each time.
+    let (event, filter) = ("sched:sched_process_exec", "filename ~ \"*/latlab-failing\"");
+    let args = ["record", "-e", event, "-f", filter, "-b", "64", "-o", "t.dat", "--"];
+    let args = [&args[..], &[program.to_str().unwrap()]].concat();
+    let failed = each_failure(
+        &args,
+        |dir| fs::write(dir.join("t.dat"), "earlier").unwrap(),
+        |what, dir, good, out| {
+            let trace = dir.join("t.dat");
+            let earlier = fs::metadata(&trace).unwrap().len() == 7;
+            assert!(!earlier || !good && fs::read(&trace).unwrap() == b"earlier", "{what}");
+            assert_eq!(fs::read_dir(dir).unwrap().count(), 1, "{what}");
+            if earlier {
+                return;
+            }
+            let events = events_of(what, &trace);
+            assert!(events == 1 || events == 0 && !good, "{what}: {events}");
+            let kept = format!("t.dat: {events} events in");
+            assert!(said(out).contains(&kept) || !good, "{what}");
+        },
+    );
+    // Head: made, sized, written, synced, renamed. A page and its size. Compact: made, written, synced, renamed.
+    assert!(failed >= 11, "{failed}");
+}
+
+#[test]
+fn a_dump_of_a_flight_recorder_is_whole_or_not_there() {
+    if tracefs().is_none() {
+        return;
+    }
+    let args = ["record", "--last", "1", "-e", "sched_process_exec", "-o", "t.dat", "--", "true"];
+    let failed = each_failure(
+        &args,
+        |_| {},
+        |what, dir, good, _| {
+            let trace = dir.join("t.dat");
+            assert!(trace.exists() || !good, "{what}");
+            assert!(!trace.exists() || events_of(what, &trace) > 0, "{what}");
+        },
+    );
+    assert!(failed >= 3, "{failed}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::common::{
     LATLAB, SmallDisk, copy_program, for_everybody, instances_of, is_root, plain, said, signal,
-    skip, wait_for,
+    skip, tracefs, wait_for,
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
@@ -14,18 +14,6 @@ use std::time::Duration;
 
 /// Between two looks at what a recorder does.
 const PAUSE: Duration = Duration::from_millis(20);
-
-/// Where tracefs is, for root; says why not otherwise. In CI that is a failure.
-fn tracefs() -> Option<PathBuf> {
-    let found = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
-        .map(PathBuf::from)
-        .into_iter()
-        .find(|p| p.join("instances").is_dir());
-    if found.is_none() {
-        skip("no tracefs, or not root");
-    }
-    found
-}
 
 fn record(dir: &Path, args: &[&str]) -> Command {
     plain(dir, &[&["record"], args].concat())
@@ -184,8 +172,9 @@ fn a_full_disk_keeps_what_came_before() {
     let file = small.path().join("full.dat");
     let args = [&args[..], &[file.to_str().unwrap(), "--", "sh", "-c", work]].concat();
     let output = run(dir.path(), &args);
-    assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains("the disk is full"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("full.dat: the disk is full"), "{}", said(&output));
+    assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
     assert!(events(&file) > 10_000, "{}", said(&output));
 }
 

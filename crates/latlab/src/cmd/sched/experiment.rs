@@ -305,7 +305,7 @@ impl Bench {
         }
         let to = clock::now().0.min(until);
         drop(stand_aside);
-        recorder.stop().with_hint()?;
+        recorder.stop().and_then(|recorded| recorded.check()).with_hint()?;
         Ok((from, to))
     }
 }
