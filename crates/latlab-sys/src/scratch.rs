@@ -113,17 +113,36 @@ pub fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     Err(last)
 }
 
+/// Whether a new file can take the place of what is at `path`: of a file or of nothing. Names in `/dev`
+/// and `/proc` stand for open files also where those are ordinary ones (`/dev/stdout`).
+pub fn is_replaceable(path: &Path) -> bool {
+    let folder = fs::canonicalize(folder_of(path)).unwrap_or_default();
+    let stands_for_open_files = folder == Path::new("/dev") || folder.starts_with("/proc");
+    !stands_for_open_files && fs::metadata(path).map_or(true, |there| there.is_file())
+}
+
+/// Opens what is not replaceable, behind what was written to it before.
+///
+/// # Errors
+/// As open(2).
+pub fn open_stream(path: &Path) -> io::Result<File> {
+    File::options().append(true).open(path)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
 /// [`create_beside`] for a file that is recorded over a long time. In a folder that others may write
 /// to, neither a link nor a file of another user is replaced, unless it belongs to the folder's owner.
 ///
 /// # Errors
 /// When it cannot be made; `PermissionDenied` for what another user put there.
 pub fn create_to_replace(path: &Path) -> io::Result<(File, PathBuf)> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let folder = fs::metadata(folder)?;
+    let folder = fs::metadata(folder_of(path))?;
     match path.symlink_metadata() {
         Ok(there) if !is_trusted(&there, &folder) => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
@@ -179,6 +198,23 @@ mod tests {
         let (_, path) = create_beside(&dir.path().join("out")).unwrap();
         assert_ne!(path, foreseen);
         assert_eq!(fs::read_to_string(victim).unwrap(), "mine");
+    }
+
+    #[test]
+    fn names_of_open_files_are_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = File::create(dir.path().join("file")).unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&file);
+        for open in ["/proc/self/fd", "/dev/fd"].map(|folder| format!("{folder}/{number}")) {
+            assert!(!is_replaceable(open.as_ref()), "{open}");
+        }
+        for stream in ["/dev/stdout", "/dev/null", "/dev/new"] {
+            assert!(!is_replaceable(stream.as_ref()), "{stream}");
+        }
+        assert!(!is_replaceable(dir.path()));
+        assert!(
+            is_replaceable(&dir.path().join("file")) && is_replaceable(&dir.path().join("new"))
+        );
     }
 
     #[test]

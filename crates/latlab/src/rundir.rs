@@ -18,6 +18,7 @@ use anyhow::{Context, anyhow, bail};
 use latlab_model::run::Run;
 #[cfg(feature = "host")]
 use latlab_model::run::SCHEMA_VERSION;
+use latlab_sys::scratch;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -174,9 +175,9 @@ pub const WRITABLE: &str =
 pub fn check_writable(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        Ok(there) if !there.is_file() => Ok(()),
+        Ok(_) if !scratch::is_replaceable(path) => Ok(()),
         _ => {
-            let (_, temporary) = latlab_sys::scratch::create_beside(path)?;
+            let (_, temporary) = scratch::create_beside(path)?;
             // Nothing else removes it: a call that failed once is made again, and is an error still.
             fs::remove_file(&temporary).inspect_err(|_| drop(fs::remove_file(&temporary)))
         }
@@ -184,8 +185,8 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
 }
 
 /// Writes under a temporary name in the same directory, syncs, renames, syncs the directory.
-/// On failure the temporary file is removed and whatever was at `path` stays. What is no regular
-/// file (a pipe, `/dev/stdout`) is written to.
+/// On failure the temporary file is removed and whatever was at `path` stays. What cannot be replaced
+/// (a pipe, `/dev/stdout`) is written to.
 ///
 /// # Errors
 /// Whatever the file system says.
@@ -193,12 +194,12 @@ pub fn write_atomically(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-        let mut out = BufWriter::new(File::options().write(true).open(path)?);
+    if !scratch::is_replaceable(path) {
+        let mut out = BufWriter::new(scratch::open_stream(path)?);
         fill(&mut out)?;
         return out.flush();
     }
-    let (file, temporary) = latlab_sys::scratch::create_beside(path)?;
+    let (file, temporary) = scratch::create_beside(path)?;
     let written = (|| {
         let mut out = BufWriter::new(file);
         fill(&mut out)?;
@@ -244,7 +245,7 @@ impl Replacements {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        let (file, temporary) = latlab_sys::scratch::create_beside(path)?;
+        let (file, temporary) = scratch::create_beside(path)?;
         self.0.push((temporary, path.to_owned()));
         Ok(file)
     }

@@ -150,6 +150,9 @@ pub(super) fn replace(
 ) -> Result<()> {
     let output =
         |action, path: &Path, source| RecordError::Output { action, path: path.into(), source };
+    if !scratch::is_replaceable(path) {
+        return Err(RecordError::NotAFile { path: path.to_owned() });
+    }
     let (file, part) = scratch::create_beside(path).map_err(|e| output("creating", path, e))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let result = write(&mut out)

@@ -75,7 +75,7 @@ impl Recorder {
         let session = Session::prepare(tracefs, config)?;
         let output =
             |action| move |source| RecordError::Output { action, path: path.to_owned(), source };
-        if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+        if !scratch::is_replaceable(path) {
             return Err(RecordError::NotAFile { path: path.to_owned() });
         }
         let (file, temporary) = scratch::create_to_replace(path).map_err(output("creating"))?;

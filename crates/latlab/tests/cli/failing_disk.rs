@@ -182,6 +182,51 @@ fn files_of_cyclictest_are_the_earlier_or_the_new_ones() {
 }
 
 #[test]
+fn samples_are_whole_blocks_or_the_earlier_file_stays() {
+    let args = [MEASURE, &["--samples", "s", "--out", "r"]].concat();
+    let failed = each_failure(
+        &args,
+        |dir| fs::write(dir.join("s"), "earlier").unwrap(),
+        |what, dir, good, _| {
+            let bytes = fs::read(dir.join("s")).unwrap();
+            if bytes == b"earlier" {
+                return assert!(!good, "{what}");
+            }
+            let file = latlab_model::samples::read(&bytes).unwrap();
+            assert_eq!(file.damaged_at, None, "{what}");
+            assert!(!file.threads[0].samples.is_empty(), "{what}");
+        },
+    );
+    // Made, head, samples, renamed: four more than of a run alone.
+    assert!(failed >= 19, "{failed}");
+}
+
+/// A name that stands for an open file is written to, also where that is an ordinary one.
+#[test]
+fn standard_output_is_not_replaced() {
+    let t = tempfile::tempdir().unwrap();
+    let before = fs::read_link("/dev/stdout").unwrap();
+    let trace = fixture("trace/latlab-v7-zlib.dat");
+    for args in [
+        &[MEASURE, &["--out", "r", "--samples", "/dev/stdout"]].concat()[..],
+        &[MEASURE, &["--out", "q", "-h", "9", "--histfile", "/dev/stdout"]].concat(),
+        &["export", "--perfetto", "/dev/stdout", &trace],
+    ] {
+        let file = fs::File::create(t.path().join("all")).unwrap();
+        let out = command(t.path(), args).stdout(file).output().unwrap();
+        assert!(out.status.success(), "{args:?}: {}", said(&out));
+        assert!(fs::metadata(t.path().join("all")).unwrap().len() > 50, "{args:?}");
+    }
+    for more in [&[][..], &["--last", "1"]] {
+        let args = [&["record", "-e", "sched_switch", "-o", "/dev/stdout"], more, &["true"]];
+        let file = fs::File::create(t.path().join("all")).unwrap();
+        let out = command(t.path(), &args.concat()).stdout(file).output().unwrap();
+        assert_eq!(out.status.code(), Some(1), "{}", said(&out));
+    }
+    assert_eq!(fs::read_link("/dev/stdout").unwrap(), before);
+}
+
+#[test]
 fn a_store_has_a_run_or_has_it_not() {
     let runs = tempfile::tempdir().unwrap();
     a_run(runs.path(), "one");

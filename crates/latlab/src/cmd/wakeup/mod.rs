@@ -85,7 +85,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         interrupts.print();
     }
     lasted?;
-    reader_may_leave(display.failed().or_else(|| sink.failed()).map_or(Ok(()), Err))?;
+    reader_may_leave(display.failed().or_else(|| sink.finish()).map_or(Ok(()), Err))?;
     let exceeded = results.iter().any(WakeupResult::limit_exceeded);
     Ok(if exceeded { Outcome::LimitExceeded } else { outcome })
 }

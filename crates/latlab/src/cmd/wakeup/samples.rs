@@ -6,10 +6,11 @@ use crate::term::{self, StdoutClosed};
 use anyhow::Context;
 use latlab_model::samples;
 use latlab_model::wakeup::config::WakeupConfig;
+use latlab_sys::scratch;
 use latlab_sys::wakeup::Sample;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Takes samples away from the measurement.
 pub struct Sink {
@@ -22,12 +23,65 @@ pub struct Sink {
 enum To {
     /// Nobody asked for samples.
     Nowhere,
-    /// A file, and the block that is being made.
-    File(File, Vec<u8>),
+    /// A file.
+    File(Output),
     /// `thread intended_ns latency_ns`, a line each.
     Stdout,
     /// cyclictest's `thread:cycle:latency`, with the state of each thread and the ns of its unit.
     Verbose(Vec<Cycles>, u64),
+}
+
+/// A file, which has another name until it has samples: an earlier one stays until then.
+struct Output {
+    file: File,
+    /// Bytes of the head and of whole blocks; `None` for a stream, from which nothing is taken back.
+    whole: Option<u64>,
+    /// The name that it has and the one that it gets.
+    unnamed: Option<(PathBuf, PathBuf)>,
+    /// The block that is being made.
+    block: Vec<u8>,
+}
+
+impl Output {
+    fn create(path: &Path, config: &WakeupConfig) -> io::Result<Self> {
+        let block = samples::header(config);
+        let mut output = if scratch::is_replaceable(path) {
+            let (file, temporary) = scratch::create_to_replace(path)?;
+            Self { file, whole: Some(0), unnamed: Some((temporary, path.to_owned())), block }
+        } else {
+            Self { file: scratch::open_stream(path)?, whole: None, unnamed: None, block }
+        };
+        output.write()?;
+        Ok(output)
+    }
+
+    /// Writes the block. Of one that a full disk cuts short nothing stays.
+    fn write(&mut self) -> io::Result<()> {
+        let written = self.file.write_all(&self.block);
+        if let Some(whole) = &mut self.whole {
+            match &written {
+                Ok(()) => *whole += self.block.len() as u64,
+                Err(_) => drop(self.file.set_len(*whole)),
+            }
+        }
+        written
+    }
+
+    fn rename(&mut self) -> io::Result<()> {
+        if let Some((temporary, path)) = &self.unnamed {
+            std::fs::rename(temporary, path)?;
+            self.unnamed = None;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some((temporary, _)) = &self.unnamed {
+            let _ = std::fs::remove_file(temporary);
+        }
+    }
 }
 
 /// Where a thread's output stands.
@@ -53,7 +107,7 @@ impl Cycles {
 }
 
 impl Sink {
-    /// Opens the file before anything is measured, and writes its head.
+    /// Makes the file before anything is measured, and writes its head.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -72,10 +126,10 @@ impl Sink {
             writeln!(out, "# thread intended_ns latency_ns").and_then(|()| out.flush())?;
             return to(To::Stdout, name);
         }
-        let file = create(path, &asked.measure).context(name.clone()).hint(
+        let output = Output::create(path, &asked.measure).context(name.clone()).hint(
             "name a file on a file system with space that this user may write to, or - for text",
         )?;
-        to(To::File(file, Vec::new()), name)
+        to(To::File(output), name)
     }
 
     /// Writes samples of one thread.
@@ -92,26 +146,26 @@ impl Sink {
         })
     }
 
-    /// Why the samples could no longer be written, if they could not.
-    pub fn failed(&mut self) -> Option<anyhow::Error> {
+    /// Ends a complete measurement: its file gets its name also without samples. Returns why samples
+    /// could not be written, if they could not.
+    pub fn finish(&mut self) -> Option<anyhow::Error> {
+        if let (To::File(output), None) = (&mut self.to, &self.failed) {
+            self.failed = output.rename().err();
+        }
         self.failed.take().map(|error| anyhow::Error::new(error).context(self.name.clone()))
     }
-}
-
-fn create(path: &Path, config: &WakeupConfig) -> io::Result<File> {
-    let mut file = File::create(path)?;
-    file.write_all(&samples::header(config))?;
-    Ok(file)
 }
 
 impl To {
     fn write(&mut self, thread: usize, all: &[Sample]) -> io::Result<()> {
         match self {
             Self::Nowhere => Ok(()),
-            Self::File(file, bytes) => {
-                bytes.clear();
-                samples::block(thread, all.iter().map(|s| (s.intended_ns, s.latency_ns)), bytes);
-                file.write_all(bytes)
+            Self::File(output) => {
+                let samples = all.iter().map(|s| (s.intended_ns, s.latency_ns));
+                output.block.clear();
+                samples::block(thread, samples, &mut output.block);
+                output.write()?;
+                output.rename()
             }
             Self::Stdout => {
                 let mut out = term::stdout();
