@@ -201,7 +201,7 @@ pub fn write_atomically(
     }
     let (file, temporary) = scratch::create_beside(path)?;
     let written = (|| {
-        let mut out = BufWriter::new(file);
+        let mut out = BufWriter::with_capacity(256 << 10, file);
         fill(&mut out)?;
         out.flush()?;
         out.get_ref().sync_all()?;

@@ -49,11 +49,22 @@ fn each_failure_of(
     prepare: impl Fn(&Path),
     check: impl Fn(&str, &Path, bool, &Output),
 ) -> usize {
+    each_failure_at((0, 1), hows, args, prepare, check)
+}
+
+/// Only every `step`th call fails, from `first`: for commands that take long.
+fn each_failure_at(
+    (first, step): (usize, usize),
+    hows: &[&str],
+    args: &[&str],
+    prepare: impl Fn(&Path),
+    check: impl Fn(&str, &Path, bool, &Output),
+) -> usize {
     let tools = tempfile::tempdir().unwrap();
     let Some(shim) = shim(tools.path()) else { return usize::MAX };
     let mut failed = 0;
     for how in hows {
-        for at in 0.. {
+        for at in (first..).step_by(step) {
             assert!(at < MOST, "{args:?}: {how} at {at}");
             let t = tempfile::tempdir().unwrap();
             let dir = t.path().canonicalize().unwrap();
@@ -409,6 +420,56 @@ fn a_dump_of_a_flight_recorder_is_whole_or_not_there() {
         },
     );
     assert!(failed >= 3, "{failed}");
+}
+
+/// Whatever could not be saved: run.json is whole, and says what was measured or nothing.
+#[test]
+fn late_wake_ups_that_cannot_be_saved_are_explained_as_far_as_they_are() {
+    if tracefs().is_none() {
+        return;
+    }
+    let late =
+        "why --policy other -i 1000 --window 1us..9s --trace events --captures 2 -D 1 --out r";
+    let args = &late.split(' ').collect::<Vec<_>>()[..];
+    let check = |what: &str, dir: &Path, good: bool, out: &Output| {
+        let saved = dir.join("r/run.json").exists().then(|| run_of(&dir.join("r")));
+        let measured = saved.as_ref().is_some_and(|run| run.parts.len() == 2);
+        assert!(measured || !good, "{what}");
+        assert!(saved.is_none_or(|run| measured || run.parts.is_empty()), "{what}");
+        for capture in names(dir).iter().filter(|p| p.extension().is_some_and(|e| e == "dat")) {
+            assert!(events_of(what, capture) > 0, "{what}");
+        }
+        // What was measured is printed, unless the run could not be begun.
+        let begun = dir.join("r/captures").exists();
+        assert!(!begun || !printed(out).is_empty(), "{what}");
+    };
+    // Mostly it sleeps: each way at other calls, side by side.
+    std::thread::scope(|ways| {
+        for (first, how) in HOWS.into_iter().enumerate() {
+            let at = (first, HOWS.len());
+            ways.spawn(move || each_failure_at(at, &[how], args, |_| {}, check));
+        }
+    });
+}
+
+/// What was captured before the disk was full is explained, and the run says so.
+#[test]
+fn a_capture_that_cannot_be_saved_ends_the_hunt_with_what_there_is() {
+    if tracefs().is_none() {
+        return;
+    }
+    let t = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::of("1m") else { return };
+    std::os::unix::fs::symlink(disk.path(), t.path().join("captures")).unwrap();
+    let late =
+        "why --policy other -i 1000 --window 1us..9s --trace events --captures 200 -D 30 --out .";
+    let out = latlab(t.path(), &late.split(' ').collect::<Vec<_>>());
+    assert_eq!(out.status.code(), Some(1), "{}", said(&out));
+    assert!(said(&out).contains("No space left on device"), "{}", said(&out));
+    let run = run_of(t.path());
+    assert_eq!(run.stopped_by.as_deref(), Some("a capture could not be saved"));
+    let Some(latlab_model::run::Detail::Why(result)) = &run.parts[0].detail else { panic!() };
+    assert!(!result.captures.is_empty() && !printed(&out).is_empty());
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub(super) struct CaptureRunner {
     /// For each capture: steal time and SMIs between the readings round it.
     capture_counters: Vec<CaptureCounters>,
     readings: CounterReadings,
+    /// Why no more could be captured (a full disk): what there is, is explained.
+    pub(super) failed: Option<anyhow::Error>,
     pub(super) progress: Progress,
 }
 
@@ -59,6 +61,7 @@ impl CaptureRunner {
             counter_samples: None,
             capture_counters: Vec::new(),
             readings: CounterReadings::default(),
+            failed: None,
             progress: Progress::new("why"),
         }
     }
@@ -262,7 +265,7 @@ impl CaptureRunner {
             },
         )
         .with_hint()?;
-        let caught = collector.finish()?;
+        let caught = collector.finish();
         self.counter_samples = Some((before, self.counters.sample_all()));
         let all = result.all_wakeups();
         hunt.wakeups = all.count;
@@ -271,7 +274,7 @@ impl CaptureRunner {
         hunt.dead_ns = caught.dead.as_nanos() as u64;
         hunt.duration_ns = begun.elapsed().as_nanos() as u64;
         (self.saved, self.capture_counters) = (caught.saved, caught.counters);
-        self.readings = caught.readings;
+        (self.readings, self.failed) = (caught.readings, caught.error);
         self.measured = Some(result);
         Ok(low)
     }

@@ -44,17 +44,19 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let hunted = captures.hunt();
     load.finish()?;
     let (hunt, limit, reason) = hunted?;
-    let complete = signal::stop_requested().is_none();
+    let cut = signal::stop_requested()
+        .map(|s| s.name())
+        .or_else(|| captures.failed.as_ref().map(|_| "a capture could not be saved".into()));
     let context = system_context(&session.run.machine, &captures, limit);
     let mut result = captures.explain(hunt, limit, reason, context)?;
     places.tell(&mut result)?;
-    if args.prove {
+    if args.prove && captures.failed.is_none() {
         result.mitigation_tests = prove::run(&mut captures, args, &result)?;
     }
     let duration_ns = started.elapsed().as_nanos() as u64;
     let exceeded = result.session.as_ref().is_some_and(|h| h.late > 0)
         && matches!(captures.asked.late, Late::Over(_));
-    session.run.parts.push(part(result, complete, duration_ns));
+    session.run.parts.push(part(result, cut.is_none(), duration_ns));
     if let Some(wakeup) = &captures.measured {
         let part = latlab_analysis::wakeup::part::part(
             "wakeup-traced",
@@ -63,6 +65,8 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         );
         session.run.parts.push(part);
     }
-    let outcome = session.finish(signal::stop_requested().map(|s| s.name()))?;
-    Ok(outcome.exceeded_if(exceeded))
+    // The mitigations may have been stopped since.
+    let cut = cut.or_else(|| signal::stop_requested().map(|s| s.name()));
+    let outcome = session.finish(cut)?;
+    captures.failed.map_or(Ok(outcome.exceeded_if(exceeded)), Err)
 }

@@ -126,6 +126,8 @@ pub struct Caught {
     pub readings: CounterReadings,
     /// Time in which the trap was not set.
     pub dead: Duration,
+    /// What ended it before its time.
+    pub error: Option<anyhow::Error>,
 }
 
 impl<'a> Collector<'a> {
@@ -184,15 +186,12 @@ impl<'a> Collector<'a> {
     }
 
     /// Takes in what was caught last.
-    pub fn finish(mut self) -> anyhow::Result<Caught> {
+    pub fn finish(mut self) -> Caught {
         if self.filling.is_none() {
             self.tick();
         }
-        if let Some(error) = self.error {
-            return Err(error);
-        }
-        let Self { saved, capture_counters: counters, readings, dead, .. } = self;
-        Ok(Caught { saved, counters, readings, dead })
+        let Self { saved, capture_counters: counters, readings, dead, error, .. } = self;
+        Caught { saved, counters, readings, dead, error }
     }
 
     /// Takes the buffer out, writes the file, and only then arms the recorder: a kernel without preemption
