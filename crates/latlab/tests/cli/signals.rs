@@ -8,7 +8,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const LONG: [&str; 7] = ["wakeup", "--policy", "other", "-D", "60", "--out", "r"];
+/// Ends by a signal alone.
+const LONG: [&str; 9] =
+    ["wakeup", "--policy", "other", "-D", "600", "--out", "r", "--samples", "s"];
+
+/// Waits until there are samples: before that, a signal leaves nothing.
+fn measures(dir: &Path) {
+    wait_for("samples", Duration::from_millis(10), || dir.join("s").exists().then_some(()));
+}
 
 /// What was measured is there: a part in `run.json`, and the report.
 fn is_saved(dir: &Path) {
@@ -22,13 +29,13 @@ fn timeout_always_leaves_a_saved_run() {
     // It sends SIGTERM to the child, and at once to the group of which the child is a member.
     for round in 0..20 {
         let dir = tempfile::tempdir().unwrap();
-        let output = Command::new("timeout")
-            .arg("0.6")
-            .arg(LATLAB)
-            .args(LONG)
-            .current_dir(dir.path())
-            .output()
-            .unwrap();
+        let mut timeout = Command::new("timeout");
+        timeout.args(["600", LATLAB]).args(LONG).current_dir(dir.path());
+        let timeout = timeout.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        measures(dir.path());
+        // What its timer sends.
+        signal(&timeout, Signal::ALARM);
+        let output = timeout.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(124), "round {round}: {}", said(&output));
         is_saved(dir.path());
     }
@@ -39,7 +46,7 @@ fn repeated_signals_of_a_terminal_that_closes_do_not_kill() {
     for kind in [Signal::HUP, Signal::TERM] {
         let dir = tempfile::tempdir().unwrap();
         let mut child = spawn(dir.path(), &LONG);
-        std::thread::sleep(Duration::from_millis(500));
+        measures(dir.path());
         for _ in 0..5 {
             signal(&child, kind);
         }
@@ -83,8 +90,9 @@ fn what_nohup_ignores_stays_ignored() {
 fn a_background_job_of_a_script_ends_by_sigint() {
     let dir = tempfile::tempdir().unwrap();
     let script = format!(
-        "{LATLAB} wakeup --policy other -D 60 --out r >/dev/null 2>&1 & \
-         until [ -e r/run.json ]; do sleep 0.05; done; kill -INT $!; wait $!; echo $?"
+        "{LATLAB} {} >/dev/null 2>&1 & until [ -e s ]; do sleep 0.05; done; \
+         kill -INT $!; wait $!; echo $?",
+        LONG.join(" ")
     );
     let mut shell = Command::new("sh");
     let out = shell.current_dir(dir.path()).args(["-c", &script]).output().unwrap();
