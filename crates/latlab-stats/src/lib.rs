@@ -1,5 +1,4 @@
-//! Statistics: numbers in, numbers out. One method a file, each with its source.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod bootstrap;

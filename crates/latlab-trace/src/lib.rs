@@ -14,7 +14,9 @@
 //! clock, and no input makes it panic, hang or allocate more than a bound that
 //! the input's own size gives. Damage is reported ([`Diagnostic`]) and what is
 //! left is read.
+//!
 
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod bytes;
