@@ -1,10 +1,11 @@
 //! Scores the inference of memory hierarchies on simulated machines.
 //!
-//! `cargo run --release -p latlab-testkit --example cache-score -- [frozen|hostile|training|named] [quick] [faults] [only=N] [first=N]`:
+//! `cargo run --release -p latlab-testkit --example cache-score -- [frozen|hostile|training|named] [quick] [faults] [only=N] [first=N] [seconds=N]`:
 //! `frozen` (the default) are 120 machines of `catalog::drawn` and 80 of `catalog::wide` with fixed seeds, `hostile` 80 of
 //! `catalog::hostile`, with policies and interference that no model of the inference contains. `faults` prints
 //! each wrong answer (not for these two: they are not to be tuned on). All processors are used; the answers do not depend
-//! on how many.
+//! on how many. Each machine that is done is a line on stderr; `first` and `seconds`, after which none is begun, bound
+//! how many there are.
 
 use latlab_testkit::cache_sim::Hierarchy;
 use latlab_testkit::cache_sim::catalog;
@@ -13,6 +14,7 @@ use latlab_testkit::cache_sim::score::{Answer, LevelAnswer, Score, Tally};
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// Seed of the first machine's simulation; each further one has the next.
 const FIRST_SEED: u64 = 40_000;
@@ -32,7 +34,13 @@ fn main() -> std::io::Result<()> {
     } else {
         ("frozen", catalog::frozen())
     };
-    let scored = score_all(&all, number("only="), number("first="), has("quick"));
+    let wanted = Wanted {
+        only: number("only="),
+        first: number("first="),
+        time: number("seconds=").map(|s| Duration::from_secs(s as u64)),
+        quick: has("quick"),
+    };
+    let scored = score_all(&all, &wanted);
     let mut out = std::io::stdout().lock();
     for family in ["drawn", "wide", ""] {
         let of = |(i, _): &&(usize, Score)| name == "named" || all[*i].name.contains(family);
@@ -102,28 +110,41 @@ fn print(out: &mut impl Write, family: &str, machines: usize, s: &Score) -> std:
     )
 }
 
-fn score_all(
-    all: &[Hierarchy],
+/// Which machines, and how.
+struct Wanted {
     only: Option<usize>,
     first: Option<usize>,
+    /// No machine is begun after this.
+    time: Option<Duration>,
     quick: bool,
-) -> Vec<(usize, Score)> {
+}
+
+fn score_all(all: &[Hierarchy], w: &Wanted) -> Vec<(usize, Score)> {
     let wanted: Vec<usize> = (0..all.len())
-        .filter(|i| only.is_none_or(|n| n == *i) && first.is_none_or(|n| *i < n))
+        .filter(|i| w.only.is_none_or(|n| n == *i) && w.first.is_none_or(|n| *i < n))
         .collect();
+    let began = Instant::now();
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(&i) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while w.time.is_none_or(|t| began.elapsed() < t)
+                    && let Some(&i) = wanted.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let since = Instant::now();
                     let seed = FIRST_SEED + i as u64;
                     let mut machine = score::machine(&all[i], seed);
-                    let answer = answer_of(&mut machine, seed, quick);
+                    let answer = answer_of(&mut machine, seed, w.quick);
                     let score = score::compare(&all[i], &answer, machine.loads);
                     if let Ok(mut done) = done.lock() {
                         done.push((i, score));
+                        let (n, of, s) = (done.len(), wanted.len(), since.elapsed().as_secs_f64());
+                        let loads = machine.loads as f64 / 1e6;
+                        let line =
+                            format!("{n} of {of}: machine {i}, {loads:.1} million loads, {s:.0} s");
+                        writeln!(std::io::stderr(), "{line}").ok();
                     }
                 }
             });
