@@ -7,7 +7,7 @@ use latlab_view::index::{Index, Progress};
 use latlab_view::rows::Rows;
 use std::time::Instant;
 
-#[allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark prints and reads")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints")]
 fn main() {
     let path = std::env::args().nth(1).unwrap_or_default();
     let data = std::fs::read(&path).unwrap_or_default();
