@@ -1,51 +1,54 @@
 //! `latlab fault-worker`: a process that injects latency. Hidden.
+//!
+//! Ordinary comments: of documentation comments the parser makes help, which is not shown of hidden
+//! options and which the board build has no room for.
 
 use clap::{Args, ValueEnum};
 
-/// Inject latency until killed.
+// Inject latency until killed.
 #[derive(Debug, Args)]
 pub struct FaultArgs {
-    /// Kind of fault.
+    // Kind of fault.
     pub kind: FaultKind,
-    /// Duration of each activation, ns.
+    // Duration of each activation, ns.
     #[arg(long)]
     pub ns: u64,
-    /// Period of activations, ns.
+    // Period of activations, ns.
     #[arg(long)]
     pub every_ns: u64,
-    /// CPU.
+    // CPU.
     #[arg(long, default_value_t = 0)]
     pub cpu: u32,
-    /// SCHED_FIFO priority of `fifo` and `throttle`.
+    // SCHED_FIFO priority of `fifo` and `throttle`.
     #[arg(long, default_value_t = 95)]
     pub priority: u32,
-    /// Random variation of the period, per cent.
+    // Random variation of the period, per cent.
     #[arg(long, default_value_t = 0)]
     pub jitter: u32,
-    /// Seed of the random numbers.
+    // Seed of the random numbers.
     #[arg(long, default_value_t = 1)]
     pub seed: u32,
 }
 
-/// Kinds of fault.
+// Kinds of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FaultKind {
-    /// A SCHED_FIFO task that computes.
+    // A SCHED_FIFO task that computes.
     Fifo,
-    /// A task of low priority that holds a plain lock is kept from the CPU by one of middle priority.
+    // A task of low priority that holds a plain lock is kept from the CPU by one of middle priority.
     Inversion,
-    /// The same with priority inheritance, for a critical section of that size.
+    // The same with priority inheritance, for a critical section of that size.
     InversionPi,
-    /// A SCHED_FIFO task that sleeps while it holds a plain lock.
+    // A SCHED_FIFO task that sleeps while it holds a plain lock.
     Lock,
-    /// A SCHED_FIFO task that computes until the kernel throttles all real-time tasks.
+    // A SCHED_FIFO task that computes until the kernel throttles all real-time tasks.
     Throttle,
-    /// Swaps out pages of other processes to a slow disk.
+    // Swaps out pages of other processes to a slow disk.
     PageFault,
-    /// Allocates, touches and frees memory.
+    // Allocates, touches and frees memory.
     Memory,
-    /// Fragments memory and has the kernel compact it.
+    // Fragments memory and has the kernel compact it.
     Compaction,
-    /// Threads that map and unmap memory, so that CPUs flush each other's TLB.
+    // Threads that map and unmap memory, so that CPUs flush each other's TLB.
     Tlb,
 }
