@@ -142,11 +142,8 @@ impl Session {
         reader_may_leave(printed)?;
         if let Some(dir) = &self.dir {
             // A diagnostic: a failed write to stderr loses no result.
-            let _ = writeln!(
-                term::stderr(),
-                "kept in {0}; {0}/report.html shows it",
-                dir.path().display()
-            );
+            let _ =
+                writeln!(term::stderr(), "report: {}", dir.path().join("report.html").display());
         }
         Ok(latlab_sys::signal::stop_requested().map_or(Outcome::Done, Outcome::Stopped))
     }
@@ -166,9 +163,9 @@ fn restore_orphaned_settings() {
         Ok(found) if found.undone.is_empty() && found.refused.is_empty() => Ok(()),
         Ok(found) => {
             let lines = crate::restoration::lines(&found).join("\n  ");
-            writeln!(stderr, "left by a latlab that was killed:\n  {lines}")
+            writeln!(stderr, "restored after a latlab process was killed:\n  {lines}")
         }
-        Err(e) => writeln!(stderr, "what killed latlabs may have left was not looked at: {e}"),
+        Err(e) => writeln!(stderr, "settings of killed latlab processes could not be checked: {e}"),
     };
 }
 

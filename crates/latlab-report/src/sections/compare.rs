@@ -31,7 +31,7 @@ pub fn sections(_part: &Part, d: &CompareDetail) -> Vec<Section> {
     }
     out.push(Section { id: "verdicts".into(), title: "Verdicts".into(), blocks });
     out.push(Section {
-        id: "figures".into(),
+        id: "values".into(),
         title: "Values".into(),
         blocks: d.metrics.iter().flat_map(metric).collect(),
     });
@@ -50,6 +50,16 @@ pub fn screen(d: &CompareDetail) -> Vec<Block> {
     table.rows.iter_mut().zip(labels).for_each(|(row, label)| row[0] = label);
     if !common.is_empty() {
         table.caption = format!("{}, all with {}", table.caption, common.join(", "));
+    }
+    // The sentence begins with the verdict, and of two subjects the second is the one compared.
+    table.columns[3].head = "verdict and values".into();
+    let two = d.subjects.len() == 2;
+    let shown = |i: usize| i != 2 && !(two && i == 1);
+    let mut column = 0..;
+    table.columns.retain(|_| column.next().is_some_and(shown));
+    for row in &mut table.rows {
+        let mut column = 0..;
+        row.retain(|_| column.next().is_some_and(shown));
     }
     vec![Block::Table(table)]
 }

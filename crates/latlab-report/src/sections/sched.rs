@@ -250,9 +250,7 @@ fn tasks(detail: &SchedDetail) -> Table {
     let rest = s.tasks.len().saturating_sub(ROWS) as u64 + s.more_tasks;
     let caption = match rest {
         0 => "Tasks by run time".to_owned(),
-        n => {
-            format!("Tasks by run time ({n} more in JSON or summed up)")
-        }
+        n => format!("Tasks by run time; {n} more in JSON or summed up"),
     };
     Table { caption, columns, rows: s.tasks.iter().take(ROWS).map(row).collect() }
 }

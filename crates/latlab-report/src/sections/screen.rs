@@ -166,7 +166,7 @@ fn findings(run: &Run, most: usize) -> (Vec<Finding>, usize) {
 }
 
 /// A table of the first screen has a few rows.
-fn shorten(block: &mut Block, rows: usize) {
+pub(super) fn shorten(block: &mut Block, rows: usize) {
     let Block::Table(table) = block else { return };
     let more = table.rows.len().saturating_sub(rows);
     if more > 0 {

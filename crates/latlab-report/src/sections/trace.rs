@@ -1,37 +1,59 @@
-//! What a trace holds, as a document.
+//! Contents of a trace, as a document.
 
+use super::screen::{LINES, shorten};
 use crate::doc::{Block, Column, Doc, Section, Table};
 use latlab_model::trace_stat::TraceStat;
 
-/// Counts by CPU and by kind of event.
-pub fn stat(stat: &TraceStat) -> Doc {
+/// Rows of CPUs on the first screen.
+const CPUS: usize = 16;
+/// Lines around the rows of a table: caption, head, rule, and the blank one below it.
+const AROUND: usize = 4;
+
+/// The first screen of [`stat()`]: the most frequent events, as many as fit.
+pub fn screen(counts: &TraceStat) -> Doc {
+    let Doc { title, summary, .. } = stat(counts);
+    let about = about(counts);
+    let mut cpus = Block::Table(cpus(counts));
+    shorten(&mut cpus, CPUS);
+    let cpu_rows = counts.cpus.len().min(CPUS);
+    let used = summary.len() + 3 + about.len() + 1 + cpu_rows + 2 * AROUND;
+    let mut kinds = Block::Table(kinds(counts));
+    shorten(&mut kinds, LINES.saturating_sub(used));
+    let blocks = vec![Block::Pairs(about), cpus, kinds];
+    let section = Section { blocks, ..Section::default() };
+    Doc { title, summary, sections: vec![section], ..Doc::default() }
+}
+
+/// What made the trace.
+fn about(stat: &TraceStat) -> Vec<(String, String)> {
+    let version = match stat.version {
+        0 => "text".to_owned(),
+        v => format!("trace.dat {v}"),
+    };
     let about = [
-        (
-            "version",
-            match stat.version {
-                0 => "text".to_owned(),
-                v => format!("trace.dat {v}"),
-            },
-        ),
+        ("version", version),
         ("clock", stat.clock.clone()),
         ("machine", stat.uname.trim().to_owned()),
         ("recorded by", stat.recorder.trim().to_owned()),
     ];
-    let about =
-        about.into_iter().filter(|(_, v)| !v.is_empty()).map(|(k, v)| (k.to_owned(), v)).collect();
+    about.into_iter().filter(|(_, v)| !v.is_empty()).map(|(k, v)| (k.to_owned(), v)).collect()
+}
+
+/// Counts by CPU and by kind of event.
+pub fn stat(stat: &TraceStat) -> Doc {
     let mut summary = vec![format!("{} events on {} CPUs.", stat.events, cpu_count(stat))];
     if stat.lost > 0 || stat.lost_unknown > 0 {
         let more = match stat.lost_unknown {
             0 => String::new(),
-            n => format!(", and {n} losses of unknown size"),
+            n => format!(", and {n} losses of unknown length"),
         };
         summary.push(format!("{} events were lost{more}.", stat.lost));
     }
     Doc {
-        title: "What the trace holds".into(),
+        title: "Contents of the trace".into(),
         summary,
         sections: vec![
-            section("trace", "Trace", vec![Block::Pairs(about)]),
+            section("trace", "Trace", vec![Block::Pairs(about(stat))]),
             section("cpus", "CPUs", vec![Block::Table(cpus(stat))]),
             section("events", "Events", vec![Block::Table(kinds(stat))]),
         ],
@@ -122,7 +144,22 @@ mod tests {
             kinds: vec![KindStat { name: "x".into(), events: 5, ..Default::default() }],
             ..Default::default()
         });
-        assert_eq!(doc.summary[1], "3 events were lost, and 1 losses of unknown size.");
+        assert_eq!(doc.summary[1], "3 events were lost, and 1 losses of unknown length.");
         assert!(matches!(&doc.sections[1].blocks[0], Block::Table(t) if t.rows[0][2] == "over 3"));
+    }
+
+    #[test]
+    fn the_first_screen_has_forty_lines_however_many_events_and_cpus_there_are() {
+        let many = TraceStat {
+            version: 7,
+            cpus: vec![CpuStat::default(); 64],
+            kinds: vec![KindStat { name: "x".into(), events: 5, ..Default::default() }; 300],
+            ..Default::default()
+        };
+        let mut page = Vec::new();
+        crate::text::render(&screen(&many), &Default::default(), &mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        assert_eq!(page.lines().count(), LINES, "{page}");
+        assert!(page.contains("(48 more rows with --details)"), "{page}");
     }
 }

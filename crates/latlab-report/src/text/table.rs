@@ -1,13 +1,16 @@
-//! Tables in a terminal: columns as wide as their cells. No cell is wrapped: where the line is too
-//! short, optional columns are left out, and a table that is still too wide becomes a list.
+//! Tables in a terminal: columns as wide as their cells. Where the line is too short, optional columns
+//! are left out; then words of the last column are wrapped, if it stays wide. A table that is still
+//! too wide becomes a list.
 
-use super::clean;
+use super::{clean, wrap};
 use crate::doc::Table;
 use unicode_width::UnicodeWidthStr;
 
 const GAP: &str = "  ";
 /// A table whose columns of words are all narrower than this does not become a list.
 const WORDS: usize = 16;
+/// The last column is wrapped where the others leave it so much.
+const PARAGRAPH: usize = 36;
 
 /// A table laid out.
 pub(super) struct Layout {
@@ -34,19 +37,40 @@ pub(super) fn layout(table: &Table, width: usize) -> Layout {
     let rows: Vec<Vec<String>> = (table.rows.iter())
         .map(|r| (0..columns).map(|i| r.get(i).map_or(String::new(), |c| cell(c))).collect())
         .collect();
-    let (widths, shown) = fit(&heads, &rows, table, width);
+    let (mut widths, shown) = fit(&heads, &rows, table, width);
     let left_out: Vec<String> =
         (0..columns).filter(|i| !shown.contains(i)).map(|i| heads[i].clone()).collect();
-    let words =
-        |&i: &usize| table.columns.get(i).is_none_or(|c| !c.right && !c.whole) && widths[i] > WORDS;
-    if needed(&widths, &shown) > width && shown.iter().any(words) {
+    let words = |i: usize, width: usize| {
+        table.columns.get(i).is_none_or(|c| !c.right && !c.whole) && width > WORDS
+    };
+    let over = needed(&widths, &shown).saturating_sub(width);
+    let last = shown.last().copied().unwrap_or(0);
+    // Boards print lists: their build has no room for another layout.
+    let widest = if cfg!(feature = "host") { widths.get(last).copied().unwrap_or(0) } else { 0 };
+    let room = widest.saturating_sub(over);
+    let paragraphs = over > 0 && room >= PARAGRAPH && words(last, widest);
+    if paragraphs {
+        widths[last] = room;
+    } else if over > 0 && shown.iter().any(|&i| words(i, widths[i])) {
         let list = rows.iter().map(|row| item(&heads, row, &shown)).collect();
         return Layout { rows: Rows::List(list), left_out };
     }
     let line = |cells: &[String]| line(cells, &widths, &shown, table);
     let rules: Vec<String> = shown.iter().map(|&i| "─".repeat(widths[i])).collect();
     let mut lines = vec![line(&heads), rules.join(GAP)];
-    lines.extend(rows.iter().map(|r| line(r)));
+    for row in &rows {
+        if !paragraphs {
+            lines.push(line(row));
+            continue;
+        }
+        let mut row = row.clone();
+        let text = std::mem::take(&mut row[last]);
+        for part in wrap(&text, room, "", "") {
+            row[last] = part.into_owned();
+            lines.push(line(&row));
+            row.iter_mut().for_each(String::clear);
+        }
+    }
     Layout { rows: Rows::Lines(lines), left_out }
 }
 
@@ -135,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cell_is_wrapped_a_table_that_is_too_wide_is_a_list() {
+    fn a_table_that_is_too_wide_is_a_list() {
         assert_eq!(lines(&table(), 200)[2], table().rows[0].join(GAP));
         let Rows::List(list) = layout(&table(), 64).rows else { panic!("64 columns") };
         let others = "command: wakeup -p90 -i 1000 --load vm:128M; \
@@ -145,6 +169,20 @@ mod tests {
         let mut whole = table();
         whole.columns = ["run", "command", "path"].map(Column::whole).into();
         assert_eq!(lines(&whole, 44)[2], table().rows[0].join(GAP));
+    }
+
+    #[test]
+    fn a_last_column_of_words_is_wrapped_where_it_stays_wide() {
+        let mut table = table();
+        table.columns.pop();
+        table.rows[0].pop();
+        table.rows[0][1] =
+            "wake-up latency of a task on each CPU while the others allocate memory".into();
+        let shown = lines(&table, 60);
+        assert_eq!(shown[2], "0123456789abcdef  wake-up latency of a task on each CPU");
+        assert_eq!(shown[3], "                  while the others allocate memory");
+        assert_eq!(shown.len(), 4);
+        assert!(matches!(layout(&table, 50).rows, Rows::List(_)), "32 columns are too narrow");
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub struct Args {
     /// Probes, families or lmbench programs.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// List the probes with lmbench's names; --details adds their parameters.
+    /// List the probes by family; --details: what each measures, its parameters, lmbench's name.
     #[arg(long)]
     pub list: bool,
     /// Run every probe with every size.

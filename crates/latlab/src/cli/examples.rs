@@ -1,5 +1,9 @@
 //! Examples at the end of each command's help. A test parses each of them.
 
+/// Of `latlab` itself.
+#[cfg(feature = "host")]
+pub const LATLAB: &str =
+    "Examples:\n  latlab survey --quick\n  latlab wakeup -D 60\n  latlab why -D 60 --limit 100us";
 /// Of `latlab survey`.
 pub const SURVEY: &str = "Examples:\n  latlab survey --quick\n  latlab survey --step wakeup --step bench --out runs/baseline\n  latlab --on ssh://root@board survey";
 /// Of `latlab doctor`.
@@ -19,7 +23,7 @@ pub const SCHED: &str = "Examples:\n  latlab sched --policy rr -D 3s\n  latlab s
 pub const TIMER: &str =
     "Examples:\n  latlab timer -D 10s\n  latlab timer trace.dat\n  latlab timer --no-trace";
 /// Of `latlab sweep`.
-pub const SWEEP: &str = "Examples:\n  latlab sweep --axis cpu=0,1,2,4 -D 10s\n  latlab sweep memory --quick\n  latlab sweep --resume runs/sweep";
+pub const SWEEP: &str = "Examples:\n  latlab sweep --load cpu:{share} --axis share=20,50,100 -D 10s\n  latlab sweep memory --quick\n  latlab sweep --resume runs/sweep";
 /// Of `latlab record`.
 pub const RECORD: &str = "Examples:\n  latlab record -e sched -e irq -D 5s -o trace.dat\n  latlab record -e sched_switch -- ./program\n  latlab record -e sched --last 16";
 /// Of `latlab report`.
@@ -56,7 +60,8 @@ mod tests {
     #[test]
     fn every_example_is_accepted() {
         let (mut checked, mut refused) = (0, Vec::new());
-        for command in Cli::command().get_subcommands() {
+        let cli = Cli::command();
+        for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
             let Some(help) = command.get_after_long_help() else { continue };
             let lines = help.to_string().lines().count();
             assert!(lines == 4, "{} has {} examples", command.get_name(), lines - 1);

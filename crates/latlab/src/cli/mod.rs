@@ -53,6 +53,7 @@ use std::sync::OnceLock;
 /// A latency laboratory for Linux: measure, record, analyse, report.
 #[derive(Debug, Parser)]
 #[command(name = "latlab", version, max_term_width = 100, arg_required_else_help = false)]
+#[cfg_attr(feature = "host", command(after_long_help = examples::LATLAB))]
 pub struct Cli {
     /// Options that every command takes.
     #[command(flatten)]
@@ -88,7 +89,7 @@ fn memory_size(text: &str) -> anyhow::Result<u64> {
     const LEAST: u64 = 1 << 20;
     latlab_sys::size::parse(text)
         .filter(|size| *size >= LEAST)
-        .ok_or_else(|| anyhow::anyhow!("a size of at least 1M is meant, such as 512M or 4G"))
+        .ok_or_else(|| anyhow::anyhow!("expected a size of at least 1M, such as 512M or 4G"))
 }
 
 /// The command line of this process, with options of other tools replaced ([`foreign`]).

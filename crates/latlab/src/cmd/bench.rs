@@ -107,7 +107,7 @@ fn references(names: &[String]) -> anyhow::Result<Vec<&'static Reference>> {
     (names.iter())
         .map(|name| {
             latlab_model::reference::find(name)
-                .ok_or_else(|| anyhow!("no published machine is called \"{name}\""))
+                .ok_or_else(|| anyhow!("no published machine of the name \"{name}\""))
                 .hint("latlab bench --against list names them")
         })
         .collect()
@@ -199,7 +199,7 @@ fn config(options: &Args) -> anyhow::Result<Config> {
         (found, usual.max(Duration::from_secs(2)))
     };
     if !(0.01..=100.0).contains(&options.precision) {
-        return Err(anyhow!("--precision {}: from 0.01 to 100 per cent", options.precision));
+        return Err(anyhow!("--precision {}: from 0.01 to 100 %", options.precision));
     }
     let budget = options.duration.unwrap_or(budget);
     let target = options.precision / 100.0;
@@ -255,7 +255,7 @@ fn choose_cpu(asked: Option<&str>) -> anyhow::Result<Option<u32>> {
 /// The program to start again for each slice.
 fn this_program() -> anyhow::Result<String> {
     let exe = latlab_sys::process::own_program()
-        .context("where this program lies cannot be found out")
+        .context("the path of this program cannot be determined")
         .hint("mount /proc")?;
     Ok(exe.to_string_lossy().into_owned())
 }
@@ -276,24 +276,46 @@ fn list(global: &Global) -> anyhow::Result<Outcome> {
         let rows: Vec<_> = registry::all().map(listed).collect();
         crate::output::json(&rows, &mut out)?;
     } else {
-        let columns = vec![
-            Column::whole("probe"),
-            Column::left("suite").optional(2),
-            Column::left("lmbench").optional(1),
-            Column::left("measures"),
-        ];
-        let caption = "Probes; full: with --full alone; --details lists their parameters".into();
-        let rows = registry::all().map(probe).collect();
-        crate::output::table(Table { caption, columns, rows }, &mut out)?;
-        if term::details() {
-            let heads = ["probe", "parameter", "meaning", "values"].map(Column::left);
-            let caption = "Parameters".into();
-            let rows = registry::all().flat_map(parameters).collect();
-            crate::output::table(Table { caption, columns: heads.into(), rows }, &mut out)?;
+        for table in tables(term::details()) {
+            crate::output::table(table, &mut out)?;
         }
     }
     out.flush()?;
     Ok(Outcome::Done)
+}
+
+/// Probes by family; with `details`, what each measures, and its parameters.
+fn tables(details: bool) -> Vec<Table> {
+    let table = |caption: &str, heads: &[&str], rows| Table {
+        caption: caption.into(),
+        columns: heads.iter().copied().map(Column::left).collect(),
+        rows,
+    };
+    // Boards print all of it: their build has no room for another table.
+    if !details && cfg!(feature = "host") {
+        let caption = "Probes, selected as FAMILY or FAMILY.PROBE; *: measured with --full or by name. \
+                       --details: what each measures, its parameters and its name in lmbench.";
+        return vec![table(caption, &["family", "probes"], families())];
+    }
+    let heads = ["probe", "suite", "lmbench", "measures"];
+    let caption = "Probes; full: measured with --full or by name";
+    let probes = table(caption, &heads, registry::all().map(probe).collect());
+    let heads = ["probe", "parameter", "meaning", "values"];
+    vec![probes, table("Parameters", &heads, registry::all().flat_map(parameters).collect())]
+}
+
+/// The families with the names of their probes.
+fn families() -> Vec<Vec<String>> {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for spec in registry::all() {
+        let (family, probe) = spec.name.split_once('.').unwrap_or((spec.name, ""));
+        let mark = if spec.suite == Suite::Full { "*" } else { "" };
+        match rows.iter_mut().find(|row| row[0] == family) {
+            Some(row) => row[1] += &format!(" {probe}{mark}"),
+            None => rows.push(vec![family.to_owned(), format!("{probe}{mark}")]),
+        }
+    }
+    rows
 }
 
 fn probe(s: &Spec) -> Vec<String> {

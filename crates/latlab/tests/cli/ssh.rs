@@ -137,7 +137,7 @@ fn a_run_comes_back_and_leaves_the_board() {
     let output = board.latlab(&["wakeup", "-D", "200ms", "--out", "kept/here"]).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("pushing latlab"));
-    assert!(said(&output).contains("kept in kept/here"), "{}", said(&output));
+    assert!(said(&output).contains("report: kept/here/report.html"), "{}", said(&output));
     assert!(!output.stdout.is_empty());
     let run = fs::read_to_string(board.at("host/kept/here/run.json")).unwrap();
     assert!(run.contains("\"complete\": true") || run.contains("\"complete\":true"));

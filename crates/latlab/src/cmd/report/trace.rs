@@ -8,6 +8,7 @@ use crate::trace_input;
 use anyhow::{Context, anyhow};
 use latlab_model::control::clean_bytes;
 use latlab_model::cpulist;
+use latlab_report::sections::trace;
 use latlab_sys::mmap::Mapped;
 use latlab_trace::filter::events_named;
 use latlab_trace::print::{Dialect, LineStyle, ReportOptions, report};
@@ -23,7 +24,7 @@ pub(super) fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let path = args.path.display();
     let data = Mapped::open(&args.path)
         .with_context(|| format!("{path} cannot be opened"))
-        .hint("give a run (a directory or run.json), a trace.dat, or ftrace's text")?;
+        .hint("name a run (directory or run.json), a trace.dat, or ftrace's text")?;
     let file = trace_input::open(&data, &args.path)?;
     let options = options(&file, args)?;
     let damage =
@@ -76,7 +77,7 @@ fn cpu_list(text: &str) -> anyhow::Result<Vec<u32>> {
 
 /// A time stamp, ns.
 fn seconds(text: &str) -> anyhow::Result<u64> {
-    timestamp_ns(text).ok_or_else(|| anyhow!("{text:?} is no time"))
+    timestamp_ns(text).ok_or_else(|| anyhow!("{text:?} is not a time"))
 }
 
 fn print(
@@ -111,7 +112,9 @@ fn stat(
     if global.json {
         crate::output::json(&stat, &mut out)?;
     } else {
-        let doc = latlab_report::sections::trace::stat(&stat);
+        // Boards print all of it: their build has no room for another layout.
+        let all = term::details() || !cfg!(feature = "host");
+        let doc = if all { trace::stat(&stat) } else { trace::screen(&stat) };
         crate::output::document(&doc, &mut out)?;
     }
     out.flush()?;

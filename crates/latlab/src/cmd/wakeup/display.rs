@@ -226,31 +226,26 @@ impl Display {
 fn lines(config: &WakeupConfig, threads: &[LiveThread], elapsed: Duration) -> Vec<String> {
     let ns = |v: u64| format_ns(v as f64);
     let how_far = match share_done(config, threads, elapsed) {
-        Some(share) => format!("{:3.0}%, ", (share * 100.0).min(100.0)),
+        Some(share) => format!("{:3.0} %, ", (share * 100.0).min(100.0)),
         None => String::new(),
     };
     let mut lines = vec![format!(
-        "wake-up latency  {how_far}{} s, every {}, {} {}  (Ctrl-C ends it and keeps the run)",
+        "wake-up latency  {how_far}{} s, every {}, {} {}  (Ctrl-C stops and saves)",
         elapsed.as_secs(),
         ns(config.interval_ns),
         config.policy,
         if config.policy.has_priority() { config.priority.to_string() } else { String::new() },
     )];
+    lines.push("            wake-ups       min       now      mean       max  missed".into());
     for (i, t) in threads.iter().enumerate().take(LINES) {
         let name = match config.threads.get(i) {
             Some(Some(cpu)) => format!("CPU {cpu}"),
             _ => format!("thread {i}"),
         };
-        let missed = match t.missed_periods {
-            0 => String::new(),
-            n => format!("  {n} periods missed"),
-        };
-        let figures =
-            [("min", t.min_ns), ("now", t.last_ns), ("mean", t.mean_ns()), ("max", t.max_ns)];
-        let figures = figures.map(|(name, v)| {
-            format!("{name} {:>9}", if t.wakeups > 0 { ns(v) } else { "-".into() })
-        });
-        lines.push(format!("{name:9} {:>10} wake-ups  {}{missed}", t.wakeups, figures.join("  ")));
+        let latencies = [t.min_ns, t.last_ns, t.mean_ns(), t.max_ns]
+            .map(|v| format!("{:>9}", if t.wakeups > 0 { ns(v) } else { "-".into() }));
+        let latencies = latencies.join(" ");
+        lines.push(format!("{name:9} {:>10} {latencies} {:>7}", t.wakeups, t.missed_periods));
     }
     if threads.len() > LINES {
         let max = threads.iter().map(|t| t.max_ns).max().unwrap_or(0);
@@ -295,9 +290,10 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "wake-up latency   25%, 5 s, every 1.00 ms, fifo 80  (Ctrl-C ends it and keeps the run)",
-                "CPU 0           5000 wake-ups  min   8.10 µs  now   14.2 µs  mean   15.0 µs  max   2.47 ms  2 periods missed",
-                "CPU 3              0 wake-ups  min         -  now         -  mean         -  max         -",
+                "wake-up latency   25 %, 5 s, every 1.00 ms, fifo 80  (Ctrl-C stops and saves)",
+                "            wake-ups       min       now      mean       max  missed",
+                "CPU 0           5000   8.10 µs   14.2 µs   15.0 µs   2.47 ms       2",
+                "CPU 3              0         -         -         -         -       0",
             ]
         );
     }
