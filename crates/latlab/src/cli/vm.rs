@@ -48,7 +48,8 @@ pub enum VmAction {
 /// Which machine.
 #[derive(Clone, Debug, Args)]
 pub struct Machine {
-    /// NAME[,cpu=…][,smp=N][,mem=SIZE][,icount=N][,accel=tcg|kvm][,append=WORDS][,modules=A+B][,timeout=S][,ssh=PORT].
+    /// NAME, then options separated by commas: cpu=…, smp=N, mem=SIZE, icount=N, accel=tcg|kvm, append=WORDS, modules=A+B,
+    /// timeout=S, ssh=PORT.
     #[arg(value_name = "MACHINE")]
     pub machine: String,
     /// A kernel of your own: an image, or a package (linux-image-….deb) or folder with one. Modules in lib/modules/RELEASE beside it are found.

@@ -24,6 +24,8 @@ mod report;
 mod runs_v1;
 mod sched;
 mod schema;
+#[cfg(feature = "host")]
+mod screens;
 mod signals;
 #[cfg(feature = "host")]
 mod ssh;
