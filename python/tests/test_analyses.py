@@ -58,7 +58,7 @@ def test_the_breakdown_adds_up_to_each_latency(load):
 def test_one_task_is_explained(load):
     with pytest.raises(latlab.LatlabError, match="^no wake-up of nobody in ") as error:
         latlab.explain(load, limit_ns=100_000, task="nobody")
-    assert error.value.hint.startswith("these tasks wake up in it: ")
+    assert error.value.hint.startswith("tasks that wake up in it: ")
     name = error.value.hint.split(": ")[1].split(", ")[0]
     assert len(latlab.explain([load.path], limit_ns=100_000, task=name).wakeups) > 0
 
@@ -73,7 +73,7 @@ def test_rows_are_tables_of_every_library(load):
 
 def test_what_is_missing_is_an_error(traces):
     trace = latlab.open(traces / "function7-x86_64.dat")
-    with pytest.raises(latlab.LatlabError, match="sched_switch.*: who ran cannot be told$"):
+    with pytest.raises(latlab.LatlabError, match="sched_switch.*: running tasks unknown$"):
         latlab.sched(trace)
-    with pytest.raises(latlab.LatlabError, match="there is no event of a timer or an interrupt in it$"):
+    with pytest.raises(latlab.LatlabError, match="no events of timers or interrupts$"):
         latlab.timer(trace)

@@ -51,7 +51,7 @@ def test_the_command_measures_and_its_run_is_loaded(tmp_path):
     run = latlab.measure("wakeup", "-D", "300ms", "-q", out=tmp_path / "run")
     assert run.complete and run.records[0].summary.count > 10
     assert latlab.load_run(tmp_path / "run").data == run.data
-    with pytest.raises(latlab.LatlabError, match="holds a run already") as error:
+    with pytest.raises(latlab.LatlabError, match="has a run already") as error:
         latlab.measure("wakeup", "-D", "300ms", "-q", out=tmp_path / "run")
     assert error.value.hint == "name a new directory; a run is never overwritten"
     with pytest.raises(latlab.LatlabError, match="--no-such-option"):
@@ -70,7 +70,7 @@ def test_errors_are_one_sentence(runs, tmp_path):
     path = tmp_path / "run.json"
     data = (runs / "wakeup" / "run.json").read_bytes()
     path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(latlab.LatlabError, match=r"run.json: is cut off after \d+ bytes$") as error:
+    with pytest.raises(latlab.LatlabError, match=r"run.json: truncated after \d+ bytes$") as error:
         latlab.load_run(tmp_path)
     assert error.value.hint.startswith("copy it again")
     path.write_text('{"schema_version": 999}')

@@ -157,11 +157,14 @@ pub fn read(path: &Path, text: &str) -> Result<Board> {
     })?;
     let name_char = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if board.name.is_empty() || board.name.len() > 63 || !board.name.chars().all(name_char) {
-        return Err(wrong(format!("name {:?} is no host name (letters, digits, -)", board.name)));
+        return Err(wrong(format!(
+            "name {:?} is not a host name (letters, digits, -)",
+            board.name
+        )));
     }
     if !(40..=1024).contains(&board.boot.mib) {
         return Err(wrong(format!(
-            "boot.mib is {}; FAT32 needs at least 40, and more than 1024 is no boot partition",
+            "boot.mib is {}; FAT32 needs at least 40, and more than 1024 is not a boot partition",
             board.boot.mib
         )));
     }

@@ -32,10 +32,10 @@ pub fn boot_partition(image: &Path) -> Result<Vec<u8>> {
         hint: "latlab image --board NAME builds one".into(),
     };
     let mut first = [0; 512];
-    file.read_exact(&mut first).map_err(|_| wrong("this is no image of a card"))?;
+    file.read_exact(&mut first).map_err(|_| wrong("this is not an image of a card"))?;
     let table = mbr::read(&first).and_then(|(_, p)| p.first().copied());
     let boot =
-        table.ok_or_else(|| wrong("this is no image of a card (it has no partition table)"))?;
+        table.ok_or_else(|| wrong("this is not an image of a card (it has no partition table)"))?;
     if u64::from(boot.start) != ALIGNMENT || u64::from(boot.sectors) * SECTOR > 1 << 30 {
         return Err(wrong("its first partition is not one of latlab's"));
     }

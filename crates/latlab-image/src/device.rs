@@ -95,7 +95,7 @@ pub fn examine(root: &Path, device: &Path) -> Result<Disk> {
     let identity = Disk { number, ..Disk::default() };
     if !folder.is_dir() || !identity.is(root, &meta) {
         return Err(wrong(
-            "this is no disk",
+            "this is not a disk",
             "lsblk lists disks; a card in a reader is /dev/sdX or /dev/mmcblkN",
         ));
     }
@@ -207,7 +207,7 @@ pub fn judge(disk: &Disk, bytes: u64, fixed: bool) -> Result<()> {
     }
     if !disk.removable && !fixed {
         return no(
-            "it is no card or stick that can be taken out".into(),
+            "it is not a card or stick that can be taken out".into(),
             "lsblk shows which is which; --fixed writes to it all the same",
         );
     }
@@ -305,7 +305,7 @@ mod tests {
             "/dev/sdb1: this is a partition; an image takes a whole disk, here /dev/sdb"
         );
         assert!(verdict(&dir, "/dev/sdz", mib, false).contains("No such file"));
-        assert!(verdict(&dir, "/proc/swaps", mib, false).contains("this is no disk"));
+        assert!(verdict(&dir, "/proc/swaps", mib, false).contains("this is not a disk"));
     }
 
     #[test]
@@ -343,7 +343,7 @@ mod tests {
         let file = dir.path().join(&disk);
         fs::write(&file, vec![0; 1 << 20]).unwrap();
         let error = examine(Path::new("/"), &file).unwrap_err().to_string();
-        assert!(error.contains("this is no disk"), "{disk}: {error}");
+        assert!(error.contains("this is not a disk"), "{disk}: {error}");
     }
 
     #[test]
@@ -363,7 +363,7 @@ mod tests {
         put("sys/devices/sdb/removable", "0");
         assert_eq!(
             verdict(&dir, "/dev/sdb", 1, false),
-            "/dev/sdb: it is no card or stick that can be taken out"
+            "/dev/sdb: it is not a card or stick that can be taken out"
         );
         assert_eq!(verdict(&dir, "/dev/sdb", 1, true), "yes");
         put("sys/devices/sdb/ro", "1");

@@ -30,7 +30,7 @@ const AARCH64: Kind = Kind {
     meta: Some("linux-image-arm64"),
     series: "",
     flavour: "-arm64",
-    about: "64-bit ARM, the ordinary kernel",
+    about: "64-bit ARM, standard kernel",
 };
 
 impl Flavour {
@@ -117,7 +117,7 @@ fn own(cache: &Cache, file: &Path, arch: Arch, busybox: PathBuf) -> Result<Kerne
         let output = output.ok().filter(|o| o.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    let is = field("Architecture").ok_or_else(|| wrong("this is no Debian package".into()))?;
+    let is = field("Architecture").ok_or_else(|| wrong("this is not a Debian package".into()))?;
     if is != arch.debian() {
         return Err(wrong(format!("this package is for {is}, the board is {}", arch.debian())));
     }

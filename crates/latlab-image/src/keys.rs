@@ -38,7 +38,7 @@ fn parse(path: &Path, text: &str) -> Result<String> {
     for (number, line) in lines.filter(|(_, l)| !l.is_empty() && !l.starts_with('#')) {
         let Some(()) = recognized(line) else {
             let hint = "ssh-keygen -t ed25519 makes a pair of keys; the public one ends in .pub";
-            return Err(wrong(&format!("line {number} is no public SSH key"), hint.into()));
+            return Err(wrong(&format!("line {number} is not a public SSH key"), hint.into()));
         };
         keys.push_str(line);
         keys.push('\n');
@@ -88,7 +88,7 @@ mod tests {
             &KEY.replace("ssh-ed25519", "ssh-rsa"),
             &KEY[..50],
         ] {
-            assert!(said(bad).to_string().contains("line 1 is no public SSH key"), "{bad}");
+            assert!(said(bad).to_string().contains("line 1 is not a public SSH key"), "{bad}");
         }
     }
 }

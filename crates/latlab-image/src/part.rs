@@ -30,7 +30,7 @@ impl Part {
         if fs::metadata(output).is_ok_and(|m| !m.is_file()) {
             return Err(TargetError::Content {
                 path: output.to_path_buf(),
-                reason: "this is no ordinary file".into(),
+                reason: "this is not an ordinary file".into(),
                 hint: "build to a file first; latlab image write puts it on a card".into(),
             });
         }

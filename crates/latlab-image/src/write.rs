@@ -70,7 +70,7 @@ pub fn sound(image: &Path, hooks: &mut dyn Hooks) -> Result<u64> {
     };
     let n = fill(&mut file, &mut first).map_err(failed())?;
     if mbr::read(&first[..n]).is_none_or(|(_, partitions)| partitions.is_empty()) {
-        return Err(wrong("this is no image of a card (it has no partition table)".into()));
+        return Err(wrong("this is not an image of a card (it has no partition table)".into()));
     }
     let mut name = image.as_os_str().to_owned();
     name.push(".sha256");
@@ -301,7 +301,9 @@ mod tests {
         fs::write(dir.path().join("sd.img.sha256"), "00  sd.img\n").unwrap();
         assert!(sound(&image, &mut hooks).unwrap_err().to_string().contains("it is damaged"));
         fs::write(&image, b"not an image").unwrap();
-        assert!(sound(&image, &mut hooks).unwrap_err().to_string().contains("no image of a card"));
+        assert!(
+            sound(&image, &mut hooks).unwrap_err().to_string().contains("not an image of a card")
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ const CPU_MAX: u32 = 8191;
 
 /// Why a text is no list of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("'{0}' is no list of CPUs; write it as 0-3,8")]
+#[error("'{0}' is not a list of CPUs; write it as 0-3,8")]
 pub struct BadCpuList(pub String);
 
 /// The CPUs of a list, rising, each once. An empty list is an empty set.

@@ -42,7 +42,7 @@ pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
         let bytes = Mapped::open(&path).map_err(|e| {
             (
                 format!("{} cannot be opened: {e}", path.display()),
-                "give a trace.dat, or ftrace's text",
+                "name a trace.dat or ftrace's text",
             )
         })?;
         Opened::try_new(bytes, |bytes| latlab_trace::open_within(bytes, memory))

@@ -51,14 +51,17 @@ impl SharedLock {
         let file = File::options().read(true).write(true).open(path)?;
         let meta = file.metadata()?;
         if !meta.is_file() || meta.len() != LEN as u64 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "this is no lock of 8 bytes"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "this is not a lock of 8 bytes",
+            ));
         }
         let mut lock = Self { at: map(&file)?, inheriting: false };
         lock.inheriting = match lock.word(1).load(Ordering::Relaxed) {
             0 => false,
             1 => true,
             _ => {
-                let reason = "this is no lock of a known kind";
+                let reason = "this is not a lock of a known kind";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
             }
         };
@@ -154,7 +157,7 @@ mod tests {
         let path = dir.path().join("x");
         for bytes in [&b"short"[..], &[0, 0, 0, 0, 9, 0, 0, 0]] {
             std::fs::write(&path, bytes).unwrap();
-            assert!(SharedLock::open(&path).unwrap_err().to_string().contains("no lock"));
+            assert!(SharedLock::open(&path).unwrap_err().to_string().contains("not a lock"));
         }
     }
 }

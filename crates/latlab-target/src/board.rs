@@ -80,7 +80,7 @@ pub fn check(path: &Path, program: &[u8], arch: Arch) -> Result<()> {
         hint: "make boards builds it anew".into(),
     };
     if program.len() < 20 || program[..4] != *b"\x7fELF" {
-        return Err(wrong("this is no program (no ELF header)".into()));
+        return Err(wrong("this is not a program (no ELF header)".into()));
     }
     let machine = u16::from_le_bytes([program[18], program[19]]);
     let (expected, name) = match arch {

@@ -80,7 +80,7 @@ impl Target {
         }
         Err(wrong(
             spec,
-            "this is no kind of target",
+            "this is not a kind of target",
             "local, ssh://user@board[:port] or vm:NAME (latlab vm list)",
         ))
     }
@@ -109,7 +109,7 @@ fn parse_ssh(spec: &str, rest: &str) -> Result<SshTarget> {
             p.parse::<u16>()
                 .ok()
                 .filter(|p| *p > 0)
-                .ok_or_else(|| wrong(spec, format!("{p:?} is no port"), HINT))
+                .ok_or_else(|| wrong(spec, format!("{p:?} is not a port"), HINT))
         })
         .transpose()?;
     if host.is_empty() || user == Some("") {
@@ -120,7 +120,7 @@ fn parse_ssh(spec: &str, rest: &str) -> Result<SshTarget> {
         || rest.starts_with('-')
         || rest.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/')
     {
-        return Err(wrong(spec, "this is no host name", HINT));
+        return Err(wrong(spec, "not a host name", HINT));
     }
     let destination = user.map_or_else(|| host.to_owned(), |u| format!("{u}@{host}"));
     Ok(SshTarget { destination, port })
@@ -248,15 +248,15 @@ mod tests {
 
     #[test]
     fn bad_targets_name_what_is_wrong() {
-        assert_eq!(reason("board"), "target \"board\": this is no kind of target");
+        assert_eq!(reason("board"), "target \"board\": this is not a kind of target");
         assert_eq!(reason("vm:mips"), "target \"vm:mips\": there is no virtual machine \"mips\"");
         assert!(reason("vm:armv7-rt,mem=1").contains("64M at least"));
         assert!(reason("vm:armv7-rt,colour=red").contains("there is no option colour=red"));
         assert!(reason("vm:armv7-rt,cpu=max,icount=0,smp=2").contains("one CPU"));
         assert!(reason("vm:armv7-rt,cpu=a15 -hda /etc/shadow").contains("no option cpu"));
-        assert!(reason("ssh://-oProxyCommand=x").contains("no host name"));
+        assert!(reason("ssh://-oProxyCommand=x").contains("not a host name"));
         assert!(reason("ssh://u@:22").contains("no host"));
-        assert!(reason("ssh://h:99999").contains("no port"));
+        assert!(reason("ssh://h:99999").contains("not a port"));
     }
 
     #[test]

@@ -407,7 +407,7 @@ impl Parse<'_> {
             }
             Token::Name(name) => Ok(match (self.format.field(name), name.as_str()) {
                 (Some(f), _) if f.kind == FieldKind::Number => Node::Field(Box::new(f.clone())),
-                (Some(_), _) => return Err(format!("{name} is no number")),
+                (Some(_), _) => return Err(format!("{name} is not a number")),
                 (None, "CPU" | "cpu") => Node::Cpu,
                 (None, "PID" | "pid") => Node::Pid,
                 (None, "TIME" | "TIMESTAMP" | "ts") => Node::Time,

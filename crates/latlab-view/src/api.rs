@@ -302,10 +302,10 @@ fn tiles(view: &View<'_>, body: &[u8]) -> Reply {
     for line in text.lines().take(TILES) {
         let words: Vec<&str> = line.split(' ').collect();
         let [lane, level, number] = words[..] else {
-            return problem(format!("{line:?} is no tile"));
+            return problem(format!("{line:?} is not a tile"));
         };
         let (Ok(level), Ok(number)) = (level.parse::<u32>(), number.parse::<u64>()) else {
-            return problem(format!("{line:?} is no tile"));
+            return problem(format!("{line:?} is not a tile"));
         };
         asked.push((lane, level, number));
     }

@@ -20,7 +20,7 @@ pub enum SelectError {
     #[error(transparent)]
     Filter(#[from] FilterError),
     /// The regular expression.
-    #[error("{text:?} is no regular expression: {reason}")]
+    #[error("{text:?} is not a regular expression: {reason}")]
     Regex {
         /// The expression.
         text: String,

@@ -320,9 +320,7 @@ impl<'f> Source<'f> {
                     .to_owned(),
             );
         } else if index.wakes.is_empty() {
-            notes.push(
-                "There are no wake-up events: waiting cannot be told from sleeping.".to_owned(),
-            );
+            notes.push("No wake-up events: waiting and sleeping are not distinguished.".to_owned());
         }
         if index.backwards > 0 {
             let n = index.backwards;

@@ -128,14 +128,14 @@ mod figures {
     const TASK_LIMIT: u64 = 50_000;
 
     fn list(value: &Value) -> &[Value] {
-        value.as_array().unwrap_or_else(|| panic!("{value} is no list"))
+        value.as_array().unwrap_or_else(|| panic!("{value} is not a list"))
     }
     fn word(value: &Value) -> &str {
-        value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+        value.as_str().unwrap_or_else(|| panic!("{value} is not a text"))
     }
     fn whole(value: &Value) -> i128 {
         let n = value.as_i64().map(i128::from).or(value.as_u64().map(i128::from));
-        n.unwrap_or_else(|| panic!("{value} is no whole number"))
+        n.unwrap_or_else(|| panic!("{value} is not a whole number"))
     }
     fn json(view: &View<'_>, url: &str) -> Value {
         serde_json::from_slice(&ask(view, url, None)).unwrap()

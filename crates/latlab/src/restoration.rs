@@ -7,31 +7,29 @@ pub fn lines(found: &OrphanedSettings) -> Vec<String> {
     let mut lines: Vec<String> = found.undone.iter().map(line).collect();
     lines.extend(found.alive.iter().map(|h| {
         let paths: Vec<_> = h.paths.iter().map(|p| p.display().to_string()).collect();
-        format!("process {} runs and holds {}", h.pid, paths.join(", "))
+        format!("process {} is running and uses {}", h.pid, paths.join(", "))
     }));
     if found.earlier_boot > 0 {
         lines.push(
-            "a journal of an earlier boot was removed: the kernel has its own values again".into(),
+            "a journal of an earlier boot was removed: the boot has reset the settings".into(),
         );
     }
-    lines.extend(
-        found.refused.iter().map(|(p, why)| format!("{}: not believed: {why}", p.display())),
-    );
+    lines.extend(found.refused.iter().map(|(p, why)| format!("{}: rejected: {why}", p.display())));
     lines
 }
 
 /// What became of one.
 pub fn line(r: &Restoration) -> String {
     match r {
-        Restoration::Restored { path, value } => format!("{}: {value} again", path.display()),
+        Restoration::Restored { path, value } => format!("{}: restored to {value}", path.display()),
         Restoration::Removed { path } => format!("{}: removed", path.display()),
-        Restoration::AlreadyRight { path } => format!("{}: was right already", path.display()),
+        Restoration::AlreadyRight { path } => format!("{}: unchanged", path.display()),
         Restoration::ChangedSince { path, ours, now } => format!(
-            "{}: latlab had set {ours}, somebody has set {now} since; left so",
+            "{}: set to {ours} by latlab, then to {now} by another process; not changed",
             path.display()
         ),
         Restoration::Failed { path, value, reason } => {
-            format!("{}: could not be put back to '{value}': {reason}", path.display())
+            format!("{}: not restored to '{value}': {reason}", path.display())
         }
     }
 }

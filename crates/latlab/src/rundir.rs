@@ -54,12 +54,12 @@ impl RunDir {
 
     fn take(path: &Path) -> anyhow::Result<Self> {
         if path.join(RUN_FILE).exists() {
-            return Err(anyhow!("--out {}: holds a run already", path.display()))
+            return Err(anyhow!("--out {}: has a run already", path.display()))
                 .hint("name a new directory; a run is never overwritten");
         }
         let made = !path.exists();
         fs::create_dir_all(path)
-            .with_context(|| format!("--out {}: cannot be made a directory", path.display()))
+            .with_context(|| format!("--out {}: the directory cannot be created", path.display()))
             .hint("name a directory that this user may write to")?;
         Ok(Self { path: path.to_owned(), made })
     }
@@ -67,7 +67,7 @@ impl RunDir {
     fn make_new(parent: &Path, name: &str) -> anyhow::Result<Self> {
         let hint = "change to a directory that this user may write to, or name one with --out DIR";
         fs::create_dir_all(parent)
-            .with_context(|| format!("{}: cannot be made", parent.display()))
+            .with_context(|| format!("{}: cannot be created", parent.display()))
             .hint(hint)?;
         for n in 1..1000 {
             let path = match n {
@@ -79,12 +79,12 @@ impl RunDir {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => {
                     return Err(e)
-                        .with_context(|| format!("{}: cannot be made", path.display()))
+                        .with_context(|| format!("{}: cannot be created", path.display()))
                         .hint(hint);
                 }
             }
         }
-        bail!("{}: a thousand runs of this name are there already", parent.join(name).display())
+        bail!("{}: there are a thousand runs of this name", parent.join(name).display())
     }
 
     /// The directory.
@@ -98,7 +98,8 @@ impl RunDir {
     /// When it cannot be made.
     pub fn captures(&self) -> anyhow::Result<PathBuf> {
         let path = self.path.join("captures");
-        fs::create_dir_all(&path).with_context(|| format!("{}: cannot be made", path.display()))?;
+        fs::create_dir_all(&path)
+            .with_context(|| format!("{}: cannot be created", path.display()))?;
         Ok(path)
     }
 
@@ -164,8 +165,7 @@ pub fn write_asked(
 }
 
 /// What to do where a file cannot be written.
-pub const WRITABLE: &str =
-    "name a file in a directory that is there and that this user may write to";
+pub const WRITABLE: &str = "name a file in an existing directory that this user may write to";
 
 /// Whether [`write_atomically`] may write here, for options whose file is written after a measurement.
 /// Whatever is at `path` stays as it is.
@@ -285,8 +285,8 @@ impl Drop for Replacements {
 /// Always, with what to do instead.
 #[cfg(not(feature = "host"))]
 pub fn load(path: &Path) -> anyhow::Result<Run> {
-    Err(anyhow!("{}: a board's latlab makes runs and does not read them", path.display()))
-        .hint("copy the directory to a host, and: latlab report RUN")
+    Err(anyhow!("{}: the board build does not read runs", path.display()))
+        .hint("copy the directory to the host and run: latlab report RUN")
 }
 
 /// Reads a run from its directory or from its `run.json`; older, newer within
@@ -315,11 +315,11 @@ fn parse(bytes: &[u8]) -> anyhow::Result<Run> {
     let head: Head = match serde_json::from_slice(bytes) {
         Ok(head) => head,
         Err(e) if e.is_eof() && bytes.first() == Some(&b'{') => {
-            return Err(anyhow!("is cut off after {} bytes", bytes.len()))
-                .hint("copy it again; latlab itself replaces run.json whole or not at all");
+            return Err(anyhow!("truncated after {} bytes", bytes.len()))
+                .hint("copy it again: latlab replaces run.json only as a whole");
         }
         Err(e) => {
-            return Err(anyhow!("is no run of latlab: {e}"))
+            return Err(anyhow!("not a run of latlab: {e}"))
                 .hint("name a run directory (runs/…) or its run.json");
         }
     };
@@ -329,10 +329,10 @@ fn parse(bytes: &[u8]) -> anyhow::Result<Run> {
             head.schema_version,
             env!("CARGO_PKG_VERSION"),
         ))
-        .hint("use the latlab that wrote it, or a newer one");
+        .hint("use the version that wrote it, or a newer one");
     }
     let mut run: Run = serde_json::from_slice(bytes)
-        .map_err(|e| anyhow!("is a damaged run: {e}"))
+        .map_err(|e| anyhow!("damaged run: {e}"))
         .hint("the schema is docs/run.schema.json")?;
     latlab_analysis::upgrade::upgrade(&mut run);
     Ok(run)
@@ -367,7 +367,7 @@ mod tests {
         let t = tempfile::tempdir().unwrap();
         RunDir::create(Some(t.path()), "", "wakeup").unwrap().save(&a_run()).unwrap();
         let error = RunDir::create(Some(t.path()), "", "wakeup").unwrap_err();
-        assert!(format!("{error:#}").contains("holds a run already"), "{error:#}");
+        assert!(format!("{error:#}").contains("has a run already"), "{error:#}");
     }
 
     #[test]
@@ -397,15 +397,15 @@ mod tests {
     fn damaged_runs_are_said_in_one_sentence() {
         let said = |bytes: &[u8]| format!("{:#}", parse(bytes).unwrap_err());
         let whole = serde_json::to_vec(&a_run()).unwrap();
-        assert!(said(&whole[..whole.len() / 2]).starts_with("is cut off after "));
-        assert!(said(b"").starts_with("is no run of latlab"));
-        assert!(said(b"\x7fELF").starts_with("is no run of latlab"));
-        assert!(said(b"[]").starts_with("is no run of latlab"));
+        assert!(said(&whole[..whole.len() / 2]).starts_with("truncated after "));
+        assert!(said(b"").starts_with("not a run of latlab"));
+        assert!(said(b"\x7fELF").starts_with("not a run of latlab"));
+        assert!(said(b"[]").starts_with("not a run of latlab"));
         assert!(said(br#"{"schema_version":999}"#).starts_with("has schema version 999, and this"));
         let damaged = said(br#"{"schema_version":1,"parts":3}"#);
-        assert!(damaged.starts_with("is a damaged run: "), "{damaged}");
+        assert!(damaged.starts_with("damaged run: "), "{damaged}");
         // Deep nesting is refused, not followed until the stack ends.
-        assert!(said("[".repeat(1 << 20).as_bytes()).starts_with("is no run of latlab"));
+        assert!(said("[".repeat(1 << 20).as_bytes()).starts_with("not a run of latlab"));
     }
 
     #[test]

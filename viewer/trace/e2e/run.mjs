@@ -441,10 +441,10 @@ await test("a file that is changed, cut or gone while it is open", async () => {
   assert.equal(await page.locator(".trouble").isVisible(), false);
   // Nobody does anything: the page sees for itself, and what it says else does not hide that.
   truncateSync(path, 60_000);
-  await said("was cut");
+  await said("was truncated");
   await page.locator("#search").fill("sched_switch : no_such_field == 1");
   await page.keyboard.press("Enter");
-  await said("was cut.*no_such_field");
+  await said("was truncated.*no_such_field");
   rmSync(path);
   await page.locator(".list").press("End");
   await page.locator(".list").press("Home");

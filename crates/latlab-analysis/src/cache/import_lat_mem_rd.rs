@@ -30,7 +30,7 @@ pub enum FromError {
         text: String,
     },
     /// A point with a size or time that cannot be.
-    #[error("line {line}: `{text}` is no size in MiB and time in ns")]
+    #[error("line {line}: `{text}` is not a size in MiB and time in ns")]
     Point {
         /// Line, from 1.
         line: usize,

@@ -80,7 +80,7 @@ pub struct Axis {
 
 /// Why text is no axis.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no axis: {why} (64K..256M:x2, 0..100:+20, 1,16,64 or alloc,keep)")]
+#[error("'{text}' is not an axis: {why} (64K..256M:x2, 0..100:+20, 1,16,64 or alloc,keep)")]
 pub struct AxisError {
     /// What was given.
     pub text: String,
@@ -98,13 +98,13 @@ pub enum AxisProblem {
     #[error("it has more than {MOST} values")]
     TooMany,
     /// A bound or a step is not a number.
-    #[error("'{0}' is no number")]
+    #[error("'{0}' is not a number")]
     NotANumber(String),
     /// The last value is below the first.
     #[error("it ends before it begins")]
     Reversed,
     /// A step has neither `x` nor `+`.
-    #[error("'{0}' is no step: x2 multiplies, +10 adds")]
+    #[error("'{0}' is not a step: x2 multiplies, +10 adds")]
     NotAStep(String),
     /// A step does not increase the value.
     #[error("the step '{0}' does not lead from its first to its last value")]
@@ -241,9 +241,9 @@ mod tests {
             ("4M..1K", "ends before it begins"),
             ("1K..4M:x1", "the step 'x1' does not lead"),
             ("0..4M:x2", "the step 'x2' does not lead"),
-            ("1..9:*2", "no step"),
-            ("1..9:", "no step"),
-            ("a..b", "no number"),
+            ("1..9:*2", "not a step"),
+            ("1..9:", "not a step"),
+            ("a..b", "not a number"),
             ("1,1", "twice"),
             ("0..1000000:+1", "more than 1000 values"),
         ] {

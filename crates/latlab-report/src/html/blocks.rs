@@ -55,7 +55,7 @@ pub(super) fn block(b: &Block, out: &mut impl Write) -> io::Result<()> {
         Block::Text(text) => paragraphs(text, out),
         Block::Heading(text) => writeln!(out, "<h3>{}</h3>", escape(text)),
         Block::Warning(text) => {
-            writeln!(out, "<p class=\"warning\"><strong>Note well.</strong> {}</p>", escape(text))
+            writeln!(out, "<p class=\"warning\"><strong>Warning.</strong> {}</p>", escape(text))
         }
         Block::Pairs(pairs) => {
             out.write_all(b"<dl class=\"pairs\">\n")?;
@@ -136,7 +136,7 @@ fn finding(f: &Finding, out: &mut impl Write) -> io::Result<()> {
     if !text.remedies.is_empty() {
         out.write_all(b"<p class=\"try\">Try:</p><ul class=\"try\">")?;
         for t in &text.remedies {
-            write!(out, "<li><code>{}</code></li>", escape(t))?;
+            write!(out, "<li>{}</li>", escape(t))?;
         }
         out.write_all(b"</ul>")?;
     }

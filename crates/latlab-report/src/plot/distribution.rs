@@ -155,7 +155,7 @@ pub fn tail(subject: &Subject, all: &[Named]) -> Plot {
     });
     Plot {
         id: format!("{}-tail", subject.id),
-        title: format!("{}: how often is it exceeded?", subject.title),
+        title: format!("{}: share of values above", subject.title),
         description: format!(
             "For every {} on the horizontal axis, the share of {} above it. \
              Lower and further left is better; 0.001 is one in a thousand.",

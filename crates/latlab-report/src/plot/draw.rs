@@ -278,8 +278,8 @@ fn ramp<DB: DrawingBackend>(
             let corners = [(a, (y + 1) * FINE), (z, (y + 12) * FINE)];
             root.draw(&Rectangle::new(corners, RGBColor(r, g, b).filled()))?;
         }
-        let law = if grid.logarithmic() { ", logarithmic" } else { "" };
-        let most = format!("{}{law}", format_number(grid.max));
+        let scale = if grid.logarithmic() { ", logarithmic" } else { "" };
+        let most = format!("{}{scale}", format_number(grid.max));
         words(root, &most, (left + STEPS * 3 + 6, y), Role::Dim, 1.0, left_top())?;
         used += LINE + 4;
     }

@@ -15,7 +15,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("process", "Processes and threads"),
     ("memory", "Faults and mappings"),
     ("ctx", "Context switches"),
-    ("ipc", "Messages: there and back"),
+    ("ipc", "Messages: round trip"),
     ("fs", "Files"),
     ("bw", "Bandwidth"),
     ("stream", "STREAM"),

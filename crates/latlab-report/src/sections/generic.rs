@@ -15,7 +15,7 @@ pub fn sections(part: &Part) -> Vec<Section> {
     let mut blocks = Vec::new();
     if !part.complete {
         blocks.push(Block::Warning(
-            "This part was cut short; its figures are of what was measured until then.".into(),
+            "Incomplete part: the results cover what was measured until the interruption.".into(),
         ));
     }
     if !part.findings.is_empty() {
@@ -113,7 +113,7 @@ pub fn records_table(records: &[Record]) -> Table {
         cells
     };
     Table {
-        caption: "Figures. A dash: the number of samples does not support it.".into(),
+        caption: "Results. A dash: too few samples.".into(),
         columns,
         rows: records.iter().map(row).collect(),
     }

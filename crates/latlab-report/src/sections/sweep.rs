@@ -191,7 +191,7 @@ fn surface(d: &SweepDetail, s: &Surface) -> Option<Plot> {
         id: format!("sweep-surface-{}", words(&slice)),
         title: format!("Response surface: {} of wake-ups, µs{of}", quantile_name(d)),
         description: format!(
-            "Second-order surface fitted to {} points, which are drawn on it; it explains {:.0} % of the variance (adjusted R²), and measured values differ from it by a factor of {:.2} (standard deviation). A knee is no part of it.",
+            "Second-order surface fitted to {} points, which are drawn on it; it explains {:.0} % of the variance (adjusted R²), and measured values differ from it by a factor of {:.2} (standard deviation). A knee is not a part of it.",
             s.points,
             s.r_squared.max(0.0) * 100.0,
             s.residual_factor

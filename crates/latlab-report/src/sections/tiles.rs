@@ -197,7 +197,7 @@ fn of_bench(d: &BenchDetail) -> Vec<Tile> {
     let severity = if most { Severity::Ok } else { Severity::Warning };
     let within = format!("with a 95 % interval within ±{} %", d.target * 100.0);
     let of = format!("{exact} of {}", d.rows.len());
-    tiles.push(tile("exact results", of).note(within).verdict(severity));
+    tiles.push(tile("precise results", of).note(within).verdict(severity));
     tiles
 }
 
@@ -295,7 +295,7 @@ fn of_timer(d: &TimerDetail) -> Vec<Tile> {
             tile("longest timer function", format_ns(f.cost.max_ns as f64)).note(f.name.clone())
         }));
         let late = trace.late.as_ref().filter(|h| h.count > 0);
-        tiles.extend(late.map(|h| tile("latest expiry", format_ns(h.max as f64))));
+        tiles.extend(late.map(|h| tile("worst expiry delay", format_ns(h.max as f64))));
         let calls: u64 = trace.functions.iter().map(|f| f.cost.count).sum();
         let note = format!("of {} functions", trace.functions.len());
         tiles.push(tile("timer calls", grouped(calls)).note(note));

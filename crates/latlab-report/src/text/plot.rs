@@ -324,9 +324,9 @@ fn shades(plot: &Plot, width: usize) -> Vec<String> {
             ));
         }
         let number = crate::plot::scale::format_number;
-        let law = if grid.logarithmic() { ", logarithmic" } else { "" };
+        let scale = if grid.logarithmic() { ", logarithmic" } else { "" };
         lines.push(format!(
-            "{}· {} … █ {}  {}{law}",
+            "{}· {} … █ {}  {}{scale}",
             " ".repeat(margin),
             number(grid.min),
             number(grid.max),

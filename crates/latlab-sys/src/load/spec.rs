@@ -19,19 +19,19 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum LoadSpecError {
     /// The number in front of `*`.
-    #[error("'{0}' is no number of workers from 1 to 1024")]
+    #[error("'{0}' is not a number of workers from 1 to 1024")]
     Workers(String),
     /// The number behind `/`.
-    #[error("'{0}' is no number of rounds a second")]
+    #[error("'{0}' is not a number of rounds a second")]
     Rate(String),
     /// The number behind `@`.
-    #[error("'{0}' is no CPU")]
+    #[error("'{0}' is not a CPU")]
     Cpu(String),
     /// A size of memory.
     #[error("'{0}' is more than this machine can address")]
     TooLarge(String),
     /// A number of threads, timers or a level.
-    #[error("'{word}' is no number from 1 to {most}")]
+    #[error("'{word}' is not a number from 1 to {most}")]
     Count {
         /// The word.
         word: String,
@@ -39,7 +39,7 @@ pub enum LoadSpecError {
         most: usize,
     },
     /// The share of a CPU.
-    #[error("'{0}' is no share of a CPU (cpu:60%)")]
+    #[error("'{0}' is not a share of a CPU (cpu:60%)")]
     Share(String),
     /// An option of a vm worker.
     #[error("'{0}': a vm worker has keep and hang=TIME")]
@@ -48,10 +48,10 @@ pub enum LoadSpecError {
     #[error("'{0}' is none of read, write, copy, stream")]
     Access(String),
     /// A number of bytes.
-    #[error("'{0}' is no number of bytes above zero (4096, 64K, 128M, 1G)")]
+    #[error("'{0}' is not a number of bytes above zero (4096, 64K, 128M, 1G)")]
     Bytes(String),
     /// A time.
-    #[error("'{0}' is no time (2s, 500ms)")]
+    #[error("'{0}' is not a time (2s, 500ms)")]
     Time(String),
     /// The kind of the worker.
     #[error(

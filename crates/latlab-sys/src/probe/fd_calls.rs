@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 pub const SPECS: &[Spec] = &[
     Spec::new("syscall.read", "read() of one byte of /dev/zero", "lat_syscall read", read),
     Spec::new("syscall.write", "write() of one byte to /dev/null", "lat_syscall write", write),
-    Spec::new("syscall.stat", "stat() of a file two directories down", "lat_syscall stat", stat),
+    Spec::new("syscall.stat", "stat() of a file in a nested directory", "lat_syscall stat", stat),
     Spec::new(
         "syscall.fstat",
         "fstat() of an open file, as the C library does it",
@@ -20,13 +20,13 @@ pub const SPECS: &[Spec] = &[
     ),
     Spec::new(
         "syscall.open-close",
-        "open() and close() of that file",
+        "open() and close() of the same file",
         "lat_syscall open",
         open_close,
     ),
     Spec::new(
         "syscall.fcntl-lock",
-        "taking and dropping a record lock nobody contends for",
+        "uncontended record lock, acquired and released",
         "",
         fcntl_lock,
     ),

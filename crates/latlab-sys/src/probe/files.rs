@@ -29,9 +29,10 @@ const LENGTH: ParamSpec = ParamSpec {
 
 /// The probes of this file.
 pub const SPECS: &[Spec] = &[
-    Spec::new("fs.create", "a file made and written", "lat_fs", |s| files(s, false)).with(&[SIZE]),
-    Spec::new("fs.delete", "such a file removed", "", |s| files(s, true)).with(&[SIZE]),
-    Spec::new("fs.fsync", "one byte appended and made durable", "", fsync),
+    Spec::new("fs.create", "creation and write of a file", "lat_fs", |s| files(s, false))
+        .with(&[SIZE]),
+    Spec::new("fs.delete", "removal of such a file", "", |s| files(s, true)).with(&[SIZE]),
+    Spec::new("fs.fsync", "one byte appended, then fsync()", "", fsync),
     Spec::new("bw.file-read", "a cached file read again, 64 KiB at a time", "bw_file_rd", |s| {
         reread(s, false)
     })

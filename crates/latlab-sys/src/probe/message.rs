@@ -41,11 +41,11 @@ pub const SPECS: &[Spec] = &[
         pair::round_trip(s, ipc_channels::udp)
     })
     .with(&[DATAGRAM, PLACE, CLASS]),
-    Spec::new("ipc.sem-sysv", "System V semaphores there and back", "lat_sem", |s| {
+    Spec::new("ipc.sem-sysv", "round trip over System V semaphores", "lat_sem", |s| {
         pair::round_trip(s, sync_channels::sysv_semaphores)
     })
     .with(&[PLACE, CLASS]),
-    Spec::new("ipc.sem-posix", "POSIX semaphores there and back", "", |s| {
+    Spec::new("ipc.sem-posix", "round trip over POSIX semaphores", "", |s| {
         pair::round_trip(s, sync_channels::posix_semaphores)
     })
     .with(&[PLACE, CLASS]),
@@ -53,7 +53,7 @@ pub const SPECS: &[Spec] = &[
         pair::round_trip(s, ipc_channels::mqueue)
     })
     .with(&[PLACE, CLASS]),
-    Spec::new("ipc.shm-futex", "a word in shared memory and a futex, there and back", "", |s| {
+    Spec::new("ipc.shm-futex", "round trip over a word in shared memory and a futex", "", |s| {
         pair::round_trip(s, sync_channels::futexes)
     })
     .with(&[PLACE, CLASS]),

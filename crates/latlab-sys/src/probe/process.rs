@@ -29,7 +29,7 @@ pub const SPECS: &[Spec] = &[
     .with(&[PROGRAM]),
     Spec::new("process.spawn", "posix_spawn() of a program (no copy of memory), wait", "", spawn)
         .with(&[PROGRAM]),
-    Spec::new("process.thread", "a thread made and joined", "", thread),
+    Spec::new("process.thread", "creation and join of a thread", "", thread),
 ];
 
 #[inline(never)]

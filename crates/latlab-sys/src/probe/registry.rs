@@ -70,7 +70,7 @@ pub enum SelectError {
         has: Vec<String>,
     },
     /// `name:key` without a value.
-    #[error("\"{0}\" is no key=value")]
+    #[error("\"{0}\" is not a key=value")]
     Syntax(String),
 }
 

@@ -9,7 +9,7 @@ pub const SPECS: &[Spec] = &[
     Spec::new("signal.install", "sigaction()", "lat_sig install", install_probe),
     Spec::new(
         "signal.catch",
-        "a signal to oneself, caught; less the call that sends it",
+        "a signal to its own process, caught; less the call that sends it",
         "lat_sig catch",
         catch,
     ),

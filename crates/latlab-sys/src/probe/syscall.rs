@@ -9,15 +9,10 @@ use std::os::fd::{AsFd, AsRawFd};
 
 /// The probes of this file.
 pub const SPECS: &[Spec] = &[
-    Spec::new(
-        "syscall.getppid",
-        "getppid(): in and out of the kernel",
-        "lat_syscall null",
-        getppid,
-    ),
+    Spec::new("syscall.getppid", "getppid(): kernel entry and exit", "lat_syscall null", getppid),
     Spec::new("syscall.clock", "clock_gettime() as a system call", "", clock_syscall),
     Spec::new("syscall.clock-vdso", "clock_gettime() as programs call it (vDSO)", "", clock_vdso),
-    Spec::new("syscall.futex-wake", "futex(FUTEX_WAKE) with nobody waiting", "", futex_wake),
+    Spec::new("syscall.futex-wake", "futex(FUTEX_WAKE) without a waiter", "", futex_wake),
 ];
 
 fn getppid(_: &Setting) -> Result<Box<dyn Probe>, ProbeError> {

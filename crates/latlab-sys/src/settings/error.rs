@@ -9,7 +9,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum SettingError {
     /// Not below `/proc/sys`, `/proc/irq`, `/sys` or `/dev/cpuset`.
-    #[error("{}: is no setting of the kernel", .0.display())]
+    #[error("{}: is not a setting of the kernel", .0.display())]
     NotASetting(PathBuf),
     /// The old value cannot be read, so it could not be put back.
     #[error("{}: cannot be read", .path.display())]
@@ -46,7 +46,7 @@ pub enum SettingError {
         source: io::Error,
     },
     /// The journal's directory belongs to somebody else, or others may write to it.
-    #[error("{}: is not safe for the settings journal: {reason}", .path.display())]
+    #[error("{}: not safe for the settings journal: {reason}", .path.display())]
     Unsafe {
         /// The directory or file.
         path: PathBuf,

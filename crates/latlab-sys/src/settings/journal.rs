@@ -121,10 +121,10 @@ impl Place {
         let meta = fs::symlink_metadata(&self.dir)
             .map_err(|source| SettingError::Journal { path: self.dir.clone(), source })?;
         if !meta.is_dir() {
-            return unsafe_("it is no directory");
+            return unsafe_("it is not a directory");
         }
         if meta.uid() != rustix::process::geteuid().as_raw() {
-            return unsafe_("it belongs to somebody else");
+            return unsafe_("it belongs to another user");
         }
         if meta.mode() & 0o022 != 0 {
             return unsafe_("others may write to it");

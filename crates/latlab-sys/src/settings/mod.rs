@@ -313,11 +313,11 @@ impl Drop for Settings {
         for outcome in self.restore() {
             match outcome {
                 Restoration::Failed { path, value, reason } => log::error!(
-                    "{}: could not be put back to '{value}': {reason}; `latlab doctor --restore` tries again",
+                    "{}: not restored to '{value}': {reason}; `latlab doctor --restore` tries again",
                     path.display()
                 ),
                 Restoration::ChangedSince { path, now, .. } => {
-                    log::warn!("{}: somebody else has set it to '{now}'; left so", path.display())
+                    log::warn!("{}: set to '{now}' by another process; not changed", path.display())
                 }
                 _ => {}
             }

@@ -270,7 +270,7 @@ fn read_one(path: &Path) -> Result<Option<Other>, String> {
     file.rewind().map_err(|e| e.to_string())?;
     (&file).take(BYTES_MAX).read_to_string(&mut text).map_err(|e| e.to_string())?;
     let journal::Parsed { header, open, bad_lines } =
-        journal::parse(&text).ok_or("it is no journal of latlab")?;
+        journal::parse(&text).ok_or("it is not a journal of latlab")?;
     let torn = !text.ends_with('\n');
     Ok(Some(Other { path: path.to_owned(), file, header, open, bad_lines, torn, alive }))
 }

@@ -14,7 +14,7 @@ pub(super) fn read_setting(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let read = fs::File::open(path)?.take(VALUE_MAX as u64 + 1).read_to_string(&mut text)?;
     if read > VALUE_MAX {
-        let reason = format!("its value is longer than {VALUE_MAX} bytes: it is no setting");
+        let reason = format!("its value is longer than {VALUE_MAX} bytes: it is not a setting");
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
     let text = text.trim();

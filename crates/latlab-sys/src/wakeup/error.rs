@@ -170,7 +170,7 @@ impl WakeupError {
             Self::SharedLock { .. } => {
                 "the faults inversion and inversion-pi of `latlab vm run` make one in /dev/shm/latlab-lock"
             }
-            Self::Memory(_) => "a smaller limit with -h; the figures do not need it",
+            Self::Memory(_) => "set a smaller limit with -h; results do not depend on it",
             Self::NoTimerlat { .. } => {
                 "`latlab --on vm:armv7-rt wakeup --level irq,kernel,user` measures all levels on a kernel that has it; --level user measures here"
             }
@@ -180,7 +180,7 @@ impl WakeupError {
                 "the timerlat tracer takes intervals (-i) from 100 µs to 1 s and CPUs that are online"
             }
             Self::Setting(_) => {
-                "needs root; `latlab doctor --restore` puts back what a killed latlab left"
+                "needs root; `latlab doctor --restore` restores settings of a killed latlab process"
             }
             Self::NoSample(_) => {
                 "is the CPU online, and is something of a higher priority running on it?"

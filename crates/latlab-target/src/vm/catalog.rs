@@ -35,7 +35,7 @@ pub const KINDS: &[Kind] = &[
         meta: Some("linux-image-armmp"),
         series: "",
         flavour: "-armmp",
-        about: "32-bit ARM, the ordinary kernel",
+        about: "32-bit ARM, standard kernel",
     },
     Kind {
         name: "aarch64-rt",
@@ -67,7 +67,7 @@ pub const KINDS: &[Kind] = &[
         meta: Some("linux-image-amd64"),
         series: "",
         flavour: "-amd64",
-        about: "64-bit x86, the ordinary kernel",
+        about: "64-bit x86, standard kernel",
     },
 ];
 

@@ -497,7 +497,8 @@ fn find_source(host: &Host<'_>) -> Result<PathBuf> {
         TargetError::Content {
             path: "faults/latlab_faults.c".into(),
             reason:
-                "the fault module's source was not found above the program or the working directory"
+                "the fault module's source was not found above the program or the working directory, in a \
+                 directory that only its owner may write to"
                     .into(),
             hint: "run it in a checkout of latlab, or put the folder in share/latlab beside bin"
                 .into(),

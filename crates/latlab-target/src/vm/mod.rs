@@ -71,7 +71,7 @@ pub fn prepare(
     let kind = catalog::find(&target.name).ok_or_else(|| TargetError::Spec {
         spec: format!("vm:{}", target.name),
         reason: "there is no such virtual machine".into(),
-        hint: format!("there are {}", catalog::names()),
+        hint: format!("available: {}", catalog::names()),
     })?;
     let machine = Machine::new(kind, target)?;
     if job.shell && machine.channel == qemu::Channel::Log && target.kernel.is_none() {

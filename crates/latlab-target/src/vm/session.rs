@@ -229,7 +229,7 @@ impl Session<'_> {
                 return Err(self.error("stopped before it was up".into(), "nothing was measured"));
             }
             if matches!(self.decoder, Stream::Log(_)) {
-                let what = "stopped: this machine cannot be told to end its command";
+                let what = "stopped: no command channel to end the command of this machine";
                 return Err(self.error(what.into(), "nothing was kept"));
             }
             self.stop_asked = Some(Instant::now());

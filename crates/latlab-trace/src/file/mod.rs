@@ -83,7 +83,7 @@ impl<'a> TraceFile<'a> {
             return Err(TraceError::Malformed {
                 offset: at + 1,
                 what: "the page size",
-                reason: format!("{page_size} is no size of a ring-buffer page"),
+                reason: format!("{page_size} is not a size of a ring-buffer page"),
             });
         }
         let head = Head { version: known, endian, user_long_size, page_size, memory };

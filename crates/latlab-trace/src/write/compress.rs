@@ -25,7 +25,7 @@ pub enum Compression {
 
 /// Not a compression that this program can write.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no compression; there are zstd, zlib and none")]
+#[error("{0:?} is not a compression; there are zstd, zlib and none")]
 pub struct UnknownCompression(pub String);
 
 impl Compression {

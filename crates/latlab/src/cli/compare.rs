@@ -83,7 +83,7 @@ impl Args {
             if percent > 0.0 && percent <= most {
                 return Ok(percent / 100.0);
             }
-            Err(anyhow!("--{option} {percent}: more than 0 and at most {most} per cent"))
+            Err(anyhow!("--{option} {percent}: more than 0 % and at most {most} %"))
         };
         if !(self.cluster >= 1.0 && self.cluster <= 1e6) {
             return Err(anyhow!("--cluster {}: from 1 to a million", self.cluster));
@@ -102,12 +102,12 @@ impl Args {
 }
 
 fn tell(text: &str) -> anyhow::Result<(f64, f64)> {
-    let hint = "a time and a probability: 10us@1e-6";
+    let hint = "write a time and a probability: 10us@1e-6";
     let (time, p) =
         text.split_once('@').ok_or_else(|| anyhow!("--detectable {text}: no '@'")).hint(hint)?;
     let p: f64 = p.trim().parse().map_err(|e| anyhow!("--detectable {text}: {e}")).hint(hint)?;
     if !(p > 0.0 && p < 0.5) {
-        return Err(anyhow!("--detectable {text}: the probability lies between 0 and 0.5"))
+        return Err(anyhow!("--detectable {text}: the probability must be between 0 and 0.5"))
             .hint(hint);
     }
     Ok((nanoseconds("--detectable", time)?, p))

@@ -45,8 +45,8 @@ impl Args {
         all.extend(self.csv.then_some(To::Csv));
         match (all.pop(), all.is_empty()) {
             (Some(to), true) => Ok(to),
-            (None, _) => bail!("export as what? --perfetto OUT, --parquet DIR, --json or --csv"),
-            (Some(_), false) => bail!("--perfetto, --parquet, --json and --csv: one at a time"),
+            (None, _) => bail!("no output format: --perfetto OUT, --parquet DIR, --json or --csv"),
+            (Some(_), false) => bail!("--perfetto, --parquet, --json and --csv exclude each other"),
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct Build {
     /// Board (latlab image boards), or the file of your own (./my-board.toml).
     #[arg(long, value_name = "BOARD")]
     pub board: Option<String>,
-    /// Debian's PREEMPT_RT kernel (rt) or ordinary one (stock), or your linux-image package (FILE.deb).
+    /// Debian's PREEMPT_RT kernel (rt) or standard one (stock), or your linux-image package (FILE.deb).
     #[arg(long, value_name = "KERNEL", default_value = "rt")]
     pub kernel: String,
     /// Public keys that may log in as root (default: the first of ~/.ssh/id_*.pub).

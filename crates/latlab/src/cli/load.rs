@@ -111,8 +111,8 @@ impl Args {
             }
         }
         if loads.is_empty() && !self.list {
-            return Err(anyhow!("no load was named")).hint(
-                "latlab load --list; or as stress: latlab load -c 2 -m 1 --vm-bytes 128M -t 10s",
+            return Err(anyhow!("no load given")).hint(
+                "see latlab load --list; with options of stress: latlab load -c 2 -m 1 --vm-bytes 128M -t 10s",
             );
         }
         let timeout = (self.timeout.as_deref())

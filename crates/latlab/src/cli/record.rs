@@ -213,7 +213,7 @@ impl Args {
     pub fn list(&self) -> anyhow::Result<Option<(List, Option<&str>)>> {
         let Some(what) = self.list.first() else { return Ok(None) };
         let list = List::from_str(what, true)
-            .map_err(|_| anyhow::anyhow!("--list {what}: the kernel has no list of this name"))
+            .map_err(|_| anyhow::anyhow!("--list {what}: unknown list"))
             .hint("--list events, tracers, functions, options or clocks")?;
         Ok(Some((list, self.list.get(1).map(String::as_str))))
     }
@@ -222,16 +222,16 @@ impl Args {
     pub fn config(&self) -> anyhow::Result<Config> {
         if self.events.0.is_empty() && self.tracer.is_none() {
             return Err(anyhow::anyhow!(
-                "nothing to record: name events with -e or a tracer with -p"
+                "nothing to record: select events with -e or a tracer with -p"
             ))
-            .hint("-e sched -e irq -e timer is a good start; --list events shows all");
+            .hint("start with -e sched -e irq -e timer; --list events lists all events");
         }
         if self.tracer.is_none()
             && !(self.functions.is_empty()
                 && self.notrace_functions.is_empty()
                 && self.graph_functions.is_empty())
         {
-            bail!("-l, -n and -g choose functions for a tracer: name it with -p");
+            bail!("-l, -n and -g select functions of a tracer: name it with -p");
         }
         let compression = if self.compression == "any" { "zstd" } else { &self.compression };
         let compression: Compression = compression.parse().context("--compression")?;
@@ -252,7 +252,7 @@ impl Args {
             ..RecordConfig::default()
         };
         if self.buffer_kb == Some(0) || self.last == Some(0) {
-            bail!("a ring buffer of no size holds nothing (-b, --last)");
+            bail!("the size of the ring buffer must not be 0 (-b, --last)");
         }
         if let Some(mb) = self.last {
             record.buffer_total_kb = Some(mb.saturating_mul(1024));
@@ -284,13 +284,13 @@ impl Args {
         let mut cpus = BTreeSet::new();
         for (n, digit) in digits.chars().rev().enumerate() {
             let Some(bits) = digit.to_digit(16) else {
-                bail!("-M {mask}: {digit:?} is no hexadecimal digit");
+                bail!("-M {mask}: {digit:?} is not a hexadecimal digit");
             };
             let first = u32::try_from(n * 4).unwrap_or(u32::MAX);
             cpus.extend((0..4).filter(|b| bits & (1 << b) != 0).map(|b| first.saturating_add(b)));
         }
         if cpus.is_empty() {
-            bail!("-M {mask}: no CPU is left");
+            bail!("-M {mask}: no CPU selected");
         }
         Ok(Some(cpus))
     }
@@ -300,6 +300,6 @@ impl Args {
 fn seconds(text: &str) -> anyhow::Result<Duration> {
     match super::time::seconds(text).ok().filter(|d| !d.is_zero()) {
         Some(duration) => Ok(duration),
-        None => Err(anyhow::anyhow!("-D {text}: is no duration")).hint("like 10s, 5m or 1.5"),
+        None => Err(anyhow::anyhow!("-D {text}: not a duration")).hint("write 10s, 5m or 1.5"),
     }
 }

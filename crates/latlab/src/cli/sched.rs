@@ -229,8 +229,8 @@ impl Args {
         }
         let dir = self.dir.clone().unwrap_or_else(std::env::temp_dir);
         if !dir.is_dir() {
-            return Err(anyhow!("--dir {}: is no directory", dir.display()))
-                .hint("IO tasks make their files there");
+            return Err(anyhow!("--dir {}: not a directory", dir.display()))
+                .hint("I/O tasks create their files there");
         }
         Ok(Config { cells, dir, force: self.force })
     }
@@ -240,7 +240,7 @@ impl Args {
             |cpus: &[CpuId]| cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         match self.cpu {
             Some(cpu) if !online.contains(&CpuId(cpu)) => {
-                Err(anyhow!("--cpu {cpu}: there is no such CPU, or it is offline"))
+                Err(anyhow!("--cpu {cpu}: no such CPU, or it is offline"))
                     .hint(format!("online are {}", names(online)))
             }
             Some(cpu) if !allowed.contains(&CpuId(cpu)) => {
@@ -258,7 +258,7 @@ impl Args {
         let all: Vec<String> = cells.iter().map(|c| c.name.clone()).collect();
         for word in &self.only {
             if !all.iter().any(|n| n.contains(word)) {
-                return Err(anyhow!("--only {word}: no experiment is called so"))
+                return Err(anyhow!("--only {word}: no experiment of this name"))
                     .hint(format!("there are {}", all.join(", ")));
             }
         }
@@ -303,7 +303,7 @@ impl Args {
                 "--prio: SCHED_{} has no priorities",
                 policy.to_string().to_uppercase()
             ))
-            .hint("--policy fifo or rr; --nice for ordinary tasks");
+            .hint("use --policy fifo or rr; --nice for tasks of policy other");
         }
         let plain = self.nice.is_empty() && self.slice.is_empty() && self.weight.is_empty();
         if !(fair || plain) {
@@ -337,7 +337,7 @@ impl Args {
         };
         let priority = match nth(&self.prio, n) {
             Some(p) if !(1..=99).contains(&p) => {
-                return Err(anyhow!("--prio {p}: real-time priorities go from 1 to 99"))
+                return Err(anyhow!("--prio {p}: real-time priorities are 1 to 99"))
                     .hint("1 is the lowest, 99 the highest");
             }
             Some(p) => p as u32,
@@ -350,7 +350,7 @@ impl Args {
         };
         let slice = nth(&self.slice, n).map(|s| s.as_nanos() as u64);
         if let Some(ns) = slice.filter(|ns| !(100_000..=100_000_000).contains(ns)) {
-            bail!("--slice {ns} ns: kernels take from 0.1ms to 100ms");
+            bail!("--slice {ns} ns: the kernel accepts 0.1ms to 100ms");
         }
         let weight = nth(&self.weight, n);
         if let Some(weight) = weight.filter(|w| !(2..=262_144).contains(w)) {
@@ -411,18 +411,18 @@ fn budget(text: &str) -> anyhow::Result<(u64, u64)> {
     })();
     match parsed {
         Some((runtime, period)) if runtime < 1_024 || period < 100_000 || runtime > period => {
-            Err(anyhow!("--budget {text}: the kernel takes a runtime of at least 1.024 µs in a period of at least 100 µs"))
+            Err(anyhow!("--budget {text}: the kernel accepts a runtime of at least 1.024 µs and a period of at least 100 µs"))
                 .hint("such as 10ms/100ms")
         }
         Some(both) => Ok(both),
-        None => Err(anyhow!("--budget {text}: give it as RUNTIME/PERIOD")).hint("such as 10ms/100ms"),
+        None => Err(anyhow!("--budget {text}: expected RUNTIME/PERIOD")).hint("such as 10ms/100ms"),
     }
 }
 
 /// The time stamp of an option, ns.
 pub fn seconds(option: &str, text: &str) -> anyhow::Result<u64> {
     super::time::timestamp_ns(text)
-        .ok_or_else(|| anyhow!("{option} {text}: is no time"))
+        .ok_or_else(|| anyhow!("{option} {text}: not a time"))
         .hint("write times as they are printed: 923.632241")
 }
 
@@ -455,19 +455,19 @@ mod tests {
     #[test]
     fn what_cannot_be_is_said_by_its_option() {
         for (line, words) in [
-            ("--policy rr --prio 0", "--prio 0: real-time priorities go from 1 to 99"),
-            ("--policy fifo --prio 100", "--prio 100: real-time priorities go from 1 to 99"),
+            ("--policy rr --prio 0", "--prio 0: real-time priorities are 1 to 99"),
+            ("--policy fifo --prio 100", "--prio 100: real-time priorities are 1 to 99"),
             ("--policy fifo --prio -1", "--prio -1: real-time priorities"),
             ("--prio 50", "--prio: SCHED_OTHER has no priorities"),
             ("--nice 20", "--nice 20: from −20 to 19"),
-            ("--cpu 7", "--cpu 7: there is no such CPU, or it is offline"),
+            ("--cpu 7", "--cpu 7: no such CPU, or it is offline"),
             ("--cpu 2", "--cpu 2: this process may not run on it"),
             ("--tasks 0", "--tasks 0: from 1 to 26"),
             ("--policy fifo --nice 5", "--nice, --slice and --weight are for other"),
-            ("--policy deadline --budget 5", "--budget 5: give it as RUNTIME/PERIOD"),
-            ("--policy deadline --budget 5ms/1ms", "--budget 5ms/1ms: the kernel takes"),
-            ("--matrix --only nonsense", "--only nonsense: no experiment is called so"),
-            ("--dir /nonexistent", "--dir /nonexistent: is no directory"),
+            ("--policy deadline --budget 5", "--budget 5: expected RUNTIME/PERIOD"),
+            ("--policy deadline --budget 5ms/1ms", "--budget 5ms/1ms: the kernel accepts"),
+            ("--matrix --only nonsense", "--only nonsense: no experiment of this name"),
+            ("--dir /nonexistent", "--dir /nonexistent: not a directory"),
             ("--size 0", "--size 0: from 1 to 4096"),
         ] {
             let error = asked(line).expect_err(line);

@@ -106,7 +106,7 @@ impl Args {
         }
         self.fill(&mut plan, free_bytes)?;
         if plan.grid_len() > latlab_model::sweep::plan::MOST {
-            return Err(anyhow!("{} points are too many", plan.grid_len()))
+            return Err(anyhow!("{} points: too many", plan.grid_len()))
                 .hint("fewer values on an axis, or fewer axes");
         }
         self.check(&plan, free_bytes)?;
@@ -119,15 +119,13 @@ impl Args {
         let vm = self.vm_bytes.is_some() || self.vm_stride.is_some() || self.mode.is_some();
         match self.preset.as_deref() {
             Some(name) if own || (vm && name != "memory") => {
-                bail!(
-                    "{name} and --load, --axis or --vm-…: a plan that is known has axes of its own"
-                )
+                bail!("{name} and --load, --axis or --vm-…: a predefined plan has its own axes")
             }
             Some("cache") => self.cache(plan),
             Some("everything") => everything(plan),
             None if own && !vm => self.own(plan)?,
             None if own => {
-                bail!("--vm-bytes and --axis: axes of a --load are named by --axis alone")
+                bail!("--vm-bytes and --axis exclude each other: axes of a --load need --axis")
             }
             preset => self.memory(plan, preset.is_some(), free_bytes)?,
         }
@@ -168,7 +166,7 @@ impl Args {
 
     fn own(&self, plan: &mut Plan) -> anyhow::Result<()> {
         if self.load.is_empty() {
-            return Err(anyhow!("--axis without --load"))
+            return Err(anyhow!("--axis needs a --load with the axis in braces"))
                 .hint("latlab sweep --load 'cache:{size}' --axis size=4K..8M:x2");
         }
         for text in &self.axis {
@@ -178,10 +176,10 @@ impl Args {
                 .ok_or_else(|| anyhow!("--axis {text}: no name"))
                 .hint("NAME=AXIS: size=4K..8M:x2")?;
             if plan.axes.iter().any(|a| a.name == name) {
-                bail!("--axis {text}: the axis {name} is there already");
+                bail!("--axis {text}: {name} is defined twice");
             }
             if !self.load.iter().any(|l| l.contains(&format!("{{{name}}}"))) {
-                return Err(anyhow!("--axis {name}: no --load has {{{name}}} in it"))
+                return Err(anyhow!("--axis {name}: no --load has {{{name}}}"))
                     .hint("latlab sweep --load 'cache:{size}' --axis size=4K..8M:x2");
             }
             plan.axes.push(parse(&format!("--axis {name}"), name, values)?);
@@ -218,11 +216,13 @@ impl Args {
             if needed > free_bytes / 2 {
                 let load = plan.loads(&job.place).join(" ");
                 return Err(anyhow!(
-                    "the load {load} needs {} MiB, and {} MiB are free: more than half of them",
+                    "the load {load} needs {} MiB, more than half of the {} MiB that are free",
                     needed >> 20,
                     free_bytes >> 20
                 ))
-                .hint("a smaller end of the axis: the machine must not swap or kill while it is measured");
+                .hint(
+                    "reduce the end of the axis: the machine must not swap or run out of memory",
+                );
             }
         }
         Ok(())

@@ -19,7 +19,7 @@ pub fn with_unit(text: &str) -> anyhow::Result<Duration> {
 pub fn seconds(text: &str) -> anyhow::Result<Duration> {
     match text.trim().parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds)
-            .map_err(|_| anyhow::anyhow!("not a number of seconds that can be waited")),
+            .map_err(|_| anyhow::anyhow!("not a number of seconds")),
         Err(_) => with_unit(text),
     }
 }

@@ -46,8 +46,8 @@ impl Args {
     /// A time that makes no sense, or more of them than there are traces.
     pub fn offsets(&self) -> anyhow::Result<Vec<i64>> {
         if self.offset.len() > self.paths.len() {
-            return Err(anyhow!("--offset: there are more of them than traces"))
-                .hint("give one for each PATH, in order; 0 for none");
+            return Err(anyhow!("--offset: more offsets than traces"))
+                .hint("name one for each PATH, in order; 0: no offset");
         }
         let mut all = vec![0; self.paths.len()];
         for (at, text) in all.iter_mut().zip(&self.offset) {
@@ -94,7 +94,7 @@ fn time_ns(option: &str, text: &str) -> anyhow::Result<i64> {
     match ns.filter(|ns| ns.is_finite() && ns.abs() < 9e18) {
         Some(ns) => Ok(ns.round() as i64),
         None => {
-            Err(anyhow!("{option}: {text:?} is no time")).hint("write it as 100us, 1.5ms or 2s")
+            Err(anyhow!("{option}: {text:?} is not a time")).hint("write it as 100us, 1.5ms or 2s")
         }
     }
 }

@@ -216,7 +216,7 @@ impl Args {
     /// One sentence that names the option.
     pub fn config(&self, allowed: &[CpuId], online: &[CpuId]) -> anyhow::Result<Config> {
         if self.interval == 0 {
-            return Err(anyhow!("-i 0: a task with an interval of 0 never sleeps"))
+            return Err(anyhow!("-i 0: the interval must be at least 1 µs"))
                 .hint("give the interval in µs, such as -i 1000");
         }
         let (policy, priority) = self.policy_and_priority()?;
@@ -224,13 +224,13 @@ impl Args {
         let levels = self.levels(policy)?;
         let verbose = self.verbose && !self.quiet;
         if self.cyclictest.oscope == Some(0) {
-            return Err(anyhow!("-o 0: of no values there is no largest"))
+            return Err(anyhow!("-o 0: the number of values must be at least 1"))
                 .hint("-o 10 prints the largest of ten");
         }
         let histogram_us = self.histogram_limit()?;
         if self.histfile.is_some() && histogram_us.is_none() {
-            return Err(anyhow!("--histfile: there is no histogram without its limit"))
-                .hint("-h 400, for example");
+            return Err(anyhow!("--histfile needs a histogram (-h or -H)"))
+                .hint("add -h 400: 1 µs buckets up to 400 µs");
         }
         let measure = WakeupConfig {
             level: levels.last().copied().unwrap_or_default(),
@@ -274,7 +274,7 @@ impl Args {
         let Some(list) = self.mainaffinity.as_deref() else { return Ok(None) };
         match cpus("--mainaffinity", list, allowed)?.first() {
             Some(first) => Ok(Some(*first)),
-            None => bail!("--mainaffinity {list}: names no CPU"),
+            None => bail!("--mainaffinity {list}: no CPU in the list"),
         }
     }
 
@@ -303,18 +303,18 @@ impl Args {
             .hint("--level user");
         }
         if levels.len() > 1 && self.format != Format::Latlab {
-            return Err(anyhow!("--level {below} and others: the other --format is of one level"))
-                .hint("one --level, or our own format");
+            return Err(anyhow!("--level {below} with others: this --format has one level only"))
+                .hint("name one --level, or leave out --format");
         }
         if self.format == Format::Rtla {
             return Err(anyhow!(
-                "--format rtla with --level {below}: its table here is of user space"
+                "--format rtla with --level {below}: this format has user-space latency only"
             ))
-            .hint("our own format, or --level user");
+            .hint("leave out --format, or use --level user");
         }
         if levels.contains(&Level::User) && self.duration.is_none() && self.loops == 0 {
             return Err(anyhow!(
-                "--level {below},user: one is measured after the other, so each needs an end"
+                "--level {below},user: the levels are measured one after the other, which needs a duration"
             ))
             .hint("-D 10s, or -l 10000");
         }
@@ -334,11 +334,11 @@ impl Args {
             (None, _) => Policy::Fifo,
         };
         let priority = match self.priority {
-            Some(0) if policy.has_priority() => bail!("-p 0: {policy} has priorities from 1 to 99"),
-            Some(p) if p > 99 => bail!("-p {p}: priorities go from 1 to 99"),
+            Some(0) if policy.has_priority() => bail!("-p 0: priorities of {policy} are 1 to 99"),
+            Some(p) if p > 99 => bail!("-p {p}: priorities are 1 to 99"),
             Some(p) if p > 0 && !policy.has_priority() => {
                 return Err(anyhow!("-p {p}: the policy {policy} has no priorities"))
-                    .hint("leave -p away, or choose --policy fifo or rr");
+                    .hint("leave out -p, or choose --policy fifo or rr");
             }
             Some(p) => p,
             None if policy.has_priority() => 80,
@@ -364,7 +364,7 @@ impl Args {
                     return Err(anyhow!(
                         "-a {list}: CPU {absent} is not online (online: {online})"
                     ))
-                    .hint("choose CPUs that are, or leave -a away for all of them");
+                    .hint("choose online CPUs, or leave out -a for all of them");
                 }
                 cpus
             }
@@ -427,10 +427,11 @@ fn us(us: u64) -> u64 {
 fn duration_ns(text: &str) -> anyhow::Result<u64> {
     let duration = super::time::seconds(text)
         .map_err(|e| anyhow!("-D {text}: {e}"))
-        .hint("such as 10s, 5m or 1h; a bare number is seconds")?;
+        .hint("write 10s, 5m or 1h; a bare number is seconds")?;
     match u64::try_from(duration.as_nanos()) {
-        Ok(0) => Err(anyhow!("-D {text}: nothing can be measured in no time"))
-            .hint("such as 10s, 5m or 1h"),
+        Ok(0) => {
+            Err(anyhow!("-D {text}: the duration must not be zero")).hint("write 10s, 5m or 1h")
+        }
         Ok(ns) => Ok(ns),
         Err(_) => bail!("-D {text}: is longer than 584 years"),
     }
@@ -495,10 +496,10 @@ mod tests {
             [Level::Irq, Level::Kernel, Level::User]
         );
         assert_eq!(levels("--level kernel --format xenomai"), [Level::Kernel]);
-        assert!(fails("--level irq,user").contains("each needs an end"));
+        assert!(fails("--level irq,user").contains("needs a duration"));
         assert!(fails("--level irq --samples s").starts_with("--samples with --level irq: "));
         assert!(fails("--level irq -t 2").starts_with("-t N with --level irq: "));
-        assert!(fails("--level irq,kernel --format cyclictest").contains("of one level"));
+        assert!(fails("--level irq,kernel --format cyclictest").contains("one level only"));
         assert!(parse("--level disk").is_err());
     }
 
@@ -506,7 +507,7 @@ mod tests {
     fn what_makes_no_sense_is_refused_by_name() {
         assert!(fails("-i 0").starts_with("-i 0: "));
         assert!(fails("-a 9").starts_with("-a 9: CPU 9 is not online (online: 0-3)"));
-        assert!(fails("-a x").starts_with("-a x: 'x' is no list of CPUs"));
+        assert!(fails("-a x").starts_with("-a x: 'x' is not a list of CPUs"));
         assert!(fails("-p 100").starts_with("-p 100: "));
         assert!(fails("-p 5 --policy other").contains("has no priorities"));
         assert!(fails("-h 0").starts_with("-h 0: "));

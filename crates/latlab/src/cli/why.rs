@@ -116,9 +116,9 @@ impl Args {
         }
         if wakeup.cyclictest.is_used() {
             return Err(anyhow!(
-                "-F, -M, -o, -R, --smi and --spike: `latlab why` does not have them"
+                "-F, -M, -o, -R, --smi and --spike: not available with `latlab why`"
             ))
-            .hint("latlab wakeup has them; latlab why counts SMIs by itself");
+            .hint("use latlab wakeup; latlab why always counts SMIs");
         }
         if wakeup.samples.is_some() {
             return Err(anyhow!("--samples: `latlab why` keeps captures, not samples"))
@@ -150,18 +150,17 @@ impl Args {
     fn late(&self) -> anyhow::Result<Late> {
         if let Some(window) = &self.window {
             let ends = window.split_once("..");
-            let (low, high) =
-                ends.ok_or_else(|| anyhow!("--window {window}: give it as LO..HI"))?;
+            let (low, high) = ends.ok_or_else(|| anyhow!("--window {window}: expected LO..HI"))?;
             let (low, high) = (time_ns("--window", low)?, time_ns("--window", high)?);
             if low >= high {
-                bail!("--window {window}: it ends before it begins");
+                bail!("--window {window}: the upper limit must be above the lower");
             }
             return Ok(Late::Within(low, high));
         }
         match self.limit.as_str() {
             "auto" => Ok(Late::Auto),
             text => match time_ns("--limit", text)? {
-                0 => bail!("--limit {text}: every wake-up is later than that"),
+                0 => bail!("--limit {text}: the limit must be above zero"),
                 ns => Ok(Late::Over(ns)),
             },
         }

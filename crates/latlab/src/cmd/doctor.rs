@@ -70,7 +70,7 @@ pub fn examine(machine: &Machine, window: Duration) -> Part {
 fn restore(global: &Global) -> anyhow::Result<Outcome> {
     let place = Place::default();
     let found = settings::restore_orphaned(&place)
-        .hint("look at that directory; remove it when it is not latlab's")?;
+        .hint("check that directory; remove it if it is not latlab's")?;
     let instances = left_instances();
     let mut out = term::stdout();
     if global.json {
@@ -83,16 +83,13 @@ fn restore(global: &Global) -> anyhow::Result<Outcome> {
             writeln!(out, "tracing instance {name}: removed")?;
         }
         if found.undone.is_empty() && instances.is_empty() {
-            writeln!(out, "Nothing to put back (journal: {}).", place.dir().display())?;
+            writeln!(out, "Nothing to restore (journal: {}).", place.dir().display())?;
         }
     }
     out.flush()?;
     let failed = found.undone.iter().filter(|r| r.failed()).count();
     if failed + found.refused.len() > 0 {
-        bail!(
-            "{failed} settings could not be put back, {} journals were not believed",
-            found.refused.len()
-        );
+        bail!("{failed} settings not restored, {} journals rejected", found.refused.len());
     }
     Ok(Outcome::Done)
 }

@@ -19,7 +19,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     // Mapped and read once, in order: memory does not grow with the file.
     let data = Mapped::open(&args.file)
         .with_context(|| format!("{name} cannot be opened"))
-        .hint("give a trace.dat, or ftrace's text")?;
+        .hint("name a trace.dat or ftrace's text")?;
     let file = trace_input::open(&data, &args.file)?;
     let counts = match &to {
         To::Json => text::json(&file, term::stdout())?,

@@ -48,7 +48,7 @@ fn config_of(file: &Path) -> anyhow::Result<BTreeMap<String, String>> {
         .with_context(|| format!("{}: cannot be read", file.display()))
         .hint(hint)?;
     if config.is_empty() {
-        return Err(anyhow!("{}: has no line that begins with CONFIG_", file.display())).hint(hint);
+        return Err(anyhow!("{}: no line begins with CONFIG_", file.display())).hint(hint);
     }
     Ok(config)
 }

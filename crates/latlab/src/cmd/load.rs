@@ -14,28 +14,28 @@ use std::time::{Duration, Instant};
 
 /// Kinds of load, and what they do.
 const KINDS: &[(&str, &str)] = &[
-    ("cpu[:PERCENT]", "square roots, for a part of each 10 ms where a share is given"),
+    ("cpu[:PERCENT]", "square roots; with PERCENT, for this share of each 10 ms"),
     ("io", "sync(2)"),
-    ("hdd[:BYTES]", "a file is written and removed (1G)"),
+    ("hdd[:BYTES]", "writes a file and removes it (1G)"),
     (
         "vm[:BYTES[:STRIDE[:keep][:hang=TIME]]]",
-        "memory is allocated, written every STRIDE, checked, freed (256M, 4096); memory: is its earlier name",
+        "allocates memory, writes one byte each STRIDE, checks it and frees it (256M, 4096); alias: memory",
     ),
     (
         "bandwidth:read|write|copy|stream[:BYTES]",
-        "memory as fast as it goes; stream writes past the caches (64M)",
+        "reads, writes or copies memory without pause; stream: non-temporal writes (64M)",
     ),
-    ("cache:L1|L2|L3|BYTES", "every line of so much memory as a cache has, in random order"),
-    ("tlb[:THREADS]", "threads that map, protect and unmap: every TLB must be flushed (2)"),
+    ("cache:L1|L2|L3|BYTES", "accesses every line of an area of the cache's size in random order"),
+    ("tlb[:THREADS]", "threads that map, protect and unmap memory: TLB shootdowns on all CPUs (2)"),
     (
         "pagecache[:BYTES]",
-        "a file is written, synced, dropped from the page cache, read, checked (64M)",
+        "writes a file, syncs it, drops it from the page cache, reads and checks it (64M)",
     ),
-    ("fork", "processes that end at once"),
-    ("net", "16 KiB there and back over TCP on the loopback"),
-    ("timers[:N]", "timers that expire every millisecond (64)"),
-    ("ipi", "two threads on two CPUs that wake each other by futex"),
-    ("COMMAND ARGUMENTS…", "any program, begun again while it ends well"),
+    ("fork", "creates processes that exit immediately"),
+    ("net", "round trips of 16 KiB over TCP on loopback"),
+    ("timers[:N]", "N timers that expire every millisecond (64)"),
+    ("ipi", "two threads on two CPUs wake each other by futex: inter-processor interrupts"),
+    ("COMMAND ARGUMENTS…", "any program; restarted when it exits with 0"),
 ];
 
 /// Names of the kinds, for a shell.
@@ -83,11 +83,9 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     } else {
         for d in &done {
             match d.rounds {
-                Some(n) => writeln!(
-                    out,
-                    "{}: {n} rounds in {seconds:.1} s, what was written was read back",
-                    d.worker
-                )?,
+                Some(n) => {
+                    writeln!(out, "{}: {n} rounds in {seconds:.1} s, data verified", d.worker)?
+                }
                 None => writeln!(out, "{}: {seconds:.1} s", d.worker)?,
             }
         }
@@ -123,7 +121,7 @@ pub fn finish(load: Option<Load>) -> anyhow::Result<()> {
 }
 
 fn with_hint(error: LoadError) -> anyhow::Error {
-    let hint = "its own message is above, if it had one; try it alone with latlab load";
+    let hint = "see its own message above, if any; try it alone with latlab load";
     match Err::<(), _>(anyhow::Error::new(error)).hint(hint) {
         Err(error) => error,
         Ok(()) => anyhow::anyhow!("a load ended"),

@@ -157,13 +157,13 @@ pub fn measure(config: &Config, machine: &Machine) -> anyhow::Result<Part> {
     };
     let mut host = Host::new(settings, watch)
         .context("no memory for arrays")
-        .hint("4 MiB at the least are needed; a control group or `ulimit -v` may be in the way")?;
+        .hint("at least 4 MiB are needed; check the limits of the control group and `ulimit -v`")?;
     let plan =
         cache::Config { quick: config.quick, seed: config.seed, emulated: emulated(machine) };
     let mut session = cache::Session::new(host.limits(), plan);
     let stopped = cache::run(&mut session, &mut host)
         .context("measuring the memory")
-        .hint("give it more time (-D), and a CPU that stays its own (-a)")?;
+        .hint("allow more time (-D), and select a CPU without other load (-a)")?;
     let mut detail = session.result();
     detail.limitations.extend(stopped.and_then(|e| e.limitation()));
     let notes = config.less.iter().cloned().chain(host.notes());
@@ -241,7 +241,7 @@ fn read_one(file: &Path) -> anyhow::Result<(Vec<Curve>, Option<Machine>)> {
         .and_then(|text| Ok(read_lat_mem_rd(&text, &shown.to_string())?))
         .map_err(|e| anyhow!("--from {shown}: {e}"))
         .hint(
-            "name the text that lat_mem_rd printed (it prints on stderr), or a run's directory",
+            "name a file with the output of lat_mem_rd (it prints on stderr), or a run directory",
         )?;
     Ok((curves, None))
 }
@@ -251,7 +251,7 @@ fn read_text(file: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     let mut read = |file| File::open(file)?.take(TEXT_MAX + 1).read_to_end(&mut bytes);
     if read(file).map_err(|e| anyhow!("cannot be read: {e}"))? as u64 > TEXT_MAX {
-        bail!("more than {} MiB are no output of lat_mem_rd", TEXT_MAX >> 20);
+        bail!("larger than {} MiB: not the output of lat_mem_rd", TEXT_MAX >> 20);
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

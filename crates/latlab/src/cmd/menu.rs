@@ -73,7 +73,7 @@ fn parse(command: &str) -> Result<Cli, clap::Error> {
 fn menu(entries: &[Entry], in_the_way: Option<&str>) -> String {
     use std::fmt::Write;
     let width = entries.iter().map(|e| e.command.len()).max().unwrap_or(0);
-    let mut text = String::from("What can be run here:\n\n");
+    let mut text = String::from("Commands that can run here:\n\n");
     for (n, e) in entries.iter().enumerate() {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{:>4}  latlab {:<width$}   {}", n + 1, e.command, e.question);
@@ -97,13 +97,13 @@ fn in_the_way() -> Option<String> {
     }
     let words = missing.join(" and ");
     (!missing.is_empty())
-        .then(|| format!("Not for this user, or not yet: {words}. `latlab doctor` says why."))
+        .then(|| format!("Not available: {words}. `latlab doctor` shows the reason."))
 }
 
 /// Asks until there is an answer; nothing is chosen at the end of the input, by `q`, and on a signal.
 fn ask(entries: &[Entry]) -> anyhow::Result<Option<&Entry>> {
     loop {
-        write!(term::stdout_by_line(), "\nNumber or name (q leaves): ")?;
+        write!(term::stdout_by_line(), "\nNumber or name (q: quit): ")?;
         term::stdout_by_line().flush()?;
         let mut line = String::new();
         let end = io::stdin().lock().read_line(&mut line)? == 0;
@@ -115,7 +115,7 @@ fn ask(entries: &[Entry]) -> anyhow::Result<Option<&Entry>> {
             Choice::Run(entry) => return Ok(Some(entry)),
             Choice::Unknown => {
                 let n = entries.len();
-                writeln!(term::stdout_by_line(), "There is no '{}'; 1 to {n}.", line.trim())?;
+                writeln!(term::stdout_by_line(), "No entry '{}'; choose 1 to {n}.", line.trim())?;
             }
         }
     }
@@ -179,7 +179,7 @@ mod tests {
         ];
         assert_eq!(
             menu(&entries, Some("Not for this user: tracing.")),
-            "What can be run here:\n\n   \
+            "Commands that can run here:\n\n   \
              1  latlab doctor          What is in the way?\n   \
              2  latlab wakeup -D 10s   How late?\n\n\
              Not for this user: tracing.\n\n\

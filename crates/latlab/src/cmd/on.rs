@@ -25,10 +25,10 @@ pub fn run(target: &str, command: &str) -> anyhow::Result<Outcome> {
     let target = Target::parse(target).with_hint()?;
     if AT_THE_DESK.contains(&command) {
         return Err(anyhow!(
-            "{command} works on files here, not on {target:?}",
+            "{command} reads files of this machine; --on {target:?} has no effect",
             target = short(&target)
         ))
-        .hint("--on is for commands that measure or record");
+        .hint("leave out --on, which is for commands that measure or record");
     }
     let words: Vec<String> =
         crate::cli::words().iter().map(|w| w.to_string_lossy().into_owned()).collect();
@@ -37,12 +37,12 @@ pub fn run(target: &str, command: &str) -> anyhow::Result<Outcome> {
         mapping = mapping.with_default_recording();
     }
     if let Some(taken) = mapping.taken(&std::env::current_dir()?) {
-        let what = if taken.is_dir() { "there is a run in it already" } else { "is there already" };
+        let what = if taken.is_dir() { "it has a run already" } else { "is there already" };
         return Err(anyhow!("{}: {what}", taken.display()))
-            .hint("name another one; what comes from a target replaces nothing");
+            .hint("name a new directory or file; results of a target never replace existing ones");
     }
     match target {
-        Target::Local => Err(anyhow!("local is where this runs already")),
+        Target::Local => Err(anyhow!("--on local: this is the local machine")),
         Target::Vm(target) => {
             let argv = std::iter::once("/bin/latlab".to_owned()).chain(words).collect();
             let job = Job { argv, ..Job::default() };
@@ -68,7 +68,7 @@ fn on_board(target: &SshTarget, words: Vec<String>, mapping: Mapping) -> anyhow:
 /// `latlab --on ssh://… fetch [RUN]`: what a lost connection left on the board.
 pub fn fetch(target: &str, run: Option<&str>) -> anyhow::Result<Outcome> {
     let Target::Ssh(target) = Target::parse(target).with_hint()? else {
-        return Err(anyhow!("runs are kept on boards only, not on {target}"))
+        return Err(anyhow!("fetch needs --on ssh://…: {target} has no runs to fetch"))
             .hint("latlab --on ssh://user@board fetch RUN");
     };
     with_board(&target, |board| {
@@ -81,8 +81,8 @@ pub fn fetch(target: &str, run: Option<&str>) -> anyhow::Result<Outcome> {
         };
         if !kept.iter().any(|k| k == run) {
             let names = if kept.is_empty() { "none".to_owned() } else { kept.join(", ") };
-            return Err(anyhow!("{target}: no run {run:?} is kept there"))
-                .hint(format!("there are: {names}"));
+            return Err(anyhow!("{target}: no run {run:?} on the board"))
+                .hint(format!("runs there: {names}"));
         }
         bring_back(board, run, term::stderr_is_terminal(), Mapping::of_fetched_run())
     })

@@ -73,12 +73,12 @@ fn say_top_level(session: &Session) {
     }
     for put_back in session.put_back() {
         say(format_args!(
-            "left by a latlab that was killed: {}",
+            "restored after a latlab process was killed: {}",
             crate::restoration::line(put_back)
         ));
     }
     say(format_args!(
-        "this tracer works only on the kernel's top-level buffer here: it is taken for as long as this runs, then all is put back"
+        "this tracer needs the kernel's top-level buffer here: it is used during the recording and then restored"
     ));
 }
 
@@ -322,7 +322,7 @@ fn report(global: &Global, summary: &Summary, reason: Reason) -> anyhow::Result<
     }
     summary.check().with_hint()?;
     for removed in &summary.removed {
-        say(format_args!("removed {}, which a killed latlab had left behind", removed.name));
+        say(format_args!("removed {}, an instance of a killed latlab process", removed.name));
     }
     if reason == Reason::TracingOff {
         say(format_args!("stopped: tracing was switched off"));

@@ -111,7 +111,7 @@ fn chosen(config: &Config) -> anyhow::Result<Vec<&'static Step>> {
     for name in &config.steps {
         if !steps::STEPS.iter().any(|s| s.name == name) {
             let names: Vec<_> = steps::STEPS.iter().map(|s| s.name).collect();
-            return Err(anyhow!("--step {name}: there is no such step"))
+            return Err(anyhow!("--step {name}: no step of this name"))
                 .hint(format!("the steps are {}", names.join(", ")));
         }
     }
@@ -125,7 +125,7 @@ fn list(steps: &[&Step], level: Level) -> anyhow::Result<Outcome> {
     let row =
         |s: &&Step| vec![s.name.to_owned(), format!("{} s", s.seconds(level)), s.title.to_owned()];
     let total: u64 = steps.iter().map(|s| s.seconds(level)).sum();
-    let all = vec!["in all, about".to_owned(), format!("{total} s"), String::new()];
+    let all = vec!["total, about".to_owned(), format!("{total} s"), String::new()];
     let columns = vec![Column::whole("step"), Column::right("time"), Column::left("measures")];
     let rows = steps.iter().map(row).chain([all]).collect();
     crate::output::table(Table { columns, rows, ..Table::default() }, &mut out)?;
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn an_unknown_step_is_said_with_those_that_there_are() {
         let error = chosen(&config(Level::Quick, &["nonsense"])).err().unwrap();
-        assert_eq!(format!("{error:#}"), "--step nonsense: there is no such step");
+        assert_eq!(format!("{error:#}"), "--step nonsense: no step of this name");
         assert!(outcome::hint_of(&error).unwrap().contains(STEPS[0].name));
     }
 

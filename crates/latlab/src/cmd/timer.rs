@@ -211,9 +211,9 @@ fn analyse(path: &Path, select: &latlab_trace::Select) -> anyhow::Result<TimerTr
     let (found, damage) =
         latlab_analysis::timer::from_trace::analyse(&trace, &name, select, threads);
     file::tell(path, &trace.diagnostics, &damage);
-    found
-        .ok_or_else(|| anyhow!("{}: there is no event of a timer or an interrupt in it", path.display()))
-        .hint("record with `latlab record -e timer -e irq -e irq_vectors`; --from and --to may have left nothing")
+    found.ok_or_else(|| anyhow!("{}: no events of timers or interrupts", path.display())).hint(
+        "record with `latlab record -e timer -e irq -e irq_vectors`; or widen --from and --to",
+    )
 }
 
 fn from_file(global: &Global, args: &Args, path: &Path) -> anyhow::Result<Outcome> {

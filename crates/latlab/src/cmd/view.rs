@@ -94,8 +94,9 @@ impl Looked {
             .collect();
         found.sort();
         if found.is_empty() {
-            return Err(anyhow!("{}: this run has no captures to look at", path.display()))
-                .hint("`latlab report RUN` shows a run; captures are what `latlab why` and `record --out` keep");
+            return Err(anyhow!("{}: no captures in this run", path.display())).hint(
+                "`latlab report RUN` shows a run; `latlab why` and `record --out` save captures",
+            );
         }
         self.files.extend(found.into_iter().map(|p| (p, offset)));
         let why = run.parts.iter().find_map(|part| match &part.detail {
@@ -127,7 +128,7 @@ impl Watched {
     fn open(path: &Path) -> anyhow::Result<Self> {
         let data = Mapped::open(path)
             .with_context(|| format!("{}: cannot be opened", path.display()))
-            .hint("give a trace.dat, ftrace's text, or a run with captures")?;
+            .hint("name a trace.dat, ftrace's text, or a run with captures")?;
         let opened = fs::metadata(path).ok().map(|m| Self::looks(&m));
         Ok(Self { path: path.to_owned(), data, opened })
     }
@@ -145,12 +146,12 @@ impl Watched {
         let name = name_of(&self.path);
         let before = self.opened?;
         match fs::metadata(&self.path) {
-            Err(_) => Some(format!("{name} is gone; what was opened is still shown.")),
+            Err(_) => Some(format!("{name} was removed; the opened contents are still shown.")),
             Ok(m) if m.len() < before.0 => {
-                Some(format!("{name} was cut while it is open; parts of it can no longer be read."))
+                Some(format!("{name} was truncated while open; parts of it cannot be read."))
             }
             Ok(m) if Self::looks(&m) != before => {
-                Some(format!("{name} was changed while it is open; start latlab view again."))
+                Some(format!("{name} was modified while open; restart latlab view."))
             }
             Ok(_) => None,
         }
@@ -166,7 +167,7 @@ fn serve(
 ) -> anyhow::Result<Outcome> {
     let bound = server::bind(args.port)
         .with_context(|| format!("port {} of 127.0.0.1", args.port))
-        .hint("give another --port, or none: a free one is taken")?;
+        .hint("name another --port, or leave it out to use a free one")?;
     let door = Door { port: bound.port, token: token()?, report: what.report() };
     let url = format!("http://127.0.0.1:{}/{}/", door.port, door.token);
     let mut out = term::stdout();

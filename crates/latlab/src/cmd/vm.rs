@@ -95,8 +95,8 @@ fn kinds(names: &[String]) -> anyhow::Result<Vec<&'static catalog::Kind>> {
     (names.iter())
         .map(|name| {
             catalog::find(name)
-                .with_context(|| format!("there is no virtual machine {name:?}"))
-                .hint(format!("there are {}", catalog::names()))
+                .with_context(|| format!("no virtual machine {name:?}"))
+                .hint(format!("available: {}", catalog::names()))
         })
         .collect()
 }
@@ -120,10 +120,10 @@ pub fn doctor(names: &[String], global: &Global) -> anyhow::Result<Outcome> {
                 needs::Source::Kernel(_) => "not fetched",
                 _ => "missing",
             };
-            writeln!(out, "{:<22} {}", need.what, need.found.as_deref().unwrap_or(missing))?;
+            writeln!(out, "{:<25} {}", need.what, need.found.as_deref().unwrap_or(missing))?;
         }
         if !remedies.is_empty() {
-            writeln!(out)?;
+            writeln!(out, "\nTo install what is missing:")?;
         }
         remedies.iter().try_for_each(|line| writeln!(out, "{line}"))?;
     }
@@ -172,7 +172,7 @@ pub fn remove_folders(cache: &Cache, folders: &[&str]) -> anyhow::Result<()> {
 fn target(machine: &Machine) -> anyhow::Result<VmTarget> {
     let spec = machine.machine.strip_prefix("vm:").unwrap_or(&machine.machine);
     let Target::Vm(mut target) = Target::parse(&format!("vm:{spec}")).with_hint()? else {
-        bail!("{spec}: this is no virtual machine");
+        bail!("{spec}: not a virtual machine");
     };
     target.kernel = machine.kernel.clone().or(target.kernel);
     target.modules_from = machine.modules_from.clone().or(target.modules_from);
@@ -244,7 +244,7 @@ fn shell(machine: &Machine) -> anyhow::Result<Outcome> {
     };
     let faults = faults_of(machine)?;
     if faults.iter().any(|f| f.source == Source::Outside) {
-        return Err(anyhow!("a stall stops QEMU from outside, which a shell has for itself"))
+        return Err(anyhow!("a stall stops QEMU from outside; this is not possible with a shell"))
             .hint("latlab vm run … --fault stall:… -- COMMAND");
     }
     let target = faults::machine_for(&target, &faults);
@@ -307,7 +307,7 @@ pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<se
         plan.faults.iter().filter(|f| f.source == Source::Outside).cloned().collect();
     if !stalls.is_empty() && job.repeatable {
         return Err(anyhow!(
-            "a stall is not seen in virtual time: the machine's clock stands still with it"
+            "a stall cannot be measured in virtual time: it stops the machine's clock too"
         ))
         .hint("leave out icount=");
     }
@@ -342,7 +342,7 @@ pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<se
 /// Says under which name a run is kept here, where the target's name for it was taken.
 pub fn say_moved(receiver: &Receiver) {
     for (name, here) in &receiver.moved {
-        say(&format!("runs/{name} was here already: this one is kept in runs/{here}"));
+        say(&format!("runs/{name} exists: saved as runs/{here}"));
     }
 }
 
@@ -354,7 +354,7 @@ pub fn render_pages(receiver: &Receiver) {
             directory.write_file("report.html", |out| crate::output::html(&run, out))
         });
         if let Err(error) = rendered {
-            say(&format!("report.html was not rendered: {error:#}"));
+            say(&format!("report.html not written: {error:#}"));
         }
     }
 }

@@ -69,8 +69,8 @@ fn print(rows: &[Row], limit: f64, json: bool) -> anyhow::Result<()> {
 fn load(path: &Path) -> anyhow::Result<Run> {
     let run = rundir::load(path)?;
     if !run.complete {
-        return Err(anyhow!("{}: this run was cut short", path.display()))
-            .hint("measure again; half a run gates nothing");
+        return Err(anyhow!("{}: incomplete run", path.display()))
+            .hint("measure again; an incomplete run cannot be compared");
     }
     Ok(run)
 }
@@ -81,8 +81,8 @@ fn percent(text: &str) -> anyhow::Result<f64> {
     number
         .ok()
         .filter(|p| (0.0..=1000.0).contains(p))
-        .ok_or_else(|| anyhow!("--limit {text}: a share of the median is meant"))
-        .hint("such as 1% or 0.5%")
+        .ok_or_else(|| anyhow!("--limit {text}: expected a percentage of the median"))
+        .hint("write 1% or 0.5%")
 }
 
 fn rows(before: &Run, after: &Run, limit: f64) -> Vec<Row> {

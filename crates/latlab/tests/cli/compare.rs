@@ -121,7 +121,7 @@ fn bad_input_is_one_sentence_with_a_hint() {
     std::fs::create_dir(path("dir")).unwrap();
     std::fs::write(path("cut.json"), "{\"schema_version\": 1, \"parts\": [").unwrap();
     for (args, sentence) in [
-        (&["c"][..], "two runs at least are needed"),
+        (&["c"][..], "at least two runs are needed"),
         (&["c", "nowhere"], "nowhere: cannot be read"),
         (&["c", "empty"], "empty: output of cyclictest, but its histogram is empty"),
         (&["c", "damaged"], "damaged: output of cyclictest, but damaged at line 2"),
@@ -129,7 +129,7 @@ fn bad_input_is_one_sentence_with_a_hint() {
         (&["c", "lm"], "nothing to compare: c has wakeup.user; lm has syscall.getppid"),
         (&["c", "dir"], "dir: a directory without run.json"),
         (&["c", "@nobody"], "@nobody: no published machine of this name"),
-        (&["c", "cut.json"], "cut.json: is cut off"),
+        (&["c", "cut.json"], "cut.json: truncated"),
         (&["c", "c", "--limit", "soon"], "--limit soon"),
         (&["c", "c", "--detectable", "10us"], "--detectable 10us: no '@'"),
         (&["c", "c", "--tell", "10us@7"], "between 0 and 0.5"),

@@ -85,7 +85,7 @@ fn an_out_that_cannot_be_written_is_said_before_anything_is_measured() {
     let before = std::fs::read(run.join("run.json")).unwrap();
     let again = latlab(&["doctor", "-D", "0s", "--out", run.to_str().unwrap()]);
     assert_eq!(again.status.code(), Some(1));
-    assert!(said(&again).contains("holds a run already"), "{}", said(&again));
+    assert!(said(&again).contains("has a run already"), "{}", said(&again));
     assert_eq!(std::fs::read(run.join("run.json")).unwrap(), before);
 }
 
@@ -138,7 +138,7 @@ fn a_kernel_config_gets_the_fragment_that_it_lacks() {
 
 #[test]
 fn what_is_no_kernel_config_is_said() {
-    for (file, words) in [("/etc/passwd", "has no line"), ("/no/such/file", "cannot be read")] {
+    for (file, words) in [("/etc/passwd", "no line begins"), ("/no/such/file", "cannot be read")] {
         let output = latlab(&["doctor", "--kernel-config", file]);
         assert_eq!(output.status.code(), Some(1));
         let said = said(&output);

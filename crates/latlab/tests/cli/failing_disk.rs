@@ -283,7 +283,7 @@ fn a_new_store_is_made_whole_or_can_be_made_again() {
         |what, dir, good, _| {
             let out = latlab(dir, &["history", "--store", "h", "add", "one"]);
             assert!(out.status.success(), "{what}: {}", said(&out));
-            assert!(!good || printed(&out).contains("1 were there already"), "{what}");
+            assert!(!good || printed(&out).contains("1 already stored"), "{what}");
         },
     );
 }

@@ -48,11 +48,10 @@ fn a_store_knows(dir: &Path, store: &str) {
         text(&out.stdout).split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert!(
-        run(&["add", "nightly/00", "nightly/01/run.json"]).contains("2 runs added, 0 were there")
+        run(&["add", "nightly/00", "nightly/01/run.json"])
+            .contains("2 runs added, 0 already stored")
     );
-    assert!(
-        run(&["import", "."]).contains("38 runs added, 2 were there already, 1 could not be read")
-    );
+    assert!(run(&["import", "."]).contains("38 runs added, 2 already stored, 1 could not be read"));
     let list = run(&["list", "--limit", "2", "--board", "bb"]);
     assert!(
         list.contains("kernel 6.6.31") && list.contains("nightly/ ") && list.ends_with(" 38"),
@@ -128,12 +127,12 @@ fn bad_stores_are_one_sentence() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(
         dir.path().join("no-store"),
-        "a text file of some length, which is no database at all\n".repeat(40),
+        "a text file of some length, which is not a database at all\n".repeat(40),
     )
     .unwrap();
     a_run(dir.path(), 0);
     for (args, sentence) in [
-        (&["list"][..], "there is no such store"),
+        (&["list"][..], "no such store"),
         (&["--store", "no-store", "list"], "--store no-store"),
         (
             &["--store", "postgres://nobody:secret@127.0.0.1:9/x", "list"],
@@ -143,14 +142,17 @@ fn bad_stores_are_one_sentence() {
             &["--store", "host=127.0.0.1 port=9 user=nobody password=secret", "list"],
             "--store postgres://nobody@127.0.0.1:9: ",
         ),
-        (&["--store", "postgres://u:a@secret@h/x", "list"], "--store postgres://…: is no address"),
+        (
+            &["--store", "postgres://u:a@secret@h/x", "list"],
+            "--store postgres://…: not the address",
+        ),
         (
             &["--store", "postgres://u@h/x?password=secret&sslmode=perhaps", "list"],
-            "--store postgres://u@h/x: sslmode is none of disable, prefer, ",
+            "--store postgres://u@h/x: sslmode is not one of disable, prefer, ",
         ),
         (&["--store", "h", "add", "nowhere"], "nowhere: cannot be read"),
         (&["--store", "h", "import", "tables"], "tables: cannot be read"),
-        (&["--store", "no/thing/h", "show", "1"], "there is no such store"),
+        (&["--store", "no/thing/h", "show", "1"], "no such store"),
     ] {
         let out = latlab(dir.path(), &[&["history"], args].concat());
         let said = text(&out.stderr);
@@ -160,7 +162,7 @@ fn bad_stores_are_one_sentence() {
     }
     assert!(latlab(dir.path(), &["history", "--store", "h", "import", "."]).status.success());
     for (args, sentence) in [
-        (&["show", "12"][..], "12: no run of this number"),
+        (&["show", "12"][..], "12: no run with this identifier"),
         (&["trend", "nothing"], "nothing: no result of this name"),
     ] {
         let out = latlab(dir.path(), &[&["history", "--store", "h"], args].concat());
@@ -195,7 +197,7 @@ fn a_file_of_another_program_is_refused_and_stays_as_it_is() {
     store.pragma_update(None, "application_id", 0).unwrap();
     drop(store);
     let out = latlab(dir.path(), &add);
-    assert!(text(&out.stdout).contains("0 runs added, 1 were there"), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("0 runs added, 1 already stored"), "{}", text(&out.stderr));
 }
 
 /// A server of our own in a directory of our own, ended with it.

@@ -70,18 +70,18 @@ fn what_cannot_be_built_is_said_before_anything_is_fetched() {
         latlab(dir, &all).env("HOME", dir).output().unwrap()
     };
     refused(&run(dir, &["image", "--board", "beagle"]), &["beagle", "there is no such board"]);
-    refused(&run(dir, &["image", "-o", "x.img"]), &["for which board?", "latlab image boards"]);
-    refused(&build(&[]), &["there is no public key", "--ssh-key"]);
+    refused(&run(dir, &["image", "-o", "x.img"]), &["--board is missing", "latlab image boards"]);
+    refused(&build(&[]), &["no public key in", "--ssh-key"]);
     refused(&build(&["--ssh-key", "id"]), &["id: this is a private key", "id.pub"]);
     refused(&build(&["--ssh-key", "none.pub"]), &["none.pub: No such file"]);
     let key = ["--ssh-key", "id.pub"];
     let with = |more: &[&str]| build(&[&key, more].concat());
-    refused(&with(&["--kernel", "fast"]), &["--kernel fast: this is no kernel"]);
-    refused(&with(&["--hostname", "a b"]), &["this is no host name"]);
+    refused(&with(&["--kernel", "fast"]), &["--kernel fast: not a kernel"]);
+    refused(&with(&["--hostname", "a b"]), &["not a host name"]);
     refused(&with(&["--package", "Bad_Name"]), &["--package \"Bad_Name\""]);
     let all = ["image", "--board", "beaglebone-black", "--ssh-key", "id.pub"];
     let epoch = latlab(dir, &all).env("SOURCE_DATE_EPOCH", "yesterday").output().unwrap();
-    refused(&epoch, &["SOURCE_DATE_EPOCH=yesterday: this is no time"]);
+    refused(&epoch, &["SOURCE_DATE_EPOCH=yesterday: not a time"]);
     assert!(!dir.join("sd.img").exists());
 }
 
@@ -151,14 +151,14 @@ fn small_image(dir: &Path) {
 fn the_disk_of_this_system_is_never_written() {
     let dir = tempfile::tempdir().unwrap();
     small_image(dir.path());
-    refused(&run(dir.path(), &["image", "write", "/dev/null"]), &["/dev/null: this is no disk"]);
+    refused(&run(dir.path(), &["image", "write", "/dev/null"]), &["/dev/null: this is not a disk"]);
     // A file with the name of a disk.
     for disk in fs::read_dir("/sys/class/block").into_iter().flatten().flatten().take(1) {
         let named = dir.path().join(disk.file_name());
         fs::write(&named, vec![0; 16 << 20]).unwrap();
         let output =
             run(dir.path(), &["image", "write", named.to_str().unwrap(), "--yes", "--fixed"]);
-        refused(&output, &["this is no disk"]);
+        refused(&output, &["this is not a disk"]);
         assert!(fs::read(&named).unwrap().iter().all(|b| *b == 0));
     }
     refused(&run(dir.path(), &["image", "write", "/dev/no-such"]), &["/dev/no-such: No such file"]);
@@ -222,7 +222,7 @@ fn a_card_is_written_after_asking_and_grown_into() {
     let write = |more: &[&str]| {
         run(dir.path(), &[&["image", "write", "/dev/sdb", "--root", root], more].concat())
     };
-    refused(&write(&[]), &["there is nobody to ask", "--yes"]);
+    refused(&write(&[]), &["no terminal to confirm", "--yes"]);
     let before = fs::read(dir.path().join("dev/sdb")).unwrap();
     assert!(before.iter().all(|b| *b == 3), "nothing is written unasked");
     // Another answer than the device's name, typed on a terminal.
@@ -234,7 +234,11 @@ fn a_card_is_written_after_asking_and_grown_into() {
         script.stdin.take().unwrap().write_all(b"yes\n").unwrap();
         let output = script.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
-        for words in ["sdb: no name, 16 MiB", "Type the name sdb to go on", "nothing was written"] {
+        for words in [
+            "sdb: no name, 16 MiB",
+            "Type the name sdb to go on",
+            "not confirmed: nothing was written",
+        ] {
             assert!(printed(&output).contains(words), "{}", printed(&output));
         }
     }
@@ -243,7 +247,7 @@ fn a_card_is_written_after_asking_and_grown_into() {
     assert!(fs::read(dir.path().join("dev/sdb")).unwrap() == before, "nor another card");
     let output = write(&["--yes"]);
     assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains("was read back"));
+    assert!(said(&output).contains("verified"));
     let card = fs::read(dir.path().join("dev/sdb")).unwrap();
     assert_eq!(card[5 << 20], 77);
     assert_eq!(card[474..478], 28_672u32.to_le_bytes(), "the root partition ends with the card");
@@ -272,7 +276,7 @@ fn a_loop_device_is_written_where_that_is_wished() {
     let unasked = write(&["--yes"]);
     let wished = write(&["--yes", "--fixed"]);
     Command::new("losetup").args(["-d", &device]).status().unwrap();
-    refused(&unasked, &["it is no card or stick that can be taken out"]);
+    refused(&unasked, &["it is not a card or stick that can be taken out"]);
     assert!(wished.status.success(), "{}", said(&wished));
     let written = fs::read(&disk).unwrap();
     assert_eq!(written[5 << 20], 77);
@@ -372,7 +376,7 @@ fn the_boot_partition_is_what_the_boot_rom_wants_and_others_can_read_it() {
     fs::write(&damaged, &bytes).unwrap();
     let output = run(dir, &["image", "check", "damaged.img", "--board", "beaglebone-black"]);
     fs::remove_file(&damaged).unwrap();
-    refused(&output, &["1 of 11 demands are not met"]);
+    refused(&output, &["1 of 11 checks failed"]);
     assert!(printed(&output).contains("✗ MLO has a table of contents"));
 }
 
@@ -394,7 +398,7 @@ fn what_goes_wrong_late_is_said_and_leaves_no_image() {
     let deb = dir.join("linux-image-mine.deb");
     fs::write(&deb, "no package").unwrap();
     let mine = build(&["-o", "x.img", "--kernel", deb.to_str().unwrap()]);
-    refused(&mine, &["linux-image-mine.deb: this is no Debian package"]);
+    refused(&mine, &["linux-image-mine.deb: this is not a Debian package"]);
     assert!(!dir.join("x.img").exists() && !dir.join(".x.img.part").exists());
     // A disk that is full before the image is whole.
     let Some(small) = SmallDisk::of("20m") else { return };
@@ -489,7 +493,7 @@ fn what_debians_kernels_lack_is_told_with_reasons_and_commands() {
     {
         assert!(stock.contains(&format!("CONFIG_{lacks}")), "{lacks} in {stock:?}");
     }
-    refused(&run(dir.path(), &["image", "--from-config"]), &["whose configuration?"]);
+    refused(&run(dir.path(), &["image", "--from-config"]), &["no configuration named"]);
 }
 
 /// An image that runs in QEMU, and an ssh that finds it.

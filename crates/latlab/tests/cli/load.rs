@@ -82,10 +82,7 @@ fn the_options_of_stress_mean_what_they_mean_there() {
     assert!(out.status.success(), "{}", text(&out.stderr));
     let said = text(&out.stdout);
     assert_eq!(said.lines().count(), 5, "{said}");
-    assert!(
-        said.contains("vm:1048576:1:keep: ") && said.contains("what was written was read back"),
-        "{said}"
-    );
+    assert!(said.contains("vm:1048576:1:keep: ") && said.contains("data verified"), "{said}");
 }
 
 #[test]
@@ -186,14 +183,14 @@ fn a_load_that_dies_spoils_the_measurement_aloud() {
 fn nonsense_is_one_sentence() {
     let dir = tempfile::tempdir().unwrap();
     for (args, sentence) in [
-        (&["load"][..], "no load was named"),
+        (&["load"][..], "no load given"),
         (&["load", "disk"], "expected cpu"),
-        (&["load", "cpu:200%"], "no share of a CPU"),
+        (&["load", "cpu:200%"], "not a share of a CPU"),
         (
             &["load", "-m", "1", "--vm-bytes", "0"],
-            "--vm-bytes: '0' is no number of bytes above zero",
+            "--vm-bytes: '0' is not a number of bytes above zero",
         ),
-        (&["load", "-c", "1", "-t", "soon"], "--timeout: 'soon' is no time"),
+        (&["load", "-c", "1", "-t", "soon"], "--timeout: 'soon' is not a time"),
         (&["load", "cpu", "--dir", "/nowhere"], "cannot start the load cpu"),
         (&["load", "cpu@4096", "-t", "5"], "the load cpu@4096 ended"),
     ] {

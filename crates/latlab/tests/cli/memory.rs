@@ -86,10 +86,10 @@ fn what_is_no_curve_is_one_sentence() {
     for (name, words) in [
         ("words", "--from words: there is no line `\"stride=N`"),
         ("noise", "--from noise: there is no line"),
-        ("line", "--from line: line 3: `0.002 x` is no size in MiB and time in ns"),
+        ("line", "--from line: line 3: `0.002 x` is not a size in MiB and time in ns"),
         ("absent", "--from absent: cannot be read: No such file"),
         ("/dev/null", "--from /dev/null: there is no line"),
-        ("/dev/zero", "--from /dev/zero: more than 64 MiB are no output of lat_mem_rd"),
+        ("/dev/zero", "--from /dev/zero: larger than 64 MiB: not the output of lat_mem_rd"),
         ("run.json", "run.json"),
     ] {
         let out = latlab(dir.path(), &["memory", "--from", name]);

@@ -41,7 +41,7 @@ fn on_a_terminal(args: &[&str], keys: &str, dir: &std::path::Path) -> (String, E
 fn a_terminal_gets_the_menu_and_q_leaves() {
     let dir = tempfile::tempdir().unwrap();
     let (screen, status) = on_a_terminal(&[], "q\n", dir.path());
-    assert!(screen.contains("What can be run here:"), "{screen}");
+    assert!(screen.contains("Commands that can run here:"), "{screen}");
     assert!(screen.contains("latlab survey --quick"), "{screen}");
     assert!(status.success());
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "leaving leaves nothing behind");
@@ -58,7 +58,7 @@ fn the_end_of_the_input_leaves_too() {
 fn a_wrong_answer_is_asked_again() {
     let dir = tempfile::tempdir().unwrap();
     let (screen, status) = on_a_terminal(&[], "999\nq\n", dir.path());
-    assert!(screen.contains("There is no '999'; 1 to "), "{screen}");
+    assert!(screen.contains("No entry '999'; choose 1 to "), "{screen}");
     assert!(status.success());
 }
 
@@ -68,5 +68,5 @@ fn a_pipe_gets_the_help() {
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(out.status.success());
     assert!(text.contains("Usage:") && text.contains("survey"), "{text}");
-    assert!(!text.contains("What can be run here"));
+    assert!(!text.contains("Commands that can run here"));
 }

@@ -223,7 +223,7 @@ impl Figures {
             Value::Bool(true) => self.text(key, "1"),
             Value::Number(n) if n.as_f64() != Some(0.0) => self.text(key, n.to_string()),
             Value::Null | Value::Bool(false) | Value::Number(_) => {}
-            other => panic!("{key}: {other} is no number"),
+            other => panic!("{key}: {other} is not a number"),
         }
     }
 
@@ -249,11 +249,11 @@ mod figures {
     use serde_json::Value;
 
     fn list(value: &Value) -> &[Value] {
-        value.as_array().unwrap_or_else(|| panic!("{value} is no list"))
+        value.as_array().unwrap_or_else(|| panic!("{value} is not a list"))
     }
 
     fn word(value: &Value) -> &str {
-        value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+        value.as_str().unwrap_or_else(|| panic!("{value} is not a text"))
     }
 
     /// Members of an object, each under `BEGIN/NAME`.

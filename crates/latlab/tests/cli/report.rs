@@ -73,5 +73,5 @@ fn bad_paths_are_said_in_one_sentence() {
     assert!(html.contains("--html /nowhere/page.html: cannot be written"), "{html}");
     let file = t.path().join("run.json/plots");
     let svg = said(&["report", &run, "--svg", file.to_str().unwrap()]);
-    assert!(svg.contains("cannot be made a directory") && svg.contains("hint: "), "{svg}");
+    assert!(svg.contains("the directory cannot be created") && svg.contains("hint: "), "{svg}");
 }

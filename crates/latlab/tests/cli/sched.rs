@@ -204,25 +204,19 @@ fn what_cannot_be_analysed_is_one_sentence() {
     .unwrap();
     std::fs::write(dir.path().join("bad"), [0u8; 64]).unwrap();
     for (args, words) in [
-        (&["sched", "none"][..], "none: the trace does not know the event sched_switch"),
+        (&["sched", "none"][..], "none: no format of sched_switch"),
         (&["sched", "bad"], "bad: "),
         (&["sched", "absent"], "absent cannot be opened"),
-        (&["sched", &fixture("trace/f6.dat"), "--to", "0.1"], "there is no sched_switch in it"),
-        (&["sched", &fixture("trace/f6.dat"), "--from", "x"], "--from x: is no time"),
-        (
-            &["sched", "--policy", "rr", "--prio", "0"],
-            "--prio 0: real-time priorities go from 1 to 99",
-        ),
+        (&["sched", &fixture("trace/f6.dat"), "--to", "0.1"], "no sched_switch events"),
+        (&["sched", &fixture("trace/f6.dat"), "--from", "x"], "--from x: not a time"),
+        (&["sched", "--policy", "rr", "--prio", "0"], "--prio 0: real-time priorities are 1 to 99"),
         (
             &["sched", "--policy", "rr", "--prio", "100"],
-            "--prio 100: real-time priorities go from 1 to 99",
+            "--prio 100: real-time priorities are 1 to 99",
         ),
-        (&["sched", "--cpu", "9999"], "--cpu 9999: there is no such CPU"),
+        (&["sched", "--cpu", "9999"], "--cpu 9999: no such CPU"),
         (&["timer", "absent"], "absent cannot be opened"),
-        (
-            &["timer", &fixture("trace/mark6.dat")],
-            "there is no event of a timer or an interrupt in it",
-        ),
+        (&["timer", &fixture("trace/mark6.dat")], "no events of timers or interrupts"),
     ] {
         let out = latlab(dir.path(), args);
         let said = text(&out.stderr);

@@ -109,5 +109,5 @@ fn a_limit_that_was_exceeded_is_2_also_when_nobody_reads() {
     let read = latlab(dir.path(), &["report", "r"]);
     assert_eq!(read.status.code(), Some(0), "{}", said(&read));
     let status = command(dir.path(), &["report", "r"]).stdout(nobody_reads()).status().unwrap();
-    assert_eq!(status.code(), Some(0), "a reader that went away is no error");
+    assert_eq!(status.code(), Some(0), "a reader that went away is not an error");
 }

@@ -481,7 +481,7 @@ fn commands_that_read_files_stay_at_the_desk() {
     let Some(board) = Board::start(&[]) else { return };
     let output = board.latlab(&["report", "runs/x"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("report works on files here"), "{}", said(&output));
+    assert!(said(&output).contains("report reads files of this machine"), "{}", said(&output));
 }
 
 fn uid() -> String {

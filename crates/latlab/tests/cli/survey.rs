@@ -76,7 +76,7 @@ fn an_unknown_step_is_an_error_with_a_hint() {
     assert_eq!(out.status.code(), Some(1));
     let said = text(&out.stderr);
     assert!(
-        said.contains("there is no such step") && said.contains("hint: the steps are"),
+        said.contains("no step of this name") && said.contains("hint: the steps are"),
         "{said}"
     );
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);

@@ -129,14 +129,14 @@ fn nonsense_is_one_sentence() {
     for (args, sentence) in [
         (
             &["--vm-bytes", "4M..1K"][..],
-            "--vm-bytes: '4M..1K' is no axis: it ends before it begins",
+            "--vm-bytes: '4M..1K' is not an axis: it ends before it begins",
         ),
-        (&["--vm-bytes", "0"], "no number of bytes above zero"),
+        (&["--vm-bytes", "0"], "not a number of bytes above zero"),
         (&["--vm-bytes", "1T"], "'1T'"),
-        (&["--vm-bytes", "900G"], "more than half of them"),
+        (&["--vm-bytes", "900G"], "more than half of the"),
         (&["--mode", "free"], "a vm worker has keep and hang"),
-        (&["memory", "--axis", "a=1"], "has axes of its own"),
-        (&["--axis", "size=1K"], "--axis without --load"),
+        (&["memory", "--axis", "a=1"], "a predefined plan has its own axes"),
+        (&["--axis", "size=1K"], "--axis needs a --load with the axis in braces"),
         (&["--load", "cache:{size}", "--axis", "bytes=1K"], "no --load has {bytes}"),
         (&["--load", "cache:{size}", "--axis", "size"], "--axis size: no name"),
         (&["--load", "wild:{size}", "--axis", "size=1K,2K"], "the load wild:"),
@@ -163,7 +163,7 @@ fn a_plan_can_be_looked_at() {
     assert!(
         said.contains("no load")
             && said.contains("vm:65536:64:keep@0")
-            && said.contains("more round knees"),
+            && said.contains("more points around knees"),
         "{said}"
     );
 }

@@ -461,7 +461,7 @@ fn bad_machines_are_one_sentence() {
             "a stall stops QEMU from outside",
         ),
         (vec!["vm", "gate", "no-such-run", "another"], "no-such-run"),
-        (vec!["--on", "nowhere", "wakeup"], "this is no kind of target"),
+        (vec!["--on", "nowhere", "wakeup"], "this is not a kind of target"),
         (vec!["--on", "vm:armv7-rt", "report", "x"], "report works on files here"),
     ] {
         let output = run(dir.path(), &args);

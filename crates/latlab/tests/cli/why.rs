@@ -190,7 +190,7 @@ fn nonsense_is_refused_in_one_sentence() {
     let cases: [(&[&str], &str); 6] = [
         (&["why", not_a_trace.to_str().unwrap()], "words.dat"),
         (&["why", "/no/such.dat"], "/no/such.dat"),
-        (&["why", dir.path().to_str().unwrap()], "no captures in it"),
+        (&["why", dir.path().to_str().unwrap()], "no captures"),
         (&["why", "--limit", "0"], "--limit 0"),
         (&["why", "--limit", "soon"], "--limit soon"),
         (&["why", "--window", "5..3"], "--window 5..3"),
@@ -210,7 +210,7 @@ fn a_task_that_never_wakes_is_told_with_those_that_do() {
     let stderr = said(&output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("no wake-up of control_loop in "), "{stderr}");
-    assert!(stderr.contains("hint: these tasks wake up in it: cyclictest"), "{stderr}");
+    assert!(stderr.contains("hint: tasks that wake up in it: cyclictest"), "{stderr}");
     assert_eq!(stderr.lines().count(), 2, "{stderr}");
 }
 
@@ -320,8 +320,8 @@ fn the_line_of_a_named_function_comes_from_debug_information() {
     let other = build("latlab_faults.ko", "5.10.0-other", &["-g"]).unwrap();
     let stripped = build("stripped.ko", kernel, &["-g0"]).unwrap();
     for (file, why) in [
-        (other.as_str(), format!("it is of kernel 5.10.0-other, the captures are of {kernel}")),
-        (stripped.as_str(), "no debug information (DWARF) in it".into()),
+        (other.as_str(), format!("kernel 5.10.0-other; the captures are of kernel {kernel}")),
+        (stripped.as_str(), "no debug information (DWARF)".into()),
         (trace, "not an ELF file".into()),
         ("/nowhere/vmlinux", "No such file".into()),
     ] {

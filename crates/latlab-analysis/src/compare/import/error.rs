@@ -44,7 +44,7 @@ pub enum JsonDamage {
         thread: String,
     },
     /// A bucket that is not a pair of whole numbers.
-    #[error("bucket {key:?} of thread {thread} is no count")]
+    #[error("bucket {key:?} of thread {thread} is not a count")]
     Bucket {
         /// The bucket.
         key: String,

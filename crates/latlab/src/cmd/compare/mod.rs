@@ -65,11 +65,11 @@ fn subjects(args: &Args) -> anyhow::Result<Vec<Subject>> {
         return Ok(vec![read::group("base", &args.base)?, read::group("new", &args.new)?]);
     }
     if args.runs.len() < 2 {
-        return Err(anyhow!("two runs at least are needed to compare, {} given", args.runs.len()))
+        return Err(anyhow!("at least two runs are needed, {} given", args.runs.len()))
             .hint("latlab compare A B; or many files a side: latlab compare --base a/* --new b/*");
     }
     if args.runs.len() > 26 {
-        return Err(anyhow!("{} runs: at most 26 can be set side by side", args.runs.len()))
+        return Err(anyhow!("{} runs: at most 26 can be compared", args.runs.len()))
             .hint("latlab compare --base … --new … puts many files on each side");
     }
     args.runs.iter().map(|p| read::one(p)).collect()

@@ -93,7 +93,7 @@ fn import(store: &mut Store, runs: &[PathBuf]) -> anyhow::Result<Outcome> {
 
 fn told(added: usize, there: usize, bad: usize) -> anyhow::Result<Outcome> {
     let mut out = term::stdout();
-    write!(out, "{added} runs added, {there} were there already")?;
+    write!(out, "{added} runs added, {there} already stored")?;
     if bad > 0 {
         write!(out, ", {bad} could not be read")?;
     }
@@ -123,7 +123,7 @@ fn find(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     out.sort();
     if out.is_empty() {
         return Err(anyhow!("{}: no run.json in it or below it", dir.display()))
-            .hint("runs are kept in runs/ where latlab was started");
+            .hint("runs are saved in runs/ of the directory where latlab was started");
     }
     Ok(out)
 }
@@ -133,7 +133,7 @@ fn show(global: &Global, trends: &[Trend], page: Option<&Path>) -> anyhow::Resul
     if let Some(path) = page {
         write_atomically(path, |mut out| html::render(&sections::history::page(trends), &mut out))
             .with_context(|| format!("--html {}: cannot be written", path.display()))
-            .hint("name a file in a directory that is there and that this user may write to")?;
+            .hint("name a file in an existing directory that this user may write to")?;
     }
     let mut out = term::stdout();
     if global.json {

@@ -193,13 +193,13 @@ fn find(store: &mut Store, run: &str) -> anyhow::Result<Vec<Cell>> {
     if let (true, Some((low, high))) = (found.is_empty(), beginning_with(run)) {
         found = store.query(FIND_SHORT, &[Cell::Int(low), Cell::Int(high)])?;
         if found.len() > 1 {
-            return Err(anyhow!("{run}: several runs have numbers that begin so"))
-                .hint("latlab history list --json has the whole numbers");
+            return Err(anyhow!("{run}: several runs have identifiers that begin with this"))
+                .hint("latlab history list --json has the complete identifiers");
         }
     }
     found
         .pop()
-        .ok_or_else(|| anyhow!("{run}: no run of this number or directory"))
+        .ok_or_else(|| anyhow!("{run}: no run with this identifier or directory"))
         .hint("latlab history list names them")
 }
 
@@ -294,7 +294,7 @@ pub fn trends(store: &mut Store, asked: &MetricQuery) -> anyhow::Result<Vec<Tren
             asked.name,
             asked.figure
         ))
-        .hint("latlab history trend names those that there are");
+        .hint("latlab history trend lists the results");
     }
     let correlation = correlation(series.values());
     let of = |((board, machine, part, params, unit), values): (Key, Vec<Value>)| {

@@ -49,7 +49,7 @@ impl Server {
     /// One sentence without any part of an address that was not understood: it may be a password.
     pub fn parse(name: &str) -> anyhow::Result<Self> {
         let unreadable =
-            || Err(anyhow!("--store postgres://…: is no address of a server")).hint(HINT);
+            || Err(anyhow!("--store postgres://…: not the address of a server")).hint(HINT);
         let Some(taken) = Taken::from(name) else { return unreadable() };
         let Ok(mut config) = taken.address.parse::<postgres::Config>() else { return unreadable() };
         let named = |h: &Host| matches!(h, Host::Tcp(name) if name.contains(['@', ':', '/']) && name.parse::<std::net::Ipv6Addr>().is_err());
@@ -91,7 +91,7 @@ impl Server {
         };
         connected
             .map_err(|e| anyhow!("--store {}: {}", self.shown, with_causes(&e)))
-            .hint("is the server there, does it have TLS where sslmode wants it, and may this user use the database?")
+            .hint("check that the server runs, that it has TLS if sslmode requires it, and that this user may use the database")
     }
 }
 
@@ -181,7 +181,7 @@ impl Taken {
             "verify-ca" => (SslMode::Require, Some(Certificate::Of(roots()?))),
             "verify-full" if system => (SslMode::Require, Some(Certificate::OfSystemForHost)),
             "verify-full" => (SslMode::Require, Some(Certificate::OfForHost(roots()?))),
-            _ => bail!("sslmode is none of disable, prefer, require, verify-ca and verify-full"),
+            _ => bail!("sslmode is not one of disable, prefer, require, verify-ca and verify-full"),
         };
         Ok(if local { (SslMode::Disable, None) } else { (mode, certificate) })
     }

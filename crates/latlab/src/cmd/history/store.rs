@@ -157,7 +157,7 @@ impl Store {
     /// Looks whose database it is before anything is written; `make` makes the tables where there are none.
     fn prepare(&mut self, make: bool) -> anyhow::Result<()> {
         match self.owner()? {
-            Owner::Nobody if !make => bail!("there is no such store in this database"),
+            Owner::Nobody if !make => bail!("this database has no store"),
             Owner::Another => bail!("is a database of another program"),
             Owner::Nobody => self.whole(Self::make)?,
             Owner::Earlier => self.whole(Self::migrate)?,
@@ -166,7 +166,9 @@ impl Store {
         let found = self.query("SELECT value FROM meta WHERE key = 'version'", &[])?;
         match found.first().map(|row| row[0].int()) {
             Some(v) if v > VERSION => {
-                bail!("was made by a newer latlab (layout {v}; this one knows {VERSION})")
+                bail!(
+                    "was written by a newer latlab (layout {v}; this version reads up to {VERSION})"
+                )
             }
             Some(_) => Ok(()),
             None => bail!("is a database of another program"),
@@ -347,12 +349,12 @@ impl Store {
 fn open_file(name: &str, make: bool) -> anyhow::Result<rusqlite::Connection> {
     let path = Path::new(name);
     if !make && !path.exists() {
-        return Err(anyhow!("--store {name}: there is no such store"))
-            .hint("latlab history add RUN… makes one; or name another with --store");
+        return Err(anyhow!("--store {name}: no such store"))
+            .hint("latlab history add RUN… creates it; --store names another");
     }
     if let Some(parent) = path.parent().filter(|p| make && !p.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent)
-            .with_context(|| format!("{}: cannot be made", parent.display()))
+            .with_context(|| format!("{}: cannot be created", parent.display()))
             .hint("name a store in a directory that this user may write to: --store FILE")?;
     }
     let create = if make { OpenFlags::SQLITE_OPEN_CREATE } else { OpenFlags::empty() };
@@ -395,7 +397,7 @@ fn postgres_cell(row: &postgres::Row, i: usize) -> anyhow::Result<Cell> {
         Type::INT8 => row.try_get::<_, Option<i64>>(i)?.map(Cell::Int),
         Type::FLOAT8 => row.try_get::<_, Option<f64>>(i)?.map(Cell::Real),
         Type::TEXT | Type::VARCHAR => row.try_get::<_, Option<String>>(i)?.map(Cell::Text),
-        ref other => bail!("a column has the type {other}, which this store never has"),
+        ref other => bail!("a column has the unexpected type {other}"),
     };
     Ok(cell.unwrap_or(Cell::Null))
 }

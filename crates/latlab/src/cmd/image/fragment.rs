@@ -22,7 +22,7 @@ pub(super) fn run(
         (Some(file), _) => file.to_path_buf(),
         (None, Some(name)) => debian(name, kernel, offline)?,
         (None, None) => {
-            return Err(anyhow!("whose configuration?"))
+            return Err(anyhow!("no configuration named"))
                 .hint("--from-config FILE, or --board NAME for that of the board's Debian kernel");
         }
     };
@@ -57,7 +57,7 @@ pub(super) fn flavour(word: &str) -> anyhow::Result<Flavour> {
         "rt" => Ok(Flavour::Rt),
         "stock" => Ok(Flavour::Stock),
         file if file.ends_with(".deb") => Ok(Flavour::Deb(PathBuf::from(file))),
-        _ => Err(anyhow!("--kernel {word}: this is no kernel"))
+        _ => Err(anyhow!("--kernel {word}: not a kernel"))
             .hint("rt, stock, or the FILE.deb of a linux-image package"),
     }
 }

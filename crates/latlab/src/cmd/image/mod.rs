@@ -71,7 +71,7 @@ fn build(args: &Build, global: &Global) -> anyhow::Result<Outcome> {
             global,
         );
     }
-    let name = args.board.as_deref().ok_or_else(|| anyhow!("for which board?"));
+    let name = args.board.as_deref().ok_or_else(|| anyhow!("--board is missing"));
     let name =
         name.hint("latlab image boards lists them: latlab image --board beaglebone-black")?;
     if args.show {
@@ -112,7 +112,7 @@ fn request(args: &Build, name: &str) -> anyhow::Result<Request> {
     if let Some(host) = &args.hostname {
         let good = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if host.is_empty() || host.len() > 63 || host.starts_with('-') || !host.chars().all(good) {
-            return Err(anyhow!("--hostname {host:?}: this is no host name"))
+            return Err(anyhow!("--hostname {host:?}: not a host name"))
                 .hint("letters, digits and -, at most 63");
         }
     }
@@ -120,7 +120,7 @@ fn request(args: &Build, name: &str) -> anyhow::Result<Request> {
     if let Some(bad) =
         args.packages.iter().find(|p| p.is_empty() || p.starts_with('-') || !p.chars().all(package))
     {
-        return Err(anyhow!("--package {bad:?}: this is no name of a package"))
+        return Err(anyhow!("--package {bad:?}: not the name of a package"))
             .hint("apt-cache search finds packages");
     }
     let key = match &args.ssh_key {
@@ -145,7 +145,7 @@ fn epoch() -> anyhow::Result<Option<u64>> {
     let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(None) };
     let number = text.to_str().and_then(|t| t.parse::<u32>().ok());
     let number =
-        number.with_context(|| format!("SOURCE_DATE_EPOCH={}: this is no time", text.display()));
+        number.with_context(|| format!("SOURCE_DATE_EPOCH={}: not a time", text.display()));
     Ok(Some(u64::from(number.hint("seconds since 1970, as date +%s prints them")?)))
 }
 
@@ -156,9 +156,9 @@ fn default_key() -> anyhow::Result<PathBuf> {
     let found = names.iter().map(|n| home.join(".ssh").join(n)).find(|p| p.is_file());
     found
         .ok_or_else(|| {
-            anyhow!("there is no public key in {}/.ssh, and nobody could log in", home.display())
+            anyhow!("no public key in {}/.ssh: no login would be possible", home.display())
         })
-        .hint("ssh-keygen -t ed25519 makes one; --ssh-key FILE names another")
+        .hint("ssh-keygen -t ed25519 creates one; --ssh-key FILE names another")
 }
 
 fn plan(request: &Request, global: &Global) -> anyhow::Result<Outcome> {
@@ -282,7 +282,7 @@ fn look(image: &Path, name: Option<&str>, global: &Global) -> anyhow::Result<Out
     let unmet = checks.iter().filter(|c| !c.met).count();
     match unmet {
         0 => Ok(Outcome::Done),
-        n => Err(anyhow!("{}: {n} of {} demands are not met", image.display(), checks.len()))
+        n => Err(anyhow!("{}: {n} of {} checks failed", image.display(), checks.len()))
             .hint("build the image again"),
     }
 }
@@ -306,7 +306,8 @@ fn start(image: &Path, options: &boot::Options<'_>) -> anyhow::Result<Outcome> {
     if status.success() || signal::stop_requested().is_some() {
         return Ok(Outcome::Done);
     }
-    Err(anyhow!("QEMU ended with {status}")).hint("its message is above; is the port free?")
+    Err(anyhow!("QEMU ended with {status}"))
+        .hint("see its message above; check that the port is free")
 }
 
 fn clean() -> anyhow::Result<Outcome> {

@@ -36,7 +36,8 @@ pub(super) fn run(
     drop(hooks);
     ended(sound, |bytes| {
         if !options.yes && !agreed(&disk, image, bytes)? {
-            return Err(anyhow!("nothing was written")).hint("--yes writes without asking");
+            return Err(anyhow!("not confirmed: nothing was written"))
+                .hint("--yes writes without asking");
         }
         // Something may have been mounted, or another card inserted, while the question stood.
         let now = device::examine(root, device).with_hint()?;
@@ -46,7 +47,7 @@ pub(super) fn run(
         let written = write::write(image, &now, root, options.grow, &mut hooks);
         drop(hooks);
         ended(written, |()| {
-            say(&format!("{} is on {}, and was read back", image.display(), disk.path.display()));
+            say(&format!("{} written to {} and verified", image.display(), disk.path.display()));
             Ok(Outcome::Done)
         })
     })
@@ -57,7 +58,7 @@ fn agreed(disk: &device::Disk, image: &Path, bytes: u64) -> anyhow::Result<bool>
     let stdin = io::stdin();
     if !stdin.is_terminal() {
         return Err(anyhow!(
-            "there is nobody to ask whether {} may be overwritten",
+            "no terminal to confirm that {} may be overwritten",
             disk.path.display()
         ))
         .hint("--yes writes without asking");

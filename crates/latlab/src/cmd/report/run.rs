@@ -64,7 +64,7 @@ fn plots(
     draw: impl Fn(&latlab_report::doc::Plot) -> anyhow::Result<Vec<u8>>,
 ) -> anyhow::Result<()> {
     fs::create_dir_all(dir)
-        .with_context(|| format!("{option} {}: cannot be made a directory", dir.display()))
+        .with_context(|| format!("{option} {}: the directory cannot be created", dir.display()))
         .hint("name a directory that this user may write to")?;
     let mut count = 0;
     for plot in sections::plots(doc) {
@@ -75,7 +75,7 @@ fn plots(
     }
     if count == 0 {
         // Talk: the directory is there, and empty for a reason.
-        let _ = writeln!(term::stderr(), "this run has nothing to plot");
+        let _ = writeln!(term::stderr(), "this run has no plots");
     }
     Ok(())
 }

@@ -126,8 +126,10 @@ pub fn survey(
 fn scratch_folder() -> anyhow::Result<ScratchDir> {
     let parent = std::env::temp_dir();
     ScratchDir::create(&parent)
-        .with_context(|| format!("{}: no folder for recordings can be made", parent.display()))
-        .hint("TMPDIR names another place")
+        .with_context(|| {
+            format!("{}: no directory for recordings can be created", parent.display())
+        })
+        .hint("set TMPDIR to another directory")
 }
 
 /// A part for a cell that failed, with the error as a finding.
@@ -184,8 +186,10 @@ impl Bench {
             tracefs.events().with_hint()?.iter().map(ToString::to_string).collect();
         let known = |name: &str| has.iter().any(|h| h == name);
         if let Some(name) = NEEDED.iter().find(|n| !known(n)) {
-            return Err(anyhow!("this kernel has no event {name}: who runs cannot be seen"))
-                .hint("`latlab doctor` says what this kernel can trace");
+            return Err(anyhow!(
+                "this kernel has no event {name}: running tasks cannot be determined"
+            ))
+            .hint("`latlab doctor` shows what this kernel can trace");
         }
         let events: Vec<String> =
             NEEDED.iter().chain(WANTED).filter(|n| known(n)).map(|n| (*n).to_owned()).collect();
@@ -269,7 +273,7 @@ impl Bench {
         let weights: Option<Vec<u64>> = cell.tasks.iter().map(|t| t.group_weight).collect();
         let Some(weights) = weights else { return Ok(None) };
         let groups = Groups::make(&weights).context("control groups with weights").hint(
-            "it takes root and the cpu controller; `mount | grep cgroup` shows what there is",
+            "root and the cpu controller are needed; `mount | grep cgroup` shows the mounted hierarchies",
         )?;
         for (n, task) in cell.tasks.iter().enumerate() {
             groups.enter(n, task.tid)?;
@@ -351,9 +355,9 @@ impl Drop for StandAside {
 fn starves<T>(cpu: Option<u32>) -> anyhow::Result<T> {
     let cpu = cpu.map_or_else(String::new, |cpu| format!(" {cpu}"));
     Err(anyhow!(
-        "CPU{cpu} is the only one for other tasks and real-time throttling is off (sched_rt_runtime_us): these real-time tasks would leave a login or SSH no time"
+        "CPU{cpu} is the only CPU for other tasks, and real-time throttling is off (sched_rt_runtime_us): these real-time tasks would block logins and SSH"
     ))
-    .hint("--cpu names another CPU, `sysctl kernel.sched_rt_runtime_us=950000` turns throttling on, --force does so for the time of the experiment")
+    .hint("select another CPU with --cpu, enable throttling with `sysctl kernel.sched_rt_runtime_us=950000`, or use --force to enable it during the experiment")
 }
 
 /// Has the kernel keep 5 % of each period from real-time tasks, by the fair server where there is one.
@@ -369,7 +373,7 @@ fn keep_a_share(cell: &Cell, settings: &mut Settings) -> anyhow::Result<()> {
         }
     };
     settings.set(&path, &value.to_string()).with_context(|| {
-        format!("{path}: no share of the CPU can be kept for other tasks, so that the experiment is not made")
+        format!("{path}: no CPU time can be reserved for other tasks; experiment skipped")
     })?;
     Ok(())
 }
@@ -404,7 +408,7 @@ fn refused(error: WorkerPoolError) -> anyhow::Error {
     if !policy {
         return error;
     }
-    let hint = "real-time priorities and negative nice values take root, CAP_SYS_NICE or a limit (ulimit -r, ulimit -e); `latlab doctor` says more";
+    let hint = "real-time priorities and negative nice values need root, CAP_SYS_NICE or a limit (ulimit -r, ulimit -e); see `latlab doctor`";
     match Err::<(), _>(error).hint(hint) {
         Err(hinted) => hinted,
         Ok(()) => anyhow!("unreachable"),

@@ -69,7 +69,7 @@ pub fn run(global: &Global, args: &Args, path: &Path) -> anyhow::Result<Outcome>
 pub fn open(path: &Path) -> anyhow::Result<Mapped> {
     Mapped::open(path)
         .with_context(|| format!("{} cannot be opened", path.display()))
-        .hint("give a trace.dat, or ftrace's text; `latlab record -e sched` makes one")
+        .hint("name a trace.dat or ftrace's text; `latlab record -e sched` records one")
 }
 
 /// A trace.dat, or ftrace's text.
@@ -94,7 +94,7 @@ fn options(args: &Args, file: &TraceFile<'_>) -> anyhow::Result<Options> {
                 .collect(),
         };
         if tids.is_empty() {
-            return Err(anyhow!("--task {task}: the trace knows no task of that name"))
+            return Err(anyhow!("--task {task}: no task of this name in the trace"))
                 .hint("give a thread id: `latlab sched FILE` lists them");
         }
         options.focus.extend(tids);
@@ -138,13 +138,12 @@ pub fn analyse(
     if analyzer.switches() == 0 {
         let missing = latlab_analysis::sched::missing(file);
         let why = if missing.contains(&"sched_switch") {
-            "the trace does not know the event sched_switch"
+            "no format of sched_switch"
         } else {
-            "there is no sched_switch in it"
+            "no sched_switch events"
         };
-        return Err(anyhow!("{}: {why}: who ran cannot be told", path.display())).hint(
-            "record with `latlab record -e sched`; --from, --to and --cpu may have left nothing",
-        );
+        return Err(anyhow!("{}: {why}: running tasks unknown", path.display()))
+            .hint("record with `latlab record -e sched`; or widen --from, --to and --cpu");
     }
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     Ok((analyzer.finish(&name, &names, &mut |_| {}), damage))

@@ -81,7 +81,7 @@ fn sched(context: &Context) -> anyhow::Result<Vec<Part>> {
 }
 
 fn timer(context: &Context) -> anyhow::Result<Vec<Part>> {
-    let scratch = ScratchDir::create(&std::env::temp_dir()).context("a folder to record to")?;
+    let scratch = ScratchDir::create(&std::env::temp_dir()).context("directory for recordings")?;
     let path = scratch.path().join("timer.dat");
     let length = Duration::from_secs(context.seconds.saturating_sub(2).max(1));
     let interval = Duration::from_secs(1);
@@ -111,13 +111,14 @@ fn wakeup_memory(context: &Context) -> anyhow::Result<Vec<Part>> {
 
 /// Wake-up latency on every CPU while the workers are at work.
 fn wakeup_under(context: &Context, workers: &[Worker]) -> anyhow::Result<Vec<Part>> {
-    let program = latlab_sys::process::own_program().context("cannot find this program again")?;
+    let program = latlab_sys::process::own_program()
+        .context("the path of this program cannot be determined")?;
     let mut load = Load::start(&program, workers)?;
     let (result, policy_finding) = measure_wakeups(context.seconds)?;
     let mut part = wakeup::part(context.name, context.title, &result);
     // Ctrl-C ends the workers too: then the load was there until the end.
     if !load.is_whole() && signal::stop_requested().is_none() {
-        anyhow::bail!("a worker of the load ended while the latency was measured");
+        anyhow::bail!("a worker of the load ended during the measurement");
     }
     part.findings.extend(policy_finding);
     part.findings.extend(latlab_analysis::survey::load_effect(context.earlier, &part));

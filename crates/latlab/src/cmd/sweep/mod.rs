@@ -67,7 +67,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     }
     session.run.parts.push(part);
     let stopped = signal::stop_requested().map(signal::Signal::name);
-    let over = (left > 0).then(|| "the time budget is used up".to_owned());
+    let over = (left > 0).then(|| "--budget: total time used up".to_owned());
     session.finish(stopped.or(over))
 }
 
@@ -132,7 +132,7 @@ impl Sweep {
         points: &mut Vec<Point>,
     ) -> anyhow::Result<bool> {
         let left = self.each() * u32::try_from(all - i).unwrap_or(u32::MAX);
-        let kind = if refined { "round a knee, " } else { "" };
+        let kind = if refined { "around a knee, " } else { "" };
         let words = format!("{kind}{} of {all}, {} s left", i + 1, left.as_secs());
         let progress = &mut self.progress;
         let mut show = |part: f64| progress.set(Some((i as f64 + part) / all as f64), &words);
@@ -160,7 +160,7 @@ fn dry_run(plan: &Plan) -> anyhow::Result<Outcome> {
     let seconds = jobs.len() as u64 * (plan.point_ns + plan.settle_ns) / 1_000_000_000;
     writeln!(
         out,
-        "{} points of {} ms: {seconds} s, and up to {} more round knees",
+        "{} points of {} ms: {seconds} s in total, and up to {} more points around knees",
         jobs.len(),
         plan.point_ns / 1_000_000,
         plan.refine
@@ -195,7 +195,7 @@ fn landmarks(args: &Args, session: &Session) -> anyhow::Result<Vec<Landmark>> {
     let run = crate::rundir::load(path)?;
     let found: Vec<Landmark> = measured_landmarks(&run);
     if found.is_empty() {
-        return Err(anyhow!("--memory {}: this run has no caches in it", path.display()))
+        return Err(anyhow!("--memory {}: no caches in this run", path.display()))
             .hint("runs of `latlab memory` and `latlab survey` have them");
     }
     Ok(found)

@@ -48,7 +48,7 @@ fn open(dir: &Path) -> anyhow::Result<Kept> {
 /// # Errors
 /// When there is none, or it is damaged.
 pub fn reopen(dir: &Path) -> anyhow::Result<(Kept, Plan, Vec<Point>)> {
-    let hint = "name the directory that the interrupted sweep said it kept its run in";
+    let hint = "name the run directory of the interrupted sweep";
     let path = dir.join(PLAN);
     let text = fs::read_to_string(&path)
         .with_context(|| format!("--resume {}: {PLAN} cannot be read", dir.display()))
@@ -57,7 +57,7 @@ pub fn reopen(dir: &Path) -> anyhow::Result<(Kept, Plan, Vec<Point>)> {
         .map_err(|e| anyhow!("--resume {}: {PLAN} is damaged: {e}", dir.display()))
         .hint(hint)?;
     if plan.jobs().is_empty() {
-        return Err(anyhow!("--resume {}: {PLAN} plans nothing", dir.display())).hint(hint);
+        return Err(anyhow!("--resume {}: {PLAN} has no points", dir.display())).hint(hint);
     }
     let path = dir.join(POINTS);
     let text = match fs::read(&path) {
@@ -77,14 +77,14 @@ pub fn reopen(dir: &Path) -> anyhow::Result<(Kept, Plan, Vec<Point>)> {
             Ok(_) => break,
             Err(e) => {
                 return Err(anyhow!("{}: line {} is damaged: {e}", path.display(), i + 1))
-                    .hint("delete this line: its point is measured again");
+                    .hint("delete this line; its point is then measured again");
             }
         }
     }
     let kept = open(dir)?;
     kept.points
         .set_len(whole as u64)
-        .with_context(|| format!("{}: cannot be mended", path.display()))?;
+        .with_context(|| format!("{}: cannot be repaired", path.display()))?;
     Ok((kept, plan, points))
 }
 
@@ -99,8 +99,10 @@ impl Kept {
         self.points
             .write_all(&line)
             .and_then(|()| self.points.sync_data())
-            .with_context(|| format!("{}: a point cannot be kept", self.dir.join(POINTS).display()))
-            .hint("make space, then go on with latlab sweep --resume")
+            .with_context(|| {
+                format!("{}: a point cannot be saved", self.dir.join(POINTS).display())
+            })
+            .hint("free some space, then continue with latlab sweep --resume")
     }
 
     /// Where.

@@ -24,13 +24,13 @@ impl Fifo {
                 std::fs::remove_file(path).with_context(|| format!("-F {name}"))?;
             }
             Ok(_) => {
-                return Err(anyhow!("-F {name}: is a file, and no pipe"))
+                return Err(anyhow!("-F {name}: a file, not a pipe"))
                     .hint("name a path that does not exist; it is removed at the end");
             }
             Err(_) => {}
         }
         fifo::make(path)
-            .with_context(|| format!("-F {name}: no pipe can be made"))
+            .with_context(|| format!("-F {name}: the pipe cannot be created"))
             .hint("name a path in a directory that this user may write to")?;
         Ok(Self { path: path.to_owned() })
     }

@@ -59,7 +59,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             return match (error.downcast_ref(), signal::stop_requested()) {
                 (Some(WakeupError::StoppedBefore), Some(signal)) => {
                     // A diagnostic: a failed write to stderr loses no result.
-                    let _ = writeln!(crate::term::stderr(), "latlab: {error}; nothing is kept");
+                    let _ = writeln!(crate::term::stderr(), "latlab: {error}; nothing is saved");
                     Ok(Outcome::Stopped(signal))
                 }
                 _ => Err(error),
@@ -101,8 +101,8 @@ fn part_of(result: &WakeupResult) -> Part {
 
 fn check(asked: &Config, json: bool) -> anyhow::Result<()> {
     if json && !matches!(asked.format, Format::Latlab | Format::Cyclictest) {
-        return Err(anyhow!("--json: there is no JSON of this --format"))
-            .hint("--json alone, or with --format cyclictest");
+        return Err(anyhow!("--json: not available with this --format"))
+            .hint("use --json alone or with --format cyclictest");
     }
     if json && asked.samples_on_stdout() {
         let option = if asked.verbose { "-v" } else { "--samples -" };
@@ -175,8 +175,8 @@ fn stopped_by(result: &WakeupResult) -> Option<String> {
         StopReason::BreakValue { latency_ns, .. } => {
             format!("break value exceeded: {}", format_ns(*latency_ns as f64))
         }
-        StopReason::Runaway { percent, .. } => format!("a thread took {percent}% of its CPU"),
-        StopReason::Hook => "nobody read the output any longer".into(),
+        StopReason::Runaway { percent, .. } => format!("a thread used {percent} % of its CPU"),
+        StopReason::Hook => "the reader of stdout has closed it".into(),
         StopReason::Samples => "the samples could not be written".into(),
     })
 }

@@ -34,14 +34,14 @@ pub fn captures_of(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         }
         let folder = path.join("captures");
         let mut found: Vec<PathBuf> = fs::read_dir(&folder)
-            .with_context(|| format!("{}: no captures in it", path.display()))
-            .hint("give trace.dat files, or the directory of a `latlab why` run")?
+            .with_context(|| format!("{}: no captures", path.display()))
+            .hint("name trace.dat files, or the directory of a `latlab why` run")?
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|p| p.extension().is_some_and(|e| e == "dat"))
             .collect();
         if found.is_empty() {
-            return Err(anyhow!("{}: no capture in it", folder.display()))
-                .hint("that run saw no late wake-up");
+            return Err(anyhow!("{}: no captures", folder.display()))
+                .hint("no wake-up of that run was late");
         }
         found.sort();
         files.extend(found);
@@ -77,7 +77,7 @@ pub fn explain(
              or a marker of cyclictest --tracemark or latlab why"
                 .to_owned()
         } else {
-            format!("these tasks wake up in it: {}", others.join(", "))
+            format!("tasks that wake up in it: {}", others.join(", "))
         };
         let mut notes = digests.iter().flat_map(|d| &d.note.notes);
         let damage = notes.find(|n| n.id() == Some(DAMAGED));

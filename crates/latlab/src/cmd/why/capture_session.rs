@@ -94,7 +94,7 @@ impl CaptureRunner {
             return Err(anyhow!(
                 "--trace graph: this kernel has no function_graph tracer that can be used"
             ))
-            .hint("--trace auto takes the most that there is");
+            .hint("--trace auto selects the most detailed preset available");
         }
         for (i, level) in levels.into_iter().enumerate() {
             match self.try_level(&level) {
@@ -119,7 +119,7 @@ impl CaptureRunner {
                 Err(error) => return Err(error),
             }
         }
-        Err(anyhow!("nothing can be traced here"))
+        Err(anyhow!("no tracing is available"))
     }
 
     fn try_level(&mut self, level: &Level) -> anyhow::Result<(TracingOverhead, u64)> {

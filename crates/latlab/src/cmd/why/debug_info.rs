@@ -49,9 +49,9 @@ impl DebugInfo {
         let data = Mapped::open(path).with_context(|| path.display().to_string())?;
         let file = object::File::parse(&*data)
             .map_err(|_| anyhow!("{}: not an ELF file", path.display()))
-            .hint("vmlinux, as the kernel's build leaves it; not bzImage, zImage or vmlinuz")?;
+            .hint("name vmlinux of the kernel's build; not bzImage, zImage or vmlinuz")?;
         if file.section_by_name(".debug_info").is_none() {
-            return Err(anyhow!("{}: no debug information (DWARF) in it", path.display())).hint(
+            return Err(anyhow!("{}: no debug information (DWARF)", path.display())).hint(
                 "distributions have it in a package of its own (…-dbg, …-debuginfo, …-dbgsym); \
                  a kernel of your own needs CONFIG_DEBUG_INFO",
             );
@@ -187,9 +187,12 @@ fn plain<'a>(section: &object::Section<'a, '_>, left: &mut u64) -> anyhow::Resul
     if packed.format == CompressionFormat::None {
         return Ok(Cow::Borrowed(packed.data));
     }
-    *left = left.checked_sub(size).ok_or_else(|| {
-        anyhow!("a section inflates to {size} bytes, which is more than may be used")
-    }).hint("--max-memory SIZE allows more; a file that `objcopy --decompress-debug-sections` wrote needs none")?;
+    *left = left
+        .checked_sub(size)
+        .ok_or_else(|| anyhow!("a section inflates to {size} bytes, above the limit"))
+        .hint(
+            "raise --max-memory, or decompress the file with `objcopy --decompress-debug-sections`",
+        )?;
     let mut data = Vec::new();
     match packed.format {
         CompressionFormat::Zlib => {
@@ -198,7 +201,7 @@ fn plain<'a>(section: &object::Section<'a, '_>, left: &mut u64) -> anyhow::Resul
         CompressionFormat::Zstandard => {
             zstd::Decoder::new(packed.data)?.take(size).read_to_end(&mut data)?;
         }
-        _ => return Err(anyhow!("a section is compressed in a way that is not known here")),
+        _ => return Err(anyhow!("a section has an unknown compression")),
     }
     Ok(Cow::Owned(data))
 }
@@ -389,7 +392,7 @@ mod tests {
             assert_eq!((of("declared"), of("absent")), (None, None), "{options:?}");
             if options == ["-gz=zlib"] {
                 let error = format!("{:#}", info.lines(&names(&all), 100).unwrap_err());
-                assert!(error.contains("more than may be used"), "{error}");
+                assert!(error.contains("above the limit"), "{error}");
             }
         }
     }
@@ -422,7 +425,7 @@ mod tests {
         let said = |path: &Path| DebugInfo::open(path).err().map(|e| format!("{e:#}")).unwrap();
         assert!(said(&text).ends_with("vmlinux: not an ELF file"));
         let Some(file) = compiled(dir.path(), SOURCE, "plain", &["-g0"]) else { return };
-        assert!(said(&file).ends_with("plain.ko: no debug information (DWARF) in it"));
+        assert!(said(&file).ends_with("plain.ko: no debug information (DWARF)"));
         assert!(said(&dir.path().join("nothing")).contains("No such file"));
         // Cut anywhere: an error or fewer functions, never a panic.
         let Some(file) = compiled(dir.path(), SOURCE, "whole", &[]) else { return };

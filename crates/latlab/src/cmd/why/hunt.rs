@@ -35,7 +35,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let mut session = Session::begin(global, "why", &asked)?;
     let folder = match session.dir() {
         Some(dir) => dir.captures()?,
-        None => anyhow::bail!("a hunt needs a run directory"),
+        None => anyhow::bail!("a capture session needs a run directory"),
     };
     places.check_here(&session.run.machine.kernel.release)?;
     let mut captures = CaptureRunner::new(asked, found.tracefs, folder);

@@ -49,12 +49,12 @@ impl Places {
                 && theirs != ours
             {
                 return Err(anyhow!(
-                    "--vmlinux: {}: another build than the one that runs here (build id {}, not {})",
+                    "--vmlinux: {}: not the running kernel's build (build id {}, not {})",
                     info.path().display(),
                     hex(theirs),
                     hex(ours)
                 ))
-                .hint("the same release was built twice; take the file of the build that was booted");
+                .hint("the release was built more than once; use the file of the booted build");
             }
         }
         Ok(())
@@ -63,11 +63,11 @@ impl Places {
     fn check(&self, info: &DebugInfo, releases: &[&str]) -> anyhow::Result<()> {
         match &info.release {
             Some(of) if !releases.is_empty() && !releases.contains(&of.as_str()) => Err(anyhow!(
-                "--vmlinux: {}: it is of kernel {of}, the captures are of {}",
+                "--vmlinux: {}: kernel {of}; the captures are of kernel {}",
                 info.path().display(),
                 releases.join(" and ")
             ))
-            .hint("lines of another kernel would be wrong; take that kernel's file"),
+            .hint("use the file of the captures' kernel: lines of another kernel would be wrong"),
             _ => Ok(()),
         }
     }

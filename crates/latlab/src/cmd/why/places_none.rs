@@ -17,8 +17,8 @@ impl Places {
         if files.is_empty() {
             return Ok(Self);
         }
-        Err(anyhow!("--vmlinux: this build for boards reads no debug information"))
-            .hint("leave it out here, and on a host: latlab why RUN --vmlinux FILE")
+        Err(anyhow!("--vmlinux: the board build does not read debug information"))
+            .hint("leave it out; on the host: latlab why RUN --vmlinux FILE")
     }
 
     /// Nothing to check.
