@@ -76,7 +76,7 @@ await test("a flame graph of function_graph: boxes, keys, table, range", async (
   await page.keyboard.press("5");
   const box = page.locator(".flame [role=treeitem]");
   await box.first().waitFor();
-  assert.match(await text(page, ".flame-panel p"), /function_graph tracer.*the window in sight/);
+  assert.match(await text(page, ".flame-panel p"), /function_graph tracer.*the visible range/);
   const n = await box.count();
   assert.ok(n > 20, `${n}`);
   await settled(page);

@@ -452,9 +452,9 @@ await test("a file that is changed, cut or gone while it is open", async () => {
   await page.route(/api\/find/, async (route) => { await new Promise((done) => setTimeout(done, 300)); await route.continue(); });
   await page.locator("#search").fill("sched_switch");
   await page.keyboard.press("Enter");
-  await said("is gone.*No match");
+  await said("was removed.*No match");
   await settled(page);
-  assert.match(await text(page, ".trouble"), /is gone/, "it stands when all is answered");
+  assert.match(await text(page, ".trouble"), /was removed/, "it stands when all is answered");
   await shot(page, "gone");
   await view.stop();
   await said("no longer answers");

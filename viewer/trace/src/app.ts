@@ -118,7 +118,7 @@ export class App {
           button("Save session", "Save the current view as a file", () => download(this)), button("Load", "Open a saved session", () => files.click()), files, theme, button("Help", "Keyboard and mouse (?)", () => dialog.showModal()), this.reportLink)),
       b.trouble, b.notes, b.loading,
       el("main", {}, this.timeline.scroller, this.latePanel.budget, b.detail, el("div", { class: "lower" }, el("div", { class: "lower-main" }, b.tabs, b.panel), this.eventPanel.box)), this.timeline.tip, dialog, b.printed);
-    b.head.append(...["event", "time (s)", "CPU", "task", "kind", "what it says"].map((t, i) => el("span", { class: ["n", "time", "cpu", "task", "event", "text"][i]! }, t)));
+    b.head.append(...["event", "time (s)", "CPU", "task", "kind", "text"].map((t, i) => el("span", { class: ["n", "time", "cpu", "task", "event", "text"][i]! }, t)));
   }
   private reportLink = el("a", { href: "report", hidden: true }, "Report");
 

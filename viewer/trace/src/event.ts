@@ -28,7 +28,7 @@ export class EventPanel {
         step("Who made a task late", "L", "Next late wake-up", () => app.latePanel.step(1)),
         step("Find an event, a task or a value", "/", "Search", () => document.getElementById("search")?.focus()),
         step("Time between two events", "3", "Latency", () => app.tab("latency")),
-        step("Functions and stacks of what is in sight", "5", "Flame graph", () => app.tab("flame")),
+        step("Functions and stacks of the visible range", "5", "Flame graph", () => app.tab("flame")),
         step("All keys", "?", "Help", () => (document.getElementById("help") as HTMLDialogElement).showModal())));
   }
 

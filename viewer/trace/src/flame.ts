@@ -77,7 +77,7 @@ export class FlamePanel {
     const { a, b } = this.app.session, { from, to } = this.app.span;
     if (!this.app.live) return { from, to, words: "all of this page" };
     if (a !== null && b !== null && a !== b) return { from: Math.min(a, b), to: Math.max(a, b), words: "between markers A and B" };
-    return { from, to, words: "the window in sight; markers A and B choose another range" };
+    return { from, to, words: "the visible range; markers A and B select another one" };
   }
 
   async draw(): Promise<void> {
