@@ -42,9 +42,9 @@ export async function serve(...args) {
   return { url, pid: child.pid, stop: async () => { if (child.exitCode === null) { child.kill("SIGINT"); await once(child, "exit"); } return child.exitCode; } };
 }
 
-export async function browser(args = []) {
+export async function browser(args = [], config = fonts) {
   const same = ["--force-color-profile=srgb", "--font-render-hinting=none", "--disable-lcd-text"];
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", ...same, ...args], env: { ...process.env, FONTCONFIG_FILE: fonts } });
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", ...same, ...args], env: { ...process.env, FONTCONFIG_FILE: config } });
 }
 
 /** Opens a page and waits until it shows everything. Errors of the page are errors of the test. */
