@@ -222,6 +222,8 @@ impl Cutter<'_> {
         if span.task.tid == self.a.tid {
             return match (span.actor, &self.event(span.event).kind) {
                 (Actor::Softirq(_), _) => Cause::Softirq,
+                // In a softirq behind an interrupt.
+                (Actor::Hrtimer(_) | Actor::Timer(_), _) => Cause::TimerFunction,
                 (_, EventKind::LockBegin { .. }) => Cause::Lock,
                 _ if self.faulted(m, span.start) => Cause::PageFault,
                 _ if m.is_none() => Cause::Overrun,

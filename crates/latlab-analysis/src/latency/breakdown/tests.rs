@@ -387,3 +387,21 @@ fn a_callback_is_as_long_as_it_ran_before_the_task_was_woken_too() {
     let whole: f64 = b.pieces.iter().filter(after).map(|p| p.whole.as_us_f64()).sum();
     assert_eq!(whole, 296.0, "{:#?}", b.pieces);
 }
+
+/// The tick comes while the measured task returns, and a callback runs in the softirq behind it.
+#[test]
+fn a_callback_behind_an_interrupt_of_the_measured_task_is_no_ordinary_path() {
+    let mut s = Script::default();
+    let (tick, callback) = (s.name("local_timer"), s.name("on_timer"));
+    s.switch(0.0, RT, FAIR).timer(100.0).preempt(106.0, FAIR, RT);
+    s.at(107.0, EventKind::VectorEntry { name: tick })
+        .at(109.0, EventKind::VectorExit { name: tick })
+        .at(110.0, EventKind::SoftirqEntry { vec: 1 })
+        .at(111.0, EventKind::TimerEntry { timer: 3, function: callback, now: 0 })
+        .at(231.0, EventKind::TimerExit { timer: 3 })
+        .at(232.0, EventKind::SoftirqExit { vec: 1 })
+        .at(240.0, EventKind::Other);
+    let a = s.wakes(100.0, 234.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::TimerFunction), 120.0, "{:#?}", b.pieces);
+}

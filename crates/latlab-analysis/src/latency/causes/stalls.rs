@@ -17,7 +17,7 @@
 use super::classify::Judge;
 use super::counters::{BY_CHANCE, Counted};
 use super::members::{CONTROLS, Members, Verdict, could_be_stall, is_bracketed, is_silent};
-use latlab_model::latency::{Cause, Group, Window};
+use latlab_model::latency::{Cause, Group, Kind, Window};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether the events of a window itself show that no code of this kernel ran.
@@ -116,7 +116,9 @@ fn is_named(group: &Group, silent: &[usize], of: usize, m: &Members, judge: &Jud
         return true;
     }
     // A handler that mostly had events in it ran; one or two with events at both ends were seen to run.
-    if is_bracketed(group.cause)
+    let function =
+        |w: &Window| matches!(w.share(group).kind, Some(Kind::Work | Kind::Timer | Kind::Hrtimer));
+    if (is_bracketed(group.cause) || cfg!(feature = "host") && windows().all(function))
         && (2 * silent.len() <= m.excess.len() || of < 3 || judge.contrast.on_time == 0)
     {
         return true;

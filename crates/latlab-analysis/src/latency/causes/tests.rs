@@ -462,3 +462,17 @@ fn delays_that_begin_with_the_interrupt_are_an_exit_from_idle() {
     // What keeps step with the task begins at the same time before each wake-up that it delays.
     assert_eq!(made(&|i| 300_000 + i * 100, &|i| i * 10), Mechanism::Alternatives);
 }
+
+/// Work items and timers' functions have events at both ends, as handlers have.
+#[test]
+fn one_late_wake_up_behind_a_work_item_names_it() {
+    let made = |kind| {
+        let mut windows = controls(&[("app", 20)]);
+        let parts =
+            [(Cause::InterruptsOff, "poll", 300_000, kind), (Cause::Path, "", 6_000, Kind::Task)];
+        windows.push(window(true, &parts, true));
+        explain(&windows, &SystemContext::default()).causes.remove(0).mechanism
+    };
+    assert_eq!(made(Kind::Work), Mechanism::InterruptsOff);
+    assert_eq!(made(Kind::Task), Mechanism::Alternatives);
+}
