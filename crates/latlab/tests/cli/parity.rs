@@ -106,8 +106,14 @@ fn check(command: &str, make: impl Fn(&OsString) -> Vec<String>) {
         return;
     }
     let golden = fs::read_to_string(&path).unwrap();
-    let golden: Vec<&str> = golden.lines().filter(|l| !on_purpose(l)).collect();
     let mut found = make(&env!("CARGO_BIN_EXE_latlab").into());
+    if command == "why" {
+        let golden: Vec<String> = golden.lines().map(str::to_owned).collect();
+        let sums = in_timer_thread_ns(&golden);
+        assert!(!sums.is_empty());
+        assert_eq!(in_timer_thread_ns(&found), sums);
+    }
+    let golden: Vec<&str> = golden.lines().filter(|l| !on_purpose(l)).collect();
     found.retain(|l| !on_purpose(l));
     let differences = differences(&golden, &found);
     let shown = differences.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("\n");
@@ -150,7 +156,30 @@ fn on_purpose(line: &str) -> bool {
     let is = |(t, begin, end): &(&str, &str, &str)| {
         trace.starts_with(t) && key.starts_with(begin) && key.ends_with(end)
     };
-    command.starts_with("why") && ON_PURPOSE.iter().any(is)
+    command.starts_with("why") && (ON_PURPOSE.iter().any(is) || in_timer_thread(trace, key))
+}
+
+/// Callbacks and softirqs of the thread that runs timers on PREEMPT_RT were called sections with interrupts
+/// off. The sum of these parts is that of before.
+fn in_timer_thread(trace: &str, key: &str) -> bool {
+    let causes = ["interrupts_off", "softirq", "timer_function"];
+    trace.starts_with("events7-") && key.split('/').any(|part| causes.contains(&part))
+}
+
+/// The ns of [`in_timer_thread`]'s parts of each late wake-up.
+fn in_timer_thread_ns(lines: &[String]) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for line in lines {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [trace, command, key, value] = columns[..] else { panic!("{line}") };
+        let ns = key.starts_with("late/") && key.ends_with("/ns");
+        if ns && in_timer_thread(trace, key) {
+            let window = key.split('/').nth(1).unwrap();
+            *sums.entry(format!("{trace} {command} {window}")).or_default() +=
+                value.parse::<u64>().unwrap();
+        }
+    }
+    sums
 }
 
 /// What one side has and the other has not, in the order of the keys: `-` as it was, `+` as it is.

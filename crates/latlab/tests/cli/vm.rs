@@ -462,7 +462,7 @@ fn bad_machines_are_one_sentence() {
         ),
         (vec!["vm", "gate", "no-such-run", "another"], "no-such-run"),
         (vec!["--on", "nowhere", "wakeup"], "this is not a kind of target"),
-        (vec!["--on", "vm:armv7-rt", "report", "x"], "report works on files here"),
+        (vec!["--on", "vm:armv7-rt", "report", "x"], "report reads files of this machine"),
     ] {
         let output = run(dir.path(), &args);
         assert_eq!(output.status.code(), Some(1), "{args:?}");
