@@ -5,14 +5,15 @@
 
 mod plot;
 mod table;
+mod wrap;
 
 use crate::doc::{Block, Doc, Section};
 use crate::messages;
 pub use latlab_model::control::clean;
 use latlab_model::finding::{Confidence, Finding, Severity};
-use std::borrow::Cow;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
+use wrap::wrap;
 
 /// How text is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,20 +276,6 @@ pub(crate) fn confidence_words(f: &Finding) -> Option<&'static str> {
         Confidence::Low if f.severity == Severity::Inconclusive => None,
         Confidence::Low => Some("low confidence"),
     }
-}
-
-pub(crate) fn wrap<'t>(
-    text: &'t str,
-    width: usize,
-    first: &'t str,
-    rest: &'t str,
-) -> Vec<Cow<'t, str>> {
-    let options = textwrap::Options::new(width)
-        .initial_indent(first)
-        .subsequent_indent(rest)
-        .word_splitter(textwrap::WordSplitter::NoHyphenation)
-        .wrap_algorithm(textwrap::WrapAlgorithm::FirstFit);
-    textwrap::wrap(text, options)
 }
 
 #[cfg(test)]

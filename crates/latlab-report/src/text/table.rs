@@ -2,7 +2,8 @@
 //! are left out; then words of the last column are wrapped, if it stays wide. A table that is still
 //! too wide becomes a list.
 
-use super::{clean, wrap};
+use super::clean;
+use super::wrap::wrap;
 use crate::doc::Table;
 use unicode_width::UnicodeWidthStr;
 
