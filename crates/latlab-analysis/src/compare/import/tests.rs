@@ -96,7 +96,7 @@ fn what_is_damaged_is_said_with_its_line() {
     );
     assert!(said(&CYCLICTEST.replace("000190", "0001x0")).contains("line 5"));
     assert!(said("{\"rt_test_version:\": \"2.4\", \"thread\": {").contains("JSON of cyclictest"));
-    assert!(said("{\"thread\": {\"0\": {\"histogram\": {\"3\": -1}}}}").contains("no count"));
+    assert!(said("{\"thread\": {\"0\": {\"histogram\": {\"3\": -1}}}}").contains("is not a count"));
     assert!(said("{\"thread\": {\"0\": {\"histogram\": {}}}}").contains("empty"));
     let empty = "# Histogram\n000000 000000\n# Total: 000000000\n# Max Latencies: 00000\n";
     assert!(said(empty).contains("its histogram is empty"));

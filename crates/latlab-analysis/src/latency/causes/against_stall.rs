@@ -3,20 +3,10 @@
 
 use super::classify::Judge;
 use super::counters::BY_CHANCE;
-use super::members::{CONTROLS, Members};
+use super::members::{CONTROLS, Members, Place};
 use latlab_model::latency::{Cause, Group, Window};
 use latlab_stats::discrete::{beta_binomial_tail, binomial_tail};
 use std::collections::BTreeMap;
-
-/// The function that most interrupts of a group interrupted.
-pub(super) struct Place {
-    pub(super) function: String,
-    /// Interrupts in it of the group, and on time.
-    pub(super) hits: usize,
-    pub(super) on_time: usize,
-    /// Chance of so many.
-    pub(super) p: f64,
-}
 
 impl Judge<'_> {
     /// The function of a group's task that most of its interrupts with interrupts-off silence before them

@@ -1,9 +1,8 @@
 //! One group of late windows judged: victim or culprit, what it amounts to, on which evidence.
 
-use super::against_stall::Place;
 use super::counters::Counted;
 use super::mechanism::{Setting, is_from, mechanism};
-use super::members::{CONTROLS, Members, Verdict, could_be_stall, is_bracketed, is_silent};
+use super::members::{CONTROLS, Members, Place, Verdict, could_be_stall, is_bracketed, is_silent};
 
 use crate::latency::case_control::{Usual, each};
 use latlab_model::finding::Confidence;

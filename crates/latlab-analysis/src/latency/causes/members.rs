@@ -6,6 +6,16 @@ use std::collections::BTreeMap;
 /// Fewer on-time windows do not show how the CPU's time is spread.
 pub(super) const CONTROLS: usize = 5;
 
+/// The function that most interrupts of a group interrupted.
+pub(super) struct Place {
+    pub(super) function: String,
+    /// Interrupts in it of the group, and on time.
+    pub(super) hits: usize,
+    pub(super) on_time: usize,
+    /// Chance of so many.
+    pub(super) p: f64,
+}
+
 /// What the windows of a group amount to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Verdict {
