@@ -1,7 +1,7 @@
 //! Signals from outside, as shells, timeout(1), nohup(1) and terminals send them.
 
 use crate::common::{
-    LATLAB, command, latlab, nobody_reads, printed, run_of, said, signal, spawn, wait_for,
+    LATLAB, command, latlab, nobody_reads, printed, run_of, said, signal, wait_for,
 };
 use rustix::process::Signal;
 use std::path::Path;
@@ -45,7 +45,10 @@ fn timeout_always_leaves_a_saved_run() {
 fn repeated_signals_of_a_terminal_that_closes_do_not_kill() {
     for kind in [Signal::HUP, Signal::TERM] {
         let dir = tempfile::tempdir().unwrap();
-        let mut child = spawn(dir.path(), &LONG);
+        // Whoever runs the tests below nohup has SIGHUP ignored.
+        let mut child = Command::new("env");
+        child.args(["--default-signal=HUP,TERM", LATLAB]).args(LONG).current_dir(dir.path());
+        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         measures(dir.path());
         for _ in 0..5 {
             signal(&child, kind);
