@@ -242,12 +242,8 @@ impl Cells {
             Values::Bytes { text, ends, bytes } => {
                 let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
                 match text {
-                    true => {
-                        Arc::new(StringArray::try_new(ends, bytes.into(), nulls)?)
-                    }
-                    false => {
-                        Arc::new(BinaryArray::try_new(ends, bytes.into(), nulls)?)
-                    }
+                    true => Arc::new(StringArray::try_new(ends, bytes.into(), nulls)?),
+                    false => Arc::new(BinaryArray::try_new(ends, bytes.into(), nulls)?),
                 }
             }
         })
