@@ -1,8 +1,8 @@
 //! Files under names that another user could foresee: scratch folders, temporary names, results.
 //!
 //! In `/tmp` any user may put a link or a file where a program is about to write. A [`ScratchDir`]
-//! is a new folder of mode 0700; [`create_beside`] makes a temporary file that was not there
-//! (`O_CREAT|O_EXCL`, which follows no link); [`create_to_replace`] applies the rule of
+//! is a new folder of mode 0700; a [`Replacement`] is a temporary file that was not there
+//! (`O_CREAT|O_EXCL`, which follows no link); [`Replacement::create_checked`] applies the rule of
 //! `fs.protected_symlinks` and `fs.protected_regular` (Documentation/admin-guide/sysctl/fs.rst)
 //! to what would be replaced.
 
@@ -93,24 +93,88 @@ fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// A new file in the folder of `path`, to be renamed to it: `.NAME.PID.tmp`, or `.NAME.PID-N.tmp`.
-///
-/// # Errors
-/// When it cannot be made.
-pub fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-    let pid = std::process::id();
-    let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
-    for n in 0..TRIES {
-        let number = if n == 0 { String::new() } else { format!("-{n}") };
-        let temporary = path.with_file_name(format!(".{name}.{pid}{number}.tmp"));
-        match File::options().read(true).write(true).create_new(true).open(&temporary) {
-            Ok(file) => return Ok((file, temporary)),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => last = e,
-            Err(e) => return Err(e),
+/// A new file under a temporary name in the folder of the one that it is to replace: `.NAME.PID.tmp`, or
+/// `.NAME.PID-N.tmp`. Dropped before [`Replacement::rename`], it is removed, and what had the name stays.
+#[derive(Debug)]
+pub struct Replacement {
+    /// `None` when it has its name.
+    temporary: Option<PathBuf>,
+    path: PathBuf,
+}
+
+impl Replacement {
+    /// The file, for reading and writing, and its temporary name.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(path: &Path) -> io::Result<(File, Self)> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+        let pid = std::process::id();
+        let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+        for n in 0..TRIES {
+            let number = if n == 0 { String::new() } else { format!("-{n}") };
+            let temporary = path.with_file_name(format!(".{name}.{pid}{number}.tmp"));
+            match File::options().read(true).write(true).create_new(true).open(&temporary) {
+                Ok(file) => {
+                    return Ok((file, Self { temporary: Some(temporary), path: path.to_owned() }));
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => last = e,
+                Err(e) => return Err(e),
+            }
+        }
+        Err(last)
+    }
+
+    /// The same for a file that is recorded over a long time. In a folder that others may write to,
+    /// neither a link nor a file of another user is replaced, unless it belongs to the folder's owner.
+    ///
+    /// # Errors
+    /// When it cannot be made; `PermissionDenied` for what another user put there.
+    pub fn create_checked(path: &Path) -> io::Result<(File, Self)> {
+        let folder = fs::metadata(folder_of(path))?;
+        match path.symlink_metadata() {
+            Ok(there) if !is_trusted(&there, &folder) => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "another user put it into a folder that all may write to",
+            )),
+            _ => Self::create(path),
         }
     }
-    Err(last)
+
+    /// The name that it has.
+    pub fn current(&self) -> &Path {
+        self.temporary.as_deref().unwrap_or(&self.path)
+    }
+
+    /// Gives it the name; nothing is done when it has it.
+    ///
+    /// # Errors
+    /// As rename(2).
+    pub fn rename(&mut self) -> io::Result<()> {
+        if let Some(temporary) = &self.temporary {
+            fs::rename(temporary, &self.path)?;
+            self.temporary = None;
+        }
+        Ok(())
+    }
+
+    /// Removes it; after a failure that is tried once more.
+    ///
+    /// # Errors
+    /// As unlink(2).
+    pub fn remove(mut self) -> io::Result<()> {
+        fs::remove_file(self.current())?;
+        self.temporary = None;
+        Ok(())
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            let _ = fs::remove_file(temporary);
+        }
+    }
 }
 
 /// Whether a new file can take the place of what is at `path`: of a file or of nothing. Names in `/dev`
@@ -133,22 +197,6 @@ fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
-    }
-}
-
-/// [`create_beside`] for a file that is recorded over a long time. In a folder that others may write
-/// to, neither a link nor a file of another user is replaced, unless it belongs to the folder's owner.
-///
-/// # Errors
-/// When it cannot be made; `PermissionDenied` for what another user put there.
-pub fn create_to_replace(path: &Path) -> io::Result<(File, PathBuf)> {
-    let folder = fs::metadata(folder_of(path))?;
-    match path.symlink_metadata() {
-        Ok(there) if !is_trusted(&there, &folder) => Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            "another user put it into a folder that all may write to",
-        )),
-        _ => create_beside(path),
     }
 }
 
@@ -195,9 +243,28 @@ mod tests {
         fs::write(&victim, "mine").unwrap();
         let foreseen = dir.path().join(format!(".out.{}.tmp", std::process::id()));
         symlink(&victim, &foreseen).unwrap();
-        let (_, path) = create_beside(&dir.path().join("out")).unwrap();
-        assert_ne!(path, foreseen);
+        let (_, new) = Replacement::create(&dir.path().join("out")).unwrap();
+        assert_ne!(new.current(), foreseen);
         assert_eq!(fs::read_to_string(victim).unwrap(), "mine");
+    }
+
+    #[test]
+    fn an_earlier_file_stays_until_the_new_one_is_renamed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        fs::write(&path, "earlier").unwrap();
+        drop(Replacement::create(&path).unwrap());
+        Replacement::create(&path).unwrap().1.remove().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "earlier");
+        let (mut file, mut new) = Replacement::create(&path).unwrap();
+        io::Write::write_all(&mut file, b"new").unwrap();
+        for _ in 0..2 {
+            new.rename().unwrap();
+        }
+        assert_eq!(new.current(), path);
+        drop(new);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]
@@ -227,11 +294,14 @@ mod tests {
             fs::set_permissions(dir.path(), fs::Permissions::from_mode(bits)).unwrap();
         };
         mode(0o777);
-        assert_eq!(create_to_replace(&link).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-        assert!(create_to_replace(&victim).is_ok());
+        assert_eq!(
+            Replacement::create_checked(&link).unwrap_err().kind(),
+            io::ErrorKind::PermissionDenied
+        );
+        assert!(Replacement::create_checked(&victim).is_ok());
         mode(0o755);
-        assert!(create_to_replace(&link).is_ok());
-        assert!(create_to_replace(&dir.path().join("new")).is_ok());
+        assert!(Replacement::create_checked(&link).is_ok());
+        assert!(Replacement::create_checked(&dir.path().join("new")).is_ok());
         assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
     }
 
@@ -248,7 +318,7 @@ mod tests {
         std::os::unix::fs::chown(&file, Some(4711), None).unwrap();
         std::os::unix::fs::lchown(&link, Some(4711), None).unwrap();
         for planted in [&file, &link] {
-            let error = create_to_replace(planted).unwrap_err();
+            let error = Replacement::create_checked(planted).unwrap_err();
             assert!(error.to_string().contains("another user put it"), "{error}");
         }
         assert_eq!(fs::read_to_string(file).unwrap(), "theirs");

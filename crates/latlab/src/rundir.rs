@@ -18,7 +18,7 @@ use anyhow::{Context, anyhow, bail};
 use latlab_model::run::Run;
 #[cfg(feature = "host")]
 use latlab_model::run::SCHEMA_VERSION;
-use latlab_sys::scratch;
+use latlab_sys::scratch::{self, Replacement};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -177,9 +177,8 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
         Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(_) if !scratch::is_replaceable(path) => Ok(()),
         _ => {
-            let (_, temporary) = scratch::create_beside(path)?;
-            // Nothing else removes it: a call that failed once is made again, and is an error still.
-            fs::remove_file(&temporary).inspect_err(|_| drop(fs::remove_file(&temporary)))
+            let (_, new) = Replacement::create(path)?;
+            new.remove()
         }
     }
 }
@@ -199,18 +198,12 @@ pub fn write_atomically(
         fill(&mut out)?;
         return out.flush();
     }
-    let (file, temporary) = scratch::create_beside(path)?;
-    let written = (|| {
-        let mut out = BufWriter::with_capacity(256 << 10, file);
-        fill(&mut out)?;
-        out.flush()?;
-        out.get_ref().sync_all()?;
-        fs::rename(&temporary, path)
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-        return written;
-    }
+    let (file, mut new) = Replacement::create(path)?;
+    let mut out = BufWriter::with_capacity(256 << 10, file);
+    fill(&mut out)?;
+    out.flush()?;
+    out.get_ref().sync_all()?;
+    new.rename()?;
     sync_directory_of(path)
 }
 
@@ -233,7 +226,7 @@ fn sync_directory_of(path: &Path) -> io::Result<()> {
 /// before that is removed, and whatever had the names stays.
 #[cfg(feature = "host")]
 #[derive(Debug, Default)]
-pub struct Replacements(Vec<(PathBuf, PathBuf)>);
+pub struct Replacements(Vec<Replacement>);
 
 #[cfg(feature = "host")]
 impl Replacements {
@@ -245,8 +238,8 @@ impl Replacements {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        let (file, temporary) = scratch::create_beside(path)?;
-        self.0.push((temporary, path.to_owned()));
+        let (file, new) = Replacement::create(path)?;
+        self.0.push(new);
         Ok(file)
     }
 
@@ -255,26 +248,14 @@ impl Replacements {
     /// # Errors
     /// Whatever the file system says.
     pub fn commit(mut self) -> io::Result<()> {
-        for (temporary, _) in &self.0 {
-            File::open(temporary)?.sync_all()?;
+        for new in &self.0 {
+            File::open(new.current())?.sync_all()?;
         }
-        while let Some((temporary, path)) = self.0.pop() {
-            if let Err(error) = fs::rename(&temporary, &path) {
-                self.0.push((temporary, path));
-                return Err(error);
-            }
-            sync_directory_of(&path)?;
+        while let Some(mut new) = self.0.pop() {
+            new.rename()?;
+            sync_directory_of(new.current())?;
         }
         Ok(())
-    }
-}
-
-#[cfg(feature = "host")]
-impl Drop for Replacements {
-    fn drop(&mut self) {
-        for (temporary, _) in &self.0 {
-            let _ = fs::remove_file(temporary);
-        }
     }
 }
 

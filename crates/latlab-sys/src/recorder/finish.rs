@@ -1,11 +1,11 @@
 //! From the sparse live file to a compact one.
 
 use super::{RecordError, Result};
-use crate::scratch;
+use crate::scratch::{self, Replacement};
 use latlab_trace::write::live::{self, Place};
 use latlab_trace::write::symbols::Symbols;
 use latlab_trace::write::{Compression, CpuData, Metadata, WriteError, v6, v7};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
@@ -153,15 +153,11 @@ pub(super) fn replace(
     if !scratch::is_replaceable(path) {
         return Err(RecordError::NotAFile { path: path.to_owned() });
     }
-    let (file, part) = scratch::create_beside(path).map_err(|e| output("creating", path, e))?;
+    let (file, mut new) = Replacement::create(path).map_err(|e| output("creating", path, e))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
-    let result = write(&mut out)
-        .and_then(|()| out.flush().map_err(|e| output("writing", &part, e)))
-        .and_then(|()| fs::rename(&part, path).map_err(|e| output("renaming to", path, e)));
-    if result.is_err() {
-        let _ = fs::remove_file(&part);
-    }
-    result
+    write(&mut out)?;
+    out.flush().map_err(|e| output("writing", new.current(), e))?;
+    new.rename().map_err(|e| output("renaming to", path, e))
 }
 
 /// Closes the holes of the file that a killed recorder left behind. It could be read before; it
@@ -247,6 +243,7 @@ fn live_head(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// What a 32-bit machine reads of a live file is what `--recover` makes of it.
     #[test]

@@ -32,7 +32,7 @@ pub(crate) use metadata::page_size;
 pub use session::Session;
 pub use summary::{CpuSummary, Summary};
 
-use crate::scratch;
+use crate::scratch::{self, Replacement};
 use crate::tracefs::Tracefs;
 use latlab_trace::write::{Metadata, live};
 use reader::Reader;
@@ -55,7 +55,7 @@ pub struct Recorder {
     meta: Metadata,
     path: PathBuf,
     file: File,
-    unnamed: Unnamed,
+    name: Replacement,
     live: live::Live,
     format: Format,
     started: Instant,
@@ -78,8 +78,7 @@ impl Recorder {
         if !scratch::is_replaceable(path) {
             return Err(RecordError::NotAFile { path: path.to_owned() });
         }
-        let (file, temporary) = scratch::create_to_replace(path).map_err(output("creating"))?;
-        let unnamed = Unnamed(Some(temporary));
+        let (file, name) = Replacement::create_checked(path).map_err(output("creating"))?;
         let meta = metadata::collect(&session)?;
         let cpus = session.control().cpus()?;
         let live = lay_out(&file, path, &meta, &cpus)?;
@@ -95,7 +94,7 @@ impl Recorder {
             meta,
             path: path.to_owned(),
             file,
-            unnamed,
+            name,
             live,
             readers,
             format,
@@ -128,7 +127,11 @@ impl Recorder {
         }
         self.started = Instant::now();
         self.session.control().set_tracing(true)?;
-        self.unnamed.rename(&self.path)
+        self.name.rename().map_err(|source| RecordError::Output {
+            action: "renaming to",
+            path: self.path.clone(),
+            source,
+        })
     }
 
     /// The settings that it records with.
@@ -178,31 +181,6 @@ impl Recorder {
             m.len().min(m.blocks() * 512 + u64::from(u16::MAX))
         });
         Ok(Summary { path, file_bytes, duration, cpus, failures, removed })
-    }
-}
-
-/// The temporary name of a file that has no other; removed with it unless the file got its own.
-#[derive(Debug)]
-struct Unnamed(Option<PathBuf>);
-
-impl Unnamed {
-    fn rename(&mut self, path: &Path) -> Result<()> {
-        let Some(temporary) = &self.0 else { return Ok(()) };
-        std::fs::rename(temporary, path).map_err(|source| RecordError::Output {
-            action: "renaming to",
-            path: path.to_owned(),
-            source,
-        })?;
-        self.0 = None;
-        Ok(())
-    }
-}
-
-impl Drop for Unnamed {
-    fn drop(&mut self) {
-        if let Some(temporary) = &self.0 {
-            let _ = std::fs::remove_file(temporary);
-        }
     }
 }
 

@@ -6,11 +6,11 @@ use crate::term::{self, StdoutClosed};
 use anyhow::Context;
 use latlab_model::samples;
 use latlab_model::wakeup::config::WakeupConfig;
-use latlab_sys::scratch;
+use latlab_sys::scratch::{self, Replacement};
 use latlab_sys::wakeup::Sample;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Takes samples away from the measurement.
 pub struct Sink {
@@ -36,8 +36,8 @@ struct Output {
     file: File,
     /// Bytes of the head and of whole blocks; `None` for a stream, from which nothing is taken back.
     whole: Option<u64>,
-    /// The name that it has and the one that it gets.
-    unnamed: Option<(PathBuf, PathBuf)>,
+    /// Of a file.
+    name: Option<Replacement>,
     /// The block that is being made.
     block: Vec<u8>,
 }
@@ -46,10 +46,10 @@ impl Output {
     fn create(path: &Path, config: &WakeupConfig) -> io::Result<Self> {
         let block = samples::header(config);
         let mut output = if scratch::is_replaceable(path) {
-            let (file, temporary) = scratch::create_to_replace(path)?;
-            Self { file, whole: Some(0), unnamed: Some((temporary, path.to_owned())), block }
+            let (file, name) = Replacement::create_checked(path)?;
+            Self { file, whole: Some(0), name: Some(name), block }
         } else {
-            Self { file: scratch::open_stream(path)?, whole: None, unnamed: None, block }
+            Self { file: scratch::open_stream(path)?, whole: None, name: None, block }
         };
         output.write()?;
         Ok(output)
@@ -68,19 +68,7 @@ impl Output {
     }
 
     fn rename(&mut self) -> io::Result<()> {
-        if let Some((temporary, path)) = &self.unnamed {
-            std::fs::rename(temporary, path)?;
-            self.unnamed = None;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if let Some((temporary, _)) = &self.unnamed {
-            let _ = std::fs::remove_file(temporary);
-        }
+        self.name.as_mut().map_or(Ok(()), Replacement::rename)
     }
 }
 
