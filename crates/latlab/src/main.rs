@@ -10,6 +10,7 @@ mod diagnostics;
 mod foreign_text;
 mod outcome;
 mod output;
+mod program;
 mod progress;
 mod restoration;
 mod rundir;

@@ -30,8 +30,7 @@ pub fn start(dir: &Path) -> anyhow::Result<()> {
     io::stdin().lock().read_to_end(&mut job).context("job on stdin")?;
     fs::create_dir_all(dir.join("work")).with_context(|| dir.display().to_string())?;
     fs::write(dir.join("job.json"), &job).with_context(|| dir.display().to_string())?;
-    let mut supervisor =
-        Command::new(latlab_sys::process::own_program().context("our own program")?);
+    let mut supervisor = Command::new(crate::program::own_program()?);
     supervisor.args(["on-board", "keep"]).arg(dir);
     supervisor.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = supervisor.spawn().context("supervisor")?;
@@ -69,7 +68,7 @@ fn run(dir: &Path, job: &Job) -> anyhow::Result<u8> {
     let Some((program, args)) = job.argv.split_first() else { bail!("nothing to run") };
     // The host says "latlab" and means this very program.
     let (program, name) = if program == "/bin/latlab" {
-        (latlab_sys::process::own_program().context("our own program")?, "latlab")
+        (crate::program::own_program()?, "latlab")
     } else {
         (program.into(), program.as_str())
     };

@@ -148,7 +148,11 @@ pub fn measure(
             threshold_ns: control_workload::control_limit_ns,
             estimate: so_far,
         },
-        worker: vec![this_program()?, "bench".into(), "--slice".into()],
+        worker: vec![
+            crate::program::own_program()?.to_string_lossy().into_owned(),
+            "bench".into(),
+            "--slice".into(),
+        ],
     };
     let start = meter::now_ns();
     let conducted = runner::run(&plan, progress)
@@ -252,14 +256,6 @@ fn choose_cpu(asked: Option<&str>) -> anyhow::Result<Option<u32>> {
     }
 }
 
-/// The program to start again for each slice.
-fn this_program() -> anyhow::Result<String> {
-    let exe = latlab_sys::process::own_program()
-        .context("the path of this program cannot be determined")
-        .hint("mount /proc")?;
-    Ok(exe.to_string_lossy().into_owned())
-}
-
 fn one_slice(json: &str) -> anyhow::Result<Outcome> {
     let spec: SliceSpec = serde_json::from_str(json).context("--slice")?;
     let reply: SliceReply = trial::run(&spec, TRACE_ANALYSIS);
@@ -291,7 +287,7 @@ fn tables(details: bool) -> Vec<Table> {
         columns: heads.iter().copied().map(Column::left).collect(),
         rows,
     };
-    // Boards print all of it: their build has no room for another table.
+    // The board build, which is limited in size, prints all of it.
     if !details && cfg!(feature = "host") {
         let caption = "Probes, selected as FAMILY or FAMILY.PROBE; *: measured with --full or by name. \
                        --details: what each measures, its parameters and its name in lmbench.";

@@ -95,7 +95,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn begin(loads: &[LoadSpec], dir: Option<&Path>) -> anyhow::Result<Load> {
-    let program = latlab_sys::process::own_program().context("finding this program")?;
+    let program = crate::program::own_program()?;
     Ok(Load::start_specs(&program, loads, dir)?)
 }
 

@@ -8,7 +8,7 @@ mod tls;
 use crate::cli::Global;
 use crate::cli::history::{Args, Command};
 use crate::outcome::{HintExt, Outcome, reader_may_leave};
-use crate::rundir::{self, Replacements, write_atomically};
+use crate::rundir::{self, Replacements, write_asked};
 use crate::{output, term};
 use anyhow::{Context, anyhow};
 use latlab_analysis::history::rows;
@@ -131,9 +131,8 @@ fn find(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
 fn show(global: &Global, trends: &[Trend], page: Option<&Path>) -> anyhow::Result<()> {
     let doc = sections::history::trends(trends);
     if let Some(path) = page {
-        write_atomically(path, |mut out| html::render(&sections::history::page(trends), &mut out))
-            .with_context(|| format!("--html {}: cannot be written", path.display()))
-            .hint("name a file in an existing directory that this user may write to")?;
+        let page = sections::history::page(trends);
+        write_asked(path, "--html", |mut out| html::render(&page, &mut out))?;
     }
     let mut out = term::stdout();
     if global.json {

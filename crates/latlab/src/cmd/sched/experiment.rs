@@ -201,7 +201,7 @@ impl Bench {
             hz: machine.kernel.hz.or_else(crate::cmd::timer::measured_hz),
             dir: asked.dir.clone(),
             folder,
-            program: latlab_sys::process::own_program().context("finding this program")?,
+            program: crate::program::own_program()?,
             progress: Progress::new("sched"),
             keep: true,
             allowed: policy::allowed()?,

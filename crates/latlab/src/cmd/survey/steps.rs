@@ -111,8 +111,7 @@ fn wakeup_memory(context: &Context) -> anyhow::Result<Vec<Part>> {
 
 /// Wake-up latency on every CPU while the workers are at work.
 fn wakeup_under(context: &Context, workers: &[Worker]) -> anyhow::Result<Vec<Part>> {
-    let program = latlab_sys::process::own_program()
-        .context("the path of this program cannot be determined")?;
+    let program = crate::program::own_program()?;
     let mut load = Load::start(&program, workers)?;
     let (result, policy_finding) = measure_wakeups(context.seconds)?;
     let mut part = wakeup::part(context.name, context.title, &result);

@@ -1,6 +1,5 @@
 //! One point: the load starts, settles, wake-ups are measured under it, the load ends.
 
-use anyhow::Context;
 use latlab_model::finding::{Finding, Note, Statement};
 use latlab_model::sweep::Point;
 use latlab_model::sweep::plan::{Job, Plan};
@@ -64,7 +63,7 @@ impl Meter {
         };
         let specs: Result<Vec<LoadSpec>, _> = loads.iter().map(|l| l.parse()).collect();
         let specs = specs.map_err(|e| anyhow::anyhow!("the load {}: {e}", loads.join(" ")))?;
-        let program = latlab_sys::process::own_program().context("finding this program")?;
+        let program = crate::program::own_program()?;
         let mut load = match Load::start_specs(&program, &specs, None) {
             Ok(load) => load,
             Err(e) => {
