@@ -5,7 +5,7 @@
 //! | return from a system call before it | user code, which cannot hold off interrupts |
 //! | `preemptirq:irq_disable`, `irq_enable` | whether interrupts were enabled when it began |
 //! | `preemptirq:preempt_disable`, `preempt_enable` | the same of preemption |
-//! | depth of disabled preemption in the interrupt before it | what it interrupted goes on and lets nobody in |
+//! | depth of disabled preemption in the interrupt before it | whether the interrupted code, which goes on, can be preempted |
 //! | the hwlat tracer's samples | a gap that no code of this kernel filled |
 //! | another CPU's timer that was due in it | whether that CPU served it meanwhile |
 

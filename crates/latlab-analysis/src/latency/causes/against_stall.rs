@@ -1,5 +1,5 @@
-//! What speaks against a stall although no event lies in the stretch: where the interrupt came, and when
-//! the delay began.
+//! Evidence against a stall in intervals without events: where the interrupt came, and when the delay
+//! began. A board leaves both to the analysis of its run on a host.
 
 use super::classify::Judge;
 use super::counters::BY_CHANCE;
@@ -13,7 +13,7 @@ impl Judge<'_> {
     /// interrupted, and the chance of that many if they came wherever on-time ones interrupt that task,
     /// times the functions that there were to choose from.
     pub(super) fn place(&self, group: &Group, silent: &[usize], of: usize) -> Option<Place> {
-        if group.cause != Cause::InterruptsOff {
+        if !cfg!(feature = "host") || group.cause != Cause::InterruptsOff {
             return None;
         }
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -38,6 +38,9 @@ impl Judge<'_> {
     /// its length and over at most one interval of the task, unless it keeps step with the task. So far as
     /// the limit lets through, at least a quarter is then in the upper quarter by chance.
     pub(super) fn begins_with_the_interrupt(&self, group: &Group, m: &Members) -> bool {
+        if !cfg!(feature = "host") {
+            return false;
+        }
         let delays: Vec<f64> =
             m.excess.keys().map(|&i| self.windows[i].share(group).ns as f64).collect();
         let interval = self.around.interval_ns.unwrap_or(0) as f64;

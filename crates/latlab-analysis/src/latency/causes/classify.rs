@@ -270,12 +270,10 @@ impl Judge<'_> {
                 let p = self.chance(group, hits, of);
                 evidence.push(CauseEvidence::Victim { hits, of, occupancy, p });
                 let windows: Vec<usize> = m.excess.keys().copied().collect();
-                if cfg!(feature = "host")
-                    && let Some(Place { function, hits, on_time, p }) =
-                        self.place(group, &windows, of)
-                {
-                    evidence.push(CauseEvidence::Place { function, hits, on_time, p });
-                }
+                let place = self.place(group, &windows, of);
+                evidence.extend(place.map(|Place { function, hits, on_time, p }| {
+                    CauseEvidence::Place { function, hits, on_time, p }
+                }));
             }
         }
         let section = m.excess.keys().filter(|&&i| {

@@ -124,13 +124,11 @@ fn is_named(group: &Group, silent: &[usize], of: usize, m: &Members, judge: &Jud
         return true;
     }
     if group.cause == Cause::IdleExit
-        && (judge.is_declared_exit(group, m)
-            || cfg!(feature = "host") && judge.begins_with_the_interrupt(group, m))
+        && (judge.is_declared_exit(group, m) || judge.begins_with_the_interrupt(group, m))
     {
         return true;
     }
     judge.contrast.on_time >= CONTROLS
         && (judge.chance(group, silent.len(), of) <= BY_CHANCE
-            || cfg!(feature = "host")
-                && judge.place(group, silent, of).is_some_and(|place| place.p <= BY_CHANCE))
+            || judge.place(group, silent, of).is_some_and(|place| place.p <= BY_CHANCE))
 }
