@@ -42,26 +42,31 @@ pub fn sections(_part: &Part, d: &CompareDetail) -> Vec<Section> {
     out
 }
 
-/// The first screen: the verdicts.
+/// Each metric compared with the first subject.
+fn contrasts(d: &CompareDetail) -> impl Iterator<Item = (&Metric, &Contrast)> {
+    d.metrics.iter().flat_map(|m| m.contrasts.iter().map(move |c| (m, c)))
+}
+
+/// The first screen: the verdicts, with which each sentence begins. Of two subjects the second is the one
+/// compared.
 pub fn screen(d: &CompareDetail) -> Vec<Block> {
-    let mut table = verdicts(d);
-    let mut labels: Vec<String> = table.rows.iter().filter_map(|r| r.first().cloned()).collect();
+    let several = d.subjects.len() != 2;
+    let mut labels: Vec<String> = contrasts(d).map(|(m, _)| m.label.clone()).collect();
     let common = take_common_parameters(&mut labels);
-    table.rows.iter_mut().zip(labels).for_each(|(row, label)| row[0] = label);
+    let mut caption = "Compared with A".to_owned();
     if !common.is_empty() {
-        table.caption = format!("{}, all with {}", table.caption, common.join(", "));
+        caption = format!("{caption}, all with {}", common.join(", "));
     }
-    // The sentence begins with the verdict, and of two subjects the second is the one compared.
-    table.columns[3].head = "verdict and values".into();
-    let two = d.subjects.len() == 2;
-    let shown = |i: usize| i != 2 && !(two && i == 1);
-    let mut column = 0..;
-    table.columns.retain(|_| column.next().is_some_and(shown));
-    for row in &mut table.rows {
-        let mut column = 0..;
-        row.retain(|_| column.next().is_some_and(shown));
-    }
-    vec![Block::Table(table)]
+    let mut columns = vec![Column::left("metric")];
+    columns.extend(several.then(|| Column::left("")));
+    columns.push(Column::left("verdict and values"));
+    let rows = contrasts(d).zip(labels).map(|((m, c), label)| {
+        let mut row = vec![label];
+        row.extend(several.then(|| letter(d, c.other)));
+        row.push(sentence(c, m.unit));
+        row
+    });
+    vec![Block::Table(Table { caption, columns, rows: rows.collect() })]
 }
 
 /// The comparison in words, worst first.
@@ -71,14 +76,13 @@ pub fn summary(d: &CompareDetail) -> Vec<String> {
         let names: Vec<String> = d.machines.iter().map(machine_label).take(6).collect();
         out.push(format!("The machines differ in {}.", names.join(", ")));
     }
-    let all = || d.metrics.iter().flat_map(|m| m.contrasts.iter().map(move |c| (m, c)));
     for verdict in [Verdict::Worse, Verdict::Better, Verdict::RunsDiffer] {
-        for (m, c) in all().filter(|(_, c)| c.verdict == verdict).take(5) {
+        for (m, c) in contrasts(d).filter(|(_, c)| c.verdict == verdict).take(5) {
             let other = letter(d, c.other);
             out.push(format!("{} in {other}: {}.", m.label, sentence(c, m.unit)));
         }
     }
-    let count = |v| all().filter(|(_, c)| c.verdict == v).count();
+    let count = |v| contrasts(d).filter(|(_, c)| c.verdict == v).count();
     let runs_differ = match count(Verdict::RunsDiffer) {
         0 => String::new(),
         n => format!("{n} differ between these runs, "),
@@ -246,21 +250,14 @@ fn machines(d: &CompareDetail) -> Option<Table> {
 }
 
 fn verdicts(d: &CompareDetail) -> Table {
-    let mut rows = Vec::new();
-    for m in &d.metrics {
-        for c in &m.contrasts {
-            rows.push(vec![
-                m.label.clone(),
-                letter(d, c.other),
-                verdict_words(c.verdict).to_owned(),
-                sentence(c, m.unit),
-            ]);
-        }
-    }
+    let row = |(m, c): (&Metric, &Contrast)| {
+        let verdict = verdict_words(c.verdict).to_owned();
+        vec![m.label.clone(), letter(d, c.other), verdict, sentence(c, m.unit)]
+    };
     Table {
         caption: "Compared with A".into(),
         columns: ["metric", "", "verdict", "values"].map(Column::left).into(),
-        rows,
+        rows: contrasts(d).map(row).collect(),
     }
 }
 
