@@ -69,7 +69,7 @@ struct Names {
 }
 
 impl Names {
-    /// The number of a name; nothing beyond [`NAMES`], when no tree has room for a box of it.
+    /// The number of a name; `None` beyond [`NAMES`], when both trees have all the boxes that they may have.
     fn number(&mut self, name: &str) -> Option<u32> {
         if let Some(number) = self.numbers.get(name) {
             return Some(*number);
@@ -109,7 +109,7 @@ impl Tree {
         Self { nodes: vec![(0, 0)], children: HashMap::new(), partial: false }
     }
 
-    /// The child of that name; nothing if there is no room for another.
+    /// The child of that name; `None` where it would be one box too many.
     fn child(&mut self, node: usize, name: Option<u32>) -> Option<usize> {
         let found = name.and_then(|name| self.children.get(&(node, name)).copied());
         if found.is_some() {

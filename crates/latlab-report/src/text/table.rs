@@ -46,12 +46,12 @@ pub(super) fn layout(table: &Table, width: usize) -> Layout {
     };
     let over = needed(&widths, &shown).saturating_sub(width);
     let last = shown.last().copied().unwrap_or(0);
-    // Boards print lists: their build has no room for another layout.
+    // The board build, which is limited in size, prints lists.
     let widest = if cfg!(feature = "host") { widths.get(last).copied().unwrap_or(0) } else { 0 };
-    let room = widest.saturating_sub(over);
-    let paragraphs = over > 0 && room >= PARAGRAPH && words(last, widest);
+    let available = widest.saturating_sub(over);
+    let paragraphs = over > 0 && available >= PARAGRAPH && words(last, widest);
     if paragraphs {
-        widths[last] = room;
+        widths[last] = available;
     } else if over > 0 && shown.iter().any(|&i| words(i, widths[i])) {
         let list = rows.iter().map(|row| item(&heads, row, &shown)).collect();
         return Layout { rows: Rows::List(list), left_out };
@@ -66,7 +66,7 @@ pub(super) fn layout(table: &Table, width: usize) -> Layout {
         }
         let mut row = row.clone();
         let text = std::mem::take(&mut row[last]);
-        for part in wrap(&text, room, "", "") {
+        for part in wrap(&text, available, "", "") {
             row[last] = part.into_owned();
             lines.push(line(&row));
             row.iter_mut().for_each(String::clear);

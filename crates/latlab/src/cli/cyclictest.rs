@@ -1,7 +1,7 @@
 //! Options that `latlab wakeup` has for the sake of cyclictest's command lines.
 //!
-//! Ordinary comments: of documentation comments the parser makes help, which is not shown of hidden
-//! options and which the board build has no room for.
+//! Ordinary comments: documentation comments become help texts in the program; those of hidden options are
+//! never shown, and the board build is limited in size.
 
 use serde::Serialize;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! `latlab fault-worker`: a process that injects latency. Hidden.
 //!
-//! Ordinary comments: of documentation comments the parser makes help, which is not shown of hidden
-//! options and which the board build has no room for.
+//! Ordinary comments: documentation comments become help texts in the program; those of hidden options are
+//! never shown, and the board build is limited in size.
 
 use clap::{Args, ValueEnum};
 

@@ -112,7 +112,7 @@ fn stat(
     if global.json {
         crate::output::json(&stat, &mut out)?;
     } else {
-        // Boards print all of it: their build has no room for another layout.
+        // The board build, which is limited in size, prints all of it.
         let all = term::details() || !cfg!(feature = "host");
         let doc = if all { trace::stat(&stat) } else { trace::screen(&stat) };
         crate::output::document(&doc, &mut out)?;
