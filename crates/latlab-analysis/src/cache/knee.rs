@@ -209,6 +209,21 @@ fn cost(model: &Model, residual: f64, points: usize) -> f64 {
 
 /// Fits levels between the latencies of `plateaus` (one more than levels) to a curve. `None` when a level has no model.
 pub fn fit(points: &[CurvePoint], plateaus: &[f64], known: &Known<'_>) -> Option<Fit> {
+    fit_by(points, plateaus, known, false)
+}
+
+/// The same with models alone that leave all levels a positive step: one that begins to miss early can take the knee
+/// of the level before it, which then has no model.
+pub fn fit_together(points: &[CurvePoint], plateaus: &[f64], known: &Known<'_>) -> Option<Fit> {
+    fit_by(points, plateaus, known, true)
+}
+
+fn fit_by(
+    points: &[CurvePoint],
+    plateaus: &[f64],
+    known: &Known<'_>,
+    together: bool,
+) -> Option<Fit> {
     let data = Data::of(points, known.pages);
     let levels = plateaus.len().checked_sub(1).filter(|n| *n > 0)?;
     let weighted = |m: Model| {
@@ -229,23 +244,37 @@ pub fn fit(points: &[CurvePoint], plateaus: &[f64], known: &Known<'_>) -> Option
         candidates.push(all.into_iter().map(weighted).collect());
         brackets.push(bracket);
     }
-    let chosen = descend(points, &data, &brackets, &candidates)?;
+    let chosen = descend(points, &data, &brackets, &candidates, together)?;
     finish(points, &data, brackets, &candidates, &chosen)
 }
 
-/// Index of the best candidate of each level.
+/// Index of the best candidate of each level; with `together`, of those that leave the others a positive step.
 fn descend(
     points: &[CurvePoint],
     data: &Data,
     brackets: &[(u64, u64)],
     candidates: &[Vec<Candidate>],
+    together: bool,
 ) -> Option<Vec<usize>> {
     let at = |x: u64| points.partition_point(|p| p.x < x);
-    let best = |i: usize, fixed: &[&Vec<f64>], from: usize, to: usize| {
-        let judged = data.judge(fixed, &candidates[i], from, to);
-        let costs = judged.iter().zip(&candidates[i]).enumerate();
-        let costs = costs.filter_map(|(k, (j, c))| Some((k, cost(&c.model, (*j)?.1, to - from))));
-        costs.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
+    let best =
+        |i: usize, fixed: &[&Vec<f64>], from: usize, to: usize, fits: &dyn Fn(usize) -> bool| {
+            let judged = data.judge(fixed, &candidates[i], from, to);
+            let costs = judged.iter().zip(&candidates[i]).enumerate();
+            let costs =
+                costs.filter_map(|(k, (j, c))| Some((k, cost(&c.model, (*j)?.1, to - from))));
+            let costs = costs.filter(|(k, _)| fits(*k));
+            costs.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
+        };
+    // Whether all other levels keep a positive step when level `i` has its candidate `k`.
+    let leaves_all = |chosen: &[usize], i: usize, k: usize| {
+        let of = |j: usize| if j == i { k } else { chosen[j] };
+        (0..chosen.len()).filter(|j| *j != i).all(|j| {
+            let others = (0..chosen.len()).filter(|o| *o != j);
+            let others: Vec<&Vec<f64>> = others.map(|o| &candidates[o][of(o)].shares).collect();
+            let own = &candidates[j][chosen[j]..=chosen[j]];
+            data.judge(&others, own, 0, points.len())[0].is_some()
+        })
     };
     let mut chosen = Vec::new();
     for i in 0..candidates.len() {
@@ -253,7 +282,7 @@ fn descend(
         let from = if i == 0 { 0 } else { at(brackets[i - 1].1) };
         let to = brackets.get(i + 1).map_or(points.len(), |next| at(next.0 + 1));
         let (from, to) = if to < from + 6 { (0, points.len()) } else { (from, to) };
-        chosen.push(best(i, &[], from, to)?);
+        chosen.push(best(i, &[], from, to, &|_| true)?);
     }
     for _ in 0..ROUNDS {
         let before = chosen.clone();
@@ -262,7 +291,8 @@ fn descend(
                 .filter(|j| *j != i)
                 .map(|j| &candidates[j][chosen[j]].shares)
                 .collect();
-            chosen[i] = best(i, &others, 0, points.len())?;
+            let fits = |k| !together || leaves_all(&chosen, i, k);
+            chosen[i] = best(i, &others, 0, points.len(), &fits)?;
         }
         if chosen == before {
             break;

@@ -73,8 +73,9 @@ pub fn infer(curve: &Curve, page_bytes: u32, ways: &[Option<u32>]) -> Inferred {
         Known { pages: curve.pages, page_bytes, ways }
     }
     let first: Vec<Option<u32>> = ways.iter().take(1).copied().collect();
-    let Some(mut fit) = knee::fit(&curve.points, &latencies, &known(curve, page_bytes, &first))
-    else {
+    let one = known(curve, page_bytes, &first);
+    let fit = knee::fit(&curve.points, &latencies, &one);
+    let Some(mut fit) = fit.or_else(|| knee::fit_together(&curve.points, &latencies, &one)) else {
         return Inferred { latencies, memory_ns, ..Inferred::default() };
     };
     // A count that no model of about the same fit has is that of another set.
@@ -208,5 +209,30 @@ pub fn low_interference(pages: Pages) -> AccessPattern {
     match pages {
         Pages::Base => AccessPattern::PageLocal,
         Pages::Huge => AccessPattern::Random,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A model of the third level that begins to miss early takes the knee of the second: together they fit.
+    #[test]
+    fn levels_whose_models_take_each_others_knees_are_found() {
+        let recorded = include_str!("../../../../fixtures/memory/l2-2m-base-pages.curve");
+        let point = |line: &str| {
+            let columns: Vec<f64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+            let [x, ns, low_ns, high_ns, repeats] = columns[..] else { panic!("{line}") };
+            CurvePoint { x: x as u64, ns, low_ns, high_ns, repeats: repeats as u32 }
+        };
+        let points = recorded.lines().map(point).collect();
+        let curve = Curve { points, pages: Pages::Base, ..Curve::default() };
+        let found = infer(&curve, 4096, &[Some(12)]);
+        let sizes: Vec<u64> = found.levels.iter().map(|l| l.bytes).collect();
+        assert_eq!(sizes[..2], [48 << 10, 2 << 20], "{:#?}", found.levels);
+        assert_eq!(found.levels[0].ways, Some(12));
+        let holds =
+            |l: &Level, bytes: u64| l.bytes_interval.0 <= bytes && bytes <= l.bytes_interval.1;
+        assert!(holds(&found.levels[0], 48 << 10) && holds(&found.levels[1], 2 << 20));
     }
 }

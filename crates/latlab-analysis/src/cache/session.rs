@@ -130,7 +130,9 @@ impl Session {
         }
         let found = self.observed.levels();
         let translation = self.observed.translation();
-        if found.levels.is_empty() {
+        if found.levels.is_empty() && found.latencies.len() > 1 {
+            detail.limitations.push(Limitation::NotFitted);
+        } else if found.levels.is_empty() {
             let largest = self.observed.curve().points.last().map_or(0, |p| p.x);
             detail.limitations.push(Limitation::Flat(largest));
         } else if found.memory_ns.is_none() {

@@ -180,6 +180,8 @@ pub enum Limitation {
     Emulated,
     /// Latency is the same at all sizes up to this one, bytes.
     Flat(u64),
+    /// Latency differs between sizes, and no models of caches fit together.
+    NotFitted,
     /// Latency still rises at the largest array: memory and the last level need a larger one.
     StillRising,
     /// The hypervisor backs huge pages with base pages (page splintering); base pages were used.
@@ -216,6 +218,7 @@ impl Limitation {
                 return Note::new("cache.flat").value("up_to", Quantity::Bytes(*bytes));
             }
             Self::Emulated => "cache.emulated",
+            Self::NotFitted => "cache.not-fitted",
             Self::StillRising => "cache.still-rising",
             Self::Splintered => "cache.splintered",
             Self::Interference => "cache.interference",

@@ -85,6 +85,10 @@ pub(super) const MESSAGES: &[Message] = &[
             ))
         },
     },
+    fixed!(
+        "cache.not-fitted",
+        "the latency differs between sizes, and no models of caches fit the curve: no size is reported"
+    ),
     Message {
         id: "cache.still-rising",
         text: |_| {
@@ -364,6 +368,7 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
             ],
         ),
         s("cache.flat", &[("up_to", Bytes(64 << 20).into())]),
+        s("cache.not-fitted", &[]),
         s("cache.cpu-lost", &[("cpu", Cpu(1).into())]),
         s(
             "cache.less-memory",
