@@ -67,7 +67,7 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
                 "No wake-up{over} among {seen}: at most {} per million (95 % confidence).",
                 significant(rate * 1e6)
             )],
-            None => vec![format!("No wake-up{over}, and no wake-up on time.")],
+            None => vec!["No wake-up was measured.".into()],
         };
     }
     let s = |n: usize| if n == 1 { "" } else { "s" };
@@ -419,6 +419,11 @@ fn effect_sentence(effect: Effect) -> &'static str {
 mod tests {
     use super::*;
     use latlab_model::latency::CaptureNote;
+
+    #[test]
+    fn without_a_wake_up_nothing_is_said_of_them() {
+        assert_eq!(summary(&WhyResult::default()), ["No wake-up was measured."]);
+    }
 
     /// 114 windows of 1,498 wake-ups were divided: the bound is that of all.
     #[test]
