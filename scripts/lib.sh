@@ -107,3 +107,14 @@ rust_lint_need() {
 }
 
 target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-$top/target}"; }
+
+# rust_flags FLAG…: what is built with these flags is the same in whichever folders it is built.
+rust_flags() {
+    local target
+    target=$(realpath -m "$(target_dir)")
+    # The last that fits is taken.
+    set -- "$@" "--remap-path-prefix=$top=/latlab" "--remap-path-prefix=$target=/target" \
+        "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+    CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && printf '%s' "$*")
+    export CARGO_ENCODED_RUSTFLAGS
+}
