@@ -24,9 +24,11 @@ pub fn find(arch: Arch, named: Option<&Path>, program: &Path, cwd: &Path) -> Res
         arch: arch.name().into(),
         looked: match named {
             Some(folder) => folder.display().to_string(),
-            None => "the program's folder and every dist/ above it and above the working directory that \
-                only this user or root can write to"
-                .into(),
+            None => {
+                "the program's folder, its ../lib/latlab, and every dist/ above it and above the \
+                working directory that only this user or root can write to"
+                    .into()
+            }
         },
     })
 }
@@ -114,6 +116,19 @@ mod tests {
         assert_eq!(error.to_string(), "no latlab for armv7 is built");
         let hint = error.hint().unwrap();
         assert!(hint.contains("make boards") && hint.contains("empty"));
+    }
+
+    #[test]
+    fn an_installed_program_has_its_own_before_those_of_a_checkout() {
+        let dir = tempfile::tempdir().unwrap();
+        let (prefix, checkout) = (dir.path().join("usr"), dir.path().join("checkout"));
+        for folder in [prefix.join("bin"), prefix.join("lib/latlab"), checkout.join("dist")] {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("latlab-armv7"), "x").unwrap();
+        }
+        std::fs::remove_file(prefix.join("bin/latlab-armv7")).unwrap();
+        let found = find(Arch::Armv7, None, &prefix.join("bin/latlab"), &checkout).unwrap();
+        assert_eq!(found, prefix.join("bin/../lib/latlab/latlab-armv7"));
     }
 
     #[test]

@@ -203,7 +203,7 @@ impl TargetError {
             }
             Self::NoBoardBuild { looked, .. } => {
                 format!(
-                    "make boards builds them; looked in {looked}, LATLAB_BOARDS names another folder"
+                    "make boards builds them, the Debian package for amd64 has them; looked in {looked}; LATLAB_BOARDS names another folder"
                 )
             }
         }
