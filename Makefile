@@ -5,7 +5,7 @@ LATLAB := $(TARGET_DIR)/release/latlab
 PREFIX ?= /usr/local
 STAGE ?=
 
-.PHONY: help run test fuzz build boards wheel docs man install clean
+.PHONY: help run test fuzz build boards packages wheel docs man install clean
 
 help: ## This list.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -26,6 +26,9 @@ build: ## The release build: target/release/latlab.
 boards: ## Static binaries for boards: dist/latlab-{armv7,aarch64,x86_64}.
 	@scripts/boards $(BOARDS)
 
+packages: ## Debian packages, static tarballs, lists of their parts: dist/packages (CHECK=1: build twice, compare).
+	@CHECK=$(CHECK) scripts/packages $(ARCHS)
+
 wheel: ## The Python package with the command: dist/latlab-*.whl.
 	@scripts/wheel
 
@@ -36,9 +39,11 @@ man: build ## Man pages and shell completions: dist/share.
 	@rm -rf dist/share
 	@$(LATLAB) generate dist/share
 
-install: man ## Install below PREFIX (/usr/local).
+install: man ## Install below PREFIX (/usr/local), with the board builds that are in dist.
 	install -D -m 755 $(LATLAB) $(DESTDIR)$(PREFIX)/bin/latlab
 	cd dist/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/{} \;
+	find dist -maxdepth 1 -name 'latlab-*[!l]' -type f -exec install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/latlab {} +
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/latlab/faults faults/*
 
 clean: ## Remove what was built.
 	rm -rf $(TARGET_DIR) dist
