@@ -42,6 +42,7 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "why.preset-handler-functions", text: preset_handler_functions },
     Message { id: "why.preset-given-functions", text: preset_given_functions },
     Message { id: "why.preset-stacks", text: preset_stacks },
+    Message { id: "why.preset-interrupted", text: preset_interrupted },
     Message { id: "why.preset-events", text: preset_events },
     Message { id: "why.preset-sections", text: preset_sections },
     Message { id: "why.preset-changed-distribution", text: preset_changed_distribution },
@@ -173,6 +174,10 @@ fn preset_given_functions(a: &Args<'_>) -> Text {
 
 fn preset_stacks(a: &Args<'_>) -> Text {
     preset(a, "kernel stacks of ")
+}
+
+fn preset_interrupted(a: &Args<'_>) -> Text {
+    preset(a, "kernel stacks of expiring timers, ")
 }
 
 fn preset_events(a: &Args<'_>) -> Text {

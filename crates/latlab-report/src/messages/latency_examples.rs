@@ -185,6 +185,7 @@ fn with_values() -> Vec<Statement> {
         "why.preset-handler-functions",
         "why.preset-sections",
         "why.preset-stacks",
+        "why.preset-interrupted",
     ] {
         put(id, std::slice::from_ref(&events));
     }

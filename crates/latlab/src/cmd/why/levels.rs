@@ -128,19 +128,37 @@ pub fn levels(
         };
         level(preset("why.preset-sections"), config)
     });
+    let interrupted = has_stacks_of_instances(&latlab_sys::init::release())
+        .then(|| level(preset("why.preset-interrupted"), with_interrupted(&base)));
     let events = level(preset("why.preset-events"), base);
     Ok(match asked {
-        Trace::Auto if !functions.is_empty() => {
-            filtered.into_iter().chain(sections).chain([stacks, events]).collect()
-        }
         Trace::Auto => {
-            whole.into_iter().chain(filtered).chain(sections).chain([stacks, events]).collect()
+            let graph = whole.filter(|_| functions.is_empty()).into_iter().chain(filtered);
+            graph.chain(sections).chain([stacks]).chain(interrupted).chain([events]).collect()
         }
         Trace::Graph => whole.into_iter().collect(),
         Trace::GraphFilter => filtered.into_iter().collect(),
         Trace::Stacks => vec![stacks],
         Trace::Events => vec![sections.unwrap_or(events)],
     })
+}
+
+/// Whether the trigger `stacktrace` of an instance writes to that instance: before, it wrote to the
+/// top-level buffer, which is not ours.
+fn has_stacks_of_instances(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse().ok());
+    (numbers.next(), numbers.next()) >= (Some(5u32), Some(18))
+}
+
+/// The same with the stack of each timer that expires: it shows what the interrupt interrupted.
+fn with_interrupted(base: &RecordConfig) -> RecordConfig {
+    let mut config = base.clone();
+    for event in &mut config.events {
+        if event.pattern == "timer:hrtimer_expire_entry" {
+            event.triggers.push("stacktrace".into());
+        }
+    }
+    config
 }
 
 /// The functions that are asked for, or those of [`HANDLERS`] that this kernel can trace.
@@ -151,4 +169,25 @@ fn graph_functions(tracefs: &Tracefs, asked: &[String]) -> Vec<String> {
     let known = tracefs.functions().unwrap_or_default();
     let has = |name: &&&str| known.iter().any(|k| k.split(' ').next() == Some(**name));
     HANDLERS.iter().filter(has).map(|name| (*name).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_are_written_to_an_instance_since_5_18() {
+        let known = |release| has_stacks_of_instances(release);
+        assert!(known("5.18.0") && known("6.1.0-50-rt-armmp") && known("10.0-rc1"));
+        assert!(!known("5.4.0") && !known("5.17.3") && !known("4.19.0") && !known(""));
+    }
+
+    #[test]
+    fn timers_that_expire_bring_a_stack_and_nothing_else_does() {
+        let events = EVENTS.iter().map(|name| EventSpec::new(*name)).collect();
+        let config = with_interrupted(&RecordConfig { events, ..RecordConfig::default() });
+        let brings = config.events.iter().filter(|e| !e.triggers.is_empty());
+        let brings: Vec<_> = brings.map(|e| (e.pattern.as_str(), e.triggers.as_slice())).collect();
+        assert_eq!(brings, [("timer:hrtimer_expire_entry", &["stacktrace".to_owned()][..])]);
+    }
 }
