@@ -13,7 +13,7 @@ pub struct Args {
     /// Probes, families or lmbench programs.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// List the probes by family; --details: what each measures, its parameters, lmbench's name.
+    /// List the probes, or those of NAME, by family; --details: what each measures, its parameters, lmbench's name.
     #[arg(long)]
     pub list: bool,
     /// Run every probe with every size.

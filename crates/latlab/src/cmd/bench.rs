@@ -61,7 +61,7 @@ pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
         return one_slice(json);
     }
     if options.list {
-        return list(global);
+        return list(global, &options.names);
     }
     if options.against.iter().any(|a| a == "list") {
         return list_references();
@@ -194,11 +194,7 @@ fn config(options: &Args) -> anyhow::Result<Config> {
     let (instances, budget) = if options.names.is_empty() {
         (registry::suite(which), if options.full { FULL_BUDGET } else { DEFAULT_BUDGET })
     } else {
-        let found = registry::select(&options.names, which);
-        let found = found.map_err(|e| {
-            let hint = e.hint();
-            Err::<(), _>(anyhow!(e)).hint(hint).unwrap_err()
-        })?;
+        let found = select(&options.names, which)?;
         let usual = EACH_BUDGET * u32::try_from(found.len()).unwrap_or(u32::MAX);
         (found, usual.max(Duration::from_secs(2)))
     };
@@ -208,6 +204,13 @@ fn config(options: &Args) -> anyhow::Result<Config> {
     let budget = options.duration.unwrap_or(budget);
     let target = options.precision / 100.0;
     configure(instances, budget, target, options.cpu.as_deref(), options.seed, options.dir.clone())
+}
+
+fn select(names: &[String], which: Suite) -> anyhow::Result<Vec<Instance>> {
+    registry::select(names, which).map_err(|e| {
+        let hint = e.hint();
+        Err::<(), _>(anyhow!(e)).hint(hint).unwrap_err()
+    })
 }
 
 /// The configuration of a selection.
@@ -266,13 +269,18 @@ fn one_slice(json: &str) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn list(global: &Global) -> anyhow::Result<Outcome> {
+fn list(global: &Global, names: &[String]) -> anyhow::Result<Outcome> {
+    let mut specs: Vec<&Spec> = registry::all().collect();
+    if !names.is_empty() {
+        let selected = select(names, Suite::Full)?;
+        specs.retain(|spec| selected.iter().any(|s| s.spec.name == spec.name));
+    }
     let mut out = term::stdout();
     if global.json {
-        let rows: Vec<_> = registry::all().map(listed).collect();
+        let rows: Vec<_> = specs.iter().map(|s| listed(s)).collect();
         crate::output::json(&rows, &mut out)?;
     } else {
-        for table in tables(term::details()) {
+        for table in tables(&specs, term::details()) {
             crate::output::table(table, &mut out)?;
         }
     }
@@ -281,7 +289,7 @@ fn list(global: &Global) -> anyhow::Result<Outcome> {
 }
 
 /// Probes by family; with `details`, what each measures, and its parameters.
-fn tables(details: bool) -> Vec<Table> {
+fn tables(specs: &[&Spec], details: bool) -> Vec<Table> {
     let table = |caption: &str, heads: &[&str], rows| Table {
         caption: caption.into(),
         columns: heads.iter().copied().map(Column::left).collect(),
@@ -291,19 +299,19 @@ fn tables(details: bool) -> Vec<Table> {
     if !details && cfg!(feature = "host") {
         let caption = "Probes, selected as FAMILY or FAMILY.PROBE; *: measured with --full or by name. \
                        --details: what each measures, its parameters and its name in lmbench.";
-        return vec![table(caption, &["family", "probes"], families())];
+        return vec![table(caption, &["family", "probes"], families(specs))];
     }
     let heads = ["probe", "suite", "lmbench", "measures"];
     let caption = "Probes; full: measured with --full or by name";
-    let probes = table(caption, &heads, registry::all().map(probe).collect());
+    let probes = table(caption, &heads, specs.iter().map(|s| probe(s)).collect());
     let heads = ["probe", "parameter", "meaning", "values"];
-    vec![probes, table("Parameters", &heads, registry::all().flat_map(parameters).collect())]
+    vec![probes, table("Parameters", &heads, specs.iter().flat_map(|s| parameters(s)).collect())]
 }
 
 /// The families with the names of their probes.
-fn families() -> Vec<Vec<String>> {
+fn families(specs: &[&Spec]) -> Vec<Vec<String>> {
     let mut rows: Vec<Vec<String>> = Vec::new();
-    for spec in registry::all() {
+    for spec in specs {
         let (family, probe) = spec.name.split_once('.').unwrap_or((spec.name, ""));
         let mark = if spec.suite == Suite::Full { "*" } else { "" };
         match rows.iter_mut().find(|row| row[0] == family) {

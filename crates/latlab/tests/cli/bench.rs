@@ -81,6 +81,23 @@ fn an_unknown_probe_gets_suggestions() {
 }
 
 #[test]
+fn a_list_is_limited_to_the_names_given() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = latlab(dir.path(), &["bench", "--list", "ipc.pipe", "lat_syscall", "--json"]);
+    let rows: Value = serde_json::from_slice(&out.stdout).expect("a list");
+    let names: Vec<_> = rows.as_array().unwrap().iter().map(|r| r["name"].as_str()).collect();
+    assert!(
+        names.contains(&Some("ipc.pipe")) && names.contains(&Some("syscall.read")),
+        "{names:?}"
+    );
+    assert!(!names.contains(&Some("ipc.fifo")), "{names:?}");
+
+    let out = latlab(dir.path(), &["bench", "--list", "extra"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("no probe is called \"extra\""), "{}", text(&out.stderr));
+}
+
+#[test]
 fn a_parameter_that_makes_no_sense_costs_its_own_figure() {
     let dir = tempfile::tempdir().unwrap();
     let d = detail(&wrapped(dir.path(), &[], &["ipc.tcp:size=0", "syscall.getppid"]));
