@@ -133,22 +133,28 @@ fn compare_latency(schedule: &Value, script: &str, table: &str) {
 
 /// Run and wait time of every slice.
 fn compare_timehist(ours: &str, perf: &str) {
-    let mut slices: BTreeMap<(u64, u64), Value> = BTreeMap::new();
+    let mut slices: BTreeMap<(u64, u64, u64), Value> = BTreeMap::new();
     for line in ours.lines() {
         let slice: Value = serde_json::from_str(line).unwrap();
         let time = (slice["time_ns"].as_u64().unwrap() + 500) / 1000;
-        slices.insert((time, slice["cpu"].as_u64().unwrap()), slice);
+        let key = |field: &str| slice[field].as_u64().unwrap();
+        slices.insert((time, key("cpu"), key("tid")), slice);
     }
     let mut compared = 0;
     for line in perf.lines() {
         // time [cpu] task[tid] wait delay run; names may hold blanks.
         let words: Vec<&str> = line.split_whitespace().collect();
         let [time, cpu, .., wait, delay, run] = words[..] else { continue };
+        // The thread id is the number behind the name: `name[7]`, `name[7/6]`.
+        let number = line.rsplit_once('[').and_then(|(_, id)| id.split(['/', ']']).next());
+        let Some(tid) = number.and_then(|n| n.parse::<u64>().ok()) else { continue };
         let (Ok(time), Ok(run)) = (time.parse::<f64>(), run.parse::<f64>()) else { continue };
         let (wait, delay): (f64, f64) = (wait.parse().unwrap(), delay.parse().unwrap());
         let cpu: u64 = cpu.trim_matches(['[', ']']).parse().unwrap();
         let at = (time * 1e6).round() as u64;
-        let Some(slice) = (at - 1..=at + 1).find_map(|t| slices.get(&(t, cpu))) else { continue };
+        let Some(slice) = (at - 1..=at + 1).find_map(|t| slices.get(&(t, cpu, tid))) else {
+            continue;
+        };
         // Of a task that has just ended perf knows no thread id (-1), and mixes up those that have.
         if run == 0.0
             || slice["doubtful"] == true
