@@ -135,8 +135,9 @@ impl Recorder {
     }
 }
 
-/// A histogram as data: buckets in rising order, each with its smallest value and its count.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A histogram as data: buckets in rising order, each with its smallest value and its count. One that is read
+/// is refused unless its fields agree, see [`Histogram::disagreement`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Histogram {
     /// Number of values.
@@ -151,7 +152,47 @@ pub struct Histogram {
     pub buckets: Vec<(u64, u64)>,
 }
 
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename = "Histogram")]
+        struct Fields {
+            count: u64,
+            min: u64,
+            max: u64,
+            sum: f64,
+            buckets: Vec<(u64, u64)>,
+        }
+        let Fields { count, min, max, sum, buckets } = Fields::deserialize(deserializer)?;
+        let histogram = Self { count, min, max, sum, buckets };
+        match histogram.disagreement() {
+            Some(what) => Err(serde::de::Error::custom(what)),
+            None => Ok(histogram),
+        }
+    }
+}
+
+/// The most values that a histogram of a file may have: all smaller counts are exact as `f64`, and those of a
+/// thousand histograms can be added.
+const MOST_READ: u64 = 1 << 53;
+
 impl Histogram {
+    /// What in its fields no histogram has: buckets that do not rise, a count that is not the sum of the buckets
+    /// or more than 2⁵³, a minimum above the maximum.
+    pub fn disagreement(&self) -> Option<&'static str> {
+        let values = self.buckets.iter().try_fold(0u64, |sum, &(_, n)| sum.checked_add(n));
+        if values != Some(self.count) {
+            return Some("a histogram's count is not the sum of its buckets");
+        }
+        if self.count > MOST_READ {
+            return Some("a histogram has more than 2^53 values");
+        }
+        if !self.buckets.is_sorted_by(|a, b| a.0 < b.0) {
+            return Some("a histogram's buckets do not rise");
+        }
+        (self.min > self.max).then_some("a histogram's minimum is above its maximum")
+    }
+
     /// A histogram of some values.
     pub fn of(values: impl IntoIterator<Item = u64>) -> Self {
         let mut buckets = std::collections::BTreeMap::<u64, u64>::new();
@@ -343,6 +384,29 @@ mod tests {
         assert!(hundred.quantile(0.999).is_none(), "100 values say nothing about p99.9");
         let many = Histogram::of(1..=100_000).summary();
         assert!(many.quantile(0.999).is_some());
+    }
+
+    #[test]
+    fn a_histogram_whose_fields_disagree_is_not_read() {
+        let read = |json: &str| serde_json::from_str::<Histogram>(json);
+        let whole = Histogram::of([1, 1, 7]);
+        assert_eq!(read(&serde_json::to_string(&whole).unwrap()).unwrap(), whole);
+        for (fields, words) in [
+            (r#""count":2,"min":1,"max":7,"sum":9,"buckets":[[1,2],[7,1]]"#, "sum of its buckets"),
+            (
+                r#""count":1,"min":1,"max":7,"sum":9,"buckets":[[1,2],[7,18446744073709551615]]"#,
+                "sum of",
+            ),
+            (
+                r#""count":9007199254740993,"min":1,"max":1,"sum":9,"buckets":[[1,9007199254740993]]"#,
+                "2^53",
+            ),
+            (r#""count":3,"min":1,"max":7,"sum":9,"buckets":[[7,1],[1,2]]"#, "rise"),
+            (r#""count":3,"min":7,"max":1,"sum":9,"buckets":[[1,2],[7,1]]"#, "minimum"),
+        ] {
+            let error = read(&format!("{{{fields}}}")).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
     }
 
     proptest! {
