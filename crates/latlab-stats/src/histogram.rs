@@ -135,8 +135,9 @@ impl Recorder {
     }
 }
 
-/// A histogram as data: buckets in rising order, each with its smallest value and its count. One that is read
-/// is refused unless its fields agree, see [`Histogram::disagreement`].
+/// A histogram as data: buckets in rising order, each with its smallest value and its count.
+///
+/// One whose fields disagree cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Histogram {
@@ -179,7 +180,7 @@ const MOST_READ: u64 = 1 << 53;
 impl Histogram {
     /// What in its fields no histogram has: buckets that do not rise, a count that is not the sum of the buckets
     /// or more than 2⁵³, a minimum above the maximum.
-    pub fn disagreement(&self) -> Option<&'static str> {
+    fn disagreement(&self) -> Option<&'static str> {
         let values = self.buckets.iter().try_fold(0u64, |sum, &(_, n)| sum.checked_add(n));
         if values != Some(self.count) {
             return Some("a histogram's count is not the sum of its buckets");
