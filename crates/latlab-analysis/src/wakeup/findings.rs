@@ -40,11 +40,17 @@ fn wakeups(result: &WakeupResult) -> u64 {
     result.threads.iter().map(|t| t.wakeups).sum()
 }
 
+/// What woke the thread, where mechanisms are measured in turns.
+fn mechanism_of(result: &WakeupResult, thread: usize) -> Option<&'static str> {
+    result.threads.get(thread)?.woken.map(|w| w.by.id())
+}
+
 fn stopped(result: &WakeupResult) -> Option<Finding> {
     match result.stopped_by.as_ref()? {
         StopReason::BreakValue { thread, cycle, latency_ns, .. } => Some(
             finding("wakeup.break-value", Severity::Problem)
                 .value("thread", thread_number(*thread))
+                .value_if("mechanism", mechanism_of(result, *thread))
                 .value("wakeup", Quantity::Count(*cycle))
                 .value("latency", ns(*latency_ns))
                 .value("limit", ns(result.config.break_ns.unwrap_or(0)))
@@ -156,7 +162,9 @@ fn preempted(result: &WakeupResult) -> Option<Finding> {
 }
 
 fn slack(result: &WakeupResult) -> Option<Finding> {
-    (!result.config.policy.is_real_time() && result.method == "clock_nanosleep").then(|| {
+    // Timers of a task's sleep have slack, those of timerfd and timer_create have not.
+    let sleeps = ["clock_nanosleep", "nanosleep"].contains(&result.method.as_str());
+    (!result.config.policy.is_real_time() && sleeps).then(|| {
         finding("wakeup.timer-slack", Severity::Info)
             .value("policy", result.config.policy.to_string())
             .remedy(Note::new("remedy.fifo-policy"))

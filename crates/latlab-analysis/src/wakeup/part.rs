@@ -9,8 +9,39 @@ use latlab_stats::histogram::{Histogram, Summary};
 use std::collections::BTreeMap;
 
 /// A part named `name`: `wakeup.LEVEL` over all threads and for each CPU, and
-/// `wakeup.LEVEL.period`, which counts missed periods too.
+/// `wakeup.LEVEL.period`, which counts missed periods too. Of mechanisms in turns `wakeup.by.MECHANISM`
+/// for each, with a parameter `sender` (`same-cpu`, `other-cpu`) where another thread makes the call.
 pub fn part(name: &str, title: &str, result: &WakeupResult) -> Part {
+    Part {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        complete: result.complete,
+        duration_ns: result.duration_ns,
+        results: match result.config.by {
+            Some(_) => by_mechanism(result),
+            None => by_thread(result),
+        },
+        findings: findings(result),
+        detail: Some(Detail::Wakeup(Box::new(result.clone()))),
+    }
+}
+
+fn by_mechanism(result: &WakeupResult) -> Vec<Record> {
+    let of = |t: &ThreadResult| {
+        let woken = t.woken?;
+        let mut params = base_params(&result.config);
+        if let Some(from) = woken.from {
+            let sender = if Some(from) == t.cpu { "same-cpu" } else { "other-cpu" };
+            params.insert("sender".to_owned(), Param::from(sender.to_owned()));
+        }
+        let [summary, _] = t.summaries();
+        let name = ["wakeup.by.", woken.by.id()].concat();
+        Some(record(name, &params, (t.latency.clone(), summary), Some(t.window.clone())))
+    };
+    result.threads.iter().filter(|t| t.wakeups > 0).filter_map(of).collect()
+}
+
+fn by_thread(result: &WakeupResult) -> Vec<Record> {
     let mut results = Vec::new();
     let level = result.config.level;
     let wakeups = result.all_wakeups();
@@ -30,15 +61,7 @@ pub fn part(name: &str, title: &str, result: &WakeupResult) -> Part {
             results.push(record(name_of(""), &params, (t.latency.clone(), summary), window));
         }
     }
-    Part {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        complete: result.complete,
-        duration_ns: result.duration_ns,
-        results,
-        findings: findings(result),
-        detail: Some(Detail::Wakeup(Box::new(result.clone()))),
-    }
+    results
 }
 
 fn base_params(config: &WakeupConfig) -> BTreeMap<String, Param> {
@@ -49,6 +72,9 @@ fn base_params(config: &WakeupConfig) -> BTreeMap<String, Param> {
     ]);
     if config.policy.has_priority() {
         params.insert("priority".to_owned(), Param::Int(i64::from(config.priority)));
+    }
+    if !config.timer.is_default() {
+        params.insert("timer".to_owned(), Param::from(config.timer.id().to_owned()));
     }
     params
 }
@@ -106,6 +132,25 @@ fn total_window(result: &WakeupResult) -> Option<Window> {
 mod tests {
     use super::*;
     use latlab_model::units::CpuId;
+
+    #[test]
+    fn each_mechanism_has_a_record_of_its_own() {
+        use latlab_model::wakeup::mechanism::{Mechanism, Mechanisms, Woken};
+        let row = |from| ThreadResult {
+            cpu: Some(CpuId(1)),
+            woken: Some(Woken { by: Mechanism::Futex, from: Some(CpuId(from)) }),
+            wakeups: 2,
+            latency: Histogram::of([3_000, 4_000]),
+            ..ThreadResult::default()
+        };
+        let mut result = WakeupResult { threads: vec![row(1), row(0)], ..WakeupResult::default() };
+        result.config.by = Some(Mechanisms::default());
+        let records = part("wakeup-by", "", &result).results;
+        assert!(records.iter().all(|r| r.name == "wakeup.by.futex" && r.summary.count == 2));
+        let sender = |i: usize| records[i].params["sender"].clone();
+        assert_eq!(sender(0), Param::from("same-cpu".to_owned()));
+        assert_eq!(sender(1), Param::from("other-cpu".to_owned()));
+    }
 
     #[test]
     fn a_stall_of_ten_periods_weighs_ten_times_per_period() {

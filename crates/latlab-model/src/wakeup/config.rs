@@ -1,5 +1,6 @@
 //! What to measure: the resolved configuration of `latlab wakeup`.
 
+use super::mechanism::{Mechanism, Mechanisms};
 use crate::units::CpuId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -123,6 +124,12 @@ pub struct WakeupConfig {
     /// A lock that others hold at times: it is taken and given back after each wake-up, and the
     /// latency lasts until the task has it.
     pub shared_lock: Option<PathBuf>,
+    /// The timer that wakes the threads.
+    #[serde(skip_serializing_if = "Mechanism::is_default")]
+    pub timer: Mechanism,
+    /// Other mechanisms, measured in turns by one thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Mechanisms>,
 }
 
 impl Default for WakeupConfig {
@@ -149,6 +156,8 @@ impl Default for WakeupConfig {
             dma_latency_optional: false,
             main_cpu: None,
             shared_lock: None,
+            timer: Mechanism::default(),
+            by: None,
         }
     }
 }

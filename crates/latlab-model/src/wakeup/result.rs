@@ -1,6 +1,7 @@
 //! What was measured: plain data, one [`ThreadResult`] a thread.
 
 use super::config::{Policy, WakeupConfig};
+use super::mechanism::Woken;
 use crate::finding::Note;
 use crate::record::Window;
 use crate::units::CpuId;
@@ -96,6 +97,9 @@ pub struct ThreadResult {
     pub priority: u32,
     /// Its period, ns.
     pub interval_ns: u64,
+    /// What woke it, where mechanisms are measured in turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub woken: Option<Woken>,
     /// Number of wake-ups.
     pub wakeups: u64,
     /// Periods in which it should have woken and did not, because it still slept or waited.
@@ -192,7 +196,7 @@ pub enum StopReason {
 pub struct WakeupResult {
     /// What was asked for.
     pub config: WakeupConfig,
-    /// How the latency was taken (`clock_nanosleep`, `timerlat tracer`).
+    /// How the latency was taken (a timer's name, `timerlat tracer`, or `mechanisms in turns`).
     pub method: String,
     /// Wake-ups of each thread before the first that counts.
     pub warm_up_wakeups: u64,

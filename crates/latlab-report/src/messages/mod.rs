@@ -42,6 +42,7 @@ pub use causes::{cause, mechanism, part_cause, wakeup_stage};
 pub use doctor::kernel_option_reason;
 pub use message::{Message, Text};
 pub use timer::tick_mode;
+pub use wakeup::woken;
 
 use latlab_model::finding::{Confidence, Finding, Note, Severity, Values};
 

@@ -2,14 +2,25 @@
 
 use super::args::Args;
 use super::message::{Message, Text, fixed, message};
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::mechanism::Woken;
+
+/// What woke a thread on `cpu`: `timerfd`, `futex, same CPU`, `futex, from CPU 0`.
+pub fn woken(woken: Woken, cpu: Option<CpuId>) -> String {
+    match woken.from {
+        None => woken.by.id().to_owned(),
+        from if from == cpu => format!("{}, same CPU", woken.by),
+        Some(from) => format!("{}, from CPU {from}", woken.by),
+    }
+}
 
 /// One wording for each identifier.
 pub(super) const MESSAGES: &[Message] = &[
     message("wakeup.break-value", |a| {
         Text::claim(format!(
-            "Break value exceeded: wake-up {} of thread {} was {} late, limit {}",
+            "Break value exceeded: wake-up {} of {} was {} late, limit {}",
             a.get("wakeup"),
-            a.get("thread"),
+            a.find("mechanism").unwrap_or_else(|| format!("thread {}", a.get("thread"))),
             a.get("latency"),
             a.get("limit")
         ))
@@ -107,6 +118,16 @@ pub(super) const MESSAGES: &[Message] = &[
     message("wakeup.samples-write-failed", |a| {
         Text::claim(format!("Samples not written: {}", a.get("error")))
     }),
+    message("wakeup.mechanism-missing", |a| {
+        Text::claim(format!("{} not measured: {}", a.get("mechanism"), a.get("error")))
+    }),
+    message("wakeup.mechanism-lost", |a| {
+        let from = a.find("cpu").map_or(String::new(), |cpu| format!(" from CPU {cpu}"));
+        Text::claim(format!(
+            "{}{from} not measured to the end: a call did not wake the thread",
+            a.get("mechanism")
+        ))
+    }),
     message("wakeup.trace-buffer-overrun", |a| {
         Text::claim(format!(
             "Trace buffer overrun: at least {} lost and not in the results",
@@ -180,6 +201,17 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
             .value("thread", Quantity::Count(0))
             .value("latency", Quantity::Ns(3.25e6))
             .value("limit", Quantity::Ns(1e6)),
+        n("wakeup.break-value")
+            .value("wakeup", Quantity::Count(1500))
+            .value("thread", Quantity::Count(2))
+            .value("mechanism", "futex")
+            .value("latency", Quantity::Ns(3.25e6))
+            .value("limit", Quantity::Ns(1e6)),
+        n("wakeup.mechanism-missing")
+            .value("mechanism", "mqueue")
+            .value("error", "Function not implemented"),
+        n("wakeup.mechanism-lost").value("mechanism", "udp").value("cpu", "1"),
+        n("wakeup.mechanism-lost").value("mechanism", "timerfd"),
         n("wakeup.runaway")
             .value("thread", Quantity::Count(0))
             .value("cpu_share", Quantity::Ratio(0.97)),

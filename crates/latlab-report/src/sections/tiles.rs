@@ -106,15 +106,18 @@ fn of_wakeup(r: &WakeupResult) -> Vec<Tile> {
     if missed > 0 || r.limit_exceeded() {
         tiles[0].verdict = Some(Severity::Problem);
     }
-    tiles.extend(wakeup::highest(&s).map(|q| {
+    // A quantile over several mechanisms is that of none.
+    let one = r.config.by.is_none();
+    tiles.extend(wakeup::highest(&s).filter(|_| one).map(|q| {
         let between = format!("95 %: {} to {}", format_ns(q.low), format_ns(q.high));
         tile(&quantile_name(q.q), format_ns(q.value)).note(between)
     }));
-    tiles.extend(s.median.map(|m| tile("median", format_ns(m))));
+    tiles.extend(s.median.filter(|_| one).map(|m| tile("median", format_ns(m))));
     let each = format!("of {} each", format_ns(r.config.interval_ns as f64));
     let periods = tile("missed periods", grouped(missed)).note(each);
     tiles.push(periods.good_if(missed == 0));
     let threads = match r.threads.len() {
+        n if r.config.by.is_some() => format!("{n} mechanisms"),
         1 => "1 thread".to_owned(),
         n => format!("{n} threads"),
     };

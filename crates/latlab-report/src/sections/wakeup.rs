@@ -52,6 +52,9 @@ pub fn screen(part: &Part, result: &WakeupResult) -> Vec<Block> {
 
 /// The latency of one measurement, for a table of several.
 pub fn line(result: &WakeupResult) -> String {
+    if result.config.by.is_some() {
+        return extremes(result);
+    }
     let s = result.all_wakeups().summary();
     let tail = tail(&s);
     let (Some(median), Some(max)) = (s.median, s.max) else { return "no wake-ups".into() };
@@ -124,6 +127,9 @@ fn level_name(result: &WakeupResult) -> &'static str {
 
 /// The measurement in one or two sentences.
 pub fn summary(part: &Part, result: &WakeupResult) -> Vec<String> {
+    if result.config.by.is_some() {
+        return vec![format!("{}: {}.", title(part), extremes(result))];
+    }
     let all = result.all_wakeups();
     let s = all.summary();
     let Some((thread, worst)) = result.max() else {
@@ -146,6 +152,28 @@ pub fn summary(part: &Part, result: &WakeupResult) -> Vec<String> {
     )]
 }
 
+/// The mechanisms with the smallest and the largest median, and the worst wake-up.
+fn extremes(result: &WakeupResult) -> String {
+    let median = |t: &ThreadResult| t.latency.summary().median;
+    let mut rows: Vec<(f64, &ThreadResult)> =
+        result.threads.iter().filter_map(|t| Some((median(t)?, t))).collect();
+    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (Some(first), Some(last), Some((thread, worst))) =
+        (rows.first(), rows.last(), result.max())
+    else {
+        return "no wake-ups measured".into();
+    };
+    let of = |(ns, t): &(f64, &ThreadResult)| format!("{} ({})", format_ns(*ns), name(t));
+    format!(
+        "medians from {} to {}; worst {} ({}, {} after the start)",
+        of(first),
+        of(last),
+        format_ns(worst.latency_ns as f64),
+        name(thread),
+        since_start(result, worst),
+    )
+}
+
 /// `, p99.9 121 µs`: the highest quantile that the samples support.
 fn tail(s: &Summary) -> String {
     highest(s).map_or(String::new(), |q| format!(", {} {}", quantile_name(q.q), format_ns(q.value)))
@@ -160,8 +188,11 @@ fn title(part: &Part) -> &str {
     if part.title.is_empty() { "Wake-up latency" } else { &part.title }
 }
 
-/// `CPU 0`, or `thread 0` where it was not bound.
+/// `CPU 0`, `thread 0` where it was not bound, or what woke it.
 pub(super) fn name(t: &ThreadResult) -> String {
+    if let Some(woken) = t.woken {
+        return crate::messages::woken(woken, t.cpu);
+    }
     t.cpu.map_or_else(|| format!("thread {}", t.index), |cpu| format!("CPU {cpu}"))
 }
 
@@ -177,7 +208,7 @@ fn first([wakeups, _]: [Summary; 2]) -> Summary {
 fn quantiles(result: &WakeupResult) -> Table {
     let threads = result.threads.iter().map(|t| (name(t), first(t.summaries()), t.missed_periods));
     let mut rows: Vec<(String, Summary, u64)> = threads.collect();
-    if rows.len() > 1 {
+    if rows.len() > 1 && result.config.by.is_none() {
         rows.push(("all".into(), first(result.summaries()), result.missed_periods()));
     }
     latency_table(
@@ -237,6 +268,9 @@ fn interval(q: &Quantile) -> String {
 }
 
 fn activity(result: &WakeupResult) -> Table {
+    if result.config.by.is_some() {
+        return thread_activity(result);
+    }
     let heads = [
         "interrupts",
         "steal",
@@ -268,6 +302,23 @@ fn activity(result: &WakeupResult) -> Table {
     Table {
         caption: "System activity during the measurement; ?: not reported by this kernel.".into(),
         columns,
+        rows: result.threads.iter().map(row).collect(),
+    }
+}
+
+/// What the thread itself counted in each row: the rows share CPU and time.
+fn thread_activity(result: &WakeupResult) -> Table {
+    let heads = ["preempted", "major faults", "minor faults", "CPU per wake-up"];
+    let n = |v: Option<u64>| v.map_or("?".into(), grouped);
+    let row = |t: &ThreadResult| {
+        let w = &t.window;
+        let cpu = t.cpu_per_wakeup_ns().map_or("–".into(), |ns| format_ns(ns.round()));
+        let counts = [w.involuntary_switches, w.major_faults, w.minor_faults].map(n);
+        [name(t)].into_iter().chain(counts).chain([cpu]).collect()
+    };
+    Table {
+        caption: "Activity of the woken thread; ?: not reported by this kernel.".into(),
+        columns: [Column::left("")].into_iter().chain(heads.map(Column::right)).collect(),
         rows: result.threads.iter().map(row).collect(),
     }
 }
@@ -310,6 +361,9 @@ fn plots(id: &str, result: &WakeupResult) -> Vec<Block> {
         let named: Vec<Named> = threads.iter().map(|t| (name(t), &t.latency)).collect();
         let mut histogram = distribution::histogram(&subject, &named);
         histogram.marks = distribution::quantile_marks(&named, &result.all_wakeups());
+        if result.config.by.is_some() {
+            histogram.marks.clear();
+        }
         blocks.push(Block::Plot(Box::new(histogram)));
         blocks.push(Block::Plot(Box::new(distribution::tail(&subject, &named))));
         blocks.push(Block::Plot(Box::new(over_time(&id, result, threads))));
@@ -368,6 +422,9 @@ fn method(result: &WakeupResult) -> String {
     let priority = if c.policy.has_priority() { format!(" {}", c.priority) } else { String::new() };
     let warm_up = match result.warm_up_wakeups {
         0 => String::new(),
+        n if c.by.is_some() => {
+            format!(", {n} warm-up wake-ups at the start of each turn (not counted)")
+        }
         n => format!(", after {n} warm-up wake-ups (not counted)"),
     };
     let memory = if c.lock_memory { ", memory locked" } else { "" };
@@ -377,17 +434,26 @@ fn method(result: &WakeupResult) -> String {
     } else {
         "idle states as configured"
     };
+    let who = match result.threads.len() {
+        n if n > 1 && c.by.is_none() => format!("{n} threads"),
+        _ => "1 thread".to_owned(),
+    };
+    let how = match &c.by {
+        Some(by) if by.rows().iter().any(|row| row.from.is_some()) => {
+            let below = if c.policy.has_priority() { " of one priority less" } else { "" };
+            format!(
+                "; mechanisms measured in turns, in random order; latency from the call of a thread{below}, \
+                 or from a timer's intended time, to the return"
+            )
+        }
+        Some(_) => "; timers measured in turns, in random order".to_owned(),
+        None => format!("; latency measured at level {} with {}", c.level, result.method),
+    };
     format!(
-        "{} of SCHED_{}{priority}, interval {}, duration {}{warm_up}{memory}; {idle}; latency measured at level {} with {}.",
-        match result.threads.len() {
-            1 => "1 thread".to_owned(),
-            n => format!("{n} threads"),
-        },
+        "{who} of SCHED_{}{priority}, interval {}, duration {}{warm_up}{memory}; {idle}{how}.",
         c.policy.to_string().to_uppercase(),
         format_ns(c.interval_ns as f64),
         format_ns(result.duration_ns as f64),
-        c.level,
-        result.method,
     )
 }
 
@@ -449,6 +515,34 @@ mod tests {
                 "Wake-up latency: median 14.4 µs, p99 14.9 µs, worst 3.25 ms (CPU 1, 1.50 s after the start) of 2\u{202f}001 wake-ups; 3 missed periods."
             ]
         );
+    }
+
+    #[test]
+    fn mechanisms_have_a_row_each_and_no_total() {
+        use latlab_model::wakeup::mechanism::{Mechanism, Mechanisms, Woken};
+        let mut result = result();
+        result.config.by = Some(Mechanisms::default());
+        let row = |by, from, ns: u64| ThreadResult {
+            woken: Some(Woken { by, from }),
+            latency: Histogram::of((0..500).map(|i| ns + i)),
+            worst: vec![Worst { latency_ns: ns + 499, intended_ns: 6_100_000_000, cycle: 500 }],
+            ..result.threads[0].clone()
+        };
+        result.threads = vec![
+            row(Mechanism::Timerfd, None, 14_000),
+            row(Mechanism::Futex, Some(CpuId(1)), 3_000),
+            row(Mechanism::Futex, Some(CpuId(0)), 41_000),
+        ];
+        let part = part("wakeup-by", "Wake-up latency by mechanism", &result);
+        assert_eq!(
+            summary(&part, &result),
+            [
+                "Wake-up latency by mechanism: medians from 3.25 µs (futex, same CPU) to 41.3 µs (futex, from CPU 0); worst 41.5 µs (futex, from CPU 0, 100 ms after the start)."
+            ]
+        );
+        let names: Vec<String> =
+            quantiles(&result).rows.into_iter().map(|r| r[0].clone()).collect();
+        assert_eq!(names, ["timerfd", "futex, same CPU", "futex, from CPU 0"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::pair::Channel;
 use super::syscall::{read, write};
 use super::{Calling, ProbeError, Setting};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -254,11 +255,12 @@ pub struct Queues {
 /// # Errors
 /// When the kernel has none, or the limits are used up.
 pub fn mqueue(_: &Setting) -> Result<Queues, ProbeError> {
-    Ok(Queues { there: open_queue("there")?, back: open_queue("back")? })
+    let open = |which| open_queue(which).calling("mq_open");
+    Ok(Queues { there: open("there")?, back: open("back")? })
 }
 
 /// The system call itself: the C library's wrapper takes variadic arguments.
-fn open_queue(which: &str) -> Result<OwnedFd, ProbeError> {
+pub(crate) fn open_queue(which: &str) -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
     let name = format!("latlab-{}-{which}\0", std::process::id());
     // struct mq_attr: flags, maxmsg, msgsize, curmsgs, four reserved, all long.
@@ -266,7 +268,9 @@ fn open_queue(which: &str) -> Result<OwnedFd, ProbeError> {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
     // SAFETY: the name ends in zero, the attributes are a whole mq_attr; both outlive the call.
     let fd = unsafe { libc::syscall(libc::SYS_mq_open, name.as_ptr(), flags, 0o600, &attributes) };
-    let fd = super::syscall::check("mq_open", fd)?;
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
     // SAFETY: as above.
     unsafe { libc::syscall(libc::SYS_mq_unlink, name.as_ptr()) };
     // SAFETY: a descriptor that the kernel has just given to nobody else.

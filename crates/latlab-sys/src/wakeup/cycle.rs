@@ -1,6 +1,7 @@
 //! The measuring loop. **Invariant:** nothing in it allocates, locks, prints or faults; a cycle
-//! costs one sleep and one reading of the clock.
+//! costs one wait and one reading of the clock.
 
+use super::mechanism::Source;
 use super::meter::Meter;
 use super::ring::{Ring, Sample};
 use super::trace_mark::TraceMark;
@@ -58,47 +59,70 @@ pub struct Cycle<'a> {
     pub ring: Option<&'a Ring>,
     /// Taken after each sleep, with our thread id as it wants it.
     pub lock: Option<(&'a SharedLock, u32)>,
+    /// What wakes the thread.
+    pub source: &'a Source<'a>,
+}
+
+/// Figures of the wake-ups so far.
+pub struct Progress {
+    pub cycle: u64,
+    sum: u64,
+    min: u64,
+    max: u64,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self { cycle: 0, sum: 0, min: u64::MAX, max: 0 }
+    }
 }
 
 impl Cycle<'_> {
     /// Measures from the wake-up at `next` on until it is told to end. Returns the wake-up that
     /// exceeded the break value, if this thread was the first to see one.
-    pub fn run(&self, meter: &mut Meter, mut next: u64) -> Option<LateWake> {
-        let (mut cycle, mut sum, mut min, mut max) = (0u64, 0u64, u64::MAX, 0u64);
-        meter.start_at(next);
-        while cycle < self.loops && next < self.end_ns {
-            while !os::sleep_until(next) {
-                if self.control.stopping() {
-                    return None;
+    pub fn run(
+        &self,
+        meter: &mut Meter,
+        so_far: &mut Progress,
+        next: &mut u64,
+    ) -> Option<LateWake> {
+        let mut left = self.loops;
+        while left > 0 && *next < self.end_ns {
+            let returned = loop {
+                match self.source.wait(next, self.interval_ns) {
+                    Some(returned) => break returned,
+                    None if self.control.stopping() || self.source.ended() => return None,
+                    None => {}
                 }
-            }
-            if let Some((lock, tid)) = self.lock {
-                // Not had: a signal ended the wait, or the holder is dead; the time counts.
-                if lock.lock(tid) {
-                    lock.unlock(tid);
+            };
+            let latency = match self.lock {
+                None => returned.at_ns.saturating_sub(*next),
+                Some((lock, tid)) => {
+                    // Not had: a signal ended the wait, or the holder is dead; the time counts.
+                    if lock.lock(tid) {
+                        lock.unlock(tid);
+                    }
+                    os::now_ns().saturating_sub(*next)
                 }
-            }
-            let latency = os::now_ns().saturating_sub(next);
+            };
             // Woken in order to stop, or too late to count: not a sample.
             if self.control.stopping() {
                 return None;
             }
-            cycle += 1;
-            let intended = next;
-            next += self.interval_ns;
-            meter.count(latency, intended, cycle);
+            left -= 1;
+            so_far.cycle += 1;
+            let intended = *next;
+            *next += self.interval_ns;
+            meter.count(latency, intended, so_far.cycle);
             if latency >= self.interval_ns {
-                next += self.skip(meter, latency);
+                *next += self.skip(meter, latency, returned.periods);
             }
-            sum += latency;
-            min = min.min(latency);
-            max = max.max(latency);
-            self.publish(cycle, latency, sum, min, max);
+            self.publish(so_far, latency);
             if let Some(ring) = self.ring {
                 ring.push(Sample { intended_ns: intended, latency_ns: latency });
             }
             if latency > self.break_ns || latency > self.late_ns.load(Ordering::Relaxed) {
-                let wake = self.wake(cycle, intended, latency);
+                let wake = self.wake(so_far.cycle, intended, latency);
                 if self.late(&wake) {
                     return Some(wake);
                 }
@@ -108,12 +132,15 @@ impl Cycle<'_> {
     }
 
     #[inline]
-    fn publish(&self, cycle: u64, latency: u64, sum: u64, min: u64, max: u64) {
+    fn publish(&self, so_far: &mut Progress, latency: u64) {
+        so_far.sum += latency;
+        so_far.min = so_far.min.min(latency);
+        so_far.max = so_far.max.max(latency);
         self.live.last_ns.store(latency, Ordering::Relaxed);
-        self.live.sum_ns.store(sum, Ordering::Relaxed);
-        self.live.min_ns.store(min, Ordering::Relaxed);
-        self.live.max_ns.store(max, Ordering::Relaxed);
-        self.live.wakeups.store(cycle, Ordering::Relaxed);
+        self.live.sum_ns.store(so_far.sum, Ordering::Relaxed);
+        self.live.min_ns.store(so_far.min, Ordering::Relaxed);
+        self.live.max_ns.store(so_far.max, Ordering::Relaxed);
+        self.live.wakeups.store(so_far.cycle, Ordering::Relaxed);
         // An atomic maximum costs more than a comparison, and is seldom needed.
         if latency > self.live.recent_max_ns.load(Ordering::Relaxed) {
             self.live.recent_max_ns.fetch_max(latency, Ordering::Relaxed);
@@ -127,10 +154,14 @@ impl Cycle<'_> {
         LateWake { thread: self.index, tid: self.tid, cycle, intended_ns, latency_ns }
     }
 
-    /// Counts the periods that went by while it slept; returns how far to go on.
+    /// Counts the periods that went by while it slept, as far as the timer counts them as over;
+    /// returns how far to go on.
     #[cold]
-    fn skip(&self, meter: &mut Meter, latency: u64) -> u64 {
-        let missed = latency / self.interval_ns;
+    fn skip(&self, meter: &mut Meter, latency: u64, periods: u64) -> u64 {
+        let missed = (latency / self.interval_ns).min(periods.saturating_sub(1));
+        if missed == 0 {
+            return 0;
+        }
         meter.count_missed(latency, self.interval_ns, missed);
         self.live.missed.store(meter.missed_periods, Ordering::Relaxed);
         missed * self.interval_ns

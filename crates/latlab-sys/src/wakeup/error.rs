@@ -2,6 +2,7 @@
 
 use latlab_model::units::{CpuId, format_ns};
 use latlab_model::wakeup::config::Policy;
+use latlab_model::wakeup::mechanism::Mechanism;
 use std::io;
 
 /// Why wake-up latency could not be measured.
@@ -77,6 +78,14 @@ pub enum WakeupError {
     SharedLock {
         /// Its path.
         path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel does not have a mechanism, or no resources for it.
+    #[error("--by {mechanism}: not available: {source}")]
+    Mechanism {
+        /// The mechanism.
+        mechanism: Mechanism,
         /// Why.
         source: io::Error,
     },
@@ -184,6 +193,9 @@ impl WakeupError {
             }
             Self::NoSample(_) => {
                 "is the CPU online, and is something of a higher priority running on it?"
+            }
+            Self::Mechanism { .. } => {
+                "choose others with --by; without it the timer is clock_nanosleep"
             }
             Self::NoThreads | Self::Samples(_) | Self::Thread(_) | Self::StoppedBefore => {
                 return None;

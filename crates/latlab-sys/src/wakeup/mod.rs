@@ -6,17 +6,26 @@
 //! watchdog         (one priority higher) every 250 ms: who takes more than 90% of a CPU?
 //! ```
 //!
+//! With several mechanisms (`mechanism/`) one thread measures them in turns, block by block:
+//!
+//! ```text
+//! sender    (one priority lower) bind, give turn ── sleep, stamp, call ── … ── wait for turn
+//! receiver  take turn ── wait, stamp, count ── … ── give turn back
+//! ```
+//!
 //! `cycle` costs one sleep and one reading of the clock; it allocates, locks and
 //! prints nothing. SCHED_DEADLINE threads sleep the same way, to the same absolute
 //! times, with the interval as period and deadline: the quantity is the same under every policy.
 
 mod cycle;
 mod error;
+mod mechanism;
 mod meter;
 mod os;
 mod ring;
 mod run;
 mod setup;
+mod start;
 mod timerlat;
 mod trace_mark;
 mod watchdog;
@@ -24,7 +33,7 @@ mod window;
 
 pub use error::WakeupError;
 pub use ring::Sample;
-pub use run::run;
+pub use start::run;
 pub use timerlat::run as run_timerlat;
 
 use latlab_model::wakeup::result::LateWake;

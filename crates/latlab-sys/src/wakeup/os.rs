@@ -18,11 +18,23 @@ pub fn timer_step_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// A time as the kernel takes it.
+#[inline]
+pub fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
 /// Sleeps to an absolute time; false when a signal ended the sleep before.
 #[inline]
 pub fn sleep_until(ns: u64) -> bool {
-    let t = Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
-    rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &t).is_ok()
+    rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec(ns)).is_ok()
+}
+
+/// Sleeps so long; false when a signal ended the sleep before.
+#[inline]
+pub fn sleep_for(ns: u64) -> bool {
+    let slept = rustix::thread::clock_nanosleep_relative(ClockId::Monotonic, &timespec(ns));
+    matches!(slept, rustix::thread::NanosleepRelativeResult::Ok)
 }
 
 /// CPU time of this process, ns.
@@ -54,6 +66,16 @@ pub struct Usage {
     pub voluntary: u64,
     /// Switches because it was preempted.
     pub involuntary: u64,
+}
+
+impl Usage {
+    /// Adds what was counted from `before` to `after`.
+    pub fn add(&mut self, before: &Self, after: &Self) {
+        self.minor_faults += after.minor_faults.saturating_sub(before.minor_faults);
+        self.major_faults += after.major_faults.saturating_sub(before.major_faults);
+        self.voluntary += after.voluntary.saturating_sub(before.voluntary);
+        self.involuntary += after.involuntary.saturating_sub(before.involuntary);
+    }
 }
 
 /// Counters of the calling thread (`RUSAGE_THREAD`), if the kernel tells.

@@ -1,6 +1,7 @@
 //! The main thread of a measurement: sets up, opens the gate, listens, collects.
 
-use super::cycle::{Cycle, Live};
+use super::cycle::{Cycle, Live, Progress};
+use super::mechanism::Source;
 use super::meter::{Counted, Meter};
 use super::ring::{Ring, Sample};
 use super::setup::{self, PinnedSettings};
@@ -22,11 +23,11 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 /// Stack of a measuring thread. Small: with locked memory all of it is resident.
-const STACK: usize = 256 * 1024;
+pub(super) const STACK: usize = 256 * 1024;
 /// How often the main thread looks.
-const TICK: Duration = Duration::from_millis(50);
+pub(super) const TICK: Duration = Duration::from_millis(50);
 /// Time between the gate and the first wake-up, for all threads to reach their sleep.
-const LEAD_NS: u64 = 5_000_000;
+pub(super) const LEAD_NS: u64 = 5_000_000;
 /// Wake-ups before the first that counts.
 const WARM_UP: u64 = 5;
 const WARM_UP_INTERVAL_NS: u64 = 1_000_000;
@@ -87,7 +88,6 @@ struct Measured {
 /// When it cannot begin, with a hint. Once the first thread has woken the result is
 /// returned, whole or not.
 pub fn run(config: &WakeupConfig, mut hooks: Hooks<'_>) -> Result<WakeupResult, WakeupError> {
-    setup::check(config)?;
     let mark = config.trace_mark.then(TraceMark::open).transpose()?;
     let lock = config.shared_lock.as_deref().map(open_lock).transpose()?;
     if let Some(cpu) = config.main_cpu {
@@ -159,7 +159,7 @@ fn measure<'scope, 'a: 'scope>(
         }
     };
     let start_ns = os::now_ns() + LEAD_NS;
-    let (dog, mut notes) = start_watchdog(scope, shared, &tids, start_ns);
+    let (dog, mut notes) = start_watchdog(scope, config, shared.control, &tids, start_ns);
     shared.gate.open(Some(start_ns));
     let sink = listen(shared, hooks, &tids);
     shared.control.finished.store(true, Ordering::Relaxed);
@@ -181,7 +181,7 @@ fn measure<'scope, 'a: 'scope>(
 }
 
 /// Thread ids in the order of the threads, once all are set up.
-fn wait_for_all(
+pub(super) fn wait_for_all(
     ready: &mpsc::Receiver<(usize, Result<i32, WakeupError>)>,
     n: usize,
 ) -> Result<Vec<i32>, WakeupError> {
@@ -196,15 +196,16 @@ fn wait_for_all(
     if signal::stop_requested().is_some() { Err(WakeupError::StoppedBefore) } else { Ok(tids) }
 }
 
-type Dog<'scope> = Option<(ScopedJoinHandle<'scope, ()>, i32)>;
+pub(super) type Dog<'scope> = Option<(ScopedJoinHandle<'scope, ()>, i32)>;
 
-fn start_watchdog<'scope, 'a: 'scope>(
+pub(super) fn start_watchdog<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    shared: &'scope Shared<'a>,
+    config: &'scope WakeupConfig,
+    control: &'scope Control,
     tids: &[i32],
     start_ns: u64,
 ) -> (Dog<'scope>, Vec<Note>) {
-    if !shared.config.policy.is_real_time() {
+    if !config.policy.is_real_time() {
         return (None, Vec::new());
     }
     let (said, says) = mpsc::channel();
@@ -212,8 +213,8 @@ fn start_watchdog<'scope, 'a: 'scope>(
     let spawned = Builder::new().name("watchdog".into()).stack_size(STACK).spawn_scoped(scope, {
         move || {
             os::block_stop_signals();
-            let _ = said.send((os::tid(), watchdog::rise(shared.config)));
-            watchdog::watch(shared.control, &tids, start_ns, shared.config);
+            let _ = said.send((os::tid(), watchdog::rise(config)));
+            watchdog::watch(control, &tids, start_ns, config);
         }
     });
     match (spawned, says.recv()) {
@@ -233,15 +234,15 @@ fn thread(
 ) -> Option<Measured> {
     os::block_stop_signals();
     let config = shared.config;
-    let mut meter = match set_up(config, index) {
-        Ok(meter) => meter,
+    let (mut meter, source) = match set_up(config, index) {
+        Ok(set_up) => set_up,
         Err(error) => {
             let _ = ready.send((index, Err(error)));
             return None;
         }
     };
     let tid = os::tid();
-    warm_up(shared, index, tid, &mut meter);
+    warm_up(shared, index, tid, &mut meter, &source);
     let migrations = window::migrations();
     let _ = ready.send((index, Ok(tid)));
     let start_ns = shared.gate.wait()? + config.phase_of(index);
@@ -259,13 +260,19 @@ fn thread(
         live: &shared.lives[index],
         ring: shared.rings.get(index),
         lock: shared.lock.zip(u32::try_from(tid).ok()),
+        source: &source,
     };
+    let (mut next, mut progress) = (start_ns, Progress::default());
+    meter.start_at(start_ns);
+    // That it can be started is known from the warm-up.
+    let _ = source.start(start_ns, cycle.interval_ns);
     let usage = os::thread_usage();
     let cpu = os::thread_cpu_ns();
-    let broke = cycle.run(&mut meter, start_ns);
+    let broke = cycle.run(&mut meter, &mut progress, &mut next);
     let cpu_time_ns = os::thread_cpu_ns().saturating_sub(cpu);
     let usage = usage.zip(os::thread_usage());
     let end_ns = os::now_ns();
+    source.stop();
     // What follows is no measurement: no longer in anybody's way.
     let _ = policy::set(latlab_model::wakeup::config::Policy::Other, 0, Budget::default());
     shared.lives[index].done.store(true, Ordering::Release);
@@ -275,7 +282,7 @@ fn thread(
 }
 
 /// Runs the loop a few times, uncounted, so that its code and data are mapped and cached.
-fn warm_up(shared: &Shared<'_>, index: usize, tid: i32, meter: &mut Meter) {
+fn warm_up(shared: &Shared<'_>, index: usize, tid: i32, meter: &mut Meter, source: &Source<'_>) {
     let live = Live::default();
     let never = AtomicU64::new(u64::MAX);
     let interval_ns = shared.config.interval_of(index).min(WARM_UP_INTERVAL_NS);
@@ -293,13 +300,19 @@ fn warm_up(shared: &Shared<'_>, index: usize, tid: i32, meter: &mut Meter) {
         live: &live,
         ring: None,
         lock: shared.lock.zip(u32::try_from(tid).ok()),
+        source,
     };
-    cycle.run(meter, os::now_ns() + interval_ns);
+    let mut next = os::now_ns() + interval_ns;
+    meter.start_at(next);
+    if source.start(next, interval_ns).is_ok() {
+        cycle.run(meter, &mut Progress::default(), &mut next);
+    }
+    source.stop();
     meter.reset();
 }
 
 /// Binds the thread, allocates and writes what it will write, then takes the policy.
-fn set_up(config: &WakeupConfig, index: usize) -> Result<Meter, WakeupError> {
+fn set_up(config: &WakeupConfig, index: usize) -> Result<(Meter, Source<'static>), WakeupError> {
     if let Some(cpu) = config.threads[index] {
         policy::bind(&[cpu]).map_err(|source| WakeupError::Bind { cpu, source })?;
     }
@@ -311,15 +324,23 @@ fn set_up(config: &WakeupConfig, index: usize) -> Result<Meter, WakeupError> {
     };
     let meter = Meter::new(config, interval, expected)
         .ok_or(WakeupError::Memory(config.histogram_us.unwrap_or(0)))?;
+    let source = Source::timer(config.timer)
+        .map_err(|source| WakeupError::Mechanism { mechanism: config.timer, source })?;
+    take_policy(config, index)?;
+    Ok((meter, source))
+}
+
+/// Writes what the loop will use of the stack, then takes the policy of thread `index`.
+pub(super) fn take_policy(config: &WakeupConfig, index: usize) -> Result<(), WakeupError> {
     prefault_stack();
+    let interval = config.interval_of(index);
     let priority = config.priority_of(index);
     let budget = Budget { runtime_ns: config.deadline_runtime_of(index), period_ns: interval };
     policy::set(config.policy, priority, budget).map_err(|source| WakeupError::Policy {
         policy: config.policy,
         priority,
         source,
-    })?;
-    Ok(meter)
+    })
 }
 
 /// Writes the part of the stack that the loop will use.
@@ -389,12 +410,10 @@ fn live(shared: &Shared<'_>, tids: &[i32]) -> Vec<LiveThread> {
     shared.lives.iter().zip(tids).enumerate().map(one).collect()
 }
 
-fn collect(shared: &Shared<'_>, measured: Vec<Measured>, start_ns: u64) -> WakeupResult {
-    let config = shared.config;
-    let end_ns = measured.iter().map(|m| m.end_ns).max().unwrap_or(start_ns);
-    let broke = measured.iter().find_map(|m| m.broke);
-    let by = shared.control.by.load(Ordering::Relaxed) as usize;
-    let stopped_by = match shared.control.reason() {
+/// Why the threads ended; `broke` is the wake-up that exceeded the break value.
+pub(super) fn stop_reason(control: &Control, broke: Option<LateWake>) -> Option<StopReason> {
+    let by = control.by.load(Ordering::Relaxed) as usize;
+    match control.reason() {
         None => None,
         Some(Stop::Signal) => Some(StopReason::Signal {
             name: signal::stop_requested().map_or_else(|| "signal".into(), |s| s.name()),
@@ -407,14 +426,21 @@ fn collect(shared: &Shared<'_>, measured: Vec<Measured>, start_ns: u64) -> Wakeu
         }),
         Some(Stop::Runaway) => Some(StopReason::Runaway {
             thread: by,
-            percent: shared.control.percent.load(Ordering::Relaxed),
+            percent: control.percent.load(Ordering::Relaxed),
         }),
         Some(Stop::Hook) => Some(StopReason::Hook),
         Some(Stop::Sink) => Some(StopReason::Samples),
-    };
+    }
+}
+
+fn collect(shared: &Shared<'_>, measured: Vec<Measured>, start_ns: u64) -> WakeupResult {
+    let config = shared.config;
+    let end_ns = measured.iter().map(|m| m.end_ns).max().unwrap_or(start_ns);
+    let broke = measured.iter().find_map(|m| m.broke);
+    let stopped_by = stop_reason(shared.control, broke);
     WakeupResult {
         config: config.clone(),
-        method: "clock_nanosleep".into(),
+        method: config.timer.id().into(),
         warm_up_wakeups: WARM_UP,
         complete: stopped_by.is_none(),
         stopped_by,
@@ -442,6 +468,7 @@ fn thread_result(shared: &Shared<'_>, index: usize, m: Measured) -> ThreadResult
         policy: config.policy,
         priority: config.priority_of(index),
         interval_ns: config.interval_of(index),
+        woken: None,
         wakeups: m.counted.latency.count,
         missed_periods: m.counted.missed_periods,
         wakeups_with_misses: m.counted.with_misses,

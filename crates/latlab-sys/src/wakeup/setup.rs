@@ -46,7 +46,8 @@ fn check_share(config: &WakeupConfig, cpus: usize) -> Result<(), WakeupError> {
     if config.interval_ns >= 1_000_000 && config.threads.len() <= 8 * cpus {
         return Ok(());
     }
-    let cost_ns = cost_of_a_wakeup();
+    // With a sender on the same CPU there are two wake-ups and a call each time.
+    let cost_ns = cost_of_a_wakeup() * if config.by.is_some() { 3 } else { 1 };
     for cpu in config.threads.iter().collect::<std::collections::BTreeSet<_>>() {
         let here = config.threads.iter().enumerate().filter(|&(_, c)| c == cpu);
         let sum: u64 = here.map(|(i, _)| cost_ns * 1_000 / config.interval_of(i).max(1)).sum();

@@ -3,7 +3,7 @@
 use super::*;
 use latlab_model::units::CpuId;
 use latlab_model::wakeup::config::{Policy, WakeupConfig};
-use latlab_model::wakeup::result::StopReason;
+use latlab_model::wakeup::result::{StopReason, WakeupResult};
 
 fn config() -> WakeupConfig {
     WakeupConfig {
@@ -100,4 +100,64 @@ fn a_sink_that_fails_keeps_what_was_measured() {
     let result = run(&config, hooks).unwrap();
     assert_eq!(result.stopped_by, Some(StopReason::Samples));
     assert!(!result.complete && result.threads[0].wakeups > 0);
+}
+
+#[test]
+fn each_timer_wakes_once_a_period() {
+    use latlab_model::wakeup::mechanism::Mechanism;
+    for timer in [Mechanism::Nanosleep, Mechanism::Timerfd, Mechanism::PosixTimer] {
+        let result = run(&WakeupConfig { timer, ..config() }, Hooks::default()).unwrap();
+        let t = &result.threads[0];
+        assert_eq!((t.wakeups, result.method.as_str()), (50, timer.id()));
+        assert_eq!(t.missed.count, t.missed_periods);
+        // Woken before time would be no latency at all.
+        assert!(t.latency.min > 0, "{timer}");
+        assert!(result.duration_ns >= 49 * 500_000, "{timer}: {}", result.duration_ns);
+    }
+}
+
+/// All mechanisms in turns, from the receiver's CPU and from another where there is one.
+fn in_turns(loops: Option<u64>, break_ns: Option<u64>, hooks: Hooks<'_>) -> WakeupResult {
+    use latlab_model::wakeup::mechanism::{Mechanism, Mechanisms};
+    let cpus = crate::policy::allowed().unwrap();
+    let by = Mechanisms {
+        mechanisms: Mechanism::ALL.to_vec(),
+        senders: cpus.iter().copied().take(2).collect(),
+    };
+    let config =
+        WakeupConfig { threads: vec![Some(cpus[0])], by: Some(by), loops, break_ns, ..config() };
+    run(&config, hooks).unwrap()
+}
+
+#[test]
+fn every_mechanism_wakes_as_often_as_it_was_asked_to() {
+    let result = in_turns(Some(25), None, Hooks::default());
+    assert!(result.complete, "{:?}", result.stopped_by);
+    assert!(result.notes.iter().all(|n| n.id() != Some("wakeup.mechanism-lost")));
+    assert!(result.threads.len() >= 12, "{:?}", result.notes);
+    for t in &result.threads {
+        let woken = t.woken.unwrap();
+        assert_eq!((t.wakeups, t.latency.count), (25, 25), "{woken:?}");
+        assert!(t.latency.min > 0, "{woken:?}");
+        // A stamp of another wake-up would be a period old.
+        let stale = t.latency.quantile(0.5).unwrap();
+        assert!(stale < 500_000, "{woken:?}: {stale}");
+        assert_eq!(t.timeline.slots.iter().map(|s| s.count).sum::<u64>(), 25);
+    }
+}
+
+#[test]
+fn mechanisms_in_turns_stop_at_a_break_value_and_when_they_are_told_to() {
+    let result = in_turns(None, Some(1), Hooks::default());
+    assert!(matches!(result.stopped_by, Some(StopReason::BreakValue { cycle: 1, .. })));
+    // Wherever the receiver waits just then.
+    for ticks in 1..8 {
+        let mut left = ticks;
+        let mut tick = |_: &[LiveThread]| {
+            left -= 1;
+            if left == 0 { Next::Stop } else { Next::Continue }
+        };
+        let hooks = Hooks { on_tick: Some(&mut tick), ..Hooks::default() };
+        assert_eq!(in_turns(None, None, hooks).stopped_by, Some(StopReason::Hook));
+    }
 }

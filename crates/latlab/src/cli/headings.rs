@@ -9,7 +9,7 @@ latlab
 Output: json details out max_memory
 Target: on
 wakeup !max_memory
-Measurement: duration loops priority interval threads affinity smp policy mlockall distance aligned priospread level lock
+Measurement: duration loops priority interval threads affinity smp policy by mlockall distance aligned priospread level lock
 Load: load
 Stop and trace: breaktrace tracemark
 Output: histogram histofall quiet verbose samples format histfile json_file nsecs help

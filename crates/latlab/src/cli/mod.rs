@@ -28,6 +28,7 @@ pub mod history;
 #[cfg(feature = "host")]
 pub mod image;
 pub mod load;
+mod mechanisms;
 pub mod memory;
 pub mod on_board;
 pub mod record;

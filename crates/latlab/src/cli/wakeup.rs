@@ -1,12 +1,14 @@
 //! `latlab wakeup`: the options of cyclictest, with its letters.
 
 use crate::cli::cyclictest;
+use crate::cli::mechanisms::{self, By};
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
 use clap::{ArgAction, ValueEnum};
 use latlab_model::cpulist;
 use latlab_model::units::CpuId;
 use latlab_model::wakeup::config::{Level, Policy, WakeupConfig};
+use latlab_model::wakeup::mechanism::{Mechanism, Mechanisms};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -94,6 +96,11 @@ pub struct Args {
     /// Measurement points of the latency, one or several; irq and kernel need the timerlat tracer.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "user")]
     level: Vec<LevelArg>,
+    /// What wakes the task: clock_nanosleep (the default), nanosleep, timerfd, posix-timer, or another
+    /// thread by futex, pi-mutex, semaphore, sysv-semaphore, mqueue, eventfd, pipe, socket, signal, udp;
+    /// `all`. Several are measured in turns.
+    #[arg(long, value_name = "MECHANISM,…", value_parser = mechanisms::parse)]
+    by: Option<By>,
     /// Hold /dev/cpu_dma_latency at this many µs, which excludes idle states with a longer exit
     /// latency [default: 0, where that is permitted].
     #[arg(long, visible_alias = "dma-latency", value_name = "US")]
@@ -220,8 +227,12 @@ impl Args {
                 .hint("give the interval in µs, such as -i 1000");
         }
         let (policy, priority) = self.policy_and_priority()?;
-        let threads = self.placement(policy, allowed, online)?;
+        let mut threads = self.placement(policy, allowed, online)?;
         let levels = self.levels(policy)?;
+        let (timer, by) = match &self.by {
+            None => (Mechanism::default(), None),
+            Some(by) => self.mechanisms(by, policy, priority, &mut threads)?,
+        };
         let verbose = self.verbose && !self.quiet;
         if self.cyclictest.oscope == Some(0) {
             return Err(anyhow!("-o 0: the number of values must be at least 1"))
@@ -253,6 +264,8 @@ impl Args {
             dma_latency_optional: self.latency.is_none(),
             main_cpu: self.main_cpu(allowed)?,
             shared_lock: self.lock.clone(),
+            timer,
+            by,
         };
         Ok(Config {
             measure,
@@ -389,6 +402,50 @@ impl Args {
         Ok((0..n).map(|i| cpus.get(i % cpus.len().max(1)).copied()).collect())
     }
 
+    /// One timer for all threads, or one thread with what wakes it in turns.
+    fn mechanisms(
+        &self,
+        by: &By,
+        policy: Policy,
+        priority: u32,
+        threads: &mut Vec<Option<CpuId>>,
+    ) -> anyhow::Result<(Mechanism, Option<Mechanisms>)> {
+        let names = by.names();
+        if self.level.iter().any(|&l| l != LevelArg::User) {
+            return Err(anyhow!(
+                "--by {names} with --level: the kernel's own threads measure there"
+            ))
+            .hint("--level user");
+        }
+        if let Some(timer) = by.only_timer() {
+            return Ok((timer, None));
+        }
+        let given = [
+            (policy == Policy::Deadline, "--policy deadline"),
+            (policy.has_priority() && priority < 2, "-p 1"),
+            (self.threads.is_some() || self.smp, "-t or -S"),
+            (self.distance > 0, "-d"),
+            (self.priospread, "--priospread"),
+            (self.aligned.is_some(), "-A"),
+            (self.samples.is_some(), "--samples"),
+            (self.verbose, "-v"),
+            (self.cyclictest.is_used(), "an option of cyclictest"),
+            (self.lock.is_some(), "--lock"),
+            (self.histogram.or(self.histofall).is_some(), "-h"),
+            (self.json_file.is_some(), "--json-file"),
+            (self.format != Format::Latlab, "--format"),
+        ];
+        if let Some((_, option)) = given.iter().find(|(given, _)| *given) {
+            return Err(anyhow!(
+                "{option} with --by {names}: one thread is measured, woken in turns by a timer or by a thread of one priority less"
+            ))
+            .hint("leave it out; the run has the histogram of each mechanism");
+        }
+        let cpus: Vec<CpuId> = threads.iter().flatten().copied().take(2).collect();
+        threads.truncate(1);
+        Ok((Mechanism::default(), Some(Mechanisms { mechanisms: by.0.clone(), senders: cpus })))
+    }
+
     /// The limit of exact buckets.
     fn histogram_limit(&self) -> anyhow::Result<Option<u32>> {
         match self.histogram.or(self.histofall) {
@@ -501,6 +558,23 @@ mod tests {
         assert!(fails("--level irq -t 2").starts_with("-t N with --level irq: "));
         assert!(fails("--level irq,kernel --format cyclictest").contains("one level only"));
         assert!(parse("--level disk").is_err());
+    }
+
+    #[test]
+    fn one_timer_has_a_thread_on_each_cpu_and_several_mechanisms_one_thread() {
+        let m = parse("--by timerfd").unwrap().measure;
+        assert_eq!((m.timer, m.by, m.threads.len()), (Mechanism::Timerfd, None, 4));
+        let m = parse("--by timerfd,pipe -a 2,3").unwrap().measure;
+        let by = m.by.unwrap();
+        assert_eq!((m.threads, by.senders), (vec![Some(CpuId(2))], vec![CpuId(2), CpuId(3)]));
+        assert_eq!(by.mechanisms, [Mechanism::Timerfd, Mechanism::Pipe]);
+        assert_eq!(parse("--by all -a 1").unwrap().measure.by.unwrap().senders, [CpuId(1)]);
+        assert!(fails("--by pipe -t 2").starts_with("-t or -S with --by pipe: "));
+        assert!(fails("--by pipe -p 1").starts_with("-p 1 with --by pipe: "));
+        assert!(fails("--by pipe --format cyclictest").starts_with("--format with --by pipe: "));
+        assert!(fails("--by timerfd --level irq").starts_with("--by timerfd with --level: "));
+        assert!(fails("--by pipes").contains("'pipes' is no mechanism: "));
+        assert!(fails("--by pipe,pipe").contains("'pipe' is named twice"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::time::Duration;
 /// capture. Causes are reported by comparison with on-time wake-ups; the rest is
 /// reported as unexplained. With FILEs, captures of other tools are analysed.
 #[derive(Clone, Debug, clap::Args)]
+#[command(mut_arg("by", |arg| arg.hide(true)))]
 #[command(after_long_help = super::examples::WHY)]
 #[command(disable_help_flag = true)]
 #[group(id = "why")]
@@ -113,6 +114,10 @@ impl Args {
         let wakeup = self.wakeup.config(allowed, online)?;
         if self.captures == 0 || self.captures > 10_000 {
             bail!("--captures {}: from 1 to 10000", self.captures);
+        }
+        if wakeup.measure.by.is_some() || !wakeup.measure.timer.is_default() {
+            return Err(anyhow!("--by with latlab why: wake-ups of clock_nanosleep are explained"))
+                .hint("latlab wakeup --by");
         }
         if wakeup.cyclictest.is_used() {
             return Err(anyhow!(

@@ -187,6 +187,31 @@ fn a_level_that_this_kernel_cannot_measure_is_said() {
 }
 
 #[test]
+fn mechanisms_are_rows_of_one_table_and_records_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let out =
+        ordinary(dir.path(), &["--by", "timerfd,pipe,futex", "-l", "30", "-i", "500", "-a", "0"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let stdout = text(&out.stdout);
+    for row in ["timerfd ", "pipe, same CPU", "futex, same CPU"] {
+        assert!(stdout.contains(row), "{row}: {stdout}");
+    }
+    let (run, result) = run_in(dir.path());
+    assert!(result.threads.iter().all(|t| t.wakeups == 30));
+    let names: Vec<&str> = run.parts[0].results.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(names, ["wakeup.by.timerfd", "wakeup.by.pipe", "wakeup.by.futex"]);
+    assert!(run.parts[0].results.iter().all(|r| r.histogram.as_ref().unwrap().count == 30));
+
+    let wrong = ordinary(dir.path(), &["--by", "pipes"]);
+    assert!(text(&wrong.stderr).contains("'pipes' is no mechanism: clock_nanosleep, "));
+    refused(
+        &ordinary(dir.path(), &["--by", "pipe", "--samples", "s"]),
+        &["--samples with --by pipe: ", "hint: "],
+    );
+    refused(&latlab(dir.path(), &["why", "--by", "pipe"]), &["--by with latlab why: "]);
+}
+
+#[test]
 fn samples_agree_with_the_figures() {
     let dir = tempfile::tempdir().unwrap();
     let out = ordinary(dir.path(), &["-l", "60", "-t", "2", "-i", "700", "--samples", "s.bin"]);
@@ -242,12 +267,14 @@ fn the_json_of_cyclictest_counts_every_wake_up() {
 #[test]
 fn a_command_line_of_cyclictest_writes_its_files_and_says_what_has_no_effect() {
     let dir = tempfile::tempdir().unwrap();
-    let args = ["-n", "-u", "-x", "-qml30", "-t1", "-h", "100000", "--histfile=h", "--json", "j"];
+    let args =
+        ["-n", "-u", "-x", "-X", "-qml30", "-t1", "-h", "100000", "--histfile=h", "--json", "j"];
     let out = ordinary(dir.path(), &args);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let notes: Vec<String> = text(&out.stderr).lines().map(str::to_owned).collect();
-    let note = "latlab: -x has no effect: wake-ups are absolute times of clock_nanosleep";
+    let note = "latlab: -X has no effect: it is for cyclictest's own development";
     assert_eq!(notes.iter().filter(|n| n.contains(" has no effect")).collect::<Vec<_>>(), [note]);
+    assert_eq!(run_in(dir.path()).1.method, "posix-timer");
     let json: serde_json::Value =
         serde_json::from_slice(&std::fs::read(dir.path().join("j")).unwrap()).unwrap();
     assert_eq!(json["thread"]["0"]["cycles"], 30);

@@ -4,7 +4,6 @@ use super::spelling::Means::{Always, Ignored, IgnoredUnless, Words};
 use super::spelling::Takes::{Nothing, OnlyWith, Optional, Value};
 use super::spelling::{Spelling, spelling};
 
-const NANOSLEEP: &str = "wake-ups are absolute times of clock_nanosleep";
 const SAMPLES: &str = "--samples FILE writes every wake-up";
 const TRACE: &str = "latlab why traces late wake-ups and names their cause";
 
@@ -13,9 +12,9 @@ pub(super) const OPTIONS: &[Spelling] = &[
     spelling("u unbuffered", Nothing, Always),
     spelling("notrace", Nothing, Always),
     spelling("c clock", Value, IgnoredUnless(&["0"], "the clock is CLOCK_MONOTONIC")),
-    spelling("r relative", Nothing, Ignored(NANOSLEEP)),
-    spelling("s system", Nothing, Ignored(NANOSLEEP)),
-    spelling("x posix_timers", Nothing, Ignored(NANOSLEEP)),
+    spelling("r relative", Nothing, Words("--by=nanosleep")),
+    spelling("s system", Nothing, Words("--by=nanosleep")),
+    spelling("x posix_timers", Nothing, Words("--by=posix-timer")),
     spelling("secaligned", Optional, Ignored("-A aligns the threads to each other")),
     spelling("g of_max", Value, Ignored(SAMPLES)),
     spelling("X dbg_cyclictest", Nothing, Ignored("it is for cyclictest's own development")),

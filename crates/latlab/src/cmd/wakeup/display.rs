@@ -9,12 +9,13 @@ use crate::term;
 use latlab_model::units::format_ns;
 use latlab_model::wakeup::config::WakeupConfig;
 use latlab_report::dialect::{cyclictest, xenomai};
+use latlab_report::messages;
 use latlab_sys::wakeup::{LiveThread, Next};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 /// Threads that have a line of their own in our display.
-const LINES: usize = 16;
+const LINES: usize = 24;
 /// How often our display is drawn: often enough to see a spike, seldom enough not to make one.
 const REDRAW: Duration = Duration::from_millis(200);
 
@@ -236,22 +237,34 @@ fn lines(config: &WakeupConfig, threads: &[LiveThread], elapsed: Duration) -> Ve
         config.policy,
         if config.policy.has_priority() { config.priority.to_string() } else { String::new() },
     )];
-    lines.push("            wake-ups       min       now      mean       max  missed".into());
-    for (i, t) in threads.iter().enumerate().take(LINES) {
-        let name = match config.threads.get(i) {
-            Some(Some(cpu)) => format!("CPU {cpu}"),
-            _ => format!("thread {i}"),
-        };
+    let names = names(config, threads.len());
+    let width = names.iter().map(|n| n.chars().count()).max().unwrap_or(0).max(9);
+    lines.push(format!("{:width$}   wake-ups       min       now      mean       max  missed", ""));
+    for (name, t) in names.iter().zip(threads).take(LINES) {
         let latencies = [t.min_ns, t.last_ns, t.mean_ns(), t.max_ns]
             .map(|v| format!("{:>9}", if t.wakeups > 0 { ns(v) } else { "-".into() }));
         let latencies = latencies.join(" ");
-        lines.push(format!("{name:9} {:>10} {latencies} {:>7}", t.wakeups, t.missed_periods));
+        lines.push(format!("{name:width$} {:>10} {latencies} {:>7}", t.wakeups, t.missed_periods));
     }
     if threads.len() > LINES {
         let max = threads.iter().map(|t| t.max_ns).max().unwrap_or(0);
         lines.push(format!("… {} threads in all, max {}", threads.len(), ns(max)));
     }
     lines
+}
+
+/// The name of each line.
+fn names(config: &WakeupConfig, n: usize) -> Vec<String> {
+    if let Some(by) = &config.by {
+        let rows = by.rows();
+        let name = |i: usize| rows.get(i).map(|row| messages::woken(*row, config.threads[0]));
+        return (0..n).map(|i| name(i).unwrap_or_default()).collect();
+    }
+    let name = |i: usize| match config.threads.get(i) {
+        Some(Some(cpu)) => format!("CPU {cpu}"),
+        _ => format!("thread {i}"),
+    };
+    (0..n).map(name).collect()
 }
 
 /// How far it is, from 0 to 1, where it has an end.

@@ -93,6 +93,9 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 /// The part of one level. That of user space has the name it always had.
 fn part_of(result: &WakeupResult) -> Part {
     match result.config.level {
+        _ if result.config.by.is_some() => {
+            part("wakeup-by", "Wake-up latency by mechanism", result)
+        }
         Level::User => part("wakeup", "Wake-up latency", result),
         Level::Kernel => part("wakeup-kernel", "Wake-up latency of a kernel thread", result),
         Level::Irq => part("wakeup-irq", "Timer interrupt latency", result),

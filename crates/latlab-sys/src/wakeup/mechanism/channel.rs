@@ -1,0 +1,365 @@
+//! Calls by which one thread wakes another, and the stamps on both sides.
+
+use super::posix_timer::{block, only, take};
+use crate::probe::ipc_channels::open_queue;
+use crate::probe::syscall::{read, write};
+use crate::wakeup::os;
+use latlab_model::wakeup::mechanism::Mechanism;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::thread::futex::{self, Flags};
+use std::cell::{Cell, UnsafeCell};
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+/// A way to wake a thread.
+enum Channel {
+    Futex(AtomicU32),
+    PiMutex(PiMutex),
+    Semaphore(Semaphore),
+    Sysv(SysvSemaphore),
+    Queue(OwnedFd),
+    Event(OwnedFd),
+    /// A byte from the first to the second.
+    Byte(OwnedFd, OwnedFd),
+    /// The thread that waits for the signal.
+    Signal(AtomicI32),
+}
+
+/// A mutex with priority inheritance that the sender has whenever the receiver begins to wait for it.
+#[derive(Default)]
+struct PiMutex {
+    mutex: AtomicU32,
+    /// Set by the sender when it has the mutex: the receiver may wait for it.
+    armed: AtomicU32,
+    /// Set by the receiver when it has had the mutex: the sender may take it again.
+    had: AtomicU32,
+}
+
+impl PiMutex {
+    fn lock(&self) -> io::Result<()> {
+        Ok(futex::lock_pi(&self.mutex, Flags::PRIVATE, None)?)
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        Ok(futex::unlock_pi(&self.mutex, Flags::PRIVATE)?)
+    }
+}
+
+fn set(word: &AtomicU32) {
+    word.store(1, Ordering::Release);
+    // A failed wake means that nobody waits.
+    let _ = futex::wake(word, Flags::PRIVATE, 1);
+}
+
+/// Waits until a word is set, and clears it.
+///
+/// # Errors
+/// `Interrupted` when a signal came first.
+fn take_word(word: &AtomicU32) -> io::Result<()> {
+    while word.swap(0, Ordering::Acquire) == 0 {
+        match futex::wait(word, Flags::PRIVATE, 0, None) {
+            Ok(()) | Err(rustix::io::Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// A POSIX semaphore at an address that does not change.
+struct Semaphore(Box<UnsafeCell<libc::sem_t>>);
+
+// SAFETY: sem_post and sem_wait may be called by several threads at once.
+unsafe impl Send for Semaphore {}
+// SAFETY: as above.
+unsafe impl Sync for Semaphore {}
+
+impl Semaphore {
+    fn new() -> io::Result<Self> {
+        // SAFETY: a sem_t is plain integers; sem_init makes a semaphore of it.
+        let new = Self(Box::new(UnsafeCell::new(unsafe { std::mem::zeroed() })));
+        // SAFETY: the box is as large and aligned as a sem_t, and keeps its address.
+        result(unsafe { libc::sem_init(new.0.get(), 0, 0) })?;
+        Ok(new)
+    }
+}
+
+/// A System V semaphore, removed with the value.
+struct SysvSemaphore(libc::c_int);
+
+impl SysvSemaphore {
+    fn new() -> io::Result<Self> {
+        // SAFETY: plain integers.
+        let id = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
+        result(id)?;
+        Ok(Self(id))
+    }
+
+    fn add(&self, n: i16) -> io::Result<()> {
+        let mut operation = libc::sembuf { sem_num: 0, sem_op: n, sem_flg: 0 };
+        // SAFETY: one whole operation that outlives the call.
+        result(unsafe { libc::semop(self.0, &raw mut operation, 1) })
+    }
+}
+
+impl Drop for SysvSemaphore {
+    fn drop(&mut self) {
+        // SAFETY: plain integers; the semaphore is ours.
+        unsafe { libc::semctl(self.0, 0, libc::IPC_RMID) };
+    }
+}
+
+fn result(returned: libc::c_int) -> io::Result<()> {
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn signal() -> i32 {
+    libc::SIGRTMIN() + 2
+}
+
+fn udp() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (a, b) =
+        (UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?, UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?);
+    a.connect(b.local_addr()?)?;
+    b.connect(a.local_addr()?)?;
+    Ok((a.into(), b.into()))
+}
+
+impl Channel {
+    fn open(mechanism: Mechanism) -> io::Result<Self> {
+        Ok(match mechanism {
+            Mechanism::Futex => Self::Futex(AtomicU32::new(0)),
+            Mechanism::PiMutex => {
+                let mutex = PiMutex::default();
+                // A kernel without FUTEX_PI says so here.
+                mutex.lock()?;
+                mutex.unlock()?;
+                Self::PiMutex(mutex)
+            }
+            Mechanism::Semaphore => Self::Semaphore(Semaphore::new()?),
+            Mechanism::SysvSemaphore => Self::Sysv(SysvSemaphore::new()?),
+            Mechanism::Mqueue => Self::Queue(open_queue("wakeup")?),
+            Mechanism::Eventfd => {
+                let flags = rustix::event::EventfdFlags::empty();
+                Self::Event(rustix::event::eventfd(0, flags)?)
+            }
+            Mechanism::Pipe => {
+                let (input, output) = rustix::pipe::pipe()?;
+                Self::Byte(output, input)
+            }
+            Mechanism::Socket => {
+                let flags = SocketFlags::empty();
+                let (a, b) = socketpair(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
+                Self::Byte(a, b)
+            }
+            Mechanism::Udp => {
+                let (a, b) = udp()?;
+                Self::Byte(a, b)
+            }
+            Mechanism::Signal => Self::Signal(AtomicI32::new(0)),
+            Mechanism::ClockNanosleep
+            | Mechanism::Nanosleep
+            | Mechanism::Timerfd
+            | Mechanism::PosixTimer => return Err(io::ErrorKind::Unsupported.into()),
+        })
+    }
+
+    #[inline]
+    fn wake(&self) -> io::Result<()> {
+        match self {
+            Self::Futex(word) => {
+                set(word);
+                Ok(())
+            }
+            Self::PiMutex(m) => {
+                m.had.store(0, Ordering::Relaxed);
+                m.unlock()
+            }
+            // SAFETY: `Semaphore::new` made it, and it lives as long as `self`.
+            Self::Semaphore(s) => result(unsafe { libc::sem_post(s.0.get()) }),
+            Self::Sysv(s) => s.add(1),
+            // SAFETY: one byte of a static string.
+            Self::Queue(q) => result(unsafe { libc::mq_send(q.as_raw_fd(), c"x".as_ptr(), 1, 0) }),
+            Self::Event(fd) => write(fd, &1u64.to_ne_bytes()).map(drop),
+            Self::Byte(out, _) => write(out, &[0]).map(drop),
+            Self::Signal(tid) => {
+                let tid = tid.load(Ordering::Relaxed);
+                // SAFETY: plain integers; a thread that is gone is an error.
+                let sent =
+                    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, signal()) };
+                if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+            }
+        }
+    }
+
+    #[inline]
+    fn wait(&self) -> io::Result<()> {
+        match self {
+            Self::Futex(word) => take_word(word),
+            Self::PiMutex(m) => {
+                take_word(&m.armed)?;
+                m.lock()
+            }
+            // SAFETY: as in `wake`.
+            Self::Semaphore(s) => result(unsafe { libc::sem_wait(s.0.get()) }),
+            Self::Sysv(s) => s.add(-1),
+            Self::Queue(q) => {
+                let mut byte: libc::c_char = 0;
+                let no_priority = std::ptr::null_mut();
+                // SAFETY: room for the queue's message size, which is one byte.
+                let n = unsafe { libc::mq_receive(q.as_raw_fd(), &raw mut byte, 1, no_priority) };
+                if n < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+            }
+            Self::Event(fd) => read(fd, &mut [0; 8]).map(drop),
+            Self::Byte(_, input) => read(input, &mut [0]).map(drop),
+            Self::Signal(_) => take(&only(signal())),
+        }
+    }
+}
+
+/// A return from a wait.
+pub struct Return {
+    /// When, ns of CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// Periods that the timer counts as over; `u64::MAX` where it does not count.
+    pub periods: u64,
+}
+
+/// A channel with what sender and receiver tell each other about it.
+pub struct Pair {
+    channel: Channel,
+    /// When the last call began, ns of CLOCK_MONOTONIC.
+    sent_ns: AtomicU64,
+    /// Calls so far.
+    sent: AtomicU64,
+    /// Wake-ups that the receiver has dealt with.
+    taken: AtomicU64,
+    /// No further call will come.
+    ended: AtomicBool,
+}
+
+impl Pair {
+    /// A channel of a mechanism that is no timer.
+    ///
+    /// # Errors
+    /// When the kernel does not have it.
+    pub fn open(mechanism: Mechanism) -> io::Result<Self> {
+        let zero = || AtomicU64::new(0);
+        let channel = Channel::open(mechanism)?;
+        Ok(Self {
+            channel,
+            sent_ns: zero(),
+            sent: zero(),
+            taken: zero(),
+            ended: AtomicBool::new(false),
+        })
+    }
+
+    /// The calling thread is the one that waits.
+    pub fn adopt(&self) {
+        if let Channel::Signal(tid) = &self.channel {
+            block(signal());
+            tid.store(os::tid(), Ordering::Relaxed);
+        }
+    }
+
+    /// The sender: before a block.
+    pub fn begin(&self) {
+        self.ended.store(false, Ordering::Relaxed);
+        self.arm();
+    }
+
+    /// The sender: wakes the receiver, and is ready for the next time.
+    ///
+    /// # Errors
+    /// The call's.
+    pub fn wake(&self) -> io::Result<()> {
+        let n = self.sent.load(Ordering::Relaxed) + 1;
+        self.sent_ns.store(os::now_ns(), Ordering::Relaxed);
+        self.sent.store(n, Ordering::Release);
+        self.channel.wake()?;
+        if let Channel::PiMutex(m) = &self.channel {
+            // The receiver gets it in any case: a signal only ends a wait.
+            while take_word(&m.had).is_err() {}
+            self.arm();
+        }
+        Ok(())
+    }
+
+    /// The sender has the mutex before the receiver waits for it.
+    fn arm(&self) {
+        if let Channel::PiMutex(m) = &self.channel {
+            // Free, or about to be.
+            let _ = m.lock();
+            set(&m.armed);
+        }
+    }
+
+    /// Whether the receiver has dealt with every call.
+    pub fn all_taken(&self) -> bool {
+        self.taken.load(Ordering::Acquire) == self.sent.load(Ordering::Relaxed)
+    }
+
+    /// The sender: tells the receiver to leave, wherever it waits. May be repeated.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        // What it leaves in the channel is ignored: it is no counted call.
+        let _ = self.channel.wake();
+    }
+
+    /// The sender: after a block.
+    pub fn release(&self) {
+        if let Channel::PiMutex(m) = &self.channel {
+            // Not held after `end`.
+            let _ = m.unlock();
+        }
+    }
+
+    /// Whether no further call will come.
+    pub fn ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// The receiver: deals with the last call and waits for the next, whose time becomes `next`.
+    #[inline]
+    pub fn wait(&self, taken: &Cell<u64>, next: &mut u64) -> Option<Return> {
+        if self.taken.load(Ordering::Relaxed) != taken.get() {
+            self.leave(taken);
+        }
+        let waited = self.channel.wait();
+        let at_ns = os::now_ns();
+        match waited {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return None,
+            Err(_) => {
+                self.ended.store(true, Ordering::Release);
+                return None;
+            }
+            Ok(()) => {}
+        }
+        let sent = self.sent.load(Ordering::Acquire);
+        if sent == taken.get() {
+            // Left over from a block that ended early, or the call that ends this one.
+            self.unlock();
+            return None;
+        }
+        taken.set(sent);
+        *next = self.sent_ns.load(Ordering::Relaxed);
+        Some(Return { at_ns, periods: u64::MAX })
+    }
+
+    /// The receiver: has dealt with the last call.
+    pub fn leave(&self, taken: &Cell<u64>) {
+        if self.taken.load(Ordering::Relaxed) != taken.get() {
+            self.unlock();
+            self.taken.store(taken.get(), Ordering::Release);
+        }
+    }
+
+    fn unlock(&self) {
+        if let Channel::PiMutex(m) = &self.channel {
+            let _ = m.unlock();
+            set(&m.had);
+        }
+    }
+}

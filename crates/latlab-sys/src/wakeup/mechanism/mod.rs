@@ -1,0 +1,12 @@
+//! What ends a wait of the measuring loop: a timer, or another thread's call.
+
+mod channel;
+mod posix_timer;
+mod run;
+mod sender;
+mod shared;
+mod source;
+mod turn;
+
+pub use run::run;
+pub use source::Source;
