@@ -15,6 +15,9 @@ use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 use std::hash::Hasher;
 use std::ops::{BitOr, ControlFlow};
 
+/// The bit of a relative time in an hrtimer's mode (`include/linux/hrtimer.h`).
+const HRTIMER_MODE_REL: u32 = 1;
+
 /// Groups of kinds of events, for an analysis to say which it wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Groups(u16);
@@ -391,6 +394,7 @@ impl<'a> Meaning<'a> {
             Typed::HrtimerStart(t) => EventKind::HrtimerStart {
                 timer: t.hrtimer,
                 function: self.function(t.function),
+                relative: t.mode & HRTIMER_MODE_REL != 0,
                 expires: t.expires,
                 softexpires: t.softexpires,
             },

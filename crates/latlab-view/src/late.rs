@@ -85,7 +85,11 @@ impl ActorKind {
     fn of(part: &latency::Part) -> Self {
         match part.cause {
             Cause::Path => Self::Path,
-            Cause::HigherPriority | Cause::EqualPriority | Cause::Overrun => Self::Task,
+            Cause::HigherPriority
+            | Cause::EqualPriority
+            | Cause::Execution
+            | Cause::Wait
+            | Cause::Overrun => Self::Task,
             _ => Self::Other,
         }
     }
@@ -268,6 +272,7 @@ fn break_down((file, buffer): (&TraceFile<'_>, u16), index: &Index, mut all: Vec
             actual: TraceNs(end(w)),
             end: End::Switch,
             late: w.late,
+            began: None,
         };
         let activations: Vec<Activation> = near.iter().map(|w| activation(w)).collect();
         let lanes = Lanes::around(&capture, &activations);

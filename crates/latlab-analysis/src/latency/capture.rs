@@ -119,6 +119,8 @@ pub enum End {
     Syscall,
     /// The task's own clock reading, or what it wrote at once.
     Clock,
+    /// The end of the activation: the task sleeps until the next one.
+    Completion,
 }
 
 /// One wake-up of a measured task.
@@ -136,6 +138,19 @@ pub struct Activation {
     pub end: End,
     /// Over the limit.
     pub late: bool,
+    /// Where the whole activation is measured: when the task was woken for it and when it began.
+    pub began: Option<Began>,
+}
+
+/// The beginning of an activation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Began {
+    /// `sched_waking`, or when the task went on without a sleep.
+    pub woken: TraceNs,
+    /// The first switch to the task.
+    pub start: TraceNs,
+    /// The end of the activation before, where it is after the intended time.
+    pub after: Option<TraceNs>,
 }
 
 impl Activation {

@@ -54,6 +54,10 @@ pub fn window(
                 share.thread = Some(thread.to_owned());
             }
         }
+        if piece.length().0 == *longest {
+            let waits_for = piece.waits_for.map(|s| family(capture.names.get(s)).to_owned());
+            share.waited_for = waits_for.or(share.waited_for.take());
+        }
         if piece.cause == Cause::IdleExit && share.idle_state.is_none() {
             share.idle_state = silence::idle_state(capture, piece);
         }
@@ -142,7 +146,8 @@ fn group_of<'a>(
         | Cause::IdleExit
         | Cause::Unexplained
         | Cause::ProgrammedLate
-        | Cause::PageFault => Cow::default(),
+        | Cause::PageFault
+        | Cause::Sleep => Cow::default(),
         Cause::Lock => {
             let owner = locks::owner(capture, lanes, budget, piece);
             let task = owner.and_then(|tid| lanes.tasks.get(&tid));

@@ -93,6 +93,7 @@ fn with_values(f: Finding, c: &RootCause, context: &SystemContext) -> Finding {
     let who = (!c.who.is_empty()).then_some(&c.who);
     let mut f = f.value_if("who", who).value("delay", Quantity::Ns(c.excess_ns));
     f = f.value_if("thread", c.thread.as_ref().filter(|t| **t != c.who));
+    f = f.value_if("waited_for", c.waited_for.as_ref());
     match c.prio {
         Some(p) if p < 0 => f = f.value("class", "deadline"),
         Some(p) if p < 100 => {
@@ -301,6 +302,9 @@ fn remedies(c: &RootCause, preempt_rt: Option<bool>) -> Vec<Note> {
         Mechanism::Nmi => &["why.remedy-nmi-watchdog"],
         Mechanism::IdleExit => &["why.remedy-dma-latency"],
         Mechanism::TimerSlack => &["why.remedy-timer-slack"],
+        Mechanism::Execution => &["why.remedy-profile-task"],
+        Mechanism::Wait => &["why.remedy-waker"],
+        Mechanism::Sleep => &["why.remedy-inner-sleep"],
         Mechanism::Overrun => &["why.remedy-period"],
         Mechanism::Stall => &["why.remedy-stall-bare-metal", "why.remedy-stall-virtual"],
         Mechanism::Alternatives => {
@@ -407,6 +411,7 @@ mod tests {
             stack: vec![],
             thread: None,
             alternatives: vec![],
+            waited_for: None,
             instead: vec![],
             period_ns: None,
             confidence: Confidence::High,

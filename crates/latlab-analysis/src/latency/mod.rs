@@ -13,6 +13,7 @@
 //! by something of lower priority (interrupts off, preemption off, a lock),
 //! *interference* delay by something of higher priority (NMI, irq, softirq, task).
 
+pub mod activations;
 pub mod breakdown;
 pub mod capture;
 pub mod case_control;

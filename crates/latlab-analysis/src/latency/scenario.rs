@@ -97,7 +97,8 @@ impl Script {
         let ns = |us: f64| TraceNs((us * 1000.0) as u64);
         let (intended, actual) = (ns(intended_us), ns(actual_us));
         let end = End::Clock;
-        let activation = Activation { tid: RT.tid, cpu: CpuId(0), intended, actual, end, late };
+        let (tid, cpu, began) = (RT.tid, CpuId(0), None);
+        let activation = Activation { tid, cpu, intended, actual, end, late, began };
         self.capture.activations.push(activation);
         activation
     }

@@ -183,7 +183,13 @@ mod tests {
             let mut s = late(&[]);
             let function = s.name("tick");
             let expires = 150_000;
-            let start = EventKind::HrtimerStart { timer: 5, function, expires, softexpires: 0 };
+            let start = EventKind::HrtimerStart {
+                timer: 5,
+                function,
+                relative: false,
+                expires,
+                softexpires: 0,
+            };
             let now = (expired * 1e3) as i64;
             let entry = EventKind::HrtimerEntry { timer: 5, function, now, preempt_off: false };
             s.on(1, 1.0, start).on(1, expired, entry);

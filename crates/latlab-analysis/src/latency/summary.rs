@@ -119,7 +119,7 @@ fn end_at(capture: &Capture, budget: &Budget, end: End) -> Option<TraceNs> {
             };
             capture.within(m.switch_in, to).iter().find(is_return).map(|e| e.time)
         }
-        End::Clock => None,
+        End::Clock | End::Completion => None,
     }
 }
 

@@ -93,7 +93,15 @@ fn on_time(
             let cpu = cpu_of(capture, late.tid, actual);
             let is_late = limit.0 > 0 && latency > limit.0;
             let end = End::Clock;
-            found.push(Activation { tid: late.tid, cpu, intended, actual, end, late: is_late });
+            found.push(Activation {
+                tid: late.tid,
+                cpu,
+                intended,
+                actual,
+                end,
+                late: is_late,
+                began: None,
+            });
         }
     }
     found
@@ -142,6 +150,15 @@ fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
 
 /// A program's marker, with its text.
 type Marker<'a> = (&'a Event, &'a str);
+
+/// Whether a program's marker tells of a late wake-up.
+pub fn has_marker(capture: &Capture) -> bool {
+    let markers = capture.events.iter().filter_map(|e| match e.kind {
+        EventKind::Marker { text } => Some((e, capture.names.get(text))),
+        _ => None,
+    });
+    !told(&markers.collect::<Vec<_>>(), capture.clock_is_monotonic).is_empty()
+}
 
 /// What one pass over a capture's events finds.
 #[derive(Default)]
@@ -227,7 +244,7 @@ pub fn timerlat(capture: &Capture, limit: Nanos) -> Vec<Activation> {
 
 /// A wake-up on time.
 fn activation(tid: Tid, cpu: CpuId, intended: TraceNs, actual: TraceNs, end: End) -> Activation {
-    Activation { tid, cpu, intended, actual, end, late: false }
+    Activation { tid, cpu, intended, actual, end, late: false, began: None }
 }
 
 impl Activation {
@@ -273,7 +290,7 @@ pub fn find(capture: &mut Capture, limit: Nanos) {
         let (intended, actual) = (t.intended, t.actual);
         let late = actual.since(intended) >= given;
         let end = End::Clock;
-        activations.push(Activation { tid: t.tid, cpu, intended, actual, end, late });
+        activations.push(Activation { tid: t.tid, cpu, intended, actual, end, late, began: None });
     }
     let measured: Vec<Tid> = told.iter().map(|t| t.tid).collect();
     let own = |a: &Activation| measured.is_empty() || measured.contains(&a.tid);
@@ -311,7 +328,16 @@ mod tests {
         s.preempt(0.0, FAIR, RT);
         // The timer's clock is 5 s ahead of the trace's.
         let due = 5_000_100_000;
-        s.at(1.0, EventKind::HrtimerStart { timer: 9, function, expires: due, softexpires: due });
+        s.at(
+            1.0,
+            EventKind::HrtimerStart {
+                timer: 9,
+                function,
+                relative: false,
+                expires: due,
+                softexpires: due,
+            },
+        );
         s.switch(2.0, RT, FAIR)
             .at(
                 101.5,
@@ -368,8 +394,13 @@ mod tests {
         s.preempt(0.0, FAIR, RT);
         for k in [1.0, 2.0] {
             let due = (k * 1e6) as i64;
-            let start =
-                EventKind::HrtimerStart { timer: 9, function, expires: due, softexpires: due };
+            let start = EventKind::HrtimerStart {
+                timer: 9,
+                function,
+                relative: false,
+                expires: due,
+                softexpires: due,
+            };
             s.at(k * 1e3 - 900.0, start).switch(k * 1e3 - 800.0, RT, FAIR);
             s.at(
                 k * 1e3 + 1.0,

@@ -163,8 +163,9 @@ pub enum EventKind {
     TimerEntry { timer: u64, function: Symbol, now: u64 },
     /// `timer_expire_exit`.
     TimerExit { timer: u64 },
-    /// `hrtimer_start`: `expires` and `softexpires` in ns of the timer's clock.
-    HrtimerStart { timer: u64, function: Symbol, expires: i64, softexpires: i64 },
+    /// `hrtimer_start`: `expires` and `softexpires` in ns of the timer's clock, `relative`: set to a time from now
+    /// on, where the kernel tells the mode.
+    HrtimerStart { timer: u64, function: Symbol, relative: bool, expires: i64, softexpires: i64 },
     /// `hrtimer_cancel`.
     HrtimerCancel { timer: u64 },
     /// `hrtimer_expire_entry`; `now` in ns of the timer's clock, `preempt_off`: its interrupt came while

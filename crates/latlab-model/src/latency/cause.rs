@@ -50,6 +50,12 @@ pub enum Mechanism {
     IdleExit,
     /// The timer was programmed for later.
     TimerSlack,
+    /// The task's own code took longer.
+    Execution,
+    /// The task waited for another task or an interrupt.
+    Wait,
+    /// The task slept for a time of its own choice.
+    Sleep,
     /// The task's own previous activation.
     Overrun,
     /// No code of this kernel ran.
@@ -100,6 +106,9 @@ pub struct RootCause {
     /// What the events do not distinguish, the most frequent first; a stall last.
     #[serde(default)]
     pub alternatives: Vec<Alternative>,
+    /// The task that the measured one waited for meanwhile, where another one acted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_for: Option<String>,
     /// Tasks that ran instead of a lock's owner.
     pub instead: Vec<String>,
     /// Period and jitter in ns, where the delays are periodic.
@@ -263,6 +272,9 @@ impl Mechanism {
             Self::Nmi => "why.nmi",
             Self::IdleExit => "why.idle-exit",
             Self::TimerSlack => "why.timer-slack",
+            Self::Execution => "why.execution",
+            Self::Wait => "why.wait",
+            Self::Sleep => "why.sleep",
             Self::Overrun => "why.overrun",
             Self::Stall => "why.stall",
             Self::Alternatives => "why.alternatives",

@@ -1,10 +1,12 @@
 //! The causes of latency: captures, wake-ups in numbers, causes with evidence.
 
+mod activations;
 mod cause;
 mod comparison;
 mod mitigation;
 mod window;
 
+pub use activations::{LateBy, PeriodEstimate, Release, TaskActivations};
 pub use cause::{Alternative, CauseEvidence, Explanation, FunctionShare, Mechanism, RootCause};
 pub use comparison::{Contrast, Difference, Row};
 pub use mitigation::{Effect, MitigationTest, Removed, Shift, TracingOverhead};
@@ -27,6 +29,9 @@ pub struct WhyResult {
     pub system_context: SystemContext,
     /// The captures that were looked at.
     pub captures: Vec<CaptureNote>,
+    /// The activations of the named tasks, the explained one first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub activations: Vec<TaskActivations>,
     /// Every wake-up that was looked at, in numbers.
     pub windows: Vec<Window>,
     /// Causes and the late-against-on-time comparison.

@@ -46,6 +46,9 @@ pub struct Share {
     /// While the task was blocked: an event shows that it waited for a lock.
     #[serde(default)]
     pub contended: bool,
+    /// The task that the measured one waited for meanwhile, where another one acted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_for: Option<String>,
     /// While a lock was waited for and its owner was runnable and did not run: tasks of priority between
     /// the two that ran on the owner's CPU, with their time.
     pub instead_ns: BTreeMap<String, u64>,
@@ -176,6 +179,8 @@ pub enum Stage {
     Schedule,
     /// Until it was in user space and had read its clock.
     Return,
+    /// Until the activation ended.
+    Activation,
 }
 
 /// Why the time of a part passed.
@@ -211,6 +216,12 @@ pub enum Cause {
     Lock,
     /// A page fault on the way.
     PageFault,
+    /// The task's own code, after its start.
+    Execution,
+    /// The task waited, after its start, for another task or an interrupt.
+    Wait,
+    /// The task slept, after its start, until a timer of its own expired.
+    Sleep,
     /// The task did not sleep when its time came: its own previous activation.
     Overrun,
     /// Nothing ran: in the picture of a wake-up that a stall made late, its silent stretch.

@@ -21,6 +21,9 @@ pub fn mechanism(mechanism: Mechanism) -> &'static str {
         Mechanism::Nmi => "NMI",
         Mechanism::IdleExit => "idle exit",
         Mechanism::TimerSlack => "timer programmed late",
+        Mechanism::Execution => "own execution",
+        Mechanism::Wait => "wait",
+        Mechanism::Sleep => "own sleep",
         Mechanism::Overrun => "previous activation",
         Mechanism::FairServer => "fair server",
         Mechanism::Bandwidth => "no runtime left",
@@ -50,6 +53,9 @@ pub fn cause(cause: Cause) -> &'static str {
         Cause::Throttled => Mechanism::Throttling,
         Cause::Lock => Mechanism::Lock,
         Cause::PageFault => Mechanism::PageFault,
+        Cause::Execution => Mechanism::Execution,
+        Cause::Wait => Mechanism::Wait,
+        Cause::Sleep => Mechanism::Sleep,
         Cause::Overrun => Mechanism::Overrun,
         Cause::Stall => Mechanism::Stall,
         Cause::Unexplained => Mechanism::Unexplained,
@@ -69,6 +75,7 @@ pub fn wakeup_stage(stage: Stage) -> &'static str {
         Stage::Wake => "until woken",
         Stage::Schedule => "until switched in",
         Stage::Return => "until user space",
+        Stage::Activation => "until the end",
     }
 }
 

@@ -29,6 +29,9 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "why.nmi", text: nmi },
     Message { id: "why.idle-exit", text: idle_exit },
     Message { id: "why.timer-slack", text: timer_slack },
+    Message { id: "why.execution", text: execution },
+    Message { id: "why.wait", text: wait },
+    Message { id: "why.sleep", text: sleep },
     Message { id: "why.overrun", text: overrun },
     Message { id: "why.stall", text: stall },
     Message { id: "why.alternatives", text: alternatives },
@@ -207,7 +210,9 @@ fn workqueue(a: &Args<'_>) -> Text {
 
 fn higher_priority(a: &Args<'_>) -> Text {
     let delay = a.get("delay");
-    Text::claim(format!("Task of higher priority ran for {delay}: {}", actor(a))).why(PREEMPTION)
+    let chain = chain(a);
+    Text::claim(format!("Task of higher priority ran for {delay}: {}{chain}", actor(a)))
+        .why(PREEMPTION)
 }
 
 fn equal_priority(a: &Args<'_>) -> Text {
@@ -219,7 +224,8 @@ fn equal_priority(a: &Args<'_>) -> Text {
         ))
         .why("The scheduler shares the CPU among fair tasks; nice values weight the shares.");
     }
-    Text::claim(format!("Task of equal priority ran for {delay}: {}", actor(a))).why(PREEMPTION)
+    Text::claim(format!("Task of equal priority ran for {delay}: {}{}", actor(a), chain(a)))
+        .why(PREEMPTION)
 }
 
 fn throttling(a: &Args<'_>) -> Text {
@@ -299,6 +305,30 @@ fn idle_exit(a: &Args<'_>) -> Text {
 fn timer_slack(a: &Args<'_>) -> Text {
     Text::claim(format!("Timer programmed late: {} after the intended time", a.get("delay")))
         .why("Timer slack rounds up the timers of tasks that are not real-time.")
+}
+
+/// Where a cause kept another task from running, for which the measured one waited.
+fn chain(a: &Args<'_>) -> String {
+    a.find("waited_for").map_or_else(String::new, |task| format!("; the task waited for {task}"))
+}
+
+fn execution(a: &Args<'_>) -> Text {
+    Text::claim(format!("Own execution of the task took {} longer", a.get("delay"))).why(
+        "These events show that it had the CPU, not what it did: more work, a slower clock, cache and memory \
+         interference, and a stall of the machine look alike.",
+    )
+}
+
+fn wait(a: &Args<'_>) -> Text {
+    let of = a.find("who").map_or_else(String::new, |who| format!(" for {who}"));
+    Text::claim(format!("The task waited{of} {} longer", a.get("delay")))
+        .why("An activation ends no earlier than what it waits for.")
+}
+
+fn sleep(a: &Args<'_>) -> Text {
+    Text::claim(format!("Own sleep of the task took {} longer", a.get("delay"))).why(
+        "A timer of its own ended it. A sleep inside of an activation adds to its response time.",
+    )
 }
 
 fn overrun(a: &Args<'_>) -> Text {

@@ -32,6 +32,9 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "why.capture-damaged", text: capture_damaged },
     fixed!("why.capture-no-marker", "no marker of a late wake-up; --limit selects late wake-ups"),
     fixed!("why.limit-given", "from the command line"),
+    Message { id: "why.deadline-period", text: deadline_period },
+    Message { id: "why.deadline-slowest", text: deadline_slowest },
+    fixed!("why.deadline-none", "no activation was much slower than the median"),
     Message { id: "why.limit-auto", text: limit_auto },
     Message { id: "why.limit-window", text: limit_window },
     fixed!(
@@ -130,6 +133,18 @@ fn capture_sampled(a: &Args<'_>) -> Text {
 fn capture_damaged(a: &Args<'_>) -> Text {
     let more = a.find("more").map_or_else(String::new, |n| format!(" (and {n} more)"));
     Text::claim(format!("damaged: {}{more}", a.get("what")))
+}
+
+fn deadline_period(a: &Args<'_>) -> Text {
+    Text::claim(format!("no --deadline: the period, {}", a.get("period")))
+}
+
+fn deadline_slowest(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "no --deadline: the slowest {} of {} activations are compared with the others",
+        a.get("late"),
+        a.get("of")
+    ))
 }
 
 fn limit_auto(a: &Args<'_>) -> Text {

@@ -64,6 +64,10 @@ fn with_values() -> Vec<Statement> {
     put("why.equal-priority", &[delay.clone(), who("make"), class("fair")]);
     put("why.fair-server", &[delay.clone(), who("make")]);
     put("why.bandwidth", std::slice::from_ref(&delay));
+    put("why.wait", &[delay.clone(), who("producer")]);
+    let waited = ("waited_for", text("producer"));
+    put("why.higher-priority", &[delay.clone(), who("sh"), waited.clone()]);
+    put("why.equal-priority", &[delay.clone(), who("sh"), waited]);
     put("why.blocked", &[delay.clone(), who("logger")]);
     put("why.blocked", std::slice::from_ref(&delay));
     put("why.clock-source-changed", &[("before", text("tsc")), ("after", text("hpet"))]);
@@ -87,6 +91,9 @@ fn with_values() -> Vec<Statement> {
         "why.nmi",
         "why.idle-exit",
         "why.timer-slack",
+        "why.execution",
+        "why.wait",
+        "why.sleep",
         "why.overrun",
         "why.stall",
         "why.slow-path",
@@ -164,6 +171,8 @@ fn with_values() -> Vec<Statement> {
     put("why.capture-sampled", &[("used", n(2_000)), ("late", n(3_500))]);
     put("why.capture-damaged", &[("what", text("a page is cut off"))]);
     put("why.capture-damaged", &[("what", text("a page is cut off")), ("more", n(2))]);
+    put("why.deadline-period", &[("period", ns(2e6))]);
+    put("why.deadline-slowest", &[("late", n(20)), ("of", n(1_000))]);
     let auto = [("quantile", ratio(0.999)), ("wakeups", n(24_000))];
     put("why.limit-auto", &auto);
     put("why.limit-auto", &[&auto[..], &[("lowered_from", ns(250_000.0))]].concat());

@@ -76,6 +76,15 @@ pub(super) const MESSAGES: &[Message] = &[
     fixed!("why.remedy-nmi-watchdog", "Disable the NMI watchdog: sysctl kernel.nmi_watchdog=0"),
     fixed!("why.remedy-dma-latency", "Hold a bound in /dev/cpu_dma_latency, or limit idle states"),
     fixed!("why.remedy-timer-slack", "Use a real-time policy, or prctl(PR_SET_TIMERSLACK, 1)"),
+    fixed!(
+        "why.remedy-profile-task",
+        "Compare instructions and cache misses of slow and fast activations (perf stat, perf record -p)"
+    ),
+    fixed!(
+        "why.remedy-waker",
+        "Run `latlab why --task` on the task or interrupt that it waits for"
+    ),
+    fixed!("why.remedy-inner-sleep", "Sleep to an absolute time, once per activation"),
     fixed!("why.remedy-period", "Lengthen the period, or shorten the work"),
     fixed!(
         "why.remedy-stall-bare-metal",

@@ -103,5 +103,5 @@ fn findings_contain_the_name_of_their_mechanism() {
             assert!(claim.to_lowercase().contains(&name), "{id}: {name:?} is not in {claim:?}");
         }
     }
-    assert_eq!(named, 25, "a mechanism without a message, or a message without a mechanism");
+    assert_eq!(named, 28, "a mechanism without a message, or a message without a mechanism");
 }

@@ -23,6 +23,7 @@ pub mod timer;
 pub mod trace;
 pub mod wakeup;
 pub mod why;
+mod why_activations;
 
 use crate::doc::{Block, Doc, Plot, Section};
 use latlab_model::finding::{Finding, Severity};

@@ -1,6 +1,7 @@
 //! Causes of latency: the findings, for each cause a typical late wake-up beside an on-time one, the
 //! comparison of late and on-time wake-ups, and the captures.
 
+use super::why_activations;
 use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::messages;
 use latlab_model::latency::RejectedPreset;
@@ -23,12 +24,17 @@ pub fn sections(part: &Part, result: &WhyResult) -> Vec<Section> {
     if let Some(session) = &result.session {
         blocks.extend(overhead_warning(session));
     }
+    blocks.extend(why_activations::tables(result));
     if !result.explanation.causes.is_empty() {
         blocks.push(Block::Table(causes(result)));
     }
     blocks.push(Block::Findings(part.findings.clone()));
     let mut sections =
         vec![Section { id: "why".into(), title: "Causes of latency".into(), blocks }];
+    let plots = why_activations::plots(result);
+    if !plots.is_empty() {
+        sections.push(section("why-activations", "Activations", plots));
+    }
     if !result.examples.is_empty() {
         let blocks = result.examples.iter().flat_map(|p| pair(result, p)).collect();
         sections.push(section("why-typical", "Latency breakdown of typical late wake-ups", blocks));
@@ -48,14 +54,18 @@ pub fn sections(part: &Part, result: &WhyResult) -> Vec<Section> {
 
 /// The first screen: the causes.
 pub fn screen(result: &WhyResult) -> Vec<Block> {
-    match result.explanation.causes.is_empty() {
-        true => vec![],
-        false => vec![Block::Table(causes(result))],
+    let mut blocks = why_activations::tables(result);
+    if !result.explanation.causes.is_empty() {
+        blocks.push(Block::Table(causes(result)));
     }
+    blocks
 }
 
 /// The result in words.
 pub fn summary(result: &WhyResult) -> Vec<String> {
+    if !result.activations.is_empty() {
+        return why_activations::summary(result);
+    }
     let contrast = &result.explanation.contrast;
     let limit = format_ns(result.limit_ns as f64);
     if contrast.late == 0 {

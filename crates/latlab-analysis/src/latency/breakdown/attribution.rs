@@ -25,7 +25,7 @@ impl Cutter<'_> {
             Stage::Interrupt => self.before_interrupt(span, m),
             Stage::Handlers | Stage::Wake => self.in_interrupt(span, stage),
             Stage::Schedule => self.before_switch(cpu, span, m),
-            Stage::Return => self.after_switch(span, m),
+            Stage::Return | Stage::Activation => self.after_switch(span, m),
         }
     }
 
@@ -124,7 +124,7 @@ impl Cutter<'_> {
         }
     }
 
-    fn before_switch(&self, cpu: CpuId, span: &Span, m: Option<Milestones>) -> Cause {
+    pub(super) fn before_switch(&self, cpu: CpuId, span: &Span, m: Option<Milestones>) -> Cause {
         let (prio, waking, own) =
             m.map_or((i32::MAX, TraceNs(0), TraceNs(0)), |m| (m.prio, m.waking, m.interrupt));
         match span.actor {

@@ -12,15 +12,17 @@
 //! | `Wake` | | `sched_waking` of the task | the waker's |
 //! | `Schedule` | | `sched_switch` to the task | the task's |
 //! | `Return` | | the task reads its clock in user space | the task's |
+//! | `Activation` | the first switch to it | the task sleeps until its next activation | its own |
 //!
 //! Inside a stage every span is attributed to its innermost actor, so a callee's
 //! or a nested interrupt's time is never counted twice. What no event accounts
 //! for is a part of its own: [`Cause::Unexplained`].
 
+mod activation;
 mod attribution;
 mod timerlat;
 
-use super::capture::{Activation, Capture};
+use super::capture::{Activation, Began, Capture};
 use super::cpu_timeline::{Actor, Lanes, Span};
 use latlab_model::event::{Event, EventKind, Symbol, Task};
 use latlab_model::latency::{Cause, Others, Stage};
@@ -45,6 +47,8 @@ pub struct Piece {
     pub task: Task,
     /// Innermost traced function.
     pub function: Option<Symbol>,
+    /// The task that the measured one waited for, where another one acted.
+    pub waits_for: Option<Symbol>,
     /// The actor began here.
     pub begins: bool,
     /// The function was called here.
@@ -118,15 +122,27 @@ pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budge
     let mut by_timerlat = false;
     match milestones {
         Some(m) => {
+            let before = activation.began.and_then(|b| b.after).map(|t| t.min(m.waking));
+            if let Some(end) = before {
+                pieces.push(cutter.overrun(activation.intended, end));
+            }
+            let from = before.unwrap_or(activation.intended);
+            let m =
+                Milestones { interrupt: m.interrupt.max(from), expiry: m.expiry.max(from), ..m };
             let stages = [
-                (Stage::Interrupt, activation.intended, m.interrupt, m.waker),
+                (Stage::Interrupt, from, m.interrupt, m.waker),
                 (Stage::Handlers, m.interrupt, m.expiry, m.waker),
                 (Stage::Wake, m.expiry, m.waking, m.waker),
                 (Stage::Schedule, m.waking, m.switch_in, m.cpu),
-                (Stage::Return, m.switch_in, activation.actual, m.cpu),
             ];
             for (stage, from, to, cpu) in stages {
                 cutter.stage(stage, from, to, cpu, Some(m), &mut pieces);
+            }
+            if activation.began.is_some() {
+                cutter.activation(m, &mut pieces);
+            } else {
+                let (from, to) = (m.switch_in, activation.actual);
+                cutter.stage(Stage::Return, from, to, m.cpu, Some(m), &mut pieces);
             }
         }
         None => match cutter.timerlat() {
@@ -162,7 +178,51 @@ impl Cutter<'_> {
         &self.capture.events[index as usize]
     }
 
+    /// The end of the activation before, behind the intended time.
+    fn overrun(&self, start: TraceNs, end: TraceNs) -> Piece {
+        let unnamed = Task { tid: self.a.tid, name: Symbol(0), prio: i32::MAX };
+        let task = self.lanes.tasks.get(&self.a.tid).copied().unwrap_or(unnamed);
+        let actor = Actor::Task(self.a.tid);
+        let (begins, silent) = (true, Nanos(0));
+        let cause = Cause::Overrun;
+        let unknown = self.unknown(Stage::Interrupt, start, end, self.a.cpu);
+        Piece { cause, actor, task, begins, silent, ..unknown }
+    }
+
+    /// Where an activation began, its milestones are known but for the interrupt.
+    fn milestones_of(&self, began: Began) -> Milestones {
+        let own = self.lanes.scheduling.of(self.a.tid);
+        let first = own.partition_point(|&i| self.event(i).time < began.woken);
+        let at = own[first..].iter().map(|&i| self.event(i));
+        let woken = at.take_while(|e| e.time == began.woken).find_map(|e| match e.kind {
+            EventKind::Waking { task, .. }
+            | EventKind::Wakeup { task, .. }
+            | EventKind::WakeupNew { task, .. }
+                if task.tid == self.a.tid =>
+            {
+                Some((e.cpu, task.prio))
+            }
+            _ => None,
+        });
+        let prio = self.lanes.tasks.get(&self.a.tid).map_or(i32::MAX, |t| t.prio);
+        let (waker, prio) = woken.unwrap_or((self.a.cpu, prio));
+        let (interrupt, expiry) = self.interrupt_of(waker, began.woken);
+        let clamp = |t: TraceNs| t.clamp(self.a.intended, began.woken);
+        Milestones {
+            interrupt: clamp(interrupt),
+            expiry: clamp(expiry),
+            waking: began.woken,
+            switch_in: began.start,
+            waker,
+            cpu: self.a.cpu,
+            prio,
+        }
+    }
+
     fn milestones(&self) -> Option<Milestones> {
+        if let Some(began) = self.a.began {
+            return Some(self.milestones_of(began));
+        }
         let own = self.lanes.scheduling.of(self.a.tid);
         let after = own.partition_point(|&i| self.event(i).time < self.a.intended);
         let mine =
@@ -274,6 +334,7 @@ impl Cutter<'_> {
             actor: Actor::Task(Tid(-1)),
             task,
             function: None,
+            waits_for: None,
             begins: false,
             calls: false,
             silent: end.since(start),
@@ -293,6 +354,7 @@ impl Cutter<'_> {
             actor: span.actor,
             task: span.task,
             function: span.function,
+            waits_for: None,
             begins: span.begins && start == span.start,
             calls: span.calls && start == span.start,
             silent: end.since(start),
@@ -372,6 +434,7 @@ impl Cutter<'_> {
 /// Whether a piece goes on where the last one ended.
 fn joins(last: &Piece, next: &Piece) -> bool {
     last.end == next.start
+        && last.waits_for == next.waits_for
         && (last.stage, last.cause, last.actor, last.function, last.cpu)
             == (next.stage, next.cause, next.actor, next.function, next.cpu)
         && last.task.tid == next.task.tid

@@ -183,8 +183,13 @@ fn a_task_that_did_not_sleep_overran() {
 fn a_timer_that_was_programmed_late_says_so() {
     let mut s = Script::default();
     let function = s.name("hrtimer_wakeup");
-    let start =
-        EventKind::HrtimerStart { timer: 7, function, expires: 150_000, softexpires: 100_000 };
+    let start = EventKind::HrtimerStart {
+        timer: 7,
+        function,
+        relative: false,
+        expires: 150_000,
+        softexpires: 100_000,
+    };
     s.at(0.0, start)
         .switch(1.0, RT, IDLE)
         .timer(151.0)
@@ -201,8 +206,13 @@ fn a_timer_that_was_programmed_late_says_so() {
 fn a_delay_is_as_long_as_what_caused_it_also_behind_a_late_timer() {
     let mut s = Script::default();
     let function = s.name("hrtimer_wakeup");
-    let start =
-        EventKind::HrtimerStart { timer: 7, function, expires: 150_000, softexpires: 100_000 };
+    let start = EventKind::HrtimerStart {
+        timer: 7,
+        function,
+        relative: false,
+        expires: 150_000,
+        softexpires: 100_000,
+    };
     s.at(0.0, start).switch(20.0, RT, FAIR).timer(400.0).preempt(406.0, FAIR, RT);
     let a = s.wakes(100.0, 408.0, true);
     let b = cut(&s, a);

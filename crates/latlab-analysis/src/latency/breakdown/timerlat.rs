@@ -108,6 +108,7 @@ impl Cutter<'_> {
             let whole = by.map_or(end.since(start), |h| h.end.since(h.start));
             let first = pieces.last().is_none_or(|p: &Piece| (p.cause, p.actor) != (cause, actor));
             pieces.push(Piece {
+                waits_for: None,
                 start,
                 end,
                 cpu: self.a.cpu,

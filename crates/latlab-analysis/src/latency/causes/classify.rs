@@ -173,6 +173,7 @@ impl Judge<'_> {
             times_on_time,
             functions: self.functions(group, m),
             stack: self.stack(group, m),
+            waited_for: first.waited_for.clone(),
             instead,
             period_ns: self.period(m),
             confidence: Confidence::Low,

@@ -133,6 +133,7 @@ fn a_high_resolution_timer_is_late_by_what_it_was_programmed_for() {
             EventKind::HrtimerStart {
                 timer: 3,
                 function: PROCESS,
+                relative: false,
                 expires: 500_000,
                 softexpires: 0,
             },

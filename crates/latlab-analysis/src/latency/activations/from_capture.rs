@@ -1,0 +1,104 @@
+//! The activations of tasks in a capture.
+
+use super::release::{Boundary, choose, describe};
+use super::sleeps::{Sleep, Sleeps};
+use super::{Job, jobs};
+use crate::latency::capture::Capture;
+use latlab_model::event::{EventKind, Symbol};
+use latlab_model::latency::Release;
+use latlab_model::units::Tid;
+use latlab_trace::names::IntMap;
+
+/// A thread of a capture with its activations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thread {
+    /// Thread id.
+    pub tid: Tid,
+    /// Its last name.
+    pub name: String,
+    /// What begins an activation.
+    pub release: Release,
+    /// The activations, in order of time.
+    pub jobs: Vec<Job>,
+}
+
+/// Which threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Chosen {
+    /// Those that have this name at any time.
+    Name(String),
+    /// These.
+    Tids(Vec<Tid>),
+}
+
+impl Chosen {
+    /// A number is a thread id, anything else a name.
+    pub fn parse(text: &str) -> Self {
+        text.parse().map_or_else(|_| Self::Name(text.to_owned()), |tid| Self::Tids(vec![Tid(tid)]))
+    }
+
+    /// The threads with their last names.
+    fn threads(&self, capture: &Capture) -> Vec<(Tid, Symbol)> {
+        let mut last: IntMap<Tid, Symbol> = IntMap::default();
+        let mut chosen: Vec<Tid> = Vec::new();
+        if let Self::Tids(tids) = self {
+            chosen.clone_from(tids);
+        }
+        for e in &capture.events {
+            if let EventKind::Switch { prev, next, .. } = e.kind {
+                for task in [prev, next] {
+                    if last.insert(task.tid, task.name) != Some(task.name)
+                        && matches!(self, Self::Name(name) if name == capture.names.get(task.name))
+                    {
+                        chosen.push(task.tid);
+                    }
+                }
+            }
+        }
+        chosen.sort_unstable();
+        chosen.dedup();
+        chosen.retain(|tid| tid.0 > 0);
+        chosen.into_iter().filter_map(|tid| Some((tid, *last.get(&tid)?))).collect()
+    }
+}
+
+/// The activations of the chosen threads; a thread without any is left out.
+pub fn threads(capture: &Capture, chosen: &Chosen) -> Vec<Thread> {
+    let named = chosen.threads(capture);
+    let tids: Vec<Tid> = named.iter().map(|n| n.0).collect();
+    let thread = |(tid, sleeps): (Tid, Vec<Sleep>)| {
+        let boundary = choose(&sleeps)?;
+        let name = named.iter().find(|n| n.0 == tid)?.1;
+        Some(of_sleeps(capture, tid, name, &sleeps, &boundary))
+    };
+    let all = sleeps_of(capture, &tids).into_iter().filter_map(thread);
+    all.filter(|t| !t.jobs.is_empty()).collect()
+}
+
+fn of_sleeps(
+    capture: &Capture,
+    tid: Tid,
+    name: Symbol,
+    sleeps: &[Sleep],
+    boundary: &Boundary,
+) -> Thread {
+    let mut jobs = jobs(sleeps, boundary);
+    jobs.retain(|job| job.intended >= capture.covered_from);
+    let release = describe(boundary, &capture.names);
+    Thread { tid, name: capture.names.get(name).to_owned(), release, jobs }
+}
+
+/// The sleeps of threads, with what was lost in between.
+fn sleeps_of(capture: &Capture, tids: &[Tid]) -> Vec<(Tid, Vec<Sleep>)> {
+    let mut sleeps = Sleeps::of(tids, capture.clock_is_monotonic);
+    let mut lost: Vec<_> = capture.lost.iter().map(|l| l.to).collect();
+    lost.sort_unstable();
+    let mut lost = lost.into_iter().peekable();
+    for e in &capture.events {
+        while lost.next_if(|to| *to <= e.time).is_some() {
+            sleeps.lose();
+        }
+        sleeps.take(e);
+    }
+    sleeps.finish()
+}

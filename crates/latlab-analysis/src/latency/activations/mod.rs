@@ -1,0 +1,152 @@
+//! The activations of any task: from the time at which one is due to the moment at which the task sleeps
+//! until the next.
+//!
+//! ```text
+//! intended   woken   start                                                end
+//!    │─ timer ─│─ ready ─│─ running ─│─ preempted ─│─ running ─│─ waiting ─│─ running ─│ sleep
+//!    └──────── start latency ────────┘
+//!    └──────────────────────────── response time ─────────────────────────────────────┘
+//! ```
+//!
+//! The task itself tells its times: it arms a timer (`hrtimer_start`), is woken (`sched_waking`), gets a CPU
+//! and leaves it (`sched_switch`). Which of its sleeps separate activations and which lie inside of one
+//! is decided from all of them ([`release`]). The parts of an activation add up to its response time exactly.
+
+pub mod from_capture;
+pub mod release;
+pub mod sleeps;
+pub mod summary;
+
+use super::capture::{Activation, Began, End};
+use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+use release::{Boundary, is_boundary};
+use sleeps::Sleep;
+
+/// What is late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Late {
+    /// Nothing.
+    #[default]
+    Never,
+    /// A response time above this.
+    Response(Nanos),
+    /// A first switch to the task later than this after the intended time.
+    Start(Nanos),
+}
+
+impl Late {
+    /// Whether an activation is.
+    pub fn is(self, job: &Job) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Response(limit) => job.response() > limit,
+            Self::Start(limit) => job.start_latency() > limit,
+        }
+    }
+
+    /// The limit; 0 without one.
+    pub fn limit(self) -> Nanos {
+        match self {
+            Self::Never => Nanos(0),
+            Self::Response(limit) | Self::Start(limit) => limit,
+        }
+    }
+}
+
+/// One activation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// When it was due: the time of its timer, without one that of the wake-up.
+    pub intended: TraceNs,
+    /// When the task was woken for it, or went on without a sleep.
+    pub woken: TraceNs,
+    /// The first switch to the task.
+    pub start: TraceNs,
+    /// When the task went to sleep until the next one.
+    pub end: TraceNs,
+    /// The CPU on which it began.
+    pub cpu: CpuId,
+    /// Kernel priority of the task.
+    pub prio: i32,
+    /// With a CPU, interrupts included.
+    pub running: Nanos,
+    /// Runnable without a CPU, after the start.
+    pub preempted: Nanos,
+    /// Waiting, after the start.
+    pub waiting: Nanos,
+    /// A switch was not recorded: when it began, or ran, is not exactly known.
+    pub unsure: bool,
+    /// The end of the activation before, where this one was due before it.
+    pub after: Option<TraceNs>,
+}
+
+impl Job {
+    /// From the intended time to the first switch to the task.
+    pub fn start_latency(&self) -> Nanos {
+        self.start.since(self.intended)
+    }
+
+    /// From the intended time to the end.
+    pub fn response(&self) -> Nanos {
+        self.end.since(self.intended)
+    }
+
+    /// For the latency breakdown: up to the event that the criterion judges.
+    pub fn activation(&self, tid: Tid, late: Late) -> Activation {
+        let (actual, end) = match late {
+            Late::Start(_) => (self.start, End::Switch),
+            Late::Never | Late::Response(_) => (self.end, End::Completion),
+        };
+        Activation {
+            tid,
+            cpu: self.cpu,
+            intended: self.intended,
+            actual,
+            end,
+            late: late.is(self),
+            began: Some(Began { woken: self.woken, start: self.start, after: self.after }),
+        }
+    }
+}
+
+/// The activations between the sleeps that separate them. What begins before the first such sleep, or does
+/// not end before the last, is not known.
+pub fn jobs(sleeps: &[Sleep], boundary: &Boundary) -> Vec<Job> {
+    let mut found: Vec<Job> = Vec::new();
+    let mut open: Option<Job> = None;
+    for sleep in sleeps {
+        if is_boundary(sleep, boundary) {
+            let is_connected = open.is_some();
+            if let Some(job) = open.take() {
+                found.push(Job { end: sleep.out, ..job });
+            }
+            let intended = sleep.timer.and_then(|t| t.intended).unwrap_or(sleep.woken);
+            let intended = intended.min(sleep.woken);
+            open = Some(Job {
+                intended,
+                woken: sleep.woken,
+                start: sleep.start,
+                end: sleep.start,
+                cpu: sleep.cpu,
+                prio: sleep.prio,
+                running: sleep.ran,
+                preempted: sleep.preempted,
+                waiting: Nanos(0),
+                unsure: sleep.unsure,
+                after: Some(sleep.out).filter(|end| is_connected && *end > intended),
+            });
+        } else if let Some(job) = &mut open {
+            job.unsure |= sleep.unsure;
+            job.waiting = job.waiting + sleep.woken.since(sleep.out);
+            job.preempted = job.preempted + sleep.start.since(sleep.woken) + sleep.preempted;
+            job.running = job.running + sleep.ran;
+        }
+        if sleep.gap {
+            open = None;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

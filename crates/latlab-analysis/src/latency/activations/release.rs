@@ -1,0 +1,183 @@
+//! Which sleeps of a task separate its activations, and which lie inside of one.
+//!
+//! A task that works periodically sleeps in one place until its next period, and may sleep elsewhere for a
+//! lock, for I/O, for another task, or for a short time. The place is recognized by the regular distance of its
+//! times: sleeps that one kind of timer ended, then sleeps that one task ended. Without a regular distance
+//! the most frequent kind of timer counts where it ended half of the sleeps or more, else each
+//! interruptible sleep that no event shows to be a wait inside.
+
+use super::sleeps::{Expiry, Sleep};
+use latlab_model::event::{Names, OffCpu, Symbol};
+use latlab_model::latency::{PeriodEstimate, Release};
+use std::collections::BTreeMap;
+
+/// Distances at least, to call times regular.
+const DISTANCES: usize = 4;
+/// This share of the distances is near a multiple of the median.
+const REGULAR: f64 = 0.9;
+/// Near: relative to the median.
+const NEAR: f64 = 0.05;
+/// A kind of timer that ended this share of the sleeps separates activations, regular or not.
+const MOST: f64 = 0.5;
+/// Two groups of sleep lengths are apart by this factor at least.
+const APART: f64 = 1.3;
+/// Lengths at most at which short and long sleeps are told apart.
+const CUTS: usize = 8;
+/// A choice of sleeps is better by this share of periods at least.
+const BETTER: f64 = 0.01;
+
+/// The sleeps that separate activations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Boundary {
+    /// Ended by a timer with this function that was started for a time from `low` to `high`, ns.
+    Timer {
+        /// The timer's function.
+        function: Symbol,
+        /// Only timers that were set to a time from then on, or to a time of the clock.
+        relative: Option<bool>,
+        /// The shortest time.
+        low: i64,
+        /// The longest time.
+        high: i64,
+    },
+    /// Ended by tasks of this name.
+    Task(Symbol),
+    /// Every interruptible sleep that no event shows to be a wait inside.
+    Any,
+}
+
+/// Whether a sleep separates two activations.
+pub fn is_boundary(sleep: &Sleep, boundary: &Boundary) -> bool {
+    match *boundary {
+        Boundary::Timer { function, relative, low, high } => sleep.timer.is_some_and(|t| {
+            let is_asked =
+                || relative.is_none_or(|r| r == t.relative) && (low..=high).contains(&t.asked);
+            t.function == function && (t.intended.is_none() || is_asked())
+        }),
+        Boundary::Task(name) => sleep.waker.is_some_and(|w| w.name == name),
+        Boundary::Any => sleep.left == OffCpu::Sleeping && !sleep.inside,
+    }
+}
+
+/// Chooses the sleeps that separate activations; `None` without a sleep.
+pub fn choose(sleeps: &[Sleep]) -> Option<Boundary> {
+    if sleeps.is_empty() {
+        return None;
+    }
+    by_timer(sleeps).or_else(|| by_task(sleeps)).or_else(|| by_frequent_timer(sleeps)).or_else(
+        || {
+            let any = sleeps.iter().any(|s| is_boundary(s, &Boundary::Any));
+            any.then_some(Boundary::Any)
+        },
+    )
+}
+
+/// Sleeps that timers of one function ended, the most frequent first.
+fn timers(sleeps: &[Sleep]) -> Vec<(Symbol, Vec<(&Sleep, Expiry)>)> {
+    let mut of: BTreeMap<u32, Vec<(&Sleep, Expiry)>> = BTreeMap::new();
+    for sleep in sleeps {
+        if let Some(expiry) = sleep.timer {
+            of.entry(expiry.function.0).or_default().push((sleep, expiry));
+        }
+    }
+    let mut all: Vec<_> = of.into_iter().map(|(f, s)| (Symbol(f), s)).collect();
+    all.sort_by_key(|(_, s)| std::cmp::Reverse(s.len()));
+    all
+}
+
+/// Several sleeps in one loop may end by one kind of timer. The one to the next period is recognized by its
+/// mode (the others are relative) or else by its length, as the choice that leaves no period without activation.
+fn by_timer(sleeps: &[Sleep]) -> Option<Boundary> {
+    timers(sleeps).into_iter().find_map(|(function, own)| {
+        let mut asked: Vec<i64> =
+            own.iter().map(|(_, t)| t.asked).filter(|asked| *asked > 0).collect();
+        asked.sort_unstable();
+        let apart = asked.windows(2).filter(|w| w[1] as f64 >= APART * w[0] as f64);
+        let of = |relative, low, high| Boundary::Timer { function, relative, low, high };
+        let (low, high) = (i64::MIN, i64::MAX);
+        let cuts = apart.rev().take(CUTS).flat_map(|w| [of(None, w[1], high), of(None, low, w[0])]);
+        let modes = [None, Some(false), Some(true)].map(|relative| of(relative, low, high));
+        let share = |b: Boundary| Some((regularity(&times(sleeps, &b))?.0, b));
+        let best = modes.into_iter().chain(cuts).filter_map(share);
+        // Of nearly equal ones the first.
+        best.reduce(|a, b| if b.0 > a.0 + BETTER { b } else { a }).map(|b| b.1)
+    })
+}
+
+fn by_task(sleeps: &[Sleep]) -> Option<Boundary> {
+    let mut of: BTreeMap<u32, usize> = BTreeMap::new();
+    for waker in sleeps.iter().filter_map(|s| s.waker).filter(|w| w.name != Symbol(0)) {
+        *of.entry(waker.name.0).or_default() += 1;
+    }
+    let mut wakers: Vec<_> = of.into_iter().collect();
+    wakers.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let by = wakers.into_iter().map(|(name, _)| Boundary::Task(Symbol(name)));
+    by.into_iter().find(|b| period(sleeps, b).is_some())
+}
+
+fn by_frequent_timer(sleeps: &[Sleep]) -> Option<Boundary> {
+    let (function, own) = timers(sleeps).into_iter().next()?;
+    let most = own.len() as f64 >= MOST * sleeps.len() as f64;
+    most.then_some(Boundary::Timer { function, relative: None, low: i64::MIN, high: i64::MAX })
+}
+
+/// The intended time of an activation that begins with a sleep's end, ns.
+fn due(sleep: &Sleep) -> u64 {
+    sleep.timer.and_then(|t| t.intended).unwrap_or(sleep.woken).0
+}
+
+/// The distance of the activations' intended times, where it is regular: nine of ten are near the median or a
+/// multiple of it.
+pub fn period(sleeps: &[Sleep], boundary: &Boundary) -> Option<PeriodEstimate> {
+    regular(&times(sleeps, boundary))
+}
+
+/// Median distance of rising times and its deviation, where they are regular.
+pub fn regular(times: &[u64]) -> Option<PeriodEstimate> {
+    regularity(times).map(|r| r.1)
+}
+
+/// The intended times of the activations, ns.
+fn times(sleeps: &[Sleep], boundary: &Boundary) -> Vec<u64> {
+    sleeps.iter().filter(|s| is_boundary(s, boundary)).map(due).collect()
+}
+
+/// The share of the periods that have an activation in their place, where nine of ten distances are near a multiple
+/// of the median.
+fn regularity(times: &[u64]) -> Option<(f64, PeriodEstimate)> {
+    let apart: Vec<u64> = times.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
+    if apart.len() < DISTANCES {
+        return None;
+    }
+    let median = |mut values: Vec<u64>| {
+        values.sort_unstable();
+        values[values.len() / 2]
+    };
+    let middle = median(apart.clone());
+    if middle == 0 {
+        return None;
+    }
+    let is_near = |d: &&u64| {
+        let periods = **d as f64 / middle as f64;
+        periods >= 0.5 && (periods - periods.round()).abs() <= NEAR
+    };
+    if (apart.iter().filter(is_near).count() as f64) < REGULAR * apart.len() as f64 {
+        return None;
+    }
+    let whole = times.last()?.saturating_sub(times[0]) as f64 / middle as f64;
+    let in_place = |d: &&u64| is_near(d) && (**d as f64) < 1.5 * middle as f64;
+    let share = apart.iter().filter(in_place).count() as f64 / whole.max(1.0);
+    let mad_ns = median(apart.iter().map(|d| d.abs_diff(middle)).collect());
+    Some((share, PeriodEstimate { median_ns: middle, mad_ns }))
+}
+
+/// For the result.
+pub fn describe(boundary: &Boundary, names: &Names) -> Release {
+    match *boundary {
+        Boundary::Timer { function, .. } => {
+            Release::Timer { function: names.get(function).to_owned() }
+        }
+        Boundary::Task(name) => Release::Task { waker: names.get(name).to_owned() },
+        Boundary::Any => Release::Wakeup,
+    }
+}

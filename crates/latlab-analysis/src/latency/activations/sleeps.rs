@@ -1,0 +1,317 @@
+//! The sleeps of chosen tasks: how each began, what ended it, and what the task did until the next.
+
+use latlab_model::event::{Event, EventKind, OffCpu, Symbol, Task};
+use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+use latlab_trace::names::IntMap;
+
+/// Timers at most of which the time is kept.
+const TIMERS: usize = 1 << 16;
+/// Sleeps of one task at most.
+pub const SLEEPS: usize = 1 << 22;
+
+/// The timer whose function woke a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// The timer's function.
+    pub function: Symbol,
+    /// It was set to a time from its start on, not to a time of the clock.
+    pub relative: bool,
+    /// When it was to expire, in the trace's clock, where it was seen to be started.
+    pub intended: Option<TraceNs>,
+    /// The time from its start to then, ns.
+    pub asked: i64,
+}
+
+/// A sleep, and what follows until the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sleep {
+    /// When the task left its CPU.
+    pub out: TraceNs,
+    /// In which state.
+    pub left: OffCpu,
+    /// An event shows that it waits for a lock or for a page.
+    pub inside: bool,
+    /// When it was woken. The same as `out` where it did not leave its CPU.
+    pub woken: TraceNs,
+    /// The timer whose function woke it.
+    pub timer: Option<Expiry>,
+    /// The task that woke it, where no interrupt did.
+    pub waker: Option<Task>,
+    /// When it got a CPU.
+    pub start: TraceNs,
+    /// Which one.
+    pub cpu: CpuId,
+    /// Its kernel priority then.
+    pub prio: i32,
+    /// Time with a CPU until the next sleep, interrupts included.
+    pub ran: Nanos,
+    /// Time runnable without a CPU until the next sleep.
+    pub preempted: Nanos,
+    /// The switch to the task was not recorded: `start` is the earliest possible time.
+    pub unsure: bool,
+    /// Events were lost before the next sleep: the two are not connected.
+    pub gap: bool,
+}
+
+/// A timer while it is armed.
+#[derive(Clone, Copy, Debug)]
+struct Armed {
+    due: i64,
+    asked: i64,
+    relative: bool,
+}
+
+/// What interrupts a CPU, as far as it wakes tasks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Above {
+    expiring: Option<Expiry>,
+    timer: u64,
+    depth: u32,
+}
+
+/// One of the chosen tasks.
+#[derive(Clone, Debug, Default)]
+struct Watched {
+    sleeps: Vec<Sleep>,
+    now: Now,
+    /// It waits for a lock or a page, as its last event shows.
+    inside: bool,
+    /// A timer of its own that was due before it was started: it may go on without a sleep.
+    passed: Option<Expiry>,
+}
+
+/// What a chosen task does.
+#[derive(Clone, Copy, Debug, Default)]
+enum Now {
+    #[default]
+    Unknown,
+    Running {
+        since: TraceNs,
+    },
+    Runnable {
+        since: TraceNs,
+    },
+    Asleep {
+        out: TraceNs,
+        left: OffCpu,
+    },
+    Woken {
+        sleep: Sleep,
+    },
+}
+
+/// Collects the sleeps of chosen tasks from the events of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Sleeps {
+    of: IntMap<Tid, Watched>,
+    armed: IntMap<u64, Armed>,
+    above: IntMap<u32, Above>,
+    tasks: IntMap<Tid, Task>,
+    /// The last event of each CPU.
+    last: IntMap<u32, TraceNs>,
+    /// The trace's clock is CLOCK_MONOTONIC, which most timers have.
+    monotonic: bool,
+}
+
+impl Sleeps {
+    /// Those of these threads. Only where the trace's clock is CLOCK_MONOTONIC it is seen that a timer was due
+    /// before it was started.
+    pub fn of(tids: &[Tid], monotonic: bool) -> Self {
+        let of = tids.iter().map(|tid| (*tid, Watched::default())).collect();
+        Self { of, monotonic, ..Self::default() }
+    }
+
+    /// The sleeps of each thread, in order of time.
+    pub fn finish(self) -> Vec<(Tid, Vec<Sleep>)> {
+        let mut all: Vec<_> = self.of.into_iter().map(|(tid, w)| (tid, w.sleeps)).collect();
+        all.sort_by_key(|(tid, _)| *tid);
+        all
+    }
+
+    /// Takes one event, in rising time.
+    pub fn take(&mut self, e: &Event) {
+        self.see_current(e);
+        self.last.insert(e.cpu.0, e.time);
+        match e.kind {
+            EventKind::Switch { prev, state, next } => self.switch(e, prev, state, next),
+            EventKind::Waking { task, .. }
+            | EventKind::Wakeup { task, .. }
+            | EventKind::WakeupNew { task, .. } => self.wake(e, task),
+            EventKind::HrtimerStart { timer, function, relative, softexpires, .. } => {
+                self.start_timer(e, (timer, function, relative), softexpires);
+            }
+            EventKind::HrtimerEntry { timer, function, now, .. } => {
+                let armed = self.armed.remove(&timer);
+                let late = armed.map(|a| u64::try_from(now.saturating_sub(a.due)).unwrap_or(0));
+                let intended = late.map(|late| TraceNs(e.time.0.saturating_sub(late)));
+                let asked = armed.map_or(0, |a| a.asked);
+                let relative = armed.is_some_and(|a| a.relative);
+                let above = self.above.entry(e.cpu.0).or_default();
+                (above.expiring, above.timer) =
+                    (Some(Expiry { function, relative, intended, asked }), timer);
+            }
+            EventKind::HrtimerExit { timer } => {
+                let above = self.above.entry(e.cpu.0).or_default();
+                if above.timer == timer {
+                    above.expiring = None;
+                }
+            }
+            EventKind::IrqEntry { .. }
+            | EventKind::VectorEntry { .. }
+            | EventKind::IpiEntry { .. } => {
+                self.above.entry(e.cpu.0).or_default().depth += 1;
+            }
+            EventKind::IrqExit { .. }
+            | EventKind::VectorExit { .. }
+            | EventKind::IpiExit { .. } => {
+                let above = self.above.entry(e.cpu.0).or_default();
+                above.depth = above.depth.saturating_sub(1);
+            }
+            EventKind::LockBegin { .. } | EventKind::PageFault { .. } => self.mark(e.current, true),
+            EventKind::LockEnd { .. }
+            | EventKind::SyscallEnter { .. }
+            | EventKind::SyscallExit { .. } => self.mark(e.current, false),
+            EventKind::SetPrio { task, new } if new < task.prio && task.tid != e.current => {
+                self.mark(e.current, true);
+            }
+            _ => {}
+        }
+    }
+
+    /// A task that has events of its own has a CPU, also where the switch to it was not recorded.
+    fn see_current(&mut self, e: &Event) {
+        let Some(own) = self.of.get_mut(&e.current) else { return };
+        let since = match own.now {
+            Now::Woken { sleep } => sleep.woken,
+            Now::Runnable { since } => since,
+            _ => return,
+        };
+        let before = self.last.get(&e.cpu.0).copied().unwrap_or(e.time);
+        let start = before.clamp(since, e.time);
+        match own.now {
+            Now::Woken { sleep } if own.sleeps.len() < SLEEPS => {
+                (own.inside, own.passed) = (false, None);
+                own.sleeps.push(Sleep { start, cpu: e.cpu, unsure: true, ..sleep });
+            }
+            _ => {
+                if let Some(last) = own.sleeps.last_mut() {
+                    last.preempted = last.preempted + start.since(since);
+                    last.unsure = true;
+                }
+            }
+        }
+        own.now = Now::Running { since: start };
+    }
+
+    fn mark(&mut self, tid: Tid, inside: bool) {
+        if let Some(own) = self.of.get_mut(&tid) {
+            own.inside = inside;
+        }
+    }
+
+    /// What was before lost events is not connected with what follows.
+    pub fn lose(&mut self) {
+        for own in self.of.values_mut() {
+            if let Some(last) = own.sleeps.last_mut() {
+                last.gap = true;
+            }
+            (own.now, own.passed) = (Now::Unknown, None);
+        }
+        self.above.clear();
+    }
+
+    fn start_timer(
+        &mut self,
+        e: &Event,
+        (timer, function, relative): (u64, Symbol, bool),
+        due: i64,
+    ) {
+        let asked = match self.monotonic {
+            true => due.saturating_sub(i64::try_from(e.time.0).unwrap_or(i64::MAX)),
+            false => 0,
+        };
+        if self.armed.len() < TIMERS || self.armed.contains_key(&timer) {
+            self.armed.insert(timer, Armed { due, asked, relative });
+        }
+        if self.monotonic
+            && let Some(own) = self.of.get_mut(&e.current)
+        {
+            let intended = u64::try_from(due).ok().map(TraceNs).filter(|due| *due <= e.time);
+            own.passed =
+                intended.map(|due| Expiry { function, relative, intended: Some(due), asked });
+        }
+    }
+
+    fn switch(&mut self, e: &Event, prev: Task, left: OffCpu, next: Task) {
+        self.above.remove(&e.cpu.0);
+        self.tasks.insert(prev.tid, prev);
+        self.tasks.insert(next.tid, next);
+        if let Some(own) = self.of.get_mut(&prev.tid) {
+            if let Now::Running { since } = own.now
+                && let Some(last) = own.sleeps.last_mut()
+            {
+                last.ran = last.ran + e.time.since(since);
+            }
+            own.now = match left {
+                OffCpu::Runnable | OffCpu::Preempted => Now::Runnable { since: e.time },
+                _ => Now::Asleep { out: e.time, left },
+            };
+        }
+        if let Some(own) = self.of.get_mut(&next.tid) {
+            match own.now {
+                Now::Runnable { since } => {
+                    if let Some(last) = own.sleeps.last_mut() {
+                        last.preempted = last.preempted + e.time.since(since);
+                    }
+                }
+                Now::Woken { sleep } if own.sleeps.len() < SLEEPS => {
+                    (own.inside, own.passed) = (false, None);
+                    let prio = if sleep.prio == i32::MAX { next.prio } else { sleep.prio };
+                    own.sleeps.push(Sleep { start: e.time, cpu: e.cpu, prio, ..sleep });
+                }
+                _ => {}
+            }
+            own.now = Now::Running { since: e.time };
+        }
+    }
+
+    fn wake(&mut self, e: &Event, task: Task) {
+        self.tasks.insert(task.tid, task);
+        let above = self.above.get(&e.cpu.0).copied().unwrap_or_default();
+        let Some(own) = self.of.get_mut(&task.tid) else { return };
+        let (timer, in_interrupt) = (above.expiring, above.expiring.is_some() || above.depth > 0);
+        let by_task = !in_interrupt && e.current != Tid(0) && e.current != task.tid;
+        let unnamed = Task { tid: e.current, name: Symbol(0), prio: i32::MAX };
+        let waker = by_task.then(|| self.tasks.get(&e.current).copied().unwrap_or(unnamed));
+        let fresh = Sleep {
+            out: e.time,
+            left: OffCpu::Sleeping,
+            inside: own.inside,
+            woken: e.time,
+            timer,
+            waker,
+            start: e.time,
+            cpu: e.cpu,
+            prio: task.prio,
+            ran: Nanos(0),
+            preempted: Nanos(0),
+            unsure: false,
+            gap: false,
+        };
+        match own.now {
+            Now::Asleep { out, left } => {
+                own.now = Now::Woken { sleep: Sleep { out, left, ..fresh } };
+            }
+            // Its time had passed when it wanted to sleep: it goes on at once.
+            Now::Running { since } if own.sleeps.len() < SLEEPS => {
+                let Some(passed) = own.passed.take() else { return };
+                if let Some(last) = own.sleeps.last_mut() {
+                    last.ran = last.ran + e.time.since(since);
+                }
+                own.sleeps.push(Sleep { timer: Some(passed), waker: None, ..fresh });
+                own.now = Now::Running { since: e.time };
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Activations in numbers, the deadline that they suggest, and which part made the late ones late.
+
+use super::release::regular;
+use super::{Job, Late};
+use latlab_model::finding::{Note, Quantity};
+use latlab_model::latency::{LateBy, PeriodEstimate, Release, TaskActivations};
+use latlab_model::units::{Nanos, Tid};
+use latlab_stats::histogram::Histogram;
+use latlab_stats::quantile::median;
+
+/// Of slow activations without a deadline this share is compared with the others at most.
+const SLOWEST: f64 = 0.02;
+/// And they take at least so many times the median.
+const SLOWER: f64 = 1.2;
+
+/// The activations of one thread, gathered from any number of captures.
+#[derive(Clone, Debug, Default)]
+pub struct Gathered {
+    /// The thread's name.
+    pub task: String,
+    /// Thread id.
+    pub tid: Tid,
+    /// What begins an activation.
+    pub release: Release,
+    /// Each activation, in order of time.
+    pub jobs: Vec<Job>,
+    /// Where in `jobs` a capture begins: the distance to the one before tells nothing.
+    pub begins: Vec<usize>,
+}
+
+impl Gathered {
+    /// Adds the activations of the next capture.
+    pub fn add(&mut self, jobs: Vec<Job>) {
+        self.begins.push(self.jobs.len());
+        self.jobs.extend(jobs);
+    }
+
+    /// The distance of intended times in the longest capture in which they are regular.
+    pub fn period(&self) -> Option<PeriodEstimate> {
+        let ends = self.begins.iter().skip(1).copied().chain([self.jobs.len()]);
+        let mut captures: Vec<&[Job]> =
+            self.begins.iter().zip(ends).map(|(&from, to)| &self.jobs[from..to]).collect();
+        captures.sort_by_key(|jobs| std::cmp::Reverse(jobs.len()));
+        captures
+            .into_iter()
+            .find_map(|jobs| regular(&jobs.iter().map(|job| job.intended.0).collect::<Vec<_>>()))
+    }
+
+    /// Periods in which no activation began.
+    fn skipped(&self, period: PeriodEstimate) -> u64 {
+        let pairs = self.jobs.windows(2).enumerate();
+        let within = pairs.filter(|(i, _)| !self.begins.contains(&(i + 1)));
+        let periods = |w: &[Job]| {
+            let apart = w[1].intended.0.saturating_sub(w[0].intended.0) as f64;
+            (apart / period.median_ns as f64).round() as u64
+        };
+        within.map(|(_, w)| periods(w).saturating_sub(1)).sum()
+    }
+
+    /// In numbers.
+    pub fn summarize(&self, late: Late) -> TaskActivations {
+        let sure = || self.jobs.iter().filter(|job| !job.unsure);
+        let histogram = |of: &dyn Fn(&Job) -> Nanos| Histogram::of(sure().map(|job| of(job).0));
+        let (deadline, start_limit) = match late {
+            Late::Never => (Nanos(0), Nanos(0)),
+            Late::Response(limit) => (limit, Nanos(0)),
+            Late::Start(limit) => (Nanos(0), limit),
+        };
+        let period = self.period();
+        let mut prios: Vec<i32> = self.jobs.iter().map(|j| j.prio).collect();
+        prios.sort_unstable();
+        TaskActivations {
+            task: self.task.clone(),
+            tid: self.tid.0,
+            prio: prios.get(prios.len() / 2).copied().filter(|p| *p != i32::MAX),
+            release: self.release.clone(),
+            period,
+            activations: self.jobs.len() as u64,
+            unsure: self.jobs.iter().filter(|job| job.unsure).count() as u64,
+            overruns: self.jobs.iter().filter(|j| j.after.is_some()).count() as u64,
+            skipped: period.map_or(0, |p| self.skipped(p)),
+            deadline_ns: deadline.0,
+            start_limit_ns: start_limit.0,
+            late: self.jobs.iter().filter(|job| late.is(job)).count() as u64,
+            late_by: self.late_by(late),
+            start: histogram(&Job::start_latency),
+            response: Histogram::of(self.jobs.iter().map(|job| job.response().0)),
+            running: histogram(&|j| j.running),
+            preempted: histogram(&|j| j.preempted),
+            waiting: histogram(&|j| j.waiting),
+        }
+    }
+
+    /// For each late activation the part that is longest against its median in the others.
+    fn late_by(&self, late: Late) -> LateBy {
+        if let Late::Start(_) = late {
+            let started_late = self.jobs.iter().filter(|job| late.is(job)).count() as u64;
+            return LateBy { started_late, ..LateBy::default() };
+        }
+        let parts = |job: &Job| {
+            [job.start_latency(), job.running, job.preempted, job.waiting].map(|ns| ns.0 as f64)
+        };
+        let others: Vec<[f64; 4]> =
+            self.jobs.iter().filter(|job| !late.is(job)).map(parts).collect();
+        let usual: [f64; 4] = std::array::from_fn(|k| {
+            median(&others.iter().map(|o| o[k]).collect::<Vec<_>>()).unwrap_or(0.0)
+        });
+        let mut by = LateBy::default();
+        for job in self.jobs.iter().filter(|job| late.is(job)) {
+            let excess = parts(job).into_iter().zip(usual).map(|(ns, usual)| ns - usual);
+            let longest = excess.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
+            match longest.map(|l| l.0) {
+                Some(1) => by.ran_long += 1,
+                Some(2) => by.preempted += 1,
+                Some(3) => by.waited += 1,
+                _ => by.started_late += 1,
+            }
+        }
+        by
+    }
+
+    /// The deadline where none was given: the period, where activations took longer than that; else one that the
+    /// slowest exceed, to compare them with the others. Nothing is late where no activation was slow.
+    pub fn propose(&self) -> (Late, Note) {
+        let longer = |ns: u64| self.jobs.iter().filter(|j| j.response().0 > ns).count();
+        if let Some(period) = self.period()
+            && longer(period.median_ns) > 0
+        {
+            let ns = period.median_ns;
+            let note = Note::new("why.deadline-period").value("period", Quantity::Ns(ns as f64));
+            return (Late::Response(Nanos(ns)), note);
+        }
+        let mut responses: Vec<u64> = self.jobs.iter().map(|j| j.response().0).collect();
+        responses.sort_unstable();
+        let n = responses.len();
+        let Some(&middle) = responses.get(n / 2) else {
+            return (Late::Never, Note::new("why.deadline-none"));
+        };
+        let slowest = ((n as f64 * SLOWEST) as usize).clamp(1, 200).min(n);
+        let ns = responses[n - slowest].saturating_sub(1).max((middle as f64 * SLOWER) as u64);
+        match longer(ns) {
+            0 => (Late::Never, Note::new("why.deadline-none")),
+            late => {
+                let note = Note::new("why.deadline-slowest")
+                    .value("late", Quantity::Count(late as u64))
+                    .value("of", Quantity::Count(n as u64));
+                (Late::Response(Nanos(ns)), note)
+            }
+        }
+    }
+}
+
+/// Threads by the order in which they are explained: of the highest priority, then with most activations.
+/// A thread with fewer than three activations comes last.
+pub fn rank(threads: &mut [Gathered]) {
+    threads.sort_by_key(|t| {
+        let prio = t.jobs.iter().map(|j| j.prio).min().unwrap_or(i32::MAX);
+        (t.jobs.len() < 3, prio, std::cmp::Reverse(t.jobs.len()), t.tid)
+    });
+}

@@ -1,0 +1,292 @@
+use super::from_capture::{Chosen, threads};
+use super::release::regular;
+use super::summary::Gathered;
+use super::*;
+use crate::latency::breakdown::budget;
+use crate::latency::cpu_timeline::Lanes;
+use crate::latency::scenario::{FAIR, HIGH, IDLE, RT, Script};
+use latlab_model::event::{EventKind, OffCpu, Task};
+use latlab_model::latency::{Cause, LateBy, Release};
+
+/// A loop of 1 ms: due, interrupt after 2 µs, on its CPU after 6; the body gets the time of the switch.
+fn periodic(s: &mut Script, count: u32, mut body: impl FnMut(&mut Script, u32, f64) -> f64) {
+    let function = s.name("hrtimer_wakeup");
+    let arm = |due_us: f64| {
+        let due = (due_us * 1e3) as i64;
+        EventKind::HrtimerStart {
+            timer: 9,
+            function,
+            relative: false,
+            expires: due,
+            softexpires: due,
+        }
+    };
+    s.preempt(10.0, IDLE, RT).at(20.0, arm(1_000.0)).switch(25.0, RT, IDLE);
+    let mut end = 25.0;
+    for i in 1..=count {
+        let due = 1_000.0 * f64::from(i);
+        if end > due {
+            continue;
+        }
+        wakes(s, due, IDLE);
+        end = body(s, i, due + 6.0);
+        let next = ((end / 1_000.0).floor() + 1.0) * 1_000.0;
+        s.by(RT, end - 2.0, arm(next)).switch(end, RT, IDLE);
+    }
+}
+
+/// The timer of the task expires 2 µs late while another task runs, and it is switched to.
+fn wakes(s: &mut Script, due: f64, on: Task) {
+    let (vector, function) = (s.name("local_timer"), s.name("hrtimer_wakeup"));
+    let now = (due * 1e3) as i64 + 2_000;
+    s.at(due + 1.0, EventKind::VectorEntry { name: vector })
+        .at(due + 2.0, EventKind::HrtimerEntry { timer: 9, function, now, preempt_off: false })
+        .at(due + 3.0, EventKind::Waking { task: RT, target: CpuId(0) })
+        .at(due + 4.0, EventKind::HrtimerExit { timer: 9 })
+        .at(due + 5.0, EventKind::VectorExit { name: vector })
+        .preempt(due + 6.0, on, RT);
+}
+
+fn one(s: &Script) -> Gathered {
+    let mut all = threads(&s.capture, &Chosen::Tids(vec![RT.tid]));
+    assert_eq!(all.len(), 1);
+    let thread = all.remove(0);
+    let (task, tid, release) = (thread.name, thread.tid, thread.release);
+    let mut gathered = Gathered { task, tid, release, ..Gathered::default() };
+    gathered.add(thread.jobs);
+    gathered
+}
+
+fn us(ns: Nanos) -> f64 {
+    ns.0 as f64 / 1e3
+}
+
+/// The time of each cause in the breakdown of an activation, which must add up to its response time.
+fn causes(s: &Script, job: &Job) -> Vec<(Cause, String, f64)> {
+    let a = job.activation(RT.tid, Late::Never);
+    let lanes = Lanes::around(&s.capture, &[a]);
+    let budget = budget(&s.capture, &lanes, a);
+    let mut at = a.intended;
+    let mut found: Vec<(Cause, String, f64)> = Vec::new();
+    for p in &budget.pieces {
+        assert_eq!(p.start, at, "{:#?}", budget.pieces);
+        at = p.end;
+        let who = s.capture.names.get(p.task.name).to_owned();
+        match found.iter_mut().find(|f| f.0 == p.cause && f.1 == who) {
+            Some(known) => known.2 += us(p.length()),
+            None => found.push((p.cause, who, us(p.length()))),
+        }
+    }
+    assert_eq!(at, a.actual);
+    found
+}
+
+fn time(found: &[(Cause, String, f64)], cause: Cause, who: &str) -> f64 {
+    found.iter().filter(|f| f.0 == cause && f.1 == who).map(|f| f.2).sum()
+}
+
+#[test]
+fn the_parts_of_a_periodic_loop_add_up() {
+    let mut s = Script::default();
+    periodic(&mut s, 20, |s, i, start| {
+        if i % 10 == 0 {
+            s.preempt(start + 50.0, RT, HIGH).switch(start + 350.0, HIGH, RT);
+            return start + 400.0;
+        }
+        start + 100.0
+    });
+    let found = one(&s);
+    assert_eq!(found.release, Release::Timer { function: "hrtimer_wakeup".into() });
+    let period = found.period().unwrap();
+    assert_eq!((period.median_ns, period.mad_ns), (1_000_000, 0));
+    assert_eq!(found.jobs.len(), 19, "the end of the last one is its last event, not its sleep");
+    for job in &found.jobs {
+        assert_eq!(us(job.start_latency()), 6.0);
+        let parts = job.start_latency() + job.running + job.preempted + job.waiting;
+        assert_eq!(parts, job.response());
+    }
+    let late = &found.jobs[9];
+    assert_eq!([late.running, late.preempted, late.response()].map(us), [100.0, 300.0, 406.0]);
+    let causes = causes(&s, late);
+    assert_eq!(time(&causes, Cause::HigherPriority, "urgent"), 300.0);
+    assert_eq!(time(&causes, Cause::Execution, "measured"), 100.0);
+    let numbers = found.summarize(Late::Response(Nanos::from_us(300)));
+    assert_eq!((numbers.activations, numbers.late), (19, 1));
+    assert_eq!(numbers.late_by, LateBy { preempted: 1, ..LateBy::default() });
+}
+
+/// It sleeps 100 µs inside of each activation: the long sleep separates activations, the short one does not.
+#[test]
+fn a_short_sleep_lies_inside_of_an_activation() {
+    // Kernels before 4.16 do not tell the mode.
+    for (relative, long) in [(false, 200.0), (true, 700.0)] {
+        short_sleep(relative, long);
+    }
+}
+
+fn short_sleep(relative: bool, long: f64) {
+    let mut s = Script::default();
+    let function = s.name("hrtimer_wakeup");
+    periodic(&mut s, 30, |s, i, start| {
+        let rare = if i == 20 { long } else { 0.0 };
+        let due = ((start + 150.0 + rare) * 1e3) as i64;
+        let inner = EventKind::HrtimerStart {
+            timer: 8,
+            function,
+            relative,
+            expires: due,
+            softexpires: due,
+        };
+        s.by(RT, start + 50.0, inner).switch(start + 51.0, RT, IDLE);
+        let entry = EventKind::HrtimerEntry { timer: 8, function, now: due, preempt_off: false };
+        let end = start + 150.0 + rare;
+        s.at(end, entry).at(end + 1.0, EventKind::Waking { task: RT, target: CpuId(0) });
+        s.at(end + 2.0, EventKind::HrtimerExit { timer: 8 }).preempt(end + 3.0, IDLE, RT);
+        end + 50.0
+    });
+    let found = one(&s);
+    assert_eq!(found.period().unwrap().median_ns, 1_000_000);
+    let job = &found.jobs[5];
+    assert_eq!([job.waiting, job.running, job.response()].map(us), [100.0, 98.0, 206.0]);
+    assert_eq!(time(&causes(&s, job), Cause::Sleep, "measured"), 100.0);
+    assert_eq!(us(found.jobs[19].waiting), 100.0 + long);
+}
+
+/// A job of 1.5 ms in a period of 1 ms: the next one is due before its end, and the kernel does not let the
+/// task sleep at all.
+#[test]
+fn an_overrun_delays_the_next_activation() {
+    let mut s = Script::default();
+    let function = s.name("hrtimer_wakeup");
+    periodic(&mut s, 12, |s, i, start| {
+        if i == 6 {
+            let due = 1_000_000 * 7;
+            let passed = EventKind::HrtimerStart {
+                timer: 9,
+                function,
+                relative: false,
+                expires: due,
+                softexpires: due,
+            };
+            s.by(RT, start + 1_494.0, passed);
+            s.by(RT, start + 1_496.0, EventKind::Waking { task: RT, target: CpuId(0) });
+        }
+        start + if i == 6 { 1_600.0 } else { 100.0 }
+    });
+    let found = one(&s);
+    let (long, next) = (&found.jobs[5], &found.jobs[6]);
+    assert_eq!(us(long.response()), 1_502.0);
+    assert_eq!(next.after, Some(long.end));
+    assert_eq!(us(next.start_latency()), 502.0);
+    let causes = causes(&s, next);
+    assert_eq!(time(&causes, Cause::Overrun, "measured"), 502.0);
+    assert_eq!(found.summarize(Late::Never).overruns, 1);
+}
+
+/// It waits for a producer on another CPU, which a task of higher priority keeps from running.
+#[test]
+fn a_wait_names_what_kept_the_other_task_from_running() {
+    let producer = Task { prio: 89, ..FAIR };
+    let hog = Task { prio: 49, ..HIGH };
+    let mut s = Script::default();
+    s.on(1, 5.0, EventKind::Switch { prev: IDLE, state: OffCpu::Runnable, next: producer });
+    periodic(&mut s, 10, |s, i, start| {
+        s.switch(start + 20.0, RT, IDLE);
+        let on = |prev, state, next| EventKind::Switch { prev, state, next };
+        let kept = if i == 7 { 400.0 } else { 0.0 };
+        if i == 7 {
+            s.on(1, start + 30.0, on(producer, OffCpu::Preempted, hog));
+            s.on(1, start + 430.0, on(hog, OffCpu::Sleeping, producer));
+        }
+        s.on(1, start + 60.0 + kept, EventKind::Waking { task: RT, target: CpuId(0) });
+        s.preempt(start + 65.0 + kept, IDLE, RT);
+        start + 100.0 + kept
+    });
+    let found = one(&s);
+    assert_eq!(found.period().unwrap().median_ns, 1_000_000);
+    let usual = causes(&s, &found.jobs[3]);
+    assert_eq!(time(&usual, Cause::Wait, "worker"), 40.0);
+    let late = causes(&s, &found.jobs[6]);
+    assert_eq!(time(&late, Cause::HigherPriority, "urgent"), 400.0);
+    assert_eq!(time(&late, Cause::Wait, "worker"), 40.0);
+    let numbers = found.summarize(Late::Response(Nanos::from_us(300)));
+    assert_eq!(numbers.late_by, LateBy { waited: 1, ..LateBy::default() });
+}
+
+/// The kernel did not record the switch to the task: that it ran is seen, since when is not.
+#[test]
+fn a_missing_switch_makes_an_activation_unsure_and_ends_none() {
+    let mut s = Script::default();
+    periodic(&mut s, 12, |_, _, start| start + 100.0);
+    let to_rt = |e: &latlab_model::event::Event| {
+        matches!(e.kind, EventKind::Switch { next, .. } if next == RT) && e.time.0 == 5_006_000
+    };
+    s.capture.events.retain(|e| !to_rt(e));
+    let found = one(&s);
+    let unsure: Vec<usize> =
+        found.jobs.iter().enumerate().filter(|(_, j)| j.unsure).map(|(i, _)| i).collect();
+    assert_eq!((found.jobs.len(), unsure), (11, vec![4]));
+    assert_eq!(us(found.jobs[4].response()), 106.0);
+    let numbers = found.summarize(Late::Never);
+    assert_eq!((numbers.unsure, numbers.response.count, numbers.start.count), (1, 11, 10));
+}
+
+#[test]
+fn lost_events_connect_nothing() {
+    let mut s = Script::default();
+    periodic(&mut s, 12, |_, _, start| start + 100.0);
+    let (from, to) = (TraceNs(5_010_000), TraceNs(5_060_000));
+    let lost = crate::latency::capture::Lost { cpu: CpuId(0), from, to, count: None };
+    s.capture.lost.push(lost);
+    let found = one(&s);
+    let intended: Vec<u64> = found.jobs.iter().map(|j| j.intended.0 / 1_000_000).collect();
+    assert!(
+        !intended.contains(&5) && intended.contains(&4) && intended.contains(&7),
+        "{intended:?}"
+    );
+}
+
+#[test]
+fn times_are_regular_also_with_missing_ones() {
+    let with = |missing: u64| (0..60).filter(move |i| i % missing != 3).map(|i| i * 1_000 + i % 7);
+    assert_eq!(regular(&with(20).collect::<Vec<_>>()).unwrap().median_ns / 10, 100);
+    let irregular: Vec<u64> = (0..60).map(|i| i * i * 100).collect();
+    assert_eq!(regular(&irregular), None);
+    assert_eq!(regular(&[0, 1_000, 2_000, 3_000]), None, "too few");
+}
+
+#[test]
+fn a_deadline_is_proposed_where_something_is_slow() {
+    let jobs = |slow: u64| {
+        let job = |i: u64| {
+            let intended = TraceNs(i * 1_000_000);
+            let ns = if i % 50 == 49 { slow } else { 100_000 };
+            let end = TraceNs(intended.0 + ns);
+            let ran = Nanos(ns);
+            let zero = Nanos(0);
+            let (woken, start, cpu, prio) = (intended, intended, CpuId(0), 49);
+            let (preempted, waiting, unsure, after) = (zero, zero, false, None);
+            Job {
+                intended,
+                woken,
+                start,
+                end,
+                cpu,
+                prio,
+                running: ran,
+                preempted,
+                waiting,
+                unsure,
+                after,
+            }
+        };
+        let mut gathered = Gathered::default();
+        gathered.add((0..500).map(job).collect());
+        gathered
+    };
+    let proposed = |slow| jobs(slow).propose().0;
+    assert_eq!(proposed(105_000), Late::Never);
+    assert_eq!(proposed(2_000_000), Late::Response(Nanos(1_000_000)), "the period");
+    let Late::Response(limit) = proposed(500_000) else { panic!("nothing is late") };
+    assert!((120_000..500_000).contains(&limit.0), "{limit:?}");
+}

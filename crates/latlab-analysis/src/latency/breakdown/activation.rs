@@ -1,0 +1,340 @@
+//! What follows the start of an activation, cut until its end: the task's own code, what interrupts it, who
+//! has its CPU while it is runnable, and what it waits for.
+//!
+//! A wait is followed to its end: the task that ended it ran, was kept from its CPU, or waited itself. Each
+//! stretch of the wait is attributed to who acted then, so that a consumer that waits for a preempted producer
+//! names the task that ran instead. The way is that of F. Giraldeau and M. Dagenais, "Wait analysis of
+//! distributed systems using kernel tracing" (2016): only the part inside of the wait is followed.
+
+use super::{Cutter, Milestones, Piece, join, joins};
+use crate::latency::cpu_timeline::{Actor, Span};
+use latlab_model::event::{Event, EventKind, OffCpu, Symbol, Task};
+use latlab_model::latency::{Cause, Others, Stage};
+use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+
+/// Tasks that wait for each other, followed at most.
+const DEPTH: u32 = 12;
+
+/// What a task does in a stretch.
+#[derive(Clone, Copy)]
+enum Doing {
+    /// Has this CPU.
+    Running(CpuId),
+    /// Waits for this CPU, runnable since then.
+    Ready(CpuId, TraceNs),
+    /// Waits; it left its CPU then.
+    Asleep(CpuId, TraceNs, OffCpu),
+}
+
+/// A stretch with one state. A wait ends with the event of the wake-up.
+struct Stretch {
+    from: TraceNs,
+    to: TraceNs,
+    doing: Doing,
+    waking: Option<u32>,
+}
+
+/// Whose stretch is cut.
+#[derive(Clone, Copy)]
+struct Of {
+    tid: Tid,
+    prio: i32,
+    /// The task that the measured one waits for; `None`: it is the measured one.
+    waits_for: Option<Symbol>,
+    depth: u32,
+}
+
+impl Cutter<'_> {
+    /// Adds the pieces from the start of the activation to its end.
+    pub(super) fn activation(&self, m: Milestones, pieces: &mut Vec<Piece>) {
+        let of = Of { tid: self.a.tid, prio: m.prio, waits_for: None, depth: 0 };
+        let began = Doing::Running(m.cpu);
+        self.path(of, m.switch_in, self.a.actual, Some(began), pieces);
+    }
+
+    fn path(&self, of: Of, from: TraceNs, to: TraceNs, began: Option<Doing>, out: &mut Vec<Piece>) {
+        let Some(began) = began.or_else(|| self.doing_at(of.tid, from)) else {
+            return self.put(out, self.plain(of, from, to, Cause::Wait));
+        };
+        for stretch in self.stretches(of.tid, from, to, began) {
+            let (from, to) = (stretch.from, stretch.to);
+            match stretch.doing {
+                Doing::Running(cpu) => self.runs(of, cpu, from, to, out),
+                Doing::Ready(cpu, since) => self.is_ready(of, cpu, since, (from, to), out),
+                Doing::Asleep(cpu, since, left) => {
+                    self.waits(of, (cpu, since, left), &stretch, out);
+                }
+            }
+        }
+    }
+
+    /// What a task does at a moment, by its last switch and what woke it since.
+    fn doing_at(&self, tid: Tid, at: TraceNs) -> Option<Doing> {
+        let own = self.lanes.scheduling.of(tid);
+        let until = own.partition_point(|&i| self.event(i).time <= at);
+        let before = own[..until].iter().rev().map(|&i| self.event(i));
+        let mut woken = None;
+        for e in before {
+            match e.kind {
+                EventKind::Switch { next, .. } if next.tid == tid => {
+                    return Some(Doing::Running(e.cpu));
+                }
+                EventKind::Switch { state, .. } if state.is_runnable() => {
+                    return Some(Doing::Ready(e.cpu, e.time));
+                }
+                EventKind::Switch { state, .. } => {
+                    return Some(woken.unwrap_or(Doing::Asleep(e.cpu, e.time, state)));
+                }
+                _ => woken = target(e, tid).map(|cpu| Doing::Ready(cpu, e.time)).or(woken),
+            }
+        }
+        woken
+    }
+
+    /// The states of a task from one moment to another.
+    fn stretches(&self, tid: Tid, from: TraceNs, to: TraceNs, began: Doing) -> Vec<Stretch> {
+        let own = self.lanes.scheduling.of(tid);
+        let first = own.partition_point(|&i| self.event(i).time <= from);
+        let mut all = Vec::new();
+        let (mut doing, mut since) = (began, from);
+        for &i in &own[first..] {
+            let e = self.event(i);
+            if e.time >= to {
+                break;
+            }
+            let next = match (e.kind, doing) {
+                (EventKind::Switch { prev, state, .. }, _) if prev.tid == tid => {
+                    match state.is_runnable() {
+                        true => Doing::Ready(e.cpu, e.time),
+                        false => Doing::Asleep(e.cpu, e.time, state),
+                    }
+                }
+                (EventKind::Switch { .. }, _) => Doing::Running(e.cpu),
+                (_, Doing::Asleep(..)) => match target(e, tid) {
+                    Some(cpu) => Doing::Ready(cpu, e.time),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            let waking = matches!(doing, Doing::Asleep(..)).then_some(i);
+            all.push(Stretch { from: since, to: e.time, doing, waking });
+            (doing, since) = (next, e.time);
+        }
+        let waking = match doing {
+            Doing::Asleep(..) => own[first..].iter().copied().find(|&i| {
+                let e = self.event(i);
+                e.time >= to && target(e, tid).is_some()
+            }),
+            _ => None,
+        };
+        all.push(Stretch { from: since, to, doing, waking });
+        all.retain(|s| s.from < s.to);
+        all
+    }
+
+    fn runs(&self, of: Of, cpu: CpuId, from: TraceNs, to: TraceNs, out: &mut Vec<Piece>) {
+        self.cut(of, cpu, from, to, out, |span| {
+            if span.actor == Actor::Nmi {
+                Cause::Nmi
+            } else if span.inside.is_some() || span.actor.is_interrupt() {
+                match span.actor {
+                    Actor::Hrtimer(_) | Actor::Timer(_) => Cause::TimerFunction,
+                    _ => Cause::Interrupt,
+                }
+            } else {
+                match span.actor {
+                    Actor::Softirq(_) => Cause::Softirq,
+                    Actor::Hrtimer(_) | Actor::Timer(_) => Cause::TimerFunction,
+                    _ if of.waits_for.is_some() => Cause::Wait,
+                    _ => Cause::Execution,
+                }
+            }
+        });
+    }
+
+    fn is_ready(
+        &self,
+        of: Of,
+        cpu: CpuId,
+        since: TraceNs,
+        (from, to): (TraceNs, TraceNs),
+        out: &mut Vec<Piece>,
+    ) {
+        let m = Milestones {
+            interrupt: since,
+            expiry: since,
+            waking: since,
+            switch_in: to,
+            waker: cpu,
+            cpu,
+            prio: of.prio,
+        };
+        self.cut(of, cpu, from, to, out, |span| match self.before_switch(cpu, span, Some(m)) {
+            Cause::Path if of.waits_for.is_some() => Cause::Wait,
+            cause => cause,
+        });
+    }
+
+    /// A wait: of the measured task, or of one that it waits for.
+    fn waits(
+        &self,
+        of: Of,
+        (cpu, since, left): (CpuId, TraceNs, OffCpu),
+        stretch: &Stretch,
+        out: &mut Vec<Piece>,
+    ) {
+        let (from, to) = (stretch.from, stretch.to);
+        let last = self.last_own(of.tid, cpu, since);
+        let own = of.waits_for.is_none();
+        if own && matches!(last, Some(EventKind::PageFault { .. })) {
+            return self.put(out, self.plain(of, from, to, Cause::PageFault));
+        }
+        let contended =
+            matches!(last, Some(EventKind::LockBegin { .. } | EventKind::SetPrio { .. }));
+        if own && contended && left.is_waiting() {
+            return self.put(out, self.plain(of, from, to, Cause::Lock));
+        }
+        let Some(waking) = stretch.waking.map(|i| self.event(i)) else {
+            return self.put(out, self.plain(of, from, to, Cause::Wait));
+        };
+        match self.context(waking) {
+            Some(Actor::Hrtimer(function)) if own && self.is_sleeper(function) => {
+                self.put(out, self.plain(of, from, to, Cause::Sleep));
+            }
+            Some(actor) => {
+                let piece = Piece { actor, ..self.plain(of, from, to, Cause::Wait) };
+                self.put(out, piece);
+            }
+            None if of.depth < DEPTH && waking.current != of.tid && waking.current.0 > 0 => {
+                let waker = waking.current;
+                let known = self.lanes.tasks.get(&waker);
+                let prio = known.map_or(i32::MAX, |t| t.prio);
+                let name = known.map_or(Symbol(0), |t| t.name);
+                let waits_for = of.waits_for.or(Some(name));
+                let of = Of { tid: waker, prio, waits_for, depth: of.depth + 1 };
+                self.path(of, from, to, None, out);
+            }
+            None => self.put(out, self.plain(of, from, to, Cause::Wait)),
+        }
+    }
+
+    /// The innermost interrupt or function that was active when a task was woken; `None`: the current task
+    /// itself woke it.
+    fn context(&self, waking: &Event) -> Option<Actor> {
+        let before = TraceNs(waking.time.0.saturating_sub(1));
+        let span = self.lanes.within(waking.cpu, before, waking.time).last()?;
+        let task = matches!(span.actor, Actor::Task(_) | Actor::Idle);
+        match span.inside.filter(|_| task) {
+            Some(interrupt) => Some(interrupt),
+            None => (!task && span.actor != Actor::Nmi).then_some(span.actor),
+        }
+    }
+
+    fn is_sleeper(&self, function: Symbol) -> bool {
+        self.capture.names.get(function).starts_with("hrtimer_wakeup")
+    }
+
+    /// The last event of a task before it left its CPU that says what for.
+    fn last_own(&self, tid: Tid, cpu: CpuId, left: TraceNs) -> Option<EventKind> {
+        let own = self.capture.back(cpu, self.a.intended.min(left), left);
+        own.filter(|e| e.current == tid).map(|e| e.kind).find(|kind| {
+            matches!(
+                kind,
+                EventKind::PageFault { .. }
+                    | EventKind::LockBegin { .. }
+                    | EventKind::LockEnd { .. }
+                    | EventKind::SetPrio { .. }
+                    | EventKind::SyscallEnter { .. }
+                    | EventKind::SyscallExit { .. }
+                    | EventKind::HrtimerStart { .. }
+            )
+        })
+    }
+
+    /// Adds a piece for each span of a CPU; what no span covers is unexplained.
+    fn cut(
+        &self,
+        of: Of,
+        cpu: CpuId,
+        from: TraceNs,
+        to: TraceNs,
+        out: &mut Vec<Piece>,
+        cause: impl Fn(&Span) -> Cause,
+    ) {
+        let mut at = from;
+        for span in self.lanes.within(cpu, from, to) {
+            if span.start > at {
+                self.put(out, self.unknown(Stage::Activation, at, span.start, cpu));
+            }
+            at = span.end;
+            let cause = cause(&span);
+            let waits_for = of.waits_for.filter(|_| span.task.tid != of.tid);
+            self.put(
+                out,
+                Piece {
+                    start: span.start,
+                    end: span.end,
+                    cpu,
+                    stage: Stage::Activation,
+                    cause,
+                    actor: span.actor,
+                    task: span.task,
+                    function: span.function,
+                    waits_for,
+                    begins: span.begins,
+                    calls: span.calls,
+                    silent: span.length(),
+                    silent_from: span.start,
+                    others: self.others(cpu, span.start, span.end),
+                    whole: span.length(),
+                },
+            );
+        }
+        if at < to {
+            self.put(out, self.unknown(Stage::Activation, at, to, cpu));
+        }
+    }
+
+    /// A piece of a task without spans of a CPU.
+    fn plain(&self, of: Of, start: TraceNs, end: TraceNs, cause: Cause) -> Piece {
+        let unnamed = Task { tid: of.tid, name: Symbol(0), prio: of.prio };
+        Piece {
+            start,
+            end,
+            cpu: self.a.cpu,
+            stage: Stage::Activation,
+            cause,
+            actor: Actor::Task(of.tid),
+            task: self.lanes.tasks.get(&of.tid).copied().unwrap_or(unnamed),
+            function: None,
+            waits_for: None,
+            begins: true,
+            calls: false,
+            silent: Nanos(0),
+            silent_from: start,
+            others: Others::None,
+            whole: end.since(start),
+        }
+    }
+
+    fn put(&self, out: &mut Vec<Piece>, piece: Piece) {
+        match out.last_mut() {
+            Some(last) if joins(last, &piece) => join(last, piece),
+            _ => out.push(piece),
+        }
+    }
+}
+
+/// The CPU for which an event wakes a task.
+fn target(e: &Event, tid: Tid) -> Option<CpuId> {
+    match e.kind {
+        EventKind::Waking { task, target }
+        | EventKind::Wakeup { task, target }
+        | EventKind::WakeupNew { task, target }
+            if task.tid == tid =>
+        {
+            Some(target)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,179 @@
+//! The activations of a task: their parts as a table, and the distribution of response times.
+
+use crate::doc::{Block, Column, Table};
+use crate::messages;
+use crate::plot::distribution::{self, Subject};
+use latlab_model::latency::{Release, TaskActivations, WhyResult};
+use latlab_model::record::Unit;
+use latlab_model::units::format_ns;
+use latlab_stats::histogram::Histogram;
+
+/// Tasks of a table.
+const TASKS: usize = 16;
+
+/// The table of the explained task, and one line for each other.
+pub fn tables(result: &WhyResult) -> Vec<Block> {
+    let Some(first) = result.activations.first() else { return Vec::new() };
+    let mut blocks = vec![Block::Table(parts(first))];
+    if result.activations.len() > 1 {
+        blocks.push(Block::Table(tasks(&result.activations)));
+    }
+    blocks
+}
+
+/// The distribution of response times and starts.
+pub fn plots(result: &WhyResult) -> Vec<Block> {
+    let Some(first) = result.activations.first().filter(|a| a.activations > 0) else {
+        return Vec::new();
+    };
+    let subject = Subject {
+        id: "why-activations",
+        title: "Activations",
+        quantity: "time from the intended time",
+        counted: "activations",
+        unit: Unit::Ns,
+    };
+    let named =
+        [("start".to_owned(), &first.start), ("end (response time)".to_owned(), &first.response)];
+    vec![
+        Block::Plot(Box::new(distribution::histogram(&subject, &named))),
+        Block::Plot(Box::new(distribution::tail(&subject, &named))),
+    ]
+}
+
+/// What is late, in words.
+pub fn summary(result: &WhyResult) -> Vec<String> {
+    let Some(a) = result.activations.first() else { return Vec::new() };
+    let mut sentences = vec![format!("{}.", described(a))];
+    let mut counts = Vec::new();
+    if a.overruns > 0 {
+        counts.push(format!("{} due before the end of the one before", a.overruns));
+    }
+    if a.unsure > 0 {
+        counts.push(format!("{} with a switch that the kernel did not record", a.unsure));
+    }
+    if a.skipped > 0 {
+        counts.push(format!("{} periods without an activation", a.skipped));
+    }
+    if !counts.is_empty() {
+        sentences.push(format!("{}.", counts.join(", ")));
+    }
+    let reason = result.limit_reason.as_ref().map(messages::note).filter(|r| !r.is_empty());
+    let reason = reason.map_or_else(String::new, |r| format!(" ({r})"));
+    if a.deadline_ns == 0 && a.start_limit_ns == 0 {
+        sentences.push(format!("No activation is called late{reason}."));
+        return sentences;
+    }
+    let late = match a.start_limit_ns {
+        0 => format!("took longer than {}", format_ns(a.deadline_ns as f64)),
+        limit => format!("started later than {}", format_ns(limit as f64)),
+    };
+    let by = [
+        (a.late_by.started_late, "started late"),
+        (a.late_by.ran_long, "ran long"),
+        (a.late_by.preempted, "preempted"),
+        (a.late_by.waited, "waited inside"),
+    ];
+    let by: Vec<String> =
+        by.iter().filter(|b| b.0 > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let by = if by.is_empty() || a.start_limit_ns > 0 {
+        String::new()
+    } else {
+        format!(": {}", by.join(", "))
+    };
+    sentences.push(format!("{} of {} activations {late}{reason}{by}.", a.late, a.activations));
+    let unexplained = result.explanation.unexplained_share;
+    if unexplained >= 0.005 && a.late > 0 {
+        sentences.push(format!("Unexplained share of the lateness: {:.0} %.", unexplained * 100.0));
+    }
+    sentences
+}
+
+/// Name, thread, policy, and what begins an activation.
+fn described(a: &TaskActivations) -> String {
+    let policy = match a.prio {
+        Some(p) if p < 0 => ", SCHED_DEADLINE".to_owned(),
+        Some(p) if p < 100 => format!(", real-time priority {}", 99 - p),
+        Some(_) => ", fair policy".to_owned(),
+        None => String::new(),
+    };
+    let release = match &a.release {
+        Release::Timer { function } => format!("begun by a timer ({function})"),
+        Release::Task { waker } => format!("begun by {waker}"),
+        Release::Wakeup => "begun by a wake-up".to_owned(),
+    };
+    let period = a.period.map_or_else(
+        || "at no regular distance".to_owned(),
+        |p| {
+            let period = format_ns(p.median_ns as f64);
+            match p.mad_ns {
+                0 => format!("every {period}"),
+                mad => format!("every {period} (median deviation {})", format_ns(mad as f64)),
+            }
+        },
+    );
+    let s = if a.activations == 1 { "" } else { "s" };
+    format!(
+        "{} (thread {}{policy}): {} activation{s} {release}, {period}",
+        a.task, a.tid, a.activations
+    )
+}
+
+fn parts(a: &TaskActivations) -> Table {
+    let row = |name: &str, h: &Histogram| {
+        let at = |q: f64| h.quantile(q).map_or_else(|| "-".to_owned(), |ns| format_ns(ns as f64));
+        vec![
+            name.to_owned(),
+            format_ns(h.min as f64),
+            at(0.5),
+            if h.count >= 1_000 { at(0.99) } else { "-".to_owned() },
+            format_ns(h.max as f64),
+        ]
+    };
+    Table {
+        caption: format!("Activations of {}", a.task),
+        columns: vec![
+            Column::left("part"),
+            Column::right("min"),
+            Column::right("median"),
+            Column::right("99 %"),
+            Column::right("max"),
+        ],
+        rows: vec![
+            row("start after the intended time", &a.start),
+            row("running, with interrupts", &a.running),
+            row("preempted", &a.preempted),
+            row("waiting inside", &a.waiting),
+            row("response time", &a.response),
+        ],
+    }
+}
+
+fn tasks(all: &[TaskActivations]) -> Table {
+    let row = |a: &TaskActivations| {
+        vec![
+            a.task.clone(),
+            a.tid.to_string(),
+            a.activations.to_string(),
+            a.period.map_or_else(|| "-".to_owned(), |p| format_ns(p.median_ns as f64)),
+            a.start.quantile(0.5).map_or_else(|| "-".to_owned(), |ns| format_ns(ns as f64)),
+            a.response.quantile(0.5).map_or_else(|| "-".to_owned(), |ns| format_ns(ns as f64)),
+            format_ns(a.response.max as f64),
+        ]
+    };
+    let beyond = all.len().saturating_sub(TASKS);
+    let more = if beyond > 0 { format!(" ({beyond} more are in run.json)") } else { String::new() };
+    Table {
+        caption: format!("Threads; the first one is explained{more}"),
+        columns: vec![
+            Column::left("task"),
+            Column::right("thread"),
+            Column::right("activations"),
+            Column::right("period"),
+            Column::right("start, median"),
+            Column::right("response, median"),
+            Column::right("response, max"),
+        ],
+        rows: all.iter().take(TASKS).map(row).collect(),
+    }
+}
