@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
 /// A forked process that waits before it becomes the command.
@@ -28,13 +28,21 @@ fn died() -> io::Error {
 /// # Errors
 /// When a process cannot be made.
 pub fn hold(command: &[OsString]) -> io::Result<Held> {
+    hold_with(command, Stdio::inherit())
+}
+
+/// As [`hold`], with another standard output.
+///
+/// # Errors
+/// As [`hold`].
+pub fn hold_with(command: &[OsString], output: Stdio) -> io::Result<Held> {
     let [program, arguments @ ..] = command else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command"));
     };
     let (mut tells_pid, pid_of) = io::pipe()?;
     let (waits, go) = io::pipe()?;
     let mut command = Command::new(program);
-    command.args(arguments);
+    command.args(arguments).stdout(output);
     wait_before_exec(&mut command, &pid_of, &waits, &go);
     // spawn() returns when exec succeeded or failed: it needs a thread of its own.
     let spawner = std::thread::Builder::new().name("latlab-spawn".into()).spawn(move || {

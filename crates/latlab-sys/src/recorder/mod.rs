@@ -29,6 +29,7 @@ pub(crate) use finish::compacted;
 pub use finish::{Format, Kallsyms, recover};
 pub use flight::{FlightRecorder, Snapshot};
 pub(crate) use metadata::page_size;
+pub use metadata::threads;
 pub use session::Session;
 pub use summary::{CpuSummary, Summary};
 

@@ -12,7 +12,7 @@ pub const DOCTOR: &str =
 /// Of `latlab wakeup`.
 pub const WAKEUP: &str = "Examples:\n  latlab wakeup -p 90 -i 500 -a 3 -t 1 -m -b 200\n  latlab wakeup -D 10m --load 4*cpu --load vm:64M --format cyclictest -q -h 400\n  latlab wakeup --by timerfd,futex,pipe -D 30";
 /// Of `latlab why`.
-pub const WHY: &str = "Examples:\n  latlab why -D 60 --limit 100us\n  latlab why --load vm:64M --captures 20 --test-mitigation\n  latlab why trace.dat --task ctl_loop --limit 300us";
+pub const WHY: &str = "Examples:\n  latlab why -D 60 --limit 100us\n  latlab why --load vm:64M --captures 20 --test-mitigation\n  latlab why --task ctl_loop --deadline 1ms -D 60";
 /// Of `latlab bench`.
 pub const BENCH: &str = "Examples:\n  latlab bench\n  latlab bench syscall ctx.pipe\n  latlab bench --against @beaglebone-black-2015";
 /// Of `latlab memory`.

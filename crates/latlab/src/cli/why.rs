@@ -3,6 +3,7 @@
 use crate::cli::wakeup;
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
+use latlab_analysis::latency::activations::Late as TaskLate;
 use latlab_model::units::{CpuId, Nanos};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use std::time::Duration;
 /// Measures wake-ups as `latlab wakeup` does, with the kernel's flight recorder
 /// running; each late wake-up stops the recorder, and the trace is saved as a
 /// capture. Causes are reported by comparison with on-time wake-ups; the rest is
-/// reported as unexplained. With FILEs, captures of other tools are analysed.
+/// reported as unexplained. With FILEs, captures of other tools are analysed. With --task, or a COMMAND,
+/// a program is explained in place of latlab's own threads: what makes its activations late.
 #[derive(Clone, Debug, clap::Args)]
 #[command(mut_arg("by", |arg| arg.hide(true)))]
 #[command(after_long_help = super::examples::WHY)]
@@ -41,17 +43,23 @@ pub struct Args {
     /// settings are restored.
     #[arg(long = "test-mitigation", alias = "prove", conflicts_with = "files")]
     pub prove: bool,
-    /// In FILEs without markers: the measured task, by name or thread id.
-    #[arg(long, value_name = "TASK", requires = "files")]
+    /// Explain this task: a name, a process or thread id, or a control group (`/system.slice/loop.service`).
+    #[arg(long, value_name = "TASK")]
     pub task: Option<String>,
+    /// An activation of the task that takes longer from its intended time to its end is late.
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["limit", "window"])]
+    deadline: Option<String>,
+    /// Run this shell command as load during the measurement.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "files")]
+    pub load_command: Option<String>,
     /// The kernel with debug information (vmlinux), or a module (x.ko), for source file and line of causes; may be repeated.
     #[arg(long, value_name = "FILE")]
     pub vmlinux: Vec<PathBuf>,
     /// Options of the measurement.
     #[command(flatten)]
     pub wakeup: wakeup::Args,
-    /// Command that runs as load during the measurement.
-    #[arg(last = true, value_name = "COMMAND")]
+    /// Program to start and to explain.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["files", "prove"])]
     pub command: Vec<String>,
 }
 
@@ -99,8 +107,8 @@ pub struct Config {
     pub captures: usize,
     /// Loads, as they were given.
     pub load: Vec<String>,
-    /// Command run as load.
-    pub command: Vec<String>,
+    /// Shell command run as load.
+    pub command: Option<String>,
     /// Length of the capture session, ns.
     pub duration_ns: u64,
 }
@@ -135,10 +143,34 @@ impl Args {
             functions: self.functions.clone(),
             captures: self.captures,
             load: wakeup.load.clone(),
-            command: self.command.clone(),
+            command: self.load_command.clone(),
             duration_ns: wakeup.measure.duration_ns.unwrap_or(60_000_000_000),
             wakeup,
         })
+    }
+
+    /// What makes an activation of the task late; `None`: to be chosen from the measurement.
+    ///
+    /// # Errors
+    /// One sentence that names the option.
+    pub fn task_limit(&self) -> anyhow::Result<Option<TaskLate>> {
+        if let Some(text) = &self.deadline {
+            return match time_ns("--deadline", text)? {
+                0 => bail!("--deadline {text}: the deadline must be above zero"),
+                ns => Ok(Some(TaskLate::Response(Nanos(ns)))),
+            };
+        }
+        match self.late()? {
+            Late::Auto => Ok(None),
+            Late::Over(ns) => Ok(Some(TaskLate::Start(Nanos(ns)))),
+            Late::Within(..) => Err(anyhow!("--window: not available with --task"))
+                .hint("--deadline for the response time, --limit for the start"),
+        }
+    }
+
+    /// Whether a deadline was given.
+    pub fn has_deadline(&self) -> bool {
+        self.deadline.is_some()
     }
 
     /// The limit for captures from files; zero where only markers define late wake-ups.

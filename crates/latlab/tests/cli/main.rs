@@ -42,5 +42,6 @@ mod vm_kernel;
 mod vm_ssh;
 mod wakeup;
 mod why;
+mod why_task;
 #[cfg(feature = "host")]
 mod why_vm;

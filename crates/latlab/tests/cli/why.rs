@@ -174,7 +174,8 @@ fn a_load_that_is_taken_away_takes_the_excess_along() {
     let wakeup =
         ["-a", "0", "-t", "1", "-p", "50", "-q", "-D", "6s", "--test-mitigation", "--json"];
     let why = ["why", "--limit", "3ms", "--trace", "events", "--out", out.to_str().unwrap()];
-    let load = ["--", "chrt", "-f", "60", "taskset", "-c", "0", "sh", "-c", script];
+    let script = format!("exec chrt -f 60 taskset -c 0 sh -c '{script}'");
+    let load = ["--load-command", &script];
     let hunted = run(&latlab(&[&why[..], &wakeup[..], &load[..]].concat()));
     let tests = hunted["parts"][0]["detail"]["mitigation_tests"].as_array().unwrap();
     let test = tests.iter().find(|p| p["remedy"]["id"] == "why.test-load-stopped").unwrap();
@@ -187,13 +188,17 @@ fn nonsense_is_refused_in_one_sentence() {
     let dir = tempfile::tempdir().unwrap();
     let not_a_trace = dir.path().join("words.dat");
     std::fs::write(&not_a_trace, "nothing of the kind").unwrap();
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["why", not_a_trace.to_str().unwrap()], "words.dat"),
         (&["why", "/no/such.dat"], "/no/such.dat"),
         (&["why", dir.path().to_str().unwrap()], "no captures"),
         (&["why", "--limit", "0"], "--limit 0"),
         (&["why", "--limit", "soon"], "--limit soon"),
         (&["why", "--window", "5..3"], "--window 5..3"),
+        (&["why", "--deadline", "1ms"], "--deadline"),
+        (&["why", "--deadline", "1ms", "trace.dat"], "--deadline"),
+        (&["why", "--task", "no-such-thread"], "--task no-such-thread: no thread"),
+        (&["why", "--task", "/no/such/group"], "--task /no/such/group: no such control group"),
     ];
     for (args, names) in cases {
         let output = latlab(args);

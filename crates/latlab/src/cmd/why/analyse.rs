@@ -61,15 +61,7 @@ pub fn explain(
     counters: &[CaptureCounters],
 ) -> anyhow::Result<WhyResult> {
     let (mut digests, others) = digest_all(files, limit, task)?;
-    for digest in &mut digests {
-        let Some(own) = &mut digest.note.counters else { continue };
-        if let Some(counted) = counters.iter().find(|c| c.capture == own.capture) {
-            *own = *counted;
-            for window in &mut digest.windows {
-                (window.steal_ns, window.smi) = (counted.steal_ns, counted.smi);
-            }
-        }
-    }
+    digests.iter_mut().for_each(|digest| add_counters(digest, counters));
     if digests.iter().all(|d| d.windows.is_empty()) {
         let of = task.map_or(String::new(), |t| format!(" of {t}"));
         let hint = if others.is_empty() {
@@ -87,7 +79,18 @@ pub fn explain(
     Ok(conclude(digests, context))
 }
 
-fn names(files: &[PathBuf]) -> String {
+/// Adds what was counted round the capture of a digest.
+pub(super) fn add_counters(digest: &mut Digest, counters: &[CaptureCounters]) {
+    let Some(own) = &mut digest.note.counters else { return };
+    if let Some(counted) = counters.iter().find(|c| c.capture == own.capture) {
+        *own = *counted;
+        for window in &mut digest.windows {
+            (window.steal_ns, window.smi) = (counted.steal_ns, counted.smi);
+        }
+    }
+}
+
+pub(super) fn names(files: &[PathBuf]) -> String {
     match files {
         [one] => one.display().to_string(),
         [first, rest @ ..] => format!("{} and {} other files", first.display(), rest.len()),

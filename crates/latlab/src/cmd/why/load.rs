@@ -33,13 +33,13 @@ impl Drop for Loads {
 /// Starts the loads that were asked for.
 pub(super) fn start_load(args: &Args) -> anyhow::Result<Loads> {
     let built_in = crate::cmd::load::start(&args.wakeup.load)?;
-    let command = match args.command.as_slice() {
-        [] => None,
-        [program, rest @ ..] => {
-            let mut command = Command::new(program);
-            command.args(rest).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    let command = match &args.load_command {
+        None => None,
+        Some(text) => {
+            let mut command = Command::new("sh");
+            command.args(["-c", text]).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
             process::tie_to_us(&mut command);
-            Some(command.spawn().with_context(|| format!("starting {program}"))?)
+            Some(command.spawn().with_context(|| format!("starting sh -c {text}"))?)
         }
     };
     Ok(Loads { built_in, command })

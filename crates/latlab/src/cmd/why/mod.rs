@@ -1,6 +1,8 @@
 //! `latlab why`: captures late wake-ups, or reads captures made elsewhere, and finds their causes.
 
+mod activations;
 mod analyse;
+mod attach;
 mod blind;
 mod capture_session;
 #[cfg(feature = "host")]
@@ -17,11 +19,12 @@ mod places;
 #[path = "places_none.rs"]
 mod places;
 mod prove;
+mod target;
 mod trap;
 
 use crate::cli::Global;
 use crate::cli::why::Args;
-use crate::outcome::Outcome;
+use crate::outcome::{HintExt, Outcome};
 use crate::session::Session;
 use latlab_model::latency::{CaptureCounters, SystemContext, WhyResult};
 use latlab_model::run::Detail;
@@ -35,11 +38,24 @@ use std::path::PathBuf;
 /// # Errors
 /// When nothing can be measured or read, or the result can be neither kept nor printed.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
-    if args.files.is_empty() { hunt::run(global, args) } else { from_files(global, args) }
+    if !args.files.is_empty() {
+        from_files(global, args)
+    } else if args.task.is_some() || !args.command.is_empty() {
+        attach::run(global, args)
+    } else if args.has_deadline() {
+        Err(anyhow::anyhow!("--deadline: needs --task or a command"))
+            .hint("latlab why --task NAME --deadline 1ms; --limit is for latlab's own threads")
+    } else {
+        hunt::run(global, args)
+    }
 }
 
 fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let limit = args.file_limit()?;
+    if args.has_deadline() && args.task.is_none() {
+        return Err(anyhow::anyhow!("--deadline: needs --task"))
+            .hint("latlab why FILE --task NAME --deadline 1ms");
+    }
     let places = Places::open(&args.vmlinux)?;
     let files = analyse::captures_of(&args.files)?;
     let mut session = Session::begin_ephemeral(global, "why", &files)?;
@@ -48,7 +64,12 @@ fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let machine = known.map_or_else(SystemContext::default, |result| result.system_context);
     let limit = if limit.0 == 0 { Nanos(machine.limit_ns) } else { limit };
     let machine = SystemContext { limit_ns: limit.0, ..machine };
-    let mut result = analyse::explain(&files, limit, args.task.as_deref(), machine, &counters)?;
+    let mut result = match &args.task {
+        Some(task) if activations::are_asked(args, &files)? => {
+            activations::of_files(&files, task, args.task_limit()?, machine, &counters)?
+        }
+        task => analyse::explain(&files, limit, task.as_deref(), machine, &counters)?,
+    };
     places.tell(&mut result)?;
     session.run.parts.push(part(result, true, 0));
     session.finish(None)

@@ -66,7 +66,7 @@ pub fn run(
     args: &Args,
     result: &WhyResult,
 ) -> anyhow::Result<Vec<MitigationTest>> {
-    let loaded = !args.wakeup.load.is_empty() || !args.command.is_empty();
+    let loaded = !args.wakeup.load.is_empty() || args.load_command.is_some();
     let mut proofs = Vec::new();
     for trial in trials(result, loaded, &captures.asked.wakeup.measure) {
         if signal::stop_requested().is_some() {

@@ -1,0 +1,286 @@
+//! A running program: it is recorded in stretches, each is analysed at once, and those with late activations
+//! are kept as captures.
+//!
+//! The kernel's buffer is emptied between two stretches; what begins or ends there is not seen. The time is
+//! counted, and a stretch is as long as the buffer holds at the rate of events seen so far.
+
+use super::activations::{explain, gather};
+use super::levels::{Level, levels};
+use super::load::start_load;
+use super::part::part;
+use super::places::Places;
+use super::target::{Begun, Target};
+use crate::cli::Global;
+use crate::cli::why::{Args, Trace};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::trace_input;
+use anyhow::{Context, anyhow};
+use latlab_analysis::latency::activations::from_capture::{Chosen, threads};
+use latlab_analysis::latency::activations::summary::Gathered;
+use latlab_analysis::latency::activations::{Job, Late};
+use latlab_analysis::latency::from_trace;
+use latlab_model::latency::{CaptureSession, SystemContext, WhyResult};
+use latlab_model::machine::Machine;
+use latlab_model::units::format_ns;
+use latlab_sys::recorder::{FlightRecorder, Format, Snapshot};
+use latlab_sys::tracefs::Tracefs;
+use latlab_sys::{policy, signal};
+use latlab_trace::write::Compression;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The first stretch, and the limits of later ones.
+const FIRST: Duration = Duration::from_millis(300);
+const SHORTEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(5);
+/// Between two looks at a signal or the end of the program.
+const LOOK: Duration = Duration::from_millis(20);
+/// Captures that are kept while no deadline is known.
+const WORST: usize = 12;
+
+/// Records, explains, keeps.
+///
+/// # Errors
+/// When there is no such program, it cannot be traced, or the result can be neither kept nor printed.
+pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
+    let asked = args.config(&policy::allowed()?, &policy::online()?)?;
+    let late = args.task_limit()?;
+    if args.prove {
+        return Err(anyhow!("--test-mitigation: not available with --task"))
+            .hint("change a setting and compare two runs with latlab compare");
+    }
+    let places = Places::open(&args.vmlinux)?;
+    let tracefs = Tracefs::find().with_hint()?.tracefs;
+    let preset = if args.trace == Trace::Auto { Trace::Events } else { args.trace };
+    let level = levels(&tracefs, preset, &args.functions).with_hint()?.into_iter().next();
+    let Some(level) = level else {
+        return Err(anyhow!("--trace: this kernel does not have what the preset records"))
+            .hint("--trace events");
+    };
+    let begun = Begun::new(args.task.as_deref(), &args.command)?;
+    let mut session = Session::begin(global, "why", &asked)?;
+    let Some(dir) = session.dir() else { anyhow::bail!("captures need a run directory") };
+    let folder = dir.captures()?;
+    places.check_here(&session.run.machine.kernel.release)?;
+    let load = start_load(args)?;
+    let recording = Recording {
+        late,
+        most: asked.captures,
+        folder,
+        length: Duration::from_nanos(asked.duration_ns),
+        kept: Vec::new(),
+        threads: Vec::new(),
+        hunt: CaptureSession { traced: Some(level.name.clone()), ..CaptureSession::default() },
+        progress: Progress::new("why"),
+        last: Chosen::Tids(Vec::new()),
+    };
+    let found = recording.run(&tracefs, &level, begun, &args.command);
+    load.finish()?;
+    let found = found?;
+    let cut = signal::stop_requested().map(|s| s.name());
+    let duration_ns = found.hunt.duration_ns;
+    let mut result = found.explain(system_context(&session.run.machine))?;
+    places.tell(&mut result)?;
+    let exceeded = late.is_some() && result.activations.first().is_some_and(|a| a.late > 0);
+    session.run.parts.push(part(result, cut.is_none(), duration_ns));
+    Ok(session.finish(cut)?.exceeded_if(exceeded))
+}
+
+/// What is known of the machine beside the traces.
+fn system_context(machine: &Machine) -> SystemContext {
+    let exits = machine.cpu.idle_states.iter().filter(|s| !s.disabled);
+    SystemContext {
+        hypervisor: machine.virtualization.clone(),
+        kernel: Some(machine.kernel.release.clone()),
+        preempt_rt: Some(machine.kernel.version.contains("PREEMPT_RT")),
+        idle_exit_ns: exits.map(|s| s.exit_us * 1_000).max(),
+        idle_exits_ns: machine.cpu.idle_states.iter().map(|s| s.exit_us * 1_000).collect(),
+        ..SystemContext::default()
+    }
+}
+
+/// A program while it is recorded.
+struct Recording {
+    late: Option<Late>,
+    most: usize,
+    folder: PathBuf,
+    length: Duration,
+    /// Captures with the longest time of an activation in each, ns.
+    kept: Vec<(u64, PathBuf)>,
+    threads: Vec<Gathered>,
+    hunt: CaptureSession,
+    progress: Progress,
+    /// The threads of the last stretch.
+    last: Chosen,
+}
+
+/// How a stretch ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Full,
+    Gone,
+    Stopped,
+}
+
+impl Recording {
+    fn run(
+        mut self,
+        tracefs: &Tracefs,
+        level: &Level,
+        begun: Begun,
+        command: &[String],
+    ) -> anyhow::Result<Self> {
+        let mut flight = FlightRecorder::start(tracefs, &level.config).with_hint()?;
+        let capacity = flight.session().buffer_kb().max(1) * 1024;
+        let mut target = begun.release(command)?;
+        let started = Instant::now();
+        let (mut stretch, mut number) = (FIRST, 0);
+        loop {
+            let left = self.length.saturating_sub(started.elapsed());
+            let chosen = target.chosen();
+            let ended = self.wait(stretch.min(left), &mut target, started);
+            let frozen = Instant::now();
+            let snapshot = flight.snapshot().with_hint()?;
+            let is_last = ended != Ended::Full || left <= stretch || self.is_enough();
+            if !is_last {
+                flight.rearm().with_hint()?;
+                self.hunt.dead_ns += frozen.elapsed().as_nanos() as u64;
+            }
+            let fullest = snapshot.pages.iter().map(|p| p.1.len() as u64).max().unwrap_or(0);
+            stretch = next_stretch(stretch, fullest, capacity);
+            number += 1;
+            self.take(&snapshot, with_new(chosen, target.chosen()), number)?;
+            if is_last || self.is_enough() {
+                self.hunt.duration_ns = started.elapsed().as_nanos() as u64;
+                return Ok(self);
+            }
+        }
+    }
+
+    /// As many captures as were asked for.
+    fn is_enough(&self) -> bool {
+        self.late.is_some() && self.kept.len() >= self.most
+    }
+
+    fn wait(&mut self, length: Duration, target: &mut Target, started: Instant) -> Ended {
+        let begun = Instant::now();
+        while begun.elapsed() < length {
+            if signal::stop_requested().is_some() {
+                return Ended::Stopped;
+            }
+            if target.is_gone() {
+                return Ended::Gone;
+            }
+            let done = started.elapsed().as_secs_f64() / self.length.as_secs_f64().max(1e-9);
+            let most =
+                self.threads.iter().flat_map(|t| t.jobs.last()).map(|j| j.response().0).max();
+            let seen = self.threads.iter().map(|t| t.jobs.len()).sum::<usize>();
+            let words = match most {
+                Some(ns) => format!("{seen} activations, last {}", format_ns(ns as f64)),
+                None => "no activation yet".to_owned(),
+            };
+            self.progress.set(Some(done), &words);
+            std::thread::sleep(LOOK.min(length.saturating_sub(begun.elapsed())));
+        }
+        Ended::Full
+    }
+
+    /// Analyses a stretch, and keeps it if it has a late activation, or one of the longest.
+    fn take(&mut self, snapshot: &Snapshot, chosen: Chosen, number: u32) -> anyhow::Result<()> {
+        let plain = Format { compression: Compression::None, ..Format::default() };
+        let bytes = snapshot.to_bytes(plain).with_hint()?;
+        let name = format!("{number:04}.dat");
+        let file = trace_input::open(&bytes, name.as_ref())?;
+        let found = threads(&from_trace::capture(&file, &name), &chosen);
+        let by_name = matches!(chosen, Chosen::Name(_));
+        let judged = |job: &Job| match self.late {
+            Some(late) if !late.is(job) => None,
+            Some(Late::Start(_)) => Some(job.start_latency().0),
+            _ => Some(job.response().0),
+        };
+        let longest = found.iter().flat_map(|t| &t.jobs).filter_map(judged).max();
+        gather(found, by_name, &mut self.threads);
+        self.last = merged(std::mem::replace(&mut self.last, Chosen::Tids(Vec::new())), chosen);
+        if let Some(ns) = longest {
+            self.keep(ns, snapshot, &name)?;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, ns: u64, snapshot: &Snapshot, name: &str) -> anyhow::Result<()> {
+        let most = if self.late.is_some() { self.most } else { self.most.min(WORST) };
+        let least = self.kept.iter().enumerate().min_by_key(|(_, k)| k.0);
+        let least = least.map(|(i, k)| (i, k.0)).filter(|_| self.kept.len() >= most);
+        match least {
+            Some((_, shortest)) if shortest >= ns => return Ok(()),
+            Some((i, _)) => {
+                let (_, path) = self.kept.swap_remove(i);
+                std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
+            }
+            None => {}
+        }
+        let path = self.folder.join(name);
+        snapshot.save(&path, Format::default()).with_hint()?;
+        self.kept.push((ns, path));
+        Ok(())
+    }
+
+    fn explain(mut self, context: SystemContext) -> anyhow::Result<WhyResult> {
+        self.progress.set(None, "explaining");
+        if self.threads.is_empty() {
+            return Err(anyhow!("the task had no activation in {}", format_ns(self.hunt.duration_ns as f64)))
+                .hint("an activation ends when the task sleeps; --task names the thread that works, -D how long it is recorded");
+        }
+        self.kept.sort_by(|a, b| a.1.cmp(&b.1));
+        let files: Vec<PathBuf> = self.kept.into_iter().map(|k| k.1).collect();
+        let mut result = explain(&files, &self.last, self.threads, self.late, context, &[])?;
+        if let Some(first) = result.activations.first() {
+            (self.hunt.wakeups, self.hunt.late) = (first.activations, first.late);
+        }
+        let captured = u64::from(result.captures.iter().map(|c| c.late).sum::<u32>());
+        self.hunt.late_not_captured = self.hunt.late.saturating_sub(captured);
+        result.session = Some(self.hunt);
+        Ok(result)
+    }
+}
+
+/// Threads that were there at the beginning of a stretch or at its end.
+fn with_new(before: Chosen, after: Chosen) -> Chosen {
+    merged(before, after)
+}
+
+/// The threads of both.
+fn merged(one: Chosen, other: Chosen) -> Chosen {
+    match (one, other) {
+        (Chosen::Tids(mut one), Chosen::Tids(other)) => {
+            one.extend(other);
+            one.sort_unstable();
+            one.dedup();
+            Chosen::Tids(one)
+        }
+        (Chosen::Tids(_), name) | (name, _) => name,
+    }
+}
+
+/// So long that the buffer of the busiest CPU is about half full.
+fn next_stretch(now: Duration, fullest: u64, capacity: u64) -> Duration {
+    let share = fullest as f64 / capacity as f64;
+    let factor = (0.5 / share.max(0.01)).clamp(0.25, 2.0);
+    now.mul_f64(factor).clamp(SHORTEST, LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_fills_half_of_the_buffer() {
+        let ms = Duration::from_millis;
+        assert_eq!(next_stretch(ms(400), 1_000, 1_000), ms(200));
+        assert_eq!(next_stretch(ms(400), 0, 1_000), ms(800), "at most twice as long");
+        assert_eq!(next_stretch(ms(4_000), 10, 1_000), LONGEST);
+        assert_eq!(next_stretch(ms(60), 1_000, 1_000), SHORTEST);
+    }
+}

@@ -1,0 +1,196 @@
+//! The program that `latlab why` explains: threads by name, number or control group, or a command.
+
+use crate::outcome::HintExt;
+use anyhow::{Context, anyhow};
+use latlab_analysis::latency::activations::from_capture::Chosen;
+use latlab_model::units::Tid;
+use latlab_sys::recorder::{child, threads};
+use std::ffi::OsString;
+use std::fs;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Between the request to end and its enforcement.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What is explained.
+pub(super) enum Target {
+    /// Threads of this name.
+    Name(String),
+    /// The threads of a process, or one thread.
+    Number(u32),
+    /// The threads of a control group and of those beneath it.
+    Group(PathBuf),
+    /// A process that was started for this.
+    Started(Child),
+}
+
+/// A command that waits for its start.
+pub(super) enum Begun {
+    /// It runs already.
+    Running(Target),
+    /// It is held.
+    Held(child::Held),
+}
+
+impl Begun {
+    /// What the command line names.
+    ///
+    /// # Errors
+    /// When there is no such task, or the command cannot be started.
+    pub(super) fn new(task: Option<&str>, command: &[String]) -> anyhow::Result<Self> {
+        if command.is_empty() {
+            return Ok(Self::Running(Target::find(task.unwrap_or_default())?));
+        }
+        let words: Vec<OsString> = command.iter().map(OsString::from).collect();
+        // The report has our standard output.
+        let output = std::io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
+        let output = output.unwrap_or_else(|_| Stdio::null());
+        Ok(Self::Held(child::hold_with(&words, output).context("starting the command")?))
+    }
+
+    /// Lets a held command run.
+    ///
+    /// # Errors
+    /// When there is no such command.
+    pub(super) fn release(self, command: &[String]) -> anyhow::Result<Target> {
+        let program = || command.first().cloned().unwrap_or_default();
+        match self {
+            Self::Running(target) => Ok(target),
+            Self::Held(held) => held.release().map(Target::Started).with_context(program),
+        }
+    }
+}
+
+impl Target {
+    fn find(task: &str) -> anyhow::Result<Self> {
+        if let Ok(pid) = task.parse::<u32>() {
+            threads(pid).with_context(|| format!("--task {task}"))?;
+            return Ok(Self::Number(pid));
+        }
+        if task.starts_with('/') {
+            let group = Path::new("/sys/fs/cgroup").join(task.trim_start_matches('/'));
+            return match group.join("cgroup.procs").exists() {
+                true => Ok(Self::Group(group)),
+                false => Err(anyhow!("--task {task}: no such control group"))
+                    .hint("a path below /sys/fs/cgroup, as in /proc/PID/cgroup"),
+            };
+        }
+        let found = named(task);
+        if found.is_empty() {
+            let like = similar(task);
+            return Err(anyhow!("--task {task}: no thread has this name")).hint(
+                match like.is_empty() {
+                    true => "a name is that of /proc/PID/comm, at most 15 characters".to_owned(),
+                    false => format!("threads with similar names: {}", like.join(", ")),
+                },
+            );
+        }
+        Ok(Self::Name(task.to_owned()))
+    }
+
+    /// Its threads now, as captures are searched for them.
+    pub(super) fn chosen(&self) -> Chosen {
+        let of = |pid: u32| threads(pid).unwrap_or_default();
+        let tids = match self {
+            Self::Name(name) => return Chosen::Name(name.clone()),
+            Self::Number(pid) => of(*pid),
+            Self::Group(group) => members(group),
+            Self::Started(child) => family(child.id()),
+        };
+        Chosen::Tids(tids.into_iter().filter_map(|t| i32::try_from(t).ok()).map(Tid).collect())
+    }
+
+    /// Whether it is no more.
+    pub(super) fn is_gone(&mut self) -> bool {
+        match self {
+            Self::Name(name) => named(name).is_empty(),
+            Self::Number(pid) => threads(*pid).is_err(),
+            Self::Group(group) => members(group).is_empty(),
+            Self::Started(child) => !matches!(child.try_wait(), Ok(None)),
+        }
+    }
+}
+
+impl Drop for Target {
+    /// What was started for this ends with it.
+    fn drop(&mut self) {
+        let Self::Started(child) = self else { return };
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        child::signal(child, 15);
+        let asked = Instant::now();
+        while asked.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// Process ids of this machine.
+fn processes() -> Vec<u32> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Each thread with its name.
+fn names() -> impl Iterator<Item = (u32, String)> {
+    processes().into_iter().flat_map(|pid| {
+        let tasks = threads(pid).unwrap_or_default();
+        tasks.into_iter().filter_map(move |tid| {
+            let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).ok()?;
+            Some((tid, name.trim_end_matches('\n').to_owned()))
+        })
+    })
+}
+
+fn named(name: &str) -> Vec<u32> {
+    names().filter(|n| n.1 == name).map(|n| n.0).collect()
+}
+
+/// Names that contain the given one or are contained in it, whatever the case.
+fn similar(name: &str) -> Vec<String> {
+    let lower = name.to_lowercase();
+    let is_like = |n: &str| {
+        let n = n.to_lowercase();
+        !n.is_empty() && (n.contains(&lower) || lower.contains(&n))
+    };
+    let mut all: Vec<String> = names().map(|n| n.1).filter(|n| is_like(n)).collect();
+    all.sort();
+    all.dedup();
+    all.truncate(5);
+    all
+}
+
+/// The threads of a process and of those that it started.
+fn family(pid: u32) -> Vec<u32> {
+    let (mut all, mut next) = (Vec::new(), vec![pid]);
+    while let Some(pid) = next.pop() {
+        let tasks = threads(pid).unwrap_or_default();
+        for tid in &tasks {
+            let children = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children"));
+            let children = children.unwrap_or_default();
+            next.extend(children.split_whitespace().filter_map(|c| c.parse::<u32>().ok()));
+        }
+        all.extend(tasks);
+    }
+    all
+}
+
+/// The threads of a control group and of the groups beneath it.
+fn members(group: &Path) -> Vec<u32> {
+    let mut all = Vec::new();
+    let mut next = vec![group.to_owned()];
+    while let Some(group) = next.pop() {
+        let processes = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        let pids = processes.lines().filter_map(|l| l.parse::<u32>().ok());
+        all.extend(pids.flat_map(|pid| threads(pid).unwrap_or_default()));
+        let beneath = fs::read_dir(&group).into_iter().flatten().flatten();
+        next.extend(beneath.filter(|e| e.path().is_dir()).map(|e| e.path()));
+    }
+    all
+}

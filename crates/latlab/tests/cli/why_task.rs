@@ -1,0 +1,167 @@
+//! `latlab why --task` and `latlab why -- COMMAND`: programs with known faults, and what is said of them.
+
+use crate::common::{is_root, latlab_here as latlab, real_time, said, skip};
+use serde_json::Value;
+use std::process::{Child, Command, Output, Stdio};
+
+/// A control loop of 5 ms on CPU 0. `$body` gets the number of the period; `burn` is work in µs.
+const LOOP: &str = r#"
+use Time::HiRes qw(clock_gettime clock_nanosleep usleep CLOCK_MONOTONIC TIMER_ABSTIME);
+$0 = "ctl_loop"; $| = 1;
+sub burn { my $e = clock_gettime(CLOCK_MONOTONIC) + $_[0] / 1e6; 1 while clock_gettime(CLOCK_MONOTONIC) < $e }
+my ($seconds, $body) = (shift, shift);
+my $work = eval "sub { my \$k = shift; $body }" or die $@;
+my $t = clock_gettime(CLOCK_MONOTONIC); my $end = $t + $seconds; my $k = 0;
+while ($t < $end) {
+    $t += 0.005; clock_nanosleep(CLOCK_MONOTONIC, $t * 1e9, TIMER_ABSTIME);
+    burn(300); $work->(++$k);
+}
+"#;
+
+/// Every 20th period, 100 ms, is a late one.
+fn control_loop(seconds: &str, body: &str) -> Vec<String> {
+    let words = ["chrt", "-f", "50", "taskset", "-c", "0", "perl", "-e", LOOP, seconds, body];
+    words.map(str::to_owned).to_vec()
+}
+
+fn why(options: &[&str], program: &[String]) -> Output {
+    let program: Vec<&str> = program.iter().map(String::as_str).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let fixed = ["why", "--json", "-D", "6", "--out", out.to_str().unwrap()];
+    latlab(&[&fixed[..], options, &["--"], &program[..]].concat())
+}
+
+fn detail(output: &Output) -> Value {
+    let stderr = said(output);
+    let run: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"));
+    run["parts"][0]["detail"].clone()
+}
+
+/// The cause with the largest share, as mechanism and who.
+fn first_cause(detail: &Value) -> (String, String) {
+    let cause = &detail["explanation"]["causes"][0];
+    let text = |key: &str| cause[key].as_str().unwrap_or_default().to_owned();
+    (text("mechanism"), text("who"))
+}
+
+/// The named thread of the result, with a period of 5 ms; the parts of each window add up.
+fn checked(detail: &Value) -> &Value {
+    let task = &detail["activations"][0];
+    assert_eq!(task["task"], "ctl_loop", "{task:#}");
+    let period = task["period"]["median_ns"].as_u64().unwrap();
+    assert!(period.abs_diff(5_000_000) < 100_000, "{task:#}");
+    for window in detail["windows"].as_array().unwrap() {
+        let shares = window["shares"].as_array().unwrap().iter();
+        let sum: u64 = shares.map(|s| s[1]["ns"].as_u64().unwrap()).sum();
+        assert_eq!(Some(sum), window["latency_ns"].as_u64(), "{window:#}");
+    }
+    task
+}
+
+/// A process that ends with this.
+struct Beside(Child);
+
+impl Beside {
+    fn start(words: &[&str]) -> Self {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn can_run() -> bool {
+    let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    is_root() && has("chrt") && has("taskset") && has("perl")
+}
+
+/// Each fault of a program, and the right answer.
+#[test]
+fn a_program_with_a_known_fault_is_explained() {
+    if !can_run() {
+        return skip("it takes root, perl, chrt and taskset");
+    }
+    let _alone = real_time();
+    // A helper on the other CPU, if there is one, answers through pipes: mostly at once.
+    let answers = r#"
+        if ($k == 1) { pipe($qr, $qw); pipe($ar, $aw); if (!fork) { $0 = "helper"; my $n = 0;
+            close $qw; close $ar;
+            while (sysread($qr, my $c, 1)) { burn(++$n % 20 ? 50 : 2500); syswrite($aw, $c) } exit }
+            close $qr; close $aw; syswrite($qw, "x"); sysread($ar, my $c, 1); return }
+        syswrite($qw, "x"); sysread($ar, my $c, 1);"#;
+    let rows = [
+        ("burn(2500) unless $k % 20", "execution", "ctl_loop", "ran_long"),
+        ("usleep(2500) unless $k % 20", "sleep", "", "waited"),
+        (answers, "wait", "helper", "waited"),
+    ];
+    for (body, mechanism, who, part) in rows {
+        let output = why(&["--deadline", "1500us"], &control_loop("5", body));
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        let detail = detail(&output);
+        let task = checked(&detail);
+        assert_eq!(first_cause(&detail), (mechanism.into(), who.into()), "{body}: {task:#}");
+        let late = task["late"].as_u64().unwrap();
+        let by = task["late_by"][part].as_u64().unwrap();
+        assert!(late >= 10 && 10 * by >= 8 * late, "{body}: {task:#}");
+        let size = detail["explanation"]["causes"][0]["excess_ns"].as_f64().unwrap();
+        assert!((1.5e6..3.5e6).contains(&size), "{body}: {size}");
+    }
+}
+
+/// A running task by its name, a load that another option starts, and the same from the captures.
+#[test]
+fn a_running_task_is_explained_by_name_and_again_from_its_captures() {
+    if !can_run() {
+        return skip("it takes root, perl, chrt and taskset");
+    }
+    let _alone = real_time();
+    let words = control_loop("60", "");
+    let _loop = Beside::start(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let out = out.to_str().unwrap();
+    let hog = "exec chrt -f 60 taskset -c 0 sh -c 'while :; do i=0; while [ $i -lt 8000 ]; do i=$((i+1)); done; sleep 0.0973; done'";
+    let args = ["why", "--json", "-D", "5", "--task", "ctl_loop", "--deadline", "1500us"];
+    let output = latlab(&[&args[..], &["--load-command", hog, "--out", out]].concat());
+    let detail = detail(&output);
+    checked(&detail);
+    assert_eq!(first_cause(&detail), ("higher-priority".into(), "sh".into()));
+
+    let again = ["why", "--json", "--task", "ctl_loop", "--deadline", "1500us", out];
+    let again = latlab(&again);
+    let again = self::detail(&again);
+    assert_eq!(first_cause(&again), ("higher-priority".into(), "sh".into()));
+    assert_eq!(checked(&again)["prio"], 49);
+}
+
+/// Without a deadline nothing is called late that is not slow, and the exit code is 0.
+#[test]
+fn a_task_without_a_deadline_is_described() {
+    if !can_run() {
+        return skip("it takes root, perl, chrt and taskset");
+    }
+    let _alone = real_time();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let program = control_loop("2", "");
+    let program: Vec<&str> = program.iter().map(String::as_str).collect();
+    let args = ["why", "-D", "20", "--out", out.to_str().unwrap(), "--"];
+    let output = latlab(&[&args[..], &program[..]].concat());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(text.contains("begun by a timer (hrtimer_wakeup)"), "{text}");
+    assert!(text.contains("response time"), "{text}");
+    let out = dir.path().join("missing");
+    let missing = latlab(&["why", "--out", out.to_str().unwrap(), "--", "no-such-program"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(said(&missing).starts_with("latlab: no-such-program: "), "{}", said(&missing));
+}
