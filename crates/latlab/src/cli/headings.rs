@@ -15,10 +15,10 @@ Stop and trace: breaktrace tracemark
 Output: histogram histofall quiet verbose samples format histfile json_file nsecs help
 Machine: latency idle_states mainaffinity
 why
-Causes: limit captures prove window task vmlinux
+Causes: task deadline limit captures prove window vmlinux
 Tracing: trace functions
 Measurement: duration loops priority interval threads affinity smp policy mlockall distance aligned priospread level lock
-Load: load
+Load: load load_command
 Stop and trace: breaktrace tracemark
 Output: histogram histofall quiet verbose samples format histfile json_file nsecs help
 Machine: latency idle_states mainaffinity
