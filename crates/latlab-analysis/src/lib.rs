@@ -14,6 +14,8 @@ pub mod history;
 pub mod latency;
 
 pub mod osnoise;
+#[cfg(feature = "host")]
+pub mod profile;
 pub mod reference;
 pub mod sched;
 pub mod survey;

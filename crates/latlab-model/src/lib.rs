@@ -19,6 +19,7 @@ pub mod latency;
 pub mod machine;
 
 pub mod osnoise;
+pub mod profile;
 pub mod record;
 pub mod reference;
 pub mod run;

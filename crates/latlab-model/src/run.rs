@@ -115,6 +115,8 @@ pub enum Detail {
     Sched(Box<crate::sched::schedule::SchedDetail>),
     /// Ticks, timers and interrupts.
     Timer(Box<crate::timer::TimerDetail>),
+    /// Functions of a trace, or of two. Boxed: it carries a histogram a function.
+    Profile(Box<crate::profile::ProfileDetail>),
     /// Something that this version does not know (written by a newer one).
     #[serde(other)]
     Unknown,

@@ -49,6 +49,8 @@ impl Groups {
     pub const RENAME: Self = Self(1024);
     /// `sched_waking`, `sched_wakeup` and `sched_wakeup_new`.
     pub const WAKE: Self = Self(2048);
+    /// Calls of the tracer `function`.
+    pub const CALL: Self = Self(8192);
     /// All.
     pub const ALL: Self = Self(u16::MAX);
 
@@ -65,6 +67,7 @@ impl Groups {
             "irq_handler_entry" | "irq_handler_exit" | "ipi_entry" | "ipi_exit"
             | "softirq_raise" | "softirq_entry" | "softirq_exit" => Self::INTERRUPT,
             "funcgraph_entry" | "funcgraph_exit" => Self::FUNCTION,
+            "function" if system == "ftrace" => Self::CALL,
             "print" => Self::MARKER,
             "cpu_frequency" => Self::FREQUENCY,
             "tick_stop" => Self::TIMER,
@@ -456,6 +459,10 @@ impl<'a> Meaning<'a> {
             Typed::PageFaultKernel(f) => EventKind::PageFault { user: false, address: f.address },
             Typed::ContentionBegin(l) => EventKind::LockBegin { lock: l.lock_addr },
             Typed::ContentionEnd(l) => EventKind::LockEnd { lock: l.lock_addr },
+            Typed::Function(f) => EventKind::FunctionCall {
+                function: self.function(f.ip),
+                parent: self.function(f.parent_ip),
+            },
             Typed::KernelStack(stack) => EventKind::Stack { stack: self.stack(stack.addresses()) },
             Typed::Print(p) => {
                 EventKind::Marker { text: self.names.add(&String::from_utf8_lossy(p.buf)) }

@@ -187,6 +187,8 @@ pub enum EventKind {
     FunctionEntry { function: Symbol, depth: u32 },
     /// `funcgraph_exit`; `called` is the time of the call, 0 where it is unknown.
     FunctionExit { function: Symbol, depth: u32, called: TraceNs, length: Nanos },
+    /// A call that the tracer `function` recorded.
+    FunctionCall { function: Symbol, parent: Symbol },
     /// `irq_disable` and `irq_enable`.
     IrqsOff { off: bool },
     /// `preempt_disable` and `preempt_enable`.

@@ -27,6 +27,7 @@ mod latency_remedies;
 mod message;
 mod osnoise;
 mod probe;
+mod profile;
 mod run;
 mod sched;
 mod survey;
@@ -58,6 +59,7 @@ const AREAS: &[&[Message]] = &[
     latency_remedies::MESSAGES,
     osnoise::MESSAGES,
     probe::MESSAGES,
+    profile::MESSAGES,
     run::MESSAGES,
     sched::MESSAGES,
     survey::MESSAGES,

@@ -24,6 +24,7 @@ const EXAMPLES: &[(&str, &[Message], Examples)] = &[
     ("sched", sched::MESSAGES, sched::examples),
     ("survey", survey::MESSAGES, survey::examples),
     ("sweep", sweep::MESSAGES, sweep::examples),
+    ("profile", profile::MESSAGES, profile::examples),
     ("timer", timer::MESSAGES, timer::examples),
     ("wakeup", wakeup::MESSAGES, wakeup::examples),
 ];

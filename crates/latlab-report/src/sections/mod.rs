@@ -15,6 +15,8 @@ pub mod machine;
 pub mod memory;
 pub mod osnoise;
 pub mod page;
+#[cfg(feature = "host")]
+pub mod profile;
 pub mod sched;
 pub mod screen;
 pub mod sweep;
@@ -65,6 +67,10 @@ pub fn of_part(part: &Part) -> Vec<Section> {
         Some(Detail::Sched(detail)) => sched::sections(part, detail),
         Some(Detail::Timer(detail)) => timer::sections(part, detail),
         #[cfg(feature = "host")]
+        Some(Detail::Profile(detail)) => profile::sections(part, detail),
+        #[cfg(not(feature = "host"))]
+        Some(Detail::Profile(_)) => generic::sections(part),
+        #[cfg(feature = "host")]
         Some(Detail::Compare(detail)) => compare::sections(part, detail),
         #[cfg(not(feature = "host"))]
         Some(Detail::Compare(_)) => generic::sections(part),
@@ -84,6 +90,10 @@ fn part_summary(part: &Part) -> Vec<String> {
         Some(Detail::Memory(detail)) => memory::summary(part, detail),
         Some(Detail::Sched(detail)) => sched::summary(part, detail),
         Some(Detail::Timer(detail)) => timer::summary(detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Profile(detail)) => profile::summary(detail),
+        #[cfg(not(feature = "host"))]
+        Some(Detail::Profile(_)) => generic::summary(part),
         #[cfg(feature = "host")]
         Some(Detail::Compare(detail)) => compare::summary(detail),
         #[cfg(not(feature = "host"))]

@@ -91,6 +91,10 @@ fn answer(part: &Part) -> Vec<Block> {
         Some(Detail::Sched(detail)) => sched::screen(detail),
         Some(Detail::Timer(detail)) => timer::screen(detail),
         #[cfg(feature = "host")]
+        Some(Detail::Profile(detail)) => super::profile::screen(detail),
+        #[cfg(not(feature = "host"))]
+        Some(Detail::Profile(_)) => generic::screen(part),
+        #[cfg(feature = "host")]
         Some(Detail::Compare(detail)) => compare::screen(detail),
         Some(Detail::Sweep(detail)) => sweep::screen(detail),
         #[cfg(not(feature = "host"))]

@@ -79,6 +79,7 @@ fn of_part(part: &Part) -> Vec<Tile> {
         Some(Detail::Sweep(d)) => of_sweep(d),
         Some(Detail::Sched(d)) => of_sched(d),
         Some(Detail::Timer(d)) => of_timer(d),
+        Some(Detail::Profile(_)) => of_records(part),
         Some(Detail::Doctor(_)) => of_doctor(part),
         None | Some(Detail::Unknown) => of_records(part),
     }

@@ -4,6 +4,7 @@
 //!  0)               |  sys_write() {
 //!  0)   0.500 us    |    fget();
 //!  0) + 12.250 us   |  }
+//!  0)   ==========> |
 //!  0)   bash-99      =>    cat-100
 //!  1234.567890 |   0)   bash-99   |   0.500 us    |    fget();   with more columns
 //! ```
@@ -20,6 +21,8 @@ pub(super) enum Call<'l> {
     Leaf(&'l [u8]),
     Exit(&'l [u8]),
     Comment(&'l [u8]),
+    /// An interrupt begins or ends: its functions are calls like any other.
+    Interrupt,
     /// Another task on this CPU.
     Switch {
         comm: &'l [u8],
@@ -66,6 +69,9 @@ fn duration(text: &[u8]) -> Option<u64> {
 
 fn call(text: &[u8]) -> Option<Call<'_>> {
     let text = text.trim_ascii();
+    if text == b"==========>" || text == b"<==========" {
+        return Some(Call::Interrupt);
+    }
     let name = |t: &'_ [u8]| memchr::memchr(b'(', t).map(|n| n..t.len()).map(|r| r.start);
     if let Some(rest) = text.strip_prefix(b"}") {
         let comment = rest.trim_ascii().strip_prefix(b"/*").and_then(|c| c.strip_suffix(b"*/"));
@@ -101,7 +107,11 @@ impl<'l> Line<'l> {
             return Some(Self { cpu, time_ns, duration_ns: 0, task: None, call });
         }
         let mut columns = rest.split(|b| *b == b'|');
-        let last = columns.next_back()?;
+        let mut last = columns.next_back()?;
+        // The mark of an interrupt stands before the last column, which is then empty.
+        if last.trim_ascii().is_empty() {
+            last = columns.next_back()?;
+        }
         let call = call(last)?;
         let (mut duration_ns, mut of) = (0, None);
         for column in columns {
@@ -116,7 +126,7 @@ impl<'l> Line<'l> {
 
     /// Whether it is a call and nothing that merely looks like one.
     pub fn is_call(&self) -> bool {
-        !matches!(self.call, Call::Comment(_) | Call::Switch { .. })
+        matches!(self.call, Call::Enter(_) | Call::Leaf(_) | Call::Exit(_))
     }
 }
 
@@ -157,6 +167,7 @@ impl Stacks {
                 (cpu.comm, cpu.pid) = (comm.to_vec(), pid);
                 cpu.stack.clear();
             }
+            Call::Interrupt => {}
             Call::Comment(text) => builder.event(&cpu.head(), None, b"print", text),
             Call::Enter(name) => {
                 let func = builder.symbol(name);

@@ -63,6 +63,8 @@ Trace: view task from to window
 timer
 Measurement: duration interval top no_trace
 Trace: from to
+profile !on
+Trace: from to
 compare !on !max_memory
 Sides: base new only
 Verdict: fail_if allow_single limit margin within level tell

@@ -31,6 +31,8 @@ pub mod load;
 mod mechanisms;
 pub mod memory;
 pub mod on_board;
+#[cfg(feature = "host")]
+pub mod profile;
 pub mod record;
 pub mod report;
 pub mod sched;
@@ -123,7 +125,8 @@ pub fn parse() -> Result<Cli, clap::Error> {
 
 /// Commands that only the build for a host has.
 #[cfg(any(test, not(feature = "host")))]
-const HOST_COMMANDS: [&str; 7] = ["compare", "export", "fetch", "history", "image", "view", "vm"];
+const HOST_COMMANDS: [&str; 8] =
+    ["compare", "export", "fetch", "history", "image", "profile", "view", "vm"];
 
 /// Options that only that build has.
 #[cfg(any(test, not(feature = "host")))]
@@ -182,6 +185,8 @@ pub enum Command {
     Report(report::Args),
     Sched(Box<sched::Args>),
     Timer(timer::Args),
+    #[cfg(feature = "host")]
+    Profile(profile::Args),
     #[cfg(feature = "view")]
     View(view::Args),
     #[cfg(feature = "host")]

@@ -22,6 +22,8 @@ pub mod menu;
 #[cfg(feature = "host")]
 mod on;
 mod on_board;
+#[cfg(feature = "host")]
+mod profile;
 mod record;
 mod report;
 mod sched;
@@ -69,6 +71,8 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Report(args) => report::run(global, &args),
         Command::Sched(args) => sched::run(global, &args),
         Command::Timer(args) => timer::run(global, &args),
+        #[cfg(feature = "host")]
+        Command::Profile(args) => profile::run(global, &args),
         Command::SchedTask(args) => sched::task::run(&args),
         #[cfg(feature = "view")]
         Command::View(args) => view::run(global, &args),

@@ -19,6 +19,8 @@ mod menu;
 #[cfg(feature = "host")]
 mod output;
 mod parity;
+#[cfg(feature = "host")]
+mod profile;
 mod record;
 mod report;
 mod runs_v1;

@@ -1,0 +1,58 @@
+//! `latlab profile`: the functions of a trace, or of two.
+
+use crate::cli::Global;
+use crate::cli::profile::Args;
+use crate::cmd::sched::file;
+use crate::outcome::{HintExt, Outcome};
+use crate::session::Session;
+use anyhow::anyhow;
+use latlab_model::profile::{Origin, Profile};
+use std::path::Path;
+
+const TITLE: &str = "Functions";
+
+/// Runs the command.
+///
+/// # Errors
+/// When a file cannot be read or has no functions, or the result cannot be printed.
+pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
+    let select = args.select()?;
+    let profile = analyse(&args.file, &select)?;
+    let other = args.other.as_deref().map(|path| analyse(path, &select)).transpose()?;
+    if let Some(other) = other.as_ref().filter(|o| o.origin != profile.origin) {
+        let (a, b) = (name(profile.origin), name(other.origin));
+        return Err(anyhow!(
+            "{} has {a}, {} has {b}: they cannot be compared",
+            args.file.display(),
+            args.other.as_deref().unwrap_or(&args.file).display()
+        ))
+        .hint("record both with the same tracer, such as `latlab record -p function_graph`");
+    }
+    let files = [Some(&args.file), args.other.as_ref()];
+    let files: Vec<_> = files.into_iter().flatten().map(|p| p.to_string_lossy()).collect();
+    let config = serde_json::json!({ "files": files });
+    let mut session = Session::begin_ephemeral(global, "profile", &config)?;
+    let part = latlab_analysis::profile::part("profile", TITLE, profile, other);
+    session.run.parts.push(part);
+    session.finish(None)
+}
+
+fn name(origin: Origin) -> &'static str {
+    match origin {
+        Origin::FunctionGraph => "calls with lengths (function_graph)",
+        Origin::Stacks => "stacks of events",
+        Origin::Function => "calls without lengths (function)",
+    }
+}
+
+fn analyse(path: &Path, select: &latlab_trace::Select) -> anyhow::Result<Profile> {
+    let data = file::open(path)?;
+    let trace = file::parse(path, &data)?;
+    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    let (found, damage) = latlab_analysis::profile::analyse(&trace, &name, select, threads);
+    file::tell(path, &trace.diagnostics, &damage);
+    found.ok_or_else(|| anyhow!("{}: no functions and no kernel stacks", path.display())).hint(
+        "record with `latlab record -p function_graph` (or -p function, or -T); or widen --from and --to",
+    )
+}
