@@ -48,7 +48,7 @@ Measurement: quick full steps
 Output: list
 record !details !out !max_memory
 Events: events filters triggers
-Tracer: tracer functions notrace_functions graph_functions max_graph_depth options
+Tracer: tracer threshold functions notrace_functions graph_functions max_graph_depth options
 What is traced: pids only_command children cpu mask
 Measurement: duration clock stack buffer_kb last rearm
 Output: output compression kallsyms v6 list recover

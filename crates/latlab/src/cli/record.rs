@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum};
 use latlab_model::cpulist;
-use latlab_sys::recorder::{EventSpec, Format, Kallsyms, RecordConfig};
+use latlab_sys::recorder::{EventSpec, Format, Kallsyms, LATENCY_TRACERS, RecordConfig};
 use latlab_trace::write::Compression;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -23,9 +23,13 @@ pub struct Args {
     /// The events with their filters and triggers.
     #[command(flatten)]
     pub events: Events,
-    /// Tracer: function, function_graph… (see --list tracers).
+    /// Tracer: function, function_graph… (see --list tracers); of irqsoff, preemptoff, preemptirqsoff, wakeup,
+    /// wakeup_rt and wakeup_dl the trace of the longest latency is kept, as text.
     #[arg(short = 'p', long = "tracer", value_name = "TRACER")]
     tracer: Option<String>,
+    /// With such a tracer: keep latencies longer than US only; exit code 2 if there was one.
+    #[arg(long, value_name = "US", requires = "tracer")]
+    threshold: Option<u64>,
     /// Function that function_graph records, with its callees; repeatable, globs allowed.
     #[arg(short = 'g', value_name = "GRAPH-FUNCTION")]
     graph_functions: Vec<String>,
@@ -68,9 +72,9 @@ pub struct Args {
     /// Duration (`10s`, `5m`; a bare number is seconds).
     #[arg(short = 'D', long, value_name = "TIME")]
     duration: Option<String>,
-    /// Output file.
-    #[arg(short = 'o', value_name = "FILE", default_value = "trace.dat")]
-    output: PathBuf,
+    /// Output file [default: trace.dat, of a longest latency trace.txt].
+    #[arg(short = 'o', value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Flight recorder: keep only the last MB megabytes in the ring buffer; write them on SIGUSR1
     /// (and go on), when tracing_on becomes 0, and at the end.
     #[arg(long, value_name = "MB", conflicts_with = "buffer_kb")]
@@ -206,6 +210,17 @@ pub struct Config {
     pub flight: Option<u32>,
     /// What to run.
     pub command: Vec<OsString>,
+    /// A tracer that keeps the longest latency, of more than so many µs.
+    pub latency: Option<Latency>,
+}
+
+/// What a latency tracer is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Latency {
+    /// Latencies up to this are not kept, µs.
+    pub threshold_us: u64,
+    /// Whether the threshold was given: a longer latency is then exit code 2.
+    pub is_limit: bool,
 }
 
 impl Args {
@@ -233,6 +248,24 @@ impl Args {
         {
             bail!("-l, -n and -g select functions of a tracer: name it with -p");
         }
+        let tracer = self.tracer.as_deref().unwrap_or_default();
+        let latency = LATENCY_TRACERS.contains(&tracer).then(|| Latency {
+            threshold_us: self.threshold.unwrap_or(0),
+            is_limit: self.threshold.is_some(),
+        });
+        if latency.is_none() && self.threshold.is_some() {
+            let known = LATENCY_TRACERS.join(", ");
+            return Err(anyhow::anyhow!(
+                "--threshold with -p {tracer}: it keeps no longest latency"
+            ))
+            .hint(format!("tracers that do: {known}"));
+        }
+        if latency.is_some() && (self.last.is_some() || self.v6) {
+            let option = if self.v6 { "--v6" } else { "--last" };
+            return Err(anyhow::anyhow!("{option} with -p {tracer}: its longest latency is text"))
+                .hint("leave it out; -b sets the size of the buffer");
+        }
+        let output = if latency.is_some() { "trace.txt" } else { "trace.dat" };
         let compression = if self.compression == "any" { "zstd" } else { &self.compression };
         let compression: Compression = compression.parse().context("--compression")?;
         let duration = self.duration.as_deref().map(seconds).transpose()?;
@@ -266,11 +299,12 @@ impl Args {
             record,
             pids: self.pids.clone(),
             only_command: self.only_command,
-            output: self.output.clone(),
+            output: self.output.clone().unwrap_or_else(|| output.into()),
             format: Format { v6: self.v6, compression, kallsyms },
             duration,
             flight: self.last.map(|_| self.rearm.unwrap_or(1)),
             command: self.command.clone(),
+            latency,
         })
     }
 

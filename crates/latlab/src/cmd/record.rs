@@ -1,14 +1,16 @@
 //! `latlab record`: what the kernel did, into a trace.dat.
 
 use crate::cli::Global;
-use crate::cli::record::{Args, Config, List};
-use crate::outcome::{Outcome, OwnHintExt};
+use crate::cli::record::{Args, Config, Latency, List};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::progress::Progress;
+use crate::rundir;
 use crate::term;
 use anyhow::Context;
 use latlab_sys::recorder::child::{self, Held};
 use latlab_sys::recorder::{
-    FlightRecorder, RecordError, Recorder, Session, Snapshot, Summary, dump_request,
+    FlightRecorder, LatencyRecorder, Longest, RecordError, Recorder, Session, Snapshot, Summary,
+    dump_request,
 };
 use latlab_sys::signal;
 use latlab_sys::tracefs::Tracefs;
@@ -43,7 +45,9 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         record.pids.push(held.pid());
     }
     let config = Config { record, ..config };
-    if config.flight.is_some() {
+    if let Some(latency) = config.latency {
+        longest(global, &tracefs, &config, latency, held)
+    } else if config.flight.is_some() {
         fly(global, &tracefs, &config, held)
     } else {
         stream(global, &tracefs, &config, held)
@@ -111,6 +115,95 @@ fn stream(
     // The command decides when it ends, whatever became of the recording.
     let outcome = running.outcome(reason);
     reported.and(outcome)
+}
+
+/// Runs a latency tracer until the end and writes the trace of the longest latency.
+fn longest(
+    global: &Global,
+    tracefs: &Tracefs,
+    config: &Config,
+    latency: Latency,
+    held: Option<Held>,
+) -> anyhow::Result<Outcome> {
+    let writable = rundir::check_writable(&config.output)
+        .with_context(|| format!("-o {}", config.output.display()))
+        .hint(rundir::WRITABLE);
+    if let Err(error) = writable {
+        held.into_iter().for_each(Held::cancel);
+        return Err(error);
+    }
+    let prepared = LatencyRecorder::prepare(tracefs, &config.record, latency.threshold_us)
+        .and_then(|recorder| recorder.begin().map(|()| recorder));
+    let (recorder, held) = or_cancel(prepared, held)?;
+    say_top_level(recorder.session());
+    let mut running = Running::start(held, config)?;
+    let mut progress = Progress::new("record");
+    let reason = loop {
+        if let Some(reason) = running.ended() {
+            break reason;
+        }
+        if !recorder.session().is_on() {
+            break Reason::TracingOff;
+        }
+        let so_far = recorder.longest_us().ok().flatten();
+        let words = so_far.map_or(String::new(), |us| format!("longest latency {us} µs"));
+        progress.set(running.done(), &words);
+        std::thread::sleep(POLL_INTERVAL);
+    };
+    progress.clear();
+    drop(progress);
+    let found = recorder.finish().with_hint();
+    let reported = found.and_then(|found| {
+        if let Some(found) = &found {
+            rundir::write_asked(&config.output, "-o", |out| out.write_all(found.text.as_bytes()))?;
+        }
+        report_longest(global, config, latency, found.as_ref())?;
+        Ok(found.is_some())
+    });
+    let outcome = running.outcome(reason);
+    match (reported?, outcome?) {
+        (true, Outcome::Done | Outcome::Code(0)) if latency.is_limit => Ok(Outcome::LimitExceeded),
+        (_, outcome) => Ok(outcome),
+    }
+}
+
+/// Says how long the longest latency was, and whose.
+fn report_longest(
+    global: &Global,
+    config: &Config,
+    latency: Latency,
+    found: Option<&Longest>,
+) -> anyhow::Result<()> {
+    let tracer = config.record.tracer.as_deref().unwrap_or_default();
+    // `#    | task: ktimers/0-15 (uid:0 nice:0 policy:1 rt_prio:1)`
+    let task = found.and_then(|f| {
+        let line = f.text.lines().find_map(|l| l.split_once("| task: "))?.1;
+        Some(line.split(" (").next()?.trim().to_owned())
+    });
+    if global.json {
+        let value = json!({
+            "tracer": tracer, "threshold_us": latency.threshold_us,
+            "longest_us": found.map(|f| f.us), "task": task,
+            "file": found.map(|_| config.output.to_string_lossy()),
+        });
+        let mut out = term::stdout();
+        serde_json::to_writer(&mut out, &value)?;
+        writeln!(out)?;
+        return Ok(out.flush()?);
+    }
+    match found {
+        None => say(format_args!(
+            "{tracer}: no latency over {} µs; nothing is written",
+            latency.threshold_us
+        )),
+        Some(found) => say(format_args!(
+            "{}: {tracer}, longest latency {} µs, task {}",
+            config.output.display(),
+            found.us,
+            task.as_deref().unwrap_or("unknown")
+        )),
+    }
+    Ok(())
 }
 
 /// A flight recorder: writes a file whenever it is asked to or frozen.

@@ -65,6 +65,24 @@ fn an_ordinary_user_reads_one_sentence_and_what_to_do() {
 }
 
 #[test]
+fn a_latency_tracer_that_cannot_be_is_refused_in_a_sentence() {
+    let dir = tempfile::tempdir().unwrap();
+    let fails = |args: &[&str], words: &str| {
+        let out = run(dir.path(), args);
+        assert_eq!(out.status.code(), Some(1), "{}", said(&out));
+        assert!(said(&out).contains(words), "{words}: {}", said(&out));
+        assert!(fs::read_dir(dir.path()).unwrap().next().is_none(), "nothing is written");
+    };
+    fails(&["-p", "function", "--threshold", "5"], "--threshold with -p function: ");
+    fails(&["-p", "wakeup_rt", "--last", "8"], "--last with -p wakeup_rt: ");
+    fails(&["-p", "irqsoff", "--v6"], "--v6 with -p irqsoff: ");
+    let tracers = fs::read_to_string("/sys/kernel/tracing/available_tracers");
+    if is_root() && tracers.is_ok_and(|t| !t.contains("irqsoff")) {
+        fails(&["-p", "irqsoff", "-D", "1"], "no tracer");
+    }
+}
+
+#[test]
 fn the_exit_code_is_the_commands_or_what_a_shell_would_say() {
     if tracefs().is_none() {
         return;
