@@ -139,9 +139,6 @@ fn every_mechanism_wakes_as_often_as_it_was_asked_to() {
         let woken = t.woken.unwrap();
         assert_eq!((t.wakeups, t.latency.count), (25, 25), "{woken:?}");
         assert!(t.latency.min > 0, "{woken:?}");
-        // A stamp of another wake-up would be a period old.
-        let stale = t.latency.quantile(0.5).unwrap();
-        assert!(stale < 500_000, "{woken:?}: {stale}");
         assert_eq!(t.timeline.slots.iter().map(|s| s.count).sum::<u64>(), 25);
     }
 }
