@@ -307,9 +307,12 @@ fn remedies(c: &RootCause, preempt_rt: Option<bool>) -> Vec<Note> {
         Mechanism::Sleep => &["why.remedy-inner-sleep"],
         Mechanism::Overrun => &["why.remedy-period"],
         Mechanism::Stall => &["why.remedy-stall-bare-metal", "why.remedy-stall-virtual"],
-        Mechanism::Alternatives => {
-            &["why.remedy-preemptirq", "why.remedy-more-captures", "why.remedy-stall-bare-metal"]
-        }
+        Mechanism::Alternatives => &[
+            "why.remedy-interrupted",
+            "why.remedy-preemptirq",
+            "why.remedy-more-captures",
+            "why.remedy-stall-bare-metal",
+        ],
         Mechanism::SlowPath | Mechanism::Unexplained => &["why.remedy-trace-more-captures"],
     };
     let note = |id: &&str| match *id {

@@ -111,6 +111,10 @@ pub(super) const MESSAGES: &[Message] = &[
         "Check the kernel log for the reason, and compare with clocksource= on the command line"
     ),
     fixed!(
+        "why.remedy-interrupted",
+        "Unless stacks were recorded: use --trace interrupted (from Linux 5.18 on) or --trace stacks; the functions that late wake-ups interrupt then decide it"
+    ),
+    fixed!(
         "why.remedy-preemptirq",
         "Use a kernel with CONFIG_IRQSOFF_TRACER and CONFIG_PREEMPT_TRACER: irq_disable and preempt_disable are then recorded, and decide it"
     ),

@@ -72,6 +72,8 @@ pub enum Trace {
     Auto,
     /// Events of scheduler, interrupts, softirqs, timers and other sources of interference.
     Events,
+    /// The same events, and the kernel's stack of what each expiring timer interrupts (from Linux 5.18 on).
+    Interrupted,
     /// The same events, each with the kernel's stack.
     Stacks,
     /// Events, and function_graph of interrupts, timers, softirqs and work items.

@@ -90,6 +90,12 @@ impl CaptureRunner {
         let functions = &self.asked.functions;
         let levels = levels(&self.tracefs, self.asked.trace, functions).with_hint()?;
         let last = levels.len();
+        if last == 0 && self.asked.trace == Trace::Interrupted {
+            return Err(anyhow!(
+                "--trace interrupted: before Linux 5.18 the stacks of single events cannot be recorded"
+            ))
+            .hint("--trace stacks records the stack of every event");
+        }
         if last == 0 {
             return Err(anyhow!(
                 "--trace graph: this kernel has no function_graph tracer that can be used"

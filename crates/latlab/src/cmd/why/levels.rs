@@ -138,6 +138,7 @@ pub fn levels(
         }
         Trace::Graph => whole.into_iter().collect(),
         Trace::GraphFilter => filtered.into_iter().collect(),
+        Trace::Interrupted => interrupted.into_iter().collect(),
         Trace::Stacks => vec![stacks],
         Trace::Events => vec![sections.unwrap_or(events)],
     })
