@@ -54,6 +54,11 @@ impl Names {
         self.names.get(symbol.0 as usize).map_or("", |n| n)
     }
 
+    /// All symbols.
+    pub fn symbols(&self) -> impl Iterator<Item = Symbol> + use<> {
+        (0..self.names.len() as u32).map(Symbol)
+    }
+
     /// Adds a stack, innermost function first.
     pub fn add_stack(&mut self, frames: &[Symbol]) -> StackId {
         self.stacks.push(frames.into());

@@ -90,7 +90,7 @@ fn of_sleeps(
 
 /// The sleeps of threads, with what was lost in between.
 fn sleeps_of(capture: &Capture, tids: &[Tid]) -> Vec<(Tid, Vec<Sleep>)> {
-    let mut sleeps = Sleeps::of(tids, capture.clock_is_monotonic);
+    let mut sleeps = Sleeps::of(tids, capture.clock_is_monotonic, &capture.names);
     let mut lost: Vec<_> = capture.lost.iter().map(|l| l.to).collect();
     lost.sort_unstable();
     let mut lost = lost.into_iter().peekable();

@@ -2,7 +2,7 @@
 //!
 //! A task that works periodically sleeps in one place until its next period, and may sleep elsewhere for a
 //! lock, for I/O, for another task, or for a short time. The place is recognized by the regular distance of its
-//! times: sleeps that one kind of timer ended, then sleeps that one task ended. Without a regular distance
+//! times: of the sleeps that one kind of timer or one task ended those in which the task sleeps longest. Without a regular distance
 //! the most frequent kind of timer counts where it ended half of the sleeps or more, else each
 //! interruptible sleep that no event shows to be a wait inside.
 
@@ -23,8 +23,6 @@ const MOST: f64 = 0.5;
 const APART: f64 = 1.3;
 /// Lengths at most at which short and long sleeps are told apart.
 const CUTS: usize = 8;
-/// A choice of sleeps is better by this share of periods at least.
-const BETTER: f64 = 0.01;
 
 /// The sleeps that separate activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,15 +59,23 @@ pub fn is_boundary(sleep: &Sleep, boundary: &Boundary) -> bool {
 
 /// Chooses the sleeps that separate activations; `None` without a sleep.
 pub fn choose(sleeps: &[Sleep]) -> Option<Boundary> {
-    if sleeps.is_empty() {
-        return None;
-    }
-    by_timer(sleeps).or_else(|| by_task(sleeps)).or_else(|| by_frequent_timer(sleeps)).or_else(
-        || {
-            let any = sleeps.iter().any(|s| is_boundary(s, &Boundary::Any));
-            any.then_some(Boundary::Any)
-        },
-    )
+    let by_timer = timers(sleeps).into_iter().flat_map(|(function, own)| kinds(function, &own));
+    let regular = by_timer.chain(tasks(sleeps)).filter_map(|b| Some((score(sleeps, &b)?, b)));
+    let best = regular.max_by(|a, b| a.0.total_cmp(&b.0)).map(|b| b.1);
+    best.or_else(|| by_frequent_timer(sleeps)).or_else(|| {
+        let any = sleeps.iter().any(|s| is_boundary(s, &Boundary::Any));
+        any.then_some(Boundary::Any)
+    })
+}
+
+/// The time of the sleeps, less the more periods are without an activation: between two activations a task sleeps
+/// longer than inside of one. `None`: they are not regular.
+fn score(sleeps: &[Sleep], boundary: &Boundary) -> Option<f64> {
+    let own = || sleeps.iter().filter(|s| is_boundary(s, boundary));
+    let times: Vec<u64> = own().map(due).collect();
+    let (share, _) = regularity(&times)?;
+    let slept: u64 = own().map(|s| s.woken.since(s.out).0).sum();
+    Some(slept as f64 * share.min(1.0).powi(4))
 }
 
 /// Sleeps that timers of one function ended, the most frequent first.
@@ -85,34 +91,26 @@ fn timers(sleeps: &[Sleep]) -> Vec<(Symbol, Vec<(&Sleep, Expiry)>)> {
     all
 }
 
-/// Several sleeps in one loop may end by one kind of timer. The one to the next period is recognized by its
-/// mode (the others are relative) or else by its length, as the choice that leaves no period without activation.
-fn by_timer(sleeps: &[Sleep]) -> Option<Boundary> {
-    timers(sleeps).into_iter().find_map(|(function, own)| {
-        let mut asked: Vec<i64> =
-            own.iter().map(|(_, t)| t.asked).filter(|asked| *asked > 0).collect();
-        asked.sort_unstable();
-        let apart = asked.windows(2).filter(|w| w[1] as f64 >= APART * w[0] as f64);
-        let of = |relative, low, high| Boundary::Timer { function, relative, low, high };
-        let (low, high) = (i64::MIN, i64::MAX);
-        let cuts = apart.rev().take(CUTS).flat_map(|w| [of(None, w[1], high), of(None, low, w[0])]);
-        let modes = [None, Some(false), Some(true)].map(|relative| of(relative, low, high));
-        let share = |b: Boundary| Some((regularity(&times(sleeps, &b))?.0, b));
-        let best = modes.into_iter().chain(cuts).filter_map(share);
-        // Of nearly equal ones the first.
-        best.reduce(|a, b| if b.0 > a.0 + BETTER { b } else { a }).map(|b| b.1)
-    })
+/// Several sleeps in one loop may end by one kind of timer. The one to the next period differs by its mode (the
+/// others are relative) or by its length.
+fn kinds(function: Symbol, own: &[(&Sleep, Expiry)]) -> Vec<Boundary> {
+    let mut asked: Vec<i64> = own.iter().map(|(_, t)| t.asked).filter(|a| *a > 0).collect();
+    asked.sort_unstable();
+    let of = |relative, low, high| Boundary::Timer { function, relative, low, high };
+    let (low, high) = (i64::MIN, i64::MAX);
+    let apart = asked.windows(2).filter(|w| w[1] as f64 >= APART * w[0] as f64);
+    let cuts = apart.rev().take(CUTS).flat_map(|w| [of(None, w[1], high), of(None, low, w[0])]);
+    let modes = [None, Some(false), Some(true)].map(|relative| of(relative, low, high));
+    modes.into_iter().chain(cuts).collect()
 }
 
-fn by_task(sleeps: &[Sleep]) -> Option<Boundary> {
-    let mut of: BTreeMap<u32, usize> = BTreeMap::new();
-    for waker in sleeps.iter().filter_map(|s| s.waker).filter(|w| w.name != Symbol(0)) {
-        *of.entry(waker.name.0).or_default() += 1;
-    }
-    let mut wakers: Vec<_> = of.into_iter().collect();
-    wakers.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    let by = wakers.into_iter().map(|(name, _)| Boundary::Task(Symbol(name)));
-    by.into_iter().find(|b| period(sleeps, b).is_some())
+/// Sleeps that tasks of one name ended.
+fn tasks(sleeps: &[Sleep]) -> Vec<Boundary> {
+    let wakers = sleeps.iter().filter_map(|s| s.waker).filter(|w| w.name != Symbol(0));
+    let mut names: Vec<u32> = wakers.map(|w| w.name.0).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(|name| Boundary::Task(Symbol(name))).collect()
 }
 
 fn by_frequent_timer(sleeps: &[Sleep]) -> Option<Boundary> {
@@ -126,20 +124,9 @@ fn due(sleep: &Sleep) -> u64 {
     sleep.timer.and_then(|t| t.intended).unwrap_or(sleep.woken).0
 }
 
-/// The distance of the activations' intended times, where it is regular: nine of ten are near the median or a
-/// multiple of it.
-pub fn period(sleeps: &[Sleep], boundary: &Boundary) -> Option<PeriodEstimate> {
-    regular(&times(sleeps, boundary))
-}
-
 /// Median distance of rising times and its deviation, where they are regular.
 pub fn regular(times: &[u64]) -> Option<PeriodEstimate> {
     regularity(times).map(|r| r.1)
-}
-
-/// The intended times of the activations, ns.
-fn times(sleeps: &[Sleep], boundary: &Boundary) -> Vec<u64> {
-    sleeps.iter().filter(|s| is_boundary(s, boundary)).map(due).collect()
 }
 
 /// The share of the periods that have an activation in their place, where nine of ten distances are near a multiple

@@ -1,6 +1,6 @@
 //! The sleeps of chosen tasks: how each began, what ended it, and what the task did until the next.
 
-use latlab_model::event::{Event, EventKind, OffCpu, Symbol, Task};
+use latlab_model::event::{Event, EventKind, Names, OffCpu, Symbol, Task};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 use latlab_trace::names::IntMap;
 
@@ -53,6 +53,27 @@ pub struct Sleep {
     pub gap: bool,
 }
 
+impl Sleep {
+    /// One that ends with an event, before anything else is known of it.
+    fn at(e: &Event, prio: i32) -> Self {
+        Self {
+            out: e.time,
+            left: OffCpu::Sleeping,
+            inside: false,
+            woken: e.time,
+            timer: None,
+            waker: None,
+            start: e.time,
+            cpu: e.cpu,
+            prio,
+            ran: Nanos(0),
+            preempted: Nanos(0),
+            unsure: false,
+            gap: false,
+        }
+    }
+}
+
 /// A timer while it is armed.
 #[derive(Clone, Copy, Debug)]
 struct Armed {
@@ -76,6 +97,10 @@ struct Watched {
     now: Now,
     /// It waits for a lock or a page, as its last event shows.
     inside: bool,
+    /// It called sched_yield: a deadline task gives the rest of its period away.
+    yielded: bool,
+    /// The timer of its next period, which it started then.
+    replenishment: Option<u64>,
     /// A timer of its own that was due before it was started: it may go on without a sleep.
     passed: Option<Expiry>,
 }
@@ -111,14 +136,26 @@ pub struct Sleeps {
     last: IntMap<u32, TraceNs>,
     /// The trace's clock is CLOCK_MONOTONIC, which most timers have.
     monotonic: bool,
+    /// Names of the function that begins the next period of a deadline task.
+    replenishments: Vec<Symbol>,
+}
+
+impl Watched {
+    /// It got a CPU after a sleep: what it did before is over.
+    fn begin(&mut self) {
+        (self.inside, self.yielded) = (false, false);
+        (self.passed, self.replenishment) = (None, None);
+    }
 }
 
 impl Sleeps {
     /// Those of these threads. Only where the trace's clock is CLOCK_MONOTONIC it is seen that a timer was due
     /// before it was started.
-    pub fn of(tids: &[Tid], monotonic: bool) -> Self {
+    pub fn of(tids: &[Tid], monotonic: bool, names: &Names) -> Self {
         let of = tids.iter().map(|tid| (*tid, Watched::default())).collect();
-        Self { of, monotonic, ..Self::default() }
+        let replenishments =
+            names.symbols().filter(|s| names.get(*s).starts_with("dl_task_timer")).collect();
+        Self { of, monotonic, replenishments, ..Self::default() }
     }
 
     /// The sleeps of each thread, in order of time.
@@ -146,6 +183,9 @@ impl Sleeps {
                 let intended = late.map(|late| TraceNs(e.time.0.saturating_sub(late)));
                 let asked = armed.map_or(0, |a| a.asked);
                 let relative = armed.is_some_and(|a| a.relative);
+                if self.replenishments.contains(&function) {
+                    self.replenish(e, timer, Expiry { function, relative, intended, asked });
+                }
                 let above = self.above.entry(e.cpu.0).or_default();
                 (above.expiring, above.timer) =
                     (Some(Expiry { function, relative, intended, asked }), timer);
@@ -168,6 +208,11 @@ impl Sleeps {
                 above.depth = above.depth.saturating_sub(1);
             }
             EventKind::LockBegin { .. } | EventKind::PageFault { .. } => self.mark(e.current, true),
+            EventKind::SyscallEnter { yields: true, .. } => {
+                if let Some(own) = self.of.get_mut(&e.current) {
+                    own.yielded = true;
+                }
+            }
             EventKind::LockEnd { .. }
             | EventKind::SyscallEnter { .. }
             | EventKind::SyscallExit { .. } => self.mark(e.current, false),
@@ -190,7 +235,7 @@ impl Sleeps {
         let start = before.clamp(since, e.time);
         match own.now {
             Now::Woken { sleep } if own.sleeps.len() < SLEEPS => {
-                (own.inside, own.passed) = (false, None);
+                own.begin();
                 own.sleeps.push(Sleep { start, cpu: e.cpu, unsure: true, ..sleep });
             }
             _ => {
@@ -233,9 +278,10 @@ impl Sleeps {
         if self.armed.len() < TIMERS || self.armed.contains_key(&timer) {
             self.armed.insert(timer, Armed { due, asked, relative });
         }
-        if self.monotonic
-            && let Some(own) = self.of.get_mut(&e.current)
-        {
+        let Some(own) = self.of.get_mut(&e.current) else { return };
+        if self.replenishments.contains(&function) {
+            own.replenishment = Some(timer).filter(|_| own.yielded);
+        } else if self.monotonic {
             let intended = u64::try_from(due).ok().map(TraceNs).filter(|due| *due <= e.time);
             own.passed =
                 intended.map(|due| Expiry { function, relative, intended: Some(due), asked });
@@ -253,6 +299,10 @@ impl Sleeps {
                 last.ran = last.ran + e.time.since(since);
             }
             own.now = match left {
+                // It is runnable, and has no runtime until its next period.
+                OffCpu::Runnable | OffCpu::Preempted if own.replenishment.is_some() => {
+                    Now::Asleep { out: e.time, left: OffCpu::Sleeping }
+                }
                 OffCpu::Runnable | OffCpu::Preempted => Now::Runnable { since: e.time },
                 _ => Now::Asleep { out: e.time, left },
             };
@@ -265,13 +315,25 @@ impl Sleeps {
                     }
                 }
                 Now::Woken { sleep } if own.sleeps.len() < SLEEPS => {
-                    (own.inside, own.passed) = (false, None);
+                    own.begin();
                     let prio = if sleep.prio == i32::MAX { next.prio } else { sleep.prio };
                     own.sleeps.push(Sleep { start: e.time, cpu: e.cpu, prio, ..sleep });
                 }
                 _ => {}
             }
             own.now = Now::Running { since: e.time };
+        }
+    }
+
+    /// The next period of a deadline task begins, for which there is no wake-up.
+    fn replenish(&mut self, e: &Event, timer: u64, expiry: Expiry) {
+        for own in self.of.values_mut() {
+            let Now::Asleep { out, left } = own.now else { continue };
+            if own.replenishment == Some(timer) {
+                own.replenishment = None;
+                let sleep = Sleep { out, left, timer: Some(expiry), ..Sleep::at(e, i32::MAX) };
+                own.now = Now::Woken { sleep };
+            }
         }
     }
 
@@ -283,21 +345,7 @@ impl Sleeps {
         let by_task = !in_interrupt && e.current != Tid(0) && e.current != task.tid;
         let unnamed = Task { tid: e.current, name: Symbol(0), prio: i32::MAX };
         let waker = by_task.then(|| self.tasks.get(&e.current).copied().unwrap_or(unnamed));
-        let fresh = Sleep {
-            out: e.time,
-            left: OffCpu::Sleeping,
-            inside: own.inside,
-            woken: e.time,
-            timer,
-            waker,
-            start: e.time,
-            cpu: e.cpu,
-            prio: task.prio,
-            ran: Nanos(0),
-            preempted: Nanos(0),
-            unsure: false,
-            gap: false,
-        };
+        let fresh = Sleep { inside: own.inside, timer, waker, ..Sleep::at(e, task.prio) };
         match own.now {
             Now::Asleep { out, left } => {
                 own.now = Now::Woken { sleep: Sleep { out, left, ..fresh } };

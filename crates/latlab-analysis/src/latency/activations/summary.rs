@@ -7,6 +7,7 @@ use latlab_model::latency::{LateBy, PeriodEstimate, Release, TaskActivations};
 use latlab_model::units::{Nanos, Tid};
 use latlab_stats::histogram::Histogram;
 use latlab_stats::quantile::median;
+use std::cmp::Reverse;
 
 /// Of slow activations without a deadline this share is compared with the others at most.
 const SLOWEST: f64 = 0.02;
@@ -150,11 +151,25 @@ impl Gathered {
     }
 }
 
-/// Threads by the order in which they are explained: of the highest priority, then with most activations.
-/// A thread with fewer than three activations comes last.
-pub fn rank(threads: &mut [Gathered]) {
-    threads.sort_by_key(|t| {
-        let prio = t.jobs.iter().map(|j| j.prio).min().unwrap_or(i32::MAX);
-        (t.jobs.len() < 3, prio, std::cmp::Reverse(t.jobs.len()), t.tid)
+/// Threads by the order in which they are explained: deadline and real-time ones before fair ones, those with a
+/// quarter of the most late activations before others, those that a timer begins before those that a task does, a task before those that it
+/// begins, then by the number of late activations and of all. A thread with fewer than three comes last.
+pub fn rank(threads: &mut [Gathered], late: Late) {
+    let late_of = |t: &Gathered| t.jobs.iter().filter(|job| late.is(job)).count();
+    let names: Vec<String> =
+        threads.iter().filter(|t| late_of(t) > 0).map(|t| t.task.clone()).collect();
+    let is_fair = |t: &Gathered| t.jobs.iter().all(|j| j.prio >= 100);
+    let most =
+        |fair: bool| threads.iter().filter(|t| is_fair(t) == fair).map(late_of).max().unwrap_or(0);
+    let most = [most(false), most(true)];
+    let begun = |t: &Gathered| match &t.release {
+        Release::Timer { .. } => 0,
+        Release::Task { waker } if names.contains(waker) && *waker != t.task => 2,
+        _ => 1,
+    };
+    threads.sort_by_cached_key(|t| {
+        let (few, fair, late) = (t.jobs.len() < 3, is_fair(t), late_of(t));
+        let seldom = 4 * late < most[usize::from(fair)];
+        (few, fair, seldom, begun(t), Reverse(late), Reverse(t.jobs.len()), t.tid)
     });
 }

@@ -290,3 +290,127 @@ fn a_deadline_is_proposed_where_something_is_slow() {
     let Late::Response(limit) = proposed(500_000) else { panic!("nothing is late") };
     assert!((120_000..500_000).contains(&limit.0), "{limit:?}");
 }
+
+/// Another task begins each period, and the task sleeps for a fixed time inside: both distances are regular.
+#[test]
+fn the_longest_of_regular_sleeps_separates_activations() {
+    let mut s = Script::default();
+    let (vector, function) = (s.name("local_timer"), s.name("hrtimer_wakeup"));
+    let on = |prev, state, next| EventKind::Switch { prev, state, next };
+    s.on(1, 1.0, on(IDLE, OffCpu::Runnable, FAIR));
+    s.preempt(10.0, IDLE, RT).switch(25.0, RT, IDLE);
+    for i in 1..20 {
+        let t = 1_000.0 * f64::from(i);
+        s.on(1, t, EventKind::Waking { task: RT, target: CpuId(0) }).preempt(t + 4.0, IDLE, RT);
+        let due = ((t + 150.0) * 1e3) as i64;
+        let (relative, expires) = (true, due);
+        let inner =
+            EventKind::HrtimerStart { timer: 8, function, relative, expires, softexpires: due };
+        s.by(RT, t + 50.0, inner).switch(t + 51.0, RT, IDLE);
+        let entry = EventKind::HrtimerEntry { timer: 8, function, now: due, preempt_off: false };
+        s.at(t + 149.0, EventKind::VectorEntry { name: vector }).at(t + 150.0, entry);
+        s.at(t + 151.0, EventKind::Waking { task: RT, target: CpuId(0) });
+        s.at(t + 152.0, EventKind::HrtimerExit { timer: 8 });
+        s.at(t + 152.5, EventKind::VectorExit { name: vector });
+        s.preempt(t + 153.0, IDLE, RT).switch(t + 200.0, RT, IDLE);
+    }
+    s.capture.events.sort_by_key(|e| e.time);
+    let found = one(&s);
+    assert_eq!(found.release, Release::Task { waker: "worker".into() });
+    let job = &found.jobs[4];
+    assert_eq!([job.start_latency(), job.waiting, job.response()].map(us), [4.0, 100.0, 200.0]);
+}
+
+/// A deadline task gives the rest of its period away with sched_yield: it stays runnable, and a timer begins the
+/// next period without a wake-up.
+#[test]
+fn a_yield_of_a_deadline_task_ends_an_activation() {
+    let task = Task { prio: -1, ..RT };
+    let mut s = Script::default();
+    let function = s.name("dl_task_timer");
+    s.preempt(10.0, IDLE, task);
+    for i in 1..20 {
+        let due = 1_000_000 * i64::from(i);
+        let t = 1_000.0 * f64::from(i);
+        let start = EventKind::HrtimerStart {
+            timer: 9,
+            function,
+            relative: false,
+            expires: due,
+            softexpires: due,
+        };
+        s.by(task, t - 810.0, EventKind::SyscallEnter { nr: 24, yields: true, futex: false });
+        s.by(task, t - 805.0, start).preempt(t - 800.0, task, IDLE);
+        let entry =
+            EventKind::HrtimerEntry { timer: 9, function, now: due + 2_000, preempt_off: false };
+        s.at(t + 2.0, entry).at(t + 3.0, EventKind::HrtimerExit { timer: 9 }).preempt(
+            t + 6.0,
+            IDLE,
+            task,
+        );
+    }
+    let found = one(&s);
+    assert_eq!(found.period().unwrap().median_ns, 1_000_000);
+    assert_eq!([found.jobs[3].start_latency(), found.jobs[3].response()].map(us), [6.0, 200.0]);
+}
+
+/// A waiter for a lock with priority inheritance spins on its CPU while the owner, whose priority it raised, runs.
+#[test]
+fn a_spinning_waiter_waits_for_the_owner() {
+    let owner = Task { prio: 79, ..FAIR };
+    let mut s = Script::default();
+    let on = |prev, state, next| EventKind::Switch { prev, state, next };
+    s.on(1, 5.0, on(IDLE, OffCpu::Runnable, owner));
+    periodic(&mut s, 10, |s, i, start| {
+        if i != 6 {
+            return start + 100.0;
+        }
+        s.by(RT, start + 50.0, EventKind::SetPrio { task: owner, new: 9 });
+        s.on(1, start + 350.0, EventKind::SetPrio { task: Task { prio: 9, ..owner }, new: 79 });
+        start + 400.0
+    });
+    s.capture.events.sort_by_key(|e| e.time);
+    let found = causes(&s, &one(&s).jobs[5]);
+    assert_eq!(time(&found, Cause::Wait, "worker"), 300.0);
+    assert_eq!(time(&found, Cause::Execution, "measured"), 100.0);
+}
+
+#[test]
+fn of_several_threads_the_one_that_a_user_means_is_explained() {
+    let thread = |task: &str, tid: i32, prio: i32, release: Release, late: u64| {
+        let job = |i: u64| {
+            let (intended, zero) = (TraceNs(i * 1_000_000), Nanos(0));
+            let end = TraceNs(intended.0 + if i < late { 900_000 } else { 100_000 });
+            let (woken, start, cpu, running) = (intended, intended, CpuId(0), end.since(intended));
+            let (preempted, waiting, unsure, after) = (zero, zero, false, None);
+            Job {
+                intended,
+                woken,
+                start,
+                end,
+                cpu,
+                prio,
+                running,
+                preempted,
+                waiting,
+                unsure,
+                after,
+            }
+        };
+        let (task, tid) = (task.to_owned(), Tid(tid));
+        let mut gathered = Gathered { task, tid, release, ..Gathered::default() };
+        gathered.add((0..100).map(job).collect());
+        gathered
+    };
+    let timer = || Release::Timer { function: "hrtimer_wakeup".into() };
+    let by = |waker: &str| Release::Task { waker: waker.into() };
+    let mut all = vec![
+        thread("logger", 1, 120, timer(), 100),
+        thread("helper", 2, 69, by("task"), 20),
+        thread("producer", 3, 29, timer(), 1),
+        thread("task", 4, 49, by("producer"), 20),
+    ];
+    super::summary::rank(&mut all, Late::Response(Nanos::from_us(500)));
+    let order: Vec<&str> = all.iter().map(|t| t.task.as_str()).collect();
+    assert_eq!(order, ["task", "helper", "producer", "logger"]);
+}

@@ -59,7 +59,7 @@ impl Cutter<'_> {
         for stretch in self.stretches(of.tid, from, to, began) {
             let (from, to) = (stretch.from, stretch.to);
             match stretch.doing {
-                Doing::Running(cpu) => self.runs(of, cpu, from, to, out),
+                Doing::Running(cpu) => self.runs_or_spins(of, cpu, (from, to), out),
                 Doing::Ready(cpu, since) => self.is_ready(of, cpu, since, (from, to), out),
                 Doing::Asleep(cpu, since, left) => {
                     self.waits(of, (cpu, since, left), &stretch, out);
@@ -130,6 +130,42 @@ impl Cutter<'_> {
         all.push(Stretch { from: since, to, doing, waking });
         all.retain(|s| s.from < s.to);
         all
+    }
+
+    /// A waiter for a lock with priority inheritance may spin while the owner runs: from the moment at which it
+    /// raises the owner's priority until that falls back.
+    fn runs_or_spins(
+        &self,
+        of: Of,
+        cpu: CpuId,
+        (from, to): (TraceNs, TraceNs),
+        out: &mut Vec<Piece>,
+    ) {
+        let mut at = from;
+        let events = self.capture.within(from, to);
+        for (i, e) in events.iter().enumerate() {
+            let owner = match e.kind {
+                EventKind::SetPrio { task, new } if new < task.prio => task,
+                _ => continue,
+            };
+            if e.current != of.tid || owner.tid == of.tid || e.cpu != cpu || e.time < at {
+                continue;
+            }
+            let falls = |e: &&Event| matches!(e.kind, EventKind::SetPrio { task, new } if task.tid == owner.tid && new > task.prio);
+            let end = events[i..].iter().find(falls).map_or(to, |e| e.time);
+            self.runs(of, cpu, at, e.time, out);
+            let waits_for = of.waits_for.or(Some(owner.name));
+            let known = self.lanes.tasks.get(&owner.tid).map_or(owner.prio, |t| t.prio);
+            let depth = of.depth + 1;
+            if depth < DEPTH {
+                let of = Of { tid: owner.tid, prio: known, waits_for, depth };
+                self.path(of, e.time, end, None, out);
+            } else {
+                self.put(out, self.plain(of, e.time, end, Cause::Wait));
+            }
+            at = end;
+        }
+        self.runs(of, cpu, at, to, out);
     }
 
     fn runs(&self, of: Of, cpu: CpuId, from: TraceNs, to: TraceNs, out: &mut Vec<Piece>) {

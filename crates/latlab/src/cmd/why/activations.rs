@@ -108,7 +108,7 @@ pub(super) fn explain(
     mut context: SystemContext,
     counters: &[CaptureCounters],
 ) -> anyhow::Result<WhyResult> {
-    rank(&mut all);
+    rank(&mut all, late.unwrap_or_default());
     let Some(first) = all.first() else { return Ok(WhyResult::default()) };
     let (late, reason) = match late {
         Some(late) => (late, Note::new("why.limit-given")),

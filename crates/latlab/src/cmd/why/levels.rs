@@ -28,6 +28,7 @@ const EVENTS: &[&str] = &[
     "lock:contention_end",
     "syscalls:sys_enter_futex",
     "syscalls:sys_enter_futex_time32",
+    "syscalls:sys_enter_sched_yield",
     "ipi:ipi_entry",
     "ipi:ipi_exit",
     "exceptions:page_fault_user",
