@@ -62,12 +62,15 @@ impl Chosen {
     }
 }
 
+/// What begins the activations of a thread, from an earlier part of the same recording.
+pub type Known = IntMap<Tid, Release>;
+
 /// The activations of the chosen threads; a thread without any is left out.
-pub fn threads(capture: &Capture, chosen: &Chosen) -> Vec<Thread> {
+pub fn threads(capture: &Capture, chosen: &Chosen, known: &Known) -> Vec<Thread> {
     let named = chosen.threads(capture);
     let tids: Vec<Tid> = named.iter().map(|n| n.0).collect();
     let thread = |(tid, sleeps): (Tid, Vec<Sleep>)| {
-        let boundary = choose(&sleeps)?;
+        let boundary = choose(&sleeps, &capture.names, known.get(&tid))?;
         let name = named.iter().find(|n| n.0 == tid)?.1;
         Some(of_sleeps(capture, tid, name, &sleeps, &boundary))
     };

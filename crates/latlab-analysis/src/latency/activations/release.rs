@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Distances at least, to call times regular.
 const DISTANCES: usize = 4;
 /// This share of the distances is near a multiple of the median.
-const REGULAR: f64 = 0.9;
+const REGULAR: f64 = 0.8;
 /// Near: relative to the median.
 const NEAR: f64 = 0.05;
 /// A kind of timer that ended this share of the sleeps separates activations, regular or not.
@@ -38,8 +38,13 @@ pub enum Boundary {
         /// The longest time.
         high: i64,
     },
-    /// Ended by tasks of this name.
-    Task(Symbol),
+    /// Ended by tasks of this name, not before `low` ns.
+    Task {
+        /// The name.
+        name: Symbol,
+        /// The shortest sleep.
+        low: u64,
+    },
     /// Every interruptible sleep that no event shows to be a wait inside.
     Any,
 }
@@ -52,17 +57,36 @@ pub fn is_boundary(sleep: &Sleep, boundary: &Boundary) -> bool {
                 || relative.is_none_or(|r| r == t.relative) && (low..=high).contains(&t.asked);
             t.function == function && (t.intended.is_none() || is_asked())
         }),
-        Boundary::Task(name) => sleep.waker.is_some_and(|w| w.name == name),
+        Boundary::Task { name, low } => {
+            sleep.waker.is_some_and(|w| w.name == name) && slept(sleep) >= low
+        }
         Boundary::Any => sleep.left == OffCpu::Sleeping && !sleep.inside,
     }
 }
 
-/// Chooses the sleeps that separate activations; `None` without a sleep.
-pub fn choose(sleeps: &[Sleep]) -> Option<Boundary> {
+/// Length of a sleep, ns.
+fn slept(sleep: &Sleep) -> u64 {
+    sleep.woken.since(sleep.out).0
+}
+
+/// Chooses the sleeps that separate activations; `None` without a sleep. What was known from an earlier part of the
+/// same recording is kept where it still occurs.
+pub fn choose(sleeps: &[Sleep], names: &Names, known: Option<&Release>) -> Option<Boundary> {
     let by_timer = timers(sleeps).into_iter().flat_map(|(function, own)| kinds(function, &own));
-    let regular = by_timer.chain(tasks(sleeps)).filter_map(|b| Some((score(sleeps, &b)?, b)));
-    let best = regular.max_by(|a, b| a.0.total_cmp(&b.0)).map(|b| b.1);
-    best.or_else(|| by_frequent_timer(sleeps)).or_else(|| {
+    let all: Vec<Boundary> = by_timer.chain(tasks(sleeps)).collect();
+    let best = |of: &[Boundary]| {
+        let regular = of.iter().filter_map(|b| Some((score(sleeps, b)?, *b)));
+        regular.max_by(|a, b| a.0.total_cmp(&b.0)).map(|b| b.1)
+    };
+    if let Some(known) = known {
+        let fit: Vec<Boundary> =
+            all.iter().copied().filter(|b| describe(b, names) == *known).collect();
+        let kept = best(&fit).or_else(|| fit.first().copied());
+        if kept.is_some() {
+            return kept;
+        }
+    }
+    best(&all).or_else(|| by_frequent_timer(sleeps)).or_else(|| {
         let any = sleeps.iter().any(|s| is_boundary(s, &Boundary::Any));
         any.then_some(Boundary::Any)
     })
@@ -74,8 +98,8 @@ fn score(sleeps: &[Sleep], boundary: &Boundary) -> Option<f64> {
     let own = || sleeps.iter().filter(|s| is_boundary(s, boundary));
     let times: Vec<u64> = own().map(due).collect();
     let (share, _) = regularity(&times)?;
-    let slept: u64 = own().map(|s| s.woken.since(s.out).0).sum();
-    Some(slept as f64 * share.min(1.0).powi(4))
+    let all: u64 = own().map(slept).sum();
+    Some(all as f64 * share.min(1.0).powi(4))
 }
 
 /// Sleeps that timers of one function ended, the most frequent first.
@@ -104,13 +128,24 @@ fn kinds(function: Symbol, own: &[(&Sleep, Expiry)]) -> Vec<Boundary> {
     modes.into_iter().chain(cuts).collect()
 }
 
-/// Sleeps that tasks of one name ended.
+/// Sleeps that tasks of one name ended, all or the long ones.
 fn tasks(sleeps: &[Sleep]) -> Vec<Boundary> {
     let wakers = sleeps.iter().filter_map(|s| s.waker).filter(|w| w.name != Symbol(0));
     let mut names: Vec<u32> = wakers.map(|w| w.name.0).collect();
     names.sort_unstable();
     names.dedup();
-    names.into_iter().map(|name| Boundary::Task(Symbol(name))).collect()
+    let of = |name: u32| {
+        let name = Symbol(name);
+        let all = Boundary::Task { name, low: 0 };
+        let mut lengths: Vec<u64> =
+            sleeps.iter().filter(|s| is_boundary(s, &all)).map(slept).filter(|n| *n > 0).collect();
+        lengths.sort_unstable();
+        let apart = lengths.windows(2).filter(|w| w[1] as f64 >= APART * w[0] as f64);
+        let long: Vec<Boundary> =
+            apart.rev().take(CUTS).map(|w| Boundary::Task { name, low: w[1] }).collect();
+        std::iter::once(all).chain(long)
+    };
+    names.into_iter().flat_map(of).collect()
 }
 
 fn by_frequent_timer(sleeps: &[Sleep]) -> Option<Boundary> {
@@ -129,7 +164,7 @@ pub fn regular(times: &[u64]) -> Option<PeriodEstimate> {
     regularity(times).map(|r| r.1)
 }
 
-/// The share of the periods that have an activation in their place, where nine of ten distances are near a multiple
+/// The share of the periods that have an activation in their place, where four of five distances are near a multiple
 /// of the median.
 fn regularity(times: &[u64]) -> Option<(f64, PeriodEstimate)> {
     let apart: Vec<u64> = times.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
@@ -164,7 +199,7 @@ pub fn describe(boundary: &Boundary, names: &Names) -> Release {
         Boundary::Timer { function, .. } => {
             Release::Timer { function: names.get(function).to_owned() }
         }
-        Boundary::Task(name) => Release::Task { waker: names.get(name).to_owned() },
+        Boundary::Task { name, .. } => Release::Task { waker: names.get(name).to_owned() },
         Boundary::Any => Release::Wakeup,
     }
 }

@@ -1,5 +1,6 @@
 //! Activations in numbers, the deadline that they suggest, and which part made the late ones late.
 
+use super::from_capture::Known;
 use super::release::regular;
 use super::{Job, Late};
 use latlab_model::finding::{Note, Quantity};
@@ -30,6 +31,14 @@ pub struct Gathered {
 }
 
 impl Gathered {
+    /// Adds the activations of the next capture. What begins them may have been unknown until then.
+    pub fn add_as(&mut self, release: Release, jobs: Vec<Job>) {
+        if self.release == Release::Wakeup {
+            self.release = release;
+        }
+        self.add(jobs);
+    }
+
     /// Adds the activations of the next capture.
     pub fn add(&mut self, jobs: Vec<Job>) {
         self.begins.push(self.jobs.len());
@@ -151,25 +160,32 @@ impl Gathered {
     }
 }
 
+/// What begins the activations of the threads, where that is a timer or a task.
+pub fn known(threads: &[Gathered]) -> Known {
+    let named = threads.iter().filter(|t| t.release != Release::Wakeup);
+    named.map(|t| (t.tid, t.release.clone())).collect()
+}
+
 /// Threads by the order in which they are explained: deadline and real-time ones before fair ones, those with a
-/// quarter of the most late activations before others, those that a timer begins before those that a task does, a task before those that it
-/// begins, then by the number of late activations and of all. A thread with fewer than three comes last.
+/// quarter of the most late activations before others, those that a timer begins before those that a task does, those at irregular times after
+/// them, a task before those that it begins, then by the number of late activations and of all. A thread with fewer than three comes last.
 pub fn rank(threads: &mut [Gathered], late: Late) {
     let late_of = |t: &Gathered| t.jobs.iter().filter(|job| late.is(job)).count();
-    let names: Vec<String> =
-        threads.iter().filter(|t| late_of(t) > 0).map(|t| t.task.clone()).collect();
     let is_fair = |t: &Gathered| t.jobs.iter().all(|j| j.prio >= 100);
     let most =
         |fair: bool| threads.iter().filter(|t| is_fair(t) == fair).map(late_of).max().unwrap_or(0);
     let most = [most(false), most(true)];
+    let is_seldom = |t: &Gathered| 4 * late_of(t) < most[usize::from(is_fair(t))];
+    let often = threads.iter().filter(|t| late_of(t) > 0 && !is_seldom(t));
+    let often: Vec<String> = often.map(|t| t.task.clone()).collect();
     let begun = |t: &Gathered| match &t.release {
         Release::Timer { .. } => 0,
-        Release::Task { waker } if names.contains(waker) && *waker != t.task => 2,
-        _ => 1,
+        Release::Task { waker } if often.contains(waker) && *waker != t.task => 3,
+        Release::Task { .. } => 1,
+        Release::Wakeup => 2,
     };
     threads.sort_by_cached_key(|t| {
         let (few, fair, late) = (t.jobs.len() < 3, is_fair(t), late_of(t));
-        let seldom = 4 * late < most[usize::from(fair)];
-        (few, fair, seldom, begun(t), Reverse(late), Reverse(t.jobs.len()), t.tid)
+        (few, fair, is_seldom(t), begun(t), Reverse(late), Reverse(t.jobs.len()), t.tid)
     });
 }

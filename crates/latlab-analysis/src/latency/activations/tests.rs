@@ -1,4 +1,4 @@
-use super::from_capture::{Chosen, threads};
+use super::from_capture::{Chosen, Known, threads};
 use super::release::regular;
 use super::summary::Gathered;
 use super::*;
@@ -48,7 +48,7 @@ fn wakes(s: &mut Script, due: f64, on: Task) {
 }
 
 fn one(s: &Script) -> Gathered {
-    let mut all = threads(&s.capture, &Chosen::Tids(vec![RT.tid]));
+    let mut all = threads(&s.capture, &Chosen::Tids(vec![RT.tid]), &Known::default());
     assert_eq!(all.len(), 1);
     let thread = all.remove(0);
     let (task, tid, release) = (thread.name, thread.tid, thread.release);
@@ -302,6 +302,10 @@ fn the_longest_of_regular_sleeps_separates_activations() {
     for i in 1..20 {
         let t = 1_000.0 * f64::from(i);
         s.on(1, t, EventKind::Waking { task: RT, target: CpuId(0) }).preempt(t + 4.0, IDLE, RT);
+        // The same task wakes it once more.
+        s.switch(t + 10.0, RT, IDLE);
+        s.on(1, t + 20.0, EventKind::Waking { task: RT, target: CpuId(0) });
+        s.preempt(t + 24.0, IDLE, RT);
         let due = ((t + 150.0) * 1e3) as i64;
         let (relative, expires) = (true, due);
         let inner =
@@ -318,7 +322,7 @@ fn the_longest_of_regular_sleeps_separates_activations() {
     let found = one(&s);
     assert_eq!(found.release, Release::Task { waker: "worker".into() });
     let job = &found.jobs[4];
-    assert_eq!([job.start_latency(), job.waiting, job.response()].map(us), [4.0, 100.0, 200.0]);
+    assert_eq!([job.start_latency(), job.waiting, job.response()].map(us), [4.0, 110.0, 200.0]);
 }
 
 /// A deadline task gives the rest of its period away with sched_yield: it stays runnable, and a timer begins the

@@ -7,7 +7,7 @@ use crate::trace_input;
 use anyhow::{Context, anyhow};
 use latlab_analysis::latency::activations::Late;
 use latlab_analysis::latency::activations::from_capture::{Chosen, Thread, threads};
-use latlab_analysis::latency::activations::summary::{Gathered, rank};
+use latlab_analysis::latency::activations::summary::{Gathered, known, rank};
 use latlab_analysis::latency::capture::Capture;
 use latlab_analysis::latency::from_trace;
 use latlab_analysis::latency::summary::{Digest, Examples, conclude, digest_found};
@@ -54,7 +54,7 @@ pub(super) fn gather(found: Vec<Thread>, by_name: bool, all: &mut Vec<Gathered>)
     for thread in found {
         let same = |g: &&mut Gathered| g.tid == thread.tid || alone && g.task == thread.name;
         match all.iter_mut().find(same) {
-            Some(known) if known.jobs.len() < JOBS => known.add(thread.jobs),
+            Some(known) if known.jobs.len() < JOBS => known.add_as(thread.release, thread.jobs),
             Some(_) => {}
             None => {
                 let mut new = Gathered {
@@ -85,7 +85,8 @@ pub(super) fn of_files(
     let by_name = matches!(chosen, Chosen::Name(_));
     let mut all = Vec::new();
     for file in files {
-        gather(threads(&read(file)?, &chosen), by_name, &mut all);
+        let found = threads(&read(file)?, &chosen, &known(&all));
+        gather(found, by_name, &mut all);
     }
     if all.is_empty() {
         return Err(anyhow!("no activation of {task} in {}", names(files))).hint(
@@ -131,7 +132,8 @@ pub(super) fn explain(
 /// The activations of one thread in a file, each with its latency breakdown where it is looked at.
 fn digest(path: &Path, chosen: &Chosen, of: &Gathered, late: Late) -> anyhow::Result<Digest> {
     let mut capture = read(path)?;
-    let found = threads(&capture, chosen);
+    let known = known(std::slice::from_ref(of));
+    let found = threads(&capture, chosen, &known);
     let own = |t: &&Thread| t.tid == of.tid || found.len() == 1 && t.name == of.task;
     if let Some(thread) = found.iter().find(own) {
         let jobs = thread.jobs.iter().filter(|job| !job.unsure);

@@ -18,7 +18,7 @@ use crate::session::Session;
 use crate::trace_input;
 use anyhow::{Context, anyhow};
 use latlab_analysis::latency::activations::from_capture::{Chosen, threads};
-use latlab_analysis::latency::activations::summary::Gathered;
+use latlab_analysis::latency::activations::summary::{Gathered, known};
 use latlab_analysis::latency::activations::{Job, Late};
 use latlab_analysis::latency::from_trace;
 use latlab_model::latency::{CaptureSession, SystemContext, WhyResult};
@@ -193,7 +193,7 @@ impl Recording {
         let bytes = snapshot.to_bytes(plain).with_hint()?;
         let name = format!("{number:04}.dat");
         let file = trace_input::open(&bytes, name.as_ref())?;
-        let found = threads(&from_trace::capture(&file, &name), &chosen);
+        let found = threads(&from_trace::capture(&file, &name), &chosen, &known(&self.threads));
         let by_name = matches!(chosen, Chosen::Name(_));
         let judged = |job: &Job| match self.late {
             Some(late) if !late.is(job) => None,
