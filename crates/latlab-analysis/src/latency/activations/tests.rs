@@ -211,6 +211,15 @@ fn a_wait_names_what_kept_the_other_task_from_running() {
     assert_eq!(time(&late, Cause::Wait, "worker"), 40.0);
     let numbers = found.summarize(Late::Response(Nanos::from_us(300)));
     assert_eq!(numbers.late_by, LateBy { waited: 1, ..LateBy::default() });
+
+    // Without the switch back to the producer nothing tells how long it was kept; that it ran is seen.
+    let back = |e: &latlab_model::event::Event| matches!(e.kind, EventKind::Switch { prev, .. } if prev == hog);
+    s.capture.events.retain(|e| !back(e));
+    s.on(1, 7_440.0, EventKind::Other);
+    s.capture.events.last_mut().unwrap().current = producer.tid;
+    s.capture.events.sort_by_key(|e| e.time);
+    let late = causes(&s, &one(&s).jobs[6]);
+    assert_eq!(time(&late, Cause::Wait, "worker"), 440.0);
 }
 
 /// The kernel did not record the switch to the task: that it ran is seen, since when is not.

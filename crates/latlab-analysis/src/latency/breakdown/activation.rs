@@ -196,6 +196,11 @@ impl Cutter<'_> {
         (from, to): (TraceNs, TraceNs),
         out: &mut Vec<Piece>,
     ) {
+        // It has the CPU, and the switch to it was not recorded.
+        let ran = self.lanes.within(cpu, from, to).any(|s| s.task.tid == of.tid);
+        if ran && of.waits_for.is_some() {
+            return self.put(out, self.plain(of, from, to, Cause::Wait));
+        }
         let m = Milestones {
             interrupt: since,
             expiry: since,
