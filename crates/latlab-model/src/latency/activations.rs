@@ -66,6 +66,9 @@ pub struct TaskActivations {
     pub period: Option<PeriodEstimate>,
     /// Activations that were seen from beginning to end.
     pub activations: u64,
+    /// Further ones, which are in no result: there were too many.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub beyond: u64,
     /// Those in which the kernel did not record a switch to the task: of them only the response time counts.
     pub unsure: u64,
     /// Those whose intended time was before the end of the activation before.
@@ -90,4 +93,8 @@ pub struct TaskActivations {
     pub preempted: Histogram,
     /// Time waiting after the start, ns.
     pub waiting: Histogram,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }

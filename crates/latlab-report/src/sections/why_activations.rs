@@ -49,6 +49,9 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
     if a.overruns > 0 {
         counts.push(format!("{} due before the end of the one before", a.overruns));
     }
+    if a.beyond > 0 {
+        counts.push(format!("{} more, not in these results", a.beyond));
+    }
     if a.unsure > 0 {
         counts.push(format!("{} with a switch that the kernel did not record", a.unsure));
     }

@@ -6,8 +6,10 @@ use latlab_trace::names::IntMap;
 
 /// Timers at most of which the time is kept.
 const TIMERS: usize = 1 << 16;
-/// Sleeps of one task at most.
-pub const SLEEPS: usize = 1 << 22;
+/// Sleeps of all chosen tasks together at most: 300 MB.
+const SLEEPS: usize = 1 << 21;
+/// Tasks at most of which the name is kept.
+const NAMES: usize = 1 << 18;
 
 /// The timer whose function woke a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +134,8 @@ pub struct Sleeps {
     armed: IntMap<u64, Armed>,
     above: IntMap<u32, Above>,
     tasks: IntMap<Tid, Task>,
+    /// Sleeps so far.
+    kept: usize,
     /// The last event of each CPU.
     last: IntMap<u32, TraceNs>,
     /// The trace's clock is CLOCK_MONOTONIC, which most timers have.
@@ -234,8 +238,9 @@ impl Sleeps {
         let before = self.last.get(&e.cpu.0).copied().unwrap_or(e.time);
         let start = before.clamp(since, e.time);
         match own.now {
-            Now::Woken { sleep } if own.sleeps.len() < SLEEPS => {
+            Now::Woken { sleep } if self.kept < SLEEPS => {
                 own.begin();
+                self.kept += 1;
                 own.sleeps.push(Sleep { start, cpu: e.cpu, unsure: true, ..sleep });
             }
             _ => {
@@ -288,10 +293,16 @@ impl Sleeps {
         }
     }
 
+    fn name(&mut self, task: Task) {
+        if self.tasks.len() < NAMES || self.tasks.contains_key(&task.tid) {
+            self.tasks.insert(task.tid, task);
+        }
+    }
+
     fn switch(&mut self, e: &Event, prev: Task, left: OffCpu, next: Task) {
         self.above.remove(&e.cpu.0);
-        self.tasks.insert(prev.tid, prev);
-        self.tasks.insert(next.tid, next);
+        self.name(prev);
+        self.name(next);
         if let Some(own) = self.of.get_mut(&prev.tid) {
             if let Now::Running { since } = own.now
                 && let Some(last) = own.sleeps.last_mut()
@@ -314,9 +325,10 @@ impl Sleeps {
                         last.preempted = last.preempted + e.time.since(since);
                     }
                 }
-                Now::Woken { sleep } if own.sleeps.len() < SLEEPS => {
+                Now::Woken { sleep } if self.kept < SLEEPS => {
                     own.begin();
                     let prio = if sleep.prio == i32::MAX { next.prio } else { sleep.prio };
+                    self.kept += 1;
                     own.sleeps.push(Sleep { start: e.time, cpu: e.cpu, prio, ..sleep });
                 }
                 _ => {}
@@ -338,7 +350,7 @@ impl Sleeps {
     }
 
     fn wake(&mut self, e: &Event, task: Task) {
-        self.tasks.insert(task.tid, task);
+        self.name(task);
         let above = self.above.get(&e.cpu.0).copied().unwrap_or_default();
         let Some(own) = self.of.get_mut(&task.tid) else { return };
         let (timer, in_interrupt) = (above.expiring, above.expiring.is_some() || above.depth > 0);
@@ -351,11 +363,12 @@ impl Sleeps {
                 own.now = Now::Woken { sleep: Sleep { out, left, ..fresh } };
             }
             // Its time had passed when it wanted to sleep: it goes on at once.
-            Now::Running { since } if own.sleeps.len() < SLEEPS => {
+            Now::Running { since } if self.kept < SLEEPS => {
                 let Some(passed) = own.passed.take() else { return };
                 if let Some(last) = own.sleeps.last_mut() {
                     last.ran = last.ran + e.time.since(since);
                 }
+                self.kept += 1;
                 own.sleeps.push(Sleep { timer: Some(passed), waker: None, ..fresh });
                 own.now = Now::Running { since: e.time };
             }

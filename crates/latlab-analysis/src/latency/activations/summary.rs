@@ -12,6 +12,8 @@ use std::cmp::Reverse;
 
 /// Of slow activations without a deadline this share is compared with the others at most.
 const SLOWEST: f64 = 0.02;
+/// Activations of one thread that are kept: 90 MB. A capture that begins below is kept whole.
+const JOBS: usize = 1_000_000;
 /// And they take at least so many times the median.
 const SLOWER: f64 = 1.2;
 
@@ -28,6 +30,8 @@ pub struct Gathered {
     pub jobs: Vec<Job>,
     /// Where in `jobs` a capture begins: the distance to the one before tells nothing.
     pub begins: Vec<usize>,
+    /// Activations that are not in `jobs`, because there were too many.
+    pub beyond: u64,
 }
 
 impl Gathered {
@@ -41,6 +45,10 @@ impl Gathered {
 
     /// Adds the activations of the next capture.
     pub fn add(&mut self, jobs: Vec<Job>) {
+        if self.jobs.len() >= JOBS {
+            self.beyond += jobs.len() as u64;
+            return;
+        }
         self.begins.push(self.jobs.len());
         self.jobs.extend(jobs);
     }
@@ -59,7 +67,7 @@ impl Gathered {
     /// Periods in which no activation began.
     fn skipped(&self, period: PeriodEstimate) -> u64 {
         let pairs = self.jobs.windows(2).enumerate();
-        let within = pairs.filter(|(i, _)| !self.begins.contains(&(i + 1)));
+        let within = pairs.filter(|(i, _)| self.begins.binary_search(&(i + 1)).is_err());
         let periods = |w: &[Job]| {
             let apart = w[1].intended.0.saturating_sub(w[0].intended.0) as f64;
             (apart / period.median_ns as f64).round() as u64
@@ -86,6 +94,7 @@ impl Gathered {
             release: self.release.clone(),
             period,
             activations: self.jobs.len() as u64,
+            beyond: self.beyond,
             unsure: self.jobs.iter().filter(|job| job.unsure).count() as u64,
             overruns: self.jobs.iter().filter(|j| j.after.is_some()).count() as u64,
             skipped: period.map_or(0, |p| self.skipped(p)),

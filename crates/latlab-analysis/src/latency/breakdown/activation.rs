@@ -14,6 +14,8 @@ use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 
 /// Tasks that wait for each other, followed at most.
 const DEPTH: u32 = 12;
+/// Events of a CPU before a wait among which the reason is looked for.
+const BACK: usize = 4_096;
 
 /// What a task does in a stretch.
 #[derive(Clone, Copy)]
@@ -278,7 +280,7 @@ impl Cutter<'_> {
     /// The last event of a task before it left its CPU that says what for.
     fn last_own(&self, tid: Tid, cpu: CpuId, left: TraceNs) -> Option<EventKind> {
         let own = self.capture.back(cpu, self.a.intended.min(left), left);
-        own.filter(|e| e.current == tid).map(|e| e.kind).find(|kind| {
+        own.take(BACK).filter(|e| e.current == tid).map(|e| e.kind).find(|kind| {
             matches!(
                 kind,
                 EventKind::PageFault { .. }

@@ -17,9 +17,6 @@ use latlab_model::latency::{CaptureCounters, SystemContext, WhyResult};
 use latlab_sys::mmap::Mapped;
 use std::path::{Path, PathBuf};
 
-/// Activations of one thread that are kept: beyond, memory is not bounded.
-const JOBS: usize = 4_000_000;
-
 /// Whether activations are asked for, and not wake-ups that a limit or the marker of another tool judges.
 ///
 /// # Errors
@@ -54,8 +51,7 @@ pub(super) fn gather(found: Vec<Thread>, by_name: bool, all: &mut Vec<Gathered>)
     for thread in found {
         let same = |g: &&mut Gathered| g.tid == thread.tid || alone && g.task == thread.name;
         match all.iter_mut().find(same) {
-            Some(known) if known.jobs.len() < JOBS => known.add_as(thread.release, thread.jobs),
-            Some(_) => {}
+            Some(known) => known.add_as(thread.release, thread.jobs),
             None => {
                 let mut new = Gathered {
                     task: thread.name,

@@ -75,6 +75,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         hunt: CaptureSession { traced: Some(level.name.clone()), ..CaptureSession::default() },
         progress: Progress::new("why"),
         last: Chosen::Tids(Vec::new()),
+        looked: Instant::now(),
     };
     let found = recording.run(&tracefs, &level, begun, &args.command);
     load.finish()?;
@@ -112,8 +113,10 @@ struct Recording {
     threads: Vec<Gathered>,
     hunt: CaptureSession,
     progress: Progress,
-    /// The threads of the last stretch.
+    /// The threads of all stretches.
     last: Chosen,
+    /// When it was last looked whether the program is there.
+    looked: Instant,
 }
 
 /// How a stretch ended.
@@ -151,7 +154,8 @@ impl Recording {
             let fullest = snapshot.pages.iter().map(|p| p.1.len() as u64).max().unwrap_or(0);
             stretch = next_stretch(stretch, fullest, capacity);
             number += 1;
-            self.take(&snapshot, with_new(chosen, target.chosen()), number)?;
+            // Threads that were there at the beginning of the stretch or at its end.
+            self.take(&snapshot, merged(chosen, target.chosen()), number)?;
             if is_last || self.is_enough() {
                 self.hunt.duration_ns = started.elapsed().as_nanos() as u64;
                 return Ok(self);
@@ -170,8 +174,11 @@ impl Recording {
             if signal::stop_requested().is_some() {
                 return Ended::Stopped;
             }
-            if target.is_gone() {
-                return Ended::Gone;
+            if self.looked.elapsed() >= target.every() {
+                self.looked = Instant::now();
+                if target.is_gone() {
+                    return Ended::Gone;
+                }
             }
             let done = started.elapsed().as_secs_f64() / self.length.as_secs_f64().max(1e-9);
             let most =
@@ -244,11 +251,6 @@ impl Recording {
         result.session = Some(self.hunt);
         Ok(result)
     }
-}
-
-/// Threads that were there at the beginning of a stretch or at its end.
-fn with_new(before: Chosen, after: Chosen) -> Chosen {
-    merged(before, after)
 }
 
 /// The threads of both.

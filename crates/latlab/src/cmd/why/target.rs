@@ -103,6 +103,15 @@ impl Target {
         Chosen::Tids(tids.into_iter().filter_map(|t| i32::try_from(t).ok()).map(Tid).collect())
     }
 
+    /// How often it is worth looking whether it is no more: a search of all threads costs milliseconds.
+    pub(super) fn every(&self) -> Duration {
+        match self {
+            Self::Started(_) => Duration::ZERO,
+            Self::Number(_) => Duration::from_millis(200),
+            Self::Name(_) | Self::Group(_) => Duration::from_secs(2),
+        }
+    }
+
     /// Whether it is no more.
     pub(super) fn is_gone(&mut self) -> bool {
         match self {
