@@ -49,7 +49,7 @@ pub(super) fn timeline(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]
             name: name.clone(),
             kind: SeriesKind::Spans,
             points: mine.iter().map(|s| (s.at_ns as f64 / 1e9, lane as f64)).collect(),
-            values: mine.iter().map(|s| (s.at_ns + s.run_ns) as f64 / 1e9).collect(),
+            values: mine.iter().map(|s| s.at_ns.saturating_add(s.run_ns) as f64 / 1e9).collect(),
             ..Series::default()
         }
     });
@@ -67,7 +67,7 @@ pub(super) fn timeline(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]
         series: series.filter(|s| !s.points.is_empty()).collect(),
         marks: throttles
             .map(|t| {
-                let (from, to) = (t.at_ns as f64 / 1e9, (t.at_ns + t.ns) as f64 / 1e9);
+                let (from, to) = (t.at_ns as f64 / 1e9, t.at_ns.saturating_add(t.ns) as f64 / 1e9);
                 Mark::Band(from, to, "throttled".into())
             })
             .collect(),
@@ -79,8 +79,8 @@ pub(super) fn shares(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) 
     let series = drawn.iter().map(|(tid, name)| {
         let mut sum = 0;
         let points = of(schedule, *tid).map(|s| {
-            sum += s.run_ns;
-            let now = s.at_ns + s.run_ns;
+            sum = s.run_ns.saturating_add(sum);
+            let now = s.at_ns.saturating_add(s.run_ns);
             (now as f64 / 1e9, 100.0 * sum as f64 / now.max(1) as f64)
         });
         Series { name: name.clone(), points: points.collect(), ..Series::default() }
