@@ -1,6 +1,5 @@
 //! `latlab profile`: its options.
 
-use anyhow::bail;
 use std::path::PathBuf;
 
 /// List the functions of a trace by time and number of calls.
@@ -32,15 +31,6 @@ impl Args {
     /// # Errors
     /// One sentence that names the option.
     pub fn select(&self) -> anyhow::Result<latlab_trace::Select> {
-        let time = |option: &str, text: &Option<String>| {
-            text.as_deref().map(|t| super::sched::seconds(option, t)).transpose()
-        };
-        let (from, to) = (time("--from", &self.from)?, time("--to", &self.to)?);
-        if let (Some(from), Some(to)) = (from, to)
-            && from > to
-        {
-            bail!("--from is later than --to");
-        }
-        Ok(latlab_trace::Select { from, to, ..latlab_trace::Select::default() })
+        super::sched::time_range(self.from.as_deref(), self.to.as_deref())
     }
 }

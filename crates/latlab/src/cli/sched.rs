@@ -381,20 +381,7 @@ impl Args {
     /// # Errors
     /// One sentence that names the option.
     pub fn select(&self) -> anyhow::Result<Select> {
-        let time = |option: &str, text: &Option<String>| {
-            text.as_deref().map(|t| seconds(option, t)).transpose()
-        };
-        let select = Select {
-            from: time("--from", &self.from)?,
-            to: time("--to", &self.to)?,
-            ..Select::default()
-        };
-        if let (Some(from), Some(to)) = (select.from, select.to)
-            && from > to
-        {
-            bail!("--from is later than --to");
-        }
-        Ok(select)
+        time_range(self.from.as_deref(), self.to.as_deref())
     }
 }
 
@@ -417,6 +404,21 @@ fn budget(text: &str) -> anyhow::Result<(u64, u64)> {
         Some(both) => Ok(both),
         None => Err(anyhow!("--budget {text}: expected RUNTIME/PERIOD")).hint("such as 10ms/100ms"),
     }
+}
+
+/// The events from `--from` to `--to`, where they are given.
+///
+/// # Errors
+/// One sentence that names the option.
+pub fn time_range(from: Option<&str>, to: Option<&str>) -> anyhow::Result<Select> {
+    let time = |option: &str, text: Option<&str>| text.map(|t| seconds(option, t)).transpose();
+    let (from, to) = (time("--from", from)?, time("--to", to)?);
+    if let (Some(from), Some(to)) = (from, to)
+        && from > to
+    {
+        bail!("--from is later than --to");
+    }
+    Ok(Select { from, to, ..Select::default() })
 }
 
 /// The time stamp of an option, ns.

@@ -1,6 +1,5 @@
 //! `latlab timer`: its options.
 
-use anyhow::bail;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,15 +41,6 @@ impl Args {
     /// # Errors
     /// One sentence that names the option.
     pub fn select(&self) -> anyhow::Result<latlab_trace::Select> {
-        let time = |option: &str, text: &Option<String>| {
-            text.as_deref().map(|t| super::sched::seconds(option, t)).transpose()
-        };
-        let (from, to) = (time("--from", &self.from)?, time("--to", &self.to)?);
-        if let (Some(from), Some(to)) = (from, to)
-            && from > to
-        {
-            bail!("--from is later than --to");
-        }
-        Ok(latlab_trace::Select { from, to, ..latlab_trace::Select::default() })
+        super::sched::time_range(self.from.as_deref(), self.to.as_deref())
     }
 }
