@@ -98,19 +98,7 @@ fn stream(
     let (recorder, held) = or_cancel(prepared, held)?;
     say_top_level(recorder.session());
     let mut running = Running::start(held, config)?;
-    let mut progress = Progress::new("record");
-    let reason = loop {
-        if let Some(reason) = running.ended() {
-            break reason;
-        }
-        if !recorder.is_running() {
-            break Reason::TracingOff;
-        }
-        progress.set(running.done(), "");
-        std::thread::sleep(POLL_INTERVAL);
-    };
-    progress.clear();
-    drop(progress);
+    let reason = running.until_the_end(|| recorder.is_running(), String::new);
     let reported = recorder.stop().with_hint().and_then(|s| report(global, &s, reason));
     // The command decides when it ends, whatever became of the recording.
     let outcome = running.outcome(reason);
@@ -137,21 +125,11 @@ fn longest(
     let (recorder, held) = or_cancel(prepared, held)?;
     say_top_level(recorder.session());
     let mut running = Running::start(held, config)?;
-    let mut progress = Progress::new("record");
-    let reason = loop {
-        if let Some(reason) = running.ended() {
-            break reason;
-        }
-        if !recorder.session().is_on() {
-            break Reason::TracingOff;
-        }
-        let so_far = recorder.longest_us().ok().flatten();
-        let words = so_far.map_or(String::new(), |us| format!("longest latency {us} µs"));
-        progress.set(running.done(), &words);
-        std::thread::sleep(POLL_INTERVAL);
+    let so_far = || {
+        let longest = recorder.longest_us().ok().flatten();
+        longest.map_or_else(String::new, |us| format!("longest latency {us} µs"))
     };
-    progress.clear();
-    drop(progress);
+    let reason = running.until_the_end(|| recorder.session().is_on(), so_far);
     let found = recorder.finish().with_hint();
     let reported = found.and_then(|found| {
         if let Some(found) = &found {
@@ -376,6 +354,21 @@ impl Running {
         }
         let status = self.child.as_mut()?.try_wait().ok()??;
         Some(Reason::Command(child::exit_code(status)))
+    }
+
+    /// Shows how far it is until it ends, also when `is_on` says that tracing does.
+    fn until_the_end(&mut self, is_on: impl Fn() -> bool, words: impl Fn() -> String) -> Reason {
+        let mut progress = Progress::new("record");
+        loop {
+            if let Some(reason) = self.ended() {
+                return reason;
+            }
+            if !is_on() {
+                return Reason::TracingOff;
+            }
+            progress.set(self.done(), &words());
+            std::thread::sleep(POLL_INTERVAL);
+        }
     }
 
     /// How far it is, 0 to 1.
