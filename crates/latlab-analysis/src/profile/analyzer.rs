@@ -1,8 +1,9 @@
 //! The pass over the events.
 
 use super::stat::{Stat, is_idle, is_schedule};
+use crate::timeline::cpu::PerCpu;
 use latlab_model::event::{Event, EventKind, Names, StackId, Symbol};
-use latlab_model::units::Tid;
+use latlab_model::units::{CpuId, Tid};
 use latlab_trace::names::IntMap;
 
 /// Calls that are kept with their context, at most twice as many while events are read.
@@ -81,7 +82,7 @@ pub struct Analyzer {
     /// `sched_switch` tells when tasks are off the CPU.
     told: bool,
     /// The task of each CPU.
-    current: Vec<Option<u64>>,
+    current: PerCpu<Option<u64>>,
     pub(super) stats: Vec<Stat>,
     pub(super) kept: Vec<Kept>,
     /// Length over which a call is kept.
@@ -151,10 +152,7 @@ impl Analyzer {
     /// The task has the CPU from now on, if it had not before.
     #[inline]
     fn switch(&mut self, task: u64, cpu: u32, time: u64) {
-        let cpu = cpu as usize;
-        if cpu >= self.current.len() {
-            self.current.resize(cpu + 1, None);
-        }
+        let cpu = self.current.place(CpuId(cpu), || None);
         if self.current[cpu] == Some(task) {
             return;
         }
@@ -163,7 +161,7 @@ impl Analyzer {
         }
         let task = self.tasks.entry(task).or_default();
         if let Some(since) = task.since_ns.take() {
-            task.off_ns += time.saturating_sub(since);
+            task.off_ns = task.off_ns.saturating_add(time.saturating_sub(since));
         }
     }
 
@@ -217,13 +215,13 @@ impl Analyzer {
         {
             // Nothing else of this CPU was recorded meanwhile.
             off_ns = length_ns.saturating_sub(frame.callees_ns);
-            task.off_ns += off_ns;
+            task.off_ns = task.off_ns.saturating_add(off_ns);
         }
         let busy_ns = length_ns - off_ns;
         let self_ns = busy_ns.saturating_sub(frame.callees_ns);
         let parent = match task.frames.last_mut() {
             Some(parent) => {
-                parent.callees_ns += busy_ns;
+                parent.callees_ns = parent.callees_ns.saturating_add(busy_ns);
                 if busy_ns > parent.longest.1 {
                     parent.longest = (function, busy_ns);
                 }
@@ -232,18 +230,18 @@ impl Analyzer {
             None => Symbol::default(),
         };
         stat.lengths.add(busy_ns);
-        stat.self_ns += self_ns;
+        stat.self_ns = stat.self_ns.saturating_add(self_ns);
         stat.callers.add(parent, busy_ns);
         if !task.frames.iter().any(|f| f.function == function) {
-            stat.total_ns += busy_ns;
-            stat.off_ns += off_ns;
+            stat.total_ns = stat.total_ns.saturating_add(busy_ns);
+            stat.off_ns = stat.off_ns.saturating_add(off_ns);
         }
         self.timed += 1;
         if busy_ns > self.bar_ns && !(event.current.0 == 0 && is_idle(names.get(function))) {
             self.kept.push(Kept {
                 function,
                 start_ns,
-                end_ns: start_ns + length_ns,
+                end_ns: start_ns.saturating_add(length_ns),
                 busy_ns,
                 self_ns,
                 off_ns,

@@ -38,7 +38,8 @@ impl Analyzer {
                 Origin::Stacks => self.stacks,
                 Origin::Function => self.calls,
             },
-            self_ns: functions.iter().filter(|f| !is_idle(&f.name)).filter_map(|f| f.self_ns).sum(),
+            self_ns: (functions.iter().filter(|f| !is_idle(&f.name)).filter_map(|f| f.self_ns))
+                .fold(0, u64::saturating_add),
             partial: self.partial + open,
             functions_seen: functions.len() as u64,
             functions,

@@ -100,7 +100,7 @@ impl Callers {
             None => return,
         };
         self.0[found].count += 1;
-        self.0[found].ns += ns;
+        self.0[found].ns = self.0[found].ns.saturating_add(ns);
         // The frequent ones are found first.
         if found > 0 && self.0[found].count > self.0[found - 1].count {
             self.0.swap(found, found - 1);
