@@ -37,10 +37,14 @@ pub enum Late {
 impl Late {
     /// Whether an activation is.
     pub fn is(self, job: &Job) -> bool {
+        self != Self::Never && self.judged(job) > self.limit()
+    }
+
+    /// The time that it compares with its limit; without one the response time.
+    pub fn judged(self, job: &Job) -> Nanos {
         match self {
-            Self::Never => false,
-            Self::Response(limit) => job.response() > limit,
-            Self::Start(limit) => job.start_latency() > limit,
+            Self::Never | Self::Response(_) => job.response(),
+            Self::Start(_) => job.start_latency(),
         }
     }
 
@@ -120,8 +124,7 @@ pub fn jobs(sleeps: &[Sleep], boundary: &Boundary) -> Vec<Job> {
             if let Some(job) = open.take() {
                 found.push(Job { end: sleep.out, ..job });
             }
-            let intended = sleep.timer.and_then(|t| t.intended).unwrap_or(sleep.woken);
-            let intended = intended.min(sleep.woken);
+            let intended = sleep.due().min(sleep.woken);
             open = Some(Job {
                 intended,
                 woken: sleep.woken,
@@ -137,7 +140,7 @@ pub fn jobs(sleeps: &[Sleep], boundary: &Boundary) -> Vec<Job> {
             });
         } else if let Some(job) = &mut open {
             job.unsure |= sleep.unsure;
-            job.waiting = job.waiting + sleep.woken.since(sleep.out);
+            job.waiting = job.waiting + sleep.length();
             job.preempted = job.preempted + sleep.start.since(sleep.woken) + sleep.preempted;
             job.running = job.running + sleep.ran;
         }

@@ -2,9 +2,9 @@
 //!
 //! A task that works periodically sleeps in one place until its next period, and may sleep elsewhere for a
 //! lock, for I/O, for another task, or for a short time. The place is recognized by the regular distance of its
-//! times: of the sleeps that one kind of timer or one task ended those in which the task sleeps longest. Without a regular distance
-//! the most frequent kind of timer counts where it ended half of the sleeps or more, else each
-//! interruptible sleep that no event shows to be a wait inside.
+//! times: of the sleeps that one kind of timer or one task ended those in which the task sleeps longest.
+//! Without a regular distance the most frequent kind of timer counts where it ended half of the sleeps or more,
+//! else each interruptible sleep that no event shows to be a wait inside.
 
 use super::sleeps::{Expiry, Sleep};
 use latlab_model::event::{Names, OffCpu, Symbol};
@@ -58,15 +58,10 @@ pub fn is_boundary(sleep: &Sleep, boundary: &Boundary) -> bool {
             t.function == function && (t.intended.is_none() || is_asked())
         }),
         Boundary::Task { name, low } => {
-            sleep.waker.is_some_and(|w| w.name == name) && slept(sleep) >= low
+            sleep.waker.is_some_and(|w| w.name == name) && sleep.length().0 >= low
         }
         Boundary::Any => sleep.left == OffCpu::Sleeping && !sleep.inside,
     }
-}
-
-/// Length of a sleep, ns.
-fn slept(sleep: &Sleep) -> u64 {
-    sleep.woken.since(sleep.out).0
 }
 
 /// Chooses the sleeps that separate activations; `None` without a sleep. What was known from an earlier part of the
@@ -96,10 +91,10 @@ pub fn choose(sleeps: &[Sleep], names: &Names, known: Option<&Release>) -> Optio
 /// longer than inside of one. `None`: they are not regular.
 fn score(sleeps: &[Sleep], boundary: &Boundary) -> Option<f64> {
     let own = || sleeps.iter().filter(|s| is_boundary(s, boundary));
-    let times: Vec<u64> = own().map(due).collect();
+    let times: Vec<u64> = own().map(|s| s.due().0).collect();
     let (share, _) = regularity(&times)?;
-    let all: u64 = own().map(slept).sum();
-    Some(all as f64 * share.min(1.0).powi(4))
+    let all: f64 = own().map(|s| s.length().0 as f64).sum();
+    Some(all * share.min(1.0).powi(4))
 }
 
 /// Sleeps that timers of one function ended, the most frequent first.
@@ -137,8 +132,12 @@ fn tasks(sleeps: &[Sleep]) -> Vec<Boundary> {
     let of = |name: u32| {
         let name = Symbol(name);
         let all = Boundary::Task { name, low: 0 };
-        let mut lengths: Vec<u64> =
-            sleeps.iter().filter(|s| is_boundary(s, &all)).map(slept).filter(|n| *n > 0).collect();
+        let mut lengths: Vec<u64> = sleeps
+            .iter()
+            .filter(|s| is_boundary(s, &all))
+            .map(|s| s.length().0)
+            .filter(|n| *n > 0)
+            .collect();
         lengths.sort_unstable();
         let apart = lengths.windows(2).filter(|w| w[1] as f64 >= APART * w[0] as f64);
         let long: Vec<Boundary> =
@@ -152,11 +151,6 @@ fn by_frequent_timer(sleeps: &[Sleep]) -> Option<Boundary> {
     let (function, own) = timers(sleeps).into_iter().next()?;
     let most = own.len() as f64 >= MOST * sleeps.len() as f64;
     most.then_some(Boundary::Timer { function, relative: None, low: i64::MIN, high: i64::MAX })
-}
-
-/// The intended time of an activation that begins with a sleep's end, ns.
-fn due(sleep: &Sleep) -> u64 {
-    sleep.timer.and_then(|t| t.intended).unwrap_or(sleep.woken).0
 }
 
 /// Median distance of rising times and its deviation, where they are regular.

@@ -1,5 +1,6 @@
 //! The sleeps of chosen tasks: how each began, what ended it, and what the task did until the next.
 
+use crate::timeline::cpu::PerCpu;
 use latlab_model::event::{Event, EventKind, Names, OffCpu, Symbol, Task};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 use latlab_trace::names::IntMap;
@@ -56,6 +57,16 @@ pub struct Sleep {
 }
 
 impl Sleep {
+    /// When what follows it was due: the time of its timer, without one that of the wake-up.
+    pub fn due(&self) -> TraceNs {
+        self.timer.and_then(|t| t.intended).unwrap_or(self.woken)
+    }
+
+    /// Its length.
+    pub fn length(&self) -> Nanos {
+        self.woken.since(self.out)
+    }
+
     /// One that ends with an event, before anything else is known of it.
     fn at(e: &Event, prio: i32) -> Self {
         Self {
@@ -90,6 +101,14 @@ struct Above {
     expiring: Option<Expiry>,
     timer: u64,
     depth: u32,
+}
+
+/// A CPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct OnCpu {
+    above: Above,
+    /// Its last event.
+    last: Option<TraceNs>,
 }
 
 /// One of the chosen tasks.
@@ -132,12 +151,10 @@ enum Now {
 pub struct Sleeps {
     of: IntMap<Tid, Watched>,
     armed: IntMap<u64, Armed>,
-    above: IntMap<u32, Above>,
     tasks: IntMap<Tid, Task>,
     /// Sleeps so far.
     kept: usize,
-    /// The last event of each CPU.
-    last: IntMap<u32, TraceNs>,
+    cpus: PerCpu<OnCpu>,
     /// The trace's clock is CLOCK_MONOTONIC, which most timers have.
     monotonic: bool,
     /// Names of the function that begins the next period of a deadline task.
@@ -171,31 +188,37 @@ impl Sleeps {
 
     /// Takes one event, in rising time.
     pub fn take(&mut self, e: &Event) {
-        self.see_current(e);
-        self.last.insert(e.cpu.0, e.time);
+        let at = self.cpus.place(e.cpu, OnCpu::default);
+        self.see_current(e, at);
+        self.cpus[at].last = Some(e.time);
         match e.kind {
-            EventKind::Switch { prev, state, next } => self.switch(e, prev, state, next),
+            EventKind::Switch { prev, state, next } => {
+                self.cpus[at].above = Above::default();
+                self.switch(e, prev, state, next);
+            }
             EventKind::Waking { task, .. }
             | EventKind::Wakeup { task, .. }
-            | EventKind::WakeupNew { task, .. } => self.wake(e, task),
+            | EventKind::WakeupNew { task, .. } => self.wake(e, at, task),
             EventKind::HrtimerStart { timer, function, relative, softexpires, .. } => {
                 self.start_timer(e, (timer, function, relative), softexpires);
             }
             EventKind::HrtimerEntry { timer, function, now, .. } => {
                 let armed = self.armed.remove(&timer);
                 let late = armed.map(|a| u64::try_from(now.saturating_sub(a.due)).unwrap_or(0));
-                let intended = late.map(|late| TraceNs(e.time.0.saturating_sub(late)));
-                let asked = armed.map_or(0, |a| a.asked);
-                let relative = armed.is_some_and(|a| a.relative);
+                let expiry = Expiry {
+                    function,
+                    relative: armed.is_some_and(|a| a.relative),
+                    intended: late.map(|late| TraceNs(e.time.0.saturating_sub(late))),
+                    asked: armed.map_or(0, |a| a.asked),
+                };
                 if self.replenishments.contains(&function) {
-                    self.replenish(e, timer, Expiry { function, relative, intended, asked });
+                    self.replenish(e, timer, expiry);
                 }
-                let above = self.above.entry(e.cpu.0).or_default();
-                (above.expiring, above.timer) =
-                    (Some(Expiry { function, relative, intended, asked }), timer);
+                let above = &mut self.cpus[at].above;
+                (above.expiring, above.timer) = (Some(expiry), timer);
             }
             EventKind::HrtimerExit { timer } => {
-                let above = self.above.entry(e.cpu.0).or_default();
+                let above = &mut self.cpus[at].above;
                 if above.timer == timer {
                     above.expiring = None;
                 }
@@ -203,12 +226,13 @@ impl Sleeps {
             EventKind::IrqEntry { .. }
             | EventKind::VectorEntry { .. }
             | EventKind::IpiEntry { .. } => {
-                self.above.entry(e.cpu.0).or_default().depth += 1;
+                let above = &mut self.cpus[at].above;
+                above.depth = above.depth.saturating_add(1);
             }
             EventKind::IrqExit { .. }
             | EventKind::VectorExit { .. }
             | EventKind::IpiExit { .. } => {
-                let above = self.above.entry(e.cpu.0).or_default();
+                let above = &mut self.cpus[at].above;
                 above.depth = above.depth.saturating_sub(1);
             }
             EventKind::LockBegin { .. } | EventKind::PageFault { .. } => self.mark(e.current, true),
@@ -228,15 +252,16 @@ impl Sleeps {
     }
 
     /// A task that has events of its own has a CPU, also where the switch to it was not recorded.
-    fn see_current(&mut self, e: &Event) {
+    fn see_current(&mut self, e: &Event, at: usize) {
         let Some(own) = self.of.get_mut(&e.current) else { return };
         let since = match own.now {
             Now::Woken { sleep } => sleep.woken,
             Now::Runnable { since } => since,
             _ => return,
         };
-        let before = self.last.get(&e.cpu.0).copied().unwrap_or(e.time);
-        let start = before.clamp(since, e.time);
+        let before = self.cpus[at].last.unwrap_or(e.time);
+        // Times of a damaged trace may fall.
+        let start = before.max(since).min(e.time);
         match own.now {
             Now::Woken { sleep } if self.kept < SLEEPS => {
                 own.begin();
@@ -267,7 +292,7 @@ impl Sleeps {
             }
             (own.now, own.passed) = (Now::Unknown, None);
         }
-        self.above.clear();
+        self.cpus.iter_mut().for_each(|cpu| cpu.above = Above::default());
     }
 
     fn start_timer(
@@ -300,7 +325,6 @@ impl Sleeps {
     }
 
     fn switch(&mut self, e: &Event, prev: Task, left: OffCpu, next: Task) {
-        self.above.remove(&e.cpu.0);
         self.name(prev);
         self.name(next);
         if let Some(own) = self.of.get_mut(&prev.tid) {
@@ -349,9 +373,9 @@ impl Sleeps {
         }
     }
 
-    fn wake(&mut self, e: &Event, task: Task) {
+    fn wake(&mut self, e: &Event, at: usize, task: Task) {
         self.name(task);
-        let above = self.above.get(&e.cpu.0).copied().unwrap_or_default();
+        let above = self.cpus[at].above;
         let Some(own) = self.of.get_mut(&task.tid) else { return };
         let (timer, in_interrupt) = (above.expiring, above.expiring.is_some() || above.depth > 0);
         let by_task = !in_interrupt && e.current != Tid(0) && e.current != task.tid;

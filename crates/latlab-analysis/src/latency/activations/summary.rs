@@ -12,10 +12,10 @@ use std::cmp::Reverse;
 
 /// Of slow activations without a deadline this share is compared with the others at most.
 const SLOWEST: f64 = 0.02;
-/// Activations of one thread that are kept: 90 MB. A capture that begins below is kept whole.
-const JOBS: usize = 1_000_000;
 /// And they take at least so many times the median.
 const SLOWER: f64 = 1.2;
+/// Activations of one thread that are kept: 90 MB. A capture that begins below is kept whole.
+const JOBS: usize = 1_000_000;
 
 /// The activations of one thread, gathered from any number of captures.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ impl Gathered {
         let ends = self.begins.iter().skip(1).copied().chain([self.jobs.len()]);
         let mut captures: Vec<&[Job]> =
             self.begins.iter().zip(ends).map(|(&from, to)| &self.jobs[from..to]).collect();
-        captures.sort_by_key(|jobs| std::cmp::Reverse(jobs.len()));
+        captures.sort_by_key(|jobs| Reverse(jobs.len()));
         captures
             .into_iter()
             .find_map(|jobs| regular(&jobs.iter().map(|job| job.intended.0).collect::<Vec<_>>()))
@@ -176,8 +176,9 @@ pub fn known(threads: &[Gathered]) -> Known {
 }
 
 /// Threads by the order in which they are explained: deadline and real-time ones before fair ones, those with a
-/// quarter of the most late activations before others, those that a timer begins before those that a task does, those at irregular times after
-/// them, a task before those that it begins, then by the number of late activations and of all. A thread with fewer than three comes last.
+/// quarter of the most late activations before others, those that a timer begins before those that a task does,
+/// those at irregular times after them, a task before those that it begins, then by the number of late
+/// activations and of all. A thread with fewer than three comes last.
 pub fn rank(threads: &mut [Gathered], late: Late) {
     let late_of = |t: &Gathered| t.jobs.iter().filter(|job| late.is(job)).count();
     let is_fair = |t: &Gathered| t.jobs.iter().all(|j| j.prio >= 100);

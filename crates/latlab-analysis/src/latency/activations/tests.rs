@@ -61,6 +61,24 @@ fn us(ns: Nanos) -> f64 {
     ns.0 as f64 / 1e3
 }
 
+/// An activation of the given ms that only runs.
+fn job(ms: u64, ns: u64, prio: i32) -> Job {
+    let (intended, running, none) = (TraceNs(ms * 1_000_000), Nanos(ns), Nanos(0));
+    Job {
+        intended,
+        woken: intended,
+        start: intended,
+        end: TraceNs(intended.0 + ns),
+        cpu: CpuId(0),
+        prio,
+        running,
+        preempted: none,
+        waiting: none,
+        unsure: false,
+        after: None,
+    }
+}
+
 /// The time of each cause in the breakdown of an activation, which must add up to its response time.
 fn causes(s: &Script, job: &Job) -> Vec<(Cause, String, f64)> {
     let a = job.activation(RT.tid, Late::Never);
@@ -267,28 +285,7 @@ fn times_are_regular_also_with_missing_ones() {
 #[test]
 fn a_deadline_is_proposed_where_something_is_slow() {
     let jobs = |slow: u64| {
-        let job = |i: u64| {
-            let intended = TraceNs(i * 1_000_000);
-            let ns = if i % 50 == 49 { slow } else { 100_000 };
-            let end = TraceNs(intended.0 + ns);
-            let ran = Nanos(ns);
-            let zero = Nanos(0);
-            let (woken, start, cpu, prio) = (intended, intended, CpuId(0), 49);
-            let (preempted, waiting, unsure, after) = (zero, zero, false, None);
-            Job {
-                intended,
-                woken,
-                start,
-                end,
-                cpu,
-                prio,
-                running: ran,
-                preempted,
-                waiting,
-                unsure,
-                after,
-            }
-        };
+        let job = |i: u64| job(i, if i % 50 == 49 { slow } else { 100_000 }, 49);
         let mut gathered = Gathered::default();
         gathered.add((0..500).map(job).collect());
         gathered
@@ -391,25 +388,7 @@ fn a_spinning_waiter_waits_for_the_owner() {
 #[test]
 fn of_several_threads_the_one_that_a_user_means_is_explained() {
     let thread = |task: &str, tid: i32, prio: i32, release: Release, late: u64| {
-        let job = |i: u64| {
-            let (intended, zero) = (TraceNs(i * 1_000_000), Nanos(0));
-            let end = TraceNs(intended.0 + if i < late { 900_000 } else { 100_000 });
-            let (woken, start, cpu, running) = (intended, intended, CpuId(0), end.since(intended));
-            let (preempted, waiting, unsure, after) = (zero, zero, false, None);
-            Job {
-                intended,
-                woken,
-                start,
-                end,
-                cpu,
-                prio,
-                running,
-                preempted,
-                waiting,
-                unsure,
-                after,
-            }
-        };
+        let job = |i: u64| job(i, if i < late { 900_000 } else { 100_000 }, prio);
         let (task, tid) = (task.to_owned(), Tid(tid));
         let mut gathered = Gathered { task, tid, release, ..Gathered::default() };
         gathered.add((0..100).map(job).collect());

@@ -2,7 +2,7 @@
 //! has its CPU while it is runnable, and what it waits for.
 //!
 //! A wait is followed to its end: the task that ended it ran, was kept from its CPU, or waited itself. Each
-//! stretch of the wait is attributed to who acted then, so that a consumer that waits for a preempted producer
+//! interval of the wait is attributed to who acted then, so that a consumer that waits for a preempted producer
 //! names the task that ran instead. The way is that of F. Giraldeau and M. Dagenais, "Wait analysis of
 //! distributed systems using kernel tracing" (2016): only the part inside of the wait is followed.
 
@@ -17,7 +17,7 @@ const DEPTH: u32 = 12;
 /// Events of a CPU before a wait among which the reason is looked for.
 const BACK: usize = 4_096;
 
-/// What a task does in a stretch.
+/// What a task does in an interval.
 #[derive(Clone, Copy)]
 enum Doing {
     /// Has this CPU.
@@ -28,15 +28,15 @@ enum Doing {
     Asleep(CpuId, TraceNs, OffCpu),
 }
 
-/// A stretch with one state. A wait ends with the event of the wake-up.
-struct Stretch {
+/// An interval with one state. A wait ends with the event of the wake-up.
+struct Interval {
     from: TraceNs,
     to: TraceNs,
     doing: Doing,
     waking: Option<u32>,
 }
 
-/// Whose stretch is cut.
+/// Whose interval is cut.
 #[derive(Clone, Copy)]
 struct Of {
     tid: Tid,
@@ -58,13 +58,13 @@ impl Cutter<'_> {
         let Some(began) = began.or_else(|| self.doing_at(of.tid, from)) else {
             return self.put(out, self.plain(of, from, to, Cause::Wait));
         };
-        for stretch in self.stretches(of.tid, from, to, began) {
-            let (from, to) = (stretch.from, stretch.to);
-            match stretch.doing {
+        for interval in self.intervals(of.tid, from, to, began) {
+            let (from, to) = (interval.from, interval.to);
+            match interval.doing {
                 Doing::Running(cpu) => self.runs_or_spins(of, cpu, (from, to), out),
                 Doing::Ready(cpu, since) => self.is_ready(of, cpu, since, (from, to), out),
                 Doing::Asleep(cpu, since, left) => {
-                    self.waits(of, (cpu, since, left), &stretch, out);
+                    self.waits(of, (cpu, since, left), &interval, out);
                 }
             }
         }
@@ -94,7 +94,7 @@ impl Cutter<'_> {
     }
 
     /// The states of a task from one moment to another.
-    fn stretches(&self, tid: Tid, from: TraceNs, to: TraceNs, began: Doing) -> Vec<Stretch> {
+    fn intervals(&self, tid: Tid, from: TraceNs, to: TraceNs, began: Doing) -> Vec<Interval> {
         let own = self.lanes.scheduling.of(tid);
         let first = own.partition_point(|&i| self.event(i).time <= from);
         let mut all = Vec::new();
@@ -119,7 +119,7 @@ impl Cutter<'_> {
                 _ => continue,
             };
             let waking = matches!(doing, Doing::Asleep(..)).then_some(i);
-            all.push(Stretch { from: since, to: e.time, doing, waking });
+            all.push(Interval { from: since, to: e.time, doing, waking });
             (doing, since) = (next, e.time);
         }
         let waking = match doing {
@@ -129,7 +129,7 @@ impl Cutter<'_> {
             }),
             _ => None,
         };
-        all.push(Stretch { from: since, to, doing, waking });
+        all.push(Interval { from: since, to, doing, waking });
         all.retain(|s| s.from < s.to);
         all
     }
@@ -223,10 +223,10 @@ impl Cutter<'_> {
         &self,
         of: Of,
         (cpu, since, left): (CpuId, TraceNs, OffCpu),
-        stretch: &Stretch,
+        interval: &Interval,
         out: &mut Vec<Piece>,
     ) {
-        let (from, to) = (stretch.from, stretch.to);
+        let (from, to) = (interval.from, interval.to);
         let last = self.last_own(of.tid, cpu, since);
         let own = of.waits_for.is_none();
         if own && matches!(last, Some(EventKind::PageFault { .. })) {
@@ -237,7 +237,7 @@ impl Cutter<'_> {
         if own && contended && left.is_waiting() {
             return self.put(out, self.plain(of, from, to, Cause::Lock));
         }
-        let Some(waking) = stretch.waking.map(|i| self.event(i)) else {
+        let Some(waking) = interval.waking.map(|i| self.event(i)) else {
             return self.put(out, self.plain(of, from, to, Cause::Wait));
         };
         match self.context(waking) {

@@ -17,25 +17,6 @@ use latlab_model::latency::{CaptureCounters, SystemContext, WhyResult};
 use latlab_sys::mmap::Mapped;
 use std::path::{Path, PathBuf};
 
-/// Whether activations are asked for, and not wake-ups that a limit or the marker of another tool judges.
-///
-/// # Errors
-/// When a file cannot be read.
-pub(super) fn are_asked(args: &Args, files: &[PathBuf]) -> anyhow::Result<bool> {
-    if args.has_deadline() {
-        return Ok(true);
-    }
-    if args.file_limit()?.0 > 0 {
-        return Ok(false);
-    }
-    for file in files {
-        if wakeups::has_marker(&read(file)?) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 /// A file as a capture.
 fn read(path: &Path) -> anyhow::Result<Capture> {
     let bytes = Mapped::open_all(path).with_context(|| path.display().to_string())?;
@@ -66,23 +47,31 @@ pub(super) fn gather(found: Vec<Thread>, by_name: bool, all: &mut Vec<Gathered>)
     }
 }
 
-/// Explains the activations of a task in files.
+/// Explains the activations of a task in files. `None`: a limit, or the marker of a program in a file, judges
+/// wake-ups and not activations.
 ///
 /// # Errors
 /// When a file cannot be read as a trace, or none has an activation of the task.
 pub(super) fn of_files(
     files: &[PathBuf],
     task: &str,
-    late: Option<Late>,
+    args: &Args,
     context: SystemContext,
     counters: &[CaptureCounters],
-) -> anyhow::Result<WhyResult> {
+) -> anyhow::Result<Option<WhyResult>> {
+    if !args.has_deadline() && args.file_limit()?.0 > 0 {
+        return Ok(None);
+    }
+    let late = args.task_limit()?;
     let chosen = Chosen::parse(task);
     let by_name = matches!(chosen, Chosen::Name(_));
     let mut all = Vec::new();
     for file in files {
-        let found = threads(&read(file)?, &chosen, &known(&all));
-        gather(found, by_name, &mut all);
+        let capture = read(file)?;
+        if late.is_none() && wakeups::has_marker(&capture) {
+            return Ok(None);
+        }
+        gather(threads(&capture, &chosen, &known(&all)), by_name, &mut all);
     }
     if all.is_empty() {
         return Err(anyhow!("no activation of {task} in {}", names(files))).hint(
@@ -90,7 +79,7 @@ pub(super) fn of_files(
              hrtimer_expire_entry for its intended times",
         );
     }
-    explain(files, &chosen, all, late, context, counters)
+    explain(files, &chosen, all, late, context, counters).map(Some)
 }
 
 /// Explains the late activations of the first of the threads by the captures in files.

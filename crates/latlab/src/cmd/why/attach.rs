@@ -1,10 +1,11 @@
-//! A running program: it is recorded in stretches, each is analysed at once, and those with late activations
+//! A running program: it is recorded in intervals, each is analysed at once, and those with late activations
 //! are kept as captures.
 //!
-//! The kernel's buffer is emptied between two stretches; what begins or ends there is not seen. The time is
-//! counted, and a stretch is as long as the buffer holds at the rate of events seen so far.
+//! The kernel's buffer is emptied between two intervals; what begins or ends there is not seen. The time is
+//! counted, and an interval is as long as the buffer holds at the rate of events seen so far.
 
 use super::activations::{explain, gather};
+use super::capture_session::machine_context;
 use super::levels::{Level, levels};
 use super::load::start_load;
 use super::part::part;
@@ -22,7 +23,6 @@ use latlab_analysis::latency::activations::summary::{Gathered, known};
 use latlab_analysis::latency::activations::{Job, Late};
 use latlab_analysis::latency::from_trace;
 use latlab_model::latency::{CaptureSession, SystemContext, WhyResult};
-use latlab_model::machine::Machine;
 use latlab_model::units::format_ns;
 use latlab_sys::recorder::{FlightRecorder, Format, Snapshot};
 use latlab_sys::tracefs::Tracefs;
@@ -31,7 +31,7 @@ use latlab_trace::write::Compression;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The first stretch, and the limits of later ones.
+/// The first interval, and the limits of later ones.
 const FIRST: Duration = Duration::from_millis(300);
 const SHORTEST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(5);
@@ -72,34 +72,21 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         length: Duration::from_nanos(asked.duration_ns),
         kept: Vec::new(),
         threads: Vec::new(),
-        hunt: CaptureSession { traced: Some(level.name.clone()), ..CaptureSession::default() },
+        session: CaptureSession { traced: Some(level.name.clone()), ..CaptureSession::default() },
         progress: Progress::new("why"),
-        last: Chosen::Tids(Vec::new()),
+        chosen: Chosen::Tids(Vec::new()),
         looked: Instant::now(),
     };
     let found = recording.run(&tracefs, &level, begun, &args.command);
     load.finish()?;
     let found = found?;
     let cut = signal::stop_requested().map(|s| s.name());
-    let duration_ns = found.hunt.duration_ns;
-    let mut result = found.explain(system_context(&session.run.machine))?;
+    let duration_ns = found.session.duration_ns;
+    let mut result = found.explain(machine_context(&session.run.machine))?;
     places.tell(&mut result)?;
     let exceeded = late.is_some() && result.activations.first().is_some_and(|a| a.late > 0);
     session.run.parts.push(part(result, cut.is_none(), duration_ns));
     Ok(session.finish(cut)?.exceeded_if(exceeded))
-}
-
-/// What is known of the machine beside the traces.
-fn system_context(machine: &Machine) -> SystemContext {
-    let exits = machine.cpu.idle_states.iter().filter(|s| !s.disabled);
-    SystemContext {
-        hypervisor: machine.virtualization.clone(),
-        kernel: Some(machine.kernel.release.clone()),
-        preempt_rt: Some(machine.kernel.version.contains("PREEMPT_RT")),
-        idle_exit_ns: exits.map(|s| s.exit_us * 1_000).max(),
-        idle_exits_ns: machine.cpu.idle_states.iter().map(|s| s.exit_us * 1_000).collect(),
-        ..SystemContext::default()
-    }
 }
 
 /// A program while it is recorded.
@@ -111,15 +98,15 @@ struct Recording {
     /// Captures with the longest time of an activation in each, ns.
     kept: Vec<(u64, PathBuf)>,
     threads: Vec<Gathered>,
-    hunt: CaptureSession,
+    session: CaptureSession,
     progress: Progress,
-    /// The threads of all stretches.
-    last: Chosen,
+    /// The threads of all intervals.
+    chosen: Chosen,
     /// When it was last looked whether the program is there.
     looked: Instant,
 }
 
-/// How a stretch ended.
+/// How an interval ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Full,
@@ -139,25 +126,25 @@ impl Recording {
         let capacity = flight.session().buffer_kb().max(1) * 1024;
         let mut target = begun.release(command)?;
         let started = Instant::now();
-        let (mut stretch, mut number) = (FIRST, 0);
+        let (mut interval, mut number) = (FIRST, 0);
         loop {
             let left = self.length.saturating_sub(started.elapsed());
             let chosen = target.chosen();
-            let ended = self.wait(stretch.min(left), &mut target, started);
+            let ended = self.wait(interval.min(left), &mut target, started);
             let frozen = Instant::now();
             let snapshot = flight.snapshot().with_hint()?;
-            let is_last = ended != Ended::Full || left <= stretch || self.is_enough();
+            let is_last = ended != Ended::Full || left <= interval;
             if !is_last {
                 flight.rearm().with_hint()?;
-                self.hunt.dead_ns += frozen.elapsed().as_nanos() as u64;
+                self.session.dead_ns += frozen.elapsed().as_nanos() as u64;
             }
             let fullest = snapshot.pages.iter().map(|p| p.1.len() as u64).max().unwrap_or(0);
-            stretch = next_stretch(stretch, fullest, capacity);
+            interval = next_length(interval, fullest, capacity);
             number += 1;
-            // Threads that were there at the beginning of the stretch or at its end.
+            // Threads that were there at the beginning of the interval or at its end.
             self.take(&snapshot, merged(chosen, target.chosen()), number)?;
             if is_last || self.is_enough() {
-                self.hunt.duration_ns = started.elapsed().as_nanos() as u64;
+                self.session.duration_ns = started.elapsed().as_nanos() as u64;
                 return Ok(self);
             }
         }
@@ -194,7 +181,7 @@ impl Recording {
         Ended::Full
     }
 
-    /// Analyses a stretch, and keeps it if it has a late activation, or one of the longest.
+    /// Analyses an interval, and keeps it if it has a late activation, or one of the longest.
     fn take(&mut self, snapshot: &Snapshot, chosen: Chosen, number: u32) -> anyhow::Result<()> {
         let plain = Format { compression: Compression::None, ..Format::default() };
         let bytes = snapshot.to_bytes(plain).with_hint()?;
@@ -202,14 +189,12 @@ impl Recording {
         let file = trace_input::open(&bytes, name.as_ref())?;
         let found = threads(&from_trace::capture(&file, &name), &chosen, &known(&self.threads));
         let by_name = matches!(chosen, Chosen::Name(_));
-        let judged = |job: &Job| match self.late {
-            Some(late) if !late.is(job) => None,
-            Some(Late::Start(_)) => Some(job.start_latency().0),
-            _ => Some(job.response().0),
-        };
-        let longest = found.iter().flat_map(|t| &t.jobs).filter_map(judged).max();
+        let kept = |job: &&Job| self.late.is_none_or(|late| late.is(job));
+        let judged = |job: &Job| self.late.unwrap_or_default().judged(job).0;
+        let longest = found.iter().flat_map(|t| &t.jobs).filter(kept).map(judged).max();
         gather(found, by_name, &mut self.threads);
-        self.last = merged(std::mem::replace(&mut self.last, Chosen::Tids(Vec::new())), chosen);
+        let before = std::mem::replace(&mut self.chosen, Chosen::Tids(Vec::new()));
+        self.chosen = merged(before, chosen);
         if let Some(ns) = longest {
             self.keep(ns, snapshot, &name)?;
         }
@@ -237,18 +222,18 @@ impl Recording {
     fn explain(mut self, context: SystemContext) -> anyhow::Result<WhyResult> {
         self.progress.set(None, "explaining");
         if self.threads.is_empty() {
-            return Err(anyhow!("the task had no activation in {}", format_ns(self.hunt.duration_ns as f64)))
+            return Err(anyhow!("the task had no activation in {}", format_ns(self.session.duration_ns as f64)))
                 .hint("an activation ends when the task sleeps; --task names the thread that works, -D how long it is recorded");
         }
         self.kept.sort_by(|a, b| a.1.cmp(&b.1));
         let files: Vec<PathBuf> = self.kept.into_iter().map(|k| k.1).collect();
-        let mut result = explain(&files, &self.last, self.threads, self.late, context, &[])?;
+        let mut result = explain(&files, &self.chosen, self.threads, self.late, context, &[])?;
         if let Some(first) = result.activations.first() {
-            (self.hunt.wakeups, self.hunt.late) = (first.activations, first.late);
+            (self.session.wakeups, self.session.late) = (first.activations, first.late);
         }
         let captured = u64::from(result.captures.iter().map(|c| c.late).sum::<u32>());
-        self.hunt.late_not_captured = self.hunt.late.saturating_sub(captured);
-        result.session = Some(self.hunt);
+        self.session.late_not_captured = self.session.late.saturating_sub(captured);
+        result.session = Some(self.session);
         Ok(result)
     }
 }
@@ -267,7 +252,7 @@ fn merged(one: Chosen, other: Chosen) -> Chosen {
 }
 
 /// So long that the buffer of the busiest CPU is about half full.
-fn next_stretch(now: Duration, fullest: u64, capacity: u64) -> Duration {
+fn next_length(now: Duration, fullest: u64, capacity: u64) -> Duration {
     let share = fullest as f64 / capacity as f64;
     let factor = (0.5 / share.max(0.01)).clamp(0.25, 2.0);
     now.mul_f64(factor).clamp(SHORTEST, LONGEST)
@@ -278,11 +263,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_fills_half_of_the_buffer() {
+    fn an_interval_fills_half_of_the_buffer() {
         let ms = Duration::from_millis;
-        assert_eq!(next_stretch(ms(400), 1_000, 1_000), ms(200));
-        assert_eq!(next_stretch(ms(400), 0, 1_000), ms(800), "at most twice as long");
-        assert_eq!(next_stretch(ms(4_000), 10, 1_000), LONGEST);
-        assert_eq!(next_stretch(ms(60), 1_000, 1_000), SHORTEST);
+        assert_eq!(next_length(ms(400), 1_000, 1_000), ms(200));
+        assert_eq!(next_length(ms(400), 0, 1_000), ms(800), "at most twice as long");
+        assert_eq!(next_length(ms(4_000), 10, 1_000), LONGEST);
+        assert_eq!(next_length(ms(60), 1_000, 1_000), SHORTEST);
     }
 }

@@ -306,22 +306,29 @@ impl CaptureRunner {
 }
 
 /// What is known of the machine beside the traces.
-pub(super) fn system_context(
-    machine: &Machine,
-    captures: &CaptureRunner,
-    limit: u64,
-) -> SystemContext {
+pub(super) fn machine_context(machine: &Machine) -> SystemContext {
     let exits = machine.cpu.idle_states.iter().filter(|s| !s.disabled);
-    let mut around = SystemContext {
+    SystemContext {
         hypervisor: machine.virtualization.clone(),
         kernel: Some(machine.kernel.release.clone()),
         preempt_rt: Some(machine.kernel.version.contains("PREEMPT_RT")),
         idle_exit_ns: exits.map(|s| s.exit_us * 1_000).max(),
         idle_exits_ns: machine.cpu.idle_states.iter().map(|s| s.exit_us * 1_000).collect(),
+        ..SystemContext::default()
+    }
+}
+
+/// The same, with what was counted during a capture session.
+pub(super) fn system_context(
+    machine: &Machine,
+    captures: &CaptureRunner,
+    limit: u64,
+) -> SystemContext {
+    let mut around = SystemContext {
         interval_ns: Some(captures.asked.wakeup.measure.interval_ns),
         readings: Some(captures.readings).filter(|r| r.intervals > 0),
         limit_ns: limit,
-        ..SystemContext::default()
+        ..machine_context(machine)
     };
     if let Some((before, after)) = &captures.counter_samples {
         CounterSample::describe_change(before, after, &mut around);

@@ -64,11 +64,13 @@ fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let machine = known.map_or_else(SystemContext::default, |result| result.system_context);
     let limit = if limit.0 == 0 { Nanos(machine.limit_ns) } else { limit };
     let machine = SystemContext { limit_ns: limit.0, ..machine };
-    let mut result = match &args.task {
-        Some(task) if activations::are_asked(args, &files)? => {
-            activations::of_files(&files, task, args.task_limit()?, machine, &counters)?
-        }
-        task => analyse::explain(&files, limit, task.as_deref(), machine, &counters)?,
+    let activations = match &args.task {
+        Some(task) => activations::of_files(&files, task, args, machine.clone(), &counters)?,
+        None => None,
+    };
+    let mut result = match activations {
+        Some(result) => result,
+        None => analyse::explain(&files, limit, args.task.as_deref(), machine, &counters)?,
     };
     places.tell(&mut result)?;
     session.run.parts.push(part(result, true, 0));
