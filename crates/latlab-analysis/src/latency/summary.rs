@@ -242,7 +242,7 @@ pub fn conclude(digests: Vec<Digest>, system_context: SystemContext) -> WhyResul
 
 /// In the breakdown example of a stall, the longest part is the stall, whoever had the CPU.
 fn show_stall(sketch: &mut BreakdownExample) {
-    if let Some(longest) = sketch.parts.iter_mut().max_by_key(|p| p.end_ns - p.start_ns) {
+    if let Some(longest) = sketch.parts.iter_mut().max_by_key(|p| p.length_ns()) {
         longest.cause = Cause::Stall;
     }
 }

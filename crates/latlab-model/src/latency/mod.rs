@@ -200,6 +200,13 @@ pub struct Part {
     pub merged: bool,
 }
 
+impl Part {
+    /// Its length, ns; 0 where a damaged run has the end before the start.
+    pub fn length_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+}
+
 /// Counters and properties of the machine during a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -201,13 +201,11 @@ fn spans(plot: &mut Plot, example: &BreakdownExample, lane: f64) {
 /// The longest parts, as the plot's text alternative.
 fn describe(example: &BreakdownExample) -> String {
     let mut longest: Vec<_> = example.parts.iter().collect();
-    longest.sort_by_key(|p| std::cmp::Reverse(p.end_ns - p.start_ns));
+    longest.sort_by_key(|p| std::cmp::Reverse(p.length_ns()));
     let words: Vec<String> = longest
         .iter()
         .take(4)
-        .map(|p| {
-            format!("{} {}", messages::part_cause(p), format_ns((p.end_ns - p.start_ns) as f64))
-        })
+        .map(|p| format!("{} {}", messages::part_cause(p), format_ns(p.length_ns() as f64)))
         .collect();
     format!("Longest parts of the latency: {}.", words.join(", "))
 }
@@ -218,9 +216,9 @@ fn parts(example: &BreakdownExample) -> Table {
     let mut rows = Vec::new();
     let mut small = 0;
     for p in &example.parts {
-        let length = p.end_ns - p.start_ns;
-        if length * 100 < total {
-            small += length;
+        let length = p.length_ns();
+        if length.saturating_mul(100) < total {
+            small = length.saturating_add(small);
             continue;
         }
         rows.push(vec![
@@ -429,6 +427,24 @@ fn effect_sentence(effect: Effect) -> &'static str {
 mod tests {
     use super::*;
     use latlab_model::latency::CaptureNote;
+
+    /// From a damaged run, or a trace with times up to 2^64 ns.
+    #[test]
+    fn parts_of_any_times_are_listed() {
+        use latlab_model::latency::{Cause, Part, Stage};
+        let part = |start_ns, end_ns| Part {
+            start_ns,
+            end_ns,
+            stage: Stage::Activation,
+            cause: Cause::Execution,
+            who: "task".into(),
+            merged: false,
+        };
+        let parts = vec![part(900, 100), part(0, u64::MAX), part(u64::MAX - 1, u64::MAX)];
+        let example = BreakdownExample { parts, ..BreakdownExample::default() };
+        assert_eq!(super::parts(&example).rows.len(), 3, "one, the short ones, the sum");
+        assert!(describe(&example).starts_with("Longest parts of the latency: own execution"));
+    }
 
     #[test]
     fn without_a_wake_up_nothing_is_said_of_them() {
