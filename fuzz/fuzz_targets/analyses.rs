@@ -1,9 +1,14 @@
-//! Any bytes as a trace.dat: what `sched`, `timer` and `why` conclude from it, and their reports.
+//! Any bytes as a trace.dat: what `sched`, `timer`, `profile` and `why` conclude from it, also of its tasks, and their
+//! reports.
 #![no_main]
 
+use latlab_analysis::latency::activations::from_capture::{Chosen, Known, threads};
+use latlab_analysis::latency::activations::summary::{Gathered, rank};
+use latlab_analysis::latency::activations::{Job, Late};
+use latlab_analysis::latency::summary::Examples;
 use latlab_analysis::latency::{findings, from_trace, summary};
 use latlab_analysis::timeline::from_trace::{Analysis, scan};
-use latlab_analysis::{sched, timer};
+use latlab_analysis::{profile, sched, timer};
 use latlab_fuzz::{MEMORY, render};
 use latlab_model::latency::SystemContext;
 use latlab_model::run::{Detail, Part, Run};
@@ -16,6 +21,8 @@ use std::ops::ControlFlow;
 
 /// What one input may cost: compressed files of a few bytes hold millions of events.
 const EVENTS: u64 = 50_000;
+/// Tasks of which activations are looked for.
+const TASKS: usize = 8;
 const SOURCE: &str = "trace.dat";
 
 fuzz_target!(|data: &[u8]| {
@@ -23,7 +30,8 @@ fuzz_target!(|data: &[u8]| {
     let mut who_ran = sched::Analyzer::default();
     let mut timers = timer::trace::Analyzer::default();
     let mut reader = from_trace::Reader::new(&file, SOURCE);
-    let mut all = (&mut who_ran, (&mut timers, &mut reader));
+    let mut functions = profile::Analyzer::default();
+    let mut all = (&mut who_ran, (&mut timers, (&mut functions, &mut reader)));
     let (groups, mut count) = (all.groups(), 0);
     let (names, _) = scan(&file, &Select::default(), 1, groups, |event, names| {
         all.take(event, names);
@@ -32,11 +40,31 @@ fuzz_target!(|data: &[u8]| {
     });
     let schedule = who_ran.finish(SOURCE, &names, &mut |_| {});
     let trace = (timers.relevant() > 0).then(|| timers.finish(SOURCE, &names));
+    let calls =
+        functions.is_relevant().then(|| functions.finish(SOURCE, &names, &|_| String::new()));
     let mut capture = reader.finish(names);
     let limit_ns = 20_000;
     let digest = summary::digest(&mut capture, Nanos(limit_ns));
     let context = SystemContext { limit_ns, ..SystemContext::default() };
-    let why = summary::conclude(vec![digest], context);
+    let mut tids: Vec<_> = capture.events.iter().map(|e| e.current).collect();
+    tids.sort_unstable();
+    tids.dedup();
+    tids.truncate(TASKS);
+    let mut digests = vec![digest];
+    let (mut gathered, late) = (Vec::new(), Late::Response(Nanos(limit_ns)));
+    for thread in threads(&capture, &Chosen::Tids(tids), &Known::default()) {
+        let of = |job: &Job| job.activation(thread.tid, late);
+        capture.activations = thread.jobs.iter().map(of).collect();
+        digests.push(summary::digest_found(&capture, Examples::Typical));
+        let (tid, release) = (thread.tid, thread.release);
+        let mut one = Gathered { tid, release, ..Gathered::default() };
+        one.add(thread.jobs);
+        let _ = one.propose();
+        gathered.push(one);
+    }
+    rank(&mut gathered, late);
+    let mut why = summary::conclude(digests, context);
+    why.activations = gathered.iter().map(|g| g.summarize(late)).collect();
     let sched = SchedDetail { schedule, ..SchedDetail::default() };
     let timer = TimerDetail { trace, ..TimerDetail::default() };
     let why_part = Part {
@@ -45,10 +73,11 @@ fuzz_target!(|data: &[u8]| {
         detail: Some(Detail::Why(Box::new(why))),
         ..Part::default()
     };
-    let parts = vec![
+    let mut parts = vec![
         sched::part::part("sched", "Scheduling", sched, true),
         timer::part::part("timer", "Timers", timer, true),
         why_part,
     ];
+    parts.extend(calls.map(|calls| profile::part("profile", "Functions", calls, None)));
     render(&Run { parts, ..Run::default() });
 });
