@@ -10,6 +10,8 @@
 //!   with geometric sizes the inflation is 2m − 1. The stretches' own clustering is
 //!   added from the variance of their occupation.
 
+use crate::total::Total;
+
 /// An inflation, and the degrees of freedom with which it was estimated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Inflation {
@@ -22,8 +24,8 @@ pub struct Inflation {
 /// From `(exceedances, values)` of consecutive blocks; `None` below eight blocks.
 pub fn of_blocks(blocks: &[(u64, u64)]) -> Option<Inflation> {
     let k = blocks.len();
-    let over: u64 = blocks.iter().map(|b| b.0).sum();
-    let all: u64 = blocks.iter().map(|b| b.1).sum();
+    let over: u64 = blocks.iter().map(|b| b.0).total();
+    let all: u64 = blocks.iter().map(|b| b.1).total();
     if k < 8 || all == 0 {
         return None;
     }
@@ -51,7 +53,7 @@ pub fn of_maxima(
     if k < 16 || with == 0 || with as f64 > 0.6 * k as f64 {
         return None;
     }
-    let all: u64 = stretches.iter().map(|s| s.0).sum();
+    let all: u64 = stretches.iter().map(|s| s.0).total();
     let p = over as f64 / all.max(1) as f64;
     // Exceedances that meet in a stretch by chance alone are no cluster.
     let per_stretch = all as f64 / k as f64;
@@ -122,5 +124,14 @@ mod tests {
         assert!(of_blocks(&b).unwrap().factor < 1.6);
         assert_eq!(of_blocks(&b[..7]), None);
         assert_eq!(of_maxima(&[(10, 5); 40], 3, 400, 48), None, "every stretch has one");
+    }
+
+    /// A file may claim any number of values.
+    #[test]
+    fn counts_that_nobody_measured_are_no_overflow() {
+        let mut stretches = vec![(u64::MAX, 1); 40];
+        stretches[7].1 = 9;
+        assert!(of_maxima(&stretches, 5, 1, 8).is_none_or(|i| i.factor >= 1.0));
+        assert!(of_blocks(&[(u64::MAX, u64::MAX); 10]).is_none_or(|i| i.factor >= 1.0));
     }
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod binomial;
 pub mod bootstrap;
 pub mod change_point;
 pub mod discrete;
@@ -20,4 +21,5 @@ pub mod rng;
 pub mod steady;
 pub mod stretches;
 pub mod student;
+pub mod total;
 pub mod trend;

@@ -11,6 +11,7 @@ use crate::histogram::{Histogram, Quantile, Summary};
 use crate::quantile::{mad, median, quantile_interval_ranks};
 use crate::rank::normal_tail;
 use crate::student::student_upper;
+use crate::total::Total;
 
 /// A stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -92,7 +93,7 @@ fn of_means(stretches: &[Stretch], h: &Histogram, blocks: usize) -> Option<Infla
     let means: Vec<(f64, f64)> = stretches
         .chunks(group)
         .filter_map(|c| {
-            let n: u64 = c.iter().map(|s| s.count).sum();
+            let n: u64 = c.iter().map(|s| s.count).total();
             let each: Vec<f64> =
                 c.iter().filter(|s| s.count > 0).map(|s| s.sum / s.count as f64).collect();
             // The median of means: a few stretches with late wake-ups do not shift it.
