@@ -1,10 +1,13 @@
-//! Any bytes as a trace.dat: opened, read in order of time, printed, decoded.
+//! Any bytes as a trace.dat: opened, read in order of time, printed, decoded, written as another one.
 #![no_main]
 
 use latlab_trace::events::Decoder;
 use latlab_trace::print::{Dialect, LineStyle, ReportOptions, report};
+use latlab_trace::write::Compression;
+use latlab_trace::write::extract::{self, Version};
 use latlab_trace::{Select, TraceFile};
 use libfuzzer_sys::fuzz_target;
+use std::io::Cursor;
 use std::ops::ControlFlow;
 
 /// What one input may cost: libFuzzer ends an input that takes longer.
@@ -31,6 +34,18 @@ fuzz_target!(|data: &[u8]| {
     for style in styles {
         let options = ReportOptions { style, threads: 1, ..ReportOptions::default() };
         let _ = report(&file, &options, &mut std::io::sink());
+    }
+    let (all, version) = (Select::default(), Version::Seven(Compression::None));
+    let mut copy = Cursor::new(Vec::new());
+    if let Ok(written) = extract::write(&mut copy, &file, &all, &|_| true, version, 1) {
+        let copy = copy.into_inner();
+        let copy = TraceFile::parse(&copy).expect("what was written is a trace");
+        let mut events = 0;
+        copy.scan(&all, 1, |_| {
+            events += 1;
+            ControlFlow::Continue(())
+        });
+        assert_eq!(events, written.events);
     }
     let select = Select { from: Some(1_000_000), to: Some(u64::MAX / 2), ..Select::default() };
     file.scan(&select, 1, |_| ControlFlow::Continue(()));

@@ -352,11 +352,11 @@ typed! {
 
     /// A period of the `osnoise` tracer.
     struct Osnoise {
-        /// Length in ns.
+        /// Length in µs.
         runtime: u64,
-        /// Noise in it, ns.
+        /// Noise in it, µs.
         noise: u64,
-        /// The longest single noise, ns.
+        /// The longest single noise, µs.
         max_sample: u64,
         /// Stalls that no interrupt or task explains.
         hw_count: u32,

@@ -38,6 +38,11 @@ impl Memory {
         Self { limit, left: AtomicU64::new(limit), chunk_max: limit }
     }
 
+    /// The limit, bytes.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Takes what a section of so many bytes needs.
     ///
     /// # Errors

@@ -10,6 +10,7 @@
 mod buffer;
 mod memory;
 mod options;
+mod raw;
 mod salvage;
 mod section;
 mod settle;

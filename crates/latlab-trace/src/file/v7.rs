@@ -22,30 +22,12 @@ use std::collections::HashSet;
 
 pub(super) fn parse<'a>(
     data: &'a [u8],
-    mut r: Reader<'a>,
+    r: Reader<'a>,
     head: &Head,
     known: Option<&mut KnownFormats>,
 ) -> Result<TraceFile<'a>, TraceError> {
     let mut file = TraceFile::empty(data, head);
-    let at = r.offset();
-    let codec = r.cstr("the name of the compression")?;
-    file.codec = Codec::from_name(codec).ok_or_else(|| TraceError::Malformed {
-        offset: at,
-        what: "the name of the compression",
-        reason: format!(
-            "{:?} is not known (zstd, zlib and none are)",
-            String::from_utf8_lossy(codec)
-        ),
-    })?;
-    r.cstr("the version of the compression")?;
-    let first_option = r.u64("the offset of the options")?;
-    let first_section = r.offset();
-
-    let mut pointers = Pointers::default();
-    chain(data, &mut file, first_option, &mut pointers);
-    if pointers.header.is_none() || pointers.buffers.is_empty() && pointers.texts.is_empty() {
-        salvage::find_sections(data, &mut file, first_section, &mut pointers);
-    }
+    let mut pointers = pointers(data, &mut file, r)?;
     let layout = load_sections(data, &mut file, head, &pointers, known)?;
     for option in std::mem::take(&mut pointers.buffers) {
         let reader = Reader::new(&option.bytes, file.endian).with_base(option.at);
@@ -71,6 +53,34 @@ pub(super) fn parse<'a>(
         .max()
         .unwrap_or(0);
     Ok(file)
+}
+
+/// Reads what follows the head and finds the sections. The file's codec and options are set.
+pub(super) fn pointers(
+    data: &[u8],
+    file: &mut TraceFile<'_>,
+    mut r: Reader<'_>,
+) -> Result<Pointers, TraceError> {
+    let at = r.offset();
+    let codec = r.cstr("the name of the compression")?;
+    file.codec = Codec::from_name(codec).ok_or_else(|| TraceError::Malformed {
+        offset: at,
+        what: "the name of the compression",
+        reason: format!(
+            "{:?} is not known (zstd, zlib and none are)",
+            String::from_utf8_lossy(codec)
+        ),
+    })?;
+    r.cstr("the version of the compression")?;
+    let first_option = r.u64("the offset of the options")?;
+    let first_section = r.offset();
+
+    let mut pointers = Pointers::default();
+    chain(data, file, first_option, &mut pointers);
+    if pointers.header.is_none() || pointers.buffers.is_empty() && pointers.texts.is_empty() {
+        salvage::find_sections(data, file, first_section, &mut pointers);
+    }
+    Ok(pointers)
 }
 
 /// Follows the chain of options.
@@ -181,7 +191,11 @@ fn load_formats(
 }
 
 /// Section contents begin with their size, as they do in version 6.
-fn without_size(bytes: Cow<'_, [u8]>, endian: crate::Endian, width: usize) -> Cow<'_, [u8]> {
+pub(super) fn without_size(
+    bytes: Cow<'_, [u8]>,
+    endian: crate::Endian,
+    width: usize,
+) -> Cow<'_, [u8]> {
     let size = endian.uint(&bytes, width).unwrap_or(0);
     let end = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(width).min(bytes.len());
     let start = width.min(end);

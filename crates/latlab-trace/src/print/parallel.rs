@@ -62,21 +62,22 @@ struct Merge<'f> {
     done: bool,
 }
 
-struct Turn<'w, W> {
-    out: &'w mut W,
+struct Turn<'w> {
+    out: &'w mut (dyn Write + Send),
     next: u64,
     result: io::Result<()>,
 }
 
 /// Prints the events of a file in order of time. Control characters in names and texts are shown as
-/// [`latlab_model::control`] says.
+/// [`latlab_model::control`] says. `out` gets whole batches of lines, so that one copy of this serves every
+/// writer.
 ///
 /// # Errors
 /// The first error of `out`.
-pub fn report<W: Write + Send>(
+pub fn report(
     file: &TraceFile<'_>,
     options: &ReportOptions,
-    out: &mut W,
+    out: &mut (dyn Write + Send),
 ) -> io::Result<ReportEnd> {
     let printer = Printer::new(file, options.style.clone());
     let merge = Mutex::new(Merge {
@@ -117,7 +118,7 @@ pub fn report<W: Write + Send>(
     })
 }
 
-struct Job<'j, 'f, 'w, W> {
+struct Job<'j, 'f, 'w> {
     options: &'j ReportOptions,
     printer: &'j Printer<'f>,
     decoder: Decoder,
@@ -125,11 +126,11 @@ struct Job<'j, 'f, 'w, W> {
     switch: Option<u16>,
     pid: Option<&'f Field>,
     merge: &'j Mutex<Merge<'f>>,
-    turn: &'j Mutex<Turn<'w, W>>,
+    turn: &'j Mutex<Turn<'w>>,
     moved: &'j Condvar,
 }
 
-impl<'f, W: Write + Send> Job<'_, 'f, '_, W> {
+impl<'f> Job<'_, 'f, '_> {
     fn work(&self) {
         let mut batch = NotedBatch::default();
         let (mut text, mut heads) = (Vec::new(), LinePrefixCache::new());

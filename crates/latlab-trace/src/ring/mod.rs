@@ -4,6 +4,7 @@ mod batch;
 mod chunk;
 mod clock;
 mod cursor;
+mod encode;
 mod merge;
 mod page;
 mod pieces;
@@ -15,6 +16,7 @@ pub use merge::{Events, Select};
 pub use page::{Missed, PageError, PageHead, PageRecords};
 
 pub(crate) use clock::TimeFix;
+pub(crate) use encode::PageEncoder;
 
 /// One event.
 #[derive(Clone, Copy, Debug)]

@@ -41,8 +41,8 @@ pub struct PageHead {
 }
 
 const COMMIT_MASK: u64 = 0x07ff_ffff;
-const MISSED_EVENTS: u64 = 1 << 31;
-const MISSED_STORED: u64 = 1 << 30;
+pub(super) const MISSED_EVENTS: u64 = 1 << 31;
+pub(super) const MISSED_STORED: u64 = 1 << 30;
 
 /// Why bytes are no page of a ring buffer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

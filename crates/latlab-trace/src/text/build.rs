@@ -7,12 +7,13 @@ use super::line::Head;
 use crate::file::{Buffer, CpuData, Options, PageLayout};
 use crate::file::{DEFAULT_MEMORY, Memory};
 use crate::names::{Comms, PrintkFormats, Symbols};
-use crate::{Diagnostics, Endian, EventFormat, Formats, TraceFile};
+use crate::ring::PageEncoder;
+use crate::{Diagnostics, Endian, EventFormat, Formats, Missed, TraceFile};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-const PAGE: usize = 4096;
+const PAGE: u32 = 4096;
 /// Bytes before an event's own fields.
 const COMMON: usize = 8;
 /// Longer texts are cut: a record has to fit a page.
@@ -80,17 +81,22 @@ struct Shape {
     fields: Vec<(Kind, String)>,
 }
 
-/// One CPU's pages.
-#[derive(Debug, Default)]
+/// One CPU's pages: those that are full, and the one that is written.
+#[derive(Debug)]
 struct Pages {
-    bytes: Vec<u8>,
-    /// Where the last page begins.
-    page: usize,
-    time: u64,
-    /// Events lost before the last page, where they were counted.
-    lost: Option<u64>,
-    /// Nothing more goes on the last page.
-    full: bool,
+    full: Vec<u8>,
+    last: PageEncoder,
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self { full: Vec::new(), last: PageEncoder::new(page_layout(), Endian::Little) }
+    }
+}
+
+/// Pages of a kernel of 64 bits.
+fn page_layout() -> PageLayout {
+    PageLayout::new(8, PAGE)
 }
 
 /// Collects events.
@@ -248,36 +254,27 @@ impl TraceBuilder {
     /// Puts a record on its CPU's page.
     fn record(&mut self, cpu: u32, time: u64, lost: Option<u64>, payload: &[u8]) {
         let pages = self.cpus.entry(cpu).or_default();
-        let need = payload.len() + 16;
-        let used = pages.bytes.len() - pages.page;
-        if pages.bytes.is_empty() || pages.full || lost.is_some() || used + need > PAGE - 8 {
-            pages.new_page(time, lost);
+        let missed = match lost {
+            None => Missed::No,
+            Some(0) => Missed::Unknown,
+            Some(count) => Missed::Count(count),
+        };
+        if !pages.last.push(time, payload, missed) {
+            pages.last.finish(&mut pages.full);
+            // A record is shorter than a page: see TEXT_MAX.
+            let _ = pages.last.push(time, payload, missed);
         }
-        let delta = time.wrapping_sub(pages.time);
-        if time < pages.time {
-            // Back in time: an absolute time stamp.
-            pages.word(31 | ((time as u32 & 0x07ff_ffff) << 5));
-            pages.word((time >> 27) as u32);
-        } else if delta >= 1 << 27 {
-            pages.word(30 | ((delta as u32 & 0x07ff_ffff) << 5));
-            pages.word((delta >> 27) as u32);
-        }
-        let small = if time >= pages.time && delta < 1 << 27 { delta as u32 } else { 0 };
-        pages.time = time;
-        pages.word(small << 5);
-        pages.word(payload.len() as u32 + 4);
-        pages.bytes.extend_from_slice(payload);
-        pages.commit();
     }
 
     /// The trace.
     pub(super) fn finish(self, _tracer: &str) -> TraceFile<'static> {
         let mut data = Vec::new();
         let mut cpus = Vec::new();
-        for (cpu, pages) in &self.cpus {
+        for (cpu, mut pages) in self.cpus {
+            pages.last.finish(&mut pages.full);
             let offset = data.len() as u64;
-            cpus.push(CpuData { cpu: *cpu, offset, size: pages.bytes.len() as u64 });
-            data.extend_from_slice(&pages.bytes);
+            cpus.push(CpuData { cpu, offset, size: pages.full.len() as u64 });
+            data.extend_from_slice(&pages.full);
         }
         let highest = cpus.iter().map(|c| c.cpu + 1).max().unwrap_or(0);
         TraceFile {
@@ -290,7 +287,7 @@ impl TraceBuilder {
             buffers: vec![Buffer {
                 name: String::new(),
                 clock: String::new(),
-                layout: PageLayout::new(8, PAGE as u32),
+                layout: page_layout(),
                 codec: crate::compress::Codec::None,
                 cpus,
             }],
@@ -303,39 +300,6 @@ impl TraceBuilder {
             latency_text: None,
             diagnostics: self.diagnostics,
         }
-    }
-}
-
-impl Pages {
-    fn word(&mut self, word: u32) {
-        self.bytes.extend_from_slice(&word.to_le_bytes());
-    }
-
-    fn new_page(&mut self, time: u64, lost: Option<u64>) {
-        if !self.bytes.is_empty() {
-            self.bytes.resize(self.page + PAGE, 0);
-        }
-        self.page = self.bytes.len();
-        self.full = false;
-        self.time = time;
-        self.bytes.extend_from_slice(&time.to_le_bytes());
-        let flags = if lost.is_some() { 1u64 << 31 } else { 0 };
-        self.bytes.extend_from_slice(&flags.to_le_bytes());
-        self.lost = lost.filter(|n| *n > 0);
-    }
-
-    /// Notes the page's length, and behind the first record what was lost before it.
-    fn commit(&mut self) {
-        let length = (self.bytes.len() - self.page - 16) as u64;
-        let at = self.page + 8;
-        let mut flags = self.bytes[at + 3] as u64 >> 7 << 31;
-        if let Some(count) = self.lost.take() {
-            // A page of its own: the number has to stay behind the records.
-            flags |= 1 << 30;
-            self.bytes.extend_from_slice(&count.to_le_bytes());
-            self.full = true;
-        }
-        self.bytes[at..at + 8].copy_from_slice(&(length | flags).to_le_bytes());
     }
 }
 

@@ -10,8 +10,11 @@
 //! - [`v6::write`] the same in version 6;
 //! - [`live::write`] the head of a version 7 file whose per-CPU data arrive later, at places
 //!   that are fixed from the start, so that the file can be read at every moment.
+//!
+//! [`extract::write`] makes a file of the events of another one.
 
 mod compress;
+pub mod extract;
 pub mod live;
 pub mod symbols;
 pub mod v6;

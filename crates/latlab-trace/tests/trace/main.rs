@@ -3,6 +3,7 @@
 
 mod damage;
 mod endian;
+mod extract;
 mod recordings;
 mod text_identity;
 
