@@ -125,6 +125,10 @@ pub struct CompareDetail {
     pub machines: Vec<MachineDifference>,
     /// The metrics that at least two have.
     pub metrics: Vec<Metric>,
+    /// Minimum, mean, standard deviation and maximum of every latency of each subject, as other tools and studies
+    /// have them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<Figures>,
     /// Curves of cache measurements, to be drawn over each other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<SubjectCurve>,
@@ -132,6 +136,29 @@ pub struct CompareDetail {
     pub skipped: Vec<Skipped>,
     /// Number of aspects that were tested together.
     pub tests: usize,
+}
+
+/// Figures of one distribution, ns; what is not known is left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Figures {
+    /// Index of the subject.
+    pub subject: usize,
+    /// What was measured.
+    pub what: String,
+    /// Number of values.
+    pub count: Option<u64>,
+    /// Minimum.
+    pub min: Option<f64>,
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Standard deviation.
+    pub sd: Option<f64>,
+    /// Maximum.
+    pub max: Option<f64>,
+    /// Missed periods or deadlines.
+    pub missed: Option<u64>,
 }
 
 /// Latency over the size of the array, of one subject.

@@ -6,6 +6,7 @@
 
 pub mod bench;
 pub mod cache;
+pub mod check;
 pub mod compare;
 pub mod control;
 pub mod cpulist;
@@ -15,10 +16,13 @@ pub mod event;
 pub mod finding;
 pub mod history;
 pub mod kconfig;
+pub mod lake;
 pub mod latency;
 pub mod machine;
 
+pub mod noise;
 pub mod osnoise;
+pub mod path;
 pub mod profile;
 pub mod record;
 pub mod reference;
@@ -28,5 +32,7 @@ pub mod sched;
 pub mod sweep;
 pub mod timer;
 pub mod trace_stat;
+pub mod tune;
 pub mod units;
 pub mod wakeup;
+pub mod watch;

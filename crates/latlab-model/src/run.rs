@@ -60,6 +60,16 @@ pub struct Run {
 }
 
 impl Run {
+    /// Reads `run.json`. Not generic: what reads every kind of result is large, and is compiled here, for
+    /// size, once.
+    ///
+    /// # Errors
+    /// What the JSON reader says.
+    #[cfg(feature = "read")]
+    pub fn from_json(bytes: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(bytes)
+    }
+
     /// All records of all parts.
     pub fn records(&self) -> impl Iterator<Item = (&Part, &Record)> {
         self.parts.iter().flat_map(|p| p.results.iter().map(move |r| (p, r)))
@@ -117,6 +127,16 @@ pub enum Detail {
     Timer(Box<crate::timer::TimerDetail>),
     /// Functions of a trace, or of two. Boxed: it carries a histogram a function.
     Profile(Box<crate::profile::ProfileDetail>),
+    /// Wake-ups as executed instructions. Boxed: it carries trees of calls.
+    Path(Box<crate::path::PathDetail>),
+    /// Sections with interrupts or preemption off as executed instructions.
+    Sections(Box<crate::path::SectionsDetail>),
+    /// OS noise by source. Boxed: it carries a histogram a source.
+    Noise(Box<crate::noise::NoiseDetail>),
+    /// Requirements with their decisions. Boxed: it carries every requirement.
+    Check(Box<crate::check::CheckDetail>),
+    /// Settings that were tried.
+    Tune(Box<crate::tune::TuneDetail>),
     /// Something that this version does not know (written by a newer one).
     #[serde(other)]
     Unknown,

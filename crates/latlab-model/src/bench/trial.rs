@@ -30,6 +30,9 @@ pub struct SliceSpec {
     /// Whether to look, after the batches, who really had the CPU.
     #[serde(default)]
     pub watch: bool,
+    /// Operations that are timed one by one, in place of batches; 0: none.
+    #[serde(default)]
+    pub each: u64,
 }
 
 /// What it answers, as one line of JSON.
@@ -99,6 +102,9 @@ pub struct Slice {
     pub loop_ns: f64,
     /// Who really had the CPU during one more batch, where a trace could be had.
     pub alternation: Option<crate::bench::Alternation>,
+    /// Times of single operations, both clock readings included, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub each: Option<latlab_stats::histogram::Histogram>,
     /// Limits of these values.
     pub notes: Vec<Note>,
 }

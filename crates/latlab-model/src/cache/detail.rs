@@ -3,6 +3,7 @@
 //! Field names and aliases keep runs of version 1 readable (`declared`, `missing`, `order`, texts in place of typed
 //! limitations).
 
+use super::regime_map::RegimeMap;
 use super::reported::Comparison;
 use crate::cache::reported::Reported;
 use crate::finding::{Confidence, Note, Quantity};
@@ -144,10 +145,19 @@ pub struct CacheDetail {
     pub strides: Vec<StridePoint>,
     /// T0, D and line fitted to a family of curves by stride.
     pub regimes: Option<Regimes>,
+    /// T0, C, D, b and a fitted to loads over size and stride.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regime_map: Option<RegimeMap>,
     /// Context switches in rings of processes with working sets, where measured.
     pub switches: Vec<SwitchPoint>,
     /// Knees of the refill cost over processes × working set.
     pub switch_knees: Vec<SwitchKnee>,
+    /// What a cache model expects of each of these switches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub switch_theory: Vec<SwitchTheory>,
+    /// What each working set converges to as processes are added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub switch_plateaus: Vec<SwitchPlateau>,
     /// What the machine reports of its caches, by source.
     #[serde(rename = "declared")]
     pub reported: Vec<Reported>,
@@ -353,6 +363,38 @@ pub struct SwitchPoint {
     pub bytes: u64,
     /// One switch, less the same calls and the same working set without one, ns.
     pub ns: f64,
+}
+
+/// A measured switch beside the model: T(procs, 0) plus the working set times one cost for each level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct SwitchTheory {
+    /// Processes in the ring.
+    pub procs: u32,
+    /// Working set of each, bytes.
+    pub bytes: u64,
+    /// Where all working sets fit together: 1 is the first cache, one more than there are caches is memory.
+    pub level: u32,
+    /// Cost of a KiB from that level, ns: median of its points.
+    pub refill_ns_per_kib: f64,
+    /// Expected, ns.
+    pub expected_ns: f64,
+    /// Measured, ns.
+    pub measured_ns: f64,
+}
+
+/// The value that a working set converges to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct SwitchPlateau {
+    /// Working set, bytes.
+    pub bytes: u64,
+    /// The value, ns.
+    pub ns: f64,
+    /// Number of processes from which on all values are within 15 % of it.
+    pub from_procs: u32,
 }
 
 /// Where the cost of a switch changes its law.

@@ -1,13 +1,15 @@
 //! Caches and TLBs: requests for measurements, curves, levels, and what the machine reports.
 
 pub mod detail;
+pub mod regime_map;
 pub mod reported;
 pub mod request;
 pub mod timer;
 
 pub use detail::{
     AccessPattern, CacheDetail, Curve, CurvePoint, Grade, Level, Limitation, LineSize, Pages,
-    Parallelism, Regimes, StridePoint, SwitchKnee, SwitchPoint, TlbLevel,
+    Parallelism, Regimes, StridePoint, SwitchKnee, SwitchPlateau, SwitchPoint, SwitchTheory,
+    TlbLevel,
 };
 pub use reported::{Agreement, Comparison, Quantity, Reported, ReportedCache, ReportedTlb};
 pub use request::{Limits, Request, Work};

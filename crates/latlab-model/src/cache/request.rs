@@ -38,6 +38,16 @@ pub enum Work {
         /// Size, bytes.
         bytes: u32,
     },
+    /// Every `stride` bytes of an array of `bytes`: the elements of a line in rising order, and its lines in the order
+    /// that prefetchers and translation disturb least.
+    Lines {
+        /// Bytes of a line.
+        line: u32,
+        /// Bytes from one element to the next.
+        stride: u32,
+        /// Size, bytes.
+        bytes: u32,
+    },
     /// One line in each of `count` blocks of `apart` bytes.
     LinePerPage {
         /// Bytes from block to block: a page, or a line for the baseline.
@@ -78,7 +88,9 @@ impl Work {
     /// Bytes from its first to its last.
     pub fn span(&self) -> u32 {
         match *self {
-            Self::Array { bytes, .. } | Self::Pairs { bytes, .. } => bytes,
+            Self::Array { bytes, .. } | Self::Lines { bytes, .. } | Self::Pairs { bytes, .. } => {
+                bytes
+            }
             Self::LinePerPage { apart, count, .. } => apart.saturating_mul(count),
             Self::SameSet { stride, count, .. } => stride.saturating_mul(count),
             Self::Chains { chains, bytes, .. } => bytes.saturating_mul(chains),
@@ -100,6 +112,14 @@ pub struct Request {
 }
 
 impl Request {
+    /// The order that prefetchers and translation disturb least.
+    fn access(&self) -> AccessPattern {
+        match self.pages {
+            Pages::Base => AccessPattern::PageLocal,
+            Pages::Huge => AccessPattern::Random,
+        }
+    }
+
     /// Byte offsets into the area, one list for each chain.
     pub fn cycles(&self, limits: &Limits) -> Vec<Vec<u32>> {
         let mut rng = SplitMix64::new(self.seed);
@@ -129,11 +149,14 @@ impl Request {
             Work::SameSet { stride, spread, count } => {
                 shuffled(&mut (0..count).map(|i| start + i * stride + i * spread % page))
             }
+            Work::Lines { line, stride, bytes } => {
+                let apart = line.max(stride);
+                let lines = array(start, bytes, apart, page, self.access(), &mut rng);
+                let inside = apart / stride.max(1);
+                lines.into_iter().flat_map(|l| (0..inside).map(move |i| l + i * stride)).collect()
+            }
             Work::Chains { chains, stride, bytes } => {
-                let access = match self.pages {
-                    Pages::Base => AccessPattern::PageLocal,
-                    Pages::Huge => AccessPattern::Random,
-                };
+                let access = self.access();
                 let chain = |k| array(start + k * bytes, bytes, stride, page, access, &mut rng);
                 return (0..chains).map(chain).collect();
             }
@@ -227,6 +250,24 @@ mod tests {
         assert!(changes(&local) > 2048 * 3 / 4);
         let random = array(0, 16 * 4096, 64, 4096, AccessPattern::PageRandom, &mut rng);
         assert!(changes(&random) >= 1023 - 63);
+    }
+
+    #[test]
+    fn elements_of_a_line_follow_one_another_and_lines_do_not() {
+        let limits = Limits { page_bytes: 4096, ..Limits::default() };
+        let of = |stride| {
+            let work = Work::Lines { line: 64, stride, bytes: 16384 };
+            Request { pages: Pages::Base, work, start: 4096, seed: 4 }.cycles(&limits).remove(0)
+        };
+        let fine = of(16);
+        assert!(fine.chunks(4).all(|l| l[0] % 64 == 0 && l.windows(2).all(|w| w[1] == w[0] + 16)));
+        assert!(!fine.is_sorted());
+        for (stride, expected) in [(16u32, 1024), (64, 256), (4096, 4), (8192, 2)] {
+            let mut all = of(stride);
+            all.sort_unstable();
+            let in_order: Vec<u32> = (0..expected).map(|i| 4096 + i * stride).collect();
+            assert_eq!(all, in_order, "{stride}");
+        }
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub enum Stage {
     Again,
     /// Memory-level parallelism.
     Parallelism,
+    /// Regimes by size and stride.
+    Regimes,
     /// Other orders, for comparison.
     Compared,
 }

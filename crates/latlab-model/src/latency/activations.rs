@@ -19,6 +19,13 @@ pub enum Release {
         /// Name of that task.
         waker: String,
     },
+    /// An event, and another one ends it: they are spans.
+    Span {
+        /// The first event, as it was asked for.
+        from: String,
+        /// The last one.
+        to: String,
+    },
     /// Whatever ends an interruptible sleep.
     #[default]
     Wakeup,
@@ -64,24 +71,34 @@ pub struct TaskActivations {
     pub release: Release,
     /// Distance of the intended times, where they are regular.
     pub period: Option<PeriodEstimate>,
-    /// Activations that were seen from beginning to end.
-    pub activations: u64,
     /// Further ones, which are in no result: there were too many.
     #[serde(skip_serializing_if = "is_zero")]
     pub beyond: u64,
+    /// An activation that takes longer than this is late, ns; 0: none is called late.
+    pub deadline_ns: u64,
+    /// An activation that starts later than this after its intended time is late, ns; 0: the deadline decides.
+    pub start_limit_ns: u64,
+    /// The activations in numbers.
+    #[serde(flatten)]
+    pub counts: ActivationCounts,
+}
+
+/// Activations in numbers, of one recording, a second or an hour. All of them merge exactly.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ActivationCounts {
+    /// Activations that were seen from beginning to end.
+    pub activations: u64,
     /// Those in which the kernel did not record a switch to the task: of them only the response time counts.
     pub unsure: u64,
     /// Those whose intended time was before the end of the activation before.
     pub overruns: u64,
     /// Multiples of the period in which none began.
     pub skipped: u64,
-    /// An activation that takes longer than this is late, ns; 0: none is called late.
-    pub deadline_ns: u64,
-    /// An activation that starts later than this after its intended time is late, ns; 0: the deadline decides.
-    pub start_limit_ns: u64,
     /// Late activations.
     pub late: u64,
-    /// Which part made them late.
+    /// Which part made them late: the one that is longest against its median.
     pub late_by: LateBy,
     /// From the intended time (without a timer: from the wake-up) to the first switch to the task, ns.
     pub start: Histogram,

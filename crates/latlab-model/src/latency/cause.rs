@@ -30,6 +30,8 @@ pub enum Mechanism {
     HigherPriority,
     /// A task of the same priority.
     EqualPriority,
+    /// A thread of latlab itself, beside the measured one.
+    Measurement,
     /// Real-time throttling.
     Throttling,
     /// The fair server gave the CPU to a fair task (Linux 6.12 and later).
@@ -262,6 +264,7 @@ impl Mechanism {
             Self::Workqueue => "why.workqueue",
             Self::HigherPriority => "why.higher-priority",
             Self::EqualPriority => "why.equal-priority",
+            Self::Measurement => "why.measurement",
             Self::Throttling => "why.throttling",
             Self::FairServer => "why.fair-server",
             Self::Bandwidth => "why.bandwidth",

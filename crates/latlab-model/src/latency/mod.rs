@@ -6,7 +6,7 @@ mod comparison;
 mod mitigation;
 mod window;
 
-pub use activations::{LateBy, PeriodEstimate, Release, TaskActivations};
+pub use activations::{ActivationCounts, LateBy, PeriodEstimate, Release, TaskActivations};
 pub use cause::{Alternative, CauseEvidence, Explanation, FunctionShare, Mechanism, RootCause};
 pub use comparison::{Contrast, Difference, Row};
 pub use mitigation::{Effect, MitigationTest, Removed, Shift, TracingOverhead};

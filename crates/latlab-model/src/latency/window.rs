@@ -1,5 +1,6 @@
 //! A wake-up in numbers: how long each cause and actor took in it.
 
+use latlab_stats::total::Total;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -150,7 +151,7 @@ impl Window {
     /// Latency up to the event at which on-time windows end, with what a cause took behind it, ns.
     pub fn compared_ns(&self) -> u64 {
         let path = |(g, s): &&(Group, Share)| g.cause == Cause::Path && s.not_compared_ns > 0;
-        let beyond: u64 = self.shares.iter().filter(path).map(|(_, s)| s.not_compared_ns).sum();
+        let beyond: u64 = self.shares.iter().filter(path).map(|(_, s)| s.not_compared_ns).total();
         self.latency_ns.saturating_sub(beyond)
     }
     /// How much it counts among others: one, or less where it is known in part only.
@@ -210,6 +211,8 @@ pub enum Cause {
     HigherPriority,
     /// A task of the same priority.
     EqualPriority,
+    /// A thread of latlab itself, beside the measured one: an effect of the measurement.
+    Measurement,
     /// The scheduler chose a lower task or idle although this one could run: throttled.
     Throttled,
     /// Waiting for a lock, after it was switched in.

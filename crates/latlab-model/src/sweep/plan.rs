@@ -6,11 +6,33 @@
 
 use super::axis::{Axis, Value};
 use super::{Place, Point};
+use latlab_stats::histogram::Histogram;
 use latlab_stats::rng::SplitMix64;
 use serde::{Deserialize, Serialize};
 
 /// Values of a plan's grid, at most.
 pub const MOST: usize = 20_000;
+
+/// Name of the axis that is the period of the measured task, µs.
+pub const INTERVAL: &str = "interval";
+/// The load that is none, as a value of an axis.
+pub const NONE: &str = "none";
+
+/// Which figure of a point is the response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Response {
+    /// The plan's quantile.
+    #[default]
+    Quantile,
+    /// Arithmetic mean.
+    Mean,
+    /// Standard deviation.
+    StandardDeviation,
+    /// Maximum: it grows with the length of a point.
+    Maximum,
+}
 
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,7 +45,10 @@ pub struct Plan {
     pub axes: Vec<Axis>,
     /// The load, with the names of axes in braces: `vm:{vm-bytes}:{vm-stride}`.
     pub template: Vec<String>,
-    /// Period of the measured task, ns.
+    /// Loads that run at every point, also at anchors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub base: Vec<String>,
+    /// Period of the measured task, ns; that of anchors where the period is an axis.
     pub interval_ns: u64,
     /// Time of a point, ns.
     pub point_ns: u64,
@@ -31,6 +56,8 @@ pub struct Plan {
     pub settle_ns: u64,
     /// The tail quantile that is the response.
     pub quantile: f64,
+    /// Which figure is the response.
+    pub response: Response,
     /// Time for everything, ns; refinement uses what is left of it.
     pub budget_ns: Option<u64>,
     /// An anchor after so many points.
@@ -51,10 +78,12 @@ impl Default for Plan {
             name: "own".into(),
             axes: Vec::new(),
             template: Vec::new(),
+            base: Vec::new(),
             interval_ns: 1_000_000,
             point_ns: 2_000_000_000,
             settle_ns: 200_000_000,
             quantile: 0.99,
+            response: Response::Quantile,
             budget_ns: None,
             anchor_every: 6,
             refine: 12,
@@ -121,10 +150,11 @@ impl Plan {
         self.jobs().into_iter().filter(|j| !done.contains(&j.number)).collect()
     }
 
-    /// The loads of a place: none for an anchor.
+    /// The loads of a place: those of every point, and none else for an anchor.
     pub fn loads(&self, place: &Place) -> Vec<String> {
+        let mut loads = self.base.clone();
         if place.is_empty() {
-            return Vec::new();
+            return loads;
         }
         let workers = |text: &str| -> Vec<String> {
             // A command of another program cannot be pinned by us.
@@ -133,16 +163,45 @@ impl Plan {
             }
             self.cpus.iter().map(|cpu| pinned(text, *cpu)).collect()
         };
-        self.template.iter().flat_map(|t| workers(&filled(t, place))).collect()
+        let filled = self.template.iter().map(|t| filled(t, place)).filter(|load| load != NONE);
+        loads.extend(filled.flat_map(|load| workers(&load)));
+        loads
     }
 
-    /// Wake-ups of a point.
+    /// Period of the measured task at a place, ns.
+    pub fn interval_of(&self, place: &Place) -> u64 {
+        match place.get(INTERVAL) {
+            Some(Value::Number(us)) => (us * 1e3) as u64,
+            _ => self.interval_ns,
+        }
+    }
+
+    /// The longest period of any point, ns.
+    pub fn longest_interval_ns(&self) -> u64 {
+        let axis = self.axes.iter().filter(|a| a.name == INTERVAL).flat_map(Axis::numbers);
+        axis.map(|us| (us * 1e3) as u64).fold(self.interval_ns, u64::max)
+    }
+
+    /// The response of a point's latencies, ns; `None` without any.
+    pub fn response_ns(&self, latency: &Histogram) -> Option<f64> {
+        match self.response {
+            Response::Quantile => latency.quantile(self.quantile).map(|v| v as f64),
+            Response::Mean => latency.mean(),
+            Response::StandardDeviation => latency.standard_deviation(),
+            Response::Maximum => (latency.count > 0).then_some(latency.max as f64),
+        }
+    }
+
+    /// Wake-ups of the point with the fewest.
     pub fn wakeups(&self) -> u64 {
-        self.point_ns / self.interval_ns.max(1)
+        self.point_ns / self.longest_interval_ns().max(1)
     }
 
-    /// Wake-ups that the quantile's 95% interval needs.
+    /// Wake-ups that the quantile's 95% interval needs; two where another figure is the response.
     pub fn wakeups_needed(&self) -> u64 {
+        if self.response != Response::Quantile {
+            return 2;
+        }
         let one_less = (1.0 - self.quantile).max(1e-9);
         (1..64)
             .map(|k| (f64::from(k) * 0.25 / one_less).ceil() as u64 + 1)
@@ -220,6 +279,45 @@ mod tests {
         assert_eq!(load("hang"), ["vm:65536:4096:hang=1s@0"]);
         assert!(plan().loads(&Place::new()).is_empty());
         assert_eq!(pinned("fork/100", 3), "fork@3/100");
+    }
+
+    #[test]
+    fn a_base_load_runs_at_every_point_and_the_period_may_be_an_axis() {
+        let plan = Plan {
+            axes: vec![
+                Axis::parse(INTERVAL, "300,500,1000").unwrap(),
+                Axis::parse("load", "none,cpu:60%").unwrap(),
+            ],
+            template: vec!["{load}".into()],
+            base: vec!["4*io".into()],
+            interval_ns: 300_000,
+            ..Plan::default()
+        };
+        assert_eq!(plan.loads(&Place::new()), ["4*io"]);
+        let place = |us: f64, load: &str| {
+            Place::from([
+                (INTERVAL.to_owned(), Value::Number(us)),
+                ("load".to_owned(), Value::Word(load.to_owned())),
+            ])
+        };
+        assert_eq!(plan.loads(&place(500.0, NONE)), ["4*io"]);
+        assert_eq!(plan.loads(&place(500.0, "cpu:60%")), ["4*io", "cpu:60%"]);
+        assert_eq!(plan.interval_of(&place(500.0, NONE)), 500_000);
+        assert_eq!(
+            (plan.interval_of(&Place::new()), plan.longest_interval_ns()),
+            (300_000, 1_000_000)
+        );
+    }
+
+    #[test]
+    fn the_response_is_the_figure_that_was_asked_for() {
+        let latency = Histogram::of([10, 20, 30, 40]);
+        let of =
+            |response| Plan { response, quantile: 0.5, ..Plan::default() }.response_ns(&latency);
+        assert_eq!(of(Response::Quantile), Some(20.0));
+        assert_eq!((of(Response::Mean), of(Response::Maximum)), (Some(25.0), Some(40.0)));
+        assert!((of(Response::StandardDeviation).unwrap() - (500.0f64 / 3.0).sqrt()).abs() < 1e-9);
+        assert_eq!(Plan::default().response_ns(&Histogram::default()), None);
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Point {
     pub length_ns: u64,
     /// Latencies of all wake-ups and missed periods, ns.
     pub latency: Histogram,
+    /// Periods without a wake-up of their own, because the task was later than its next period.
+    pub missed: u64,
     /// Steal time meanwhile, ns, where readable.
     pub steal_ns: Option<u64>,
     /// Why it is excluded (the load ended early).

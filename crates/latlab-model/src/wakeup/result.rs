@@ -7,6 +7,7 @@ use crate::record::Window;
 use crate::units::CpuId;
 use latlab_stats::histogram::{Histogram, Summary};
 use latlab_stats::stretches::{self, Stretch};
+use latlab_stats::total::Total;
 use serde::{Deserialize, Serialize};
 
 /// One late wake-up, as a hook sees it inside the measuring loop.
@@ -241,7 +242,7 @@ fn stretches_of(timelines: &[&Timeline]) -> Vec<Stretch> {
             if out.len() <= at {
                 out.resize(at + 1, Stretch::default());
             }
-            out[at].count += slot.count;
+            out[at].count = out[at].count.saturating_add(slot.count);
             out[at].max = out[at].max.max(slot.max_ns);
             out[at].sum += slot.sum_ns as f64;
         }
@@ -277,7 +278,7 @@ impl WakeupResult {
 
     /// Number of missed periods of all threads.
     pub fn missed_periods(&self) -> u64 {
-        self.threads.iter().map(|t| t.missed_periods).sum()
+        self.threads.iter().map(|t| t.missed_periods).total()
     }
 
     /// The worst wake-up and its thread.

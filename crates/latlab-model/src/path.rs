@@ -1,0 +1,167 @@
+//! Wake-ups as executed instructions: which kernel functions ran between a timer's expiry and the
+//! clock reading in user space, and sections with interrupts or preemption off.
+
+use latlab_stats::histogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// What `latlab vm path` measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct PathDetail {
+    /// The machine, and the one it is compared with.
+    pub machines: Vec<MachinePaths>,
+    /// Functions whose instructions on the median path differ between both, largest difference first.
+    pub changes: Vec<FunctionChange>,
+}
+
+/// The wake-ups of one machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct MachinePaths {
+    /// As the user named it: machine or kernel.
+    pub name: String,
+    /// Release of its kernel.
+    pub release: String,
+    /// Virtual time of one instruction, ns.
+    pub insn_ns: u64,
+    /// Wake-ups that were counted.
+    pub wakeups: u64,
+    /// Wake-ups whose path was not kept, for want of room.
+    pub dropped: u64,
+    /// Different paths.
+    pub different_paths: u64,
+    /// The most frequent paths, most frequent first.
+    pub paths: Vec<PathCount>,
+    /// Latency less instructions of wake-ups from idle, ns: smallest, median, largest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remainder_ns: Option<[i64; 3]>,
+    /// The wake-up in the middle by instructions.
+    pub median: WakePath,
+    /// The wake-up of the largest latency.
+    pub worst: WakePath,
+}
+
+/// How often one path was taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct PathCount {
+    /// Its instructions.
+    pub instructions: u64,
+    /// Wake-ups that took it.
+    pub count: u64,
+}
+
+/// One wake-up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct WakePath {
+    /// Measured latency, ns.
+    pub latency_ns: u64,
+    /// Executed instructions from the expiry, or from the end of idle, to the clock reading.
+    pub instructions: u64,
+    /// Whether the CPU was idle at the expiry.
+    pub idle: bool,
+    /// Calls, a caller before its callees, equal calls of one caller added up.
+    pub tree: Vec<Call>,
+}
+
+/// A function below its callers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Call {
+    /// Name, with the module in brackets.
+    pub name: String,
+    /// Callers above it.
+    pub depth: u32,
+    /// Times that it was entered.
+    pub calls: u64,
+    /// Instructions of its own.
+    pub own: u64,
+    /// The same with those of its callees.
+    pub total: u64,
+}
+
+/// The difference of a function between two median paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct FunctionChange {
+    /// The function.
+    pub name: String,
+    /// The caller below which it differs most; empty where it has none.
+    pub caller: String,
+    /// Own instructions before and after.
+    pub own: [u64; 2],
+    /// Calls before and after.
+    pub calls: [u64; 2],
+}
+
+impl FunctionChange {
+    /// Instructions that were added; negative: removed.
+    pub fn added(&self) -> i64 {
+        self.own[1] as i64 - self.own[0] as i64
+    }
+}
+
+/// What `latlab vm sections` measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct SectionsDetail {
+    /// Machine as the user named it.
+    pub machine: String,
+    /// Release of its kernel.
+    pub release: String,
+    /// Instructions executed while sections were counted.
+    pub instructions: u64,
+    /// Times that user code was seen, when preemption cannot be off, and of those how often it seemed to be.
+    pub user_checks: u64,
+    /// See [`Self::user_checks`].
+    pub user_wrong: u64,
+    /// Sections with interrupts off, and with preemption off.
+    pub kinds: Vec<SectionKind>,
+}
+
+/// The sections of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct SectionKind {
+    /// `irqs-off` or `preempt-off`.
+    pub kind: String,
+    /// Sections.
+    pub count: u64,
+    /// Instructions in them.
+    pub instructions: u64,
+    /// Sections that are counted but in no pair of places, for want of room.
+    pub dropped: u64,
+    /// Lengths in instructions, to an eighth of a power of two.
+    pub lengths: Histogram,
+    /// The longest one of each pair of places, longest first.
+    pub longest: Vec<Section>,
+}
+
+/// Sections that begin and end at the same two places.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Section {
+    /// Function in which it begins.
+    pub begins: String,
+    /// Function in which it ends.
+    pub ends: String,
+    /// Instructions of the longest one.
+    pub longest: u64,
+    /// Such sections.
+    pub count: u64,
+    /// Instructions of all of them.
+    pub sum: u64,
+    /// Calls of the longest one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tree: Vec<Call>,
+}
