@@ -1,62 +1,48 @@
-//! The busy loop of `latlab_analysis::osnoise`: one thread a CPU, all at the same time.
+//! The busy loop of `latlab_analysis::osnoise`: [`crate::noise`] on every CPU for one window.
 //!
 //! Ordinary scheduling on purpose: the question is what a program gets that asks
-//! for nothing special. The loop reads the clock, compares, and counts into memory
-//! that was allocated before.
+//! for nothing special.
 
-use crate::signal;
+use crate::noise::{LoopConfig, window};
+use crate::policy;
+use latlab_model::noise::CpuWindow;
 use latlab_model::osnoise::CpuGaps;
-use latlab_stats::histogram::Recorder;
-use rustix::thread::{ClockId, CpuSet, sched_getaffinity, sched_setaffinity};
-use std::thread;
+use latlab_stats::histogram::Histogram;
 use std::time::Duration;
 
 /// A distance between two reads of the clock that no loop of a few instructions explains, ns.
 pub const THRESHOLD_NS: u64 = 2_000;
-
 /// Loops on every CPU that this process may use, for `length` or until a signal asks to stop.
 pub fn measure(length: Duration) -> Vec<CpuGaps> {
-    let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
-    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
-    let start = |cpu| thread::Builder::new().spawn(move || one_cpu(cpu, length));
-    // A thread that cannot be started or pinned is a CPU that is not reported.
-    let threads: Vec<_> = cpus.into_iter().filter_map(|cpu| start(cpu).ok()).collect();
-    threads.into_iter().filter_map(|t| t.join().ok().flatten()).collect()
+    let config =
+        LoopConfig { threshold_ns: THRESHOLD_NS, priority: None, stop_ns: None, listed_max: 0 };
+    // Where no thread can be started there is no CPU to report.
+    let cpus = policy::allowed().unwrap_or_default();
+    let seen = window(&cpus, config, length).unwrap_or_default();
+    seen.into_iter().map(gaps).collect()
 }
 
-fn one_cpu(cpu: usize, length: Duration) -> Option<CpuGaps> {
-    let mut only = CpuSet::new();
-    only.set(cpu);
-    sched_setaffinity(None, &only).ok()?;
-    let mut recorder = Recorder::new();
-    let begin = now_ns();
-    let end = begin.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
-    let mut last = begin;
-    while last < end && signal::stop_requested().is_none() {
-        let now = now_ns();
-        let gap = now - last;
-        if gap >= THRESHOLD_NS {
-            recorder.record(gap);
-        }
-        last = now;
+fn gaps(w: CpuWindow) -> CpuGaps {
+    CpuGaps {
+        cpu: w.cpu.0 as usize,
+        length_ns: w.end_ns - w.start_ns,
+        threshold_ns: w.threshold_ns,
+        gaps: interruptions(&w),
     }
-    Some(CpuGaps {
-        cpu,
-        length_ns: last - begin,
-        threshold_ns: THRESHOLD_NS,
-        gaps: recorder.to_histogram(),
-    })
 }
 
-#[inline]
-fn now_ns() -> u64 {
-    let t = rustix::time::clock_gettime(ClockId::Monotonic);
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+/// The distances from the threshold on. Its bucket has no other value: buckets below 2048 are exact.
+fn interruptions(w: &CpuWindow) -> Histogram {
+    let counted = w.distances.buckets.iter().filter(|b| b.0 >= w.threshold_ns);
+    let buckets: Vec<(u64, u64)> = counted.copied().collect();
+    let (min, max) = buckets.first().map_or((0, 0), |shortest| (shortest.0, w.distances.max));
+    Histogram { count: w.count, min, max, sum: w.lost_ns as f64, buckets }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::thread::sched_getaffinity;
 
     #[test]
     fn every_allowed_cpu_is_looped_on() {

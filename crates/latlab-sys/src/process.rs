@@ -1,5 +1,6 @@
 //! Children that must not outlive us, and signals to processes.
 
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -48,6 +49,17 @@ pub fn tie_to_us(command: &mut Command) {
     unsafe {
         command.pre_exec(tie);
     }
+}
+
+/// Threads of the kernel that are named `PREFIX` and a CPU's number, by CPU: `osnoise/1`.
+pub fn kernel_threads(prefix: &str) -> BTreeMap<u32, i32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let thread = |entry: std::fs::DirEntry| {
+        let tid = entry.file_name().to_str()?.parse().ok()?;
+        let name = std::fs::read_to_string(entry.path().join("comm")).ok()?;
+        Some((name.trim().strip_prefix(prefix)?.parse().ok()?, tid))
+    };
+    processes.filter_map(thread).collect()
 }
 
 /// The kernel's number of the calling thread.

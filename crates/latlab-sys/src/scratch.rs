@@ -9,7 +9,7 @@
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "latlab-";
@@ -67,6 +67,14 @@ impl Drop for ScratchDir {
             log::warn!("{} is left behind: {e}", self.0.display());
         }
     }
+}
+
+/// Opens a file to append to, or makes it; a link is not followed.
+///
+/// # Errors
+/// Where the path leads to a link (`ELOOP`), or cannot be opened.
+pub fn append_to(path: &Path) -> io::Result<File> {
+    File::options().append(true).create(true).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
 /// The process that made a folder of this name.

@@ -13,6 +13,7 @@
 //! `kill -INT`.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 static STOP: AtomicI32 = AtomicI32::new(0);
 /// When [`STOP`] was set, nanoseconds of CLOCK_MONOTONIC; 0: not yet.
@@ -20,6 +21,9 @@ static SINCE: AtomicU64 = AtomicU64::new(0);
 
 /// A person who presses Ctrl-C again has seen that the first one did not end it.
 const PATIENCE_NS: u64 = 1_000_000_000;
+
+/// Longest time in which a signal is not noticed while sleeping.
+const POLL: Duration = Duration::from_millis(50);
 
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGHUP, libc::SIGTERM];
 
@@ -64,6 +68,40 @@ pub fn install() {
             libc::sigemptyset(&mut action.sa_mask);
             libc::sigaction(signal, &action, std::ptr::null_mut());
         }
+    }
+}
+
+/// Sleeps for that time, or until this process is asked to stop.
+pub fn sleep(length: Duration) {
+    let begun = Instant::now();
+    while stop_requested().is_none() {
+        let left = length.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return;
+        }
+        // std's sleep goes on after a signal.
+        std::thread::sleep(left.min(POLL));
+    }
+}
+
+/// Ignores SIGINT until the value is dropped: while another program has the terminal, Ctrl-C is for
+/// that program.
+#[must_use]
+pub fn ignore_interrupts() -> Ignored {
+    // SAFETY: signal(2) with SIG_IGN takes plain integers.
+    unsafe {
+        libc::signal(libc::SIGINT, libc::SIG_IGN);
+    }
+    Ignored(())
+}
+
+/// SIGINT is ignored as long as this lives.
+#[derive(Debug)]
+pub struct Ignored(());
+
+impl Drop for Ignored {
+    fn drop(&mut self) {
+        install();
     }
 }
 

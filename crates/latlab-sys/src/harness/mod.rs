@@ -8,6 +8,7 @@
 //! ```
 
 mod account;
+pub mod each;
 pub mod meter;
 pub mod runner;
 pub mod trial;

@@ -272,6 +272,7 @@ fn run_trial(
     dir: &ScratchDir,
 ) -> Result<SliceReply, TrialError> {
     let spec = SliceSpec {
+        each: 0,
         control_limit_ns: level.map(plan.stop.threshold_ns),
         probe: instance.spec.name.to_owned(),
         params: instance.params.clone(),

@@ -5,8 +5,8 @@
 //! and the probe's own baseline are measured in the same process, the baseline
 //! beside each batch, so that a change of the machine meets both.
 
-use crate::harness::account;
 use crate::harness::meter::{self, Cost, now_ns};
+use crate::harness::{account, each};
 use crate::policy;
 use crate::probe::trace_capture::{CapturedTrace, TraceCapture, TraceKind};
 use crate::probe::{Probe, ProbeError, Setting, TraceAnalysis, registry};
@@ -54,6 +54,14 @@ fn measure(spec: &SliceSpec, analysis: TraceAnalysis) -> Result<Slice, ProbeErro
     };
     let cost = meter::measure();
     let mut probe = (probe.make)(&setting)?;
+    if spec.each > 0 {
+        let mut slice = Slice { start_ns: now_ns(), read_ns: cost.read_ns, ..Slice::default() };
+        warm_up(&mut *probe, 1, spec.limit_ns / WARM_UP)?;
+        each::measure(&mut *probe, spec, &mut slice)?;
+        slice.length_ns = now_ns() - slice.start_ns;
+        slice.notes = probe.notes();
+        return Ok(slice);
+    }
     let target_ns = (cost.step_ns / QUANTISATION).max(spec.batch_ns as f64);
     let n = match spec.batch {
         Some(n) => n.max(1),

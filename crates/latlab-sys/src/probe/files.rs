@@ -7,6 +7,7 @@ use latlab_model::record::Unit;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 /// Files of a batch, at the most.
@@ -41,6 +42,24 @@ pub const SPECS: &[Spec] = &[
     Spec::new("bw.file-open-read", "the same, opened and closed each time", "", |s| {
         reread(s, true)
     })
+    .with(&[LENGTH])
+    .unit(Unit::BytesPerSecond)
+    .full(),
+    Spec::new(
+        "bw.disk-write",
+        "a file written around the page cache (O_DIRECT), 1 MiB at a time, then made durable",
+        "lmdd",
+        |s| direct(s, true),
+    )
+    .with(&[LENGTH])
+    .unit(Unit::BytesPerSecond)
+    .full(),
+    Spec::new(
+        "bw.disk-read",
+        "a file read around the page cache (O_DIRECT), 1 MiB at a time",
+        "lmdd",
+        |s| direct(s, false),
+    )
     .with(&[LENGTH])
     .unit(Unit::BytesPerSecond)
     .full(),
@@ -146,6 +165,63 @@ fn reread(setting: &Setting, open: bool) -> Result<Box<dyn Probe>, ProbeError> {
     let file = cached_file(setting, length)?;
     let path = setting.file("cached");
     Ok(Box::new(Reread { file, path, length, buffer: vec![0; BLOCK], open }))
+}
+
+/// Bytes of a direct transfer; a multiple of every sector and of every base page.
+const DIRECT: usize = 1 << 20;
+
+struct Direct {
+    file: File,
+    length: usize,
+    /// Its bytes from `aligned` on begin on a page, as the device wants it.
+    buffer: Vec<u8>,
+    aligned: usize,
+    write: bool,
+}
+
+impl Probe for Direct {
+    fn run(&mut self, n: u64) -> Result<(), ProbeError> {
+        for _ in 0..n {
+            self.file.seek(SeekFrom::Start(0)).calling("lseek")?;
+            for _ in 0..self.length / DIRECT {
+                let block = &mut self.buffer[self.aligned..self.aligned + DIRECT];
+                let moved = match self.write {
+                    true => write(&self.file, block).calling("write")?,
+                    false => read(&self.file, block).calling("read")?,
+                };
+                if moved != DIRECT {
+                    let short = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+                    return Err(short).calling("a direct transfer");
+                }
+            }
+            if self.write {
+                rustix::fs::fdatasync(&self.file).calling("fdatasync")?;
+            }
+        }
+        Ok(())
+    }
+    fn value(&self, ns: f64) -> f64 {
+        self.length as f64 * 1e9 / ns
+    }
+}
+
+fn direct(setting: &Setting, write: bool) -> Result<Box<dyn Probe>, ProbeError> {
+    let length = setting.size("size")?;
+    if length == 0 || length % DIRECT != 0 {
+        return Err(setting.bad("size", "multiples of 1M"));
+    }
+    let path = setting.file("direct");
+    std::fs::write(&path, vec![1u8; DIRECT]).calling("writing a file")?;
+    let open =
+        std::fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(&path);
+    // EINVAL: a file system in memory, which has nothing to go around.
+    let file = open.map_err(|_| ProbeError::unavailable("probe.no-direct"))?;
+    let page = rustix::param::page_size();
+    let buffer = vec![1; DIRECT + page];
+    let aligned = buffer.as_ptr().align_offset(page);
+    let mut all = Direct { file, length, buffer, aligned, write: true };
+    all.run(1)?;
+    Ok(Box::new(Direct { write, ..all }))
 }
 
 struct MmapRead(Map);

@@ -10,6 +10,19 @@ use std::io;
 const PROGRAM: ParamSpec =
     ParamSpec { name: "program", what: "what is run", default: &["/bin/true"], full: &[] };
 
+const PROCESSES: ParamSpec = ParamSpec {
+    name: "procs",
+    what: "processes, 1 to 256",
+    default: &["4"],
+    full: &["1", "4", "16"],
+};
+const WORK: ParamSpec = ParamSpec {
+    name: "us",
+    what: "work of each, µs of CPU time, up to 1000000",
+    default: &["100"],
+    full: &["100", "1000"],
+};
+
 /// The probes of this file.
 pub const SPECS: &[Spec] = &[
     Spec::new("process.call", "calling a function and returning", "lat_proc procedure", call),
@@ -29,6 +42,14 @@ pub const SPECS: &[Spec] = &[
     .with(&[PROGRAM]),
     Spec::new("process.spawn", "posix_spawn() of a program (no copy of memory), wait", "", spawn)
         .with(&[PROGRAM]),
+    Spec::new(
+        "process.parallel",
+        "several processes made at once, each with some work, until the last has ended",
+        "lat_pmake",
+        parallel,
+    )
+    .with(&[PROCESSES, WORK])
+    .full(),
     Spec::new("process.thread", "creation and join of a thread", "", thread),
 ];
 
@@ -73,6 +94,47 @@ fn wait(pid: libc::pid_t) -> Result<(), ProbeError> {
 fn fork_exit(_: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
     // SAFETY: _exit(2) only ends the child.
     repeat(|| fork_and_wait(|| unsafe { libc::_exit(0) }))
+}
+
+/// As make(1) does it with -j: all are made, then all are waited for.
+fn parallel(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
+    let (procs, us) = (setting.number("procs")?, setting.number("us")?);
+    if !(1..=256).contains(&procs) {
+        return Err(setting.bad("procs", "1 to 256"));
+    }
+    if us > 1_000_000 {
+        return Err(setting.bad("us", "up to 1000000"));
+    }
+    // All of the CPUs, as the processes of make have them.
+    crate::policy::bind(&setting.allowed).calling("sched_setaffinity")?;
+    let mut pids: Vec<libc::pid_t> = Vec::with_capacity(procs as usize);
+    repeat(move || {
+        pids.clear();
+        for _ in 0..procs {
+            // SAFETY: the child makes system calls only, then ends without running destructors.
+            let pid = unsafe { libc::fork() };
+            if pid == 0 {
+                work(us * 1000);
+                // SAFETY: _exit(2) only ends the child.
+                unsafe { libc::_exit(0) };
+            }
+            if pid < 0 {
+                let error = io::Error::last_os_error();
+                pids.iter().try_for_each(|pid| wait(*pid))?;
+                return Err(fork_error(error));
+            }
+            pids.push(pid);
+        }
+        pids.iter().try_for_each(|pid| wait(*pid))
+    })
+}
+
+/// Computes for so many ns of this process's CPU time.
+fn work(ns: u64) {
+    let begun = crate::clock::thread_cpu_ns();
+    while crate::clock::thread_cpu_ns().saturating_sub(begun) < ns {
+        black_box((0..64u64).fold(1u64, |x, i| black_box(x.wrapping_mul(3) ^ i)));
+    }
 }
 
 /// The argument strings, with `before` in front of the program.

@@ -18,6 +18,8 @@ const FAMILIES: &[&[Spec]] = &[
     super::ring::SPECS,
     super::message::SPECS,
     super::connect::SPECS,
+    super::services::SPECS,
+    super::sleeping::SPECS,
     super::files::SPECS,
     super::transfer::SPECS,
     super::bandwidth::SPECS,
@@ -152,6 +154,8 @@ fn named(name: &str) -> Result<Vec<&'static Spec>, SelectError> {
     if let Some(spec) = find(name) {
         return Ok(vec![spec]);
     }
+    // par_ops: the same instructions side by side, which each of them measures as well.
+    let name = if name == "par_ops" { "lat_ops" } else { name };
     let old_name = |s: &&Spec| !s.lmbench.is_empty() && s.lmbench.split(' ').next() == Some(name);
     let family = |s: &&Spec| s.name.split('.').next() == Some(name);
     let found: Vec<_> = all().filter(|s| family(s) || old_name(s)).collect();

@@ -5,6 +5,7 @@ use super::pair::Channel;
 use super::shared::SharedPage;
 use super::syscall::check;
 use super::{Calling, ProbeError, Setting};
+use crate::sysv::{self, SemaphoreSet, Use};
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -111,25 +112,11 @@ impl Channel for PosixSemaphores {
 /// A set of three System V semaphores. The kernel removes none for a process that was
 /// killed, so the runner does, by its key ([`remove_orphaned`]).
 #[derive(Debug)]
-pub struct SysvSemaphores {
-    id: libc::c_int,
-    owner: u32,
-}
-
-/// The key of the set that trials of the runner `pid` use, one at a time.
-fn key(pid: u32) -> libc::key_t {
-    0x6c00_0000 | (pid & 0x00ff_ffff) as libc::key_t
-}
+pub struct SysvSemaphores(SemaphoreSet);
 
 /// Removes the set that a trial of this process left when it was killed.
 pub fn remove_orphaned() {
-    // SAFETY: plain integers; nobody else makes sets with this process' key.
-    unsafe {
-        let old = libc::semget(key(std::process::id()), 0, 0);
-        if old >= 0 {
-            libc::semctl(old, 0, libc::IPC_RMID);
-        }
-    }
+    sysv::remove(Use::Bench, std::process::id());
 }
 
 /// System V semaphores.
@@ -137,31 +124,13 @@ pub fn remove_orphaned() {
 /// # Errors
 /// When the kernel has none, or its limit is used up.
 pub fn sysv_semaphores(_: &Setting) -> Result<SysvSemaphores, ProbeError> {
-    let key = key(std::os::unix::process::parent_id());
-    // SAFETY: plain integers.
-    let id = unsafe { libc::semget(key, 3, libc::IPC_CREAT | 0o600) };
-    check("semget", id.into())?;
-    for i in 0..3 {
-        // SAFETY: plain integers; a set that was left by a killed trial is not at zero.
-        check("semctl", unsafe { libc::semctl(id, i, libc::SETVAL, 0) }.into())?;
-    }
-    Ok(SysvSemaphores { id, owner: std::process::id() })
+    let runner = std::os::unix::process::parent_id();
+    Ok(SysvSemaphores(SemaphoreSet::new(Use::Bench, runner, 3).calling("semget")?))
 }
 
 impl SysvSemaphores {
     fn change(&self, number: u16, by: i16) -> Result<(), ProbeError> {
-        let mut operation = libc::sembuf { sem_num: number, sem_op: by, sem_flg: 0 };
-        // SAFETY: one whole operation that outlives the call.
-        check("semop", unsafe { libc::semop(self.id, &mut operation, 1) }.into()).map(drop)
-    }
-}
-
-impl Drop for SysvSemaphores {
-    fn drop(&mut self) {
-        if std::process::id() == self.owner {
-            // SAFETY: plain integers; the set is ours.
-            unsafe { libc::semctl(self.id, 0, libc::IPC_RMID) };
-        }
+        self.0.add(number, by).calling("semop")
     }
 }
 

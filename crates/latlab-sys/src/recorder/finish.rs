@@ -27,6 +27,13 @@ impl Default for Format {
     }
 }
 
+impl Format {
+    /// Version 7 without compression, for analysis in memory.
+    pub fn uncompressed() -> Self {
+        Self { compression: Compression::None, ..Self::default() }
+    }
+}
+
 /// Which part of kallsyms goes into a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kallsyms {

@@ -1,7 +1,7 @@
 //! A flight recorder: the ring buffer keeps the last megabytes, and is taken out on demand.
 
 use super::finish::{choose_symbols, replace, write};
-use super::{CpuSummary, Format, RecordConfig, RecordError, Result, Session, metadata};
+use super::{CpuSummary, Format, Kallsyms, RecordConfig, RecordError, Result, Session, metadata};
 use crate::tracefs::{Marker, TraceStopper, Tracefs, TracefsError};
 use latlab_trace::write::{CpuData, Metadata};
 use std::fs::{File, OpenOptions};
@@ -102,15 +102,7 @@ impl FlightRecorder {
     /// When the buffer cannot be read.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
         self.session.control().set_tracing(false)?;
-        let page = self.meta.page_size as usize;
-        let mut pages = Vec::new();
-        for (cpu, pipe) in &mut self.pipes {
-            let bytes = drain(pipe, page).map_err(|e| {
-                let path = self.session.control().dir().join(format!("per_cpu/cpu{cpu}"));
-                TracefsError::io("reading", path, e)
-            })?;
-            pages.push((*cpu, bytes));
-        }
+        let pages = self.take_pages()?;
         let stats: Vec<_> = pages
             .iter()
             .map(|(cpu, _)| (*cpu, metadata::cpu_stats(self.session.control(), *cpu)))
@@ -123,6 +115,54 @@ impl FlightRecorder {
         Ok(Snapshot { meta, pages, cpus })
     }
 
+    /// Takes out what is in it while it goes on, oldest first: pages of each CPU, the last one in part. What the
+    /// kernel records meanwhile may be in it or not.
+    ///
+    /// # Errors
+    /// When the buffer cannot be read.
+    pub fn take_pages(&mut self) -> Result<Vec<(u32, Vec<u8>)>> {
+        let page = self.meta.page_size as usize;
+        let mut pages = Vec::new();
+        for (cpu, pipe) in &mut self.pipes {
+            let bytes = drain(pipe, page).map_err(|e| {
+                let path = self.session.control().dir().join(format!("per_cpu/cpu{cpu}"));
+                TracefsError::io("reading", path, e)
+            })?;
+            pages.push((*cpu, bytes));
+        }
+        Ok(pages)
+    }
+
+    /// Pages of [`take_pages`](Self::take_pages) as a recording, with the names of tasks that were there when this
+    /// recorder was prepared.
+    pub fn recording(&self, pages: Vec<(u32, Vec<u8>)>) -> Snapshot {
+        Snapshot { meta: self.meta.clone(), pages, cpus: Vec::new() }
+    }
+
+    /// Events that were written since the buffer was made or emptied, and those of them that no reader gets
+    /// any more, of all CPUs.
+    pub fn counts(&self) -> (u64, u64) {
+        let control = self.session.control();
+        let stats = self.pipes.iter().map(|(cpu, _)| metadata::cpu_stats(control, *cpu));
+        stats.map(|text| written(&text)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+    }
+
+    /// Reads the kernel's symbols, some 10 MB, and keeps those that these pages point into.
+    ///
+    /// # Errors
+    /// None that pages in memory can make.
+    pub fn keep_symbols_of(&mut self, pages: &[(u32, Vec<u8>)]) -> Result<()> {
+        let data = pages.iter().map(|(cpu, bytes)| CpuData {
+            cpu: *cpu,
+            bytes: bytes.len() as u64,
+            pages: bytes.as_slice(),
+        });
+        let path = Path::new("memory");
+        let error = |source| RecordError::Write { path: path.to_owned(), source };
+        self.meta.kallsyms = metadata::symbols();
+        choose_symbols(&mut self.meta, Kallsyms::Used, data.collect()).map_err(error)
+    }
+
     /// Empties the buffer and records again.
     ///
     /// # Errors
@@ -133,6 +173,13 @@ impl FlightRecorder {
         control.set_tracing(true)?;
         Ok(())
     }
+}
+
+/// Events that a CPU's `stats` tell of: all, and those that were overwritten or had no place.
+fn written(stats: &str) -> (u64, u64) {
+    let lost = CpuSummary::parse(0, 0, stats);
+    let entries = stats.lines().find_map(|l| l.strip_prefix("entries: ")?.trim().parse().ok());
+    (entries.unwrap_or(0u64) + lost.events + lost.overrun, lost.lost())
 }
 
 /// Everything that is left in one CPU's buffer, in whole pages.
@@ -202,5 +249,18 @@ impl Snapshot {
                 CpuData { cpu, bytes, pages: part.1.as_slice() }
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_what_is_there_was_read_or_was_overwritten() {
+        let stats =
+            "entries: 40\noverrun: 7\ncommit overrun: 1\ndropped events: 2\nread events: 105\n";
+        assert_eq!(written(stats), (152, 10));
+        assert_eq!(written(""), (0, 0));
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn collect(session: &Session) -> Result<Metadata> {
         header_event: tracefs.read("events/header_event")?.into_bytes(),
         ftrace_formats: formats(&root.join("events/ftrace"))?.into_iter().map(|f| f.1).collect(),
         systems: systems(session)?,
-        kallsyms: read_bytes(Path::new("/proc/kallsyms")).unwrap_or_default(),
+        kallsyms: symbols(),
         printk_formats: read_bytes(&root.join("printk_formats")).unwrap_or_default(),
         cmdlines: Vec::new(),
         uname: uname(),
@@ -39,6 +39,11 @@ pub(super) fn collect(session: &Session) -> Result<Metadata> {
     };
     meta.cmdlines = names(control, &BTreeMap::new());
     Ok(meta)
+}
+
+/// The text of kallsyms; empty where it cannot be read.
+pub(super) fn symbols() -> Vec<u8> {
+    read_bytes(Path::new("/proc/kallsyms")).unwrap_or_default()
 }
 
 /// Adds the names of the tasks that came since.

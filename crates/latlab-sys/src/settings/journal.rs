@@ -21,7 +21,7 @@
 //! ends the lock with the process, and children do not inherit it.
 
 use super::disk::{Disk, Faults};
-use super::value::{VALUE_MAX, fingerprint, read_setting, write_setting};
+use super::value::{VALUE_MAX, append_line, fingerprint, read_setting, write_setting};
 use super::{Restoration, SettingError};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use serde::{Deserialize, Serialize};
@@ -151,6 +151,12 @@ pub(super) enum Entry {
     Dir {
         path: PathBuf,
     },
+    /// A dynamic event `event` in `list` (`uprobe_events`, `kprobe_events`); `path` is the directory of its group.
+    Probe {
+        path: PathBuf,
+        list: PathBuf,
+        event: String,
+    },
     /// A setting that nobody else is to change; its old value is read next, and not changed yet.
     Claim {
         path: PathBuf,
@@ -163,6 +169,7 @@ impl Entry {
             Self::Set { path, .. }
             | Self::Reset { path, .. }
             | Self::Dir { path }
+            | Self::Probe { path, .. }
             | Self::Claim { path } => path,
         }
     }
@@ -180,6 +187,7 @@ impl Entry {
             }
             Self::Set { path, from, .. } => undo_set(path, from, reads),
             Self::Reset { path, value } => undo_reset(path, value, reads),
+            Self::Probe { path, list, event } => undo_probe(path, list, event),
             Self::Claim { path } => Restoration::AlreadyRight { path: path.clone() },
             Self::Dir { path } => match fs::remove_dir(path) {
                 Ok(()) => Restoration::Removed { path: path.clone() },
@@ -209,6 +217,17 @@ pub(super) fn taken_over(open: &[Open]) -> Vec<PathBuf> {
                 .is_some_and(|ours| read_setting(path).is_ok_and(|now| now != *ours))
     };
     open.iter().filter(changed).filter_map(|o| Some(o.entry.path().parent()?.to_owned())).collect()
+}
+
+/// While a buffer has it enabled the kernel refuses: it is tried again when that buffer is gone.
+fn undo_probe(group: &Path, list: &Path, event: &str) -> Restoration {
+    let path = group.to_owned();
+    let value = format!("-:{event}");
+    match append_line(list, &value) {
+        Ok(()) => Restoration::Removed { path },
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Restoration::AlreadyRight { path },
+        Err(e) => Restoration::Failed { path, value, reason: e.to_string() },
+    }
 }
 
 fn undo_set(path: &Path, from: &str, reads: Option<&str>) -> Restoration {

@@ -30,7 +30,7 @@ use journal::{Entry, Journal};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use value::{fingerprint, read_setting, write_setting};
+use value::{append_line, fingerprint, read_setting, write_setting};
 
 #[doc(hidden)]
 pub use disk::Faults;
@@ -220,6 +220,31 @@ impl Settings {
         if let Err(source) = fs::create_dir(&path) {
             self.forget(id);
             return Err(SettingError::Refused { path, value: "mkdir".into(), source });
+        }
+        self.step(Step::Set);
+        Ok(())
+    }
+
+    /// Adds a dynamic event that is removed again as a setting is restored. `list` is `uprobe_events` or
+    /// `kprobe_events`, `group` the directory below `events` that the kernel makes for it, `event` its name
+    /// (`GROUP/NAME`), `definition` a line of `list` (`p:GROUP/NAME PATH:OFFSET`).
+    ///
+    /// # Errors
+    /// As [`Settings::set`].
+    pub fn add_probe(
+        &mut self,
+        list: &Path,
+        group: &Path,
+        event: &str,
+        definition: &str,
+    ) -> Result<(), SettingError> {
+        let (list, path) = (self.place.setting(list)?, self.place.new_dir(group)?);
+        let entry = Entry::Probe { path, list: list.clone(), event: event.to_owned() };
+        let id = self.note(entry, None)?;
+        self.step(Step::Journalled);
+        if let Err(source) = append_line(&list, definition) {
+            self.forget(id);
+            return Err(SettingError::Refused { path: list, value: definition.to_owned(), source });
         }
         self.step(Step::Set);
         Ok(())

@@ -106,6 +106,9 @@ fn undo_all(
             | journal::Entry::Reset { .. }
             | journal::Entry::Claim { .. } => place.setting(&path),
             journal::Entry::Dir { .. } => place.new_dir(&path),
+            journal::Entry::Probe { list, .. } => {
+                place.new_dir(&path).and_then(|_| place.setting(list))
+            }
         };
         let outcome = match known {
             Err(SettingError::Unreadable { source, .. })

@@ -32,6 +32,12 @@ pub(super) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
     }
 }
 
+/// Adds a line to a list of which the kernel keeps the other lines: it is not emptied first.
+pub(super) fn append_line(path: &Path, line: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().append(true).open(path)?;
+    file.write_all(format!("{line}\n").as_bytes())
+}
+
 /// What is noted of a list that may be long: its length and a checksum (FNV-1a, 64 bits).
 pub(super) fn fingerprint(path: &Path) -> io::Result<String> {
     let text = fs::read(path)?;

@@ -12,6 +12,7 @@ mod error;
 mod handles;
 mod instance;
 pub mod names;
+mod probes;
 mod selection;
 mod top_level;
 mod top_level_journal;
@@ -20,6 +21,7 @@ pub use control::Control;
 pub use error::TracefsError;
 pub use handles::{Marker, TraceStopper};
 pub use instance::{Instance, RemovedInstance, remove_left_behind};
+pub use probes::{ProbeOn, Probes};
 pub use selection::Selection;
 pub(crate) use selection::select;
 pub use top_level::TopLevel;
@@ -60,6 +62,17 @@ fn active_in(root: &Path) -> Vec<String> {
     names.sort();
     found.extend(names);
     found
+}
+
+/// The first buffer, of all that there are, in which one of these tracers runs: the tracer, and the buffer's
+/// directory.
+pub fn user_of(root: &Path, tracers: &[&str]) -> Option<(String, String)> {
+    let instances = fs::read_dir(root.join("instances")).into_iter().flatten().flatten();
+    std::iter::once(root.to_owned()).chain(instances.map(|e| e.path())).find_map(|dir| {
+        let tracer = fs::read_to_string(dir.join("current_tracer")).unwrap_or_default();
+        let tracer = tracer.trim();
+        tracers.contains(&tracer).then(|| (tracer.to_owned(), dir.display().to_string()))
+    })
 }
 
 /// An event's name.

@@ -5,7 +5,7 @@ use super::mechanism::Source;
 use super::meter::Meter;
 use super::ring::{Ring, Sample};
 use super::trace_mark::TraceMark;
-use super::{Control, Next, OnLate, Stop, os};
+use super::{Control, Next, OnLate, Stop, os, path_mark};
 use crate::shared_lock::SharedLock;
 use latlab_model::wakeup::result::LateWake;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -109,6 +109,7 @@ impl Cycle<'_> {
             if self.control.stopping() {
                 return None;
             }
+            path_mark::tell(latency);
             left -= 1;
             so_far.cycle += 1;
             let intended = *next;

@@ -22,6 +22,7 @@ mod error;
 mod mechanism;
 mod meter;
 mod os;
+mod path_mark;
 mod ring;
 mod run;
 mod setup;
@@ -35,6 +36,7 @@ pub use error::WakeupError;
 pub use ring::Sample;
 pub use start::run;
 pub use timerlat::run as run_timerlat;
+pub use window::Counters;
 
 use latlab_model::wakeup::result::LateWake;
 use std::io;

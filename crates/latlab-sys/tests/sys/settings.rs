@@ -22,7 +22,11 @@ fn lay_out(dir: &Path) {
     for (name, value, _) in SETTINGS {
         fs::write(dir.join("settings").join(name), format!("{value}\n")).unwrap();
     }
+    fs::write(dir.join("settings/probes"), "").unwrap();
 }
+
+/// A list of dynamic events is added to by definitions and by removals.
+const PROBE: [&str; 2] = ["p:ours/from /bin/a:0x10\n", "-:ours/from\n"];
 
 fn read(dir: &Path, name: &str) -> String {
     fs::read_to_string(dir.join("settings").join(name)).unwrap().trim().to_owned()
@@ -54,6 +58,8 @@ fn child() {
         settings.set(dir.join("settings").join(name), to).unwrap();
     }
     settings.make_dir(dir.join("settings/made")).unwrap();
+    let (list, group) = (dir.join("settings/probes"), dir.join("settings/ours"));
+    settings.add_probe(&list, &group, "ours/from", PROBE[0].trim()).unwrap();
     drop(settings);
     fs::write(dir.join("steps-were-over"), "").unwrap();
 }
@@ -102,13 +108,16 @@ fn killed_at_any_step_everything_is_put_back() {
         assert_eq!(read(dir, "a"), "1", "step {steps}");
         assert!(read(dir, "b").contains("madvise"), "step {steps}: {}", read(dir, "b"));
         assert!(!dir.join("settings/made").exists(), "step {steps}");
+        let probes = fs::read_to_string(dir.join("settings/probes")).unwrap();
+        assert!(!probes.contains(PROBE[0]) || probes.ends_with(PROBE[1]), "step {steps}: {probes}");
         assert_eq!(journals(dir), 0, "step {steps}: the journal goes");
         let again = restore_orphaned(&place(dir)).unwrap();
         assert!(again.undone.is_empty(), "step {steps}");
         steps += 1;
     }
-    // 2 settings × (claimed, journalled, set, read back, undone, noted) + a directory × (journalled, made, undone, noted).
-    assert_eq!(steps, 16);
+    // 2 settings × (claimed, journalled, set, read back, undone, noted) + a directory and a probe ×
+    // (journalled, made, undone, noted).
+    assert_eq!(steps, 20);
 }
 
 /// As the panic hook does where a panic does not unwind: no guard is asked.

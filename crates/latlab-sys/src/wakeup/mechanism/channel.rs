@@ -3,6 +3,7 @@
 use super::posix_timer::{block, only, take};
 use crate::probe::ipc_channels::open_queue;
 use crate::probe::syscall::{read, write};
+use crate::sysv::{SemaphoreSet, Use};
 use crate::wakeup::os;
 use latlab_model::wakeup::mechanism::Mechanism;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -18,7 +19,7 @@ enum Channel {
     Futex(AtomicU32),
     PiMutex(PiMutex),
     Semaphore(Semaphore),
-    Sysv(SysvSemaphore),
+    Sysv(SemaphoreSet),
     Queue(OwnedFd),
     Event(OwnedFd),
     /// A byte from the first to the second.
@@ -85,31 +86,6 @@ impl Semaphore {
     }
 }
 
-/// A System V semaphore, removed with the value.
-struct SysvSemaphore(libc::c_int);
-
-impl SysvSemaphore {
-    fn new() -> io::Result<Self> {
-        // SAFETY: plain integers.
-        let id = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
-        result(id)?;
-        Ok(Self(id))
-    }
-
-    fn add(&self, n: i16) -> io::Result<()> {
-        let mut operation = libc::sembuf { sem_num: 0, sem_op: n, sem_flg: 0 };
-        // SAFETY: one whole operation that outlives the call.
-        result(unsafe { libc::semop(self.0, &raw mut operation, 1) })
-    }
-}
-
-impl Drop for SysvSemaphore {
-    fn drop(&mut self) {
-        // SAFETY: plain integers; the semaphore is ours.
-        unsafe { libc::semctl(self.0, 0, libc::IPC_RMID) };
-    }
-}
-
 fn result(returned: libc::c_int) -> io::Result<()> {
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -138,7 +114,9 @@ impl Channel {
                 Self::PiMutex(mutex)
             }
             Mechanism::Semaphore => Self::Semaphore(Semaphore::new()?),
-            Mechanism::SysvSemaphore => Self::Sysv(SysvSemaphore::new()?),
+            Mechanism::SysvSemaphore => {
+                Self::Sysv(SemaphoreSet::new(Use::Wakeup, std::process::id(), 1)?)
+            }
             Mechanism::Mqueue => Self::Queue(open_queue("wakeup")?),
             Mechanism::Eventfd => {
                 let flags = rustix::event::EventfdFlags::empty();
@@ -178,7 +156,7 @@ impl Channel {
             }
             // SAFETY: `Semaphore::new` made it, and it lives as long as `self`.
             Self::Semaphore(s) => result(unsafe { libc::sem_post(s.0.get()) }),
-            Self::Sysv(s) => s.add(1),
+            Self::Sysv(s) => s.add(0, 1),
             // SAFETY: one byte of a static string.
             Self::Queue(q) => result(unsafe { libc::mq_send(q.as_raw_fd(), c"x".as_ptr(), 1, 0) }),
             Self::Event(fd) => write(fd, &1u64.to_ne_bytes()).map(drop),
@@ -203,7 +181,7 @@ impl Channel {
             }
             // SAFETY: as in `wake`.
             Self::Semaphore(s) => result(unsafe { libc::sem_wait(s.0.get()) }),
-            Self::Sysv(s) => s.add(-1),
+            Self::Sysv(s) => s.add(0, -1),
             Self::Queue(q) => {
                 let mut byte: libc::c_char = 0;
                 let no_priority = std::ptr::null_mut();

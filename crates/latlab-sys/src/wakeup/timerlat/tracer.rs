@@ -3,9 +3,10 @@
 
 use super::super::WakeupError;
 use crate::policy::{self, Budget};
+use crate::process;
 use crate::recorder::{RecordConfig, RecordError, Session};
 use crate::settings::Settings;
-use crate::tracefs::{Control, Tracefs, remove_left_behind};
+use crate::tracefs::{Control, Tracefs, remove_left_behind, user_of};
 use latlab_model::cpulist;
 use latlab_model::wakeup::config::{Level, WakeupConfig};
 use std::collections::BTreeMap;
@@ -60,7 +61,7 @@ impl Tracer {
             ..RecordConfig::default()
         };
         let session = Session::prepare(&tracefs, &record)?;
-        let threads = threads();
+        let threads = process::kernel_threads("timerlat/");
         for &tid in threads.values() {
             let (policy, priority) = (config.policy, config.priority);
             policy::set_of(tid, policy, priority, Budget::default())
@@ -85,26 +86,10 @@ impl Tracer {
 
 /// Refuses when the tracer, or its sibling with the same settings, runs in any buffer.
 fn refuse_if_used(root: &Path) -> Result<(), WakeupError> {
-    let instances = std::fs::read_dir(root.join("instances")).into_iter().flatten().flatten();
-    for dir in std::iter::once(root.to_owned()).chain(instances.map(|e| e.path())) {
-        let tracer = std::fs::read_to_string(dir.join("current_tracer")).unwrap_or_default();
-        if matches!(tracer.trim(), "timerlat" | "osnoise") {
-            let by = dir.display().to_string();
-            return Err(WakeupError::TimerlatBusy { tracer: tracer.trim().to_owned(), by });
-        }
+    match user_of(root, &["timerlat", "osnoise"]) {
+        Some((tracer, by)) => Err(WakeupError::TimerlatBusy { tracer, by }),
+        None => Ok(()),
     }
-    Ok(())
-}
-
-/// The tracer's kernel threads by CPU: `timerlat/N`.
-fn threads() -> BTreeMap<u32, i32> {
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let thread = |entry: std::fs::DirEntry| {
-        let tid = entry.file_name().to_str()?.parse().ok()?;
-        let name = std::fs::read_to_string(entry.path().join("comm")).ok()?;
-        Some((name.trim().strip_prefix("timerlat/")?.parse().ok()?, tid))
-    };
-    processes.filter_map(thread).collect()
 }
 
 /// CPU time of a kernel thread so far, ns, where the kernel tells (`/proc/PID/schedstat`).

@@ -1,0 +1,49 @@
+//! Operations that are timed one by one: the distribution of single ones, with its mean and maximum, where batches
+//! give a median without what the clock adds.
+
+use crate::harness::meter::now_ns;
+use crate::probe::{Probe, ProbeError};
+use latlab_model::bench::trial::{Slice, SliceSpec};
+use latlab_stats::histogram::Recorder;
+use std::time::Duration;
+
+/// Operations between two pauses of a probe under SCHED_FIFO: some ten milliseconds.
+const STRETCH: u64 = 5_000;
+
+/// Times `spec.each` operations, fewer if `spec.limit_ns` is over before; each value has both readings of the clock in
+/// it.
+///
+/// # Errors
+/// Those of the probe.
+pub fn measure(
+    probe: &mut dyn Probe,
+    spec: &SliceSpec,
+    slice: &mut Slice,
+) -> Result<(), ProbeError> {
+    let mut recorder = Recorder::new();
+    let turns = probe.per_turn().max(1.0);
+    let most = probe.batch_max().unwrap_or(STRETCH).clamp(1, STRETCH);
+    let started = now_ns();
+    let mut left = spec.each;
+    while left > 0 && now_ns() - started <= spec.limit_ns {
+        let n = most.min(left);
+        left -= n;
+        probe.before_batch()?;
+        let begun = now_ns();
+        for _ in 0..n {
+            let before = now_ns();
+            probe.run(1)?;
+            let after = now_ns();
+            recorder.record(((after - before) as f64 / turns) as u64);
+        }
+        let took = now_ns() - begun;
+        probe.after_batch()?;
+        if probe.is_fifo() {
+            // A tenth of the time for everybody else: a board with one CPU stays reachable.
+            std::thread::sleep(Duration::from_nanos(took / 9));
+        }
+    }
+    slice.batch = 1;
+    slice.each = Some(recorder.to_histogram());
+    Ok(())
+}

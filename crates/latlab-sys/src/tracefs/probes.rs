@@ -1,0 +1,86 @@
+//! Probes of our own: dynamic events on instructions of programs and of the kernel.
+//!
+//! They are of the whole machine (`uprobe_events`, `kprobe_events`), not of an instance, so each is journalled
+//! before it is made. Source: the kernel's `Documentation/trace/uprobetracer.rst` and `kprobetrace.rst`.
+
+use super::{Result, Tracefs, TracefsError};
+use crate::settings::{SettingError, Settings};
+use std::path::PathBuf;
+
+/// What a probe is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeOn {
+    /// An instruction of a program or library.
+    User,
+    /// An instruction of the kernel.
+    Kernel,
+}
+
+impl ProbeOn {
+    fn list(self) -> &'static str {
+        match self {
+            Self::User => "uprobe_events",
+            Self::Kernel => "kprobe_events",
+        }
+    }
+}
+
+/// Probes, which are removed when this is dropped; no instance may have them enabled then.
+#[derive(Debug)]
+pub struct Probes {
+    root: PathBuf,
+    group: String,
+    settings: Settings,
+}
+
+impl Probes {
+    /// None yet.
+    pub fn new(tracefs: &Tracefs) -> Self {
+        let group = format!("latlab_{}", std::process::id());
+        Self { root: tracefs.root().to_owned(), group, settings: Settings::new() }
+    }
+
+    /// Adds one: `name` is that of its event, `place` as the kernel takes it (`PATH:0xOFFSET`, `FUNCTION+OFFSET`),
+    /// `arguments` what it records (`id=%di:u64`). The event's name with its group.
+    ///
+    /// # Errors
+    /// When this kernel has no such probes, or refuses this one.
+    pub fn add(
+        &mut self,
+        on: ProbeOn,
+        name: &str,
+        is_return: bool,
+        place: &str,
+        arguments: &str,
+    ) -> Result<String> {
+        let list = self.root.join(on.list());
+        if !list.exists() {
+            let (kind, name) = ("list of dynamic events", on.list().to_owned());
+            return Err(TracefsError::Unknown { kind, name, nearest: Vec::new() });
+        }
+        let event = format!("{}/{name}", self.group);
+        let letter = if is_return { 'r' } else { 'p' };
+        let definition = format!("{letter}:{event} {place} {arguments}");
+        let group = self.root.join("events").join(&self.group);
+        self.settings.add_probe(&list, &group, &event, definition.trim()).map_err(|e| match e {
+            SettingError::Refused { path, value, source } => {
+                TracefsError::io(format!("writing {value:?} to"), path, source)
+            }
+            other => other.into(),
+        })?;
+        Ok(format!("{}:{name}", self.group))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_probes_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut probes = Probes::new(&Tracefs::at(dir.path()));
+        let error = probes.add(ProbeOn::Kernel, "from", false, "do_nanosleep", "").unwrap_err();
+        assert!(error.to_string().contains("kprobe_events"), "{error}");
+    }
+}
