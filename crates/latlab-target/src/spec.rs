@@ -64,6 +64,8 @@ pub struct VmTarget {
     pub dtb: Option<PathBuf>,
     /// With QEMU's PCI device that interrupts when it is told to (`edu`). No option: a fault asks for it.
     pub interrupting_device: bool,
+    /// With a plugin of QEMU's code generator. No option: a command asks for it.
+    pub plugin: Option<crate::vm::plugin::Plugin>,
 }
 
 impl Target {

@@ -15,6 +15,7 @@ pub mod kernel;
 pub mod needs;
 mod own;
 pub mod packages;
+pub mod plugin;
 pub mod qemu;
 pub mod session;
 

@@ -181,6 +181,11 @@ impl Machine {
         if self.interrupting_device {
             add(&["-device", "edu"]);
         }
+        if let Some(plugin) = &target.plugin {
+            let pairs = plugin.arguments.iter().map(|(name, value)| (name, Path::new(value)));
+            let pairs = pairs.map(|(name, value)| format!(",{name}={}", escaped(value)));
+            add(&["-plugin", &format!("{}{}", escaped(&plugin.file), pairs.collect::<String>())]);
+        }
         args.push("-kernel".into());
         args.push(files.kernel.clone().into());
         args.push("-initrd".into());
@@ -279,6 +284,20 @@ mod tests {
         assert!(!line("vm:armv7-rt", "hardirq:us=300").unwrap().contains("edu"));
         let refused = line("vm:armv7-rt,cpu=cortex-a8", "irq:us=300").unwrap_err().to_string();
         assert!(refused.contains("no PCI"), "{refused}");
+    }
+
+    #[test]
+    fn a_plugin_gets_its_arguments() {
+        let Ok(Target::Vm(mut target)) = Target::parse("vm:armv7-rt,icount=0") else { panic!() };
+        let arguments = vec![("out".to_owned(), "/a,b".to_owned()), ("shift".into(), "0".into())];
+        target.plugin = Some(super::super::plugin::Plugin { file: "/p.so".into(), arguments });
+        let kind = super::super::catalog::find("armv7-rt").unwrap();
+        let files =
+            Files { kernel: "/k".into(), initrd: "/i".into(), dtb: None, console: "/c".into() };
+        let args = Machine::new(kind, &target).unwrap().arguments(&target, &files, false);
+        let at = args.iter().position(|a| a == "-plugin").unwrap();
+        assert_eq!(args[at + 1], "/p.so,out=/a,,b,shift=0");
+        assert!(!line("vm:armv7-rt").contains("-plugin"));
     }
 
     #[test]
