@@ -8,19 +8,31 @@
 
 pub mod bench;
 pub mod cache;
+#[cfg(feature = "host")]
+pub mod check;
 pub mod compare;
 pub mod doctor;
+#[cfg(feature = "host")]
+pub mod fleet;
 pub mod history;
 pub mod latency;
-
+pub mod noise;
 pub mod osnoise;
+#[cfg(feature = "host")]
+pub mod path;
 #[cfg(feature = "host")]
 pub mod profile;
 pub mod reference;
+#[cfg(feature = "host")]
+pub mod run_file;
 pub mod sched;
 pub mod survey;
 pub mod sweep;
 pub mod timeline;
 pub mod timer;
+#[cfg(feature = "host")]
+pub mod tune;
 pub mod upgrade;
 pub mod wakeup;
+#[cfg(feature = "host")]
+pub mod watch;

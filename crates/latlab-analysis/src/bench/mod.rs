@@ -11,7 +11,9 @@
 //! disturbs the machine for a while disturbs all of them a little.
 
 pub mod control_workload;
+pub mod each;
 pub mod findings;
 pub mod kernel_switch;
 pub mod measured;
+pub mod size_effect;
 pub mod summary;

@@ -1,7 +1,7 @@
 //! From slices to a part of a run: records, rows, findings.
 
 pub use super::measured::Measured;
-use super::{control_workload, findings};
+use super::{control_workload, findings, size_effect};
 use latlab_model::bench::trial::Slice;
 use latlab_model::bench::{BenchDetail, BenchRow, Meter, Missing};
 use latlab_model::finding::{Note, Quantity};
@@ -39,7 +39,8 @@ pub fn part(measured: Vec<Measured>, target: f64, length_ns: u64, seed: u64) -> 
             None => detail.missing.push(missing(m)),
         }
     }
-    let findings = findings::findings(&measured, &detail);
+    let mut findings = findings::findings(&measured, &detail);
+    findings.extend(size_effect::findings(&detail.rows));
     Part {
         name: "bench".into(),
         title: "Micro-benchmarks".into(),

@@ -1,6 +1,7 @@
 //! Findings as typed data: each measured figure with its interval and what the machine reports. No texts: those are the
 //! report's.
 
+use super::level_off::{self, LevelOff};
 use latlab_model::cache::reported::{Agreement, Comparison, Quantity};
 use latlab_model::cache::{
     AccessPattern, CacheDetail, Curve, Grade, Level, Limitation, LineSize, Pages, Regimes,
@@ -66,6 +67,8 @@ enum CacheFinding {
         /// The ratio.
         ratio: f64,
     },
+    /// A cache that is reported does not show.
+    Off(LevelOff),
     /// What the last level leaves to each CPU when all read at once.
     Sharing {
         /// The level.
@@ -126,6 +129,15 @@ fn typed(conclusion: CacheFinding) -> Finding {
             Finding::typed("memory.cache-on", severity, Confidence::Medium)
                 .value("on", on)
                 .with(Evidence::new("all-elements-over-every-sixteenth", Value::Number(ratio)))
+        }
+        CacheFinding::Off(off) => {
+            Finding::typed("memory.level-off", Severity::Warning, Confidence::Medium)
+                .value("level", Value::Count(off.level.into()))
+                .value("reported", Value::Bytes(off.reported_bytes))
+                .value("from", Value::Bytes(off.arrays_bytes.0))
+                .value("to", Value::Bytes(off.arrays_bytes.1))
+                .value("memory", Value::Ns(off.memory_ns))
+                .with(Evidence::new("loads", vec![Value::Ns(off.ns.0), Value::Ns(off.ns.1)]))
         }
         CacheFinding::Sharing { level, alone_bytes, together_bytes, threads, shared } => {
             info("memory.shared", Confidence::Medium)
@@ -271,6 +283,7 @@ fn conclusions(d: &CacheDetail) -> Vec<CacheFinding> {
     let memory = d.memory_ns.filter(|_| !d.levels.is_empty());
     all.extend(memory.map(CacheFinding::MemoryLatency));
     all.extend(cache_on(d));
+    all.extend(level_off::find(d).map(CacheFinding::Off));
     all.extend(sharing(d));
     all.extend(d.switch_knees.iter().copied().map(CacheFinding::SwitchKnee));
     all.extend(prefetch(d));

@@ -11,8 +11,10 @@
 
 use super::levels;
 use super::levels::low_interference;
-use super::stride_regimes;
-use latlab_model::cache::detail::{AccessPattern, CacheDetail, Curve, CurvePoint, Limitation};
+use super::{regime_map, stride_regimes};
+use latlab_model::cache::detail::{
+    AccessPattern, CacheDetail, Curve, CurvePoint, Limitation, Pages,
+};
 
 /// What is wrong with a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -134,20 +136,12 @@ pub fn infer(curves: Vec<Curve>, page_bytes: u32) -> CacheDetail {
             detail.limitations.push(Limitation::StillRising);
         }
     }
-    detail.regimes = strides(&curves).and_then(|s| stride_regimes::fit(&s));
+    detail.regimes = stride_regimes::of_curves(&curves);
+    detail.regime_map =
+        regime_map::fit(regime_map::points_of_curves(&curves), &detail, Pages::Base);
     detail.limitations.push(Limitation::CurveOnly);
     detail.curves = curves;
     detail
-}
-
-/// Stride and time at the largest size that all curves have.
-fn strides(curves: &[Curve]) -> Option<Vec<(u32, f64)>> {
-    let same: Vec<&Curve> =
-        curves.iter().filter(|c| c.access == AccessPattern::Sequential).collect();
-    let first = same.first()?;
-    let common = |x: u64| same.iter().all(|c| c.at(x).is_some());
-    let x = first.points.iter().rev().map(|p| p.x).find(|x| common(*x))?;
-    Some(same.iter().filter_map(|c| Some((c.stride_bytes, c.at(x)?))).collect())
 }
 
 #[cfg(test)]

@@ -91,6 +91,17 @@ impl Records {
         out
     }
 
+    /// Size, stride and shortest time of each array of [`Work::Lines`], ns a load.
+    pub fn lines(&self, pages: Pages) -> Vec<(u32, u32, f64)> {
+        let of = |((p, work), samples): (&(Pages, Work), &Vec<Sample>)| match *work {
+            Work::Lines { stride, bytes, .. } if *p == pages => {
+                Some((bytes, stride, samples.iter().map(|s| s.ns).reduce(f64::min)?))
+            }
+            _ => None,
+        };
+        self.all.iter().filter_map(of).collect()
+    }
+
     /// Size ranges of all curves.
     pub fn kinds(&self) -> Vec<(Pages, AccessPattern, u32)> {
         let mut kinds: Vec<_> = self

@@ -11,7 +11,7 @@
 //! none. Nothing here measures, waits or prints.
 
 use super::observations::{Config, Observations};
-use super::{stages, tlb};
+use super::{regime_map, stages, tlb};
 use latlab_model::cache::detail::{CacheDetail, Limitation, Pages, Parallelism, TlbLevel};
 use latlab_model::cache::request::{Limits, Request, Work};
 use latlab_model::cache::timer::{LoadTimer, Stage, TimerError};
@@ -146,6 +146,9 @@ impl Session {
         }
         detail.levels = found.levels;
         detail.memory_ns = found.memory_ns;
+        let pages = self.observed.pages();
+        let measured = self.observed.records.lines(pages);
+        detail.regime_map = regime_map::fit(regime_map::points(&measured), &detail, pages);
         if self.observed.splintered() {
             detail.limitations.push(Limitation::Splintered);
         }

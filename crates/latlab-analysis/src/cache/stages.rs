@@ -28,6 +28,10 @@ const KNEE_MARGIN: f64 = 1.15;
 const AGAIN_MOST: u64 = 4 << 20;
 /// Pages of the translation curve, at most: twice the largest second TLB (4096 entries).
 const TLB_PAGES: u32 = 8192;
+/// Smallest and largest array of the map of regimes, bytes, and sizes in each doubling.
+const REGIME_SIZES: (u32, u32, u32) = (4096, 64 << 20, 2);
+/// Its smallest stride, bytes.
+const REGIME_STRIDE: u32 = 16;
 /// Rounds in which the end of a TLB is bisected, then measured again.
 const TLB_ROUNDS: (u32, u32) = (10, 13);
 
@@ -55,7 +59,8 @@ pub(super) fn next(stage: Stage) -> Option<Stage> {
         Stage::Translation => Stage::Knees,
         Stage::Knees => Stage::Again,
         Stage::Again => Stage::Parallelism,
-        Stage::Parallelism => Stage::Compared,
+        Stage::Parallelism => Stage::Regimes,
+        Stage::Regimes => Stage::Compared,
         Stage::Compared => return None,
     })
 }
@@ -77,6 +82,7 @@ pub(super) fn wanted(stage: Stage, s: &Observations, round: u32) -> Vec<Want> {
         Stage::Knees if round <= AGAIN => disturbed(s, &s.curve()),
         Stage::Again => again(s, round),
         Stage::Parallelism if round == 0 => chains(s),
+        Stage::Regimes if round == 0 => regimes(s),
         Stage::Compared if round == 0 => comparison(s),
         _ => Vec::new(),
     }
@@ -290,6 +296,21 @@ fn chains(s: &Observations) -> Vec<Want> {
             start: Some(0),
         })
         .collect()
+}
+
+/// Arrays of the map of regimes: each power of two as stride, up to half of the array.
+fn regimes(s: &Observations) -> Vec<Want> {
+    let pages = s.pages();
+    if s.config.quick || s.config.emulated {
+        return Vec::new();
+    }
+    let (low, high, per_octave) = REGIME_SIZES;
+    let line = s.line().map_or(64, |l| l.bytes.max(REGIME_STRIDE));
+    let of = |bytes: u32| {
+        let strides = (0..).map(|k| REGIME_STRIDE << k).take_while(move |x| *x <= bytes / 2);
+        strides.map(move |stride| want(pages, Work::Lines { line, stride, bytes }, 1))
+    };
+    grid(low, s.room(pages).min(high), per_octave).into_iter().flat_map(of).collect()
 }
 
 /// Curves that a comparison with prefetchers and translation shows; nothing is inferred from them.

@@ -1,7 +1,22 @@
 //! The regimes of Saavedra and Smith for arrays larger than the cache: below a line the time of a
 //! load rises with the stride, T0 + D·s/b; from a line on it stays, T0 + D.
 
-use latlab_model::cache::Regimes;
+use latlab_model::cache::{AccessPattern, Curve, Regimes};
+
+/// Curves over the size with loads in rising order, of one stride each: fitted at the largest size that all have.
+pub fn of_curves(curves: &[Curve]) -> Option<Regimes> {
+    fit(&at_largest(curves)?.1)
+}
+
+/// The largest size that all curves in rising order have, and the time of a load there by stride.
+pub fn at_largest(curves: &[Curve]) -> Option<(u64, Vec<(u32, f64)>)> {
+    let sequential = |c: &&Curve| c.access == AccessPattern::Sequential && c.plain();
+    let same: Vec<&Curve> = curves.iter().filter(sequential).collect();
+    let first = same.first()?;
+    let common = |x: u64| same.iter().all(|c| c.at(x).is_some());
+    let x = first.points.iter().rev().map(|p| p.x).find(|x| common(*x))?;
+    Some((x, same.iter().filter_map(|c| Some((c.stride_bytes, c.at(x)?))).collect()))
+}
 
 /// Fits strides and times of a load in an array larger than the cache. The line is a power of two
 /// between the smallest and the largest stride; T0 and D come from least squares for each.

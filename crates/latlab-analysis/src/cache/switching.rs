@@ -6,8 +6,8 @@
 //! set, is a staircase over the *product* of processes and working set, and its steps are the
 //! caches (L. McVoy, C. Staelin, "lmbench: portable tools for performance analysis", USENIX 1996).
 //!
-//! Two plans: *macroscopic*, few points far apart up to 96 processes of 64 KiB, and *microscopic*,
-//! all small numbers of processes up to the size of a second cache.
+//! Two plans, those of a study of a BeagleBone Black (2015) with the empty working set in both, which the refill is
+//! told from: *macroscopic*, few points far apart up to 96 processes, and *microscopic*, 2 to 35 processes.
 
 use latlab_model::cache::{SwitchKnee, SwitchPoint};
 use latlab_stats::change_point;
@@ -15,10 +15,20 @@ use latlab_stats::quantile::median;
 use std::collections::BTreeMap;
 
 /// Processes and working sets (KiB) of the macroscopic plan.
-pub const MACRO: (&[u32], &[u32]) = (&[2, 4, 8, 16, 24, 32, 64, 96], &[0, 4, 8, 16, 32, 64]);
+pub const MACRO: (&[u32], &[u32]) =
+    (&[2, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 72, 96], &[0, 2, 4, 8, 16, 24, 32]);
 /// Processes and working sets (KiB) of the microscopic plan.
-pub const MICRO: (&[u32], &[u32]) =
-    (&[2, 3, 4, 5, 6, 7, 8, 10, 12], &[0, 4, 8, 12, 16, 20, 24, 28, 32]);
+pub const MICRO: (&[u32], &[u32]) = (&MICRO_PROCS, &[0, 2, 4, 8, 16, 24, 32]);
+/// The study leaves 19 out.
+const MICRO_PROCS: [u32; 33] = {
+    let mut all = [0; 33];
+    let mut i = 0;
+    while i < 33 {
+        all[i] = i as u32 + if i < 17 { 2 } else { 3 };
+        i += 1;
+    }
+    all
+};
 
 /// A knee is a rise by at least this factor.
 const LEAST: f64 = 1.4;
@@ -115,6 +125,13 @@ mod tests {
             assert!(around(first, 32) && around(second, 256), "{found:#?}");
             assert!((second.after_ns / 960.0 - 1.0).abs() < 0.2, "{found:#?}");
         }
+    }
+
+    #[test]
+    fn the_plans_are_those_of_the_study() {
+        let micro: Vec<u32> = (2..=35).filter(|n| *n != 19).collect();
+        assert_eq!(MICRO.0, micro);
+        assert_eq!((MACRO.0.len(), MACRO.1.len()), (13, 7));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! figures claims no difference for having looked a hundred times (Holm, 1979).
 
 pub mod between;
+pub mod figures;
 pub mod import;
 pub mod machines;
 pub mod metric;

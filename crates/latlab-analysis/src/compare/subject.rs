@@ -5,6 +5,7 @@
 //! values of a benchmark, the curves of [`Detail::Memory`] what is drawn.
 
 use super::between::RUNS;
+use super::figures;
 use super::machines;
 use super::metric::{self, Data, Tested};
 use super::sample::{Order, RunSample, Sample};
@@ -12,12 +13,12 @@ use super::verdict::{Ground, contrast};
 use crate::history::unit_word;
 use latlab_model::cache::detail::AccessPattern;
 use latlab_model::compare::{
-    CompareDetail, Contrast, Metric, Options, Side, Skipped, SubjectCurve, SubjectInfo,
+    CompareDetail, Contrast, Figures, Metric, Options, Side, Skipped, SubjectCurve, SubjectInfo,
 };
 use latlab_model::finding::Note;
 use latlab_model::machine::Machine;
 use latlab_model::record::{Param, Record, Unit};
-use latlab_model::reference::Reference;
+use latlab_model::reference::{Published, Reference};
 use latlab_model::run::{Detail, Part, Run};
 use latlab_stats::histogram::{Histogram, Summary};
 use latlab_stats::pareto_tail::fit_tail;
@@ -35,6 +36,8 @@ pub struct Subject {
     pub label: String,
     /// The runs; a foreign file is one.
     pub runs: Vec<Source>,
+    /// Tables that were published of it.
+    pub published: &'static [Published],
 }
 
 /// One run, or what was read from a foreign file.
@@ -71,7 +74,7 @@ impl Subject {
             .value("source", reference.source);
         let label = ["@", reference.id].concat();
         let source = Source { file: label.clone(), run, notes: vec![note], ..Source::default() };
-        Self { label, runs: vec![source] }
+        Self { label, runs: vec![source], published: reference.published }
     }
 
     fn info(&self, letter: usize) -> SubjectInfo {
@@ -96,6 +99,10 @@ impl Subject {
                 .to_owned(),
             notes,
         }
+    }
+
+    fn figures(&self, subject: usize) -> Vec<Figures> {
+        figures::of(subject, self.published, self.runs.iter().flat_map(|s| &s.run.parts))
     }
 
     /// The curves over the size of the array of its first cache measurement.
@@ -145,6 +152,7 @@ pub fn compare(subjects: &[Subject], options: &Options) -> CompareDetail {
         options: options.clone(),
         subjects: subjects.iter().enumerate().map(|(i, s)| s.info(i)).collect(),
         machines: machines::differences(&machines.iter().collect::<Vec<_>>()),
+        figures: subjects.iter().enumerate().flat_map(|(i, s)| s.figures(i)).collect(),
         curves: subjects.iter().enumerate().flat_map(|(i, s)| s.curves(i)).collect(),
         ..CompareDetail::default()
     };

@@ -12,7 +12,11 @@ fn run(records: Vec<Record>) -> Subject {
         parts: vec![Part { name: "bench".into(), results: records, ..Part::default() }],
         ..Run::default()
     };
-    Subject { label: "x".into(), runs: vec![Source { file: "x".into(), run, ..Source::default() }] }
+    Subject {
+        label: "x".into(),
+        runs: vec![Source { file: "x".into(), run, ..Source::default() }],
+        ..Subject::default()
+    }
 }
 
 /// The same several times, each a little slower than the one before.
@@ -25,7 +29,7 @@ fn times(one: Subject, n: usize) -> Subject {
         }
         source
     };
-    Subject { label: one.label.clone(), runs: (0..n).map(run).collect() }
+    Subject { label: one.label.clone(), runs: (0..n).map(run).collect(), ..Subject::default() }
 }
 
 #[test]
@@ -84,6 +88,21 @@ fn a_published_machine_has_figures_and_no_spread() {
     assert_eq!(c.verdict, Verdict::Inconclusive);
     assert_eq!((c.aspects[0].low, c.aspects[0].high), (0.0, 0.0));
     assert_eq!(d.subjects[0].notes[0].id(), Some("compare.reference"));
+}
+
+#[test]
+fn published_tables_stand_beside_minimum_mean_and_maximum_of_a_run() {
+    let reference = latlab_model::reference::find("am5728-xenomai").unwrap();
+    let mut wakeups = record("wakeup", Unit::Ns, &[]);
+    wakeups.histogram = Some(latlab_stats::histogram::Histogram::of([1_000, 2_000, 6_000]));
+    let here = run(vec![wakeups]);
+    let d = compare(&[Subject::of_reference(reference), here], &Options::default());
+    let (theirs, ours): (Vec<_>, Vec<_>) = d.figures.iter().partition(|f| f.subject == 0);
+    assert_eq!(theirs.len(), 10);
+    let loaded = theirs.iter().find(|f| f.what.starts_with("user task; with --vm 2")).unwrap();
+    assert_eq!((loaded.max, loaded.sd), (Some(30_918.0), Some(626.0)));
+    assert_eq!((ours[0].min, ours[0].mean, ours[0].max), (Some(1e3), Some(3e3), Some(6e3)));
+    assert!((ours[0].sd.unwrap() - 2645.75).abs() < 5.0, "{ours:?}");
 }
 
 #[test]

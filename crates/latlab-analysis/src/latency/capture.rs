@@ -74,6 +74,8 @@ pub struct Capture {
     pub covered_from: TraceNs,
     /// Wake-ups of measured tasks, late and on time.
     pub activations: Vec<Activation>,
+    /// Threads of latlab that recorded it, as its marker has them; the measured ones are among them.
+    pub recorders: Vec<Tid>,
     /// Irregularities of the wake-ups and their markers.
     pub notes: Vec<Note>,
 }
@@ -151,6 +153,8 @@ pub struct Began {
     pub start: TraceNs,
     /// The end of the activation before, where it is after the intended time.
     pub after: Option<TraceNs>,
+    /// An event of another task begins it, whatever the task does at that moment.
+    pub by_event: bool,
 }
 
 impl Activation {

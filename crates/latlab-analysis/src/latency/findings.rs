@@ -51,6 +51,7 @@ fn finding(
         Mechanism::SlowPath | Mechanism::Unexplained | Mechanism::Alternatives => {
             Severity::Inconclusive
         }
+        Mechanism::Measurement => Severity::Warning,
         _ => Severity::Problem,
     };
     let mut f = with_values(Finding::typed(c.mechanism.id(), severity, c.confidence), c, context);
@@ -273,6 +274,7 @@ fn missing(what: &Note) -> Evidence {
 
 /// What to change or to measure next, by mechanism.
 fn remedies(c: &RootCause, preempt_rt: Option<bool>) -> Vec<Note> {
+    let placed = c.evidence.iter().any(|fact| matches!(fact, CauseEvidence::Place { .. }));
     let ids: &[&str] = match c.mechanism {
         Mechanism::InterruptsOff => &["why.remedy-locate-irqs-off", "why.remedy-isolate-or-split"],
         Mechanism::PreemptionOff => &[
@@ -291,6 +293,7 @@ fn remedies(c: &RootCause, preempt_rt: Option<bool>) -> Vec<Note> {
         Mechanism::HigherPriority | Mechanism::EqualPriority => {
             &["why.remedy-priorities", "why.remedy-separate-cpus"]
         }
+        Mechanism::Measurement => &["why.remedy-measurement"],
         Mechanism::Throttling => &["why.remedy-rt-runtime"],
         Mechanism::FairServer => &["why.remedy-fair-server"],
         Mechanism::Bandwidth => &["why.remedy-cpu-max"],
@@ -323,6 +326,8 @@ fn remedies(c: &RootCause, preempt_rt: Option<bool>) -> Vec<Note> {
         // What PREEMPT_RT does already.
         ("why.remedy-preempt-rt" | "why.remedy-threaded-irqs", Some(true)) => false,
         ("why.remedy-softirq-thread-priority", Some(false)) => false,
+        // What timers interrupt was recorded, and does not decide it.
+        ("why.remedy-interrupted", _) => !placed,
         _ => true,
     };
     ids.iter().filter(applies).map(note).collect()
@@ -421,6 +426,17 @@ mod tests {
             evidence: vec![],
             example: None,
         }
+    }
+
+    #[test]
+    fn what_timers_interrupt_is_asked_for_unless_it_was_recorded() {
+        let asks = |evidence| {
+            let cause = RootCause { evidence, ..cause(Mechanism::Alternatives) };
+            remedies(&cause, None).contains(&Note::new("why.remedy-interrupted"))
+        };
+        assert!(asks(vec![]));
+        let function = "compute".to_owned();
+        assert!(!asks(vec![CauseEvidence::Place { function, hits: 2, on_time: 40, p: 0.8 }]));
     }
 
     #[test]

@@ -16,6 +16,7 @@
 pub mod activations;
 pub mod breakdown;
 pub mod capture;
+pub mod captures;
 pub mod case_control;
 pub mod causes;
 pub mod cpu_timeline;
@@ -24,6 +25,7 @@ pub mod findings;
 pub mod from_trace;
 mod locks;
 pub mod mitigation;
+pub mod part;
 #[cfg(test)]
 mod scenario;
 mod silence;

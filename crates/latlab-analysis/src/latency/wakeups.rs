@@ -12,7 +12,7 @@
 //!
 //! | marker | by | says |
 //! |---|---|---|
-//! | `latlab late capture=N tid=T intended=N latency=N` | `latlab why` | ns of CLOCK_MONOTONIC |
+//! | `latlab late capture=N tid=T intended=N latency=N threads=T,…` | `latlab why` | ns of CLOCK_MONOTONIC; threads of latlab |
 //! | `latlab on-time tid=T before=N D:L …` | `latlab why` | wake-ups of the same thread: D ns before N, latency L |
 //! | `hit latency threshold (X > Y)` | cyclictest `--tracemark -b` | µs; the writer is the task |
 
@@ -43,6 +43,9 @@ pub struct Told {
     /// The marker's times cannot be the trace's: its clock was so far from the trace's, ns.
     pub clock_off_ns: Option<i64>,
 }
+
+/// Threads of latlab that are kept of a capture's markers; they write as many as a line has room for.
+const RECORDERS: usize = 64;
 
 /// A marker is written at once; a thread that was kept from it for longer was stopped with all others.
 const AT_ONCE: Nanos = Nanos(10_000_000_000);
@@ -126,6 +129,13 @@ fn own_marker(text: &str, marked: TraceNs, monotonic: bool) -> Option<Told> {
     let clock_off_ns = (monotonic && !same).then_some(off);
     let tid = Tid(i32::try_from(tid).ok()?);
     Some(Told { tid, intended, actual, limit: None, marked, capture, told_intended, clock_off_ns })
+}
+
+/// The threads of latlab that a marker names.
+fn recorders(text: &str) -> impl Iterator<Item = Tid> {
+    let line = text.split_once(LATE_MARK).map_or("", |(_, rest)| rest);
+    let list = line.split_whitespace().find_map(|word| word.strip_prefix("threads="));
+    list.unwrap_or("").split(',').filter_map(|tid| tid.parse().ok().filter(|t| *t > 0).map(Tid))
 }
 
 fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
@@ -273,6 +283,8 @@ pub fn find(capture: &mut Capture, limit: Nanos) {
         return;
     }
     let by_clock = on_time(capture, &markers, &told, limit);
+    let recorders = markers.iter().flat_map(|(_, text)| recorders(text));
+    let recorders: Vec<Tid> = recorders.take(RECORDERS).collect();
     capture.number = told.iter().find_map(|t| t.capture);
     // A thread's wake-ups end at one event: where its own clock is known, the switch is not used.
     let seen = sleeps
@@ -282,6 +294,7 @@ pub fn find(capture: &mut Capture, limit: Nanos) {
         .chain(by_clock.iter().copied());
     let seen: Vec<Activation> = seen.collect();
     let mut activations = Vec::new();
+    capture.recorders = recorders;
     if let Some(off) = told.iter().find_map(|t| t.clock_off_ns) {
         capture.notes.push(Note::new("why.marker-clock").value("offset", Quantity::Ns(off as f64)));
     }
@@ -376,10 +389,13 @@ mod tests {
         assert!(s.capture.notes.is_empty());
 
         let mut s = Script::default();
-        let text = s.name("latlab late capture=7 tid=100 intended=400000 latency=123456");
+        let text = s.name(
+            "latlab late capture=7 tid=100 intended=400000 latency=123456 threads=90,100,x,-1",
+        );
         s.at(600.0, EventKind::Marker { text });
         find(&mut s.capture, Nanos(0));
         assert_eq!(s.capture.number, Some(7));
+        assert_eq!(s.capture.recorders, [Tid(90), Tid(100)]);
         let a = s.capture.activations[0];
         assert_eq!((a.tid, a.intended, a.latency()), (RT.tid, TraceNs(400_000), Nanos(123_456)));
         assert!(a.late);

@@ -12,6 +12,8 @@ const KEPT: usize = 256;
 const ENDING: usize = 16;
 /// Deeper calls than any kernel's stack allows are not followed.
 const DEPTH_MAX: usize = 512;
+/// Places for open calls of all tasks at most: 200 MB. An event of a damaged trace may claim any depth.
+const PLACES: usize = 1 << 22;
 
 /// A call that is open, or a place of one whose beginning was not recorded.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +43,22 @@ struct Task {
 }
 
 impl Task {
+    /// Has room for so many open calls, if `places` for all tasks allow it.
+    #[inline]
+    fn has_room(&mut self, calls: usize, places: &mut usize) -> bool {
+        let before = self.frames.capacity();
+        if calls <= before {
+            return true;
+        }
+        let calls = calls.next_multiple_of(16);
+        if *places + (calls - before) > PLACES {
+            return false;
+        }
+        self.frames.reserve_exact(calls - self.frames.len());
+        *places += self.frames.capacity() - before;
+        true
+    }
+
     /// Forgets calls deeper than `depth`; the number of those whose end is missing.
     fn lost_below(&mut self, depth: usize) -> u64 {
         let mut lost = self.frames.iter().skip(depth + 1).filter(|f| f.known).count();
@@ -94,6 +112,8 @@ pub struct Analyzer {
     pub(super) stacks: u64,
     /// Functions of a stack that were counted.
     seen: Vec<Symbol>,
+    /// Places for open calls so far.
+    places: usize,
 }
 
 fn key(tid: Tid, cpu: u32) -> u64 {
@@ -177,6 +197,10 @@ impl Analyzer {
         self.partial += task.lost_below(depth);
         let off_ns = task.off_ns;
         let unknown = Frame { off_ns, ..Frame::default() };
+        if !task.has_room(depth + 1, &mut self.places) {
+            self.partial += 1;
+            return;
+        }
         task.frames.resize(depth, unknown);
         task.frames.push(Frame { function, known: true, ..unknown });
     }
@@ -194,6 +218,10 @@ impl Analyzer {
         }
         self.partial += task.lost_below(depth);
         let unknown = Frame { off_ns: task.off_ns, ..Frame::default() };
+        if !task.has_room(depth + 1, &mut self.places) {
+            self.partial += 1;
+            return;
+        }
         task.frames.resize(depth + 1, unknown);
         let Some(mut frame) = task.frames.pop() else { return };
         let ends = |(at, f): &(usize, Frame)| *at == depth && f.function == function;

@@ -191,3 +191,24 @@ fn a_call_whose_end_comes_after_an_interrupt_of_the_same_depth_is_whole() {
     let p = analyzer.finish("t", &names, &|_| String::new());
     assert_eq!((function(&p, "read").total_ns, p.count, p.partial), (Some(45), 2, 0));
 }
+
+/// An event of a damaged trace claims to be deep in a task of its own: places are bounded, and what has none
+/// is counted.
+#[test]
+fn depths_of_a_damaged_trace_take_bounded_memory() {
+    use latlab_model::event::{Event, EventKind, Names};
+    use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+    let mut names = Names::default();
+    let function = names.intern("f");
+    let mut analyzer = Analyzer::default();
+    let tasks = 9_000_u32;
+    for tid in 1..=tasks {
+        let kind =
+            EventKind::FunctionExit { function, depth: 511, called: TraceNs(0), length: Nanos(1) };
+        let event =
+            Event { time: TraceNs(u64::from(tid)), cpu: CpuId(0), current: Tid(tid as i32), kind };
+        analyzer.push(&event, &names);
+    }
+    let profile = analyzer.finish("t", &names, &|_| String::new());
+    assert_eq!((profile.count, profile.partial), (0, u64::from(tasks)));
+}

@@ -15,6 +15,7 @@ pub mod analyse;
 pub mod expectations;
 pub mod fair;
 mod finish;
+pub mod from_trace;
 pub mod part;
 #[cfg(test)]
 mod pattern;
@@ -26,21 +27,8 @@ mod tests;
 
 pub use crate::sched::analyse::{Analyzer, Options};
 
-use crate::timeline::from_trace::Analysis;
-use latlab_model::event::{Event, Names};
 use latlab_trace::TraceFile;
 use latlab_trace::decode::Groups;
-
-impl Analysis for Analyzer {
-    fn groups(&self) -> Groups {
-        groups()
-    }
-    /// The slices go to nobody.
-    #[inline]
-    fn take(&mut self, event: &Event, names: &Names) {
-        self.push(event, names, &mut |_| {});
-    }
-}
 
 /// The groups of events that [`Analyzer`] takes.
 pub fn groups() -> Groups {

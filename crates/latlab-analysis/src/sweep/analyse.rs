@@ -27,16 +27,16 @@ const CONFIDENCE: f64 = 0.95;
 /// A size of the machine that a knee may be: name and bytes.
 pub type Landmark = (String, f64);
 
-/// The response of a histogram: the logarithm of its quantile in ns.
-pub fn response(h: &Histogram, quantile: f64) -> Option<f64> {
-    h.quantile(quantile).map(|v| (v.max(1) as f64).ln())
+/// The response of a point: the logarithm of the plan's figure in ns.
+pub fn response(plan: &Plan, latency: &Histogram) -> Option<f64> {
+    plan.response_ns(latency).map(|v| v.max(1.0).ln())
 }
 
 /// What follows from the points.
 pub fn analyse(plan: &Plan, points: &[Point], landmarks: &[Landmark]) -> Analysis {
     let mut out = Analysis { quantile: plan.quantile, ..Analysis::default() };
     let good: Vec<(&Point, f64)> = (points.iter().filter(|p| p.is_good()))
-        .filter_map(|p| Some((p, response(&p.latency, plan.quantile)?)))
+        .filter_map(|p| Some((p, response(plan, &p.latency)?)))
         .collect();
     let anchors: Vec<(f64, f64)> = (good.iter().filter(|(p, _)| p.is_anchor()))
         .map(|(p, y)| (p.start_ns as f64, *y))
@@ -238,7 +238,7 @@ fn record(p: &Point, plan: &Plan) -> Record {
         p.place.iter().map(|(k, v)| (k.clone(), latlab_model::sweep::param(v))).collect();
     params.insert(
         "interval_us".into(),
-        latlab_model::record::Param::Int((plan.interval_ns / 1_000) as i64),
+        latlab_model::record::Param::Int((plan.interval_of(&p.place) / 1_000) as i64),
     );
     if p.is_anchor() {
         params.insert("anchor".into(), latlab_model::record::Param::Int(p.job as i64));

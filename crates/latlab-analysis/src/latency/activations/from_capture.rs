@@ -2,8 +2,8 @@
 
 use super::release::{Boundary, choose, describe};
 use super::sleeps::{Sleep, Sleeps};
-use super::{Job, jobs};
-use crate::latency::capture::Capture;
+use super::{Job, Late, jobs};
+use crate::latency::capture::{Activation, Capture};
 use latlab_model::event::{EventKind, Symbol};
 use latlab_model::latency::Release;
 use latlab_model::units::Tid;
@@ -31,13 +31,21 @@ pub enum Chosen {
     Tids(Vec<Tid>),
 }
 
+impl Thread {
+    /// Its activations for the latency breakdown, but for those with a switch that was not recorded.
+    pub fn activations(&self, late: Late) -> Vec<Activation> {
+        let of = |job: &Job| job.activation(self.tid, late);
+        self.jobs.iter().filter(|job| !job.unsure).map(of).collect()
+    }
+}
+
 impl Chosen {
     /// A number is a thread id, anything else a name.
     pub fn parse(text: &str) -> Self {
         text.parse().map_or_else(|_| Self::Name(text.to_owned()), |tid| Self::Tids(vec![Tid(tid)]))
     }
 
-    /// The threads with their last names.
+    /// The threads with their last names, by number.
     fn threads(&self, capture: &Capture) -> Vec<(Tid, Symbol)> {
         let mut last: IntMap<Tid, Symbol> = IntMap::default();
         let mut chosen: Vec<Tid> = Vec::new();
@@ -71,7 +79,7 @@ pub fn threads(capture: &Capture, chosen: &Chosen, known: &Known) -> Vec<Thread>
     let tids: Vec<Tid> = named.iter().map(|n| n.0).collect();
     let thread = |(tid, sleeps): (Tid, Vec<Sleep>)| {
         let boundary = choose(&sleeps, &capture.names, known.get(&tid))?;
-        let name = named.iter().find(|n| n.0 == tid)?.1;
+        let name = named[named.binary_search_by_key(&tid, |n| n.0).ok()?].1;
         Some(of_sleeps(capture, tid, name, &sleeps, &boundary))
     };
     let all = sleeps_of(capture, &tids).into_iter().filter_map(thread);

@@ -15,6 +15,7 @@
 pub mod from_capture;
 pub mod release;
 pub mod sleeps;
+pub mod spans;
 pub mod summary;
 
 use super::capture::{Activation, Began, End};
@@ -82,6 +83,8 @@ pub struct Job {
     pub unsure: bool,
     /// The end of the activation before, where this one was due before it.
     pub after: Option<TraceNs>,
+    /// An event of another task begins it, whatever the task does at that moment.
+    pub by_event: bool,
 }
 
 impl Job {
@@ -101,6 +104,7 @@ impl Job {
             Late::Start(_) => (self.start, End::Switch),
             Late::Never | Late::Response(_) => (self.end, End::Completion),
         };
+        let (woken, start, after) = (self.woken, self.start, self.after);
         Activation {
             tid,
             cpu: self.cpu,
@@ -108,7 +112,7 @@ impl Job {
             actual,
             end,
             late: late.is(self),
-            began: Some(Began { woken: self.woken, start: self.start, after: self.after }),
+            began: Some(Began { woken, start, after, by_event: self.by_event }),
         }
     }
 }
@@ -137,6 +141,7 @@ pub fn jobs(sleeps: &[Sleep], boundary: &Boundary) -> Vec<Job> {
                 waiting: Nanos(0),
                 unsure: sleep.unsure,
                 after: Some(sleep.out).filter(|end| is_connected && *end > intended),
+                by_event: false,
             });
         } else if let Some(job) = &mut open {
             job.unsure |= sleep.unsure;

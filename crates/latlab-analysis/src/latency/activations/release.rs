@@ -23,6 +23,9 @@ const MOST: f64 = 0.5;
 const APART: f64 = 1.3;
 /// Lengths at most at which short and long sleeps are told apart.
 const CUTS: usize = 8;
+/// Kinds of timers, and names of tasks, at most that are tried: those that ended the most sleeps. Each is
+/// tried on all sleeps.
+const KINDS: usize = 16;
 
 /// The sleeps that separate activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +100,7 @@ fn score(sleeps: &[Sleep], boundary: &Boundary) -> Option<f64> {
     Some(all * share.min(1.0).powi(4))
 }
 
-/// Sleeps that timers of one function ended, the most frequent first.
+/// Sleeps that timers of one function ended, the most frequent first, [`KINDS`] at most.
 fn timers(sleeps: &[Sleep]) -> Vec<(Symbol, Vec<(&Sleep, Expiry)>)> {
     let mut of: BTreeMap<u32, Vec<(&Sleep, Expiry)>> = BTreeMap::new();
     for sleep in sleeps {
@@ -107,6 +110,7 @@ fn timers(sleeps: &[Sleep]) -> Vec<(Symbol, Vec<(&Sleep, Expiry)>)> {
     }
     let mut all: Vec<_> = of.into_iter().map(|(f, s)| (Symbol(f), s)).collect();
     all.sort_by_key(|(_, s)| std::cmp::Reverse(s.len()));
+    all.truncate(KINDS);
     all
 }
 
@@ -123,12 +127,15 @@ fn kinds(function: Symbol, own: &[(&Sleep, Expiry)]) -> Vec<Boundary> {
     modes.into_iter().chain(cuts).collect()
 }
 
-/// Sleeps that tasks of one name ended, all or the long ones.
+/// Sleeps that tasks of one name ended, all or the long ones, for the [`KINDS`] most frequent names.
 fn tasks(sleeps: &[Sleep]) -> Vec<Boundary> {
     let wakers = sleeps.iter().filter_map(|s| s.waker).filter(|w| w.name != Symbol(0));
-    let mut names: Vec<u32> = wakers.map(|w| w.name.0).collect();
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    wakers.for_each(|w| *counts.entry(w.name.0).or_default() += 1);
+    let mut names: Vec<u32> = counts.keys().copied().collect();
+    names.sort_by_key(|name| std::cmp::Reverse(counts[name]));
+    names.truncate(KINDS);
     names.sort_unstable();
-    names.dedup();
     let of = |name: u32| {
         let name = Symbol(name);
         let all = Boundary::Task { name, low: 0 };
@@ -195,5 +202,46 @@ pub fn describe(boundary: &Boundary, names: &Names) -> Release {
         }
         Boundary::Task { name, .. } => Release::Task { waker: names.get(name).to_owned() },
         Boundary::Any => Release::Wakeup,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sleeps::Expiry;
+    use super::*;
+    use latlab_model::event::Task;
+    use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+
+    fn sleep(at: u64, waker: u32, function: u32) -> Sleep {
+        let timer = Expiry { function: Symbol(function), relative: true, intended: None, asked: 0 };
+        Sleep {
+            out: TraceNs(at),
+            left: OffCpu::Sleeping,
+            inside: false,
+            woken: TraceNs(at + 50),
+            timer: (function > 0).then_some(timer),
+            waker: (waker > 0).then_some(Task { tid: Tid(1), name: Symbol(waker), prio: 120 }),
+            start: TraceNs(at + 60),
+            cpu: CpuId(0),
+            prio: 120,
+            ran: Nanos(10),
+            preempted: Nanos(0),
+            unsure: false,
+            gap: false,
+        }
+    }
+
+    #[test]
+    fn few_of_many_kinds_are_tried_and_the_frequent_one_is_found() {
+        // Each sleep by another task and another function, but for each second one.
+        let of = |n: u64| if n.is_multiple_of(2) { 7 } else { 100 + n as u32 };
+        let by_task: Vec<_> = (0..20_000).map(|n| sleep(n * 100, of(n), 0)).collect();
+        assert!(tasks(&by_task).len() <= KINDS * (CUTS + 1));
+        assert!(tasks(&by_task).contains(&Boundary::Task { name: Symbol(7), low: 0 }));
+        let by_timer: Vec<_> = (0..20_000).map(|n| sleep(n * 100, 0, of(n))).collect();
+        assert_eq!(timers(&by_timer).len(), KINDS);
+        assert_eq!(timers(&by_timer)[0].0, Symbol(7));
+        let chosen = choose(&by_timer, &Names::default(), None);
+        assert!(matches!(chosen, Some(Boundary::Timer { function: Symbol(7), .. })), "{chosen:?}");
     }
 }

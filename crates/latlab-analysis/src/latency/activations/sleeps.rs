@@ -124,6 +124,8 @@ struct Watched {
     replenishment: Option<u64>,
     /// A timer of its own that was due before it was started: it may go on without a sleep.
     passed: Option<Expiry>,
+    /// The losses of events that it takes into account.
+    losses: u64,
 }
 
 /// What a chosen task does.
@@ -159,9 +161,26 @@ pub struct Sleeps {
     monotonic: bool,
     /// Names of the function that begins the next period of a deadline task.
     replenishments: Vec<Symbol>,
+    /// The task that each timer of a next period belongs to.
+    deadline: IntMap<u64, Tid>,
+    /// Losses of events so far.
+    losses: u64,
 }
 
 impl Watched {
+    /// What was before lost events is not connected with what follows.
+    #[inline]
+    fn lose(&mut self, losses: u64) {
+        if self.losses == losses {
+            return;
+        }
+        self.losses = losses;
+        if let Some(last) = self.sleeps.last_mut() {
+            last.gap = true;
+        }
+        (self.now, self.passed) = (Now::Unknown, None);
+    }
+
     /// It got a CPU after a sleep: what it did before is over.
     fn begin(&mut self) {
         (self.inside, self.yielded) = (false, false);
@@ -180,7 +199,8 @@ impl Sleeps {
     }
 
     /// The sleeps of each thread, in order of time.
-    pub fn finish(self) -> Vec<(Tid, Vec<Sleep>)> {
+    pub fn finish(mut self) -> Vec<(Tid, Vec<Sleep>)> {
+        self.of.values_mut().for_each(|own| own.lose(self.losses));
         let mut all: Vec<_> = self.of.into_iter().map(|(tid, w)| (tid, w.sleeps)).collect();
         all.sort_by_key(|(tid, _)| *tid);
         all
@@ -237,7 +257,7 @@ impl Sleeps {
             }
             EventKind::LockBegin { .. } | EventKind::PageFault { .. } => self.mark(e.current, true),
             EventKind::SyscallEnter { yields: true, .. } => {
-                if let Some(own) = self.of.get_mut(&e.current) {
+                if let Some(own) = self.own(e.current) {
                     own.yielded = true;
                 }
             }
@@ -254,6 +274,7 @@ impl Sleeps {
     /// A task that has events of its own has a CPU, also where the switch to it was not recorded.
     fn see_current(&mut self, e: &Event, at: usize) {
         let Some(own) = self.of.get_mut(&e.current) else { return };
+        own.lose(self.losses);
         let since = match own.now {
             Now::Woken { sleep } => sleep.woken,
             Now::Runnable { since } => since,
@@ -278,20 +299,23 @@ impl Sleeps {
         own.now = Now::Running { since: start };
     }
 
+    /// One of the chosen tasks.
+    #[inline]
+    fn own(&mut self, tid: Tid) -> Option<&mut Watched> {
+        let own = self.of.get_mut(&tid)?;
+        own.lose(self.losses);
+        Some(own)
+    }
+
     fn mark(&mut self, tid: Tid, inside: bool) {
-        if let Some(own) = self.of.get_mut(&tid) {
+        if let Some(own) = self.own(tid) {
             own.inside = inside;
         }
     }
 
-    /// What was before lost events is not connected with what follows.
+    /// What was before lost events is not connected with what follows. Each thread learns it with its next event.
     pub fn lose(&mut self) {
-        for own in self.of.values_mut() {
-            if let Some(last) = own.sleeps.last_mut() {
-                last.gap = true;
-            }
-            (own.now, own.passed) = (Now::Unknown, None);
-        }
+        self.losses += 1;
         self.cpus.iter_mut().for_each(|cpu| cpu.above = Above::default());
     }
 
@@ -309,8 +333,12 @@ impl Sleeps {
             self.armed.insert(timer, Armed { due, asked, relative });
         }
         let Some(own) = self.of.get_mut(&e.current) else { return };
+        own.lose(self.losses);
         if self.replenishments.contains(&function) {
             own.replenishment = Some(timer).filter(|_| own.yielded);
+            if own.yielded && (self.deadline.len() < TIMERS || self.deadline.contains_key(&timer)) {
+                self.deadline.insert(timer, e.current);
+            }
         } else if self.monotonic {
             let intended = u64::try_from(due).ok().map(TraceNs).filter(|due| *due <= e.time);
             own.passed =
@@ -327,7 +355,7 @@ impl Sleeps {
     fn switch(&mut self, e: &Event, prev: Task, left: OffCpu, next: Task) {
         self.name(prev);
         self.name(next);
-        if let Some(own) = self.of.get_mut(&prev.tid) {
+        if let Some(own) = self.own(prev.tid) {
             if let Now::Running { since } = own.now
                 && let Some(last) = own.sleeps.last_mut()
             {
@@ -343,6 +371,7 @@ impl Sleeps {
             };
         }
         if let Some(own) = self.of.get_mut(&next.tid) {
+            own.lose(self.losses);
             match own.now {
                 Now::Runnable { since } => {
                     if let Some(last) = own.sleeps.last_mut() {
@@ -363,13 +392,12 @@ impl Sleeps {
 
     /// The next period of a deadline task begins, for which there is no wake-up.
     fn replenish(&mut self, e: &Event, timer: u64, expiry: Expiry) {
-        for own in self.of.values_mut() {
-            let Now::Asleep { out, left } = own.now else { continue };
-            if own.replenishment == Some(timer) {
-                own.replenishment = None;
-                let sleep = Sleep { out, left, timer: Some(expiry), ..Sleep::at(e, i32::MAX) };
-                own.now = Now::Woken { sleep };
-            }
+        let Some(own) = self.deadline.remove(&timer).and_then(|tid| self.own(tid)) else { return };
+        let Now::Asleep { out, left } = own.now else { return };
+        if own.replenishment == Some(timer) {
+            own.replenishment = None;
+            let sleep = Sleep { out, left, timer: Some(expiry), ..Sleep::at(e, i32::MAX) };
+            own.now = Now::Woken { sleep };
         }
     }
 
@@ -377,6 +405,7 @@ impl Sleeps {
         self.name(task);
         let above = self.cpus[at].above;
         let Some(own) = self.of.get_mut(&task.tid) else { return };
+        own.lose(self.losses);
         let (timer, in_interrupt) = (above.expiring, above.expiring.is_some() || above.depth > 0);
         let by_task = !in_interrupt && e.current != Tid(0) && e.current != task.tid;
         let unnamed = Task { tid: e.current, name: Symbol(0), prio: i32::MAX };

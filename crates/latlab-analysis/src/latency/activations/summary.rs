@@ -4,7 +4,7 @@ use super::from_capture::Known;
 use super::release::regular;
 use super::{Job, Late};
 use latlab_model::finding::{Note, Quantity};
-use latlab_model::latency::{LateBy, PeriodEstimate, Release, TaskActivations};
+use latlab_model::latency::{ActivationCounts, LateBy, PeriodEstimate, Release, TaskActivations};
 use latlab_model::units::{Nanos, Tid};
 use latlab_stats::histogram::Histogram;
 use latlab_stats::quantile::median;
@@ -93,20 +93,22 @@ impl Gathered {
             prio: prios.get(prios.len() / 2).copied().filter(|p| *p != i32::MAX),
             release: self.release.clone(),
             period,
-            activations: self.jobs.len() as u64,
             beyond: self.beyond,
-            unsure: self.jobs.iter().filter(|job| job.unsure).count() as u64,
-            overruns: self.jobs.iter().filter(|j| j.after.is_some()).count() as u64,
-            skipped: period.map_or(0, |p| self.skipped(p)),
             deadline_ns: deadline.0,
             start_limit_ns: start_limit.0,
-            late: self.jobs.iter().filter(|job| late.is(job)).count() as u64,
-            late_by: self.late_by(late),
-            start: histogram(&Job::start_latency),
-            response: Histogram::of(self.jobs.iter().map(|job| job.response().0)),
-            running: histogram(&|j| j.running),
-            preempted: histogram(&|j| j.preempted),
-            waiting: histogram(&|j| j.waiting),
+            counts: ActivationCounts {
+                activations: self.jobs.len() as u64,
+                unsure: self.jobs.iter().filter(|job| job.unsure).count() as u64,
+                overruns: self.jobs.iter().filter(|j| j.after.is_some()).count() as u64,
+                skipped: period.map_or(0, |p| self.skipped(p)),
+                late: self.jobs.iter().filter(|job| late.is(job)).count() as u64,
+                late_by: self.late_by(late),
+                start: histogram(&Job::start_latency),
+                response: Histogram::of(self.jobs.iter().map(|job| job.response().0)),
+                running: histogram(&|j| j.running),
+                preempted: histogram(&|j| j.preempted),
+                waiting: histogram(&|j| j.waiting),
+            },
         }
     }
 
@@ -193,6 +195,7 @@ pub fn rank(threads: &mut [Gathered], late: Late) {
         Release::Task { waker } if often.contains(waker) && *waker != t.task => 3,
         Release::Task { .. } => 1,
         Release::Wakeup => 2,
+        Release::Span { .. } => 0,
     };
     threads.sort_by_cached_key(|t| {
         let (few, fair, late) = (t.jobs.len() < 3, is_fair(t), late_of(t));

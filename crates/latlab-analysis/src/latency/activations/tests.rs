@@ -76,6 +76,7 @@ fn job(ms: u64, ns: u64, prio: i32) -> Job {
         waiting: none,
         unsure: false,
         after: None,
+        by_event: false,
     }
 }
 
@@ -128,7 +129,7 @@ fn the_parts_of_a_periodic_loop_add_up() {
     let causes = causes(&s, late);
     assert_eq!(time(&causes, Cause::HigherPriority, "urgent"), 300.0);
     assert_eq!(time(&causes, Cause::Execution, "measured"), 100.0);
-    let numbers = found.summarize(Late::Response(Nanos::from_us(300)));
+    let numbers = found.summarize(Late::Response(Nanos::from_us(300))).counts;
     assert_eq!((numbers.activations, numbers.late), (19, 1));
     assert_eq!(numbers.late_by, LateBy { preempted: 1, ..LateBy::default() });
 }
@@ -198,7 +199,7 @@ fn an_overrun_delays_the_next_activation() {
     assert_eq!(us(next.start_latency()), 502.0);
     let causes = causes(&s, next);
     assert_eq!(time(&causes, Cause::Overrun, "measured"), 502.0);
-    assert_eq!(found.summarize(Late::Never).overruns, 1);
+    assert_eq!(found.summarize(Late::Never).counts.overruns, 1);
 }
 
 /// It waits for a producer on another CPU, which a task of higher priority keeps from running.
@@ -227,7 +228,7 @@ fn a_wait_names_what_kept_the_other_task_from_running() {
     let late = causes(&s, &found.jobs[6]);
     assert_eq!(time(&late, Cause::HigherPriority, "urgent"), 400.0);
     assert_eq!(time(&late, Cause::Wait, "worker"), 40.0);
-    let numbers = found.summarize(Late::Response(Nanos::from_us(300)));
+    let numbers = found.summarize(Late::Response(Nanos::from_us(300))).counts;
     assert_eq!(numbers.late_by, LateBy { waited: 1, ..LateBy::default() });
 
     // Without the switch back to the producer nothing tells how long it was kept; that it ran is seen.
@@ -254,7 +255,7 @@ fn a_missing_switch_makes_an_activation_unsure_and_ends_none() {
         found.jobs.iter().enumerate().filter(|(_, j)| j.unsure).map(|(i, _)| i).collect();
     assert_eq!((found.jobs.len(), unsure), (11, vec![4]));
     assert_eq!(us(found.jobs[4].response()), 106.0);
-    let numbers = found.summarize(Late::Never);
+    let numbers = found.summarize(Late::Never).counts;
     assert_eq!((numbers.unsure, numbers.response.count, numbers.start.count), (1, 11, 10));
 }
 

@@ -50,7 +50,9 @@ impl Cutter<'_> {
     /// Adds the pieces from the start of the activation to its end.
     pub(super) fn activation(&self, m: Milestones, pieces: &mut Vec<Piece>) {
         let of = Of { tid: self.a.tid, prio: m.prio, waits_for: None, depth: 0 };
-        let began = Doing::Running(m.cpu);
+        let by_event = self.a.began.is_some_and(|began| began.by_event);
+        let began = by_event.then(|| self.doing_at(of.tid, m.switch_in)).flatten();
+        let began = began.unwrap_or(Doing::Running(m.cpu));
         self.path(of, m.switch_in, self.a.actual, Some(began), pieces);
     }
 
@@ -211,6 +213,7 @@ impl Cutter<'_> {
             waker: cpu,
             cpu,
             prio: of.prio,
+            switch_unseen: false,
         };
         self.cut(of, cpu, from, to, out, |span| match self.before_switch(cpu, span, Some(m)) {
             Cause::Path if of.waits_for.is_some() => Cause::Wait,

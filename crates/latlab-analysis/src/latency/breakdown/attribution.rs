@@ -21,12 +21,23 @@ impl Cutter<'_> {
         cpu: CpuId,
         m: Option<Milestones>,
     ) -> Cause {
-        match stage {
+        let cause = match stage {
             Stage::Interrupt => self.before_interrupt(span, m),
             Stage::Handlers | Stage::Wake => self.in_interrupt(span, stage),
             Stage::Schedule => self.before_switch(cpu, span, m),
             Stage::Return | Stage::Activation => self.after_switch(span, m),
+        };
+        match cause {
+            Cause::HigherPriority | Cause::EqualPriority if self.is_recorder(span) => {
+                Cause::Measurement
+            }
+            cause => cause,
         }
+    }
+
+    /// Whether a thread of latlab itself ran, other than the measured one.
+    fn is_recorder(&self, span: &Span) -> bool {
+        matches!(span.actor, Actor::Task(tid) if tid != self.a.tid && self.capture.recorders.contains(&tid))
     }
 
     /// The time for which the timer that woke the task was programmed, where it is later than intended.
@@ -145,6 +156,8 @@ impl Cutter<'_> {
                 }
             }
             Actor::Softirq(_) => Cause::Softirq,
+            // Some kernels leave out switches from the idle task: since when the task ran is not known.
+            Actor::Idle if m.is_some_and(|m| m.switch_unseen) => Cause::Unexplained,
             Actor::Idle => {
                 if self.chosen_after(cpu, span, waking) {
                     Cause::Throttled

@@ -88,6 +88,8 @@ pub struct Milestones {
     pub cpu: CpuId,
     /// Its priority when it was woken.
     pub prio: i32,
+    /// The kernel recorded no switch to it: `switch_in` is when it is first seen on its CPU.
+    pub switch_unseen: bool,
 }
 
 /// A wake-up's time budget. **Invariant:** the pieces tile `[intended, actual)`.
@@ -99,7 +101,7 @@ pub struct Budget {
     pub milestones: Option<Milestones>,
     /// The parts, in order.
     pub pieces: Vec<Piece>,
-    /// Events were lost on its CPU within it.
+    /// Events were lost on its CPU within it, or the switch to it was not recorded.
     pub lost: bool,
     /// The buffer begins after the intended time: what happened before is not known.
     pub uncovered: bool,
@@ -158,7 +160,8 @@ pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budge
     let lost = capture
         .lost
         .iter()
-        .any(|l| l.from < activation.actual && l.to > activation.intended && concerns(l.cpu));
+        .any(|l| l.from < activation.actual && l.to > activation.intended && concerns(l.cpu))
+        || milestones.is_some_and(|m| m.switch_unseen);
     let uncovered = lanes
         .cpus
         .iter()
@@ -216,6 +219,7 @@ impl Cutter<'_> {
             waker,
             cpu: self.a.cpu,
             prio,
+            switch_unseen: false,
         }
     }
 
@@ -255,6 +259,7 @@ impl Cutter<'_> {
             waker,
             cpu,
             prio,
+            switch_unseen: switch.is_none() && switch_in > woken,
         })
     }
 
@@ -390,7 +395,10 @@ impl Cutter<'_> {
             let waits = match piece.actor {
                 Actor::Task(_) | Actor::Work(_) => matches!(
                     piece.cause,
-                    Cause::PreemptionOff | Cause::HigherPriority | Cause::EqualPriority
+                    Cause::PreemptionOff
+                        | Cause::HigherPriority
+                        | Cause::EqualPriority
+                        | Cause::Measurement
                 ),
                 // Of an interrupt's or softirq's span at the intended time the beginning is known.
                 Actor::Hrtimer(_) | Actor::Timer(_) | Actor::Softirq(_) => {

@@ -168,6 +168,22 @@ fn waiting_for_a_lock_after_the_switch_is_not_interference() {
     assert_eq!(us(&b, Cause::Lock), 290.0, "until its owner woke it");
 }
 
+/// The kernel left out the switch from the idle task: the task is seen at 400 µs, and may have run before.
+#[test]
+fn a_switch_from_idle_that_was_not_recorded_explains_nothing() {
+    let mut s = Script::default();
+    s.switch(0.0, RT, IDLE).timer(100.0).by(
+        RT,
+        400.0,
+        EventKind::SyscallEnter { nr: 1, yields: false, futex: false },
+    );
+    let a = s.wakes(100.0, 400.0, true);
+    let b = cut(&s, a);
+    assert!(b.lost, "an event is missing");
+    assert_eq!(us(&b, Cause::IdleExit) + us(&b, Cause::Throttled), 0.0, "{:#?}", b.pieces);
+    assert_eq!(us(&b, Cause::Unexplained), 296.0, "since the end of the timer's interrupt");
+}
+
 #[test]
 fn a_task_that_did_not_sleep_overran() {
     let mut s = Script::default();
@@ -317,6 +333,31 @@ fn a_task_above_the_thread_that_runs_the_timers_is_interference() {
         (98, 98, Cause::EqualPriority),
     ] {
         timer_thread_waits_for(prio, measured, cause);
+    }
+}
+
+/// A thread of latlab itself keeps the measured task waiting: an effect of the measurement. A task of the
+/// same priority that is none of latlab's threads is not.
+#[test]
+fn a_thread_of_latlab_itself_is_an_effect_of_the_measurement() {
+    let main = Task { tid: Tid(90), ..RT };
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR).preempt(50.0, FAIR, main).timer(100.0);
+    s.switch(340.0, main, HIGH).switch(400.0, HIGH, RT).at(405.0, EventKind::Other);
+    let a = s.wakes(100.0, 404.0, true);
+    for (recorders, is_own) in
+        [(vec![], false), (vec![RT.tid], false), (vec![Tid(90), RT.tid], true)]
+    {
+        s.capture.recorders = recorders;
+        let b = cut(&s, a);
+        let (own, equal) = (us(&b, Cause::Measurement), us(&b, Cause::EqualPriority));
+        assert_eq!(
+            if is_own { (own, equal) } else { (equal, own) },
+            (236.0, 0.0),
+            "{:#?}",
+            b.pieces
+        );
+        assert_eq!(us(&b, Cause::HigherPriority), 60.0);
     }
 }
 

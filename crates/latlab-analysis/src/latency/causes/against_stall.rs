@@ -4,7 +4,7 @@
 use super::classify::Judge;
 use super::counters::BY_CHANCE;
 use super::members::{CONTROLS, Members, Place};
-use latlab_model::latency::{Cause, Group, Window};
+use latlab_model::latency::{Cause, CauseEvidence, Group, Window};
 use latlab_stats::discrete::{beta_binomial_tail, binomial_tail};
 use std::collections::BTreeMap;
 
@@ -31,6 +31,18 @@ impl Judge<'_> {
         let (a, b) = (on_time as f64 + 1.0, (n - on_time) as f64 + 1.0);
         let p = (choices * beta_binomial_tail(of, hits, a, b)).min(1.0);
         (n >= CONTROLS).then(|| Place { function: function.to_owned(), hits, on_time, p })
+    }
+
+    /// Of what the events do not distinguish: the function that most of its interrupts came in.
+    pub(super) fn place_of_alternatives(&self, m: &Members) -> Option<CauseEvidence> {
+        let of_group = |group: &Group| {
+            let has = |i: &usize| self.windows[*i].share(group).ns > 0;
+            let windows: Vec<usize> = m.excess.keys().copied().filter(has).collect();
+            self.place(group, &windows, m.excess.len())
+        };
+        let most = m.merged.iter().filter_map(of_group).max_by_key(|place| place.hits)?;
+        let Place { function, hits, on_time, p } = most;
+        Some(CauseEvidence::Place { function, hits, on_time, p })
     }
 
     /// Whether delays are so much alike that they begin when the timer is due, as the exit from an idle

@@ -71,12 +71,15 @@ impl Judge<'_> {
         (hit as f64 + 1.0) / (n as f64 + 2.0)
     }
 
-    /// The chance that a bystander is hit so often. What share of the time a task has the CPU is only
-    /// known as well as the on-time windows are many; that of a handler is small in any case.
+    /// The chance that a stall hits some actor so often, as rare a one as this: a tail for this actor,
+    /// times the actors that it could have hit (Bonferroni). What share of the time a task has the CPU is
+    /// only known as well as the on-time windows are many; that of a handler is small in any case.
     pub(super) fn chance(&self, group: &Group, hits: usize, of: usize) -> f64 {
         let (n, hit) = self.seen(group);
         let sure = if is_bracketed(group.cause) { 1e6 } else { 1.0 };
-        beta_binomial_tail(of, hits, (hit as f64 + 1.0) * sure, ((n - hit) as f64 + 1.0) * sure)
+        let (a, b) = ((hit as f64 + 1.0) * sure, ((n - hit) as f64 + 1.0) * sure);
+        let actors = self.occupants.by_name.len() + usize::from(hit == 0);
+        (actors as f64 * beta_binomial_tail(of, hits, a, b)).min(1.0)
     }
 
     /// Whether the declared exit latency of the idle state that was left covers a group's excess, and
@@ -289,6 +292,9 @@ impl Judge<'_> {
             let frequency = |(low_khz, high_khz)| CauseEvidence::Frequency { low_khz, high_khz };
             evidence.extend(self.around.khz.map(frequency));
             evidence.extend(self.around.speed.map(|ratio| CauseEvidence::Speed { ratio }));
+        }
+        if m.kind == Verdict::Alternatives {
+            evidence.extend(self.place_of_alternatives(m));
         }
         if m.kind != Verdict::Own || group.cause == Cause::IdleExit {
             self.stall_evidence(group, m, cluster, &mut evidence);

@@ -32,6 +32,11 @@ impl Counted {
         Self { steal_p: p(&|w| w.steal_ns, readings.steal), smi_p: p(&|w| w.smi, readings.smi) }
     }
 
+    /// Whether a counter rose with this window, by chance or not.
+    pub(super) fn rose(w: &Window) -> bool {
+        w.steal_ns > Some(0) || w.smi > Some(0)
+    }
+
     /// Whether a counter tells of a stall in this window.
     pub(super) fn tells(self, w: &Window) -> bool {
         let is = |p: Option<f64>, count: Option<u64>| {

@@ -66,6 +66,7 @@ pub(super) fn mechanism(
         (Cause::PreemptionOff, _) => Mechanism::PreemptionOff,
         (Cause::HigherPriority, _) => Mechanism::HigherPriority,
         (Cause::EqualPriority, _) => Mechanism::EqualPriority,
+        (Cause::Measurement, _) => Mechanism::Measurement,
         (Cause::Path, _) => Mechanism::SlowPath,
         (Cause::Stall, _) => Mechanism::Stall,
         (Cause::Unexplained, _) => Mechanism::Unexplained,

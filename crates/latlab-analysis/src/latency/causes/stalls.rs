@@ -20,6 +20,9 @@ use super::members::{CONTROLS, Members, Verdict, could_be_stall, is_bracketed, i
 use latlab_model::latency::{Cause, Group, Kind, Window};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Fewer late wake-ups do not name an actor by its share of the CPU while a counter of stalls rose.
+const CERTAIN: usize = 3;
+
 /// Whether the events of a window itself show that no code of this kernel ran.
 pub(super) fn is_seen(w: &Window) -> bool {
     let enabled = w.silent_interrupts_on == Some(true) && w.silent_preemption_on != Some(false);
@@ -127,6 +130,10 @@ fn is_named(group: &Group, silent: &[usize], of: usize, m: &Members, judge: &Jud
         && (judge.is_declared_exit(group, m) || judge.begins_with_the_interrupt(group, m))
     {
         return true;
+    }
+    // Two that fell to one task and came with steal time may be one stall.
+    if silent.len() < CERTAIN && windows().any(Counted::rose) {
+        return false;
     }
     judge.contrast.on_time >= CONTROLS
         && (judge.chance(group, silent.len(), of) <= BY_CHANCE

@@ -1,0 +1,370 @@
+//! Requirements against runs.
+
+use latlab_model::check::{Checked, Comparison, Decision, Requirement, Statistic, Subject};
+use latlab_model::cpulist;
+use latlab_model::finding::{Note, Quantity, Severity};
+use latlab_model::record::{Record, Unit};
+use latlab_model::run::{Detail, Part, Run};
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::config::Level;
+use latlab_model::wakeup::result::{Timeline, WakeupResult};
+use latlab_stats::binomial::{below, times_to_decide};
+use latlab_stats::histogram::Histogram;
+use latlab_stats::stretches::{self, Stretch};
+
+/// Probability of a wrong decision on a requirement, at most.
+const ERROR: f64 = 0.05;
+/// Power of the duration that is named where the measurements do not decide.
+const POWER: f64 = 0.8;
+/// What late values count for where their order is not known: clusters of four.
+const ASSUMED_INFLATION: f64 = 7.0;
+
+/// A run with its name.
+pub type Named<'a> = (&'a str, &'a Run);
+
+/// Decides one requirement.
+pub fn decide(requirement: &Requirement, runs: &[Named<'_>]) -> Checked {
+    let mut checked = Checked {
+        requirement: requirement.clone(),
+        decision: Decision::Undecided,
+        value: None,
+        interval: None,
+        samples: 0,
+        effective: 0.0,
+        duration_ns: 0,
+        needed_ns: None,
+        notes: Vec::new(),
+        runs: Vec::new(),
+    };
+    match &requirement.subject {
+        Subject::Wakeup => wakeup(&mut checked, runs),
+        Subject::Noise => noise(&mut checked, runs),
+        Subject::Record(name) => record(&mut checked, name, runs),
+        Subject::Doctor => state(&mut checked, runs),
+    }
+    if checked.runs.is_empty() && checked.notes.is_empty() {
+        checked.notes.push(Note::new("check.no-run"));
+    }
+    checked
+}
+
+/// Values of one thread or CPU in all runs.
+#[derive(Default)]
+struct Values {
+    histogram: Histogram,
+    cases: f64,
+    effective: f64,
+    effective_cases: f64,
+    missed: u64,
+    duration_ns: u64,
+}
+
+fn wakeup(checked: &mut Checked, runs: &[Named<'_>]) {
+    let r = checked.requirement.clone();
+    let mut threads: Vec<(Option<CpuId>, Values)> = Vec::new();
+    let mut assumed = false;
+    for (name, run) in runs {
+        let parts = run.parts.iter().filter_map(of_wakeup).filter(|w| applies(&r, run, w));
+        for w in parts {
+            checked.runs.push((*name).to_owned());
+            for t in &w.threads {
+                let listed = |list: &String| cpulist::parse(list).unwrap_or_default();
+                let on = r.circumstances.cpus.as_ref().map(listed);
+                if on.is_some_and(|on| !t.cpu.is_some_and(|c| on.contains(&c.0))) {
+                    continue;
+                }
+                let at = threads.iter().position(|(cpu, _)| *cpu == t.cpu && cpu.is_some());
+                let at = at.unwrap_or_else(|| {
+                    threads.push((t.cpu, Values::default()));
+                    threads.len() - 1
+                });
+                let values = &mut threads[at].1;
+                let h = t.per_period();
+                let (inflation, known) = inflation(&stretches(&t.timeline), &h, r.limit as u64);
+                assumed |= !known;
+                values.add(&h, at_limit(&h, &r), inflation);
+                values.missed += t.missed_periods;
+                values.duration_ns += w.duration_ns;
+            }
+        }
+    }
+    if assumed && matches!(r.statistic, Statistic::Quantile(_)) {
+        checked.notes.push(Note::new("check.clusters-assumed"));
+    }
+    conclude(checked, threads.into_iter().map(|t| t.1).collect());
+}
+
+fn of_wakeup(part: &Part) -> Option<&WakeupResult> {
+    match &part.detail {
+        Some(Detail::Wakeup(w)) if w.config.level == Level::User && w.config.by.is_none() => {
+            Some(w)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a measurement was made under the circumstances of a requirement.
+fn applies(r: &Requirement, run: &Run, w: &WakeupResult) -> bool {
+    let c = &r.circumstances;
+    c.interval_ns.is_none_or(|i| w.config.interval_ns == i)
+        && c.priority.is_none_or(|p| w.config.policy.has_priority() && w.config.priority == p)
+        && same_load(&c.load, run)
+}
+
+fn same_load(wanted: &[String], run: &Run) -> bool {
+    let had = run.config.get("load").and_then(serde_json::Value::as_array);
+    let had = had.into_iter().flatten().filter_map(serde_json::Value::as_str);
+    let (mut had, mut wanted): (Vec<&str>, Vec<&str>) =
+        (had.collect(), wanted.iter().map(String::as_str).collect());
+    had.sort_unstable();
+    wanted.sort_unstable();
+    had == wanted
+}
+
+fn stretches(t: &Timeline) -> Vec<Stretch> {
+    let stretch = |s: &latlab_model::wakeup::result::Slot| Stretch {
+        count: s.count,
+        max: s.max_ns,
+        sum: s.sum_ns as f64,
+    };
+    t.slots.iter().map(stretch).collect()
+}
+
+/// How much values at a limit cluster; false where it had to be assumed.
+fn inflation(stretches: &[Stretch], h: &Histogram, limit: u64) -> (f64, bool) {
+    // Where nothing is at the limit, the highest level that the values have tells.
+    let levels = [Some(limit), h.quantile(0.999), h.quantile(0.99)];
+    let of = |l: u64| stretches::cautious_inflation(stretches, h, l);
+    match levels.into_iter().flatten().find_map(of) {
+        Some(i) => (i.factor.max(1.0), true),
+        None => (ASSUMED_INFLATION, false),
+    }
+}
+
+/// Values that are at the limit or beyond it.
+fn at_limit(h: &Histogram, r: &Requirement) -> u64 {
+    let limit = r.limit as u64;
+    match r.comparison {
+        Comparison::Below => h.count_above(limit.saturating_sub(1)),
+        _ => h.count_above(limit),
+    }
+}
+
+impl Values {
+    fn add(&mut self, h: &Histogram, cases: u64, inflation: f64) {
+        self.histogram.merge(h);
+        self.cases += cases as f64;
+        self.effective += h.count as f64 / inflation;
+        self.effective_cases += cases as f64 / inflation;
+    }
+}
+
+/// The decision on several threads or CPUs: each has to meet the requirement. The probability of a wrong
+/// failure is shared among them.
+fn conclude(checked: &mut Checked, all: Vec<Values>) {
+    let all: Vec<Values> = all.into_iter().filter(|v| v.histogram.count > 0).collect();
+    if all.is_empty() {
+        return;
+    }
+    let r = checked.requirement.clone();
+    checked.samples = all.iter().map(|v| v.histogram.count).sum();
+    checked.effective = all.iter().map(|v| v.effective).sum();
+    checked.duration_ns = all.iter().map(|v| v.duration_ns).min().unwrap_or(0);
+    match r.statistic {
+        Statistic::Quantile(q) => quantile(checked, &all, q),
+        Statistic::Max => {
+            let max = all.iter().map(|v| v.histogram.max).max().unwrap_or(0);
+            observed(checked, max as f64);
+            // What no value exceeds may still be exceeded: the bound of its probability.
+            if checked.decision == Decision::Pass {
+                let least = all.iter().map(|v| v.effective).fold(f64::INFINITY, f64::min);
+                let bound = 1.0 - ERROR.powf(1.0 / least.max(1.0));
+                checked.notes.push(
+                    Note::new("check.not-seen").value("probability", Quantity::Probability(bound)),
+                );
+            }
+        }
+        Statistic::Missed => {
+            let missed: u64 = all.iter().map(|v| v.missed).sum();
+            observed(checked, missed as f64);
+        }
+        _ => {}
+    }
+}
+
+fn quantile(checked: &mut Checked, all: &[Values], q: f64) {
+    let bound = 1.0 - q;
+    let of = |v: &Values| v.histogram.quantile(q).unwrap_or(0);
+    let worst = all.iter().max_by_key(|v| of(v));
+    checked.value = worst.map(|v| of(v) as f64);
+    let pass = |v: &Values| below(v.effective, v.effective_cases, bound, ERROR) > 0;
+    let shared = ERROR / all.len() as f64;
+    let fail = |v: &Values| below(v.effective, v.effective_cases, bound, shared) < 0;
+    let decision = if all.iter().any(fail) {
+        Decision::Fail
+    } else if all.iter().all(pass) {
+        Decision::Pass
+    } else {
+        Decision::Undecided
+    };
+    checked.decision = decision;
+    if decision == Decision::Undecided {
+        let times =
+            |v: &Values| times_to_decide(v.effective, v.effective_cases, bound, shared, POWER);
+        let times: Option<Vec<f64>> = all.iter().filter(|v| !pass(v)).map(times).collect();
+        match times {
+            Some(times) => {
+                let most = times.into_iter().fold(1.0, f64::max);
+                checked.needed_ns = Some(most * checked.duration_ns as f64);
+            }
+            None => checked.notes.push(Note::new("check.too-close")),
+        }
+    }
+    long_enough(checked);
+}
+
+/// A figure that is as observed; only a failure needs no duration.
+fn observed(checked: &mut Checked, value: f64) {
+    let r = &checked.requirement;
+    checked.value = Some(value);
+    let met = match r.comparison {
+        Comparison::Below => value < r.limit,
+        Comparison::AtMost => value <= r.limit,
+        Comparison::Above => value > r.limit,
+    };
+    checked.decision = if met { Decision::Pass } else { Decision::Fail };
+    long_enough(checked);
+}
+
+/// Nothing has passed that was measured for less than the requirement's duration.
+fn long_enough(checked: &mut Checked) {
+    let Some(wanted) = checked.requirement.circumstances.duration_ns else { return };
+    // A measurement ends by the clock, up to an interval early.
+    let short = (checked.duration_ns as f64) < wanted as f64 * 0.99;
+    if checked.decision == Decision::Pass && short {
+        checked.decision = Decision::Undecided;
+        checked.needed_ns = Some(wanted as f64);
+        checked.notes.push(
+            Note::new("check.too-short")
+                .value("measured", Quantity::Ns(checked.duration_ns as f64))
+                .value("wanted", Quantity::Ns(wanted as f64)),
+        );
+    }
+}
+
+fn noise(checked: &mut Checked, runs: &[Named<'_>]) {
+    let r = checked.requirement.clone();
+    let c = &r.circumstances;
+    let mut worst: Option<f64> = None;
+    let mut durations: Vec<(CpuId, u64)> = Vec::new();
+    for (name, run) in runs {
+        for part in &run.parts {
+            let Some(Detail::Noise(d)) = &part.detail else { continue };
+            let fits = c.threshold_ns.is_none_or(|t| t == d.threshold_ns)
+                && c.priority.is_none_or(|p| d.priority == Some(p))
+                && c.packets
+                    .is_none_or(|p| d.queue.map(|q| (q.per_second, q.service_ns)) == Some(p))
+                && same_load(&c.load, run);
+            if !fits {
+                continue;
+            }
+            checked.runs.push((*name).to_owned());
+            let on = c.cpus.as_ref().map(|list| cpulist::parse(list).unwrap_or_default());
+            for cpu in &d.cpus {
+                if on.as_ref().is_some_and(|on| !on.contains(&cpu.cpu.0)) {
+                    continue;
+                }
+                let value = match r.statistic {
+                    Statistic::Max => cpu.interruptions.max as f64,
+                    Statistic::Lost => cpu.lost(),
+                    Statistic::PerSecond => cpu.rate(),
+                    Statistic::Queue => match cpu.queue_max {
+                        Some(packets) => packets,
+                        None => continue,
+                    },
+                    _ => continue,
+                };
+                worst = Some(worst.map_or(value, |w: f64| w.max(value)));
+                checked.samples += cpu.interruptions.count;
+                // The pauses between windows belong to the measurement.
+                let pause = d.period_ns.saturating_sub(d.runtime_ns);
+                let lasted = cpu.looped_ns.saturating_add(cpu.windows.saturating_mul(pause));
+                match durations.iter_mut().find(|(id, _)| *id == cpu.cpu) {
+                    Some(known) => known.1 += lasted,
+                    None => durations.push((cpu.cpu, lasted)),
+                }
+            }
+        }
+    }
+    checked.duration_ns = durations.iter().map(|d| d.1).min().unwrap_or(0);
+    if let Some(worst) = worst {
+        observed(checked, worst);
+    }
+}
+
+/// A record by its name: decided by the intervals of its summary. Of several runs each has to pass.
+fn record(checked: &mut Checked, name: &str, runs: &[Named<'_>]) {
+    let r = checked.requirement.clone();
+    let mut decisions = Vec::new();
+    for (run_name, run) in runs {
+        for record in run.records().map(|(_, record)| record).filter(|x| x.name == name) {
+            if record.unit != r.unit {
+                checked.notes.push(Note::new("check.other-unit").value("record", name));
+                continue;
+            }
+            checked.runs.push((*run_name).to_owned());
+            let Some((value, low, high)) = figure(record, &r.statistic) else { continue };
+            let above = r.comparison == Comparison::Above;
+            let worse = |a: f64, b: f64| if above { a < b } else { a > b };
+            if checked.value.is_none_or(|v| worse(value, v)) {
+                checked.value = Some(value);
+                checked.interval = Some((low, high));
+            }
+            checked.samples += record.summary.count;
+            let (good_end, bad_end) = if above { (high, low) } else { (low, high) };
+            decisions.push(if worse(good_end, r.limit) {
+                Decision::Fail
+            } else if worse(r.limit, bad_end) {
+                Decision::Pass
+            } else {
+                Decision::Undecided
+            });
+        }
+    }
+    checked.decision = decisions.into_iter().max().unwrap_or(Decision::Undecided);
+    if checked.decision == Decision::Undecided && checked.value.is_some() {
+        checked.notes.push(Note::new("check.interval-has-limit"));
+    }
+}
+
+/// Value and 95 % interval.
+fn figure(record: &Record, statistic: &Statistic) -> Option<(f64, f64, f64)> {
+    match statistic {
+        Statistic::Max => record.summary.max.map(|v| (v, v, v)),
+        Statistic::Quantile(q) => {
+            let quantile = record.summary.quantile(*q).map(|q| (q.value, q.low, q.high));
+            let median = record.summary.median.filter(|_| *q == 0.5);
+            // Without an interval it does not decide.
+            quantile.or(median.map(|v| (v, f64::NEG_INFINITY, f64::INFINITY)))
+        }
+        _ => None,
+    }
+}
+
+fn state(checked: &mut Checked, runs: &[Named<'_>]) {
+    let Statistic::State(id) = checked.requirement.statistic.clone() else { return };
+    let mut decisions = Vec::new();
+    for (name, run) in runs {
+        let doctor = run.parts.iter().filter(|p| matches!(p.detail, Some(Detail::Doctor(_))));
+        for finding in doctor.flat_map(|p| &p.findings).filter(|f| f.id == id) {
+            checked.runs.push((*name).to_owned());
+            decisions.push(match finding.severity {
+                Severity::Ok | Severity::Info => Decision::Pass,
+                Severity::Warning | Severity::Problem => Decision::Fail,
+                Severity::Inconclusive => Decision::Undecided,
+            });
+        }
+    }
+    checked.requirement.unit = Unit::Count;
+    checked.decision = decisions.into_iter().max().unwrap_or(Decision::Undecided);
+}

@@ -1,0 +1,330 @@
+//! A campaign as data: boards × experiments × repetitions, in random order, within each board's time.
+//!
+//! The plan depends on the campaign alone. An experiment's identifier depends on what is measured where, and
+//! not on the order or on other experiments: what is finished stays finished when a campaign grows.
+//!
+//! Order: one block for each repetition, and in it all experiments of a board in random order, so that
+//! what changes slowly (temperature, time of day) hits all experiments alike (R. A. Fisher, *The Design of
+//! Experiments*, 1935: randomized blocks).
+
+use latlab_stats::rng::SplitMix64;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Most lines of a plan.
+pub const LINES: usize = 1_000_000;
+
+/// What a campaign file has.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Campaign {
+    /// Its name.
+    pub name: String,
+    /// Seed of the order.
+    #[serde(default)]
+    pub seed: u64,
+    /// Repetitions of each experiment on each board.
+    #[serde(default = "one")]
+    pub repetitions: u32,
+    /// Tries of an experiment whose target does not answer.
+    #[serde(default = "three")]
+    pub attempts: u32,
+    /// Seconds between two tries.
+    #[serde(default)]
+    pub wait_s: u64,
+    /// Experiments in succession whose target does not answer, after which its board is left out.
+    #[serde(default = "three")]
+    pub quarantine: u32,
+    /// Boards.
+    #[serde(default)]
+    pub board: Vec<Board>,
+    /// Experiments.
+    #[serde(default)]
+    pub experiment: Vec<Experiment>,
+}
+
+/// A board.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Board {
+    /// Its name.
+    pub name: String,
+    /// Where it is, as `--on` has it.
+    pub target: String,
+    /// Seconds that all experiments on it may take together.
+    pub budget_s: Option<u64>,
+}
+
+/// An experiment.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Its name.
+    pub name: String,
+    /// Command and options of latlab.
+    pub command: Vec<String>,
+    /// Seconds that it takes, for budgets.
+    #[serde(default)]
+    pub seconds: u64,
+    /// Names of the boards that run it; empty: all.
+    #[serde(default)]
+    pub boards: Vec<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+fn three() -> u32 {
+    3
+}
+
+/// One measurement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// Identifier, a name of a directory.
+    pub id: String,
+    /// Board.
+    pub board: String,
+    /// Where the board is.
+    pub target: String,
+    /// Experiment.
+    pub experiment: String,
+    /// Repetition, from 1.
+    pub repetition: u32,
+    /// Command and options.
+    pub command: Vec<String>,
+    /// Seconds that it takes.
+    pub seconds: u64,
+}
+
+/// All measurements of a campaign.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// In their order.
+    pub lines: Vec<Line>,
+    /// Those for which a board has no time.
+    pub over_budget: Vec<Line>,
+}
+
+/// What is wrong with a campaign.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CampaignError {
+    /// A name that cannot be one of a file.
+    #[error("{0:?}: a name has 1 to 64 letters, digits, '_', '-' and '.'")]
+    Name(String),
+    /// Nothing to measure.
+    #[error("needs at least one [[board]] and one [[experiment]]")]
+    Empty,
+    /// Numbers that make no plan.
+    #[error("repetitions and attempts are at least 1, and lines at most {LINES}")]
+    Numbers,
+    /// A name that occurs twice.
+    #[error("{0} {1}: named twice")]
+    Twice(&'static str, String),
+    /// Two boards of one target.
+    #[error("board {0}: another board is {1} too")]
+    SameTarget(String, String),
+    /// A command without a run.
+    #[error("experiment {0}: {1:?} leaves no run; {all} do", all = COMMANDS.join(", "))]
+    NoRun(String, String),
+    /// An option of the engine.
+    #[error("experiment {0}: {1} is set by the campaign")]
+    OwnOption(String, String),
+    /// A board that is not there.
+    #[error("experiment {0}: no board {1:?}")]
+    NoBoard(String, String),
+}
+
+/// Commands that leave a run.
+const COMMANDS: [&str; 9] =
+    ["wakeup", "why", "bench", "memory", "sched", "timer", "sweep", "survey", "doctor"];
+
+/// The plan of a campaign.
+///
+/// # Errors
+/// When a name is no name of a file or occurs twice, two boards are one target, or a command leaves no run.
+pub fn plan(campaign: &Campaign) -> Result<Plan, CampaignError> {
+    check(campaign)?;
+    let mut plan = Plan::default();
+    let mut used = vec![0u64; campaign.board.len()];
+    for repetition in 1..=campaign.repetitions {
+        for (board, used) in campaign.board.iter().zip(&mut used) {
+            let mut block: Vec<Line> = (campaign.experiment.iter())
+                .filter(|e| e.boards.is_empty() || e.boards.contains(&board.name))
+                .map(|e| line(campaign, board, e, repetition))
+                .collect();
+            let order = hash([board.name.as_str(), &repetition.to_string()]);
+            SplitMix64::new(campaign.seed ^ order).shuffle(&mut block);
+            for line in block {
+                if board.budget_s.is_some_and(|budget| *used + line.seconds > budget) {
+                    plan.over_budget.push(line);
+                } else {
+                    *used += line.seconds;
+                    plan.lines.push(line);
+                }
+            }
+        }
+    }
+    Ok(plan)
+}
+
+fn line(campaign: &Campaign, board: &Board, e: &Experiment, repetition: u32) -> Line {
+    let measured = [campaign.name.as_str(), &board.target];
+    let hash = hash(measured.into_iter().chain(e.command.iter().map(String::as_str)));
+    Line {
+        id: [&board.name, &e.name, &repetition.to_string(), &digits(hash)]
+            .map(|t| t.as_str())
+            .join("-"),
+        board: board.name.clone(),
+        target: board.target.clone(),
+        experiment: e.name.clone(),
+        repetition,
+        command: e.command.clone(),
+        seconds: e.seconds,
+    }
+}
+
+/// Eight hexadecimal digits.
+fn digits(hash: u64) -> String {
+    (0..8).filter_map(|i| char::from_digit((hash >> (60 - 4 * i)) as u32 & 15, 16)).collect()
+}
+
+fn check(c: &Campaign) -> Result<(), CampaignError> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    let good = |n: &str| (1..=64).contains(&n.len()) && !n.starts_with('.') && n.bytes().all(plain);
+    let names = (c.board.iter().map(|b| &b.name)).chain(c.experiment.iter().map(|e| &e.name));
+    if let Some(name) = std::iter::once(&c.name).chain(names).find(|n| !good(n)) {
+        return Err(CampaignError::Name(name.clone()));
+    }
+    if c.board.is_empty() || c.experiment.is_empty() {
+        return Err(CampaignError::Empty);
+    }
+    let lines = c.board.len().saturating_mul(c.experiment.len());
+    if c.repetitions == 0 || c.attempts == 0 || lines.saturating_mul(c.repetitions as usize) > LINES
+    {
+        return Err(CampaignError::Numbers);
+    }
+    let (mut boards, mut targets, mut experiments) =
+        (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for b in &c.board {
+        if !boards.insert(&b.name) {
+            return Err(CampaignError::Twice("board", b.name.clone()));
+        }
+        // Several machines of one kind are several machines; a board is one.
+        if !b.target.starts_with("vm:") && !targets.insert(&b.target) {
+            return Err(CampaignError::SameTarget(b.name.clone(), b.target.clone()));
+        }
+    }
+    for e in &c.experiment {
+        if !experiments.insert(&e.name) {
+            return Err(CampaignError::Twice("experiment", e.name.clone()));
+        }
+        let command = e.command.first().map_or("", String::as_str);
+        if !COMMANDS.contains(&command) {
+            return Err(CampaignError::NoRun(e.name.clone(), command.to_owned()));
+        }
+        let set = |w: &&String| ["--out", "--on"].iter().any(|o| w.split('=').next() == Some(o));
+        if let Some(word) = e.command.iter().find(set) {
+            return Err(CampaignError::OwnOption(e.name.clone(), word.clone()));
+        }
+        if let Some(board) = e.boards.iter().find(|b| !boards.contains(b)) {
+            return Err(CampaignError::NoBoard(e.name.clone(), board.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// FNV-1a over the texts.
+fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
+    texts
+        .into_iter()
+        .flat_map(|t| t.bytes().chain([0]))
+        .fold(0xcbf2_9ce4_8422_2325, |h, byte| (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn campaign() -> Campaign {
+        let board =
+            |i: u32| Board { name: format!("b{i}"), target: format!("ssh://b{i}"), budget_s: None };
+        let experiment = |name: &str| Experiment {
+            name: name.into(),
+            command: ["wakeup", "-D", name].map(String::from).into(),
+            seconds: 10,
+            boards: Vec::new(),
+        };
+        Campaign {
+            name: "nightly".into(),
+            seed: 1,
+            repetitions: 3,
+            attempts: 2,
+            wait_s: 0,
+            quarantine: 2,
+            board: (0..4).map(board).collect(),
+            experiment: ["1", "2", "3", "4", "5"].map(experiment).into(),
+        }
+    }
+
+    #[test]
+    fn a_plan_has_each_measurement_once_in_random_blocks() {
+        let plan = plan(&campaign()).unwrap();
+        let ids: BTreeSet<&String> = plan.lines.iter().map(|l| &l.id).collect();
+        assert_eq!((ids.len(), plan.lines.len()), (60, 60));
+        let orders: BTreeSet<Vec<&str>> = (plan.lines.chunks(5))
+            .map(|block| {
+                let first = &block[0];
+                assert!(
+                    block
+                        .iter()
+                        .all(|l| (l.repetition, &l.board) == (first.repetition, &first.board))
+                );
+                block.iter().map(|l| l.experiment.as_str()).collect()
+            })
+            .collect();
+        assert!(orders.len() > 8, "12 blocks in {} orders", orders.len());
+        assert_eq!(super::plan(&campaign()).unwrap(), plan, "the same campaign, the same plan");
+    }
+
+    #[test]
+    fn what_is_finished_stays_finished_when_a_campaign_grows() {
+        let small = plan(&campaign()).unwrap();
+        let mut larger = campaign();
+        larger.seed = 2;
+        larger.repetitions = 4;
+        larger.experiment.remove(0);
+        let larger = plan(&larger).unwrap();
+        let known = |l: &&Line| small.lines.iter().any(|s| s.id == l.id);
+        assert_eq!(larger.lines.iter().filter(known).count(), 48);
+    }
+
+    #[test]
+    fn a_budget_leaves_out_later_repetitions() {
+        let mut c = campaign();
+        c.board[0].budget_s = Some(65);
+        let plan = plan(&c).unwrap();
+        let of = |lines: &[Line]| lines.iter().filter(|l| l.board == "b0").count();
+        assert_eq!((of(&plan.lines), of(&plan.over_budget)), (6, 9));
+        assert!(plan.lines.iter().filter(|l| l.board == "b0").all(|l| l.repetition <= 2));
+    }
+
+    #[test]
+    fn campaigns_that_cannot_run_are_refused() {
+        let said = |edit: &dyn Fn(&mut Campaign)| {
+            let mut c = campaign();
+            edit(&mut c);
+            plan(&c).unwrap_err().to_string()
+        };
+        assert!(said(&|c| c.board[1].name = "../x".into()).contains("a name has"));
+        assert!(said(&|c| c.board[1].target = "ssh://b0".into()).contains("another board"));
+        assert!(
+            said(&|c| c.experiment[0].command = vec!["record".into()]).contains("leaves no run")
+        );
+        assert!(said(&|c| c.experiment[0].command.push("--out=/etc".into())).contains("is set by"));
+        assert!(said(&|c| c.experiment[0].boards = vec!["zz".into()]).contains("no board"));
+        assert!(said(&|c| c.repetitions = 1_000_000).contains("at most"));
+        assert!(said(&|c| c.board.clear()).contains("at least one"));
+    }
+}

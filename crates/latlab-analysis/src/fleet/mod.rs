@@ -1,0 +1,5 @@
+//! Many machines: campaigns, runs as rows of a lake, and regressions night by night.
+
+pub mod campaign;
+pub mod lake_rows;
+pub mod regressions;

@@ -1,0 +1,513 @@
+//! Spans: from one event to another with the same key, of any tasks, as activations.
+//!
+//! The way of the kernel's histogram triggers (Documentation/trace/histogram.rst): a first event remembers its time
+//! under its key, a second event with that key ends the span. A first event whose span is still open begins it anew.
+//! A span belongs to the task of its last event; its parts are what that task did in it: with a CPU, runnable
+//! without one, asleep. What the task waited for is for the latency breakdown.
+
+use super::Job;
+use super::from_capture::Thread;
+use crate::latency::capture::Capture;
+use latlab_model::event::EventKind;
+use latlab_model::latency::Release;
+use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+use latlab_trace::names::IntMap;
+use latlab_trace::{EventFormat, Field, Filter, FilterError, Missed, TraceFile};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+
+/// Open spans at most; further ones begin only when others have ended.
+const OPEN: usize = 1 << 20;
+/// Spans of one file at most.
+const SPANS: usize = 1 << 20;
+
+/// What is equal in the two events of a span.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Key {
+    /// The thread in whose context the event was recorded.
+    #[default]
+    Tid,
+    /// The CPU.
+    Cpu,
+    /// Nothing: each last event ends the span that is open.
+    None,
+    /// A field of the first event, and one of the last.
+    Fields(String, String),
+}
+
+impl Key {
+    /// `tid`, `cpu`, `none`, `FIELD` of both, or `FIELD,FIELD`.
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "tid" => Self::Tid,
+            "cpu" => Self::Cpu,
+            "none" => Self::None,
+            fields => {
+                let (from, to) = fields.split_once(',').unwrap_or((fields, fields));
+                Self::Fields(from.trim().to_owned(), to.trim().to_owned())
+            }
+        }
+    }
+}
+
+/// Where spans begin and end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// The first event, as a filter of [`latlab_trace::filter`].
+    pub from: String,
+    /// The last one.
+    pub to: String,
+    /// What is equal in both.
+    pub key: Key,
+    /// What the user calls them.
+    pub names: (String, String),
+}
+
+/// What cannot be done with the ends of spans.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpanError {
+    /// An end names no event, or is no filter.
+    #[error("{option} {name}: {source}")]
+    End {
+        /// `--from`, `--to`.
+        option: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What is wrong.
+        source: FilterError,
+    },
+    /// The event has no such field, or it is no number.
+    #[error(
+        "--key: the event of {option} {name} has no field {field:?} that is a number; it has {known}"
+    )]
+    NoField {
+        /// `--from`, `--to`.
+        option: &'static str,
+        /// The event.
+        name: String,
+        /// What was asked for.
+        field: String,
+        /// The fields that it has.
+        known: String,
+    },
+}
+
+/// One span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// When it began.
+    pub from: TraceNs,
+    /// When it ended.
+    pub to: TraceNs,
+    /// The task of the last event.
+    pub tid: Tid,
+    /// The task of the first event.
+    pub begun_by: Tid,
+    /// The CPU of the first event.
+    pub cpu: CpuId,
+}
+
+/// The spans of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// In order of their ends.
+    pub spans: Vec<Span>,
+    /// First events, last events.
+    pub events: (u64, u64),
+    /// First events whose key had an open span already: it begins anew.
+    pub again: u64,
+    /// Last events without a first one.
+    pub unmatched: u64,
+}
+
+/// How the key of an event is read.
+enum Reader {
+    Tid,
+    Cpu,
+    None,
+    /// By number of the event's format.
+    Field(BTreeMap<u16, Field>),
+}
+
+/// One end of a span in a file.
+struct End {
+    filter: Filter,
+    key: Reader,
+}
+
+impl End {
+    fn new(
+        file: &TraceFile<'_>,
+        (option, name): (&'static str, &str),
+        text: &str,
+        key: &Key,
+        field: Option<&str>,
+    ) -> Result<Self, SpanError> {
+        let error = |source| SpanError::End { option, name: name.to_owned(), source };
+        let filter = Filter::compile(file, &[text]).map_err(error)?;
+        let key = match (key, field) {
+            (Key::Tid, _) => Reader::Tid,
+            (Key::Cpu, _) => Reader::Cpu,
+            (Key::Fields(..), Some(field)) => {
+                let formats = file.formats.iter().filter(|f| filter.may_pass(f.id));
+                Reader::Field(fields(formats, field).map_err(|known| SpanError::NoField {
+                    option,
+                    name: name.to_owned(),
+                    field: field.to_owned(),
+                    known,
+                })?)
+            }
+            _ => Reader::None,
+        };
+        Ok(Self { filter, key })
+    }
+
+    fn key(&self, event: &latlab_trace::Event<'_>, tid: i32) -> Option<u64> {
+        match &self.key {
+            Reader::Tid => Some(tid as u64),
+            Reader::Cpu => Some(u64::from(event.cpu)),
+            Reader::None => Some(0),
+            // An id of 32 bits with sign is the same number in both events, whatever their types.
+            Reader::Field(fields) => fields.get(&event.id).map(|f| f.i64(event.payload) as u64),
+        }
+    }
+}
+
+/// The field of each format; on failure the fields that the first one has.
+fn fields<'f>(
+    formats: impl Iterator<Item = &'f EventFormat>,
+    name: &str,
+) -> Result<BTreeMap<u16, Field>, String> {
+    let mut known = String::from("none");
+    let mut found = BTreeMap::new();
+    for format in formats {
+        match format.field(name).filter(|f| !f.is_text() && matches!(f.size, 1 | 2 | 4 | 8)) {
+            Some(field) => {
+                found.insert(format.id, field.clone());
+            }
+            None => {
+                let names: Vec<&str> = format.own_fields().iter().map(|f| &*f.name).collect();
+                known = names.join(", ");
+            }
+        }
+    }
+    if found.is_empty() { Err(known) } else { Ok(found) }
+}
+
+/// The spans of a file.
+///
+/// # Errors
+/// When an end names no event or field of it.
+pub fn spans(file: &TraceFile<'_>, ends: &Ends) -> Result<Found, SpanError> {
+    let (first, last) = match &ends.key {
+        Key::Fields(from, to) => (Some(from.as_str()), Some(to.as_str())),
+        _ => (None, None),
+    };
+    let from = End::new(file, ("--from", &ends.names.0), &ends.from, &ends.key, first)?;
+    let to = End::new(file, ("--to", &ends.names.1), &ends.to, &ends.key, last)?;
+    let comms = &file.comms;
+    let pid_of = file.common_pid();
+    let mut open: HashMap<u64, (TraceNs, CpuId, Tid)> = HashMap::new();
+    let mut found = Found::default();
+    file.scan(&latlab_trace::Select::default(), 1, |event| {
+        if event.missed != Missed::No {
+            // Whether the one or the other event was among them is not known.
+            open.clear();
+        }
+        let (begins, ends) = (from.filter.passes(event, comms), to.filter.passes(event, comms));
+        if !begins && !ends {
+            return ControlFlow::Continue(());
+        }
+        let pid = pid_of.map_or(0, |f| f.i64(event.payload) as i32);
+        let tid = Tid(pid);
+        let (time, cpu) = (TraceNs(event.time), CpuId(event.cpu));
+        if ends && let Some(key) = to.key(event, pid) {
+            found.events.1 += 1;
+            match open.remove(&key) {
+                Some((from, cpu, begun_by)) if from < time => {
+                    found.spans.push(Span { from, to: time, tid, begun_by, cpu });
+                }
+                Some(_) => {}
+                None => found.unmatched += 1,
+            }
+        }
+        if begins && let Some(key) = from.key(event, pid) {
+            found.events.0 += 1;
+            if open.len() < OPEN || open.contains_key(&key) {
+                found.again += u64::from(open.insert(key, (time, cpu, tid)).is_some());
+            }
+        }
+        if found.spans.len() < SPANS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    Ok(found)
+}
+
+/// What a task does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Running,
+    Ready,
+    Asleep,
+}
+
+/// A task's states, each from its time on, with what it did until then.
+#[derive(Default)]
+struct States {
+    at: Vec<(TraceNs, Doing)>,
+    /// Running, runnable, asleep until the state of the same number, ns.
+    sums: Vec<[u64; 3]>,
+    name: Option<latlab_model::event::Symbol>,
+    prio: i32,
+}
+
+impl States {
+    fn push(&mut self, time: TraceNs, doing: Doing) {
+        let sums = match (self.at.last(), self.sums.last()) {
+            (Some(&(since, before)), Some(sums)) => {
+                let mut sums = *sums;
+                sums[before as usize] += time.since(since).0;
+                sums
+            }
+            _ => [0; 3],
+        };
+        self.at.push((time, doing));
+        self.sums.push(sums);
+    }
+
+    /// What it did until a time; `None` before its first event.
+    fn until(&self, time: TraceNs) -> Option<[u64; 3]> {
+        let i = self.at.partition_point(|s| s.0 <= time).checked_sub(1)?;
+        let mut sums = self.sums[i];
+        sums[self.at[i].1 as usize] += time.since(self.at[i].0).0;
+        Some(sums)
+    }
+
+    /// Whether it has a CPU just before a time.
+    fn runs_before(&self, time: TraceNs) -> bool {
+        let i = self.at.partition_point(|s| s.0 < time).checked_sub(1);
+        i.is_none_or(|i| self.at[i].1 == Doing::Running)
+    }
+}
+
+/// The spans of a capture as activations, by the task of the last event, in order of thread id.
+pub fn threads(capture: &Capture, spans: &[Span], ends: &Ends) -> Vec<Thread> {
+    let mut states: IntMap<Tid, States> = IntMap::default();
+    // The idle tasks of all CPUs have one number.
+    for span in spans.iter().filter(|s| s.tid.0 > 0) {
+        states.entry(span.tid).or_default();
+    }
+    // Who records an event has a CPU, also where the kernel did not record the switch to it.
+    let mut seen: Vec<(TraceNs, Tid)> =
+        spans.iter().flat_map(|s| [(s.from, s.begun_by), (s.to, s.tid)]).collect();
+    seen.sort_unstable();
+    follow(capture, &seen, &mut states);
+    let mut found: BTreeMap<Tid, Vec<Job>> = BTreeMap::new();
+    for span in spans.iter().filter(|s| s.from >= capture.covered_from) {
+        found.entry(span.tid).or_default().push(job(span, states.get(&span.tid)));
+    }
+    let release = Release::Span { from: ends.names.0.clone(), to: ends.names.1.clone() };
+    let thread = |(tid, mut jobs): (Tid, Vec<Job>)| {
+        jobs.sort_by_key(|job| (job.intended, job.end));
+        let name = states.get(&tid).and_then(|s| s.name);
+        let name = name.map_or_else(|| "swapper".to_owned(), |n| capture.names.get(n).to_owned());
+        Thread { tid, name, release: release.clone(), jobs }
+    };
+    found.into_iter().map(thread).collect()
+}
+
+/// What the tasks did, from the events of the scheduler, and from `seen`: who had a CPU when, in order of time.
+fn follow(capture: &Capture, seen: &[(TraceNs, Tid)], states: &mut IntMap<Tid, States>) {
+    let first = capture.events.first().map_or(TraceNs(0), |e| e.time);
+    // What a task did before its first event follows from that event.
+    let begin = |own: &mut States, before: Doing| {
+        if own.at.is_empty() {
+            own.push(first, before);
+        }
+    };
+    let runs = |states: &mut IntMap<Tid, States>, tid: Tid, time: TraceNs| {
+        if let Some(own) = states.get_mut(&tid) {
+            begin(own, Doing::Running);
+            if own.at.last().is_some_and(|s| s.1 != Doing::Running) {
+                own.push(time, Doing::Running);
+            }
+        }
+    };
+    let mut seen = seen.iter().peekable();
+    for e in &capture.events {
+        while let Some(&(time, tid)) = seen.next_if(|s| s.0 <= e.time) {
+            runs(states, tid, time);
+        }
+        match e.kind {
+            EventKind::Switch { prev, state, next } => {
+                if let Some(own) = states.get_mut(&prev.tid) {
+                    begin(own, Doing::Running);
+                    (own.name, own.prio) = (Some(prev.name), prev.prio);
+                    let doing = if state.is_runnable() { Doing::Ready } else { Doing::Asleep };
+                    own.push(e.time, doing);
+                }
+                if let Some(own) = states.get_mut(&next.tid) {
+                    begin(own, Doing::Ready);
+                    (own.name, own.prio) = (Some(next.name), next.prio);
+                    own.push(e.time, Doing::Running);
+                }
+            }
+            EventKind::Waking { task, .. } | EventKind::WakeupNew { task, .. } => {
+                if let Some(own) = states.get_mut(&task.tid) {
+                    begin(own, Doing::Asleep);
+                    own.name.get_or_insert(task.name);
+                    if own.at.last().is_some_and(|s| s.1 == Doing::Asleep) {
+                        own.push(e.time, Doing::Ready);
+                    }
+                }
+            }
+            _ => runs(states, e.current, e.time),
+        }
+    }
+    seen.for_each(|&(time, tid)| runs(states, tid, time));
+}
+
+fn job(span: &Span, own: Option<&States>) -> Job {
+    let sums = own.and_then(|own| own.until(span.from).zip(own.until(span.to)));
+    let [running, preempted, waiting] = match sums {
+        Some((before, after)) => std::array::from_fn(|i| after[i].saturating_sub(before[i])),
+        None => [span.to.since(span.from).0, 0, 0],
+    };
+    Job {
+        intended: span.from,
+        woken: span.from,
+        start: span.from,
+        end: span.to,
+        cpu: span.cpu,
+        prio: own.filter(|own| own.name.is_some()).map_or(i32::MAX, |own| own.prio),
+        running: Nanos(running),
+        preempted: Nanos(preempted),
+        waiting: Nanos(waiting),
+        // The last event was recorded by the task: it had a CPU then.
+        unsure: sums.is_none() || own.is_some_and(|own| !own.runs_before(span.to)),
+        after: None,
+        by_event: span.begun_by != span.tid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::latency::activations::Late;
+    use crate::latency::breakdown::budget;
+    use crate::latency::cpu_timeline::Lanes;
+    use crate::latency::scenario::{HIGH, IDLE, RT, Script};
+    use latlab_model::event::Task;
+    use latlab_model::latency::Cause;
+
+    fn ends() -> Ends {
+        let names = ("a".to_owned(), "b".to_owned());
+        Ends { from: "x".into(), to: "y".into(), key: Key::Tid, names }
+    }
+
+    fn us(us: u64) -> TraceNs {
+        TraceNs(us * 1_000)
+    }
+
+    fn span(from: u64, to: u64, begun_by: Task) -> Span {
+        Span { from: us(from), to: us(to), tid: RT.tid, begun_by: begun_by.tid, cpu: CpuId(0) }
+    }
+
+    /// Some kernels do not record the switch from the idle task: who records the first event has a CPU.
+    #[test]
+    fn a_switch_that_was_not_recorded_takes_nothing_from_the_span() {
+        let mut s = Script::default();
+        s.preempt(10.0, IDLE, RT)
+            .switch(50.0, RT, IDLE)
+            .at(90.0, EventKind::Waking { task: RT, target: CpuId(0) })
+            .switch(300.0, RT, IDLE);
+        let job = |span| threads(&s.capture, &[span], &ends())[0].jobs[0];
+        let own = job(span(100, 250, RT));
+        assert_eq!((own.running, own.preempted, own.unsure), (Nanos(150_000), Nanos(0), false));
+        let lanes = Lanes::of(&s.capture.events);
+        let cut = budget(&s.capture, &lanes, own.activation(RT.tid, Late::Never));
+        assert_eq!(cut.sum(|p| p.cause == Cause::Execution), Nanos(150_000), "{cut:?}");
+        // Begun by another: when it got its CPU is not known.
+        assert!(job(span(60, 250, HIGH)).unsure);
+    }
+
+    /// It runs 50 µs, is preempted for 100, runs 50, sleeps 30, is runnable for 20, runs 50.
+    #[test]
+    fn the_parts_of_a_span_add_up() {
+        let mut s = Script::default();
+        s.preempt(10.0, IDLE, RT)
+            .preempt(150.0, RT, HIGH)
+            .switch(250.0, HIGH, RT)
+            .switch(300.0, RT, IDLE)
+            .at(330.0, EventKind::Waking { task: RT, target: CpuId(0) })
+            .preempt(350.0, IDLE, RT)
+            .switch(500.0, RT, IDLE);
+        let span = |from, to| span(from, to, RT);
+        let found = threads(&s.capture, &[span(100, 400), span(20, 40)], &ends());
+        assert_eq!((found.len(), found[0].name.as_str()), (1, "measured"));
+        let [short, long] = found[0].jobs[..] else { panic!("{found:?}") };
+        assert_eq!((short.running, short.response()), (Nanos(20_000), Nanos(20_000)));
+        let parts = [long.running, long.preempted, long.waiting].map(|n| n.0 / 1_000);
+        assert_eq!((parts, long.response(), long.unsure), ([150, 120, 30], Nanos(300_000), false));
+        let late = Late::Response(Nanos(100_000));
+        let activations = found[0].activations(late);
+        let lanes = Lanes::of(&s.capture.events);
+        let cut = budget(&s.capture, &lanes, activations[1]);
+        let of = |cause| cut.sum(|p| p.cause == cause).0 / 1_000;
+        assert_eq!((of(Cause::HigherPriority), of(Cause::Execution)), (100, 150), "{cut:?}");
+        assert_eq!(cut.sum(|_| true), Nanos(300_000));
+    }
+
+    /// The first event is recorded by another task: its receiver sleeps until that wakes it, and the wait is its
+    /// sender's time.
+    #[test]
+    fn a_span_over_two_tasks_follows_the_wait() {
+        let mut s = Script::default();
+        s.preempt(10.0, IDLE, RT)
+            .switch(50.0, RT, HIGH)
+            .by(HIGH, 200.0, EventKind::Waking { task: RT, target: CpuId(0) })
+            .switch(210.0, HIGH, RT)
+            .switch(300.0, RT, IDLE);
+        let span = span(100, 250, HIGH);
+        let found = threads(&s.capture, &[span], &ends());
+        let job = found[0].jobs[0];
+        let parts = [job.running, job.preempted, job.waiting].map(|n| n.0 / 1_000);
+        assert_eq!(parts, [40, 10, 100]);
+        let lanes = Lanes::of(&s.capture.events);
+        let cut = budget(&s.capture, &lanes, found[0].activations(Late::Never)[0]);
+        let of = |cause| cut.sum(|p| p.cause == cause).0 / 1_000;
+        assert_eq!((of(Cause::Wait), of(Cause::Execution)), (100, 40), "{cut:?}");
+    }
+
+    /// Two requests whose work overlaps, told apart by a field; the third has lost its first event.
+    #[test]
+    fn events_are_paired_by_their_key() {
+        let text = b"# tracer: nop
+#
+     loop-7     [000] d..2.   100.000100: sched_waking: comm=a pid=11 prio=120 target_cpu=000
+     loop-7     [000] d..2.   100.000150: sched_waking: comm=b pid=12 prio=120 target_cpu=001
+     loop-7     [000] d..2.   100.000300: sched_wakeup: comm=b pid=12 prio=120 target_cpu=001
+     loop-7     [001] d..2.   100.000400: sched_wakeup: comm=a pid=11 prio=120 target_cpu=000
+     loop-7     [001] d..2.   100.000500: sched_wakeup: comm=c pid=13 prio=120 target_cpu=000
+";
+        let file = latlab_trace::open(text).unwrap();
+        let asked = |key: &str, to: &str| Ends {
+            from: "sched/sched_waking".into(),
+            to: to.into(),
+            key: Key::parse(key),
+            names: ("a".into(), "b".into()),
+        };
+        let lengths = |found: &Found| -> Vec<u64> {
+            found.spans.iter().map(|s| s.to.since(s.from).0 / 1_000).collect()
+        };
+        let found = spans(&file, &asked("pid", "sched/sched_wakeup")).unwrap();
+        assert_eq!((lengths(&found), found.events, found.unmatched), (vec![150, 300], (2, 3), 1));
+        let found = spans(&file, &asked("tid", "sched/sched_wakeup")).unwrap();
+        assert_eq!((lengths(&found), found.again, found.unmatched), (vec![150], 1, 2));
+        let found = spans(&file, &asked("pid", "sched/sched_wakeup : pid == 11")).unwrap();
+        assert_eq!(lengths(&found), [300]);
+        let error = spans(&file, &asked("nothing", "sched/sched_wakeup")).unwrap_err().to_string();
+        assert!(error.contains("no field") && error.contains("target_cpu"), "{error}");
+        let error = spans(&file, &asked("pid", "no_such_event")).unwrap_err().to_string();
+        assert!(error.contains("--to b") && error.contains("no_such_event"), "{error}");
+    }
+}

@@ -1,0 +1,259 @@
+//! Captures of one question, explained together. The caller reads the files; each is in memory while it is
+//! looked at, and only then.
+
+use super::activations::Late;
+use super::activations::from_capture::{Known, Thread};
+use super::activations::summary::{Gathered, known, rank};
+use super::capture::Capture;
+use super::summary::{Digest, Examples, conclude, digest_found};
+use super::wakeups;
+use latlab_model::event::{EventKind, Symbol};
+use latlab_model::finding::{Note, Quantity};
+use latlab_model::latency::{CaptureCounters, SystemContext, WhyResult};
+use latlab_model::units::{Nanos, Tid};
+use latlab_trace::Diagnostics;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// The note of a damaged file.
+const DAMAGED: &str = "why.capture-damaged";
+/// Names of other tasks that are kept.
+const OTHERS: usize = 10;
+
+/// The wake-ups of a capture, and the tasks that wake up in it where the named one does not.
+#[derive(Clone, Debug, Default)]
+pub struct Digested {
+    /// The wake-ups in numbers.
+    pub digest: Digest,
+    /// Names of other tasks.
+    pub others: Vec<String>,
+}
+
+/// Captures without a wake-up that could be explained.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NoWakeups {
+    /// Names of tasks that wake up, where one was asked for that does not: rising, ten at most.
+    pub others: Vec<String>,
+    /// Damage of the first capture that has any.
+    pub damage: Option<Note>,
+}
+
+/// Calls `work` with each number below `count`, on up to `workers` threads, each with a state of its own.
+/// Results come in order.
+///
+/// # Errors
+/// The first, in order, that `work` returned.
+pub fn each<S: Default, T: Send, E: Send>(
+    count: usize,
+    workers: usize,
+    work: impl Fn(usize, &mut S) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let (mut done, mut state) = (Vec::new(), S::default());
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            if i >= count {
+                return done;
+            }
+            done.push((i, work(i, &mut state)));
+        }
+    };
+    let mut all: Vec<(usize, Result<T, E>)> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers.min(count)).map(|_| scope.spawn(run)).collect();
+        threads.into_iter().flat_map(|t| t.join().unwrap_or_default()).collect()
+    });
+    all.sort_by_key(|(i, _)| *i);
+    all.into_iter().map(|(_, done)| done).collect()
+}
+
+/// The wake-ups of a capture, of one task where that is named; those later than `limit` are late, without
+/// one (zero) what the marker of the measuring program says. `damage` is that of the file.
+pub fn digest(
+    capture: &mut Capture,
+    limit: Nanos,
+    task: Option<&str>,
+    damage: &Diagnostics,
+) -> Digested {
+    wakeups::find(capture, limit);
+    let others = task.map_or_else(Vec::new, |task| keep(capture, task));
+    let mut digest = digest_found(capture, Examples::Typical);
+    if let Some(first) = damage.list().first() {
+        let more = damage.list().len() as u64 - 1 + damage.suppressed();
+        let mut note = Note::new(DAMAGED).value("what", first.what.to_string());
+        if more > 0 {
+            note = note.value("more", Quantity::Count(more));
+        }
+        digest.note.notes.push(note);
+    }
+    if digest.note.late == 0 && limit.0 == 0 {
+        digest.note.notes.push(Note::new("why.capture-no-marker"));
+    }
+    Digested { digest, others }
+}
+
+/// Keeps the wake-ups of one task, by thread id or name. Where there are none: whose there are.
+fn keep(capture: &mut Capture, task: &str) -> Vec<String> {
+    let mut tids: Vec<Tid> = task.parse().map(Tid).into_iter().collect();
+    let mut names: HashMap<Tid, Symbol> = HashMap::new();
+    for e in &capture.events {
+        if let EventKind::Switch { next, .. } = e.kind
+            && names.insert(next.tid, next.name) != Some(next.name)
+            && capture.names.get(next.name) == task
+        {
+            tids.push(next.tid);
+        }
+    }
+    let all = std::mem::take(&mut capture.activations);
+    let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|a| tids.contains(&a.tid));
+    capture.activations = own;
+    if !capture.activations.is_empty() {
+        return Vec::new();
+    }
+    let mut woken: Vec<Tid> = others.iter().map(|a| a.tid).collect();
+    woken.sort_unstable();
+    woken.dedup();
+    let name = |tid: &Tid| Some(capture.names.get(*names.get(tid)?).to_owned());
+    woken.iter().filter_map(name).collect()
+}
+
+/// Brings the wake-ups of all captures together; `counters` are what was counted around them.
+///
+/// # Errors
+/// When none has a wake-up.
+pub fn explain(
+    digested: Vec<Digested>,
+    context: SystemContext,
+    counters: &[CaptureCounters],
+) -> Result<WhyResult, NoWakeups> {
+    let (mut digests, others): (Vec<Digest>, Vec<Vec<String>>) =
+        digested.into_iter().map(|d| (d.digest, d.others)).unzip();
+    digests.iter_mut().for_each(|digest| add_counters(digest, counters));
+    if !digests.iter().all(|d| d.windows.is_empty()) {
+        return Ok(conclude(digests, context));
+    }
+    let mut others = others.concat();
+    others.sort();
+    others.dedup();
+    others.truncate(OTHERS);
+    let notes = digests.into_iter().flat_map(|d| d.note.notes);
+    Err(NoWakeups { others, damage: notes.into_iter().find(|n| n.id() == Some(DAMAGED)) })
+}
+
+/// Adds what was counted round the capture of a digest.
+fn add_counters(digest: &mut Digest, counters: &[CaptureCounters]) {
+    let Some(own) = &mut digest.note.counters else { return };
+    if let Some(counted) = counters.iter().find(|c| c.capture == own.capture) {
+        *own = *counted;
+        for window in &mut digest.windows {
+            (window.steal_ns, window.smi) = (counted.steal_ns, counted.smi);
+        }
+    }
+}
+
+/// Adds the threads of a capture to those of the captures before. A thread of another capture is the same by
+/// its number, or by its name where that is the only one of it in each.
+pub fn gather(found: Vec<Thread>, by_name: bool, all: &mut Vec<Gathered>) {
+    let alone = by_name && found.len() == 1;
+    for thread in found {
+        let same = |g: &&mut Gathered| g.tid == thread.tid || alone && g.task == thread.name;
+        match all.iter_mut().find(same) {
+            Some(known) => known.add_as(thread.release, thread.jobs),
+            None => {
+                let mut new = Gathered {
+                    task: thread.name,
+                    tid: thread.tid,
+                    release: thread.release,
+                    ..Gathered::default()
+                };
+                new.add(thread.jobs);
+                all.push(new);
+            }
+        }
+    }
+}
+
+/// The activations of a task, or spans, in captures. `find` reads a capture and finds them, knowing what the
+/// captures before have shown; `by_name`: the task was chosen by its name. `None`: the marker of a program
+/// judges wake-ups and not activations, where `marker_judges`. Empty: there is none.
+///
+/// # Errors
+/// What `find` returns.
+pub fn gather_all<E>(
+    count: usize,
+    mut find: impl FnMut(usize, &Known) -> Result<(Capture, Vec<Thread>), E>,
+    by_name: bool,
+    marker_judges: bool,
+) -> Result<Option<Vec<Gathered>>, E> {
+    let mut all = Vec::new();
+    for i in 0..count {
+        let (capture, found) = find(i, &known(&all))?;
+        if marker_judges && wakeups::has_marker(&capture) {
+            return Ok(None);
+        }
+        gather(found, by_name, &mut all);
+    }
+    Ok(Some(all))
+}
+
+/// Explains the late activations of the first of the threads by the captures; without a limit by the one
+/// that the activations suggest. `find` as for [`gather_all`].
+///
+/// # Errors
+/// What `find` returns.
+pub fn explain_activations<E>(
+    count: usize,
+    mut find: impl FnMut(usize, &Known) -> Result<(Capture, Vec<Thread>), E>,
+    mut all: Vec<Gathered>,
+    late: Option<Late>,
+    mut context: SystemContext,
+    counters: &[CaptureCounters],
+) -> Result<WhyResult, E> {
+    rank(&mut all, late.unwrap_or_default());
+    let Some(first) = all.first() else { return Ok(WhyResult::default()) };
+    let (late, reason) = match late {
+        Some(late) => (late, Note::new("why.limit-given")),
+        None => first.propose(),
+    };
+    context.limit_ns = late.limit().0;
+    let mut digests = Vec::new();
+    for i in 0..count {
+        let (capture, found) = find(i, &known(std::slice::from_ref(first)))?;
+        let mut digest = digest_activations(capture, &found, first, late);
+        add_counters(&mut digest, counters);
+        digests.push(digest);
+    }
+    let mut result = conclude(digests, context);
+    result.limit_reason = Some(reason);
+    let numbers = |g: &Gathered| g.summarize(if g.tid == first.tid { late } else { Late::Never });
+    result.activations = all.iter().map(numbers).collect();
+    Ok(result)
+}
+
+/// The activations of one thread in a capture, each with its latency breakdown where it is looked at.
+fn digest_activations(mut capture: Capture, found: &[Thread], of: &Gathered, late: Late) -> Digest {
+    let own = |t: &&Thread| t.tid == of.tid || found.len() == 1 && t.name == of.task;
+    if let Some(thread) = found.iter().find(own) {
+        capture.activations = thread.activations(late);
+    }
+    digest_found(&capture, Examples::Typical)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_order_and_the_first_error_counts() {
+        let double = |i: usize, seen: &mut usize| {
+            *seen += 1;
+            Ok::<_, String>((2 * i, *seen > 0))
+        };
+        let all = each(100, 3, double).unwrap();
+        assert!(all.iter().enumerate().all(|(i, &(twice, counted))| twice == 2 * i && counted));
+        assert!(each(0, 3, double).unwrap().is_empty());
+        let odd = |i: usize, _: &mut ()| if i % 2 == 1 { Err(i) } else { Ok(i) };
+        assert_eq!(each(9, 4, odd), Err(1));
+    }
+}

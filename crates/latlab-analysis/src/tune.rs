@@ -1,0 +1,197 @@
+//! The effect of settings from interleaved blocks.
+//!
+//! A round has one block without any setting and one with each, in random order. The response of a block is a
+//! quantile of its latencies, as a logarithm, because effects and disturbances are factors. Differences to the block
+//! without settings of the same round are free of what wanders more slowly than a round. Student's t of these
+//! differences decides, p values are adjusted by Holm's method, so that the probability of any false claim over all
+//! settings is at most 5 %; a setting whose whole interval is within the margin has no effect of that size
+//! (D. J. Schuirmann, 1987).
+
+use latlab_model::finding::{Confidence, Finding, Quantity, Severity};
+use latlab_model::run::{Detail, Part};
+use latlab_model::tune::{Tried, TuneDetail, TuneEffect};
+use latlab_stats::histogram::Histogram;
+use latlab_stats::quantile::median;
+use latlab_stats::rank::holm;
+use latlab_stats::student::{student_tail, student_upper};
+
+/// Probability of a false claim over all settings.
+const LEVEL: f64 = 0.05;
+/// Rounds from which something is decided.
+pub const ROUNDS_LEAST: usize = 4;
+
+/// Fills in the effects. `blocks[i]` are the rounds of setting i, `plain` those without any, both by round; a setting that
+/// could not be set has no blocks. A round in which one of the two blocks has no values is left out for that setting.
+pub fn judge(detail: &mut TuneDetail, plain: &[Histogram], blocks: &[Vec<Histogram>]) {
+    let response = |h: &Histogram| h.quantile(detail.quantile).map(|v| v.max(1) as f64);
+    let of_round = |(without, with)| Some((response(without)?, response(with)?));
+    let tests: Vec<Option<Test>> =
+        blocks.iter().map(|arm| Test::of(plain.iter().zip(arm).filter_map(of_round))).collect();
+    let p: Vec<f64> = tests.iter().flatten().map(|t| t.p).collect();
+    let mut adjusted = holm(&p).into_iter();
+    let many = p.len().max(1) as f64;
+    let margin = detail.margin;
+    for (tried, test) in detail.tried.iter_mut().zip(&tests) {
+        let Some(test) = test else { continue };
+        tried.p = adjusted.next().unwrap_or(1.0);
+        tried.response_ns = test.responses;
+        tried.change = test.mean.exp() - 1.0;
+        let (low, high) = test.interval(LEVEL / many);
+        tried.interval = (low.exp() - 1.0, high.exp() - 1.0);
+        let within = test.interval(2.0 * LEVEL / many);
+        let limits = ((1.0 - margin).ln(), (1.0 + margin).ln());
+        let nothing = within.0 > limits.0 && within.1 < limits.1;
+        tried.effect = if test.rounds < ROUNDS_LEAST {
+            TuneEffect::Undecided
+        } else if nothing {
+            // Proven or not, a difference below the margin is none that matters.
+            TuneEffect::NoEffect
+        } else if tried.p >= LEVEL {
+            TuneEffect::Undecided
+        } else if test.mean < 0.0 {
+            TuneEffect::Improves
+        } else {
+            TuneEffect::Worsens
+        };
+    }
+}
+
+/// Paired differences of logarithms.
+struct Test {
+    mean: f64,
+    error: f64,
+    freedom: f64,
+    p: f64,
+    responses: (f64, f64),
+    rounds: usize,
+}
+
+impl Test {
+    /// Of the responses without and with the setting in each round.
+    fn of(rounds: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
+        let (without, with): (Vec<f64>, Vec<f64>) = rounds.unzip();
+        let d: Vec<f64> = without.iter().zip(&with).map(|(a, b)| (b / a).ln()).collect();
+        let n = d.len() as f64;
+        if d.len() < 2 {
+            return None;
+        }
+        let mean = d.iter().sum::<f64>() / n;
+        let variance = d.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        // The clock and the histogram's buckets resolve about a thousandth.
+        let error = (variance / n).sqrt().max(1e-3);
+        let p = (2.0 * student_tail((mean / error).abs(), n - 1.0)).min(1.0);
+        let responses = (median(&without)?, median(&with)?);
+        Some(Self { mean, error, freedom: n - 1.0, p, responses, rounds: d.len() })
+    }
+
+    fn interval(&self, error: f64) -> (f64, f64) {
+        let half = student_upper(error / 2.0, self.freedom) * self.error;
+        (self.mean - half, self.mean + half)
+    }
+}
+
+/// The part named `tune`.
+pub fn part(detail: TuneDetail, complete: bool) -> Part {
+    let finding = |t: &Tried| {
+        let (id, severity) = match t.effect {
+            TuneEffect::Improves => ("tune.improves", Severity::Info),
+            TuneEffect::Worsens => ("tune.worsens", Severity::Warning),
+            TuneEffect::NoEffect => ("tune.no-effect", Severity::Info),
+            TuneEffect::Undecided => ("tune.undecided", Severity::Inconclusive),
+            TuneEffect::NotTried => ("tune.not-tried", Severity::Inconclusive),
+        };
+        let finding =
+            Finding::typed(id, severity, Confidence::High).value("setting", t.name.as_str());
+        match t.effect {
+            TuneEffect::NotTried => t.note.iter().cloned().fold(finding, Finding::note),
+            _ => finding
+                .value("change", Quantity::Ratio(t.change))
+                .value("low", Quantity::Ratio(t.interval.0))
+                .value("high", Quantity::Ratio(t.interval.1)),
+        }
+    };
+    Part {
+        name: "tune".to_owned(),
+        title: "Settings".to_owned(),
+        complete,
+        duration_ns: detail.block_ns * (detail.rounds * (detail.tried.len() + 1)) as u64,
+        findings: detail.tried.iter().map(finding).collect(),
+        detail: Some(Detail::Tune(Box::new(detail))),
+        ..Part::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_stats::rng::SplitMix64;
+
+    /// Blocks whose level wanders from round to round, with bursts in some.
+    fn simulated(rng: &mut SplitMix64, factors: &[f64], rounds: usize) -> Vec<Vec<Histogram>> {
+        let mut uniform = || rng.next_u64() as f64 / u64::MAX as f64;
+        let mut arms = vec![Vec::new(); factors.len()];
+        for _ in 0..rounds {
+            let level = 20_000.0 * (1.0 + uniform());
+            for (arm, factor) in arms.iter_mut().zip(factors) {
+                let own = level * factor * (0.9 + 0.2 * uniform());
+                let values = (0..400).map(|_| (own * (0.5 - uniform().ln() / 4.0)) as u64);
+                arm.push(Histogram::of(values));
+            }
+        }
+        arms
+    }
+
+    fn judged(arms: &[Vec<Histogram>]) -> Vec<TuneEffect> {
+        let tried = vec![Tried::default(); arms.len() - 1];
+        let mut detail = TuneDetail { quantile: 0.99, margin: 0.1, tried, ..TuneDetail::default() };
+        judge(&mut detail, &arms[0], &arms[1..]);
+        detail.tried.iter().map(|t| t.effect).collect()
+    }
+
+    #[test]
+    fn a_large_effect_is_found_and_its_direction_is_right() {
+        let mut rng = SplitMix64::new(3);
+        let effects = judged(&simulated(&mut rng, &[1.0, 0.6, 1.6, 1.0], 12));
+        assert_eq!(effects[..2], [TuneEffect::Improves, TuneEffect::Worsens]);
+        assert!(matches!(effects[2], TuneEffect::NoEffect | TuneEffect::Undecided));
+    }
+
+    /// Eight settings that do nothing: a claim in at most 5 % of all experiments.
+    #[test]
+    fn false_claims_over_all_settings_are_as_stated() {
+        let mut rng = SplitMix64::new(11);
+        let experiments = 300;
+        let claims = (0..experiments).filter(|_| {
+            let effects = judged(&simulated(&mut rng, &[1.0; 9], 10));
+            effects.iter().any(|e| matches!(e, TuneEffect::Improves | TuneEffect::Worsens))
+        });
+        // 5 % of 300 is 15, its deviation 3.8.
+        let claims = claims.count();
+        assert!(claims <= 26, "{claims} of {experiments}");
+    }
+
+    /// The level falls from round to round. A block without values must not move the blocks behind it into other
+    /// rounds, where the setting would seem to help by the fall between two rounds.
+    #[test]
+    fn an_empty_block_leaves_its_round_out_and_moves_no_other() {
+        let block = |ns: f64| Histogram::of((0..400).map(|i| ns as u64 + i));
+        let level = |round: i32| 1e6 * 0.7f64.powi(round);
+        let plain: Vec<Histogram> = (0..8).map(|r| block(level(r))).collect();
+        for empty in [0, 3, 7] {
+            let mut with = plain.clone();
+            with[empty] = Histogram::default();
+            let effects = judged(&[plain.clone(), with]);
+            assert_eq!(effects, [TuneEffect::NoEffect], "the setting's block {empty}");
+            let mut without = plain.clone();
+            without[empty] = Histogram::default();
+            let effects = judged(&[without, plain.clone()]);
+            assert_eq!(effects, [TuneEffect::NoEffect], "the plain block {empty}");
+        }
+    }
+
+    #[test]
+    fn few_rounds_decide_nothing() {
+        let mut rng = SplitMix64::new(5);
+        assert_eq!(judged(&simulated(&mut rng, &[1.0, 0.5], 3)), [TuneEffect::Undecided]);
+    }
+}

@@ -1,0 +1,287 @@
+//! Activations as counts that merge: of a second, an hour, of all time.
+
+use crate::latency::activations::{Job, Late};
+use latlab_model::latency::ActivationCounts;
+use latlab_model::watch::{CauseCount, Counters, Slice, TaskCounts};
+use latlab_stats::histogram::Histogram;
+
+/// Different causes that are counted; further ones are `other`.
+const CAUSES: usize = 256;
+
+/// The typical length of each part, ns: of the start, running, preempted and waiting.
+pub type Usual = [u64; 4];
+
+/// The medians of what was counted so far.
+pub fn usual(counts: &ActivationCounts) -> Usual {
+    [&counts.start, &counts.running, &counts.preempted, &counts.waiting]
+        .map(|h| h.quantile(0.5).unwrap_or(0))
+}
+
+/// Counts activations of one thread that follow each other. `last` is the intended time of the one before
+/// them, `period_ns` the distance of intended times where they are regular.
+pub fn count(
+    task: &str,
+    jobs: &[Job],
+    late: Late,
+    usual: Usual,
+    period_ns: Option<u64>,
+    last: Option<u64>,
+) -> TaskCounts {
+    let sure = || jobs.iter().filter(|job| !job.unsure);
+    let mut counts = ActivationCounts {
+        activations: jobs.len() as u64,
+        unsure: jobs.iter().filter(|job| job.unsure).count() as u64,
+        overruns: jobs.iter().filter(|job| job.after.is_some()).count() as u64,
+        skipped: period_ns.map_or(0, |period| skipped(jobs, period, last)),
+        start: Histogram::of(sure().map(|j| j.start_latency().0)),
+        response: Histogram::of(jobs.iter().map(|j| j.response().0)),
+        running: Histogram::of(sure().map(|j| j.running.0)),
+        preempted: Histogram::of(sure().map(|j| j.preempted.0)),
+        waiting: Histogram::of(sure().map(|j| j.waiting.0)),
+        ..ActivationCounts::default()
+    };
+    for job in jobs.iter().filter(|job| late.is(job)) {
+        counts.late += 1;
+        match late_part(job, late, usual) {
+            LatePart::Start => counts.late_by.started_late += 1,
+            LatePart::Running => counts.late_by.ran_long += 1,
+            LatePart::Preempted => counts.late_by.preempted += 1,
+            LatePart::Waiting => counts.late_by.waited += 1,
+        }
+    }
+    TaskCounts { task: task.to_owned(), counts }
+}
+
+/// A part of an activation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LatePart {
+    /// Up to the first switch to the task.
+    Start,
+    /// With a CPU.
+    Running,
+    /// Runnable without a CPU after the start.
+    Preempted,
+    /// Waiting after the start.
+    Waiting,
+}
+
+/// The part of a late activation that is longest against its usual length.
+pub fn late_part(job: &Job, late: Late, usual: Usual) -> LatePart {
+    if let Late::Start(_) = late {
+        return LatePart::Start;
+    }
+    let parts = [job.start_latency(), job.running, job.preempted, job.waiting];
+    let excess = parts.iter().zip(usual).map(|(ns, usual)| i128::from(ns.0) - i128::from(usual));
+    match excess.enumerate().max_by_key(|e| e.1).map(|e| e.0) {
+        Some(1) => LatePart::Running,
+        Some(2) => LatePart::Preempted,
+        Some(3) => LatePart::Waiting,
+        _ => LatePart::Start,
+    }
+}
+
+fn skipped(jobs: &[Job], period_ns: u64, last: Option<u64>) -> u64 {
+    let times: Vec<u64> = last.into_iter().chain(jobs.iter().map(|j| j.intended.0)).collect();
+    let periods = |w: &[u64]| {
+        let apart = w[1].saturating_sub(w[0]) as f64;
+        (apart / period_ns.max(1) as f64).round() as u64
+    };
+    times.windows(2).map(|w| periods(w).saturating_sub(1)).sum()
+}
+
+/// Adds the counts of another time span, which is not before this one.
+pub fn merge(into: &mut Slice, other: &Slice) {
+    if !other.hour.is_empty() {
+        into.hour.clone_from(&other.hour);
+    }
+    into.seq = into.seq.max(other.seq);
+    for task in &other.tasks {
+        match into.tasks.binary_search_by(|t| t.task.cmp(&task.task)) {
+            Ok(at) => merge_task(&mut into.tasks[at].counts, &task.counts),
+            Err(at) => into.tasks.insert(at, task.clone()),
+        }
+    }
+    for cause in &other.causes {
+        add_cause(into, cause.clone());
+    }
+    merge_counters(&mut into.counters, &other.counters);
+}
+
+/// Counts captures with a cause.
+pub fn add_cause(into: &mut Slice, cause: CauseCount) {
+    fn key(c: &CauseCount) -> (&String, &String, &String) {
+        (&c.task, &c.cause, &c.who)
+    }
+    match into.causes.binary_search_by(|c| key(c).cmp(&key(&cause))) {
+        Ok(at) => {
+            into.causes[at].captures = into.causes[at].captures.saturating_add(cause.captures)
+        }
+        Err(at) if into.causes.len() < CAUSES || cause.cause == "other" => {
+            into.causes.insert(at, cause);
+        }
+        Err(_) => {
+            let (cause_name, who) = ("other".to_owned(), String::new());
+            add_cause(into, CauseCount { cause: cause_name, who, ..cause });
+        }
+    }
+}
+
+fn merge_task(into: &mut ActivationCounts, other: &ActivationCounts) {
+    let sums = [
+        (&mut into.activations, other.activations),
+        (&mut into.unsure, other.unsure),
+        (&mut into.overruns, other.overruns),
+        (&mut into.skipped, other.skipped),
+        (&mut into.late, other.late),
+        (&mut into.late_by.started_late, other.late_by.started_late),
+        (&mut into.late_by.ran_long, other.late_by.ran_long),
+        (&mut into.late_by.preempted, other.late_by.preempted),
+        (&mut into.late_by.waited, other.late_by.waited),
+    ];
+    for (to, from) in sums {
+        *to = to.saturating_add(from);
+    }
+    into.start.merge(&other.start);
+    into.response.merge(&other.response);
+    into.running.merge(&other.running);
+    into.preempted.merge(&other.preempted);
+    into.waiting.merge(&other.waiting);
+}
+
+fn merge_counters(into: &mut Counters, other: &Counters) {
+    let sums = [
+        (&mut into.wall_ns, other.wall_ns),
+        (&mut into.own_cpu_ns, other.own_cpu_ns),
+        (&mut into.events, other.events),
+        (&mut into.kernel_ns, other.kernel_ns),
+        (&mut into.lost_events, other.lost_events),
+        (&mut into.dead_ns, other.dead_ns),
+        (&mut into.captures, other.captures),
+        (&mut into.not_captured, other.not_captured),
+        (&mut into.uncovered, other.uncovered),
+        (&mut into.removed, other.removed),
+        (&mut into.write_errors, other.write_errors),
+        (&mut into.suspensions, other.suspensions),
+        (&mut into.suspended_ns, other.suspended_ns),
+        (&mut into.clock_steps, other.clock_steps),
+        (&mut into.disturbed, other.disturbed),
+        (&mut into.starts, other.starts),
+    ];
+    for (to, from) in sums {
+        *to = to.saturating_add(from);
+    }
+}
+
+/// The slices of a journal of seconds, in order: what finished hours have already is left out, the rest is
+/// merged by hour. The last hour may go on.
+pub fn replay(seconds: impl IntoIterator<Item = Slice>, finished_seq: u64) -> Vec<Slice> {
+    let mut hours: Vec<Slice> = Vec::new();
+    for slice in seconds {
+        if slice.seq <= finished_seq {
+            continue;
+        }
+        match hours.last_mut().filter(|h| h.hour == slice.hour) {
+            Some(hour) => merge(hour, &slice),
+            None => hours.push(slice),
+        }
+    }
+    hours
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_model::latency::LateBy;
+    use latlab_model::units::{CpuId, Nanos, TraceNs};
+
+    const US: u64 = 1_000;
+
+    fn job(period: u64, start: u64, parts: [u64; 3]) -> Job {
+        let intended = TraceNs(period * 1_000 * US);
+        let end = TraceNs(intended.0 + (start + parts.iter().sum::<u64>()) * US);
+        let [running, preempted, waiting] = parts.map(|us| Nanos(us * US));
+        Job {
+            intended,
+            woken: intended,
+            start: TraceNs(intended.0 + start * US),
+            end,
+            cpu: CpuId(0),
+            prio: 49,
+            running,
+            preempted,
+            waiting,
+            unsure: false,
+            after: None,
+            by_event: false,
+        }
+    }
+
+    #[test]
+    fn late_activations_are_counted_by_the_part_that_grew() {
+        let jobs = [
+            job(1, 10, [100, 0, 50]),
+            job(2, 400, [100, 0, 50]),
+            job(3, 10, [500, 0, 50]),
+            job(6, 10, [100, 390, 50]),
+            job(7, 10, [100, 0, 900]),
+        ];
+        let late = Late::Response(Nanos(300 * US));
+        let usual = [10 * US, 100 * US, 0, 50 * US];
+        let counts = count("loop", &jobs, late, usual, Some(1_000 * US), Some(0)).counts;
+        assert_eq!((counts.activations, counts.late, counts.skipped), (5, 4, 2));
+        let each = LateBy { started_late: 1, ran_long: 1, preempted: 1, waited: 1 };
+        assert_eq!(counts.late_by, each);
+        assert_eq!(counts.response.count, 5);
+        let by_start = count("loop", &jobs, Late::Start(Nanos(300 * US)), usual, None, None).counts;
+        assert_eq!((by_start.late, by_start.late_by.started_late), (1, 1));
+    }
+
+    #[test]
+    fn slices_merge_to_the_counts_of_all() {
+        let jobs: Vec<Job> = (0..100).map(|i| job(i, i % 7, [100 + i, 0, 0])).collect();
+        let late = Late::Response(Nanos(180 * US));
+        let one = |jobs: &[Job], seq: u64| Slice {
+            hour: "2026-11-24T23".into(),
+            seq,
+            tasks: vec![count("loop", jobs, late, [0; 4], None, None)],
+            counters: Counters { events: jobs.len() as u64, ..Counters::default() },
+            ..Slice::default()
+        };
+        let whole = one(&jobs, 4);
+        let mut merged = Slice::default();
+        for (i, part) in jobs.chunks(25).enumerate() {
+            merge(&mut merged, &one(part, i as u64 + 1));
+        }
+        assert_eq!(merged, whole);
+        let text = serde_json::to_string(&merged).unwrap();
+        assert_eq!(serde_json::from_str::<Slice>(&text).unwrap(), whole);
+    }
+
+    #[test]
+    fn a_replay_counts_nothing_twice() {
+        let second = |seq: u64, hour: &str| Slice {
+            hour: hour.into(),
+            seq,
+            counters: Counters { captures: 1, ..Counters::default() },
+            ..Slice::default()
+        };
+        let journal = || (1..=10).map(|i| second(i, if i <= 6 { "T22" } else { "T23" }));
+        let hours = replay(journal(), 0);
+        assert_eq!(hours.iter().map(|h| h.counters.captures).collect::<Vec<_>>(), [6, 4]);
+        // Killed between the line of the finished hour and the new journal.
+        let hours = replay(journal(), 6);
+        assert_eq!((hours.len(), hours[0].counters.captures, hours[0].seq), (1, 4, 10));
+        assert_eq!(replay(journal(), 10), []);
+    }
+
+    #[test]
+    fn causes_are_bounded() {
+        let mut slice = Slice::default();
+        for i in 0..1_000 {
+            let (task, cause, who) = ("loop".into(), "wait".into(), format!("helper{i}"));
+            add_cause(&mut slice, CauseCount { task, cause, who, captures: 1 });
+        }
+        assert_eq!(slice.causes.len(), CAUSES + 1);
+        assert_eq!(slice.causes.iter().map(|c| c.captures).sum::<u64>(), 1_000);
+    }
+}

@@ -1,0 +1,181 @@
+//! Activations of chosen tasks in a window that moves over an unending trace: each is told once.
+//!
+//! A window overlaps the one before, because an activation may begin in one and end in the next, and is known only
+//! when the next one begins. What ends after the horizon is told later, because not all events of its time were
+//! read yet.
+
+use crate::latency::activations::Job;
+use crate::latency::activations::from_capture::{Chosen, Known, Thread, threads};
+use crate::latency::activations::release::regular;
+use crate::latency::capture::Capture;
+use latlab_model::event::EventKind;
+use latlab_model::latency::{PeriodEstimate, Release};
+use latlab_model::units::{Nanos, Tid, TraceNs};
+use latlab_trace::names::IntMap;
+
+/// Threads of which it is remembered what begins their activations.
+const KNOWN: usize = 4_096;
+
+/// What was told of the windows before.
+#[derive(Clone, Debug, Default)]
+pub struct Follow {
+    known: Known,
+    /// The end of the last activation of each thread that was told.
+    told: IntMap<Tid, TraceNs>,
+}
+
+/// The new activations of a window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fresh {
+    /// Of each thread those that ended since the window before, in order of time, and the distance of its
+    /// intended times in the window, where they are regular.
+    pub threads: Vec<(Thread, Option<PeriodEstimate>)>,
+    /// The longest activation in the window, told before or not.
+    pub longest: Nanos,
+    /// The longest distance of two intended times of a thread in it.
+    pub distance: Nanos,
+    /// A thread ran in it, and no activation of it is known: the window may be shorter than its period.
+    pub unresolved: bool,
+}
+
+impl Follow {
+    /// Takes a window. All events up to `horizon` were read.
+    pub fn take(&mut self, window: &Capture, chosen: &Chosen, horizon: TraceNs) -> Fresh {
+        let mut fresh = Fresh::default();
+        let found = threads(window, chosen, &self.known);
+        fresh.unresolved = ran(window, chosen).any(|tid| !found.iter().any(|t| t.tid == tid));
+        for mut thread in found {
+            let longest = thread.jobs.iter().map(Job::response).max();
+            fresh.longest = fresh.longest.max(longest.unwrap_or_default());
+            let apart = thread.jobs.windows(2).map(|w| w[1].intended.since(w[0].intended)).max();
+            fresh.distance = fresh.distance.max(apart.unwrap_or_default());
+            self.remember(thread.tid, &thread.release);
+            let due: Vec<u64> = thread.jobs.iter().map(|j| j.intended.0).collect();
+            let told = self.told.get(&thread.tid).copied().unwrap_or(TraceNs(0));
+            thread.jobs.retain(|job| job.end > told && job.end <= horizon);
+            if let Some(last) = thread.jobs.last() {
+                if self.told.len() < KNOWN || self.told.contains_key(&thread.tid) {
+                    self.told.insert(thread.tid, last.end);
+                }
+                fresh.threads.push((thread, regular(&due)));
+            }
+        }
+        fresh
+    }
+
+    /// What begins the activations of each thread, as far as it is known.
+    pub fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// Forgets threads that are no more.
+    pub fn keep(&mut self, alive: impl Fn(Tid) -> bool) {
+        self.known.retain(|tid, _| alive(*tid));
+        self.told.retain(|tid, _| alive(*tid));
+    }
+
+    fn remember(&mut self, tid: Tid, release: &Release) {
+        if *release != Release::Wakeup
+            && (self.known.len() < KNOWN || self.known.contains_key(&tid))
+        {
+            self.known.insert(tid, release.clone());
+        }
+    }
+}
+
+/// The chosen threads that got a CPU in the window.
+fn ran<'a>(window: &'a Capture, chosen: &'a Chosen) -> impl Iterator<Item = Tid> + 'a {
+    let tids: &[Tid] = match chosen {
+        Chosen::Tids(tids) => tids,
+        Chosen::Name(_) => &[],
+    };
+    let mut seen: IntMap<Tid, ()> = IntMap::default();
+    for e in &window.events {
+        if let EventKind::Switch { next, .. } = e.kind {
+            seen.insert(next.tid, ());
+        }
+    }
+    tids.iter().copied().filter(move |tid| seen.contains_key(tid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_model::event::{Event, Names, OffCpu, Task};
+    use latlab_model::units::CpuId;
+
+    const US: u64 = 1_000;
+
+    /// A task that runs 100 µs in each period of 1 ms.
+    fn capture() -> Capture {
+        let mut names = Names::default();
+        let (name, idle, function) =
+            (names.intern("loop"), names.intern("swapper/0"), names.intern("hrtimer_wakeup"));
+        let task = Task { tid: Tid(7), name, prio: 49 };
+        let idle = Task { tid: Tid(0), name: idle, prio: 120 };
+        let mut events = Vec::new();
+        let mut at = |us: u64, current: Task, kind: EventKind| {
+            let time = TraceNs(us * US);
+            events.push(Event { time, cpu: CpuId(0), current: current.tid, kind });
+        };
+        for i in 0..200u64 {
+            let (t, due) = (1_000 * i, (1_000 * i * US) as i64);
+            if i > 0 {
+                let now = due + 1_000;
+                at(
+                    t + 1,
+                    idle,
+                    EventKind::HrtimerEntry { timer: 1, function, now, preempt_off: false },
+                );
+                at(t + 2, idle, EventKind::Waking { task, target: CpuId(0) });
+                at(t + 3, idle, EventKind::HrtimerExit { timer: 1 });
+            }
+            at(t + 5, idle, EventKind::Switch { prev: idle, state: OffCpu::Runnable, next: task });
+            let next = due + 1_000_000;
+            let (expires, softexpires) = (next, next);
+            let start = EventKind::HrtimerStart {
+                timer: 1,
+                function,
+                relative: false,
+                expires,
+                softexpires,
+            };
+            at(t + 104, task, start);
+            at(
+                t + 105,
+                task,
+                EventKind::Switch { prev: task, state: OffCpu::Sleeping, next: idle },
+            );
+        }
+        Capture { events, names, clock_is_monotonic: true, ..Capture::default() }
+    }
+
+    fn window(whole: &Capture, from: u64, to: u64) -> Capture {
+        let within = |e: &&Event| (from * US..to * US).contains(&e.time.0);
+        let events: Vec<Event> = whole.events.iter().filter(within).copied().collect();
+        let covered_from = events.first().map_or(TraceNs(0), |e| e.time);
+        Capture { events, covered_from, names: whole.names.clone(), ..whole.clone() }
+    }
+
+    #[test]
+    fn overlapping_windows_tell_each_activation_once() {
+        let whole = capture();
+        let chosen = Chosen::Tids(vec![Tid(7)]);
+        let (mut follow, mut ends) = (Follow::default(), Vec::new());
+        // Windows of 30 ms in steps of 7.3 ms; the last 0.4 ms of each are not complete.
+        let mut to = 10_000u64;
+        while to < 199_000 {
+            let w = window(&whole, to.saturating_sub(30_000), to);
+            let fresh = follow.take(&w, &chosen, TraceNs((to - 400) * US));
+            ends.extend(fresh.threads.iter().flat_map(|t| &t.0.jobs).map(|j| j.end.0 / US));
+            to += 7_300;
+        }
+        let last = ends.len() as u64;
+        let expected: Vec<u64> = (1..=last).map(|i| 1_000 * i + 105).collect();
+        assert!(last > 180, "{last}");
+        assert_eq!(ends, expected);
+        assert!(follow.known().contains_key(&Tid(7)));
+        follow.keep(|_| false);
+        assert!(follow.known().is_empty());
+    }
+}

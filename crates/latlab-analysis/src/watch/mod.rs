@@ -1,0 +1,13 @@
+//! `latlab watch`: what is counted, kept and given up, as functions of data.
+//!
+//! [`follow`] finds the activations in a window that moves over an unending trace, each once; [`counts`] turns
+//! them into slices that merge; [`lead`] tells what took the time of a late one; [`choice`]
+//! decides which of them are captured, [`thinning`] decides which captures are kept; [`budget`] how much is recorded; [`clocks`] whether the machine was suspended.
+
+pub mod budget;
+pub mod choice;
+pub mod clocks;
+pub mod counts;
+pub mod follow;
+pub mod lead;
+pub mod thinning;
