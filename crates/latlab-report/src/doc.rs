@@ -65,6 +65,8 @@ pub enum Block {
     Plot(Box<Plot>),
     /// Preformatted text, monospaced.
     Pre(String),
+    /// A flame graph; drawn on pages alone.
+    Flame(Box<Flame>),
 }
 
 /// A table of text cells.
@@ -111,6 +113,36 @@ impl Column {
     pub fn optional(self, order: u8) -> Self {
         Self { optional: order, ..self }
     }
+}
+
+/// A flame graph: functions below their callers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flame {
+    /// Heading.
+    pub title: String,
+    /// What it shows, in words.
+    pub description: String,
+    /// What widths count (`instructions`).
+    pub unit: String,
+    /// Width of the whole.
+    pub total: u64,
+    /// Boxes, a caller before its callees.
+    pub boxes: Vec<FlameBox>,
+}
+
+/// A function of a flame graph.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlameBox {
+    /// Its name.
+    pub name: String,
+    /// Callers above it.
+    pub depth: u32,
+    /// Where it begins, in [`Flame::unit`].
+    pub start: u64,
+    /// Its width with that of its callees.
+    pub width: u64,
+    /// Drawn in another colour: what differs.
+    pub marked: bool,
 }
 
 /// A plot as data.

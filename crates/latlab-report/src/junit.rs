@@ -42,9 +42,62 @@ pub fn comparison(d: &CompareDetail, started: &str, out: &mut impl Write) -> io:
     writeln!(out, "  </testsuite>\n</testsuites>")
 }
 
+/// A test of a gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// What was measured.
+    pub name: String,
+    /// The verdict in words.
+    pub sentence: String,
+    /// Whether its limit is exceeded.
+    pub failed: bool,
+}
+
+/// Writes the tests of a gate.
+///
+/// # Errors
+/// The writer's.
+pub fn gate(cases: &[Case], out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"latlab vm gate\" \
+         tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"0\">",
+        cases.len(),
+        cases.iter().filter(|c| c.failed).count()
+    )?;
+    for case in cases {
+        let (name, sentence) = (escape(&case.name), escape(&case.sentence));
+        writeln!(out, "    <testcase classname=\"latlab vm gate\" name=\"{name}\">")?;
+        if case.failed {
+            writeln!(out, "      <failure message=\"{sentence}\" type=\"over the limit\"/>")?;
+        } else {
+            writeln!(out, "      <system-out>{sentence}</system-out>")?;
+        }
+        writeln!(out, "    </testcase>")?;
+    }
+    writeln!(out, "  </testsuite>\n</testsuites>")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_gate_has_a_test_for_each_limit() {
+        let case = |name: &str, failed| Case {
+            name: name.into(),
+            sentence: "+48 instructions: a<b".into(),
+            failed,
+        };
+        let mut out = Vec::new();
+        gate(&[case("path", true), case("wakeup.user", false)], &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let xml = roxmltree::Document::parse(&text).unwrap();
+        let suite = xml.root_element().first_element_child().unwrap();
+        assert_eq!((suite.attribute("tests"), suite.attribute("failures")), (Some("2"), Some("1")));
+        let failure = xml.descendants().find(|n| n.has_tag_name("failure")).unwrap();
+        assert_eq!(failure.attribute("message"), Some("+48 instructions: a<b"));
+    }
     use latlab_model::compare::{Contrast, Metric, SubjectInfo};
 
     #[test]

@@ -20,3 +20,5 @@ pub mod plot;
 pub mod sections;
 pub mod text;
 pub mod values;
+#[cfg(feature = "host")]
+pub mod watch;

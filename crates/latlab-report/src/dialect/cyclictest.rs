@@ -5,6 +5,7 @@
 
 use latlab_model::machine::Machine;
 use latlab_model::wakeup::result::{StopReason, ThreadResult, UsHistogram, WakeupResult};
+use latlab_stats::total::Total;
 use std::io::{self, Write};
 
 /// One thread's figures, so far or at the end; times in ns.
@@ -157,10 +158,10 @@ pub fn histogram(
         }
         writeln!(out)?;
     }
-    let counted = |h: &UsHistogram| h.buckets.iter().map(|b| b.1).sum::<u64>();
+    let counted = |h: &UsHistogram| h.buckets.iter().map(|b| b.1).total();
     let counted: Vec<u64> = all.iter().map(|h| counted(h)).collect();
     let total = |v: u64| options.total.then_some(v);
-    figures("# Total:", 9, &counted, total(counted.iter().sum()), out)?;
+    figures("# Total:", 9, &counted, total(counted.iter().total()), out)?;
     let unit = if options.nanoseconds { 1 } else { 1_000 };
     let of = |f: fn(&Line) -> u64| -> Vec<u64> {
         result.threads.iter().map(|t| f(&t.into()) / unit).collect()
@@ -170,7 +171,7 @@ pub fn histogram(
     let max = of(|l| l.max_ns);
     figures("# Max Latencies:", 5, &max, total(max.iter().copied().max().unwrap_or(0)), out)?;
     let over: Vec<u64> = all.iter().map(|h| h.overflows).collect();
-    figures("# Histogram Overflows:", 5, &over, total(over.iter().sum()), out)?;
+    figures("# Histogram Overflows:", 5, &over, total(over.iter().total()), out)?;
     writeln!(out, "# Histogram Overflow at cycle number:")?;
     for (i, h) in all.iter().enumerate() {
         write!(out, "# Thread {i}:")?;

@@ -3,9 +3,12 @@
 //! Only the shape is theirs: fields, widths, keys. What a figure means is said
 //! where it differs.
 
+#[cfg(feature = "host")]
+pub mod check;
 pub mod cyclictest;
 pub mod lat_mem_rd;
 pub mod lmbench;
+pub mod noise;
 #[cfg(test)]
 mod round_trip;
 pub mod rtla;

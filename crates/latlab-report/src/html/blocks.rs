@@ -1,5 +1,6 @@
 //! The blocks of a document as HTML elements.
 
+use super::flame;
 use crate::doc::{Axis, Block, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::json;
 use crate::messages;
@@ -71,6 +72,7 @@ pub(super) fn block(b: &Block, out: &mut impl Write) -> io::Result<()> {
             out.write_all(b"</ul>\n")
         }
         Block::Plot(p) => figure(p, out),
+        Block::Flame(f) => flame::figure(f, out),
         Block::Pre(text) => {
             writeln!(out, "<pre tabindex=\"0\">{}</pre>", escape(text))
         }

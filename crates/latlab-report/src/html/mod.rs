@@ -6,6 +6,7 @@
 //! by their hashes, and nothing else; everything that comes from a run is escaped.
 
 mod blocks;
+mod flame;
 
 use crate::doc::Doc;
 use crate::plot::palette::{Ground, Role};

@@ -18,6 +18,8 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "bench.switch-methods", text: switch_methods },
     Message { id: "bench.disturbed", text: disturbed },
     Message { id: "bench.two-states", text: two_states },
+    Message { id: "bench.each", text: each },
+    Message { id: "bench.size-effect", text: size_effect },
     Message { id: "bench.unsure", text: unsure },
     fixed!("bench.no-time", "no time left in the budget"),
     Message { id: "bench.wrong-switches", text: wrong_switches },
@@ -94,6 +96,39 @@ fn drift(a: &Args<'_>) -> Text {
     let sign = if a.number("change").unwrap_or(0.0) > 0.0 { "+" } else { "" };
     Text::claim(format!("{}: drift of {sign}{}", a.get("benchmark"), a.get("change")))
         .why("The median of a drifting value depends on the time of the measurement.")
+}
+
+fn size_effect(a: &Args<'_>) -> Text {
+    let range = format!("{}: {} to {}", a.get("benchmark"), a.get("from"), a.get("to"));
+    let change = format!("{} over this range", percent(a, "change"));
+    let interval = format!("95 % interval {} to {}", percent(a, "low"), percent(a, "high"));
+    let claim = match a.get("effect").as_str() {
+        "none" => format!("{range}: {} whatever the size ({change}, {interval})", a.get("mean")),
+        "slope" => format!("{range}: {} for each byte ({change}, {interval})", a.get("slope")),
+        _ => {
+            format!("{range}: whether the time depends on the size is open ({change}, {interval})")
+        }
+    };
+    Text::claim(claim).why("A line by least squares through the medians of all sizes.")
+}
+
+/// A change with its sign, in percent.
+fn percent(a: &Args<'_>, name: &str) -> String {
+    format!("{:+.1} %", a.number(name).unwrap_or(0.0) * 100.0)
+}
+
+fn each(a: &Args<'_>) -> Text {
+    let fewer = match (a.number("operations"), a.number("asked")) {
+        (Some(n), Some(asked)) if n < asked => format!(" of {asked:.0} (the time was used up)"),
+        _ => String::new(),
+    };
+    let [min, mean, sd, max, jitter, clock] =
+        ["min", "mean", "sd", "max", "jitter", "clock"].map(|name| a.get(name));
+    Text::claim(format!(
+        "{}: {} single operations{fewer}: minimum {min}, mean {mean}, standard deviation {sd}, maximum {max}, jitter (maximum − minimum) {jitter}; a reading of the clock takes {clock}, and each value has one or two in it",
+        a.get("probe"),
+        a.get("operations"),
+    ))
 }
 
 fn steal(a: &Args<'_>) -> Text {
@@ -209,6 +244,34 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         example(id, &[std::slice::from_ref(&benchmark), more].concat())
     };
     let hz = |v: f64| Value::from(Quantity::Hz(v));
+    let size_effect = |effect: &str| {
+        let values = [
+            ("benchmark", text("ipc.unix-stream")),
+            ("effect", text(effect)),
+            ("from", Quantity::Bytes(1).into()),
+            ("to", Quantity::Bytes(512).into()),
+            ("mean", ns(45_800.0)),
+            ("slope", ns(3.4)),
+            ("change", ratio(0.038)),
+            ("low", ratio(0.031)),
+            ("high", ratio(0.045)),
+        ];
+        example("bench.size-effect", &values)
+    };
+    let single = |operations: u64| {
+        let values = [
+            ("probe", text("ctx.yield")),
+            ("operations", n(operations)),
+            ("asked", n(2_000_000)),
+            ("min", ns(2_100.0)),
+            ("mean", ns(2_800.0)),
+            ("sd", ns(310.0)),
+            ("max", ns(41_000.0)),
+            ("jitter", ns(38_900.0)),
+            ("clock", ns(52.0)),
+        ];
+        example("bench.each", &values)
+    };
     let all = vec![
         with("bench.impossible", &[]),
         with("bench.impossible", &[("cycles", Quantity::Number(0.22).into())]),
@@ -237,6 +300,11 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         example("bench.two-states", &[("slower", ratio(0.2)), ("share", ratio(0.02))]),
         example("bench.unsure", &[("missed", n(3)), ("results", n(40)), ("target", ratio(0.01))]),
         example("bench.wrong-switches", &[("batches", n(11))]),
+        size_effect("none"),
+        size_effect("slope"),
+        size_effect("open"),
+        single(2_000_000),
+        single(1_200_000),
     ];
     with_fixed(MESSAGES, all)
 }

@@ -43,6 +43,20 @@ pub(super) const MESSAGES: &[Message] = &[
         },
     },
     Message { id: "memory.cache-on", text: cache_on },
+    Message {
+        id: "memory.level-off",
+        text: |a| {
+            Text::claim(format!(
+                "L{}: {} are reported, and arrays of {} to {} take as long as memory ({})",
+                a.get("level"),
+                a.get("reported"),
+                a.get("from"),
+                a.get("to"),
+                a.get("memory")
+            ))
+            .why("The cache is switched off, or others use all of it")
+        },
+    },
     Message { id: "memory.shared", text: shared },
     Message {
         id: "memory.prefetch",
@@ -252,6 +266,7 @@ fn shared(a: &Args<'_>) -> Text {
 pub(super) const LABELS: &[(&str, &str)] = &[
     ("T0", "latency without misses (T0)"),
     ("pair-of-loads", "distance and time of a pair of loads"),
+    ("loads", "shortest and longest load in these arrays"),
 ];
 
 /// Name of an access pattern.
@@ -277,6 +292,7 @@ pub fn stage(stage: Stage) -> &'static str {
         Stage::Knees => "knees",
         Stage::Again => "repetition",
         Stage::Parallelism => "memory-level parallelism",
+        Stage::Regimes => "regimes by size and stride",
         Stage::Compared => "other access patterns",
     }
 }
@@ -357,6 +373,16 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         s("memory.regimes", &[("line", Bytes(64).into()), ("miss", Ns(92.0).into())]),
         s("memory.cache-on", &[("on", true.into())]),
         s("memory.cache-on", &[("on", false.into())]),
+        s(
+            "memory.level-off",
+            &[
+                ("level", Count(2).into()),
+                ("reported", Bytes(2 << 20).into()),
+                ("from", Bytes(128 << 10).into()),
+                ("to", Bytes(1 << 20).into()),
+                ("memory", Ns(120.0).into()),
+            ],
+        ),
         s("memory.prefetch", &[("sequential", Ns(4.0).into()), ("memory", Ns(104.0).into())]),
         s(
             "memory.switch-knee",

@@ -18,6 +18,7 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "why.workqueue", text: workqueue },
     Message { id: "why.higher-priority", text: higher_priority },
     Message { id: "why.equal-priority", text: equal_priority },
+    Message { id: "why.measurement", text: measurement },
     Message { id: "why.throttling", text: throttling },
     Message { id: "why.fair-server", text: fair_server },
     Message { id: "why.bandwidth", text: bandwidth },
@@ -226,6 +227,12 @@ fn equal_priority(a: &Args<'_>) -> Text {
     }
     Text::claim(format!("Task of equal priority ran for {delay}: {}{}", actor(a), chain(a)))
         .why(PREEMPTION)
+}
+
+fn measurement(a: &Args<'_>) -> Text {
+    let (who, delay) = (a.get("who"), a.get("delay"));
+    Text::claim(format!("Effect of the measurement: latlab's own thread ran for {delay}: {who}"))
+        .why("latlab's main thread runs as an ordinary task and saves the captures.")
 }
 
 fn throttling(a: &Args<'_>) -> Text {

@@ -59,6 +59,7 @@ fn with_values() -> Vec<Statement> {
     let prio = ("priority", Quantity::Priority(60).into());
     put("why.higher-priority", &[delay.clone(), who("sh"), class("realtime"), prio]);
     put("why.equal-priority", &[delay.clone(), who("sh")]);
+    put("why.measurement", &[delay.clone(), who("latlab"), class("fair")]);
     put("why.throttling", std::slice::from_ref(&delay));
     put("why.throttling", &[delay.clone(), who("make")]);
     put("why.equal-priority", &[delay.clone(), who("make"), class("fair")]);

@@ -59,6 +59,10 @@ pub(super) const MESSAGES: &[Message] = &[
         "why.remedy-priorities",
         "Raise the priority of the task, or lower that of the other task"
     ),
+    fixed!(
+        "why.remedy-measurement",
+        "Measure with a real-time priority (-p), or with latlab's main thread on another CPU (--mainaffinity)"
+    ),
     fixed!("why.remedy-separate-cpus", "Run the two tasks on different CPUs (taskset)"),
     fixed!(
         "why.remedy-rt-runtime",

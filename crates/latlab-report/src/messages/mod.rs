@@ -15,6 +15,7 @@ mod args;
 mod bench;
 mod cache;
 mod causes;
+mod check;
 mod compare;
 mod doctor;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod latency;
 mod latency_captures;
 mod latency_remedies;
 mod message;
+mod noise;
 mod osnoise;
 mod probe;
 mod profile;
@@ -35,6 +37,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod tune;
 mod wakeup;
 
 pub use args::{Args, bytes, quantity, value};
@@ -51,12 +54,14 @@ use latlab_model::finding::{Confidence, Finding, Note, Severity, Values};
 const AREAS: &[&[Message]] = &[
     bench::MESSAGES,
     cache::MESSAGES,
+    check::MESSAGES,
     compare::MESSAGES,
     doctor::MESSAGES,
     history::MESSAGES,
     latency::MESSAGES,
     latency_captures::MESSAGES,
     latency_remedies::MESSAGES,
+    noise::MESSAGES,
     osnoise::MESSAGES,
     probe::MESSAGES,
     profile::MESSAGES,
@@ -65,6 +70,7 @@ const AREAS: &[&[Message]] = &[
     survey::MESSAGES,
     sweep::MESSAGES,
     timer::MESSAGES,
+    tune::MESSAGES,
     wakeup::MESSAGES,
 ];
 

@@ -44,6 +44,7 @@ pub(super) const MESSAGES: &[Message] = &[
         Text::claim(format!("select() takes no descriptor above {}", a.get("last")))
     }),
     fixed!("probe.no-instruction", "not available on this processor"),
+    fixed!("probe.no-direct", "this file system has no O_DIRECT; --dir names another one"),
     message("probe.no-trace", |a| Text::claim(format!("no trace: {}", a.get("error")))),
     fixed!("probe.seccomp", "a seccomp filter ended the process at one of its system calls"),
     // What failed.

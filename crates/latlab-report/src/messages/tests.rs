@@ -12,12 +12,14 @@ type Examples = fn() -> Vec<Statement>;
 const EXAMPLES: &[(&str, &[Message], Examples)] = &[
     ("bench", bench::MESSAGES, bench::examples),
     ("cache", cache::MESSAGES, cache::examples),
+    ("check", check::MESSAGES, check::examples),
     ("compare", compare::MESSAGES, compare::examples),
     ("doctor", doctor::MESSAGES, doctor::examples),
     ("history", history::MESSAGES, history::examples),
     ("latency", latency::MESSAGES, latency::examples),
     ("latency-captures", latency_captures::MESSAGES, latency::capture_examples),
     ("latency-remedies", latency_remedies::MESSAGES, latency::remedy_examples),
+    ("noise", noise::MESSAGES, noise::examples),
     ("osnoise", osnoise::MESSAGES, osnoise::examples),
     ("probe", probe::MESSAGES, probe::examples),
     ("run", run::MESSAGES, run::examples),
@@ -26,6 +28,7 @@ const EXAMPLES: &[(&str, &[Message], Examples)] = &[
     ("sweep", sweep::MESSAGES, sweep::examples),
     ("profile", profile::MESSAGES, profile::examples),
     ("timer", timer::MESSAGES, timer::examples),
+    ("tune", tune::MESSAGES, tune::examples),
     ("wakeup", wakeup::MESSAGES, wakeup::examples),
 ];
 
@@ -104,5 +107,5 @@ fn findings_contain_the_name_of_their_mechanism() {
             assert!(claim.to_lowercase().contains(&name), "{id}: {name:?} is not in {claim:?}");
         }
     }
-    assert_eq!(named, 28, "a mechanism without a message, or a message without a mechanism");
+    assert_eq!(named, 29, "a mechanism without a message, or a message without a mechanism");
 }

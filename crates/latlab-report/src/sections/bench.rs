@@ -1,11 +1,14 @@
 //! Micro-benchmarks: a table per family with the interval of each result, curves over sizes, a heat
 //! map of CPU pairs.
 
+mod published;
+
 use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::values::{figure, grouped};
 use latlab_model::bench::{BenchDetail, BenchRow, Selection, label};
 use latlab_model::record::Unit;
 use latlab_model::run::Part;
+use latlab_stats::total::Total;
 use std::collections::BTreeMap;
 
 /// The families in reading order, by the first word of a probe's name.
@@ -16,6 +19,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("memory", "Faults and mappings"),
     ("ctx", "Context switches"),
     ("ipc", "Messages: round trip"),
+    ("timer", "Sleeping"),
     ("fs", "Files"),
     ("bw", "Bandwidth"),
     ("stream", "STREAM"),
@@ -177,7 +181,7 @@ pub fn sections(part: &Part, detail: &BenchDetail) -> Vec<Section> {
     if !detail.missing.is_empty() {
         blocks.push(Block::Table(missing(detail)));
     }
-    blocks.extend(detail.against.iter().map(against));
+    blocks.extend(published::blocks(&detail.against));
     if !part.findings.is_empty() {
         blocks.push(Block::Findings(part.findings.clone()));
     }
@@ -314,7 +318,7 @@ fn bar(row: &BenchRow) -> String {
 /// CPU time by thread while the pair alternated; only where other threads ran too.
 fn alternation(row: &BenchRow) -> Option<Table> {
     let seen = row.alternation.as_ref()?;
-    let all: u64 = seen.threads.iter().map(|t| t.ns).sum();
+    let all: u64 = seen.threads.iter().map(|t| t.ns).total();
     if all == 0 || (seen.direct == seen.switches && row.name != "ctx.nanosleep") {
         return None;
     }
@@ -359,30 +363,6 @@ fn missing(detail: &BenchDetail) -> Table {
         .collect();
     let columns = vec![Column::left("probe"), Column::left("status"), Column::left("reason")];
     Table { caption: "Benchmarks without result".into(), columns, rows }
-}
-
-fn against(a: &latlab_model::reference::Against) -> Block {
-    let rows = (a.rows.iter())
-        .map(|r| {
-            vec![
-                r.label.replace([':', ','], " "),
-                figure(r.here, Unit::Ns),
-                figure(r.there, Unit::Ns),
-                format!("{:.2}", r.here / r.there),
-            ]
-        })
-        .collect();
-    let columns = vec![
-        Column::left("probe"),
-        Column::right("here"),
-        Column::right(a.id.clone()),
-        Column::right("here / there"),
-    ];
-    Block::Table(Table {
-        caption: format!("Against {}, from {}", a.machine, a.source),
-        columns,
-        rows,
-    })
 }
 
 /// A curve over `size` (or `procs`), one series for each probe and set of other parameters.
@@ -487,8 +467,8 @@ fn notes(part: &Part, detail: &BenchDetail) -> Option<Block> {
 
 fn meter(detail: &BenchDetail) -> Vec<(String, String)> {
     let m = &detail.meter;
-    let batches: u64 = detail.rows.iter().map(|r| r.estimate.batches).sum();
-    let total = |f: fn(&BenchRow) -> u64| detail.rows.iter().map(f).sum::<u64>();
+    let batches: u64 = detail.rows.iter().map(|r| r.estimate.batches).total();
+    let total = |f: fn(&BenchRow) -> u64| detail.rows.iter().map(f).total();
     vec![
         (
             "clock".into(),

@@ -7,7 +7,7 @@ use crate::doc::{Block, Column, Section, Table};
 use crate::messages;
 use crate::values::{change, figure};
 use latlab_model::compare::{
-    Aspect, CompareDetail, Contrast, MachineDifference, Method, Metric, Side, Verdict,
+    Aspect, CompareDetail, Contrast, Figures, MachineDifference, Method, Metric, Side, Verdict,
 };
 use latlab_model::record::Unit;
 use latlab_model::run::Part;
@@ -30,6 +30,13 @@ pub fn sections(_part: &Part, d: &CompareDetail) -> Vec<Section> {
         blocks.push(Block::Table(skipped(d)));
     }
     out.push(Section { id: "verdicts".into(), title: "Verdicts".into(), blocks });
+    if let Some(table) = figures(d) {
+        out.push(Section {
+            id: "minimum-mean-maximum".into(),
+            title: "Minimum, mean and maximum".into(),
+            blocks: vec![Block::Table(table)],
+        });
+    }
     out.push(Section {
         id: "values".into(),
         title: "Values".into(),
@@ -66,6 +73,9 @@ pub fn screen(d: &CompareDetail) -> Vec<Block> {
         row.push(sentence(c, m.unit));
         row
     });
+    if d.metrics.is_empty() {
+        return figures(d).map(Block::Table).into_iter().collect();
+    }
     vec![Block::Table(Table { caption, columns, rows: rows.collect() })]
 }
 
@@ -81,6 +91,10 @@ pub fn summary(d: &CompareDetail) -> Vec<String> {
             let other = letter(d, c.other);
             out.push(format!("{} in {other}: {}.", m.label, sentence(c, m.unit)));
         }
+    }
+    if d.metrics.is_empty() {
+        out.push("No metric in common; published values stand beside measured ones.".into());
+        return out;
     }
     let count = |v| contrasts(d).filter(|(_, c)| c.verdict == v).count();
     let runs_differ = match count(Verdict::RunsDiffer) {
@@ -259,6 +273,39 @@ fn verdicts(d: &CompareDetail) -> Table {
         columns: ["metric", "", "verdict", "values"].map(Column::left).into(),
         rows: contrasts(d).map(row).collect(),
     }
+}
+
+/// What other tools and studies state of a distribution, not tested.
+fn figures(d: &CompareDetail) -> Option<Table> {
+    let ns = |v: Option<f64>| v.map_or_else(|| "-".into(), |v| figure(v, Unit::Ns));
+    let count = |v: Option<u64>| v.map_or_else(|| "-".into(), |v| v.to_string());
+    let row = |f: &Figures| {
+        vec![
+            letter(d, f.subject),
+            f.what.clone(),
+            count(f.count),
+            count(f.missed),
+            ns(f.min),
+            ns(f.mean),
+            ns(f.sd),
+            ns(f.max),
+        ]
+    };
+    (!d.figures.is_empty()).then(|| Table {
+        caption: "As studies and other tools state them; not tested, and a maximum grows with the length of a run"
+            .into(),
+        columns: vec![
+            Column::left(""),
+            Column::left("what"),
+            Column::right("values").optional(2),
+            Column::right("missed").optional(1),
+            Column::right("min"),
+            Column::right("mean"),
+            Column::right("sd").optional(3),
+            Column::right("max"),
+        ],
+        rows: d.figures.iter().map(row).collect(),
+    })
 }
 
 fn skipped(d: &CompareDetail) -> Table {

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Distributions that share one plot at most; more cannot be told apart.
 const TOGETHER_MAX: usize = 8;
+/// Records that the summary states in full, at most.
+const SAID: usize = 4;
 
 /// The section of a part.
 pub fn sections(part: &Part) -> Vec<Section> {
@@ -51,13 +53,17 @@ pub fn summary(part: &Part) -> Vec<String> {
     let Some(r) = worst else { return vec![] };
     let (Some(median), Some(max)) = (r.summary.median, r.summary.max) else { return vec![] };
     let title = if part.title.is_empty() { &part.name } else { &part.title };
-    vec![format!(
+    let mut out = vec![format!(
         "{title}: median {}, largest {} of {} samples ({}).",
         figure(median, r.unit),
         figure(max, r.unit),
         grouped(r.summary.count),
         record_name(r)
-    )]
+    )];
+    let notes = part.results.iter().flat_map(|r| &r.notes);
+    let each = notes.filter(|n| n.id() == Some("bench.each")).take(SAID);
+    out.extend(each.map(|n| format!("{}.", crate::messages::note(n))));
+    out
 }
 
 /// `wakeup.user cpu=0`.

@@ -1,5 +1,9 @@
 //! Caches and TLBs: a table of levels, and the curves that they were read from.
 
+mod regimes;
+mod strides;
+mod switches;
+
 use super::generic;
 use crate::doc::{Axis, Block, Column, Mark, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::messages::{
@@ -32,12 +36,12 @@ pub fn sections(part: &Part, d: &CacheDetail) -> Vec<Section> {
     blocks.extend(compared(d).map(Block::Table));
     blocks.push(Block::Findings(part.findings.clone()));
     blocks.extend(size_plot(d).map(|p| Block::Plot(Box::new(p))));
-    blocks.extend(switch_plot(d).map(|p| Block::Plot(Box::new(p))));
-    blocks.extend(switch_heat(d).map(|p| Block::Plot(Box::new(p))));
+    blocks.extend(switches::blocks(d));
     blocks.extend(heat(d).map(|p| Block::Plot(Box::new(p))));
     blocks.extend(tlb_plot(d).map(|p| Block::Plot(Box::new(p))));
     blocks.extend(parallel_table(d).map(Block::Table));
-    blocks.extend(stride_plot(d).map(|p| Block::Plot(Box::new(p))));
+    blocks.extend(strides::blocks(d));
+    blocks.extend(d.regime_map.iter().flat_map(regimes::blocks));
     let title = if part.title.is_empty() { part.name.clone() } else { part.title.clone() };
     vec![Section { id: part.name.clone(), title, blocks }]
 }
@@ -45,7 +49,7 @@ pub fn sections(part: &Part, d: &CacheDetail) -> Vec<Section> {
 /// The first screen: caches and the curves by size.
 pub fn screen(d: &CacheDetail) -> Vec<Block> {
     let table = (!d.levels.is_empty()).then(|| Block::Table(levels(d)));
-    let mut plot = size_plot(d).or_else(|| switch_plot(d));
+    let mut plot = size_plot(d).or_else(|| switches::refill(d));
     // The terminal has one plot: the curves that the sizes follow from.
     if let Some(plot) = &mut plot {
         plot.series.truncate(CURVES);
@@ -310,74 +314,6 @@ fn parallel_table(d: &CacheDetail) -> Option<Table> {
     })
 }
 
-fn stride_plot(d: &CacheDetail) -> Option<Plot> {
-    (d.strides.len() > 1).then(|| Plot {
-        id: "memory-multiply".into(),
-        title: "a[i] *= a[i] by stride".into(),
-        description: "Time of one element of a large array: it rises until each element is in a line of its own.".into(),
-        x: Axis { label: "stride".into(), scale: Scale::Log2, bytes: true, ..Axis::default() },
-        y: Axis { label: "an element (ns)".into(), ..Axis::default() },
-        series: vec![Series {
-            name: "an element".into(),
-            points: d.strides.iter().map(|p| (f64::from(p.stride_bytes), p.ns)).collect(),
-            ..Series::default()
-        }],
-        marks: vec![],
-    })
-}
-
-/// What a KiB of the working set adds to a switch, over the product.
-fn switch_plot(d: &CacheDetail) -> Option<Plot> {
-    let curve = &d.refill;
-    (curve.len() > 2).then(|| Plot {
-        id: "memory-switch".into(),
-        title: "What refilling adds to a context switch".into(),
-        description: "For each KiB of the working set, over processes × working set. It rises where they no longer fit into a cache together.".into(),
-        x: Axis { label: "processes × working set".into(), scale: Scale::Log2, bytes: true, ..Axis::default() },
-        y: Axis { label: "a KiB adds (ns)".into(), ..Axis::default() },
-        series: vec![Series {
-            name: "refill".into(),
-            points: curve.iter().map(|c| (c.0 as f64, c.1)).collect(),
-            ..Series::default()
-        }],
-        marks: (d.switch_knees.iter())
-            .map(|k| {
-                let (from, to) = (k.from_bytes as f64, k.to_bytes as f64);
-                let words = format!("{} – {}", bytes_words(k.from_bytes), bytes_words(k.to_bytes));
-                Mark::Band(from, to, words)
-            })
-            .collect(),
-    })
-}
-
-/// Processes × working set.
-fn switch_heat(d: &CacheDetail) -> Option<Plot> {
-    let mut procs: Vec<u32> = d.switches.iter().map(|p| p.procs).collect();
-    procs.sort_unstable();
-    procs.dedup();
-    let lane = |n: u32| procs.iter().position(|p| *p == n).unwrap_or(0) as f64;
-    (procs.len() > 1).then(|| Plot {
-        id: "memory-switch-heat".into(),
-        title: "A context switch by processes and working set".into(),
-        description: "One switch, less the same calls and the same working set without one.".into(),
-        x: Axis { label: "working set of each".into(), bytes: true, ..Axis::default() },
-        y: Axis {
-            label: "processes".into(),
-            scale: Scale::Category,
-            categories: procs.iter().map(u32::to_string).collect(),
-            ..Axis::default()
-        },
-        series: vec![Series {
-            name: "a switch (ns)".into(),
-            kind: SeriesKind::Heat,
-            points: d.switches.iter().map(|p| (p.bytes as f64, lane(p.procs))).collect(),
-            values: d.switches.iter().map(|p| p.ns).collect(),
-            ..Series::default()
-        }],
-        marks: vec![],
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -396,7 +332,10 @@ mod tests {
             .iter()
             .filter_map(|b| if let Block::Plot(p) = b { Some(p.id.as_str()) } else { None })
             .collect();
-        assert_eq!(plots, ["memory-latency", "memory-strides"]);
+        assert_eq!(
+            plots,
+            ["memory-latency", "memory-strides", "memory-stride-loads", "memory-regimes"]
+        );
         assert!(matches!(&section.blocks[0], Block::Table(t) if t.rows.len() == 3));
     }
 }

@@ -7,14 +7,21 @@
 
 pub mod bench;
 #[cfg(feature = "host")]
+pub mod check;
+#[cfg(feature = "host")]
 pub mod compare;
+#[cfg(feature = "host")]
+pub mod critical;
 pub mod doctor;
 pub mod generic;
 pub mod history;
 pub mod machine;
 pub mod memory;
+pub mod noise;
 pub mod osnoise;
 pub mod page;
+#[cfg(feature = "host")]
+pub mod path;
 #[cfg(feature = "host")]
 pub mod profile;
 pub mod sched;
@@ -23,6 +30,8 @@ pub mod sweep;
 mod tiles;
 pub mod timer;
 pub mod trace;
+#[cfg(feature = "host")]
+pub mod tune;
 pub mod wakeup;
 pub mod why;
 mod why_activations;
@@ -75,6 +84,19 @@ pub fn of_part(part: &Part) -> Vec<Section> {
         #[cfg(not(feature = "host"))]
         Some(Detail::Compare(_)) => generic::sections(part),
         Some(Detail::Sweep(detail)) => sweep::sections(part, detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Path(detail)) => path::sections(part, detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Sections(detail)) => critical::sections(part, detail),
+        #[cfg(not(feature = "host"))]
+        Some(Detail::Path(_) | Detail::Sections(_)) => generic::sections(part),
+        Some(Detail::Noise(detail)) => noise::sections(part, detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Check(detail)) => check::sections(part, detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Tune(detail)) => tune::sections(part, detail),
+        #[cfg(not(feature = "host"))]
+        Some(Detail::Check(_) | Detail::Tune(_)) => generic::sections(part),
     }
 }
 
@@ -99,6 +121,19 @@ fn part_summary(part: &Part) -> Vec<String> {
         #[cfg(not(feature = "host"))]
         Some(Detail::Compare(_)) => generic::summary(part),
         Some(Detail::Sweep(detail)) => sweep::summary(part, detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Path(detail)) => path::summary(detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Sections(detail)) => critical::summary(detail),
+        #[cfg(not(feature = "host"))]
+        Some(Detail::Path(_) | Detail::Sections(_)) => generic::summary(part),
+        Some(Detail::Noise(detail)) => noise::summary(part, detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Check(detail)) => check::summary(detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Tune(detail)) => tune::summary(detail),
+        #[cfg(not(feature = "host"))]
+        Some(Detail::Check(_) | Detail::Tune(_)) => generic::summary(part),
     }
 }
 

@@ -97,6 +97,19 @@ fn answer(part: &Part) -> Vec<Block> {
         #[cfg(feature = "host")]
         Some(Detail::Compare(detail)) => compare::screen(detail),
         Some(Detail::Sweep(detail)) => sweep::screen(detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Path(detail)) => super::path::screen(detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Sections(detail)) => super::critical::screen(detail),
+        #[cfg(not(feature = "host"))]
+        Some(Detail::Path(_) | Detail::Sections(_)) => generic::screen(part),
+        Some(Detail::Noise(detail)) => super::noise::screen(detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Check(detail)) => super::check::screen(detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Tune(detail)) => super::tune::screen(detail),
+        #[cfg(not(feature = "host"))]
+        Some(Detail::Check(_) | Detail::Tune(_)) => generic::screen(part),
         #[cfg(not(feature = "host"))]
         Some(Detail::Compare(_)) => generic::screen(part),
         None | Some(Detail::Unknown) => generic::screen(part),
@@ -150,6 +163,7 @@ fn short_name(part: &Part) -> &str {
         Some(Detail::Memory(_)) => "Memory",
         Some(Detail::Timer(_)) => "Timers",
         Some(Detail::Wakeup(_)) => wakeup::circumstance(part),
+        Some(Detail::Noise(_)) => "OS noise",
         None if part.name == "gaps" => "OS noise",
         _ if part.title.is_empty() => &part.name,
         _ => &part.title,

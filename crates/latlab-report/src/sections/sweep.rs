@@ -9,6 +9,7 @@ use latlab_model::run::Part;
 use latlab_model::sweep::Surface;
 use latlab_model::sweep::axis::size;
 use latlab_model::sweep::axis::{Axis as PlanAxis, Value};
+use latlab_model::sweep::plan::{INTERVAL, Plan, Response};
 use latlab_model::sweep::{Place, Point, SweepDetail};
 use latlab_model::units::format_ns;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,7 @@ pub fn sections(part: &Part, d: &SweepDetail) -> Vec<Section> {
     blocks.extend(effects(d).map(Block::Table));
     blocks.extend(maps(d).into_iter().map(|p| Block::Plot(Box::new(p))));
     blocks.extend(lines(d).into_iter().take(DRAWN).map(|p| Block::Plot(Box::new(p))));
+    blocks.extend(by_interval(d));
     blocks.extend(overlay(d));
     blocks.push(Block::Table(points(d)));
     vec![Section { id: "sweep".into(), title: part.title.clone(), blocks }]
@@ -61,7 +63,11 @@ pub fn summary(part: &Part, d: &SweepDetail) -> Vec<String> {
     let good = d.points.iter().filter(|p| p.is_good()).count();
     let mut out = vec![match d.analysis.unloaded_ns {
         Some(ns) => {
-            format!("{good} points; without load the {} is {}.", quantile_name(d), format_ns(ns))
+            let with = match d.plan.base.join(" ") {
+                base if base.is_empty() => "without load".to_owned(),
+                base => format!("with {base} alone"),
+            };
+            format!("{good} points; {with} the {} is {}.", response_name(&d.plan), format_ns(ns))
         }
         None => format!("{good} points."),
     }];
@@ -74,12 +80,23 @@ pub fn summary(part: &Part, d: &SweepDetail) -> Vec<String> {
     out
 }
 
-fn quantile_name(d: &SweepDetail) -> String {
-    crate::values::quantile_name(d.plan.quantile)
+/// The figure that is the response.
+pub(super) fn response_name(plan: &Plan) -> String {
+    match plan.response {
+        Response::Quantile => crate::values::quantile_name(plan.quantile),
+        Response::Mean => "mean".into(),
+        Response::StandardDeviation => "standard deviation".into(),
+        Response::Maximum => "maximum".into(),
+    }
+}
+
+/// What runs at the points between, which no axis loads.
+fn unloaded_name(plan: &Plan) -> String {
+    if plan.base.is_empty() { "no load".into() } else { format!("only {}", plan.base.join(" ")) }
 }
 
 fn value_ns(p: &Point, d: &SweepDetail) -> Option<f64> {
-    p.latency.quantile(d.plan.quantile).map(|v| v as f64)
+    d.plan.response_ns(&p.latency)
 }
 
 fn effects(d: &SweepDetail) -> Option<Table> {
@@ -177,7 +194,7 @@ fn surface(d: &SweepDetail, s: &Surface) -> Option<Plot> {
         Some((number(x)?, number(y)?)).filter(|_| here)
     };
     let measured = good(d).filter_map(place).collect();
-    let name = format!("fitted {} (µs)", quantile_name(d));
+    let name = format!("fitted {} (µs)", response_name(&d.plan));
     let knees = d.analysis.knees.iter();
     let here = |slice: &Place| slice.iter().all(|(k, v)| s.slice.get(k) == Some(v));
     let marks = knees.filter(|k| here(&k.slice)).filter_map(|k| match &k.axis {
@@ -189,7 +206,7 @@ fn surface(d: &SweepDetail, s: &Surface) -> Option<Plot> {
     let of = if slice.is_empty() { String::new() } else { format!(" — {}", words(&slice)) };
     Some(Plot {
         id: format!("sweep-surface-{}", words(&slice)),
-        title: format!("Response surface: {} of wake-ups, µs{of}", quantile_name(d)),
+        title: format!("Response surface: {} of wake-ups, µs{of}", response_name(&d.plan)),
         description: format!(
             "Second-order surface fitted to {} points, which are drawn on it; it explains {:.0} % of the variance (adjusted R²), and measured values differ from it by a factor of {:.2} (standard deviation). A knee is not a part of it.",
             s.points,
@@ -235,12 +252,12 @@ fn heat_maps(d: &SweepDetail) -> Vec<Plot> {
     maps.into_iter()
         .map(|(slice, mut series)| {
             series.kind = SeriesKind::Heat;
-            series.name = format!("{} (µs)", quantile_name(d));
+            series.name = format!("{} (µs)", response_name(&d.plan));
             let of =
                 if slice.is_empty() { String::new() } else { format!(" — {}", words(&slice)) };
             Plot {
                 id: format!("sweep-heat-{}", words(&slice)),
-                title: format!("{} of wake-ups, µs{of}", quantile_name(d)),
+                title: format!("{} of wake-ups, µs{of}", response_name(&d.plan)),
                 description: format!("Latency at each {} and {}.", x.name, y.name),
                 x: axis_of(x),
                 y: axis_of(y),
@@ -249,6 +266,13 @@ fn heat_maps(d: &SweepDetail) -> Vec<Plot> {
             }
         })
         .collect()
+}
+
+/// The 95 % interval of a quantile as response, ns.
+fn interval(p: &Point, d: &SweepDetail) -> Option<(f64, f64)> {
+    let summary = p.latency.summary();
+    let q = summary.quantile(d.plan.quantile).filter(|_| d.plan.response == Response::Quantile)?;
+    Some((q.low, q.high))
 }
 
 /// Along each numeric axis with at least four values: a line for each setting of the others, knees as bands.
@@ -261,8 +285,7 @@ fn lines(d: &SweepDetail) -> Vec<Plot> {
             let (Some(Value::Number(n)), Some(v)) = (p.place.get(&x.name), value_ns(p, d)) else {
                 continue;
             };
-            let interval =
-                p.latency.summary().quantile(d.plan.quantile).map_or((v, v), |q| (q.low, q.high));
+            let interval = interval(p, d).unwrap_or((v, v));
             curves.entry(rest(&p.place, &[&x.name])).or_default().push([
                 *n,
                 v / 1e3,
@@ -286,10 +309,10 @@ fn lines(d: &SweepDetail) -> Vec<Plot> {
                 Mark::Band(k.from, k.to, format!("knee {}", slice.join(" ")).trim().to_owned())
             })
             .collect();
-        marks.extend(d.analysis.unloaded_ns.map(|ns| Mark::Y(ns / 1e3, "no load".into())));
+        marks.extend(d.analysis.unloaded_ns.map(|ns| Mark::Y(ns / 1e3, unloaded_name(&d.plan))));
         out.push(Plot {
             id: format!("sweep-line-{}", x.name),
-            title: format!("{} of wake-ups along {}", quantile_name(d), x.name),
+            title: format!("{} of wake-ups along {}", response_name(&d.plan), x.name),
             description:
                 "One line for each setting of the other axes, with 95 % intervals; bands are knees."
                     .into(),
@@ -300,6 +323,37 @@ fn lines(d: &SweepDetail) -> Vec<Plot> {
         });
     }
     out
+}
+
+/// Histograms of the periods over one another, for each setting of the other axes.
+fn by_interval(d: &SweepDetail) -> Vec<Block> {
+    let mut all: BTreeMap<Setting, Vec<(&Value, &latlab_stats::histogram::Histogram)>> =
+        BTreeMap::new();
+    for p in good(d) {
+        let Some(interval) = p.place.get(INTERVAL) else { continue };
+        all.entry(rest(&p.place, &[INTERVAL])).or_default().push((interval, &p.latency));
+    }
+    let several = all.into_iter().filter(|(_, of)| of.len() > 1).take(DRAWN);
+    several
+        .map(|(setting, mut of)| {
+            of.sort_by_key(|(interval, _)| *interval);
+            let named: Vec<Named> =
+                of.into_iter().map(|(us, h)| (format!("every {us} µs"), h)).collect();
+            let with = if setting.is_empty() {
+                String::new()
+            } else {
+                format!(" — {}", words(&setting))
+            };
+            let subject = Subject {
+                id: &format!("sweep-interval-{}", words(&setting)),
+                title: &format!("Latency by period{with}"),
+                quantity: "latency",
+                counted: "wake-ups",
+                unit: Unit::Ns,
+            };
+            Block::Plot(Box::new(distribution::histogram(&subject, &named)))
+        })
+        .collect()
 }
 
 /// No load, and the worst points, over one another.
@@ -313,7 +367,7 @@ fn overlay(d: &SweepDetail) -> Vec<Block> {
     worst.sort_by(|a, b| value_ns(b, d).unwrap_or(0.0).total_cmp(&value_ns(a, d).unwrap_or(0.0)));
     let mut named: Vec<Named> = Vec::new();
     if unloaded.count > 0 {
-        named.push(("no load".into(), &unloaded));
+        named.push((unloaded_name(&d.plan), &unloaded));
     }
     let mut seen = BTreeSet::new();
     for p in worst {
@@ -344,33 +398,48 @@ fn overlay(d: &SweepDetail) -> Vec<Block> {
 fn points(d: &SweepDetail) -> Table {
     let mut columns: Vec<Column> =
         d.plan.axes.iter().map(|a| Column::right(a.name.clone())).collect();
+    let quantile = (d.plan.response == Response::Quantile).then_some(d.plan.quantile);
     columns.extend([
-        Column::right("wake-ups"),
-        Column::right("median"),
-        Column::right(quantile_name(d)),
-        Column::right("95 % interval"),
-        Column::right("max"),
+        Column::right("wake-ups").optional(2),
+        Column::right("missed"),
+        Column::right("min"),
+        Column::right("mean"),
+        Column::right("sd").optional(1),
+        Column::right("median").optional(3),
     ]);
+    if let Some(q) = quantile {
+        columns.push(Column::right(crate::values::quantile_name(q)));
+        columns.push(Column::right("95 % interval").optional(4));
+    }
+    columns.push(Column::right("max"));
     let causes = d.points.iter().any(|p| p.why.is_some());
     if causes {
         columns.push(Column::left("first cause"));
     }
     let row = |p: &Point| {
         let mut cells: Vec<String> = (d.plan.axes.iter())
-            .map(|a| p.place.get(&a.name).map_or("no load".into(), ToString::to_string))
+            .map(|a| p.place.get(&a.name).map_or("-".into(), ToString::to_string))
             .collect();
-        let summary = p.latency.summary();
-        let q = summary.quantile(d.plan.quantile);
-        let ns = |v: Option<u64>| v.map_or("-".into(), |v| format_ns(v as f64));
+        if let Some(first) = cells.first_mut().filter(|_| p.is_anchor()) {
+            *first = unloaded_name(&d.plan);
+        }
+        let ns = |v: Option<f64>| v.map_or("-".into(), format_ns);
+        let extreme = |v: u64| (p.latency.count > 0).then_some(v as f64);
         cells.extend([
             p.latency.count.to_string(),
-            ns(p.latency.quantile(0.5)),
-            ns(p.latency.quantile(d.plan.quantile)),
-            q.map_or("too few".into(), |q| {
-                format!("{} to {}", format_ns(q.low), format_ns(q.high))
-            }),
-            if p.is_good() { ns(Some(p.latency.max)) } else { "failed".into() },
+            p.missed.to_string(),
+            ns(extreme(p.latency.min)),
+            ns(p.latency.mean()),
+            ns(p.latency.standard_deviation()),
+            ns(p.latency.quantile(0.5).map(|v| v as f64)),
         ]);
+        if quantile.is_some() {
+            cells.push(ns(value_ns(p, d)));
+            cells.push(interval(p, d).map_or("too few".into(), |(low, high)| {
+                format!("{} to {}", format_ns(low), format_ns(high))
+            }));
+        }
+        cells.push(if p.is_good() { ns(extreme(p.latency.max)) } else { "failed".into() });
         if causes {
             cells.push(p.why.as_ref().map(crate::messages::note).unwrap_or_default());
         }
@@ -379,11 +448,13 @@ fn points(d: &SweepDetail) -> Table {
     let mut sorted: Vec<&Point> = d.points.iter().collect();
     sorted.sort_by(|a, b| (&a.place, a.job).cmp(&(&b.place, b.job)));
     Table {
-        caption: format!(
-            "Points ({} each, {} period)",
-            size_of_point(d),
-            format_ns(d.plan.interval_ns as f64)
-        ),
+        caption: match d.plan.axes.iter().any(|a| a.name == INTERVAL) {
+            true => format!("Points ({} each; interval: the period in µs)", size_of_point(d)),
+            false => {
+                let period = format_ns(d.plan.interval_ns as f64);
+                format!("Points ({} each, {period} period)", size_of_point(d))
+            }
+        },
         columns,
         rows: sorted.into_iter().map(row).collect(),
     }

@@ -19,6 +19,7 @@ use latlab_model::sweep::SweepDetail;
 use latlab_model::timer::TimerDetail;
 use latlab_model::units::format_ns;
 use latlab_model::wakeup::result::WakeupResult;
+use latlab_stats::total::Total;
 
 /// Tiles of a page, at most.
 const MOST: usize = 6;
@@ -79,7 +80,8 @@ fn of_part(part: &Part) -> Vec<Tile> {
         Some(Detail::Sweep(d)) => of_sweep(d),
         Some(Detail::Sched(d)) => of_sched(d),
         Some(Detail::Timer(d)) => of_timer(d),
-        Some(Detail::Profile(_)) => of_records(part),
+        Some(Detail::Profile(_) | Detail::Path(_) | Detail::Sections(_)) => of_records(part),
+        Some(Detail::Noise(_) | Detail::Check(_) | Detail::Tune(_)) => of_records(part),
         Some(Detail::Doctor(_)) => of_doctor(part),
         None | Some(Detail::Unknown) => of_records(part),
     }
@@ -227,16 +229,22 @@ fn of_compare(d: &CompareDetail) -> Vec<Tile> {
 }
 
 fn of_sweep(d: &SweepDetail) -> Vec<Tile> {
-    let name = quantile_name(d.plan.quantile);
-    let value = |p: &latlab_model::sweep::Point| p.latency.quantile(d.plan.quantile);
+    let name = super::sweep::response_name(&d.plan);
+    let without = match d.plan.base.as_slice() {
+        [] => "without load".to_owned(),
+        base => format!("with {} alone", base.join(" ")),
+    };
+    let value = |p: &latlab_model::sweep::Point| d.plan.response_ns(&p.latency);
     let loaded = d.points.iter().filter(|p| p.is_good() && !p.is_anchor());
-    let worst = loaded.filter_map(|p| Some((value(p)?, p))).max_by_key(|(v, _)| *v);
+    let worst = loaded.filter_map(|p| Some((value(p)?, p))).max_by(|a, b| a.0.total_cmp(&b.0));
     let mut tiles = Vec::new();
     let unloaded = d.analysis.unloaded_ns;
-    tiles.extend(unloaded.map(|ns| tile(&format!("{name} without load"), format_ns(ns))));
-    tiles.extend(worst.map(|(v, p)| {
-        tile(&format!("{name}, worst load"), format_ns(v as f64)).note(p.load.join(" "))
-    }));
+    tiles.extend(unloaded.map(|ns| tile(&format!("{name} {without}"), format_ns(ns))));
+    tiles.extend(
+        worst.map(|(v, p)| {
+            tile(&format!("{name}, worst load"), format_ns(v)).note(p.load.join(" "))
+        }),
+    );
     tiles.extend(d.analysis.knees.first().map(|k| {
         let rise = format!("{} to {}", format_ns(k.before_ns), format_ns(k.after_ns));
         tile(&format!("knee of {}", k.axis), rise).verdict(Severity::Warning)
@@ -270,7 +278,7 @@ fn of_sched(d: &SchedDetail) -> Vec<Tile> {
             tile("longest wait for a CPU", format_ns(t.delay.max_ns as f64)).note(t.label())
         }),
     );
-    let busy: u64 = s.cpus.iter().map(|c| c.busy_ns).sum();
+    let busy: u64 = s.cpus.iter().map(|c| c.busy_ns).total();
     let time = s.length_ns.max(1) * s.cpus.len().max(1) as u64;
     let cpus = format!("of {} CPUs", s.cpus.len());
     tiles.push(tile("busy", format!("{:.0} %", 100.0 * busy as f64 / time as f64)).note(cpus));
@@ -300,7 +308,7 @@ fn of_timer(d: &TimerDetail) -> Vec<Tile> {
         }));
         let late = trace.late.as_ref().filter(|h| h.count > 0);
         tiles.extend(late.map(|h| tile("worst expiry delay", format_ns(h.max as f64))));
-        let calls: u64 = trace.functions.iter().map(|f| f.cost.count).sum();
+        let calls: u64 = trace.functions.iter().map(|f| f.cost.count).total();
         let note = format!("of {} functions", trace.functions.len());
         tiles.push(tile("timer calls", grouped(calls)).note(note));
     }

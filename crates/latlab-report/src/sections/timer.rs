@@ -10,6 +10,7 @@ use latlab_model::timer::{
     Chain, Function, Handler, Live, Rate, Softirq, Step, TickMode, TimerDetail, TimerTrace,
 };
 use latlab_model::units::format_ns;
+use latlab_stats::total::Total;
 
 /// Rows of a table.
 const ROWS: usize = 30;
@@ -68,7 +69,7 @@ pub fn summary(detail: &TimerDetail) -> Vec<String> {
         words.push(format!("Tick: {hz}; {before}{}.", messages::tick_mode(live.mode)));
     }
     if let Some(trace) = &detail.trace {
-        let calls: u64 = trace.functions.iter().map(|f| f.cost.count).sum();
+        let calls: u64 = trace.functions.iter().map(|f| f.cost.count).total();
         words.push(format!(
             "{} timer functions, {} calls in {}.",
             trace.functions.len(),

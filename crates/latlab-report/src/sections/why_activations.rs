@@ -23,7 +23,7 @@ pub fn tables(result: &WhyResult) -> Vec<Block> {
 
 /// The distribution of response times and starts.
 pub fn plots(result: &WhyResult) -> Vec<Block> {
-    let Some(first) = result.activations.first().filter(|a| a.activations > 0) else {
+    let Some(first) = result.activations.first().filter(|a| a.counts.activations > 0) else {
         return Vec::new();
     };
     let subject = Subject {
@@ -33,8 +33,10 @@ pub fn plots(result: &WhyResult) -> Vec<Block> {
         counted: "activations",
         unit: Unit::Ns,
     };
-    let named =
-        [("start".to_owned(), &first.start), ("end (response time)".to_owned(), &first.response)];
+    let named = [
+        ("start".to_owned(), &first.counts.start),
+        ("end (response time)".to_owned(), &first.counts.response),
+    ];
     vec![
         Block::Plot(Box::new(distribution::histogram(&subject, &named))),
         Block::Plot(Box::new(distribution::tail(&subject, &named))),
@@ -46,17 +48,17 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
     let Some(a) = result.activations.first() else { return Vec::new() };
     let mut sentences = vec![format!("{}.", described(a))];
     let mut counts = Vec::new();
-    if a.overruns > 0 {
-        counts.push(format!("{} due before the end of the one before", a.overruns));
+    if a.counts.overruns > 0 {
+        counts.push(format!("{} due before the end of the one before", a.counts.overruns));
     }
     if a.beyond > 0 {
         counts.push(format!("{} more, not in these results", a.beyond));
     }
-    if a.unsure > 0 {
-        counts.push(format!("{} with a switch that the kernel did not record", a.unsure));
+    if a.counts.unsure > 0 {
+        counts.push(format!("{} with a switch that the kernel did not record", a.counts.unsure));
     }
-    if a.skipped > 0 {
-        counts.push(format!("{} periods without an activation", a.skipped));
+    if a.counts.skipped > 0 {
+        counts.push(format!("{} periods without an activation", a.counts.skipped));
     }
     if !counts.is_empty() {
         sentences.push(format!("{}.", counts.join(", ")));
@@ -64,7 +66,7 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
     let reason = result.limit_reason.as_ref().map(messages::note).filter(|r| !r.is_empty());
     let reason = reason.map_or_else(String::new, |r| format!(" ({r})"));
     if a.deadline_ns == 0 && a.start_limit_ns == 0 {
-        sentences.push(format!("No activation is called late{reason}."));
+        sentences.push(format!("No {} is called late{reason}.", noun(a)));
         return sentences;
     }
     let late = match a.start_limit_ns {
@@ -72,10 +74,10 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
         limit => format!("started later than {}", format_ns(limit as f64)),
     };
     let by = [
-        (a.late_by.started_late, "started late"),
-        (a.late_by.ran_long, "ran long"),
-        (a.late_by.preempted, "preempted"),
-        (a.late_by.waited, "waited inside"),
+        (a.counts.late_by.started_late, "started late"),
+        (a.counts.late_by.ran_long, "ran long"),
+        (a.counts.late_by.preempted, "preempted"),
+        (a.counts.late_by.waited, "waited inside"),
     ];
     let by: Vec<String> =
         by.iter().filter(|b| b.0 > 0).map(|(n, what)| format!("{n} {what}")).collect();
@@ -84,9 +86,14 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
     } else {
         format!(": {}", by.join(", "))
     };
-    sentences.push(format!("{} of {} activations {late}{reason}{by}.", a.late, a.activations));
+    sentences.push(format!(
+        "{} of {} {}s {late}{reason}{by}.",
+        a.counts.late,
+        a.counts.activations,
+        noun(a)
+    ));
     let unexplained = result.explanation.unexplained_share;
-    if unexplained >= 0.005 && a.late > 0 {
+    if unexplained >= 0.005 && a.counts.late > 0 {
         sentences.push(format!("Unexplained share of the lateness: {:.0} %.", unexplained * 100.0));
     }
     sentences
@@ -104,6 +111,7 @@ fn described(a: &TaskActivations) -> String {
         Release::Timer { function } => format!("begun by a timer ({function})"),
         Release::Task { waker } => format!("begun by {waker}"),
         Release::Wakeup => "begun by a wake-up".to_owned(),
+        Release::Span { from, to } => format!("from {from} to {to}"),
     };
     let period = a.period.map_or_else(
         || "at no regular distance".to_owned(),
@@ -115,11 +123,22 @@ fn described(a: &TaskActivations) -> String {
             }
         },
     );
-    let s = if a.activations == 1 { "" } else { "s" };
+    let s = if a.counts.activations == 1 { "" } else { "s" };
     format!(
-        "{} (thread {}{policy}): {} activation{s} {release}, {period}",
-        a.task, a.tid, a.activations
+        "{} (thread {}{policy}): {} {}{s} {release}, {period}",
+        a.task,
+        a.tid,
+        a.counts.activations,
+        noun(a)
     )
+}
+
+/// What the task has, in singular.
+fn noun(a: &TaskActivations) -> &'static str {
+    match a.release {
+        Release::Span { .. } => "span",
+        _ => "activation",
+    }
 }
 
 fn parts(a: &TaskActivations) -> Table {
@@ -143,11 +162,11 @@ fn parts(a: &TaskActivations) -> Table {
             Column::right("max"),
         ],
         rows: vec![
-            row("start after the intended time", &a.start),
-            row("running, with interrupts", &a.running),
-            row("preempted", &a.preempted),
-            row("waiting inside", &a.waiting),
-            row("response time", &a.response),
+            row("start after the intended time", &a.counts.start),
+            row("running, with interrupts", &a.counts.running),
+            row("preempted", &a.counts.preempted),
+            row("waiting inside", &a.counts.waiting),
+            row("response time", &a.counts.response),
         ],
     }
 }
@@ -157,11 +176,14 @@ fn tasks(all: &[TaskActivations]) -> Table {
         vec![
             a.task.clone(),
             a.tid.to_string(),
-            a.activations.to_string(),
+            a.counts.activations.to_string(),
             a.period.map_or_else(|| "-".to_owned(), |p| format_ns(p.median_ns as f64)),
-            a.start.quantile(0.5).map_or_else(|| "-".to_owned(), |ns| format_ns(ns as f64)),
-            a.response.quantile(0.5).map_or_else(|| "-".to_owned(), |ns| format_ns(ns as f64)),
-            format_ns(a.response.max as f64),
+            a.counts.start.quantile(0.5).map_or_else(|| "-".to_owned(), |ns| format_ns(ns as f64)),
+            a.counts
+                .response
+                .quantile(0.5)
+                .map_or_else(|| "-".to_owned(), |ns| format_ns(ns as f64)),
+            format_ns(a.counts.response.max as f64),
         ]
     };
     let beyond = all.len().saturating_sub(TASKS);

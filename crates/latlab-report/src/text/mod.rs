@@ -194,6 +194,7 @@ impl<'a, W: Write> Text<'a, W> {
                 }
                 Ok(())
             }
+            Block::Flame(_) => Ok(()),
             Block::Pre(text) => {
                 for line in clean(text).lines() {
                     self.line(&format!("    {line}"))?;

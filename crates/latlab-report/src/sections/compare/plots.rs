@@ -356,7 +356,7 @@ mod tests {
         let subject = |label: &str, factor| {
             let run = Run { parts: vec![part(factor)], complete: true, ..Run::default() };
             let source = Source { run, ..Source::default() };
-            compare::Subject { label: label.into(), runs: vec![source] }
+            compare::Subject { label: label.into(), runs: vec![source], ..Default::default() }
         };
         let subjects = [subject("before", 1), subject("after", 2)];
         compare::compare(&subjects, &latlab_model::compare::Options::default())

@@ -1,0 +1,68 @@
+//! Wording: requirements.
+
+use super::message::{Message, Text, fixed, message};
+
+/// One wording for each identifier.
+pub(super) const MESSAGES: &[Message] = &[
+    message("check.failed", |a| {
+        Text::claim(format!("Not met: {} (line {})", a.get("requirement"), a.get("line")))
+    }),
+    message("check.undecided", |a| {
+        let needed = a.find("needed").map_or(String::new(), needed);
+        Text::claim(format!(
+            "Not decided: {} (line {}){needed}",
+            a.get("requirement"),
+            a.get("line")
+        ))
+    }),
+    message("check.passed", |a| {
+        Text::claim(format!("{} met", a.count("count", "requirement is", "requirements are")))
+    }),
+    fixed!("check.no-run", "No run was measured under these circumstances"),
+    message("check.too-short", |a| {
+        Text::claim(format!("Measured for {}, {} wanted", a.get("measured"), a.get("wanted")))
+    }),
+    fixed!(
+        "check.too-close",
+        "The value is too close to the limit to be decided in a reasonable time"
+    ),
+    message("check.not-seen", |a| {
+        Text::claim(format!(
+            "Not exceeded; the probability of one value to exceed it is at most {} (95 %)",
+            a.get("probability")
+        ))
+    }),
+    fixed!(
+        "check.clusters-assumed",
+        "The order of the values is not known: late values are assumed to come in clusters of four"
+    ),
+    message("check.other-unit", |a| {
+        Text::claim(format!("{} is measured in another unit", a.get("record")))
+    }),
+    fixed!("check.interval-has-limit", "The 95 % interval contains the limit"),
+];
+
+fn needed(time: String) -> String {
+    format!("; a measurement of {time} decides, if the values stay as they are")
+}
+
+/// Examples of every identifier, for the snapshots.
+#[cfg(test)]
+pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
+    use super::examples::{statements, with_fixed};
+    use latlab_model::finding::{Note, Quantity};
+    let requirement =
+        |id| Note::new(id).value("requirement", "p99.9 < 80 us").value("line", Quantity::Count(3));
+    let valued = [
+        requirement("check.failed"),
+        requirement("check.undecided"),
+        requirement("check.undecided").value("needed", Quantity::Ns(3.6e12)),
+        Note::new("check.passed").value("count", Quantity::Count(4)),
+        Note::new("check.too-short")
+            .value("measured", Quantity::Ns(6e10))
+            .value("wanted", Quantity::Ns(3.6e12)),
+        Note::new("check.not-seen").value("probability", Quantity::Probability(0.0001)),
+        Note::new("check.other-unit").value("record", "memory.copy"),
+    ];
+    with_fixed(MESSAGES, statements(valued))
+}

@@ -1,0 +1,261 @@
+//! Settings that were tried: one row each, and the same as configuration files.
+
+use crate::doc::{Block, Column, Section, Table};
+use crate::values::{change, quantile_name};
+use latlab_model::run::Part;
+use latlab_model::tune::{Tried, TuneDetail, TuneEffect};
+use latlab_model::units::format_ns;
+use std::fmt::Write;
+
+/// The sections of a `tune` part.
+pub fn sections(part: &Part, d: &TuneDetail) -> Vec<Section> {
+    let mut blocks = Vec::new();
+    if !part.complete {
+        blocks
+            .push(Block::Warning("The measurement ended early; fewer rounds decide less.".into()));
+    }
+    blocks.push(Block::Findings(part.findings.clone()));
+    blocks.push(Block::Table(table(d)));
+    let (sysctl, tuned) = (sysctl(d), tuned(d));
+    if !sysctl.is_empty() {
+        blocks.push(Block::Heading("sysctl.d".into()));
+        blocks.push(Block::Pre(sysctl));
+    }
+    let cmdline = cmdline(d);
+    if !cmdline.is_empty() {
+        blocks.push(Block::Heading("Boot parameters".into()));
+        blocks.push(Block::Pre(cmdline));
+    }
+    if tuned.lines().count() > 2 {
+        blocks.push(Block::Heading("tuned profile".into()));
+        blocks.push(Block::Pre(tuned));
+    }
+    vec![Section { id: part.name.clone(), title: part.title.clone(), blocks }]
+}
+
+/// The first screen.
+pub fn screen(d: &TuneDetail) -> Vec<Block> {
+    vec![Block::Table(table(d))]
+}
+
+/// The result in words.
+pub fn summary(d: &TuneDetail) -> Vec<String> {
+    let helps: Vec<&str> = improving(d).map(|t| t.name.as_str()).collect();
+    let of = format!("{} of {} settings", helps.len(), d.tried.len());
+    let names = if helps.is_empty() { String::new() } else { format!(": {}", helps.join(", ")) };
+    vec![format!("{of} shorten the {} of wake-up latency{names}.", quantile_name(d.quantile))]
+}
+
+fn improving(d: &TuneDetail) -> impl Iterator<Item = &Tried> {
+    d.tried.iter().filter(|t| t.effect == TuneEffect::Improves)
+}
+
+fn table(d: &TuneDetail) -> Table {
+    let columns = vec![
+        Column::left("setting"),
+        Column::left("effect"),
+        Column::right("without"),
+        Column::right("with"),
+        Column::right("change"),
+        Column::right("95 % for all settings"),
+        Column::right("p").optional(1),
+        Column::left(if d.boot.is_some() { "machine" } else { "state" }).optional(2),
+    ];
+    let row = |t: &Tried| {
+        let effect = match t.effect {
+            TuneEffect::Improves => "improves",
+            TuneEffect::Worsens => "worsens",
+            TuneEffect::NoEffect => "no effect",
+            TuneEffect::Undecided => "not decided",
+            TuneEffect::NotTried => "not tried",
+        };
+        if t.effect == TuneEffect::NotTried {
+            let blank = String::new;
+            return vec![
+                t.name.clone(),
+                effect.into(),
+                blank(),
+                blank(),
+                blank(),
+                blank(),
+                blank(),
+                blank(),
+            ];
+        }
+        vec![
+            t.name.clone(),
+            effect.into(),
+            format_ns(t.response_ns.0),
+            format_ns(t.response_ns.1),
+            change(t.change),
+            format!("{} to {}", change(t.interval.0), change(t.interval.1)),
+            format!("{:.3}", t.p),
+            match (t.applied, &d.boot) {
+                (true, _) => "applied".into(),
+                (false, None) => "restored".into(),
+                (false, Some(machine)) => machine.clone(),
+            },
+        ]
+    };
+    let caption = format!(
+        "{} of wake-up latency in {} blocks of {} each",
+        quantile_name(d.quantile),
+        d.rounds,
+        format_ns(d.block_ns as f64)
+    );
+    Table { caption, columns, rows: d.tried.iter().map(row).collect() }
+}
+
+/// The boot parameters that improve the response, on one line. Each was tried alone.
+pub fn cmdline(d: &TuneDetail) -> String {
+    let names: Vec<String> = match d.boot {
+        Some(_) => improving(d).map(|t| t.name.replace('+', " ")).collect(),
+        None => Vec::new(),
+    };
+    if names.is_empty() { String::new() } else { names.join(" ") + "\n" }
+}
+
+/// The settings that improve the response as a file of sysctl.d.
+pub fn sysctl(d: &TuneDetail) -> String {
+    let mut out = String::new();
+    for file in improving(d).flat_map(|t| &t.files) {
+        if let Some(name) = file.path.strip_prefix("/proc/sys/") {
+            let _ = writeln!(out, "{} = {}", name.replace('/', "."), file.value);
+        } else {
+            let _ = writeln!(out, "# not a sysctl: {} {}", file.path, file.value);
+        }
+    }
+    out
+}
+
+/// The settings that improve the response as a file of systemd's tmpfiles.d(5), which writes them at each boot: those
+/// below `/proc/sys` and those below `/sys`.
+pub fn tmpfiles(d: &TuneDetail) -> String {
+    let mut out = String::new();
+    for file in improving(d).flat_map(|t| &t.files) {
+        let _ = writeln!(out, "w {} - - - - {}", file.path, file.value.replace('%', "%%"));
+    }
+    out
+}
+
+/// The settings that improve the response as tasks of Ansible: a file of tmpfiles.d, and boot parameters of a Debian
+/// machine with GRUB.
+pub fn ansible(d: &TuneDetail) -> String {
+    let (files, cmdline) = (tmpfiles(d), cmdline(d));
+    let mut out = String::new();
+    let mut copy = |what: &str, dest: &str, content: &str, apply: &str| {
+        let indented: String = content.lines().map(|line| format!("      {line}\n")).collect();
+        let _ = write!(
+            out,
+            "- name: {what}\n  ansible.builtin.copy:\n    dest: {dest}\n    mode: \"0644\"\n    content: |\n{indented}  register: latlab_file\n- name: {what}, applied\n  ansible.builtin.command: {apply}\n  when: latlab_file is changed\n"
+        );
+    };
+    if !files.is_empty() {
+        let dest = "/etc/tmpfiles.d/latlab.conf";
+        let apply = format!("systemd-tmpfiles --create {dest}");
+        copy("Settings that shorten wake-up latency", dest, &files, &apply);
+    }
+    if !cmdline.is_empty() {
+        let content = format!(
+            "GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT {}\"",
+            cmdline.trim_end()
+        );
+        let what = "Boot parameters that shorten wake-up latency";
+        copy(what, "/etc/default/grub.d/latlab.cfg", &content, "update-grub");
+    }
+    out
+}
+
+/// The settings that improve the response as a profile of tuned.
+pub fn tuned(d: &TuneDetail) -> String {
+    let mut out =
+        "[main]\nsummary=settings that latlab tune found to shorten wake-up latency\n".to_owned();
+    let sysctl = sysctl(d);
+    let sysctl: Vec<&str> = sysctl.lines().filter(|line| !line.starts_with('#')).collect();
+    if !sysctl.is_empty() {
+        let _ = write!(out, "\n[sysctl]\n{}\n", sysctl.join("\n").replace(" = ", "="));
+    }
+    let files: Vec<_> =
+        improving(d).flat_map(|t| &t.files).filter(|f| f.path.starts_with("/sys/")).collect();
+    if !files.is_empty() {
+        out += "\n[sysfs]\n";
+        for file in files {
+            let _ = writeln!(out, "{}={}", file.path, file.value);
+        }
+    }
+    let cmdline = cmdline(d);
+    if !cmdline.is_empty() {
+        out += &format!("\n[bootloader]\ncmdline_latlab=+{cmdline}");
+    }
+    if improving(d).any(|t| t.name == "idle=shallow") {
+        out += "\n[cpu]\nforce_latency=0\n";
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_model::tune::FileValue;
+
+    fn detail(boot: Option<&str>, settings: &[(&str, &str, &str, TuneEffect)]) -> TuneDetail {
+        let tried = |&(name, path, value, effect): &(&str, &str, &str, TuneEffect)| Tried {
+            name: name.into(),
+            files: match path {
+                "" => Vec::new(),
+                _ => vec![FileValue { path: path.into(), value: value.into(), before: "x".into() }],
+            },
+            effect,
+            ..Tried::default()
+        };
+        TuneDetail {
+            boot: boot.map(str::to_owned),
+            tried: settings.iter().map(tried).collect(),
+            ..TuneDetail::default()
+        }
+    }
+
+    #[test]
+    fn settings_that_improve_are_in_the_file_of_each_tool() {
+        let governor = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+        let d = detail(
+            None,
+            &[
+                ("stat", "/proc/sys/vm/stat_interval", "10", TuneEffect::Improves),
+                ("governor", governor, "performance", TuneEffect::Improves),
+                ("watchdog", "/proc/sys/kernel/nmi_watchdog", "0", TuneEffect::Worsens),
+            ],
+        );
+        let not = format!("# not a sysctl: {governor} performance\n");
+        assert_eq!(sysctl(&d), format!("vm.stat_interval = 10\n{not}"));
+        let files =
+            format!("w /proc/sys/vm/stat_interval - - - - 10\nw {governor} - - - - performance\n");
+        assert_eq!(tmpfiles(&d), files);
+        let profile = tuned(&d);
+        assert!(profile.contains("[sysctl]\nvm.stat_interval=10\n"), "{profile}");
+        assert!(profile.contains(&format!("[sysfs]\n{governor}=performance\n")), "{profile}");
+        assert!(!profile.contains('#') && !profile.contains("watchdog"), "{profile}");
+        let tasks = ansible(&d);
+        assert!(tasks.contains("      w /proc/sys/vm/stat_interval - - - - 10\n"), "{tasks}");
+        assert!(tasks.contains("systemd-tmpfiles --create /etc/tmpfiles.d/latlab.conf"), "{tasks}");
+        assert!(!tasks.contains("grub"), "{tasks}");
+    }
+
+    #[test]
+    fn boot_parameters_that_improve_are_on_one_line() {
+        let boot = |name, effect| (name, "", "", effect);
+        let d = detail(
+            Some("x86_64-rt"),
+            &[
+                boot("isolcpus=1+nohz_full=1", TuneEffect::Improves),
+                boot("idle=poll", TuneEffect::Undecided),
+                boot("threadirqs", TuneEffect::Improves),
+            ],
+        );
+        assert_eq!(cmdline(&d), "isolcpus=1 nohz_full=1 threadirqs\n");
+        let tasks = ansible(&d);
+        let line = "$GRUB_CMDLINE_LINUX_DEFAULT isolcpus=1 nohz_full=1 threadirqs\"\n";
+        assert!(tasks.contains(line) && tasks.contains("update-grub"), "{tasks}");
+        assert_eq!(ansible(&detail(None, &[])), "");
+    }
+}

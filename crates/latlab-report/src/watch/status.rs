@@ -1,0 +1,222 @@
+//! The state of a watch on one screen.
+
+use crate::doc::{Block, Column, Doc, Section, Table};
+use crate::values::grouped;
+use latlab_model::latency::{ActivationCounts, Release};
+use latlab_model::units::format_ns;
+use latlab_model::watch::{CaptureEntry, Level, Slice, Status, TaskCounts, TaskStatus};
+use latlab_stats::histogram::Histogram;
+
+/// Rows of a table on one screen.
+const ROWS: usize = 4;
+
+/// What is recorded for captures, in words.
+pub fn level(level: Level) -> &'static str {
+    match level {
+        Level::All => "scheduler, timers, interrupts, softirqs, work items and locks",
+        Level::Interrupts => "scheduler, timers, interrupts and softirqs",
+        Level::Scheduler => "scheduler and high-resolution timers",
+        Level::Off => "nothing: late activations are counted, and no capture is taken",
+    }
+}
+
+/// The state as a document. `details`: all rows.
+pub fn doc(status: &Status, details: bool) -> Doc {
+    let rows = if details { usize::MAX } else { ROWS };
+    let mut blocks = vec![Block::Table(tasks(status))];
+    blocks.push(Block::Table(times("Response time, since the start", &status.total, |t| {
+        &t.response
+    })));
+    blocks.push(Block::Table(times("Start after the intended time", &status.total, |t| &t.start)));
+    if !status.total.causes.is_empty() {
+        blocks.push(Block::Table(causes(&status.total, rows)));
+    }
+    if !status.captures.is_empty() {
+        blocks.push(Block::Table(captures(&status.captures, rows)));
+    }
+    let sections = vec![Section { id: "watch".into(), title: String::new(), blocks }];
+    let title = format!("watch, process {}, since {}", status.pid, status.started);
+    Doc { title, summary: summary(status), sections, ..Doc::default() }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2} %", share * 100.0)
+}
+
+fn summary(status: &Status) -> Vec<String> {
+    let c = &status.total.counters;
+    let mut lines = vec![
+        format!(
+            "Overhead: {} of one CPU ({} own, {} recording, estimated); budget {}.",
+            percent(status.own_share + status.kernel_share),
+            percent(status.own_share),
+            percent(status.kernel_share),
+            percent(status.budget),
+        ),
+        format!("Recorded for captures: {}.", level(status.level)),
+        format!(
+            "{} captures in {}, {} of at most {}.",
+            status.captures.len(),
+            status.dir,
+            mebibytes(status.disk_bytes),
+            mebibytes(status.disk_limit),
+        ),
+    ];
+    let notes = [
+        (c.lost_events, "events of the watched tasks lost"),
+        (c.not_captured, "incidents without a capture"),
+        (c.uncovered, "incidents that begin before the ring buffer"),
+        (c.disturbed, "times the trace buffer was stopped or removed by others"),
+        (c.suspensions, "times the machine was suspended"),
+        (c.clock_steps, "steps of the wall clock"),
+        (c.write_errors, "failed writes"),
+    ];
+    let there: Vec<String> = (notes.into_iter().filter(|n| n.0 > 0))
+        .map(|(n, what)| format!("{} {what}", grouped(n)))
+        .collect();
+    if !there.is_empty() {
+        lines.push(format!("Since the start: {}.", there.join(", ")));
+    }
+    if let Some(error) = &status.write_error {
+        lines.push(format!("Counts are kept in memory: {error}"));
+    }
+    lines
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+fn of<'s>(slice: &'s Slice, task: &str) -> Option<&'s ActivationCounts> {
+    slice.tasks.iter().find(|t| t.task == task).map(|t| &t.counts)
+}
+
+fn tasks(status: &Status) -> Table {
+    let count = |slice, task: &str, of_counts: fn(&ActivationCounts) -> u64| {
+        of(slice, task).map_or(0, of_counts)
+    };
+    let row = |t: &TaskStatus| {
+        let total = &status.total;
+        vec![
+            t.task.clone(),
+            t.threads.to_string(),
+            begun(t),
+            limit(t),
+            grouped(count(total, &t.task, |c| c.activations)),
+            grouped(count(total, &t.task, |c| c.late)),
+            grouped(count(&status.hour, &t.task, |c| c.late)),
+            grouped(count(total, &t.task, |c| c.overruns)),
+        ]
+    };
+    Table {
+        caption: "Tasks".into(),
+        columns: vec![
+            Column::left("task"),
+            Column::right("threads"),
+            Column::left("activations begin"),
+            Column::left("late above"),
+            Column::right("activations"),
+            Column::right("late"),
+            Column::right("this hour"),
+            Column::right("overruns"),
+        ],
+        rows: status.tasks.iter().map(row).collect(),
+    }
+}
+
+fn begun(task: &TaskStatus) -> String {
+    let every = task.period.map(|p| format!(", every {}", format_ns(p.median_ns as f64)));
+    let by = match &task.release {
+        Some(Release::Timer { .. }) => "by a timer".to_owned(),
+        Some(Release::Task { waker }) => format!("by {waker}"),
+        Some(Release::Wakeup) => "when woken".to_owned(),
+        Some(Release::Span { from, .. }) => format!("by {from}"),
+        None if task.threads == 0 => return "not running".to_owned(),
+        None => return "not known yet".to_owned(),
+    };
+    by + &every.unwrap_or_default()
+}
+
+fn limit(task: &TaskStatus) -> String {
+    match (task.start_limit_ns, task.deadline_ns) {
+        (0, 0) => "–".to_owned(),
+        (0, ns) if task.deadline_is_period => format!("{} (period)", format_ns(ns as f64)),
+        (0, ns) => format_ns(ns as f64),
+        (ns, _) => format!("{} (start)", format_ns(ns as f64)),
+    }
+}
+
+fn times(caption: &str, slice: &Slice, of_task: fn(&ActivationCounts) -> &Histogram) -> Table {
+    let row = |t: &TaskCounts| {
+        let h = of_task(&t.counts);
+        let at = |q: f64| h.quantile(q).map_or("–".to_owned(), |ns| format_ns(ns as f64));
+        let longest = if h.count > 0 { format_ns(h.max as f64) } else { "–".to_owned() };
+        vec![t.task.clone(), at(0.5), at(0.99), at(0.999), longest]
+    };
+    let heads = ["median", "99 %", "99.9 %", "max"].map(Column::right);
+    Table {
+        caption: caption.into(),
+        columns: std::iter::once(Column::left("task")).chain(heads).collect(),
+        rows: slice.tasks.iter().map(row).collect(),
+    }
+}
+
+fn causes(slice: &Slice, rows: usize) -> Table {
+    let mut all: Vec<_> = slice.causes.iter().collect();
+    all.sort_by_key(|c| std::cmp::Reverse(c.captures));
+    let row = |c: &&latlab_model::watch::CauseCount| {
+        vec![c.task.clone(), c.cause.clone(), c.who.clone(), grouped(c.captures)]
+    };
+    Table {
+        caption: "What took the time of captured activations".into(),
+        columns: vec![
+            Column::left("task"),
+            Column::left("main part"),
+            Column::left("who"),
+            Column::right("captures"),
+        ],
+        rows: all.iter().take(rows).map(row).collect(),
+    }
+}
+
+fn captures(captures: &[CaptureEntry], rows: usize) -> Table {
+    let row = |c: &CaptureEntry| vec![format_ns(c.judged_ns as f64), c.file.clone()];
+    Table {
+        caption: "Latest captures".into(),
+        columns: vec![Column::right("took"), Column::whole("file")],
+        rows: captures.iter().take(rows).map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_and_absent_tasks_are_told() {
+        let task = TaskStatus {
+            deadline_ns: 1_000_000,
+            deadline_is_period: true,
+            ..TaskStatus::default()
+        };
+        assert_eq!(limit(&task), "1.00 ms (period)");
+        assert_eq!(begun(&task), "not running");
+        let task = TaskStatus { start_limit_ns: 50_000, ..task };
+        assert_eq!(limit(&task), "50.0 µs (start)");
+    }
+
+    #[test]
+    fn the_first_screen_has_few_rows() {
+        let entry = |i: u64| CaptureEntry {
+            file: format!("{i}.dat"),
+            judged_ns: i,
+            ..CaptureEntry::default()
+        };
+        let status = Status { captures: (0..100).map(entry).collect(), ..Status::default() };
+        let rows = |details| match doc(&status, details).sections[0].blocks.last() {
+            Some(Block::Table(t)) => t.rows.len(),
+            _ => 0,
+        };
+        assert_eq!((rows(false), rows(true)), (ROWS, 100));
+    }
+}
