@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod lake;
 pub mod parquet;
 pub mod perfetto;
 mod perfetto_events;
@@ -19,7 +20,7 @@ pub mod results;
 mod row;
 pub mod text;
 
-use std::io;
+use std::io::{self, BufWriter, Write};
 
 /// Why a trace could not be exported.
 #[derive(Debug, thiserror::Error)]
@@ -47,4 +48,11 @@ pub struct Counts {
     pub lost: u64,
     /// Tables, packets or lines.
     pub parts: u64,
+}
+
+/// Whatever the output is, the code that writes into it is one, and is compiled in this crate.
+type Buffered<'w> = BufWriter<&'w mut dyn Write>;
+
+fn buffered(out: &mut dyn Write) -> Buffered<'_> {
+    BufWriter::with_capacity(1 << 20, out)
 }

@@ -41,13 +41,21 @@ struct Table<W: Write + Send> {
 ///
 /// # Errors
 /// When a file cannot be opened or written.
-pub fn write<W: Write + Send>(
+pub fn write<'w, W: Write + Send + 'w>(
     file: &TraceFile<'_>,
     mut open: impl FnMut(&str) -> std::io::Result<W>,
 ) -> Result<Counts, ExportError> {
+    tables(file, &mut |name| Ok(Box::new(open(name)?)))
+}
+
+/// One copy of this serves every writer: a table writes whole groups of rows.
+type Out<'w> = Box<dyn Write + Send + 'w>;
+type Open<'o, 'w> = dyn FnMut(&str) -> std::io::Result<Out<'w>> + 'o;
+
+fn tables<'w>(file: &TraceFile<'_>, open: &mut Open<'_, 'w>) -> Result<Counts, ExportError> {
     let rows = Rows::new(file);
     let mut counts = Counts::default();
-    let mut tables: BTreeMap<u16, Table<W>> = BTreeMap::new();
+    let mut tables: BTreeMap<u16, Table<Out<'w>>> = BTreeMap::new();
     let mut names = HashSet::new();
     let mut cells = 0;
     let mut events = file.events();
@@ -57,7 +65,7 @@ pub fn write<W: Write + Send>(
         let table = match tables.entry(event.id) {
             std::collections::btree_map::Entry::Occupied(e) => e.into_mut(),
             std::collections::btree_map::Entry::Vacant(e) => {
-                e.insert(Table::new(format, &mut names, &mut open)?)
+                e.insert(Table::new(format, &mut names, open)?)
             }
         };
         table.push(format, &event, row.pid, row.comm);
@@ -85,7 +93,7 @@ impl<W: Write + Send> Table<W> {
     fn new(
         format: &EventFormat,
         names: &mut HashSet<String>,
-        open: &mut impl FnMut(&str) -> std::io::Result<W>,
+        open: &mut dyn FnMut(&str) -> std::io::Result<W>,
     ) -> Result<Self, ExportError> {
         let mut name = partition(&format.name);
         if !names.insert(name.clone()) {

@@ -14,7 +14,7 @@
 use crate::perfetto_events::{KNOWN, Known};
 use crate::proto::Message;
 use crate::row::{Row, Rows, lost};
-use crate::{Counts, ExportError};
+use crate::{Buffered, Counts, ExportError, buffered};
 use latlab_trace::format::Value;
 use latlab_trace::{Event, Missed, TraceFile};
 use std::collections::{HashMap, HashSet};
@@ -41,7 +41,11 @@ enum Kind {
 ///
 /// # Errors
 /// When `out` refuses.
-pub fn write(file: &TraceFile<'_>, out: impl Write) -> Result<Counts, ExportError> {
+pub fn write(file: &TraceFile<'_>, mut out: impl Write) -> Result<Counts, ExportError> {
+    packets(file, buffered(&mut out))
+}
+
+fn packets(file: &TraceFile<'_>, out: Buffered<'_>) -> Result<Counts, ExportError> {
     let rows = Rows::new(file);
     let mut writer = Writer {
         out,
@@ -86,8 +90,8 @@ enum Track {
     VectorExit,
 }
 
-struct Writer<W> {
-    out: W,
+struct Writer<'w> {
+    out: Buffered<'w>,
     counts: Counts,
     /// The bundle of each CPU that is being filled.
     bundles: HashMap<u32, Message>,
@@ -97,7 +101,7 @@ struct Writer<W> {
     scratch: Message,
 }
 
-impl<W: Write> Writer<W> {
+impl Writer<'_> {
     fn event(
         &mut self,
         file: &TraceFile<'_>,

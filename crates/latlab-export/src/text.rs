@@ -1,7 +1,7 @@
 //! JSON, one object a line, and CSV.
 
 use crate::row::{Rows, lost};
-use crate::{Counts, ExportError};
+use crate::{Buffered, Counts, ExportError, buffered};
 use latlab_model::control::JsonEscaped;
 use latlab_model::csv::cell;
 use latlab_trace::format::Value;
@@ -15,6 +15,10 @@ use std::io::Write;
 /// # Errors
 /// When `out` refuses.
 pub fn json(file: &TraceFile<'_>, mut out: impl Write) -> Result<Counts, ExportError> {
+    json_lines(file, buffered(&mut out))
+}
+
+fn json_lines(file: &TraceFile<'_>, mut out: Buffered<'_>) -> Result<Counts, ExportError> {
     let rows = Rows::new(file);
     let mut counts = Counts::default();
     let mut events = file.events();
@@ -67,6 +71,10 @@ fn fields(format: &EventFormat, event: &Event<'_>) -> Map<String, Json> {
 /// # Errors
 /// When `out` refuses.
 pub fn csv(file: &TraceFile<'_>, mut out: impl Write) -> Result<Counts, ExportError> {
+    csv_lines(file, buffered(&mut out))
+}
+
+fn csv_lines(file: &TraceFile<'_>, mut out: Buffered<'_>) -> Result<Counts, ExportError> {
     let rows = Rows::new(file);
     let mut counts = Counts::default();
     out.write_all(b"time_ns,cpu,pid,comm,event,fields\r\n")?;

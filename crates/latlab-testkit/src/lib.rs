@@ -4,5 +4,6 @@
 
 pub mod architecture;
 pub mod cache_sim;
+pub mod fleet_sim;
 pub mod latency_sim;
 pub mod sweep_sim;

@@ -125,14 +125,19 @@ impl Tree {
         Some(child)
     }
 
+    /// The times of several CPUs of a damaged trace may exceed any number.
+    fn count(&mut self, node: usize, value: u64) {
+        self.nodes[node].1 = self.nodes[node].1.saturating_add(value);
+    }
+
     /// One more of a path, outermost first.
     fn add(&mut self, path: impl Iterator<Item = Option<u32>>, value: u64) {
-        self.nodes[0].1 += value;
+        self.count(0, value);
         let mut node = 0;
         for name in path {
             let Some(child) = self.child(node, name) else { return };
             node = child;
-            self.nodes[node].1 += value;
+            self.count(node, value);
         }
     }
 
@@ -253,9 +258,9 @@ fn of_spans(index: &Index, from: u64, to: u64) -> Flame {
                 let name = index.names.get(item.id as usize).map_or("", |n| n);
                 let name = names.number(name);
                 let Some(child) = tree.child(node, name).filter(|_| end > start) else { continue };
-                tree.nodes[child].1 += end - start;
+                tree.count(child, end - start);
                 if depth == 0 {
-                    tree.nodes[0].1 += end - start;
+                    tree.count(0, end - start);
                 }
                 open.push((depth + 1, start, end, child));
             }

@@ -87,6 +87,7 @@ impl ActorKind {
             Cause::Path => Self::Path,
             Cause::HigherPriority
             | Cause::EqualPriority
+            | Cause::Measurement
             | Cause::Execution
             | Cause::Wait
             | Cause::Overrun => Self::Task,
