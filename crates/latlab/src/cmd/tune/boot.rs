@@ -1,0 +1,232 @@
+//! `latlab tune --boot MACHINE`: boot parameters, by booting a virtual machine for each block.
+//!
+//! Every block is a boot of its own, with the machine's parameters alone or with those that are tried added, in random
+//! order within a round. A machine that does not boot with them makes the setting one that could not be set.
+
+use super::rounds;
+use super::settings::Chosen;
+use crate::cli::tune::Args;
+use crate::outcome::{HintExt, printed_error};
+use crate::rundir;
+use anyhow::{Context, anyhow, bail};
+use latlab_model::cpulist;
+use latlab_model::run::Detail;
+use latlab_model::tune::TuneDetail;
+use latlab_stats::histogram::Histogram;
+use latlab_sys::{process, signal};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What a parameter takes.
+enum Value {
+    Flag,
+    Cpus,
+    One(&'static [&'static str]),
+}
+
+/// A boot parameter that may be tried (Documentation/admin-guide/kernel-parameters.rst).
+struct Parameter {
+    name: &'static str,
+    value: Value,
+    what: &'static str,
+}
+
+const fn parameter(name: &'static str, value: Value, what: &'static str) -> Parameter {
+    Parameter { name, value, what }
+}
+
+/// All of them; the first value of each changes latency, CPU or interrupt work, and none hides a failure.
+const PARAMETERS: &[Parameter] = &[
+    parameter("isolcpus", Value::Cpus, "CPUs without load balancing"),
+    parameter("nohz_full", Value::Cpus, "CPUs without tick while one task runs"),
+    parameter("rcu_nocbs", Value::Cpus, "CPUs whose RCU callbacks run in threads"),
+    parameter("rcu_nocb_poll", Value::Flag, "RCU threads poll instead of being woken"),
+    parameter("irqaffinity", Value::Cpus, "CPUs of interrupts"),
+    parameter("threadirqs", Value::Flag, "interrupt handlers run in threads"),
+    parameter("preempt", Value::One(&["full", "voluntary", "none", "lazy"]), "preemption model"),
+    parameter("idle", Value::One(&["poll", "halt", "nomwait"]), "idle loop (x86)"),
+    parameter("nohlt", Value::Flag, "idle loop polls (ARM)"),
+    parameter("cpuidle.off", Value::One(&["1"]), "no idle governor"),
+    parameter("nohz", Value::One(&["off", "on"]), "tick of idle CPUs"),
+    parameter("skew_tick", Value::One(&["1", "0"]), "ticks of CPUs at different times"),
+    parameter("mitigations", Value::One(&["off", "auto"]), "mitigations of CPU vulnerabilities"),
+    parameter("nosoftlockup", Value::Flag, "no soft lockup detector"),
+    parameter("nowatchdog", Value::Flag, "no lockup detectors"),
+    parameter("transparent_hugepage", Value::One(&["never", "madvise", "always"]), "huge pages"),
+    parameter("workqueue.power_efficient", Value::One(&["0", "1"]), "unbound work items"),
+    parameter("rcupdate.rcu_expedited", Value::One(&["1", "0"]), "short grace periods of RCU"),
+];
+
+/// The lines of `--list` for boot parameters.
+pub fn list() -> impl Iterator<Item = String> {
+    PARAMETERS.iter().map(|p| {
+        let values = match p.value {
+            Value::Flag => String::new(),
+            Value::Cpus => "=CPUS (such as 1 or 1-3)".to_owned(),
+            Value::One(values) => ["=", &values.join(", ")].concat(),
+        };
+        format!("{:<58} {}", [p.name, &values].concat(), p.what)
+    })
+}
+
+/// Whether `NAME` or `NAME=VALUE` begins with a boot parameter.
+pub fn is_parameter(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or_default();
+    PARAMETERS.iter().any(|p| p.name == name)
+}
+
+/// The settings of the command line: parameters, several of one setting with `+` between.
+///
+/// # Errors
+/// One sentence that names the parameter.
+pub fn choose(words: &[String]) -> anyhow::Result<Vec<Chosen>> {
+    if words.is_empty() {
+        return Err(anyhow!("--boot: no parameter to try"))
+            .hint("name them: --try threadirqs --try isolcpus=1+nohz_full=1");
+    }
+    let mut out: Vec<Chosen> = Vec::new();
+    for word in words {
+        word.split('+').try_for_each(check)?;
+        if out.iter().any(|c| c.name == *word) {
+            bail!("--try {word}: given twice");
+        }
+        out.push(Chosen { name: word.clone(), files: Vec::new() });
+    }
+    Ok(out)
+}
+
+fn check(word: &str) -> anyhow::Result<()> {
+    let (name, value) = word.split_once('=').map_or((word, None), |(n, v)| (n, Some(v)));
+    let Some(known) = PARAMETERS.iter().find(|p| p.name == name) else {
+        return Err(anyhow!("--try {word}: not a boot parameter that is tried"))
+            .hint("latlab tune --list names those that are");
+    };
+    let fits = match (&known.value, value) {
+        (Value::Flag, None) => true,
+        // A comma ends the option of a machine.
+        (Value::Cpus, Some(v)) => {
+            !v.contains(',') && cpulist::parse(v).is_ok_and(|l| !l.is_empty())
+        }
+        (Value::One(values), Some(v)) => values.contains(&v),
+        _ => false,
+    };
+    if !fits {
+        let expected = match known.value {
+            Value::Flag => "no value".to_owned(),
+            Value::Cpus => "CPUs, such as 1 or 1-3".to_owned(),
+            Value::One(values) => values.join(", "),
+        };
+        bail!("--try {word}: expected {expected}");
+    }
+    Ok(())
+}
+
+/// A machine with parameters added to those that it has.
+fn machine_with(machine: &str, parameters: &str) -> String {
+    let mut found = false;
+    let mut options: Vec<String> = machine.split(',').map(str::to_owned).collect();
+    for option in options.iter_mut().filter(|o| o.starts_with("append=")) {
+        *option = [option, "+", parameters].concat();
+        found = true;
+    }
+    if !found {
+        options.push(["append=", parameters].concat());
+    }
+    options.join(",")
+}
+
+/// Boots and measures. `dir` keeps the run of each block.
+///
+/// # Errors
+/// When the machine does not even boot without a setting.
+pub fn measure(
+    args: &Args,
+    machine: &str,
+    chosen: &[Chosen],
+    dir: &Path,
+) -> anyhow::Result<TuneDetail> {
+    let measured = rounds::measure(args, chosen, |round, arm| {
+        let (number, spec) = match &arm {
+            Some((i, tried)) => (i + 1, machine_with(machine, &tried.name)),
+            None => (0, machine.to_owned()),
+        };
+        let measured = block(args, &spec, &dir.join(format!("round-{round}-{number}")));
+        match (measured, arm) {
+            (Ok(histogram), _) => Ok(Some(histogram)),
+            // The machine was stopped as well.
+            (Err(_), _) if signal::stop_requested().is_some() => Ok(None),
+            (Err(error), Some((_, tried))) => {
+                rounds::not_tried(tried, &error);
+                Ok(None)
+            }
+            (Err(error), None) => Err(error),
+        }
+    });
+    if measured.is_err() {
+        // Empty, where no machine was ever up.
+        let _ = std::fs::remove_dir(dir);
+    }
+    measured
+}
+
+/// One boot with one measurement.
+fn block(args: &Args, machine: &str, dir: &Path) -> anyhow::Result<Histogram> {
+    std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+    let mut command = Command::new(process::own_program()?);
+    command.args(["vm", "run", machine]);
+    command.args(args.fault.iter().flat_map(|f| ["--fault", f]));
+    let length = format!("{}", args.block.as_secs_f64());
+    let (interval, priority) = (args.interval.to_string(), args.priority.to_string());
+    command.args(["--", "latlab", "wakeup", "-q", "-D", &length, "-i", &interval, "--out", "run"]);
+    match args.priority {
+        0 => command.args(["--policy", "other"]),
+        _ => command.args(["-m", "-p", &priority]),
+    };
+    // Idle states as configured, as in the blocks of run-time settings.
+    command.arg("--idle-states");
+    command.args(args.affinity.iter().flat_map(|a| ["-a", a]));
+    let loads: Vec<String> = args.load.iter().map(ToString::to_string).collect();
+    command.args(loads.iter().flat_map(|l| ["--load", l]));
+    let done =
+        command.current_dir(dir).stdin(Stdio::null()).output().context("starting the machine")?;
+    let run = rundir::load(&dir.join("run")).map_err(|_| {
+        // Empty, unless the machine left something.
+        let _ = std::fs::remove_dir(dir);
+        printed_error(&done.stderr).context(format!("{machine}: {}", done.status))
+    })?;
+    let found = run.parts.iter().find_map(|p| match &p.detail {
+        Some(Detail::Wakeup(w)) => Some(w.all_wakeups()),
+        _ => None,
+    });
+    found.filter(|h| h.count > 0).ok_or_else(|| anyhow!("{machine}: no wake-up was measured"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_parameters_of_the_list_with_their_values_are_tried() {
+        for right in ["threadirqs", "isolcpus=1-3+nohz_full=1-3", "idle=poll"] {
+            assert!(choose(&[right.to_owned()]).is_ok(), "{right}");
+        }
+        for wrong in [
+            "init=/bin/sh",
+            "idle",
+            "threadirqs=1",
+            "isolcpus=x",
+            "isolcpus=1,kernel=/etc/passwd",
+            "idle=poll+panic=0",
+        ] {
+            assert!(choose(&[wrong.to_owned()]).is_err(), "{wrong}");
+        }
+        assert!(choose(&["idle=poll".into(), "idle=poll".into()]).is_err());
+    }
+
+    #[test]
+    fn parameters_are_added_to_those_of_the_machine() {
+        assert_eq!(machine_with("armv7-rt", "nohlt"), "armv7-rt,append=nohlt");
+        let with = machine_with("x86_64,append=quiet,smp=2", "isolcpus=1+nohz_full=1");
+        assert_eq!(with, "x86_64,append=quiet+isolcpus=1+nohz_full=1,smp=2");
+    }
+}

@@ -1,0 +1,213 @@
+//! `latlab tune`: interleaved blocks with and without settings, through the settings journal.
+
+mod boot;
+mod rounds;
+mod settings;
+
+use crate::cli::tune::{Args, Format};
+use crate::cli::{Global, cpus};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
+use crate::session::Session;
+use crate::term;
+use anyhow::{Context, anyhow, bail};
+use latlab_analysis::tune::part;
+use latlab_model::run::{Detail, Run};
+use latlab_model::tune::{FileValue, Tried, TuneDetail, TuneEffect};
+use latlab_model::wakeup::config::{Policy, WakeupConfig};
+use latlab_report::sections::tune as section;
+use latlab_stats::histogram::Histogram;
+use latlab_sys::settings::Settings;
+use latlab_sys::wakeup::{Hooks, WakeupError};
+use latlab_sys::{policy, signal, wakeup};
+use settings::{Chosen, KNOWN, choose, value};
+use std::io::Write;
+use std::time::Duration;
+
+/// The kernel is left alone for so long after a change.
+const SETTLE: Duration = Duration::from_millis(150);
+
+/// Runs the command.
+///
+/// # Errors
+/// When a setting is refused, nothing can be measured, or the result can be neither kept nor printed.
+pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
+    if args.list {
+        return list();
+    }
+    if !(50.0..=99.99).contains(&args.quantile) {
+        bail!("--quantile {}: expected from 50 to 99.99", args.quantile);
+    }
+    if global.json && args.format != Format::Latlab {
+        return Err(anyhow!("--json: not available with this --format")).hint("use --json alone");
+    }
+    let chosen = match &args.boot {
+        Some(_) => boot::choose(&args.tries)?,
+        None => {
+            let boot = args
+                .tries
+                .iter()
+                .find(|word| !settings::is_known(word) && boot::is_parameter(word));
+            if let Some(word) = boot {
+                return Err(anyhow!("--try {word}: a boot parameter"))
+                    .hint("--boot vm:NAME boots a machine with it");
+            }
+            choose(&args.tries)?
+        }
+    };
+    if args.boot.is_some() && args.apply {
+        return Err(anyhow!("--apply: not possible with --boot, which changes no machine"))
+            .hint("--format cmdline prints the boot parameters that improve");
+    }
+    if chosen.is_empty() {
+        return Err(anyhow!("no setting to try: this machine has all of the list already"))
+            .hint("name one with --try");
+    }
+    let names: Vec<&str> = chosen.iter().map(|c| c.name.as_str()).collect();
+    let load: Vec<String> = args.load.iter().map(ToString::to_string).collect();
+    let config = serde_json::json!({
+        "try": names, "rounds": args.rounds, "block_ns": args.block.as_nanos() as u64,
+        "quantile": args.quantile / 100.0, "interval_ns": args.interval * 1_000,
+        "priority": args.priority, "load": load, "seed": args.seed, "apply": args.apply,
+        "boot": args.boot, "fault": args.fault, "cpus": args.affinity,
+    });
+    let mut session = Session::begin(global, "tune", &config)?;
+    let (measured, lasted) = match &args.boot {
+        // The load is the machine's, and so is what it takes.
+        Some(machine) => {
+            let dir = session.dir().map(|d| d.path().join("boots"));
+            let dir = dir.ok_or_else(|| anyhow!("--boot: the runs of the boots need a directory"));
+            (dir.and_then(|d| boot::measure(args, machine, &chosen, &d)), Ok(()))
+        }
+        None => match crate::cmd::load::start(&args.load) {
+            Ok(load) => (measure(args, &chosen), crate::cmd::load::finish(load)),
+            Err(error) => (Err(error), Ok(())),
+        },
+    };
+    let mut detail = match measured {
+        Ok(detail) => detail,
+        Err(error) => {
+            session.abandon();
+            return Err(error);
+        }
+    };
+    let cut = signal::stop_requested().map(signal::Signal::name);
+    if args.apply && cut.is_none() {
+        apply(&mut detail)?;
+    }
+    session.run.parts.push(part(detail, cut.is_none()));
+    let (json, format) = (global.json, args.format);
+    let outcome = session.finish_with(cut, |run, out| print(format, json, run, out))?;
+    lasted?;
+    Ok(outcome)
+}
+
+fn list() -> anyhow::Result<Outcome> {
+    let mut out = term::stdout();
+    for k in KNOWN {
+        let now = k.paths().first().and_then(|p| value(p));
+        let now = match (now, k.exists()) {
+            (Some(now), _) => format!("now {now}"),
+            (None, true) => "available".to_owned(),
+            (None, false) => "not here".to_owned(),
+        };
+        writeln!(out, "{:<32} {:<44} {} ({now})", k.name, k.values.join(", "), k.what)?;
+    }
+    writeln!(out, "\nBoot parameters, with --boot MACHINE:")?;
+    for line in boot::list() {
+        writeln!(out, "{line}")?;
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+fn print(format: Format, json: bool, run: &Run, out: &mut dyn Write) -> anyhow::Result<()> {
+    let detail = run.parts.iter().find_map(|p| match &p.detail {
+        Some(Detail::Tune(d)) => Some(d),
+        _ => None,
+    });
+    match (format, detail) {
+        (Format::Sysctl, Some(d)) => write!(out, "{}", section::sysctl(d))?,
+        (Format::Cmdline, Some(d)) => write!(out, "{}", section::cmdline(d))?,
+        (Format::Tmpfiles, Some(d)) => write!(out, "{}", section::tmpfiles(d))?,
+        (Format::Ansible, Some(d)) => write!(out, "{}", section::ansible(d))?,
+        (Format::Tuned, Some(d)) => write!(out, "{}", section::tuned(d))?,
+        _ if json => crate::output::json(run, out)?,
+        _ => crate::output::text(run, out)?,
+    }
+    Ok(())
+}
+
+fn measure(args: &Args, chosen: &[Chosen]) -> anyhow::Result<TuneDetail> {
+    let allowed = policy::allowed()?;
+    let cpus = cpus::permitted("--affinity", args.affinity.as_deref(), &allowed)?;
+    let threads = cpus.into_iter().map(Some).collect();
+    let config = WakeupConfig {
+        policy: if args.priority == 0 { Policy::Other } else { Policy::Fifo },
+        priority: args.priority,
+        threads,
+        interval_ns: args.interval * 1_000,
+        duration_ns: Some(args.block.as_nanos() as u64),
+        lock_memory: args.priority > 0,
+        ..WakeupConfig::default()
+    };
+    rounds::measure(args, chosen, |_, arm| {
+        block(&config, arm.map(|(i, tried)| (&chosen[i], tried)))
+    })
+}
+
+/// One block; `None` where the setting cannot be set, which is then said, or a signal came.
+fn block(
+    config: &WakeupConfig,
+    tried: Option<(&Chosen, &mut Tried)>,
+) -> anyhow::Result<Option<Histogram>> {
+    // Dropped at the end of the block, on a signal or a panic: everything is restored.
+    let mut settings = Settings::new();
+    let mut config = config.clone();
+    if let Some((chosen, tried)) = tried {
+        if chosen.files.is_empty() {
+            config.dma_latency_us = Some(0);
+        }
+        let mut files = Vec::new();
+        for (path, value) in &chosen.files {
+            match settings.set(path, value) {
+                Ok(change) => files.push(FileValue {
+                    path: path.display().to_string(),
+                    value: value.clone(),
+                    before: change.from,
+                }),
+                Err(error) => {
+                    rounds::not_tried(tried, &error.into());
+                    return Ok(None);
+                }
+            }
+        }
+        if tried.files.is_empty() {
+            tried.files = files;
+        }
+    }
+    std::thread::sleep(SETTLE);
+    match wakeup::run(&config, Hooks::default()) {
+        Ok(result) if signal::stop_requested().is_none() => Ok(Some(result.all_wakeups())),
+        Ok(_) | Err(WakeupError::StoppedBefore) => Ok(None),
+        Err(error) => Err(error).with_hint(),
+    }
+}
+
+/// Sets what improves, and leaves it set.
+fn apply(detail: &mut TuneDetail) -> anyhow::Result<()> {
+    for tried in detail.tried.iter_mut().filter(|t| t.effect == TuneEffect::Improves) {
+        if tried.files.is_empty() {
+            // A latency is held by a process: it cannot outlive this one.
+            continue;
+        }
+        let mut settings = Settings::new();
+        for file in &tried.files {
+            settings
+                .set(&file.path, &file.value)
+                .with_context(|| format!("--apply {}", tried.name))?;
+        }
+        settings.abandon();
+        tried.applied = true;
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! The rounds of `latlab tune`: a block with each setting and one without any, in random order.
+
+use super::settings::Chosen;
+use crate::cli::tune::Args;
+use crate::progress::Progress;
+use latlab_analysis::tune::judge;
+use latlab_model::finding::Note;
+use latlab_model::tune::{Tried, TuneDetail, TuneEffect};
+use latlab_stats::histogram::Histogram;
+use latlab_stats::rng::SplitMix64;
+use latlab_sys::signal;
+
+/// A change below this share counts as none.
+const MARGIN: f64 = 0.1;
+
+/// Measures and judges. `block` measures one block of a round (from 1), with the setting of that number or without any;
+/// `None` where it was not measured, because a signal came or the setting cannot be set, which [`not_tried`] notes.
+///
+/// # Errors
+/// Those of `block`.
+pub fn measure(
+    args: &Args,
+    chosen: &[Chosen],
+    mut block: impl FnMut(u32, Option<(usize, &mut Tried)>) -> anyhow::Result<Option<Histogram>>,
+) -> anyhow::Result<TuneDetail> {
+    let tried = |c: &Chosen| Tried { name: c.name.clone(), ..Tried::default() };
+    let mut detail = TuneDetail {
+        boot: args.boot.clone(),
+        quantile: args.quantile / 100.0,
+        rounds: 0,
+        block_ns: args.block.as_nanos() as u64,
+        margin: MARGIN,
+        tried: chosen.iter().map(tried).collect(),
+    };
+    let mut plain: Vec<Histogram> = Vec::new();
+    let mut blocks: Vec<Vec<Histogram>> = vec![Vec::new(); chosen.len()];
+    let mut rng = SplitMix64::new(args.seed);
+    let mut progress = Progress::new("tune");
+    let all = args.rounds as usize * (chosen.len() + 1);
+    let mut done = 0;
+    'rounds: for round in 1..=args.rounds {
+        // `None` is the block without any setting.
+        let mut order: Vec<Option<usize>> = (0..chosen.len()).map(Some).chain([None]).collect();
+        rng.shuffle(&mut order);
+        let mut measured: Vec<(Option<usize>, Histogram)> = Vec::new();
+        for arm in order {
+            let name = arm.map_or("without", |i| chosen[i].name.as_str());
+            progress.set(Some(done as f64 / all as f64), name);
+            done += 1;
+            if arm.is_some_and(|i| detail.tried[i].effect == TuneEffect::NotTried) {
+                continue;
+            }
+            let histogram = block(round, arm.map(|i| (i, &mut detail.tried[i])))?;
+            if signal::stop_requested().is_some() {
+                break 'rounds;
+            }
+            measured.extend(histogram.map(|h| (arm, h)));
+        }
+        // Whole rounds only: they are compared within.
+        for (arm, histogram) in measured {
+            match arm {
+                Some(i) => blocks[i].push(histogram),
+                None => plain.push(histogram),
+            }
+        }
+        detail.rounds += 1;
+    }
+    drop(progress);
+    judge(&mut detail, &plain, &blocks);
+    Ok(detail)
+}
+
+/// Notes why a setting cannot be set.
+pub fn not_tried(tried: &mut Tried, error: &anyhow::Error) {
+    let error = crate::outcome::format_error_chain(error);
+    tried.note = Some(Note::new("tune.error").value("error", error));
+    tried.effect = TuneEffect::NotTried;
+}

@@ -1,0 +1,65 @@
+//! `latlab tune` from outside.
+
+use crate::common::{latlab, printed, said};
+
+#[test]
+fn the_list_has_all_settings_and_nothing_else_is_tried() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = latlab(dir.path(), &["tune", "--list"]);
+    assert!(out.status.success() && printed(&out).contains("vm.stat_interval"), "{}", said(&out));
+    for wrong in ["kernel.panic=1", "kernel.sched_rt_runtime_us=-1", "thp"] {
+        let out = latlab(dir.path(), &["tune", "--try", wrong]);
+        assert_eq!(out.status.code(), Some(1), "{wrong}");
+        assert!(said(&out).contains("--try"), "{}", said(&out));
+    }
+}
+
+/// What boots a machine is refused before anything boots.
+#[test]
+fn boot_parameters_need_a_machine_and_are_those_of_the_list() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |words: &[&str], what: &str| {
+        let out = latlab(dir.path(), &[&["tune"], words].concat());
+        assert!(!out.status.success() && said(&out).contains(what), "{words:?}: {}", said(&out));
+    };
+    refused(&["--try", "isolcpus=1"], "boot parameter");
+    refused(&["--boot", "vm:armv7-rt", "--try", "init=/bin/sh"], "not a boot parameter");
+    refused(&["--boot", "armv7-rt"], "no parameter to try");
+    refused(&["--boot", "armv7-rt", "--try", "nohlt", "--apply"], "--apply");
+    refused(&["--boot", "nothing-rt", "--try", "nohlt"], "nothing-rt");
+    // Without a board build or without the kernel: the machine's own error with its hint, and no run.
+    let out = latlab(dir.path(), &["tune", "--boot", "armv7-rt,kernel=/nothing", "--try", "nohlt"]);
+    assert_eq!(out.status.code(), Some(1), "{}", said(&out));
+    let lines = said(&out);
+    let lines: Vec<&str> = lines.lines().filter(|l| !l.starts_with('[')).collect();
+    assert!(
+        lines[0].starts_with("latlab: armv7-rt,kernel=/nothing: exit status: 1: "),
+        "{lines:?}"
+    );
+    assert!(!lines[1..].iter().any(|l| l.contains("run directory")), "{lines:?}");
+    let runs = std::fs::read_dir(dir.path().join("runs"));
+    assert_eq!(runs.map_or(0, Iterator::count), 0);
+}
+
+/// A setting of the kernel is as it was after the blocks.
+#[test]
+fn a_tried_setting_is_restored() {
+    const FILE: &str = "/proc/sys/vm/stat_interval";
+    let Ok(before) = std::fs::read_to_string(FILE) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let words = ["tune", "--try", "vm.stat_interval=120", "--rounds", "4", "--block", "0.1"];
+    let out = latlab(dir.path(), &[&words[..], &["-p", "0", "--json"]].concat());
+    assert!(out.status.success(), "{}", said(&out));
+    assert_eq!(std::fs::read_to_string(FILE).unwrap(), before);
+    let run: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let tried = &run["parts"][0]["detail"]["tried"][0];
+    if rustix_is_root() {
+        assert_eq!(tried["files"][0]["before"].as_str(), Some(before.trim()), "{tried}");
+    } else {
+        assert_eq!(tried["effect"], "not_tried", "{tried}");
+    }
+}
+
+fn rustix_is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
+}
