@@ -1,0 +1,304 @@
+//! `latlab watch`: its options.
+
+use crate::outcome::HintExt;
+use anyhow::{anyhow, bail};
+use latlab_analysis::latency::activations::Late;
+use latlab_model::units::Nanos;
+use std::net::SocketAddrV4;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Watch tasks for weeks: count activations, and capture late ones.
+///
+/// A TASK is a thread's name, a process or thread id, or a control group. Counts and captures are kept in the
+/// folder `--dir` within limits; `latlab watch status` and OpenMetrics tell the state. A configuration file has
+/// the long names of the options as keys, and a table `[[task]]` with `name`, `deadline` or `limit`, and `period` for
+/// each task.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_long_help = super::examples::WATCH)]
+#[command(args_conflicts_with_subcommands = true)]
+#[group(id = "watch")]
+pub struct Args {
+    /// `status`.
+    #[command(subcommand)]
+    pub query: Option<Query>,
+    /// Tasks.
+    #[arg(value_name = "TASK")]
+    tasks: Vec<String>,
+    /// Configuration file.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// An activation that takes longer from its intended time to its end is late (default: the period).
+    #[arg(long, value_name = "TIME", conflicts_with = "limit")]
+    deadline: Option<String>,
+    /// An activation that starts later than this after its intended time is late.
+    #[arg(long, value_name = "TIME")]
+    limit: Option<String>,
+    /// The period of the tasks, for the count of skipped ones (default: as found).
+    #[arg(long, value_name = "TIME")]
+    period: Option<String>,
+    /// Folder for counts and captures.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Share of one CPU that the watch and its recording may take; above, it records less [default: 1%].
+    #[arg(long, value_name = "PERCENT")]
+    budget: Option<String>,
+    /// Answer requests for metrics at this address of 127.0.0.0/8, such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Run this shell command for each capture, at most one at a time.
+    #[arg(long, value_name = "COMMAND")]
+    exec: Option<String>,
+    /// Captures of each hour, task and main part [default: 3].
+    #[arg(long, value_name = "N")]
+    captures: Option<usize>,
+    /// All captures together at most [default: 256M].
+    #[arg(long, value_name = "SIZE")]
+    disk: Option<String>,
+    /// Ring buffers of all CPUs together [default: 8M].
+    #[arg(long, value_name = "SIZE")]
+    buffer: Option<String>,
+    /// Days for which the counts of each hour are kept [default: 90].
+    #[arg(long, value_name = "N")]
+    keep_days: Option<u32>,
+    /// End after this time (default: never).
+    #[arg(short = 'D', long, value_name = "TIME")]
+    duration: Option<String>,
+}
+
+/// What a running watch is asked.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Query {
+    /// Print the state of a running watch.
+    #[command(after_long_help = super::examples::WATCH_STATUS)]
+    Status {
+        /// Folder of the watch.
+        #[arg(long, value_name = "DIR", default_value = DIR)]
+        dir: PathBuf,
+    },
+}
+
+/// Where systemd's `StateDirectory=latlab/watch` lies.
+const DIR: &str = "/var/lib/latlab/watch";
+
+/// A configuration file. Keys are those of the command line.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    task: Vec<FileTask>,
+    dir: Option<PathBuf>,
+    budget: Option<String>,
+    listen: Option<String>,
+    exec: Option<String>,
+    captures: Option<usize>,
+    disk: Option<String>,
+    buffer: Option<String>,
+    keep_days: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct FileTask {
+    name: String,
+    deadline: Option<String>,
+    limit: Option<String>,
+    period: Option<String>,
+}
+
+/// What was asked for, resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The tasks, each once.
+    pub tasks: Vec<TaskConfig>,
+    /// Folder.
+    pub dir: PathBuf,
+    /// Share of one CPU.
+    pub budget: f64,
+    /// Loopback address for metrics.
+    pub listen: Option<SocketAddrV4>,
+    /// Shell command.
+    pub exec: Option<String>,
+    /// Captures of each hour, task and main part.
+    pub captures: usize,
+    /// Bytes on disk.
+    pub disk: u64,
+    /// Bytes of all ring buffers.
+    pub buffer: u64,
+    /// Days.
+    pub keep_days: u32,
+    /// How long.
+    pub duration: Option<Duration>,
+}
+
+/// One task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskConfig {
+    /// Name, number or control group.
+    pub name: String,
+    /// What is late; `None`: a response time above the period.
+    pub late: Option<Late>,
+    /// Its period, where it is given.
+    pub period_ns: Option<u64>,
+}
+
+impl Args {
+    /// The configuration file.
+    pub fn file(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
+    /// What was asked for; `text` is that of the configuration file. The command line goes before the file.
+    ///
+    /// # Errors
+    /// One sentence with the option, or with file and line.
+    pub fn config(&self, text: Option<&str>) -> anyhow::Result<Config> {
+        let file: File = match text {
+            Some(text) => toml::from_str(text).map_err(|e| {
+                let line = e
+                    .span()
+                    .map_or(1, |s| text.bytes().take(s.start).filter(|b| *b == b'\n').count() + 1);
+                let path = self.config.clone().unwrap_or_default();
+                anyhow!("{}, line {line}: {}", path.display(), e.message().replace('\n', " "))
+            })?,
+            None => File::default(),
+        };
+        let given = self.tasks.iter().map(|name| FileTask {
+            name: name.clone(),
+            deadline: self.deadline.clone(),
+            limit: self.limit.clone(),
+            period: self.period.clone(),
+        });
+        let mut tasks: Vec<TaskConfig> = Vec::new();
+        for task in given.chain(file.task) {
+            let task = task.config()?;
+            if tasks.iter().any(|t| t.name == task.name) {
+                bail!("task {}: named twice", task.name);
+            }
+            tasks.push(task);
+        }
+        if tasks.is_empty() {
+            return Err(anyhow!("no task to watch"))
+                .hint("latlab watch TASK, or --config FILE with a table [[task]]");
+        }
+        let size = |option: &str, text: Option<String>, default: u64| match text {
+            None => Ok(default),
+            Some(text) => {
+                latlab_sys::size::parse(&text).filter(|bytes| *bytes >= 1 << 20).ok_or_else(|| {
+                    anyhow!("{option} {text}: expected a size of at least 1M, such as 256M")
+                })
+            }
+        };
+        let budget = self.budget.clone().or(file.budget);
+        let listen = self.listen.clone().or(file.listen);
+        let duration = self.duration.as_deref().map(super::time::seconds).transpose();
+        let config = Config {
+            tasks,
+            dir: self.dir.clone().or(file.dir).unwrap_or_else(|| DIR.into()),
+            budget: budget.as_deref().map_or(Ok(0.01), percent)?,
+            listen: listen.as_deref().map(loopback).transpose()?,
+            exec: self.exec.clone().or(file.exec),
+            captures: self.captures.or(file.captures).unwrap_or(3),
+            disk: size("--disk", self.disk.clone().or(file.disk), 256 << 20)?,
+            buffer: size("--buffer", self.buffer.clone().or(file.buffer), 8 << 20)?,
+            keep_days: self.keep_days.or(file.keep_days).unwrap_or(90),
+            duration: duration.map_err(|e| anyhow!("-D: {e}"))?,
+        };
+        if config.captures == 0 || config.captures > 1_000 {
+            bail!("--captures {}: from 1 to 1000", config.captures);
+        }
+        Ok(config)
+    }
+}
+
+impl FileTask {
+    fn config(self) -> anyhow::Result<TaskConfig> {
+        if self.name.is_empty() {
+            return Err(anyhow!("a table [[task]] without a name")).hint("name = \"ctl_loop\"");
+        }
+        let time = |option: &str, text: Option<String>| {
+            let ns = text.map(|text| time_ns(option, &text)).transpose()?;
+            match ns {
+                Some(0) => bail!("{option} of task {}: must be above zero", self.name),
+                ns => anyhow::Ok(ns),
+            }
+        };
+        let (deadline, limit) = (time("--deadline", self.deadline)?, time("--limit", self.limit)?);
+        let late = match (deadline, limit) {
+            (Some(_), Some(_)) => bail!("task {}: deadline or limit, not both", self.name),
+            (Some(ns), None) => Some(Late::Response(Nanos(ns))),
+            (None, Some(ns)) => Some(Late::Start(Nanos(ns))),
+            (None, None) => None,
+        };
+        Ok(TaskConfig { late, period_ns: time("--period", self.period)?, name: self.name.clone() })
+    }
+}
+
+/// `100us`, `2ms`; a bare number is µs, as for `latlab why`.
+fn time_ns(option: &str, text: &str) -> anyhow::Result<u64> {
+    let duration = match text.trim().parse::<u64>() {
+        Ok(us) => Duration::from_micros(us),
+        Err(_) => super::time::with_unit(text)
+            .map_err(|e| anyhow!("{option} {text}: {e}"))
+            .hint("100us, 2ms, or a number of µs")?,
+    };
+    u64::try_from(duration.as_nanos()).map_err(|_| anyhow!("{option} {text}: too long"))
+}
+
+/// `1%` as a share.
+fn percent(text: &str) -> anyhow::Result<f64> {
+    let number = text.trim().strip_suffix('%').unwrap_or(text.trim()).trim().parse::<f64>();
+    match number {
+        Ok(n) if (0.01..=100.0).contains(&n) => Ok(n / 100.0),
+        _ => bail!("--budget {text}: expected a share of one CPU from 0.01% to 100%"),
+    }
+}
+
+fn loopback(text: &str) -> anyhow::Result<SocketAddrV4> {
+    match text.parse::<SocketAddrV4>() {
+        Ok(address) if address.ip().is_loopback() => Ok(address),
+        _ => Err(anyhow!("--listen {text}: expected an address of 127.0.0.0/8 with a port"))
+            .hint("127.0.0.1:9464; let a proxy with access control serve other hosts"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn config(line: &[&str], file: Option<&str>) -> anyhow::Result<Config> {
+        Line::try_parse_from([&["watch"][..], line].concat())?.args.config(file)
+    }
+
+    #[test]
+    fn the_command_line_goes_before_the_file() {
+        let file = "budget = \"2%\"\ndisk = \"64M\"\nkeep-days = 7\n[[task]]\nname = \"a\"\ndeadline = \"1ms\"\n[[task]]\nname = \"b\"\nlimit = \"50us\"\nperiod = \"2ms\"\n";
+        let found = config(&["--budget", "0.5%"], Some(file)).unwrap();
+        assert_eq!((found.budget, found.disk, found.keep_days), (0.005, 64 << 20, 7));
+        let late: Vec<_> = found.tasks.iter().map(|t| t.late).collect();
+        let expected = [Late::Response(Nanos(1_000_000)), Late::Start(Nanos(50_000))].map(Some);
+        assert_eq!(late, expected);
+        assert_eq!(found.tasks[1].period_ns, Some(2_000_000));
+    }
+
+    #[test]
+    fn each_mistake_is_named() {
+        let error = |line: &[&str], file| config(line, file).unwrap_err().to_string();
+        assert_eq!(error(&[], None), "no task to watch");
+        assert_eq!(error(&["a", "a"], None), "task a: named twice");
+        let text = error(&["--config", "w.toml"], Some("[[task]]\nname = \"a\"\ndeadlin = 1\n"));
+        assert!(text.starts_with("w.toml, line 3: unknown field `deadlin`"), "{text}");
+        assert!(error(&["a", "--listen", "0.0.0.0:9464"], None).contains("127.0.0.0/8"));
+        assert!(error(&["a", "--budget", "0"], None).contains("0.01%"));
+        assert!(error(&["a", "--disk", "5"], None).contains("at least 1M"));
+        assert!(error(&["a", "--deadline", "0"], None).contains("above zero"));
+        let both = "[[task]]\nname = \"a\"\ndeadline = \"1ms\"\nlimit = \"1ms\"\n";
+        assert!(error(&[], Some(both)).contains("not both"));
+    }
+}

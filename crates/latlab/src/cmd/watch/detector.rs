@@ -1,0 +1,263 @@
+//! What counts activations: the few events of the watched threads, filtered in the kernel, read without a stop.
+//!
+//! | event | filter |
+//! |---|---|
+//! | `timer:hrtimer_start`, `lock:contention_*` | by a watched thread |
+//! | `sched:sched_switch`, `sched:sched_waking` | from, to, of a watched thread |
+//! | `timer:hrtimer_expire_*`, `irq:irq_handler_*` | none: they tell whether a timer or an interrupt woke it |
+
+use crate::outcome::OwnHintExt;
+use crate::trace_input;
+use anyhow::anyhow;
+use latlab_analysis::latency::activations::from_capture::{Chosen, Known};
+use latlab_analysis::latency::capture::Capture;
+use latlab_analysis::latency::from_trace;
+use latlab_analysis::watch::follow::{Follow, Fresh};
+use latlab_model::units::{Nanos, Tid, TraceNs};
+use latlab_sys::clock;
+use latlab_sys::recorder::{EventSpec, FlightRecorder, Format, Kallsyms, RecordConfig};
+use latlab_sys::tracefs::{Selection, Tracefs};
+use std::collections::VecDeque;
+use std::path::Path;
+
+/// Threads at most that are filtered in the kernel; more are selected when they are read.
+const FILTERED: usize = 60;
+/// A window is at least so long, and at most.
+const WINDOW: Nanos = Nanos(1_200_000_000);
+const LONGEST: Nanos = Nanos(20_000_000_000);
+/// So long while a thread is there of which no activation is known, if that has few events.
+const UNRESOLVED: Nanos = Nanos(6_000_000_000);
+const UNRESOLVED_BYTES: usize = 1 << 20;
+/// Pages of a window at most, bytes.
+const BYTES: usize = 16 << 20;
+/// An event whose record is not complete yet is at most so old.
+const INCOMPLETE: u64 = 2_000_000;
+/// Ring buffer of each CPU, KiB: a second of a very busy thread.
+const BUFFER_KB: u64 = 1_024;
+/// Looks after which the kernel's symbols are chosen again, and once more soon after the threads changed.
+const SYMBOLS_EVERY: u64 = 7_200;
+const SYMBOLS_SOON: u64 = 20;
+
+/// Each event with the fields that name a thread; without one it is not filtered.
+const EVENTS: &[(&str, &[&str])] = &[
+    ("sched:sched_switch", &["prev_pid", "next_pid"]),
+    ("sched:sched_waking", &["pid"]),
+    ("timer:hrtimer_start", &["common_pid"]),
+    ("timer:hrtimer_expire_entry", &[]),
+    ("timer:hrtimer_expire_exit", &[]),
+    ("irq:irq_handler_entry", &[]),
+    ("irq:irq_handler_exit", &[]),
+    ("lock:contention_begin", &["common_pid"]),
+    ("lock:contention_end", &["common_pid"]),
+];
+
+type Pages = Vec<(u32, Vec<u8>)>;
+
+/// Reads the activations of the watched threads.
+#[derive(Debug)]
+pub(super) struct Detector {
+    flight: FlightRecorder,
+    tids: Vec<Tid>,
+    follow: Follow,
+    /// The pages of each look with its time.
+    window: VecDeque<(TraceNs, Pages)>,
+    length: Nanos,
+    looks: u64,
+    seen: (u64, u64),
+}
+
+/// What a look at the buffer brought.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    /// The activations.
+    pub(super) fresh: Fresh,
+    /// Events that were recorded since the last look.
+    pub(super) events: u64,
+    /// Events that were lost.
+    pub(super) lost: u64,
+}
+
+impl Detector {
+    /// Begins to record.
+    ///
+    /// # Errors
+    /// When the kernel lacks the events of the scheduler, or refuses.
+    pub(super) fn start(tracefs: &Tracefs, tids: &[Tid]) -> anyhow::Result<Self> {
+        let known = tracefs.events().with_hint()?;
+        let has = |name: &str| known.iter().any(|e| format!("{}:{}", e.system, e.name) == name);
+        if let Some((missing, _)) = EVENTS[..2].iter().find(|e| !has(e.0)) {
+            return Err(anyhow!("{missing}: this kernel does not have the event"));
+        }
+        if !tracefs.clocks().with_hint()?.0.iter().any(|c| c == "mono") {
+            return Err(anyhow!("trace clock mono: this kernel does not have it"));
+        }
+        let spec = |(name, fields): &(&str, &[&str])| {
+            let filter = (!fields.is_empty()).then(|| filter(fields, tids));
+            EventSpec { filter, ..EventSpec::new(*name) }
+        };
+        let config = RecordConfig {
+            events: EVENTS.iter().filter(|e| has(e.0)).map(spec).collect(),
+            clock: Some("mono".into()),
+            buffer_kb: Some(BUFFER_KB),
+            ..RecordConfig::default()
+        };
+        let flight = FlightRecorder::start(tracefs, &config).with_hint()?;
+        Ok(Self {
+            flight,
+            tids: tids.to_vec(),
+            follow: Follow::default(),
+            window: VecDeque::new(),
+            length: WINDOW,
+            looks: 0,
+            seen: (0, 0),
+        })
+    }
+
+    /// The recorder, for the cost of an event.
+    pub(super) fn flight(&self) -> &FlightRecorder {
+        &self.flight
+    }
+
+    /// Watches these threads from now on.
+    ///
+    /// # Errors
+    /// When the kernel refuses a filter.
+    pub(super) fn watch(&mut self, tids: &[Tid]) -> anyhow::Result<()> {
+        let session = self.flight.session();
+        for selection in session.selections() {
+            let Selection::Event(event) = selection else { continue };
+            let is = |e: &&(&str, &[&str])| e.0 == format!("{}:{}", event.system, event.name);
+            let fields = EVENTS.iter().find(is).map_or(&[][..], |e| e.1);
+            if !fields.is_empty() {
+                session.control().set_filter(selection, &filter(fields, tids)).with_hint()?;
+            }
+        }
+        self.follow.keep(|tid| tids.contains(&tid));
+        self.tids = tids.to_vec();
+        self.looks = 0;
+        Ok(())
+    }
+
+    /// What begins the activations of each thread.
+    pub(super) fn known(&self) -> &Known {
+        self.follow.known()
+    }
+
+    /// Whether it still records as it was set up: others may have stopped it, or removed its instance.
+    pub(super) fn is_intact(&self) -> bool {
+        let session = self.flight.session();
+        let is_enabled = |s: &Selection| {
+            let Selection::Event(e) = s else { return true };
+            let file = Path::new("events").join(&e.system).join(&e.name).join("enable");
+            session.control().get(file).is_ok_and(|text| text.starts_with('1'))
+        };
+        self.flight.is_on() && session.selections().iter().all(is_enabled)
+    }
+
+    /// Reads what was recorded since the last look.
+    ///
+    /// # Errors
+    /// When the buffer cannot be read.
+    pub(super) fn look(&mut self) -> anyhow::Result<Looked> {
+        let now = clock::now().0;
+        let pages = self.flight.take_pages().with_hint()?;
+        let bytes: usize = pages.iter().map(|p| p.1.len()).sum();
+        let is_due = self.looks.is_multiple_of(SYMBOLS_EVERY) || self.looks == SYMBOLS_SOON;
+        if is_due && bytes > 0 {
+            self.flight.keep_symbols_of(&pages).with_hint()?;
+        }
+        self.looks += u64::from(bytes > 0 || self.looks > 0);
+        let counts = self.flight.counts();
+        let looked = Looked {
+            events: counts.0.saturating_sub(self.seen.0),
+            lost: counts.1.saturating_sub(self.seen.1),
+            ..Looked::default()
+        };
+        self.seen = counts;
+        self.window.push_back((TraceNs(now), pages));
+        self.forget(TraceNs(now));
+        let horizon = TraceNs(now.saturating_sub(INCOMPLETE));
+        let fresh = self.analyse(horizon)?;
+        // So long that the longest activation, and a handful of periods, fit.
+        let wanted = (fresh.longest.0.saturating_mul(2)).max(fresh.distance.0.saturating_mul(6));
+        let mut length = wanted.clamp(WINDOW.0, LONGEST.0);
+        let size: usize = self.window.iter().flat_map(|w| &w.1).map(|p| p.1.len()).sum();
+        if fresh.unresolved && size < UNRESOLVED_BYTES {
+            length = length.max(UNRESOLVED.0);
+        }
+        self.length = Nanos(length);
+        Ok(Looked { fresh, ..looked })
+    }
+
+    /// Drops pages that lie before the window.
+    fn forget(&mut self, now: TraceNs) {
+        let size = |p: &Pages| p.iter().map(|c| c.1.len()).sum::<usize>();
+        let mut bytes: usize = self.window.iter().map(|w| size(&w.1)).sum();
+        while let [first, _, ..] = self.window.make_contiguous() {
+            // What the first has was recorded before its look.
+            if now.since(first.0) <= self.length && bytes <= BYTES {
+                break;
+            }
+            bytes -= size(&first.1);
+            self.window.pop_front();
+        }
+    }
+
+    fn analyse(&mut self, horizon: TraceNs) -> anyhow::Result<Fresh> {
+        let mut pages: Pages = Vec::new();
+        for (_, part) in &self.window {
+            for (cpu, bytes) in part {
+                match pages.iter_mut().find(|p| p.0 == *cpu) {
+                    Some(known) => known.1.extend_from_slice(bytes),
+                    None => pages.push((*cpu, bytes.clone())),
+                }
+            }
+        }
+        if self.tids.is_empty() || pages.iter().all(|p| p.1.is_empty()) {
+            return Ok(Fresh::default());
+        }
+        let window = read(&self.flight, pages)?;
+        Ok(self.follow.take(&window, &Chosen::Tids(self.tids.clone()), horizon))
+    }
+}
+
+/// Pages of the detector as a capture.
+fn read(flight: &FlightRecorder, pages: Pages) -> anyhow::Result<Capture> {
+    let format = Format { kallsyms: Kallsyms::All, ..Format::uncompressed() };
+    let bytes = flight.recording(pages).to_bytes(format).with_hint()?;
+    let file = trace_input::open(&bytes, "watch".as_ref())?;
+    let mut capture = from_trace::capture(&file, "watch");
+    // Each CPU's first event is the first that passed the filter, not the first that it recorded.
+    capture.covered_from = capture.events.first().map_or(TraceNs(0), |e| e.time);
+    Ok(capture)
+}
+
+/// A filter of the kernel (Documentation/trace/events.rst): one of the fields is one of the threads.
+fn filter(fields: &[&str], tids: &[Tid]) -> String {
+    if tids.len() > FILTERED {
+        // "0" removes a filter.
+        return "0".into();
+    }
+    if tids.is_empty() {
+        // No thread has this number.
+        return format!("{} == {}", fields[0], i32::MAX);
+    }
+    let each =
+        fields.iter().flat_map(|field| tids.iter().map(move |tid| format!("{field} == {}", tid.0)));
+    each.collect::<Vec<_>>().join(" || ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_name_each_thread() {
+        let tids = |n: i32| (1..=n).map(Tid).collect::<Vec<_>>();
+        assert_eq!(filter(&["pid"], &tids(2)), "pid == 1 || pid == 2");
+        let both = "prev_pid == 1 || next_pid == 1";
+        assert_eq!(filter(&["prev_pid", "next_pid"], &tids(1)), both);
+        assert_eq!(filter(&["pid"], &[]), "pid == 2147483647");
+        assert_eq!(filter(&["pid"], &tids(61)), "0");
+    }
+}

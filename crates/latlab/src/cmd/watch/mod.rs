@@ -1,0 +1,60 @@
+//! `latlab watch`: the state of a running one, or a watch until it is asked to stop.
+
+mod alarm;
+mod detector;
+mod flight;
+mod query;
+mod server;
+mod service;
+mod store;
+mod tasks;
+
+use crate::cli::Global;
+use crate::cli::watch::{Args, Query};
+use crate::outcome::{Outcome, reader_may_leave};
+use crate::{output, term};
+use anyhow::{Context, anyhow};
+use latlab_model::watch::Status;
+use std::io::Write;
+use std::path::Path;
+
+/// A configuration file is at most so long, bytes.
+const FILE_MAX: u64 = 1 << 20;
+
+/// Runs the command.
+///
+/// # Errors
+/// When nothing can be watched, or a running watch does not answer.
+pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
+    if let Some(Query::Status { dir }) = &args.query {
+        print(global, &query::status(dir)?)?;
+        return Ok(Outcome::Done);
+    }
+    let text = args.file().map(read).transpose()?;
+    let config = args.config(text.as_deref())?;
+    let (status, outcome) = service::run(config)?;
+    print(global, &status)?;
+    Ok(outcome)
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    let name = || path.display().to_string();
+    let length = std::fs::metadata(path).with_context(name)?.len();
+    if length > FILE_MAX {
+        return Err(anyhow!("{}: {length} bytes, expected at most {FILE_MAX}", name()));
+    }
+    std::fs::read_to_string(path).with_context(name)
+}
+
+fn print(global: &Global, status: &Status) -> anyhow::Result<()> {
+    let mut out = term::stdout();
+    let printed = if global.json {
+        serde_json::to_writer(&mut out, status)
+            .map_err(anyhow::Error::from)
+            .and_then(|()| writeln!(out).map_err(Into::into))
+    } else {
+        let doc = latlab_report::watch::status::doc(status, term::details());
+        output::document(&doc, &mut out).map_err(Into::into)
+    };
+    reader_may_leave(printed.and_then(|()| out.flush().map_err(Into::into)))
+}

@@ -1,0 +1,480 @@
+//! The watch itself: looks at the detector's buffer, counts, takes captures, writes, and keeps its budget.
+
+use super::alarm::Alarm;
+use super::detector::{Detector, Looked};
+use super::flight::{Flight, event_ns};
+use super::server::{Server, Shared};
+use super::store::Store;
+use super::tasks::{Place, Tasks};
+use crate::cli::watch::Config;
+use crate::outcome::{Outcome, OwnHintExt};
+use latlab_analysis::latency::activations::from_capture::Thread;
+use latlab_analysis::watch::budget::{Change, Controller};
+use latlab_analysis::watch::choice::{Choice, Incident};
+use latlab_analysis::watch::clocks::{Reading, passed};
+use latlab_analysis::watch::counts::{add_cause, count, late_part, merge, usual};
+use latlab_analysis::watch::thinning::{self, Limits};
+use latlab_model::latency::PeriodEstimate;
+use latlab_model::watch::{CaptureEntry, CauseCount, Level, Slice, Status};
+use latlab_report::messages;
+use latlab_sys::service::{Notifier, clocks, cpu_ns};
+use latlab_sys::signal;
+use latlab_sys::tracefs::Tracefs;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Between two looks at the detector's buffer; shorter while incidents begin before the ring buffer.
+const LOOK: Duration = Duration::from_millis(500);
+const SHORTEST_LOOK: Duration = Duration::from_millis(100);
+/// Between two writes.
+const SECOND: Duration = Duration::from_secs(1);
+/// Between two checks whether others changed the buffers' events.
+const CHECK: Duration = Duration::from_secs(10);
+/// CPU time of captures that may be saved up, ns: some at once, then as many as half of the budget allows.
+const CREDIT_NS: f64 = 3e9;
+/// Captures of the state.
+const LATEST: usize = 20;
+/// Time constant of the shares of the state, s.
+const AVERAGE_S: f64 = 60.0;
+
+/// A running watch.
+struct Service {
+    config: Config,
+    tracefs: Tracefs,
+    tasks: Tasks,
+    detector: Detector,
+    flight: Option<Flight>,
+    controller: Controller,
+    store: Store,
+    alarm: Alarm,
+    shared: Shared,
+    started: SystemTime,
+    /// Since the start, the current hour, and what is not written yet.
+    total: Slice,
+    hour: Slice,
+    pending: Slice,
+    /// An hour whose line could not be written yet.
+    unwritten: Vec<Slice>,
+    choice: Choice,
+    clocks: Reading,
+    cpu_ns: u64,
+    /// CPU time of captures since the last second.
+    capture_cpu_ns: u64,
+    credit_ns: f64,
+    event_ns: f64,
+    switches: u64,
+    /// Averages of own and of the kernel's share.
+    shares: (f64, f64),
+    /// The level is to change.
+    changed: Option<Change>,
+    look: Duration,
+    written: Instant,
+    checked: Instant,
+}
+
+/// Watches until a signal or the end of the duration. The last state, and whether a limit was exceeded.
+///
+/// # Errors
+/// When nothing can be watched.
+pub(super) fn run(config: Config) -> anyhow::Result<(Status, Outcome)> {
+    let mut tasks = Tasks::new(config.tasks.clone())?;
+    let tracefs = Tracefs::find().with_hint()?.tracefs;
+    tasks.look();
+    let shared = Shared::default();
+    std::fs::create_dir_all(&config.dir)
+        .map_err(|e| anyhow::anyhow!("{}: {e}", config.dir.display()))?;
+    let _server = Server::start(&config.dir, config.listen, &shared)?;
+    let limits = Limits { each: config.captures, bytes: config.disk };
+    let (store, hour) = Store::open(&config.dir, limits, config.keep_days, &hour_now())?;
+    let detector = Detector::start(&tracefs, &tasks.tids())?;
+    let event_ns = event_ns(detector.flight());
+    let flight = Flight::start(&tracefs, Level::All, config.buffer)?;
+    let pending = Slice { seq: hour.seq, ..Slice::default() };
+    let mut service = Service {
+        controller: Controller::new(config.budget),
+        alarm: Alarm::new(config.exec.clone()),
+        total: Slice::default(),
+        unwritten: Vec::new(),
+        choice: Choice::default(),
+        clocks: reading(),
+        cpu_ns: cpu_ns(),
+        capture_cpu_ns: 0,
+        credit_ns: CREDIT_NS,
+        switches: switches(),
+        shares: (0.0, 0.0),
+        changed: None,
+        look: LOOK,
+        written: Instant::now(),
+        checked: Instant::now(),
+        started: SystemTime::now(),
+        config,
+        tracefs,
+        tasks,
+        detector,
+        flight,
+        store,
+        shared,
+        hour,
+        pending,
+        event_ns,
+    };
+    service.pending.counters.starts = 1;
+    service.watch()
+}
+
+impl Service {
+    fn watch(&mut self) -> anyhow::Result<(Status, Outcome)> {
+        let notifier = Notifier::from_environment();
+        let tell = |text: &str| notifier.iter().for_each(|n| n.tell(text));
+        self.second();
+        tell("READY=1");
+        let started = Instant::now();
+        let over = |d: Option<Duration>| d.is_some_and(|d| started.elapsed() >= d);
+        while signal::stop_requested().is_none() && !over(self.config.duration) {
+            self.pause();
+            self.step()?;
+            tell("WATCHDOG=1");
+        }
+        tell("STOPPING=1");
+        // What was recorded since the last look.
+        if let Ok(looked) = self.detector.look() {
+            let (late, _) = self.count(looked);
+            self.pending.counters.not_captured += late;
+        }
+        self.second();
+        let late = self.tasks.has_limit() && self.total.tasks.iter().any(|t| t.counts.late > 0);
+        let outcome = match signal::stop_requested() {
+            Some(signal) => Outcome::Stopped(signal),
+            None => Outcome::Done.exceeded_if(late),
+        };
+        Ok((self.state(), outcome))
+    }
+
+    /// Sleeps until the next look, a signal, or the next second.
+    fn pause(&self) {
+        let since = Instant::now();
+        while since.elapsed() < self.look && signal::stop_requested().is_none() {
+            std::thread::sleep((self.look - since.elapsed().min(self.look)).min(SHORTEST_LOOK));
+        }
+    }
+
+    fn step(&mut self) -> anyhow::Result<()> {
+        let suspended = self.read_clocks();
+        if self.tasks.look()
+            && let Err(error) = self.detector.watch(&self.tasks.tids())
+        {
+            return self.begin_again(&format!("{error:#}"));
+        }
+        self.check()?;
+        let looked = match self.detector.look() {
+            Ok(looked) => looked,
+            // Somebody removed the instance.
+            Err(error) => return self.begin_again(&format!("{error:#}")),
+        };
+        let (late, incidents) = self.count(looked);
+        self.pending.counters.not_captured += late;
+        // A suspension delays every task.
+        if !suspended {
+            self.capture_one(&incidents)?;
+        }
+        self.alarm.look();
+        if self.written.elapsed() >= SECOND {
+            self.second();
+            self.keep_budget()?;
+        }
+        Ok(())
+    }
+
+    /// Whether the machine was suspended since the last look.
+    fn read_clocks(&mut self) -> bool {
+        let now = reading();
+        let passed = passed(self.clocks, now);
+        self.clocks = now;
+        let counters = &mut self.pending.counters;
+        counters.wall_ns += passed.monotonic_ns;
+        counters.suspended_ns += passed.suspended_ns;
+        counters.suspensions += u64::from(passed.suspended_ns > 0);
+        counters.clock_steps += u64::from(passed.step_ns.is_some());
+        self.credit_ns =
+            (self.credit_ns + passed.monotonic_ns as f64 * self.config.budget / 2.0).min(CREDIT_NS);
+        passed.suspended_ns > 0
+    }
+
+    /// Counts the activations of a look: how many are late, and those of them that are due since the flight
+    /// recorder was started or emptied.
+    fn count(&mut self, looked: Looked) -> (u64, Vec<Incident>) {
+        let counters = &mut self.pending.counters;
+        counters.events += looked.events;
+        counters.lost_events += looked.lost;
+        let (mut late, mut incidents) = (0, Vec::new());
+        for (thread, period) in looked.fresh.threads {
+            late += self.take(&thread, period, &mut incidents);
+        }
+        (late, incidents)
+    }
+
+    /// Counts the activations of a thread.
+    fn take(
+        &mut self,
+        thread: &Thread,
+        period: Option<PeriodEstimate>,
+        incidents: &mut Vec<Incident>,
+    ) -> u64 {
+        let since = self.flight.as_ref().map(Flight::since);
+        let Some(place) = self.tasks.of(thread.tid, &thread.name) else { return 0 };
+        let Place { label, late, period_ns, known } = place;
+        known.release = Some(thread.release.clone());
+        known.period = period.or(known.period);
+        let last = thread.jobs.last().map(|j| j.intended.0);
+        let before = last.and_then(|last| known.last.insert(thread.tid, last));
+        let so_far = |s: &Slice| s.tasks.iter().find(|t| t.task == label).map(|t| usual(&t.counts));
+        let usual = so_far(&self.hour).or_else(|| so_far(&self.total)).unwrap_or_default();
+        let counts = count(&label, &thread.jobs, late, usual, period_ns, before);
+        let slice = Slice { tasks: vec![counts], ..Slice::default() };
+        let (hour, seq) = (self.pending.hour.clone(), self.pending.seq);
+        merge(&mut self.pending, &slice);
+        (self.pending.hour, self.pending.seq) = (hour, seq);
+        let late_ones = || thread.jobs.iter().filter(|job| late.is(job));
+        let covered = late_ones().filter(|job| since.is_some_and(|since| job.intended >= since));
+        incidents.extend(covered.map(|&job| {
+            let part = late_part(&job, late, usual);
+            Incident { label: label.clone(), tid: thread.tid, late, job, part }
+        }));
+        late_ones().count() as u64
+    }
+
+    /// Takes a capture of one of them, if it may be kept and there is CPU time for it.
+    fn capture_one(&mut self, incidents: &[Incident]) -> anyhow::Result<()> {
+        let (hour, each) = (hour_now(), self.config.captures);
+        let Some((incident, has_left)) = self.choice.choose(incidents, &hour, each) else {
+            return Ok(());
+        };
+        let judged_ns = incident.late.judged(&incident.job).0;
+        let captures = self.store.captures();
+        let is_wanted =
+            has_left || thinning::is_wanted(captures, &incident.label, &hour, judged_ns, each);
+        if self.credit_ns <= 0.0 || !is_wanted || self.flight.is_none() {
+            return Ok(());
+        }
+        self.choice.captured(&incident);
+        self.capture(&incident, hour, judged_ns)
+    }
+
+    fn capture(&mut self, incident: &Incident, hour: String, judged_ns: u64) -> anyhow::Result<()> {
+        let Some(flight) = self.flight.as_mut() else { return Ok(()) };
+        let before = cpu_ns();
+        let frozen = match flight.freeze() {
+            Ok(frozen) => frozen,
+            Err(error) => return self.begin_again(&format!("{error:#}")),
+        };
+        self.pending.counters.dead_ns += frozen.dead.as_nanos() as u64;
+        self.pending.counters.not_captured = self.pending.counters.not_captured.saturating_sub(1);
+        let known = self.detector.known();
+        let lead = frozen.lead(incident.tid, incident.job.intended, incident.late, known);
+        let lead = lead.unwrap_or_else(|error| {
+            log::warn!("a capture cannot be read: {error:#}");
+            None
+        });
+        let uncovered = lead.as_ref().is_none_or(|l| l.uncovered);
+        self.pending.counters.uncovered += u64::from(uncovered);
+        if uncovered {
+            self.look = (self.look / 2).max(SHORTEST_LOOK);
+        }
+        let (cause, who) =
+            lead.map_or(("unknown", String::new()), |l| (messages::cause(l.cause), l.who));
+        let entry = CaptureEntry {
+            task: incident.label.clone(),
+            hour,
+            judged_ns,
+            cause: cause.to_owned(),
+            who,
+            ..CaptureEntry::default()
+        };
+        let file = thinning::file_name(&compact(SystemTime::now()), &entry);
+        let path = self.store.capture_path(&file);
+        match frozen.save(&path) {
+            Ok(()) => {
+                let (stays, removed) = self.store.keep(&file);
+                self.pending.counters.captures += u64::from(stays);
+                self.pending.counters.removed += removed;
+            }
+            Err(error) => {
+                self.pending.counters.write_errors += 1;
+                self.store.capture_failed(std::io::Error::other(error.to_string()));
+            }
+        }
+        let (task, cause, who) = (entry.task, entry.cause, entry.who);
+        self.tell(&task, judged_ns, &cause, &who, &path);
+        add_cause(&mut self.pending, CauseCount { task, cause, who, captures: 1 });
+        let used = cpu_ns().saturating_sub(before);
+        self.capture_cpu_ns += used;
+        self.credit_ns -= used as f64;
+        Ok(())
+    }
+
+    fn tell(&mut self, task: &str, ns: u64, cause: &str, who: &str, path: &std::path::Path) {
+        let (ns, path) = (ns.to_string(), path.display().to_string());
+        self.alarm.start(&[
+            ("LATLAB_TASK", task),
+            ("LATLAB_NS", &ns),
+            ("LATLAB_CAUSE", cause),
+            ("LATLAB_WHO", who),
+            ("LATLAB_CAPTURE", &path),
+        ]);
+    }
+
+    /// Looks whether others stopped or changed the buffers.
+    fn check(&mut self) -> anyhow::Result<()> {
+        let is_on =
+            self.detector.flight().is_on() && self.flight.as_ref().is_none_or(Flight::is_on);
+        let is_due = self.checked.elapsed() >= CHECK;
+        if is_due {
+            self.checked = Instant::now();
+        }
+        if is_on && (!is_due || self.detector.is_intact()) {
+            return Ok(());
+        }
+        self.begin_again("another program stopped it or changed its events")
+    }
+
+    /// Makes the buffers anew.
+    fn begin_again(&mut self, reason: &str) -> anyhow::Result<()> {
+        log::warn!("the trace buffer of the watch: {reason}; it is made anew");
+        self.pending.counters.disturbed += 1;
+        self.flight = None;
+        self.detector = Detector::start(&self.tracefs, &self.tasks.tids())?;
+        self.flight = Flight::start(&self.tracefs, self.controller.level(), self.config.buffer)?;
+        Ok(())
+    }
+
+    /// Adds up the last second and writes it.
+    fn second(&mut self) {
+        let seconds = self.written.elapsed().as_secs_f64();
+        self.written = Instant::now();
+        let used = cpu_ns();
+        let own = used.saturating_sub(self.cpu_ns);
+        self.cpu_ns = used;
+        let events = self.flight.as_mut().map_or(0, Flight::events);
+        let switches = switches();
+        // A filter that fails takes about half of the time of an event, at each switch and each wake-up.
+        let filtered = switches.saturating_sub(self.switches) as f64;
+        self.switches = switches;
+        let counters = &mut self.pending.counters;
+        let recorded = (counters.events + events) as f64;
+        let kernel = ((recorded + filtered) * self.event_ns) as u64;
+        counters.events += events;
+        counters.own_cpu_ns += own;
+        counters.kernel_ns += kernel;
+        if seconds > 0.1 {
+            let weight = 1.0 - (-seconds / AVERAGE_S).exp();
+            let next = |average: f64, ns: u64| {
+                let share = ns as f64 / 1e9 / seconds;
+                if average == 0.0 { share } else { average + weight * (share - average) }
+            };
+            self.shares = (next(self.shares.0, own), next(self.shares.1, kernel));
+            let counted = own.saturating_sub(self.capture_cpu_ns) + kernel;
+            self.capture_cpu_ns = 0;
+            self.changed = self.controller.take(counted as f64 / 1e9 / seconds, seconds);
+        }
+        self.write();
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = self.state();
+    }
+
+    fn write(&mut self) {
+        let hour = hour_now();
+        if self.hour.hour != hour {
+            let new = Slice { hour: hour.clone(), seq: self.hour.seq, ..Slice::default() };
+            self.unwritten.push(std::mem::replace(&mut self.hour, new));
+        }
+        let unwritten = std::mem::take(&mut self.unwritten);
+        self.unwritten =
+            unwritten.into_iter().filter(|hour| !self.store.finish_hour(hour)).collect();
+        self.pending.hour = hour;
+        self.pending.seq = self.hour.seq.max(self.pending.seq) + 1;
+        if !self.store.append(&self.pending) {
+            // The counts stay, the number is used again.
+            self.pending.counters.write_errors += 1;
+            self.pending.seq -= 1;
+            return;
+        }
+        merge(&mut self.hour, &self.pending);
+        merge(&mut self.total, &self.pending);
+        self.pending = Slice { seq: self.pending.seq, ..Slice::default() };
+    }
+
+    /// Records less, or more, where the controller says so.
+    fn keep_budget(&mut self) -> anyhow::Result<()> {
+        let Some(change) = self.changed.take() else { return Ok(()) };
+        log::warn!(
+            "overhead {:.2} % of one CPU, budget {:.2} %: recorded for captures is {}",
+            change.share * 100.0,
+            self.config.budget * 100.0,
+            latlab_report::watch::status::level(change.to)
+        );
+        self.flight = None;
+        self.flight = Flight::start(&self.tracefs, change.to, self.config.buffer)?;
+        Ok(())
+    }
+
+    fn state(&self) -> Status {
+        let with_pending = |slice: &Slice| {
+            let mut all = slice.clone();
+            merge(&mut all, &self.pending);
+            all
+        };
+        let captures = self.store.captures().iter().rev().take(LATEST).cloned().collect();
+        Status {
+            pid: std::process::id(),
+            started: humantime::format_rfc3339_seconds(self.started).to_string(),
+            dir: self.config.dir.display().to_string(),
+            tasks: self.tasks.status(),
+            total: with_pending(&self.total),
+            hour: with_pending(&self.hour),
+            level: self.controller.level(),
+            budget: self.config.budget,
+            own_share: self.shares.0,
+            kernel_share: self.shares.1,
+            event_ns: self.event_ns,
+            ring_bytes: self.config.buffer,
+            disk_bytes: self.store.capture_bytes(),
+            disk_limit: self.config.disk,
+            captures,
+            write_error: self.store.failing.clone(),
+        }
+    }
+}
+
+fn reading() -> Reading {
+    let [monotonic, boottime, realtime] = clocks();
+    Reading { monotonic, boottime, realtime }
+}
+
+/// Context switches of all CPUs since boot (proc_stat(5)).
+fn switches() -> u64 {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    text.lines().find_map(|l| l.strip_prefix("ctxt ")?.trim().parse().ok()).unwrap_or(0)
+}
+
+/// `2026-11-24T23`.
+fn hour_now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string().chars().take(13).collect()
+}
+
+/// `20261124T230517Z`.
+fn compact(time: SystemTime) -> String {
+    let text = humantime::format_rfc3339_seconds(time).to_string();
+    text.chars().filter(|c| !matches!(c, '-' | ':')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_files_are_those_of_hours() {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_764_025_517);
+        assert_eq!(compact(time), "20251124T230517Z");
+        assert_eq!(hour_now().len(), 13);
+        assert!(switches() > 0);
+    }
+}

@@ -1,0 +1,173 @@
+//! The watched tasks: which threads each entry of the configuration names now, and what is known of them.
+
+use crate::cli::watch::TaskConfig;
+use crate::cmd::why::target::Target;
+use latlab_analysis::latency::activations::Late;
+use latlab_model::latency::{PeriodEstimate, Release};
+use latlab_model::units::{Nanos, Tid};
+use latlab_model::watch::TaskStatus;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Between two searches of all threads: one takes milliseconds of CPU time.
+const SEARCH: Duration = Duration::from_secs(10);
+/// While an entry names no thread.
+const SEARCH_ABSENT: Duration = Duration::from_secs(3);
+/// Different thread names of one entry that are counted apart.
+const LABELS: usize = 32;
+
+/// All entries.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    entries: Vec<Entry>,
+    searched: Option<Instant>,
+}
+
+/// One entry of the configuration.
+struct Entry {
+    config: TaskConfig,
+    /// `None`: a process or control group that is not there.
+    target: Option<Target>,
+    tids: Vec<Tid>,
+    labels: BTreeMap<String, Label>,
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry").field("config", &self.config).field("tids", &self.tids).finish()
+    }
+}
+
+/// The threads of one name of an entry.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Label {
+    /// What begins an activation.
+    pub(super) release: Option<Release>,
+    /// Distance of intended times.
+    pub(super) period: Option<PeriodEstimate>,
+    /// Intended time of the last activation of each thread.
+    pub(super) last: BTreeMap<Tid, u64>,
+}
+
+/// Where the activations of a thread are counted.
+#[derive(Debug)]
+pub(super) struct Place<'t> {
+    /// The name in counts.
+    pub(super) label: String,
+    /// What is late.
+    pub(super) late: Late,
+    /// The period, given or found.
+    pub(super) period_ns: Option<u64>,
+    /// What is known.
+    pub(super) known: &'t mut Label,
+}
+
+impl Tasks {
+    /// The entries; that one names no thread yet is no error.
+    ///
+    /// # Errors
+    /// When an entry can name none.
+    pub(super) fn new(configs: Vec<TaskConfig>) -> anyhow::Result<Self> {
+        let entry = |config: TaskConfig| {
+            let target = Some(Target::of(&config.name)?);
+            Ok(Entry { config, target, tids: Vec::new(), labels: BTreeMap::new() })
+        };
+        let entries: anyhow::Result<Vec<Entry>> = configs.into_iter().map(entry).collect();
+        Ok(Self { entries: entries?, searched: None })
+    }
+
+    /// Looks which threads there are, as often as it is worth it. Whether they changed.
+    pub(super) fn look(&mut self) -> bool {
+        let is_absent = self.entries.iter().any(|e| e.tids.is_empty());
+        let every = if is_absent { SEARCH_ABSENT } else { SEARCH };
+        let is_there = |tid: &Tid| std::path::Path::new(&format!("/proc/{}", tid.0)).exists();
+        let gone = self.entries.iter().flat_map(|e| &e.tids).any(|tid| !is_there(tid));
+        if !gone && self.searched.is_some_and(|at| at.elapsed() < every) {
+            return false;
+        }
+        self.searched = Some(Instant::now());
+        let mut changed = false;
+        for entry in &mut self.entries {
+            if entry.target.is_none() {
+                entry.target = Target::of(&entry.config.name).ok();
+            }
+            let mut tids = entry.target.as_ref().map(Target::tids).unwrap_or_default();
+            tids.sort_unstable();
+            tids.dedup();
+            changed |= tids != entry.tids;
+            for label in entry.labels.values_mut() {
+                label.last.retain(|tid, _| tids.binary_search(tid).is_ok());
+            }
+            entry.tids = tids;
+        }
+        changed
+    }
+
+    /// All threads.
+    pub(super) fn tids(&self) -> Vec<Tid> {
+        let mut all: Vec<Tid> = self.entries.iter().flat_map(|e| e.tids.iter().copied()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Where the activations of a thread are counted.
+    pub(super) fn of(&mut self, tid: Tid, name: &str) -> Option<Place<'_>> {
+        let entry = self.entries.iter_mut().find(|e| e.tids.binary_search(&tid).is_ok())?;
+        let mut label = match entry.config.name.as_str() {
+            own if own == name => own.to_owned(),
+            own => format!("{own}/{name}"),
+        };
+        if entry.labels.len() >= LABELS && !entry.labels.contains_key(&label) {
+            label = format!("{}/other", entry.config.name);
+        }
+        let known = entry.labels.entry(label.clone()).or_default();
+        let period_ns = entry.config.period_ns.or(known.period.map(|p| p.median_ns));
+        let late = entry.config.late.or(period_ns.map(|ns| Late::Response(Nanos(ns))));
+        Some(Place { label, late: late.unwrap_or_default(), period_ns, known })
+    }
+
+    /// Whether the user set the limit of this label's entry.
+    pub(super) fn has_limit(&self) -> bool {
+        self.entries.iter().any(|e| e.config.late.is_some())
+    }
+
+    /// For the state.
+    pub(super) fn status(&self) -> Vec<TaskStatus> {
+        let mut all = Vec::new();
+        for entry in &self.entries {
+            let none = (entry.config.name.clone(), Label::default());
+            let labels: Vec<(String, Label)> =
+                entry.labels.iter().map(|(n, l)| (n.clone(), l.clone())).collect();
+            let labels = if labels.is_empty() { vec![none] } else { labels };
+            for (task, label) in labels {
+                all.push(of_label(entry, task, label));
+            }
+        }
+        all
+    }
+}
+
+fn of_label(entry: &Entry, task: String, label: Label) -> TaskStatus {
+    let period = label.period;
+    let found = entry.config.period_ns.or(period.map(|p| p.median_ns));
+    let (deadline_ns, start_limit_ns) = match entry.config.late {
+        Some(Late::Response(ns)) => (ns.0, 0),
+        Some(Late::Start(ns)) => (0, ns.0),
+        Some(Late::Never) => (0, 0),
+        None => (found.unwrap_or(0), 0),
+    };
+    let threads = match label.last.len() {
+        0 => entry.tids.len(),
+        n => n,
+    };
+    TaskStatus {
+        task,
+        threads: threads as u64,
+        release: label.release,
+        period,
+        deadline_ns,
+        deadline_is_period: entry.config.late.is_none(),
+        start_limit_ns,
+    }
+}

@@ -1,0 +1,230 @@
+//! `latlab watch`: a program with a known fault, watched, asked, killed and watched again.
+
+use crate::common::{
+    is_root, latlab_here as latlab, printed, real_time, said, signal, skip, spawn, tracefs,
+    wait_for,
+};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// 5 ms; each 20th job works 30 ms and leaves periods out.
+const LOOP: &str = r#"
+use Time::HiRes qw(clock_gettime clock_nanosleep CLOCK_MONOTONIC TIMER_ABSTIME);
+$0 = "watched_loop";
+sub burn { my $e = clock_gettime(CLOCK_MONOTONIC) + $_[0] / 1e6; 1 while clock_gettime(CLOCK_MONOTONIC) < $e }
+my $t = clock_gettime(CLOCK_MONOTONIC); my $k = 0;
+while (1) {
+    $t += 0.005; $t += 0.005 while $t < clock_gettime(CLOCK_MONOTONIC);
+    clock_nanosleep(CLOCK_MONOTONIC, $t * 1e9, TIMER_ABSTIME);
+    burn(++$k % 20 ? 200 : 30000);
+}
+"#;
+
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn watched() -> Killed {
+    let mut command = Command::new("chrt");
+    command.args(["-f", "50", "taskset", "-c", "0", "perl", "-e", LOOP]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    Killed(child)
+}
+
+fn can_run() -> bool {
+    let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    is_root() && tracefs().is_some() && has("chrt") && has("taskset") && has("perl")
+}
+
+fn ask(dir: &Path, path: &str) -> Option<String> {
+    let mut stream = UnixStream::connect(dir.join("watch.sock")).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    Some(text.split_once("\r\n\r\n")?.1.to_owned())
+}
+
+fn counts(slice: &Value) -> (u64, u64) {
+    let task = &slice["tasks"][0];
+    let of = |key: &str| task[key].as_u64().unwrap_or(0);
+    (of("activations"), of("late"))
+}
+
+#[test]
+fn mistakes_are_one_sentence_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let cases: [(&[&str], &str); 5] = [
+        (&["watch"], "no task to watch"),
+        (&["watch", "status", "--dir", path], "no watch answers"),
+        (&["watch", "a", "--listen", "192.0.2.1:80"], "127.0.0.0/8"),
+        (&["watch", "--config", "/nonexistent/watch.toml"], "/nonexistent/watch.toml"),
+        (&["watch", "a-name-that-no-thread-can-have", "--dir", path], "15 characters"),
+    ];
+    for (args, expected) in cases {
+        let out = latlab(args);
+        assert_eq!(out.status.code(), Some(1), "{args:?}");
+        assert!(said(&out).contains(expected), "{args:?}: {}", said(&out));
+    }
+}
+
+/// Counts, captures, metrics, the exit code; a kill loses at most a second; a second watch is refused.
+#[test]
+fn a_watched_loop_is_counted_and_captured_over_a_kill() {
+    if !can_run() {
+        return skip("it takes root, tracefs, perl, chrt and taskset");
+    }
+    let _alone = real_time();
+    let _loop = watched();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let alarm = dir.path().join("alarm");
+    let exec = format!("echo \"$LATLAB_TASK $LATLAB_CAUSE\" >> {}", alarm.display());
+    let args = ["watch", "watched_loop", "--deadline", "2ms", "--dir", path, "--budget", "100%"];
+    let args = [&args[..], &["--exec", &exec]].concat();
+    let mut first = Killed(spawn(dir.path(), &args));
+    let total = |key: &str| {
+        let state: Value = serde_json::from_str(&ask(dir.path(), "/status")?).ok()?;
+        (counts(&state["total"]).1 >= 3 && state["captures"][0].is_object())
+            .then(|| state[key].clone())
+    };
+    let hour =
+        wait_for("late activations and a capture", Duration::from_millis(200), || total("hour"));
+    let metrics = ask(dir.path(), "/metrics").unwrap();
+    assert!(
+        metrics.contains("latlab_late_total{task=\"watched_loop\",by=\"ran_long\"}"),
+        "{metrics}"
+    );
+    check_metrics(&metrics);
+    let again = latlab(&args);
+    assert!(said(&again).contains("a watch uses this folder"), "{}", said(&again));
+    let status = latlab(&["watch", "status", "--dir", path]);
+    let text = printed(&status);
+    assert!(text.contains("by a timer, every 5.00 ms") && text.lines().count() <= 40, "{text}");
+    // On a busy machine some of the captured activations are disturbed ones.
+    wait_for("an alarm of its fault", Duration::from_millis(200), || {
+        let text = std::fs::read_to_string(&alarm).ok()?;
+        text.lines().any(|l| l == "watched_loop own execution").then_some(())
+    });
+
+    signal(&first.0, Signal::KILL);
+    first.0.wait().unwrap();
+    let out = latlab(&[&args[..], &["-D", "3", "--json"]].concat());
+    assert_eq!(out.status.code(), Some(2), "{}", said(&out));
+    let state: Value = serde_json::from_slice(&out.stdout).unwrap();
+    // In a new hour the earlier counts are in the folder of hours.
+    if state["hour"]["hour"] == hour["hour"] {
+        let (before, after) = (counts(&hour), counts(&state["hour"]));
+        assert!(after.0 >= before.0 + 200, "{before:?} {after:?}");
+        assert_eq!(state["hour"]["counters"]["starts"], 2);
+    }
+    let (activations, late) = counts(&state["total"]);
+    assert!(activations >= 200 && late >= 5, "{state:#}");
+    let files = state["captures"].as_array().unwrap().iter().filter_map(|c| c["file"].as_str());
+    let own: Vec<&str> = files.filter(|f| f.ends_with("_own-execution_watched-loop.dat")).collect();
+    let capture = own.first().unwrap_or_else(|| panic!("{state:#}"));
+    let file = dir.path().join("captures").join(capture);
+    let why = latlab(&[
+        "why",
+        file.to_str().unwrap(),
+        "--task",
+        "watched_loop",
+        "--deadline",
+        "2ms",
+        "--json",
+    ]);
+    let run: Value =
+        serde_json::from_slice(&why.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(&why)));
+    assert!(run["parts"][0]["detail"]["activations"][0]["late"].as_u64() >= Some(1), "{run:#}");
+}
+
+/// Prometheus' own parser, where `make test` has installed it.
+fn check_metrics(text: &str) {
+    let Some(python) = std::env::var_os("LATLAB_PYTHON") else {
+        return skip("LATLAB_PYTHON names no Python with prometheus_client");
+    };
+    let script = "import sys\nfrom prometheus_client.openmetrics.parser import text_string_to_metric_families as parse\nfamilies = {f.name: f for f in parse(sys.stdin.read())}\nprint(len(families), families['latlab_response_seconds'].type, families['latlab_late'].type)";
+    let mut child = Command::new(python)
+        .args(["-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success(), "{}\n{text}", said(&out));
+    assert!(printed(&out).ends_with("histogram counter\n"), "{}", printed(&out));
+}
+
+/// Another program stops the buffer: it is made anew, and counting goes on.
+#[test]
+fn a_buffer_that_others_stop_is_made_anew() {
+    if !can_run() {
+        return skip("it takes root, tracefs, perl, chrt and taskset");
+    }
+    let _alone = real_time();
+    let _loop = watched();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let args = ["watch", "watched_loop", "--dir", path, "--budget", "100%", "--json", "-D", "30"];
+    let mut watch = spawn(dir.path(), &args);
+    let state = || serde_json::from_str::<Value>(&ask(dir.path(), "/status")?).ok();
+    let counted = |n: u64| {
+        wait_for("activations", Duration::from_millis(200), || {
+            state().filter(|s| counts(&s["total"]).0 >= n)
+        })
+    };
+    counted(100);
+    let prefix = format!("latlab-{}-", watch.id());
+    for entry in std::fs::read_dir(tracefs().unwrap().join("instances")).unwrap().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            std::fs::write(entry.path().join("tracing_on"), "0").unwrap();
+        }
+    }
+    let disturbed = wait_for("a new buffer", Duration::from_millis(200), || {
+        state().filter(|s| s["total"]["counters"]["disturbed"] == 1)
+    });
+    let after = counts(&disturbed["total"]).0;
+    counted(after + 200);
+    signal(&watch, Signal::TERM);
+    let status = watch.wait().unwrap();
+    assert_eq!(status.code(), Some(143));
+    let left = std::fs::read_dir(tracefs().unwrap().join("instances")).unwrap().flatten();
+    let names: Vec<_> = left.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    assert!(!names.iter().any(|n| n.starts_with(&prefix)), "{names:?}");
+}
+
+/// A budget that recording cannot keep: less is recorded, and it is said.
+#[test]
+fn a_budget_that_is_too_small_makes_it_record_less() {
+    if !can_run() {
+        return skip("it takes root, tracefs, perl, chrt and taskset");
+    }
+    let _alone = real_time();
+    let _loop = watched();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let args = ["watch", "watched_loop", "--dir", path, "--budget", "0.01%", "--json", "-D", "60"];
+    let watch = spawn(dir.path(), &args);
+    wait_for("a level that records less", Duration::from_millis(100), || {
+        let state: Value = serde_json::from_str(&ask(dir.path(), "/status")?).ok()?;
+        (state["level"] != "all").then_some(())
+    });
+    signal(&watch, Signal::TERM);
+    let out = watch.wait_with_output().unwrap();
+    let state: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_ne!(state["level"], "all", "{state:#}");
+    assert!(said(&out).contains("recorded for captures is"), "{}", said(&out));
+}
