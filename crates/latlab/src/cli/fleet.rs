@@ -1,0 +1,103 @@
+//! `latlab fleet`: its options.
+
+use std::path::PathBuf;
+
+/// Measure on many boards, keep their runs as Parquet tables and answer questions about all of them.
+///
+/// A campaign is a file: boards, experiments and repetitions. `submit` measures what has no result yet.
+/// A lake is a directory of tables that DuckDB, Spark, pandas and others read; latlab adds to it, makes
+/// its files fewer, and has a text of SQL for each question.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_long_help = super::examples::FLEET)]
+pub struct Args {
+    /// Action.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Command {
+    /// Print what a campaign measures, in its order.
+    Plan {
+        /// The campaign (TOML).
+        #[arg(value_name = "FILE")]
+        campaign: PathBuf,
+    },
+    /// Measure what has no result yet; boards side by side, one experiment at a time on each.
+    Submit {
+        /// The campaign (TOML).
+        #[arg(value_name = "FILE")]
+        campaign: PathBuf,
+        /// Where results are kept.
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+        /// Boards that measure at the same time, at most.
+        #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
+        jobs: u16,
+    },
+    /// Print how far a campaign is.
+    Status {
+        /// The campaign (TOML).
+        #[arg(value_name = "FILE")]
+        campaign: PathBuf,
+        /// Where results are kept.
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+    },
+    /// Add every run below directories to a lake; one that is there already is left as it is.
+    Import {
+        /// The lake; it is made if it is missing.
+        #[arg(long, value_name = "DIR")]
+        lake: PathBuf,
+        /// Directories with runs below them.
+        #[arg(value_name = "DIR", required = true)]
+        runs: Vec<PathBuf>,
+    },
+    /// Join the files that imports of one day left.
+    Compact {
+        /// The lake.
+        #[arg(long, value_name = "DIR")]
+        lake: PathBuf,
+    },
+    /// Report what became worse, one alarm for each class of boards or device and family of results.
+    Regressions {
+        /// The lake.
+        #[arg(long, value_name = "DIR")]
+        lake: PathBuf,
+        /// Only alarms of the last N nights.
+        #[arg(long, value_name = "N", default_value_t = 7)]
+        nights: usize,
+        /// Exit with 2 if there is an alarm.
+        #[arg(long)]
+        fail_if_any: bool,
+    },
+    /// Answer a question about all runs by DuckDB, or print its SQL.
+    Ask {
+        /// Question.
+        #[arg(value_parser = ["slower", "tail", "causes", "outliers", "ill", "setting"])]
+        question: String,
+        /// The lake.
+        #[arg(long, value_name = "DIR")]
+        lake: PathBuf,
+        /// Name of the result that the question is about.
+        #[arg(long, value_name = "NAME", default_value = "wakeup.user")]
+        name: String,
+        /// Quantile of `tail`.
+        #[arg(long, value_name = "Q", default_value_t = 0.9999, value_parser = quantile)]
+        quantile: f64,
+        /// Property of the machine that `setting` compares (`thp`, `kernel.preemption`).
+        #[arg(long, value_name = "NAME", default_value = "kernel.preemption")]
+        setting: String,
+        /// Print the SQL instead of running it.
+        #[arg(long)]
+        sql: bool,
+    },
+}
+
+fn quantile(text: &str) -> anyhow::Result<f64> {
+    text.parse()
+        .ok()
+        .filter(|q| (0.5..1.0).contains(q))
+        .ok_or_else(|| anyhow::anyhow!("expected a quantile from 0.5 to below 1, such as 0.9999"))
+}

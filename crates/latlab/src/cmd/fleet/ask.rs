@@ -1,0 +1,180 @@
+//! `latlab fleet ask`: a question as SQL, answered by DuckDB.
+//!
+//! The texts are the ones of docs/reference/fleet.md, and Spark answers them as they are: parameters are
+//! `:name`, functions and types those that both have. DuckDB is a program of the user's: the command
+//! `duckdb`, or the module of that name in Python.
+
+use super::lake;
+use crate::cli::Global;
+use crate::outcome::{HintExt, Outcome};
+use crate::{output, term};
+use anyhow::{Context, anyhow};
+use latlab_model::lake::TABLES;
+use latlab_report::doc::{Column, Table};
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const SLOWER: &str = include_str!("questions/slower.sql");
+const TAIL: &str = include_str!("questions/tail.sql");
+const CAUSES: &str = include_str!("questions/causes.sql");
+const OUTLIERS: &str = include_str!("questions/outliers.sql");
+const ILL: &str = include_str!("questions/ill.sql");
+const SETTING: &str = include_str!("questions/setting.sql");
+
+/// What is asked.
+pub struct Asked<'a> {
+    /// Which question.
+    pub question: &'a str,
+    /// Name of a result.
+    pub name: &'a str,
+    /// Quantile of the tail.
+    pub quantile: f64,
+    /// Property of the machine.
+    pub setting: &'a str,
+}
+
+impl Asked<'_> {
+    /// The text with its parameters, for tables of these names.
+    fn sql(&self) -> String {
+        let text = match self.question {
+            "slower" => SLOWER,
+            "tail" => TAIL,
+            "causes" => CAUSES,
+            "outliers" => OUTLIERS,
+            "ill" => ILL,
+            _ => SETTING,
+        };
+        text.replace(":name", &quoted(self.name))
+            .replace(":quantile", &self.quantile.to_string())
+            .replace(":setting", &quoted(self.setting))
+    }
+}
+
+/// A text of SQL.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\0', "").replace('\'', "''"))
+}
+
+/// Views on the tables of a lake.
+fn views(lake: &Path) -> String {
+    let view = |table: &&latlab_model::lake::Table| {
+        let files = lake.join(table.name).join("date=*/part-*.parquet").display().to_string();
+        format!(
+            "create view {} as select * from read_parquet({}, hive_partitioning = true);\n",
+            table.name,
+            quoted(&files)
+        )
+    };
+    TABLES.iter().map(view).collect()
+}
+
+/// Reads statements on stdin, prints the rows of the last one as JSON.
+const PYTHON: &str = "import sys, json, duckdb
+c = duckdb.connect()
+*first, last = [s for s in sys.stdin.read().split(';\\n') if s.strip()]
+for s in first: c.execute(s)
+c.execute(last)
+names = [d[0] for d in c.description]
+json.dump([dict(zip(names, r)) for r in c.fetchall()], sys.stdout, default=str)";
+
+/// Answers, or prints the text.
+///
+/// # Errors
+/// When there is no lake, no DuckDB, or DuckDB refuses.
+pub fn run(global: &Global, dir: &Path, asked: &Asked, print: bool) -> anyhow::Result<Outcome> {
+    lake::existing(dir)?;
+    let text = format!("{}{}", views(dir), asked.sql());
+    let mut out = term::stdout();
+    if print {
+        write!(out, "{text}")?;
+        out.flush()?;
+        return Ok(Outcome::Done);
+    }
+    let answer = duckdb(&text)?;
+    let rows: Vec<serde_json::Map<String, serde_json::Value>> = if answer.trim_ascii().is_empty() {
+        Vec::new()
+    } else {
+        serde_json::from_slice(&answer).context("DuckDB's answer")?
+    };
+    if global.json {
+        output::json(&rows, &mut out)?;
+    } else if rows.is_empty() {
+        writeln!(out, "nothing found")?;
+    } else {
+        output::table(table(&rows), &mut out)?;
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+/// Runs DuckDB: the first of the programs that is there.
+fn duckdb(text: &str) -> anyhow::Result<Vec<u8>> {
+    let python = std::env::var_os("LATLAB_PYTHON").unwrap_or_else(|| "python3".into());
+    let mut cli = Command::new("duckdb");
+    cli.args(["-json", ":memory:"]);
+    let mut module = Command::new(python);
+    module.args(["-c", PYTHON]);
+    for mut command in [cli, module] {
+        let started =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = match started {
+            Err(e) if e.kind() == ErrorKind::NotFound => continue,
+            started => started.context("DuckDB cannot be started")?,
+        };
+        if let Some(mut stdin) = child.stdin.take() {
+            // It may end before it has read all: its message says why.
+            let _ = stdin.write_all(text.as_bytes());
+        }
+        let done = child.wait_with_output().context("DuckDB")?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        if done.status.success() {
+            return Ok(done.stdout);
+        }
+        if !said.contains("No module named 'duckdb'") {
+            let last = said.lines().rfind(|l| !l.trim().is_empty()).unwrap_or("no message");
+            return Err(anyhow!("DuckDB: {last}")).hint("latlab fleet ask … --sql prints the text");
+        }
+    }
+    Err(anyhow!("DuckDB is not installed"))
+        .hint("python3 -m pip install duckdb, or --sql for another engine")
+}
+
+/// Rows as a table: numbers on the right, with as many digits as are read.
+fn table(rows: &[serde_json::Map<String, serde_json::Value>]) -> Table {
+    use serde_json::Value;
+    let names: Vec<&String> = rows[0].keys().collect();
+    let number = |name: &String| rows.iter().any(|r| r.get(name).is_some_and(Value::is_number));
+    let shown = |value: Option<&Value>| match value {
+        None | Some(Value::Null) => "-".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(n)) if n.is_f64() => {
+            let v = n.as_f64().unwrap_or(f64::NAN);
+            if v.abs() >= 100.0 { format!("{v:.0}") } else { format!("{v:.4}") }
+        }
+        Some(other) => other.to_string(),
+    };
+    Table {
+        columns: (names.iter())
+            .map(|name| Column { head: (*name).clone(), right: number(name), ..Column::default() })
+            .collect(),
+        rows: rows.iter().map(|r| names.iter().map(|n| shown(r.get(*n))).collect()).collect(),
+        ..Table::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_a_text() {
+        let asked = Asked {
+            question: "slower",
+            name: "x'; drop table run; --",
+            quantile: 0.99,
+            setting: "",
+        };
+        assert!(asked.sql().contains("'x''; drop table run; --'"));
+    }
+}

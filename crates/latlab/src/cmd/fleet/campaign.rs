@@ -1,0 +1,151 @@
+//! Campaigns: what is planned, and how far it is.
+//!
+//! ```text
+//! DIR/results/ID/    finished: the run, and origin.json with campaign and experiment
+//! DIR/running/ID/    what is being measured
+//! DIR/failed/ID/     what a command that failed left
+//! DIR/log/ID.log     what commands printed
+//! DIR/attempts.jsonl one line each time that a command was started
+//! ```
+//!
+//! A directory appears below `results` by one rename, when its run is whole: it is all that decides
+//! whether an experiment is finished.
+
+use crate::cli::Global;
+use crate::outcome::{HintExt, Outcome};
+use crate::{output, term};
+use anyhow::{Context, anyhow};
+use latlab_analysis::fleet::campaign::{Campaign, Line, Plan, plan};
+use latlab_report::doc::{Column, Table};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+/// Largest campaign file.
+const FILE_BYTES: u64 = 16 << 20;
+
+/// Reads a campaign and plans it.
+///
+/// # Errors
+/// When it cannot be read, or cannot run.
+pub fn load(file: &Path) -> anyhow::Result<(Campaign, Plan)> {
+    let shown = file.display();
+    let hint = "docs/reference/fleet.md has an example of a campaign";
+    let size = fs::metadata(file).with_context(|| format!("{shown}: cannot be read")).hint(hint)?;
+    if size.len() > FILE_BYTES {
+        return Err(anyhow!("{shown}: larger than {} MiB", FILE_BYTES >> 20)).hint(hint);
+    }
+    let text =
+        fs::read_to_string(file).with_context(|| format!("{shown}: cannot be read")).hint(hint)?;
+    let campaign: Campaign = toml::from_str(&text)
+        .map_err(|e| anyhow!("{shown}: {}", e.to_string().trim().replace('\n', " ")))
+        .hint(hint)?;
+    for board in campaign.board.iter().filter(|b| b.target != "local") {
+        latlab_target::Target::parse(&board.target)
+            .with_context(|| format!("{shown}: board {}", board.name))
+            .hint("a target is local, ssh://user@board[:port] or vm:NAME")?;
+    }
+    let plan = plan(&campaign).with_context(|| shown.to_string()).hint(hint)?;
+    Ok((campaign, plan))
+}
+
+/// Prints the plan.
+///
+/// # Errors
+/// As [`load`].
+pub fn show(global: &Global, file: &Path) -> anyhow::Result<Outcome> {
+    let (_, plan) = load(file)?;
+    let mut out = term::stdout();
+    if global.json {
+        output::json(&plan, &mut out)?;
+    } else {
+        let most = if term::details() { usize::MAX } else { 25 };
+        let row = |l: &Line| {
+            vec![l.id.clone(), l.target.clone(), l.command.join(" "), format!("{} s", l.seconds)]
+        };
+        let columns = ["experiment", "target", "command"].map(Column::left);
+        let columns = columns.into_iter().chain([Column { right: true, ..Column::left("time") }]);
+        let rows = plan.lines.iter().take(most).map(row).collect();
+        output::table(Table { columns: columns.collect(), rows, ..Table::default() }, &mut out)?;
+        let (all, over) = (plan.lines.len(), plan.over_budget.len());
+        writeln!(out, "{all} experiments, {over} left out by budgets of boards")?;
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+/// How far a board is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// Experiments with a result.
+    pub finished: usize,
+    /// Experiments whose last command failed.
+    pub failed: usize,
+    /// The others.
+    pub waiting: usize,
+}
+
+/// How far each board of a plan is.
+pub fn progress(plan: &Plan, dir: &Path) -> BTreeMap<String, Progress> {
+    let mut boards = BTreeMap::<String, Progress>::new();
+    for line in &plan.lines {
+        let board = boards.entry(line.board.clone()).or_default();
+        if is_finished(dir, line) {
+            board.finished += 1;
+        } else if dir.join("failed").join(&line.id).exists() {
+            board.failed += 1;
+        } else {
+            board.waiting += 1;
+        }
+    }
+    boards
+}
+
+/// Whether an experiment has its result.
+pub fn is_finished(dir: &Path, line: &Line) -> bool {
+    dir.join("results").join(&line.id).exists()
+}
+
+/// Prints how far a campaign is.
+///
+/// # Errors
+/// As [`load`].
+pub fn status(global: &Global, file: &Path, dir: &Path) -> anyhow::Result<Outcome> {
+    let (_, plan) = load(file)?;
+    print(global, &progress(&plan, dir))?;
+    Ok(Outcome::Done)
+}
+
+/// Prints progress by board: those that are not finished, and the sums.
+pub fn print(global: &Global, boards: &BTreeMap<String, Progress>) -> anyhow::Result<()> {
+    let mut out = term::stdout();
+    if global.json {
+        output::json(boards, &mut out)?;
+    } else {
+        let count = |of: fn(&Progress) -> usize| boards.values().map(of).sum::<usize>();
+        let most = if term::details() { usize::MAX } else { 25 };
+        let open = |p: &Progress| p.failed + p.waiting > 0;
+        let row = |(name, p): (&String, &Progress)| {
+            let numbers = [p.finished, p.failed, p.waiting].map(|n| n.to_string());
+            std::iter::once(name.clone()).chain(numbers).collect()
+        };
+        let rows: Vec<Vec<String>> =
+            boards.iter().filter(|(_, p)| open(p)).take(most).map(row).collect();
+        if !rows.is_empty() {
+            let number = |head| Column { right: true, ..Column::left(head) };
+            let columns = ["finished", "failed", "waiting"].map(number);
+            let columns = std::iter::once(Column::left("board")).chain(columns).collect();
+            output::table(Table { columns, rows, ..Table::default() }, &mut out)?;
+        }
+        let (finished, failed, waiting) =
+            (count(|p| p.finished), count(|p| p.failed), count(|p| p.waiting));
+        writeln!(
+            out,
+            "{finished} finished, {failed} failed, {waiting} waiting on {} boards",
+            boards.len()
+        )?;
+    }
+    Ok(out.flush()?)
+}

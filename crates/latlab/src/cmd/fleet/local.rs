@@ -1,0 +1,292 @@
+//! The engine of one host: boards side by side, on each one experiment after the other.
+//!
+//! A virtual machine has host CPUs of its own while it measures, and an experiment on this host all of
+//! them. CPUs and boards are locked by files, so that two campaigns of one user do not meet either.
+
+use super::campaign::{self, is_finished};
+use crate::cli::Global;
+use crate::outcome::{HintExt, Outcome};
+use crate::program::own_program;
+use crate::rundir::{RUN_FILE, write_atomically};
+use crate::term;
+use anyhow::{Context, anyhow};
+use latlab_analysis::fleet::campaign::{Campaign, Line, Plan};
+use latlab_model::units::CpuId;
+use latlab_sys::{policy, process, signal};
+use latlab_target::Target;
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Exit code of a target that does not answer.
+const UNREACHABLE: i32 = 75;
+/// How often a lock or a command is looked at.
+const POLL: Duration = Duration::from_millis(100);
+
+/// What the threads share.
+struct Engine<'a> {
+    campaign: &'a Campaign,
+    dir: &'a Path,
+    program: PathBuf,
+    locks: PathBuf,
+    cpus: Vec<CpuId>,
+    attempts: Mutex<File>,
+}
+
+/// How a try ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Finished,
+    Failed,
+    Unreachable,
+    Stopped,
+}
+
+/// Runs what is not finished.
+///
+/// # Errors
+/// When the directory cannot be written, or another process runs this campaign.
+pub fn submit(
+    global: &Global,
+    dir: &Path,
+    (campaign, plan): &(Campaign, Plan),
+    jobs: usize,
+) -> anyhow::Result<Outcome> {
+    let writable = "name a directory that this user may write to: --dir DIR";
+    for name in ["results", "running", "failed", "log"] {
+        let dir = dir.join(name);
+        fs::create_dir_all(&dir)
+            .with_context(|| format!("{}: cannot be made", dir.display()))
+            .hint(writable)?;
+    }
+    let open = |name: &str| File::options().create(true).append(true).open(dir.join(name));
+    let attempts = open("attempts.jsonl").with_context(|| dir.display().to_string())?;
+    attempts
+        .try_lock()
+        .map_err(|_| anyhow!("{}: another process runs this campaign", dir.display()))
+        .hint("latlab fleet status shows how far it is")?;
+    let locks = crate::cmd::vm::cache()?.folder("locks")?;
+    let engine = Engine {
+        campaign,
+        dir,
+        program: own_program()?,
+        locks,
+        cpus: policy::allowed()?,
+        attempts: Mutex::new(attempts),
+    };
+    let mut boards: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
+    for line in plan.lines.iter().filter(|l| !is_finished(dir, l)) {
+        engine.cpus_of(line)?;
+        boards.entry(&line.board).or_default().push(line);
+    }
+    let queue: Mutex<VecDeque<Vec<&Line>>> = Mutex::new(boards.into_values().collect());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some(lines) = lock(&queue).pop_front() {
+                    engine.board(&lines);
+                }
+            });
+        }
+    });
+    let progress = campaign::progress(plan, dir);
+    campaign::print(global, &progress)?;
+    Ok(match signal::stop_requested() {
+        Some(signal) => Outcome::Stopped(signal),
+        None if progress.values().any(|p| p.failed > 0) => Outcome::Code(1),
+        None if progress.values().any(|p| p.waiting > 0) => Outcome::Code(UNREACHABLE as u8),
+        None => Outcome::Done,
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn say(text: &str) {
+    let _ = writeln!(term::stderr(), "latlab: {text}");
+}
+
+impl Engine<'_> {
+    /// All experiments of a board, until it does not answer any more.
+    fn board(&self, lines: &[&Line]) {
+        let mut unreachable = 0;
+        for line in lines {
+            let ended = self.experiment(line).unwrap_or_else(|error| {
+                say(&format!("{}: {error:#}", line.id));
+                Ended::Failed
+            });
+            match ended {
+                Ended::Stopped => return,
+                Ended::Unreachable => unreachable += 1,
+                Ended::Finished | Ended::Failed => unreachable = 0,
+            }
+            if unreachable >= self.campaign.quarantine {
+                say(&format!("board {} does not answer: its other experiments wait", line.board));
+                return;
+            }
+        }
+    }
+
+    /// One experiment: tries until its target answers.
+    fn experiment(&self, line: &Line) -> anyhow::Result<Ended> {
+        let mut ended = Ended::Stopped;
+        for attempt in 1..=self.campaign.attempts {
+            if attempt > 1 {
+                signal::sleep(Duration::from_secs(self.campaign.wait_s));
+            }
+            let Some(_board) = self.lock_board(line)? else { return Ok(Ended::Stopped) };
+            let Some(cpus) = self.lock_cpus(self.cpus_of(line)?)? else {
+                return Ok(Ended::Stopped);
+            };
+            ended = self.attempt(line, attempt, &cpus)?;
+            if ended != Ended::Unreachable {
+                break;
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Number of CPUs of this host that an experiment needs.
+    fn cpus_of(&self, line: &Line) -> anyhow::Result<usize> {
+        let need = match Target::parse(&line.target)? {
+            Target::Local => self.cpus.len(),
+            Target::Ssh(_) => 0,
+            Target::Vm(vm) => vm.smp.unwrap_or(1) as usize,
+        };
+        if need > self.cpus.len() {
+            return Err(anyhow!("board {}: {} needs {need} CPUs", line.board, line.target))
+                .hint(format!("latlab may use {} here", self.cpus.len()));
+        }
+        Ok(need)
+    }
+
+    /// Waits for a file's lock; `None` when latlab is asked to stop.
+    fn lock_board(&self, line: &Line) -> anyhow::Result<Option<File>> {
+        // Machines of one kind are several: they are limited by CPUs.
+        let own = if line.target.starts_with("vm:") { line.board.as_str() } else { "" };
+        let name = latlab_target::cache::digest([line.target.as_bytes(), own.as_bytes()]);
+        let file = self.lock_file(&format!("board-{name}"))?;
+        while signal::stop_requested().is_none() {
+            if file.try_lock().is_ok() {
+                return Ok(Some(file));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(None)
+    }
+
+    fn lock_file(&self, name: &str) -> anyhow::Result<File> {
+        let path = self.locks.join(name);
+        File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .with_context(|| format!("{}: cannot be opened", path.display()))
+    }
+
+    /// Waits for so many CPUs. Some that were got are given back while others lack: nobody waits in a circle.
+    fn lock_cpus(&self, need: usize) -> anyhow::Result<Option<Vec<(CpuId, File)>>> {
+        while signal::stop_requested().is_none() {
+            let mut got = Vec::new();
+            for cpu in &self.cpus {
+                let file = self.lock_file(&format!("cpu-{}", cpu.0))?;
+                if got.len() < need && file.try_lock().is_ok() {
+                    got.push((*cpu, file));
+                }
+            }
+            if got.len() == need {
+                return Ok(Some(got));
+            }
+            drop(got);
+            std::thread::sleep(POLL);
+        }
+        Ok(None)
+    }
+
+    fn attempt(&self, line: &Line, n: u32, cpus: &[(CpuId, File)]) -> anyhow::Result<Ended> {
+        let out = self.dir.join("running").join(&line.id);
+        if out.exists() {
+            fs::remove_dir_all(&out).with_context(|| out.display().to_string())?;
+        }
+        let log = self.dir.join("log").join(format!("{}.log", line.id));
+        let log = File::options().create(true).append(true).open(log)?;
+        // A child has the CPUs of the thread that starts it.
+        if !cpus.is_empty() {
+            policy::bind(&cpus.iter().map(|(cpu, _)| *cpu).collect::<Vec<_>>())?;
+        }
+        let mut command = Command::new(&self.program);
+        if line.target != "local" {
+            command.args(["--on", &line.target]);
+        }
+        command.arg(&line.command[0]).arg("--out").arg(&out).args(&line.command[1..]);
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        let start = Instant::now();
+        let child = command.spawn().context("latlab cannot be started");
+        if !cpus.is_empty() {
+            policy::bind(&self.cpus)?;
+        }
+        let code = follow(child?)?;
+        let ended = self.keep(line, &out, code)?;
+        let mut record = serde_json::json!({
+            "id": line.id, "attempt": n, "exit_code": code,
+            "seconds": start.elapsed().as_secs_f64(),
+            "cpus": cpus.iter().map(|(cpu, _)| cpu.0).collect::<Vec<_>>(),
+        })
+        .to_string();
+        record.push('\n');
+        lock(&self.attempts).write_all(record.as_bytes())?;
+        Ok(ended)
+    }
+
+    /// Moves what a command left to where it belongs.
+    fn keep(&self, line: &Line, out: &Path, code: Option<i32>) -> anyhow::Result<Ended> {
+        let failed = self.dir.join("failed").join(&line.id);
+        let whole = matches!(code, Some(0 | 2)) && out.join(RUN_FILE).is_file();
+        if whole {
+            let origin = serde_json::json!({
+                "campaign": self.campaign.name, "experiment": line.experiment,
+            });
+            write_atomically(&out.join("origin.json"), |to| {
+                Ok(serde_json::to_writer(to, &origin)?)
+            })?;
+            fs::rename(out, self.dir.join("results").join(&line.id))?;
+        }
+        if failed.exists() {
+            fs::remove_dir_all(&failed)?;
+        }
+        if whole {
+            return Ok(Ended::Finished);
+        }
+        if signal::stop_requested().is_some() {
+            return Ok(Ended::Stopped);
+        }
+        if code == Some(UNREACHABLE) {
+            return Ok(Ended::Unreachable);
+        }
+        fs::create_dir_all(out)?;
+        fs::rename(out, failed)?;
+        say(&format!("{}: exit code {code:?}, see log/{}.log", line.id, line.id));
+        Ok(Ended::Failed)
+    }
+}
+
+/// Waits for a command, and passes on what stops latlab; its exit code, or `None` for a signal.
+fn follow(mut child: std::process::Child) -> anyhow::Result<Option<i32>> {
+    let mut told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.code());
+        }
+        if !told && signal::stop_requested().is_some() {
+            // SIGINT: what is measured so far is kept by the command.
+            let _ = process::send(child.id(), 2);
+            told = true;
+        }
+        std::thread::sleep(POLL);
+    }
+}

@@ -1,0 +1,394 @@
+//! `latlab fleet` from outside: a lake is filled, read by another reader, asked, and survives what ends a writer.
+
+use crate::common::{LATLAB, command, latlab, printed, said, skip, text, wait_for};
+use latlab_model::finding::{Confidence, Finding, Severity};
+use latlab_model::record::Record;
+use latlab_model::run::{Part, Run, SCHEMA_VERSION};
+use latlab_stats::histogram::Histogram;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Questions and their texts.
+const QUESTIONS: [&str; 6] = ["slower", "tail", "causes", "outliers", "ill", "setting"];
+
+/// A night of one of six devices. From night 5 on with another kernel, which makes board "a" a tenth slower;
+/// device 5 is slower by half.
+fn a_run(device: u32, night: u32) -> Run {
+    let late = night >= 5;
+    let mut base = if late { 16_500 } else { 15_000 };
+    if device == 5 {
+        base = base * 3 / 2;
+    }
+    let h = Histogram::of((0..2_000).map(|i| base + u64::from(device * 31) + i % 500));
+    let finding = Finding::typed("why.interrupts-off", Severity::Problem, Confidence::High)
+        .value("function", "driver_poll");
+    let mut run = Run {
+        schema_version: SCHEMA_VERSION,
+        id: format!("00000000-0000-4000-8000-{device:04}{night:08}"),
+        complete: true,
+        started: format!("2026-03-{:02}T02:{device:02}:00Z", 1 + night),
+        command_line: vec!["latlab".into(), "wakeup".into()],
+        parts: vec![Part {
+            name: "wakeup".into(),
+            complete: true,
+            results: vec![Record {
+                name: "wakeup.user".into(),
+                params: [("cpu".to_owned(), 0.into())].into(),
+                summary: h.summary(),
+                histogram: Some(h),
+                ..Record::default()
+            }],
+            findings: if late { vec![finding] } else { Vec::new() },
+            ..Part::default()
+        }],
+        ..Run::default()
+    };
+    run.machine.host = "bb".into();
+    run.machine.unit = Some(format!("sn{device}"));
+    run.machine.board = Some("a".into());
+    run.machine.kernel.release = if late { "6.6.31" } else { "6.6.30" }.into();
+    run.machine.kernel.preemption =
+        Some(if night.is_multiple_of(2) { "rt" } else { "full" }.into());
+    run
+}
+
+fn save(run: &Run, dir: &Path) {
+    fs::create_dir_all(dir).unwrap();
+    fs::write(dir.join("run.json"), serde_json::to_vec(run).unwrap()).unwrap();
+}
+
+fn nights(root: &Path, nights: std::ops::Range<u32>) {
+    for night in nights {
+        (0..6).for_each(|d| save(&a_run(d, night), &root.join(format!("runs/{night}/{d}"))));
+    }
+}
+
+/// Files of a lake, relative to it.
+fn files(lake: &Path) -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    let mut todo = vec![lake.to_owned()];
+    while let Some(dir) = todo.pop() {
+        for entry in fs::read_dir(dir).unwrap().flatten() {
+            if entry.path().is_dir() {
+                todo.push(entry.path());
+            } else {
+                out.push(entry.path().strip_prefix(lake).unwrap().to_owned());
+            }
+        }
+    }
+    out.sort();
+    out
+}
+
+fn fleet(dir: &Path, args: &str) -> String {
+    let args: Vec<&str> = std::iter::once("fleet").chain(args.split(' ')).collect();
+    let out = latlab(dir, &args);
+    assert!(out.status.success(), "{args:?}: {}", said(&out));
+    printed(&out)
+}
+
+#[test]
+fn a_run_enters_a_lake_once() {
+    let t = tempfile::tempdir().unwrap();
+    nights(t.path(), 0..2);
+    assert_eq!(fleet(t.path(), "import --lake lake runs/0"), "6 runs added, 0 already stored\n");
+    assert_eq!(fleet(t.path(), "import --lake lake runs"), "6 runs added, 6 already stored\n");
+    let before = files(&t.path().join("lake"));
+    assert_eq!(before.len(), 1 + 2 * 5, "{before:?}");
+    assert_eq!(fleet(t.path(), "import --lake lake runs"), "0 runs added, 12 already stored\n");
+    assert_eq!(files(&t.path().join("lake")), before, "nothing is written anew");
+    // The same id, another content.
+    let mut changed = a_run(0, 0);
+    changed.parts[0].results[0].summary.median = Some(1.0);
+    save(&changed, &t.path().join("again"));
+    let out = latlab(t.path(), &["fleet", "import", "--lake", "lake", "again"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(said(&out).contains("another run is stored under its id"), "{}", said(&out));
+    // Another directory is no lake.
+    let out = latlab(t.path(), &["fleet", "import", "--lake", "runs", "again"]);
+    assert!(said(&out).contains("--lake runs: no lake"), "{}", said(&out));
+}
+
+#[test]
+fn hostile_runs_stay_outside() {
+    let t = tempfile::tempdir().unwrap();
+    nights(t.path(), 0..1);
+    let hostile = |name: &str, edit: &dyn Fn(&mut Run)| {
+        let mut run = a_run(9, 9);
+        edit(&mut run);
+        save(&run, &t.path().join("runs").join(name));
+    };
+    hostile("id", &|r| r.id = "../../../../etc/passwd".into());
+    hostile("future", &|r| r.started = "2999-01-01T00:00:00Z".into());
+    hostile("day", &|r| r.started = "../../../../../../etcZ".into());
+    hostile("terminal", &|r| r.machine.board = Some("\u{1b}]0;x\u{7}".into()));
+    hostile("long", &|r| r.parts[0].results[0].name = "x".repeat(1 << 20));
+    fs::create_dir_all(t.path().join("runs/cut")).unwrap();
+    fs::write(t.path().join("runs/cut/run.json"), b"{\"schema_version\": 2, \"parts\": [").unwrap();
+    fs::create_dir_all(t.path().join("runs/link")).unwrap();
+    std::os::unix::fs::symlink("../0/0/run.json", t.path().join("runs/link/run.json")).unwrap();
+    std::os::unix::fs::symlink("..", t.path().join("runs/link/around")).unwrap();
+    let out = latlab(t.path(), &["fleet", "import", "--lake", "lake", "runs"]);
+    assert_eq!(printed(&out), "6 runs added, 0 already stored, 6 left out\n", "{}", said(&out));
+    assert_eq!(said(&out).lines().filter(|l| l.starts_with("latlab: left out: ")).count(), 6);
+    assert!(!said(&out).contains('\u{1b}'));
+    assert!(files(&t.path().join("lake")).iter().all(|f| {
+        f.starts_with("_latlab") || f.to_string_lossy().contains("date=2026-03-01/part-")
+    }));
+}
+
+#[test]
+fn compaction_joins_the_files_of_a_day_and_a_crash_loses_nothing() {
+    let t = tempfile::tempdir().unwrap();
+    let lake = t.path().join("lake");
+    nights(t.path(), 0..1);
+    for device in 0..6 {
+        fleet(t.path(), &format!("import --lake lake runs/0/{device}"));
+    }
+    assert_eq!(files(&lake).len(), 1 + 6 * 5);
+    // A writer that ended between two names: files without one of `run`.
+    let day = |table: &str| lake.join(table).join("date=2026-03-01");
+    let any = fs::read_dir(day("result")).unwrap().next().unwrap().unwrap().path();
+    fs::copy(&any, day("result").join("part-00000000000000aa.parquet")).unwrap();
+    assert_eq!(fleet(t.path(), "compact --lake lake"), "30 files became 5\n");
+    let joined = files(&lake);
+    assert_eq!(joined.len(), 1 + 5, "{joined:?}");
+    assert_eq!(fleet(t.path(), "compact --lake lake"), "5 files became 5\n");
+    assert_eq!(fleet(t.path(), "import --lake lake runs"), "0 runs added, 6 already stored\n");
+    // Compaction that ended after the new names: the earlier files are still there.
+    let new = fs::read_dir(day("run")).unwrap().next().unwrap().unwrap().file_name();
+    for table in ["run", "result", "histogram", "finding", "environment"] {
+        fs::copy(day(table).join(&new), day(table).join("part-00000000000000bb.parquet")).unwrap();
+    }
+    let journal = format!(
+        "{{\"2026-03-01\": [\"{}\", [\"part-00000000000000bb.parquet\"]]}}",
+        new.to_string_lossy()
+    );
+    fs::write(lake.join("_latlab/compaction.json"), journal).unwrap();
+    assert_eq!(fleet(t.path(), "compact --lake lake"), "5 files became 5\n");
+    assert_eq!(files(&lake), joined);
+}
+
+/// Answers of DuckDB to a question.
+fn ask(dir: &Path, args: &[&str]) -> serde_json::Value {
+    let out = latlab(dir, &[&["fleet", "ask", "--lake", "lake", "--json"], args].concat());
+    assert!(out.status.success(), "{args:?}: {}", said(&out));
+    serde_json::from_str(&printed(&out)).unwrap()
+}
+
+#[test]
+fn questions_are_answered_by_duckdb() {
+    if std::env::var_os("LATLAB_PYTHON").is_none() {
+        skip("LATLAB_PYTHON names no Python with duckdb");
+        return;
+    }
+    let t = tempfile::tempdir().unwrap();
+    nights(t.path(), 0..10);
+    fleet(t.path(), "import --lake lake runs");
+    let slower = ask(t.path(), &["slower"]);
+    assert_eq!(slower.as_array().unwrap().len(), 1, "{slower}");
+    assert_eq!((&slower[0]["kernel"], &slower[0]["devices"]), (&"6.6.31".into(), &6.into()));
+    assert!((slower[0]["median_change"].as_f64().unwrap() - 0.1).abs() < 0.01, "{slower}");
+    // The merged tail is that of all samples: the slowest device has a sixth of them.
+    let tail = ask(t.path(), &["tail", "--quantile", "0.999"]);
+    let mut all = Histogram::default();
+    for (device, night) in (0..6).flat_map(|d| (0..10).map(move |n| (d, n))) {
+        all.merge(a_run(device, night).parts[0].results[0].histogram.as_ref().unwrap());
+    }
+    let (found, exact) =
+        (tail[0]["quantile"].as_f64().unwrap(), all.quantile(0.999).unwrap() as f64);
+    assert!(found >= exact && found < exact * (1.0 + 1.0 / 64.0), "{found} {exact}");
+    assert_eq!((&tail[0]["samples"], &tail[0]["worst_device"]), (&120_000.into(), &"sn5".into()));
+    let causes = ask(t.path(), &["causes"]);
+    assert_eq!(causes[0]["finding"], "why.interrupts-off");
+    assert_eq!((&causes[0]["kernel"], &causes[0]["share"]), (&"6.6.31".into(), &1.0.into()));
+    let outliers = ask(t.path(), &["outliers"]);
+    assert_eq!(outliers[0]["device"], "sn5", "{outliers}");
+    assert_eq!(outliers.as_array().unwrap().len(), 1, "{outliers}");
+    assert_eq!(ask(t.path(), &["ill"])[0]["verdict"], "board");
+    let setting = ask(t.path(), &["setting"]);
+    assert_eq!((&setting[0]["value_before"], &setting[0]["devices"]), (&"full".into(), &6.into()));
+    assert!(setting[0]["median_change"].as_f64().unwrap().abs() < 0.01);
+    // What a person reads.
+    let out = latlab(t.path(), &["fleet", "ask", "outliers", "--lake", "lake"]);
+    assert!(printed(&out).contains("sn5"), "{}", printed(&out));
+}
+
+#[test]
+fn the_documentation_has_the_texts_of_the_questions() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("../../docs/reference/fleet.md")).unwrap();
+    for question in QUESTIONS {
+        let file = root.join(format!("src/cmd/fleet/questions/{question}.sql"));
+        let sql = fs::read_to_string(file).unwrap();
+        assert!(
+            page.contains(&format!("```sql\n{sql}```")),
+            "{question} is another text in the page"
+        );
+    }
+    for table in latlab_model::lake::TABLES {
+        for (column, _) in table.columns {
+            assert!(page.contains(&format!("`{column}`")), "{}.{column}", table.name);
+        }
+    }
+}
+
+#[test]
+fn without_duckdb_the_text_is_printed() {
+    let t = tempfile::tempdir().unwrap();
+    nights(t.path(), 0..1);
+    fleet(t.path(), "import --lake lake runs");
+    let empty = t.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let out = Command::new(LATLAB)
+        .args(["fleet", "ask", "tail", "--lake", "lake"])
+        .current_dir(t.path())
+        .env("PATH", &empty)
+        .env_remove("LATLAB_PYTHON")
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("DuckDB is not installed"), "{}", said(&out));
+    let sql = fleet(t.path(), "ask tail --lake lake --sql");
+    assert!(sql.starts_with("create view run as ") && sql.contains("'wakeup.user'"), "{sql}");
+    assert!(!sql.contains(":name") && !sql.contains(":quantile"), "{sql}");
+}
+
+/// A campaign: a board that is this machine, and one that nobody answers for.
+const CAMPAIGN: &str = r#"
+name = "nightly"
+repetitions = 2
+attempts = 2
+quarantine = 1
+
+[[board]]
+name = "here"
+target = "local"
+
+[[board]]
+name = "lost"
+target = "ssh://nobody@127.0.0.1:1"
+
+[[experiment]]
+name = "quick"
+command = ["wakeup", "-l", "50", "-i", "1000", "-q"]
+seconds = 1
+
+[[experiment]]
+name = "wrong"
+command = ["wakeup", "--no-such-option"]
+boards = ["here"]
+"#;
+
+#[test]
+fn a_campaign_goes_on_where_it_was_and_does_nothing_twice() {
+    let t = tempfile::tempdir().unwrap();
+    let submit = || {
+        let out = command(t.path(), &["fleet", "submit", "c.toml", "--dir", "c"])
+            .env("XDG_CACHE_HOME", t.path().join("cache"))
+            .output()
+            .unwrap();
+        (out.status.code(), printed(&out), said(&out))
+    };
+    let attempts = || {
+        let text = fs::read_to_string(t.path().join("c/attempts.jsonl")).unwrap();
+        text.lines()
+            .map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap())
+            .map(|a| (a["id"].as_str().unwrap()[..4].to_owned(), a["exit_code"].as_i64().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    fs::write(t.path().join("c.toml"), CAMPAIGN).unwrap();
+    let plan = fleet(t.path(), "plan c.toml");
+    assert!(plan.contains("6 experiments, 0 left out"), "{plan}");
+    let (code, status, errors) = submit();
+    assert_eq!(code, Some(1), "{status} {errors}");
+    assert!(status.ends_with("2 finished, 2 failed, 2 waiting on 2 boards\n"), "{status} {errors}");
+    assert!(errors.contains("board lost does not answer"), "{errors}");
+    // The board that does not answer is tried twice for one experiment, and then left out.
+    let count = |tried: &[(String, i64)], code| tried.iter().filter(|a| a.1 == code).count();
+    let first = attempts();
+    assert_eq!((count(&first, 0), count(&first, 1), count(&first, 75)), (2, 2, 2), "{first:?}");
+    // Again: what is finished is left alone, what is not is tried.
+    let (code, status, _) = submit();
+    assert_eq!(code, Some(1));
+    assert!(status.ends_with("2 finished, 2 failed, 2 waiting on 2 boards\n"), "{status}");
+    assert_eq!(count(&attempts(), 0), 2);
+    // Without what cannot finish, the same campaign does nothing.
+    let whole = CAMPAIGN.split("[[experiment]]\nname = \"wrong\"").next().unwrap();
+    let lost = whole.find("[[board]]\nname = \"lost\"").unwrap();
+    let rest = whole.find("[[experiment]]").unwrap();
+    let whole = [&whole[..lost], &whole[rest..]].concat();
+    fs::write(t.path().join("c.toml"), whole).unwrap();
+    let before = attempts();
+    let (code, status, errors) = submit();
+    assert_eq!(code, Some(0), "{status} {errors}");
+    assert_eq!(attempts(), before);
+    // Its results go into a lake with their origin.
+    assert_eq!(fleet(t.path(), "import --lake lake c/results"), "2 runs added, 0 already stored\n");
+}
+
+#[test]
+fn a_campaign_that_is_stopped_keeps_what_is_finished() {
+    let t = tempfile::tempdir().unwrap();
+    let long = "[[experiment]]\nname = \"long\"\ncommand = [\"wakeup\", \"-D\", \"10m\", \"-q\"]\n";
+    let two = CAMPAIGN.split("[[experiment]]\nname = \"wrong\"").next().unwrap().to_owned();
+    let lost = two.find("[[board]]\nname = \"lost\"").unwrap();
+    let rest = two.find("[[experiment]]").unwrap();
+    let one = [&two[..lost], &two[rest..]].concat().replace("repetitions = 2", "repetitions = 1");
+    fs::write(t.path().join("c.toml"), &one).unwrap();
+    let submit = || {
+        let mut command = command(t.path(), &["fleet", "submit", "c.toml", "--dir", "c"]);
+        command.env("XDG_CACHE_HOME", t.path().join("cache"));
+        command
+    };
+    assert!(submit().output().unwrap().status.success());
+    fs::write(t.path().join("c.toml"), one + long).unwrap();
+    let mut child = submit().spawn().unwrap();
+    let running = || fs::read_dir(t.path().join("c/running")).unwrap().next().is_some();
+    wait_for("the long experiment", Duration::from_millis(50), || running().then_some(()));
+    // Another process does not run the same campaign.
+    let out = submit().output().unwrap();
+    assert!(said(&out).contains("another process runs this campaign"), "{}", said(&out));
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    let status = fleet(t.path(), "status c.toml --dir c");
+    assert!(status.ends_with("1 finished, 0 failed, 1 waiting on 1 boards\n"), "{status}");
+}
+
+#[test]
+fn a_regression_of_a_class_is_one_alarm() {
+    let t = tempfile::tempdir().unwrap();
+    for night in 0..50u32 {
+        for device in 0..3 {
+            let mut run = a_run(device, night);
+            let worse = if night >= 40 { 1.2 } else { 1.0 };
+            // What differs from night to night, and from device to device.
+            let level = 15_000.0 * (1.0 + f64::from((night * 7 + device * 3) % 11) / 500.0) * worse;
+            run.started = format!("2026-{:02}-{:02}T02:00:00Z", 3 + night / 28, 1 + night % 28);
+            run.machine.kernel.release = format!("6.6.{night}");
+            let result = &mut run.parts[0].results[0];
+            result.histogram = None;
+            result.summary.median = Some(level);
+            result.summary.quantiles.clear();
+            save(&run, &t.path().join(format!("runs/{night}/{device}")));
+        }
+    }
+    fleet(t.path(), "import --lake lake runs");
+    let args = ["fleet", "regressions", "--lake", "lake", "--nights", "30", "--fail-if-any"];
+    let out = latlab(t.path(), &[&args[..], &["--json"]].concat());
+    assert_eq!(out.status.code(), Some(2), "{}", said(&out));
+    let alarms: serde_json::Value = serde_json::from_str(&printed(&out)).unwrap();
+    assert_eq!(alarms.as_array().unwrap().len(), 1, "{alarms}");
+    assert_eq!(
+        (&alarms[0]["class"], &alarms[0]["device"]),
+        (&"a".into(), &serde_json::Value::Null)
+    );
+    assert_eq!(alarms[0]["suspects"], serde_json::json!(["6.6.39", "6.6.40"]));
+    assert_eq!(alarms[0]["since_date"], "2026-04-13");
+    let text = printed(&latlab(t.path(), &args));
+    assert!(text.contains("6.6.39 .. 6.6.40") && text.contains("wakeup"), "{text}");
+    let quiet = fleet(t.path(), "regressions --lake lake --nights 1");
+    assert_eq!(quiet, "no alarm in the last 1 of 50 nights\n");
+}
