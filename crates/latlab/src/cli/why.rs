@@ -49,9 +49,23 @@ pub struct Args {
     /// An activation of the task that takes longer from its intended time to its end is late.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["limit", "window"])]
     deadline: Option<String>,
+    /// Explain spans that begin with this event: `sched:sched_waking`, `syscall:NAME`, `marker:TEXT`,
+    /// `uprobe:PATH:FUNCTION`, `usdt:PATH:PROVIDER:NAME`, `kprobe:FUNCTION`; behind it ` if FILTER`.
+    #[arg(long, value_name = "EVENT", requires = "to", conflicts_with_all = ["limit", "window"])]
+    from: Option<String>,
+    /// The event that ends a span; `sysret:`, `uretprobe:` and `kretprobe:` are returns.
+    #[arg(long, value_name = "EVENT", requires = "from")]
+    to: Option<String>,
+    /// What is equal in both events of a span: `tid`, `cpu`, `none`, or a field of both (`FIELD,FIELD` if of other names).
+    #[arg(long, value_name = "KEY", default_value = "tid", requires = "from")]
+    pub key: String,
     /// Run this shell command as load during the measurement.
     #[arg(long, value_name = "COMMAND", conflicts_with = "files")]
     pub load_command: Option<String>,
+    /// Print one line of JSON for each capture, also for one that cannot be read: for many captures on many machines.
+    #[cfg(feature = "host")]
+    #[arg(long, requires = "files", conflicts_with_all = ["vmlinux", "deadline"])]
+    pub map: bool,
     /// The kernel with debug information (vmlinux), or a module (x.ko), for source file and line of causes; may be repeated.
     #[arg(long, value_name = "FILE")]
     pub vmlinux: Vec<PathBuf>,
@@ -168,6 +182,11 @@ impl Args {
             Late::Within(..) => Err(anyhow!("--window: not available with --task"))
                 .hint("--deadline for the response time, --limit for the start"),
         }
+    }
+
+    /// The first and last event of spans.
+    pub fn ends(&self) -> Option<(&str, &str)> {
+        self.from.as_deref().zip(self.to.as_deref())
     }
 
     /// Whether a deadline was given.

@@ -153,13 +153,10 @@ fn a_capture_that_was_cut_off_is_said_to_be_damaged() {
     let cut = dir.path().join("cut.dat");
     std::fs::write(&cut, &bytes[..bytes.len() - 700]).unwrap();
     let output = latlab(&["why", "--json", "--limit", "1ms", cut.to_str().unwrap()]);
-    if output.status.success() {
-        let notes = run(&output)["parts"][0]["detail"]["captures"][0]["notes"].to_string();
-        assert!(notes.contains("damaged"), "{notes}");
-    } else {
-        let stderr = said(&output);
-        assert!(stderr.contains("cut.dat") && stderr.lines().count() <= 2, "{stderr}");
-    }
+    // The options at the end say where the buffers are: without them there is no event.
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = said(&output);
+    assert!(stderr.contains("cut.dat (damaged: ") && stderr.lines().count() == 2, "{stderr}");
 }
 
 #[test]
@@ -179,7 +176,11 @@ fn a_load_that_is_taken_away_takes_the_excess_along() {
     let hunted = run(&latlab(&[&why[..], &wakeup[..], &load[..]].concat()));
     let tests = hunted["parts"][0]["detail"]["mitigation_tests"].as_array().unwrap();
     let test = tests.iter().find(|p| p["remedy"]["id"] == "why.test-load-stopped").unwrap();
-    assert!(test["effect"]["gone"].as_f64().unwrap() > 0.3, "{test:#}");
+    // Three runs on a host with a load average of 10: 0.99 to 1, intervals from 0.87 on. What else is late
+    // there is late with and without the load.
+    let effect = &test["effect"];
+    assert!(effect["gone"].as_f64().unwrap() > 0.8, "{test:#}");
+    assert!(effect["interval"][0].as_f64().unwrap() > 0.5, "{test:#}");
     assert_eq!(test["effect"]["pairs"], 6);
 }
 
@@ -233,13 +234,11 @@ fn captures_of_different_kernels_are_not_mixed_in_silence() {
 fn a_trace_without_a_late_wake_up_claims_no_cause() {
     let trace = &fixture("trace/f7-zstd.dat");
     let output = latlab(&["why", "--json", "--limit", "10s", trace]);
-    if output.status.success() {
-        let causes = &run(&output)["parts"][0]["detail"]["explanation"]["causes"];
-        assert_eq!(causes.as_array().map(Vec::len), Some(0));
-    } else {
-        let stderr = said(&output);
-        assert!(stderr.contains("no wake-up"), "{stderr}");
-    }
+    assert!(output.status.success(), "{}", said(&output));
+    let explanation = &run(&output)["parts"][0]["detail"]["explanation"];
+    assert_eq!(explanation["causes"].as_array().map(Vec::len), Some(0));
+    let contrast = &explanation["contrast"];
+    assert_eq!((contrast["late"].as_u64(), contrast["on_time"].as_u64()), (Some(0), Some(4)));
 }
 
 /// Shorter than what the history of a capture, or a block of the calibration, would like to have.
@@ -335,4 +334,35 @@ fn the_line_of_a_named_function_comes_from_debug_information() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(&why) && said.contains(file) && said.lines().count() <= 2, "{said}");
     }
+}
+
+#[cfg(feature = "host")]
+#[test]
+fn a_corrupt_capture_costs_its_own_line_only() {
+    let t = tempfile::tempdir().unwrap();
+    for i in 0..3 {
+        let name = format!("{i}.dat");
+        std::fs::copy(fixture("trace/cyclictest-mark.dat"), t.path().join(name)).unwrap();
+    }
+    std::fs::write(t.path().join("bad.dat"), b"\x17\x08Dtracing, and then no trace").unwrap();
+    let files = ["0.dat", "bad.dat", "1.dat", "missing.dat", "2.dat"];
+    let out = crate::common::latlab(t.path(), &[&["why", "--map"], &files[..]].concat());
+    assert!(out.status.success(), "{}", said(&out));
+    let mut rows: Vec<serde_json::Value> =
+        crate::common::printed(&out).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    rows.sort_by_key(|r| r["capture"].to_string());
+    let read = |r: &&serde_json::Value| r.get("error").is_none();
+    assert_eq!((rows.len(), rows.iter().filter(read).count()), (5, 3), "{rows:?}");
+    assert!(rows[0]["late"].as_u64().unwrap() > 0, "{}", rows[0]);
+    assert!(!rows[0]["causes"].as_array().unwrap().is_empty(), "{}", rows[0]);
+    // A line depends on its capture alone.
+    let alone = crate::common::latlab(t.path(), &["why", "--map", "0.dat"]);
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&crate::common::printed(&alone)).unwrap(),
+        rows[0]
+    );
+    // Nothing that can be read is an error.
+    let out = crate::common::latlab(t.path(), &["why", "--map", "bad.dat"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert_eq!(crate::common::printed(&out).lines().count(), 1);
 }

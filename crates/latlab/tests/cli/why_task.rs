@@ -129,17 +129,21 @@ fn a_running_task_is_explained_by_name_and_again_from_its_captures() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
     let out = out.to_str().unwrap();
-    let hog = "exec chrt -f 60 taskset -c 0 sh -c 'while :; do i=0; while [ $i -lt 8000 ]; do i=$((i+1)); done; sleep 0.0973; done'";
+    // 3 ms, less than a period, on a machine of any speed.
+    let burn = "while (1) { my $e = clock_gettime(CLOCK_MONOTONIC) + 0.003; \
+                1 while clock_gettime(CLOCK_MONOTONIC) < $e; usleep(97_300) }";
+    let uses = "use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);";
+    let hog = &format!("exec chrt -f 60 taskset -c 0 perl -e '{uses} {burn}'");
     let args = ["why", "--json", "-D", "5", "--task", "ctl_loop", "--deadline", "1500us"];
     let output = latlab(&[&args[..], &["--load-command", hog, "--out", out]].concat());
     let detail = detail(&output);
     checked(&detail);
-    assert_eq!(first_cause(&detail), ("higher-priority".into(), "sh".into()));
+    assert_eq!(first_cause(&detail), ("higher-priority".into(), "perl".into()));
 
     let again = ["why", "--json", "--task", "ctl_loop", "--deadline", "1500us", out];
     let again = latlab(&again);
     let again = self::detail(&again);
-    assert_eq!(first_cause(&again), ("higher-priority".into(), "sh".into()));
+    assert_eq!(first_cause(&again), ("higher-priority".into(), "perl".into()));
     assert_eq!(checked(&again)["prio"], 49);
 }
 

@@ -108,7 +108,7 @@ fn proved<'a>(detail: &'a Value, remedy: &str) -> (&'a Value, f64) {
 #[test]
 #[ignore = "boots a virtual machine"]
 fn throttling_taken_away_takes_the_excess_along_and_is_put_back() {
-    let why = "latlab why --test-mitigation --limit 1ms --trace events -p 90 -i 1037 -D 2s --captures 6 -q --out r; \
+    let why = "latlab why --test-mitigation --limit 1ms --trace events -p 90 -i 1037 -D 3s --captures 6 -q --out r; \
                cat /proc/sys/kernel/sched_rt_runtime_us";
     let (detail, printed) =
         inside("x86_64-rt,icount=0", &["throttle:ms=5,every=97.3ms"], &["sh", "-c", why]);

@@ -1,50 +1,35 @@
 //! Captures of any program: its activations, and why some of them are late.
 
-use super::analyse::{add_counters, names};
+use super::analyse::names;
+use super::ends::Finder;
 use crate::cli::why::Args;
 use crate::outcome::HintExt;
 use crate::trace_input;
 use anyhow::{Context, anyhow};
 use latlab_analysis::latency::activations::Late;
-use latlab_analysis::latency::activations::from_capture::{Chosen, Thread, threads};
-use latlab_analysis::latency::activations::summary::{Gathered, known, rank};
+use latlab_analysis::latency::activations::from_capture::{Chosen, Known, Thread};
+use latlab_analysis::latency::activations::spans::Found;
+use latlab_analysis::latency::activations::summary::Gathered;
 use latlab_analysis::latency::capture::Capture;
+use latlab_analysis::latency::captures;
 use latlab_analysis::latency::from_trace;
-use latlab_analysis::latency::summary::{Digest, Examples, conclude, digest_found};
-use latlab_analysis::latency::wakeups;
-use latlab_model::finding::Note;
 use latlab_model::latency::{CaptureCounters, SystemContext, WhyResult};
 use latlab_sys::mmap::Mapped;
 use std::path::{Path, PathBuf};
 
-/// A file as a capture.
-fn read(path: &Path) -> anyhow::Result<Capture> {
+/// A file as a capture, with the activations or spans in it.
+fn read(
+    path: &Path,
+    finder: &Finder,
+    chosen: &Chosen,
+    known: &Known,
+) -> anyhow::Result<(Capture, Vec<Thread>, Found)> {
     let bytes = Mapped::open_all(path).with_context(|| path.display().to_string())?;
     let file = trace_input::open(&bytes, path)?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    Ok(from_trace::capture(&file, &name))
-}
-
-/// Adds the threads of a capture to those of the captures before. A thread of another capture is the same by
-/// its number, or by its name where that is the only one of it in each.
-pub(super) fn gather(found: Vec<Thread>, by_name: bool, all: &mut Vec<Gathered>) {
-    let alone = by_name && found.len() == 1;
-    for thread in found {
-        let same = |g: &&mut Gathered| g.tid == thread.tid || alone && g.task == thread.name;
-        match all.iter_mut().find(same) {
-            Some(known) => known.add_as(thread.release, thread.jobs),
-            None => {
-                let mut new = Gathered {
-                    task: thread.name,
-                    tid: thread.tid,
-                    release: thread.release,
-                    ..Gathered::default()
-                };
-                new.add(thread.jobs);
-                all.push(new);
-            }
-        }
-    }
+    let capture = from_trace::capture(&file, &name);
+    let (threads, found) = finder.find(&file, &capture, chosen, known)?;
+    Ok((capture, threads, found))
 }
 
 /// Explains the activations of a task in files. `None`: a limit, or the marker of a program in a file, judges
@@ -54,32 +39,46 @@ pub(super) fn gather(found: Vec<Thread>, by_name: bool, all: &mut Vec<Gathered>)
 /// When a file cannot be read as a trace, or none has an activation of the task.
 pub(super) fn of_files(
     files: &[PathBuf],
-    task: &str,
+    task: Option<&str>,
     args: &Args,
     context: SystemContext,
     counters: &[CaptureCounters],
 ) -> anyhow::Result<Option<WhyResult>> {
-    if !args.has_deadline() && args.file_limit()?.0 > 0 {
+    let finder = Finder::new(args.ends(), &args.key)?;
+    let of_spans = finder.names().is_some();
+    if !of_spans && !args.has_deadline() && args.file_limit()?.0 > 0 {
         return Ok(None);
     }
     let late = args.task_limit()?;
-    let chosen = Chosen::parse(task);
+    let chosen = task.map_or_else(|| Chosen::Tids(Vec::new()), Chosen::parse);
+    let mut seen = Found::default();
+    let find = |i: usize, known: &Known| {
+        let (capture, threads, found) = read(&files[i], &finder, &chosen, known)?;
+        add(&mut seen, &found);
+        anyhow::Ok((capture, threads))
+    };
+    let marker_judges = !of_spans && late.is_none();
     let by_name = matches!(chosen, Chosen::Name(_));
-    let mut all = Vec::new();
-    for file in files {
-        let capture = read(file)?;
-        if late.is_none() && wakeups::has_marker(&capture) {
-            return Ok(None);
-        }
-        gather(threads(&capture, &chosen, &known(&all)), by_name, &mut all);
-    }
+    let Some(all) = captures::gather_all(files.len(), find, by_name, marker_judges)? else {
+        return Ok(None);
+    };
     if all.is_empty() {
+        finder.nothing(task, &seen)?;
+        let task = task.unwrap_or_default();
         return Err(anyhow!("no activation of {task} in {}", names(files))).hint(
             "it takes sched_switch and sched_waking events of the task, and hrtimer_start and \
              hrtimer_expire_entry for its intended times",
         );
     }
-    explain(files, &chosen, all, late, context, counters).map(Some)
+    explain(files, (&finder, &chosen), all, late, context, counters).map(Some)
+}
+
+/// Adds up the events of both ends.
+pub(super) fn add(all: &mut Found, found: &Found) {
+    all.events.0 += found.events.0;
+    all.events.1 += found.events.1;
+    all.again += found.again;
+    all.unmatched += found.unmatched;
 }
 
 /// Explains the late activations of the first of the threads by the captures in files.
@@ -88,41 +87,15 @@ pub(super) fn of_files(
 /// When a file cannot be read as a trace.
 pub(super) fn explain(
     files: &[PathBuf],
-    chosen: &Chosen,
-    mut all: Vec<Gathered>,
+    (finder, chosen): (&Finder, &Chosen),
+    all: Vec<Gathered>,
     late: Option<Late>,
-    mut context: SystemContext,
+    context: SystemContext,
     counters: &[CaptureCounters],
 ) -> anyhow::Result<WhyResult> {
-    rank(&mut all, late.unwrap_or_default());
-    let Some(first) = all.first() else { return Ok(WhyResult::default()) };
-    let (late, reason) = match late {
-        Some(late) => (late, Note::new("why.limit-given")),
-        None => first.propose(),
+    let find = |i: usize, known: &Known| {
+        let (capture, threads, _) = read(&files[i], finder, chosen, known)?;
+        anyhow::Ok((capture, threads))
     };
-    context.limit_ns = late.limit().0;
-    let mut digests = Vec::new();
-    for file in files {
-        let mut digest = digest(file, chosen, first, late)?;
-        add_counters(&mut digest, counters);
-        digests.push(digest);
-    }
-    let mut result = conclude(digests, context);
-    result.limit_reason = Some(reason);
-    let numbers = |g: &Gathered| g.summarize(if g.tid == first.tid { late } else { Late::Never });
-    result.activations = all.iter().map(numbers).collect();
-    Ok(result)
-}
-
-/// The activations of one thread in a file, each with its latency breakdown where it is looked at.
-fn digest(path: &Path, chosen: &Chosen, of: &Gathered, late: Late) -> anyhow::Result<Digest> {
-    let mut capture = read(path)?;
-    let known = known(std::slice::from_ref(of));
-    let found = threads(&capture, chosen, &known);
-    let own = |t: &&Thread| t.tid == of.tid || found.len() == 1 && t.name == of.task;
-    if let Some(thread) = found.iter().find(own) {
-        let jobs = thread.jobs.iter().filter(|job| !job.unsure);
-        capture.activations = jobs.map(|job| job.activation(thread.tid, late)).collect();
-    }
-    Ok(digest_found(&capture, Examples::Typical))
+    captures::explain_activations(files.len(), find, all, late, context, counters)
 }

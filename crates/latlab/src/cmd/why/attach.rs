@@ -4,11 +4,11 @@
 //! The kernel's buffer is emptied between two intervals; what begins or ends there is not seen. The time is
 //! counted, and an interval is as long as the buffer holds at the rate of events seen so far.
 
-use super::activations::{explain, gather};
+use super::activations::{add, explain};
 use super::capture_session::machine_context;
+use super::ends::Finder;
 use super::levels::{Level, levels};
 use super::load::start_load;
-use super::part::part;
 use super::places::Places;
 use super::target::{Begun, Target};
 use crate::cli::Global;
@@ -18,16 +18,18 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::trace_input;
 use anyhow::{Context, anyhow};
-use latlab_analysis::latency::activations::from_capture::{Chosen, threads};
+use latlab_analysis::latency::activations::from_capture::Chosen;
+use latlab_analysis::latency::activations::spans::Found;
 use latlab_analysis::latency::activations::summary::{Gathered, known};
 use latlab_analysis::latency::activations::{Job, Late};
+use latlab_analysis::latency::captures::gather;
 use latlab_analysis::latency::from_trace;
+use latlab_analysis::latency::part::part;
 use latlab_model::latency::{CaptureSession, SystemContext, WhyResult};
 use latlab_model::units::format_ns;
 use latlab_sys::recorder::{FlightRecorder, Format, Snapshot};
 use latlab_sys::tracefs::Tracefs;
 use latlab_sys::{policy, signal};
-use latlab_trace::write::Compression;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -47,6 +49,7 @@ const WORST: usize = 12;
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let asked = args.config(&policy::allowed()?, &policy::online()?)?;
     let late = args.task_limit()?;
+    let finder = Finder::new(args.ends(), &args.key)?;
     if args.prove {
         return Err(anyhow!("--test-mitigation: not available with --task"))
             .hint("change a setting and compare two runs with latlab compare");
@@ -55,11 +58,13 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let tracefs = Tracefs::find().with_hint()?.tracefs;
     let preset = if args.trace == Trace::Auto { Trace::Events } else { args.trace };
     let level = levels(&tracefs, preset, &args.functions).with_hint()?.into_iter().next();
-    let Some(level) = level else {
+    let Some(mut level) = level else {
         return Err(anyhow!("--trace: this kernel does not have what the preset records"))
             .hint("--trace events");
     };
     let begun = Begun::new(args.task.as_deref(), &args.command)?;
+    // Until the recording has ended: a buffer has them enabled.
+    let probes = finder.prepare(&tracefs, &mut level.config)?;
     let mut session = Session::begin(global, "why", &asked)?;
     let Some(dir) = session.dir() else { anyhow::bail!("captures need a run directory") };
     let folder = dir.captures()?;
@@ -76,15 +81,18 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         progress: Progress::new("why"),
         chosen: Chosen::Tids(Vec::new()),
         looked: Instant::now(),
+        finder,
+        seen: Found::default(),
     };
     let found = recording.run(&tracefs, &level, begun, &args.command);
+    drop(probes);
     load.finish()?;
     let found = found?;
     let cut = signal::stop_requested().map(|s| s.name());
     let duration_ns = found.session.duration_ns;
     let mut result = found.explain(machine_context(&session.run.machine))?;
     places.tell(&mut result)?;
-    let exceeded = late.is_some() && result.activations.first().is_some_and(|a| a.late > 0);
+    let exceeded = late.is_some() && result.activations.first().is_some_and(|a| a.counts.late > 0);
     session.run.parts.push(part(result, cut.is_none(), duration_ns));
     Ok(session.finish(cut)?.exceeded_if(exceeded))
 }
@@ -104,6 +112,9 @@ struct Recording {
     chosen: Chosen,
     /// When it was last looked whether the program is there.
     looked: Instant,
+    finder: Finder,
+    /// Events of both ends of spans.
+    seen: Found,
 }
 
 /// How an interval ended.
@@ -183,11 +194,13 @@ impl Recording {
 
     /// Analyses an interval, and keeps it if it has a late activation, or one of the longest.
     fn take(&mut self, snapshot: &Snapshot, chosen: Chosen, number: u32) -> anyhow::Result<()> {
-        let plain = Format { compression: Compression::None, ..Format::default() };
-        let bytes = snapshot.to_bytes(plain).with_hint()?;
+        let bytes = snapshot.to_bytes(Format::uncompressed()).with_hint()?;
         let name = format!("{number:04}.dat");
         let file = trace_input::open(&bytes, name.as_ref())?;
-        let found = threads(&from_trace::capture(&file, &name), &chosen, &known(&self.threads));
+        let capture = from_trace::capture(&file, &name);
+        let known = known(&self.threads);
+        let (found, seen) = self.finder.find(&file, &capture, &chosen, &known)?;
+        add(&mut self.seen, &seen);
         let by_name = matches!(chosen, Chosen::Name(_));
         let kept = |job: &&Job| self.late.is_none_or(|late| late.is(job));
         let judged = |job: &Job| self.late.unwrap_or_default().judged(job).0;
@@ -222,14 +235,17 @@ impl Recording {
     fn explain(mut self, context: SystemContext) -> anyhow::Result<WhyResult> {
         self.progress.set(None, "explaining");
         if self.threads.is_empty() {
+            self.finder.nothing(None, &self.seen)?;
             return Err(anyhow!("the task had no activation in {}", format_ns(self.session.duration_ns as f64)))
                 .hint("an activation ends when the task sleeps; --task names the thread that works, -D how long it is recorded");
         }
         self.kept.sort_by(|a, b| a.1.cmp(&b.1));
         let files: Vec<PathBuf> = self.kept.into_iter().map(|k| k.1).collect();
-        let mut result = explain(&files, &self.chosen, self.threads, self.late, context, &[])?;
+        let finding = (&self.finder, &self.chosen);
+        let mut result = explain(&files, finding, self.threads, self.late, context, &[])?;
         if let Some(first) = result.activations.first() {
-            (self.session.wakeups, self.session.late) = (first.activations, first.late);
+            (self.session.wakeups, self.session.late) =
+                (first.counts.activations, first.counts.late);
         }
         let captured = u64::from(result.captures.iter().map(|c| c.late).sum::<u32>());
         self.session.late_not_captured = self.session.late.saturating_sub(captured);

@@ -163,6 +163,8 @@ impl<'a> Section<'a> {
                 | SectionId::DebugStrOffsets
                 | SectionId::DebugLine
                 | SectionId::DebugLineStr
+                // The lowest address of a unit may be an index into it.
+                | SectionId::DebugAddr
         );
         let Some(section) = needed.then(|| file.section_by_name(id.name())).flatten() else {
             return Ok(Self::default());
@@ -204,6 +206,68 @@ fn plain<'a>(section: &object::Section<'a, '_>, left: &mut u64) -> anyhow::Resul
         _ => return Err(anyhow!("a section has an unknown compression")),
     }
     Ok(Cow::Owned(data))
+}
+
+/// Lines behind the one that is asked for, at most.
+const NEAR: u64 = 20;
+
+/// The lowest address of the code of a line; of the next line that has code, where this one has none.
+///
+/// # Errors
+/// One sentence: the file has no debug information, or no code of such a line.
+pub(super) fn address_of(path: &Path, file: &str, line: u64) -> anyhow::Result<u64> {
+    let data = Mapped::open(path).with_context(|| path.display().to_string())?;
+    let elf =
+        object::File::parse(&*data).map_err(|_| anyhow!("{}: not an ELF file", path.display()))?;
+    if elf.section_by_name(".debug_line").is_none() {
+        return Err(anyhow!("{}: no debug information (DWARF)", path.display()))
+            .hint("compile with -g, or name a function");
+    }
+    let mut left = u64::MAX;
+    let sections = gimli::DwarfSections::load(|id| Section::load(&elf, id, &mut left))?;
+    let endian = if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let dwarf = sections.borrow(|section| section.reader(endian));
+    // The nearest line, then the lowest address.
+    let mut best: Option<(u64, u64)> = None;
+    let mut headers = dwarf.units();
+    while let Ok(Some(header)) = headers.next() {
+        if let Ok(unit) = dwarf.unit(header) {
+            // A damaged unit ends here, with what was found in it.
+            let _ = nearest(&dwarf, &unit, (file, line), &mut best);
+        }
+    }
+    let (_, address) =
+        best.ok_or_else(|| anyhow!("{}: no code of {file}:{line}", path.display()))?;
+    Ok(address)
+}
+
+fn nearest<'a>(
+    dwarf: &Dwarf<Reader<'a>>,
+    unit: &Unit<Reader<'a>>,
+    (file, line): (&str, u64),
+    best: &mut Option<(u64, u64)>,
+) -> gimli::Result<()> {
+    let Some(program) = unit.line_program.clone() else { return Ok(()) };
+    let mut wanted: BTreeMap<u64, bool> = BTreeMap::new();
+    let mut rows = program.rows();
+    while let Some((_, row)) = rows.next_row()? {
+        let own = row.line().map_or(0, |l| l.get());
+        if row.end_sequence()
+            || !row.is_stmt()
+            || !(line..=line.saturating_add(NEAR)).contains(&own)
+        {
+            continue;
+        }
+        let is_file = *wanted.entry(row.file_index()).or_insert_with(|| {
+            path_of(dwarf, unit, row.file_index())
+                .is_some_and(|path| path == file || path.ends_with(&format!("/{file}")))
+        });
+        let found = (own, row.address());
+        if is_file && best.is_none_or(|best| found < best) {
+            *best = Some(found);
+        }
+    }
+    Ok(())
 }
 
 /// What one thread found.
@@ -346,10 +410,9 @@ mod tests {
         match done {
             Ok(status) => assert!(status.success()),
             Err(_) if std::env::var_os("CI").is_none() => {
-                #[expect(clippy::print_stderr, reason = "the reason of a skip")]
-                {
-                    eprintln!("skipped: no C compiler");
-                }
+                // Past the capture of the test's output: `scripts/test` counts it.
+                let _ =
+                    std::io::Write::write_all(&mut std::io::stderr(), b"skipped: no C compiler\n");
                 return None;
             }
             Err(e) => panic!("cc: {e}"),

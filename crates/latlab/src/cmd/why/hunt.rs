@@ -6,13 +6,13 @@
 
 use super::capture_session::{CaptureRunner, system_context};
 use super::load::start_load;
-use super::part::part;
 use super::places::Places;
 use super::{blind, prove};
 use crate::cli::Global;
 use crate::cli::why::{Args, Late, Trace};
 use crate::outcome::{Outcome, OwnHintExt};
 use crate::session::Session;
+use latlab_analysis::latency::part::part;
 use latlab_sys::tracefs::Tracefs;
 use latlab_sys::{policy, signal};
 use std::time::Instant;

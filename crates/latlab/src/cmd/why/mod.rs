@@ -7,29 +7,36 @@ mod blind;
 mod capture_session;
 #[cfg(feature = "host")]
 mod debug_info;
+mod ends;
 mod hunt;
 mod levels;
 mod limit;
 mod load;
+#[cfg(feature = "host")]
+mod map;
 mod on_time;
-mod part;
+#[cfg(feature = "host")]
+mod place;
+#[cfg(not(feature = "host"))]
+#[path = "place_none.rs"]
+mod place;
 #[cfg(feature = "host")]
 mod places;
 #[cfg(not(feature = "host"))]
 #[path = "places_none.rs"]
 mod places;
 mod prove;
-mod target;
+pub(super) mod target;
 mod trap;
 
 use crate::cli::Global;
 use crate::cli::why::Args;
 use crate::outcome::{HintExt, Outcome};
 use crate::session::Session;
+use latlab_analysis::latency::part::part;
 use latlab_model::latency::{CaptureCounters, SystemContext, WhyResult};
 use latlab_model::run::Detail;
 use latlab_model::units::Nanos;
-use part::part;
 use places::Places;
 use std::path::PathBuf;
 
@@ -40,10 +47,10 @@ use std::path::PathBuf;
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if !args.files.is_empty() {
         from_files(global, args)
-    } else if args.task.is_some() || !args.command.is_empty() {
+    } else if args.task.is_some() || !args.command.is_empty() || args.ends().is_some() {
         attach::run(global, args)
     } else if args.has_deadline() {
-        Err(anyhow::anyhow!("--deadline: needs --task or a command"))
+        Err(anyhow::anyhow!("--deadline: needs --task, a command, or --from and --to"))
             .hint("latlab why --task NAME --deadline 1ms; --limit is for latlab's own threads")
     } else {
         hunt::run(global, args)
@@ -52,9 +59,13 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 
 fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let limit = args.file_limit()?;
-    if args.has_deadline() && args.task.is_none() {
+    if args.has_deadline() && args.task.is_none() && args.ends().is_none() {
         return Err(anyhow::anyhow!("--deadline: needs --task"))
             .hint("latlab why FILE --task NAME --deadline 1ms");
+    }
+    #[cfg(feature = "host")]
+    if args.map {
+        return map::run(&analyse::captures_of(&args.files)?, limit, args.task.as_deref());
     }
     let places = Places::open(&args.vmlinux)?;
     let files = analyse::captures_of(&args.files)?;
@@ -64,9 +75,10 @@ fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let machine = known.map_or_else(SystemContext::default, |result| result.system_context);
     let limit = if limit.0 == 0 { Nanos(machine.limit_ns) } else { limit };
     let machine = SystemContext { limit_ns: limit.0, ..machine };
-    let activations = match &args.task {
-        Some(task) => activations::of_files(&files, task, args, machine.clone(), &counters)?,
-        None => None,
+    let task = args.task.as_deref();
+    let activations = match task.is_some() || args.ends().is_some() {
+        true => activations::of_files(&files, task, args, machine.clone(), &counters)?,
+        false => None,
     };
     let mut result = match activations {
         Some(result) => result,

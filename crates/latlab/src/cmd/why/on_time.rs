@@ -4,7 +4,7 @@
 use latlab_analysis::latency::wakeups::ON_TIME_MARK;
 use latlab_model::wakeup::result::LateWake;
 use std::io::Write;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
 /// Wake-ups that are kept of a thread.
 const KEPT: usize = 60;
@@ -17,6 +17,8 @@ pub(super) struct OnTime {
 }
 
 struct Ring {
+    /// Thread id; 0: it has not woken yet.
+    tid: AtomicI32,
     next: AtomicUsize,
     /// Intended time and latency, ns; an intended time of 0: empty.
     rows: [[AtomicU64; 2]; KEPT],
@@ -25,13 +27,23 @@ struct Ring {
 impl OnTime {
     pub(super) fn new(threads: usize) -> Self {
         let row = || [const { AtomicU64::new(0) }; 2];
-        let ring = || Ring { next: AtomicUsize::new(0), rows: std::array::from_fn(|_| row()) };
+        let ring = || Ring {
+            tid: AtomicI32::new(0),
+            next: AtomicUsize::new(0),
+            rows: std::array::from_fn(|_| row()),
+        };
         Self { threads: std::iter::repeat_with(ring).take(threads).collect() }
+    }
+
+    /// The threads that have woken.
+    pub(super) fn threads(&self) -> impl Iterator<Item = i32> {
+        self.threads.iter().map(|r| r.tid.load(Ordering::Relaxed)).filter(|&t| t > 0)
     }
 
     /// Keeps a wake-up.
     pub(super) fn add(&self, wake: &LateWake) {
         let Some(ring) = self.threads.get(wake.thread) else { return };
+        ring.tid.store(wake.tid, Ordering::Relaxed);
         let at = ring.next.fetch_add(1, Ordering::Relaxed) % KEPT;
         let [intended, latency] = &ring.rows[at];
         intended.store(wake.intended_ns, Ordering::Relaxed);
@@ -75,7 +87,8 @@ mod tests {
     fn the_last_wake_ups_of_the_thread_are_written() {
         let kept = OnTime::new(2);
         kept.add(&wake(0, 1_000_000, 7_000));
-        kept.add(&wake(1, 1_500_000, 1));
+        kept.add(&LateWake { tid: 101, ..wake(1, 1_500_000, 1) });
+        assert_eq!(kept.threads().collect::<Vec<_>>(), [100, 101]);
         kept.add(&wake(0, 2_000_000, 8_000));
         let mut text = [0; TEXT];
         let used = kept.text(&wake(0, 3_000_000, 900_000), &mut text);

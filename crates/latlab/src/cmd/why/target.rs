@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What is explained.
-pub(super) enum Target {
+pub(in crate::cmd) enum Target {
     /// Threads of this name.
     Name(String),
     /// The threads of a process, or one thread.
@@ -25,6 +25,8 @@ pub(super) enum Target {
     Group(PathBuf),
     /// A process that was started for this.
     Started(Child),
+    /// All threads.
+    All,
 }
 
 /// A command that waits for its start.
@@ -42,7 +44,10 @@ impl Begun {
     /// When there is no such task, or the command cannot be started.
     pub(super) fn new(task: Option<&str>, command: &[String]) -> anyhow::Result<Self> {
         if command.is_empty() {
-            return Ok(Self::Running(Target::find(task.unwrap_or_default())?));
+            return Ok(Self::Running(match task {
+                Some(task) => Target::find(task)?,
+                None => Target::All,
+            }));
         }
         let words: Vec<OsString> = command.iter().map(OsString::from).collect();
         // The report has our standard output.
@@ -91,6 +96,32 @@ impl Target {
         Ok(Self::Name(task.to_owned()))
     }
 
+    /// What a task names; one that does not exist yet is no error.
+    ///
+    /// # Errors
+    /// When it can name none at any time.
+    #[cfg(feature = "host")]
+    pub(in crate::cmd) fn of(task: &str) -> anyhow::Result<Self> {
+        match Self::find(task) {
+            Err(error) if task.starts_with('/') || task.parse::<u32>().is_ok() => Err(error),
+            Err(_) if task.len() > 15 => Err(anyhow!("{task}: longer than the name of any thread"))
+                .hint("a name is that of /proc/PID/comm, at most 15 characters"),
+            Err(_) => Ok(Self::Name(task.to_owned())),
+            found => found,
+        }
+    }
+
+    /// Its threads now.
+    #[cfg(feature = "host")]
+    pub(in crate::cmd) fn tids(&self) -> Vec<Tid> {
+        let tids = match (self, self.chosen()) {
+            (Self::Name(name), _) => named(name),
+            (_, Chosen::Tids(tids)) => return tids,
+            _ => Vec::new(),
+        };
+        tids.into_iter().filter_map(|t| i32::try_from(t).ok()).map(Tid).collect()
+    }
+
     /// Its threads now, as captures are searched for them.
     pub(super) fn chosen(&self) -> Chosen {
         let of = |pid: u32| threads(pid).unwrap_or_default();
@@ -99,6 +130,7 @@ impl Target {
             Self::Number(pid) => of(*pid),
             Self::Group(group) => members(group),
             Self::Started(child) => family(child.id()),
+            Self::All => Vec::new(),
         };
         Chosen::Tids(tids.into_iter().filter_map(|t| i32::try_from(t).ok()).map(Tid).collect())
     }
@@ -108,7 +140,7 @@ impl Target {
         match self {
             Self::Started(_) => Duration::ZERO,
             Self::Number(_) => Duration::from_millis(200),
-            Self::Name(_) | Self::Group(_) => Duration::from_secs(2),
+            Self::Name(_) | Self::Group(_) | Self::All => Duration::from_secs(2),
         }
     }
 
@@ -119,6 +151,7 @@ impl Target {
             Self::Number(pid) => threads(*pid).is_err(),
             Self::Group(group) => members(group).is_empty(),
             Self::Started(child) => !matches!(child.try_wait(), Ok(None)),
+            Self::All => false,
         }
     }
 }

@@ -15,6 +15,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// Room for the marker's text: numbers of full length and the threads.
+const LINE: usize = 256;
+/// Measuring threads that the marker names, beside the late one.
+const MEASURING: usize = 8;
 /// Between two readings of the counters while nothing is captured.
 const READ_EVERY: Duration = Duration::from_millis(250);
 
@@ -33,6 +37,8 @@ pub struct Trap {
     sprung: AtomicBool,
     /// Number of the capture that it makes next, from 1.
     capture: AtomicU32,
+    /// Thread id of latlab's main thread.
+    main: u32,
 }
 
 impl Trap {
@@ -47,6 +53,7 @@ impl Trap {
             recent: OnTime::new(threads),
             sprung: AtomicBool::new(false),
             capture: AtomicU32::new(1),
+            main: std::process::id(),
         })
     }
 
@@ -78,7 +85,7 @@ impl Trap {
             self.recent.add(late);
             return Next::Continue;
         }
-        let mut line = [0u8; 128];
+        let mut line = [0u8; LINE];
         let mut rest = &mut line[..];
         let (tid, intended, latency) = (late.tid, late.intended_ns, late.latency_ns);
         let capture = self.capture.load(Ordering::Relaxed);
@@ -86,7 +93,12 @@ impl Trap {
             rest,
             "{LATE_MARK} capture={capture} tid={tid} intended={intended} latency={latency}"
         );
-        let used = 128 - rest.len();
+        let _ = write!(rest, " threads={}", self.main);
+        // Measuring threads that have woken before, as many as there is room for.
+        for tid in self.recent.threads().filter(|&t| t != tid).take(MEASURING) {
+            let _ = write!(rest, ",{tid}");
+        }
+        let used = LINE - rest.len();
         let _ = self.marker.write(&line[..used]);
         let mut text = [0u8; super::on_time::TEXT];
         let used = self.recent.text(late, &mut text);

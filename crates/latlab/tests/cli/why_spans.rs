@@ -1,0 +1,203 @@
+//! `latlab why --from … --to …`: spans of a program between two of its functions, lines, static probes, markers and
+//! system calls, with a known fault.
+
+use crate::common::{
+    is_root, latlab, printed, real_time, said, signal, skip, spawn, succeed, tracefs, wait_for,
+};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+/// A job of 300 µs each 5 ms; each 20th takes 30 ms. The static probe is written as `sys/sdt.h` does.
+const PROGRAM: &str = r#"#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+static int marker;
+static void mark(const char *text) { if (write(marker, text, strlen(text)) < 0) marker = -1; }
+static void burn(long us) {
+    struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t);
+    long end = t.tv_sec * 1000000 + t.tv_nsec / 1000 + us;
+    do clock_gettime(CLOCK_MONOTONIC, &t); while (t.tv_sec * 1000000 + t.tv_nsec / 1000 < end);
+}
+__attribute__((noinline)) void receive(int n) { __asm__ volatile("" : : "r"(n)); }
+__attribute__((noinline)) void answer(int n) {
+    __asm__ volatile("" : : "r"(n));
+}
+#define PROBE "990: nop\n.pushsection .note.stapsdt,\"?\",\"note\"\n.balign 4\n.4byte 992f-991f,994f-993f,3\n" \
+    "991: .asciz \"stapsdt\"\n992: .balign 4\n993: .8byte 990b\n.8byte _.stapsdt.base\n.8byte 0\n" \
+    ".asciz \"app\"\n.asciz \"job_done\"\n.asciz \"\"\n994: .balign 4\n.popsection\n" \
+    ".ifndef _.stapsdt.base\n.pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n" \
+    ".weak _.stapsdt.base\n.hidden _.stapsdt.base\n_.stapsdt.base: .space 1\n.size _.stapsdt.base,1\n.popsection\n.endif\n"
+int main(void) {
+    marker = open("/sys/kernel/tracing/trace_marker", O_WRONLY);
+    for (int n = 1; ; n++) {
+        struct timespec rest = { 0, 5000000 };
+        nanosleep(&rest, 0);
+        mark("job begins");
+        receive(n);
+        burn(n % 20 ? 300 : 30000);
+        __asm__ volatile(PROBE);
+        answer(n);
+        mark("job ends");
+    }
+}
+"#;
+
+const FROM: &str = "uprobe:./jobs:receive n=%di:s32";
+
+/// The folder with the program; `None`: it cannot be built or traced here.
+fn program() -> Option<tempfile::TempDir> {
+    let here = is_root() && tracefs().is_some_and(|t| t.join("uprobe_events").exists());
+    if !here || cfg!(not(target_arch = "x86_64")) {
+        skip("it takes root, uprobe_events and x86_64");
+        return None;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("jobs.c"), PROGRAM).unwrap();
+    let mut cc = Command::new("cc");
+    cc.current_dir(dir.path()).args(["-g", "-O1", "-o", "jobs", "jobs.c"]);
+    succeed(&mut cc);
+    Some(dir)
+}
+
+fn spans(dir: &Path, out: &str, ends: [&str; 4]) -> Output {
+    let [from, to, key, deadline] = ends;
+    let first = ["why", "--json", "-D", "1", "--out", out, "--from", from, "--to", to];
+    let rest = ["--key", key, "--deadline", deadline, "--", "chrt", "-f", "50", "./jobs"];
+    latlab(dir, &[&first[..], &rest].concat())
+}
+
+fn detail(output: &Output) -> Value {
+    let run: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(output)));
+    run["parts"][0]["detail"].clone()
+}
+
+fn left_behind() -> String {
+    let list = tracefs().unwrap().join("uprobe_events");
+    let text = std::fs::read_to_string(list).unwrap();
+    text.lines().filter(|l| l.contains("latlab_")).collect()
+}
+
+/// Each end is found, the long jobs are late, and the program's own execution is the cause.
+#[test]
+fn spans_between_places_of_a_program_are_explained() {
+    let Some(dir) = program() else { return };
+    let _alone = real_time();
+    let dir = dir.path();
+    let cases = [
+        [FROM, "uprobe:./jobs:jobs.c:30", "tid", "10ms"],
+        [FROM, "usdt:./jobs:app:job_done", "tid", "10ms"],
+        [FROM, "uretprobe:./jobs:answer", "tid", "10ms"],
+        ["marker:job begins", "marker:job ends", "tid", "10ms"],
+        ["sysret:clock_nanosleep", "syscall:clock_nanosleep", "tid", "10ms"],
+    ];
+    for (i, ends) in cases.into_iter().enumerate() {
+        let name = format!("run{i}");
+        let out = spans(dir, &name, ends);
+        assert_eq!(out.status.code(), Some(2), "{ends:?}: {}", said(&out));
+        let found = detail(&out);
+        let task = &found["activations"][0];
+        let of = |key: &str| task[key].as_u64().unwrap_or(0);
+        assert_eq!(
+            (task["task"].as_str(), task["release"]["from"].as_str()),
+            (Some("jobs"), Some(ends[0]))
+        );
+        // 20 jobs take 130 ms and more; between two intervals some are not seen.
+        assert!(of("activations") >= 20 && of("late") >= 1, "{ends:?} {task:#}");
+        assert!(task["late_by"]["ran_long"].as_u64() >= Some(1), "{ends:?} {task:#}");
+        assert!(task["response"]["max"].as_u64() >= Some(29_900_000), "{task:#}");
+        let cause = &found["explanation"]["causes"][0];
+        assert_eq!(cause["mechanism"], "execution", "{ends:?} {cause:#}");
+    }
+    assert_eq!(left_behind(), "", "probes are removed");
+
+    // The captures again, with another key.
+    let [from, to, ..] = cases[0];
+    let again = latlab(
+        dir,
+        &[
+            "why",
+            "run0",
+            "--from",
+            from,
+            "--to",
+            to,
+            "--key",
+            "none",
+            "--deadline",
+            "10ms",
+            "--json",
+        ],
+    );
+    assert!(detail(&again)["activations"][0]["late"].as_u64() >= Some(1), "{}", said(&again));
+    let text = printed(&latlab(dir, &["report", "run0"]));
+    assert!(
+        text.contains("from uprobe:./jobs:receive") && text.contains("own execution"),
+        "{text}"
+    );
+    assert!(text.lines().count() <= 45, "{text}");
+}
+
+/// After a SIGKILL the probes are in the journal, and are removed by the next start.
+#[test]
+fn probes_do_not_outlive_a_kill() {
+    let Some(dir) = program() else { return };
+    let _alone = real_time();
+    let args =
+        ["why", "--from", FROM, "--to", "uprobe:./jobs:answer", "-D", "60", "--out", "killed"];
+    let mut why = spawn(dir.path(), &args);
+    wait_for("the probes", Duration::from_millis(50), || {
+        (left_behind().matches("latlab_").count() == 2).then_some(())
+    });
+    signal(&why, Signal::KILL);
+    why.wait().unwrap();
+    assert_ne!(left_behind(), "");
+    let restored = latlab(dir.path(), &["doctor", "--restore"]);
+    assert_eq!(left_behind(), "", "{}{}", printed(&restored), said(&restored));
+}
+
+#[test]
+fn mistakes_in_spans_are_one_sentence_each() {
+    let Some(dir) = program() else { return };
+    // The probes of the other tests are not those of this one.
+    let _alone = real_time();
+    let cases: [(&[&str], &str); 7] = [
+        (&["--from", "sched:sched_waking"], "--to"),
+        (&["--from", "uprobe:./jobs:recieve", "--to", "sched:sched_waking"], "no function recieve"),
+        (
+            &["--from", "uprobe:./jobs:jobs.c:900", "--to", "sched:sched_waking"],
+            "no code of jobs.c:900",
+        ),
+        (&["--from", "usdt:./jobs:app:start", "--to", "sched:sched_waking"], "app:job_done"),
+        (&["--from", "uprobe:./nothing:f", "--to", "sched:sched_waking"], "No such file"),
+        (&["--from", "sched:no_such", "--to", "sched:sched_waking", "-D", "1"], "no_such"),
+        (
+            &[
+                "--from",
+                "sched:sched_waking",
+                "--to",
+                "sched:sched_waking",
+                "--key",
+                "nothing",
+                "-D",
+                "1",
+            ],
+            "no field",
+        ),
+    ];
+    for (i, (args, expected)) in cases.into_iter().enumerate() {
+        let name = format!("wrong{i}");
+        let out = latlab(dir.path(), &[&["why", "--out", &name], args].concat());
+        let code = out.status.code();
+        assert!(
+            matches!(code, Some(1 | 2)) && said(&out).contains(expected),
+            "{args:?} {code:?}: {}",
+            said(&out)
+        );
+    }
+    assert_eq!(left_behind(), "");
+}
