@@ -35,8 +35,12 @@ pub enum VmAction {
     Shell(Machine),
     /// Run a command in a machine, with its output, files and exit code.
     Run(Run),
-    /// Compare two runs in virtual time; exit code 2 if a median path is longer.
+    /// Compare two runs in virtual time; exit code 2 if a median path is longer. Runs of vm path name the functions.
     Gate(Gate),
+    /// Count the instructions of wake-ups and print the kernel functions that ran, in virtual time.
+    Path(PathArgs),
+    /// Find the longest sections with interrupts off and with preemption off, by executed instructions.
+    Sections(SectionsArgs),
     /// Clear the cache: RAM disks and orphaned files, or everything.
     Clean {
         /// Kernels and package lists too.
@@ -75,10 +79,52 @@ pub struct Machine {
     pub packages: Vec<String>,
 }
 
+/// Which wake-ups are counted.
+#[derive(Debug, Args)]
+pub struct PathArgs {
+    /// The machine; icount=0 is its default here.
+    #[command(flatten)]
+    pub machine: Machine,
+    /// Compare with another machine (its name and options), or with the same machine and this kernel (a file).
+    #[arg(long, value_name = "MACHINE|KERNEL")]
+    pub against: Option<String>,
+    /// Which wake-ups are counted.
+    #[command(flatten)]
+    pub counted: Counted,
+}
+
+/// Where sections are counted.
+#[derive(Debug, Args)]
+pub struct SectionsArgs {
+    /// The machine; icount=0 is its default here.
+    #[command(flatten)]
+    pub machine: Machine,
+    /// Which wake-ups are counted.
+    #[command(flatten)]
+    pub counted: Counted,
+}
+
+/// The measurement in a machine whose instructions are counted.
+#[derive(Clone, Debug, Args)]
+pub struct Counted {
+    /// Wake-ups to count.
+    #[arg(long, short = 'l', value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub loops: u64,
+    /// Period of the task in µs.
+    #[arg(long, short = 'i', value_name = "US", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(50..=1_000_000))]
+    pub interval: u64,
+    /// Load during the measurement (latlab load --list); may be repeated.
+    #[arg(long, value_name = "LOAD")]
+    pub load: Vec<String>,
+    /// Virtual seconds between boot and measurement, for what kernel threads still do after the boot.
+    #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=600))]
+    pub settle: u64,
+}
+
 /// What is compared.
 #[derive(Debug, Args)]
 pub struct Gate {
-    /// Run directory of `latlab --on vm:NAME,icount=0 wakeup` with the old kernel or driver.
+    /// Run directory of `latlab --on vm:NAME,icount=0 wakeup`, or of `latlab vm path`, with the old kernel or driver.
     #[arg(value_name = "BEFORE")]
     pub before: PathBuf,
     /// The same with the new one.
@@ -87,6 +133,9 @@ pub struct Gate {
     /// How much longer a median may be.
     #[arg(long, value_name = "PERCENT", default_value = "1%")]
     pub limit: String,
+    /// Write the verdicts as JUnit XML too.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
 }
 
 /// Which command in which machine.

@@ -1,8 +1,7 @@
-//! `latlab vm`: lists, fetches, boots and enters virtual machines, and runs commands in them.
+//! Of `latlab vm`: lists, fetches, boots and enters virtual machines, and runs commands in them.
 
 use crate::cli::Global;
-use crate::cli::vm::{Machine, Run, VmAction, VmArgs};
-use crate::cmd::vm_gate;
+use crate::cli::vm::{Machine, Run};
 use crate::foreign_text::Filter;
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::progress::Progress;
@@ -21,23 +20,9 @@ use latlab_target::vm::{self, Host, catalog, needs, packages, session};
 use latlab_target::{Console, Target};
 use latlab_wire::frame::Job;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// Runs `latlab vm`.
-pub fn run(args: &VmArgs, global: &Global) -> anyhow::Result<Outcome> {
-    match &args.action {
-        VmAction::List => list(global),
-        VmAction::Doctor { names } => doctor(names, global),
-        VmAction::Fetch { names } => fetch(names),
-        VmAction::Boot(machine) => boot(machine),
-        VmAction::Shell(machine) => shell(machine),
-        VmAction::Run(run) => run_command(run),
-        VmAction::Gate(gate) => vm_gate::run(gate, global),
-        VmAction::Clean { all } => clean(*all),
-    }
-}
 
 /// The cache at its usual place.
 pub fn cache() -> anyhow::Result<Cache> {
@@ -56,7 +41,8 @@ pub fn host(cache: &Cache) -> anyhow::Result<Host<'_>> {
     })
 }
 
-fn list(global: &Global) -> anyhow::Result<Outcome> {
+/// Lists the machines.
+pub fn list(global: &Global) -> anyhow::Result<Outcome> {
     let cache = cache()?;
     let mut out = term::stdout();
     let rows: Vec<_> = catalog::KINDS.iter().map(|k| (k, Kernel::cached(&cache, k))).collect();
@@ -131,7 +117,8 @@ pub fn doctor(names: &[String], global: &Global) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn fetch(names: &[String]) -> anyhow::Result<Outcome> {
+/// Fetches kernels.
+pub fn fetch(names: &[String]) -> anyhow::Result<Outcome> {
     let cache = cache()?;
     for kind in kinds(names)? {
         let kernel = Kernel::fetch(&cache, kind, &mut say).with_hint()?;
@@ -140,11 +127,12 @@ fn fetch(names: &[String]) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn clean(all: bool) -> anyhow::Result<Outcome> {
+/// Clears the cache.
+pub fn clean(all: bool) -> anyhow::Result<Outcome> {
     let cache = cache()?;
     let _lock = cache.lock("fetch").with_hint()?;
     let folders: &[&str] = if all {
-        &["initramfs", "own-kernels", "apt", "packages", "vms", "faults", "headers"]
+        &["initramfs", "own-kernels", "apt", "packages", "vms", "faults", "headers", "plugin"]
     } else {
         &["initramfs", "own-kernels"]
     };
@@ -169,7 +157,7 @@ pub fn remove_folders(cache: &Cache, folders: &[&str]) -> anyhow::Result<()> {
 }
 
 /// The target that a machine's words and options stand for.
-fn target(machine: &Machine) -> anyhow::Result<VmTarget> {
+pub fn target(machine: &Machine) -> anyhow::Result<VmTarget> {
     let spec = machine.machine.strip_prefix("vm:").unwrap_or(&machine.machine);
     let Target::Vm(mut target) = Target::parse(&format!("vm:{spec}")).with_hint()? else {
         bail!("{spec}: not a virtual machine");
@@ -181,7 +169,7 @@ fn target(machine: &Machine) -> anyhow::Result<VmTarget> {
     Ok(target)
 }
 
-fn extras(machine: &Machine, target: &VmTarget) -> anyhow::Result<Vec<Extra>> {
+pub fn extras(machine: &Machine, target: &VmTarget) -> anyhow::Result<Vec<Extra>> {
     use std::os::unix::fs::PermissionsExt;
     let mut extras = Vec::new();
     if let Some(kind) = catalog::find(&target.name).filter(|_| !machine.packages.is_empty()) {
@@ -215,7 +203,8 @@ fn here_and_there(pair: &str) -> (PathBuf, String) {
     (here, there)
 }
 
-fn boot(machine: &Machine) -> anyhow::Result<Outcome> {
+/// Starts a machine and stops it.
+pub fn boot(machine: &Machine) -> anyhow::Result<Outcome> {
     let target = target(machine)?;
     let plan =
         Plan { faults: faults_of(machine)?, extras: extras(machine, &target)?, ..Plan::default() };
@@ -232,7 +221,8 @@ fn boot(machine: &Machine) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn shell(machine: &Machine) -> anyhow::Result<Outcome> {
+/// A shell in a machine.
+pub fn shell(machine: &Machine) -> anyhow::Result<Outcome> {
     let target = target(machine)?;
     let cache = cache()?;
     let host = host(&cache)?;
@@ -259,11 +249,13 @@ fn shell(machine: &Machine) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn faults_of(machine: &Machine) -> anyhow::Result<Vec<Fault>> {
+/// The faults of a machine's options.
+pub fn faults_of(machine: &Machine) -> anyhow::Result<Vec<Fault>> {
     machine.faults.iter().map(|spec| Fault::parse(spec)).collect::<Result<_, _>>().with_hint()
 }
 
-fn run_command(run: &Run) -> anyhow::Result<Outcome> {
+/// Runs a command in a machine.
+pub fn run_command(run: &Run) -> anyhow::Result<Outcome> {
     let target = target(&run.machine)?;
     let job = Job { argv: run.command.clone(), ..Job::default() };
     let plan = Plan {
@@ -294,7 +286,21 @@ pub struct Plan {
 }
 
 /// Runs a job in a machine: output to ours, files below the working directory.
-pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<session::Finished> {
+pub fn execute(target: &VmTarget, job: Job, plan: Plan) -> anyhow::Result<session::Finished> {
+    let cwd = std::env::current_dir().context("working directory")?;
+    let (finished, receiver) = execute_in(&cwd, target, job, plan)?;
+    say_moved(&receiver);
+    render_pages(&receiver);
+    finished
+}
+
+/// Runs a job in a machine: output to ours, files below `folder`.
+pub fn execute_in(
+    folder: &Path,
+    target: &VmTarget,
+    mut job: Job,
+    plan: Plan,
+) -> anyhow::Result<(anyhow::Result<session::Finished>, Receiver)> {
     let cache = cache()?;
     let host = host(&cache)?;
     job.hostname = hostname(target);
@@ -319,7 +325,7 @@ pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<se
         );
     }
     let mut prepared = vm::prepare(&host, target, &job, &extras, &mut say).with_hint()?;
-    let mut receiver = Receiver::new(&host.cwd, plan.mapping.clone());
+    let mut receiver = Receiver::new(folder, plan.mapping.clone());
     let mut console = Terminal::new(&target.name, plan.mapping);
     let over = AtomicBool::new(false);
     let finished = std::thread::scope(|scope| {
@@ -334,9 +340,7 @@ pub fn execute(target: &VmTarget, mut job: Job, plan: Plan) -> anyhow::Result<se
         over.store(true, Ordering::Relaxed);
         finished
     });
-    say_moved(&receiver);
-    render_pages(&receiver);
-    finished.with_hint()
+    Ok((finished.with_hint(), receiver))
 }
 
 /// Says under which name a run is kept here, where the target's name for it was taken.

@@ -2,22 +2,26 @@
 //!
 //! Meant for runs in virtual time (`icount=`), where a median is a count of
 //! instructions and two boots of one kernel agree, so that no statistics are
-//! needed. For runs with noise in them it says so.
+//! needed. Runs of `latlab vm path` also have the functions of the median path: what grew is named.
 
 use crate::cli::Global;
 use crate::cli::vm::Gate;
 use crate::outcome::{HintExt, Outcome, reader_may_leave};
 use crate::{rundir, term};
 use anyhow::anyhow;
+use latlab_analysis::path;
+use latlab_model::path::{FunctionChange, MachinePaths};
 use latlab_model::record::Record;
-use latlab_model::run::Run;
+use latlab_model::run::{Detail, Run};
 use latlab_model::units::format_ns;
+use latlab_report::junit::{self, Case};
+use latlab_report::sections::path::difference;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
 
 /// One record that both runs have.
-#[derive(Debug, Serialize, PartialEq)]
+#[derive(Clone, Debug, Serialize, PartialEq)]
 struct Row {
     name: String,
     params: String,
@@ -25,20 +29,71 @@ struct Row {
     after_ns: f64,
     change_percent: f64,
     over: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<PathRow>,
+}
+
+/// The median paths of both runs.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+struct PathRow {
+    before_instructions: u64,
+    after_instructions: u64,
+    changes: Vec<FunctionChange>,
+}
+
+impl PathRow {
+    fn added(&self) -> i64 {
+        self.after_instructions as i64 - self.before_instructions as i64
+    }
+}
+
+impl Row {
+    /// The verdict on one line, without the functions.
+    fn sentence(&self, limit: f64) -> String {
+        let verdict = if self.over { "over the limit" } else { "within the limit" };
+        let (before, after) = match &self.path {
+            Some(p) => (
+                p.before_instructions.to_string(),
+                format!("{} instructions", p.after_instructions),
+            ),
+            None => (format_ns(self.before_ns), format_ns(self.after_ns)),
+        };
+        let change = self.change_percent;
+        format!("median {before} -> {after} ({change:+.2} %), {verdict} of {limit} %")
+    }
+
+    /// The functions that differ.
+    fn functions(&self) -> Option<String> {
+        let path = self.path.as_ref().filter(|p| !p.changes.is_empty())?;
+        Some(difference(path.added(), &path.changes))
+    }
+
+    fn case(&self, limit: f64) -> Case {
+        let functions = self.functions().map_or(String::new(), |f| format!("; {f}"));
+        Case {
+            name: format!("{} {}", self.name, self.params),
+            sentence: self.sentence(limit) + &functions,
+            failed: self.over,
+        }
+    }
 }
 
 /// Compares the medians of all wake-up records.
 pub fn run(args: &Gate, global: &Global) -> anyhow::Result<Outcome> {
     let limit = percent(&args.limit)?;
     let (before, after) = (load(&args.before)?, load(&args.after)?);
-    let rows = rows(&before, &after, limit);
+    let rows = [path_rows(&before, &after, limit), rows(&before, &after, limit)].concat();
     if rows.is_empty() {
         return Err(anyhow!(
             "{} and {} have no wake-up latency in common",
             args.before.display(),
             args.after.display()
         ))
-        .hint("give two runs of `latlab --on vm:NAME,icount=0 wakeup` with the same options");
+        .hint("give two runs of `latlab --on vm:NAME,icount=0 wakeup`, or of `latlab vm path`, with the same options");
+    }
+    if let Some(file) = &args.junit {
+        let cases: Vec<Case> = rows.iter().map(|row| row.case(limit)).collect();
+        rundir::write_asked(file, "--junit", |mut out| junit::gate(&cases, &mut out))?;
     }
     reader_may_leave(print(&rows, limit, global.json))?;
     let over = rows.iter().any(|r| r.over);
@@ -51,16 +106,10 @@ fn print(rows: &[Row], limit: f64, json: bool) -> anyhow::Result<()> {
         crate::output::json(rows, &mut out)?;
     } else {
         for row in rows {
-            let verdict = if row.over { "over the limit" } else { "within the limit" };
-            writeln!(
-                out,
-                "{} {}: median {} -> {} ({:+.2} %), {verdict} of {limit} %",
-                row.name,
-                row.params,
-                format_ns(row.before_ns),
-                format_ns(row.after_ns),
-                row.change_percent,
-            )?;
+            writeln!(out, "{} {}: {}", row.name, row.params, row.sentence(limit))?;
+            if let Some(functions) = row.functions() {
+                writeln!(out, "  {functions}")?;
+            }
         }
     }
     Ok(out.flush()?)
@@ -105,9 +154,44 @@ fn rows(before: &Run, after: &Run, limit: f64) -> Vec<Row> {
             after_ns: b,
             change_percent: change,
             over: change > limit,
+            path: None,
         });
     }
     rows
+}
+
+/// The median paths of two runs of `vm path`.
+fn path_rows(before: &Run, after: &Run, limit: f64) -> Vec<Row> {
+    let (Some(a), Some(b)) = (first_paths(before), first_paths(after)) else { return Vec::new() };
+    let counts = [a.median.instructions, b.median.instructions];
+    let ns = |m: &MachinePaths, count: u64| count as f64 * m.insn_ns as f64;
+    if counts[0] == 0 {
+        return Vec::new();
+    }
+    let change = (counts[1] as f64 - counts[0] as f64) * 100.0 / counts[0] as f64;
+    let params =
+        if a.name == b.name { a.name.clone() } else { format!("{} -> {}", a.name, b.name) };
+    vec![Row {
+        name: "path.instructions".into(),
+        params,
+        before_ns: ns(a, counts[0]),
+        after_ns: ns(b, counts[1]),
+        change_percent: change,
+        over: change > limit,
+        path: Some(PathRow {
+            before_instructions: counts[0],
+            after_instructions: counts[1],
+            changes: path::changes(&a.median, &b.median),
+        }),
+    }]
+}
+
+/// The paths of a run's first machine.
+fn first_paths(run: &Run) -> Option<&MachinePaths> {
+    run.parts.iter().find_map(|part| match &part.detail {
+        Some(Detail::Path(detail)) => detail.machines.first(),
+        _ => None,
+    })
 }
 
 /// The wake-ups as they were counted; the same again per period says nothing new of a median.
@@ -145,6 +229,46 @@ mod tests {
         assert!(!over(4040.0));
         assert!(over(4044.0));
         assert!(!over(3000.0));
+    }
+
+    #[test]
+    fn a_longer_path_names_its_functions() {
+        use latlab_model::path::{Call, PathDetail, WakePath};
+        let run = |timer: u64| {
+            let call = |name: &str, depth, own, total| Call {
+                name: name.into(),
+                depth,
+                calls: 1,
+                own,
+                total,
+            };
+            let median = WakePath {
+                instructions: 4400 + timer,
+                tree: vec![call("irq", 0, 4400, 4400 + timer), call("ktime_get", 1, timer, timer)],
+                ..WakePath::default()
+            };
+            let machine = MachinePaths {
+                name: "armv7-rt".into(),
+                insn_ns: 1,
+                median,
+                ..MachinePaths::default()
+            };
+            let detail = PathDetail { machines: vec![machine], ..PathDetail::default() };
+            let detail = Some(Detail::Path(Box::new(detail)));
+            Run { parts: vec![Part { detail, ..Part::default() }], ..Run::default() }
+        };
+        let rows = path_rows(&run(100), &run(148), 1.0);
+        let [row] = rows.as_slice() else { panic!("{rows:?}") };
+        assert!(row.over);
+        assert_eq!(
+            row.sentence(1.0),
+            "median 4500 -> 4548 instructions (+1.07 %), over the limit of 1 %"
+        );
+        assert_eq!(row.functions().unwrap(), "+48 instructions: ktime_get from irq +48");
+        assert!(row.case(1.0).failed && row.case(1.0).sentence.ends_with("ktime_get from irq +48"));
+        assert!(!path_rows(&run(100), &run(148), 2.0)[0].over);
+        assert_eq!(path_rows(&run(100), &run(100), 0.0)[0].functions(), None);
+        assert!(path_rows(&run_of(4000.0), &run(100), 1.0).is_empty());
     }
 
     #[test]

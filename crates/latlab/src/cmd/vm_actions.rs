@@ -1,0 +1,22 @@
+//! `latlab vm`: which action is whose.
+
+use crate::cli::Global;
+use crate::cli::vm::{VmAction, VmArgs};
+use crate::cmd::{vm, vm_gate, vm_path, vm_sections};
+use crate::outcome::Outcome;
+
+/// Runs `latlab vm`.
+pub fn run(args: &VmArgs, global: &Global) -> anyhow::Result<Outcome> {
+    match &args.action {
+        VmAction::List => vm::list(global),
+        VmAction::Doctor { names } => vm::doctor(names, global),
+        VmAction::Fetch { names } => vm::fetch(names),
+        VmAction::Boot(machine) => vm::boot(machine),
+        VmAction::Shell(machine) => vm::shell(machine),
+        VmAction::Run(run) => vm::run_command(run),
+        VmAction::Gate(gate) => vm_gate::run(gate, global),
+        VmAction::Path(path) => vm_path::run(path, global),
+        VmAction::Sections(sections) => vm_sections::run(sections, global),
+        VmAction::Clean { all } => vm::clean(*all),
+    }
+}

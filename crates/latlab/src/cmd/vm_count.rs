@@ -1,0 +1,169 @@
+//! A machine in virtual time whose instructions a plugin of QEMU counts while `latlab wakeup` runs in it.
+
+use crate::cli::vm::{Counted, Machine};
+use crate::cmd::vm;
+use crate::outcome::{HintExt, OwnHintExt};
+use crate::rundir;
+use anyhow::{Context, anyhow};
+use latlab_model::run::{Detail, Run};
+use latlab_target::Arch;
+use latlab_target::pull::Mapping;
+use latlab_target::spec::VmTarget;
+use latlab_target::vm::plugin::{self, Plugin};
+use latlab_target::vm::{catalog, qemu};
+use latlab_wire::frame::Job;
+use std::fs;
+use std::path::Path;
+
+/// Results in the guest, and below the scratch folder here.
+const RUN: &str = "r";
+const KALLSYMS: &str = "kallsyms";
+const OUTPUT: &str = "output";
+/// What the guest's shell runs; its arguments are the seconds to settle and those of `latlab`.
+const SCRIPT: &str = "sleep $1; shift
+    /bin/latlab wakeup -q --out r \"$@\" > output 2>&1; code=$?
+    cat /proc/kallsyms > kallsyms
+    exit $code";
+/// The largest plugin file that is read.
+const FILE_MAX: u64 = 512 << 20;
+/// Of a coarser clock nothing is left of a path.
+const ICOUNT_MAX: u8 = 8;
+
+/// What a machine and its plugin brought back.
+pub struct Guest {
+    /// The measurement in the guest.
+    pub run: Run,
+    /// Release of its kernel.
+    pub release: String,
+    /// The plugin's file.
+    pub file: String,
+    /// The guest's `/proc/kallsyms`.
+    pub kallsyms: Vec<u8>,
+    /// Virtual time of one instruction, as a power of two of ns.
+    pub shift: u8,
+}
+
+/// The machine in virtual time.
+///
+/// # Errors
+/// When the machine does not exist, or its instructions cannot be counted.
+pub fn target(machine: &Machine) -> anyhow::Result<VmTarget> {
+    let mut target = vm::target(machine)?;
+    let icount = *target.icount.get_or_insert(0);
+    let wrong = |reason: &str, hint: &str| {
+        Err(anyhow!("{}: {reason}", machine.machine)).hint(hint.to_owned())
+    };
+    if icount > ICOUNT_MAX {
+        return wrong("icount above 8 is too coarse to count instructions", "leave out icount=");
+    }
+    if target.smp.is_some_and(|smp| smp != 1) {
+        return wrong("virtual time has one CPU", "leave out smp=");
+    }
+    match catalog::find(&target.name).map(|kind| kind.arch) {
+        None => wrong("no such virtual machine", &format!("available: {}", catalog::names())),
+        Some(Arch::Aarch64) => wrong(
+            "instructions are counted on 32-bit ARM and x86-64 only",
+            "choose armv7-rt or x86_64-rt",
+        ),
+        Some(_) => Ok(target),
+    }
+}
+
+/// Names and values for a plugin, from the virtual time of one instruction (`icount=`).
+pub type Arguments<'a> = dyn Fn(u8) -> Vec<(String, String)> + 'a;
+
+/// Boots the machine with the plugin of this name, measures, and reads what both wrote. `arguments` of the
+/// plugin besides its file.
+///
+/// # Errors
+/// When the plugin cannot be built, the machine does not run, or a result is missing.
+pub fn run(
+    name: &str,
+    machine: &Machine,
+    counted: &Counted,
+    (plugin, arguments): (&str, &Arguments<'_>),
+) -> anyhow::Result<Guest> {
+    let cache = vm::cache()?;
+    let host = vm::host(&cache)?;
+    let scratch = cache.scratch().with_hint()?;
+    let mut target = target(machine)?;
+    let shift = target.icount.unwrap_or(0);
+    let kind = catalog::find(&target.name).context("the machine was found before")?;
+    let file = scratch.path().join("counted.txt");
+    let program = qemu::program(kind.arch).0;
+    let mut pairs = vec![("out".to_owned(), file.display().to_string())];
+    pairs.extend(arguments(shift));
+    target.plugin = Some(Plugin {
+        file: plugin::build(&host, plugin, program, &mut vm::say).with_hint()?,
+        arguments: pairs,
+    });
+    let folder = scratch.path().join("results");
+    fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
+    let plan = vm::Plan {
+        faults: vm::faults_of(machine)?,
+        extras: vm::extras(machine, &target)?,
+        mapping: Mapping::of_own_command(),
+        ..vm::Plan::default()
+    };
+    vm::say(&format!("{name}: counting {} wake-ups in virtual time", counted.loops));
+    let job = Job { argv: command(counted), ..Job::default() };
+    let (finished, _) = vm::execute_in(&folder, &target, job, plan)?;
+    let finished = finished?;
+    Ok(Guest {
+        run: guest_run(&folder, finished.code)?,
+        release: finished.release,
+        file: read(&file)?,
+        kallsyms: fs::read(folder.join(KALLSYMS))
+            .context("the machine brought back no /proc/kallsyms")
+            .hint("the kernel needs CONFIG_KALLSYMS")?,
+        shift,
+    })
+}
+
+/// The guest's command.
+fn command(counted: &Counted) -> Vec<String> {
+    let mut words: Vec<String> = ["/bin/sh", "-c", SCRIPT, "count"].map(String::from).to_vec();
+    words.push(counted.settle.to_string());
+    words.extend([format!("-l{}", counted.loops), format!("-i{}", counted.interval)]);
+    words.extend(counted.load.iter().flat_map(|load| ["--load".to_owned(), load.clone()]));
+    words
+}
+
+fn guest_run(folder: &Path, code: u8) -> anyhow::Result<Run> {
+    if code != 0 {
+        let text = fs::read_to_string(folder.join(OUTPUT)).unwrap_or_default();
+        let line = text.lines().rfind(|l| !l.trim().is_empty()).unwrap_or("no reason was given");
+        let line: String = line.chars().filter(|c| !c.is_control()).take(300).collect();
+        return Err(anyhow!("latlab wakeup in the machine ended with exit code {code}: {line}"));
+    }
+    let run = rundir::load(&folder.join(RUN))?;
+    let is_wakeup = |detail: &Option<Detail>| matches!(detail, Some(Detail::Wakeup(_)));
+    if !run.parts.iter().any(|p| is_wakeup(&p.detail)) {
+        return Err(anyhow!("the machine brought back no wake-up latency"));
+    }
+    Ok(run)
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    let length = fs::metadata(path)
+        .context("the plugin wrote no result: no wake-up was counted")
+        .hint("the board build (latlab vm doctor) must be of this version: make boards")?
+        .len();
+    if length > FILE_MAX {
+        return Err(anyhow!("the plugin's file has {length} bytes")).hint("fewer wake-ups: -l");
+    }
+    fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guests_command_has_every_option() {
+        let counted =
+            Counted { loops: 7, interval: 500, load: vec!["hackbench -g 1".into()], settle: 3 };
+        let words = command(&counted);
+        assert_eq!(words[3..], ["count", "3", "-l7", "-i500", "--load", "hackbench -g 1"]);
+    }
+}
