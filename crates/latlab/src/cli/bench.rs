@@ -25,6 +25,9 @@ pub struct Args {
     /// Stop when half the 95% interval is this share of the median.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     pub precision: f64,
+    /// Time N single operations of each NAME in place of batches: minimum, mean, standard deviation, maximum, histogram.
+    #[arg(long, value_name = "N", requires = "names", conflicts_with_all = ["full", "precision", "against", "format"], value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub each: Option<u64>,
     /// CPU to measure on (default: the last that is allowed; `any`: not bound).
     #[arg(short = 'a', long = "affinity", value_name = "CPU")]
     pub cpu: Option<String>,

@@ -28,9 +28,21 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Measure context switches in rings of processes with working sets, and find the knees
-    /// (macro: 2 to 96 processes × 0 to 64 KiB; micro: 2 to 12 × 0 to 32 KiB).
+    /// (macro: 2 to 96 processes × 0 to 32 KiB; micro: 2 to 35 × 0 to 32 KiB).
     #[arg(long = "switch", value_name = "PLAN", value_parser = ["macro", "micro"], conflicts_with_all = ["from", "quick", "size", "format"])]
     pub switch: Option<String>,
+    /// Numbers of processes in place of the plan's (`2,4,8`, `2..35:+1`).
+    #[arg(long, value_name = "LIST", requires = "switch")]
+    pub procs: Option<String>,
+    /// Working sets in place of the plan's (`0,2K,24K`); 0 is needed for knees.
+    #[arg(long, value_name = "LIST", requires = "switch")]
+    pub working_sets: Option<String>,
+    /// Write dirty pages and drop the page cache, dentries and inodes before each round (root).
+    #[arg(long, requires = "switch")]
+    pub cold: bool,
+    /// Scheduling class of the processes; fifo keeps other processes of the machine out of the switches.
+    #[arg(long, value_name = "CLASS", default_value = "other", value_parser = ["other", "fifo"], requires = "switch")]
+    pub class: String,
     /// Output format of another tool: columns of lmbench's lat_mem_rd.
     #[arg(long, value_name = "TOOL", value_parser = ["lmbench"])]
     pub format: Option<String>,

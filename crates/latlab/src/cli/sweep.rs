@@ -3,7 +3,7 @@
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
 use latlab_model::sweep::axis::Axis;
-use latlab_model::sweep::plan::Plan;
+use latlab_model::sweep::plan::{INTERVAL, Plan, Response};
 use latlab_sys::load::LoadSpec;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,12 +16,16 @@ use std::time::Duration;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = super::examples::SWEEP)]
 pub struct Args {
-    /// Predefined plan: memory (allocation by size, stride and mode), cache, everything.
-    #[arg(value_name = "PLAN", value_parser = ["memory", "cache", "everything"])]
+    /// Predefined plan: memory (allocation by size, stride and mode), cache, everything, or period
+    /// (300, 500 and 1000 µs, idle and with 60 % of a CPU).
+    #[arg(value_name = "PLAN", value_parser = ["memory", "cache", "everything", "period"])]
     pub preset: Option<String>,
     /// Fewer values and shorter measurements.
     #[arg(long)]
     pub quick: bool,
+    /// Number of vm workers.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    vm: u32,
     /// Bytes of the vm worker.
     #[arg(long, value_name = "AXIS")]
     vm_bytes: Option<String>,
@@ -35,6 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME=AXIS")]
     axis: Vec<String>,
     /// A load with axes in braces (`cache:{size}`, `"stress-ng --cpu 1 --cpu-load {load}"`); may be repeated.
+    /// Without braces, beside a plan or a --vm-… axis: a base load that runs at every point.
     #[arg(long, value_name = "LOAD")]
     load: Vec<String>,
     /// Pin the load to these CPUs, one worker each (`0,2-3`).
@@ -43,9 +48,9 @@ pub struct Args {
     /// CPU of the measured task.
     #[arg(short = 'a', long = "affinity", value_name = "CPU")]
     measured_cpu: Option<u32>,
-    /// Period of the measured task in µs.
-    #[arg(short, long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
-    interval: u64,
+    /// Period of the measured task in µs; several are an axis (`300,500,1000`) [default: 1000].
+    #[arg(short, long, value_name = "US")]
+    interval: Option<String>,
     /// Real-time priority of the measured task.
     #[arg(short, long, value_name = "PRIORITY", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=99))]
     pub priority: u32,
@@ -55,9 +60,12 @@ pub struct Args {
     /// Time between the start of a load and the start of the measurement.
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = super::time::seconds)]
     settle: Duration,
-    /// Tail quantile used as response.
+    /// Tail quantile used as response; 1 is the maximum.
     #[arg(long, value_name = "Q", default_value_t = 0.99)]
     quantile: f64,
+    /// Statistic used as response: mean, sd (standard deviation) or max, in place of a quantile.
+    #[arg(long, value_name = "STATISTIC", value_parser = ["mean", "sd", "max"], conflicts_with = "quantile")]
+    response: Option<String>,
     /// Total time; the remaining points can be measured with --resume.
     #[arg(long, value_name = "TIME", value_parser = super::time::seconds)]
     pub budget: Option<Duration>,
@@ -88,23 +96,29 @@ impl Args {
     /// One sentence that names the option.
     pub fn plan(&self, free_bytes: u64) -> anyhow::Result<Plan> {
         let mut plan = Plan {
-            interval_ns: self.interval * 1_000,
             settle_ns: nanoseconds(self.settle),
             quantile: self.quantile,
+            response: self.response(),
             budget_ns: self.budget.map(nanoseconds),
             refine: self.refine,
             seed: self.seed,
             measured_cpu: self.measured_cpu,
             ..Plan::default()
         };
-        if !(self.quantile > 0.0 && self.quantile < 1.0) {
-            bail!("--quantile {}: between 0 and 1", self.quantile);
+        if !(self.quantile > 0.0 && self.quantile <= 1.0) {
+            bail!("--quantile {}: above 0, at most 1", self.quantile);
         }
         if let Some(list) = &self.cpus {
             plan.cpus =
                 latlab_model::cpulist::parse(list).map_err(|e| anyhow!("--cpus {list}: {e}"))?;
         }
-        self.fill(&mut plan, free_bytes)?;
+        let intervals = self.intervals()?;
+        self.fill(&mut plan, free_bytes, intervals.values.len() > 1)?;
+        let first = intervals.numbers().first().map_or(1_000_000, |us| (us * 1e3) as u64);
+        plan.interval_ns = first;
+        if intervals.values.len() > 1 {
+            plan.axes.insert(0, intervals);
+        }
         if plan.grid_len() > latlab_model::sweep::plan::MOST {
             return Err(anyhow!("{} points: too many", plan.grid_len()))
                 .hint("fewer values on an axis, or fewer axes");
@@ -114,19 +128,54 @@ impl Args {
         Ok(plan)
     }
 
-    fn fill(&self, plan: &mut Plan, free_bytes: u64) -> anyhow::Result<()> {
+    fn response(&self) -> Response {
+        match self.response.as_deref() {
+            Some("mean") => Response::Mean,
+            Some("sd") => Response::StandardDeviation,
+            Some("max") => Response::Maximum,
+            _ if self.quantile == 1.0 => Response::Maximum,
+            _ => Response::Quantile,
+        }
+    }
+
+    /// The periods, µs: one, or those of an axis.
+    fn intervals(&self) -> anyhow::Result<Axis> {
+        let usual = if self.preset.as_deref() == Some("period") { "300,500,1000" } else { "1000" };
+        let text = self.interval.as_deref().unwrap_or(usual);
+        let axis = parse("-i", INTERVAL, text)?;
+        let numbers = axis.numbers();
+        let known = |us: &f64| (10.0..=10_000_000.0).contains(us) && us.fract() == 0.0;
+        if numbers.len() != axis.values.len() || !numbers.iter().all(known) {
+            return Err(anyhow!("-i {text}: whole µs from 10 to 10000000"))
+                .hint("-i 500, or several: -i 300,500,1000");
+        }
+        Ok(axis)
+    }
+
+    fn fill(&self, plan: &mut Plan, free_bytes: u64, periods: bool) -> anyhow::Result<()> {
         let own = !self.load.is_empty() || !self.axis.is_empty();
         let vm = self.vm_bytes.is_some() || self.vm_stride.is_some() || self.mode.is_some();
+        // Loads of an own plan are what is swept; beside the axes of another plan they are its base.
+        let base = self.axis.is_empty() && (vm || self.preset.is_some());
+        let base = base && !self.load.iter().any(|l| l.contains('{'));
+        if base {
+            plan.base = self.load.clone();
+        }
         match self.preset.as_deref() {
-            Some(name) if own || (vm && name != "memory") => {
-                bail!("{name} and --load, --axis or --vm-…: a predefined plan has its own axes")
+            Some(name) if (own && !base) || (vm && name != "memory") => {
+                return Err(anyhow!(
+                    "{name} and --axis, --vm-… or a --load with braces: a predefined plan has its own axes"
+                ))
+                .hint("a --load without braces runs at every point");
             }
             Some("cache") => self.cache(plan),
             Some("everything") => everything(plan),
-            None if own && !vm => self.own(plan)?,
-            None if own => {
+            Some("period") => period(plan),
+            None if own && !vm => self.own(plan, periods)?,
+            None if own && !base => {
                 bail!("--vm-bytes and --axis exclude each other: axes of a --load need --axis")
             }
+            None if periods && !vm => plan.name = "period".into(),
             preset => self.memory(plan, preset.is_some(), free_bytes)?,
         }
         Ok(())
@@ -135,7 +184,7 @@ impl Args {
     /// The study's plan; as a preset with all of its axes, else with those that were named.
     fn memory(&self, plan: &mut Plan, whole: bool, free_bytes: u64) -> anyhow::Result<()> {
         plan.name = if whole { "memory".into() } else { "own".into() };
-        let workers = plan.cpus.len().max(1) as u64;
+        let workers = plan.cpus.len().max(1) as u64 * u64::from(self.vm);
         let top = (free_bytes / 4 / workers).clamp(1 << 20, 256 << 20);
         // A power of two, so that the axis ends on it.
         let top = 1u64 << (63 - top.leading_zeros());
@@ -153,7 +202,8 @@ impl Args {
         for (name, text) in axes {
             plan.axes.push(parse(&format!("--{name}"), name, &text)?);
         }
-        plan.template = vec!["vm:{vm-bytes}:{vm-stride}:{mode}".into()];
+        let workers = if self.vm > 1 { format!("{}*", self.vm) } else { String::new() };
+        plan.template = vec![format!("{workers}vm:{{vm-bytes}}:{{vm-stride}}:{{mode}}")];
         Ok(())
     }
 
@@ -164,7 +214,7 @@ impl Args {
         plan.template = vec!["cache:{size}".into()];
     }
 
-    fn own(&self, plan: &mut Plan) -> anyhow::Result<()> {
+    fn own(&self, plan: &mut Plan, periods: bool) -> anyhow::Result<()> {
         if self.load.is_empty() {
             return Err(anyhow!("--axis needs a --load with the axis in braces"))
                 .hint("latlab sweep --load 'cache:{size}' --axis size=4K..8M:x2");
@@ -183,6 +233,12 @@ impl Args {
                     .hint("latlab sweep --load 'cache:{size}' --axis size=4K..8M:x2");
             }
             plan.axes.push(parse(&format!("--axis {name}"), name, values)?);
+        }
+        let named = |l: &String| l.contains('{');
+        if plan.axes.is_empty() && periods && self.load.len() == 1 && !named(&self.load[0]) {
+            // One load and several periods: the period is the axis.
+            plan.base = self.load.clone();
+            return Ok(());
         }
         if plan.axes.is_empty() {
             // Loads without axes: which of them hurts?
@@ -231,10 +287,11 @@ impl Args {
     /// What was asked for; else what the quantile needs, within the budget.
     fn point_ns(&self, plan: &Plan) -> u64 {
         if let Some(time) = self.duration {
-            return nanoseconds(time).max(plan.interval_ns);
+            return nanoseconds(time).max(plan.longest_interval_ns());
         }
         // Four times what the interval needs, so that it is narrow.
-        let wanted = plan.wakeups_needed().saturating_mul(4).saturating_mul(plan.interval_ns);
+        let wanted =
+            plan.wakeups_needed().saturating_mul(4).saturating_mul(plan.longest_interval_ns());
         let (least, most) = if self.quick {
             (1_000_000_000, 2_000_000_000)
         } else {
@@ -255,6 +312,13 @@ fn everything(plan: &mut Plan) {
     plan.name = "everything".into();
     let all = "cpu,cpu:60%,io,hdd:16M,vm:64M:4096,vm:64M:4096:keep,bandwidth:read:32M,bandwidth:write:32M,bandwidth:copy:32M,bandwidth:stream:32M,cache:256K,cache:4M,tlb,pagecache:16M,fork,net,timers:64,ipi";
     plan.axes = Axis::parse("load", all).into_iter().collect();
+    plan.template = vec!["{load}".into()];
+}
+
+/// The periods of a published cyclictest study, idle and with 60 % of a CPU; the periods are its axis.
+fn period(plan: &mut Plan) {
+    plan.name = "period".into();
+    plan.axes = Axis::parse("load", "none,cpu:60%").into_iter().collect();
     plan.template = vec!["{load}".into()];
 }
 

@@ -1,5 +1,7 @@
 //! `latlab bench`: micro-benchmarks.
 
+mod each;
+
 use crate::cli::{Global, bench::Args};
 use crate::outcome::{HintExt, Outcome};
 use crate::progress::Progress;
@@ -69,6 +71,12 @@ pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
     let references = references(&options.against)?;
     let config = config(options)?;
     let mut session = Session::begin(global, "bench", &config)?;
+    if let Some(number) = options.each {
+        let (part, stopped) =
+            each::measure(&config.instances, (config.cpu, &config.dir), number, options.duration)?;
+        session.run.parts.push(part);
+        return session.finish(stopped);
+    }
     let mut progress = Progress::new("bench");
     let (mut part, stopped) = measure(&config, &mut |p| {
         progress.set(Some(p.done), &format!("round {} {}", p.round, p.name));

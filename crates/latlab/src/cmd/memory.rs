@@ -14,6 +14,7 @@ use anyhow::{Context, anyhow, bail};
 use config::{Config, limit};
 use latlab_analysis::cache;
 use latlab_analysis::cache::import_lat_mem_rd::{infer, lat_mem_rd as read_lat_mem_rd};
+use latlab_analysis::cache::stride_regimes;
 use latlab_model::cache::detail::{CacheDetail, Curve, Limitation, StridePoint};
 use latlab_model::finding::{Note, Quantity};
 use latlab_model::machine::Machine;
@@ -35,6 +36,8 @@ const BUDGET: Duration = Duration::from_secs(45);
 const QUICK_BUDGET: Duration = Duration::from_millis(8_500);
 /// Largest text that is read: a full lat_mem_rd output has some hundred kilobytes.
 const TEXT_MAX: u64 = 64 << 20;
+/// Strides of `a[i] *= a[i]` in bytes: 1, 2, 4, 6, 8, 10, 12, 14, 16, 32, 64, 128 and 256 elements of 4 bytes.
+const STRIDES: [usize; 13] = [4, 8, 16, 24, 32, 40, 48, 56, 64, 128, 256, 512, 1024];
 const SWITCH_TITLE: &str = "Context switches with working sets";
 const TITLE: &str = "Caches, lines, ways and TLBs";
 
@@ -43,10 +46,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let machine = latlab_sys::machine::read();
     let mut config = config(args, &machine)?;
     let lmbench = args.format.is_some() && !global.json;
-    let (mut session, part, stopped) = if let Some(plan) = &args.switch {
+    let (mut session, part, stopped) = if let Some(plan) = config.switch.clone() {
         let session = Session::begin(global, "memory", &config)?;
         let begun = clock::now();
-        let (detail, rings, stopped) = rings::measure(plan, &config)?;
+        let (detail, rings, stopped) = rings::measure(&plan, &config, &machine)?;
         let length = clock::now().since(begun).0;
         let mut part = cache::part::part("memory", SWITCH_TITLE, detail, length);
         part.results = rings.results;
@@ -98,7 +101,10 @@ fn config(args: &Args, machine: &Machine) -> anyhow::Result<Config> {
         config.budget_s = time.as_secs_f64();
         config.switch_budget = Some(time);
     }
-    config.switch = args.switch.clone();
+    if let Some(plan) = &args.switch {
+        let lists = (args.procs.as_deref(), args.working_sets.as_deref());
+        config.switch = Some(rings::plan(plan, lists, (args.cold, args.class == "fifo"))?);
+    }
     Ok(config)
 }
 
@@ -175,6 +181,7 @@ pub fn measure(config: &Config, machine: &Machine) -> anyhow::Result<Part> {
         beside::bandwidth(&mut detail, config);
         beside::curves(&mut detail, config, machine, &allowed);
     }
+    detail.regimes = detail.regimes.or_else(|| stride_regimes::of_curves(&detail.curves));
     detail.reported = reported(machine);
     let length = clock::now().since(begun).0;
     let mut part = cache::part::part("memory", TITLE, detail, length);
@@ -187,7 +194,7 @@ fn sweep(detail: &mut CacheDetail, bytes: usize) {
     if signal::stop_requested().is_some() || detail.cannot_tell.is_some() {
         return;
     }
-    match multiply(bytes.min(64 << 20), &[4, 8, 16, 32, 64, 128, 256]) {
+    match multiply(bytes.min(64 << 20), &STRIDES) {
         Ok(swept) => detail.strides.extend(swept.into_iter().map(|(stride, ns)| StridePoint {
             stride_bytes: u32::try_from(stride).unwrap_or(u32::MAX),
             ns,

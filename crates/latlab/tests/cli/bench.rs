@@ -132,6 +132,16 @@ fn a_figure_says_how_it_came_about() {
     assert_eq!(of("syscall.getppid")["estimate"]["interval_is_95"], false, "one process is none");
 }
 
+/// The signal of a process-wide timer ends the sleep and nothing else.
+#[test]
+fn a_sleep_by_itimer_takes_its_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let detail = detail(&wrapped(dir.path(), &[], &["timer.sleep:by=itimer,us=2000"]));
+    assert!(measured(&detail, "timer.sleep"), "{detail}");
+    let ns = detail["rows"][0]["median_of_all"].as_f64().unwrap_or(0.0);
+    assert!(ns >= 2_000_000.0, "{}", detail["rows"][0]);
+}
+
 #[test]
 fn lines_have_the_shape_of_the_old_programs() {
     let dir = tempfile::tempdir().unwrap();
@@ -416,4 +426,29 @@ fn the_kernels_own_view_of_a_switch() {
     let page =
         text(&latlab(dir.path(), &["bench", "ctx.nanosleep", "-D", "100ms", "--details"]).stdout);
     assert!(page.contains("CPU time by thread"), "{page}");
+}
+
+#[test]
+fn single_operations_have_a_distribution_and_what_is_no_time_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["bench", "syscall.getppid", "--each", "2000", "--out", "r"];
+    let out = latlab(dir.path(), &args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let words = ["single operations: minimum", "jitter (maximum − minimum)"];
+    for words in words {
+        assert!(text(&out.stdout).contains(words), "{words}: {}", text(&out.stdout));
+    }
+    let run = crate::common::run_of(&dir.path().join("r"));
+    let record = &run.parts[0].results[0];
+    let histogram = record.histogram.as_ref().unwrap();
+    assert_eq!((histogram.count, histogram.min > 0), (2000, true), "{:?}", record.summary);
+    for (args, words) in [
+        (&["bench", "bw.pipe", "--each", "5"][..], "--each: bw.pipe is no time of an operation"),
+        (&["bench", "--each", "5"], "required arguments"),
+        (&["bench", "syscall.getppid", "--each", "0"], "0 is not in 1..=100000000"),
+    ] {
+        let out = latlab(dir.path(), args);
+        assert!(!out.status.success(), "{args:?}");
+        assert!(text(&out.stderr).contains(words), "{args:?}: {}", text(&out.stderr));
+    }
 }

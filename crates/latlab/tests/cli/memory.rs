@@ -103,3 +103,38 @@ fn what_is_no_curve_is_one_sentence() {
     }
     assert!(!dir.path().join("runs").exists(), "what was refused left a run");
 }
+
+#[test]
+fn rings_of_any_processes_and_working_sets_stand_beside_theory() {
+    let dir = tempfile::tempdir().unwrap();
+    let lists = ["--procs", "2,3,4", "--working-sets", "0,2K,24K"];
+    let out = latlab(
+        dir.path(),
+        &[&["memory", "--switch", "micro", "-D", "2", "--json"], &lists[..]].concat(),
+    );
+    assert!(out.status.success(), "{}", said(&out));
+    let run: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let detail = &run["parts"][0]["detail"];
+    let points = detail["switches"].as_array().unwrap();
+    let of = |key: &str| {
+        points.iter().map(|p| p[key].as_u64().unwrap()).collect::<std::collections::BTreeSet<u64>>()
+    };
+    assert_eq!(points.len(), 9);
+    assert_eq!(of("procs").into_iter().collect::<Vec<_>>(), [2, 3, 4]);
+    assert_eq!(of("bytes").into_iter().collect::<Vec<_>>(), [0, 2048, 24576]);
+    let caches = run["machine"]["caches"].as_array().map_or(0, Vec::len);
+    let theory = detail["switch_theory"].as_array().map_or(0, Vec::len);
+    assert_eq!(theory, if caches > 0 { 6 } else { 0 }, "each working set that is not empty");
+    for (args, words) in [
+        (&["--procs", "1"][..], "--procs 1: a ring has 2 to 1000 processes"),
+        (&["--procs", "2,x"], "--procs 2,x: whole numbers"),
+        (&["--working-sets", "1T"], "--working-sets"),
+        (&["--procs", "2..1000:+1", "--working-sets", "0,1K,2K"], "2997 points: at most 2000"),
+    ] {
+        let out = latlab(dir.path(), &[&["memory", "--switch", "macro"], args].concat());
+        assert_eq!(out.status.code(), Some(1), "{args:?}: {}", said(&out));
+        assert!(said(&out).contains(words), "{args:?}: {}", said(&out));
+    }
+    let alone = latlab(dir.path(), &["memory", "--cold"]);
+    assert!(said(&alone).contains("--switch"), "{}", said(&alone));
+}

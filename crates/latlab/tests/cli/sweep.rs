@@ -95,6 +95,15 @@ fn a_budget_ends_a_sweep_and_says_so() {
     assert!(out.status.success(), "{}", text(&out.stderr));
     assert!(text(&out.stdout).contains("--resume"), "{}", text(&out.stdout));
     assert!(sweep_of(&dir.path().join("r")).left > 0);
+    // A link in the directory of somebody else leads to a file of this user.
+    let points = dir.path().join("r/points.jsonl");
+    std::fs::remove_file(&points).unwrap();
+    std::fs::write(dir.path().join("mine"), "as before").unwrap();
+    std::os::unix::fs::symlink(dir.path().join("mine"), &points).unwrap();
+    let out = latlab(dir.path(), &["sweep", "--resume", "r"]);
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+    assert!(!text(&out.stderr).contains("panicked"), "{}", text(&out.stderr));
+    assert_eq!(std::fs::read_to_string(dir.path().join("mine")).unwrap(), "as before");
 }
 
 #[test]
@@ -140,7 +149,10 @@ fn nonsense_is_one_sentence() {
         (&["--load", "cache:{size}", "--axis", "bytes=1K"], "no --load has {bytes}"),
         (&["--load", "cache:{size}", "--axis", "size"], "--axis size: no name"),
         (&["--load", "wild:{size}", "--axis", "size=1K,2K"], "the load wild:"),
-        (&["--quantile", "1"], "--quantile 1"),
+        (&["--quantile", "1.5"], "--quantile 1.5: above 0, at most 1"),
+        (&["-i", "300,none"], "-i 300,none: whole µs from 10 to 10000000"),
+        (&["-i", "5"], "-i 5: whole µs from 10"),
+        (&["cache", "--load", "cpu:{x}"], "a predefined plan has its own axes"),
         (&["--cpus", "4000"], "may not run on CPU 4000"),
         (&["-a", "4000"], "may not run on CPU 4000"),
         (&["--resume", "nowhere"], "--resume nowhere: sweep.json cannot be read"),
@@ -152,6 +164,45 @@ fn nonsense_is_one_sentence() {
         assert!(said.contains(sentence) && !said.contains("panicked"), "{args:?}: {said}");
     }
     assert!(!dir.path().join("runs").exists(), "nothing was begun");
+}
+
+#[test]
+fn the_period_is_an_axis_and_a_base_load_runs_at_every_point() {
+    let dir = tempfile::tempdir().unwrap();
+    let args =
+        ["sweep", "period", "-D", "200ms", "--load", "io", "--response", "max", "--out", "r"];
+    let out = latlab(dir.path(), &[&args[..], &["--details"]].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let said = text(&out.stdout);
+    for words in ["with io alone the maximum is", "interval: the period in µs", "only io", "missed"]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let d = sweep_of(&dir.path().join("r"));
+    let grid: Vec<_> = d.points.iter().filter(|p| !p.is_anchor()).collect();
+    assert_eq!(grid.len(), 6, "three periods, idle and under load");
+    for p in &d.points {
+        assert_eq!(p.load[0], "io", "{p:?}");
+        // As many wake-ups and missed periods as the point is long.
+        let expected = d.plan.point_ns / d.plan.interval_of(&p.place);
+        assert!(p.latency.count.abs_diff(expected) <= expected / 10 + 2, "{p:?}");
+    }
+    assert!(latlab(dir.path(), &["report", "r", "--html", "h.html"]).status.success());
+    let page = std::fs::read_to_string(dir.path().join("h.html")).unwrap();
+    assert!(page.contains("Latency by period — load none"), "histograms of the periods");
+}
+
+#[test]
+fn the_plan_of_a_study_is_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = "sweep --vm 2 --vm-bytes 1M..4M:x2 --vm-stride 1,4096 --mode alloc,keep,hang=2s \
+                --load 2*cpu --load io --response max --dry-run";
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let out = latlab(dir.path(), &words);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let said = text(&out.stdout);
+    assert!(said.contains("2*cpu io 2*vm:1048576:4096:hang=2s"), "{said}");
+    assert!(said.contains("0  2*cpu io\n"), "the base load alone: {said}");
 }
 
 #[test]

@@ -20,13 +20,28 @@ pub struct Config {
     pub from: Vec<String>,
     /// Plan of context switches, where they are what is measured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub switch: Option<String>,
+    pub switch: Option<Rings>,
     /// Time for them, where it was given.
     #[serde(skip)]
     pub switch_budget: Option<Duration>,
     /// Why the arrays are smaller than asked for, where they are.
     #[serde(skip)]
     pub less: Option<Note>,
+}
+
+/// A plan of context switches.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rings {
+    /// `macro`, `micro`, or `own` with other lists.
+    pub plan: String,
+    /// Numbers of processes.
+    pub procs: Vec<u32>,
+    /// Working sets, bytes.
+    pub sizes: Vec<u64>,
+    /// Drop what the kernel caches before each round.
+    pub cold: bool,
+    /// Under SCHED_FIFO.
+    pub fifo: bool,
 }
 
 /// Memory that may be used, bytes: what is free, and what control groups leave.

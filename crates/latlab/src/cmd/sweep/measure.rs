@@ -73,6 +73,7 @@ impl Meter {
             }
         };
         settle(Duration::from_nanos(plan.settle_ns));
+        self.config.interval_ns = plan.interval_of(&job.place);
         let result = self.wakeups(show)?;
         if signal::stop_requested().is_some() {
             return Ok(None);
@@ -83,6 +84,7 @@ impl Meter {
         point.steal_ns = result.steal_ns;
         for t in &result.threads {
             point.latency.merge(&t.per_period());
+            point.missed += t.missed_periods;
         }
         if point.latency == Histogram::default() && point.failed.is_none() {
             point.failed = Some(Note::new("sweep.no-wakeups"));
@@ -130,7 +132,7 @@ fn cause(program: &Path, dir: &Path, plan: &Plan, point: &Point) -> Note {
     let out = dir.join("why").join(format!("{:04}", point.job));
     let mut command = Command::new(program);
     command.args(["why", "--json", "-q", "-D", "5s", "--captures", "10", "-i"]);
-    command.arg((plan.interval_ns / 1_000).to_string()).arg("--out").arg(&out);
+    command.arg((plan.interval_of(&point.place) / 1_000).to_string()).arg("--out").arg(&out);
     if let Some(cpu) = plan.measured_cpu {
         command.args(["-a", &cpu.to_string(), "-t1"]);
     }

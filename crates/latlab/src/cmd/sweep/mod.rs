@@ -14,7 +14,7 @@ use latlab_analysis::sweep::analyse;
 use latlab_analysis::sweep::analyse::Landmark;
 use latlab_model::finding::{Confidence, Finding, Severity};
 use latlab_model::sweep::Point;
-use latlab_model::sweep::plan::{Job, Plan};
+use latlab_model::sweep::plan::{INTERVAL, Job, Plan};
 use latlab_sys::{policy, signal};
 use measure::Meter;
 use save::Kept;
@@ -150,12 +150,14 @@ fn dry_run(plan: &Plan) -> anyhow::Result<Outcome> {
     let jobs = plan.jobs();
     for job in &jobs {
         let loads = plan.loads(&job.place).join(" ");
-        writeln!(
-            out,
-            "{:>5}  {}",
-            job.number,
-            if loads.is_empty() { "no load".into() } else { loads }
-        )?;
+        let loads = if loads.is_empty() { "no load".into() } else { loads };
+        let us = plan.interval_of(&job.place) / 1_000;
+        let period = if plan.axes.iter().any(|a| a.name == INTERVAL) {
+            format!("{us:>8} µs  ")
+        } else {
+            String::new()
+        };
+        writeln!(out, "{:>5}  {period}{loads}", job.number)?;
     }
     let seconds = jobs.len() as u64 * (plan.point_ns + plan.settle_ns) / 1_000_000_000;
     writeln!(

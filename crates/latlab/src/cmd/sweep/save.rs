@@ -38,8 +38,9 @@ pub fn begin(dir: &Path, plan: &Plan) -> anyhow::Result<Kept> {
 
 fn open(dir: &Path) -> anyhow::Result<Kept> {
     let path = dir.join(POINTS);
-    let points = File::options().append(true).create(true).open(&path);
-    let points = points.with_context(|| format!("{}: cannot be opened", path.display()))?;
+    // Another user's directory may have a link to a file that only this user may write to.
+    let points = latlab_sys::scratch::append_to(&path)
+        .with_context(|| format!("{}: cannot be opened", path.display()))?;
     Ok(Kept { dir: dir.to_owned(), points })
 }
 
@@ -60,20 +61,20 @@ pub fn reopen(dir: &Path) -> anyhow::Result<(Kept, Plan, Vec<Point>)> {
         return Err(anyhow!("--resume {}: {PLAN} has no points", dir.display())).hint(hint);
     }
     let path = dir.join(POINTS);
-    let text = match fs::read(&path) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(e) => return Err(e).with_context(|| format!("{}: cannot be read", path.display())),
     };
     let (mut points, mut whole) = (Vec::new(), 0);
-    for (i, line) in text.split_inclusive('\n').enumerate() {
-        match serde_json::from_str::<Point>(line) {
-            Ok(point) if line.ends_with('\n') => {
+    for (i, line) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
+        match serde_json::from_slice::<Point>(line) {
+            Ok(point) if line.ends_with(b"\n") => {
                 points.push(point);
                 whole += line.len();
             }
             // Cut off by a power loss: it is measured again.
-            _ if !line.ends_with('\n') => break,
+            _ if !line.ends_with(b"\n") => break,
             Ok(_) => break,
             Err(e) => {
                 return Err(anyhow!("{}: line {} is damaged: {e}", path.display(), i + 1))

@@ -1,0 +1,99 @@
+# Each table and plot of the published studies (docs/studies.md) by its command, in a short form.
+. scripts/lib.sh
+debug_build
+latlab=$(cd "$(target_dir)/debug" && pwd)/latlab
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+export NO_COLOR=1 COLUMNS=200
+page=$top/docs/studies.md
+fixtures=$top/fixtures
+passed=0 failed=0
+
+# row COMMAND OPTIONS PATTERN…: COMMAND is on the page; with OPTIONS, which make it short, it ends with 0 and prints
+# each PATTERN (extended regular expression).
+row() {
+    local command=$1 options=$2 status=0 pattern
+    shift 2
+    grep -qF -- "\`latlab ${command//|/\\|}\`" "$page" || {
+        printf 'not on the page: latlab %s\n' "$command"
+        failed=$((failed + 1))
+        return
+    }
+    local -a words short kept=()
+    eval "words=(${command//fixtures\//$fixtures/})" "short=($options)"
+    # An option of the short form replaces that of the command, with its value.
+    local word skip=
+    for word in "${words[@]}"; do
+        if [[ -n $skip && $word != -* ]]; then
+            skip=
+            continue
+        fi
+        skip=
+        if [[ $word == -* && " ${short[*]} " == *" $word "* ]]; then
+            skip=1
+            continue
+        fi
+        kept+=("$word")
+    done
+    words=("${kept[@]}" "${short[@]}")
+    (cd "$out" && timeout 300 "$latlab" "${words[@]}" >"$out/said" 2>&1 </dev/null) || status=$?
+    if [[ $status -ne 0 ]]; then
+        printf 'exit code %s: latlab %s %s\n' "$status" "$command" "$options"
+        tail -n 5 "$out/said"
+        failed=$((failed + 1))
+        return
+    fi
+    for pattern; do
+        grep -qE -- "$pattern" "$out/said" || {
+            printf 'no "%s" in: latlab %s %s\n' "$pattern" "$command" "$options"
+            head -n 40 "$out/said"
+            failed=$((failed + 1))
+            return
+        }
+    done
+    passed=$((passed + 1))
+}
+
+# The check itself: a command that is not on the page, one that fails, and one without what is expected.
+row 'bench syscall.getppid' '-D 1s' 'getppid' >/dev/null
+row 'bench lat_syscall --against beaglebone-black-2015 --against intel-i5-2015' '--no-such' 'x' >/dev/null
+row 'bench lat_syscall --against beaglebone-black-2015 --against intel-i5-2015' '-D 1s' 'never printed' >/dev/null
+[[ $passed == 0 && $failed == 3 ]] || die "of three wrong rows, $failed were refused"
+failed=0
+
+# ARM-Linux on a BeagleBone Black (2015).
+row 'bench mhz' '-D 1s' 'cpu\.clock'
+row 'bench lat_syscall --against beaglebone-black-2015 --against intel-i5-2015' '-D 1s --details' 'syscall\.open-close' 'Beside published machines' 'intel-i5-2015'
+row "bench 'ipc.unix-stream:size=1|2|3|4|5|6|7|8|10|12|16|20|24|32|48|64|96|128|196|256|384|512' --against beaglebone-black-2015" '-D 2s --details' 'ipc\.unix-stream: 1 B to 512 B' 'beaglebone-black-2015'
+row 'memory' '--quick -s 8 -D 3s --details' 'a\[i\] \*= a\[i\] over 1 MiB' 'Latency of a load by size'
+row 'memory --from fixtures/memory/beaglebone-black.lat_mem_rd' '--details' 'L1 32 KiB' 'Latency of a load by stride' 'T0' 'Map of regimes' '2\.b L2'
+row 'bench lat_rpc lat_http lat_usleep lat_pmake lmdd' '-D 1s' 'ipc\.rpc-udp' 'timer\.sleep' 'process\.parallel'
+row 'timer' '-D 1s' 'HZ|Hz'
+if [[ $(id -u) -eq 0 ]]; then
+    row 'memory --switch macro --class fifo' '-D 1s --procs 2,4,8,16 --working-sets 0,2K,4K,8K --details' 'What refilling adds' 'Theory beside measurement|knee' 'by number of processes'
+    row 'memory --switch micro --class fifo --cold' '-D 500ms --procs 2,3 --working-sets 0,2K' 'memory'
+    row 'sched --policy rr --prio 90,90' '-D 1s' '100\.0 ms|slice'
+    row 'sched --policy fifo --prio 90,45' '-D 1s' 'fifo|FIFO'
+    row 'sched --work io --policy fifo --prio 90,90' '-D 1s' 'fifo|FIFO'
+    row 'sched --nice 0,0' '-D 1s' 'share'
+    row 'record -e sched_switch -D 5s -o trace.dat' '-D 1s' 'events'
+    row 'report trace.dat' '' 'sched_switch'
+    row 'bench ctx.yield ctx.pipe:class=fifo --each 2000000' '--each 20000' 'ctx\.yield: 20.?000 single operations' 'jitter'
+    row 'bench ctx.yield ctx.pipe:class=fifo ctx.nanosleep --against cortex-a8-switch' '-D 1s --details' 'ctx\.nanosleep' 'cortex-a8-switch'
+else
+    echo 'skipped without root: sched, record, switches under SCHED_FIFO'
+    [[ -z ${CI:-} ]] || failed=$((failed + 1))
+fi
+
+# Xenomai latency under memory pressure (TI AM5728).
+row "wakeup --load '16*cpu' --load '4*io' --load '2*hdd:256M' --load '2*vm:128M:4096' -i 100 -D 10m --out pressure" '-D 1s --load cpu' 'max'
+row 'compare @am5728-xenomai pressure' '' '30\.9 µs' 'mean'
+row "sweep --vm 2 --vm-bytes 1M..256M:x2 --vm-stride 1,16,32,64,128,256,512,1024,2048,4096 --mode alloc,keep,hang=2s --load '16*cpu' --load '4*io' --response max -i 100 -D 3m" '--dry-run' '2\*vm:268435456:4096:keep' 'points of 180000 ms'
+
+# Finding latency bottlenecks by ftrace (2012).
+row 'sweep period -D 10m' '-D 200ms --details' 'Latency by period' 'missed' '60%'
+row 'compare @cortex-a8-elc2012 @pentium4-elc2012 pressure' '' '27\.2 ms' '921'
+row 'profile fixtures/trace/cyclictest-mark-graph.txt' '' 'spin_for +37'
+
+printf '%s passed, %s failed\n' "$passed" "$failed"
+exit $((failed > 0))
