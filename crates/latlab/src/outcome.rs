@@ -1,6 +1,7 @@
 //! How a command ends: exit codes, and errors with a hint.
 
 use crate::term::{self, StdoutClosed};
+use latlab_sys::kernel_noise::TracerError;
 use latlab_sys::recorder::RecordError;
 use latlab_sys::tracefs::TracefsError;
 use latlab_sys::wakeup::WakeupError;
@@ -77,10 +78,10 @@ macro_rules! own_hint {
     )*};
 }
 
-own_hint!(WakeupError, TracefsError, RecordError);
+own_hint!(WakeupError, TracefsError, RecordError, TracerError);
 
 #[cfg(feature = "host")]
-own_hint!(latlab_target::TargetError);
+own_hint!(latlab_target::TargetError, latlab_analysis::run_file::RunError);
 
 /// Takes an error's own hint along.
 pub trait OwnHintExt<T> {
@@ -158,6 +159,19 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
     }
 }
 
+/// The error that another latlab process printed, as [`exit`] prints it, with its hint; without one its last line.
+#[cfg(feature = "host")]
+pub fn printed_error(stderr: &[u8]) -> anyhow::Error {
+    let text = String::from_utf8_lossy(stderr);
+    let of = |mark: &str| text.lines().rev().find_map(|line| line.strip_prefix(mark));
+    let last = || text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
+    let error = anyhow::Error::msg(of("latlab: ").unwrap_or_else(last).to_owned());
+    match of("hint: ") {
+        Some(hint) => anyhow::Error::new(Hinted { error, hint: hint.to_owned() }),
+        None => error,
+    }
+}
+
 /// What was printed, where a reader that went away is no error: the command goes on to its verdict,
 /// which is its exit code.
 ///
@@ -179,6 +193,23 @@ fn is_stdout_closed(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
     use anyhow::Context;
+
+    #[test]
+    #[cfg(feature = "host")]
+    fn the_error_of_another_process_is_read_with_its_hint() {
+        let printed = "[1/1] boot\nlatlab: no board build\nhint: make boards builds them\n";
+        let error = printed_error(printed.as_bytes());
+        assert_eq!(format_error_chain(&error), "no board build");
+        let outer = error.context("armv7-rt");
+        assert_eq!(hint_of(&outer), Some("make boards builds them"));
+        assert_eq!(format_error_chain(&outer), "armv7-rt: no board build");
+        let killed = printed_error(b"qemu: out of memory\n\n");
+        assert_eq!(
+            (format_error_chain(&killed).as_str(), hint_of(&killed)),
+            ("qemu: out of memory", None)
+        );
+        assert_eq!(format_error_chain(&printed_error(b"")), "no message");
+    }
 
     #[test]
     fn a_cause_is_said_once() {

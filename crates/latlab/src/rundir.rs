@@ -14,10 +14,10 @@
 //! anything is measured, by saving the still empty run.
 
 use crate::outcome::HintExt;
+#[cfg(feature = "host")]
+use crate::outcome::OwnHintExt;
 use anyhow::{Context, anyhow, bail};
 use latlab_model::run::Run;
-#[cfg(feature = "host")]
-use latlab_model::run::SCHEMA_VERSION;
 use latlab_sys::scratch::{self, Replacement};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -150,6 +150,19 @@ fn default_name(started: &str, command: &str) -> String {
     format!("{time}-{host}-{command}")
 }
 
+/// Host and command, which stand behind the time in a run's name (`…Z-HOST-COMMAND`): runs of one kind can be compared.
+#[cfg(feature = "host")]
+pub fn kind_of(run: &str) -> Option<&str> {
+    let name = run.rsplit('/').next()?;
+    let (time, kind) = name.split_once('-')?;
+    // The second one of a second has a number behind it.
+    let kind = match kind.rsplit_once('-') {
+        Some((first, number)) if number.parse::<u32>().is_ok() => first,
+        _ => kind,
+    };
+    (time.len() == 16 && time.ends_with('Z')).then_some(kind)
+}
+
 /// Writes a file that an option asked for, whole or not at all.
 ///
 /// # Errors
@@ -197,6 +210,20 @@ pub fn write_atomically(
         let mut out = BufWriter::new(scratch::open_stream(path)?);
         fill(&mut out)?;
         return out.flush();
+    }
+    replace(path, |out| fill(out))
+}
+
+/// As [`write_atomically`], for what is not written from front to back; to a file only.
+///
+/// # Errors
+/// Whatever the file system says.
+pub fn replace(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    if !scratch::is_replaceable(path) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file"));
     }
     let (file, mut new) = Replacement::create(path)?;
     let mut out = BufWriter::with_capacity(256 << 10, file);
@@ -284,46 +311,16 @@ pub fn load(path: &Path) -> anyhow::Result<Run> {
     parse(&bytes).with_context(|| file.display().to_string())
 }
 
-/// What every run has, whatever its schema.
-#[cfg(feature = "host")]
-#[derive(serde::Deserialize)]
-struct Head {
-    schema_version: u32,
-}
-
 #[cfg(feature = "host")]
 fn parse(bytes: &[u8]) -> anyhow::Result<Run> {
-    let head: Head = match serde_json::from_slice(bytes) {
-        Ok(head) => head,
-        Err(e) if e.is_eof() && bytes.first() == Some(&b'{') => {
-            return Err(anyhow!("truncated after {} bytes", bytes.len()))
-                .hint("copy it again: latlab replaces run.json only as a whole");
-        }
-        Err(e) => {
-            return Err(anyhow!("not a run of latlab: {e}"))
-                .hint("name a run directory (runs/…) or its run.json");
-        }
-    };
-    if head.schema_version > SCHEMA_VERSION {
-        return Err(anyhow!(
-            "has schema version {}, and this latlab ({}) reads up to {SCHEMA_VERSION}",
-            head.schema_version,
-            env!("CARGO_PKG_VERSION"),
-        ))
-        .hint("use the version that wrote it, or a newer one");
-    }
-    let mut run: Run = serde_json::from_slice(bytes)
-        .map_err(|e| anyhow!("damaged run: {e}"))
-        .hint("the schema is docs/run.schema.json")?;
-    latlab_analysis::upgrade::upgrade(&mut run);
-    Ok(run)
+    latlab_analysis::run_file::read(bytes).with_hint()
 }
 
 // A board's latlab does not read runs.
 #[cfg(all(test, feature = "host"))]
 mod tests {
     use super::*;
-    use latlab_model::run::Part;
+    use latlab_model::run::{Part, SCHEMA_VERSION};
 
     fn a_run() -> Run {
         Run {

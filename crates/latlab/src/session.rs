@@ -157,6 +157,7 @@ impl Session {
 
 /// What a latlab that was killed has left changed is restored before anything is measured.
 fn restore_orphaned_settings() {
+    latlab_sys::sysv::remove_abandoned();
     let mut stderr = term::stderr();
     // A diagnostic: a failed write to stderr loses no result.
     let _ = match latlab_sys::settings::restore_orphaned(&Place::default()) {

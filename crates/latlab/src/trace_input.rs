@@ -1,8 +1,12 @@
 //! Opens the traces that a user names, within the memory that they may take.
 
+use crate::cli::time::timestamp_ns;
+use crate::cli::trace_choice::Choice;
 use crate::outcome::HintExt;
-use anyhow::Context;
-use latlab_trace::{KnownFormats, TraceFile};
+use anyhow::{Context, anyhow};
+use latlab_model::cpulist;
+use latlab_trace::filter::events_named;
+use latlab_trace::{Filter, KnownFormats, Select, TraceFile};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -41,4 +45,54 @@ pub fn open_after<'d>(
     latlab_trace::open_after(data, memory(), known).with_context(|| path.display().to_string()).hint(
         "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`",
     )
+}
+
+/// The events that the options choose.
+///
+/// # Errors
+/// When an option names none, or cannot be read.
+pub fn choose(file: &TraceFile<'_>, choice: &Choice) -> anyhow::Result<(Select, Filter)> {
+    let cpus = choice.cpu.as_deref().map(cpu_list).transpose().hint("write CPUs as 0,2-3")?;
+    let time = |text: &Option<String>| {
+        text.as_deref().map(seconds).transpose().hint("write times as they are printed: 923.632241")
+    };
+    let (from, to) = (time(&choice.from)?, time(&choice.to)?);
+    let mut filter = Filter::compile(file, &choice.filter).hint(
+        "`latlab report --stat FILE` lists the events; a filter reads EVENT : FIELD < NUMBER",
+    )?;
+    for name in &choice.event {
+        let ids = events_named(file, name).hint("`latlab report --stat FILE` lists the events")?;
+        filter.allow(&ids);
+    }
+    Ok((Select { cpus, buffers: None, from, to }, filter))
+}
+
+/// CPUs as `0,2-3`, at least one.
+fn cpu_list(text: &str) -> anyhow::Result<Vec<u32>> {
+    let cpus = cpulist::parse(text)?;
+    if cpus.is_empty() {
+        return Err(cpulist::BadCpuList(text.to_owned()).into());
+    }
+    Ok(cpus)
+}
+
+/// A time stamp, ns.
+fn seconds(text: &str) -> anyhow::Result<u64> {
+    timestamp_ns(text).ok_or_else(|| anyhow!("{text:?} is not a time"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_read_as_a_list() {
+        assert_eq!(cpu_list("0,2-3").unwrap(), [0, 2, 3]);
+        assert!(
+            cpu_list("3-1").is_err()
+                && cpu_list("a").is_err()
+                && cpu_list("").is_err()
+                && cpu_list("0-99999999").is_err()
+        );
+    }
 }

@@ -2,7 +2,8 @@
 
 use clap::{Arg, ArgAction, Command};
 
-/// A command, `!` and the general options that have no effect there; below it each heading with its
+/// A command, `!` and the general options that have no effect there, `+` and those that have one although
+/// they have none for the command above; below it each heading with its
 /// options by name of their field.
 const GROUPS: &str = "
 latlab
@@ -15,28 +16,40 @@ Stop and trace: breaktrace tracemark
 Output: histogram histofall quiet verbose samples format histfile json_file nsecs help
 Machine: latency idle_states mainaffinity
 why
-Causes: task deadline limit captures prove window vmlinux
+Causes: task deadline from to key limit captures prove window vmlinux map
 Tracing: trace functions
 Measurement: duration loops priority interval threads affinity smp policy mlockall distance aligned priospread level lock
 Load: load load_command
 Stop and trace: breaktrace tracemark
 Output: histogram histofall quiet verbose samples format histfile json_file nsecs help
 Machine: latency idle_states mainaffinity
+watch !on !out !max_memory
+Tasks: config deadline limit period
+Limits: budget captures disk buffer keep_days duration
+Output: dir listen exec
+watch status
+Output: dir
 bench !max_memory
-Measurement: full duration precision cpu dir seed
+Measurement: full duration precision each cpu dir seed
 Output: list format against slice
 sweep !max_memory
-Axes: vm_bytes vm_stride mode axis
+Axes: vm_bytes vm_stride mode vm axis
 Load: load cpus
-Measurement: quick duration budget interval priority measured_cpu quantile settle refine seed resume
+Measurement: quick duration budget interval priority measured_cpu quantile response settle refine seed resume
 Causes: why memory
 Output: dry_run
+noise !max_memory
+Measurement: by duration cpus priority period runtime threshold
+Load: load
+Stop and trace: stop stop_total queue no_trace
+Output: top format
 load !details !out !max_memory
 Load: cpu io vm hdd vm_bytes vm_stride vm_hang vm_keep hdd_bytes affinity dir
 Measurement: timeout
 Output: list
 memory !max_memory
-Measurement: quick duration cpu size switch seed
+Measurement: quick duration cpu size seed
+Context switches: switch procs working_sets cold class
 Output: from format
 doctor !max_memory
 Measurement: duration
@@ -65,6 +78,13 @@ Measurement: duration interval top no_trace
 Trace: from to
 profile !on
 Trace: from to
+check !on !max_memory
+Output: list format junit
+tune !max_memory
+Settings: tries list apply boot fault
+Measurement: rounds block quantile interval affinity priority seed
+Load: load
+Output: format
 compare !on !max_memory
 Sides: base new only
 Verdict: fail_if allow_single limit margin within level tell
@@ -78,8 +98,26 @@ history trend
 Selection: board param statistic
 Verdict: fail_if_worse
 Output: html
+fleet !on !out !max_memory
+fleet submit
+Campaign: dir jobs
+fleet status
+Campaign: dir
+fleet import
+Lake: lake
+fleet compact
+Lake: lake
+fleet regressions
+Lake: lake
+Selection: nights
+Verdict: fail_if_any
+fleet ask
+Lake: lake
+Selection: name quantile setting
+Output: sql
 export !on !details !out
-Output: perfetto parquet csv
+Selection: event filter cpu from to
+Output: perfetto parquet csv trace_dat compression v6
 view !on !details !out
 Trace: limit offset
 Server: port no_open
@@ -97,6 +135,18 @@ Kernel: kernel modules_from initrd dtb
 Machine: files packages faults
 vm gate
 Verdict: limit
+Output: junit
+vm path +details +out
+Measurement: loops interval settle load
+Comparison: against
+Kernel: kernel modules_from initrd dtb
+Machine: files packages faults
+Output: details out
+vm sections +details +out
+Measurement: loops interval settle load
+Kernel: kernel modules_from initrd dtb
+Machine: files packages faults
+Output: details out
 vm clean
 Cache: all
 image !on !details !out !max_memory
@@ -129,14 +179,23 @@ pub fn grouped(mut cli: Command) -> Command {
             }
             continue;
         }
-        let (name, without) = line.split_once(" !").unwrap_or((line, ""));
+        let (name, options) = command_line(line);
         path = name;
         let Some(command) = find(&mut cli, path) else { continue };
-        let hidden = without.split(" !").filter_map(|id| general.iter().find(|a| a.get_id() == id));
+        let marked = options.filter_map(|(is_hidden, id)| {
+            general.iter().find(|a| a.get_id() == id).map(|arg| arg.clone().hide(is_hidden))
+        });
         let taken = std::mem::take(command);
-        *command = taken.args(hidden.map(|arg| arg.clone().hide(true)));
+        *command = taken.args(marked);
     }
     with_help(cli)
+}
+
+/// A command's name, and its general options with whether they are hidden.
+fn command_line(line: &str) -> (&str, impl Iterator<Item = (bool, &str)>) {
+    let end = line.find(['!', '+']).map_or(line.len(), |at| at.saturating_sub(1));
+    let options = line[end..].split_ascii_whitespace();
+    (&line[..end], options.map(|word| (word.starts_with('!'), &word[1..])))
 }
 
 /// The command of these words; `None` in a build that does not have it.
@@ -189,7 +248,7 @@ mod tests {
         let mut path = "";
         for line in GROUPS.trim().lines() {
             let Some((_, ids)) = line.split_once(": ") else {
-                path = line.split_once(" !").map_or(line, |(name, _)| name);
+                path = command_line(line).0;
                 continue;
             };
             let found = find(&mut cli, path).unwrap_or_else(|| panic!("no command {path}"));

@@ -12,13 +12,18 @@
 
 pub mod bench;
 #[cfg(feature = "host")]
+pub mod check;
+#[cfg(feature = "host")]
 pub mod compare;
+pub mod cpus;
 pub mod cyclictest;
 pub mod doctor;
 pub mod examples;
 #[cfg(feature = "host")]
 pub mod export;
 pub mod fault_worker;
+#[cfg(feature = "host")]
+pub mod fleet;
 pub mod foreign;
 #[cfg(feature = "host")]
 pub mod generate;
@@ -30,6 +35,8 @@ pub mod image;
 pub mod load;
 mod mechanisms;
 pub mod memory;
+pub mod menu;
+pub mod noise;
 pub mod on_board;
 #[cfg(feature = "host")]
 pub mod profile;
@@ -41,11 +48,16 @@ pub mod survey;
 pub mod sweep;
 pub mod time;
 pub mod timer;
+pub mod trace_choice;
+#[cfg(feature = "host")]
+pub mod tune;
 #[cfg(feature = "view")]
 pub mod view;
 #[cfg(feature = "host")]
 pub mod vm;
 pub mod wakeup;
+#[cfg(feature = "host")]
+pub mod watch;
 pub mod why;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -123,10 +135,28 @@ pub fn parse() -> Result<Cli, clap::Error> {
     Ok(cli)
 }
 
+/// Checks a command line, without the program's name, as [`parse`] reads it.
+///
+/// # Errors
+/// Those of [`parse`], except requests for help or the version.
+#[cfg(feature = "host")]
+pub fn check(words: &[String]) -> Result<(), clap::Error> {
+    let words = std::iter::once("latlab").chain(words.iter().map(String::as_str));
+    let mut command = command();
+    let translated = foreign::translate(&command, words.map(OsString::from).collect())
+        .map_err(|e| clap::Error::raw(clap::error::ErrorKind::InvalidValue, e))?;
+    match command.try_get_matches_from_mut(&translated.words) {
+        Err(error) if error.use_stderr() => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Commands that only the build for a host has.
 #[cfg(any(test, not(feature = "host")))]
-const HOST_COMMANDS: [&str; 8] =
-    ["compare", "export", "fetch", "history", "image", "profile", "view", "vm"];
+const HOST_COMMANDS: [&str; 12] = [
+    "check", "compare", "export", "fetch", "fleet", "history", "image", "profile", "tune", "view",
+    "vm", "watch",
+];
 
 /// Options that only that build has.
 #[cfg(any(test, not(feature = "host")))]
@@ -169,14 +199,23 @@ pub fn command_name() -> String {
 pub enum Command {
     Wakeup(wakeup::Args),
     Why(Box<why::Args>),
+    #[cfg(feature = "host")]
+    Watch(Box<watch::Args>),
     Bench(bench::Args),
     Sweep(Box<sweep::Args>),
+    Noise(noise::Args),
     Load(load::Args),
     Memory(memory::Args),
+    #[cfg(feature = "host")]
+    Check(check::Args),
+    #[cfg(feature = "host")]
+    Tune(tune::Args),
     #[cfg(feature = "host")]
     Compare(compare::Args),
     #[cfg(feature = "host")]
     History(history::Args),
+    #[cfg(feature = "host")]
+    Fleet(fleet::Args),
     Doctor(doctor::Args),
     Survey(survey::Args),
     #[cfg(feature = "host")]
@@ -204,6 +243,8 @@ pub enum Command {
     #[cfg(feature = "host")]
     #[command(hide = true)]
     Generate(generate::Args),
+    #[command(hide = true)]
+    Menu(menu::Args),
     #[command(hide = true)]
     SchedTask(sched_task::Args),
     #[command(hide = true)]

@@ -1,5 +1,6 @@
 //! `latlab report`: its options.
 
+use super::trace_choice::Choice;
 use std::path::PathBuf;
 
 /// Show a saved run, or print a trace.
@@ -23,24 +24,11 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pub png: Option<PathBuf>,
 
-    /// Traces: print only these CPUs (0,2-3).
-    #[arg(long, value_name = "LIST")]
-    pub cpu: Option<String>,
-    /// Traces: print only events of these tasks (pids, with commas).
+    #[command(flatten)]
+    pub choice: Choice,
+    /// Traces: only events of these tasks (pids, with commas).
     #[arg(short = 'P', long, value_name = "LIST", value_delimiter = ',')]
     pub pid: Vec<i32>,
-    /// Traces: print only these events: names, systems, system/name, with * and ?.
-    #[arg(short = 'e', long = "event", value_name = "EVENT")]
-    pub event: Vec<String>,
-    /// Traces: print only events that match, e.g. 'sched_switch : next_prio < 100 && COMM ~ "rc*"'.
-    #[arg(short = 'F', long = "filter", value_name = "FILTER")]
-    pub filter: Vec<String>,
-    /// Traces: begin at this time, in seconds as printed.
-    #[arg(long, value_name = "SECONDS")]
-    pub from: Option<String>,
-    /// Traces: end at this time, in seconds as printed.
-    #[arg(long, value_name = "SECONDS")]
-    pub to: Option<String>,
     /// Traces: count events instead of printing them.
     #[arg(long)]
     pub stat: bool,

@@ -301,13 +301,20 @@ fn probes() -> Vec<String> {
     names
 }
 
-/// Directories of runs below `folder`.
+/// Whether a name stands for itself on a command line of every shell: bash and zsh insert candidates as they are, and
+/// another user may have named a directory.
+fn is_plain(name: &str) -> bool {
+    name.chars().all(|c| c.is_alphanumeric() || "/._-+:@=,%".contains(c))
+}
+
+/// Directories of runs below `folder` whose names need no quotes; the others come with the shell's files.
 fn runs(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut runs: Vec<String> = entries
         .map(|entry| entry.path())
         .filter(|path| path.join("run.json").is_file())
         .map(|path| path.display().to_string())
+        .filter(|name| is_plain(name))
         .collect();
     runs.sort();
     runs
@@ -368,6 +375,29 @@ mod tests {
         assert_eq!(of("latlab survey --step wakeup-c"), "wakeup-cpu");
         assert_eq!(of("latlab wakeup --load pagec"), "pagecache");
         assert_eq!(of("latlab record -e sched -- ./prog a"), " files");
+    }
+
+    #[test]
+    fn a_directory_whose_name_is_a_command_is_not_offered() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("runs");
+        let names = [
+            "2026-11-24T230000-host-wakeup",
+            "über",
+            "a;b",
+            "$(id)",
+            "`id`",
+            "a b",
+            "\x1b]0;x\x07",
+            "a\nb",
+        ];
+        for name in names {
+            std::fs::create_dir_all(folder.join(name)).unwrap();
+            std::fs::write(folder.join(name).join("run.json"), "{}").unwrap();
+        }
+        let found: Vec<String> = runs(&folder);
+        let found: Vec<&str> = found.iter().map(|n| n.rsplit('/').next().unwrap()).collect();
+        assert_eq!(found, ["2026-11-24T230000-host-wakeup", "über"]);
     }
 
     #[test]

@@ -72,9 +72,10 @@ fn restore(global: &Global) -> anyhow::Result<Outcome> {
     let found = settings::restore_orphaned(&place)
         .hint("check that directory; remove it if it is not latlab's")?;
     let instances = left_instances();
+    let semaphores = latlab_sys::sysv::remove_abandoned();
     let mut out = term::stdout();
     if global.json {
-        output::json(&as_json(&found, &instances), &mut out)?;
+        output::json(&as_json(&found, &instances, semaphores), &mut out)?;
     } else {
         for line in lines(&found) {
             writeln!(out, "{line}")?;
@@ -82,7 +83,13 @@ fn restore(global: &Global) -> anyhow::Result<Outcome> {
         for name in &instances {
             writeln!(out, "tracing instance {name}: removed")?;
         }
-        if found.undone.is_empty() && instances.is_empty() {
+        if semaphores > 0 {
+            writeln!(
+                out,
+                "System V semaphores of killed latlab processes: {semaphores} sets removed"
+            )?;
+        }
+        if found.undone.is_empty() && instances.is_empty() && semaphores == 0 {
             writeln!(out, "Nothing to restore (journal: {}).", place.dir().display())?;
         }
     }
@@ -102,7 +109,7 @@ fn left_instances() -> Vec<String> {
     removed.unwrap_or_default().into_iter().map(|r| r.name).collect()
 }
 
-fn as_json(found: &OrphanedSettings, instances: &[String]) -> serde_json::Value {
+fn as_json(found: &OrphanedSettings, instances: &[String], semaphores: usize) -> serde_json::Value {
     let of = |r: &Restoration| {
         let (path, what, detail) = match r {
             Restoration::Restored { path, value } => (path, "restored", json!({ "value": value })),
@@ -121,6 +128,7 @@ fn as_json(found: &OrphanedSettings, instances: &[String]) -> serde_json::Value 
         "undone": found.undone.iter().map(of).collect::<Vec<_>>(),
         "alive": found.alive.iter().map(|h| json!({ "pid": h.pid, "command": h.command, "paths": h.paths })).collect::<Vec<_>>(),
         "instances_removed": instances,
+        "semaphore_sets_removed": semaphores,
         "earlier_boot": found.earlier_boot,
         "refused": found.refused.iter().map(|(p, why)| json!({ "path": p, "reason": why })).collect::<Vec<_>>(),
     })

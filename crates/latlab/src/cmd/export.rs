@@ -3,14 +3,16 @@
 use crate::cli::Global;
 use crate::cli::export::{Args, To};
 use crate::outcome::{HintExt, Outcome};
-use crate::rundir::{Replacements, write_atomically};
+use crate::rundir::{Replacements, replace, write_atomically};
 use crate::term;
 use crate::trace_input;
 use anyhow::Context;
 use latlab_export::{Counts, ExportError, parquet, perfetto, text};
 use latlab_sys::mmap::Mapped;
 use latlab_trace::TraceFile;
-use std::io::{self, BufWriter, Write};
+use latlab_trace::write::extract;
+use std::io::{self, Write};
+use std::path::Path;
 
 /// Runs it.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
@@ -27,7 +29,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         To::Perfetto(path) => {
             let mut counts = Counts::default();
             write_atomically(path, |out| {
-                let written = perfetto::write(&file, BufWriter::with_capacity(1 << 20, out));
+                let written = perfetto::write(&file, out);
                 counts = written.map_err(|error| match error {
                     ExportError::Output(error) => error,
                     other => io::Error::other(other),
@@ -38,6 +40,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             .hint("name a file in a directory with space that this user may write to")?;
             counts
         }
+        To::TraceDat(path) => trace_dat(&file, args, path)?,
         To::Parquet(dir) => {
             let mut tables = Replacements::default();
             parquet::write(&file, |table| tables.create(&dir.join(table)))
@@ -51,11 +54,31 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// The chosen events as a trace.dat.
+fn trace_dat(file: &TraceFile<'_>, args: &Args, path: &Path) -> anyhow::Result<Counts> {
+    let (select, filter) = trace_input::choose(file, &args.choice)?;
+    let version = match args.v6 {
+        true => extract::Version::Six,
+        false => extract::Version::Seven(args.compression),
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let keep = |event: &latlab_trace::Event<'_>| filter.passes(event, &file.comms);
+    let mut written = extract::Extracted::default();
+    replace(path, |out| {
+        written = extract::write(out, file, &select, &keep, version, threads)
+            .map_err(io::Error::other)?;
+        Ok(())
+    })
+    .with_context(|| format!("--trace-dat {}: cannot be written", path.display()))
+    .hint("name a file in a directory with space that this user may write to; the source has to be a trace.dat of events")?;
+    Ok(Counts { events: written.events, lost: written.lost, ..Counts::default() })
+}
+
 /// Says on stderr what was written, and what the trace lacks.
 fn say(to: &To, counts: Counts, file: &TraceFile<'_>) -> io::Result<()> {
     let mut stderr = term::stderr();
     match to {
-        To::Perfetto(path) => {
+        To::Perfetto(path) | To::TraceDat(path) => {
             writeln!(stderr, "latlab: {}: {} events", path.display(), counts.events)?;
         }
         To::Parquet(dir) => {

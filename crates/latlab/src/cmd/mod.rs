@@ -2,6 +2,8 @@
 
 mod bench;
 #[cfg(feature = "host")]
+mod check;
+#[cfg(feature = "host")]
 mod compare;
 #[cfg(feature = "host")]
 mod complete;
@@ -9,6 +11,8 @@ pub mod doctor;
 #[cfg(feature = "host")]
 mod export;
 mod fault_worker;
+#[cfg(feature = "host")]
+mod fleet;
 #[cfg(feature = "host")]
 mod generate;
 #[cfg(feature = "host")]
@@ -19,6 +23,7 @@ mod kernel_config;
 pub mod load;
 mod memory;
 pub mod menu;
+mod noise;
 #[cfg(feature = "host")]
 mod on;
 mod on_board;
@@ -30,13 +35,25 @@ mod sched;
 mod survey;
 mod sweep;
 mod timer;
+#[cfg(feature = "host")]
+mod tune;
 #[cfg(feature = "view")]
 mod view;
 #[cfg(feature = "host")]
 mod vm;
 #[cfg(feature = "host")]
+mod vm_actions;
+#[cfg(feature = "host")]
+mod vm_count;
+#[cfg(feature = "host")]
 mod vm_gate;
+#[cfg(feature = "host")]
+mod vm_path;
+#[cfg(feature = "host")]
+mod vm_sections;
 mod wakeup;
+#[cfg(feature = "host")]
+mod watch;
 mod why;
 
 use crate::cli::{Cli, Command};
@@ -45,7 +62,7 @@ use crate::outcome::Outcome;
 /// Runs what was asked for.
 pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     let Some(command) = cli.command else {
-        return menu::choose()?.map_or(Ok(Outcome::Done), dispatch);
+        return menu::choose(dispatch);
     };
     let global = &cli.global;
     crate::trace_input::limit_memory(global.max_memory);
@@ -57,12 +74,20 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         return on::run(target, &crate::cli::command_name());
     }
     match command {
+        #[cfg(feature = "host")]
+        Command::Watch(args) => watch::run(global, &args),
         Command::Bench(args) => bench::run(global, &args),
         Command::Memory(args) => memory::run(global, &args),
+        #[cfg(feature = "host")]
+        Command::Check(args) => check::run(global, &args),
+        #[cfg(feature = "host")]
+        Command::Tune(args) => tune::run(global, &args),
         #[cfg(feature = "host")]
         Command::Compare(args) => compare::run(global, &args),
         #[cfg(feature = "host")]
         Command::History(args) => history::run(global, &args),
+        #[cfg(feature = "host")]
+        Command::Fleet(args) => fleet::run(global, &args),
         Command::Doctor(args) => doctor::run(global, &args),
         Command::Survey(args) => survey::run(global, &args),
         #[cfg(feature = "host")]
@@ -73,11 +98,12 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Timer(args) => timer::run(global, &args),
         #[cfg(feature = "host")]
         Command::Profile(args) => profile::run(global, &args),
+        Command::Menu(args) => menu::print(&args),
         Command::SchedTask(args) => sched::task::run(&args),
         #[cfg(feature = "view")]
         Command::View(args) => view::run(global, &args),
         #[cfg(feature = "host")]
-        Command::Vm(args) => vm::run(&args, global),
+        Command::Vm(args) => vm_actions::run(&args, global),
         #[cfg(feature = "host")]
         Command::Image(args) => image::run(&args, global),
         #[cfg(feature = "host")]
@@ -85,6 +111,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         #[cfg(feature = "host")]
         Command::Generate(args) => generate::run(&args),
         Command::Sweep(args) => sweep::run(global, &args),
+        Command::Noise(args) => noise::run(global, &args),
         Command::Load(args) => load::run(global, &args),
         Command::LoadWorker(args) => load::worker(&args),
         Command::Wakeup(args) => wakeup::run(global, &args),

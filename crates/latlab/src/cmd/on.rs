@@ -17,8 +17,18 @@ use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Commands that work on files here, or on targets themselves.
-const AT_THE_DESK: [&str; 9] =
-    ["vm", "image", "view", "report", "export", "compare", "history", "man", "completions"];
+const AT_THE_DESK: [&str; 10] = [
+    "vm",
+    "image",
+    "view",
+    "report",
+    "export",
+    "compare",
+    "history",
+    "fleet",
+    "man",
+    "completions",
+];
 
 /// Runs this process's command line on `target`.
 pub fn run(target: &str, command: &str) -> anyhow::Result<Outcome> {

@@ -7,6 +7,7 @@ use crate::progress::Progress;
 use crate::rundir;
 use crate::term;
 use anyhow::Context;
+use latlab_model::control::JsonEscaped;
 use latlab_sys::recorder::child::{self, Held};
 use latlab_sys::recorder::{
     FlightRecorder, LatencyRecorder, Longest, RecordError, Recorder, Session, Snapshot, Summary,
@@ -165,7 +166,7 @@ fn report_longest(
             "file": found.map(|_| config.output.to_string_lossy()),
         });
         let mut out = term::stdout();
-        serde_json::to_writer(&mut out, &value)?;
+        serde_json::to_writer(JsonEscaped(&mut out), &value)?;
         writeln!(out)?;
         return Ok(out.flush()?);
     }
@@ -455,7 +456,7 @@ fn print_json(summary: &Summary) -> anyhow::Result<()> {
         "removed_instances": summary.removed.iter().map(|r| &r.name).collect::<Vec<_>>(),
     });
     let mut out = term::stdout();
-    serde_json::to_writer(&mut out, &value)?;
+    serde_json::to_writer(JsonEscaped(&mut out), &value)?;
     writeln!(out)?;
     out.flush()?;
     Ok(())
@@ -493,7 +494,7 @@ fn list(what: List, regex: Option<&str>, as_json: bool) -> anyhow::Result<Outcom
     let lines: Vec<&String> = lines.iter().filter(matches).collect();
     let mut out = term::stdout();
     if as_json {
-        serde_json::to_writer(&mut out, &lines)?;
+        serde_json::to_writer(JsonEscaped(&mut out), &lines)?;
         writeln!(out)?;
     } else {
         for line in lines {

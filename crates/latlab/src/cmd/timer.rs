@@ -49,8 +49,6 @@ const BUSY_CPUS: usize = 4;
 const BUSY: Duration = Duration::from_millis(400);
 /// Looks that are kept.
 const MOMENTS_MAX: usize = 3_600;
-/// Longest sleep between two looks for a signal.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs the command.
 ///
@@ -112,7 +110,7 @@ pub fn measure(
     let begun = Instant::now();
     let mut last = first.clone();
     while begun.elapsed() < length && signal::stop_requested().is_none() {
-        wait(interval.min(length.saturating_sub(begun.elapsed())));
+        signal::sleep(interval.min(length.saturating_sub(begun.elapsed())));
         let now = ticks::counters(&root);
         live.moments.extend(moment(&first, &last, &now));
         last = now;
@@ -160,18 +158,6 @@ pub fn measured_hz() -> Option<u32> {
     let busy = ticks::busy(cpu, BUSY)?;
     (busy.step_ns > 0)
         .then(|| latlab_analysis::timer::live::nearest_hz(1e9 / busy.step_ns as f64))?
-}
-
-/// Sleeps, but looks for a signal now and then.
-fn wait(length: Duration) {
-    let end = Instant::now() + length;
-    while signal::stop_requested().is_none() {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return;
-        }
-        std::thread::sleep(left.min(POLL_INTERVAL));
-    }
 }
 
 fn moment(first: &Counters, before: &Counters, now: &Counters) -> Option<Moment> {
@@ -237,7 +223,7 @@ fn top(args: &Args) -> anyhow::Result<Outcome> {
     }
     // On a terminal it goes on until Ctrl-C, as top does; into a pipe for -D.
     while signal::stop_requested().is_none() && (terminal || begun.elapsed() < args.duration) {
-        wait(args.interval);
+        signal::sleep(args.interval);
         let now = ticks::counters(&root);
         let seconds = now.time_ns.saturating_sub(before.time_ns) as f64 / 1e9;
         if terminal {

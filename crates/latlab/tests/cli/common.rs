@@ -158,6 +158,23 @@ pub fn for_everybody(dir: &Path) -> PathBuf {
     program
 }
 
+/// Compiles a library of this folder that is preloaded; `None`, said, without a C compiler.
+#[cfg(feature = "host")]
+pub fn shim(dir: &Path, source: &str) -> Option<PathBuf> {
+    let library = dir.join(source).with_extension("so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli").join(source);
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-O1", "-Wall", "-o"]).arg(&library).arg(source).arg("-ldl");
+    match cc.output() {
+        Ok(out) if out.status.success() => Some(library),
+        Ok(out) => panic!("{}", said(&out)),
+        Err(_) => {
+            skip("no C compiler");
+            None
+        }
+    }
+}
+
 /// Says why a test cannot be made here; in CI that is a failure. Written past the capture of the test's
 /// output, so that `scripts/test` counts it.
 pub fn skip(why: &str) {

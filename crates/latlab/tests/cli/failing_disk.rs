@@ -3,7 +3,7 @@
 //! earlier state is there or the new one, nothing half-written, and the exit code says so.
 
 use crate::common::{
-    SmallDisk, command, copy_program, fixture, latlab, printed, run_of, said, skip, succeed,
+    SmallDisk, command, copy_program, fixture, latlab, printed, run_of, said, shim, succeed,
     tracefs,
 };
 use std::collections::BTreeMap;
@@ -15,22 +15,6 @@ const HOWS: [&str; 4] = ["ENOSPC", "EIO", "EINTR", "SHORT"];
 const HOWS_OF_SQLITE: [&str; 4] = ["ENOSPC", "EIO-SQLITE", "EINTR", "SHORT"];
 /// More calls than any result needs: whoever gets here counts something else.
 const MOST: usize = 400;
-
-/// Compiles what makes calls fail; `None`, said, without a C compiler.
-fn shim(dir: &Path) -> Option<PathBuf> {
-    let library = dir.join("failing_disk.so");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/failing_disk.c");
-    let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-O1", "-Wall", "-o"]).arg(&library).arg(source).arg("-ldl");
-    match cc.output() {
-        Ok(out) if out.status.success() => Some(library),
-        Ok(out) => panic!("{}", said(&out)),
-        Err(_) => {
-            skip("no C compiler");
-            None
-        }
-    }
-}
 
 /// Runs a command in a new directory for each call that can fail and each way; `prepare` fills the
 /// directory, `check` looks at it afterwards and is told whether the command succeeded. Returns how many
@@ -61,7 +45,7 @@ fn each_failure_at(
     check: impl Fn(&str, &Path, bool, &Output),
 ) -> usize {
     let tools = tempfile::tempdir().unwrap();
-    let Some(shim) = shim(tools.path()) else { return usize::MAX };
+    let Some(shim) = shim(tools.path(), "failing_disk.c") else { return usize::MAX };
     let mut failed = 0;
     for how in hows {
         for at in (first..).step_by(step) {

@@ -2,20 +2,30 @@
 //! is linked once.
 
 mod bench;
+#[cfg(feature = "host")]
+mod check;
+#[cfg(feature = "host")]
+mod clock_steps;
 mod common;
 mod compare;
 #[cfg(feature = "host")]
 mod complete;
 mod doctor;
 #[cfg(feature = "host")]
+mod export;
+#[cfg(feature = "host")]
 mod failing_disk;
+#[cfg(feature = "host")]
+mod fleet;
 #[cfg(feature = "host")]
 mod history;
 #[cfg(feature = "host")]
 mod image;
+mod leftovers;
 mod load;
 mod memory;
 mod menu;
+mod noise;
 #[cfg(feature = "host")]
 mod output;
 mod parity;
@@ -33,6 +43,8 @@ mod signals;
 mod ssh;
 mod survey;
 mod sweep;
+#[cfg(feature = "host")]
+mod tune;
 mod unprivileged;
 #[cfg(feature = "view")]
 mod view;
@@ -43,7 +55,10 @@ mod vm_kernel;
 #[cfg(feature = "host")]
 mod vm_ssh;
 mod wakeup;
+#[cfg(feature = "host")]
+mod watch;
 mod why;
+mod why_spans;
 mod why_task;
 #[cfg(feature = "host")]
 mod why_vm;

@@ -141,6 +141,9 @@ const ON_PURPOSE: &[(&str, &str, &str)] = &[
     ("rt-load.dat", "cause/equal-priority/opt cgu.01/", ""),
     ("rt-load.dat", "finding/why.throttling", ""),
     ("rt-load.dat", "finding/why.equal-priority#3", ""),
+    // A task's share of the CPU names it only beyond what the number of tasks makes likely.
+    ("rt-load.dat", "cause/interrupts-off/lto cgu.08/", ""),
+    ("rt-load.dat", "finding/why.interrupts-off", ""),
     // Late wake-ups are compared up to the switch, at which on-time ones of cyclictest end.
     ("cyclictest-mark.dat", "contrast/path/", "/late_ns"),
     ("cyclictest-mark.dat", "cause/hrtimer-handler/", "/excess_ns"),

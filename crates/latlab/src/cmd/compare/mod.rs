@@ -27,7 +27,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         keep_only(s, &args.only);
     }
     let detail = compare::compare(&subjects, &options);
-    if detail.metrics.is_empty() {
+    if detail.metrics.is_empty() && !has_published_beside_measured(&detail) {
         return Err(nothing_in_common(&subjects, &detail));
     }
     let failed = args.fail_if.is_some_and(|what| fails(&detail, what, args.allow_single));
@@ -44,6 +44,12 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         Ok(())
     })?;
     Ok(outcome.exceeded_if(failed))
+}
+
+/// Whether a published table and a measured distribution can stand beside each other.
+fn has_published_beside_measured(detail: &CompareDetail) -> bool {
+    let any = |published: bool| detail.figures.iter().any(|f| f.count.is_none() == published);
+    any(true) && any(false)
 }
 
 /// Whether `--fail-if` applies. Of fewer than three runs a side only with `--allow-single`.

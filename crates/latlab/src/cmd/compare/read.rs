@@ -27,7 +27,7 @@ pub fn one(path: &Path) -> anyhow::Result<Subject> {
         return Ok(Subject::of_reference(found));
     }
     let label = path.file_name().map_or(name, |n| n.to_string_lossy().into_owned());
-    Ok(Subject { label, runs: vec![source(path)?] })
+    Ok(Subject { label, runs: vec![source(path)?], published: &[] })
 }
 
 /// Many runs as one.
@@ -36,15 +36,18 @@ pub fn one(path: &Path) -> anyhow::Result<Subject> {
 /// As [`one`].
 pub fn group(label: &str, paths: &[PathBuf]) -> anyhow::Result<Subject> {
     let mut runs = Vec::new();
+    let mut published: &[_] = &[];
     for path in paths {
         let name = path.display().to_string();
         if name.starts_with('@') {
-            runs.extend(one(path)?.runs);
+            let machine = one(path)?;
+            published = machine.published;
+            runs.extend(machine.runs);
         } else {
             runs.push(source(path)?);
         }
     }
-    Ok(Subject { label: label.to_owned(), runs })
+    Ok(Subject { label: label.to_owned(), runs, published })
 }
 
 /// A run directory, a run.json, or a file of another tool.

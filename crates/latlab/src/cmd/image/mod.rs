@@ -16,6 +16,7 @@ use build_hooks::{BuildHooks, ended};
 use fragment::flavour;
 use latlab_image::Flavour;
 use latlab_image::{Manifest, Request, board, boot, check, keys};
+use latlab_model::control::JsonEscaped;
 use latlab_sys::signal;
 use serde_json::json;
 use std::io::{self, Write};
@@ -49,7 +50,7 @@ fn boards(global: &Global) -> anyhow::Result<Outcome> {
             .iter()
             .map(|b| json!({ "name": b.name, "arch": b.arch.name(), "about": b.about }))
             .collect();
-        serde_json::to_writer_pretty(&mut out, &rows).map_err(io::Error::from)?;
+        serde_json::to_writer_pretty(JsonEscaped(&mut out), &rows).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
         for board in boards {
@@ -180,7 +181,7 @@ fn plan(request: &Request, global: &Global) -> anyhow::Result<Outcome> {
             "packages": packages,
             "output": request.output,
         });
-        serde_json::to_writer_pretty(&mut out, &value).map_err(io::Error::from)?;
+        serde_json::to_writer_pretty(JsonEscaped(&mut out), &value).map_err(io::Error::from)?;
         writeln!(out)?;
         out.flush()?;
         return Ok(Outcome::Done);
@@ -239,7 +240,7 @@ fn report(
 ) -> anyhow::Result<()> {
     let mut out = term::stdout();
     if global.json {
-        serde_json::to_writer_pretty(&mut out, manifest).map_err(io::Error::from)?;
+        serde_json::to_writer_pretty(JsonEscaped(&mut out), manifest).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
         writeln!(
@@ -270,7 +271,7 @@ fn look(image: &Path, name: Option<&str>, global: &Global) -> anyhow::Result<Out
             .iter()
             .map(|c| json!({ "demand": c.demand, "found": c.found, "met": c.met }))
             .collect();
-        serde_json::to_writer_pretty(&mut out, &rows).map_err(io::Error::from)?;
+        serde_json::to_writer_pretty(JsonEscaped(&mut out), &rows).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
         for check in &checks {

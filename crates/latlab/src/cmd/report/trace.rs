@@ -1,18 +1,15 @@
 //! `latlab report FILE.dat`: a trace as text or JSON, like `trace-cmd report`.
 
-use crate::cli::time::timestamp_ns;
 use crate::cli::{Global, report::Args};
 use crate::outcome::{HintExt, Outcome};
 use crate::term;
 use crate::trace_input;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use latlab_model::control::clean_bytes;
-use latlab_model::cpulist;
 use latlab_report::sections::trace;
 use latlab_sys::mmap::Mapped;
-use latlab_trace::filter::events_named;
 use latlab_trace::print::{Dialect, LineStyle, ReportOptions, report};
-use latlab_trace::{Diagnostics, Filter, Select, TraceFile};
+use latlab_trace::{Diagnostics, TraceFile};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -34,18 +31,7 @@ pub(super) fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn options(file: &TraceFile<'_>, args: &Args) -> anyhow::Result<ReportOptions> {
-    let cpus = args.cpu.as_deref().map(cpu_list).transpose().hint("write CPUs as 0,2-3")?;
-    let time = |text: &Option<String>| {
-        text.as_deref().map(seconds).transpose().hint("write times as they are printed: 923.632241")
-    };
-    let select = Select { cpus, buffers: None, from: time(&args.from)?, to: time(&args.to)? };
-    let mut filter = Filter::compile(file, &args.filter).hint(
-        "`latlab report --stat FILE` lists the events; a filter reads EVENT : FIELD < NUMBER",
-    )?;
-    for name in &args.event {
-        let ids = events_named(file, name).hint("`latlab report --stat FILE` lists the events")?;
-        filter.allow(&ids);
-    }
+    let (select, filter) = trace_input::choose(file, &args.choice)?;
     let dialect = match (args.raw, args.no_plugins) {
         (true, _) => Dialect::Fields,
         (_, true) => Dialect::Kernel,
@@ -64,20 +50,6 @@ fn options(file: &TraceFile<'_>, args: &Args) -> anyhow::Result<ReportOptions> {
         },
         threads: args.threads.unwrap_or(here.min(THREADS_MAX)).clamp(1, 256),
     })
-}
-
-/// CPUs as `0,2-3`, at least one.
-fn cpu_list(text: &str) -> anyhow::Result<Vec<u32>> {
-    let cpus = cpulist::parse(text)?;
-    if cpus.is_empty() {
-        return Err(cpulist::BadCpuList(text.to_owned()).into());
-    }
-    Ok(cpus)
-}
-
-/// A time stamp, ns.
-fn seconds(text: &str) -> anyhow::Result<u64> {
-    timestamp_ns(text).ok_or_else(|| anyhow!("{text:?} is not a time"))
 }
 
 fn print(
@@ -130,21 +102,5 @@ fn tell(path: &str, head: &Diagnostics, events: &Diagnostics) {
     let more = head.suppressed() + events.suppressed();
     if more > 0 {
         let _ = writeln!(err, "latlab: {path}: {more} more damaged parts");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cpus_are_read_as_a_list() {
-        assert_eq!(cpu_list("0,2-3").unwrap(), [0, 2, 3]);
-        assert!(
-            cpu_list("3-1").is_err()
-                && cpu_list("a").is_err()
-                && cpu_list("").is_err()
-                && cpu_list("0-99999999").is_err()
-        );
     }
 }

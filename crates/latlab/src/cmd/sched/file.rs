@@ -8,8 +8,8 @@ use crate::session::Session;
 use crate::term;
 use crate::trace_input;
 use anyhow::{Context, anyhow};
-use latlab_analysis::sched::analyse::{Analyzer, Options};
-use latlab_analysis::timeline::from_trace::scan;
+use latlab_analysis::sched::analyse::Options;
+use latlab_analysis::sched::from_trace;
 use latlab_model::event::{Event, Names};
 use latlab_model::sched::schedule::{SchedDetail, Schedule, Slice};
 use latlab_sys::mmap::Mapped;
@@ -116,37 +116,25 @@ pub fn analyse(
     options: Options,
     each: &mut EachEvent<'_>,
 ) -> anyhow::Result<(Schedule, Diagnostics)> {
-    let mut analyzer = Analyzer::new(options);
-    let mut ended: Vec<Slice> = Vec::with_capacity(8);
     let mut error = None;
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-    let groups = latlab_analysis::sched::groups();
-    let (names, damage) = scan(file, select, threads, groups, |event, names| {
-        ended.clear();
-        analyzer.push(event, names, &mut |s| ended.push(*s));
-        match each(event, names, &ended) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(e) => {
-                error = Some(e);
-                ControlFlow::Break(())
+    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let found =
+        from_trace::analyse(file, &name, select, threads, options, &mut |event, names, ended| {
+            match each(event, names, ended) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(e) => {
+                    error = Some(e);
+                    ControlFlow::Break(())
+                }
             }
-        }
-    });
+        });
     if let Some(error) = error {
         return Err(error.into());
     }
-    if analyzer.switches() == 0 {
-        let missing = latlab_analysis::sched::missing(file);
-        let why = if missing.contains(&"sched_switch") {
-            "no format of sched_switch"
-        } else {
-            "no sched_switch events"
-        };
-        return Err(anyhow!("{}: {why}: running tasks unknown", path.display()))
-            .hint("record with `latlab record -e sched`; or widen --from, --to and --cpu");
-    }
-    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    Ok((analyzer.finish(&name, &names, &mut |_| {}), damage))
+    found
+        .with_context(|| path.display().to_string())
+        .hint("record with `latlab record -e sched`; or widen --from, --to and --cpu")
 }
 
 /// Only the slices, in order of their ends.

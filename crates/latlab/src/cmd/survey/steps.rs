@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 pub(super) const STEPS: &[Step] = &[
     Step { name: "doctor", title: "System configuration", from: Level::Quick, seconds: [2, 2, 10], run: doctor },
     Step { name: "gaps", title: "OS noise", from: Level::Quick, seconds: [3, 30, 600], run: gaps },
-    Step { name: "bench", title: "Micro-benchmarks: system calls, context switches, IPC, processes", from: Level::Quick, seconds: [20, 60, 330], run: bench },
+    Step { name: "bench", title: "Micro-benchmarks: system calls, context switches, IPC, processes", from: Level::Quick, seconds: [13, 60, 330], run: bench },
     Step { name: "memory", title: "Caches and TLBs", from: Level::Quick, seconds: [9, 55, 55], run: memory },
     Step { name: "sched", title: "CPU shares by policy and priority", from: Level::Quick, seconds: [5, 50, 110], run: sched },
     Step { name: "timer", title: "Ticks, timers and interrupts", from: Level::Quick, seconds: [4, 10, 30], run: timer },
-    Step { name: "wakeup", title: "Wake-up latency, idle", from: Level::Quick, seconds: [8, 60, 900], run: wakeup_idle },
-    Step { name: "wakeup-cpu", title: "Wake-up latency, all CPUs busy computing", from: Level::Quick, seconds: [6, 60, 900], run: wakeup_cpu },
-    Step { name: "wakeup-memory", title: "Wake-up latency, all CPUs allocating memory", from: Level::Quick, seconds: [8, 60, 900], run: wakeup_memory },
+    Step { name: "wakeup", title: "Wake-up latency, idle", from: Level::Quick, seconds: [5, 60, 900], run: wakeup_idle },
+    Step { name: "wakeup-cpu", title: "Wake-up latency, all CPUs busy computing", from: Level::Quick, seconds: [5, 60, 900], run: wakeup_cpu },
+    Step { name: "wakeup-memory", title: "Wake-up latency, all CPUs allocating memory", from: Level::Quick, seconds: [5, 60, 900], run: wakeup_memory },
 ];
 
 fn doctor(context: &Context) -> anyhow::Result<Vec<Part>> {

@@ -1,0 +1,71 @@
+//! `latlab export --trace-dat`: parts and conversions, read by latlab and by trace-cmd.
+
+use crate::common::{fixture, latlab, printed, said, succeed, text};
+use std::process::Command;
+
+/// The lines of events.
+fn events(text: &str) -> Vec<&str> {
+    text.lines().filter(|l| !l.starts_with("cpus=") && !l.is_empty()).collect()
+}
+
+#[test]
+fn a_part_has_the_lines_that_report_prints_for_the_same_options() {
+    let dir = tempfile::tempdir().unwrap();
+    let chosen = ["--from", "17.25", "--to", "17.3", "--cpu", "1", "-e", "sched_switch,sched_wak*"];
+    let source = fixture("trace/events7-x86_64.dat");
+    let expected = printed(&latlab(dir.path(), &[&["report", &source][..], &chosen].concat()));
+    assert!(events(&expected).len() > 20, "{expected}");
+    for (name, more) in [
+        ("part.dat", &[][..]),
+        ("plain.dat", &["--compression", "none"]),
+        ("zlib.dat", &["--compression", "zlib"]),
+        ("old.dat", &["--v6"]),
+    ] {
+        let words = ["export", &source, "--trace-dat", name];
+        let out = latlab(dir.path(), &[&words[..], &chosen, more].concat());
+        assert!(out.status.success(), "{}", said(&out));
+        let number = format!("latlab: {name}: {} events\n", events(&expected).len());
+        assert_eq!(said(&out), number);
+        let part = printed(&latlab(dir.path(), &["report", name]));
+        assert_eq!(events(&part), events(&expected), "{name}");
+        // Debian's trace-cmd is built without zlib.
+        if name == "zlib.dat" {
+            continue;
+        }
+        let theirs = succeed(Command::new("trace-cmd").args(["report", name]).current_dir(&dir));
+        let theirs = text(&theirs.stdout);
+        // Theirs begins with the number of CPUs; names, kinds and times are those of latlab.
+        let words = |line: &&str| line.split_whitespace().take(4).collect::<Vec<_>>().join(" ");
+        let theirs: Vec<String> = events(&theirs).iter().map(words).collect();
+        let ours: Vec<String> = events(&expected).iter().map(words).collect();
+        assert_eq!(theirs, ours, "{name}");
+    }
+    // A part replaces its source.
+    let all =
+        latlab(dir.path(), &["export", "part.dat", "--trace-dat", "part.dat", "-F", "CPU == 0"]);
+    assert!(all.status.success(), "{}", said(&all));
+    assert!(events(&printed(&latlab(dir.path(), &["report", "part.dat"]))).is_empty());
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_and_leaves_the_earlier_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    std::fs::write(path.join("kept.dat"), "earlier").unwrap();
+    let (dat, ftrace) = (fixture("trace/f6.dat"), fixture("trace/cyclictest-mark-graph.txt"));
+    for (words, sentence) in [
+        (&["export", &ftrace, "--trace-dat", "kept.dat"][..], "this is text"),
+        (&["export", &dat, "--trace-dat", "kept.dat", "-e", "nonsense"], "nonsense"),
+        (&["export", &dat, "--trace-dat", "kept.dat", "--from", "x"], "not a time"),
+        (&["export", &dat, "--trace-dat", "."], "cannot be written"),
+        (&["export", &dat, "--trace-dat", "/dev/null"], "not a file"),
+        (&["export", &dat, "--csv", "--from", "1"], "--trace-dat"),
+        (&["export", &dat, "--csv", "--trace-dat", "kept.dat"], "exclude each other"),
+    ] {
+        let out = latlab(path, words);
+        assert_eq!(out.status.code(), Some(1), "{words:?} {}", said(&out));
+        assert!(said(&out).contains(sentence), "{words:?} {}", said(&out));
+    }
+    assert_eq!(std::fs::read(path.join("kept.dat")).unwrap(), b"earlier");
+    assert_eq!(std::fs::read_dir(path).unwrap().count(), 1);
+}
