@@ -7,20 +7,21 @@
 >>> latlab.load_run("runs/baseline").records[0].summary.quantile(0.99)
 
 Times are ns of the trace's clock unless a name or docstring gives another unit. Errors are
-`latlab.LatlabError`, with the sentences of the command; damaged parts of a trace are warnings. Events are
-read in this process; runs and analyses are the command's, which the wheel carries.
+`latlab.LatlabError`, with the sentences of the command; damaged parts of a trace are warnings. All but `measure`
+is done in this process, by the code of the command; `measure` runs the command, which the wheel carries.
 """
 
-from ._analyses import Explanation, Sched, Timer, explain, sched, timer
+from ._analyses import Explanation, Sched, Timer, breakdown, explain, sched, timer
 from ._command import command
 from ._errors import LatlabError
-from ._native import Table, Trace, open
+from ._native import Histogram, Table, Trace, open
 from ._rows import Rows
 from ._run import Finding, Part, Plot, Quantile, Record, Run, Summary, load_run, measure
 
 __all__ = [
     "Explanation",
     "Finding",
+    "Histogram",
     "LatlabError",
     "Part",
     "Plot",
@@ -33,6 +34,7 @@ __all__ = [
     "Table",
     "Timer",
     "Trace",
+    "breakdown",
     "command",
     "explain",
     "load_run",

@@ -1,24 +1,24 @@
-"""Analyses of traces, by the command: who ran, what timers did, why wake-ups were late."""
+"""Analyses of traces: who ran, what timers did, why wake-ups were late."""
 
 from __future__ import annotations
 
-import json
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ._command import json_of, run_command
-from ._native import Trace
+from . import _native
+from ._errors import LatlabError
+from ._native import Table, Trace
 from ._rows import Rows
 from ._run import Finding, Run
 
-__all__ = ["Explanation", "Sched", "Timer", "explain", "sched", "timer"]
+__all__ = ["Explanation", "Sched", "Timer", "breakdown", "explain", "sched", "timer"]
 
 _Source = Union[Trace, str, "PathLike[str]"]
 
 
 class _Analysis:
-    """An analysis, as the run that the command reports."""
+    """An analysis, as a run of that one part."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -26,7 +26,7 @@ class _Analysis:
 
     @property
     def detail(self) -> Mapping[str, Any]:
-        """Everything that was found, as `--json` has it."""
+        """Everything that was found, as the `--json` of the command has it."""
         return self.run.parts[0].detail
 
     @property
@@ -42,9 +42,9 @@ class _Analysis:
 class Sched(_Analysis):
     """Who ran. All times are ns."""
 
-    def __init__(self, run: Run, path: str, choice: Sequence[str]) -> None:
+    def __init__(self, run: Run, trace: Trace, times: "_Times") -> None:
         super().__init__(run)
-        self._path, self._choice = path, choice
+        self._trace, self._times = trace, times
 
     def _of(self, name: str) -> Rows:
         return Rows(self.detail["schedule"][name])
@@ -75,11 +75,10 @@ class Sched(_Analysis):
         """Intervals in which a task was throttled."""
         return self._of("throttles")
 
-    def segments(self) -> Rows:
+    def segments(self) -> Table:
         """Run segments that ended, in order of their ends: time_ns is the end, off_ns the time off the CPU before,
         ready_ns of it runnable, ended why it ended, next the task that followed, doubtful: events were lost."""
-        lines = run_command(["sched", self._path, "--view", "timehist", "--json", *self._choice])
-        return Rows(json.loads(line) for line in lines.splitlines())
+        return _native.segments(self._trace, *self._times)
 
 
 class Timer(_Analysis):
@@ -137,44 +136,80 @@ class Explanation(_Analysis):
 
 
 def sched(trace: _Source, *, start: Optional[float] = None, end: Optional[float] = None) -> Sched:
-    """Who ran: `latlab sched TRACE`. start and end in seconds of the trace's clock.
+    """Who ran, as `latlab sched TRACE` reports it. start and end in seconds of the trace's clock.
 
     Raises LatlabError when there is no sched_switch among what is chosen.
     """
-    path, choice = _path(trace), _times(start, end)
-    return Sched(Run(json_of(["sched", path, *choice])), path, choice)
+    opened, times = _opened(trace), (_ns(start), _ns(end))
+    return Sched(Run(_native.sched(opened, *times)), opened, times)
 
 
 def timer(trace: _Source, *, start: Optional[float] = None, end: Optional[float] = None) -> Timer:
-    """What timers and interrupts did: `latlab timer TRACE`. start and end in seconds of the trace's clock.
+    """What timers and interrupts did, as `latlab timer TRACE` reports it. start and end in seconds of the
+    trace's clock.
 
     Raises LatlabError when there is no event of them among what is chosen.
     """
-    return Timer(Run(json_of(["timer", _path(trace), *_times(start, end)])))
+    return Timer(Run(_native.timer(_opened(trace), _ns(start), _ns(end))))
 
 
 def explain(
-    traces: Union[_Source, Sequence[_Source]], *, limit_ns: Optional[int] = None, task: Optional[str] = None
+    traces: Union[_Source, Sequence[_Source]],
+    *,
+    limit_ns: Optional[int] = None,
+    task: Optional[str] = None,
+    deadline_ns: Optional[int] = None,
 ) -> Explanation:
-    """Why wake-ups were late: `latlab why TRACE…`, of captures of latlab and cyclictest, of directories of
-    runs, or of any trace with the events.
+    """Why wake-ups were late, as `latlab why TRACE…` reports it: of captures of latlab and cyclictest, of
+    directories of runs, or of any trace with the events.
 
     limit_ns: a wake-up later than this is late; without it what the marker of the measuring program says.
-    task: the measured task, by name or thread id, where no marker names it.
+    task: the task, by name or thread id, where no marker names it. deadline_ns: an activation of the task with
+    a longer response time is late.
 
     Raises LatlabError when no trace has a wake-up.
     """
+    if deadline_ns is not None and task is None:
+        raise LatlabError("deadline_ns: needs task", "latlab.explain(trace, task=…, deadline_ns=…)")
     several = [traces] if isinstance(traces, (str, PathLike, Trace)) else list(traces)
-    choice = [] if limit_ns is None else ["--limit", f"{limit_ns}ns"]
-    choice += [] if task is None else ["--task", task]
-    return Explanation(Run(json_of(["why", *choice, *(_path(trace) for trace in several)])))
+    paths = [trace.path if isinstance(trace, Trace) else Path(fspath(trace)) for trace in several]
+    files = [file for path in paths for file in _captures(path)]
+    run = paths[0] if len(paths) == 1 and paths[0].is_dir() else None
+    return Explanation(Run(_native.explain(files, limit_ns, task, deadline_ns, run)))
 
 
-def _path(trace: _Source) -> str:
-    # Absolute: a name that an option could have is none.
-    return str(Path(trace.path if isinstance(trace, Trace) else fspath(trace)).absolute())
+def breakdown(
+    traces: Union[_Source, Sequence[_Source]],
+    *,
+    limit_ns: Optional[int] = None,
+    task: Optional[str] = None,
+    deadline_ns: Optional[int] = None,
+) -> Rows:
+    """The parts of each wake-up, which add up to its latency: `explain(…).breakdown`."""
+    return explain(traces, limit_ns=limit_ns, task=task, deadline_ns=deadline_ns).breakdown
 
 
-def _times(start: Optional[float], end: Optional[float]) -> List[str]:
-    times = [("--from", start), ("--to", end)]
-    return [word for name, time in times if time is not None for word in (name, f"{time:.9f}")]
+_Times = Tuple[Optional[int], Optional[int]]
+
+
+def _opened(trace: _Source) -> Trace:
+    return trace if isinstance(trace, Trace) else _native.open(trace)
+
+
+def _captures(path: Path) -> List[Path]:
+    """A file, or the captures of a run's directory."""
+    if not path.is_dir():
+        return [path]
+    folder = path / "captures"
+    if not folder.is_dir():
+        raise LatlabError(
+            f"{path}: no captures", "name trace.dat files, or the directory of a `latlab why` run"
+        )
+    files = sorted(folder.glob("*.dat"))
+    if not files:
+        raise LatlabError(f"{folder}: no captures", "no wake-up of that run was late")
+    return files
+
+
+def _ns(seconds: Optional[float]) -> Optional[int]:
+    return None if seconds is None else max(0, round(seconds * 1e9))

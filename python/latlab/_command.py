@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 import warnings
 from pathlib import Path
-from typing import Any, Dict, Sequence
+from typing import Sequence
 
 from ._errors import LatlabError
 
-__all__ = ["command", "json_of", "run_command"]
+__all__ = ["command", "run_command"]
 
 
 def command() -> Path:
@@ -36,21 +36,21 @@ def run_command(options: Sequence[str], before: Sequence[str] = ()) -> str:
     Raises LatlabError with the command's sentence and hint when it fails. A limit that is exceeded (exit
     code 2) is no failure.
     """
+    # Lines are not wrapped to a terminal that is not there: Jupyter and readline set COLUMNS.
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     done = subprocess.run(
-        [*before, str(command()), *options], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        [*before, str(command()), *options],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=environment,
     )
     said = [line[len("latlab: ") :] for line in done.stderr.splitlines() if line.startswith("latlab: ")]
     if done.returncode in (0, 2):
         for sentence in said:
-            warnings.warn(sentence, stacklevel=4)
+            warnings.warn(sentence, stacklevel=3)
         return done.stdout
     hints = [line[len("hint: ") :] for line in done.stderr.splitlines() if line.startswith("hint: ")]
     errors = [line[len("error: ") :] for line in done.stderr.splitlines() if line.startswith("error: ")]
     ended = f"latlab {options[0]} ended with exit code {done.returncode}"
     raise LatlabError((said[-1:] or errors or [ended])[0], hints[-1] if hints else None)
-
-
-def json_of(options: Sequence[str]) -> Dict[str, Any]:
-    """The result that the command prints with `--json`."""
-    found: Dict[str, Any] = json.loads(run_command([*options, "--json"]))
-    return found

@@ -9,7 +9,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
-from ._command import json_of, run_command
+from ._command import run_command
+from ._native import Histogram, RunData, read_run
 from ._rows import Rows
 
 __all__ = ["Finding", "Part", "Plot", "Quantile", "Record", "Run", "Summary", "load_run", "measure"]
@@ -19,7 +20,7 @@ _Path = Union[str, "PathLike[str]"]
 
 @dataclass(frozen=True)
 class Quantile:
-    """A quantile with its 95 % interval, in the unit of its record.
+    """A quantile with its interval, in the unit of its record; of 95 % where no other was asked for.
 
     The interval is of order statistics (Conover, Practical Nonparametric Statistics, section 3.2) and
     presumes independent values.
@@ -56,16 +57,15 @@ class Record:
     """One measured quantity.
 
     name and params identify it; unit is that of every number (`ns`, `bytes_per_second`, `per_second`,
-    `count`, `ratio`, `hz`, `bytes`). buckets are (smallest value, count) of HdrHistogram's layout where every
-    value was counted: values below 2048 are exact, larger ones to 1 part in 1024. samples are the values
-    themselves where they are few.
+    `count`, `ratio`, `hz`, `bytes`). histogram has every value where they were counted, for any quantile and
+    to be merged with others. samples are the values themselves where they are few.
     """
 
     name: str
     params: Mapping[str, Union[int, float, str]]
     unit: str
     summary: Summary
-    buckets: Tuple[Tuple[int, int], ...]
+    histogram: Optional[Histogram]
     samples: Tuple[float, ...]
     part: str
 
@@ -114,10 +114,11 @@ class Plot:
 class Run:
     """A run: results, findings and reports."""
 
-    def __init__(self, data: Dict[str, Any]) -> None:
-        self.data = data
+    def __init__(self, native: RunData) -> None:
+        self._native = native
+        self.data: Dict[str, Any] = json.loads(native.json())
         """Everything, as `run.json` of this version has it."""
-        self.parts: Tuple[Part, ...] = tuple(_part(part) for part in data["parts"])
+        self.parts: Tuple[Part, ...] = tuple(_part(part) for part in self.data["parts"])
         """The experiments, in order."""
 
     @property
@@ -157,27 +158,15 @@ class Run:
 
     def text(self, details: bool = False) -> str:
         """The report as text: what a terminal shows, with details all of it."""
-        with tempfile.TemporaryDirectory(prefix="latlab-") as scratch:
-            return run_command(["report", self._saved(scratch), *(["--details"] if details else [])])
+        return self._native.text(details)
 
     def html(self) -> str:
         """The report as one HTML page, as `report.html`."""
-        with tempfile.TemporaryDirectory(prefix="latlab-") as scratch:
-            page = Path(scratch) / "report.html"
-            run_command(["report", self._saved(scratch), "--html", str(page)])
-            return page.read_text(encoding="utf-8")
+        return self._native.html()
 
     def plots(self) -> List[Plot]:
         """The plots of the report, by id."""
-        with tempfile.TemporaryDirectory(prefix="latlab-") as scratch:
-            run_command(["report", self._saved(scratch), "--svg", scratch])
-            drawings = sorted(Path(scratch).glob("*.svg"))
-            return [Plot(drawing.stem, drawing.read_text(encoding="utf-8")) for drawing in drawings]
-
-    def _saved(self, folder: str) -> str:
-        path = Path(folder) / "run.json"
-        path.write_text(json.dumps(self.data), encoding="utf-8")
-        return str(path)
+        return [Plot(id, svg) for id, svg in self._native.plots()]
 
     def __repr__(self) -> str:
         names = ", ".join(part.name for part in self.parts)
@@ -189,8 +178,7 @@ def load_run(path: _Path) -> Run:
 
     Raises LatlabError when it is missing, damaged, or of a newer schema.
     """
-    # A name that an option could have is none.
-    return Run(json_of(["report", str(Path(fspath(path)).absolute())]))
+    return Run(read_run(fspath(path)))
 
 
 def measure(experiment: str, *options: str, out: Optional[_Path] = None, sudo: bool = False) -> Run:
@@ -225,13 +213,13 @@ def _part(part: Dict[str, Any]) -> Part:
 def _record(record: Dict[str, Any], part: str) -> Record:
     summary = dict(record["summary"])
     summary["quantiles"] = tuple(Quantile(**found) for found in summary["quantiles"])
-    histogram = record.get("histogram") or {"buckets": ()}
+    histogram = record.get("histogram")
     return Record(
         name=record["name"],
         params=record["params"],
         unit=record["unit"],
         summary=Summary(**summary),
-        buckets=tuple((low, count) for low, count in histogram["buckets"]),
+        histogram=None if histogram is None else Histogram.from_json(json.dumps(histogram)),
         samples=tuple(record.get("samples", ())),
         part=part,
     )

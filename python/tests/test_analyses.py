@@ -1,7 +1,11 @@
 """Analyses of traces: each against the events of the same trace."""
 
+import json
+import subprocess
+
 import latlab
 import pytest
+from latlab._command import run_command
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +30,69 @@ def test_run_segments_add_up_and_are_in_the_events(load):
     assert len(ended) > 1000
     assert all((row.time_ns, row.cpu, row.tid) in ends for row in ended.itertuples())
     assert set(sched.cpus.to_pandas().cpu) == set(switches.cpu)
+
+
+def parts(*options):
+    return json.loads(run_command([*options, "--json"]))["parts"]
+
+
+def test_analyses_are_those_of_the_command_and_start_no_process(load, traces, monkeypatch):
+    path, timers = str(load.path), str(traces / "f7-zstd.dat")
+    expected = [
+        parts("sched", path),
+        parts("timer", timers),
+        parts("why", path, "--limit", "100us"),
+        parts("why", path, "--task", "kworker/0:1"),
+    ]
+    lines = run_command(["sched", path, "--view", "timehist", "--json"]).splitlines()
+
+    def refuse(*_, **__):
+        raise AssertionError("a process is started")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    found = [
+        latlab.sched(load),
+        latlab.timer(timers),
+        latlab.explain(load, limit_ns=100_000),
+        latlab.explain(load, task="kworker/0:1"),
+    ]
+    for analysis, part in zip(found, expected):
+        assert analysis.run.data["parts"] == part
+    assert found[0].segments().to_pyarrow().to_pylist() == [json.loads(line) for line in lines]
+    assert list(latlab.breakdown(load, limit_ns=100_000)) == list(found[2].breakdown)
+    for method, function in [
+        (load.sched(), found[0]),
+        (latlab.open(timers).timer(), found[1]),
+        (load.explain(limit_ns=100_000), found[2]),
+        (load.explain(task="kworker/0:1"), found[3]),
+    ]:
+        assert method.detail == function.detail
+    assert list(load.breakdown(limit_ns=100_000)) == list(found[2].breakdown)
+
+
+def test_errors_are_the_sentences_of_the_command(load, traces, tmp_path):
+    several, function = [str(load.path), str(traces / "f6.dat")], str(traces / "function7-x86_64.dat")
+    nothing = tmp_path / "run"
+    (nothing / "captures").mkdir(parents=True)
+    for options, call in [
+        (["sched", function], lambda: latlab.sched(function)),
+        (["timer", function], lambda: latlab.timer(function)),
+        (["why", function], lambda: latlab.explain(function)),
+        (["why", function, "--task", "x"], lambda: latlab.explain(function, task="x")),
+        (["why", *several, "--task", "no", "--limit", "1ms"], lambda: latlab.explain(several, task="no", limit_ns=10**6)),
+        (["why", str(tmp_path)], lambda: latlab.explain(tmp_path)),
+        (["why", str(nothing)], lambda: latlab.explain(nothing)),
+    ]:
+        with pytest.raises(latlab.LatlabError) as command:
+            run_command(options)
+        with pytest.raises(latlab.LatlabError) as own:
+            call()
+        assert str(own.value).removesuffix(": No such file or directory (os error 2)") == str(
+            command.value
+        ).removesuffix(": No such file or directory (os error 2)")
+        assert "--" in command.value.hint or own.value.hint == command.value.hint
+    with pytest.raises(latlab.LatlabError, match="^deadline_ns: needs task$"):
+        latlab.explain(load, deadline_ns=1000)
 
 
 def test_a_part_of_the_trace_is_analysed(load):

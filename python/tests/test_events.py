@@ -181,3 +181,32 @@ def test_what_is_opened_describes_itself(trace, traces):
     assert ("next_prio", "int") in trace.fields("sched_switch")
     assert repr(trace).startswith("<latlab.Trace ")
     assert repr(trace.events("sched_switch")).startswith("<latlab.Table of ")
+
+
+def test_words_of_a_file_cannot_command_the_terminal(traces, tmp_path):
+    """Paths, names of tasks and events go into warnings and errors, which Python prints as they are."""
+    cut = tmp_path / "cut\x1b]0;title\x07\n.dat"
+    cut.write_bytes((traces / "f6.dat").read_bytes()[:-5000])
+    trace = latlab.open(cut)
+    with pytest.warns(UserWarning, match="cut␛]0;title␇␊.dat: CPU") as warned:
+        trace.events()
+    text = tmp_path / "trace.txt"
+    timer = "hrtimer=0xffff888627c1c6f8 function=hrtimer_wakeup"
+    name = "\x1b[2Jbad"
+    events = [
+        (1, f"hrtimer_start: {timer} expires=1000000000 softexpires=1000000000 mode=ABS"),
+        (2, f"sched_switch: prev_comm={name} prev_pid=42 prev_prio=9 prev_state=S ==> "
+            "next_comm=x next_pid=1 next_prio=120"),
+        (1000, f"hrtimer_expire_entry: {timer} now=1000001000"),
+        (1001, f"sched_waking: comm={name} pid=42 prio=9 target_cpu=000"),
+        (1005, "sched_switch: prev_comm=x prev_pid=1 prev_prio=120 prev_state=S ==> "
+            f"next_comm={name} next_pid=42 next_prio=9"),
+    ]
+    lines = [f"  {'y-42' if at < 10 else 'x-1'}     [000] d..2.  1.{at:06d}: {event}" for at, event in events]
+    text.write_text("# tracer: nop\n#\n" + "\n".join(lines) + "\n")
+    with pytest.raises(latlab.LatlabError) as error:
+        latlab.explain(text, limit_ns=1000, task="nobody")
+    assert "bad" in error.value.hint
+    said = [str(warning.message) for warning in warned] + [str(error.value), error.value.hint, *trace.damage]
+    said.append(latlab.explain(text, limit_ns=1000, task="42").text(details=True))
+    assert not [c for c in "".join(said) if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160)]

@@ -10,9 +10,13 @@
 
 #![forbid(unsafe_code)]
 
+mod analyses;
 mod cells;
 mod columns;
 mod error;
+mod histogram;
+mod run;
+mod segments;
 mod table;
 mod trace;
 
@@ -20,6 +24,12 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::analyses::{explain, sched_run, segments, timer_run};
+    #[pymodule_export]
+    use super::histogram::Histogram;
+    #[pymodule_export]
+    use super::run::{RunData, read_run};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

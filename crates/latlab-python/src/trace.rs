@@ -1,20 +1,21 @@
 //! An opened trace: what is in it, its events as a table, and its analyses.
 
 use crate::columns::{self, Query};
-use crate::error::latlab_error;
+use crate::error::{latlab_error, one_line};
 use crate::table::Table;
 use latlab_model::cpulist;
 use latlab_sys::mmap::Mapped;
 use latlab_trace::{Select, TraceFile};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
 /// More threads than this do not make a table faster: memory is the limit.
 const THREADS_MAX: usize = 8;
 /// What to do about a file that is no trace.
-const TRACES: &str =
+pub const TRACES: &str =
     "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`";
 
 self_cell::self_cell!(
@@ -36,8 +37,6 @@ pub struct Trace {
 /// Opens a trace.dat (version 6 or 7), or the text of ftrace's `trace` file and of `trace-cmd report`.
 #[pyfunction]
 pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
-    let memory =
-        latlab_sys::machine::share_of_free_memory().unwrap_or(latlab_trace::DEFAULT_MEMORY);
     let opened = py.detach(|| {
         let bytes = Mapped::open(&path).map_err(|e| {
             (
@@ -45,11 +44,16 @@ pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
                 "name a trace.dat or ftrace's text",
             )
         })?;
-        Opened::try_new(bytes, |bytes| latlab_trace::open_within(bytes, memory))
+        Opened::try_new(bytes, |bytes| latlab_trace::open_within(bytes, memory()))
             .map_err(|e| (format!("{}: {e}", path.display()), TRACES))
     });
     let opened = opened.map_err(|(message, hint)| latlab_error(py, message, Some(hint)))?;
     Ok(Trace { path, opened })
+}
+
+/// Bytes that a file may inflate to.
+pub fn memory() -> u64 {
+    latlab_sys::machine::share_of_free_memory().unwrap_or(latlab_trace::DEFAULT_MEMORY)
 }
 
 impl Trace {
@@ -69,12 +73,12 @@ impl Trace {
     }
 
     /// Says what is damaged as Python warnings.
-    fn warn(&self, py: Python<'_>, damage: &latlab_trace::Diagnostics) -> PyResult<()> {
+    ///
+    /// # Errors
+    /// A warning that Python was told to raise.
+    pub fn warn(&self, py: Python<'_>, damage: &latlab_trace::Diagnostics) -> PyResult<()> {
         let category = py.get_type::<PyUserWarning>();
-        let warn = |text: String| {
-            let text = text.replace('\0', "");
-            PyErr::warn(py, &category, &CString::new(text)?, 2)
-        };
+        let warn = |text: String| PyErr::warn(py, &category, &CString::new(one_line(&text))?, 2);
         let path = self.path.display();
         for diagnostic in self.file().diagnostics.list().iter().chain(damage.list()) {
             warn(format!("{path}: {diagnostic}"))?;
@@ -199,7 +203,7 @@ impl Trace {
     /// Damaged parts of the file's head, one sentence each.
     #[getter]
     fn damage(&self) -> Vec<String> {
-        self.file().diagnostics.list().iter().map(ToString::to_string).collect()
+        self.file().diagnostics.list().iter().map(|d| one_line(&d.to_string())).collect()
     }
 
     /// The chosen events in order of time, as a table.
@@ -235,4 +239,66 @@ impl Trace {
         self.warn(py, &damage)?;
         Ok(Table::new(schema, batches))
     }
+
+    /// Who ran: `latlab.sched` of this trace.
+    #[pyo3(signature = (*, start = None, end = None))]
+    fn sched<'py>(
+        slf: Bound<'py, Self>,
+        start: Option<f64>,
+        end: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        analysis(slf, "sched", &[("start", start), ("end", end)], &[], None)
+    }
+
+    /// What timers and interrupts did: `latlab.timer` of this trace.
+    #[pyo3(signature = (*, start = None, end = None))]
+    fn timer<'py>(
+        slf: Bound<'py, Self>,
+        start: Option<f64>,
+        end: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        analysis(slf, "timer", &[("start", start), ("end", end)], &[], None)
+    }
+
+    /// Why wake-ups were late: `latlab.explain` of this trace.
+    #[pyo3(signature = (*, limit_ns = None, task = None, deadline_ns = None))]
+    fn explain<'py>(
+        slf: Bound<'py, Self>,
+        limit_ns: Option<u64>,
+        task: Option<String>,
+        deadline_ns: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let limits = [("limit_ns", limit_ns), ("deadline_ns", deadline_ns)];
+        analysis(slf, "explain", &[], &limits, task)
+    }
+
+    /// The parts of each wake-up: `latlab.breakdown` of this trace.
+    #[pyo3(signature = (*, limit_ns = None, task = None, deadline_ns = None))]
+    fn breakdown<'py>(
+        slf: Bound<'py, Self>,
+        limit_ns: Option<u64>,
+        task: Option<String>,
+        deadline_ns: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let limits = [("limit_ns", limit_ns), ("deadline_ns", deadline_ns)];
+        analysis(slf, "breakdown", &[], &limits, task)
+    }
+}
+
+/// The package's function of that name for a trace.
+fn analysis<'py>(
+    trace: Bound<'py, Trace>,
+    name: &str,
+    seconds: &[(&str, Option<f64>)],
+    limits: &[(&str, Option<u64>)],
+    task: Option<String>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = trace.py();
+    let keywords = PyDict::new(py);
+    seconds.iter().try_for_each(|(name, value)| keywords.set_item(name, value))?;
+    limits.iter().try_for_each(|(name, value)| keywords.set_item(name, value))?;
+    if let Some(task) = task {
+        keywords.set_item("task", task)?;
+    }
+    py.import("latlab._analyses")?.getattr(name)?.call((trace,), Some(&keywords))
 }
