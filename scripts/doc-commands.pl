@@ -23,6 +23,8 @@ for my $file (@ARGV) {
         }
         my $end = $n + 1;
         $end++ until $end > $#lines || $lines[$end] =~ /^\s*```/;
+        # Other languages have no command lines.
+        if ($lines[$n] =~ /^\s*```(?:sql|python|toml|json)\b/) { $n = $end; next }
         my $prompts = grep { /^\$ / } @lines[$n + 1 .. $end - 1];
         for (my $at = $n + 1; $at < $end; $at++) {
             next if $prompts && $lines[$at] !~ /^\$ /;
@@ -50,6 +52,7 @@ sub commands {
                 if (/\G'([^']*)'/gc || /\G"((?:[^"\\]|\\.)*)"/gc || /\G\\(.)/gcs || /\G([^\s'"\\;|&<>]+)/gc) { $word .= $1 }
                 else { last }
             }
+            die "unbalanced quote in: $_\n" if $word eq '' && /\G['"]/;
             last if $word eq '' && !/\G(?=[\s;|&<>])/gc && (pos // 0) >= length;
             push @{ $commands[-1] }, $word;
         }

@@ -46,6 +46,10 @@ apt_need() {
     fi
     mapfile -t missing < <(apt_missing "$@")
     [[ ${#missing[@]} -gt 0 ]] || return 0
+    # Two scripts at a time: apt-get waits for dpkg, but not for the lists of packages.
+    local lock
+    exec {lock}<"$top/scripts/lib.sh"
+    flock "$lock"
     say "installing for $why: ${missing[*]}"
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 update >&2 ||
         say "apt-get update failed; trying with the lists that are there"
@@ -54,6 +58,7 @@ apt_need() {
         -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 install "${missing[@]}" >&2 ||
         die "apt-get could not install ${missing[*]}" \
             "apt-get install ${missing[*]} says why; a conflict with Debian's older rustc goes away with apt-get remove rustc cargo"
+    exec {lock}<&-
 }
 
 # The oldest Rust that the workspace accepts, from Cargo.toml.
@@ -105,6 +110,16 @@ rust_lint_need() {
         apt_need "the checks" rustfmt-web rust-web-clippy
     fi
 }
+
+# debug_build: target/debug/latlab and the examples of stages, with exactly what the tests are built of. Built alone
+# (cargo build -p latlab), crates that it shares with tests have fewer features, and so all that depends on them
+# would be compiled once more.
+debug_build() {
+    "$top/scripts/cargo" build --locked --quiet --workspace --bin latlab --example gallery --example page
+}
+
+# quiet: until the stage ends, nothing is built ahead, so that it can measure (scripts/test continues the builds).
+quiet() { [[ -z ${TEST_AHEAD:-} ]] || kill -STOP -- "-$TEST_AHEAD" 2>/dev/null || true; }
 
 target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-$top/target}"; }
 

@@ -10,16 +10,18 @@ if ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && command -v apt-
     echo 'create_main_cluster = false' | as_root tee /etc/postgresql-common/createcluster.d/latlab-tests.conf >/dev/null
     apt_need "testing the shared store of history" postgresql
 fi
-# Parquet tables are read back by somebody else's reader, in a Python environment below the target folder.
+# Parquet tables and metrics are read back by somebody else's readers, in a Python environment below the target folder.
 venv=$(target_dir)/test-python
-if ! "$venv/bin/python" -c 'import duckdb' 2>/dev/null; then
-    apt_need "reading Parquet back" python3 python3-venv
-    say "installing for the tests: the Python package duckdb, in ${venv#"$PWD"/}"
-    python3 -m venv "$venv" && "$venv/bin/pip" --quiet --disable-pip-version-check install duckdb
+if ! "$venv/bin/python" -c 'import duckdb, prometheus_client' 2>/dev/null; then
+    apt_need "reading Parquet and metrics back" python3 python3-venv
+    say "installing for the tests: the Python packages duckdb and prometheus_client, in ${venv#"$PWD"/}"
+    python3 -m venv "$venv" && "$venv/bin/pip" --quiet --disable-pip-version-check install duckdb prometheus_client
 fi
 [[ ! -x $venv/bin/python ]] || export LATLAB_PYTHON=$venv/bin/python
 if [[ ! -e /sys/kernel/tracing/instances && $(id -u) == 0 ]]; then
     say "mounting tracefs for the kernel tests"
     mount -t tracefs nodev /sys/kernel/tracing || say "it cannot be mounted; tests that need it will say so"
 fi
+scripts/cargo test --locked --workspace --no-run
+quiet
 INSTA_UPDATE=no scripts/cargo test --locked --workspace --no-fail-fast

@@ -1,6 +1,6 @@
 # Command lines of the documentation parse; examples (blocks ```console run) run and print what is shown.
 . scripts/lib.sh
-scripts/cargo build --locked --quiet -p latlab
+debug_build
 PATH=$(cd "$(target_dir)/debug" && pwd):$PATH
 export PATH NO_COLOR=1
 out=$(mktemp -d)

@@ -3,7 +3,8 @@
 apt_need "checking the man pages" mandoc
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-scripts/cargo run --locked --quiet -p latlab -- generate "$out"
+debug_build
+"$(target_dir)/debug/latlab" generate "$out"
 mandoc -T lint -W error "$out"/man/man1/*.1
 bash -n "$out/bash-completion/completions/latlab"
 echo "$(find "$out/man" -name '*.1' | wc -l) man pages"

@@ -4,6 +4,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 scripts/cargo build --locked --release -p latlab
 latlab=$(target_dir)/release/latlab
+quiet
 from=$SECONDS
 "$latlab" survey --quick --out "$out/run"
 echo "the quick survey took $((SECONDS - from)) s"

@@ -18,7 +18,8 @@ for f in report.js report.css report.js.sha256; do
 done
 
 apt_need "looking at the report in a browser" chromium
-scripts/cargo run --locked --quiet -p latlab-report --example gallery >"$out/gallery.html"
+debug_build
+"$(target_dir)/debug/examples/gallery" >"$out/gallery.html"
 chromium --headless --no-sandbox --disable-gpu --disable-background-networking --virtual-time-budget=5000 \
     --user-data-dir="$out/profile" --enable-logging=stderr --dump-dom "file://$out/gallery.html" >"$out/dom" 2>"$out/log"
 if grep -E 'CONSOLE.*(Error|Refused|Uncaught)' "$out/log"; then die "the browser complains about the page"; fi
@@ -33,7 +34,7 @@ kinds="bench compare doctor gaps memory memory-switch sched-experiment sched-fil
 mkdir "$out/pages"
 for kind in $kinds; do
     run=fixtures/runs-v1/$kind/run.json
-    scripts/cargo run --locked --quiet -p latlab-report --example page <"$run" >"$out/pages/$kind.html"
+    "$(target_dir)/debug/examples/page" <"$run" >"$out/pages/$kind.html"
 done
 (cd viewer/report && SHOTS=${SHOTS:-$top/target/shots} npm run --silent shots -- "$out/pages") | tee "$out/shots"
 shots=$(sed -n 's/^\([0-9]*\) passed, 0 failed$/\1/p' "$out/shots")

@@ -4,6 +4,7 @@ rust_need
 apt_need "the virtual lab" qemu-system-arm qemu-system-x86 seabios ipxe-qemu kmod cpio procps \
     openssh-client openssh-server make gcc gcc-arm-linux-gnueabihf
 scripts/boards armv7 x86_64
-scripts/cargo run --quiet --locked -p latlab -- vm fetch armv7-rt x86_64-rt
+debug_build
+"$(target_dir)/debug/latlab" vm fetch armv7-rt x86_64-rt
 # Two machines at a time: each emulates one CPU.
-scripts/cargo test --locked -p latlab --test cli -- vm:: vm_kernel:: vm_ssh:: why_vm:: --ignored --test-threads 2
+scripts/cargo test --locked --workspace --test cli -- vm:: vm_kernel:: vm_ssh:: why_vm:: --ignored --test-threads 2

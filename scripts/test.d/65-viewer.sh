@@ -5,7 +5,7 @@ if ! command -v node >/dev/null || ! command -v npm >/dev/null; then apt_need "b
 apt_need "looking at the viewer in a browser" chromium
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-scripts/cargo build --locked --quiet -p latlab
+debug_build
 LATLAB=$(target_dir)/debug/latlab
 export LATLAB
 (

@@ -3,4 +3,4 @@
 rust_need
 apt_need "board images" qemu-system-arm qemu-efi-arm u-boot-qemu e2fsprogs kmod openssh-client
 [[ -x dist/latlab-armv7 ]] || scripts/boards armv7
-scripts/cargo test --locked -p latlab --test cli -- image:: --include-ignored --test-threads 1
+scripts/cargo test --locked --workspace --test cli -- image:: --include-ignored --test-threads 1
