@@ -44,6 +44,7 @@ install: man ## Install below PREFIX (/usr/local), with the board builds that ar
 	cd dist/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/{} \;
 	find dist -maxdepth 1 -name 'latlab-*[!l]' -type f -exec install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/latlab {} +
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/latlab/faults faults/*
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/latlab/plugin plugin/*
 
 clean: ## Remove what was built.
 	rm -rf $(TARGET_DIR) dist
