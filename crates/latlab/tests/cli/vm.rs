@@ -188,24 +188,28 @@ fn in_virtual_time_two_boots_of_x86_64_differ_by_a_phase_at_most() {
 #[ignore = "boots a virtual machine"]
 fn a_task_that_shares_a_lock_faults_or_is_throttled_is_late_by_as_much() {
     let dir = tempfile::tempdir().unwrap();
-    let largest = |fault: &str, options: &[&str]| -> f64 {
+    // The largest latencies, µs, from the largest on.
+    let worst = |fault: &str, options: &[&str]| -> Vec<f64> {
         let args = ["vm", "run", "armv7-rt,icount=0", "--fault", fault, "--", "latlab", "wakeup"];
         let name = fault.split(':').next().unwrap();
         let args = [&args[..], &["-q", "-l", "1000", "--out", name], options].concat();
         let output = run(dir.path(), &args);
         assert!(output.status.success(), "{fault}: {}", said(&output));
         let run = json(&dir.path().join(name).join("run.json"));
-        run["parts"][0]["results"][0]["summary"]["max"].as_f64().unwrap() / 1000.0
+        let worst = run["parts"][0]["detail"]["threads"][0]["worst"].as_array().unwrap();
+        worst.iter().map(|wake| wake["latency_ns"].as_f64().unwrap() / 1000.0).collect()
     };
     let lock = ["--lock", "/dev/shm/latlab-lock"];
-    let plain = largest("inversion:us=300,every=9.73ms", &lock);
+    let plain = worst("inversion:us=300,every=9.73ms", &lock)[0];
     assert!((250.0..450.0).contains(&plain), "{plain} µs");
-    let inheriting = largest("inversion-pi:us=300,every=9.73ms", &lock);
+    let inheriting = worst("inversion-pi:us=300,every=9.73ms", &lock)[0];
     assert!((250.0..450.0).contains(&inheriting), "{inheriting} µs");
-    let page = largest("page-fault:us=300,every=9.73ms", &[]);
-    // 300 µs of the disk, and the kernel's own work in an emulated machine: 504 µs.
-    assert!((300.0..800.0).contains(&page), "{page} µs");
-    let throttled = largest("throttle:ms=20,every=100ms", &[]);
+    // 300 µs of the disk, and the kernel's own work. Few faults take longer: on a page that is on its way to
+    // the disk the kernel polls once in a tick.
+    let pages = worst("page-fault:us=300,every=9.73ms", &[]);
+    let page = pages[pages.len() / 2];
+    assert!((300.0..800.0).contains(&page), "{pages:?} µs");
+    let throttled = worst("throttle:ms=20,every=100ms", &[])[0];
     assert!((15_000.0..25_000.0).contains(&throttled), "{throttled} µs");
 }
 
