@@ -25,6 +25,8 @@ pub enum Mechanism {
     Futex,
     /// `FUTEX_UNLOCK_PI` and `FUTEX_LOCK_PI`: a contended mutex with priority inheritance.
     PiMutex,
+    /// As `PiMutex`, while a runnable thread of a priority in between keeps the holder from running.
+    PiInversion,
     /// `sem_post` and `sem_wait`.
     Semaphore,
     /// `semop` on a System V semaphore.
@@ -33,6 +35,8 @@ pub enum Mechanism {
     Mqueue,
     /// `write` and `read` of an event counter.
     Eventfd,
+    /// `write` of an event counter, and its read by `io_uring_enter`.
+    IoUring,
     /// One byte through a pipe.
     Pipe,
     /// One byte through an AF_UNIX datagram socket.
@@ -45,17 +49,19 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// Every mechanism; timers first.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::ClockNanosleep,
         Self::Nanosleep,
         Self::Timerfd,
         Self::PosixTimer,
         Self::Futex,
         Self::PiMutex,
+        Self::PiInversion,
         Self::Semaphore,
         Self::SysvSemaphore,
         Self::Mqueue,
         Self::Eventfd,
+        Self::IoUring,
         Self::Pipe,
         Self::Socket,
         Self::Signal,
@@ -71,10 +77,12 @@ impl Mechanism {
             Self::PosixTimer => "posix-timer",
             Self::Futex => "futex",
             Self::PiMutex => "pi-mutex",
+            Self::PiInversion => "pi-inversion",
             Self::Semaphore => "semaphore",
             Self::SysvSemaphore => "sysv-semaphore",
             Self::Mqueue => "mqueue",
             Self::Eventfd => "eventfd",
+            Self::IoUring => "io_uring",
             Self::Pipe => "pipe",
             Self::Socket => "socket",
             Self::Signal => "signal",

@@ -97,8 +97,8 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "user")]
     level: Vec<LevelArg>,
     /// What wakes the task: clock_nanosleep (the default), nanosleep, timerfd, posix-timer, or another
-    /// thread by futex, pi-mutex, semaphore, sysv-semaphore, mqueue, eventfd, pipe, socket, signal, udp;
-    /// `all`. Several are measured in turns.
+    /// thread by futex, pi-mutex, pi-inversion, semaphore, sysv-semaphore, mqueue, eventfd, io_uring,
+    /// pipe, socket, signal, udp; `all`. Several are measured in turns.
     #[arg(long, value_name = "MECHANISM,…", value_parser = mechanisms::parse)]
     by: Option<By>,
     /// Hold /dev/cpu_dma_latency at this many µs, which excludes idle states with a longer exit

@@ -211,6 +211,32 @@ fn mechanisms_are_rows_of_one_table_and_records_of_their_own() {
     refused(&latlab(dir.path(), &["why", "--by", "pipe"]), &["--by with latlab why: "]);
 }
 
+/// An inversion that the kernel does not resolve is a latency of 20 ms in each wake-up.
+#[test]
+fn the_kernel_resolves_priority_inversions() {
+    let dir = tempfile::tempdir().unwrap();
+    refused(
+        &ordinary(dir.path(), &["--by", "pi-inversion", "-l", "5"]),
+        &["--by pi-inversion: ", "a priority of 3 or more", "hint: "],
+    );
+    if !is_root() {
+        return skip("a real-time policy needs root");
+    }
+    let _alone = real_time();
+    let args = ["wakeup", "-q", "--by", "pi-inversion,io_uring", "-p", "3", "-l", "100"];
+    let out = latlab(dir.path(), &[&args[..], &["--out", "r"]].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let (run, result) = run_in(dir.path());
+    let inversions = result.threads.iter().zip(&run.parts[0].results);
+    let inversions = inversions.filter(|(_, r)| r.name == "wakeup.by.pi-inversion");
+    for (thread, record) in inversions.clone() {
+        assert_eq!(thread.wakeups, 100);
+        let median = record.histogram.as_ref().unwrap().quantile(0.5).unwrap();
+        assert!(median < 10_000_000, "{median} ns: the middle thread ends after 20 ms");
+    }
+    assert!(inversions.count() > 0);
+}
+
 #[test]
 fn samples_agree_with_the_figures() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,13 +1,15 @@
 //! Calls by which one thread wakes another, and the stamps on both sides.
 
+use super::pi::{Inversion, PiMutex, set, take_word};
 use super::posix_timer::{block, only, take};
+use super::uring::Uring;
 use crate::probe::ipc_channels::open_queue;
 use crate::probe::syscall::{read, write};
 use crate::sysv::{SemaphoreSet, Use};
 use crate::wakeup::os;
+use latlab_model::wakeup::config::Policy;
 use latlab_model::wakeup::mechanism::Mechanism;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::thread::futex::{self, Flags};
 use std::cell::{Cell, UnsafeCell};
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -18,54 +20,16 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 enum Channel {
     Futex(AtomicU32),
     PiMutex(PiMutex),
+    PiInversion(Inversion),
     Semaphore(Semaphore),
     Sysv(SemaphoreSet),
     Queue(OwnedFd),
     Event(OwnedFd),
     /// A byte from the first to the second.
     Byte(OwnedFd, OwnedFd),
+    Uring(Uring),
     /// The thread that waits for the signal.
     Signal(AtomicI32),
-}
-
-/// A mutex with priority inheritance that the sender has whenever the receiver begins to wait for it.
-#[derive(Default)]
-struct PiMutex {
-    mutex: AtomicU32,
-    /// Set by the sender when it has the mutex: the receiver may wait for it.
-    armed: AtomicU32,
-    /// Set by the receiver when it has had the mutex: the sender may take it again.
-    had: AtomicU32,
-}
-
-impl PiMutex {
-    fn lock(&self) -> io::Result<()> {
-        Ok(futex::lock_pi(&self.mutex, Flags::PRIVATE, None)?)
-    }
-
-    fn unlock(&self) -> io::Result<()> {
-        Ok(futex::unlock_pi(&self.mutex, Flags::PRIVATE)?)
-    }
-}
-
-fn set(word: &AtomicU32) {
-    word.store(1, Ordering::Release);
-    // A failed wake means that nobody waits.
-    let _ = futex::wake(word, Flags::PRIVATE, 1);
-}
-
-/// Waits until a word is set, and clears it.
-///
-/// # Errors
-/// `Interrupted` when a signal came first.
-fn take_word(word: &AtomicU32) -> io::Result<()> {
-    while word.swap(0, Ordering::Acquire) == 0 {
-        match futex::wait(word, Flags::PRIVATE, 0, None) {
-            Ok(()) | Err(rustix::io::Errno::AGAIN) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
 }
 
 /// A POSIX semaphore at an address that does not change.
@@ -106,13 +70,8 @@ impl Channel {
     fn open(mechanism: Mechanism) -> io::Result<Self> {
         Ok(match mechanism {
             Mechanism::Futex => Self::Futex(AtomicU32::new(0)),
-            Mechanism::PiMutex => {
-                let mutex = PiMutex::default();
-                // A kernel without FUTEX_PI says so here.
-                mutex.lock()?;
-                mutex.unlock()?;
-                Self::PiMutex(mutex)
-            }
+            Mechanism::PiMutex => Self::PiMutex(PiMutex::new()?),
+            Mechanism::PiInversion => Self::PiInversion(Inversion::new()?),
             Mechanism::Semaphore => Self::Semaphore(Semaphore::new()?),
             Mechanism::SysvSemaphore => {
                 Self::Sysv(SemaphoreSet::new(Use::Wakeup, std::process::id(), 1)?)
@@ -135,6 +94,7 @@ impl Channel {
                 let (a, b) = udp()?;
                 Self::Byte(a, b)
             }
+            Mechanism::IoUring => Self::Uring(Uring::open()?),
             Mechanism::Signal => Self::Signal(AtomicI32::new(0)),
             Mechanism::ClockNanosleep
             | Mechanism::Nanosleep
@@ -154,6 +114,8 @@ impl Channel {
                 m.had.store(0, Ordering::Relaxed);
                 m.unlock()
             }
+            Self::PiInversion(i) => i.wake(),
+            Self::Uring(ring) => ring.wake(),
             // SAFETY: `Semaphore::new` made it, and it lives as long as `self`.
             Self::Semaphore(s) => result(unsafe { libc::sem_post(s.0.get()) }),
             Self::Sysv(s) => s.add(0, 1),
@@ -179,6 +141,8 @@ impl Channel {
                 take_word(&m.armed)?;
                 m.lock()
             }
+            Self::PiInversion(i) => i.wait(),
+            Self::Uring(ring) => ring.wait(),
             // SAFETY: as in `wake`.
             Self::Semaphore(s) => result(unsafe { libc::sem_wait(s.0.get()) }),
             Self::Sysv(s) => s.add(0, -1),
@@ -242,10 +206,22 @@ impl Pair {
         }
     }
 
-    /// The sender: before a block.
-    pub fn begin(&self) {
+    /// The sender, which has this policy and priority: before a block.
+    pub fn begin(&self, policy: Policy, priority: u32) {
         self.ended.store(false, Ordering::Relaxed);
+        if let Channel::PiInversion(i) = &self.channel {
+            i.begin(policy, priority);
+        }
         self.arm();
+    }
+
+    /// The mutex that the sender has before each call.
+    fn mutex(&self) -> Option<&PiMutex> {
+        match &self.channel {
+            Channel::PiMutex(m) => Some(m),
+            Channel::PiInversion(i) => Some(&i.mutex),
+            _ => None,
+        }
     }
 
     /// The sender: wakes the receiver, and is ready for the next time.
@@ -257,7 +233,7 @@ impl Pair {
         self.sent_ns.store(os::now_ns(), Ordering::Relaxed);
         self.sent.store(n, Ordering::Release);
         self.channel.wake()?;
-        if let Channel::PiMutex(m) = &self.channel {
+        if let Some(m) = self.mutex() {
             // The receiver gets it in any case: a signal only ends a wait.
             while take_word(&m.had).is_err() {}
             self.arm();
@@ -267,10 +243,15 @@ impl Pair {
 
     /// The sender has the mutex before the receiver waits for it.
     fn arm(&self) {
-        if let Channel::PiMutex(m) = &self.channel {
+        if let Some(m) = self.mutex() {
             // Free, or about to be.
             let _ = m.lock();
-            set(&m.armed);
+        }
+        match &self.channel {
+            Channel::PiMutex(m) => set(&m.armed),
+            // Nothing that is left from a block that ended early.
+            Channel::PiInversion(i) => i.mutex.armed.store(0, Ordering::Relaxed),
+            _ => {}
         }
     }
 
@@ -286,11 +267,14 @@ impl Pair {
         let _ = self.channel.wake();
     }
 
-    /// The sender: after a block.
-    pub fn release(&self) {
-        if let Channel::PiMutex(m) = &self.channel {
+    /// The sender, which had this policy and priority: after a block.
+    pub fn release(&self, policy: Policy, priority: u32) {
+        if let Some(m) = self.mutex() {
             // Not held after `end`.
             let _ = m.unlock();
+        }
+        if let Channel::PiInversion(i) = &self.channel {
+            i.release(policy, priority);
         }
     }
 
@@ -322,7 +306,10 @@ impl Pair {
             return None;
         }
         taken.set(sent);
-        *next = self.sent_ns.load(Ordering::Relaxed);
+        *next = match &self.channel {
+            Channel::PiInversion(i) => i.attempt_ns(),
+            _ => self.sent_ns.load(Ordering::Relaxed),
+        };
         Some(Return { at_ns, periods: u64::MAX })
     }
 
@@ -335,7 +322,10 @@ impl Pair {
     }
 
     fn unlock(&self) {
-        if let Channel::PiMutex(m) = &self.channel {
+        if let Channel::PiInversion(i) = &self.channel {
+            i.calm();
+        }
+        if let Some(m) = self.mutex() {
             let _ = m.unlock();
             set(&m.had);
         }

@@ -1,12 +1,14 @@
 //! What ends a wait of the measuring loop: a timer, or another thread's call.
 
 mod channel;
+mod pi;
 mod posix_timer;
 mod run;
 mod sender;
 mod shared;
 mod source;
 mod turn;
+mod uring;
 
 pub use run::run;
 pub use source::Source;

@@ -2,6 +2,7 @@
 //! random order and wakes it where no timer does.
 
 use super::channel::Pair;
+use super::pi::LEAST_PRIORITY;
 use super::sender::send;
 use super::shared::{Ready, Row, Shared, WARM_UP};
 use super::source::Source;
@@ -18,7 +19,7 @@ use crate::wakeup::{Control, Hooks, LiveThread, Next, Stop, WakeupError, os};
 use latlab_model::finding::Note;
 use latlab_model::record::Window;
 use latlab_model::wakeup::config::{Policy, WakeupConfig};
-use latlab_model::wakeup::mechanism::{Mechanisms, Woken};
+use latlab_model::wakeup::mechanism::{Mechanism, Mechanisms, Woken};
 use latlab_model::wakeup::result::{LateWake, ThreadResult, WakeupResult};
 use std::cell::Cell;
 use std::io;
@@ -35,7 +36,7 @@ pub fn run(
     by: &Mechanisms,
     mut hooks: Hooks<'_>,
 ) -> Result<WakeupResult, WakeupError> {
-    let (rows, missing) = open(by)?;
+    let (rows, missing) = open(config, by)?;
     let mark = config.trace_mark.then(TraceMark::open).transpose()?;
     if let Some(cpu) = config.main_cpu {
         policy::bind(&[cpu]).map_err(|source| WakeupError::Bind { cpu, source })?;
@@ -84,11 +85,17 @@ fn note(id: &str, woken: Woken) -> Note {
 }
 
 /// The rows that this kernel can measure, and why others are missing.
-fn open(by: &Mechanisms) -> Result<(Vec<Row>, Vec<Note>), WakeupError> {
+fn open(
+    config: &WakeupConfig,
+    by: &Mechanisms,
+) -> Result<(Vec<Row>, Vec<Note>), WakeupError> {
     let (mut rows, mut missing, mut last) = (Vec::new(), Vec::<Note>::new(), None);
     for woken in by.rows() {
         let opened = match woken.by.is_timer() {
             true => Source::timer(woken.by).map(|_| None),
+            false if woken.by == Mechanism::PiInversion && !has_two_below(config) => {
+                Err(io::Error::other("it needs SCHED_FIFO or SCHED_RR with a priority of 3 or more"))
+            }
             false => Pair::open(woken.by).map(Some),
         };
         match opened {
@@ -109,6 +116,11 @@ fn open(by: &Mechanisms) -> Result<(Vec<Row>, Vec<Note>), WakeupError> {
         Some(error) => Err(error),
         None => Err(WakeupError::NoThreads),
     }
+}
+
+/// Whether two threads can have a lower priority than the receiver.
+fn has_two_below(config: &WakeupConfig) -> bool {
+    matches!(config.policy, Policy::Fifo | Policy::Rr) && config.priority >= LEAST_PRIORITY
 }
 
 /// What the receiver counted of one row.

@@ -19,10 +19,7 @@ const LOST_CHECKS: u32 = 3;
 pub fn send(shared: &Shared<'_>, ready: &Ready) {
     os::block_stop_signals();
     let config = shared.config;
-    let below = match config.policy.has_priority() {
-        true => config.priority.saturating_sub(1).max(1),
-        false => 0,
-    };
+    let below = shared.sender_priority();
     let set = policy::set(config.policy, below, Budget::default());
     let set = set.map_err(|source| WakeupError::Policy {
         policy: config.policy,
@@ -100,7 +97,8 @@ fn send_block(shared: &Shared<'_>, k: usize, count: u64) {
         while !shared.turn.wait_back(LOST_NS) {}
         return;
     };
-    pair.begin();
+    let (policy, priority) = (shared.config.policy, shared.sender_priority());
+    pair.begin(policy, priority);
     shared.turn.give(k, count);
     let lost = !calls(shared, k, count + WARM_UP);
     row.lost.fetch_or(lost, Ordering::Relaxed);
@@ -111,7 +109,7 @@ fn send_block(shared: &Shared<'_>, k: usize, count: u64) {
         os::end_sleep_of(receiver);
         shared.turn.wait_back(1_000_000);
     }
-    pair.release();
+    pair.release(policy, priority);
 }
 
 /// Wakes the receiver so many times; false when a call did not wake it.

@@ -41,6 +41,14 @@ pub struct Shared<'a> {
 }
 
 impl Shared<'_> {
+    /// Priority of the sender: one below that of the receiver; 0 where the policy has none.
+    pub fn sender_priority(&self) -> u32 {
+        match self.config.policy.has_priority() {
+            true => self.config.priority.saturating_sub(1).max(1),
+            false => 0,
+        }
+    }
+
     /// When it ends, ns of CLOCK_MONOTONIC.
     pub fn end_ns(&self) -> u64 {
         let start = self.start_ns.load(Ordering::Acquire);
