@@ -2,6 +2,7 @@
 
 use crate::finding::Note;
 use crate::record::Unit;
+use crate::wakeup::mechanism::Mechanism;
 use serde::{Deserialize, Serialize};
 
 /// What a requirement is about.
@@ -72,6 +73,9 @@ pub struct Circumstances {
     pub cpus: Option<String>,
     /// Threshold of noise, ns.
     pub threshold_ns: Option<u64>,
+    /// What wakes the task; none: whatever the measurement has, but one thing only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Mechanism>,
     /// Queue that is served: packets per second, and ns for each.
     pub packets: Option<(u64, u64)>,
 }

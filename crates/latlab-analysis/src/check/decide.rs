@@ -7,6 +7,7 @@ use latlab_model::record::{Record, Unit};
 use latlab_model::run::{Detail, Part, Run};
 use latlab_model::units::CpuId;
 use latlab_model::wakeup::config::Level;
+use latlab_model::wakeup::mechanism::Mechanism;
 use latlab_model::wakeup::result::{Timeline, WakeupResult};
 use latlab_stats::binomial::{below, times_to_decide};
 use latlab_stats::histogram::Histogram;
@@ -48,6 +49,9 @@ pub fn decide(requirement: &Requirement, runs: &[Named<'_>]) -> Checked {
     checked
 }
 
+/// CPU of a thread, and that of the thread which wakes it.
+type Row = (Option<CpuId>, Option<CpuId>);
+
 /// Values of one thread or CPU in all runs.
 #[derive(Default)]
 struct Values {
@@ -61,10 +65,12 @@ struct Values {
 
 fn wakeup(checked: &mut Checked, runs: &[Named<'_>]) {
     let r = checked.requirement.clone();
-    let mut threads: Vec<(Option<CpuId>, Values)> = Vec::new();
+    let mut threads: Vec<(Row, Values)> = Vec::new();
     let mut assumed = false;
     for (name, run) in runs {
-        let parts = run.parts.iter().filter_map(of_wakeup).filter(|w| applies(&r, run, w));
+        let by = r.circumstances.by;
+        let of = |part| of_wakeup(part, by);
+        let parts = run.parts.iter().filter_map(of).filter(|w| applies(&r, run, w));
         for w in parts {
             checked.runs.push((*name).to_owned());
             for t in &w.threads {
@@ -73,9 +79,13 @@ fn wakeup(checked: &mut Checked, runs: &[Named<'_>]) {
                 if on.is_some_and(|on| !t.cpu.is_some_and(|c| on.contains(&c.0))) {
                     continue;
                 }
-                let at = threads.iter().position(|(cpu, _)| *cpu == t.cpu && cpu.is_some());
+                if w.config.by.is_some() && t.woken.map(|w| w.by) != by {
+                    continue;
+                }
+                let row = (t.cpu, t.woken.and_then(|w| w.from));
+                let at = threads.iter().position(|(known, _)| *known == row && t.cpu.is_some());
                 let at = at.unwrap_or_else(|| {
-                    threads.push((t.cpu, Values::default()));
+                    threads.push((row, Values::default()));
                     threads.len() - 1
                 });
                 let values = &mut threads[at].1;
@@ -94,13 +104,15 @@ fn wakeup(checked: &mut Checked, runs: &[Named<'_>]) {
     conclude(checked, threads.into_iter().map(|t| t.1).collect());
 }
 
-fn of_wakeup(part: &Part) -> Option<&WakeupResult> {
-    match &part.detail {
-        Some(Detail::Wakeup(w)) if w.config.level == Level::User && w.config.by.is_none() => {
-            Some(w)
-        }
-        _ => None,
-    }
+/// A measurement in user space: of one kind of wake-ups, or with those of the mechanism that is named.
+fn of_wakeup(part: &Part, by: Option<Mechanism>) -> Option<&WakeupResult> {
+    let Some(Detail::Wakeup(w)) = &part.detail else { return None };
+    let has = match (by, &w.config.by) {
+        (None, several) => several.is_none(),
+        (Some(by), None) => w.config.timer == by,
+        (Some(by), Some(several)) => several.mechanisms.contains(&by),
+    };
+    (w.config.level == Level::User && has).then_some(w)
 }
 
 /// Whether a measurement was made under the circumstances of a requirement.

@@ -10,9 +10,9 @@ use latlab_model::control;
 use latlab_model::record::Unit;
 use std::io::{self, Write};
 
-/// Name of a test: what it is about and the condition.
+/// Name of a test: what it is about, the circumstances, and the condition.
 fn name(i: &Checked) -> String {
-    control::clean(&format!("{}: {}", subject(&i.requirement.subject), i.requirement.text)).into()
+    control::clean(&format!("{}: {}", subject(&i.requirement), i.requirement.text)).into()
 }
 
 /// Decision, value and reasons in one line.

@@ -3,7 +3,7 @@
 use crate::doc::{Block, Column, Section, Table};
 use crate::messages;
 use crate::values::{figure, grouped};
-use latlab_model::check::{CheckDetail, Checked, Decision, Statistic, Subject};
+use latlab_model::check::{CheckDetail, Checked, Decision, Requirement, Statistic, Subject};
 use latlab_model::run::Part;
 use latlab_model::units::format_ns;
 
@@ -47,7 +47,7 @@ fn table(d: &CheckDetail) -> Table {
     let row = |i: &Checked| {
         vec![
             decision(i.decision).to_owned(),
-            subject(&i.requirement.subject),
+            subject(&i.requirement),
             i.requirement.text.clone(),
             value(i),
             grouped(i.samples),
@@ -67,14 +67,45 @@ pub fn decision(d: Decision) -> &'static str {
     }
 }
 
-/// What a requirement is about, in words.
-pub fn subject(s: &Subject) -> String {
-    match s {
+/// What a requirement is about and its circumstances, in the words of the file.
+pub fn subject(r: &Requirement) -> String {
+    let mut words = match &r.subject {
         Subject::Wakeup => "wakeup".into(),
         Subject::Noise => "noise".into(),
         Subject::Record(name) => name.clone(),
         Subject::Doctor => "doctor".into(),
+    };
+    let c = &r.circumstances;
+    let time = |ns: u64| format_ns(ns as f64);
+    let circumstances = [
+        ("by", c.by.map(|by| by.id().to_owned())),
+        ("under", (!c.load.is_empty()).then(|| loads(&c.load))),
+        ("interval", c.interval_ns.map(time)),
+        ("priority", c.priority.map(|p| p.to_string())),
+        ("on", c.cpus.clone()),
+        ("threshold", c.threshold_ns.map(time)),
+        ("packets", c.packets.map(|(rate, ns)| format!("{rate}:{ns}"))),
+    ];
+    for (name, value) in circumstances {
+        if let Some(value) = value {
+            words.push_str(&format!(" {name} {value}"));
+        }
     }
+    words
+}
+
+/// Loads, with sizes in the largest binary unit that fits.
+fn loads(all: &[String]) -> String {
+    let size = |word: &str| match word.parse::<u64>() {
+        Ok(bytes) if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
+        Ok(bytes) if bytes > 0 && bytes.is_multiple_of(1 << 10) => format!("{}K", bytes >> 10),
+        _ => word.to_owned(),
+    };
+    let one = |load: &String| match load.contains(' ') {
+        true => load.clone(),
+        false => load.split(':').map(size).collect::<Vec<_>>().join(":"),
+    };
+    all.iter().map(one).collect::<Vec<_>>().join(" + ")
 }
 
 /// The measured value with its unit; empty where there is none.
@@ -98,5 +129,16 @@ fn duration(ns: f64) -> String {
         s if s < 7_200.0 => format!("{:.0} min", s / 60.0),
         s if s < 172_800.0 => format!("{:.1} h", s / 3_600.0),
         s => format!("{:.1} d", s / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_have_readable_sizes() {
+        let all = ["vm:134217728:4096", "2*cpu:50%", "hackbench -l 1048576"].map(str::to_owned);
+        assert_eq!(loads(&all), "vm:128M:4K + 2*cpu:50% + hackbench -l 1048576");
     }
 }

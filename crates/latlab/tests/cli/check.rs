@@ -51,8 +51,37 @@ fn a_wrong_line_is_named() {
 #[test]
 fn without_runs_it_measures() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("r"), "noise: max < 100 s, 0.3 s\n").unwrap();
+    // The load of a run is that of the requirement, however its size is written.
+    let text = "noise: max < 100 s, 0.3 s\nmax < 100 s, under vm:1M, 0.3 s\n";
+    std::fs::write(dir.path().join("r"), text).unwrap();
     let out = latlab(dir.path(), &["check", "r", "--out", "here"]);
     assert_eq!(out.status.code(), Some(0), "{}{}", printed(&out), said(&out));
     assert!(dir.path().join("here/1-noise/run.json").exists());
+    assert!(printed(&out).contains("wakeup under vm:1M:4K"), "{}", printed(&out));
+}
+
+/// A requirement on one mechanism is decided by its rows alone, and by no run without it.
+#[test]
+fn a_mechanism_is_a_circumstance() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = latlab(
+        dir.path(),
+        &["wakeup", "-q", "-p", "0", "--by", "timerfd,pipe", "-l", "100", "--out", "run"],
+    );
+    assert!(out.status.success(), "{}", said(&out));
+    let check = |text: &str| {
+        std::fs::write(dir.path().join("board.req"), text).unwrap();
+        let out = latlab(dir.path(), &["check", "board.req", "run", "--json"]);
+        let run: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let item = run["parts"][0]["detail"]["items"][0].clone();
+        (out.status.code(), item["samples"].as_u64().unwrap())
+    };
+    let (code, samples) = check("max < 100 s, by timerfd\n");
+    // Missed periods count.
+    assert!(code == Some(0) && (100..200).contains(&samples), "{code:?} {samples}");
+    // From its own CPU and, where there is another one, from that.
+    let (code, samples) = check("median < 1 ns, by pipe\n");
+    assert!(code == Some(2) && samples >= 100, "{code:?} {samples}");
+    assert_eq!(check("max < 100 s, by futex\n"), (Some(1), 0));
+    assert_eq!(check("max < 100 s\n"), (Some(1), 0));
 }

@@ -193,6 +193,7 @@ fn wakeup(c: &Circumstances) -> Vec<String> {
     option("-i", c.interval_ns.map(|ns| (ns / 1_000).max(1).to_string()));
     option("-p", c.priority.map(|p| p.to_string()));
     option("-a", c.cpus.clone());
+    option("--by", c.by.map(|by| by.id().to_owned()));
     c.load.iter().for_each(|load| option("--load", Some(load.clone())));
     words
 }

@@ -3,6 +3,8 @@
 use latlab_model::check::{Circumstances, Comparison, Requirement, Statistic, Subject};
 use latlab_model::cpulist;
 use latlab_model::record::Unit;
+use latlab_model::wakeup::mechanism::Mechanism;
+use latlab_sys::load::LoadSpec;
 use std::fmt;
 
 /// Longest file, bytes.
@@ -226,7 +228,11 @@ fn circumstance(subject: &Subject, item: &str, c: &mut Circumstances) -> Result<
     let (word, rest) = item.split_once(' ').map_or((item, ""), |(w, r)| (w, r.trim()));
     let not_a_time = |what: &str| format!("`{item}`: {what} needs a time, such as 500 us");
     match word {
-        "under" if !rest.is_empty() => c.load.push(rest.to_owned()),
+        "under" if !rest.is_empty() => {
+            // As runs have it: with all its sizes, in bytes.
+            let load: LoadSpec = rest.parse().map_err(|e| format!("`{item}`: {e}"))?;
+            c.load.push(load.to_string());
+        }
         "interval" => c.interval_ns = Some(time(rest).ok_or_else(|| not_a_time(word))?),
         "threshold" => c.threshold_ns = Some(time(rest).ok_or_else(|| not_a_time(word))?),
         "packets" => {
@@ -243,6 +249,11 @@ fn circumstance(subject: &Subject, item: &str, c: &mut Circumstances) -> Result<
             let number = rest.parse().ok().filter(|p| (1..=99).contains(p));
             c.priority = Some(number.ok_or_else(|| format!("`{item}`: expected 1 to 99"))?);
         }
+        "by" => {
+            let known = || Mechanism::ALL.map(Mechanism::id).join(", ");
+            let unknown = |_| format!("`{item}`: no mechanism; there are {}", known());
+            c.by = Some(rest.parse().map_err(unknown)?);
+        }
         "on" => {
             cpulist::parse(rest).map_err(|e| format!("`{item}`: {e}"))?;
             c.cpus = Some(rest.to_owned());
@@ -251,7 +262,7 @@ fn circumstance(subject: &Subject, item: &str, c: &mut Circumstances) -> Result<
             Some(ns) => c.duration_ns = Some(ns),
             None => {
                 return Err(format!(
-                    "`{item}`: expected a condition (`max < 150 us`), `under LOAD`, `interval TIME`, `priority N`, `on CPUS`, `threshold TIME` or a duration (`1 h`)"
+                    "`{item}`: expected a condition (`max < 150 us`), `under LOAD`, `interval TIME`, `priority N`, `on CPUS`, `by MECHANISM`, `threshold TIME` or a duration (`1 h`)"
                 ));
             }
         },
@@ -259,6 +270,7 @@ fn circumstance(subject: &Subject, item: &str, c: &mut Circumstances) -> Result<
     let misplaced = match subject {
         Subject::Wakeup if c.packets.is_some() => Some("packets"),
         Subject::Wakeup => c.threshold_ns.is_some().then_some("threshold"),
+        Subject::Noise if c.by.is_some() => Some("by"),
         Subject::Noise => c.interval_ns.is_some().then_some("interval"),
         Subject::Record(_) | Subject::Doctor => {
             (*c != Circumstances::default()).then_some("a circumstance")
@@ -280,10 +292,12 @@ mod tests {
             "# board\np99.9 < 80 us, max < 150 us, missed = 0, under vm:128M, interval 500 us, 1 h\n\
              noise: max < 20 us, lost < 0.01 %, on 1-3, 10 min\n\
              noise: queue < 512, packets 1000000:500, 10 s\n\
+             max < 1 ms, by pi-inversion\n\
              bench syscall.getppid: median <= 200 ns\ndoctor: rt.throttling = ok\n",
         )
         .unwrap();
-        assert_eq!(all.len(), 8);
+        assert_eq!(all.len(), 9);
+        assert_eq!(all[6].circumstances.by, Some(Mechanism::PiInversion));
         assert_eq!(all[5].circumstances.packets, Some((1_000_000, 500)));
         assert_eq!((&all[5].statistic, all[5].limit), (&Statistic::Queue, 512.0));
         assert_eq!(all[0].statistic, Statistic::Quantile(99.9 / 100.0));
@@ -293,11 +307,11 @@ mod tests {
             (&Statistic::Missed, Comparison::AtMost)
         );
         let c = &all[2].circumstances;
-        assert_eq!((c.load[0].as_str(), c.interval_ns), ("vm:128M", Some(500_000)));
+        assert_eq!((c.load[0].as_str(), c.interval_ns), ("vm:134217728:4096", Some(500_000)));
         assert_eq!(c.duration_ns, Some(3_600_000_000_000));
         assert_eq!((all[4].limit, all[4].unit), (0.0001, Unit::Ratio));
-        assert_eq!(all[6].subject, Subject::Record("syscall.getppid".into()));
-        assert_eq!(all[7].statistic, Statistic::State("rt.throttling".into()));
+        assert_eq!(all[7].subject, Subject::Record("syscall.getppid".into()));
+        assert_eq!(all[8].statistic, Statistic::State("rt.throttling".into()));
     }
 
     #[test]
@@ -319,6 +333,9 @@ mod tests {
             ("noise: queue < 512", "belong together"),
             ("noise: queue < 512, packets 9000000000:1", "does not serve"),
             ("max < 5 us, packets 1:1", "no effect"),
+            ("max < 5 us, under water", "`under water`: "),
+            ("max < 5 us, by hand", "no mechanism; there are clock_nanosleep, "),
+            ("noise: max < 5 us, by pipe", "by has no effect"),
             ("", "no requirement"),
         ];
         for (text, said) in cases {
