@@ -85,17 +85,14 @@ fn note(id: &str, woken: Woken) -> Note {
 }
 
 /// The rows that this kernel can measure, and why others are missing.
-fn open(
-    config: &WakeupConfig,
-    by: &Mechanisms,
-) -> Result<(Vec<Row>, Vec<Note>), WakeupError> {
+fn open(config: &WakeupConfig, by: &Mechanisms) -> Result<(Vec<Row>, Vec<Note>), WakeupError> {
     let (mut rows, mut missing, mut last) = (Vec::new(), Vec::<Note>::new(), None);
     for woken in by.rows() {
         let opened = match woken.by.is_timer() {
             true => Source::timer(woken.by).map(|_| None),
-            false if woken.by == Mechanism::PiInversion && !has_two_below(config) => {
-                Err(io::Error::other("it needs SCHED_FIFO or SCHED_RR with a priority of 3 or more"))
-            }
+            false if woken.by == Mechanism::PiInversion && !has_two_below(config) => Err(
+                io::Error::other("it needs SCHED_FIFO or SCHED_RR with a priority of 3 or more"),
+            ),
             false => Pair::open(woken.by).map(Some),
         };
         match opened {

@@ -109,8 +109,7 @@ impl Uring {
             self.prepare();
         }
         // SAFETY: the request reads into `count`, and no other write to the counter follows the last wait.
-        let entered =
-            unsafe { io_uring_enter(&self.ring, submit, 1, IoringEnterFlags::GETEVENTS) };
+        let entered = unsafe { io_uring_enter(&self.ring, submit, 1, IoringEnterFlags::GETEVENTS) };
         if submit == 1 {
             // Also an interrupted call has submitted it, which the ring's head shows.
             let head = self.submissions.word(self.params.sq_off.head).load(Ordering::Acquire);
