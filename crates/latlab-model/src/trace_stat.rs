@@ -24,6 +24,35 @@ pub struct TraceStat {
     pub cpus: Vec<CpuStat>,
     /// By kind of event, most frequent first.
     pub kinds: Vec<KindStat>,
+    /// The kernel's ring buffers at the end of the recording, where the file has their statistics.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub buffers: Vec<BufferStat>,
+}
+
+/// One ring buffer, from `per_cpu/cpuN/stats` (Documentation/trace/ftrace.rst). A field that the kernel
+/// does not have is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct BufferStat {
+    /// The CPU.
+    pub cpu: u32,
+    /// Events that are still in the buffer.
+    pub entries: Option<u64>,
+    /// Events that were overwritten before they were read.
+    pub overrun: Option<u64>,
+    /// Events lost because interrupts filled the buffer within one commit.
+    pub commit_overrun: Option<u64>,
+    /// Bytes that are still in the buffer.
+    pub bytes: Option<u64>,
+    /// Time of the oldest event in the buffer, ns of the trace's clock.
+    pub oldest_ns: Option<u64>,
+    /// Time of the statistics, ns of the trace's clock.
+    pub now_ns: Option<u64>,
+    /// Events that found the buffer full (`nooverwrite`).
+    pub dropped: Option<u64>,
+    /// Events that were read.
+    pub read: Option<u64>,
 }
 
 /// One CPU of one buffer.

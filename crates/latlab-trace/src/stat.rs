@@ -2,7 +2,7 @@
 
 use crate::print::ReportOptions;
 use crate::{Diagnostics, Event, Missed, TraceFile};
-use latlab_model::trace_stat::{CpuStat, KindStat, TraceStat};
+use latlab_model::trace_stat::{BufferStat, CpuStat, KindStat, TraceStat};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
@@ -97,6 +97,51 @@ pub fn stat(file: &TraceFile<'_>, options: &ReportOptions) -> (TraceStat, Diagno
         lost_unknown: cpus.iter().map(|c| c.lost_unknown).sum(),
         cpus,
         kinds,
+        buffers: file.options.cpu_stats.iter().filter_map(|text| buffer(text)).collect(),
     };
     (stat, damage)
+}
+
+/// The statistics of a ring buffer as trace.dat has them: `CPU: N` and the lines of `per_cpu/cpuN/stats`.
+fn buffer(text: &str) -> Option<BufferStat> {
+    let value = |name: &str| {
+        text.lines().find_map(|l| Some(l.strip_prefix(name)?.strip_prefix(':')?.trim()))
+    };
+    let count = |name| value(name)?.parse().ok();
+    // Seconds with a fraction; a clock that is no time (`counter`) has a number alone.
+    let time = |name| {
+        let (seconds, fraction) = value(name)?.split_once('.')?;
+        let fraction: u64 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
+        seconds.trim().parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
+    };
+    Some(BufferStat {
+        cpu: value("CPU")?.parse().ok()?,
+        entries: count("entries"),
+        overrun: count("overrun"),
+        commit_overrun: count("commit overrun"),
+        bytes: count("bytes"),
+        oldest_ns: time("oldest event ts"),
+        now_ns: time("now ts"),
+        dropped: count("dropped events"),
+        read: count("read events"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_of_a_ring_buffer_are_read_as_far_as_the_kernel_has_them() {
+        let text = "CPU: 3\nentries: 0\noverrun: 7\ncommit overrun: 1\nbytes: 4556\n\
+            oldest event ts:  12.3\nnow ts:  12.500001\ndropped events: 2\nread events: 105\n";
+        let all = buffer(text).unwrap();
+        assert_eq!((all.cpu, all.entries, all.overrun), (3, Some(0), Some(7)));
+        assert_eq!((all.commit_overrun, all.bytes, all.dropped), (Some(1), Some(4556), Some(2)));
+        assert_eq!((all.oldest_ns, all.now_ns), (Some(12_300_000_000), Some(12_500_001_000)));
+        assert_eq!(all.read, Some(105));
+        let old = buffer("CPU: 0\nentries: x\nnow ts: 99999999999999.5\n").unwrap();
+        assert_eq!(old, BufferStat::default());
+        assert_eq!(buffer("entries: 5\n"), None);
+    }
 }

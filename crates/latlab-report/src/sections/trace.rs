@@ -2,7 +2,7 @@
 
 use super::screen::{LINES, shorten};
 use crate::doc::{Block, Column, Doc, Section, Table};
-use latlab_model::trace_stat::TraceStat;
+use latlab_model::trace_stat::{BufferStat, TraceStat};
 
 /// Rows of CPUs on the first screen.
 const CPUS: usize = 16;
@@ -49,16 +49,15 @@ pub fn stat(stat: &TraceStat) -> Doc {
         };
         summary.push(format!("{} events were lost{more}.", stat.lost));
     }
-    Doc {
-        title: "Contents of the trace".into(),
-        summary,
-        sections: vec![
-            section("trace", "Trace", vec![Block::Pairs(about(stat))]),
-            section("cpus", "CPUs", vec![Block::Table(cpus(stat))]),
-            section("events", "Events", vec![Block::Table(kinds(stat))]),
-        ],
-        ..Doc::default()
+    let mut sections = vec![
+        section("trace", "Trace", vec![Block::Pairs(about(stat))]),
+        section("cpus", "CPUs", vec![Block::Table(cpus(stat))]),
+        section("events", "Events", vec![Block::Table(kinds(stat))]),
+    ];
+    if !stat.buffers.is_empty() {
+        sections.push(section("buffers", "Ring buffers", vec![Block::Table(buffers(stat))]));
     }
+    Doc { title: "Contents of the trace".into(), summary, sections, ..Doc::default() }
 }
 
 fn section(id: &str, title: &str, blocks: Vec<Block>) -> Section {
@@ -110,6 +109,40 @@ fn cpus(stat: &TraceStat) -> Table {
     }
 }
 
+fn buffers(stat: &TraceStat) -> Table {
+    let count = |value: Option<u64>| value.map_or("?".to_owned(), |v| v.to_string());
+    let time = |value: Option<u64>| value.map_or("?".to_owned(), seconds);
+    let row = |b: &BufferStat| {
+        vec![
+            b.cpu.to_string(),
+            count(b.read),
+            count(b.entries),
+            count(b.bytes),
+            count(b.overrun),
+            count(b.commit_overrun),
+            count(b.dropped),
+            time(b.oldest_ns),
+            time(b.now_ns),
+        ]
+    };
+    let columns = [
+        "CPU",
+        "read",
+        "entries",
+        "bytes",
+        "overrun",
+        "commit overrun",
+        "dropped",
+        "oldest (s)",
+        "now (s)",
+    ];
+    Table {
+        caption: "The kernel's ring buffers at the end of the recording".into(),
+        columns: columns.map(Column::right).into(),
+        rows: stat.buffers.iter().map(row).collect(),
+    }
+}
+
 fn kinds(stat: &TraceStat) -> Table {
     Table {
         caption: "Events of each kind, most frequent first".into(),
@@ -142,10 +175,13 @@ mod tests {
                 ..Default::default()
             }],
             kinds: vec![KindStat { name: "x".into(), events: 5, ..Default::default() }],
+            buffers: vec![BufferStat { cpu: 2, read: Some(5), ..Default::default() }],
             ..Default::default()
         });
         assert_eq!(doc.summary[1], "3 events were lost, and 1 losses of unknown length.");
         assert!(matches!(&doc.sections[1].blocks[0], Block::Table(t) if t.rows[0][2] == "over 3"));
+        let Block::Table(buffers) = &doc.sections[3].blocks[0] else { panic!() };
+        assert_eq!(buffers.rows[0][..3], ["2", "5", "?"]);
     }
 
     #[test]
