@@ -13,6 +13,9 @@ pub enum Endian {
 }
 
 impl Endian {
+    /// That of this machine.
+    pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
+
     /// The unsigned number in the first `size` (1, 2, 4 or 8) bytes; `None` when there are fewer or the size is another.
     #[inline]
     pub fn uint(self, bytes: &[u8], size: usize) -> Option<u64> {

@@ -162,6 +162,14 @@ impl Tracefs {
         Ok(events)
     }
 
+    /// The `format` file of an event.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn format(&self, event: &EventName) -> Result<String> {
+        self.read(&format!("events/{}/{}/format", event.system, event.name))
+    }
+
     /// All tracers.
     ///
     /// # Errors

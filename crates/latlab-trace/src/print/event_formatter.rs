@@ -52,11 +52,12 @@ impl<'f> EventFormatter<'f> {
     pub(crate) fn file(&self) -> &'f TraceFile<'f> {
         self.file
     }
+}
 
-    /// Whether the kind's `print fmt` is understood.
-    pub fn understands(&self, format: &EventFormat) -> bool {
-        Plan::compile(format, format.print_fmt(), self.cx.long).is_some()
-    }
+/// Whether the `print fmt` of a kind is understood; otherwise its fields are printed. `long` is the size
+/// of the kernel's `long`, bytes.
+pub fn has_text(format: &EventFormat, long: u8) -> bool {
+    Plan::compile(format, format.print_fmt(), long).is_some()
 }
 
 /// Every field as ` name=value`.

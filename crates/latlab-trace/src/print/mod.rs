@@ -26,6 +26,6 @@ mod spec;
 mod special;
 
 pub use dialect::Dialect;
-pub use event_formatter::EventFormatter;
+pub use event_formatter::{EventFormatter, has_text};
 pub use line::{LineStyle, Printer};
 pub use parallel::{ReportEnd, ReportOptions, report};

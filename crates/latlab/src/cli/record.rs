@@ -95,6 +95,9 @@ pub struct Args {
     #[arg(long, value_name = "WHAT", num_args = 1..=2, value_names = ["WHAT", "REGEX"],
           help = "List what this kernel supports and exit: events, tracers, functions, options or clocks; matching REGEX")]
     list: Vec<String>,
+    /// Check that the records of every event of this kernel can be read, and exit.
+    #[arg(long, conflicts_with_all = ["list", "command", "recover"])]
+    pub check_events: bool,
     /// Compact the file of a killed recorder and exit.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "command"])]
     pub recover: Option<PathBuf>,

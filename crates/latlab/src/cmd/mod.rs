@@ -3,6 +3,7 @@
 mod bench;
 #[cfg(feature = "host")]
 mod check;
+mod check_events;
 #[cfg(feature = "host")]
 mod compare;
 #[cfg(feature = "host")]

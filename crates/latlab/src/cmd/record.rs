@@ -29,6 +29,9 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if let Some((what, regex)) = args.list()? {
         return list(what, regex, global.json);
     }
+    if args.check_events {
+        return super::check_events::run(global);
+    }
     if let Some(path) = &args.recover {
         return recover(path);
     }
@@ -56,7 +59,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Finds tracefs and says when it had to be mounted.
-fn open() -> anyhow::Result<Tracefs> {
+pub(super) fn open() -> anyhow::Result<Tracefs> {
     let found = Tracefs::find().with_hint()?;
     if found.mounted {
         say(format_args!(

@@ -1,8 +1,8 @@
 //! `latlab record` as a user meets it: how it ends, what it says, and what a death leaves behind.
 
 use crate::common::{
-    LATLAB, SmallDisk, copy_program, for_everybody, instances_of, is_root, plain, said, signal,
-    skip, tracefs, wait_for,
+    LATLAB, SmallDisk, copy_program, for_everybody, instances_of, is_root, plain, printed, said,
+    signal, skip, tracefs, wait_for,
 };
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
@@ -38,13 +38,36 @@ fn tracing_instance(tracefs: &Path, pid: u32) -> PathBuf {
     })
 }
 
-/// Events that `latlab report --stat` counts in a file.
-fn events(file: &Path) -> u64 {
+/// What `latlab report --stat` counts in a file.
+fn stat(file: &Path) -> Value {
     let output = Command::new(LATLAB).args(["report", "--stat", "--json"]).arg(file).output();
     let output = output.unwrap();
     assert!(output.status.success(), "{}", said(&output));
-    let stat: Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Events of a file.
+fn events(file: &Path) -> u64 {
+    let stat = stat(file);
     stat["events"].as_u64().unwrap_or_else(|| panic!("{stat}"))
+}
+
+#[test]
+fn events_of_this_kernel_are_read_and_its_buffers_have_statistics() {
+    if tracefs().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let out = run(dir.path(), &["--check-events", "--json"]);
+    assert_eq!(out.status.code(), Some(0), "{}", printed(&out));
+    let checked: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert!(checked["events"].as_u64().unwrap() > 500, "{checked}");
+    let out = run(dir.path(), &["-e", "sched_switch", "-o", "t.dat", "--", "sleep", "0.1"]);
+    assert!(out.status.success(), "{}", said(&out));
+    let stat = stat(&dir.path().join("t.dat"));
+    let read = stat["buffers"].as_array().unwrap().iter();
+    let read: u64 = read.map(|b| b["read"].as_u64().unwrap()).sum();
+    assert_eq!(Some(read), stat["events"].as_u64(), "nothing was lost");
 }
 
 #[test]
