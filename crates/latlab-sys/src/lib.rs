@@ -13,6 +13,7 @@ pub mod gaps;
 pub mod harness;
 pub mod init;
 pub mod kernel_noise;
+pub mod lease;
 pub mod load;
 pub mod machine;
 pub mod memory;

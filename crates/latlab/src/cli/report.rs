@@ -32,6 +32,9 @@ pub struct Args {
     /// Traces: count events instead of printing them.
     #[arg(long)]
     pub stat: bool,
+    /// Traces: go on with what a running recording writes, until it ends.
+    #[arg(long, conflicts_with_all = ["stat", "html", "svg"])]
+    pub follow: bool,
     /// Traces: every field as name=value, without the kernel's text.
     #[arg(short = 'R', long)]
     pub raw: bool,

@@ -70,6 +70,46 @@ fn events_of_this_kernel_are_read_and_its_buffers_have_statistics() {
     assert_eq!(Some(read), stat["events"].as_u64(), "nothing was lost");
 }
 
+/// Time, CPU and kind of each line of `latlab report --json`.
+fn lines(stdout: &[u8]) -> Vec<(u64, u64, String)> {
+    let event = |line: &str| {
+        let e: Value = serde_json::from_str(line).unwrap();
+        let number = |name: &str| e[name].as_u64().unwrap();
+        (number("ts_ns"), number("cpu"), e["event"].as_str().unwrap().to_owned())
+    };
+    String::from_utf8_lossy(stdout).lines().map(event).collect()
+}
+
+#[test]
+fn a_running_recording_is_followed_to_its_end_without_a_loss() {
+    if tracefs().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut recorder = spawn(dir.path(), &["-e", "sched_switch", "-o", "t.dat", "-D", "4"]);
+    wait_for("the file", PAUSE, || dir.path().join("t.dat").exists().then_some(()));
+    let report = |more: &[&str]| plain(dir.path(), &[&["report", "t.dat", "--json"], more].concat());
+    let mut interrupted = report(&["--follow"]).stdout(Stdio::null()).spawn().unwrap();
+    let followed = report(&["--follow"]).output().unwrap();
+    assert!(followed.status.success(), "{}", said(&followed));
+    assert!(recorder.wait().unwrap().success());
+    let all = report(&[]).output().unwrap();
+    assert!(lines(&all.stdout).len() > 10);
+    assert_eq!(lines(&followed.stdout), lines(&all.stdout));
+    // A file that nobody writes is printed as without --follow.
+    assert_eq!(report(&["--follow"]).output().unwrap().stdout, all.stdout);
+    assert!(interrupted.wait().unwrap().success());
+    let mut recorder = spawn(dir.path(), &["-e", "sched_switch", "-o", "u.dat"]);
+    wait_for("the file", PAUSE, || dir.path().join("u.dat").exists().then_some(()));
+    let mut follower = plain(dir.path(), &["report", "u.dat", "--follow"]);
+    let mut follower = follower.stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    signal(&follower, Signal::INT);
+    assert_eq!(follower.wait().unwrap().code(), Some(130));
+    signal(&recorder, Signal::INT);
+    recorder.wait().unwrap();
+}
+
 #[test]
 fn an_ordinary_user_reads_one_sentence_and_what_to_do() {
     if !is_root() {

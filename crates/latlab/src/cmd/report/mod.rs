@@ -2,6 +2,7 @@
 //!
 //! A run directory or its `run.json` is a run; anything else is a trace.
 
+mod follow;
 mod run;
 mod trace;
 
@@ -11,5 +12,10 @@ use crate::outcome::Outcome;
 /// Reports on whatever the path is.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let is_json = args.path.extension().is_some_and(|e| e == "json");
-    if args.path.is_file() && !is_json { trace::run(global, args) } else { run::run(global, args) }
+    let is_trace = args.path.is_file() && !is_json;
+    match (is_trace, args.follow) {
+        (true, true) => follow::run(global, args),
+        (true, false) => trace::run(global, args),
+        (false, _) => run::run(global, args),
+    }
 }

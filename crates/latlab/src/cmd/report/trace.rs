@@ -18,19 +18,25 @@ use std::os::fd::AsFd;
 const THREADS_MAX: usize = 8;
 
 pub(super) fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
-    let path = args.path.display();
-    let data = Mapped::open(&args.path)
-        .with_context(|| format!("{path} cannot be opened"))
-        .hint("name a run (directory or run.json), a trace.dat, or ftrace's text")?;
+    let data = map(args)?;
     let file = trace_input::open(&data, &args.path)?;
     let options = options(&file, args)?;
-    let damage =
-        if args.stat { stat(global, &file, &options)? } else { print(global, &file, options)? };
-    tell(&path.to_string(), &file.diagnostics, &damage);
+    let damage = if args.stat {
+        stat(global, &file, &options)?
+    } else {
+        print(global, &file, options, true)?
+    };
+    print_damage(args, &file.diagnostics, &damage);
     Ok(Outcome::Done)
 }
 
-fn options(file: &TraceFile<'_>, args: &Args) -> anyhow::Result<ReportOptions> {
+pub(super) fn map(args: &Args) -> anyhow::Result<Mapped> {
+    Mapped::open(&args.path)
+        .with_context(|| format!("{} cannot be opened", args.path.display()))
+        .hint("name a run (directory or run.json), a trace.dat, or ftrace's text")
+}
+
+pub(super) fn options(file: &TraceFile<'_>, args: &Args) -> anyhow::Result<ReportOptions> {
     let (select, filter) = trace_input::choose(file, &args.choice)?;
     let dialect = match (args.raw, args.no_plugins) {
         (true, _) => Dialect::Fields,
@@ -52,10 +58,12 @@ fn options(file: &TraceFile<'_>, args: &Args) -> anyhow::Result<ReportOptions> {
     })
 }
 
-fn print(
+/// Prints the lines, `with_head` the number of CPUs before them.
+pub(super) fn print(
     global: &Global,
     file: &TraceFile<'_>,
     options: ReportOptions,
+    with_head: bool,
 ) -> anyhow::Result<Diagnostics> {
     // Batches are written as they are: a buffer in between would copy them once more.
     let mut out = term::Stdout(File::from(io::stdout().as_fd().try_clone_to_owned()?));
@@ -67,7 +75,9 @@ fn print(
         let style = LineStyle { json: true, ..options.style.clone() };
         report(file, &ReportOptions { style, ..options }, &mut out)?
     } else {
-        writeln!(out, "cpus={}", file.cpu_count)?;
+        if with_head {
+            writeln!(out, "cpus={}", file.cpu_count)?;
+        }
         report(file, &options, &mut out)?
     };
     out.flush()?;
@@ -94,8 +104,8 @@ fn stat(
 }
 
 /// Says on stderr what is damaged.
-fn tell(path: &str, head: &Diagnostics, events: &Diagnostics) {
-    let mut err = term::stderr();
+pub(super) fn print_damage(args: &Args, head: &Diagnostics, events: &Diagnostics) {
+    let (path, mut err) = (args.path.display(), term::stderr());
     for d in head.list().iter().chain(events.list()) {
         let _ = writeln!(err, "latlab: {path}: {d}");
     }
