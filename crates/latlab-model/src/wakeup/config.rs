@@ -124,12 +124,19 @@ pub struct WakeupConfig {
     /// A lock that others hold at times: it is taken and given back after each wake-up, and the
     /// latency lasts until the task has it.
     pub shared_lock: Option<PathBuf>,
+    /// CPU time that a thread computes after each wake-up, ns.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub compute_ns: u64,
     /// The timer that wakes the threads.
     #[serde(skip_serializing_if = "Mechanism::is_default")]
     pub timer: Mechanism,
     /// Other mechanisms, measured in turns by one thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Mechanisms>,
+}
+
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 impl Default for WakeupConfig {
@@ -156,6 +163,7 @@ impl Default for WakeupConfig {
             dma_latency_optional: false,
             main_cpu: None,
             shared_lock: None,
+            compute_ns: 0,
             timer: Mechanism::default(),
             by: None,
         }

@@ -428,6 +428,10 @@ fn method(result: &WakeupResult) -> String {
         n => format!(", after {n} warm-up wake-ups (not counted)"),
     };
     let memory = if c.lock_memory { ", memory locked" } else { "" };
+    let compute = match c.compute_ns {
+        0 => String::new(),
+        ns => format!(", {} of computation after each wake-up", format_ns(ns as f64)),
+    };
     let held = result.held.iter().any(|n| n.id() == Some("wakeup.dma-latency-held"));
     let idle = if held {
         "idle states excluded by /dev/cpu_dma_latency"
@@ -450,7 +454,7 @@ fn method(result: &WakeupResult) -> String {
         None => format!("; latency measured at level {} with {}", c.level, result.method),
     };
     format!(
-        "{who} of SCHED_{}{priority}, interval {}, duration {}{warm_up}{memory}; {idle}{how}.",
+        "{who} of SCHED_{}{priority}, interval {}, duration {}{warm_up}{compute}{memory}; {idle}{how}.",
         c.policy.to_string().to_uppercase(),
         format_ns(c.interval_ns as f64),
         format_ns(result.duration_ns as f64),

@@ -61,6 +61,8 @@ pub struct Cycle<'a> {
     pub lock: Option<(&'a SharedLock, u32)>,
     /// What wakes the thread.
     pub source: &'a Source<'a>,
+    /// CPU time that it computes after each wake-up, ns.
+    pub compute_ns: u64,
 }
 
 /// Figures of the wake-ups so far.
@@ -128,8 +130,19 @@ impl Cycle<'_> {
                     return Some(wake);
                 }
             }
+            if self.compute_ns > 0 {
+                self.compute();
+            }
         }
         None
+    }
+
+    /// The work of a task: so much CPU time, however often it is preempted.
+    fn compute(&self) {
+        let end = os::thread_cpu_ns().saturating_add(self.compute_ns);
+        while os::thread_cpu_ns() < end && !self.control.stopping() {
+            std::hint::spin_loop();
+        }
     }
 
     #[inline]

@@ -162,7 +162,7 @@ impl WakeupError {
                 "run as root, raise RLIMIT_MEMLOCK (`memlock` in /etc/security/limits.conf), or leave -m away"
             }
             Self::Share { .. } => {
-                "a longer interval with -i; at most half of a CPU is taken, so that the machine stays reachable"
+                "a longer interval with -i, or less --compute; at most half of a CPU is taken, so that the machine stays reachable"
             }
             Self::ZeroInterval => "give the interval in µs, such as -i 1000",
             Self::File { path, source } if path.contains("cpu_dma_latency") => {

@@ -261,6 +261,7 @@ fn thread(
         ring: shared.rings.get(index),
         lock: shared.lock.zip(u32::try_from(tid).ok()),
         source: &source,
+        compute_ns: config.compute_ns,
     };
     let (mut next, mut progress) = (start_ns, Progress::default());
     meter.start_at(start_ns);
@@ -301,6 +302,7 @@ fn warm_up(shared: &Shared<'_>, index: usize, tid: i32, meter: &mut Meter, sourc
         ring: None,
         lock: shared.lock.zip(u32::try_from(tid).ok()),
         source,
+        compute_ns: 0,
     };
     let mut next = os::now_ns() + interval_ns;
     meter.start_at(next);

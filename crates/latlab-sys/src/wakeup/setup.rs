@@ -43,14 +43,17 @@ pub fn check(config: &WakeupConfig) -> Result<(), WakeupError> {
 /// A thread that wakes as often as it can takes its CPU whole: at most half is allowed.
 fn check_share(config: &WakeupConfig, cpus: usize) -> Result<(), WakeupError> {
     // Even a slow board wakes up in far less than this.
-    if config.interval_ns >= 1_000_000 && config.threads.len() <= 8 * cpus {
+    if config.interval_ns >= 1_000_000 && config.threads.len() <= 8 * cpus && config.compute_ns == 0
+    {
         return Ok(());
     }
     // With a sender on the same CPU there are two wake-ups and a call each time.
-    let cost_ns = cost_of_a_wakeup() * if config.by.is_some() { 3 } else { 1 };
+    let calls = if config.by.is_some() { 3 } else { 1 };
+    let cost_ns = (cost_of_a_wakeup() * calls).saturating_add(config.compute_ns);
     for cpu in config.threads.iter().collect::<std::collections::BTreeSet<_>>() {
         let here = config.threads.iter().enumerate().filter(|&(_, c)| c == cpu);
-        let sum: u64 = here.map(|(i, _)| cost_ns * 1_000 / config.interval_of(i).max(1)).sum();
+        let sum: u64 =
+            here.map(|(i, _)| cost_ns.saturating_mul(1_000) / config.interval_of(i).max(1)).sum();
         // Threads that are not bound share all CPUs.
         let percent = sum / 10 / if cpu.is_some() { 1 } else { cpus.max(1) as u64 };
         if percent > SHARE_MAX {

@@ -27,6 +27,12 @@ pub struct Args {
     /// Bind thread N to the Nth of these CPUs (`0-3,6`; without a list: of all CPUs).
     #[arg(short, long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "")]
     affinity: Option<String>,
+    /// Do not bind the threads: the kernel moves them among the CPUs.
+    #[arg(long, conflicts_with = "affinity")]
+    unbound: bool,
+    /// Compute for this many µs of CPU time after each wake-up, as the task of an application does.
+    #[arg(long, value_name = "US", default_value_t = 0, hide_default_value = true)]
+    compute: u64,
     /// Number of threads (default and without a number: one for each CPU).
     #[arg(short, long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
     threads: Option<u32>,
@@ -252,6 +258,7 @@ impl Args {
             interval_ns: us(self.interval),
             distance_ns: us(self.distance),
             aligned_ns: self.aligned.map(us),
+            compute_ns: us(self.compute),
             duration_ns: self.duration.as_deref().map(duration_ns).transpose()?,
             loops: (self.loops > 0).then_some(self.loops),
             lock_memory: self.mlockall,
@@ -308,6 +315,8 @@ impl Args {
             (self.distance > 0, "-d"),
             (self.priospread, "--priospread"),
             (self.threads.is_some_and(|n| n > 0), "-t N"),
+            (self.unbound, "--unbound"),
+            (self.compute > 0, "--compute"),
         ];
         if let Some((_, option)) = given.iter().find(|(given, _)| *given) {
             return Err(anyhow!(
@@ -397,6 +406,15 @@ impl Args {
                 ))
                 .hint("leave -a away");
             }
+            if self.compute > 0 {
+                return Err(anyhow!(
+                    "--compute with --policy deadline: a quarter of the interval, at most 100 µs, is the runtime"
+                ))
+                .hint("--policy fifo, or no --compute");
+            }
+            return Ok(vec![None; n]);
+        }
+        if self.unbound {
             return Ok(vec![None; n]);
         }
         Ok((0..n).map(|i| cpus.get(i % cpus.len().max(1)).copied()).collect())
@@ -431,6 +449,8 @@ impl Args {
             (self.verbose, "-v"),
             (self.cyclictest.is_used(), "an option of cyclictest"),
             (self.lock.is_some(), "--lock"),
+            (self.unbound, "--unbound"),
+            (self.compute > 0, "--compute"),
             (self.histogram.or(self.histofall).is_some(), "-h"),
             (self.json_file.is_some(), "--json-file"),
             (self.format != Format::Latlab, "--format"),

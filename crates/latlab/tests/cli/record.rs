@@ -88,7 +88,8 @@ fn a_running_recording_is_followed_to_its_end_without_a_loss() {
     let dir = tempfile::tempdir().unwrap();
     let mut recorder = spawn(dir.path(), &["-e", "sched_switch", "-o", "t.dat", "-D", "4"]);
     wait_for("the file", PAUSE, || dir.path().join("t.dat").exists().then_some(()));
-    let report = |more: &[&str]| plain(dir.path(), &[&["report", "t.dat", "--json"], more].concat());
+    let report =
+        |more: &[&str]| plain(dir.path(), &[&["report", "t.dat", "--json"], more].concat());
     let mut interrupted = report(&["--follow"]).stdout(Stdio::null()).spawn().unwrap();
     let followed = report(&["--follow"]).output().unwrap();
     assert!(followed.status.success(), "{}", said(&followed));

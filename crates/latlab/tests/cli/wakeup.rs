@@ -211,6 +211,27 @@ fn mechanisms_are_rows_of_one_table_and_records_of_their_own() {
     refused(&latlab(dir.path(), &["why", "--by", "pipe"]), &["--by with latlab why: "]);
 }
 
+#[test]
+fn unbound_threads_compute_after_each_wake_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let more = ["-t", "2", "--unbound", "--compute", "300", "-i", "2000", "-l", "50"];
+    let out = ordinary(dir.path(), &more);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let (run, result) = run_in(dir.path());
+    for thread in &result.threads {
+        assert_eq!((thread.cpu, thread.wakeups), (None, 50));
+        assert!(thread.cpu_time_ns > 50 * 300_000, "{} ns", thread.cpu_time_ns);
+    }
+    assert_eq!(run.config["measure"]["compute_ns"], 300_000);
+    let too_much = ["-t", "1", "--compute", "1500", "-i", "2000", "-l", "5"];
+    let empty = tempfile::tempdir().unwrap();
+    refused(&ordinary(empty.path(), &too_much), &["which is 7", "hint: "]);
+    let args = ["wakeup", "--policy", "deadline", "--compute", "5"];
+    refused(&latlab(dir.path(), &args), &["--compute with --policy deadline: ", "hint: "]);
+    let args = ["wakeup", "--by", "pipe,futex", "--unbound"];
+    refused(&latlab(dir.path(), &args), &["--unbound with --by pipe,futex: ", "hint: "]);
+}
+
 /// An inversion that the kernel does not resolve is a latency of 20 ms in each wake-up.
 #[test]
 fn the_kernel_resolves_priority_inversions() {

@@ -304,6 +304,7 @@ fn block(
         ring: None,
         lock: None,
         source,
+        compute_ns: 0,
     };
     let cycle = Cycle {
         loops: count,
