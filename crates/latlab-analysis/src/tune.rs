@@ -5,11 +5,12 @@
 //! without settings of the same round are free of what wanders more slowly than a round. Student's t of these
 //! differences decides, p values are adjusted by Holm's method, so that the probability of any false claim over all
 //! settings is at most 5 %; a setting whose whole interval is within the margin has no effect of that size
-//! (D. J. Schuirmann, 1987).
+//! (D. J. Schuirmann, 1987). Where settings were tried together and one by one, the difference of their common effect
+//! to the sum of the single ones is tested in the same way, in the same family.
 
 use latlab_model::finding::{Confidence, Finding, Quantity, Severity};
 use latlab_model::run::{Detail, Part};
-use latlab_model::tune::{Tried, TuneDetail, TuneEffect};
+use latlab_model::tune::{Together, Tried, TuneDetail, TuneEffect};
 use latlab_stats::histogram::Histogram;
 use latlab_stats::quantile::median;
 use latlab_stats::rank::holm;
@@ -21,38 +22,102 @@ const LEVEL: f64 = 0.05;
 pub const ROUNDS_LEAST: usize = 4;
 
 /// Fills in the effects. `blocks[i]` are the rounds of setting i, `plain` those without any, both by round; a setting that
-/// could not be set has no blocks. A round in which one of the two blocks has no values is left out for that setting.
+/// could not be set has no blocks. A round in which one of the blocks has no values is left out for what it is part of.
+/// `A+B` is compared with `A` and `B` where each was tried too.
 pub fn judge(detail: &mut TuneDetail, plain: &[Histogram], blocks: &[Vec<Histogram>]) {
     let response = |h: &Histogram| h.quantile(detail.quantile).map(|v| v.max(1) as f64);
     let of_round = |(without, with)| Some((response(without)?, response(with)?));
     let tests: Vec<Option<Test>> =
         blocks.iter().map(|arm| Test::of(plain.iter().zip(arm).filter_map(of_round))).collect();
-    let p: Vec<f64> = tests.iter().flatten().map(|t| t.p).collect();
+    let parts: Vec<Vec<usize>> = detail.tried.iter().map(|t| parts_of(&t.name, detail)).collect();
+    let interaction = |(i, parts): (usize, &Vec<usize>)| -> Option<Test> {
+        // A part without blocks could not be set.
+        let arms: Option<Vec<&Vec<Histogram>>> =
+            parts.iter().map(|&k| blocks.get(k).filter(|b| !b.is_empty())).collect();
+        let arms = arms.filter(|_| !parts.is_empty())?;
+        // The response that the single effects give, and that of all together.
+        let round = |(r, without): (usize, &Histogram)| {
+            let without = response(without)?;
+            let factor = |arm: &&Vec<Histogram>| Some(response(arm.get(r)?)? / without);
+            let expected: Option<f64> = arms.iter().map(factor).product();
+            Some((expected? * without, response(blocks.get(i)?.get(r)?)?))
+        };
+        Test::of(plain.iter().enumerate().filter_map(round))
+    };
+    let interactions: Vec<Option<Test>> = parts.iter().enumerate().map(interaction).collect();
+    let p: Vec<f64> = tests.iter().chain(&interactions).flatten().map(|t| t.p).collect();
     let mut adjusted = holm(&p).into_iter();
-    let many = p.len().max(1) as f64;
-    let margin = detail.margin;
-    for (tried, test) in detail.tried.iter_mut().zip(&tests) {
-        let Some(test) = test else { continue };
-        tried.p = adjusted.next().unwrap_or(1.0);
-        tried.response_ns = test.responses;
-        tried.change = test.mean.exp() - 1.0;
-        let (low, high) = test.interval(LEVEL / many);
-        tried.interval = (low.exp() - 1.0, high.exp() - 1.0);
-        let within = test.interval(2.0 * LEVEL / many);
+    let mut verdict = |test: &Test| {
+        let p = adjusted.next().unwrap_or(1.0);
+        Verdict::of(test, p, detail.margin, LEVEL / p_count(&tests, &interactions))
+    };
+    let single: Vec<Option<Verdict>> = tests.iter().map(|t| t.as_ref().map(&mut verdict)).collect();
+    let joint: Vec<Option<Verdict>> =
+        interactions.iter().map(|t| t.as_ref().map(&mut verdict)).collect();
+    let names: Vec<String> = detail.tried.iter().map(|t| t.name.clone()).collect();
+    let means: Vec<f64> = tests.iter().map(|t| t.as_ref().map_or(0.0, |t| t.mean)).collect();
+    for (i, tried) in detail.tried.iter_mut().enumerate() {
+        if let (Some(test), Some(v)) = (&tests[i], &single[i]) {
+            tried.response_ns = test.responses;
+            (tried.change, tried.interval, tried.p, tried.effect) =
+                (v.change, v.interval, v.p, v.effect);
+        }
+        if let Some(v) = &joint[i] {
+            tried.together = Some(Together {
+                parts: parts[i].iter().map(|&k| names[k].clone()).collect(),
+                expected: parts[i].iter().map(|&k| means[k]).sum::<f64>().exp_m1(),
+                change: v.change,
+                interval: v.interval,
+                p: v.p,
+                effect: v.effect,
+            });
+        }
+    }
+}
+
+/// Number of tests in the family.
+fn p_count(single: &[Option<Test>], joint: &[Option<Test>]) -> f64 {
+    single.iter().chain(joint).flatten().count().max(1) as f64
+}
+
+/// The settings that a combination consists of, where each was tried too; none for others.
+fn parts_of(name: &str, detail: &TuneDetail) -> Vec<usize> {
+    let at = |part: &str| detail.tried.iter().position(|t| t.name == part);
+    match name.contains('+') {
+        true => name.split('+').map(at).collect::<Option<Vec<_>>>().unwrap_or_default(),
+        false => Vec::new(),
+    }
+}
+
+/// What a test decides.
+struct Verdict {
+    change: f64,
+    interval: (f64, f64),
+    p: f64,
+    effect: TuneEffect,
+}
+
+impl Verdict {
+    /// With the p value that is adjusted for the family, and the probability of error of one interval.
+    fn of(test: &Test, p: f64, margin: f64, error: f64) -> Self {
+        let (low, high) = test.interval(error);
+        let within = test.interval(2.0 * error);
         let limits = ((1.0 - margin).ln(), (1.0 + margin).ln());
         let nothing = within.0 > limits.0 && within.1 < limits.1;
-        tried.effect = if test.rounds < ROUNDS_LEAST {
+        let effect = if test.rounds < ROUNDS_LEAST {
             TuneEffect::Undecided
         } else if nothing {
             // Proven or not, a difference below the margin is none that matters.
             TuneEffect::NoEffect
-        } else if tried.p >= LEVEL {
+        } else if p >= LEVEL {
             TuneEffect::Undecided
         } else if test.mean < 0.0 {
             TuneEffect::Improves
         } else {
             TuneEffect::Worsens
         };
+        let interval = (low.exp_m1(), high.exp_m1());
+        Self { change: test.mean.exp_m1(), interval, p, effect }
     }
 }
 
@@ -110,12 +175,27 @@ pub fn part(detail: TuneDetail, complete: bool) -> Part {
                 .value("high", Quantity::Ratio(t.interval.1)),
         }
     };
+    let interaction = |t: &Tried| {
+        let together = t.together.as_ref()?;
+        let (id, severity) = match together.effect {
+            TuneEffect::Improves | TuneEffect::Worsens => ("tune.interaction", Severity::Info),
+            TuneEffect::NoEffect => ("tune.no-interaction", Severity::Info),
+            _ => ("tune.interaction-undecided", Severity::Inconclusive),
+        };
+        let finding = Finding::typed(id, severity, Confidence::High)
+            .value("setting", t.name.as_str())
+            .value("change", Quantity::Ratio(together.change))
+            .value("low", Quantity::Ratio(together.interval.0))
+            .value("high", Quantity::Ratio(together.interval.1));
+        Some(finding)
+    };
+    let interactions = detail.tried.iter().filter_map(interaction);
     Part {
         name: "tune".to_owned(),
         title: "Settings".to_owned(),
         complete,
         duration_ns: detail.block_ns * (detail.rounds * (detail.tried.len() + 1)) as u64,
-        findings: detail.tried.iter().map(finding).collect(),
+        findings: detail.tried.iter().map(finding).chain(interactions).collect(),
         detail: Some(Detail::Tune(Box::new(detail))),
         ..Part::default()
     }
@@ -187,6 +267,40 @@ mod tests {
             let effects = judged(&[without, plain.clone()]);
             assert_eq!(effects, [TuneEffect::NoEffect], "the plain block {empty}");
         }
+    }
+
+    /// Two settings and both together, whose common factor is the product of theirs or not.
+    #[test]
+    fn an_interaction_is_found_and_its_absence_claimed_where_there_is_none() {
+        let both = |factor: f64, seed: u64| {
+            let mut rng = SplitMix64::new(seed);
+            let arms = simulated(&mut rng, &[1.0, 0.7, 0.7, factor], 12);
+            let tried =
+                ["a", "b", "a+b"].map(|name| Tried { name: name.into(), ..Tried::default() });
+            let mut detail = TuneDetail {
+                quantile: 0.99,
+                margin: 0.1,
+                tried: tried.into(),
+                ..TuneDetail::default()
+            };
+            judge(&mut detail, &arms[0], &arms[1..]);
+            assert!(detail.tried[0].together.is_none());
+            detail.tried[2].together.clone().unwrap()
+        };
+        let weaker = both(0.7, 3);
+        assert_eq!(
+            (weaker.effect, weaker.parts),
+            (TuneEffect::Worsens, vec!["a".into(), "b".into()])
+        );
+        assert!((weaker.expected + 0.51).abs() < 0.1, "{}", weaker.expected);
+        assert!(weaker.interval.0 < 0.43 && 0.43 < weaker.interval.1, "{:?}", weaker.interval);
+        assert_eq!(both(0.25, 4).effect, TuneEffect::Improves);
+        // 5 % of 200 are 10, their deviation 3.1.
+        let wrong = (0..200).filter(|&seed| {
+            matches!(both(0.49, 100 + seed).effect, TuneEffect::Improves | TuneEffect::Worsens)
+        });
+        let wrong = wrong.count();
+        assert!(wrong <= 19, "{wrong} of 200");
     }
 
     #[test]

@@ -56,6 +56,29 @@ pub struct Tried {
     pub applied: bool,
     /// Why it could not be set.
     pub note: Option<Note>,
+    /// For settings that were also tried one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub together: Option<Together>,
+}
+
+/// Settings together, beside what their effects one by one would give: the interaction of a factorial design, on the
+/// scale of logarithms (G. E. P. Box, J. S. Hunter and W. G. Hunter, "Statistics for Experimenters").
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Together {
+    /// The names of the settings.
+    pub parts: Vec<String>,
+    /// Change that the product of the single changes gives.
+    pub expected: f64,
+    /// The response as a share of the expected one, minus one.
+    pub change: f64,
+    /// Interval of that change, 95 % for everything that is tested.
+    pub interval: (f64, f64),
+    /// p value, adjusted for everything that is tested.
+    pub p: f64,
+    /// `Improves`: the response is shorter than expected.
+    pub effect: TuneEffect,
 }
 
 /// What `latlab tune` found.
@@ -75,4 +98,56 @@ pub struct TuneDetail {
     pub margin: f64,
     /// Settings in the order in which they were given.
     pub tried: Vec<Tried>,
+}
+
+impl TuneDetail {
+    /// What to set: the settings that improve the response. Of settings whose combination was tried and does not
+    /// improve, the best one only; a combination where none of its settings improves alone.
+    pub fn improving(&self) -> Vec<&Tried> {
+        let improves = |t: &Tried| t.effect == TuneEffect::Improves;
+        let joint: Vec<(&Tried, &Together)> =
+            self.tried.iter().filter_map(|t| Some((t, t.together.as_ref()?))).collect();
+        let single = |t: &&Tried| t.together.is_none() && improves(t);
+        let mut chosen: Vec<&Tried> = self.tried.iter().filter(single).collect();
+        for (tried, together) in joint {
+            let is_part = |t: &&Tried| together.parts.contains(&t.name);
+            let best =
+                chosen.iter().copied().filter(is_part).min_by(|a, b| a.change.total_cmp(&b.change));
+            match (improves(tried), best) {
+                (true, None) => chosen.push(tried),
+                (false, Some(best)) => chosen.retain(|t| !is_part(t) || t.name == best.name),
+                _ => {}
+            }
+        }
+        chosen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried(name: &str, change: f64, effect: TuneEffect, parts: &[&str]) -> Tried {
+        let parts: Vec<String> = parts.iter().map(|&p| p.to_owned()).collect();
+        let together = (!parts.is_empty()).then(|| Together { parts, ..Together::default() });
+        Tried { name: name.into(), change, effect, together, ..Tried::default() }
+    }
+
+    #[test]
+    fn combinations_decide_on_their_settings() {
+        use TuneEffect::{Improves, NoEffect, Undecided};
+        let chosen = |settings: &[Tried]| {
+            let d = TuneDetail { tried: settings.to_vec(), ..TuneDetail::default() };
+            d.improving().iter().map(|t| t.name.clone()).collect::<Vec<_>>().join(" ")
+        };
+        let (a, b) = (tried("a", -0.2, Improves, &[]), tried("b", -0.3, Improves, &[]));
+        let c = tried("c", 0.0, NoEffect, &[]);
+        assert_eq!(chosen(&[a.clone(), b.clone(), c.clone()]), "a b");
+        let both = |effect| tried("a+b", -0.4, effect, &["a", "b"]);
+        assert_eq!(chosen(&[a.clone(), b.clone(), both(Improves)]), "a b");
+        assert_eq!(chosen(&[a.clone(), b.clone(), both(NoEffect)]), "b");
+        let only_together = tried("c+d", -0.5, Improves, &["c", "d"]);
+        let d = tried("d", 0.1, Undecided, &[]);
+        assert_eq!(chosen(&[c, d, only_together]), "c+d");
+    }
 }

@@ -23,6 +23,31 @@ pub(super) const MESSAGES: &[Message] = &[
             a.get("high")
         ))
     }),
+    message("tune.interaction", |a| {
+        Text::claim(format!(
+            "{} together: the response is {} against what the single effects give (95 % for all: {} to {})",
+            a.get("setting"),
+            a.get("change"),
+            a.get("low"),
+            a.get("high")
+        ))
+    }),
+    message("tune.no-interaction", |a| {
+        Text::claim(format!(
+            "{} together: as the single effects give, within the margin (95 %: {} to {})",
+            a.get("setting"),
+            a.get("low"),
+            a.get("high")
+        ))
+    }),
+    message("tune.interaction-undecided", |a| {
+        Text::claim(format!(
+            "{} together: whether the effect is that of each alone is not decided (95 %: {} to {})",
+            a.get("setting"),
+            a.get("low"),
+            a.get("high")
+        ))
+    }),
     message("tune.not-tried", |a| Text::claim(format!("{} could not be set", a.get("setting")))),
     message("tune.error", |a| Text::claim(a.get("error"))),
 ];
@@ -54,6 +79,9 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         of("tune.worsens", 0.2),
         of("tune.no-effect", 0.01),
         of("tune.undecided", -0.03),
+        of("tune.interaction", 0.4),
+        of("tune.no-interaction", 0.01),
+        of("tune.interaction-undecided", 0.1),
         Note::new("tune.not-tried").value("setting", "kernel.nmi_watchdog=0"),
         Note::new("tune.error").value("error", "/proc/sys/kernel/nmi_watchdog: permission denied"),
     ];

@@ -16,6 +16,7 @@ pub fn sections(part: &Part, d: &TuneDetail) -> Vec<Section> {
     }
     blocks.push(Block::Findings(part.findings.clone()));
     blocks.push(Block::Table(table(d)));
+    blocks.extend(together(d).map(Block::Table));
     let (sysctl, tuned) = (sysctl(d), tuned(d));
     if !sysctl.is_empty() {
         blocks.push(Block::Heading("sysctl.d".into()));
@@ -35,19 +36,55 @@ pub fn sections(part: &Part, d: &TuneDetail) -> Vec<Section> {
 
 /// The first screen.
 pub fn screen(d: &TuneDetail) -> Vec<Block> {
-    vec![Block::Table(table(d))]
+    [Some(table(d)), together(d)].into_iter().flatten().map(Block::Table).collect()
 }
 
 /// The result in words.
 pub fn summary(d: &TuneDetail) -> Vec<String> {
     let helps: Vec<&str> = improving(d).map(|t| t.name.as_str()).collect();
-    let of = format!("{} of {} settings", helps.len(), d.tried.len());
+    let single = d.tried.iter().filter(|t| t.together.is_none()).count();
+    let of = format!("{} of {single} settings", helps.len());
     let names = if helps.is_empty() { String::new() } else { format!(": {}", helps.join(", ")) };
     vec![format!("{of} shorten the {} of wake-up latency{names}.", quantile_name(d.quantile))]
 }
 
 fn improving(d: &TuneDetail) -> impl Iterator<Item = &Tried> {
-    d.tried.iter().filter(|t| t.effect == TuneEffect::Improves)
+    d.improving().into_iter()
+}
+
+/// Settings together beside their single effects; none where none were tried together.
+fn together(d: &TuneDetail) -> Option<Table> {
+    let columns = vec![
+        Column::left("settings"),
+        Column::right("of single effects"),
+        Column::right("together"),
+        Column::right("difference"),
+        Column::right("95 % for all"),
+        Column::right("p").optional(1),
+        Column::left("interaction"),
+    ];
+    let row = |t: &Tried| {
+        let joint = t.together.as_ref()?;
+        let effect = match joint.effect {
+            TuneEffect::Improves => "shorter together",
+            TuneEffect::Worsens => "longer together",
+            TuneEffect::NoEffect => "none",
+            _ => "not decided",
+        };
+        Some(vec![
+            t.name.clone(),
+            change(joint.expected),
+            change(t.change),
+            change(joint.change),
+            format!("{} to {}", change(joint.interval.0), change(joint.interval.1)),
+            format!("{:.3}", joint.p),
+            effect.to_owned(),
+        ])
+    };
+    let rows: Vec<Vec<String>> = d.tried.iter().filter_map(row).collect();
+    let caption =
+        "Changes of settings together, and that of their single changes multiplied".into();
+    (!rows.is_empty()).then_some(Table { caption, columns, rows })
 }
 
 fn table(d: &TuneDetail) -> Table {

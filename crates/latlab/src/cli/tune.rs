@@ -12,9 +12,13 @@ use std::time::Duration;
 #[command(after_long_help = super::examples::TUNE)]
 #[group(id = "tune")]
 pub struct Args {
-    /// Setting to try (see --list); may be repeated (default: all of the list that this machine has).
+    /// Setting to try (see --list), or several at once with `+`; may be repeated (default: all of the list that this
+    /// machine has).
     #[arg(long = "try", value_name = "NAME=VALUE")]
     pub tries: Vec<String>,
+    /// Try all of them at once too, and test whether their effects add up.
+    #[arg(long)]
+    pub together: bool,
     /// List the settings, those of this machine with their values.
     #[arg(long)]
     pub list: bool,

@@ -60,6 +60,37 @@ fn a_tried_setting_is_restored() {
     }
 }
 
+/// Two settings, each alone and both at once: the combination has its interaction, and everything is as before.
+#[test]
+fn settings_are_tried_together() {
+    const FILES: [&str; 2] = ["/proc/sys/vm/compaction_proactiveness", "/proc/sys/vm/swappiness"];
+    if !rustix_is_root() {
+        return;
+    }
+    let before = FILES.map(|f| std::fs::read_to_string(f).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let words = [
+        "tune",
+        "--try",
+        "vm.compaction_proactiveness=0",
+        "--try",
+        "vm.swappiness=0",
+        "--together",
+    ];
+    let more = ["--rounds", "4", "--block", "0.1", "-p", "0", "--json"];
+    let out = latlab(dir.path(), &[&words[..], &more].concat());
+    assert!(out.status.success(), "{}", said(&out));
+    assert_eq!(FILES.map(|f| std::fs::read_to_string(f).unwrap()), before);
+    let run: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let tried = run["parts"][0]["detail"]["tried"].as_array().unwrap();
+    assert_eq!(tried[2]["name"], "vm.compaction_proactiveness=0+vm.swappiness=0");
+    assert_eq!(tried[2]["files"].as_array().unwrap().len(), 2);
+    assert_eq!(tried[2]["together"]["parts"].as_array().unwrap().len(), 2);
+    let out = latlab(dir.path(), &["tune", "--try", "vm.swappiness=0", "--together"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(said(&out).contains("--together: "), "{}", said(&out));
+}
+
 fn rustix_is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
 }

@@ -90,7 +90,7 @@ pub fn choose(words: &[String]) -> anyhow::Result<Vec<Chosen>> {
         if out.iter().any(|c| c.name == *word) {
             bail!("--try {word}: given twice");
         }
-        out.push(Chosen { name: word.clone(), files: Vec::new() });
+        out.push(Chosen { name: word.clone(), files: Vec::new(), idle: false });
     }
     Ok(out)
 }

@@ -12,7 +12,7 @@ use crate::term;
 use anyhow::{Context, anyhow, bail};
 use latlab_analysis::tune::part;
 use latlab_model::run::{Detail, Run};
-use latlab_model::tune::{FileValue, Tried, TuneDetail, TuneEffect};
+use latlab_model::tune::{FileValue, Tried, TuneDetail};
 use latlab_model::wakeup::config::{Policy, WakeupConfig};
 use latlab_report::sections::tune as section;
 use latlab_stats::histogram::Histogram;
@@ -40,7 +40,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if global.json && args.format != Format::Latlab {
         return Err(anyhow!("--json: not available with this --format")).hint("use --json alone");
     }
-    let chosen = match &args.boot {
+    let mut chosen = match &args.boot {
         Some(_) => boot::choose(&args.tries)?,
         None => {
             let boot = args
@@ -61,6 +61,16 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if chosen.is_empty() {
         return Err(anyhow!("no setting to try: this machine has all of the list already"))
             .hint("name one with --try");
+    }
+    if args.together {
+        if chosen.len() < 2 {
+            return Err(anyhow!("--together: there is one setting to try only"))
+                .hint("name several with --try");
+        }
+        let all = Chosen::together(&chosen).context("--together")?;
+        if !chosen.iter().any(|c| c.name == all.name) {
+            chosen.push(all);
+        }
     }
     let names: Vec<&str> = chosen.iter().map(|c| c.name.as_str()).collect();
     let load: Vec<String> = args.load.iter().map(ToString::to_string).collect();
@@ -164,7 +174,7 @@ fn block(
     let mut settings = Settings::new();
     let mut config = config.clone();
     if let Some((chosen, tried)) = tried {
-        if chosen.files.is_empty() {
+        if chosen.idle {
             config.dma_latency_us = Some(0);
         }
         let mut files = Vec::new();
@@ -195,7 +205,8 @@ fn block(
 
 /// Sets what improves, and leaves it set.
 fn apply(detail: &mut TuneDetail) -> anyhow::Result<()> {
-    for tried in detail.tried.iter_mut().filter(|t| t.effect == TuneEffect::Improves) {
+    let names: Vec<String> = detail.improving().iter().map(|t| t.name.clone()).collect();
+    for tried in detail.tried.iter_mut().filter(|t| names.contains(&t.name)) {
         if tried.files.is_empty() {
             // A latency is held by a process: it cannot outlive this one.
             continue;

@@ -10,8 +10,30 @@ use std::path::{Path, PathBuf};
 pub struct Chosen {
     /// As on the command line.
     pub name: String,
-    /// Files and values; none: idle states are left out by `/dev/cpu_dma_latency`.
+    /// Files and values.
     pub files: Vec<(PathBuf, String)>,
+    /// Idle states are left out by `/dev/cpu_dma_latency`.
+    pub idle: bool,
+}
+
+impl Chosen {
+    /// All of these at once.
+    ///
+    /// # Errors
+    /// When two of them set the same file.
+    pub fn together(all: &[Self]) -> anyhow::Result<Self> {
+        let names: Vec<&str> = all.iter().map(|c| c.name.as_str()).collect();
+        let name = names.join("+");
+        let mut files: Vec<(PathBuf, String)> = Vec::new();
+        for (path, value) in all.iter().flat_map(|c| &c.files) {
+            if files.iter().any(|(known, _)| known == path) {
+                return Err(anyhow!("{name}: both set {}", path.display()))
+                    .hint("try values of one setting one by one");
+            }
+            files.push((path.clone(), value.clone()));
+        }
+        Ok(Self { name, files, idle: all.iter().any(|c| c.idle) })
+    }
 }
 
 /// A setting of the list.
@@ -144,7 +166,11 @@ impl Known {
 
     fn chosen(&self, value: &str) -> Chosen {
         let files = self.paths().into_iter().map(|p| (p, value.to_owned()));
-        Chosen { name: format!("{}={value}", self.name), files: files.collect() }
+        Chosen {
+            name: format!("{}={value}", self.name),
+            files: files.collect(),
+            idle: self.files.is_empty(),
+        }
     }
 }
 
@@ -155,7 +181,7 @@ pub fn value(path: &Path) -> Option<String> {
     Some(chosen.unwrap_or(text.trim()).to_owned())
 }
 
-/// Settings by the words of the command line; without any, all whose first value this machine does not have.
+/// Settings by the words of the command line, `A+B` at once; without any, all whose first value this machine does not have.
 ///
 /// # Errors
 /// One sentence that names the setting.
@@ -172,7 +198,8 @@ pub fn choose(words: &[String]) -> anyhow::Result<Vec<Chosen>> {
     }
     let mut out: Vec<Chosen> = Vec::new();
     for word in words {
-        let one = one(word)?;
+        let parts = word.split('+').map(one).collect::<anyhow::Result<Vec<_>>>()?;
+        let one = Chosen::together(&parts)?;
         if out.iter().any(|c| c.name == one.name) {
             bail!("--try {word}: given twice");
         }
@@ -214,6 +241,15 @@ mod tests {
         for wrong in ["kernel.sched_rt_runtime_us=-1", "kernel.panic=1", "governor", "idle=deep"] {
             assert!(choose(&[wrong.to_owned()]).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn settings_are_tried_at_once_unless_they_set_one_file() {
+        let word = |w: &str| choose(&[w.to_owned()]);
+        let both = word("vm.swappiness=10+vm.stat_interval=10").unwrap();
+        assert_eq!((both[0].files.len(), both[0].idle), (2, false));
+        let same = word("vm.swappiness=10+vm.swappiness=0").unwrap_err().to_string();
+        assert!(same.contains("both set /proc/sys/vm/swappiness"), "{same}");
     }
 
     #[test]
