@@ -164,6 +164,16 @@ fn a_task_without_a_deadline_is_described() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(text.contains("begun by a timer (hrtimer_wakeup)"), "{text}");
     assert!(text.contains("response time"), "{text}");
+    // A version that computes twice as long, beside it.
+    let slower = control_loop("2", "burn(300)");
+    let slower: Vec<&str> = slower.iter().map(String::as_str).collect();
+    let slow = dir.path().join("slower");
+    let args = ["why", "-D", "20", "--out", slow.to_str().unwrap(), "--"];
+    assert!(latlab(&[&args[..], &slower[..]].concat()).status.success());
+    let compared = latlab(&["compare", "--json", out.to_str().unwrap(), slow.to_str().unwrap()]);
+    let run: Value = serde_json::from_slice(&compared.stdout).unwrap();
+    let detail = run["parts"][0]["detail"].to_string();
+    assert!(detail.contains("activation.running"), "{}", said(&compared));
     let out = dir.path().join("missing");
     let missing = latlab(&["why", "--out", out.to_str().unwrap(), "--", "no-such-program"]);
     assert_eq!(missing.status.code(), Some(1));
