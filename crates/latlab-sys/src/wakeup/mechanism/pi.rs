@@ -116,7 +116,7 @@ impl Inversion {
     /// The sender, after a block.
     pub fn release(&self, policy: Policy, priority: u32) {
         self.middle.store(END, Ordering::Release);
-        let _ = futex::wake(&*self.middle, Flags::PRIVATE, 1);
+        let _ = futex::wake(&self.middle, Flags::PRIVATE, 1);
         // So that it can end while this thread waits for it, and no other has this priority meanwhile.
         let _ = policy::set(policy, priority, Budget::default());
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -148,7 +148,7 @@ impl Inversion {
     pub fn wait(&self) -> io::Result<()> {
         take_word(&self.mutex.armed)?;
         let _ = self.middle.compare_exchange(IDLE, COMPUTE, Ordering::Release, Ordering::Relaxed);
-        let _ = futex::wake(&*self.middle, Flags::PRIVATE, 1);
+        let _ = futex::wake(&self.middle, Flags::PRIVATE, 1);
         self.attempt_ns.store(os::now_ns(), Ordering::Relaxed);
         self.mutex.lock()
     }
