@@ -18,6 +18,14 @@ pub fn plain(dir: &Path, args: &[&str]) -> Command {
     command
 }
 
+/// [`plain`] for virtual machines: what is passed on into them is the same everywhere, because the length of the
+/// environment changes the course of a machine in virtual time.
+pub fn in_machine(dir: &Path, args: &[&str]) -> Command {
+    let mut command = plain(dir, args);
+    command.env("NO_COLOR", "1").env("TERM", "dumb");
+    command
+}
+
 /// [`plain`] with lines of 120 columns.
 pub fn command(dir: &Path, args: &[&str]) -> Command {
     let mut command = plain(dir, args);

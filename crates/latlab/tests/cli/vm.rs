@@ -3,7 +3,7 @@
 //! Ignored by default because they need QEMU, fetched kernels and board builds;
 //! `make test` prepares all three and runs them (scripts/test.d/60-vm.sh).
 
-use crate::common::{SmallDisk, plain as latlab, printed, said, signal, wait_for};
+use crate::common::{SmallDisk, in_machine as latlab, printed, said, signal, wait_for};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

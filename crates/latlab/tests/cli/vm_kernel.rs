@@ -3,14 +3,14 @@
 //! Debian's kernel stands for it, under another name and in other places than the cache's.
 //! Ignored by default because they need QEMU and a fetched kernel; `make test` runs them.
 
-use crate::common::{plain, printed, said};
+use crate::common::{in_machine, printed, said};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn latlab(dir: &Path, args: &[&str]) -> Output {
-    plain(dir, args).output().unwrap()
+    in_machine(dir, args).output().unwrap()
 }
 
 /// The unpacked package of armv7-rt's kernel, and its release.

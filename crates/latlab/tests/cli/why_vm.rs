@@ -1,7 +1,7 @@
 //! `latlab why` in the virtual lab: what was struck is what is named. The whole table is
 //! `bench/why-faults`; this is the part of it that fits into every build.
 
-use crate::common::{plain, printed, said};
+use crate::common::{in_machine, printed, said};
 use serde_json::Value;
 
 /// The detail of a hunt in a machine with these faults, in virtual time.
@@ -24,7 +24,7 @@ fn inside(machine: &str, faults: &[&str], command: &[&str]) -> (Value, String) {
     }
     args.push("--");
     args.extend(command);
-    let output = plain(dir.path(), &args).output().unwrap();
+    let output = in_machine(dir.path(), &args).output().unwrap();
     let run = std::fs::read_to_string(dir.path().join("r/run.json"));
     let run = run.unwrap_or_else(|e| panic!("{e}: {}", said(&output)));
     let run: Value = serde_json::from_str(&run).unwrap();
