@@ -10,7 +10,7 @@
 
 use latlab_model::finding::{Confidence, Finding, Quantity, Severity};
 use latlab_model::run::{Detail, Part};
-use latlab_model::tune::{Together, Tried, TuneDetail, TuneEffect};
+use latlab_model::tune::{SideEffect, SideMetric, Together, Tried, TuneDetail, TuneEffect};
 use latlab_stats::histogram::Histogram;
 use latlab_stats::quantile::median;
 use latlab_stats::rank::holm;
@@ -21,48 +21,57 @@ const LEVEL: f64 = 0.05;
 /// Rounds from which something is decided.
 pub const ROUNDS_LEAST: usize = 4;
 
+/// What a block measured.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// Latencies of all wake-ups.
+    pub latency: Histogram,
+    /// Median of each of [`TuneDetail::side`]; `None` where it was not measured.
+    pub side: Vec<Option<f64>>,
+}
+
 /// Fills in the effects. `blocks[i]` are the rounds of setting i, `plain` those without any, both by round; a setting that
 /// could not be set has no blocks. A round in which one of the blocks has no values is left out for what it is part of.
-/// `A+B` is compared with `A` and `B` where each was tried too.
-pub fn judge(detail: &mut TuneDetail, plain: &[Histogram], blocks: &[Vec<Histogram>]) {
-    let response = |h: &Histogram| h.quantile(detail.quantile).map(|v| v.max(1) as f64);
-    let of_round = |(without, with)| Some((response(without)?, response(with)?));
-    let tests: Vec<Option<Test>> =
-        blocks.iter().map(|arm| Test::of(plain.iter().zip(arm).filter_map(of_round))).collect();
+/// `A+B` is compared with `A` and `B` where each was tried too. All tests are one family.
+pub fn judge(detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<Block>]) {
+    let quantile = detail.quantile;
+    let latency = move |b: &Block| b.latency.quantile(quantile).map(|v| v.max(1) as f64);
+    let against_plain = |arm: &Vec<Block>, response: &dyn Fn(&Block) -> Option<f64>| {
+        let pairs = plain.iter().zip(arm);
+        Test::of(pairs.filter_map(|(without, with)| Some((response(without)?, response(with)?))))
+    };
+    let single: Vec<_> = blocks.iter().map(|arm| against_plain(arm, &latency)).collect();
     let parts: Vec<Vec<usize>> = detail.tried.iter().map(|t| parts_of(&t.name, detail)).collect();
-    let interaction = |(i, parts): (usize, &Vec<usize>)| -> Option<Test> {
-        // A part without blocks could not be set.
-        let arms: Option<Vec<&Vec<Histogram>>> =
-            parts.iter().map(|&k| blocks.get(k).filter(|b| !b.is_empty())).collect();
-        let arms = arms.filter(|_| !parts.is_empty())?;
-        // The response that the single effects give, and that of all together.
-        let round = |(r, without): (usize, &Histogram)| {
-            let without = response(without)?;
-            let factor = |arm: &&Vec<Histogram>| Some(response(arm.get(r)?)? / without);
-            let expected: Option<f64> = arms.iter().map(factor).product();
-            Some((expected? * without, response(blocks.get(i)?.get(r)?)?))
-        };
-        Test::of(plain.iter().enumerate().filter_map(round))
+    let joint: Vec<_> =
+        (0..parts.len()).map(|i| interaction(plain, blocks, i, &parts[i], &latency)).collect();
+    let side: Vec<Vec<_>> = blocks
+        .iter()
+        .map(|arm| {
+            let of = |n: usize| against_plain(arm, &|b: &Block| b.side.get(n).copied().flatten());
+            (0..detail.side.len()).map(of).collect()
+        })
+        .collect();
+    let all = || single.iter().chain(&joint).chain(side.iter().flatten()).flatten();
+    let mut adjusted = holm(&all().map(|t| t.p).collect::<Vec<_>>()).into_iter();
+    let error = LEVEL / all().count().max(1) as f64;
+    let margin = detail.margin;
+    let mut verdict = |test: &Option<Test>| {
+        let test = test.as_ref()?;
+        Some(Verdict::of(test, adjusted.next().unwrap_or(1.0), margin, error))
     };
-    let interactions: Vec<Option<Test>> = parts.iter().enumerate().map(interaction).collect();
-    let p: Vec<f64> = tests.iter().chain(&interactions).flatten().map(|t| t.p).collect();
-    let mut adjusted = holm(&p).into_iter();
-    let mut verdict = |test: &Test| {
-        let p = adjusted.next().unwrap_or(1.0);
-        Verdict::of(test, p, detail.margin, LEVEL / p_count(&tests, &interactions))
-    };
-    let single: Vec<Option<Verdict>> = tests.iter().map(|t| t.as_ref().map(&mut verdict)).collect();
-    let joint: Vec<Option<Verdict>> =
-        interactions.iter().map(|t| t.as_ref().map(&mut verdict)).collect();
+    let verdicts: Vec<_> = single.iter().map(&mut verdict).collect();
+    let joints: Vec<_> = joint.iter().map(&mut verdict).collect();
+    let sides: Vec<Vec<_>> = side.iter().map(|s| s.iter().map(&mut verdict).collect()).collect();
     let names: Vec<String> = detail.tried.iter().map(|t| t.name.clone()).collect();
-    let means: Vec<f64> = tests.iter().map(|t| t.as_ref().map_or(0.0, |t| t.mean)).collect();
+    let means: Vec<f64> = single.iter().map(|t| t.as_ref().map_or(0.0, |t| t.mean)).collect();
+    let metrics = detail.side.clone();
     for (i, tried) in detail.tried.iter_mut().enumerate() {
-        if let (Some(test), Some(v)) = (&tests[i], &single[i]) {
+        if let (Some(test), Some(v)) = (&single[i], &verdicts[i]) {
             tried.response_ns = test.responses;
             (tried.change, tried.interval, tried.p, tried.effect) =
                 (v.change, v.interval, v.p, v.effect);
         }
-        if let Some(v) = &joint[i] {
+        if let Some(v) = &joints[i] {
             tried.together = Some(Together {
                 parts: parts[i].iter().map(|&k| names[k].clone()).collect(),
                 expected: parts[i].iter().map(|&k| means[k]).sum::<f64>().exp_m1(),
@@ -72,12 +81,40 @@ pub fn judge(detail: &mut TuneDetail, plain: &[Histogram], blocks: &[Vec<Histogr
                 effect: v.effect,
             });
         }
+        let sides = sides.get(i).into_iter().flatten().zip(&metrics);
+        tried.side = sides.map(|(v, metric)| side_effect(v.as_ref(), metric)).collect();
     }
 }
 
-/// Number of tests in the family.
-fn p_count(single: &[Option<Test>], joint: &[Option<Test>]) -> f64 {
-    single.iter().chain(joint).flatten().count().max(1) as f64
+fn side_effect(verdict: Option<&Verdict>, metric: &SideMetric) -> SideEffect {
+    let Some(v) = verdict else { return SideEffect { p: 1.0, ..SideEffect::default() } };
+    let effect = match v.effect {
+        TuneEffect::Improves if metric.unit.larger_is_better() => TuneEffect::Worsens,
+        TuneEffect::Worsens if metric.unit.larger_is_better() => TuneEffect::Improves,
+        effect => effect,
+    };
+    SideEffect { change: v.change, interval: v.interval, p: v.p, effect }
+}
+
+/// The response of settings together against that which their single effects give.
+fn interaction(
+    plain: &[Block],
+    blocks: &[Vec<Block>],
+    i: usize,
+    parts: &[usize],
+    response: &dyn Fn(&Block) -> Option<f64>,
+) -> Option<Test> {
+    // A part without blocks could not be set.
+    let arms: Option<Vec<&Vec<Block>>> =
+        parts.iter().map(|&k| blocks.get(k).filter(|b| !b.is_empty())).collect();
+    let arms = arms.filter(|_| !parts.is_empty())?;
+    let round = |(r, without): (usize, &Block)| {
+        let without = response(without)?;
+        let factor = |arm: &&Vec<Block>| Some(response(arm.get(r)?)? / without);
+        let expected: Option<f64> = arms.iter().map(factor).product();
+        Some((expected? * without, response(blocks.get(i)?.get(r)?)?))
+    };
+    Test::of(plain.iter().enumerate().filter_map(round))
 }
 
 /// The settings that a combination consists of, where each was tried too; none for others.
@@ -190,12 +227,30 @@ pub fn part(detail: TuneDetail, complete: bool) -> Part {
         Some(finding)
     };
     let interactions = detail.tried.iter().filter_map(interaction);
+    let side = |t: &Tried| -> Vec<Finding> {
+        let of = |(s, metric): (&SideEffect, &SideMetric)| {
+            let (id, severity) = match s.effect {
+                TuneEffect::Improves => ("tune.side-better", Severity::Info),
+                TuneEffect::Worsens => ("tune.side-worse", Severity::Warning),
+                _ => return None,
+            };
+            let finding = Finding::typed(id, severity, Confidence::High)
+                .value("setting", t.name.as_str())
+                .value("metric", metric.name.as_str())
+                .value("change", Quantity::Ratio(s.change))
+                .value("low", Quantity::Ratio(s.interval.0))
+                .value("high", Quantity::Ratio(s.interval.1));
+            Some(finding)
+        };
+        t.side.iter().zip(&detail.side).filter_map(of).collect()
+    };
+    let sides = detail.tried.iter().flat_map(side);
     Part {
         name: "tune".to_owned(),
         title: "Settings".to_owned(),
         complete,
         duration_ns: detail.block_ns * (detail.rounds * (detail.tried.len() + 1)) as u64,
-        findings: detail.tried.iter().map(finding).chain(interactions).collect(),
+        findings: detail.tried.iter().map(finding).chain(interactions).chain(sides).collect(),
         detail: Some(Detail::Tune(Box::new(detail))),
         ..Part::default()
     }
@@ -204,10 +259,11 @@ pub fn part(detail: TuneDetail, complete: bool) -> Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latlab_model::record::Unit;
     use latlab_stats::rng::SplitMix64;
 
     /// Blocks whose level wanders from round to round, with bursts in some.
-    fn simulated(rng: &mut SplitMix64, factors: &[f64], rounds: usize) -> Vec<Vec<Histogram>> {
+    fn simulated(rng: &mut SplitMix64, factors: &[f64], rounds: usize) -> Vec<Vec<Block>> {
         let mut uniform = || rng.next_u64() as f64 / u64::MAX as f64;
         let mut arms = vec![Vec::new(); factors.len()];
         for _ in 0..rounds {
@@ -215,13 +271,13 @@ mod tests {
             for (arm, factor) in arms.iter_mut().zip(factors) {
                 let own = level * factor * (0.9 + 0.2 * uniform());
                 let values = (0..400).map(|_| (own * (0.5 - uniform().ln() / 4.0)) as u64);
-                arm.push(Histogram::of(values));
+                arm.push(Block { latency: Histogram::of(values), side: Vec::new() });
             }
         }
         arms
     }
 
-    fn judged(arms: &[Vec<Histogram>]) -> Vec<TuneEffect> {
+    fn judged(arms: &[Vec<Block>]) -> Vec<TuneEffect> {
         let tried = vec![Tried::default(); arms.len() - 1];
         let mut detail = TuneDetail { quantile: 0.99, margin: 0.1, tried, ..TuneDetail::default() };
         judge(&mut detail, &arms[0], &arms[1..]);
@@ -254,16 +310,19 @@ mod tests {
     /// rounds, where the setting would seem to help by the fall between two rounds.
     #[test]
     fn an_empty_block_leaves_its_round_out_and_moves_no_other() {
-        let block = |ns: f64| Histogram::of((0..400).map(|i| ns as u64 + i));
+        let block = |ns: f64| Block {
+            latency: Histogram::of((0..400).map(|i| ns as u64 + i)),
+            side: Vec::new(),
+        };
         let level = |round: i32| 1e6 * 0.7f64.powi(round);
-        let plain: Vec<Histogram> = (0..8).map(|r| block(level(r))).collect();
+        let plain: Vec<Block> = (0..8).map(|r| block(level(r))).collect();
         for empty in [0, 3, 7] {
             let mut with = plain.clone();
-            with[empty] = Histogram::default();
+            with[empty] = Block::default();
             let effects = judged(&[plain.clone(), with]);
             assert_eq!(effects, [TuneEffect::NoEffect], "the setting's block {empty}");
             let mut without = plain.clone();
-            without[empty] = Histogram::default();
+            without[empty] = Block::default();
             let effects = judged(&[without, plain.clone()]);
             assert_eq!(effects, [TuneEffect::NoEffect], "the plain block {empty}");
         }
@@ -301,6 +360,35 @@ mod tests {
         });
         let wrong = wrong.count();
         assert!(wrong <= 19, "{wrong} of 200");
+    }
+
+    /// A benchmark in ns and one in bytes per second, both with a larger figure under the setting.
+    #[test]
+    fn side_effects_have_the_sign_of_their_unit() {
+        let mut rng = SplitMix64::new(8);
+        let mut arms = simulated(&mut rng, &[1.0, 1.0], 8);
+        for (arm, factor) in arms.iter_mut().zip([1.0, 1.5]) {
+            for (round, block) in arm.iter_mut().enumerate() {
+                let value = factor * (100.0 + round as f64);
+                block.side = vec![Some(value), Some(value * 1e6), None];
+            }
+        }
+        let side = [("a", Unit::Ns), ("b", Unit::BytesPerSecond), ("c", Unit::Ns)];
+        let side = side.map(|(name, unit)| SideMetric { name: name.into(), unit });
+        let mut detail = TuneDetail {
+            quantile: 0.99,
+            margin: 0.1,
+            side: side.into(),
+            tried: vec![Tried { name: "x".into(), ..Tried::default() }],
+            ..TuneDetail::default()
+        };
+        judge(&mut detail, &arms[0], &arms[1..]);
+        let effects: Vec<TuneEffect> = detail.tried[0].side.iter().map(|s| s.effect).collect();
+        assert_eq!(effects, [TuneEffect::Worsens, TuneEffect::Improves, TuneEffect::Undecided]);
+        assert!((detail.tried[0].side[0].change - 0.5).abs() < 1e-9);
+        let findings = part(detail, true).findings;
+        let worse = findings.iter().filter(|f| f.id == "tune.side-worse").count();
+        assert_eq!((worse, findings.len()), (1, 3));
     }
 
     #[test]

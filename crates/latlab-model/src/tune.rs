@@ -1,6 +1,7 @@
 //! Settings that were tried, and their effect.
 
 use crate::finding::Note;
+use crate::record::Unit;
 use serde::{Deserialize, Serialize};
 
 /// What a setting does to the response.
@@ -56,9 +57,37 @@ pub struct Tried {
     pub applied: bool,
     /// Why it could not be set.
     pub note: Option<Note>,
+    /// Its side effects, one for each of [`TuneDetail::side`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub side: Vec<SideEffect>,
     /// For settings that were also tried one by one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub together: Option<Together>,
+}
+
+/// What a setting does to a benchmark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct SideEffect {
+    /// The median with the setting as a share of that without, minus one.
+    pub change: f64,
+    /// Interval of the change, 95 % for everything that is tested.
+    pub interval: (f64, f64),
+    /// p value, adjusted for everything that is tested.
+    pub p: f64,
+    /// `Improves`: shorter, or more where more is better.
+    pub effect: TuneEffect,
+}
+
+/// A benchmark that is measured in each block.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SideMetric {
+    /// Name of its record.
+    pub name: String,
+    /// Unit of its record.
+    pub unit: Unit,
 }
 
 /// Settings together, beside what their effects one by one would give: the interaction of a factorial design, on the
@@ -96,6 +125,9 @@ pub struct TuneDetail {
     pub block_ns: u64,
     /// A change below this share counts as none.
     pub margin: f64,
+    /// Benchmarks that are measured beside the latency, for side effects.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub side: Vec<SideMetric>,
     /// Settings in the order in which they were given.
     pub tried: Vec<Tried>,
 }

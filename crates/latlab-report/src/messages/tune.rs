@@ -23,6 +23,8 @@ pub(super) const MESSAGES: &[Message] = &[
             a.get("high")
         ))
     }),
+    message("tune.side-worse", |a| side(a, "worse")),
+    message("tune.side-better", |a| side(a, "better")),
     message("tune.interaction", |a| {
         Text::claim(format!(
             "{} together: the response is {} against what the single effects give (95 % for all: {} to {})",
@@ -62,6 +64,17 @@ fn effect(a: &Args<'_>, verb: &str) -> Text {
     ))
 }
 
+fn side(a: &Args<'_>, direction: &str) -> Text {
+    Text::claim(format!(
+        "{} makes {} {direction}: {} (95 % for all: {} to {})",
+        a.get("setting"),
+        a.get("metric"),
+        a.get("change"),
+        a.get("low"),
+        a.get("high")
+    ))
+}
+
 /// Examples of every identifier, for the snapshots.
 #[cfg(test)]
 pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
@@ -79,6 +92,8 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         of("tune.worsens", 0.2),
         of("tune.no-effect", 0.01),
         of("tune.undecided", -0.03),
+        of("tune.side-worse", 0.12).value("metric", "syscall.getppid"),
+        of("tune.side-better", -0.12).value("metric", "syscall.getppid"),
         of("tune.interaction", 0.4),
         of("tune.no-interaction", 0.01),
         of("tune.interaction-undecided", 0.1),

@@ -3,7 +3,7 @@
 use crate::doc::{Block, Column, Section, Table};
 use crate::values::{change, quantile_name};
 use latlab_model::run::Part;
-use latlab_model::tune::{Tried, TuneDetail, TuneEffect};
+use latlab_model::tune::{SideEffect, SideMetric, Tried, TuneDetail, TuneEffect};
 use latlab_model::units::format_ns;
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub fn sections(part: &Part, d: &TuneDetail) -> Vec<Section> {
     }
     blocks.push(Block::Findings(part.findings.clone()));
     blocks.push(Block::Table(table(d)));
-    blocks.extend(together(d).map(Block::Table));
+    blocks.extend([together(d), side(d)].into_iter().flatten().map(Block::Table));
     let (sysctl, tuned) = (sysctl(d), tuned(d));
     if !sysctl.is_empty() {
         blocks.push(Block::Heading("sysctl.d".into()));
@@ -36,7 +36,7 @@ pub fn sections(part: &Part, d: &TuneDetail) -> Vec<Section> {
 
 /// The first screen.
 pub fn screen(d: &TuneDetail) -> Vec<Block> {
-    [Some(table(d)), together(d)].into_iter().flatten().map(Block::Table).collect()
+    [Some(table(d)), together(d), side(d)].into_iter().flatten().map(Block::Table).collect()
 }
 
 /// The result in words.
@@ -84,6 +84,43 @@ fn together(d: &TuneDetail) -> Option<Table> {
     let rows: Vec<Vec<String>> = d.tried.iter().filter_map(row).collect();
     let caption =
         "Changes of settings together, and that of their single changes multiplied".into();
+    (!rows.is_empty()).then_some(Table { caption, columns, rows })
+}
+
+/// Side effects, one row for each setting and benchmark; none where no benchmark was measured.
+fn side(d: &TuneDetail) -> Option<Table> {
+    let columns = vec![
+        Column::left("setting"),
+        Column::left("benchmark"),
+        Column::right("change"),
+        Column::right("95 % for all"),
+        Column::right("p").optional(1),
+        Column::left("effect"),
+    ];
+    let of = |t: &Tried| -> Vec<Vec<String>> {
+        let one = |(s, metric): (&SideEffect, &SideMetric)| {
+            let effect = match s.effect {
+                TuneEffect::Improves => "better",
+                TuneEffect::Worsens => "worse",
+                TuneEffect::NoEffect => "no effect",
+                _ => "not decided",
+            };
+            vec![
+                t.name.clone(),
+                metric.name.clone(),
+                change(s.change),
+                format!("{} to {}", change(s.interval.0), change(s.interval.1)),
+                format!("{:.3}", s.p),
+                effect.to_owned(),
+            ]
+        };
+        match t.effect {
+            TuneEffect::NotTried => Vec::new(),
+            _ => t.side.iter().zip(&d.side).map(one).collect(),
+        }
+    };
+    let rows: Vec<Vec<String>> = d.tried.iter().flat_map(of).collect();
+    let caption = "Side effects: median of each benchmark with the setting and without".into();
     (!rows.is_empty()).then_some(Table { caption, columns, rows })
 }
 

@@ -19,6 +19,9 @@ pub struct Args {
     /// Try all of them at once too, and test whether their effects add up.
     #[arg(long)]
     pub together: bool,
+    /// Measure this benchmark in each block too, for side effects (see latlab bench --list); may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub bench: Vec<String>,
     /// List the settings, those of this machine with their values.
     #[arg(long)]
     pub list: bool,

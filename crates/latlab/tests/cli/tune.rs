@@ -78,7 +78,8 @@ fn settings_are_tried_together() {
         "--together",
     ];
     let more = ["--rounds", "4", "--block", "0.1", "-p", "0", "--json"];
-    let out = latlab(dir.path(), &[&words[..], &more].concat());
+    let bench = ["--bench", "syscall.getppid"];
+    let out = latlab(dir.path(), &[&words[..], &bench, &more].concat());
     assert!(out.status.success(), "{}", said(&out));
     assert_eq!(FILES.map(|f| std::fs::read_to_string(f).unwrap()), before);
     let run: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -86,6 +87,13 @@ fn settings_are_tried_together() {
     assert_eq!(tried[2]["name"], "vm.compaction_proactiveness=0+vm.swappiness=0");
     assert_eq!(tried[2]["files"].as_array().unwrap().len(), 2);
     assert_eq!(tried[2]["together"]["parts"].as_array().unwrap().len(), 2);
+    // Half a second of a system call in each block: an interval for each setting.
+    let detail = &run["parts"][0]["detail"];
+    assert_eq!(detail["side"][0]["name"], "syscall.getppid");
+    assert!(tried.iter().all(|t| t["side"][0]["interval"][1].as_f64().unwrap() > -1.0), "{detail}");
+    let wrong = latlab(dir.path(), &["tune", "--try", "vm.swappiness=0", "--bench", "no.such"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(said(&wrong).contains("no.such"), "{}", said(&wrong));
     let out = latlab(dir.path(), &["tune", "--try", "vm.swappiness=0", "--together"]);
     assert_eq!(out.status.code(), Some(1));
     assert!(said(&out).contains("--together: "), "{}", said(&out));

@@ -3,7 +3,7 @@
 //! Every block is a boot of its own, with the machine's parameters alone or with those that are tried added, in random
 //! order within a round. A machine that does not boot with them makes the setting one that could not be set.
 
-use super::rounds;
+use super::rounds::{self, Measured};
 use super::settings::Chosen;
 use crate::cli::tune::Args;
 use crate::outcome::{HintExt, printed_error};
@@ -152,7 +152,7 @@ pub fn measure(
         };
         let measured = block(args, &spec, &dir.join(format!("round-{round}-{number}")));
         match (measured, arm) {
-            (Ok(histogram), _) => Ok(Some(histogram)),
+            (Ok(latency), _) => Ok(Some(Measured { latency, records: Vec::new() })),
             // The machine was stopped as well.
             (Err(_), _) if signal::stop_requested().is_some() => Ok(None),
             (Err(error), Some((_, tried))) => {

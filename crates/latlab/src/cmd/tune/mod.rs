@@ -6,21 +6,25 @@ mod settings;
 
 use crate::cli::tune::{Args, Format};
 use crate::cli::{Global, cpus};
-use crate::outcome::{HintExt, Outcome, OwnHintExt};
+use crate::outcome::{HintExt, Outcome, OwnHintExt, printed_error};
+use crate::rundir;
 use crate::session::Session;
 use crate::term;
 use anyhow::{Context, anyhow, bail};
 use latlab_analysis::tune::part;
+use latlab_model::record::Record;
 use latlab_model::run::{Detail, Run};
 use latlab_model::tune::{FileValue, Tried, TuneDetail};
 use latlab_model::wakeup::config::{Policy, WakeupConfig};
 use latlab_report::sections::tune as section;
-use latlab_stats::histogram::Histogram;
-use latlab_sys::settings::Settings;
+use latlab_sys::scratch::ScratchDir;
+use latlab_sys::settings::{DmaLatency, Settings};
 use latlab_sys::wakeup::{Hooks, WakeupError};
-use latlab_sys::{policy, signal, wakeup};
+use latlab_sys::{policy, process, signal, wakeup};
+use rounds::Measured;
 use settings::{Chosen, KNOWN, choose, value};
 use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The kernel is left alone for so long after a change.
@@ -62,6 +66,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         return Err(anyhow!("no setting to try: this machine has all of the list already"))
             .hint("name one with --try");
     }
+    if args.boot.is_some() && !args.bench.is_empty() {
+        return Err(anyhow!("--bench with --boot: side effects are measured on this machine"))
+            .hint("latlab --on vm:NAME bench measures in a machine");
+    }
     if args.together {
         if chosen.len() < 2 {
             return Err(anyhow!("--together: there is one setting to try only"))
@@ -78,7 +86,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         "try": names, "rounds": args.rounds, "block_ns": args.block.as_nanos() as u64,
         "quantile": args.quantile / 100.0, "interval_ns": args.interval * 1_000,
         "priority": args.priority, "load": load, "seed": args.seed, "apply": args.apply,
-        "boot": args.boot, "fault": args.fault, "cpus": args.affinity,
+        "bench": args.bench, "boot": args.boot, "fault": args.fault, "cpus": args.affinity,
     });
     let mut session = Session::begin(global, "tune", &config)?;
     let (measured, lasted) = match &args.boot {
@@ -161,21 +169,50 @@ fn measure(args: &Args, chosen: &[Chosen]) -> anyhow::Result<TuneDetail> {
         ..WakeupConfig::default()
     };
     rounds::measure(args, chosen, |_, arm| {
-        block(&config, arm.map(|(i, tried)| (&chosen[i], tried)))
+        block(args, &config, arm.map(|(i, tried)| (&chosen[i], tried)))
     })
+}
+
+/// Time that the benchmarks of a block take, each.
+const BENCH: Duration = Duration::from_millis(500);
+
+/// The benchmarks, by a latlab of their own; none where a signal came.
+fn bench(args: &Args) -> anyhow::Result<Vec<Record>> {
+    if args.bench.is_empty() {
+        return Ok(Vec::new());
+    }
+    let dir =
+        ScratchDir::create(&std::env::temp_dir()).context("a directory for the benchmarks")?;
+    let run = dir.path().join("run");
+    let length = format!("{}", BENCH.as_secs_f64() * args.bench.len() as f64);
+    let mut command = Command::new(process::own_program()?);
+    command.arg("bench").args(&args.bench).args(["-D", &length, "--out"]).arg(&run);
+    let done = command.stdin(Stdio::null()).output().context("starting latlab bench")?;
+    if signal::stop_requested().is_some() {
+        return Ok(Vec::new());
+    }
+    let run = rundir::load(&run).map_err(|_| printed_error(&done.stderr).context("--bench"))?;
+    Ok(run.records().map(|(_, record)| record.clone()).collect())
 }
 
 /// One block; `None` where the setting cannot be set, which is then said, or a signal came.
 fn block(
+    args: &Args,
     config: &WakeupConfig,
     tried: Option<(&Chosen, &mut Tried)>,
-) -> anyhow::Result<Option<Histogram>> {
+) -> anyhow::Result<Option<Measured>> {
     // Dropped at the end of the block, on a signal or a panic: everything is restored.
     let mut settings = Settings::new();
-    let mut config = config.clone();
+    let mut idle = None;
     if let Some((chosen, tried)) = tried {
         if chosen.idle {
-            config.dma_latency_us = Some(0);
+            match DmaLatency::hold(0).context("/dev/cpu_dma_latency") {
+                Ok(held) => idle = Some(held),
+                Err(error) => {
+                    rounds::not_tried(tried, &error);
+                    return Ok(None);
+                }
+            }
         }
         let mut files = Vec::new();
         for (path, value) in &chosen.files {
@@ -196,11 +233,15 @@ fn block(
         }
     }
     std::thread::sleep(SETTLE);
-    match wakeup::run(&config, Hooks::default()) {
-        Ok(result) if signal::stop_requested().is_none() => Ok(Some(result.all_wakeups())),
+    let measured = match wakeup::run(config, Hooks::default()) {
+        Ok(result) if signal::stop_requested().is_none() => {
+            Ok(Some(Measured { latency: result.all_wakeups(), records: bench(args)? }))
+        }
         Ok(_) | Err(WakeupError::StoppedBefore) => Ok(None),
         Err(error) => Err(error).with_hint(),
-    }
+    };
+    drop(idle);
+    measured
 }
 
 /// Sets what improves, and leaves it set.

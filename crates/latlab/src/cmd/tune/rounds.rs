@@ -3,15 +3,40 @@
 use super::settings::Chosen;
 use crate::cli::tune::Args;
 use crate::progress::Progress;
-use latlab_analysis::tune::judge;
+use latlab_analysis::tune::{Block, judge};
 use latlab_model::finding::Note;
-use latlab_model::tune::{Tried, TuneDetail, TuneEffect};
+use latlab_model::record::Record;
+use latlab_model::tune::{SideMetric, Tried, TuneDetail, TuneEffect};
 use latlab_stats::histogram::Histogram;
 use latlab_stats::rng::SplitMix64;
 use latlab_sys::signal;
 
 /// A change below this share counts as none.
 const MARGIN: f64 = 0.1;
+
+/// What a block measures: latencies, and the records of its benchmarks.
+pub struct Measured {
+    pub latency: Histogram,
+    pub records: Vec<Record>,
+}
+
+impl Measured {
+    /// With the medians of the records in the order of `side`, which gets those that are new.
+    fn into_block(self, side: &mut Vec<SideMetric>) -> Block {
+        let mut medians = vec![None; side.len()];
+        for record in &self.records {
+            let params = record.params.iter().map(|(k, v)| (k.clone(), v.to_string())).collect();
+            let name = latlab_model::bench::label(&record.name, &params);
+            let at = side.iter().position(|m| m.name == name).unwrap_or_else(|| {
+                side.push(SideMetric { name, unit: record.unit });
+                medians.push(None);
+                side.len() - 1
+            });
+            medians[at] = record.summary.median.filter(|m| *m > 0.0);
+        }
+        Block { latency: self.latency, side: medians }
+    }
+}
 
 /// Measures and judges. `block` measures one block of a round (from 1), with the setting of that number or without any;
 /// `None` where it was not measured, because a signal came or the setting cannot be set, which [`not_tried`] notes.
@@ -21,7 +46,7 @@ const MARGIN: f64 = 0.1;
 pub fn measure(
     args: &Args,
     chosen: &[Chosen],
-    mut block: impl FnMut(u32, Option<(usize, &mut Tried)>) -> anyhow::Result<Option<Histogram>>,
+    mut block: impl FnMut(u32, Option<(usize, &mut Tried)>) -> anyhow::Result<Option<Measured>>,
 ) -> anyhow::Result<TuneDetail> {
     let tried = |c: &Chosen| Tried { name: c.name.clone(), ..Tried::default() };
     let mut detail = TuneDetail {
@@ -30,10 +55,11 @@ pub fn measure(
         rounds: 0,
         block_ns: args.block.as_nanos() as u64,
         margin: MARGIN,
+        side: Vec::new(),
         tried: chosen.iter().map(tried).collect(),
     };
-    let mut plain: Vec<Histogram> = Vec::new();
-    let mut blocks: Vec<Vec<Histogram>> = vec![Vec::new(); chosen.len()];
+    let mut plain: Vec<Block> = Vec::new();
+    let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); chosen.len()];
     let mut rng = SplitMix64::new(args.seed);
     let mut progress = Progress::new("tune");
     let all = args.rounds as usize * (chosen.len() + 1);
@@ -42,7 +68,7 @@ pub fn measure(
         // `None` is the block without any setting.
         let mut order: Vec<Option<usize>> = (0..chosen.len()).map(Some).chain([None]).collect();
         rng.shuffle(&mut order);
-        let mut measured: Vec<(Option<usize>, Histogram)> = Vec::new();
+        let mut measured: Vec<(Option<usize>, Measured)> = Vec::new();
         for arm in order {
             let name = arm.map_or("without", |i| chosen[i].name.as_str());
             progress.set(Some(done as f64 / all as f64), name);
@@ -50,17 +76,18 @@ pub fn measure(
             if arm.is_some_and(|i| detail.tried[i].effect == TuneEffect::NotTried) {
                 continue;
             }
-            let histogram = block(round, arm.map(|i| (i, &mut detail.tried[i])))?;
+            let one = block(round, arm.map(|i| (i, &mut detail.tried[i])))?;
             if signal::stop_requested().is_some() {
                 break 'rounds;
             }
-            measured.extend(histogram.map(|h| (arm, h)));
+            measured.extend(one.map(|m| (arm, m)));
         }
         // Whole rounds only: they are compared within.
-        for (arm, histogram) in measured {
+        for (arm, one) in measured {
+            let block = one.into_block(&mut detail.side);
             match arm {
-                Some(i) => blocks[i].push(histogram),
-                None => plain.push(histogram),
+                Some(i) => blocks[i].push(block),
+                None => plain.push(block),
             }
         }
         detail.rounds += 1;
