@@ -11,7 +11,8 @@
  *     stop
  *
  * and read one line for each kind that runs: how often it struck so far, and
- * the longest stroke. Several kinds run at a time. Each starts one PERIOD
+ * the longest stroke. /sys/kernel/debug/latlab-faults/activations has the
+ * last strokes: kind, start and end in ns of CLOCK_MONOTONIC. Several kinds run at a time. Each starts one PERIOD
  * after the write; with jitter, each period is longer or shorter by up to
  * that share, drawn from a generator with this seed. With rare, only each
  * N-th stroke takes that long, the others a hundredth of it. The kinds of a
@@ -54,6 +55,8 @@
 #define PACKETS_MAX 900
 /* What one interrupt of a storm costs. */
 #define STORM_NS (5 * (u64)NSEC_PER_USEC)
+/* Strokes that are kept, a power of two. */
+#define STROKES 8192
 
 enum context {
 	IN_HARDIRQ,	/* the handler of an hrtimer that expires in hard interrupt context */
@@ -112,6 +115,13 @@ static u64 work_ns;
 /* The interrupting device, while a fault holds it. */
 static struct pci_dev *device;
 static void __iomem *registers;
+
+/* The last strokes. Who overwrites one while it is read spoils that line alone. */
+static struct stroke {
+	const char *name;
+	u64 start, end;
+} strokes[STROKES];
+static atomic_t stroke_count;
 
 /* Between two readings of the clock, about 0.1 us: in virtual time a reading is the slowest instruction. */
 #define BETWEEN 50
@@ -197,6 +207,17 @@ static void strike_ipi(struct fault *f)
 		return;
 	while (ktime_get_mono_fast_ns() - start < f->size)
 		smp_call_function(ipi_body, &piece, 1);
+}
+
+static void function_body(void *f)
+{
+	spin_for(((struct fault *)f)->size);
+}
+
+/* One function on every other CPU, in the interrupt that calls it there; this CPU waits for it. */
+static void strike_ipi_function(struct fault *f)
+{
+	smp_call_function(function_body, f, 1);
 }
 
 static void work_body(struct work_struct *unused)
@@ -350,6 +371,7 @@ static struct fault faults[] = {
 	{ .name = "preempt-off", .context = IN_THREAD, .strike = strike_preempt_off },
 	{ .name = "raw-lock", .context = IN_THREAD, .strike = strike_raw_lock },
 	{ .name = "ipi", .context = IN_THREAD, .strike = strike_ipi },
+	{ .name = "ipi-function", .context = IN_THREAD, .strike = strike_ipi_function },
 	{ .name = "workqueue", .context = IN_THREAD, .strike = strike_workqueue },
 	{ .name = "printk", .context = IN_THREAD, .strike = strike_printk },
 	{ .name = "idle", .context = IN_IDLE, .strike = strike_spin },
@@ -371,11 +393,14 @@ static struct fault faults[] = {
 
 static void do_strike(struct fault *f)
 {
+	struct stroke *kept = &strokes[(u32)atomic_inc_return(&stroke_count) % STROKES];
 	u64 start = ktime_get_mono_fast_ns(), took;
 
 	f->size = (u32)(f->strikes + 1) % f->rare ? div_u64(f->ns, 100) : f->ns;
+	*kept = (struct stroke){ f->name, start, 0 };
 	f->strike(f);
 	took = ktime_get_mono_fast_ns() - start;
+	kept->end = start + took;
 	f->strikes++;
 	if (took > f->longest_ns)
 		f->longest_ns = took;
@@ -852,6 +877,17 @@ static const struct file_operations control_operations = {
 	.release = single_release,
 };
 
+static int strokes_show(struct seq_file *out, void *unused)
+{
+	int i;
+
+	for (i = 0; i < STROKES; i++)
+		if (strokes[i].end)
+			seq_printf(out, "%s %llu %llu\n", strokes[i].name, strokes[i].start, strokes[i].end);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(strokes);
+
 static int __init faults_init(void)
 {
 	int i;
@@ -868,6 +904,7 @@ static int __init faults_init(void)
 	dev_add_pack(&packets);
 	folder = debugfs_create_dir("latlab-faults", NULL);
 	debugfs_create_file("control", 0600, folder, NULL, &control_operations);
+	debugfs_create_file("activations", 0400, folder, NULL, &strokes_fops);
 	debugfs_create_file("call", 0400, folder, NULL, &call_operations);
 	return 0;
 }

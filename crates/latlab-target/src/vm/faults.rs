@@ -20,7 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const KERNEL_KINDS: [&str; 25] = [
+const KERNEL_KINDS: [&str; 26] = [
     "hardirq",
     "hardirq-calls",
     "timer-calls",
@@ -29,6 +29,7 @@ const KERNEL_KINDS: [&str; 25] = [
     "preempt-off",
     "raw-lock",
     "ipi",
+    "ipi-function",
     "workqueue",
     "printk",
     "idle",

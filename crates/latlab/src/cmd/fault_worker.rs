@@ -8,6 +8,8 @@ use latlab_model::wakeup::config::Policy;
 use latlab_sys::reclaim::Piece;
 use latlab_sys::shared_lock::SharedLock;
 use latlab_sys::{clock, policy, process, reclaim, signal};
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -18,6 +20,10 @@ const PIECE: usize = 4 << 20;
 const SMALL_PIECE: usize = 64 << 10;
 /// Where `inversion`, `inversion-pi` and `lock` have their lock; made before we are started.
 const LOCK: &str = "/dev/shm/latlab-lock";
+/// Where the activations of this process are written, as those of the module: start and end in ns of CLOCK_MONOTONIC.
+const ACTIVATIONS: &str = "/dev/shm/latlab-fault-activations";
+/// Activations that are written at most.
+const ACTIVATIONS_MAX: usize = 100_000;
 /// Below every measured task.
 const LOW: u32 = 10;
 /// Between the holder of the lock and the measured task.
@@ -79,6 +85,8 @@ struct Beat {
     every: Duration,
     jitter: u32,
     random: u32,
+    /// Where activations are written, and how many still may be.
+    log: Option<(File, usize)>,
 }
 
 impl Beat {
@@ -90,7 +98,17 @@ impl Beat {
     fn since(next: Instant, args: &FaultArgs) -> Self {
         let every = Duration::from_nanos(args.every_ns);
         let jitter = args.jitter.min(90);
-        Self { next, every, jitter, random: args.seed.max(1) }
+        // Without the file nothing shows when it was active.
+        let log = File::options().create(true).append(true).open(ACTIVATIONS).ok();
+        let log = log.map(|file| (file, ACTIVATIONS_MAX));
+        Self { next, every, jitter, random: args.seed.max(1), log }
+    }
+
+    fn note(&mut self, start: u64) {
+        if let Some((file, left)) = self.log.as_mut().filter(|(_, left)| *left > 0) {
+            *left -= 1;
+            let _ = writeln!(file, "process {start} {}", clock::now().0);
+        }
     }
 
     fn strike(&mut self, mut body: impl FnMut()) {
@@ -103,7 +121,9 @@ impl Beat {
             } else {
                 self.next = now;
             }
+            let start = clock::now().0;
             body();
+            self.note(start);
         }
     }
 
