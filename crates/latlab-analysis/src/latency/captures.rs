@@ -13,6 +13,7 @@ use latlab_model::latency::{CaptureCounters, SystemContext, WhyResult};
 use latlab_model::units::{Nanos, Tid};
 use latlab_trace::Diagnostics;
 use std::collections::HashMap;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -44,6 +45,9 @@ pub struct NoWakeups {
 ///
 /// # Errors
 /// The first, in order, that `work` returned.
+///
+/// # Panics
+/// Where `work` does.
 pub fn each<S: Default, T: Send, E: Send>(
     count: usize,
     workers: usize,
@@ -62,7 +66,9 @@ pub fn each<S: Default, T: Send, E: Send>(
     };
     let mut all: Vec<(usize, Result<T, E>)> = thread::scope(|scope| {
         let threads: Vec<_> = (0..workers.min(count)).map(|_| scope.spawn(run)).collect();
-        threads.into_iter().flat_map(|t| t.join().unwrap_or_default()).collect()
+        // What a panic took with it is no result: it goes on in the caller.
+        let joined = threads.into_iter().map(|t| t.join().unwrap_or_else(|e| resume_unwind(e)));
+        joined.flatten().collect()
     });
     all.sort_by_key(|(i, _)| *i);
     all.into_iter().map(|(_, done)| done).collect()
@@ -255,5 +261,17 @@ mod tests {
         assert!(each(0, 3, double).unwrap().is_empty());
         let odd = |i: usize, _: &mut ()| if i % 2 == 1 { Err(i) } else { Ok(i) };
         assert_eq!(each(9, 4, odd), Err(1));
+    }
+
+    /// Results of the others alone would be taken for those of all.
+    #[test]
+    fn a_worker_that_panics_is_no_shorter_list() {
+        let work = |i: usize, _: &mut ()| {
+            assert!(i != 5, "of capture 5");
+            Ok::<_, String>(i)
+        };
+        let caught = std::panic::catch_unwind(|| each(20, 3, work));
+        let message = caught.unwrap_err().downcast::<&str>().map(|s| *s);
+        assert_eq!(message.ok(), Some("of capture 5"));
     }
 }
