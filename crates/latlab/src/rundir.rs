@@ -25,6 +25,8 @@ use std::path::{Path, PathBuf};
 
 /// The file that makes a directory a run.
 pub const RUN_FILE: &str = "run.json";
+/// The folder of captures in it.
+const CAPTURES: &str = "captures";
 
 /// A run directory that this process made and writes to.
 #[derive(Debug)]
@@ -97,7 +99,7 @@ impl RunDir {
     /// # Errors
     /// When it cannot be made.
     pub fn captures(&self) -> anyhow::Result<PathBuf> {
-        let path = self.path.join("captures");
+        let path = self.path.join(CAPTURES);
         fs::create_dir_all(&path)
             .with_context(|| format!("{}: cannot be created", path.display()))?;
         Ok(path)
@@ -128,6 +130,11 @@ impl RunDir {
 
     /// Removes the run, for when nothing was measured, and the directory as [`RunDir::discard_if_empty`] does.
     pub fn discard(&self) {
+        let captures = self.path.join(CAPTURES);
+        // With captures in it the run is left as it is: they can be analysed again.
+        if captures.exists() && fs::remove_dir(&captures).is_err() {
+            return;
+        }
         let _ = fs::remove_file(self.path.join(RUN_FILE));
         self.discard_if_empty();
     }

@@ -160,6 +160,26 @@ fn probes_do_not_outlive_a_kill() {
     assert_eq!(left_behind(), "", "{}{}", printed(&restored), said(&restored));
 }
 
+/// Of a program that is recorded, without an end of a span, or that never sleeps.
+#[test]
+fn a_recording_without_a_span_or_an_activation_leaves_no_run() {
+    if !is_root() || tracefs().is_none() {
+        return skip("it takes root and tracefs");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let _alone = real_time();
+    let busy = ["--", "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"];
+    let ends = ["--from", "sched:sched_switch", "--to", "marker:no such text"];
+    for (asked, reason) in [(&ends[..], "no span from "), (&[], "the task had no activation in ")] {
+        let args =
+            [&["why", "-D", "1", "--deadline", "1ms", "--out", "run"], asked, &busy].concat();
+        let out = latlab(dir.path(), &args);
+        assert_eq!(out.status.code(), Some(1), "{}", said(&out));
+        assert!(said(&out).contains(reason), "{}", said(&out));
+        assert!(!dir.path().join("run").exists(), "{reason}");
+    }
+}
+
 #[test]
 fn mistakes_in_spans_are_one_sentence_each() {
     let Some(dir) = program() else { return };

@@ -66,6 +66,37 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     // Until the recording has ended: a buffer has them enabled.
     let probes = finder.prepare(&tracefs, &mut level.config)?;
     let mut session = Session::begin(global, "why", &asked)?;
+    let recorded =
+        record(&session, args, (finder, &places, &tracefs), (level, begun, late), probes);
+    let recorded = match recorded {
+        Ok(recorded) => recorded,
+        Err(error) => {
+            session.abandon();
+            return Err(error);
+        }
+    };
+    let Recorded { result, cut, duration_ns } = recorded;
+    let exceeded = late.is_some() && result.activations.first().is_some_and(|a| a.counts.late > 0);
+    session.run.parts.push(part(result, cut.is_none(), duration_ns));
+    Ok(session.finish(cut)?.exceeded_if(exceeded))
+}
+
+/// What was found, what stopped the recording, and how long that was.
+struct Recorded {
+    result: WhyResult,
+    cut: Option<String>,
+    duration_ns: u64,
+}
+
+/// Records and explains; the probes are there until the recording has ended.
+fn record(
+    session: &Session,
+    args: &Args,
+    (finder, places, tracefs): (Finder, &Places, &Tracefs),
+    (level, begun, late): (Level, Begun, Option<Late>),
+    probes: impl Sized,
+) -> anyhow::Result<Recorded> {
+    let asked = args.config(&policy::allowed()?, &policy::online()?)?;
     let Some(dir) = session.dir() else { anyhow::bail!("captures need a run directory") };
     let folder = dir.captures()?;
     places.check_here(&session.run.machine.kernel.release)?;
@@ -84,7 +115,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         finder,
         seen: Found::default(),
     };
-    let found = recording.run(&tracefs, &level, begun, &args.command);
+    let found = recording.run(tracefs, &level, begun, &args.command);
     drop(probes);
     load.finish()?;
     let found = found?;
@@ -92,9 +123,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let duration_ns = found.session.duration_ns;
     let mut result = found.explain(machine_context(&session.run.machine))?;
     places.tell(&mut result)?;
-    let exceeded = late.is_some() && result.activations.first().is_some_and(|a| a.counts.late > 0);
-    session.run.parts.push(part(result, cut.is_none(), duration_ns));
-    Ok(session.finish(cut)?.exceeded_if(exceeded))
+    Ok(Recorded { result, cut, duration_ns })
 }
 
 /// A program while it is recorded.

@@ -70,6 +70,25 @@ fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let places = Places::open(&args.vmlinux)?;
     let files = analyse::captures_of(&args.files)?;
     let mut session = Session::begin_ephemeral(global, "why", &files)?;
+    let explained = explain_files(&files, args, limit, &places);
+    let result = match explained {
+        Ok(result) => result,
+        Err(error) => {
+            session.abandon();
+            return Err(error);
+        }
+    };
+    session.run.parts.push(part(result, true, 0));
+    session.finish(None)
+}
+
+/// Explains what is late in files.
+fn explain_files(
+    files: &[PathBuf],
+    args: &Args,
+    limit: Nanos,
+    places: &Places,
+) -> anyhow::Result<WhyResult> {
     let known = known_of(args.files.as_slice());
     let counters = known.as_ref().map(counters_of).unwrap_or_default();
     let machine = known.map_or_else(SystemContext::default, |result| result.system_context);
@@ -77,16 +96,15 @@ fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let machine = SystemContext { limit_ns: limit.0, ..machine };
     let task = args.task.as_deref();
     let activations = match task.is_some() || args.ends().is_some() {
-        true => activations::of_files(&files, task, args, machine.clone(), &counters)?,
+        true => activations::of_files(files, task, args, machine.clone(), &counters)?,
         false => None,
     };
     let mut result = match activations {
         Some(result) => result,
-        None => analyse::explain(&files, limit, args.task.as_deref(), machine, &counters)?,
+        None => analyse::explain(files, limit, args.task.as_deref(), machine, &counters)?,
     };
     places.tell(&mut result)?;
-    session.run.parts.push(part(result, true, 0));
-    session.finish(None)
+    Ok(result)
 }
 
 /// What a `latlab why` run knew, where all captures are of one.
