@@ -1,6 +1,6 @@
 //! From captures to the result of `latlab why`.
 
-use super::breakdown::{Budget, budget};
+use super::breakdown::{Budget, budget, predecessor};
 use super::capture::{Activation, Capture, End};
 use super::causes::explain;
 use super::cpu_timeline::Lanes;
@@ -63,7 +63,9 @@ pub fn digest_found(capture: &Capture, examples: Examples) -> Digest {
         capture.activations.iter().partition(|a| a.late);
     let chosen = late.iter().take(LATE).chain(spread(&on_time, CONTROLS));
     let chosen: Vec<Activation> = chosen.copied().collect();
-    let lanes = Lanes::around(capture, &chosen);
+    let before = chosen.iter().filter_map(|a| predecessor(capture, a));
+    let around: Vec<Activation> = chosen.iter().copied().chain(before).collect();
+    let lanes = Lanes::around(capture, &around);
     let mut digest = Digest { note: note(capture), ..Digest::default() };
     digest.note.notes = capture.notes.clone();
     let begun = |a: &&Activation| lanes.cpus.get(&a.cpu).and_then(|s| s.first());

@@ -202,6 +202,40 @@ fn an_overrun_delays_the_next_activation() {
     assert_eq!(found.summarize(Late::Never).counts.overruns, 1);
 }
 
+/// The same overrun of 502 µs where a task of higher priority had the CPU for 1.3 ms, or for 400 µs, of it: the
+/// activation would have ended in time without the first, and not without the second.
+#[test]
+fn an_overrun_is_of_who_kept_the_activation_before_from_its_cpu() {
+    let cause_of_next = |kept: f64| {
+        let mut s = Script::default();
+        let function = s.name("hrtimer_wakeup");
+        periodic(&mut s, 12, |s, i, start| {
+            if i == 6 {
+                s.preempt(start + 50.0, RT, HIGH).switch(start + 50.0 + kept, HIGH, RT);
+                let (expires, softexpires) = (7_000_000, 7_000_000);
+                let relative = false;
+                let timer = 9;
+                let passed =
+                    EventKind::HrtimerStart { timer, function, relative, expires, softexpires };
+                s.by(RT, start + 1_494.0, passed);
+                s.by(RT, start + 1_496.0, EventKind::Waking { task: RT, target: CpuId(0) });
+            }
+            start + if i == 6 { 1_600.0 } else { 100.0 }
+        });
+        let found = one(&s);
+        let next = found.jobs[6];
+        assert_eq!(us(next.start_latency()), 502.0);
+        let of = |job: &Job| job.activation(RT.tid, Late::Never);
+        s.capture.activations = found.jobs.iter().map(of).collect();
+        let (all, a) = (s.capture.activations.clone(), of(&next));
+        let lanes = Lanes::around(&s.capture, &all);
+        let pieces = budget(&s.capture, &lanes, a).pieces;
+        (pieces[0].cause, pieces[0].task.tid, us(pieces[0].length()))
+    };
+    assert_eq!(cause_of_next(1_300.0), (Cause::HigherPriority, HIGH.tid, 502.0));
+    assert_eq!(cause_of_next(400.0), (Cause::Overrun, RT.tid, 502.0));
+}
+
 /// It waits for a producer on another CPU, which a task of higher priority keeps from running.
 #[test]
 fn a_wait_names_what_kept_the_other_task_from_running() {

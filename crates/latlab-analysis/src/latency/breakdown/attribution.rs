@@ -25,7 +25,7 @@ impl Cutter<'_> {
             Stage::Interrupt => self.before_interrupt(span, m),
             Stage::Handlers | Stage::Wake => self.in_interrupt(span, stage),
             Stage::Schedule => self.before_switch(cpu, span, m),
-            Stage::Return | Stage::Activation => self.after_switch(span, m),
+            Stage::Return | Stage::Activation => self.after_switch(cpu, span, m),
         };
         match cause {
             Cause::HigherPriority | Cause::EqualPriority if self.is_recorder(span) => {
@@ -219,7 +219,7 @@ impl Cutter<'_> {
         run.last().map_or(span.start, |s| s.start) > waking
     }
 
-    fn after_switch(&self, span: &Span, m: Option<Milestones>) -> Cause {
+    fn after_switch(&self, cpu: CpuId, span: &Span, m: Option<Milestones>) -> Cause {
         if matches!(span.actor, Actor::Nmi) {
             return Cause::Nmi;
         }
@@ -246,14 +246,22 @@ impl Cutter<'_> {
         // Somebody else runs: how did the measured task leave?
         let prio = m.map(|m| m.prio).or_else(|| self.lanes.tasks.get(&self.a.tid).map(|t| t.prio));
         let prio = prio.unwrap_or(i32::MAX);
-        match self.left_as(span.start) {
-            Some(OffCpu::Blocked | OffCpu::Sleeping) if self.faulted(m, span.start) => {
+        let left = self.left_as(m, span.start);
+        let is_idle = span.actor == Actor::Idle;
+        match left {
+            Left::As(OffCpu::Blocked | OffCpu::Sleeping) | Left::Unseen
+                if self.faulted(m, span.start) =>
+            {
                 Cause::PageFault
             }
-            Some(OffCpu::Blocked | OffCpu::Sleeping) => Cause::Lock,
-            _ if span.actor == Actor::Idle => Cause::Throttled,
-            _ if span.task.prio < prio => Cause::HigherPriority,
-            _ if span.task.prio == prio => Cause::EqualPriority,
+            Left::As(OffCpu::Blocked | OffCpu::Sleeping) => Cause::Lock,
+            Left::Unseen if self.waits_for_lock(m, span.start) => Cause::Lock,
+            // It can run: an idle CPU has to come back, and a task that ran before has to be preempted.
+            Left::Woken(at) if is_idle && !self.chosen_after(cpu, span, at) => Cause::IdleExit,
+            _ if !is_idle && span.task.prio < prio => Cause::HigherPriority,
+            _ if !is_idle && span.task.prio == prio => Cause::EqualPriority,
+            Left::Woken(at) if !self.chosen_after(cpu, span, at) => Cause::PreemptionOff,
+            Left::Unseen => Cause::Unexplained,
             _ => Cause::Throttled,
         }
     }
@@ -270,20 +278,54 @@ impl Cutter<'_> {
         }) == Some(true)
     }
 
-    /// How the measured task last left its CPU before or at `time`, unless it was woken since.
-    fn left_as(&self, time: TraceNs) -> Option<OffCpu> {
+    /// How the measured task last left its CPU before or at `time`, since it was switched in.
+    fn left_as(&self, m: Option<Milestones>, time: TraceNs) -> Left {
         let own = self.lanes.scheduling.of(self.a.tid);
-        let until = own.partition_point(|&i| self.event(i).time <= time);
-        own[..until].iter().rev().find_map(|&i| match self.event(i).kind {
-            EventKind::Switch { prev, state, .. } if prev.tid == self.a.tid => Some(Some(state)),
-            EventKind::Waking { task, .. }
-            | EventKind::Wakeup { task, .. }
-            | EventKind::WakeupNew { task, .. }
-                if task.tid == self.a.tid =>
-            {
-                Some(None)
+        let first = m.map_or(0, |m| own.partition_point(|&i| self.event(i).time <= m.switch_in));
+        let until = own.partition_point(|&i| self.event(i).time <= time).max(first);
+        let mut woken = None;
+        for &i in own[first..until].iter().rev() {
+            let e = self.event(i);
+            match e.kind {
+                EventKind::Switch { prev, state, .. } if prev.tid == self.a.tid => {
+                    return woken.map_or(Left::As(state), Left::Woken);
+                }
+                EventKind::Switch { .. } => break,
+                EventKind::Waking { task, .. }
+                | EventKind::Wakeup { task, .. }
+                | EventKind::WakeupNew { task, .. }
+                    if task.tid == self.a.tid =>
+                {
+                    woken = Some(e.time);
+                }
+                _ => {}
             }
-            _ => None,
-        })?
+        }
+        woken.map_or(Left::Unseen, Left::Woken)
     }
+
+    /// Whether its last event since it was switched in is the beginning of a wait for a lock.
+    fn waits_for_lock(&self, m: Option<Milestones>, time: TraceNs) -> bool {
+        let Some(m) = m else { return false };
+        let mut own = self.capture.back(m.cpu, m.switch_in, time);
+        own.find(|e| e.current == self.a.tid).is_some_and(|e| {
+            matches!(
+                e.kind,
+                EventKind::LockBegin { .. }
+                    | EventKind::SetPrio { .. }
+                    | EventKind::SyscallEnter { futex: true, .. }
+            )
+        })
+    }
+}
+
+/// How a task left its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// In this state.
+    As(OffCpu),
+    /// It was woken since, first then.
+    Woken(TraceNs),
+    /// The kernel did not record it.
+    Unseen,
 }

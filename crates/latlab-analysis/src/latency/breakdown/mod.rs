@@ -20,7 +20,10 @@
 
 mod activation;
 mod attribution;
+mod overrun;
 mod timerlat;
+
+pub(super) use overrun::predecessor;
 
 use super::capture::{Activation, Began, Capture};
 use super::cpu_timeline::{Actor, Lanes, Span};
@@ -118,7 +121,12 @@ impl Budget {
 
 /// Cuts a wake-up into its parts.
 pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budget {
-    let cutter = Cutter { capture, lanes, a: activation };
+    budget_of(capture, lanes, activation, 0)
+}
+
+/// `later`: so many activations behind this one are looked at as well, each late by the one before.
+fn budget_of(capture: &Capture, lanes: &Lanes, activation: Activation, later: u32) -> Budget {
+    let cutter = Cutter { capture, lanes, a: activation, later };
     let milestones = cutter.milestones();
     let mut pieces = Vec::new();
     let mut by_timerlat = false;
@@ -174,22 +182,12 @@ struct Cutter<'a> {
     capture: &'a Capture,
     lanes: &'a Lanes,
     a: Activation,
+    later: u32,
 }
 
 impl Cutter<'_> {
     fn event(&self, index: u32) -> &Event {
         &self.capture.events[index as usize]
-    }
-
-    /// The end of the activation before, behind the intended time.
-    fn overrun(&self, start: TraceNs, end: TraceNs) -> Piece {
-        let unnamed = Task { tid: self.a.tid, name: Symbol(0), prio: i32::MAX };
-        let task = self.lanes.tasks.get(&self.a.tid).copied().unwrap_or(unnamed);
-        let actor = Actor::Task(self.a.tid);
-        let (begins, silent) = (true, Nanos(0));
-        let cause = Cause::Overrun;
-        let unknown = self.unknown(Stage::Interrupt, start, end, self.a.cpu);
-        Piece { cause, actor, task, begins, silent, ..unknown }
     }
 
     /// Where an activation began, its milestones are known but for the interrupt.
@@ -245,10 +243,12 @@ impl Cutter<'_> {
         let switch = mine().filter(|&i| i > waking).find(
             |&i| matches!(self.event(i).kind, EventKind::Switch { next, .. } if next.tid == self.a.tid),
         );
-        let (switch_in, cpu) = switch.map_or_else(
-            || (self.seen_running(woken), self.a.cpu),
-            |i| (self.event(i).time, self.event(i).cpu),
-        );
+        let (switch_in, cpu) = match switch {
+            // Its timer expired before it had left the CPU to sleep: it went on, whatever it waits for later.
+            _ if self.event(waking).current == self.a.tid => (woken, waker),
+            Some(i) => (self.event(i).time, self.event(i).cpu),
+            None => (self.seen_running(woken), self.a.cpu),
+        };
         let (interrupt, expiry) = self.interrupt_of(waker, woken);
         let clamp = |t: TraceNs| t.clamp(self.a.intended, woken);
         Some(Milestones {

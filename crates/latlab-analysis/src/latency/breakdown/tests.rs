@@ -456,3 +456,61 @@ fn a_callback_behind_an_interrupt_of_the_measured_task_is_no_ordinary_path() {
     let b = cut(&s, a);
     assert_eq!(us(&b, Cause::TimerFunction), 120.0, "{:#?}", b.pieces);
 }
+
+/// The task waits for a lock from 110 µs on. It is woken at 300, and gets its CPU at 500.
+fn woken_again(left: bool, idle_from: f64) -> Vec<(Cause, f64)> {
+    let mut s = Script::default();
+    s.switch(0.0, RT, IDLE).timer(100.0).preempt(106.0, IDLE, RT);
+    s.at(108.0, EventKind::SyscallEnter { nr: 0, yields: false, futex: true });
+    if left {
+        s.switch(110.0, RT, if idle_from > 110.0 { FAIR } else { IDLE });
+    }
+    s.on(1, 300.0, EventKind::Waking { task: RT, target: CpuId(0) });
+    if idle_from > 110.0 {
+        s.switch(idle_from, FAIR, IDLE);
+    } else {
+        s.by(IDLE, 200.0, EventKind::Other);
+    }
+    s.by(IDLE, 320.0, EventKind::Other).preempt(500.0, IDLE, RT).at(510.0, EventKind::Other);
+    s.capture.events.sort_by_key(|e| e.time);
+    let a = s.wakes(100.0, 505.0, true);
+    let lanes = Lanes::around(&s.capture, &[a]);
+    let pieces = budget(&s.capture, &lanes, a).pieces;
+    let behind = pieces.iter().filter(|p| p.stage == Stage::Return && p.actor == Actor::Idle);
+    let mut sums: Vec<(Cause, f64)> = Vec::new();
+    for p in behind {
+        let us = p.length().0 as f64 / 1e3;
+        match sums.iter_mut().find(|s| s.0 == p.cause) {
+            Some(sum) => sum.1 += us,
+            None => sums.push((p.cause, us)),
+        }
+    }
+    sums
+}
+
+/// An idle CPU that was asleep when the task was woken has to come back; only one that became idle afterwards
+/// passed the task over.
+#[test]
+fn an_idle_cpu_after_a_wait_is_no_throttling() {
+    let lock_and_exit = [(Cause::Lock, 210.0), (Cause::IdleExit, 180.0)];
+    assert_eq!(woken_again(true, 110.0), lock_and_exit);
+    assert_eq!(woken_again(true, 310.0), [(Cause::Throttled, 190.0)]);
+    // The kernel did not record that the task left its CPU: its last event tells.
+    assert_eq!(woken_again(false, 110.0), [(Cause::Lock, 120.0), (Cause::IdleExit, 180.0)]);
+}
+
+/// The timer expires while the task is on its way to sleep; it goes on, and waits for a lock.
+#[test]
+fn a_task_that_is_woken_before_it_sleeps_is_not_switched_to() {
+    let mut s = Script::default();
+    s.switch(0.0, IDLE, RT).timer(150.0);
+    s.at(160.0, EventKind::SyscallEnter { nr: 0, yields: false, futex: true });
+    s.switch(170.0, RT, IDLE).on(1, 400.0, EventKind::Waking { task: RT, target: CpuId(0) });
+    s.preempt(401.0, IDLE, RT).at(410.0, EventKind::Other);
+    s.capture.events.sort_by_key(|e| e.time);
+    let a = s.wakes(100.0, 405.0, true);
+    let budget = cut(&s, a);
+    let of = |cause: Cause| budget.sum(|p| p.cause == cause).0 / 1_000;
+    assert_eq!((of(Cause::Overrun), of(Cause::Lock), of(Cause::Throttled)), (50, 231, 0));
+    assert_eq!(budget.milestones.map(|m| m.switch_in), Some(TraceNs(152_000)));
+}
