@@ -137,6 +137,12 @@ id! {
     /// A logical CPU as the kernel numbers it.
     CpuId, u32
 }
+impl CpuId {
+    /// Its bit in a mask of the first 64 CPUs; 0 for the others.
+    pub fn bit(self) -> u64 {
+        1u64.checked_shl(self.0).unwrap_or(0)
+    }
+}
 id! {
     /// A thread id (the kernel's `pid` of a task; `0` is the idle task of each CPU).
     Tid, i32

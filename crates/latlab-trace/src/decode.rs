@@ -64,8 +64,9 @@ impl Groups {
             | "sched_stat_runtime"
             | "sched_pi_setprio"
             | "sys_enter_sched_yield" => Self::SCHED,
-            "irq_handler_entry" | "irq_handler_exit" | "ipi_entry" | "ipi_exit"
-            | "softirq_raise" | "softirq_entry" | "softirq_exit" => Self::INTERRUPT,
+            "irq_handler_entry" | "irq_handler_exit" | "ipi_entry" | "ipi_exit" | "ipi_raise"
+            | "ipi_send_cpu" | "ipi_send_cpumask" | "csd_queue_cpu" | "softirq_raise"
+            | "softirq_entry" | "softirq_exit" => Self::INTERRUPT,
             "funcgraph_entry" | "funcgraph_exit" => Self::FUNCTION,
             "function" if system == "ftrace" => Self::CALL,
             "print" => Self::MARKER,
@@ -444,6 +445,12 @@ impl<'a> Meaning<'a> {
             Typed::WorkqueueExecuteEnd(w) => EventKind::WorkEnd { work: w.work },
             Typed::IpiEntry(r) => EventKind::IpiEntry { reason: self.reason(r.reason) },
             Typed::IpiExit(r) => EventKind::IpiExit { reason: self.reason(r.reason) },
+            Typed::IpiRaise(r) => {
+                EventKind::IpiSend { cpus: r.target_cpus, function: self.reason(r.reason) }
+            }
+            Typed::IpiSendCpu(i) => self.ipi(CpuId(i.cpu).bit(), i.callback),
+            Typed::IpiSendCpumask(i) => self.ipi(i.cpumask, i.callback),
+            Typed::CsdQueueCpu(c) => self.ipi(CpuId(c.cpu).bit(), c.func),
             Typed::NmiHandler(n) => {
                 EventKind::Nmi { length: Nanos(u64::try_from(n.delta_ns).unwrap_or(0)) }
             }
@@ -474,6 +481,12 @@ impl<'a> Meaning<'a> {
             },
             other => self.noise(other),
         }
+    }
+
+    /// A reschedule interrupt calls nothing.
+    fn ipi(&mut self, cpus: u64, function: u64) -> EventKind {
+        let function = if function == 0 { Symbol(0) } else { self.function(function) };
+        EventKind::IpiSend { cpus, function }
     }
 
     fn noise(&mut self, typed: Typed<'_>) -> EventKind {

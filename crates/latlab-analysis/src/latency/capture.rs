@@ -30,6 +30,8 @@ pub struct Kinds {
     pub noise: bool,
     /// Stacks.
     pub stacks: bool,
+    /// Interrupts without a number, among them those of other CPUs.
+    pub vectors: bool,
 }
 
 impl Kinds {
@@ -42,6 +44,7 @@ impl Kinds {
             EventKind::IrqsOff { .. } | EventKind::PreemptOff { .. } => self.sections = true,
             EventKind::Noise { .. } => self.noise = true,
             EventKind::Stack { .. } => self.stacks = true,
+            EventKind::VectorEntry { .. } | EventKind::IpiEntry { .. } => self.vectors = true,
             _ => {}
         }
     }

@@ -4,7 +4,7 @@
 use super::breakdown::{Budget, Piece};
 use super::capture::Capture;
 use super::cpu_timeline::{Actor, Lanes};
-use super::{locks, silence};
+use super::{ipi, locks, silence};
 use latlab_model::event::{EventKind, Symbol, softirq_name};
 use latlab_model::latency::Cause;
 use latlab_model::latency::{Calls, Group, Kind, Share, Window};
@@ -61,6 +61,11 @@ pub fn window(
         if piece.cause == Cause::IdleExit && share.idle_state.is_none() {
             share.idle_state = silence::idle_state(capture, piece);
         }
+        for sender in ipi::senders(capture, lanes, piece) {
+            if !share.senders.contains(&sender) {
+                share.senders.push(sender);
+            }
+        }
         if piece.cause == Cause::Lock {
             share.contended |= locks::is_contended(capture, budget, piece);
             if let Some(owner) = locks::owner(capture, lanes, budget, piece) {
@@ -96,6 +101,7 @@ pub fn window(
         silent_preemption_on: silence.preemption_on,
         silent_hwlat: silence.hwlat,
         silent_other_timer: silence.other_timer,
+        silent_ipi: silence.ipi,
         interrupted: interrupted(capture, budget),
         at_intended: budget
             .pieces

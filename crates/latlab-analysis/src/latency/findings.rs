@@ -4,7 +4,8 @@ use super::source_location;
 use latlab_model::finding::{Confidence, Evidence, Finding, Note, Quantity, Severity, Value};
 use latlab_model::latency::FunctionPlace;
 use latlab_model::latency::{
-    Alternative, CauseEvidence, Explanation, FunctionShare, Mechanism, RootCause, SystemContext,
+    Alternative, CauseEvidence, Explanation, FunctionShare, IpiSender, Mechanism, RootCause,
+    SystemContext,
 };
 
 /// Share of unexplained lateness from which it is a finding.
@@ -104,7 +105,17 @@ fn with_values(f: Finding, c: &RootCause, context: &SystemContext) -> Finding {
         None => {}
     }
     match c.mechanism {
-        Mechanism::Ipi => f.value("times", Quantity::Number(c.times.max(1.0).round())),
+        Mechanism::Ipi => {
+            let f = f.value("times", Quantity::Number(c.times.max(1.0).round()));
+            let sent = c.evidence.iter().find_map(|fact| match fact {
+                CauseEvidence::IpiSender { sender, .. } => Some(sender),
+                _ => None,
+            });
+            let Some(sender) = sent else { return f };
+            f.value("sender_cpu", Quantity::Count(u64::from(sender.cpu)))
+                .value_if("sender", Some(&sender.task).filter(|t| !t.is_empty()))
+                .value_if("function", Some(&sender.function).filter(|t| !t.is_empty()))
+        }
         Mechanism::PriorityInversion => f.value("instead", strings(&c.instead)),
         Mechanism::Stall => {
             let rose = |p: &Option<f64>| p.is_some_and(|p| p < 0.01);
@@ -256,6 +267,12 @@ fn cause_evidence(fact: &CauseEvidence) -> Vec<Evidence> {
         }
         CauseEvidence::Speed { ratio } => {
             vec![Evidence::new("cpu-speed", Quantity::Ratio(*ratio))]
+        }
+        CauseEvidence::IpiSender { sender, windows } => {
+            let IpiSender { cpu, task, function } = sender;
+            let cpu = Quantity::Count(u64::from(*cpu));
+            let all = vec![cpu.into(), task.as_str().into(), function.as_str().into()];
+            vec![Evidence::new("ipi-sender", Value::List(all)).of(*windows as u64)]
         }
         CauseEvidence::Missing { what } => vec![missing(what)],
     }

@@ -23,6 +23,7 @@ pub mod cpu_timeline;
 pub mod features;
 pub mod findings;
 pub mod from_trace;
+mod ipi;
 mod locks;
 pub mod mitigation;
 pub mod part;

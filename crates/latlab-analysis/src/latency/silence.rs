@@ -7,7 +7,8 @@
 //! | `preemptirq:preempt_disable`, `preempt_enable` | the same of preemption |
 //! | depth of disabled preemption in the interrupt before it | whether the interrupted code, which goes on, can be preempted |
 //! | the hwlat tracer's samples | a gap that no code of this kernel filled |
-//! | another CPU's timer that was due in it | whether that CPU served it meanwhile |
+//! | another CPU's timer that was due in it | whether that CPU served it meanwhile, though both were idle |
+//! | interrupts without a number | that none came from another CPU |
 
 use super::breakdown::Piece;
 use super::capture::Capture;
@@ -32,8 +33,10 @@ pub(super) struct Silence {
     pub(super) preemption_on: Option<bool>,
     /// The hardware-latency tracer reported a gap in it.
     pub(super) hwlat: bool,
-    /// A timer of another CPU was due in it and expired at its end.
+    /// A timer of another CPU was due in it and expired at its end, and both CPUs were idle.
     pub(super) other_timer: bool,
+    /// An interrupt from another CPU that was handled in it would not be in the events.
+    pub(super) ipi: bool,
 }
 
 /// The facts of a piece's longest stretch.
@@ -64,6 +67,7 @@ pub(super) fn of(capture: &Capture, lanes: &Lanes, piece: &Piece) -> Silence {
         preemption_on: state(&preemption).or_else(|| interrupted_section(capture, piece)),
         hwlat: kinds.noise && after().any(|e| gap(&e.kind)),
         other_timer: other_timer(lanes, piece, to),
+        ipi: capture.cpus.len() > 1 && !kinds.vectors,
     }
 }
 
@@ -81,15 +85,23 @@ fn interrupted_section(capture: &Capture, piece: &Piece) -> Option<bool> {
     (last == Some(true)).then_some(false)
 }
 
-/// Whether a timer of another CPU was due in the first half of the stretch and expired at its end.
+/// Whether a timer of another CPU was due in the first half of the stretch and expired at its end, while both
+/// CPUs were idle. Code on one of them may hold up the other: by a lock, by `stop_machine()`, or as the CPU
+/// that wakes the other one for its timer (tick broadcast). An idle CPU runs none.
 fn other_timer(lanes: &Lanes, piece: &Piece, to: TraceNs) -> bool {
     let from = piece.silent_from;
     let middle = TraceNs(from.0 + piece.silent.0 / 2);
     let early = TraceNs(to.0 - piece.silent.0 / 20);
     let late = TraceNs(to.0.saturating_add(AT_ITS_END.min(piece.silent.0 / 5)));
-    lanes.late_timers.iter().any(|&(cpu, due, expired)| {
-        cpu != piece.cpu && (from..=middle).contains(&due) && (early..=late).contains(&expired)
-    })
+    let is_idle = |cpu, due: TraceNs| {
+        let mut then = lanes.within(cpu, due, TraceNs(due.0.saturating_add(1)));
+        then.any(|s| s.actor == Actor::Idle)
+    };
+    piece.actor == Actor::Idle
+        && lanes.late_timers.iter().any(|&(cpu, due, expired)| {
+            let together = (from..=middle).contains(&due) && (early..=late).contains(&expired);
+            cpu != piece.cpu && together && is_idle(cpu, due)
+        })
 }
 
 /// Whether the last system-call event of the piece's task before it was a return to user space.
@@ -119,7 +131,9 @@ pub(super) fn idle_state(capture: &Capture, piece: &Piece) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::latency::breakdown::budget;
-    use crate::latency::scenario::{FAIR, RT, Script};
+    use crate::latency::scenario::{FAIR, IDLE, RT, Script};
+    use latlab_model::event::{OffCpu, Task};
+    use latlab_model::units::Tid;
 
     fn silence(script: &Script) -> Silence {
         let lanes = Lanes::around(&script.capture, &script.capture.activations);
@@ -176,27 +190,61 @@ mod tests {
         assert!(!silence(&late(&[(110.0, enter)])).in_user);
     }
 
-    /// A timer of CPU 1, due at 150 µs, expires when CPU 0 goes on, or in time.
+    /// CPU 0 is silent from 110 to 400 µs; a timer of CPU 1, due at 150 µs, expires then, or in time.
     #[test]
-    fn a_timer_of_another_cpu_tells_whether_that_one_ran() {
-        let with = |expired: f64| {
-            let mut s = late(&[]);
+    fn a_timer_of_another_idle_cpu_tells_whether_that_one_ran() {
+        let with = |expired: f64, idle: (bool, bool)| {
+            let mut s = Script::default();
+            let on = |next| EventKind::Switch { prev: RT, state: OffCpu::Sleeping, next };
+            let runs = |is_idle: bool| if is_idle { IDLE } else { FAIR };
+            let before = Task { tid: Tid(700), ..runs(idle.1) };
+            let other = if idle.1 { IDLE } else { before };
+            s.on(1, 0.0, on(other)).switch(0.5, RT, runs(idle.0));
             let function = s.name("tick");
-            let expires = 150_000;
             let start = EventKind::HrtimerStart {
                 timer: 5,
                 function,
                 relative: false,
-                expires,
+                expires: 150_000,
                 softexpires: 0,
             };
             let now = (expired * 1e3) as i64;
             let entry = EventKind::HrtimerEntry { timer: 5, function, now, preempt_off: false };
             s.on(1, 1.0, start).on(1, expired, entry);
+            s.at(110.0, EventKind::Other).timer(400.0).preempt(406.0, runs(idle.0), RT);
+            s.at(410.0, EventKind::Other).wakes(100.0, 408.0, true);
             s.capture.events.sort_by_key(|e| e.time);
             silence(&s).other_timer
         };
-        assert!(with(401.0));
-        assert!(!with(151.0) && !with(250.0) && !with(900.0));
+        let both = (true, true);
+        assert!(with(401.0, both));
+        assert!(!with(151.0, both) && !with(250.0, both) && !with(900.0, both));
+        // Code on one CPU holds up the other.
+        for idle in [(false, true), (true, false), (false, false)] {
+            assert!(!with(401.0, idle), "{idle:?}");
+        }
+    }
+
+    #[test]
+    fn an_interrupt_of_another_cpu_is_excluded_where_it_would_be_recorded() {
+        let ipi = |other: bool, vectors: bool| {
+            let mut s = Script::default();
+            s.switch(0.0, RT, FAIR);
+            if other {
+                s.on(1, 1.0, EventKind::Other);
+            }
+            s.at(110.0, EventKind::Other).timer(400.0).preempt(406.0, FAIR, RT);
+            s.at(410.0, EventKind::Other).wakes(100.0, 408.0, true);
+            if !vectors {
+                let is_vector = |kind: &EventKind| {
+                    matches!(kind, EventKind::VectorEntry { .. } | EventKind::VectorExit { .. })
+                };
+                s.capture.events.retain(|e| !is_vector(&e.kind));
+            }
+            silence(&s).ipi
+        };
+        assert!(ipi(true, false));
+        assert!(!ipi(true, true), "its entry would be there");
+        assert!(!ipi(false, false), "there is no other CPU");
     }
 }

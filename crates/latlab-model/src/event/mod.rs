@@ -147,6 +147,10 @@ pub enum EventKind {
     IpiEntry { reason: Symbol },
     /// `ipi_exit`.
     IpiExit { reason: Symbol },
+    /// An interrupt is sent to CPUs, or a function is queued for what the interrupt calls there (`ipi_raise`,
+    /// `ipi_send_cpu`, `ipi_send_cpumask`, `csd_queue_cpu`): one bit for each of the first 64 CPUs; the
+    /// function, or the reason where the kernel has that alone, empty for a reschedule interrupt.
+    IpiSend { cpus: u64, function: Symbol },
     /// An NMI, where the kernel reports its handler with its length (`nmi_handler`), at its end.
     Nmi { length: Nanos },
     /// `softirq_raise`.

@@ -1,7 +1,7 @@
 //! Causes of late wake-ups, each with its evidence.
 
 use super::comparison::Contrast;
-use super::window::Stage;
+use super::window::{IpiSender, Stage};
 use crate::finding::{Confidence, Note};
 use serde::{Deserialize, Serialize};
 
@@ -225,6 +225,8 @@ pub enum CauseEvidence {
         #[serde(default)]
         p: Option<f64>,
     },
+    /// Who sent the interrupts between CPUs in most of its windows, and what they called.
+    IpiSender { sender: IpiSender, windows: usize },
     /// Exit latency of the idle state that was entered, ns; the longest exit from it on time.
     IdleState { state: u32, declared_ns: u64, on_time_ns: Option<u64> },
     /// Lowest and highest CPU frequency during the measurement, kHz.

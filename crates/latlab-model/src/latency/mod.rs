@@ -10,7 +10,7 @@ pub use activations::{ActivationCounts, LateBy, PeriodEstimate, Release, TaskAct
 pub use cause::{Alternative, CauseEvidence, Explanation, FunctionShare, Mechanism, RootCause};
 pub use comparison::{Contrast, Difference, Row};
 pub use mitigation::{Effect, MitigationTest, Removed, Shift, TracingOverhead};
-pub use window::{Calls, Cause, Group, Kind, Others, Share, Stage, Window};
+pub use window::{Calls, Cause, Group, IpiSender, Kind, Others, Share, Stage, Window};
 
 use crate::finding::Note;
 use serde::{Deserialize, Serialize};

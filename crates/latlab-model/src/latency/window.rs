@@ -50,9 +50,25 @@ pub struct Share {
     /// The task that the measured one waited for meanwhile, where another one acted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_for: Option<String>,
+    /// Who sent the interrupts between CPUs of which it consists, where the kernel recorded that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub senders: Vec<IpiSender>,
     /// While a lock was waited for and its owner was runnable and did not run: tasks of priority between
     /// the two that ran on the owner's CPU, with their time.
     pub instead_ns: BTreeMap<String, u64>,
+}
+
+/// Who sent interrupts from one CPU to another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IpiSender {
+    /// On this CPU.
+    pub cpu: u32,
+    /// The task that had it; empty for the idle task.
+    pub task: String,
+    /// The function that the interrupt calls; empty for a reschedule interrupt, and where the kernel records the
+    /// reason alone.
+    pub function: String,
 }
 
 /// The kind of an actor.
@@ -133,9 +149,14 @@ pub struct Window {
     /// A gap that the hardware-latency tracer reported lies in that stretch.
     #[serde(default)]
     pub silent_hwlat: bool,
-    /// A timer of another CPU was due in that stretch and expired only after it.
+    /// A timer of another CPU was due in that stretch and expired only after it, and both CPUs were idle:
+    /// neither held up the other.
     #[serde(default)]
     pub silent_other_timer: bool,
+    /// The machine has other CPUs, and their interrupts to this one are not in the events: it may have
+    /// handled one in that stretch.
+    #[serde(default)]
+    pub silent_ipi: bool,
     /// Who had the CPU at the intended time: what a stall would have hit.
     pub at_intended: String,
     /// The function that the timer's interrupt interrupted, where stacks were traced; empty for user code.

@@ -74,6 +74,7 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("late-windows", "late windows with this cause"),
     ("coincidence-p", "probability of coincidence"),
     ("interrupted-in", "interrupted most often in (function, late wake-ups, on-time wake-ups)"),
+    ("ipi-sender", "inter-processor interrupts sent by (CPU, task, function)"),
     ("interrupted-in-p", "chance of so many late ones in that function"),
     ("cpu-occupancy", "CPU occupancy of the actor"),
     ("event-free-in-user-code", "event-free intervals that begin in user code"),
@@ -173,8 +174,15 @@ fn interrupt_handler(a: &Args<'_>) -> Text {
 
 fn ipi(a: &Args<'_>) -> Text {
     let (who, delay, times) = (a.get("who"), a.get("delay"), a.get("times"));
-    Text::claim(format!("Inter-processor interrupts ({who}) took {delay}, {times} per late window"))
-        .why(INTERRUPTS)
+    let sent = a.find("sender_cpu").map_or_else(String::new, |cpu| {
+        let task = a.find("sender").map_or_else(String::new, |task| format!(", {task}"));
+        let function = a.find("function").map_or_else(String::new, |f| format!(", to call {f}"));
+        format!("; sent by CPU {cpu}{task}{function}")
+    });
+    Text::claim(format!(
+        "Inter-processor interrupts ({who}) took {delay}, {times} per late window{sent}"
+    ))
+    .why(INTERRUPTS)
 }
 
 fn hrtimer_handler(a: &Args<'_>) -> Text {
@@ -351,7 +359,14 @@ fn alternative(id: &str, who: &str) -> String {
     match id {
         "interrupts-off" => in_who("interrupts disabled"),
         "preemption-off" => in_who("preemption disabled"),
+        "ipi" if who.is_empty() => "an interrupt from another CPU".into(),
         "interrupt-handler" | "ipi" => of_who("interrupt handler"),
+        "higher-priority" | "equal-priority" | "measurement" => {
+            format!(
+                "task {who} of {} priority",
+                if id == "higher-priority" { "higher" } else { "equal" }
+            )
+        }
         "softirq" => of_who("softirq"),
         "hrtimer-handler" | "timer-callback" => of_who("timer function"),
         "idle-exit" => "idle exit".into(),

@@ -51,7 +51,11 @@ fn with_values() -> Vec<Statement> {
     put("why.preemption-off", &[delay.clone(), who("writer"), class("deadline")]);
     put("why.interrupt-handler", &[delay.clone(), who("eth0")]);
     let times = ("times", Quantity::Number(3.0).into());
-    put("why.ipi", &[delay.clone(), who("call_function"), times]);
+    put("why.ipi", &[delay.clone(), who("call_function"), times.clone()]);
+    let from_cpu = ("sender_cpu", n(1));
+    put("why.ipi", &[delay.clone(), who("reschedule"), times.clone(), from_cpu.clone()]);
+    let sent = [from_cpu, ("sender", text("make")), ("function", text("flush_tlb_func"))];
+    put("why.ipi", &[&[delay.clone(), who("call_function"), times][..], &sent].concat());
     put("why.hrtimer-handler", &[delay.clone(), who("on_hrtimer [latlab_faults]")]);
     put("why.timer-callback", &[delay.clone(), who("on_timer")]);
     put("why.softirq", &[delay.clone(), who("NET_RX")]);

@@ -17,6 +17,9 @@ macro_rules! read {
     (u64, $slot:expr, $p:expr) => {
         $slot.u64($p)
     };
+    (mask, $slot:expr, $p:expr) => {
+        $slot.mask($p)
+    };
 }
 
 /// The type of one kind of field.
@@ -26,6 +29,7 @@ macro_rules! kind {
     (u32) => { u32 };
     (i64) => { i64 };
     (u64) => { u64 };
+    (mask) => { u64 };
 }
 
 macro_rules! typed {

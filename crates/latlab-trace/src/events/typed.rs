@@ -466,7 +466,16 @@ typed! {
         /// Address of the reason's text (see the trace's printk formats).
         reason: u64,
     }
-    IpiRaise = "ipi_raise", IpiEntry = "ipi_entry", IpiExit = "ipi_exit";
+    IpiEntry = "ipi_entry", IpiExit = "ipi_exit";
+
+    /// An interrupt is sent to CPUs (ARM), by its reason.
+    struct IpiRaise {
+        /// The first 64 CPUs, one bit each.
+        target_cpus: mask,
+        /// Address of the reason's text (see the trace's printk formats).
+        reason: u64,
+    }
+    IpiRaise = "ipi_raise";
 
     /// A handler of a non-maskable interrupt ends.
     struct NmiHandler {
@@ -487,6 +496,28 @@ typed! {
         callback: u64,
     }
     IpiSendCpu = "ipi_send_cpu";
+
+    /// An interrupt is sent to several CPUs.
+    struct IpiSendCpumask {
+        /// The first 64 CPUs, one bit each.
+        cpumask: mask,
+        /// Who sent it.
+        callsite: u64,
+        /// What it calls there.
+        callback: u64,
+    }
+    IpiSendCpumask = "ipi_send_cpumask";
+
+    /// A function is queued for a CPU, which an interrupt makes call it.
+    struct CsdQueueCpu {
+        /// The CPU.
+        cpu: u32,
+        /// Who queued it.
+        callsite: u64,
+        /// The function.
+        func: u64,
+    }
+    CsdQueueCpu = "csd_queue_cpu";
 
     /// Waiting for a lock begins.
     struct ContentionBegin {

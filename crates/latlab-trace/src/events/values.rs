@@ -20,6 +20,13 @@ impl Slot {
     pub(crate) fn text<'e>(&self, payload: &'e [u8]) -> &'e [u8] {
         self.0.as_ref().map_or(&[], |f| f.text(payload))
     }
+    /// The first 64 bits of a bit mask of `unsigned long`.
+    pub(crate) fn mask(&self, payload: &[u8]) -> u64 {
+        let Some(field) = &self.0 else { return 0 };
+        let bytes = field.bytes(payload);
+        let bytes = &bytes[..bytes.len().min(8)];
+        field.endian.uint(bytes, bytes.len()).unwrap_or(0)
+    }
 }
 
 /// Names of an event's fields in order, each with its other names.
@@ -108,5 +115,22 @@ impl<'e> Stack<'e> {
             .chunks_exact(self.width)
             .map(move |b| self.endian.uint(b, self.width).unwrap_or(0))
             .take_while(move |a| *a != end && *a != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `unsigned long` of 8 and of 4 bytes, more CPUs than 64, and a record that ends too early.
+    #[test]
+    fn a_mask_has_the_first_cpus() {
+        let line = "field:__data_loc cpumask_t cpumask;\toffset:0;\tsize:4;\tsigned:0;";
+        let slot = Slot(Field::parse(line, Endian::Little));
+        let of = |length: u8, words: &[u8]| slot.mask(&[&[4, 0, length, 0], words].concat());
+        assert_eq!(of(8, &[5, 0, 0, 0, 0, 0, 0, 0x80]), 5 | 1 << 63);
+        assert_eq!(of(4, &[2, 0, 0, 1]), 2 | 1 << 24);
+        assert_eq!(of(16, &[[1; 8], [0xff; 8]].concat()), 0x0101_0101_0101_0101);
+        assert_eq!((of(8, &[]), Slot(None).mask(&[1, 2, 3, 4])), (0, 0));
     }
 }

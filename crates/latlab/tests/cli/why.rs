@@ -1,8 +1,8 @@
 //! `latlab why` as a user meets it: a real cause on this kernel is named, nonsense is refused in a sentence.
 
 use crate::common::{
-    fixture, for_everybody, instances_of, is_root, latlab_here as latlab, real_time, said, skip,
-    spawn,
+    fixture, for_everybody, instances_of, is_root, latlab_here as latlab, printed, real_time, said,
+    skip, spawn,
 };
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
@@ -112,6 +112,29 @@ fn an_nmi_is_named_with_its_length_and_not_what_it_interrupted() {
     assert!((900_000.0..960_000.0).contains(&size), "{size}");
 }
 
+/// CPU 1 has a function called on CPU 0, which computes for 13 or 19 ms in the interrupt: by `csd_queue_cpu` and
+/// `ipi_send_cpu` of Linux 6.12, and `ipi_raise` of 6.1 on ARM, which has no function.
+#[test]
+fn an_interrupt_of_another_cpu_is_a_cause_with_its_sender() {
+    for (file, who, ns, function) in [
+        ("ipi7-x86_64.dat", "call_function_single", 13e6, "function_body [latlab_faults]"),
+        ("ipi7-armv7.dat", "Function call interrupts", 19.4e6, ""),
+    ] {
+        let detail = explained(file);
+        let cause = &detail["explanation"]["causes"][0];
+        assert_eq!((&cause["mechanism"], &cause["who"]), (&"ipi".into(), &who.into()), "{cause:#}");
+        let size = cause["size_ns"].as_f64().unwrap();
+        assert!((0.95 * ns..1.1 * ns).contains(&size), "{size}");
+        let facts = cause["evidence"].as_array().unwrap();
+        let sent = facts.iter().find(|f| f["fact"] == "ipi_sender").expect("its sender");
+        let expected = serde_json::json!({ "cpu": 1, "task": "fault", "function": function });
+        assert_eq!(sent["sender"], expected, "{file}");
+    }
+    let trace = fixture("trace/ipi7-x86_64.dat");
+    let text = printed(&latlab(&["why", &trace]));
+    assert!(text.contains("sent by CPU 1, fault, to call function_body [latlab_faults]"), "{text}");
+}
+
 #[test]
 fn the_text_of_function_graph_names_the_interrupt_and_its_functions_and_nothing_else() {
     let detail = explained("cyclictest-mark-graph.txt");
@@ -218,6 +241,31 @@ fn a_task_that_never_wakes_is_told_with_those_that_do() {
     assert!(stderr.contains("no wake-up of control_loop in "), "{stderr}");
     assert!(stderr.contains("hint: tasks that wake up in it: cyclictest"), "{stderr}");
     assert_eq!(stderr.lines().count(), 2, "{stderr}");
+}
+
+/// Nothing was explained: no run is left, and a folder that was there before is as it was.
+#[test]
+fn a_file_without_an_activation_or_a_span_leaves_no_run() {
+    let trace = &fixture("trace/cyclictest-mark.dat");
+    let dir = tempfile::tempdir().unwrap();
+    let (new, old) = (dir.path().join("new"), dir.path().join("old"));
+    std::fs::create_dir(&old).unwrap();
+    let deadline = ["--deadline", "1ms"];
+    let activation = [&["--task", "control_loop"][..], &deadline].concat();
+    let ends = ["--from", "irq:irq_handler_entry", "--to", "marker:no such text"];
+    let span = [&ends[..], &deadline].concat();
+    for (asked, reason) in [(activation, "no activation of control_loop"), (span, "no span from ")]
+    {
+        for out in [&new, &old] {
+            let out = out.to_str().unwrap();
+            let output = latlab(&[&["why", trace, "--out", out], &asked[..]].concat());
+            let stderr = said(&output);
+            assert_eq!(output.status.code(), Some(1), "{stderr}");
+            assert!(stderr.contains(reason), "{stderr}");
+        }
+        assert!(!new.exists(), "{reason}");
+        assert_eq!(std::fs::read_dir(&old).unwrap().count(), 0, "{reason}");
+    }
 }
 
 /// One from an ARM machine with 6.1, one from a PC with another kernel.

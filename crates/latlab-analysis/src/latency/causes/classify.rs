@@ -11,7 +11,7 @@ use latlab_model::latency::{
     Alternative, CauseEvidence, FunctionShare, Mechanism, RootCause, SystemContext,
 };
 use latlab_model::latency::{Cause, Kind, Others};
-use latlab_model::latency::{Group, Share, Window};
+use latlab_model::latency::{Group, IpiSender, Share, Window};
 use latlab_stats::discrete::beta_binomial_tail;
 use latlab_stats::period::{Period, find_period};
 use latlab_stats::quantile::{mad, median};
@@ -57,6 +57,13 @@ impl<'a> Occupants<'a> {
 }
 
 impl Judge<'_> {
+    /// Whether a hypervisor may have stopped the machine without a trace: it counts no steal time.
+    pub(super) fn is_guest(&self) -> bool {
+        let counted =
+            self.around.readings.map_or(0, |r| r.steal) + self.around.steal_ns.unwrap_or(0);
+        self.around.hypervisor.is_some() && counted == 0
+    }
+
     /// On-time windows, and those of them in which this actor had the CPU at the intended time.
     fn seen(&self, group: &Group) -> (usize, usize) {
         let by_name = || self.occupants.by_name.get(group.who.as_str()).copied().unwrap_or(0);
@@ -222,6 +229,10 @@ impl Judge<'_> {
         };
         let mut all: Vec<Alternative> = m.merged.iter().map(one).collect();
         all.sort_by_key(|a| std::cmp::Reverse(a.windows));
+        let windows = m.excess.keys().filter(|&&i| self.windows[i].silent_ipi).count();
+        if windows > 0 && all.iter().all(|a| a.mechanism != Mechanism::Ipi) {
+            all.push(Alternative { mechanism: Mechanism::Ipi, who: String::new(), windows });
+        }
         let windows = m.excess.len();
         all.push(Alternative { mechanism: Mechanism::Stall, who: String::new(), windows });
         all
@@ -264,7 +275,7 @@ impl Judge<'_> {
         if uncovered > 0 {
             evidence.push(CauseEvidence::Uncovered { windows: uncovered });
         }
-        let silent = m.merged.is_empty() && could_be_stall(group.cause);
+        let silent = m.merged.is_empty() && could_be_stall(group.cause, self.is_guest());
         if silent {
             let hits =
                 m.excess.iter().filter(|&(&i, &e)| is_silent(self.windows[i].share(group), e));
@@ -288,6 +299,7 @@ impl Judge<'_> {
         if section > 0 && matches!(group.cause, Cause::InterruptsOff | Cause::PreemptionOff) {
             evidence.push(CauseEvidence::SectionRecorded { windows: section });
         }
+        evidence.extend(self.sender(group, m));
         if matches!(cluster.mechanism, Mechanism::SlowPath | Mechanism::Unexplained) {
             let frequency = |(low_khz, high_khz)| CauseEvidence::Frequency { low_khz, high_khz };
             evidence.extend(self.around.khz.map(frequency));
@@ -300,6 +312,16 @@ impl Judge<'_> {
             self.stall_evidence(group, m, cluster, &mut evidence);
         }
         evidence
+    }
+
+    /// Who sent the interrupts of most windows.
+    fn sender(&self, group: &Group, m: &Members) -> Option<CauseEvidence> {
+        let mut seen: BTreeMap<&IpiSender, usize> = BTreeMap::new();
+        for sender in m.excess.keys().flat_map(|&i| &self.windows[i].share(group).senders) {
+            *seen.entry(sender).or_default() += 1;
+        }
+        let (sender, windows) = seen.into_iter().max_by_key(|s| s.1)?;
+        Some(CauseEvidence::IpiSender { sender: sender.clone(), windows })
     }
 
     /// Share of a group's excess that lies behind the event at which on-time windows end.

@@ -1,5 +1,6 @@
 //! Which mechanism the parts of one cause and actor amount to.
 
+use crate::latency::ipi::is_ipi;
 use latlab_model::latency::{Cause, Group, Kind, Mechanism, Share};
 
 /// What decides a mechanism beside the parts: the measured task's priority, and the kernel.
@@ -33,6 +34,8 @@ pub(super) fn mechanism(
 ) -> Mechanism {
     let fair_actor = share.prio.is_some_and(|p| p >= 100) && share.kind == Some(Kind::Task);
     match (group.cause, share.kind) {
+        // Also within the function of the timer that woke the task.
+        (Cause::Path, _) => Mechanism::SlowPath,
         (Cause::ProgrammedLate, _) => Mechanism::TimerSlack,
         (Cause::Nmi, _) => Mechanism::Nmi,
         (Cause::IdleExit, _) => Mechanism::IdleExit,
@@ -67,7 +70,6 @@ pub(super) fn mechanism(
         (Cause::HigherPriority, _) => Mechanism::HigherPriority,
         (Cause::EqualPriority, _) => Mechanism::EqualPriority,
         (Cause::Measurement, _) => Mechanism::Measurement,
-        (Cause::Path, _) => Mechanism::SlowPath,
         (Cause::Stall, _) => Mechanism::Stall,
         (Cause::Unexplained, _) => Mechanism::Unexplained,
     }
@@ -82,11 +84,4 @@ fn throttled(group: &Group, setting: Setting) -> Mechanism {
         _ if setting.fair_server && !group.who.is_empty() => Mechanism::FairServer,
         _ => Mechanism::Throttling,
     }
-}
-
-/// Interrupts that one CPU sends another (`irq_vectors:call_function*`, ARM's IPI reasons).
-fn is_ipi(name: &str) -> bool {
-    ["call_function", "reschedule", "Function call", "Rescheduling", "IPI"]
-        .iter()
-        .any(|ipi| name.contains(ipi))
 }

@@ -44,19 +44,21 @@ pub(super) fn is_silent(share: &Share, excess: f64) -> bool {
     share.silent_ns as f64 >= 0.7 * excess
 }
 
-/// Causes for which silence could as well be a stall.
-pub(super) fn could_be_stall(cause: Cause) -> bool {
-    matches!(
-        cause,
+/// Causes for which silence could as well be a stall. A task that had the CPU in place of the measured one was
+/// there, but on a guest the machine may have been stopped meanwhile.
+pub(super) fn could_be_stall(cause: Cause, is_guest: bool) -> bool {
+    match cause {
         Cause::InterruptsOff
-            | Cause::PreemptionOff
-            | Cause::IdleExit
-            | Cause::Path
-            | Cause::Interrupt
-            | Cause::Softirq
-            | Cause::Overrun
-            | Cause::TimerFunction
-    )
+        | Cause::PreemptionOff
+        | Cause::IdleExit
+        | Cause::Path
+        | Cause::Interrupt
+        | Cause::Softirq
+        | Cause::Overrun
+        | Cause::TimerFunction => true,
+        Cause::HigherPriority | Cause::EqualPriority | Cause::Measurement => is_guest,
+        _ => false,
+    }
 }
 
 /// What has events at both its ends.

@@ -5,7 +5,7 @@
 //! | user code was running | it cannot hold off interrupts |
 //! | interrupts (and preemption) were recorded as enabled | the timer's interrupt would have come |
 //! | the hwlat tracer reported a gap | |
-//! | a timer of another CPU, due in the stretch, expired at its end | |
+//! | a timer of another CPU, due in the stretch, expired at its end, and both CPUs were idle | in three windows, if no declared exit from idle covers it |
 //! | steal time or SMIs rose between the readings round the capture | more often than between other readings (binomial test, 1 %) |
 //!
 //! Without it the share of the CPU's time that the actor has decides whether it is named, and nothing
@@ -13,6 +13,9 @@
 //! stacks were traced, a function that it is rarely interrupted in decides as well: the interrupt comes
 //! where the code enables interrupts, and after a stall wherever that hit it. An exit from idle is named if
 //! the delays begin with the interrupt.
+//!
+//! A guest whose hypervisor counts no steal time may have been stopped at any time, also in a handler or
+//! while another task had the CPU: one or two silent windows name nobody there.
 
 use super::classify::Judge;
 use super::counters::{BY_CHANCE, Counted};
@@ -20,13 +23,22 @@ use super::members::{CONTROLS, Members, Verdict, could_be_stall, is_bracketed, i
 use latlab_model::latency::{Cause, Group, Kind, Window};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Fewer late wake-ups do not name an actor by its share of the CPU while a counter of stalls rose.
+/// Fewer late wake-ups do not name an actor by its share of the CPU while a counter of stalls rose, or where
+/// none would; and no stall by a timer of another CPU.
 const CERTAIN: usize = 3;
 
 /// Whether the events of a window itself show that no code of this kernel ran.
 pub(super) fn is_seen(w: &Window) -> bool {
     let enabled = w.silent_interrupts_on == Some(true) && w.silent_preemption_on != Some(false);
-    w.silent_in_user || enabled || w.silent_hwlat || w.silent_other_timer
+    w.silent_in_user || enabled || w.silent_hwlat
+}
+
+/// Whether two idle CPUs were silent together in some windows of a group, and their idle state does not
+/// explain it.
+fn is_together(group: &Group, windows: &[usize], m: &Members, judge: &Judge<'_>) -> bool {
+    group.cause == Cause::IdleExit
+        && windows.iter().any(|&i| judge.windows[i].silent_other_timer)
+        && !judge.is_declared_exit(group, m)
 }
 
 /// Whether a section of code was recorded in a group's stretch.
@@ -45,11 +57,16 @@ pub(super) fn tell_apart(
     let silent = silent_windows(&members, judge);
     let all: BTreeSet<usize> = silent.values().flatten().copied().collect();
     let counted = Counted::of(all.iter().map(|&i| &judge.windows[i]), judge.around.readings);
+    let other_timer = all.iter().filter(|&&i| judge.windows[i].silent_other_timer).count();
     let mut left: Vec<(Group, Vec<usize>)> = Vec::new();
     for (group, windows) in silent {
+        let own = members.get(&group);
+        let together =
+            other_timer >= CERTAIN && own.is_some_and(|m| is_together(&group, &windows, m, judge));
         let is_stall = |i: &usize| {
             let w = &judge.windows[*i];
-            !is_section(group.cause, w) && (is_seen(w) || counted.tells(w))
+            let seen = is_seen(w) || together && w.silent_other_timer && !w.silent_ipi;
+            !is_section(group.cause, w) && (seen || counted.tells(w))
         };
         let (stalled, other): (Vec<usize>, Vec<usize>) = windows.into_iter().partition(is_stall);
         if let Some(m) = members.get_mut(&group) {
@@ -87,7 +104,8 @@ fn silent_windows(
         let idle = g.cause == Cause::IdleExit;
         let silent = |&(i, e): &(&usize, &f64)| idle || is_silent(judge.windows[*i].share(g), *e);
         let windows: Vec<usize> = m.excess.iter().filter(silent).map(|(i, _)| *i).collect();
-        (could_be_stall(g.cause) && !windows.is_empty()).then(|| (g.clone(), windows))
+        (could_be_stall(g.cause, judge.is_guest()) && !windows.is_empty())
+            .then(|| (g.clone(), windows))
     };
     members.iter().filter_map(of).collect()
 }
@@ -118,11 +136,13 @@ fn is_named(group: &Group, silent: &[usize], of: usize, m: &Members, judge: &Jud
     if 2 * windows().filter(|w| is_section(group.cause, w)).count() > silent.len() {
         return true;
     }
-    // A handler that mostly had events in it ran; one or two with events at both ends were seen to run.
+    // A handler that mostly had events in it ran; one or two with events at both ends were seen to run,
+    // unless the machine may have been stopped in it.
     let function =
         |w: &Window| matches!(w.share(group).kind, Some(Kind::Work | Kind::Timer | Kind::Hrtimer));
+    let unsure = of < 3 || judge.contrast.on_time == 0;
     if (is_bracketed(group.cause) || cfg!(feature = "host") && windows().all(function))
-        && (2 * silent.len() <= m.excess.len() || of < 3 || judge.contrast.on_time == 0)
+        && (2 * silent.len() <= m.excess.len() || unsure && !judge.is_guest())
     {
         return true;
     }
@@ -131,8 +151,8 @@ fn is_named(group: &Group, silent: &[usize], of: usize, m: &Members, judge: &Jud
     {
         return true;
     }
-    // Two that fell to one task and came with steal time may be one stall.
-    if silent.len() < CERTAIN && windows().any(Counted::rose) {
+    // Two that fell to one task may be one stall, if steal time came with them or would not be counted.
+    if silent.len() < CERTAIN && (judge.is_guest() || windows().any(Counted::rose)) {
         return false;
     }
     judge.contrast.on_time >= CONTROLS
