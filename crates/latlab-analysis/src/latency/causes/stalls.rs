@@ -78,9 +78,15 @@ pub(super) fn tell_apart(
     }
     let of = left.iter().map(|(_, w)| w.len()).sum();
     let mut unclear = Members { kind: Verdict::Alternatives, ..Members::default() };
+    // An actor that ran before the interrupt in one window and after it in another is one actor.
+    let mut hits: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+    for (group, windows) in &left {
+        hits.entry(group.who.clone()).or_default().extend(windows);
+    }
     for (group, windows) in left {
         let Some(m) = members.get_mut(&group) else { continue };
-        if !is_named(&group, &windows, of, m, judge) {
+        let of_actor = if group.who.is_empty() { windows.len() } else { hits[&group.who].len() };
+        if !is_named(&group, (&windows, of_actor), of, m, judge) {
             let all: Vec<usize> = m.excess.keys().copied().collect();
             move_windows(m, &group, &all, &mut unclear);
         }
@@ -127,7 +133,13 @@ fn move_windows(from: &mut Members, group: &Group, windows: &[usize], to: &mut M
 }
 
 /// Whether a group's own mechanism is told although some of its windows are silent.
-fn is_named(group: &Group, silent: &[usize], of: usize, m: &Members, judge: &Judge<'_>) -> bool {
+fn is_named(
+    group: &Group,
+    (silent, of_actor): (&[usize], usize),
+    of: usize,
+    m: &Members,
+    judge: &Judge<'_>,
+) -> bool {
     let windows = || silent.iter().map(|&i| &judge.windows[i]);
     // That no event shows a reason is what is said of it in any case.
     if group.cause == Cause::Path {
@@ -152,10 +164,10 @@ fn is_named(group: &Group, silent: &[usize], of: usize, m: &Members, judge: &Jud
         return true;
     }
     // Two that fell to one task may be one stall, if steal time came with them or would not be counted.
-    if silent.len() < CERTAIN && (judge.is_guest() || windows().any(Counted::rose)) {
+    if of_actor < CERTAIN && (judge.is_guest() || windows().any(Counted::rose)) {
         return false;
     }
     judge.contrast.on_time >= CONTROLS
-        && (judge.chance(group, silent.len(), of) <= BY_CHANCE
+        && (judge.chance(group, of_actor, of.max(of_actor)) <= BY_CHANCE
             || judge.place(group, silent, of).is_some_and(|place| place.p <= BY_CHANCE))
 }

@@ -589,6 +589,28 @@ fn on_a_guest_without_steal_time_few_silent_windows_name_nobody() {
     }
 }
 
+/// A thread that keeps interrupts off in two windows and had the CPU after the interrupt in two others.
+#[test]
+fn an_actor_before_and_after_the_interrupt_is_one_actor() {
+    let of = |causes: [Cause; 2]| {
+        let mut windows = controls(&[("app", 110), ("sh", 10)]);
+        for i in 0..4u64 {
+            let cause = causes[usize::from(i % 2 == 0)];
+            let parts = [(cause, "migration", 900_000 + i, Kind::Task)];
+            let w = window(true, &parts, true);
+            windows.push(Window { at_intended: "app".into(), ..w });
+        }
+        let hypervisor = Some("qemu-tcg".to_owned());
+        let around = SystemContext { hypervisor, steal_ns: Some(0), ..SystemContext::default() };
+        let causes = explain(&windows, &around).causes;
+        causes.iter().map(|c| (c.mechanism, c.who.clone())).collect::<Vec<_>>()
+    };
+    let named = of([Cause::InterruptsOff, Cause::HigherPriority]);
+    let own = |mechanism| (mechanism, "migration".to_owned());
+    assert!(named.contains(&own(Mechanism::InterruptsOff)), "{named:?}");
+    assert!(named.contains(&own(Mechanism::HigherPriority)), "{named:?}");
+}
+
 /// Late behind an interrupt of another CPU: a cause of its own, with who sent it.
 #[test]
 fn interrupts_of_another_cpu_are_a_cause_with_their_sender() {
