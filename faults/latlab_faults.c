@@ -7,13 +7,19 @@
  * One file controls it, /sys/kernel/debug/latlab-faults/control. Write
  *
  *     KIND [ns=SIZE] [every_ns=PERIOD] [cpu=N] [jitter=PERCENT] [seed=N] [rare=N] [load=PERCENT]
+ *          [at_ns=TIME] [times=N]
+ *     KIND again at_ns=TIME [times=N]
  *     KIND stop
  *     stop
  *
  * and read one line for each kind that runs: how often it struck so far, and
  * the longest stroke. /sys/kernel/debug/latlab-faults/activations has the
- * last strokes: kind, start and end in ns of CLOCK_MONOTONIC. Several kinds run at a time. Each starts one PERIOD
- * after the write; with jitter, each period is longer or shorter by up to
+ * last strokes: kind, start and end in ns of CLOCK_MONOTONIC. Several kinds
+ * run at a time. Each starts one PERIOD
+ * after the write, or at TIME (CLOCK_MONOTONIC), and goes on for ever, or for
+ * N strokes; `again` sets both anew for a kind that runs, without starting it
+ * anew (those of a hrtimer and of a kernel thread that sleeps). With jitter,
+ * each period is longer or shorter by up to
  * that share, drawn from a generator with this seed. With rare, only each
  * N-th stroke takes that long, the others a hundredth of it. The kinds of a
  * busy thread and of a system call compute for a share of each millisecond,
@@ -87,10 +93,12 @@ struct fault {
 	enum context context;
 	void (*strike)(struct fault *f);
 	/* settings */
-	u64 ns, every_ns;
-	u32 jitter, seed, rare, load;
+	u64 ns, every_ns, at_ns;
+	u32 jitter, seed, rare, load, times;
 	int cpu;
 	/* state */
+	u32 left;	/* strokes until it rests; 0: no end */
+	u32 turn;	/* how often it was set anew */
 	bool running;
 	u64 size;	/* of this stroke */
 	u64 storm_from;	/* start of a burst of interrupts; 0: none */
@@ -108,6 +116,8 @@ struct fault {
 
 static DEFINE_MUTEX(control_lock);
 static DEFINE_RAW_SPINLOCK(held_lock);
+/* `next`, `left` and `turn` of a kind that is set anew while it strikes. */
+static DEFINE_RAW_SPINLOCK(next_lock);
 static struct dentry *folder;
 static struct work_struct works[WORKS];
 static u64 work_ns;
@@ -421,6 +431,12 @@ static u64 next_period(struct fault *f)
 	return f->every_ns - span + div_u64(2 * span * (x >> 16), 65535);
 }
 
+/* Whether this stroke was the last one for now. */
+static bool rests(struct fault *f)
+{
+	return f->left && !--f->left;
+}
+
 #ifdef CONFIG_X86
 /* The only fault of this context. */
 static struct fault *in_nmi;
@@ -476,6 +492,8 @@ static enum hrtimer_restart on_hrtimer(struct hrtimer *timer)
 		iowrite32(1, registers + EDU_RAISE);
 	else
 		do_strike(f);
+	if (rests(f))
+		return HRTIMER_NORESTART;
 	hrtimer_forward_now(timer, ns_to_ktime(next_period(f)));
 	return HRTIMER_RESTART;
 }
@@ -548,37 +566,72 @@ static void on_work(struct work_struct *work)
 	do_strike(container_of(work, struct fault, work));
 }
 
+static unsigned long when_in_jiffies(struct fault *f)
+{
+	s64 wait = ktime_to_ns(ktime_sub(f->next, ktime_get()));
+
+	return jiffies + min_t(u64, nsecs_to_jiffies64(max_t(s64, wait, 0)), MAX_JIFFY_OFFSET) + 1;
+}
+
 static void on_timer(struct timer_list *timer)
 {
 	struct fault *f = container_of(timer, struct fault, timer);
 
 	do_strike(f);
 	f->next = ktime_add_ns(f->next, next_period(f));
-	if (READ_ONCE(f->running)) {
-		s64 wait = ktime_to_ns(ktime_sub(f->next, ktime_get()));
+	if (!rests(f) && READ_ONCE(f->running))
+		mod_timer(timer, when_in_jiffies(f));
+}
 
-		mod_timer(timer, jiffies + nsecs_to_jiffies(max_t(s64, wait, 0)) + 1);
+/* When a thread strikes next; one that was set anew in the meantime has its time already. */
+static void thread_next(struct fault *f, u32 turn)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&next_lock, flags);
+	if (f->turn == turn) {
+		if (rests(f))
+			f->next = KTIME_MAX;
+		else
+			f->next = ktime_add_ns(f->next, next_period(f));
+		if (ktime_before(f->next, ktime_get()))
+			f->next = ktime_add_ns(ktime_get(), next_period(f));
 	}
+	raw_spin_unlock_irqrestore(&next_lock, flags);
+}
+
+/* When, and which of its settings. */
+static ktime_t thread_when(struct fault *f, u32 *turn)
+{
+	unsigned long flags;
+	ktime_t next;
+
+	raw_spin_lock_irqsave(&next_lock, flags);
+	next = f->next;
+	*turn = f->turn;
+	raw_spin_unlock_irqrestore(&next_lock, flags);
+	return next;
 }
 
 static int thread_body(void *data)
 {
 	struct fault *f = data;
+	ktime_t next;
+	u32 turn;
 
 	sched_set_fifo_low(current);
 	while (!kthread_should_stop()) {
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (kthread_should_stop())
 			break;
-		schedule_hrtimeout(&f->next, HRTIMER_MODE_ABS);
+		next = thread_when(f, &turn);
+		schedule_hrtimeout(&next, HRTIMER_MODE_ABS);
 		if (kthread_should_stop())
 			break;
-		if (ktime_before(ktime_get(), f->next))
+		if (ktime_before(ktime_get(), thread_when(f, &turn)))
 			continue;
 		do_strike(f);
-		f->next = ktime_add_ns(f->next, next_period(f));
-		if (ktime_before(f->next, ktime_get()))
-			f->next = ktime_add_ns(ktime_get(), next_period(f));
+		thread_next(f, turn);
 	}
 	__set_current_state(TASK_RUNNING);
 	return 0;
@@ -596,7 +649,7 @@ static void busy_round(struct fault *f)
 		if (ktime_before(ktime_get(), f->next))
 			continue;
 		do_strike(f);
-		f->next = ktime_add_ns(ktime_get(), next_period(f));
+		f->next = rests(f) ? KTIME_MAX : ktime_add_ns(ktime_get(), next_period(f));
 	}
 	if (f->load < 100) {
 		set_current_state(TASK_INTERRUPTIBLE);
@@ -653,7 +706,7 @@ static void on_idle(void *data, unsigned int state, unsigned int cpu)
 		return;
 	wait_for_interrupt();
 	do_strike(f);
-	f->next = ns_to_ktime(ktime_get_mono_fast_ns() + next_period(f));
+	f->next = rests(f) ? KTIME_MAX : ns_to_ktime(ktime_get_mono_fast_ns() + next_period(f));
 }
 
 static void start_hrtimer(void *data)
@@ -715,7 +768,8 @@ static int start_fault(struct fault *f)
 	f->random = f->seed ? f->seed : 1;
 	f->size = f->ns;
 	f->storm_from = 0;
-	f->next = ktime_add_ns(ktime_get(), next_period(f));
+	f->left = f->times;
+	f->next = f->at_ns ? ns_to_ktime(f->at_ns) : ktime_add_ns(ktime_get(), next_period(f));
 	WRITE_ONCE(f->running, true);
 	switch (f->context) {
 	case IN_TASKLET:
@@ -742,7 +796,7 @@ static int start_fault(struct fault *f)
 			release_device(f);
 		break;
 	case IN_TIMER:
-		f->timer.expires = jiffies + nsecs_to_jiffies(f->every_ns) + 1;
+		f->timer.expires = when_in_jiffies(f);
 		add_timer_on(&f->timer, f->cpu);
 		break;
 	case IN_BUSY:
@@ -765,6 +819,36 @@ static int start_fault(struct fault *f)
 	return error;
 }
 
+/* Another first stroke of a kind that runs. */
+static int set_anew(struct fault *f)
+{
+	unsigned long flags;
+
+	if (!f->running || !f->at_ns)
+		return -EINVAL;
+	switch (f->context) {
+	case IN_TASKLET:
+	case IN_HARDIRQ:
+	case IN_WORK:
+	case IN_NMI:
+	case IN_DEVICE:
+		hrtimer_cancel(&f->hrtimer);
+		f->left = f->times;
+		f->next = ns_to_ktime(f->at_ns);
+		return smp_call_function_single(f->cpu, start_hrtimer, f, 1);
+	case IN_THREAD:
+		raw_spin_lock_irqsave(&next_lock, flags);
+		f->left = f->times;
+		f->next = ns_to_ktime(f->at_ns);
+		f->turn++;
+		raw_spin_unlock_irqrestore(&next_lock, flags);
+		wake_up_process(f->thread);
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
 static int set(struct fault *f, const char *key, const char *value)
 {
 	u64 n;
@@ -785,29 +869,24 @@ static int set(struct fault *f, const char *key, const char *value)
 		f->rare = n;
 	else if (!strcmp(key, "load") && n >= 1 && n <= 100)
 		f->load = n;
+	else if (!strcmp(key, "at_ns") && n >= 1 && n <= KTIME_MAX)
+		f->at_ns = n;
+	else if (!strcmp(key, "times") && n <= U32_MAX)
+		f->times = n;
 	else
 		return -EINVAL;
 	return 0;
 }
 
-static int command(struct fault *f, char *words)
+/* KEY=VALUE … */
+static int settings(struct fault *f, char *words)
 {
 	char *word, *value;
 	int error;
 
-	stop_fault(f);
-	f->ns = 100 * NSEC_PER_USEC;
-	f->every_ns = 97300 * (u64)NSEC_PER_USEC;
-	f->cpu = 0;
-	f->jitter = 0;
-	f->seed = 1;
-	f->rare = 1;
-	f->load = 80;
 	while ((word = strsep(&words, " \t\n"))) {
 		if (!*word)
 			continue;
-		if (!strcmp(word, "stop"))
-			return 0;
 		value = strchr(word, '=');
 		if (!value)
 			return -EINVAL;
@@ -816,6 +895,40 @@ static int command(struct fault *f, char *words)
 		if (error)
 			return error;
 	}
+	return 0;
+}
+
+static int again(struct fault *f, char *words)
+{
+	int error;
+
+	f->at_ns = 0;
+	f->times = 0;
+	error = settings(f, words);
+	return error ? error : set_anew(f);
+}
+
+static int command(struct fault *f, char *words)
+{
+	int error;
+
+	if (words && !strncmp(words, "again ", 6))
+		return again(f, words + 6);
+	stop_fault(f);
+	if (words && sysfs_streq(words, "stop"))
+		return 0;
+	f->ns = 100 * NSEC_PER_USEC;
+	f->every_ns = 97300 * (u64)NSEC_PER_USEC;
+	f->cpu = 0;
+	f->jitter = 0;
+	f->seed = 1;
+	f->rare = 1;
+	f->load = 80;
+	f->at_ns = 0;
+	f->times = 0;
+	error = settings(f, words);
+	if (error)
+		return error;
 	/* A CPU that does nothing else would never come back. */
 	if (f->ns > div_u64(f->every_ns * (100 - f->jitter), 110))
 		return -EDOM;

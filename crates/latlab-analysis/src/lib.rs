@@ -36,3 +36,4 @@ pub mod upgrade;
 pub mod wakeup;
 #[cfg(feature = "host")]
 pub mod watch;
+pub mod worst;

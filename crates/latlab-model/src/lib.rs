@@ -36,3 +36,4 @@ pub mod tune;
 pub mod units;
 pub mod wakeup;
 pub mod watch;
+pub mod worst;

@@ -131,6 +131,8 @@ pub enum Detail {
     Path(Box<crate::path::PathDetail>),
     /// Sections with interrupts or preemption off as executed instructions.
     Sections(Box<crate::path::SectionsDetail>),
+    /// The worst wake-up that a search found.
+    Worst(Box<crate::worst::WorstDetail>),
     /// OS noise by source. Boxed: it carries a histogram a source.
     Noise(Box<crate::noise::NoiseDetail>),
     /// Requirements with their decisions. Boxed: it carries every requirement.

@@ -37,3 +37,4 @@ pub mod sysv;
 pub mod ticks;
 pub mod tracefs;
 pub mod wakeup;
+pub mod worst;

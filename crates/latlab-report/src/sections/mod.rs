@@ -35,6 +35,8 @@ pub mod tune;
 pub mod wakeup;
 pub mod why;
 mod why_activations;
+#[cfg(feature = "host")]
+pub mod worst;
 
 use crate::doc::{Block, Doc, Plot, Section};
 use latlab_model::finding::{Finding, Severity};
@@ -88,8 +90,10 @@ pub fn of_part(part: &Part) -> Vec<Section> {
         Some(Detail::Path(detail)) => path::sections(part, detail),
         #[cfg(feature = "host")]
         Some(Detail::Sections(detail)) => critical::sections(part, detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Worst(detail)) => worst::sections(part, detail),
         #[cfg(not(feature = "host"))]
-        Some(Detail::Path(_) | Detail::Sections(_)) => generic::sections(part),
+        Some(Detail::Path(_) | Detail::Sections(_) | Detail::Worst(_)) => generic::sections(part),
         Some(Detail::Noise(detail)) => noise::sections(part, detail),
         #[cfg(feature = "host")]
         Some(Detail::Check(detail)) => check::sections(part, detail),
@@ -125,8 +129,10 @@ fn part_summary(part: &Part) -> Vec<String> {
         Some(Detail::Path(detail)) => path::summary(detail),
         #[cfg(feature = "host")]
         Some(Detail::Sections(detail)) => critical::summary(detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Worst(detail)) => worst::summary(detail),
         #[cfg(not(feature = "host"))]
-        Some(Detail::Path(_) | Detail::Sections(_)) => generic::summary(part),
+        Some(Detail::Path(_) | Detail::Sections(_) | Detail::Worst(_)) => generic::summary(part),
         Some(Detail::Noise(detail)) => noise::summary(part, detail),
         #[cfg(feature = "host")]
         Some(Detail::Check(detail)) => check::summary(detail),

@@ -254,8 +254,13 @@ struct Node<'a> {
 }
 
 fn flame(which: &str, m: &MachinePaths, path: &WakePath) -> Flame {
+    flame_of(format!("{which} wake-up of {}", m.name), path)
+}
+
+/// The flame graph of one wake-up.
+pub(super) fn flame_of(title: String, path: &WakePath) -> Flame {
     Flame {
-        title: format!("{which} wake-up of {}", m.name),
+        title,
         description: format!(
             "{} instructions from the timer's expiry to the clock reading in user space; a function \
              stands below its caller and is as wide as its instructions with those of its callees. \

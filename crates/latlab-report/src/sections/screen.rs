@@ -101,8 +101,10 @@ fn answer(part: &Part) -> Vec<Block> {
         Some(Detail::Path(detail)) => super::path::screen(detail),
         #[cfg(feature = "host")]
         Some(Detail::Sections(detail)) => super::critical::screen(detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Worst(detail)) => super::worst::screen(detail),
         #[cfg(not(feature = "host"))]
-        Some(Detail::Path(_) | Detail::Sections(_)) => generic::screen(part),
+        Some(Detail::Path(_) | Detail::Sections(_) | Detail::Worst(_)) => generic::screen(part),
         Some(Detail::Noise(detail)) => super::noise::screen(detail),
         #[cfg(feature = "host")]
         Some(Detail::Check(detail)) => super::check::screen(detail),

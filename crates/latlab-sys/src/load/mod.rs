@@ -21,6 +21,7 @@ mod work;
 mod worker;
 
 pub use spec::{Kind, LoadSpec, LoadSpecError, Way, Worker};
+pub(crate) use worker::rounds;
 pub use worker::{keep_command_until_stdin_ends, work_until_stdin_ends};
 
 use std::io::{self, Read};

@@ -164,6 +164,12 @@ fn work(worker: Worker, rounds: &AtomicU64) -> io::Result<()> {
     Ok(())
 }
 
+/// One round of a kind of work at each call.
+pub(crate) fn rounds(kind: Kind) -> io::Result<impl FnMut() -> io::Result<()>> {
+    let mut work = begin(kind)?;
+    Ok(move || work.round())
+}
+
 fn begin(kind: Kind) -> io::Result<Box<dyn Work>> {
     Ok(match kind {
         Kind::Cpu { percent } => Box::new(move || {

@@ -33,6 +33,8 @@ mod watchdog;
 mod window;
 
 pub use error::WakeupError;
+pub(crate) use os::{now_ns, sleep_until};
+pub(crate) use path_mark::tell;
 pub use ring::Sample;
 pub use start::run;
 pub use timerlat::run as run_timerlat;

@@ -59,6 +59,27 @@ const USER_KINDS: [&str; 9] = [
     "compaction",
     "tlb",
 ];
+/// Kinds of the module that strike at a given time, on one CPU.
+const TIMED_KINDS: [&str; 16] = [
+    "hardirq",
+    "hardirq-calls",
+    "tasklet",
+    "irqs-off",
+    "preempt-off",
+    "raw-lock",
+    "workqueue",
+    "printk",
+    INTERRUPT,
+    STORM,
+    "work-irqs-off",
+    "work-preempt-off",
+    "rcu",
+    "stop-machine",
+    "net-rx",
+    "nmi",
+];
+/// Never: `KTIME_MAX`.
+const AT_REST_NS: u64 = i64::MAX as u64;
 /// A device's interrupt, and many of them: the machine needs that device.
 const INTERRUPT: &str = "irq";
 const STORM: &str = "irq-storm";
@@ -109,6 +130,8 @@ pub struct Fault {
     pub rare: u32,
     /// Share of each millisecond for which the busy kinds compute, percent (those of the module).
     pub busy: u32,
+    /// First stroke, ns of CLOCK_MONOTONIC (those of the module); one period after its start if it has none.
+    pub at_ns: Option<u64>,
 }
 
 impl Fault {
@@ -142,6 +165,7 @@ impl Fault {
             priority: if kind == "throttle" { 50 } else { 95 },
             rare: 1,
             busy: 80,
+            at_ns: None,
         };
         for option in options.split(',').filter(|o| !o.is_empty()) {
             let parsed = option.split_once('=').and_then(|(key, value)| fault.set(key, value));
@@ -212,8 +236,9 @@ impl Fault {
 
     /// What has to be written to the module's control file.
     pub fn control(&self) -> String {
+        let at = self.at_ns.map(|at| format!(" at_ns={at}")).unwrap_or_default();
         format!(
-            "{} ns={} every_ns={} cpu={} jitter={} seed={} rare={} load={}",
+            "{} ns={} every_ns={} cpu={} jitter={} seed={} rare={} load={}{at}",
             self.kind,
             self.ns,
             self.every_ns,
@@ -223,6 +248,29 @@ impl Fault {
             self.rare,
             self.busy
         )
+    }
+
+    /// The same, at rest until it is told when to strike (`KIND again at_ns=…` in the module's control).
+    ///
+    /// # Errors
+    /// When this kind cannot strike at a given time, or its strokes are not all alike.
+    pub fn at_rest(mut self) -> Result<Self> {
+        let wrong = |reason: &str| TargetError::Spec {
+            spec: self.kind.clone(),
+            reason: reason.into(),
+            hint: format!(
+                "choose from {}; without jitter=, rare= and cpu=",
+                TIMED_KINDS.join(", ")
+            ),
+        };
+        if !TIMED_KINDS.contains(&&*self.kind) {
+            return Err(wrong("this fault cannot be activated at a given time"));
+        }
+        if self.jitter > 0 || self.rare > 1 || self.cpu > 0 {
+            return Err(wrong("activations at searched times are alike, and on one CPU"));
+        }
+        self.at_ns = Some(AT_REST_NS);
+        Ok(self)
     }
 
     fn worker(&self) -> Vec<String> {

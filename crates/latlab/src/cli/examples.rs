@@ -59,6 +59,9 @@ pub const EXPORT: &str = "Examples:\n  latlab export trace.dat --perfetto trace.
 /// Of `latlab vm`.
 #[cfg(feature = "host")]
 pub const VM: &str = "Examples:\n  latlab vm doctor\n  latlab vm path armv7-rt\n  latlab vm run armv7-rt,smp=2 --file prog:prog -- prog --option";
+/// Of `latlab worst`.
+#[cfg(feature = "host")]
+pub const WORST: &str = "Examples:\n  latlab worst armv7-rt --fault irqs-off:us=30,every=1ms --fault hardirq:us=20,every=1ms\n  latlab worst x86_64-rt --load fork --load net -l 5000\n  latlab worst --replay runs/worst --path";
 /// Of `latlab image`.
 #[cfg(feature = "host")]
 pub const IMAGE: &str = "Examples:\n  latlab image --board beaglebone-black -o sd.img\n  latlab image write /dev/sdX sd.img\n  latlab image boot sd.img";

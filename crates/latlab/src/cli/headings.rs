@@ -29,6 +29,11 @@ Limits: budget captures disk buffer keep_days duration
 Output: dir listen exec
 watch status
 Output: dir
+worst !max_memory
+Inputs: faults loads
+Search: loops method seed priority no_random
+Replay: replay path
+Kernel: kernel modules_from initrd dtb
 bench !max_memory
 Measurement: full duration precision each cpu dir seed
 Output: list format against slice

@@ -44,6 +44,7 @@ pub mod record;
 pub mod report;
 pub mod sched;
 pub mod sched_task;
+pub mod search_worker;
 pub mod survey;
 pub mod sweep;
 pub mod time;
@@ -59,6 +60,8 @@ pub mod wakeup;
 #[cfg(feature = "host")]
 pub mod watch;
 pub mod why;
+#[cfg(feature = "host")]
+pub mod worst;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -153,9 +156,9 @@ pub fn check(words: &[String]) -> Result<(), clap::Error> {
 
 /// Commands that only the build for a host has.
 #[cfg(any(test, not(feature = "host")))]
-const HOST_COMMANDS: [&str; 12] = [
+const HOST_COMMANDS: [&str; 13] = [
     "check", "compare", "export", "fetch", "fleet", "history", "image", "profile", "tune", "view",
-    "vm", "watch",
+    "vm", "watch", "worst",
 ];
 
 /// Options that only that build has.
@@ -201,6 +204,8 @@ pub enum Command {
     Why(Box<why::Args>),
     #[cfg(feature = "host")]
     Watch(Box<watch::Args>),
+    #[cfg(feature = "host")]
+    Worst(Box<worst::Args>),
     Bench(bench::Args),
     Sweep(Box<sweep::Args>),
     Noise(noise::Args),
@@ -251,6 +256,8 @@ pub enum Command {
     LoadWorker(load::WorkerArgs),
     #[command(hide = true)]
     FaultWorker(fault_worker::FaultArgs),
+    #[command(hide = true)]
+    SearchWorker(search_worker::SearchArgs),
     #[command(hide = true)]
     OnBoard(on_board::OnBoardArgs),
 }

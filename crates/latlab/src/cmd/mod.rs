@@ -33,6 +33,7 @@ mod profile;
 mod record;
 mod report;
 mod sched;
+mod search_worker;
 mod survey;
 mod sweep;
 mod timer;
@@ -56,6 +57,8 @@ mod wakeup;
 #[cfg(feature = "host")]
 mod watch;
 mod why;
+#[cfg(feature = "host")]
+mod worst;
 
 use crate::cli::{Cli, Command};
 use crate::outcome::Outcome;
@@ -116,7 +119,10 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Load(args) => load::run(global, &args),
         Command::LoadWorker(args) => load::worker(&args),
         Command::Wakeup(args) => wakeup::run(global, &args),
+        #[cfg(feature = "host")]
+        Command::Worst(args) => worst::run(&args, global),
         Command::FaultWorker(args) => fault_worker::run(&args),
+        Command::SearchWorker(args) => search_worker::run(&args),
         Command::OnBoard(args) => on_board::run(&args),
         Command::Why(args) => why::run(global, &args),
     }

@@ -112,7 +112,7 @@ pub fn run(
     Ok(Guest {
         run: guest_run(&folder, finished.code)?,
         release: finished.release,
-        file: read(&file)?,
+        file: read(&file, FILE_MAX)?,
         kallsyms: fs::read(folder.join(KALLSYMS))
             .context("the machine brought back no /proc/kallsyms")
             .hint("the kernel needs CONFIG_KALLSYMS")?,
@@ -144,12 +144,16 @@ fn guest_run(folder: &Path, code: u8) -> anyhow::Result<Run> {
     Ok(run)
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
+/// A plugin's file of at most so many bytes.
+///
+/// # Errors
+/// When it does not exist, or is larger.
+pub fn read(path: &Path, max: u64) -> anyhow::Result<String> {
     let length = fs::metadata(path)
         .context("the plugin wrote no result: no wake-up was counted")
         .hint("the board build (latlab vm doctor) must be of this version: make boards")?
         .len();
-    if length > FILE_MAX {
+    if length > max {
         return Err(anyhow!("the plugin's file has {length} bytes")).hint("fewer wake-ups: -l");
     }
     fs::read_to_string(path).with_context(|| path.display().to_string())

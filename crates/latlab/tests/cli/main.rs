@@ -62,3 +62,5 @@ mod why_spans;
 mod why_task;
 #[cfg(feature = "host")]
 mod why_vm;
+#[cfg(feature = "host")]
+mod worst;

@@ -1,0 +1,358 @@
+//! `latlab worst`: the search for the worst wake-up, and its replay.
+//!
+//! ```text
+//! options ─▶ plan ─▶ virtual machine: `latlab search-worker PLAN` ─▶ what was found ─▶ run
+//! run.json ─▶ plan ─▶ the same machine, the same plan ─▶ the same latencies, or an error
+//! ```
+
+use crate::cli::Global;
+use crate::cli::vm::Machine;
+use crate::cli::worst::Args;
+use crate::cmd::{vm, vm_count};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
+use crate::rundir;
+use crate::session::Session;
+use anyhow::{Context, anyhow};
+use latlab_analysis::path::{self, format};
+use latlab_analysis::worst as analysis;
+use latlab_model::path::WakePath;
+use latlab_model::run::Detail;
+use latlab_model::worst::{
+    Answer, Input, InputKind, SearchPlan, Searched, WorstDetail, WorstInputs,
+};
+use latlab_sys::load::LoadSpec;
+use latlab_sys::worst::TICK_NS;
+use latlab_target::pull::Mapping;
+use latlab_target::vm::faults::{Fault, Source};
+use latlab_target::vm::plugin::{self, Plugin};
+use latlab_target::vm::{catalog, qemu};
+use latlab_wire::frame::Job;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What the tick is taken for: the kernel's work in it, ns.
+const TICK_WORK_NS: u64 = 10_000;
+/// Files of the guest.
+const ANSWER: &str = "answer.json";
+const OUTPUT: &str = "output";
+const KALLSYMS: &str = "kallsyms";
+/// What the guest's shell runs.
+const SCRIPT: &str = "/bin/latlab search-worker \"$1\" --random $2 > answer.json 2> output; code=$?
+    [ $3 = no ] || cat /proc/kallsyms > kallsyms
+    exit $code";
+/// The largest file that the guest may bring back, and that a plugin may write.
+const ANSWER_MAX: u64 = 16 << 20;
+const COUNTED_MAX: u64 = 512 << 20;
+
+/// What one boot brought back.
+struct Boot {
+    answer: Answer,
+    release: String,
+    path: Option<WakePath>,
+    host_ns: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When the machine cannot run, nothing was measured, or a replay differs.
+pub fn run(args: &Args, global: &Global) -> anyhow::Result<Outcome> {
+    let recorded = args.replay.as_deref().map(recorded).transpose()?;
+    let (inputs, plan) = match &recorded {
+        Some(detail) => (detail.inputs.clone(), SearchPlan { random: 0, ..detail.plan.clone() }),
+        None => (inputs(args), plan(args)?),
+    };
+    let machine = machine(&inputs);
+    vm_count::target(&machine)?;
+    let config = serde_json::json!({ "inputs": inputs, "plan": plan, "path": args.path });
+    let mut session = Session::begin(global, "worst", &config)?;
+    let boot = match boot(&machine, &plan, args.path) {
+        Ok(boot) => boot,
+        Err(error) => {
+            session.abandon();
+            return Err(error);
+        }
+    };
+    let differs =
+        recorded.as_ref().and_then(|recorded| difference(recorded, &boot.answer.searched));
+    session.run.machine = boot.answer.machine;
+    session.run.parts.push(analysis::part(WorstDetail {
+        inputs,
+        plan,
+        release: boot.release,
+        searched: boot.answer.searched,
+        host_ns: boot.host_ns,
+        replay_of_ns: recorded.as_ref().and_then(worst_ns),
+        path: boot.path,
+    }));
+    let outcome = session.finish(None)?;
+    match differs {
+        None => Ok(outcome),
+        Some(reason) => Err(anyhow!("the replay differs: {reason}")).hint(
+            "kernel, board build (latlab vm doctor), fault module and QEMU must be those of the recorded run",
+        ),
+    }
+}
+
+/// The search of a recorded run.
+fn recorded(run: &Path) -> anyhow::Result<WorstDetail> {
+    let detail = rundir::load(run)?.parts.into_iter().find_map(|part| match part.detail {
+        Some(Detail::Worst(detail)) => Some(*detail),
+        _ => None,
+    });
+    let found = detail.filter(|detail| worst_ns(detail).is_some());
+    found
+        .ok_or_else(|| anyhow!("{}: this run has no worst wake-up", run.display()))
+        .hint("name a run of latlab worst")
+}
+
+fn worst_ns(detail: &WorstDetail) -> Option<u64> {
+    detail.searched.search.worst().map(|worst| worst.latency_ns)
+}
+
+/// In what a replay differs from what was recorded, in words.
+fn difference(recorded: &WorstDetail, now: &Searched) -> Option<String> {
+    let (before, after) = (&recorded.searched.search, &now.search);
+    if before == after {
+        return None;
+    }
+    let first = before.growth.iter().zip(&after.growth).find(|(a, b)| a != b);
+    Some(match first {
+        Some((a, b)) if a.wakeup == b.wakeup => {
+            format!("wake-up {} took {} ns, recorded: {} ns", a.wakeup, b.latency_ns, a.latency_ns)
+        }
+        Some((a, b)) => format!(
+            "wake-up {} exceeds all before with {} ns, recorded: wake-up {} with {} ns",
+            b.wakeup, b.latency_ns, a.wakeup, a.latency_ns
+        ),
+        None => "the worst wake-up is another one".into(),
+    })
+}
+
+fn inputs(args: &Args) -> WorstInputs {
+    let text = |path: &Option<PathBuf>| path.as_ref().map(|p| p.display().to_string());
+    WorstInputs {
+        machine: args.machine.clone().unwrap_or_default(),
+        kernel: text(&args.kernel),
+        modules_from: text(&args.modules_from),
+        initrd: text(&args.initrd),
+        dtb: text(&args.dtb),
+        faults: args.faults.clone(),
+        loads: args.loads.clone(),
+    }
+}
+
+fn machine(inputs: &WorstInputs) -> Machine {
+    let path = |text: &Option<String>| text.as_ref().map(PathBuf::from);
+    Machine {
+        machine: inputs.machine.clone(),
+        kernel: path(&inputs.kernel),
+        modules_from: path(&inputs.modules_from),
+        initrd: path(&inputs.initrd),
+        dtb: path(&inputs.dtb),
+        files: Vec::new(),
+        faults: inputs.faults.clone(),
+        packages: Vec::new(),
+    }
+}
+
+/// What is searched, from the options.
+fn plan(args: &Args) -> anyhow::Result<SearchPlan> {
+    let mut inputs = Vec::new();
+    for fault in timed(&args.faults)? {
+        let Fault { kind: name, ns, every_ns, .. } = fault;
+        if inputs.iter().any(|i: &Input| i.name == name) {
+            return Err(anyhow!("--fault {name}: there is one fault of each kind"))
+                .hint("give each kind once");
+        }
+        inputs.push(Input { kind: InputKind::Fault, name, ns, every_ns });
+    }
+    for load in &args.loads {
+        match load.parse() {
+            Ok(LoadSpec::Built(1, worker)) if worker.cpu.is_none() && worker.rate.is_none() => {}
+            Ok(_) => {
+                return Err(anyhow!("--load {load}: rounds of one built-in load are begun"))
+                    .hint("leave out N*, @CPU, /RATE and commands; latlab load --list");
+            }
+            Err(error) => {
+                return Err(anyhow!("--load {load}: {error}")).hint("latlab load --list");
+            }
+        }
+        inputs.push(Input { kind: InputKind::Load, name: load.clone(), ns: 0, every_ns: 0 });
+    }
+    if inputs.is_empty() {
+        return Err(anyhow!("there is nothing whose time could be searched"))
+            .hint("give --fault irqs-off:us=30,every=1ms or --load fork");
+    }
+    inputs.push(Input {
+        kind: InputKind::Tick,
+        name: "tick".into(),
+        ns: TICK_WORK_NS,
+        every_ns: TICK_NS,
+    });
+    Ok(SearchPlan {
+        seed: args.seed,
+        method: args.method.into(),
+        wakeups: args.loops,
+        random: if args.no_random { 0 } else { args.loops },
+        priority: args.priority,
+        inputs,
+    })
+}
+
+/// The faults, at rest until the search begins them.
+fn timed(faults: &[String]) -> anyhow::Result<Vec<Fault>> {
+    let timed = |spec: &String| {
+        let fault = Fault::parse(spec).with_hint()?;
+        if fault.source != Source::Kernel {
+            return Err(anyhow!("--fault {spec}: only faults of the module begin at a given time"))
+                .hint("choose from hardirq, irqs-off, preempt-off and others (docs/reference/worst.md)");
+        }
+        fault.at_rest().with_hint()
+    };
+    faults.iter().map(timed).collect()
+}
+
+/// Boots the machine, searches, and reads what was found.
+fn boot(machine: &Machine, plan: &SearchPlan, with_path: bool) -> anyhow::Result<Boot> {
+    let cache = vm::cache()?;
+    let host = vm::host(&cache)?;
+    let scratch = cache.scratch().with_hint()?;
+    let mut target = vm_count::target(machine)?;
+    let shift = target.icount.unwrap_or(0);
+    let kind = catalog::find(&target.name).context("the machine was found before")?;
+    let counted = scratch.path().join("counted.txt");
+    if with_path {
+        let program = qemu::program(kind.arch).0;
+        target.plugin = Some(Plugin {
+            file: plugin::build(&host, "latlab_path", program, &mut vm::say).with_hint()?,
+            arguments: vec![
+                ("out".to_owned(), counted.display().to_string()),
+                ("shift".to_owned(), shift.to_string()),
+            ],
+        });
+    }
+    let folder = scratch.path().join("results");
+    fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
+    let execution = vm::Plan {
+        faults: timed(&machine.faults)?,
+        extras: vm::extras(machine, &target)?,
+        mapping: Mapping::of_own_command(),
+        ..vm::Plan::default()
+    };
+    vm::say(&format!(
+        "{}: searching with {} wake-ups in virtual time",
+        machine.machine,
+        plan.wakeups.saturating_add(plan.random)
+    ));
+    let begun = Instant::now();
+    let (finished, _) = vm::execute_in(&folder, &target, job(plan, with_path)?, execution)?;
+    let finished = finished?;
+    let host_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let answer = answer(&folder, finished.code)?;
+    let path = if with_path {
+        let kallsyms = fs::read(folder.join(KALLSYMS))
+            .context("the machine brought back no /proc/kallsyms")
+            .hint("the kernel needs CONFIG_KALLSYMS")?;
+        Some(worst_path(&counted, &kallsyms, plan, &answer.searched, 1 << shift)?)
+    } else {
+        None
+    };
+    Ok(Boot { answer, release: finished.release, path, host_ns })
+}
+
+/// The guest's command. Its words have the same length with and without random wake-ups and paths, and so has
+/// the guest's memory: a replay executes the same instructions.
+fn job(plan: &SearchPlan, with_path: bool) -> anyhow::Result<Job> {
+    let text = serde_json::to_string(&SearchPlan { random: 0, ..plan.clone() })?;
+    let mut argv: Vec<String> = ["/bin/sh", "-c", SCRIPT, "worst"].map(String::from).to_vec();
+    argv.extend([text, format!("{:010}", plan.random)]);
+    argv.push(if with_path { "ye" } else { "no" }.to_owned());
+    Ok(Job { argv, ..Job::default() })
+}
+
+fn answer(folder: &Path, code: u8) -> anyhow::Result<Answer> {
+    if code != 0 {
+        let text = fs::read_to_string(folder.join(OUTPUT)).unwrap_or_default();
+        let line = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("no reason was given");
+        let line: String = line.chars().filter(|c| !c.is_control()).take(300).collect();
+        return Err(anyhow!("the search in the machine ended with exit code {code}: {line}"));
+    }
+    let path = folder.join(ANSWER);
+    let length = fs::metadata(&path).context("the machine brought back no result")?.len();
+    if length > ANSWER_MAX {
+        return Err(anyhow!("the machine's result has {length} bytes"));
+    }
+    let bytes = fs::read(&path).context("the machine's result")?;
+    let answer: Answer = serde_json::from_slice(&bytes)
+        .context("the machine's result")
+        .hint("the board build (latlab vm doctor) must be of this version: make boards")?;
+    if answer.searched.search.worst().is_none() {
+        return Err(anyhow!("the machine counted no wake-up"));
+    }
+    Ok(answer)
+}
+
+/// The functions of the worst wake-up of the search.
+fn worst_path(
+    counted: &Path,
+    kallsyms: &[u8],
+    plan: &SearchPlan,
+    searched: &Searched,
+    insn_ns: u64,
+) -> anyhow::Result<WakePath> {
+    let text = vm_count::read(counted, COUNTED_MAX)?;
+    let mut file = format::read(&text).context("the plugin's file")?;
+    // Behind the search: its worst wake-up again, and random ones. Before it: wake-ups to warm up.
+    let behind = usize::try_from(plan.random.saturating_add(1)).unwrap_or(usize::MAX);
+    file.wakeups.truncate(file.wakeups.len().saturating_sub(behind));
+    let measured = path::Measured {
+        name: "",
+        release: "",
+        insn_ns,
+        file: &file,
+        kallsyms,
+        counted: usize::try_from(plan.wakeups).unwrap_or(usize::MAX),
+    };
+    let paths = path::machine(&measured).context("the plugin kept no path of a wake-up")?;
+    let worst = searched.search.worst().map_or(0, |w| w.latency_ns);
+    if paths.worst.latency_ns != worst {
+        return Err(anyhow!("the plugin did not keep the path of the worst wake-up"))
+            .hint("fewer wake-ups: -l");
+    }
+    Ok(paths.worst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_model::worst::{Growth, Trail};
+
+    fn detail(latencies: &[u64]) -> WorstDetail {
+        let growth =
+            latencies.iter().zip(1..).map(|(&latency_ns, wakeup)| Growth { wakeup, latency_ns });
+        let search = Trail { wakeups: 100, growth: growth.collect(), ..Trail::default() };
+        let searched = Searched { search, ..Searched::default() };
+        WorstDetail { searched, ..WorstDetail::default() }
+    }
+
+    #[test]
+    fn a_replay_differs_in_a_single_ns() {
+        let recorded = detail(&[4000, 61_000]);
+        assert_eq!(difference(&recorded, &detail(&[4000, 61_000]).searched), None);
+        let text = difference(&recorded, &detail(&[4000, 61_001]).searched).unwrap();
+        assert_eq!(text, "wake-up 2 took 61001 ns, recorded: 61000 ns");
+        let text = difference(&recorded, &detail(&[4000]).searched).unwrap();
+        assert_eq!(text, "the worst wake-up is another one");
+    }
+
+    #[test]
+    fn the_guests_words_have_one_length() {
+        let plan = SearchPlan { wakeups: 100, random: 100, ..SearchPlan::default() };
+        let length = |plan: &SearchPlan, path| {
+            job(plan, path).unwrap().argv.iter().map(String::len).collect::<Vec<_>>()
+        };
+        assert_eq!(length(&plan, false), length(&SearchPlan { random: 0, ..plan.clone() }, true));
+    }
+}
