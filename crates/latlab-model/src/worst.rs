@@ -115,10 +115,22 @@ pub struct Searched {
     /// Random times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub random: Option<Trail>,
-    /// Latency at the times of the worst wake-up again, ns, at the end of the boot. It differs as far as the
-    /// kernel's state does.
+    /// The times of the worst wake-up again, after the search.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub again_ns: Option<u64>,
+    pub again: Option<Again>,
+}
+
+/// Wake-ups with all inputs a little earlier or later than at the worst one. The kernel's state is another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Again {
+    /// Wake-ups.
+    pub wakeups: u64,
+    /// How much earlier or later at most, ns.
+    pub within_ns: u64,
+    /// The largest latency, ns.
+    pub latency_ns: u64,
 }
 
 /// What the search program prints.

@@ -82,7 +82,14 @@ impl Stage {
             })
         };
         let inputs = inputs.iter().map(source).collect::<io::Result<_>>()?;
-        Ok(Self { control, inputs, before_ns: 0, after_ns: 0, rest_ns: 0, line: Vec::with_capacity(160) })
+        Ok(Self {
+            control,
+            inputs,
+            before_ns: 0,
+            after_ns: 0,
+            rest_ns: 0,
+            line: Vec::with_capacity(160),
+        })
     }
 
     /// Duration of one round of each load, ns; 0 for other inputs.

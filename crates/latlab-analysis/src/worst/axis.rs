@@ -12,10 +12,12 @@
 
 use latlab_model::worst::{Input, InputKind};
 
-/// Room around the sum of the durations of all faults, ns: for the kernel's own work around each.
-const ROOM_NS: u64 = 200_000;
+/// Room before the sum of the durations of all faults, ns: for the kernel's own work around each.
+const ROOM_NS: u64 = 60_000;
 /// A wake-up without any fault, ns.
-const WAKEUP_NS: u64 = 50_000;
+const WAKEUP_NS: u64 = 20_000;
+/// Points of the tick's axis: the tick adds little, and is looked at beside long faults less closely.
+const TICK_POINTS: u64 = 60;
 /// Latest beginning of a round of a load, ns after the expiry.
 const LOAD_AFTER_NS: u64 = 10_000;
 /// Longest time that a search looks back, ns.
@@ -47,7 +49,7 @@ pub struct Strikes {
 pub fn axes(inputs: &[Input], ns: &[u64]) -> Vec<Axis> {
     let faults = inputs.iter().zip(ns).filter(|(input, _)| input.kind == InputKind::Fault);
     let all = faults.map(|(_, ns)| *ns).fold(0u64, u64::saturating_add).min(BEFORE_MAX_NS / 4);
-    let before_ns = 2 * all + ROOM_NS;
+    let before_ns = all + ROOM_NS;
     let after_ns = all + WAKEUP_NS;
     let axis = |(input, ns): (&Input, &u64)| match input.kind {
         InputKind::Load => {
@@ -57,8 +59,12 @@ pub fn axes(inputs: &[Input], ns: &[u64]) -> Vec<Axis> {
             Axis { every_ns: before_ns + after_ns, before_ns, after_ns, step_ns }
         }
         InputKind::Fault | InputKind::Tick => {
+            let least = match input.kind {
+                InputKind::Tick => (before_ns + after_ns) / TICK_POINTS,
+                _ => 16,
+            };
             let every_ns = input.every_ns.max(1);
-            Axis { every_ns, before_ns, after_ns, step_ns: (ns * 2 / 5).max(16) }
+            Axis { every_ns, before_ns, after_ns, step_ns: (ns * 2 / 5).max(least) }
         }
     };
     inputs.iter().zip(ns).map(axis).collect()
@@ -156,7 +162,7 @@ mod tests {
         let fault = Input { ns: 30_000, every_ns: 1_000_000, ..Input::default() };
         let load = Input { kind: InputKind::Load, ..Input::default() };
         let axes = axes(&[fault.clone(), load, fault], &[30_000, 400_000, 30_000]);
-        assert_eq!(axes[0].before_ns, 320_000);
+        assert_eq!(axes[0].before_ns, 120_000);
         assert_eq!(axes[0].step_ns, 12_000);
         assert_eq!(axes[1].before_ns, 460_000);
         assert_eq!(axes[1].every_ns, axes[1].span());

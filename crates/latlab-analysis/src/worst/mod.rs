@@ -185,12 +185,9 @@ impl<E> Search<'_, E> {
         loop {
             let mut point = self.scanned()?;
             self.climb(&mut point, failures)?;
-            if let Some(latency_ns) = self.trail.worst().map(|w| w.latency_ns)
-                && self.places.len() == self.axes.len()
-            {
-                let mut point = Point { places: self.places.clone(), latency_ns };
-                self.climb(&mut point, 2 * failures)?;
-            }
+            // Evaluated anew: with another state of the kernel it may be less.
+            let mut point = self.evaluated(self.places.clone())?;
+            self.climb(&mut point, 2 * failures)?;
             failures = (failures * 3 / 2).min(400);
         }
     }
@@ -280,7 +277,7 @@ mod tests {
             trail.growth.iter().find(|g| g.latency_ns >= limit).map_or(u64::MAX, |g| g.wakeup)
         };
         let median = median((1..=20).map(used).collect());
-        assert!(median <= 2_000, "{median}");
+        assert!(median <= 1_000, "{median}");
         // Some in a million random wake-ups are as late.
         let axes = machine.axes();
         let mut random = SplitMix64::new(1);

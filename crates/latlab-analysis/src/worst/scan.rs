@@ -15,52 +15,55 @@ impl<E> Search<'_, E> {
         }
     }
 
-    /// The largest latency from one start: all inputs away, or (every other time) at random.
+    /// The largest latency from one start: all inputs away, or (every other time) at random. Edges come last: beside one,
+    /// a change of any other input may fall over it.
     pub(super) fn scanned(&mut self) -> Option<Point> {
         let mut point =
             if self.random.next_u64() & 1 == 0 { self.away()? } else { self.random_point()? };
-        if self.axes.is_empty() {
-            return Some(point);
-        }
+        let mut order: Vec<usize> = (0..self.axes.len()).collect();
         for _ in 0..PASSES {
             let before = point.latency_ns;
-            let mut order: Vec<usize> = (0..self.axes.len()).collect();
             self.random.shuffle(&mut order);
-            for axis in order {
+            for &axis in &order {
                 self.scan(&mut point, axis)?;
             }
             if point.latency_ns <= before {
                 break;
             }
         }
+        for _ in 0..PASSES {
+            self.random.shuffle(&mut order);
+            for &axis in &order {
+                self.edge(&mut point, axis)?;
+            }
+        }
         Some(point)
     }
 
-    /// Moves the point along one axis to the largest latency of a row of steps, then to the edge beside it.
-    fn scan(&mut self, point: &mut Point, axis: usize) -> Option<()> {
+    fn step(&self, axis: usize) -> u64 {
         let span = self.axes[axis].span();
-        let step = self.axes[axis].step_ns.max(span.div_ceil(POINTS_MAX)).max(1);
+        self.axes[axis].step_ns.max(span.div_ceil(POINTS_MAX)).max(1)
+    }
+
+    /// Moves the point along one axis to the largest latency of a row of steps.
+    fn scan(&mut self, point: &mut Point, axis: usize) -> Option<()> {
+        let (span, step) = (self.axes[axis].span(), self.step(axis));
         let mut places = point.places.clone();
-        let mut moved = false;
         let mut place = self.below(step);
         while place < span {
             places[axis] = place;
             let latency_ns = self.at(&places)?;
             if latency_ns > point.latency_ns {
                 *point = Point { places: places.clone(), latency_ns };
-                moved = true;
             }
             place += step;
-        }
-        if moved {
-            self.edge(point, axis, step)?;
         }
         Some(())
     }
 
     /// The latency rises the later an input begins, up to an edge less than a step later: bisection.
-    fn edge(&mut self, point: &mut Point, axis: usize, step: u64) -> Option<()> {
-        let mut beyond = point.places[axis].saturating_sub(step);
+    fn edge(&mut self, point: &mut Point, axis: usize) -> Option<()> {
+        let mut beyond = point.places[axis].saturating_sub(self.step(axis));
         let mut places = point.places.clone();
         while point.places[axis] - beyond > FINEST_NS {
             places[axis] = beyond.midpoint(point.places[axis]);

@@ -74,8 +74,12 @@ pub fn summary(detail: &WorstDetail) -> Vec<String> {
         )),
         None => {}
     }
-    if let Some(again) = searched.again_ns {
-        sentences.push(format!("Later in the same boot, at the same times: {}.", ns(again)));
+    if let Some(again) = &searched.again {
+        sentences.push(format!(
+            "After the search, at these times ± {}: {} at most.",
+            ns(again.within_ns),
+            ns(again.latency_ns)
+        ));
     }
     let wakeups = searched.search.wakeups + searched.random.as_ref().map_or(0, |r| r.wakeups);
     let seconds = detail.host_ns as f64 / 1e9;
@@ -169,7 +173,7 @@ fn growth(detail: &WorstDetail) -> Plot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_model::worst::{Growth, Input, SearchPlan, Searched, WorstInputs};
+    use latlab_model::worst::{Again, Growth, Input, SearchPlan, Searched, WorstInputs};
 
     fn detail() -> WorstDetail {
         let trail = |latencies: &[(u64, u64)]| Trail {
@@ -198,7 +202,7 @@ mod tests {
                 ns: vec![30_000, 400_000, 10_000],
                 search: trail(&[(1, 4_500), (120, 50_000), (1_500, 61_000)]),
                 random: Some(trail(&[(1, 4_500), (900, 42_000)])),
-                again_ns: Some(60_900),
+                again: Some(Again { wakeups: 17, within_ns: 512, latency_ns: 60_900 }),
             },
             host_ns: 40_000_000_000,
             ..WorstDetail::default()

@@ -59,8 +59,8 @@ const USER_KINDS: [&str; 9] = [
     "compaction",
     "tlb",
 ];
-/// Kinds of the module that strike at a given time, on one CPU.
-const TIMED_KINDS: [&str; 16] = [
+/// Kinds of the module that strike at a given time, on one CPU. (A callback of RCU comes milliseconds later.)
+const TIMED_KINDS: [&str; 15] = [
     "hardirq",
     "hardirq-calls",
     "tasklet",
@@ -73,7 +73,6 @@ const TIMED_KINDS: [&str; 16] = [
     STORM,
     "work-irqs-off",
     "work-preempt-off",
-    "rcu",
     "stop-machine",
     "net-rx",
     "nmi",

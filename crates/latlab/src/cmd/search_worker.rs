@@ -5,10 +5,10 @@ use crate::outcome::Outcome;
 use crate::term;
 use anyhow::{Context, anyhow};
 use latlab_analysis::worst::axis::{self, Axis};
-use latlab_analysis::worst::{self, Found};
+use latlab_analysis::worst::{self, Found, Objective};
 use latlab_model::units::CpuId;
 use latlab_model::wakeup::config::Policy;
-use latlab_model::worst::{Answer, InputKind, Method, SearchPlan, Searched};
+use latlab_model::worst::{Again, Answer, InputKind, Method, SearchPlan, Searched};
 use latlab_sys::worst::{Stage, Strikes};
 use latlab_sys::{policy, worst as machine};
 use std::io::Write;
@@ -16,6 +16,10 @@ use std::path::Path;
 
 /// Wake-ups before the search, for what is executed the first time.
 const WARM_UP: u64 = 20;
+
+/// Wake-ups at the times of the worst one: by how much, and in which steps, ns.
+const AGAIN_WITHIN_NS: u64 = 512;
+const AGAIN_STEP_NS: usize = 64;
 
 /// Searches, or does rounds of a load.
 ///
@@ -56,13 +60,33 @@ fn search(plan: &SearchPlan, random: u64) -> anyhow::Result<Searched> {
     }
     let Found { trail: search, phases } =
         worst::search(plan.method, plan.seed, plan.wakeups, &axes, &mut evaluate)?;
-    let again_ns = if phases.is_empty() { None } else { Some(evaluate(&phases)?) };
+    let again = again(&axes, &phases, &mut evaluate)?;
     let random = match random {
         0 => None,
         // Numbers of their own: the search began with those of the seed.
         n => Some(worst::search(Method::Random, !plan.seed, n, &axes, &mut evaluate)?.trail),
     };
-    Ok(Searched { ns, search, random, again_ns })
+    Ok(Searched { ns, search, random, again })
+}
+
+/// All inputs a little earlier or later together: the worst wake-up is at the edge of a section, which
+/// moves with the kernel's state.
+fn again(
+    axes: &[Axis],
+    phases: &[u64],
+    evaluate: Objective<'_, anyhow::Error>,
+) -> anyhow::Result<Option<Again>> {
+    let mut again = Again { within_ns: AGAIN_WITHIN_NS, ..Again::default() };
+    for earlier in (0..=2 * AGAIN_WITHIN_NS).step_by(AGAIN_STEP_NS) {
+        let moved = |(axis, phase): (&Axis, &u64)| {
+            let behind = AGAIN_WITHIN_NS % axis.every_ns;
+            (phase + axis.every_ns + earlier - behind) % axis.every_ns
+        };
+        let phases: Vec<u64> = axes.iter().zip(phases).map(moved).collect();
+        again.latency_ns = again.latency_ns.max(evaluate(&phases)?);
+        again.wakeups += 1;
+    }
+    Ok((!phases.is_empty()).then_some(again))
 }
 
 fn evaluate(

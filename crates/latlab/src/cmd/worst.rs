@@ -305,7 +305,8 @@ fn worst_path(
     let text = vm_count::read(counted, COUNTED_MAX)?;
     let mut file = format::read(&text).context("the plugin's file")?;
     // Behind the search: its worst wake-up again, and random ones. Before it: wake-ups to warm up.
-    let behind = usize::try_from(plan.random.saturating_add(1)).unwrap_or(usize::MAX);
+    let again = searched.again.as_ref().map_or(0, |a| a.wakeups);
+    let behind = usize::try_from(plan.random.saturating_add(again)).unwrap_or(usize::MAX);
     file.wakeups.truncate(file.wakeups.len().saturating_sub(behind));
     let measured = path::Measured {
         name: "",
