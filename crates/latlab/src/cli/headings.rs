@@ -29,7 +29,7 @@ Limits: budget captures disk buffer keep_days duration
 Output: dir listen exec
 watch status
 Output: dir
-worst !max_memory
+worst !on !max_memory
 Inputs: faults loads
 Search: loops method seed priority no_random
 Replay: replay path
