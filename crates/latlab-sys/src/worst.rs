@@ -114,7 +114,7 @@ impl Stage {
     /// The latency of one wake-up, ns, `tick_ns` after a tick, with these strikes of the inputs.
     ///
     /// # Errors
-    /// When an input refuses, ended, or could not be told in time.
+    /// When an input refuses, ended, or was not ready in time.
     pub fn evaluate(&mut self, tick_ns: u64, strikes: &[Option<Strikes>]) -> io::Result<u64> {
         let start = (now_ns().max(self.rest_ns) + 1).next_multiple_of(TICK_NS);
         let lead = (ARM_NS + self.before_ns).next_multiple_of(TICK_NS);
@@ -136,7 +136,7 @@ impl Stage {
             }
         }
         if now_ns() + self.before_ns >= expiry {
-            return Err(io::Error::other("the inputs could not be told in time when to begin"));
+            return Err(io::Error::other("an input was not ready before its time"));
         }
         while !sleep_until(expiry) {
             if crate::signal::stop_requested().is_some() {
