@@ -11,7 +11,7 @@ use latlab_model::latency::{
     Alternative, CauseEvidence, FunctionShare, Mechanism, RootCause, SystemContext,
 };
 use latlab_model::latency::{Cause, Kind, Others};
-use latlab_model::latency::{Group, IpiSender, Share, Window};
+use latlab_model::latency::{Group, Share, Window};
 use latlab_stats::discrete::beta_binomial_tail;
 use latlab_stats::period::{Period, find_period};
 use latlab_stats::quantile::{mad, median};
@@ -57,13 +57,6 @@ impl<'a> Occupants<'a> {
 }
 
 impl Judge<'_> {
-    /// Whether a hypervisor may have stopped the machine without a trace: it counts no steal time.
-    pub(super) fn is_guest(&self) -> bool {
-        let counted =
-            self.around.readings.map_or(0, |r| r.steal) + self.around.steal_ns.unwrap_or(0);
-        self.around.hypervisor.is_some() && counted == 0
-    }
-
     /// On-time windows, and those of them in which this actor had the CPU at the intended time.
     fn seen(&self, group: &Group) -> (usize, usize) {
         let by_name = || self.occupants.by_name.get(group.who.as_str()).copied().unwrap_or(0);
@@ -312,16 +305,6 @@ impl Judge<'_> {
             self.stall_evidence(group, m, cluster, &mut evidence);
         }
         evidence
-    }
-
-    /// Who sent the interrupts of most windows.
-    fn sender(&self, group: &Group, m: &Members) -> Option<CauseEvidence> {
-        let mut seen: BTreeMap<&IpiSender, usize> = BTreeMap::new();
-        for sender in m.excess.keys().flat_map(|&i| &self.windows[i].share(group).senders) {
-            *seen.entry(sender).or_default() += 1;
-        }
-        let (sender, windows) = seen.into_iter().max_by_key(|s| s.1)?;
-        Some(CauseEvidence::IpiSender { sender: sender.clone(), windows })
     }
 
     /// Share of a group's excess that lies behind the event at which on-time windows end.

@@ -16,6 +16,7 @@ mod classify;
 mod counters;
 mod mechanism;
 mod members;
+mod senders;
 mod stalls;
 #[cfg(test)]
 mod tests;
