@@ -11,8 +11,10 @@
 //! Without it the share of the CPU's time that the actor has decides whether it is named, and nothing
 //! decides that it was a stall: a task that has most of the CPU is hit most often in either case. Where
 //! stacks were traced, a function that it is rarely interrupted in decides as well: the interrupt comes
-//! where the code enables interrupts, and after a stall wherever that hit it. An exit from idle is named if
-//! the delays begin with the interrupt.
+//! where the code enables interrupts, and after a stall wherever that hit it. Where it came in user code, no
+//! section of that task with interrupts off was ended by it: what comes there mostly is not named by a share of
+//! the CPU's time, which on a guest tells what is paused most often too. An exit from idle is named if the
+//! delays begin with the interrupt.
 //!
 //! A guest whose hypervisor counts no steal time may have been stopped at any time, also in a handler or
 //! while another task had the CPU: one or two silent windows name nobody there.
@@ -162,6 +164,11 @@ fn is_named(
         && (judge.is_declared_exit(group, m) || judge.begins_with_the_interrupt(group, m))
     {
         return true;
+    }
+    let in_user = |w: &&Window| w.interrupted.as_deref() == Some("");
+    if group.cause == Cause::InterruptsOff && 2 * windows().filter(in_user).count() >= silent.len()
+    {
+        return false;
     }
     // Two that fell to one task may be one stall, if steal time came with them or would not be counted.
     if of_actor < CERTAIN && (judge.is_guest() || windows().any(Counted::rose)) {

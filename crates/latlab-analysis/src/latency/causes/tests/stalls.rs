@@ -127,3 +127,18 @@ fn interrupts_of_another_cpu_are_a_cause_with_their_sender() {
     let sent = CauseEvidence::IpiSender { sender: of("driver"), windows: 4 };
     assert!(c.evidence.contains(&sent), "{:#?}", c.evidence);
 }
+
+/// A rare task that is silent in each late window is named, unless the timer's interrupt came in its user code.
+#[test]
+fn a_task_that_was_interrupted_in_user_code_had_no_interrupts_off() {
+    let of = |interrupted: &str| {
+        let mut windows = controls(&[("app", 110), ("driver", 2)]);
+        windows.extend((0..4).map(|i| Window {
+            interrupted: Some(interrupted.to_owned()),
+            ..held_off("driver", 800_000 + i)
+        }));
+        explain(&windows, &SystemContext::default()).causes.remove(0).mechanism
+    };
+    assert_eq!(of("write_out"), Mechanism::InterruptsOff);
+    assert_eq!(of(""), Mechanism::Alternatives);
+}
