@@ -10,7 +10,7 @@ latlab
 Output: json details out max_memory
 Target: on
 wakeup !max_memory
-Measurement: duration loops priority interval threads affinity smp policy by mlockall distance aligned priospread level lock
+Measurement: duration loops priority interval threads affinity unbound smp policy by mlockall compute distance aligned priospread level lock
 Load: load
 Stop and trace: breaktrace tracemark
 Output: histogram histofall quiet verbose samples format histfile json_file nsecs help
@@ -18,7 +18,7 @@ Machine: latency idle_states mainaffinity
 why
 Causes: task deadline from to key limit captures prove window vmlinux map
 Tracing: trace functions
-Measurement: duration loops priority interval threads affinity smp policy mlockall distance aligned priospread level lock
+Measurement: duration loops priority interval threads affinity unbound smp policy mlockall compute distance aligned priospread level lock
 Load: load load_command
 Stop and trace: breaktrace tracemark
 Output: histogram histofall quiet verbose samples format histfile json_file nsecs help
@@ -69,10 +69,10 @@ Events: events filters triggers
 Tracer: tracer threshold functions notrace_functions graph_functions max_graph_depth options
 What is traced: pids only_command children cpu mask
 Measurement: duration clock stack buffer_kb last rearm
-Output: output compression kallsyms v6 list recover
+Output: output compression kallsyms v6 list check_events recover
 report !out !on
 Selection: event filter pid cpu from to
-Lines: stat raw latency nanoseconds no_plugins threads
+Lines: stat follow raw latency nanoseconds no_plugins threads
 Output: html svg png
 sched
 Experiment: matrix only duration policy prio nice tasks work cpu force
@@ -86,8 +86,8 @@ Trace: from to
 check !on !max_memory
 Output: list format junit
 tune !max_memory
-Settings: tries list apply boot fault
-Measurement: rounds block quantile interval affinity priority seed
+Settings: tries together list apply boot fault
+Measurement: rounds block bench quantile interval affinity priority seed
 Load: load
 Output: format
 compare !on !max_memory
