@@ -53,7 +53,7 @@ pub fn axes(inputs: &[Input], ns: &[u64]) -> Vec<Axis> {
     let after_ns = all + WAKEUP_NS;
     let axis = |(input, ns): (&Input, &u64)| match input.kind {
         InputKind::Load => {
-            let (before_ns, after_ns) = (all + *ns, LOAD_AFTER_NS);
+            let (before_ns, after_ns) = (all + (*ns).min(BEFORE_MAX_NS), LOAD_AFTER_NS);
             // Sections of the kernel with interrupts or preemption off take some µs.
             let step_ns = (ns / 256).clamp(500, 5_000);
             Axis { every_ns: before_ns + after_ns, before_ns, after_ns, step_ns }
@@ -64,7 +64,7 @@ pub fn axes(inputs: &[Input], ns: &[u64]) -> Vec<Axis> {
                 _ => 16,
             };
             let every_ns = input.every_ns.max(1);
-            Axis { every_ns, before_ns, after_ns, step_ns: (ns * 2 / 5).max(least) }
+            Axis { every_ns, before_ns, after_ns, step_ns: (ns / 5 * 2).max(least) }
         }
     };
     inputs.iter().zip(ns).map(axis).collect()

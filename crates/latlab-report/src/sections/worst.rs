@@ -81,7 +81,8 @@ pub fn summary(detail: &WorstDetail) -> Vec<String> {
             ns(again.latency_ns)
         ));
     }
-    let wakeups = searched.search.wakeups + searched.random.as_ref().map_or(0, |r| r.wakeups);
+    let random = searched.random.as_ref().map_or(0, |r| r.wakeups);
+    let wakeups = searched.search.wakeups.saturating_add(random);
     let seconds = detail.host_ns as f64 / 1e9;
     if seconds > 0.0 {
         sentences.push(format!(
@@ -138,7 +139,8 @@ fn steps(detail: &WorstDetail) -> Table {
         vec![grouped(wakeups), after(&detail.searched.search), random]
     };
     let all = detail.searched.search.wakeups;
-    let mut counts: Vec<u64> = (0..).map(|n| 10u64.pow(n)).take_while(|n| *n < all).collect();
+    let mut counts: Vec<u64> =
+        std::iter::successors(Some(1u64), |n| n.checked_mul(10)).take_while(|n| *n < all).collect();
     counts.push(all);
     Table {
         caption: "Largest latency of the first wake-ups".into(),
@@ -234,6 +236,9 @@ mod tests {
         let table = steps(&detail());
         assert_eq!(table.rows.last().unwrap()[2], "42.0 µs");
         assert_eq!(table.rows[3], ["1\u{202f}000", "50.0 µs", "42.0 µs"]);
+        let mut endless = detail();
+        endless.searched.search.wakeups = u64::MAX;
+        assert_eq!(steps(&endless).rows.len(), 21);
         assert_eq!(growth(&detail()).series[1].points.last(), Some(&(2000.0, 42.0)));
     }
 }

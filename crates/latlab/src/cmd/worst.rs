@@ -90,7 +90,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Outcome> {
     match differs {
         None => Ok(outcome),
         Some(reason) => Err(anyhow!("the replay differs: {reason}")).hint(
-            "kernel, board build (latlab vm doctor), fault module and QEMU must be those of the recorded run",
+            "kernel, board build (latlab vm doctor), fault module and QEMU must be those of the recorded run; on x86-64 latencies differ from boot to boot",
         ),
     }
 }
