@@ -4,6 +4,7 @@
 use super::breakdown::{Budget, Piece};
 use super::capture::Capture;
 use super::cpu_timeline::{Actor, Lanes};
+use super::family::family;
 use super::{ipi, locks, silence};
 use latlab_model::event::{EventKind, Symbol, softirq_name};
 use latlab_model::latency::Cause;
@@ -11,16 +12,6 @@ use latlab_model::latency::{Calls, Group, Kind, Share, Window};
 use latlab_model::units::TraceNs;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-
-/// A task's name without the numbers that tell instances of one kernel thread
-/// apart: `kworker/1:2-events` and `kworker/u4:0` are both `kworker`,
-/// `ksoftirqd/3` is `ksoftirqd`. Interrupt threads (`irq/34-eth0`) keep theirs.
-pub fn family(comm: &str) -> &str {
-    match comm.split_once('/') {
-        Some((head, _)) if head != "irq" && !head.is_empty() => head,
-        _ => comm,
-    }
-}
 
 /// Reduces a time budget. On-time windows of its task end at `compared`, where that is before its end.
 pub fn window(
@@ -264,13 +255,5 @@ mod tests {
         let off = w.share(&Group { cause: Cause::InterruptsOff, who: "worker".into() });
         assert_eq!((off.ns, off.prio), (300_000, Some(120)));
         assert_eq!(off.whole_ns, 400_000, "it began when the worker was switched in");
-    }
-
-    #[test]
-    fn instances_of_a_kernel_thread_are_one_family() {
-        assert_eq!(family("kworker/1:2-events"), "kworker");
-        assert_eq!(family("ksoftirqd/0"), "ksoftirqd");
-        assert_eq!(family("irq/34-eth0"), "irq/34-eth0");
-        assert_eq!(family("stress"), "stress");
     }
 }

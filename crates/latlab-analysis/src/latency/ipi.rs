@@ -10,6 +10,7 @@
 use super::breakdown::Piece;
 use super::capture::Capture;
 use super::cpu_timeline::{Actor, Lanes};
+use super::family::family;
 use latlab_model::event::{EventKind, Symbol};
 use latlab_model::latency::{Cause, IpiSender};
 use latlab_model::units::{CpuId, Tid, TraceNs};
@@ -54,7 +55,7 @@ pub(super) fn senders(capture: &Capture, lanes: &Lanes, piece: &Piece) -> Vec<Ip
                 // What has the reason alone says no more than the interrupt's own name.
                 let function = if function == vector { "" } else { name(function) };
                 let task = lanes.tasks.get(&e.current).filter(|t| t.tid != Tid(0));
-                let task = task.map_or("", |t| super::features::family(name(t.name)));
+                let task = task.map_or("", |t| family(name(t.name)));
                 let sender = IpiSender {
                     cpu: e.cpu.0,
                     task: task.to_owned(),

@@ -20,6 +20,7 @@ pub mod captures;
 pub mod case_control;
 pub mod causes;
 pub mod cpu_timeline;
+mod family;
 pub mod features;
 pub mod findings;
 pub mod from_trace;

@@ -1,10 +1,9 @@
 //! `latlab record --check-events`: whether a trace of this kernel can be read.
 
-use super::record;
 use crate::cli::Global;
 use crate::outcome::{Outcome, OwnHintExt};
 use crate::term;
-use latlab_sys::tracefs::EventName;
+use latlab_sys::tracefs::{EventName, Tracefs};
 use latlab_trace::print::has_text;
 use latlab_trace::{Endian, EventFormat};
 use serde::Serialize;
@@ -24,9 +23,8 @@ struct Checked {
 /// Runs it: exit code 1 if the records of an event cannot be read.
 ///
 /// # Errors
-/// Without tracefs, or when stdout fails.
-pub fn run(global: &Global) -> anyhow::Result<Outcome> {
-    let tracefs = record::open()?;
+/// When events cannot be listed, or stdout fails.
+pub fn run(global: &Global, tracefs: &Tracefs) -> anyhow::Result<Outcome> {
     let events = tracefs.events().with_hint()?;
     let mut checked = Checked { events: events.len(), ..Checked::default() };
     for event in &events {

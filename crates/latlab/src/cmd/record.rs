@@ -30,7 +30,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         return list(what, regex, global.json);
     }
     if args.check_events {
-        return super::check_events::run(global);
+        return super::check_events::run(global, &open()?);
     }
     if let Some(path) = &args.recover {
         return recover(path);
@@ -59,7 +59,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Finds tracefs and says when it had to be mounted.
-pub(super) fn open() -> anyhow::Result<Tracefs> {
+fn open() -> anyhow::Result<Tracefs> {
     let found = Tracefs::find().with_hint()?;
     if found.mounted {
         say(format_args!(

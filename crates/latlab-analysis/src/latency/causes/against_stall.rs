@@ -9,6 +9,13 @@ use latlab_stats::discrete::{beta_binomial_tail, binomial_tail};
 use std::collections::BTreeMap;
 
 impl Judge<'_> {
+    /// Whether a hypervisor may have stopped the machine without a trace: it counts no steal time.
+    pub(super) fn is_guest(&self) -> bool {
+        let counted =
+            self.around.readings.map_or(0, |r| r.steal) + self.around.steal_ns.unwrap_or(0);
+        self.around.hypervisor.is_some() && counted == 0
+    }
+
     /// The function of a group's task that most of its interrupts with interrupts-off silence before them
     /// interrupted, and the chance of that many if they came wherever on-time ones interrupt that task,
     /// times the functions that there were to choose from.

@@ -1,6 +1,5 @@
 //! Steal time and system-management interrupts: did they rise with late wake-ups more often than otherwise?
 
-use super::classify::Judge;
 use latlab_model::latency::{CounterReadings, Window};
 use latlab_stats::discrete::binomial_tail;
 
@@ -44,14 +43,5 @@ impl Counted {
             p.is_some_and(|p| p < BY_CHANCE) && count > Some(0)
         };
         is(self.steal_p, w.steal_ns) || is(self.smi_p, w.smi)
-    }
-}
-
-impl Judge<'_> {
-    /// Whether a hypervisor may have stopped the machine without a trace: it counts no steal time.
-    pub(super) fn is_guest(&self) -> bool {
-        let counted =
-            self.around.readings.map_or(0, |r| r.steal) + self.around.steal_ns.unwrap_or(0);
-        self.around.hypervisor.is_some() && counted == 0
     }
 }

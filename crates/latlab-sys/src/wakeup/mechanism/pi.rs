@@ -74,6 +74,8 @@ const END: u32 = 2;
 const MIDDLE_NS: u64 = 20_000_000;
 /// The sender does not wait longer for the receiver to wait, ns.
 const WAITER_NS: u64 = 10_000_000;
+/// Stack of the middle thread, bytes.
+const STACK: usize = 64 * 1024;
 /// Least real-time priority of the receiver: two threads are below it.
 pub const LEAST_PRIORITY: u32 = 3;
 
@@ -107,7 +109,7 @@ impl Inversion {
         let middle = Arc::clone(&self.middle);
         let thread = Builder::new()
             .name("middle".into())
-            .stack_size(crate::wakeup::run::STACK)
+            .stack_size(STACK)
             .spawn(move || compute_when_asked(&middle));
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = thread.ok();
         let _ = policy::set(policy, priority.saturating_sub(1).max(1), Budget::default());
