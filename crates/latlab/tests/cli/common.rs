@@ -20,6 +20,7 @@ pub fn plain(dir: &Path, args: &[&str]) -> Command {
 
 /// [`plain`] for virtual machines: what is passed on into them is the same everywhere, because the length of the
 /// environment changes the course of a machine in virtual time.
+#[cfg(feature = "host")]
 pub fn in_machine(dir: &Path, args: &[&str]) -> Command {
     let mut command = plain(dir, args);
     command.env("NO_COLOR", "1").env("TERM", "dumb");
