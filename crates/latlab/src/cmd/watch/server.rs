@@ -6,7 +6,7 @@ use latlab_model::watch::Status;
 use latlab_report::watch::open_metrics;
 use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddrV4, TcpListener};
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -56,39 +56,37 @@ impl Server {
         if let Some(address) = listen {
             let tcp = TcpListener::bind(address).with_context(|| format!("--listen {address}"))?;
             let shared = Arc::clone(shared);
-            spawn("watch-tcp", move || {
-                for stream in tcp.incoming() {
-                    let Ok(mut stream) = stream else {
-                        pause_on_error();
-                        continue;
-                    };
-                    let times = [
-                        stream.set_read_timeout(Some(PATIENCE)),
-                        stream.set_write_timeout(Some(PATIENCE)),
-                    ];
-                    if times.iter().all(Result::is_ok) {
-                        let _ = answer(&mut stream, &shared, true);
-                    }
-                }
-            })?;
+            let limit = |stream: &TcpStream| {
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))
+            };
+            spawn("watch-tcp", move || serve(tcp.incoming(), limit, &shared, true))?;
         }
         let shared = Arc::clone(shared);
-        spawn("watch-unix", move || {
-            for stream in unix.incoming() {
-                let Ok(mut stream) = stream else {
-                    pause_on_error();
-                    continue;
-                };
-                let times = [
-                    stream.set_read_timeout(Some(PATIENCE)),
-                    stream.set_write_timeout(Some(PATIENCE)),
-                ];
-                if times.iter().all(Result::is_ok) {
-                    let _ = answer(&mut stream, &shared, false);
-                }
-            }
-        })?;
+        let limit = |stream: &UnixStream| {
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))
+        };
+        spawn("watch-unix", move || serve(unix.incoming(), limit, &shared, false))?;
         Ok(server)
+    }
+}
+
+/// Answers one request of each connection, whose reads and writes `limit` gives a time limit.
+fn serve<S: Read + Write>(
+    connections: impl Iterator<Item = io::Result<S>>,
+    limit: impl Fn(&S) -> io::Result<()>,
+    shared: &Shared,
+    check_host: bool,
+) {
+    for stream in connections {
+        let Ok(mut stream) = stream else {
+            pause_on_error();
+            continue;
+        };
+        if limit(&stream).is_ok() {
+            let _ = answer(&mut stream, shared, check_host);
+        }
     }
 }
 
