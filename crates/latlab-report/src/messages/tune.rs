@@ -7,72 +7,46 @@ use super::message::{Message, Text, message};
 pub(super) const MESSAGES: &[Message] = &[
     message("tune.improves", |a| effect(a, "shortens")),
     message("tune.worsens", |a| effect(a, "lengthens")),
-    message("tune.no-effect", |a| {
-        Text::claim(format!(
-            "{} has no effect above the margin (95 %: {} to {})",
-            a.get("setting"),
-            a.get("low"),
-            a.get("high")
-        ))
-    }),
+    message("tune.no-effect", |a| within(a, "has no effect above the margin")),
     message("tune.undecided", |a| {
-        Text::claim(format!(
-            "The effect of {} is not decided (95 %: {} to {})",
-            a.get("setting"),
-            a.get("low"),
-            a.get("high")
-        ))
+        claim(a, "95 %", format!("The effect of {} is not decided", a.get("setting")))
     }),
     message("tune.side-worse", |a| side(a, "worse")),
     message("tune.side-better", |a| side(a, "better")),
     message("tune.interaction", |a| {
-        Text::claim(format!(
-            "{} together: the response is {} against what the single effects give (95 % for all: {} to {})",
-            a.get("setting"),
-            a.get("change"),
-            a.get("low"),
-            a.get("high")
-        ))
+        let (setting, change) = (a.get("setting"), a.get("change"));
+        let text = format!(
+            "{setting} together: the response is {change} against what the single effects give"
+        );
+        claim(a, "95 % for all", text)
     }),
     message("tune.no-interaction", |a| {
-        Text::claim(format!(
-            "{} together: as the single effects give, within the margin (95 %: {} to {})",
-            a.get("setting"),
-            a.get("low"),
-            a.get("high")
-        ))
+        within(a, "together: as the single effects give, within the margin")
     }),
     message("tune.interaction-undecided", |a| {
-        Text::claim(format!(
-            "{} together: whether the effect is that of each alone is not decided (95 %: {} to {})",
-            a.get("setting"),
-            a.get("low"),
-            a.get("high")
-        ))
+        within(a, "together: whether the effect is that of each alone is not decided")
     }),
     message("tune.not-tried", |a| Text::claim(format!("{} could not be set", a.get("setting")))),
     message("tune.error", |a| Text::claim(a.get("error"))),
 ];
 
+/// A sentence with its interval, of which `level` says for what it holds.
+fn claim(a: &Args<'_>, level: &str, text: String) -> Text {
+    Text::claim(format!("{text} ({level}: {} to {})", a.get("low"), a.get("high")))
+}
+
+fn within(a: &Args<'_>, predicate: &str) -> Text {
+    claim(a, "95 %", format!("{} {predicate}", a.get("setting")))
+}
+
 fn effect(a: &Args<'_>, verb: &str) -> Text {
-    Text::claim(format!(
-        "{} {verb} the response: {} (95 % for all settings: {} to {})",
-        a.get("setting"),
-        a.get("change"),
-        a.get("low"),
-        a.get("high")
-    ))
+    let (setting, change) = (a.get("setting"), a.get("change"));
+    claim(a, "95 % for all settings", format!("{setting} {verb} the response: {change}"))
 }
 
 fn side(a: &Args<'_>, direction: &str) -> Text {
-    Text::claim(format!(
-        "{} makes {} {direction}: {} (95 % for all: {} to {})",
-        a.get("setting"),
-        a.get("metric"),
-        a.get("change"),
-        a.get("low"),
-        a.get("high")
-    ))
+    let (setting, metric, change) = (a.get("setting"), a.get("metric"), a.get("change"));
+    claim(a, "95 % for all", format!("{setting} makes {metric} {direction}: {change}"))
 }
 
 /// Examples of every identifier, for the snapshots.
