@@ -1,5 +1,7 @@
 //! Times on the command line: `10s`, `5m`, `1.5`. A bare number is seconds, as cyclictest's `-D` has it.
 
+use crate::outcome::HintExt;
+use anyhow::anyhow;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -9,7 +11,21 @@ use std::time::Duration;
 /// One that says what a time is.
 pub fn with_unit(text: &str) -> anyhow::Result<Duration> {
     humantime::parse_duration(text.trim())
-        .map_err(|_| anyhow::anyhow!("not a time with its unit (ns, us, ms, s, m, h, d)"))
+        .map_err(|_| anyhow!("not a time with its unit (ns, us, ms, s, m, h, d)"))
+}
+
+/// `100us`, `2ms`, in ns; a bare number is µs.
+///
+/// # Errors
+/// One sentence that names the option.
+pub fn micros_ns(option: &str, text: &str) -> anyhow::Result<u64> {
+    let duration = match text.trim().parse::<u64>() {
+        Ok(us) => Duration::from_micros(us),
+        Err(_) => with_unit(text)
+            .map_err(|e| anyhow!("{option} {text}: {e}"))
+            .hint("100us, 2ms, or a number of µs")?,
+    };
+    u64::try_from(duration.as_nanos()).map_err(|_| anyhow!("{option} {text}: too long"))
 }
 
 /// A time; a bare number is seconds.
@@ -18,8 +34,9 @@ pub fn with_unit(text: &str) -> anyhow::Result<Duration> {
 /// As [`with_unit`].
 pub fn seconds(text: &str) -> anyhow::Result<Duration> {
     match text.trim().parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds)
-            .map_err(|_| anyhow::anyhow!("not a number of seconds")),
+        Ok(seconds) => {
+            Duration::try_from_secs_f64(seconds).map_err(|_| anyhow!("not a number of seconds"))
+        }
         Err(_) => with_unit(text),
     }
 }
@@ -31,7 +48,7 @@ pub fn seconds_within(
     said: &'static str,
 ) -> anyhow::Result<Duration> {
     let time = seconds(text)?;
-    if bounds.contains(&time) { Ok(time) } else { Err(anyhow::anyhow!(said)) }
+    if bounds.contains(&time) { Ok(time) } else { Err(anyhow!(said)) }
 }
 
 /// A time stamp in seconds with up to nine decimals (`923.632241`), in ns.

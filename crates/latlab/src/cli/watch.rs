@@ -1,5 +1,6 @@
 //! `latlab watch`: its options.
 
+use crate::cli::time::micros_ns;
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
 use latlab_analysis::latency::activations::Late;
@@ -216,7 +217,7 @@ impl FileTask {
             return Err(anyhow!("a table [[task]] without a name")).hint("name = \"ctl_loop\"");
         }
         let time = |option: &str, text: Option<String>| {
-            let ns = text.map(|text| time_ns(option, &text)).transpose()?;
+            let ns = text.map(|text| micros_ns(option, &text)).transpose()?;
             match ns {
                 Some(0) => bail!("{option} of task {}: must be above zero", self.name),
                 ns => anyhow::Ok(ns),
@@ -231,17 +232,6 @@ impl FileTask {
         };
         Ok(TaskConfig { late, period_ns: time("--period", self.period)?, name: self.name.clone() })
     }
-}
-
-/// `100us`, `2ms`; a bare number is µs, as for `latlab why`.
-fn time_ns(option: &str, text: &str) -> anyhow::Result<u64> {
-    let duration = match text.trim().parse::<u64>() {
-        Ok(us) => Duration::from_micros(us),
-        Err(_) => super::time::with_unit(text)
-            .map_err(|e| anyhow!("{option} {text}: {e}"))
-            .hint("100us, 2ms, or a number of µs")?,
-    };
-    u64::try_from(duration.as_nanos()).map_err(|_| anyhow!("{option} {text}: too long"))
 }
 
 /// `1%` as a share.

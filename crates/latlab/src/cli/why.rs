@@ -1,12 +1,12 @@
 //! `latlab why`: the options of `wakeup`, and those of the capture session.
 
+use crate::cli::time::micros_ns;
 use crate::cli::wakeup;
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
 use latlab_analysis::latency::activations::Late as TaskLate;
 use latlab_model::units::{CpuId, Nanos};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Find the causes of late wake-ups.
 ///
@@ -171,7 +171,7 @@ impl Args {
     /// One sentence that names the option.
     pub fn task_limit(&self) -> anyhow::Result<Option<TaskLate>> {
         if let Some(text) = &self.deadline {
-            return match time_ns("--deadline", text)? {
+            return match micros_ns("--deadline", text)? {
                 0 => bail!("--deadline {text}: the deadline must be above zero"),
                 ns => Ok(Some(TaskLate::Response(Nanos(ns)))),
             };
@@ -209,7 +209,7 @@ impl Args {
         if let Some(window) = &self.window {
             let ends = window.split_once("..");
             let (low, high) = ends.ok_or_else(|| anyhow!("--window {window}: expected LO..HI"))?;
-            let (low, high) = (time_ns("--window", low)?, time_ns("--window", high)?);
+            let (low, high) = (micros_ns("--window", low)?, micros_ns("--window", high)?);
             if low >= high {
                 bail!("--window {window}: the upper limit must be above the lower");
             }
@@ -217,21 +217,10 @@ impl Args {
         }
         match self.limit.as_str() {
             "auto" => Ok(Late::Auto),
-            text => match time_ns("--limit", text)? {
+            text => match micros_ns("--limit", text)? {
                 0 => bail!("--limit {text}: the limit must be above zero"),
                 ns => Ok(Late::Over(ns)),
             },
         }
     }
-}
-
-/// `100us`, `2ms`; a bare number is µs.
-fn time_ns(option: &str, text: &str) -> anyhow::Result<u64> {
-    let duration = match text.trim().parse::<u64>() {
-        Ok(us) => Duration::from_micros(us),
-        Err(_) => super::time::with_unit(text)
-            .map_err(|e| anyhow!("{option} {text}: {e}"))
-            .hint("100us, 2ms, or a number of µs")?,
-    };
-    u64::try_from(duration.as_nanos()).map_err(|_| anyhow!("{option} {text}: too long"))
 }
