@@ -28,3 +28,23 @@ pub fn permitted(
     }
     Ok(cpus)
 }
+
+/// CPUs as libnuma reads them: a list, `all`, or all but those of a list (`!2,3`).
+///
+/// # Errors
+/// One sentence that names the option, when it is no list.
+pub fn of_list(option: &str, list: &str, allowed: &[CpuId]) -> anyhow::Result<Vec<CpuId>> {
+    if list == "all" {
+        return Ok(allowed.to_vec());
+    }
+    let excluded = list.strip_prefix('!');
+    let parsed = cpulist::parse(excluded.unwrap_or(list));
+    let cpus = parsed.map_err(|e| anyhow!("{option} {list}: {e}"))?.into_iter().map(CpuId);
+    Ok(match excluded {
+        None => cpus.collect(),
+        Some(_) => {
+            let without: Vec<CpuId> = cpus.collect();
+            allowed.iter().copied().filter(|cpu| !without.contains(cpu)).collect()
+        }
+    })
+}

@@ -1,7 +1,7 @@
 //! `latlab wakeup`: the options of cyclictest, with its letters.
 
-use crate::cli::cyclictest;
 use crate::cli::mechanisms::{self, By};
+use crate::cli::{cpus, cyclictest};
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
 use clap::{ArgAction, ValueEnum};
@@ -292,7 +292,7 @@ impl Args {
 
     fn main_cpu(&self, allowed: &[CpuId]) -> anyhow::Result<Option<CpuId>> {
         let Some(list) = self.mainaffinity.as_deref() else { return Ok(None) };
-        match cpus("--mainaffinity", list, allowed)?.first() {
+        match cpus::of_list("--mainaffinity", list, allowed)?.first() {
             Some(first) => Ok(Some(*first)),
             None => bail!("--mainaffinity {list}: no CPU in the list"),
         }
@@ -379,7 +379,7 @@ impl Args {
         let cpus = match self.affinity.as_deref() {
             None | Some("") => allowed.to_vec(),
             Some(list) => {
-                let cpus = cpus("-a", list, allowed)?;
+                let cpus = cpus::of_list("-a", list, allowed)?;
                 if let Some(absent) = cpus.iter().find(|cpu| !online.contains(cpu)) {
                     let online: Vec<u32> = online.iter().map(|cpu| cpu.0).collect();
                     let online = cpulist::format(&online);
@@ -477,23 +477,6 @@ impl Args {
             limit => Ok(limit),
         }
     }
-}
-
-/// CPUs as libnuma reads them: a list, `all`, or all but those of a list (`!2,3`).
-fn cpus(option: &str, list: &str, allowed: &[CpuId]) -> anyhow::Result<Vec<CpuId>> {
-    if list == "all" {
-        return Ok(allowed.to_vec());
-    }
-    let excluded = list.strip_prefix('!');
-    let parsed = cpulist::parse(excluded.unwrap_or(list));
-    let cpus = parsed.map_err(|e| anyhow!("{option} {list}: {e}"))?.into_iter().map(CpuId);
-    Ok(match excluded {
-        None => cpus.collect(),
-        Some(_) => {
-            let without: Vec<CpuId> = cpus.collect();
-            allowed.iter().copied().filter(|cpu| !without.contains(cpu)).collect()
-        }
-    })
 }
 
 fn us(us: u64) -> u64 {
