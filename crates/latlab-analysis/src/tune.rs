@@ -144,7 +144,7 @@ impl Verdict {
         let effect = if test.rounds < ROUNDS_LEAST {
             TuneEffect::Undecided
         } else if nothing {
-            // Proven or not, a difference below the margin is none that matters.
+            // Proven or not, a difference below the margin is negligible.
             TuneEffect::NoEffect
         } else if p >= LEVEL {
             TuneEffect::Undecided

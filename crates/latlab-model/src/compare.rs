@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct Options {
     /// Chance of even one false claim of a difference among all of them.
     pub level: f64,
-    /// Differences below this share are none that matters.
+    /// Differences below this share are negligible.
     pub margin: f64,
     /// "No difference" is said when none larger than this share is left.
     pub within: f64,

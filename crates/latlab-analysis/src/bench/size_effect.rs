@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Sizes that a line needs, at least.
 const LEAST: usize = 6;
-/// A change over all sizes below this share is none that matters.
+/// A change over all sizes below this share is negligible.
 const FLAT: f64 = 0.05;
 /// Probes of these families have messages.
 const FAMILY: &str = "ipc.";

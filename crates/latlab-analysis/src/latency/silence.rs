@@ -85,7 +85,7 @@ fn interrupted_section(capture: &Capture, piece: &Piece) -> Option<bool> {
     (last == Some(true)).then_some(false)
 }
 
-/// Whether a timer of another CPU was due in the first half of the stretch and expired at its end, while both
+/// Whether a timer of another CPU was due in the first half of the interval and expired at its end, while both
 /// CPUs were idle. Code on one of them may hold up the other: by a lock, by `stop_machine()`, or as the CPU
 /// that wakes the other one for its timer (tick broadcast). An idle CPU runs none.
 fn other_timer(lanes: &Lanes, piece: &Piece, to: TraceNs) -> bool {

@@ -44,7 +44,7 @@ pub struct Told {
     pub clock_off_ns: Option<i64>,
 }
 
-/// Threads of latlab that are kept of a capture's markers; they write as many as a line has room for.
+/// Threads of latlab that are kept of a capture's markers; they write as many as fit in a line.
 const RECORDERS: usize = 64;
 
 /// A marker is written at once; a thread that was kept from it for longer was stopped with all others.

@@ -149,12 +149,12 @@ pub struct Window {
     /// A gap that the hardware-latency tracer reported lies in that stretch.
     #[serde(default)]
     pub silent_hwlat: bool,
-    /// A timer of another CPU was due in that stretch and expired only after it, and both CPUs were idle:
+    /// A timer of another CPU was due in that interval and expired only after it, and both CPUs were idle:
     /// neither held up the other.
     #[serde(default)]
     pub silent_other_timer: bool,
     /// The machine has other CPUs, and their interrupts to this one are not in the events: it may have
-    /// handled one in that stretch.
+    /// handled one in that interval.
     #[serde(default)]
     pub silent_ipi: bool,
     /// Who had the CPU at the intended time: what a stall would have hit.

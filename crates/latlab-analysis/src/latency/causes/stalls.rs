@@ -5,7 +5,7 @@
 //! | user code was running | it cannot hold off interrupts |
 //! | interrupts (and preemption) were recorded as enabled | the timer's interrupt would have come |
 //! | the hwlat tracer reported a gap | |
-//! | a timer of another CPU, due in the stretch, expired at its end, and both CPUs were idle | in three windows, if no declared exit from idle covers it |
+//! | a timer of another CPU, due in the interval, expired at its end, and both CPUs were idle | in three windows, if no declared exit from idle covers it |
 //! | steal time or SMIs rose between the readings round the capture | more often than between other readings (binomial test, 1 %) |
 //!
 //! Without it the share of the CPU's time that the actor has decides whether it is named, and nothing
