@@ -56,9 +56,13 @@ pub(super) fn could_be_stall(cause: Cause, is_guest: bool) -> bool {
         | Cause::Softirq
         | Cause::Overrun
         | Cause::TimerFunction => true,
-        Cause::HigherPriority | Cause::EqualPriority | Cause::Measurement => is_guest,
-        _ => false,
+        _ => is_guest && is_in_place(cause),
     }
+}
+
+/// A task that had the CPU in place of the measured one.
+pub(super) fn is_in_place(cause: Cause) -> bool {
+    matches!(cause, Cause::HigherPriority | Cause::EqualPriority | Cause::Measurement)
 }
 
 /// What has events at both its ends.

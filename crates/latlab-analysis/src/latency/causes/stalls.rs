@@ -17,16 +17,19 @@
 //! delays begin with the interrupt.
 //!
 //! A guest whose hypervisor counts no steal time may have been stopped at any time, also in a handler or
-//! while another task had the CPU: one or two silent windows name nobody there.
+//! while another task had the CPU: one or two silent windows name nobody there, unless most windows of the same
+//! actor have events in them.
 
 use super::classify::Judge;
 use super::counters::{BY_CHANCE, Counted};
-use super::members::{CONTROLS, Members, Verdict, could_be_stall, is_bracketed, is_silent};
+use super::members::{
+    CONTROLS, Members, Verdict, could_be_stall, is_bracketed, is_in_place, is_silent,
+};
 use latlab_model::latency::{Cause, Group, Kind, Window};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewer late wake-ups do not name an actor by its share of the CPU while a counter of stalls rose, or where
-/// none would; and no stall by a timer of another CPU.
+/// none would; nor a task by the events in its time; and no stall by a timer of another CPU.
 const CERTAIN: usize = 3;
 
 /// Whether the events of a window itself show that no code of this kernel ran.
@@ -155,9 +158,14 @@ fn is_named(
     let function =
         |w: &Window| matches!(w.share(group).kind, Some(Kind::Work | Kind::Timer | Kind::Hrtimer));
     let unsure = of < 3 || judge.contrast.on_time == 0;
+    let mostly_seen = 2 * silent.len() <= m.excess.len();
     if (is_bracketed(group.cause) || cfg!(feature = "host") && windows().all(function))
-        && (2 * silent.len() <= m.excess.len() || unsure && !judge.is_guest())
+        && (mostly_seen || unsure && !judge.is_guest())
     {
+        return true;
+    }
+    // So did a task that had the CPU in place of the measured one.
+    if mostly_seen && m.excess.len() - silent.len() >= CERTAIN && is_in_place(group.cause) {
         return true;
     }
     if group.cause == Cause::IdleExit

@@ -89,6 +89,28 @@ fn on_a_guest_without_steal_time_few_silent_windows_name_nobody() {
     }
 }
 
+/// Of a task that has the CPU in many windows two without events in it are no reason to doubt the others.
+#[test]
+fn a_few_silent_windows_of_a_task_that_was_seen_to_run_are_its_own() {
+    let of = |silent: u64, late: u64| {
+        let mut windows = controls(&[("app", 110), ("sh", 10)]);
+        windows.extend((0..late).map(|i| {
+            let own = [
+                (Cause::HigherPriority, "urgent", 5_000_000 + i, Kind::Task),
+                (Cause::Path, "", 6_000, Kind::Task),
+            ];
+            window(true, &own, i < silent)
+        }));
+        let hypervisor = Some("kvm".to_owned());
+        let around = SystemContext { hypervisor, steal_ns: Some(0), ..SystemContext::default() };
+        explain(&windows, &around).causes.remove(0).mechanism
+    };
+    assert_eq!(of(2, 14), Mechanism::HigherPriority);
+    assert_eq!(of(2, 5), Mechanism::HigherPriority);
+    assert_eq!(of(2, 4), Mechanism::Alternatives);
+    assert_eq!(of(2, 3), Mechanism::Alternatives);
+}
+
 /// A thread that keeps interrupts off in two windows and had the CPU after the interrupt in two others.
 #[test]
 fn an_actor_before_and_after_the_interrupt_is_one_actor() {
