@@ -1,11 +1,12 @@
 //! `latlab survey` from outside.
 
-use crate::common::{command, run_of, said, signal, text};
+use crate::common::{command, run_of, said, signal, text, wait_for};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 #[test]
 fn a_step_is_measured_kept_and_said() {
@@ -50,10 +51,9 @@ fn the_load_is_there_while_the_latency_is_measured() {
         let pids = std::fs::read_to_string(&children).unwrap();
         pids.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
-    while workers().is_empty() {
-        std::thread::yield_now();
-    }
-    let workers = workers();
+    let workers = wait_for("a worker of the load", Duration::from_millis(1), || {
+        Some(workers()).filter(|pids| !pids.is_empty())
+    });
     signal(&child, Signal::TERM);
     assert_eq!(child.wait().unwrap().code(), Some(143));
     for pid in workers {

@@ -1,13 +1,15 @@
 //! `latlab wakeup` from outside: what it prints, keeps and refuses. Counts and words, never wall time.
 
 use crate::common::{
-    LATLAB, command, for_everybody, is_root, latlab, real_time, run_of, skip, text,
+    LATLAB, command, for_everybody, is_root, latlab, real_time, run_of, skip, text, wait_for,
 };
 use latlab_model::run::{Detail, Run};
 use latlab_model::samples;
 use latlab_model::wakeup::{StopReason, WakeupResult};
+use rustix::fs::{Mode, OFlags};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 /// An ordinary task: needs no permission.
 const ORDINARY: &[&str] = &["wakeup", "--policy", "other", "--out", "r"];
@@ -146,20 +148,18 @@ fn a_signal_before_the_first_wake_up_keeps_nothing_and_sets_the_exit_code() {
     let args = [ORDINARY, &["--samples", "s", "-i", "100000000"]].concat();
     let mut command = command(dir.path(), &args);
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let pid = rustix::process::Pid::from_child(&child);
     let caught = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
         let mask =
             status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
         u64::from_str_radix(&mask, 16).unwrap() & 1 << 14 != 0
     };
-    while !caught() {
-        std::thread::yield_now();
-    }
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    let reader = std::thread::spawn(move || std::fs::read(fifo).unwrap().len());
+    wait_for("a handler of SIGTERM", Duration::from_millis(1), || caught().then_some(()));
+    crate::common::signal(&child, rustix::process::Signal::TERM);
+    // Opened without waiting for the writer, which may have ended.
+    let reader = rustix::fs::open(&fifo, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap();
     let out = child.wait_with_output().unwrap();
-    reader.join().unwrap();
+    drop(reader);
     assert_eq!(out.status.code(), Some(143), "{}", text(&out.stderr));
     assert!(text(&out.stderr).contains("stopped before the first wake-up"));
     assert!(!dir.path().join("r").exists());

@@ -39,10 +39,15 @@ fn detail(output: &Output) -> Value {
     run["parts"][0]["detail"].clone()
 }
 
-/// The cause with the largest share, as mechanism and who.
-fn first_cause(detail: &Value) -> (String, String) {
-    let cause = &detail["explanation"]["causes"][0];
-    let text = |key: &str| cause[key].as_str().unwrap_or_default().to_owned();
+/// The cause of most late activations: one long pause of a shared machine has more lateness than all of them.
+fn main_cause(detail: &Value) -> &Value {
+    let causes = detail["explanation"]["causes"].as_array().unwrap();
+    causes.iter().max_by_key(|c| c["part_of"].as_array().map_or(0, Vec::len)).unwrap()
+}
+
+/// Its mechanism, and who.
+fn who_mostly(detail: &Value) -> (String, String) {
+    let text = |key: &str| main_cause(detail)[key].as_str().unwrap_or_default().to_owned();
     (text("mechanism"), text("who"))
 }
 
@@ -107,11 +112,11 @@ fn a_program_with_a_known_fault_is_explained() {
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         let detail = detail(&output);
         let task = checked(&detail);
-        assert_eq!(first_cause(&detail), (mechanism.into(), who.into()), "{body}: {task:#}");
+        assert_eq!(who_mostly(&detail), (mechanism.into(), who.into()), "{body}: {task:#}");
         let late = task["late"].as_u64().unwrap();
         let by = task["late_by"][part].as_u64().unwrap();
         assert!(late >= 10 && 10 * by >= 8 * late, "{body}: {task:#}");
-        let size = detail["explanation"]["causes"][0]["excess_ns"].as_f64().unwrap();
+        let size = main_cause(&detail)["excess_ns"].as_f64().unwrap();
         assert!((1.5e6..3.5e6).contains(&size), "{body}: {size}");
     }
 }
@@ -138,12 +143,12 @@ fn a_running_task_is_explained_by_name_and_again_from_its_captures() {
     let output = latlab(&[&args[..], &["--load-command", hog, "--out", out]].concat());
     let detail = detail(&output);
     checked(&detail);
-    assert_eq!(first_cause(&detail), ("higher-priority".into(), "perl".into()));
+    assert_eq!(who_mostly(&detail), ("higher-priority".into(), "perl".into()));
 
     let again = ["why", "--json", "--task", "ctl_loop", "--deadline", "1500us", out];
     let again = latlab(&again);
     let again = self::detail(&again);
-    assert_eq!(first_cause(&again), ("higher-priority".into(), "perl".into()));
+    assert_eq!(who_mostly(&again), ("higher-priority".into(), "perl".into()));
     assert_eq!(checked(&again)["prio"], 49);
 }
 
