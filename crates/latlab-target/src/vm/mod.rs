@@ -83,6 +83,12 @@ pub fn prepare(
             hint: "latlab vm run works on it; so does a shell with cpu=cortex-a7".into(),
         });
     }
+    // A board build may take minutes: what the user named is looked for first.
+    for own in [&target.kernel, &target.modules_from, &target.initrd, &target.dtb] {
+        if let Some(path) = own {
+            fs::metadata(path).map_err(TargetError::file(path))?;
+        }
+    }
     needs::check(host, kind, target.kernel.is_some())?;
     let (program, package) = qemu::program(kind.arch);
     let program = find_program(program).ok_or_else(|| TargetError::NoProgram {

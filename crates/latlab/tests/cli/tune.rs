@@ -27,13 +27,14 @@ fn boot_parameters_need_a_machine_and_are_those_of_the_list() {
     refused(&["--boot", "armv7-rt"], "no parameter to try");
     refused(&["--boot", "armv7-rt", "--try", "nohlt", "--apply"], "--apply");
     refused(&["--boot", "nothing-rt", "--try", "nohlt"], "nothing-rt");
-    // Without a board build or without the kernel: the machine's own error with its hint, and no run.
+    // The machine's own error with its hint, before a board build is made, and no run.
     let out = latlab(dir.path(), &["tune", "--boot", "armv7-rt,kernel=/nothing", "--try", "nohlt"]);
     assert_eq!(out.status.code(), Some(1), "{}", said(&out));
     let lines = said(&out);
     let lines: Vec<&str> = lines.lines().filter(|l| !l.starts_with('[')).collect();
     assert!(
-        lines[0].starts_with("latlab: armv7-rt,kernel=/nothing: exit status: 1: "),
+        lines[0].starts_with("latlab: armv7-rt,kernel=/nothing: exit status: 1: ")
+            && lines[0].contains("/nothing: No such file"),
         "{lines:?}"
     );
     assert!(!lines[1..].iter().any(|l| l.contains("run directory")), "{lines:?}");
