@@ -111,6 +111,33 @@ rust_lint_need() {
     fi
 }
 
+# not_passed LOG: the names of cargo's tests that failed, or had not ended, in a log.
+not_passed() {
+    sed -E 's/\x1b\[[0-9;]*m//g' "$1" | awk '
+        /^test .* \.\.\. FAILED$/ { print $2 }
+        /^test .* has been running for over / { slow[$2] = 1 }
+        /^test .* \.\.\. / { delete slow[$2] }
+        END { for (name in slow) print name " (had not ended)" }'
+}
+
+# cargo_test OPTION… [-- OPTION…]: `cargo test`. On a shared machine a measurement may be disturbed: up to three tests
+# that fail are run once more, alone; those that pass then are told as `repeated: NAME` (scripts/test lists them).
+cargo_test() {
+    local log name
+    local -a names options=("$@")
+    log=$(mktemp)
+    INSTA_UPDATE=no "$top/scripts/cargo" test --locked --workspace --no-fail-fast "$@" 2>&1 | tee "$log" && return
+    mapfile -t names < <(not_passed "$log")
+    [[ ${#names[@]} -ge 1 && ${#names[@]} -le 3 && "${names[*]}" != *"had not ended"* ]] || return 1
+    [[ " ${options[*]} " == *" -- "* ]] || options+=(--)
+    for name in "${names[@]}"; do
+        # Its own result is not counted once more.
+        INSTA_UPDATE=no "$top/scripts/cargo" test --locked --workspace "${options[@]}" --exact "$name" 2>&1 |
+            sed 's/^test result:/once more:/' || return 1
+        printf 'repeated: %s\n' "$name"
+    done
+}
+
 # debug_build: target/debug/latlab and the examples of stages, with exactly what the tests are built of. Built alone
 # (cargo build -p latlab), crates that it shares with tests have fewer features, and so all that depends on them
 # would be compiled once more.

@@ -24,4 +24,4 @@ if [[ ! -e /sys/kernel/tracing/instances && $(id -u) == 0 ]]; then
 fi
 scripts/cargo test --locked --workspace --no-run
 quiet
-INSTA_UPDATE=no scripts/cargo test --locked --workspace --no-fail-fast
+cargo_test

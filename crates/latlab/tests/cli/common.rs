@@ -2,17 +2,66 @@
 
 use latlab_model::run::Run;
 use rustix::process::{Pid, Signal};
+use std::collections::HashMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The program under test.
 pub const LATLAB: &str = env!("CARGO_BIN_EXE_latlab");
 
+/// A command that takes longer hangs: it is ended, so that its test fails.
+const LONGEST: Duration = Duration::from_mins(10);
+
+/// Ends, from a thread of its own, whatever the tests have started [`LONGEST`] ago, with what that has started.
+fn end_what_hangs() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        std::thread::spawn(|| {
+            let mut seen: HashMap<u32, Instant> = HashMap::new();
+            loop {
+                let children = children_of(std::process::id());
+                seen.retain(|pid, _| children.contains(pid));
+                for pid in children {
+                    if seen.entry(pid).or_insert_with(Instant::now).elapsed() > LONGEST {
+                        let name =
+                            std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                        let _ = writeln!(
+                            std::io::stderr(),
+                            "it hangs: {}",
+                            text(&name).replace('\0', " ")
+                        );
+                        kill_tree(pid);
+                    }
+                }
+                std::thread::sleep(Duration::from_secs(5));
+            }
+        });
+    });
+}
+
+/// Processes that a process has started, and not waited for.
+fn children_of(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
+    lists
+        .flat_map(|l| l.split_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}
+
+fn kill_tree(pid: u32) {
+    let children = children_of(pid);
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
+    children.into_iter().for_each(kill_tree);
+}
+
 /// `latlab ARGS` in a directory, with nothing to read.
 pub fn plain(dir: &Path, args: &[&str]) -> Command {
+    end_what_hangs();
     let mut command = Command::new(LATLAB);
     command.current_dir(dir).args(args).stdin(Stdio::null());
     command
@@ -41,6 +90,7 @@ pub fn latlab(dir: &Path, args: &[&str]) -> Output {
 
 /// Runs `latlab ARGS` in the directory of the tests to its end.
 pub fn latlab_here(args: &[&str]) -> Output {
+    end_what_hangs();
     Command::new(LATLAB).args(args).output().expect("latlab starts")
 }
 
