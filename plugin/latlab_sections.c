@@ -5,31 +5,18 @@
  *
  * Arguments: out=FILE marks=N (the number of the last wake-up).
  *
- * Whether interrupts are off is read from QEMU's CPU object. Where in it stands is found by watching:
- * after instructions that turn interrupts off the word must say so, after those that turn
- * them on the opposite. What no section without interrupts can tell, an interrupt that is taken at once
- * after they were turned on, is told by the block before.
- *
- * The preemption count is a word of the thread: each store to it is seen, and its value read through QEMU's debugger interface. It has to be zero whenever user code runs, which is checked.
- *
- * Both functions of QEMU are outside of the plugin interface: without them there is an error.
+ * What no section without interrupts can tell, an interrupt that is taken at once after they were
+ * turned on, is told by the block before. The preemption count has to be zero whenever user code runs,
+ * which is checked.
  */
 #define _GNU_SOURCE
-#include "decode.h"
-#include <dlfcn.h>
-#include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "state.h"
 
 EXPORT int qemu_plugin_version = 1;
 
 #define RING (1u << 18)
 #define KEYS (1u << 14)		/* pairs of places; a power of two */
 #define STEPS_MAX 20000u	/* of the longest section */
-#define OBSERVATIONS 200	/* of each state until the place is known */
-#define VECTOR_IRQ 0xffff0018u
-
-enum changes { NOTHING, TURNS_OFF, TURNS_ON, WAITS };
 
 struct block {
 	uint64_t va, last;
@@ -62,66 +49,14 @@ struct kind {
 
 static struct kind irqs = { .letter = 'i' }, preempt = { .letter = 'p' };
 static struct step *ring;
-static uint64_t ring_pos, executed;
+static uint64_t ring_pos;
 static const struct block *previous;
 static const enum arch arch = ARCH_ARM;
 static const char *out_name = "latlab-sections.txt";
 static uint64_t marks_max = 100, marks, window_start;
 static bool is_counting, is_done;
 
-static void *(*get_cpu)(int);
-static int (*debug_access)(void *cpu, uint64_t address, void *buffer, uint64_t length, bool is_write);
-static uint8_t *cpu, *is_wrong;
-static size_t cpu_size, flag_place;
-static unsigned int seen[2], candidates;
-static bool is_calibrated;
-
-static uint64_t count_address;		/* of the preemption count */
 static uint64_t user_checks, user_wrong;
-
-/* Bit 7 of PSTATE's DAIF; and the bits that the word may have. */
-static bool word_says_off(uint64_t word)
-{
-	return word & 0x80;
-}
-
-static bool word_is_possible(uint64_t word)
-{
-	return !(word & ~0x3c0ull);
-}
-
-static void calibrate(bool is_off)
-{
-	if (!cpu) {
-		cpu = get_cpu(0);
-		cpu_size = cpu ? malloc_usable_size(cpu) & ~7ull : 0;
-		is_wrong = calloc(cpu_size + 1, 1);
-		if (!cpu || !is_wrong)
-			return;
-	}
-	candidates = 0;
-	for (size_t at = 0; at + 8 <= cpu_size; at += 8) {
-		uint64_t word;
-
-		memcpy(&word, cpu + at, 8);
-		if (!word_is_possible(word) || word_says_off(word) != is_off)
-			is_wrong[at] = 1;
-		if (!is_wrong[at]) {
-			candidates++;
-			flag_place = at;
-		}
-	}
-	seen[is_off]++;
-	is_calibrated = seen[0] >= OBSERVATIONS && seen[1] >= OBSERVATIONS && candidates == 1;
-}
-
-static bool irqs_are_off(void)
-{
-	uint64_t word;
-
-	memcpy(&word, cpu + flag_place, 8);
-	return word_says_off(word);
-}
 
 static unsigned int length_bin(uint64_t n)
 {
@@ -226,15 +161,6 @@ static void look_at_irqs(const struct block *block)
 		close_section(&irqs, previous->last);
 }
 
-static uint32_t preempt_count(void)
-{
-	uint32_t count = 0;
-
-	if (debug_access(cpu, count_address, &count, sizeof(count), false))
-		return 0;
-	return count;
-}
-
 static void on_block(unsigned int vcpu, void *data)
 {
 	const struct block *block = data;
@@ -242,14 +168,10 @@ static void on_block(unsigned int vcpu, void *data)
 	if (is_done)
 		return;
 	if (!is_calibrated) {
-		if (previous && previous->changes == TURNS_OFF)
-			calibrate(true);
-		/* An interrupt that is taken at once turns them off again. */
-		else if (previous && previous->changes == TURNS_ON && block->va != VECTOR_IRQ)
-			calibrate(false);
+		calibrate_by(previous ? previous->changes : NOTHING, block->va);
 	} else if (previous) {
 		look_at_irqs(block);
-		if (block->is_user && count_address && is_counting) {
+		if (block->is_user && thread && is_counting) {
 			user_checks++;
 			user_wrong += preempt.is_open;
 			preempt.is_open = false;
@@ -259,10 +181,12 @@ static void on_block(unsigned int vcpu, void *data)
 	previous = block;
 }
 
-static void look_at_preemption(uint64_t pc)
+static void on_count_store(uint64_t pc)
 {
 	bool is_off = preempt_count();
 
+	if (is_done)
+		return;
 	if (is_off && !preempt.is_open)
 		open_section(&preempt, pc);
 	else if (!is_off && preempt.is_open)
@@ -271,22 +195,8 @@ static void look_at_preemption(uint64_t pc)
 		preempt.start_pos = ring_pos - 1;
 }
 
-/* A store to the word that may be the count. */
-static void on_count(unsigned int vcpu, uint32_t info, uint64_t address, void *pc)
+static void on_thread_switch(void)
 {
-	if (is_calibrated && !is_done && address == count_address && qemu_plugin_mem_is_store(info))
-		look_at_preemption((uintptr_t)pc);
-}
-
-/* The registers of the next thread are loaded; its count lies 16 bytes before them. */
-static void on_next_thread(unsigned int vcpu, uint32_t info, uint64_t address, void *offset)
-{
-	static uint64_t last;
-
-	if (executed == last)
-		return;	/* the other words of the same instruction */
-	last = executed;
-	count_address = address - (uintptr_t)offset + 4;
 }
 
 static void write_kind(FILE *out, const struct kind *kind)
@@ -348,40 +258,6 @@ static void on_mark(unsigned int vcpu, void *data)
 	}
 }
 
-static enum changes changes_arm(const struct insn *i)
-{
-	if (i->is_thumb)
-		return i->op == 0xb672 ? TURNS_OFF : i->op == 0xb662 ? TURNS_ON : NOTHING;
-	if ((i->op & 0xfffffe3f) == 0xf10c0000 && i->op & 0x80)
-		return TURNS_OFF;
-	if ((i->op & 0xfffffe3f) == 0xf1080000 && i->op & 0x80)
-		return TURNS_ON;
-	return NOTHING;	/* msr cpsr_c may do either: the next block tells */
-}
-
-static void watch_count(struct qemu_plugin_insn *in, const struct insn *i)
-{
-	static uint64_t add_va, switch_va;	/* of the add before, and of the one in __switch_to */
-	static uintptr_t add_value, offset;
-	void *pc = (void *)(uintptr_t)i->va;
-
-	/* str Rd, [Rn, #4] */
-	if ((i->op & 0x0ff00fff) == 0x05800004)
-		qemu_plugin_register_vcpu_mem_cb(in, on_count, QEMU_PLUGIN_CB_NO_REGS,
-						 QEMU_PLUGIN_MEM_RW, pc);
-	/* __switch_to: add ip, r1, #offset; stmia ip!, {r4 - sl, fp, sp, lr} … ldmia r4, {r4 - …} */
-	if ((i->op & 0xfffff000) == 0xe281c000) {
-		add_value = i->op & 0xfff;
-		add_va = i->va;
-	} else if ((i->op & 0xffff0000) == 0xe8ac0000 && i->va == add_va + 4) {
-		offset = add_value;
-		switch_va = add_va;
-	} else if ((i->op & 0xffff0000) == 0xe8940000 && i->va - switch_va < 256) {
-		qemu_plugin_register_vcpu_mem_cb(in, on_next_thread, QEMU_PLUGIN_CB_NO_REGS,
-						 QEMU_PLUGIN_MEM_RW, (void *)offset);
-	}
-}
-
 static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	size_t n = qemu_plugin_tb_n_insns(tb);
@@ -407,8 +283,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 								       QEMU_PLUGIN_CB_NO_REGS, NULL);
 			continue;
 		}
-		block->changes = waits(arch, &i) ? WAITS :
-				 changes_arm(&i);
+		block->changes = changes_arm(&i);
 		watch_count(in, &i);
 	}
 }
@@ -421,20 +296,10 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 		else if (!strncmp(argv[i], "marks=", 6))
 			marks_max = strtoull(argv[i] + 6, NULL, 10);
 	}
-	if (strcmp(info->target_name, "arm")) {
-		fprintf(stderr, "latlab_sections: sections are counted on 32-bit ARM only\n");
-		return 1;
-	}
-	*(void **)&get_cpu = dlsym(RTLD_DEFAULT, "qemu_get_cpu");
-	*(void **)&debug_access = dlsym(RTLD_DEFAULT, "cpu_memory_rw_debug");
 	ring = malloc(RING * sizeof(*ring));
 	irqs.steps = malloc(STEPS_MAX * sizeof(struct step));
 	preempt.steps = malloc(STEPS_MAX * sizeof(struct step));
-	if (!get_cpu || !debug_access) {
-		fprintf(stderr, "latlab_sections: this QEMU does not export qemu_get_cpu and cpu_memory_rw_debug\n");
-		return 1;
-	}
-	if (!ring || !irqs.steps || !preempt.steps)
+	if (!find_qemu("latlab_sections", info) || !ring || !irqs.steps || !preempt.steps)
 		return 1;
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
 	return 0;

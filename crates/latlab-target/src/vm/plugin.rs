@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What a plugin is built from; the first is what the compiler is given.
-const HEADERS: [&str; 2] = ["decode.h", "plugin_api.h"];
+const HEADERS: [&str; 3] = ["decode.h", "plugin_api.h", "state.h"];
 /// Raised when the compiler's options change.
 const OPTIONS_VERSION: &[u8] = b"1";
 
