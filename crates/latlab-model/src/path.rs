@@ -165,3 +165,106 @@ pub struct Section {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tree: Vec<Call>,
 }
+
+/// What `latlab vm bound` found: an upper bound of the latency of the thread of highest priority, in instructions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct BoundDetail {
+    /// Machine as the user named it.
+    pub machine: String,
+    /// Release of its kernel.
+    pub release: String,
+    /// Virtual time of one instruction, ns.
+    pub insn_ns: u64,
+    /// Wake-ups during which the components were measured.
+    pub wakeups: u64,
+    /// Instructions executed meanwhile.
+    pub instructions: u64,
+    /// Times that user code was seen, when the scheduler cannot be postponed, and of those how often it seemed to be.
+    pub user_checks: u64,
+    /// See [`Self::user_checks`].
+    pub user_wrong: u64,
+    /// The longest interval of each kind, without the time of interrupts.
+    pub components: Vec<BoundComponent>,
+    /// Interrupts by their source.
+    pub interrupts: Vec<BoundInterrupt>,
+    /// The bound; `None`: interrupts take all of any time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<u64>,
+    /// Largest latency of the measured wake-ups, ns.
+    pub observed_ns: u64,
+    /// Response times of a set of tasks, highest priority first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskResponse>,
+}
+
+/// One kind of interval of the model.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum BoundKind {
+    /// Preemption or interrupts off by a thread, which postpones the scheduler (D_POID).
+    #[default]
+    Postponed,
+    /// Interrupts off in the scheduler before the switch, until preemption is on again (D_ST).
+    Switch,
+    /// Preemption and interrupts on although the scheduler is to run, until it is entered (D_PAIE).
+    Pending,
+    /// Preemption off to schedule (D_PSD).
+    Scheduler,
+    /// From the end of the scheduler to the clock reading in user space.
+    ReturnToUser,
+    /// From the intended time to the timer's interrupt: steps of the counter and of what is programmed.
+    Timer,
+}
+
+/// The longest interval of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct BoundComponent {
+    /// Its kind.
+    pub kind: BoundKind,
+    /// Instructions of the longest one.
+    pub longest: u64,
+    /// Intervals of the kind.
+    pub count: u64,
+    /// Function in which the longest one begins.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub begins: String,
+    /// Function in which it ends.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ends: String,
+}
+
+/// Interrupts of one source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct BoundInterrupt {
+    /// `timer` or `other`.
+    pub source: String,
+    /// Interrupts.
+    pub count: u64,
+    /// Instructions of the longest one.
+    pub longest: u64,
+    /// Most instructions in any interval as long as the bound.
+    pub in_bound: u64,
+}
+
+/// The response time of a task with the bound's scheduling latency.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TaskResponse {
+    /// Execution time, ns.
+    pub execution_ns: u64,
+    /// Period, and deadline, ns.
+    pub period_ns: u64,
+    /// Largest response time, ns; `None`: longer than the period.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_ns: Option<u64>,
+}

@@ -131,6 +131,8 @@ pub enum Detail {
     Path(Box<crate::path::PathDetail>),
     /// Sections with interrupts or preemption off as executed instructions.
     Sections(Box<crate::path::SectionsDetail>),
+    /// An upper bound of the wake-up latency.
+    Bound(Box<crate::path::BoundDetail>),
     /// The worst wake-up that a search found.
     Worst(Box<crate::worst::WorstDetail>),
     /// OS noise by source. Boxed: it carries a histogram a source.

@@ -164,6 +164,9 @@ pub struct WorstDetail {
     /// The functions of the worst wake-up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<crate::path::WakePath>,
+    /// The bound, from all that was executed during the search and the random wake-ups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Box<crate::path::BoundDetail>>,
 }
 
 /// Options that make the machine again.

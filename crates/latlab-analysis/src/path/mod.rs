@@ -1,5 +1,6 @@
 //! Paths of wake-ups: from executed blocks to functions, their tree, and their difference.
 
+pub mod bound;
 pub mod format;
 pub mod functions;
 pub mod sections;

@@ -135,16 +135,16 @@ impl SectionsFile {
     }
 }
 
-fn push<T>(all: &mut Vec<T>, one: T, most: usize) -> Result<(), &'static str> {
+pub(super) fn push<T>(all: &mut Vec<T>, one: T, most: usize) -> Result<(), &'static str> {
     all.push(one);
     if all.len() <= most { Ok(()) } else { Err("too many lines of one kind") }
 }
 
-fn number(word: &str) -> Result<u64, &'static str> {
+pub(super) fn number(word: &str) -> Result<u64, &'static str> {
     word.parse().map_err(|_| "not a number")
 }
 
-fn hex(word: &str) -> Result<u64, &'static str> {
+pub(super) fn hex(word: &str) -> Result<u64, &'static str> {
     u64::from_str_radix(word, 16).map_err(|_| "not an address")
 }
 

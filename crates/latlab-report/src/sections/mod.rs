@@ -7,6 +7,8 @@
 
 pub mod bench;
 #[cfg(feature = "host")]
+pub mod bound;
+#[cfg(feature = "host")]
 pub mod check;
 #[cfg(feature = "host")]
 pub mod compare;
@@ -91,9 +93,13 @@ pub fn of_part(part: &Part) -> Vec<Section> {
         #[cfg(feature = "host")]
         Some(Detail::Sections(detail)) => critical::sections(part, detail),
         #[cfg(feature = "host")]
+        Some(Detail::Bound(detail)) => bound::sections(part, detail),
+        #[cfg(feature = "host")]
         Some(Detail::Worst(detail)) => worst::sections(part, detail),
         #[cfg(not(feature = "host"))]
-        Some(Detail::Path(_) | Detail::Sections(_) | Detail::Worst(_)) => generic::sections(part),
+        Some(Detail::Path(_) | Detail::Sections(_) | Detail::Bound(_) | Detail::Worst(_)) => {
+            generic::sections(part)
+        }
         Some(Detail::Noise(detail)) => noise::sections(part, detail),
         #[cfg(feature = "host")]
         Some(Detail::Check(detail)) => check::sections(part, detail),
@@ -130,9 +136,13 @@ fn part_summary(part: &Part) -> Vec<String> {
         #[cfg(feature = "host")]
         Some(Detail::Sections(detail)) => critical::summary(detail),
         #[cfg(feature = "host")]
+        Some(Detail::Bound(detail)) => bound::summary(detail),
+        #[cfg(feature = "host")]
         Some(Detail::Worst(detail)) => worst::summary(detail),
         #[cfg(not(feature = "host"))]
-        Some(Detail::Path(_) | Detail::Sections(_) | Detail::Worst(_)) => generic::summary(part),
+        Some(Detail::Path(_) | Detail::Sections(_) | Detail::Bound(_) | Detail::Worst(_)) => {
+            generic::summary(part)
+        }
         Some(Detail::Noise(detail)) => noise::summary(part, detail),
         #[cfg(feature = "host")]
         Some(Detail::Check(detail)) => check::summary(detail),

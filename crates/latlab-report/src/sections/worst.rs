@@ -1,5 +1,6 @@
 //! The worst wake-up that a search found: its inputs, the growth of the search beside random wake-ups, its path.
 
+use super::bound;
 use super::path::{flame_of, outline};
 use crate::doc::{Axis, Block, Column, Plot, Section, Series, SeriesKind, Table};
 use crate::values::grouped;
@@ -25,16 +26,22 @@ pub fn sections(part: &Part, detail: &WorstDetail) -> Vec<Section> {
             path,
         ))));
     }
+    if let Some(detail) = &detail.bound {
+        blocks.extend(bound::blocks(detail));
+    }
     vec![Section { id: part.name.clone(), title: part.title.clone(), blocks }]
 }
 
 /// The first screen: the inputs, and the path or else the growth.
 pub fn screen(detail: &WorstDetail) -> Vec<Block> {
     let second = match &detail.path {
-        Some(path) => Block::Pre(outline(&path.tree, SCREEN)),
-        None => Block::Plot(Box::new(growth(detail))),
+        Some(path) => vec![Block::Pre(outline(&path.tree, SCREEN))],
+        None => match &detail.bound {
+            Some(detail) => bound::screen(detail),
+            None => vec![Block::Plot(Box::new(growth(detail)))],
+        },
     };
-    vec![Block::Table(inputs(detail)), second]
+    [vec![Block::Table(inputs(detail))], second].concat()
 }
 
 /// The result in words.
@@ -63,6 +70,9 @@ pub fn summary(detail: &WorstDetail) -> Vec<String> {
             grouped(random.wakeups),
             ns(most)
         ));
+    }
+    if let Some(detail) = &detail.bound {
+        sentences.extend(bound::summary(detail));
     }
     match detail.replay_of_ns {
         Some(recorded) if recorded == worst.latency_ns => {

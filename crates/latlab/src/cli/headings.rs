@@ -32,7 +32,7 @@ Output: dir
 worst !on !max_memory
 Inputs: faults loads
 Search: loops method seed priority no_random
-Replay: replay path
+Replay: replay path bound
 Kernel: kernel modules_from initrd dtb
 bench !max_memory
 Measurement: full duration precision each cpu dir seed
@@ -149,6 +149,12 @@ Machine: files packages faults
 Output: details out
 vm sections +details +out
 Measurement: loops interval settle load
+Kernel: kernel modules_from initrd dtb
+Machine: files packages faults
+Output: details out
+vm bound +details +out
+Measurement: loops interval settle load
+Analysis: tasks
 Kernel: kernel modules_from initrd dtb
 Machine: files packages faults
 Output: details out

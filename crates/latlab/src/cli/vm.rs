@@ -41,6 +41,8 @@ pub enum VmAction {
     Path(PathArgs),
     /// Find the longest sections with interrupts off and with preemption off, by executed instructions.
     Sections(SectionsArgs),
+    /// Compute an upper bound of the wake-up latency from the longest sections and interrupts, by executed instructions.
+    Bound(BoundArgs),
     /// Clear the cache: RAM disks and orphaned files, or everything.
     Clean {
         /// Kernels and package lists too.
@@ -102,6 +104,20 @@ pub struct SectionsArgs {
     /// Which wake-ups are counted.
     #[command(flatten)]
     pub counted: Counted,
+}
+
+/// What the bound is of.
+#[derive(Debug, Args)]
+pub struct BoundArgs {
+    /// The machine; icount=0 is its default here.
+    #[command(flatten)]
+    pub machine: Machine,
+    /// Which wake-ups are counted.
+    #[command(flatten)]
+    pub counted: Counted,
+    /// Compute response times too, of tasks with these execution times and periods, highest priority first: 200us/1ms,2ms/20ms.
+    #[arg(long = "task-set", value_name = "EXECUTION/PERIOD", value_delimiter = ',')]
+    pub tasks: Vec<String>,
 }
 
 /// The measurement in a machine whose instructions are counted.

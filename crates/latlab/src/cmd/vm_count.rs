@@ -2,10 +2,11 @@
 
 use crate::cli::vm::{Counted, Machine};
 use crate::cmd::vm;
-use crate::outcome::{HintExt, OwnHintExt};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::rundir;
+use crate::session::Session;
 use anyhow::{Context, anyhow};
-use latlab_model::run::{Detail, Run};
+use latlab_model::run::{Detail, Part, Run};
 use latlab_target::Arch;
 use latlab_target::pull::Mapping;
 use latlab_target::spec::VmTarget;
@@ -69,6 +70,82 @@ pub fn target(machine: &Machine) -> anyhow::Result<VmTarget> {
     }
 }
 
+/// [`target`], of the architecture whose sections are counted.
+///
+/// # Errors
+/// As [`target`], and for other architectures.
+pub fn arm_target(machine: &Machine) -> anyhow::Result<VmTarget> {
+    let target = target(machine)?;
+    if catalog::find(&target.name).is_some_and(|kind| kind.arch != Arch::Armv7) {
+        return Err(anyhow!("{}: sections are counted on 32-bit ARM only", machine.machine))
+            .hint("choose armv7-rt or armv7");
+    }
+    Ok(target)
+}
+
+/// The configuration of a run.
+pub fn config(name: &str, counted: &Counted) -> serde_json::Value {
+    serde_json::json!({
+        "machine": name,
+        "loops": counted.loops,
+        "interval_us": counted.interval,
+        "load": counted.load,
+        "settle_s": counted.settle,
+    })
+}
+
+/// Keeps what was measured in a machine, on which it was.
+///
+/// # Errors
+/// The measurement's, which leaves no run, or of saving it.
+pub fn finish(
+    mut session: Session,
+    measured: anyhow::Result<(Part, Run)>,
+) -> anyhow::Result<Outcome> {
+    match measured {
+        Ok((part, run)) => {
+            session.run.machine = run.machine;
+            session.run.parts.push(part);
+            session.finish(None)
+        }
+        Err(error) => {
+            session.abandon();
+            Err(error)
+        }
+    }
+}
+
+/// The `/proc/kallsyms` of a machine's kernel. The addresses of its image are the same in each boot of 32-bit ARM.
+///
+/// # Errors
+/// When the machine does not run.
+pub fn symbols(name: &str, machine: &Machine) -> anyhow::Result<Vec<u8>> {
+    let cache = vm::cache()?;
+    let scratch = cache.scratch().with_hint()?;
+    let target = target(machine)?;
+    let plan = vm::Plan {
+        extras: vm::extras(machine, &target)?,
+        mapping: Mapping::of_own_command(),
+        ..vm::Plan::default()
+    };
+    vm::say(&format!("{name}: reading the kernel's symbols"));
+    let argv = ["/bin/sh", "-c", "cat /proc/kallsyms > kallsyms"].map(String::from).to_vec();
+    let job = Job { argv, ..Job::default() };
+    let (finished, _) = vm::execute_in(scratch.path(), &target, job, plan)?;
+    finished?;
+    read_symbols(scratch.path())
+}
+
+/// What the guest's shell kept of its symbols in a folder.
+///
+/// # Errors
+/// When there are none.
+pub fn read_symbols(folder: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(folder.join(KALLSYMS))
+        .context("the machine brought back no /proc/kallsyms")
+        .hint("the kernel needs CONFIG_KALLSYMS")
+}
+
 /// Names and values for a plugin, from the virtual time of one instruction (`icount=`).
 pub type Arguments<'a> = dyn Fn(u8) -> Vec<(String, String)> + 'a;
 
@@ -113,9 +190,7 @@ pub fn run(
         run: guest_run(&folder, finished.code)?,
         release: finished.release,
         file: read(&file, FILE_MAX)?,
-        kallsyms: fs::read(folder.join(KALLSYMS))
-            .context("the machine brought back no /proc/kallsyms")
-            .hint("the kernel needs CONFIG_KALLSYMS")?,
+        kallsyms: read_symbols(&folder)?,
         shift,
     })
 }

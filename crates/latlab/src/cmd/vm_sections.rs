@@ -5,42 +5,20 @@ use crate::cli::vm::SectionsArgs;
 use crate::cmd::{vm_count, vm_path};
 use crate::outcome::{HintExt, Outcome};
 use crate::session::Session;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use latlab_analysis::path::sections;
 use latlab_model::run::{Part, Run};
-use latlab_target::Arch;
-use latlab_target::vm::catalog;
 
 /// Runs the command.
 ///
 /// # Errors
 /// When the machine cannot run, has no plugin, or nothing was counted.
 pub fn run(args: &SectionsArgs, global: &Global) -> anyhow::Result<Outcome> {
-    let target = vm_count::target(&args.machine)?;
-    if catalog::find(&target.name).is_some_and(|kind| kind.arch != Arch::Armv7) {
-        return Err(anyhow!("{}: sections are counted on 32-bit ARM only", args.machine.machine))
-            .hint("choose armv7-rt or armv7");
-    }
+    vm_count::arm_target(&args.machine)?;
     let name = vm_path::name(&args.machine);
-    let config = serde_json::json!({
-        "machine": name,
-        "loops": args.counted.loops,
-        "interval_us": args.counted.interval,
-        "load": args.counted.load,
-        "settle_s": args.counted.settle,
-    });
-    let mut session = Session::begin(global, "sections", &config)?;
-    match measure(&name, args) {
-        Ok((part, run)) => {
-            session.run.machine = run.machine;
-            session.run.parts.push(part);
-            session.finish(None)
-        }
-        Err(error) => {
-            session.abandon();
-            Err(error)
-        }
-    }
+    let config = vm_count::config(&name, &args.counted);
+    let session = Session::begin(global, "sections", &config)?;
+    vm_count::finish(session, measure(&name, args))
 }
 
 fn measure(name: &str, args: &SectionsArgs) -> anyhow::Result<(Part, Run)> {

@@ -8,14 +8,15 @@
 use crate::cli::Global;
 use crate::cli::vm::Machine;
 use crate::cli::worst::Args;
-use crate::cmd::{vm, vm_count};
+use crate::cmd::{vm, vm_bound, vm_count};
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::rundir;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
+use latlab_analysis::path::bound;
 use latlab_analysis::path::{self, format};
 use latlab_analysis::worst as analysis;
-use latlab_model::path::WakePath;
+use latlab_model::path::{BoundDetail, WakePath};
 use latlab_model::run::Detail;
 use latlab_model::worst::{
     Answer, Input, InputKind, SearchPlan, Searched, WorstDetail, WorstInputs,
@@ -36,7 +37,6 @@ const TICK_WORK_NS: u64 = 10_000;
 /// Files of the guest.
 const ANSWER: &str = "answer.json";
 const OUTPUT: &str = "output";
-const KALLSYMS: &str = "kallsyms";
 /// What the guest's shell runs.
 const SCRIPT: &str = "/bin/latlab search-worker \"$1\" --random $2 > answer.json 2> output; code=$?
     [ $3 = no ] || cat /proc/kallsyms > kallsyms
@@ -50,7 +50,16 @@ struct Boot {
     answer: Answer,
     release: String,
     path: Option<WakePath>,
+    bound: Option<Box<BoundDetail>>,
     host_ns: u64,
+}
+
+/// What a plugin counts during the search.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counting {
+    Nothing,
+    Path,
+    Bound,
 }
 
 /// Runs the command.
@@ -64,10 +73,20 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Outcome> {
         None => (inputs(args), plan(args)?),
     };
     let machine = machine(&inputs);
-    vm_count::target(&machine)?;
-    let config = serde_json::json!({ "inputs": inputs, "plan": plan, "path": args.path });
+    let counting = match (args.path, args.bound) {
+        (true, _) => Counting::Path,
+        (_, true) => Counting::Bound,
+        _ => Counting::Nothing,
+    };
+    match counting {
+        Counting::Bound => vm_count::arm_target(&machine)?,
+        _ => vm_count::target(&machine)?,
+    };
+    let config = serde_json::json!({
+        "inputs": inputs, "plan": plan, "path": args.path, "bound": args.bound
+    });
     let mut session = Session::begin(global, "worst", &config)?;
-    let boot = match boot(&machine, &plan, args.path) {
+    let boot = match boot(&machine, &plan, counting) {
         Ok(boot) => boot,
         Err(error) => {
             session.abandon();
@@ -85,6 +104,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Outcome> {
         host_ns: boot.host_ns,
         replay_of_ns: recorded.as_ref().and_then(worst_ns),
         path: boot.path,
+        bound: boot.bound,
     }));
     let outcome = session.finish(None)?;
     match differs {
@@ -215,7 +235,7 @@ fn timed(faults: &[String]) -> anyhow::Result<Vec<Fault>> {
 }
 
 /// Boots the machine, searches, and reads what was found.
-fn boot(machine: &Machine, plan: &SearchPlan, with_path: bool) -> anyhow::Result<Boot> {
+fn boot(machine: &Machine, plan: &SearchPlan, counting: Counting) -> anyhow::Result<Boot> {
     let cache = vm::cache()?;
     let host = vm::host(&cache)?;
     let scratch = cache.scratch().with_hint()?;
@@ -223,14 +243,20 @@ fn boot(machine: &Machine, plan: &SearchPlan, with_path: bool) -> anyhow::Result
     let shift = target.icount.unwrap_or(0);
     let kind = catalog::find(&target.name).context("the machine was found before")?;
     let counted = scratch.path().join("counted.txt");
-    if with_path {
+    let (name, arguments) = match counting {
+        Counting::Nothing => ("", Vec::new()),
+        Counting::Path => ("latlab_path", vec![("shift".to_owned(), shift.to_string())]),
+        Counting::Bound => {
+            let symbols = vm_count::symbols(&machine.machine, machine)?;
+            ("latlab_bound", vm_bound::arguments(&machine.machine, &symbols)?)
+        }
+    };
+    if counting != Counting::Nothing {
         let program = qemu::program(kind.arch).0;
+        let out = ("out".to_owned(), counted.display().to_string());
         target.plugin = Some(Plugin {
-            file: plugin::build(&host, "latlab_path", program, &mut vm::say).with_hint()?,
-            arguments: vec![
-                ("out".to_owned(), counted.display().to_string()),
-                ("shift".to_owned(), shift.to_string()),
-            ],
+            file: plugin::build(&host, name, program, &mut vm::say).with_hint()?,
+            arguments: [vec![out], arguments].concat(),
         });
     }
     let folder = scratch.path().join("results");
@@ -247,28 +273,39 @@ fn boot(machine: &Machine, plan: &SearchPlan, with_path: bool) -> anyhow::Result
         plan.wakeups.saturating_add(plan.random)
     ));
     let begun = Instant::now();
-    let (finished, _) = vm::execute_in(&folder, &target, job(plan, with_path)?, execution)?;
+    let (finished, _) = vm::execute_in(&folder, &target, job(plan, counting)?, execution)?;
     let finished = finished?;
     let host_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let answer = answer(&folder, finished.code)?;
-    let path = if with_path {
-        let kallsyms = fs::read(folder.join(KALLSYMS))
-            .context("the machine brought back no /proc/kallsyms")
-            .hint("the kernel needs CONFIG_KALLSYMS")?;
-        Some(worst_path(&counted, &kallsyms, plan, &answer.searched, 1 << shift)?)
-    } else {
-        None
-    };
-    Ok(Boot { answer, release: finished.release, path, host_ns })
+    let (mut path, mut bound) = (None, None);
+    if counting != Counting::Nothing {
+        let kallsyms = vm_count::read_symbols(&folder)?;
+        let text = vm_count::read(&counted, COUNTED_MAX)?;
+        if counting == Counting::Path {
+            path = Some(worst_path(&text, &kallsyms, plan, &answer.searched, 1 << shift)?);
+        } else {
+            let file =
+                bound::read(&text).context("the plugin's file").hint("fewer wake-ups: -l")?;
+            let measured = bound::Measured {
+                machine: &machine.machine,
+                release: &finished.release,
+                insn_ns: 1 << shift,
+                observed_ns: most_ns(&answer.searched),
+                kallsyms: &kallsyms,
+            };
+            bound = Some(Box::new(bound::detail(&file, &measured, &[])));
+        }
+    }
+    Ok(Boot { answer, release: finished.release, path, bound, host_ns })
 }
 
 /// The guest's command. Its words have the same length with and without random wake-ups and paths, and so has
 /// the guest's memory: a replay executes the same instructions.
-fn job(plan: &SearchPlan, with_path: bool) -> anyhow::Result<Job> {
+fn job(plan: &SearchPlan, counting: Counting) -> anyhow::Result<Job> {
     let text = serde_json::to_string(&SearchPlan { random: 0, ..plan.clone() })?;
     let mut argv: Vec<String> = ["/bin/sh", "-c", SCRIPT, "worst"].map(String::from).to_vec();
     argv.extend([text, format!("{:010}", plan.random)]);
-    argv.push(if with_path { "ye" } else { "no" }.to_owned());
+    argv.push(if counting == Counting::Nothing { "no" } else { "ye" }.to_owned());
     Ok(Job { argv, ..Job::default() })
 }
 
@@ -294,16 +331,22 @@ fn answer(folder: &Path, code: u8) -> anyhow::Result<Answer> {
     Ok(answer)
 }
 
+/// The largest latency of all wake-ups, ns.
+fn most_ns(searched: &Searched) -> u64 {
+    let trails = [Some(&searched.search), searched.random.as_ref()];
+    let most = trails.into_iter().flatten().filter_map(|t| t.worst()).map(|w| w.latency_ns).max();
+    most.unwrap_or(0).max(searched.again.as_ref().map_or(0, |a| a.latency_ns))
+}
+
 /// The functions of the worst wake-up of the search.
 fn worst_path(
-    counted: &Path,
+    text: &str,
     kallsyms: &[u8],
     plan: &SearchPlan,
     searched: &Searched,
     insn_ns: u64,
 ) -> anyhow::Result<WakePath> {
-    let text = vm_count::read(counted, COUNTED_MAX)?;
-    let mut file = format::read(&text).context("the plugin's file")?;
+    let mut file = format::read(text).context("the plugin's file")?;
     // Behind the search: its worst wake-up again, and random ones. Before it: wake-ups to warm up.
     let again = searched.again.as_ref().map_or(0, |a| a.wakeups);
     let behind = usize::try_from(plan.random.saturating_add(again)).unwrap_or(usize::MAX);
@@ -351,9 +394,10 @@ mod tests {
     #[test]
     fn the_guests_words_have_one_length() {
         let plan = SearchPlan { wakeups: 100, random: 100, ..SearchPlan::default() };
-        let length = |plan: &SearchPlan, path| {
-            job(plan, path).unwrap().argv.iter().map(String::len).collect::<Vec<_>>()
+        let length = |plan: &SearchPlan, counting| {
+            job(plan, counting).unwrap().argv.iter().map(String::len).collect::<Vec<_>>()
         };
-        assert_eq!(length(&plan, false), length(&SearchPlan { random: 0, ..plan.clone() }, true));
+        let without = SearchPlan { random: 0, ..plan.clone() };
+        assert_eq!(length(&plan, Counting::Nothing), length(&without, Counting::Path));
     }
 }

@@ -51,6 +51,8 @@ mod view;
 #[cfg(feature = "host")]
 mod vm;
 #[cfg(feature = "host")]
+mod vm_count;
+#[cfg(feature = "host")]
 mod vm_kernel;
 #[cfg(feature = "host")]
 mod vm_ssh;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-fn run(dir: &Path, args: &[&str]) -> Output {
+pub fn run(dir: &Path, args: &[&str]) -> Output {
     latlab(dir, args).output().unwrap()
 }
 
@@ -31,7 +31,7 @@ fn sections(text: &str) -> BTreeMap<String, String> {
     all
 }
 
-fn json(path: &Path) -> serde_json::Value {
+pub fn json(path: &Path) -> serde_json::Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
@@ -572,129 +572,4 @@ fn private_apt(source: &str) -> (tempfile::TempDir, Command) {
     let mut command = latlab(dir.path(), &["vm", "fetch", "armv7-rt"]);
     command.env("APT_CONFIG", at("apt.conf")).env("XDG_CACHE_HOME", at("cache"));
     (dir, command)
-}
-
-/// The detail of a run of `vm path`, whose first machine's median and worst path add up.
-fn path_detail(dir: &Path, run: &str, counted: u64) -> serde_json::Value {
-    let run = json(&dir.join(run).join("run.json"));
-    let part = &run["parts"][0];
-    let machine = &part["detail"]["machines"][0];
-    assert_eq!(
-        (machine["wakeups"].as_u64(), machine["dropped"].as_u64()),
-        (Some(counted), Some(0))
-    );
-    for path in [&machine["median"], &machine["worst"]] {
-        let own = path["tree"].as_array().unwrap().iter().map(|c| c["own"].as_u64().unwrap());
-        assert_eq!(own.sum::<u64>(), path["instructions"].as_u64().unwrap());
-    }
-    // Latency and instructions differ by what passes while the timer is programmed.
-    let remainder = machine["remainder_ns"].as_array().unwrap();
-    let [least, most] = [&remainder[0], &remainder[2]].map(|r| r.as_i64().unwrap());
-    assert!((0..=150).contains(&least) && most <= 150, "{remainder:?}");
-    part.clone()
-}
-
-/// Paths of wake-ups: the functions that every wake-up takes are named, instructions add up to the
-/// latency, the histogram is the one without the plugin, and 50 more instructions are found in the function that
-/// has them.
-#[test]
-#[ignore = "boots a virtual machine"]
-fn armv7_paths_add_up_and_the_gate_names_what_grew() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = |fault: &str, out: &str| {
-        let args = [
-            "vm", "path", "armv7-rt", "-l", "100", "--settle", "2", "--fault", fault, "--out", out,
-        ];
-        let output = run(dir.path(), &args);
-        assert!(output.status.success(), "{}", said(&output));
-        assert!(printed(&output).lines().count() <= 40, "{}", printed(&output));
-        path_detail(dir.path(), out, 100)
-    };
-    let before = path("none", "a");
-    let tree = before["detail"]["machines"][0]["median"]["tree"].to_string();
-    for function in ["hrtimer_interrupt", "try_to_wake_up", "__schedule", "(user space)"] {
-        assert!(tree.contains(function), "{function}: {tree}");
-    }
-    let after = path("longer-path:ns=50", "b");
-    let gate = run(dir.path(), &["vm", "gate", "a", "b", "--junit", "gate.xml"]);
-    assert_eq!(gate.status.code(), Some(2), "{}", said(&gate));
-    let text = printed(&gate);
-    assert!(
-        text.contains(" instructions: ") && text.contains("strike_path [latlab_faults]"),
-        "{text}"
-    );
-    let junit = fs::read_to_string(dir.path().join("gate.xml")).unwrap();
-    assert!(
-        junit.contains("failures=\"") && junit.contains("strike_path [latlab_faults]"),
-        "{junit}"
-    );
-    assert_ne!(before["results"][1]["histogram"], after["results"][1]["histogram"]);
-
-    // The same commands in the guest, without the plugin.
-    let script = "sleep $1; shift
-    /bin/latlab wakeup -q --out r \"$@\" > output 2>&1; code=$?
-    cat /proc/kallsyms > kallsyms
-    exit $code";
-    let args = ["vm", "run", "armv7-rt,icount=0", "--fault", "none", "--"];
-    let command = ["/bin/sh", "-c", script, "count", "2", "-l100", "-i1000"];
-    let output = run(dir.path(), &[&args[..], &command[..]].concat());
-    assert!(output.status.success(), "{}", said(&output));
-    let plain = json(&dir.path().join("r/run.json"));
-    assert_eq!(plain["parts"][0]["results"][0]["histogram"], before["results"][1]["histogram"]);
-}
-
-#[test]
-#[ignore = "boots a virtual machine"]
-fn x86_64_paths_add_up() {
-    let dir = tempfile::tempdir().unwrap();
-    let args = ["vm", "path", "x86_64-rt", "-l", "100", "--settle", "2", "--out", "a"];
-    let output = run(dir.path(), &args);
-    assert!(output.status.success(), "{}", said(&output));
-    let tree =
-        path_detail(dir.path(), "a", 100)["detail"]["machines"][0]["median"]["tree"].to_string();
-    for function in ["hrtimer_interrupt", "try_to_wake_up", "__schedule", "(user space)"] {
-        assert!(tree.contains(function), "{function}: {tree}");
-    }
-}
-
-/// What cannot be counted is refused before anything boots.
-#[test]
-fn what_has_no_path_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    for (machine, reason) in [
-        ("aarch64-rt", "instructions are counted on 32-bit ARM and x86-64 only"),
-        ("armv7-rt,icount=9", "icount above 8 is too coarse"),
-        ("armv7-rt,icount=0,smp=2", "smp"),
-        ("nosuch", "no virtual machine"),
-    ] {
-        let output = run(dir.path(), &["vm", "path", machine]);
-        assert_eq!(output.status.code(), Some(1), "{machine}");
-        assert!(said(&output).contains(reason), "{machine}: {}", said(&output));
-    }
-    let output = run(dir.path(), &["vm", "sections", "x86_64-rt"]);
-    assert!(said(&output).contains("sections are counted on 32-bit ARM only"), "{}", said(&output));
-    assert!(!dir.path().join("runs").exists());
-}
-
-/// Sections: the timer's interrupt is the longest with interrupts off on an idle machine, lengths add up, and the
-/// preemption count is zero in user space.
-#[test]
-#[ignore = "boots a virtual machine"]
-fn armv7_sections_have_their_functions() {
-    let dir = tempfile::tempdir().unwrap();
-    let args = ["vm", "sections", "armv7-rt", "-l", "100", "--settle", "2", "--out", "s"];
-    let output = run(dir.path(), &args);
-    assert!(output.status.success(), "{}", said(&output));
-    assert!(printed(&output).lines().count() <= 40, "{}", printed(&output));
-    let detail = json(&dir.path().join("s/run.json"))["parts"][0]["detail"].clone();
-    assert_eq!(detail["user_wrong"], 0);
-    assert!(detail["user_checks"].as_u64().unwrap() > 1000, "{}", detail["user_checks"]);
-    for kind in detail["kinds"].as_array().unwrap() {
-        let longest = &kind["longest"][0];
-        let tree = longest["tree"].as_array().unwrap().iter();
-        let own: u64 = tree.map(|c| c["own"].as_u64().unwrap()).sum();
-        assert_eq!(longest["longest"], own, "{longest}");
-    }
-    let tree = detail["kinds"][0]["longest"][0]["tree"].to_string();
-    assert!(tree.contains("hrtimer_interrupt"), "{tree}");
 }

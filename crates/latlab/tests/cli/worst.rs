@@ -72,6 +72,14 @@ fn armv7_a_search_exceeds_random_wakeups_and_replays() {
     assert_eq!(path["latency_ns"].as_u64(), Some(worst));
     assert!(path["tree"].to_string().contains("strike_spin [latlab_faults]"), "{path}");
 
+    // What was executed bounds what was found, and more closely than by twice as much.
+    let output = run(dir.path(), &["worst", "--replay", "a", "--bound", "--out", "d"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let bounded = detail(dir.path(), "d");
+    assert_eq!(bounded["searched"]["search"], searched["search"]);
+    let bound = bounded["bound"]["bound"].as_u64().unwrap();
+    assert!(bound >= worst && bound < 2 * worst, "{bound} {worst}");
+
     let file = dir.path().join("a/run.json");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace(&format!("{worst}"), &format!("{}", worst + 1))).unwrap();

@@ -1,0 +1,225 @@
+//! The bound of the wake-up latency: its components, interrupts, response times.
+
+use crate::doc::{Block, Column, Section, Table};
+use crate::values::grouped;
+use latlab_model::path::{BoundComponent, BoundDetail, BoundKind};
+use latlab_model::run::Part;
+use latlab_model::units::format_ns;
+
+const ASSUMPTIONS: &str = "The bound holds for the code that was executed: a longer section that did not run is not covered. It \
+    assumes one CPU, a thread of the highest priority that no other thread delays, interrupts that do not nest and \
+    come as often as they did, in any alignment.";
+
+/// The sections of a `bound` part.
+pub fn sections(part: &Part, detail: &BoundDetail) -> Vec<Section> {
+    let mut blocks = vec![Block::Findings(part.findings.clone())];
+    blocks.extend(self::blocks(detail));
+    vec![Section { id: part.name.clone(), title: part.title.clone(), blocks }]
+}
+
+/// The bound with its assumptions.
+pub fn blocks(detail: &BoundDetail) -> Vec<Block> {
+    let mut blocks = screen(detail);
+    blocks.push(Block::Text(ASSUMPTIONS.into()));
+    blocks
+}
+
+/// The first screen: everything but the assumptions.
+pub fn screen(detail: &BoundDetail) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if is_exceeded(detail) {
+        blocks.push(Block::Warning(
+            "A measured wake-up took longer than the bound: an assumption does not hold here."
+                .into(),
+        ));
+    }
+    blocks.extend([Block::Table(components(detail)), Block::Table(interrupts(detail))]);
+    if !detail.tasks.is_empty() {
+        blocks.push(Block::Table(tasks(detail)));
+    }
+    blocks
+}
+
+/// The result in words.
+pub fn summary(detail: &BoundDetail) -> Vec<String> {
+    let observed = detail.observed_ns;
+    let worst = format!(
+        "longest of {} measured wake-ups {}",
+        grouped(detail.wakeups),
+        format_ns(observed as f64)
+    );
+    let mut sentences = vec![match bound_ns(detail) {
+        Some(ns) => format!(
+            "{}: wake-up latency at most {}; {worst}, bound/observed {:.2}.",
+            detail.machine,
+            format_ns(ns as f64),
+            ns as f64 / observed.max(1) as f64
+        ),
+        None => format!(
+            "{}: no bound, because interrupts may take all of the time; {worst}.",
+            detail.machine
+        ),
+    }];
+    if detail.user_wrong > 0 {
+        sentences.push(format!(
+            "The scheduler seemed to be postponed {} of {} times that user code ran: the bound is an estimate.",
+            grouped(detail.user_wrong),
+            grouped(detail.user_checks)
+        ));
+    }
+    sentences
+}
+
+fn bound_ns(detail: &BoundDetail) -> Option<u64> {
+    detail.bound?.checked_mul(detail.insn_ns)
+}
+
+fn is_exceeded(detail: &BoundDetail) -> bool {
+    bound_ns(detail).is_some_and(|ns| ns < detail.observed_ns)
+}
+
+fn kind(kind: BoundKind) -> &'static str {
+    match kind {
+        BoundKind::Postponed => "preemption or interrupts off by a thread (D_POID)",
+        BoundKind::Switch => "interrupts off in the scheduler, to its end (D_ST)",
+        BoundKind::Pending => "scheduler pending, not yet entered (D_PAIE)",
+        BoundKind::Scheduler => "preemption off to schedule (D_PSD)",
+        BoundKind::ReturnToUser => "return to user space",
+        BoundKind::Timer => "steps of the timer",
+    }
+}
+
+/// Of D_POID and D_ST the larger one is a term of the bound.
+fn is_term(c: &BoundComponent, all: &[BoundComponent]) -> bool {
+    let of = |kind| all.iter().find(|c| c.kind == kind).map_or(0, |c| c.longest);
+    let (postponed, switch) = (of(BoundKind::Postponed), of(BoundKind::Switch));
+    match c.kind {
+        BoundKind::Postponed => postponed >= switch,
+        BoundKind::Switch => switch > postponed,
+        _ => true,
+    }
+}
+
+fn components(detail: &BoundDetail) -> Table {
+    let row = |c: &BoundComponent| {
+        let term = if is_term(c, &detail.components) { grouped(c.longest) } else { "–".into() };
+        let count = if c.kind == BoundKind::Timer { String::new() } else { grouped(c.count) };
+        vec![kind(c.kind).into(), grouped(c.longest), count, term, c.begins.clone(), c.ends.clone()]
+    };
+    let mut rows: Vec<Vec<String>> = detail.components.iter().map(row).collect();
+    let taken: u64 = detail.interrupts.iter().map(|i| i.in_bound).sum();
+    let total = |name: &str, n: Option<u64>| {
+        let n = n.map_or_else(|| "none".into(), grouped);
+        vec![name.into(), String::new(), String::new(), n, String::new(), String::new()]
+    };
+    rows.push(total("interrupts meanwhile", detail.bound.map(|_| taken)));
+    rows.push(total("bound", detail.bound));
+    Table {
+        caption: format!(
+            "Longest intervals without interrupts, in instructions of {} ns, and the bound",
+            detail.insn_ns
+        ),
+        columns: vec![
+            Column::left("interval"),
+            Column::right("longest"),
+            Column::right("intervals"),
+            Column::right("in the bound"),
+            Column::left("begins in"),
+            Column::left("ends in"),
+        ],
+        rows,
+    }
+}
+
+fn interrupts(detail: &BoundDetail) -> Table {
+    Table {
+        caption: "Interrupts, in instructions".into(),
+        columns: vec![
+            Column::left("source"),
+            Column::right("interrupts"),
+            Column::right("longest"),
+            Column::right("most in the bound"),
+        ],
+        rows: (detail.interrupts.iter())
+            .map(|i| {
+                vec![i.source.clone(), grouped(i.count), grouped(i.longest), grouped(i.in_bound)]
+            })
+            .collect(),
+    }
+}
+
+fn tasks(detail: &BoundDetail) -> Table {
+    let ns = |ns: u64| format_ns(ns as f64);
+    Table {
+        caption: "Response times of the tasks, highest priority first".into(),
+        columns: vec![
+            Column::right("priority"),
+            Column::right("execution"),
+            Column::right("period"),
+            Column::right("response at most"),
+        ],
+        rows: (detail.tasks.iter().enumerate())
+            .map(|(i, t)| {
+                let response = t.response_ns.map_or_else(|| "longer than the period".into(), ns);
+                vec![(i + 1).to_string(), ns(t.execution_ns), ns(t.period_ns), response]
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_model::path::{BoundInterrupt, TaskResponse};
+
+    fn detail() -> BoundDetail {
+        let of = |kind, longest| BoundComponent { kind, longest, count: 9, ..Default::default() };
+        BoundDetail {
+            machine: "armv7-rt".into(),
+            insn_ns: 1,
+            wakeups: 2000,
+            components: vec![
+                of(BoundKind::Postponed, 2_000),
+                of(BoundKind::Switch, 3_000),
+                of(BoundKind::Scheduler, 3_300),
+            ],
+            interrupts: vec![BoundInterrupt {
+                source: "timer".into(),
+                count: 7,
+                longest: 8_000,
+                in_bound: 8_500,
+            }],
+            bound: Some(14_800),
+            observed_ns: 12_900,
+            tasks: vec![
+                TaskResponse {
+                    execution_ns: 100_000,
+                    period_ns: 1_000_000,
+                    response_ns: Some(115_000),
+                },
+                TaskResponse { execution_ns: 900_000, period_ns: 1_000_000, response_ns: None },
+            ],
+            ..BoundDetail::default()
+        }
+    }
+
+    #[test]
+    fn the_larger_of_two_components_is_a_term_and_the_ratio_is_said() {
+        let detail = detail();
+        assert!(summary(&detail)[0].ends_with("bound/observed 1.15."), "{:?}", summary(&detail));
+        let table = components(&detail);
+        let terms: Vec<&str> = table.rows.iter().map(|r| r[3].as_str()).collect();
+        assert_eq!(terms, ["–", "3\u{202f}000", "3\u{202f}300", "8\u{202f}500", "14\u{202f}800"]);
+        assert_eq!(tasks(&detail).rows[1][3], "longer than the period");
+        assert!(!screen(&detail).iter().any(|b| matches!(b, Block::Warning(_))));
+    }
+
+    #[test]
+    fn a_bound_below_what_was_measured_and_none_at_all_are_said() {
+        let exceeded = BoundDetail { observed_ns: 15_000, ..detail() };
+        assert!(screen(&exceeded).iter().any(|b| matches!(b, Block::Warning(_))));
+        let none = BoundDetail { bound: None, ..detail() };
+        assert!(summary(&none)[0].contains("no bound"), "{:?}", summary(&none));
+        assert_eq!(components(&none).rows.last().unwrap()[3], "none");
+    }
+}

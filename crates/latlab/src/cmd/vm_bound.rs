@@ -1,0 +1,87 @@
+//! `latlab vm bound`: an upper bound of the wake-up latency, from the longest intervals that were executed.
+
+use crate::cli::Global;
+use crate::cli::vm::BoundArgs;
+use crate::cmd::{vm_count, vm_path};
+use crate::outcome::{HintExt, Outcome};
+use crate::session::Session;
+use anyhow::{Context, anyhow};
+use latlab_analysis::path::bound::{self, Measured, Task};
+use latlab_model::run::{Part, Run};
+
+/// Runs the command.
+///
+/// # Errors
+/// When the machine cannot run, has no plugin or no symbols, or nothing was counted.
+pub fn run(args: &BoundArgs, global: &Global) -> anyhow::Result<Outcome> {
+    vm_count::arm_target(&args.machine)?;
+    let tasks: Vec<Task> = args.tasks.iter().map(|t| task(t)).collect::<anyhow::Result<_>>()?;
+    let name = vm_path::name(&args.machine);
+    let mut config = vm_count::config(&name, &args.counted);
+    config["tasks"] = args.tasks.clone().into();
+    let session = Session::begin(global, "bound", &config)?;
+    vm_count::finish(session, measure(&name, args, &tasks))
+}
+
+fn measure(name: &str, args: &BoundArgs, tasks: &[Task]) -> anyhow::Result<(Part, Run)> {
+    let symbols = vm_count::symbols(name, &args.machine)?;
+    let arguments = arguments(name, &symbols)?;
+    let all = |_| arguments.clone();
+    let guest = vm_count::run(name, &args.machine, &args.counted, ("latlab_bound", &all))?;
+    let file = bound::read(&guest.file)
+        .context("the plugin's file")
+        .hint("count fewer wake-ups (-l), or use a kernel of Debian's")?;
+    let wakeups: Vec<_> = guest.run.records().filter(|(_, r)| r.name == "wakeup.user").collect();
+    let observed = wakeups.iter().filter_map(|(_, r)| r.summary.max);
+    let measured = Measured {
+        machine: name,
+        release: &guest.release,
+        insn_ns: 1 << guest.shift,
+        observed_ns: observed.fold(0.0, f64::max) as u64,
+        kallsyms: &guest.kallsyms,
+    };
+    let mut part = bound::part(bound::detail(&file, &measured, tasks));
+    part.results.extend(wakeups.iter().map(|(_, record)| (*record).clone()));
+    Ok((part, guest.run))
+}
+
+/// What the plugin is told of a kernel.
+///
+/// # Errors
+/// Where its symbols lack the scheduler's.
+pub fn arguments(name: &str, kallsyms: &[u8]) -> anyhow::Result<Vec<(String, String)>> {
+    bound::arguments(kallsyms)
+        .ok_or_else(|| anyhow!("{name}: no symbols of the scheduler"))
+        .hint("the kernel needs CONFIG_KALLSYMS")
+}
+
+/// `EXECUTION/PERIOD`.
+fn task(text: &str) -> anyhow::Result<Task> {
+    let (execution, period) = text
+        .split_once('/')
+        .ok_or_else(|| anyhow!("--task-set {text}: no period"))
+        .hint("EXECUTION/PERIOD, e.g. 200us/1ms")?;
+    let ns = |text: &str| crate::cli::time::micros_ns("--task-set", text);
+    let task = Task { execution_ns: ns(execution)?, period_ns: ns(period)? };
+    if task.period_ns == 0 {
+        return Err(anyhow!("--task-set {text}: the period is zero"))
+            .hint("EXECUTION/PERIOD, e.g. 200us/1ms");
+    }
+    Ok(task)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_has_an_execution_time_and_a_period() {
+        let expected = Task { execution_ns: 200_000, period_ns: 1_000_000 };
+        assert_eq!(task("200us/1ms").unwrap(), expected);
+        assert_eq!(task("200/1000").unwrap(), expected);
+        for wrong in ["200us", "1us/0", "a/1ms", "/"] {
+            let error = task(wrong).unwrap_err().to_string();
+            assert!(error.starts_with("--task-set"), "{error}");
+        }
+    }
+}
