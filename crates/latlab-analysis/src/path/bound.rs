@@ -24,7 +24,7 @@ use latlab_stats::histogram::Histogram;
 /// Lines that are read.
 const LINES_MAX: usize = 1 << 24;
 /// Steps of the fixed point; each is longer than the one before.
-const STEPS_MAX: usize = 100_000;
+const STEPS_MAX: usize = 10_000;
 /// A bound that is longer than this, instructions, is none.
 const LONGEST: u64 = 10_000_000_000;
 /// From the intended time to the timer's interrupt, ns: the time that is programmed is rounded up to the counter's
@@ -260,16 +260,21 @@ fn most_in(span: &[Arrival], window: u64) -> u64 {
     most
 }
 
+/// A sum that stays at the largest number.
+fn sum(all: impl IntoIterator<Item = u64>) -> u64 {
+    all.into_iter().fold(0, u64::saturating_add)
+}
+
 /// The least fixed point of `own + grows(L)` from `own`; `None` above [`LONGEST`].
 fn fixed_point(own: u64, grows: impl Fn(u64) -> u64) -> Option<u64> {
     let mut length = own;
     for _ in 0..STEPS_MAX {
+        if length > LONGEST {
+            return None;
+        }
         let next = own.saturating_add(grows(length));
         if next == length {
             return Some(length);
-        }
-        if next > LONGEST {
-            return None;
         }
         length = next;
     }
@@ -316,20 +321,22 @@ pub fn detail(file: &BoundFile, measured: &Measured<'_>, tasks: &[Task]) -> Boun
     });
     components.sort_by_key(|c| c.kind);
     let sources = [("timer", &file.timer), ("other", &file.other)];
-    let interrupts = |window: u64| sources.iter().map(|(_, s)| s.most_in(window)).sum::<u64>();
+    let interrupts = |window: u64| sum(sources.iter().map(|(_, s)| s.most_in(window)));
     let scheduler = file.of(BoundKind::Scheduler);
-    let own = file.of(BoundKind::Switch).max(file.of(BoundKind::Postponed))
-        + file.of(BoundKind::Pending)
-        + scheduler
-        + file.of(BoundKind::ReturnToUser)
-        + timer;
+    let own = sum([
+        file.of(BoundKind::Switch).max(file.of(BoundKind::Postponed)),
+        file.of(BoundKind::Pending),
+        scheduler,
+        file.of(BoundKind::ReturnToUser),
+        timer,
+    ]);
     let bound = fixed_point(own, interrupts);
     let responses = (0..tasks.len()).map(|i| {
         let (own_ns, higher) = (tasks[i], &tasks[..i]);
         let in_insns = |ns: u64| ns.div_ceil(insn_ns);
         let grows = |length: u64| {
             let jobs = higher.iter().map(|t| {
-                let each = in_insns(t.execution_ns) + 2 * scheduler;
+                let each = sum([in_insns(t.execution_ns), scheduler, scheduler]);
                 length.div_ceil(in_insns(t.period_ns).max(1)).saturating_mul(each)
             });
             jobs.fold(interrupts(length), u64::saturating_add)
