@@ -80,9 +80,9 @@ fn is_exceeded(detail: &BoundDetail) -> bool {
 
 fn kind(kind: BoundKind) -> &'static str {
     match kind {
-        BoundKind::Postponed => "preemption or interrupts off by a thread (D_POID)",
-        BoundKind::Switch => "interrupts off in the scheduler, to its end (D_ST)",
-        BoundKind::Pending => "scheduler pending, not yet entered (D_PAIE)",
+        BoundKind::Postponed => "scheduler postponed by a thread (D_POID)",
+        BoundKind::Switch => "interrupts off in the scheduler (D_ST)",
+        BoundKind::Pending => "scheduler pending (D_PAIE)",
         BoundKind::Scheduler => "preemption off to schedule (D_PSD)",
         BoundKind::ReturnToUser => "return to user space",
         BoundKind::Timer => "steps of the timer",
@@ -101,31 +101,32 @@ fn is_term(c: &BoundComponent, all: &[BoundComponent]) -> bool {
 }
 
 fn components(detail: &BoundDetail) -> Table {
+    let number = |n: Option<u64>| n.map_or_else(|| "none".into(), grouped);
+    let taken: u64 = detail.interrupts.iter().map(|i| i.in_bound).sum();
+    let total = |name: &str, n: Option<u64>| [name.into(), number(n)].to_vec();
     let row = |c: &BoundComponent| {
         let term = if is_term(c, &detail.components) { grouped(c.longest) } else { "–".into() };
         let count = if c.kind == BoundKind::Timer { String::new() } else { grouped(c.count) };
-        vec![kind(c.kind).into(), grouped(c.longest), count, term, c.begins.clone(), c.ends.clone()]
+        vec![kind(c.kind).into(), term, grouped(c.longest), count, c.begins.clone(), c.ends.clone()]
     };
-    let mut rows: Vec<Vec<String>> = detail.components.iter().map(row).collect();
-    let taken: u64 = detail.interrupts.iter().map(|i| i.in_bound).sum();
-    let total = |name: &str, n: Option<u64>| {
-        let n = n.map_or_else(|| "none".into(), grouped);
-        vec![name.into(), String::new(), String::new(), n, String::new(), String::new()]
-    };
-    rows.push(total("interrupts meanwhile", detail.bound.map(|_| taken)));
-    rows.push(total("bound", detail.bound));
+    let mut rows = vec![
+        total("bound", detail.bound),
+        total("interrupts meanwhile", detail.bound.map(|_| taken)),
+    ];
+    rows.iter_mut().for_each(|row| row.resize(6, String::new()));
+    rows.extend(detail.components.iter().map(row));
     Table {
         caption: format!(
-            "Longest intervals without interrupts, in instructions of {} ns, and the bound",
+            "Bound and longest intervals without interrupts, in instructions of {} ns",
             detail.insn_ns
         ),
         columns: vec![
             Column::left("interval"),
-            Column::right("longest"),
-            Column::right("intervals"),
             Column::right("in the bound"),
-            Column::left("begins in"),
-            Column::left("ends in"),
+            Column::right("longest"),
+            Column::right("intervals").optional(3),
+            Column::left("begins in").optional(1),
+            Column::left("ends in").optional(2),
         ],
         rows,
     }
@@ -208,8 +209,8 @@ mod tests {
         let detail = detail();
         assert!(summary(&detail)[0].ends_with("bound/observed 1.15."), "{:?}", summary(&detail));
         let table = components(&detail);
-        let terms: Vec<&str> = table.rows.iter().map(|r| r[3].as_str()).collect();
-        assert_eq!(terms, ["–", "3\u{202f}000", "3\u{202f}300", "8\u{202f}500", "14\u{202f}800"]);
+        let terms: Vec<&str> = table.rows.iter().map(|r| r[1].as_str()).collect();
+        assert_eq!(terms, ["14\u{202f}800", "8\u{202f}500", "–", "3\u{202f}000", "3\u{202f}300"]);
         assert_eq!(tasks(&detail).rows[1][3], "longer than the period");
         assert!(!screen(&detail).iter().any(|b| matches!(b, Block::Warning(_))));
     }
@@ -220,6 +221,6 @@ mod tests {
         assert!(screen(&exceeded).iter().any(|b| matches!(b, Block::Warning(_))));
         let none = BoundDetail { bound: None, ..detail() };
         assert!(summary(&none)[0].contains("no bound"), "{:?}", summary(&none));
-        assert_eq!(components(&none).rows.last().unwrap()[3], "none");
+        assert_eq!(components(&none).rows[0][1], "none");
     }
 }
