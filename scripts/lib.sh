@@ -124,15 +124,15 @@ not_passed() {
 # that fail are run once more, alone; those that pass then are told as `repeated: NAME` (scripts/test lists them).
 cargo_test() {
     local log name
-    local -a names options=("$@")
+    local -a names arguments=("$@")
     log=$(mktemp)
-    INSTA_UPDATE=no "$top/scripts/cargo" test --locked --workspace --no-fail-fast "$@" 2>&1 | tee "$log" && return
+    INSTA_UPDATE=no "$top/scripts/cargo" test --locked --workspace "$@" 2>&1 | tee "$log" && return
     mapfile -t names < <(not_passed "$log")
     [[ ${#names[@]} -ge 1 && ${#names[@]} -le 3 && "${names[*]}" != *"had not ended"* ]] || return 1
-    [[ " ${options[*]} " == *" -- "* ]] || options+=(--)
+    [[ " ${arguments[*]} " == *" -- "* ]] || arguments+=(--)
     for name in "${names[@]}"; do
         # Its own result is not counted once more.
-        INSTA_UPDATE=no "$top/scripts/cargo" test --locked --workspace "${options[@]}" --exact "$name" 2>&1 |
+        INSTA_UPDATE=no "$top/scripts/cargo" test --locked --workspace "${arguments[@]}" --exact "$name" 2>&1 |
             sed 's/^test result:/once more:/' || return 1
         printf 'repeated: %s\n' "$name"
     done

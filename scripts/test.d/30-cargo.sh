@@ -24,4 +24,4 @@ if [[ ! -e /sys/kernel/tracing/instances && $(id -u) == 0 ]]; then
 fi
 scripts/cargo test --locked --workspace --no-run
 quiet
-cargo_test
+cargo_test --no-fail-fast

@@ -84,10 +84,9 @@ pub fn prepare(
         });
     }
     // A board build may take minutes: what the user named is looked for first.
-    for own in [&target.kernel, &target.modules_from, &target.initrd, &target.dtb] {
-        if let Some(path) = own {
-            fs::metadata(path).map_err(TargetError::file(path))?;
-        }
+    let named = [&target.kernel, &target.modules_from, &target.initrd, &target.dtb];
+    for path in named.into_iter().flatten() {
+        fs::metadata(path).map_err(TargetError::file(path))?;
     }
     needs::check(host, kind, target.kernel.is_some())?;
     let (program, package) = qemu::program(kind.arch);

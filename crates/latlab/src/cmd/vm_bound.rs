@@ -6,7 +6,7 @@ use crate::cmd::{vm_count, vm_path};
 use crate::outcome::{HintExt, Outcome};
 use crate::session::Session;
 use anyhow::{Context, anyhow};
-use latlab_analysis::path::bound::{self, Measured, Task};
+use latlab_analysis::path::bound::{self, Measured, Range, Task};
 use latlab_model::run::{Part, Run};
 
 /// Runs the command.
@@ -50,9 +50,19 @@ fn measure(name: &str, args: &BoundArgs, tasks: &[Task]) -> anyhow::Result<(Part
 /// # Errors
 /// Where its symbols lack the scheduler's.
 pub fn arguments(name: &str, kallsyms: &[u8]) -> anyhow::Result<Vec<(String, String)>> {
-    bound::arguments(kallsyms)
+    let code = bound::scheduler_code(kallsyms)
         .ok_or_else(|| anyhow!("{name}: no symbols of the scheduler"))
-        .hint("the kernel needs CONFIG_KALLSYMS")
+        .hint("the kernel needs CONFIG_KALLSYMS")?;
+    let range = |&(first, end): &Range| format!("{first:x}-{end:x}");
+    let all = |ranges: &[Range]| ranges.iter().map(range).collect::<Vec<_>>().join("+");
+    let timers: Vec<String> = code.timers.iter().map(|at| format!("{at:x}")).collect();
+    let arguments = [
+        ("scheduler", all(&code.scheduler)),
+        ("schedule", format!("{:x}", code.schedule)),
+        ("idle", range(&code.idle)),
+        ("timer", timers.join("+")),
+    ];
+    Ok(arguments.map(|(name, value)| (name.to_owned(), value)).to_vec())
 }
 
 /// `EXECUTION/PERIOD`.
