@@ -10,6 +10,8 @@ mod diagnostics;
 mod foreign_text;
 mod outcome;
 mod output;
+#[cfg(feature = "host")]
+mod own_run;
 mod program;
 mod progress;
 mod restoration;

@@ -1,7 +1,9 @@
 //! `latlab check` from outside.
 
-use crate::common::{latlab, printed, said};
+use crate::common::{latlab, printed, said, signal, spawn, text, wait_for};
+use rustix::process::Signal;
 use std::path::Path;
+use std::time::Duration;
 
 /// A wake-up run of half a second as an ordinary task.
 fn measured(dir: &Path) {
@@ -84,4 +86,22 @@ fn a_mechanism_is_a_circumstance() {
     assert!(code == Some(2) && samples >= 100, "{code:?} {samples}");
     assert_eq!(check("max < 100 s, by futex\n"), (Some(1), 0));
     assert_eq!(check("max < 100 s\n"), (Some(1), 0));
+}
+
+/// A signal reaches the measurement too: ten minutes end at once, and nothing is decided.
+#[test]
+fn a_signal_ends_the_measurement() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("long.req"), "max < 10 s, 600 s\n").unwrap();
+    let mut child = spawn(dir.path(), &["check", "long.req"]);
+    wait_for("a measurement", Duration::from_millis(20), || {
+        let children = format!("/proc/{0}/task/{0}/children", child.id());
+        let pid = std::fs::read_to_string(children).ok()?.split_whitespace().next()?.to_owned();
+        let name = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        text(&name).contains("wakeup").then_some(())
+    });
+    std::thread::sleep(Duration::from_secs(1));
+    signal(&child, Signal::TERM);
+    let ended = wait_for("its end", Duration::from_millis(20), || child.try_wait().unwrap());
+    assert_eq!(ended.code(), Some(143));
 }

@@ -7,7 +7,8 @@ use crate::cli::Global;
 use crate::cli::check::{Args, Format};
 use crate::cmd::compare::read;
 use crate::outcome::{HintExt, Outcome};
-use crate::rundir::{self, write_asked};
+use crate::own_run;
+use crate::rundir::write_asked;
 use crate::session::Session;
 use crate::term;
 use anyhow::{Context, anyhow, bail};
@@ -20,7 +21,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// Duration where a requirement has none.
 const DEFAULT_SECONDS: u64 = 60;
@@ -155,7 +155,6 @@ fn measure(requirements: &[Requirement], dir: &Path) -> anyhow::Result<Vec<(Stri
         let names = probes.into_iter().map(str::to_owned);
         commands.push(std::iter::once("bench".to_owned()).chain(names).collect());
     }
-    let program = std::env::current_exe().context("finding this program")?;
     let mut runs = Vec::new();
     for (n, words) in commands.iter().enumerate() {
         if signal::stop_requested().is_some() {
@@ -164,17 +163,12 @@ fn measure(requirements: &[Requirement], dir: &Path) -> anyhow::Result<Vec<(Stri
         // A diagnostic: a failed write to stderr loses no result.
         let _ = writeln!(term::stderr(), "measuring: latlab {}", words.join(" "));
         let out = dir.join(format!("{}-{}", n + 1, words.first().map_or("run", String::as_str)));
-        let status = Command::new(&program)
-            .args(words)
-            .arg("--out")
-            .arg(&out)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .status()
-            .with_context(|| format!("starting latlab {}", words.join(" ")))?;
+        let mut command = own_run::command()?;
+        command.args(words).arg("--out").arg(&out);
+        let measured = own_run::measure(&mut command, &out)?;
         // A doctor's or a measurement's own limits are no error here, a missing run is one.
-        let run = rundir::load(&out)
-            .with_context(|| format!("latlab {} ended with {status}", words.join(" ")))?;
+        let ended = || format!("latlab {} ended with {}", words.join(" "), measured.status);
+        let run = measured.run.with_context(ended)?;
         runs.push((out.display().to_string(), run));
     }
     Ok(runs)

@@ -7,15 +7,15 @@ use super::rounds::{self, Measured};
 use super::settings::Chosen;
 use crate::cli::tune::Args;
 use crate::outcome::{HintExt, printed_error};
-use crate::rundir;
+use crate::own_run;
 use anyhow::{Context, anyhow, bail};
 use latlab_model::cpulist;
 use latlab_model::run::Detail;
 use latlab_model::tune::TuneDetail;
 use latlab_stats::histogram::Histogram;
-use latlab_sys::{process, signal};
+use latlab_sys::signal;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// What a parameter takes.
 enum Value {
@@ -172,7 +172,7 @@ pub fn measure(
 /// One boot with one measurement.
 fn block(args: &Args, machine: &str, dir: &Path) -> anyhow::Result<Histogram> {
     std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
-    let mut command = Command::new(process::own_program()?);
+    let mut command = own_run::command()?;
     command.args(["vm", "run", machine]);
     command.args(args.fault.iter().flat_map(|f| ["--fault", f]));
     let length = format!("{}", args.block.as_secs_f64());
@@ -187,12 +187,12 @@ fn block(args: &Args, machine: &str, dir: &Path) -> anyhow::Result<Histogram> {
     command.args(args.affinity.iter().flat_map(|a| ["-a", a]));
     let loads: Vec<String> = args.load.iter().map(ToString::to_string).collect();
     command.args(loads.iter().flat_map(|l| ["--load", l]));
-    let done =
-        command.current_dir(dir).stdin(Stdio::null()).output().context("starting the machine")?;
-    let run = rundir::load(&dir.join("run")).map_err(|_| {
+    command.current_dir(dir).stderr(Stdio::piped());
+    let measured = own_run::measure(&mut command, &dir.join("run"))?;
+    let run = measured.run.map_err(|_| {
         // Empty, unless the machine left something.
         let _ = std::fs::remove_dir(dir);
-        printed_error(&done.stderr).context(format!("{machine}: {}", done.status))
+        printed_error(&measured.stderr).context(format!("{machine}: {}", measured.status))
     })?;
     let found = run.parts.iter().find_map(|p| match &p.detail {
         Some(Detail::Wakeup(w)) => Some(w.all_wakeups()),

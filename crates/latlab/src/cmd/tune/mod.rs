@@ -7,7 +7,7 @@ mod settings;
 use crate::cli::tune::{Args, Format};
 use crate::cli::{Global, cpus};
 use crate::outcome::{HintExt, Outcome, OwnHintExt, printed_error};
-use crate::rundir;
+use crate::own_run;
 use crate::session::Session;
 use crate::term;
 use anyhow::{Context, anyhow, bail};
@@ -20,11 +20,11 @@ use latlab_report::sections::tune as section;
 use latlab_sys::scratch::ScratchDir;
 use latlab_sys::settings::{DmaLatency, Settings};
 use latlab_sys::wakeup::{Hooks, WakeupError};
-use latlab_sys::{policy, process, signal, wakeup};
+use latlab_sys::{policy, signal, wakeup};
 use rounds::Measured;
 use settings::{Chosen, KNOWN, choose, value};
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 /// The kernel is left alone for so long after a change.
@@ -185,13 +185,14 @@ fn bench(args: &Args) -> anyhow::Result<Vec<Record>> {
         ScratchDir::create(&std::env::temp_dir()).context("a directory for the benchmarks")?;
     let run = dir.path().join("run");
     let length = format!("{}", BENCH.as_secs_f64() * args.bench.len() as f64);
-    let mut command = Command::new(process::own_program()?);
+    let mut command = own_run::command()?;
     command.arg("bench").args(&args.bench).args(["-D", &length, "--out"]).arg(&run);
-    let done = command.stdin(Stdio::null()).output().context("starting latlab bench")?;
+    let measured = own_run::measure(command.stderr(Stdio::piped()), &run)?;
     if signal::stop_requested().is_some() {
         return Ok(Vec::new());
     }
-    let run = rundir::load(&run).map_err(|_| printed_error(&done.stderr).context("--bench"))?;
+    let printed = |_| printed_error(&measured.stderr).context("--bench");
+    let run = measured.run.map_err(printed)?;
     Ok(run.records().map(|(_, record)| record.clone()).collect())
 }
 

@@ -1,0 +1,68 @@
+//! A measurement by a latlab of its own, and the run that it keeps.
+
+use crate::{program, rundir};
+use anyhow::Context;
+use latlab_model::run::Run;
+use latlab_sys::{process, signal};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// Asks a process to end.
+const SIGTERM: u8 = 15;
+/// Between two looks at the process and at signals.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Of its stderr, where that is a pipe, so much is read, bytes.
+const PRINTED: u64 = 1 << 20;
+
+/// How it ended.
+pub struct Measured {
+    /// Its exit code or signal.
+    pub status: ExitStatus,
+    /// What it printed, where its stderr is a pipe.
+    pub stderr: Vec<u8>,
+    /// Its run.
+    pub run: anyhow::Result<Run>,
+}
+
+/// This program, with nothing to read and nobody who reads its result.
+///
+/// # Errors
+/// When it is not found.
+pub fn command() -> anyhow::Result<Command> {
+    let mut command = Command::new(program::own_program()?);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    Ok(command)
+}
+
+/// Runs it to its end, and reads its run from a directory. A signal that asks this process to stop is passed on: it keeps
+/// what it has.
+///
+/// # Errors
+/// When it does not start.
+pub fn measure(command: &mut Command, out: &Path) -> anyhow::Result<Measured> {
+    let mut child = command.spawn().context("starting latlab")?;
+    let pipe = child.stderr.take();
+    let reader = std::thread::spawn(move || {
+        let mut printed = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.by_ref().take(PRINTED).read_to_end(&mut printed);
+            let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+        }
+        printed
+    });
+    let mut is_told = false;
+    let status = loop {
+        if let Some(status) = child.try_wait().context("waiting for latlab")? {
+            break status;
+        }
+        // Ctrl-C reaches it from the terminal as well; a second signal of another kind is no kill.
+        if !is_told && signal::stop_requested().is_some() {
+            is_told = process::send(child.id(), SIGTERM).is_ok();
+        }
+        std::thread::sleep(PAUSE);
+    };
+    let stderr = reader.join().unwrap_or_default();
+    Ok(Measured { status, stderr, run: rundir::load(out) })
+}
