@@ -1,6 +1,7 @@
 """Analyses of traces: each against the events of the same trace."""
 
 import json
+import shutil
 import subprocess
 
 import latlab
@@ -74,6 +75,10 @@ def test_errors_are_the_sentences_of_the_command(load, traces, tmp_path):
     several, function = [str(load.path), str(traces / "f6.dat")], str(traces / "function7-x86_64.dat")
     nothing = tmp_path / "run"
     (nothing / "captures").mkdir(parents=True)
+    damaged = tmp_path / "damaged"
+    (damaged / "captures").mkdir(parents=True)
+    shutil.copy(load.path, damaged / "captures")
+    (damaged / "run.json").write_text("{")
     for options, call in [
         (["sched", function], lambda: latlab.sched(function)),
         (["timer", function], lambda: latlab.timer(function)),
@@ -82,6 +87,7 @@ def test_errors_are_the_sentences_of_the_command(load, traces, tmp_path):
         (["why", *several, "--task", "no", "--limit", "1ms"], lambda: latlab.explain(several, task="no", limit_ns=10**6)),
         (["why", str(tmp_path)], lambda: latlab.explain(tmp_path)),
         (["why", str(nothing)], lambda: latlab.explain(nothing)),
+        (["why", str(damaged)], lambda: latlab.explain(damaged)),
     ]:
         with pytest.raises(latlab.LatlabError) as command:
             run_command(options)

@@ -140,7 +140,8 @@ pub fn explain(
     run: Option<PathBuf>,
 ) -> PyResult<RunData> {
     let answer = || {
-        let known = run.and_then(|path| known_of(run::read(path).ok()?));
+        let recorded = run.filter(|path| path.join("run.json").is_file());
+        let known = recorded.map(run::read).transpose()?.and_then(known_of);
         let counters = known.as_ref().map_or_else(Vec::new, |result| {
             result.captures.iter().filter_map(|c| c.counters).collect()
         });

@@ -384,6 +384,21 @@ fn the_line_of_a_named_function_comes_from_debug_information() {
     }
 }
 
+/// The limit, the machine and the counters of a run decide what is said of its captures.
+#[cfg(feature = "host")]
+#[test]
+fn a_damaged_run_beside_captures_is_refused_and_none_is_not_needed() {
+    let t = tempfile::tempdir().unwrap();
+    let captures = t.path().join("run/captures");
+    std::fs::create_dir_all(&captures).unwrap();
+    std::fs::copy(fixture("trace/cyclictest-mark.dat"), captures.join("0.dat")).unwrap();
+    let why = || crate::common::latlab(t.path(), &["why", "run"]);
+    assert!(why().status.success(), "{}", said(&why()));
+    std::fs::write(t.path().join("run/run.json"), "{\"schema_version\": 2, \"parts\": [").unwrap();
+    assert_eq!(why().status.code(), Some(1), "{}", printed(&why()));
+    assert!(said(&why()).starts_with("latlab: run/run.json: "), "{}", said(&why()));
+}
+
 #[cfg(feature = "host")]
 #[test]
 fn a_corrupt_capture_costs_its_own_line_only() {

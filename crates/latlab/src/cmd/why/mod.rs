@@ -89,7 +89,7 @@ fn explain_files(
     limit: Nanos,
     places: &Places,
 ) -> anyhow::Result<WhyResult> {
-    let known = known_of(args.files.as_slice());
+    let known = known_of(args.files.as_slice())?;
     let counters = known.as_ref().map(counters_of).unwrap_or_default();
     let machine = known.map_or_else(SystemContext::default, |result| result.system_context);
     let limit = if limit.0 == 0 { Nanos(machine.limit_ns) } else { limit };
@@ -107,16 +107,20 @@ fn explain_files(
     Ok(result)
 }
 
-/// What a `latlab why` run knew, where all captures are of one.
-fn known_of(paths: &[PathBuf]) -> Option<WhyResult> {
-    let [run] = paths else { return None };
-    if !run.is_dir() {
-        return None;
+/// What a `latlab why` run knew, where all captures are of one. A board's latlab reads no runs.
+///
+/// # Errors
+/// When its `run.json` is damaged: without the machine, limit and counters in it the answer would be another one.
+fn known_of(paths: &[PathBuf]) -> anyhow::Result<Option<WhyResult>> {
+    let [run] = paths else { return Ok(None) };
+    if cfg!(not(feature = "host")) || !run.join(crate::rundir::RUN_FILE).is_file() {
+        return Ok(None);
     }
-    crate::rundir::load(run).ok()?.parts.into_iter().find_map(|part| match part.detail {
+    let parts = crate::rundir::load(run)?.parts;
+    Ok(parts.into_iter().find_map(|part| match part.detail {
         Some(Detail::Why(result)) => Some(*result),
         _ => None,
-    })
+    }))
 }
 
 /// What was counted between its captures.
