@@ -227,11 +227,19 @@ fn higher_priority(a: &Args<'_>) -> Text {
 fn equal_priority(a: &Args<'_>) -> Text {
     let delay = a.get("delay");
     if a.text("class") == "fair" {
+        let why = match a.find("waited_for") {
+            Some(_) => {
+                "The scheduler shares the CPU among fair tasks, also while a real-time task waits for one of them: \
+                 priority inversion, unless the wait is for a lock with priority inheritance."
+            }
+            None => "The scheduler shares the CPU among fair tasks; nice values weight the shares.",
+        };
         return Text::claim(format!(
-            "Task of equal priority (fair) ran for {delay}: {}",
-            a.get("who")
+            "Task of equal priority (fair) ran for {delay}: {}{}",
+            a.get("who"),
+            chain(a)
         ))
-        .why("The scheduler shares the CPU among fair tasks; nice values weight the shares.");
+        .why(why);
     }
     Text::claim(format!("Task of equal priority ran for {delay}: {}{}", actor(a), chain(a)))
         .why(PREEMPTION)

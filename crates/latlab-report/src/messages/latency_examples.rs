@@ -72,7 +72,8 @@ fn with_values() -> Vec<Statement> {
     put("why.wait", &[delay.clone(), who("producer")]);
     let waited = ("waited_for", text("producer"));
     put("why.higher-priority", &[delay.clone(), who("sh"), waited.clone()]);
-    put("why.equal-priority", &[delay.clone(), who("sh"), waited]);
+    put("why.equal-priority", &[delay.clone(), who("sh"), waited.clone()]);
+    put("why.equal-priority", &[delay.clone(), who("make"), class("fair"), waited]);
     put("why.blocked", &[delay.clone(), who("logger")]);
     put("why.blocked", std::slice::from_ref(&delay));
     put("why.clock-source-changed", &[("before", text("tsc")), ("after", text("hpet"))]);

@@ -275,6 +275,38 @@ fn a_wait_names_what_kept_the_other_task_from_running() {
     assert_eq!(time(&late, Cause::Wait, "worker"), 440.0);
 }
 
+/// The owner of a lock sleeps with it: the owner is waited for, not the timer that wakes it.
+#[test]
+fn a_wait_for_a_task_that_sleeps_names_the_task() {
+    let owner = Task { prio: 120, ..FAIR };
+    let mut s = Script::default();
+    let (vector, function) = (s.name("local_timer"), s.name("hrtimer_wakeup"));
+    let on = |prev, state, next| EventKind::Switch { prev, state, next };
+    s.on(1, 5.0, on(IDLE, OffCpu::Runnable, owner));
+    periodic(&mut s, 10, |s, i, start| {
+        if i != 7 {
+            return start + 100.0;
+        }
+        s.switch(start + 20.0, RT, IDLE);
+        s.on(1, start + 30.0, on(owner, OffCpu::Sleeping, IDLE));
+        let due = ((start + 430.0) * 1e3) as i64;
+        let entry = EventKind::HrtimerEntry { timer: 8, function, now: due, preempt_off: false };
+        s.on(1, start + 430.0, EventKind::VectorEntry { name: vector });
+        s.on(1, start + 431.0, entry);
+        s.on(1, start + 432.0, EventKind::Waking { task: owner, target: CpuId(1) });
+        s.on(1, start + 433.0, EventKind::HrtimerExit { timer: 8 });
+        s.on(1, start + 434.0, EventKind::VectorExit { name: vector });
+        s.on(1, start + 436.0, on(IDLE, OffCpu::Runnable, owner));
+        s.on(1, start + 440.0, EventKind::Waking { task: RT, target: CpuId(0) });
+        s.preempt(start + 445.0, IDLE, RT);
+        start + 500.0
+    });
+    s.capture.events.sort_by_key(|e| e.time);
+    let late = causes(&s, &one(&s).jobs[6]);
+    assert!((400.0..=420.0).contains(&time(&late, Cause::Wait, "worker")), "{late:?}");
+    assert_eq!(time(&late, Cause::Wait, "hrtimer_wakeup"), 0.0);
+}
+
 /// The kernel did not record the switch to the task: that it ran is seen, since when is not.
 #[test]
 fn a_missing_switch_makes_an_activation_unsure_and_ends_none() {

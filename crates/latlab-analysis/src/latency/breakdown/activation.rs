@@ -244,8 +244,10 @@ impl Cutter<'_> {
             return self.put(out, self.plain(of, from, to, Cause::Wait));
         };
         match self.context(waking) {
-            Some(Actor::Hrtimer(function)) if own && self.is_sleeper(function) => {
-                self.put(out, self.plain(of, from, to, Cause::Sleep));
+            // Another task that sleeps is what is waited for, not the timer that ends its sleep.
+            Some(Actor::Hrtimer(function)) if self.is_sleeper(function) => {
+                let cause = if own { Cause::Sleep } else { Cause::Wait };
+                self.put(out, self.plain(of, from, to, cause));
             }
             Some(actor) => {
                 let piece = Piece { actor, ..self.plain(of, from, to, Cause::Wait) };
