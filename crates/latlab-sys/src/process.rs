@@ -5,7 +5,8 @@ use std::ffi::CStr;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
 
 /// This program, to be started again: the kernel's link to it holds also where its file was
 /// replaced or removed meanwhile (proc_pid_exe(5)).
@@ -87,6 +88,32 @@ fn signal_to(pid: u32, signal: rustix::process::Signal) -> io::Result<()> {
         .and_then(rustix::process::Pid::from_raw)
         .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     Ok(rustix::process::kill_process(pid, signal)?)
+}
+
+/// Waits for a child. When this process is asked to stop, the child gets this signal, once.
+///
+/// This thread runs four times a second at most meanwhile: it may be a measurement that is waited for.
+pub fn wait_and_pass_on(child: &mut Child, signal: u8) -> io::Result<ExitStatus> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+    // Readable at its end; Linux 5.3.
+    let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty());
+    let pause = Duration::from_millis(250);
+    let limit = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if !is_told && crate::signal::stop_requested().is_some() {
+            is_told = send(child.id(), signal).is_ok();
+        }
+        match &ended {
+            // A signal ends it too, where this thread gets it.
+            Ok(fd) => drop(poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&limit))),
+            Err(_) => std::thread::sleep(pause),
+        }
+    }
 }
 
 /// Start of a process in ticks since boot (`/proc/PID/stat`, field 22; proc_pid_stat(5)): with the

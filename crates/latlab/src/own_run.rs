@@ -3,16 +3,13 @@
 use crate::{program, rundir};
 use anyhow::Context;
 use latlab_model::run::Run;
-use latlab_sys::{process, signal};
+use latlab_sys::process;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
 
 /// Asks a process to end.
 const SIGTERM: u8 = 15;
-/// Between two looks at the process and at signals.
-const PAUSE: Duration = Duration::from_millis(20);
 /// Of its stderr, where that is a pipe, so much is read, bytes.
 const PRINTED: u64 = 1 << 20;
 
@@ -52,17 +49,8 @@ pub fn measure(command: &mut Command, out: &Path) -> anyhow::Result<Measured> {
         }
         printed
     });
-    let mut is_told = false;
-    let status = loop {
-        if let Some(status) = child.try_wait().context("waiting for latlab")? {
-            break status;
-        }
-        // Ctrl-C reaches it from the terminal as well; a second signal of another kind is no kill.
-        if !is_told && signal::stop_requested().is_some() {
-            is_told = process::send(child.id(), SIGTERM).is_ok();
-        }
-        std::thread::sleep(PAUSE);
-    };
+    // Ctrl-C reaches it from the terminal as well; a second signal of another kind is no kill.
+    let status = process::wait_and_pass_on(&mut child, SIGTERM).context("waiting for latlab")?;
     let stderr = reader.join().unwrap_or_default();
     Ok(Measured { status, stderr, run: rundir::load(out) })
 }

@@ -13,9 +13,8 @@
 //! priority (Joseph, Pandya: Finding Response Times in a Real-Time System, The Computer Journal 29, 1986), each job
 //! with a switch to it and one from it.
 
-use super::format::FormatError;
+use super::format::{FormatError, hex, number};
 use super::functions::Functions;
-use super::sections::{hex, number};
 use latlab_model::path::{BoundComponent, BoundDetail, BoundInterrupt, BoundKind, TaskResponse};
 use latlab_model::record::{Record, Unit};
 use latlab_model::run::{Detail, Part};

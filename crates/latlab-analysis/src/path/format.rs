@@ -168,15 +168,15 @@ fn within(n: usize, most: usize, reason: &'static str) -> Result<(), &'static st
     if n <= most { Ok(()) } else { Err(reason) }
 }
 
-fn number<T: std::str::FromStr>(word: &str) -> Result<T, &'static str> {
+pub(super) fn number<T: std::str::FromStr>(word: &str) -> Result<T, &'static str> {
     word.parse().map_err(|_| "not a number")
 }
 
-fn hex(word: &str) -> Result<u64, &'static str> {
+pub(super) fn hex(word: &str) -> Result<u64, &'static str> {
     u64::from_str_radix(word, 16).map_err(|_| "not an address")
 }
 
-fn leaves(word: &str) -> Result<Leaves, &'static str> {
+pub(super) fn leaves(word: &str) -> Result<Leaves, &'static str> {
     match word {
         "-" => Ok(Leaves::Jump),
         "c" => Ok(Leaves::Call),

@@ -3,7 +3,7 @@
 //!
 //! As [`super::format`], the file is bounded and each error names its line.
 
-use super::format::{Block, FormatError, Leaves, Step};
+use super::format::{Block, FormatError, Step, hex, leaves as leaves_of, number};
 use super::functions::Functions;
 use super::tree;
 use latlab_model::path::{Section, SectionKind, SectionsDetail};
@@ -106,15 +106,8 @@ impl SectionsFile {
                 self.kind(kind)?.longest = longest;
             }
             ["S", address, instructions, leaves, executed] => {
-                let leaves = match *leaves {
-                    "c" => Leaves::Call,
-                    "r" => Leaves::Return,
-                    "-" => Leaves::Jump,
-                    _ => return Err("not a way to leave a block"),
-                };
-                let instructions =
-                    u32::try_from(number(instructions)?).map_err(|_| "not a number")?;
-                let block = Block { address: hex(address)?, instructions, leaves };
+                let (address, instructions) = (hex(address)?, number(instructions)?);
+                let block = Block { address, instructions, leaves: leaves_of(leaves)? };
                 let step = Step { block, executed: number(executed)? };
                 // Those of interrupts come first; the line before the second kind's is its own.
                 let is_second = self.preempt.longest > 0;
@@ -135,17 +128,9 @@ impl SectionsFile {
     }
 }
 
-pub(super) fn push<T>(all: &mut Vec<T>, one: T, most: usize) -> Result<(), &'static str> {
+fn push<T>(all: &mut Vec<T>, one: T, most: usize) -> Result<(), &'static str> {
     all.push(one);
     if all.len() <= most { Ok(()) } else { Err("too many lines of one kind") }
-}
-
-pub(super) fn number(word: &str) -> Result<u64, &'static str> {
-    word.parse().map_err(|_| "not a number")
-}
-
-pub(super) fn hex(word: &str) -> Result<u64, &'static str> {
-    u64::from_str_radix(word, 16).map_err(|_| "not an address")
 }
 
 /// The part of a run.

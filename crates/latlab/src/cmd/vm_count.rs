@@ -11,7 +11,7 @@ use latlab_target::Arch;
 use latlab_target::pull::Mapping;
 use latlab_target::spec::VmTarget;
 use latlab_target::vm::plugin::{self, Plugin};
-use latlab_target::vm::{catalog, qemu};
+use latlab_target::vm::{Host, catalog, qemu};
 use latlab_wire::frame::Job;
 use std::fs;
 use std::path::Path;
@@ -146,6 +146,24 @@ pub fn read_symbols(folder: &Path) -> anyhow::Result<Vec<u8>> {
         .hint("the kernel needs CONFIG_KALLSYMS")
 }
 
+/// The plugin of this name for a machine, which writes a file.
+///
+/// # Errors
+/// When it cannot be built.
+pub fn plugin(
+    host: &Host<'_>,
+    arch: Arch,
+    name: &str,
+    file: &Path,
+    arguments: Vec<(String, String)>,
+) -> anyhow::Result<Plugin> {
+    let out = ("out".to_owned(), file.display().to_string());
+    Ok(Plugin {
+        file: plugin::build(host, name, qemu::program(arch).0, &mut vm::say).with_hint()?,
+        arguments: [vec![out], arguments].concat(),
+    })
+}
+
 /// Names and values for a plugin, from the virtual time of one instruction (`icount=`).
 pub type Arguments<'a> = dyn Fn(u8) -> Vec<(String, String)> + 'a;
 
@@ -167,13 +185,7 @@ pub fn run(
     let shift = target.icount.unwrap_or(0);
     let kind = catalog::find(&target.name).context("the machine was found before")?;
     let file = scratch.path().join("counted.txt");
-    let program = qemu::program(kind.arch).0;
-    let mut pairs = vec![("out".to_owned(), file.display().to_string())];
-    pairs.extend(arguments(shift));
-    target.plugin = Some(Plugin {
-        file: plugin::build(&host, plugin, program, &mut vm::say).with_hint()?,
-        arguments: pairs,
-    });
+    target.plugin = Some(self::plugin(&host, kind.arch, plugin, &file, arguments(shift))?);
     let folder = scratch.path().join("results");
     fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
     let plan = vm::Plan {

@@ -43,19 +43,10 @@ pub fn run(args: &PathArgs, global: &Global) -> anyhow::Result<Outcome> {
         "load": args.counted.load,
         "settle_s": args.counted.settle,
     });
-    let mut session = Session::begin(global, "path", &config)?;
-    match machines.iter().map(|machine| measure(machine, args)).collect::<anyhow::Result<Vec<_>>>()
-    {
-        Ok(sides) => {
-            session.run.machine = sides[0].run.machine.clone();
-            session.run.parts.push(part(&sides));
-            session.finish(None)
-        }
-        Err(error) => {
-            session.abandon();
-            Err(error)
-        }
-    }
+    let session = Session::begin(global, "path", &config)?;
+    let sides = machines.iter().map(|machine| measure(machine, args));
+    let sides = sides.collect::<anyhow::Result<Vec<_>>>();
+    vm_count::finish(session, sides.map(|sides| (part(&sides), sides[0].run.clone())))
 }
 
 /// The name by which a machine is told from another.

@@ -24,9 +24,8 @@ use latlab_model::worst::{
 use latlab_sys::load::LoadSpec;
 use latlab_sys::worst::TICK_NS;
 use latlab_target::pull::Mapping;
+use latlab_target::vm::catalog;
 use latlab_target::vm::faults::{Fault, Source};
-use latlab_target::vm::plugin::{self, Plugin};
-use latlab_target::vm::{catalog, qemu};
 use latlab_wire::frame::Job;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -243,21 +242,16 @@ fn boot(machine: &Machine, plan: &SearchPlan, counting: Counting) -> anyhow::Res
     let shift = target.icount.unwrap_or(0);
     let kind = catalog::find(&target.name).context("the machine was found before")?;
     let counted = scratch.path().join("counted.txt");
-    let (name, arguments) = match counting {
-        Counting::Nothing => ("", Vec::new()),
-        Counting::Path => ("latlab_path", vec![("shift".to_owned(), shift.to_string())]),
+    let counted_by = match counting {
+        Counting::Nothing => None,
+        Counting::Path => Some(("latlab_path", vec![("shift".to_owned(), shift.to_string())])),
         Counting::Bound => {
             let symbols = vm_count::symbols(&machine.machine, machine)?;
-            ("latlab_bound", vm_bound::arguments(&machine.machine, &symbols)?)
+            Some(("latlab_bound", vm_bound::arguments(&machine.machine, &symbols)?))
         }
     };
-    if counting != Counting::Nothing {
-        let program = qemu::program(kind.arch).0;
-        let out = ("out".to_owned(), counted.display().to_string());
-        target.plugin = Some(Plugin {
-            file: plugin::build(&host, name, program, &mut vm::say).with_hint()?,
-            arguments: [vec![out], arguments].concat(),
-        });
+    if let Some((name, arguments)) = counted_by {
+        target.plugin = Some(vm_count::plugin(&host, kind.arch, name, &counted, arguments)?);
     }
     let folder = scratch.path().join("results");
     fs::create_dir(&folder).with_context(|| folder.display().to_string())?;

@@ -2,7 +2,8 @@
 //! no other, and nothing is left behind.
 
 use crate::common::{
-    LATLAB, SmallDisk, command, is_root, latlab, real_time, skip, spawn, text, wait_for,
+    LATLAB, SmallDisk, children_of, command, is_root, latlab, real_time, skip, spawn, text,
+    wait_for,
 };
 use latlab_model::finding::Note;
 use serde_json::Value;
@@ -322,19 +323,6 @@ fn a_seccomp_filter_costs_the_figures_that_it_refuses() {
     assert!(measured(&d, "syscall.getppid"));
 }
 
-/// Processes whose parent is `pid`.
-fn children(pid: u32) -> Vec<u32> {
-    let all = std::fs::read_dir("/proc").unwrap().flatten();
-    all.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok())
-        .filter(|child| {
-            let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-            // The name may hold anything; what follows it does not.
-            let rest = stat.rsplit(')').next().unwrap_or("");
-            rest.split_whitespace().nth(1).and_then(|p| p.parse().ok()) == Some(pid)
-        })
-        .collect()
-}
-
 /// Between two looks for a process that lives for some milliseconds.
 const SOON: Duration = Duration::from_millis(1);
 
@@ -354,7 +342,7 @@ fn a_killed_child_does_not_cost_the_figure() {
     // Every third of its first processes.
     while killed.len() < 3 {
         let slice = wait_for("a measuring process", SOON, || {
-            children(child.id()).into_iter().find(|c| !seen.contains(c))
+            children_of(child.id()).into_iter().find(|c| !seen.contains(c))
         });
         seen.insert(slice);
         if seen.len() % 3 == 0 {
@@ -377,8 +365,8 @@ fn nothing_outlives_a_sigkill() {
     let args = ["bench", "ctx.ring:procs=8,size=0", "--json", "-D", "60s", "--precision", "0.01"];
     let mut child = spawn(dir.path(), &[&args[..], &["--dir", &files]].concat());
     let ring = wait_for("the ring", SOON, || {
-        let slice = *children(child.id()).first()?;
-        let ring = children(slice);
+        let slice = *children_of(child.id()).first()?;
+        let ring = children_of(slice);
         (ring.len() == 7).then(|| [vec![slice], ring].concat())
     });
     child.kill().unwrap();

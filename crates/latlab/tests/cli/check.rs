@@ -1,6 +1,6 @@
 //! `latlab check` from outside.
 
-use crate::common::{latlab, printed, said, signal, spawn, text, wait_for};
+use crate::common::{children_of, latlab, printed, said, signal, spawn, text, wait_for};
 use rustix::process::Signal;
 use std::path::Path;
 use std::time::Duration;
@@ -95,8 +95,7 @@ fn a_signal_ends_the_measurement() {
     std::fs::write(dir.path().join("long.req"), "max < 10 s, 600 s\n").unwrap();
     let mut child = spawn(dir.path(), &["check", "long.req"]);
     wait_for("a measurement", Duration::from_millis(20), || {
-        let children = format!("/proc/{0}/task/{0}/children", child.id());
-        let pid = std::fs::read_to_string(children).ok()?.split_whitespace().next()?.to_owned();
+        let pid = *children_of(child.id()).first()?;
         let name = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         text(&name).contains("wakeup").then_some(())
     });

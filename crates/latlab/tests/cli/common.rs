@@ -43,7 +43,7 @@ fn end_what_hangs() {
 }
 
 /// Processes that a process has started, and not waited for.
-fn children_of(pid: u32) -> Vec<u32> {
+pub fn children_of(pid: u32) -> Vec<u32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
     lists

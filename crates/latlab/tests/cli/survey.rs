@@ -1,6 +1,6 @@
 //! `latlab survey` from outside.
 
-use crate::common::{command, run_of, said, signal, text, wait_for};
+use crate::common::{children_of, command, run_of, said, signal, text, wait_for};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -46,13 +46,8 @@ fn the_load_is_there_while_the_latency_is_measured() {
     let mut child = child.unwrap();
     let mut announced = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut announced).unwrap();
-    let children = format!("/proc/{0}/task/{0}/children", child.id());
-    let workers = || {
-        let pids = std::fs::read_to_string(&children).unwrap();
-        pids.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-    };
     let workers = wait_for("a worker of the load", Duration::from_millis(1), || {
-        Some(workers()).filter(|pids| !pids.is_empty())
+        Some(children_of(child.id())).filter(|pids| !pids.is_empty())
     });
     signal(&child, Signal::TERM);
     assert_eq!(child.wait().unwrap().code(), Some(143));

@@ -277,16 +277,6 @@ impl Engine<'_> {
 
 /// Waits for a command, and passes on what stops latlab; its exit code, or `None` for a signal.
 fn follow(mut child: std::process::Child) -> anyhow::Result<Option<i32>> {
-    let mut told = false;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status.code());
-        }
-        if !told && signal::stop_requested().is_some() {
-            // SIGINT: what is measured so far is kept by the command.
-            let _ = process::send(child.id(), 2);
-            told = true;
-        }
-        std::thread::sleep(POLL);
-    }
+    // SIGINT: what is measured so far is kept by the command.
+    Ok(process::wait_and_pass_on(&mut child, 2)?.code())
 }
