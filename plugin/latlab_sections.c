@@ -276,15 +276,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 		block->last = i.va;
 		block->leaves = leaves(arch, &i);
-		qemu_plugin_register_vcpu_insn_exec_inline(in, QEMU_PLUGIN_INLINE_ADD_U64, &executed, 1);
-		if (i.is_user) {
-			if (is_mark(arch, &i, 0x51))
-				qemu_plugin_register_vcpu_insn_exec_cb(in, on_mark,
-								       QEMU_PLUGIN_CB_NO_REGS, NULL);
-			continue;
-		}
-		block->changes = changes_arm(&i);
-		watch_count(in, &i);
+		block->changes = watch(in, &i);
 	}
 }
 

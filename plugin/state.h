@@ -26,9 +26,10 @@
 enum changes { NOTHING, TURNS_OFF, TURNS_ON, WAITS };
 
 /* What the plugin does when the running thread's preemption count was stored to, by an instruction at pc,
- * and when another thread runs. */
+ * when another thread runs, and at a wake-up that the measuring program marks. */
 static void on_count_store(uint64_t pc);
 static void on_thread_switch(void);
+static void on_mark(unsigned int vcpu, void *data);
 
 static void *(*get_cpu)(int);
 static int (*debug_access)(void *cpu, uint64_t address, void *buffer, uint64_t length, bool is_write);
@@ -163,6 +164,19 @@ static void watch_count(struct qemu_plugin_insn *in, const struct insn *i)
 		qemu_plugin_register_vcpu_mem_cb(in, on_next_thread, QEMU_PLUGIN_CB_NO_REGS,
 						 QEMU_PLUGIN_MEM_RW, (void *)offset);
 	}
+}
+
+/* Counts an instruction, and watches what it does to the state; what it changes. */
+static enum changes watch(struct qemu_plugin_insn *in, const struct insn *i)
+{
+	qemu_plugin_register_vcpu_insn_exec_inline(in, QEMU_PLUGIN_INLINE_ADD_U64, &executed, 1);
+	if (i->is_user) {
+		if (is_mark(ARCH_ARM, i, 0x51))
+			qemu_plugin_register_vcpu_insn_exec_cb(in, on_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
+		return NOTHING;
+	}
+	watch_count(in, i);
+	return changes_arm(i);
 }
 
 /* Whether this QEMU emulates what the plugin is for, and has what it needs. */
