@@ -6,9 +6,13 @@
  * Arguments: out=FILE shift=N (one instruction takes 2^N ns) steps=N (of all paths together).
  *
  * A ring keeps the latest blocks with the number of instructions before each. A mark tells the
- * latency; the wake-up began that many instructions before the clock was read, or, where the CPU was
- * idle then, when it left idle. Equal paths are written once. Everything is written at once: QEMU is
+ * latency; the wake-up began that many instructions before the clock was read, or, where the CPU
+ * waited then, when it left idle. Equal paths are written once. Everything is written at once: QEMU is
  * killed at the end.
+ *
+ * Of a wake-up from idle the latency is some instructions longer than the path: the kernel reads the
+ * clock, then programs the timer, which expires that much later. Where it is longer by more, the timer
+ * expired while the idle loop had interrupts off, and the wait ended at once.
  */
 #include "decode.h"
 #include <stdio.h>
@@ -19,6 +23,7 @@ EXPORT int qemu_plugin_version = 1;
 #define RING (1u << 20)
 #define PATHS (1u << 12)	/* different paths; a power of two */
 #define PATH_STEPS 200000u	/* of one path */
+#define PROGRAMMING 150u	/* instructions from reading the clock to programming the timer, at most */
 
 struct block {
 	uint64_t va;
@@ -35,7 +40,7 @@ struct step {
 
 static struct step *ring;
 static uint64_t ring_pos, executed;
-static uint64_t idle_end, idle_end_pos;
+static uint64_t idle_end, idle_end_pos, idle_end_before;
 static uint64_t user_clock, user_clock_pos;
 static const struct block *previous;
 static bool is_marking;
@@ -58,6 +63,7 @@ static void on_block(unsigned int vcpu, void *data)
 	struct block *block = data;
 
 	if (previous && previous->waits) {
+		idle_end_before = idle_end;
 		idle_end = executed;
 		idle_end_pos = ring_pos;
 	}
@@ -156,7 +162,8 @@ static void on_mark_end(unsigned int vcpu, void *data)
 		return;
 	is_marking = false;
 	from = user_clock > latency ? user_clock - latency : 0;
-	is_idle = from < idle_end && idle_end < user_clock;
+	is_idle = from < idle_end && idle_end < user_clock &&
+		  (idle_end - from <= PROGRAMMING || from <= idle_end_before);
 	if (is_idle) {
 		from = idle_end;
 		first = idle_end_pos;
