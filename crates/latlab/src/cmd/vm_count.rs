@@ -7,6 +7,7 @@ use crate::rundir;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
 use latlab_model::run::{Detail, Part, Run};
+use latlab_sys::signal::{self, Signal};
 use latlab_target::Arch;
 use latlab_target::pull::Mapping;
 use latlab_target::spec::VmTarget;
@@ -20,11 +21,12 @@ use std::path::Path;
 const RUN: &str = "r";
 const KALLSYMS: &str = "kallsyms";
 const OUTPUT: &str = "output";
-/// What the guest's shell runs; its arguments are the seconds to settle and those of `latlab`.
-const SCRIPT: &str = "sleep $1; shift
-    /bin/latlab wakeup -q --out r \"$@\" > output 2>&1; code=$?
-    cat /proc/kallsyms > kallsyms
-    exit $code";
+/// What the guest's shell runs; its arguments are the seconds to settle and those of `latlab`, which a signal
+/// to the command reaches.
+const SCRIPT: &str = "cat /proc/kallsyms > kallsyms
+    sleep $1
+    shift
+    exec /bin/latlab wakeup -q --out r \"$@\" > output 2>&1";
 /// The largest plugin file that is read.
 const FILE_MAX: u64 = 512 << 20;
 /// Of a coarser clock nothing is left of a path.
@@ -97,18 +99,24 @@ pub fn config(name: &str, counted: &Counted) -> serde_json::Value {
 /// Keeps what was measured in a machine, on which it was.
 ///
 /// # Errors
-/// The measurement's, which leaves no run, or of saving it.
+/// The measurement's, which leaves no run, or of saving it. None where a signal asked to stop.
 pub fn finish(
     mut session: Session,
     measured: anyhow::Result<(Part, Run)>,
 ) -> anyhow::Result<Outcome> {
-    match measured {
-        Ok((part, run)) => {
+    let signal = signal::stop_requested();
+    match (measured, signal) {
+        (Ok((part, run)), _) => {
             session.run.machine = run.machine;
             session.run.parts.push(part);
-            session.finish(None)
+            session.finish(signal.map(Signal::name))
         }
-        Err(error) => {
+        (Err(error), Some(signal)) => {
+            session.abandon();
+            vm::say(&format!("stopped by {}: {error:#}", signal.name()));
+            Ok(Outcome::Stopped(signal))
+        }
+        (Err(error), None) => {
             session.abandon();
             Err(error)
         }
@@ -178,6 +186,9 @@ pub fn run(
     counted: &Counted,
     (plugin, arguments): (&str, &Arguments<'_>),
 ) -> anyhow::Result<Guest> {
+    if signal::stop_requested().is_some() {
+        return Err(anyhow!("{name}: not begun"));
+    }
     let cache = vm::cache()?;
     let host = vm::host(&cache)?;
     let scratch = cache.scratch().with_hint()?;
@@ -217,7 +228,11 @@ fn command(counted: &Counted) -> Vec<String> {
 }
 
 fn guest_run(folder: &Path, code: u8) -> anyhow::Result<Run> {
-    if code != 0 {
+    let is_stopped = signal::stop_requested().is_some_and(|s| s.exit_code() == code);
+    if is_stopped && !folder.join(RUN).exists() {
+        return Err(anyhow!("no wake-up was counted"));
+    }
+    if code != 0 && !is_stopped {
         let text = fs::read_to_string(folder.join(OUTPUT)).unwrap_or_default();
         let line = text.lines().rfind(|l| !l.trim().is_empty()).unwrap_or("no reason was given");
         let line: String = line.chars().filter(|c| !c.is_control()).take(300).collect();

@@ -64,10 +64,10 @@ fn armv7_paths_add_up_and_the_gate_names_what_grew() {
     assert_ne!(before["results"][1]["histogram"], after["results"][1]["histogram"]);
 
     // The same commands in the guest, without the plugin.
-    let script = "sleep $1; shift
-    /bin/latlab wakeup -q --out r \"$@\" > output 2>&1; code=$?
-    cat /proc/kallsyms > kallsyms
-    exit $code";
+    let script = "cat /proc/kallsyms > kallsyms
+    sleep $1
+    shift
+    exec /bin/latlab wakeup -q --out r \"$@\" > output 2>&1";
     let args = ["vm", "run", "armv7-rt,icount=0", "--fault", "none", "--"];
     let command = ["/bin/sh", "-c", script, "count", "2", "-l100", "-i1000"];
     let output = run(dir.path(), &[&args[..], &command[..]].concat());
