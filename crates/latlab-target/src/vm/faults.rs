@@ -7,18 +7,13 @@
 //! fault-worker`). A stall of the whole machine is struck from outside, by
 //! stopping QEMU.
 
+use super::Host;
 use super::catalog::Kind;
-use super::kernel::Kernel;
-use super::{Host, find_program};
-use crate::cache::digest;
-use crate::debian::Archive;
+use super::fault_module::{self, MODULE};
 use crate::initramfs::{Extra, module_path};
 use crate::spec::VmTarget;
-use crate::{Arch, Result, TargetError, search};
+use crate::{Result, TargetError};
 use latlab_wire::frame::Job;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const KERNEL_KINDS: [&str; 26] = [
     "hardirq",
@@ -93,7 +88,6 @@ const NONE: &str = "none";
 const CONTROL: &str = "/sys/kernel/debug/latlab-faults/control";
 /// The lock of `inversion`, `inversion-pi` and `lock`.
 const LOCK: &str = "/dev/shm/latlab-lock";
-const MODULE: &str = "latlab_faults.ko";
 
 /// Where a fault comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -333,7 +327,7 @@ pub fn install(
             Source::Kernel => {
                 if !with_module {
                     with_module = true;
-                    let from = build(host, kind, say)?;
+                    let from = fault_module::build(host, kind, say)?;
                     extras.push(Extra {
                         from,
                         to: format!("latlab/modules/{MODULE}"),
@@ -383,7 +377,7 @@ fn slow_disk(
     extras: &mut Vec<Extra>,
     say: &mut dyn FnMut(&str),
 ) -> Result<()> {
-    let tree = kernel(host, kind, say)?.modules()?;
+    let tree = fault_module::kernel(host, kind, say)?.modules()?;
     for path in tree.resolve(&["null_blk".to_owned()])? {
         let to = module_path(&path);
         let parameters = if path.contains("/null_blk.ko") {
@@ -396,162 +390,6 @@ fn slow_disk(
         extras.push(Extra { from, to: to.trim_start_matches('/').to_owned(), mode: 0o644 });
     }
     Ok(())
-}
-
-fn kernel(host: &Host<'_>, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
-    Kernel::cached(host.cache, kind).map_or_else(|| Kernel::fetch(host.cache, kind, say), Ok)
-}
-
-/// The module for a machine's kernel, from the cache or built now.
-pub fn build(host: &Host<'_>, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
-    let kernel = kernel(host, kind, say)?;
-    let source = find_source(host)?;
-    let code = fs::read(source.join("latlab_faults.c")).map_err(TargetError::file(&source))?;
-    let key = digest([code.as_slice(), kernel.release.as_bytes()]);
-    let target = host.cache.folder("faults")?.join(format!("{}-{}.ko", kernel.release, &key[..16]));
-    if target.is_file() {
-        return Ok(target);
-    }
-    let headers = headers(host, kind, &kernel, say)?;
-    say(&format!("building the fault module for {}", kernel.release));
-    let scratch = host.cache.scratch()?;
-    let work = scratch.path().join("module");
-    fs::create_dir_all(&work).map_err(TargetError::file(&work))?;
-    for file in ["latlab_faults.c", "Kbuild"] {
-        fs::copy(source.join(file), work.join(file))
-            .map_err(TargetError::file(&source.join(file)))?;
-    }
-    make(kind.arch, &headers, &work, &source)?;
-    let module = fs::read(work.join(MODULE)).map_err(TargetError::file(&work.join(MODULE)))?;
-    host.cache.write(&target, &module)?;
-    Ok(target)
-}
-
-/// Builds in `work`; the module's debug information names `source`, which lasts.
-fn make(arch: Arch, headers: &Path, work: &Path, source: &Path) -> Result<()> {
-    let (name, prefix, package) = match arch {
-        Arch::Armv7 => ("arm", "arm-linux-gnueabihf-", "make gcc-arm-linux-gnueabihf"),
-        Arch::Aarch64 => ("arm64", "aarch64-linux-gnu-", "make gcc-aarch64-linux-gnu"),
-        Arch::X86_64 => ("x86", "x86_64-linux-gnu-", "make gcc-x86-64-linux-gnu"),
-    };
-    let native = arch.name() == std::env::consts::ARCH
-        || find_program(&format!("{prefix}gcc")).is_none() && arch == Arch::X86_64;
-    let prefix = if native { "" } else { prefix };
-    for program in ["make", &format!("{prefix}gcc")] {
-        find_program(program).ok_or_else(|| TargetError::NoProgram {
-            program: program.into(),
-            purpose: "building the fault module".into(),
-            package: package.into(),
-        })?;
-    }
-    let lasting = source.canonicalize().unwrap_or_else(|_| source.to_owned());
-    let flags = format!("-fdebug-prefix-map={}={}", work.display(), lasting.display());
-    // The kernel's build would take a path with blanks apart.
-    let flags = if flags.contains(char::is_whitespace) { String::new() } else { flags };
-    let output = Command::new("make")
-        .arg("-s")
-        .arg("-C")
-        .arg(headers)
-        .arg(format!("M={}", work.display()))
-        .arg(format!("ARCH={name}"))
-        .arg(format!("CROSS_COMPILE={prefix}"))
-        .arg(format!("KCFLAGS={flags}"))
-        // Type information for BPF, made by a program that few have installed.
-        .arg("CONFIG_DEBUG_INFO_BTF_MODULES=")
-        .arg("modules")
-        .env_remove("MAKEFLAGS")
-        .env_remove("MAKELEVEL")
-        .output()
-        .map_err(TargetError::file("make".as_ref()))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&output.stderr);
-    let line = text
-        .lines()
-        .find(|l| l.contains("error") || l.contains("***"))
-        .unwrap_or("no reason was given");
-    Err(TargetError::Program {
-        program: "make (fault module)".into(),
-        message: line.trim().to_owned(),
-        hint: "the kernel's headers and the cross compiler have to be whole: latlab vm clean --all"
-            .into(),
-    })
-}
-
-/// The headers of a kernel, unpacked together in one place, with their absolute paths mended.
-fn headers(
-    host: &Host<'_>,
-    kind: &Kind,
-    kernel: &Kernel,
-    say: &mut dyn FnMut(&str),
-) -> Result<PathBuf> {
-    let root = host.cache.folder("headers")?.join(&kernel.release);
-    let folder = root.join("usr/src").join(format!("linux-headers-{}", kernel.release));
-    if folder.is_dir() {
-        return Ok(folder);
-    }
-    let _lock = host.cache.lock("fetch")?;
-    let own = format!("linux-headers-{}", kernel.release);
-    let mut target = Archive::new(host.cache, kind.arch);
-    let mut packages = vec![target.fetch(&own, say)?];
-    let mut tools = None;
-    for package in target.dependencies(&own, say)? {
-        if package.starts_with("linux-headers-") {
-            packages.push(target.fetch(&package, say)?);
-        } else if package.starts_with("linux-kbuild-") {
-            tools = Some(package);
-        }
-    }
-    // The build tools run here: they come for our own processor.
-    if let Some(package) = tools {
-        let here = match std::env::consts::ARCH {
-            "aarch64" => Arch::Aarch64,
-            "arm" => Arch::Armv7,
-            _ => Arch::X86_64,
-        };
-        packages.push(Archive::new(host.cache, here).fetch(&package, say)?);
-    }
-    let part = root.with_extension("part");
-    let _ = fs::remove_dir_all(&part);
-    fs::create_dir_all(&part).map_err(TargetError::file(&part))?;
-    for package in packages {
-        let status = Command::new("cp").arg("-a").arg(package.join("usr")).arg(&part).status();
-        if !status.is_ok_and(|s| s.success()) {
-            return Err(TargetError::Program {
-                program: "cp".into(),
-                message: "the headers could not be copied".into(),
-                hint: "is the disk of the cache full?".into(),
-            });
-        }
-    }
-    let makefile = part.join("usr/src").join(&own).join("Makefile");
-    let text = fs::read_to_string(&makefile).map_err(TargetError::file(&makefile))?;
-    let text = text.replace("/usr/src/", &format!("{}/usr/src/", root.display()));
-    fs::write(&makefile, text).map_err(TargetError::file(&makefile))?;
-    fs::rename(&part, &root).map_err(TargetError::file(&root))?;
-    Ok(folder)
-}
-
-/// The folder `faults` in `share/latlab` beside our program, or above it or the working directory
-/// where nobody else can write to it: what is in it is built here.
-fn find_source(host: &Host<'_>) -> Result<PathBuf> {
-    const SOURCE: &str = "latlab_faults.c";
-    let above = host.program.ancestors().skip(1).chain(host.cwd.ancestors());
-    let above = above.map(|p| p.join("faults").join(SOURCE));
-    let beside = host.program.parent().map(|p| p.join("../share/latlab/faults").join(SOURCE));
-    let found = search::first(beside, above);
-    found.and_then(|source| source.parent().map(Path::to_path_buf)).ok_or_else(|| {
-        TargetError::Content {
-            path: "faults/latlab_faults.c".into(),
-            reason:
-                "the fault module's source was not found above the program or the working directory, in a \
-                 directory that only its owner may write to"
-                    .into(),
-            hint: "run it in a checkout of latlab, or put the folder in share/latlab beside bin"
-                .into(),
-        }
-    })
 }
 
 #[cfg(test)]

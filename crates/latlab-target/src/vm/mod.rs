@@ -9,6 +9,7 @@
 //! ```
 
 pub mod catalog;
+mod fault_module;
 pub mod faults;
 mod host;
 pub mod kernel;
