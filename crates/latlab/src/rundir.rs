@@ -32,8 +32,8 @@ const CAPTURES: &str = "captures";
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
-    /// Whether [`RunDir::create`] made the directory, and may remove it again.
-    made: bool,
+    /// The outermost directory that [`RunDir::create`] made, and may remove again.
+    made: Option<PathBuf>,
 }
 
 impl RunDir {
@@ -51,7 +51,7 @@ impl RunDir {
 
     /// The directory of a run that was interrupted and is gone on with.
     pub fn reopen(path: &Path) -> Self {
-        Self { path: path.to_owned(), made: false }
+        Self { path: path.to_owned(), made: None }
     }
 
     fn take(path: &Path) -> anyhow::Result<Self> {
@@ -59,7 +59,7 @@ impl RunDir {
             return Err(anyhow!("--out {}: has a run already", path.display()))
                 .hint("name a new directory; a run is never overwritten");
         }
-        let made = !path.exists();
+        let made = outermost_missing(path);
         fs::create_dir_all(path)
             .with_context(|| format!("--out {}: the directory cannot be created", path.display()))
             .hint("name a directory that this user may write to")?;
@@ -68,6 +68,7 @@ impl RunDir {
 
     fn make_new(parent: &Path, name: &str) -> anyhow::Result<Self> {
         let hint = "change to a directory that this user may write to, or name one with --out DIR";
+        let missing = outermost_missing(parent);
         fs::create_dir_all(parent)
             .with_context(|| format!("{}: cannot be created", parent.display()))
             .hint(hint)?;
@@ -76,8 +77,18 @@ impl RunDir {
                 1 => parent.join(name),
                 n => parent.join(format!("{name}-{n}")),
             };
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path, made: true }),
+            // Another process that gave up its run may have removed the empty parent.
+            let again = |e: io::Error| match e.kind() {
+                io::ErrorKind::NotFound => {
+                    fs::create_dir_all(parent).and_then(|()| fs::create_dir(&path))
+                }
+                _ => Err(e),
+            };
+            match fs::create_dir(&path).or_else(again) {
+                Ok(()) => {
+                    let made = missing.or_else(|| Some(path.clone()));
+                    return Ok(Self { path, made });
+                }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => {
                     return Err(e)
@@ -139,13 +150,23 @@ impl RunDir {
         self.discard_if_empty();
     }
 
-    /// Removes the directory again if this process made it and it is empty.
+    /// Removes what this process made of the directory and those above it again, as far as they are empty.
     pub fn discard_if_empty(&self) {
-        if self.made {
+        let Some(made) = &self.made else { return };
+        let own = self.path.ancestors().take_while(|folder| folder.starts_with(made));
+        for folder in own {
             // Fails when something is in it, and that is what is wanted.
-            let _ = fs::remove_dir(&self.path);
+            if fs::remove_dir(folder).is_err() {
+                return;
+            }
         }
     }
+}
+
+/// The outermost directory of a path that does not exist.
+fn outermost_missing(path: &Path) -> Option<PathBuf> {
+    let named = path.ancestors().filter(|folder| !folder.as_os_str().is_empty());
+    named.take_while(|folder| !folder.exists()).last().map(Path::to_owned)
 }
 
 /// `20260801T101500Z-board-wakeup`: sorts by time, and safe on every file system.
@@ -362,6 +383,25 @@ mod tests {
         let b = RunDir::make_new(t.path(), "x").unwrap();
         assert_ne!(a.path(), b.path());
         assert!(b.path().ends_with("x-2"));
+    }
+
+    #[test]
+    fn a_run_that_is_given_up_leaves_no_folder_that_it_made() {
+        let t = tempfile::tempdir().unwrap();
+        let (runs, out) = (t.path().join("runs"), t.path().join("a/b"));
+        let given_up = RunDir::make_new(&runs, "x").unwrap();
+        given_up.save(&a_run()).unwrap();
+        given_up.discard();
+        RunDir::create(Some(&out), "", "wakeup").unwrap().discard();
+        assert_eq!(fs::read_dir(t.path()).unwrap().count(), 0);
+        // What was there before, or holds something else, stays.
+        fs::create_dir_all(out.parent().unwrap()).unwrap();
+        let (given_up, kept) =
+            (RunDir::make_new(&runs, "x").unwrap(), RunDir::make_new(&runs, "x").unwrap());
+        given_up.discard();
+        assert!(kept.path().is_dir());
+        RunDir::create(Some(&out), "", "wakeup").unwrap().discard();
+        assert!(out.parent().unwrap().is_dir() && !out.exists());
     }
 
     #[test]
