@@ -177,9 +177,9 @@ pub struct BoundDetail {
     pub release: String,
     /// Virtual time of one instruction, ns.
     pub insn_ns: u64,
-    /// Wake-ups during which the components were measured.
+    /// Wake-ups whose latency was measured meanwhile.
     pub wakeups: u64,
-    /// Instructions executed meanwhile.
+    /// Instructions executed while the components were measured.
     pub instructions: u64,
     /// Times that user code was seen, when the scheduler cannot be postponed, and of those how often it seemed to be.
     pub user_checks: u64,

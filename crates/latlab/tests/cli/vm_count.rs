@@ -157,6 +157,7 @@ fn armv7_no_wake_up_exceeds_the_bound() {
         let (bound, observed) = (number(&detail["bound"]), number(&detail["observed_ns"]));
         assert!(observed > 0 && observed <= bound && bound <= 3 * observed, "{detail:#}");
         assert_eq!(detail["user_wrong"], 0);
+        assert_eq!(detail["wakeups"], 100);
         assert!(number(&detail["user_checks"]) > 1000, "{detail:#}");
         for component in detail["components"].as_array().unwrap() {
             let pending = component["kind"] == "pending";
