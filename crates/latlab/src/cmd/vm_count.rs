@@ -12,7 +12,7 @@ use latlab_target::Arch;
 use latlab_target::pull::Mapping;
 use latlab_target::spec::VmTarget;
 use latlab_target::vm::plugin::{self, Plugin};
-use latlab_target::vm::{Host, catalog, qemu};
+use latlab_target::vm::{Host, catalog, needs, qemu};
 use latlab_wire::frame::Job;
 use std::fs;
 use std::path::Path;
@@ -195,6 +195,7 @@ pub fn run(
     let mut target = target(machine)?;
     let shift = target.icount.unwrap_or(0);
     let kind = catalog::find(&target.name).context("the machine was found before")?;
+    needs::check(&host, kind, target.kernel.is_some()).with_hint()?;
     let file = scratch.path().join("counted.txt");
     target.plugin = Some(self::plugin(&host, kind.arch, plugin, &file, arguments(shift))?);
     let folder = scratch.path().join("results");
