@@ -5,13 +5,14 @@ use super::kernel::Kernel;
 use super::{Host, find_program};
 use crate::cache::digest;
 use crate::debian::Archive;
-use crate::{Arch, Result, TargetError, search};
+use crate::{Arch, Result, TargetError};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Name of the module's file.
 pub const MODULE: &str = "latlab_faults.ko";
+const SOURCE: &str = "latlab_faults.c";
 
 /// The machine's kernel, fetched if need be.
 pub fn kernel(host: &Host<'_>, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
@@ -21,8 +22,8 @@ pub fn kernel(host: &Host<'_>, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result
 /// The module for a machine's kernel, from the cache or built now.
 pub fn build(host: &Host<'_>, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
     let kernel = kernel(host, kind, say)?;
-    let source = find_source(host)?;
-    let code = fs::read(source.join("latlab_faults.c")).map_err(TargetError::file(&source))?;
+    let source = host.source("faults", SOURCE, "fault module")?;
+    let code = fs::read(source.join(SOURCE)).map_err(TargetError::file(&source))?;
     let key = digest([code.as_slice(), kernel.release.as_bytes()]);
     let target = host.cache.folder("faults")?.join(format!("{}-{}.ko", kernel.release, &key[..16]));
     if target.is_file() {
@@ -33,7 +34,7 @@ pub fn build(host: &Host<'_>, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result<
     let scratch = host.cache.scratch()?;
     let work = scratch.path().join("module");
     fs::create_dir_all(&work).map_err(TargetError::file(&work))?;
-    for file in ["latlab_faults.c", "Kbuild"] {
+    for file in [SOURCE, "Kbuild"] {
         fs::copy(source.join(file), work.join(file))
             .map_err(TargetError::file(&source.join(file)))?;
     }
@@ -95,7 +96,7 @@ fn make(arch: Arch, headers: &Path, work: &Path, source: &Path) -> Result<()> {
     })
 }
 
-/// The headers of a kernel, unpacked together in one place, with their absolute paths mended.
+/// The headers of a kernel, unpacked together in one place, with their absolute paths fixed.
 fn headers(
     host: &Host<'_>,
     kind: &Kind,
@@ -151,27 +152,6 @@ fn headers(
     fs::write(&makefile, text).map_err(TargetError::file(&makefile))?;
     fs::rename(&part, &root).map_err(TargetError::file(&root))?;
     Ok(folder)
-}
-
-/// The folder `faults` in `share/latlab` beside our program, or above it or the working directory
-/// where nobody else can write to it: what is in it is built here.
-fn find_source(host: &Host<'_>) -> Result<PathBuf> {
-    const SOURCE: &str = "latlab_faults.c";
-    let above = host.program.ancestors().skip(1).chain(host.cwd.ancestors());
-    let above = above.map(|p| p.join("faults").join(SOURCE));
-    let beside = host.program.parent().map(|p| p.join("../share/latlab/faults").join(SOURCE));
-    let found = search::first(beside, above);
-    found.and_then(|source| source.parent().map(Path::to_path_buf)).ok_or_else(|| {
-        TargetError::Content {
-            path: "faults/latlab_faults.c".into(),
-            reason:
-                "the fault module's source was not found above the program or the working directory, in a \
-                 directory that only its owner may write to"
-                    .into(),
-            hint: "run it in a checkout of latlab, or put the folder in share/latlab beside bin"
-                .into(),
-        }
-    })
 }
 
 #[cfg(test)]

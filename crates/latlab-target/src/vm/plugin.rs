@@ -2,7 +2,7 @@
 
 use super::Host;
 use crate::cache::digest;
-use crate::search::{self, find_program};
+use crate::search::find_program;
 use crate::{Result, TargetError};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub fn build(
 ) -> Result<PathBuf> {
     require_support(qemu)?;
     let main = format!("{name}.c");
-    let source = find_source(host, &main)?;
+    let source = host.source("plugin", &main, "plugin")?;
     let files: Vec<&str> = [main.as_str()].into_iter().chain(HEADERS).collect();
     let mut texts = vec![OPTIONS_VERSION.to_vec()];
     for file in &files {
@@ -100,25 +100,5 @@ fn require_support(qemu: &str) -> Result<()> {
         message: "it was built without plugins, which count the instructions".into(),
         hint: "Debian's QEMU has them; a QEMU of your own needs ./configure --enable-plugins"
             .into(),
-    })
-}
-
-/// The folder `plugin` in `share/latlab` beside our program, or above it or the working directory
-/// where nobody else can write to it: what is in it is run here.
-fn find_source(host: &Host<'_>, main: &str) -> Result<PathBuf> {
-    let above = host.program.ancestors().skip(1).chain(host.cwd.ancestors());
-    let above = above.map(|p| p.join("plugin").join(main));
-    let beside = host.program.parent().map(|p| p.join("../share/latlab/plugin").join(main));
-    let found = search::first(beside, above);
-    found.and_then(|source| source.parent().map(Path::to_path_buf)).ok_or_else(|| {
-        TargetError::Content {
-            path: Path::new("plugin").join(main),
-            reason:
-                "the plugin's source was not found above the program or the working directory, in a \
-                 directory that only its owner may write to"
-                    .into(),
-            hint: "run it in a checkout of latlab, or put the folder in share/latlab beside bin"
-                .into(),
-        }
     })
 }
