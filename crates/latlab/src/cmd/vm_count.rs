@@ -2,7 +2,7 @@
 
 use crate::cli::vm::{Counted, Machine};
 use crate::cmd::vm;
-use crate::outcome::{HintExt, Outcome, OwnHintExt};
+use crate::outcome::{HintExt, Outcome, OwnHintExt, format_error_chain};
 use crate::rundir;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
@@ -113,7 +113,7 @@ pub fn finish(
         }
         (Err(error), Some(signal)) => {
             session.abandon();
-            vm::say(&format!("stopped by {}: {error:#}", signal.name()));
+            vm::say(&format!("stopped by {}: {}", signal.name(), format_error_chain(&error)));
             Ok(Outcome::Stopped(signal))
         }
         (Err(error), None) => {
@@ -157,17 +157,19 @@ pub fn read_symbols(folder: &Path) -> anyhow::Result<Vec<u8>> {
 /// The plugin of this name for a machine, which writes a file.
 ///
 /// # Errors
-/// When it cannot be built.
+/// When it cannot be built, or what the machine needs is missing.
 pub fn plugin(
     host: &Host<'_>,
-    arch: Arch,
+    target: &VmTarget,
     name: &str,
     file: &Path,
     arguments: Vec<(String, String)>,
 ) -> anyhow::Result<Plugin> {
+    let kind = catalog::find(&target.name).context("the machine was found before")?;
+    needs::check(host, kind, target.kernel.is_some()).with_hint()?;
     let out = ("out".to_owned(), file.display().to_string());
     Ok(Plugin {
-        file: plugin::build(host, name, qemu::program(arch).0, &mut vm::say).with_hint()?,
+        file: plugin::build(host, name, qemu::program(kind.arch).0, &mut vm::say).with_hint()?,
         arguments: [vec![out], arguments].concat(),
     })
 }
@@ -194,10 +196,8 @@ pub fn run(
     let scratch = cache.scratch().with_hint()?;
     let mut target = target(machine)?;
     let shift = target.icount.unwrap_or(0);
-    let kind = catalog::find(&target.name).context("the machine was found before")?;
-    needs::check(&host, kind, target.kernel.is_some()).with_hint()?;
     let file = scratch.path().join("counted.txt");
-    target.plugin = Some(self::plugin(&host, kind.arch, plugin, &file, arguments(shift))?);
+    target.plugin = Some(self::plugin(&host, &target, plugin, &file, arguments(shift))?);
     let folder = scratch.path().join("results");
     fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
     let plan = vm::Plan {

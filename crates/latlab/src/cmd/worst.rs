@@ -24,7 +24,6 @@ use latlab_model::worst::{
 use latlab_sys::load::LoadSpec;
 use latlab_sys::worst::TICK_NS;
 use latlab_target::pull::Mapping;
-use latlab_target::vm::catalog;
 use latlab_target::vm::faults::{Fault, Source};
 use latlab_wire::frame::Job;
 use std::fs;
@@ -240,7 +239,6 @@ fn boot(machine: &Machine, plan: &SearchPlan, counting: Counting) -> anyhow::Res
     let scratch = cache.scratch().with_hint()?;
     let mut target = vm_count::target(machine)?;
     let shift = target.icount.unwrap_or(0);
-    let kind = catalog::find(&target.name).context("the machine was found before")?;
     let counted = scratch.path().join("counted.txt");
     let counted_by = match counting {
         Counting::Nothing => None,
@@ -251,7 +249,7 @@ fn boot(machine: &Machine, plan: &SearchPlan, counting: Counting) -> anyhow::Res
         }
     };
     if let Some((name, arguments)) = counted_by {
-        target.plugin = Some(vm_count::plugin(&host, kind.arch, name, &counted, arguments)?);
+        target.plugin = Some(vm_count::plugin(&host, &target, name, &counted, arguments)?);
     }
     let folder = scratch.path().join("results");
     fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
