@@ -10,7 +10,7 @@ if [[ $(dpkg --print-architecture) != amd64 ]]; then
 fi
 cache=$(realpath -m "$(target_dir)/packages-test")
 out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
+trap 'rm -rf "$out" dist/packages' EXIT
 mkdir -p "$cache/latlab"
 
 # inside COMMAND: as root in the empty Debian, with nothing of this machine but its kernel, network and packages.
@@ -34,7 +34,7 @@ if [[ ! -s $cache/debian.tar ]]; then
     mv "$cache/new.tar" "$cache/debian.tar"
 fi
 mkdir "$out/debian"
-trap 'as_root rm -rf "$out"' EXIT
+trap 'as_root rm -rf "$out" dist/packages' EXIT
 as_root tar -C "$out/debian" --exclude=./dev/* -xf "$cache/debian.tar"
 as_root mkdir "$out/debian/root/.cache"
 [[ ! -e /etc/resolv.conf ]] || as_root cp -L /etc/resolv.conf "$out/debian/etc/resolv.conf"
