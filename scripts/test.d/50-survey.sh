@@ -1,9 +1,9 @@
-# What `make run` does, on this machine, from the release build.
+# What `make run` does, on this machine.
 . scripts/lib.sh
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-scripts/cargo build --locked --release -p latlab
-latlab=$(target_dir)/release/latlab
+scripts/cargo build --profile first --no-default-features --locked -p latlab
+latlab=$(target_dir)/first/latlab
 quiet
 from=$SECONDS
 "$latlab" survey --quick --out "$out/run"

@@ -1,6 +1,7 @@
 # The packages: the commands of README's section Install, in an empty Debian where that is what they are for. Two
 # packings have the same bytes, lintian has nothing to say, and what is installed works: virtual machine and SSH
 # with the package for amd64, the board build under QEMU's user emulation for armhf, the tarball without anything.
+# The command is the unoptimized build, which is there; these packages are removed.
 . scripts/lib.sh
 apt_need "testing the packages" lintian mmdebstrap qemu-user-static
 if [[ $(dpkg --print-architecture) != amd64 ]]; then
@@ -45,14 +46,13 @@ mapfile -t commands < <(sed -n '/^## Install/,/^## [^I]/{/^```sh/,/^```$/{/^```/
 for command in "${commands[@]}"; do
     say "$command"
     case $command in
-    "make packages") $command ;;
+    "make packages") PACKAGES_PROFILE=dev $command ;;
     "sudo apt install ./"*)
         as_root install -D -t "$out/debian/root/dist/packages" dist/packages/*_amd64.deb
         inside "${command#sudo }"
         ;;
     "cargo install "*)
-        # With the flags of the release build, which is there.
-        (rust_need && rust_flags && CARGO_INSTALL_ROOT=$out/cargo $command 2>&1 | tee "$out/log")
+        (rust_need && CARGO_INSTALL_ROOT=$out/cargo $command --profile dev 2>&1 | tee "$out/log")
         ! grep -q '^warning: [^b]' "$out/log" || die "cargo install prints warnings"
         [[ $("$out/cargo/bin/latlab" --version) == "latlab "* ]] || die "cargo install installed no latlab"
         ;;
@@ -63,7 +63,7 @@ done
 say "packing once more"
 mkdir "$out/first"
 cp dist/packages/* "$out/first"
-scripts/packages >/dev/null
+PACKAGES_PROFILE=dev scripts/packages >/dev/null
 diff -r "$out/first" dist/packages || die "two packings of one build differ"
 (cd dist/packages && sha256sum --quiet --check SHA256SUMS)
 
