@@ -350,13 +350,19 @@ impl Cutter<'_> {
     }
 
     fn classify(&self, stage: Stage, span: Span, cpu: CpuId, m: Option<Milestones>) -> Vec<Piece> {
+        let (cause, actor) = match self.cause(stage, &span, cpu, m) {
+            Cause::Overrun => {
+                self.interrupted(cpu, span.start).unwrap_or((Cause::Overrun, span.actor))
+            }
+            cause => (cause, span.actor),
+        };
         let piece = |start: TraceNs, end: TraceNs, cause: Cause| Piece {
             start,
             end,
             cpu,
             stage,
             cause,
-            actor: span.actor,
+            actor,
             task: span.task,
             function: span.function,
             waits_for: None,
@@ -371,7 +377,6 @@ impl Cutter<'_> {
                 _ => span.start,
             }),
         };
-        let cause = self.cause(stage, &span, cpu, m);
         if stage == Stage::Interrupt
             && let Some(programmed) = m.and_then(|m| self.programmed(m))
             && programmed > span.start

@@ -1,14 +1,15 @@
 //! An activation that was due before the one before it ended: who made that one end so late?
 //!
 //! Who kept the activation before from its CPU for at least as long as it overran is the cause: without them it
-//! would have ended in time. Otherwise it is the task's own work.
+//! would have ended in time. So are interrupts, where they took longer than the task itself: a task whose work fills
+//! its period overruns by interrupts of any length. Otherwise it is the task's own work.
 
 use super::{Cutter, Piece, budget_of};
 use crate::latency::capture::{Activation, Capture, End};
-use crate::latency::cpu_timeline::Actor;
+use crate::latency::cpu_timeline::{Actor, Span};
 use latlab_model::event::{Symbol, Task};
 use latlab_model::latency::Cause;
-use latlab_model::units::{Nanos, TraceNs};
+use latlab_model::units::{CpuId, Nanos, TraceNs};
 
 /// Activations that are late by each other, followed at most.
 const DEPTH: u32 = 8;
@@ -34,7 +35,49 @@ fn keeps_off(cause: Cause) -> bool {
     )
 }
 
+/// Whether a part interrupted the task.
+fn interrupts(cause: Cause) -> bool {
+    matches!(cause, Cause::Interrupt | Cause::Nmi | Cause::Softirq | Cause::TimerFunction)
+}
+
+/// Who interrupted a task in a span of its run; `None`: it ran itself.
+fn interrupter(span: &Span) -> Option<(Cause, Actor)> {
+    match (span.actor, span.inside) {
+        (Actor::Nmi, _) => Some((Cause::Nmi, Actor::Nmi)),
+        (Actor::Hrtimer(_) | Actor::Timer(_), _) => Some((Cause::TimerFunction, span.actor)),
+        (_, Some(interrupt)) => Some((Cause::Interrupt, interrupt)),
+        (Actor::Softirq(_), None) => Some((Cause::Softirq, span.actor)),
+        (actor, None) => actor.is_interrupt().then_some((Cause::Interrupt, actor)),
+    }
+}
+
 impl Cutter<'_> {
+    /// Who interrupted the run in which the task went past its intended time (a moment of that run is `at`): for
+    /// at least as long, before that time, as the task ran behind it, and for longer than it ran in all. Entry
+    /// and exit of an interrupt lie outside of its events, and count for the task.
+    pub(super) fn interrupted(&self, cpu: CpuId, at: TraceNs) -> Option<(Cause, Actor)> {
+        let spans = self.lanes.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let at = spans.partition_point(|s| s.end <= at);
+        let is_own = |s: &&Span| s.task.tid == self.a.tid;
+        let earlier = spans[..at].iter().rev().take_while(is_own);
+        let later = spans[at..].iter().take_while(|s| s.start < self.a.actual).take_while(is_own);
+        let (mut ran, mut behind) = (Nanos(0), Nanos(0));
+        let mut others: Vec<((Cause, Actor), Nanos)> = Vec::new();
+        for s in earlier.chain(later) {
+            let before = s.end.min(self.a.intended).since(s.start);
+            let after = s.end.min(self.a.actual).since(s.start.max(self.a.intended));
+            match interrupter(s) {
+                None => (ran, behind) = (ran + before + after, behind + after),
+                Some(who) => match others.iter_mut().find(|(other, _)| *other == who) {
+                    Some((_, sum)) => *sum = *sum + before,
+                    None => others.push((who, before)),
+                },
+            }
+        }
+        let (who, sum) = others.into_iter().max_by_key(|(_, sum)| *sum)?;
+        (sum >= behind && sum > ran).then_some(who)
+    }
+
     /// The end of the activation before, behind the intended time.
     pub(super) fn overrun(&self, start: TraceNs, end: TraceNs) -> Piece {
         let unnamed = Task { tid: self.a.tid, name: Symbol(0), prio: i32::MAX };
@@ -55,8 +98,10 @@ impl Cutter<'_> {
     fn kept_off(&self, least: Nanos) -> Option<Piece> {
         let before = predecessor(self.capture, &self.a).filter(|_| self.later < DEPTH)?;
         let pieces = budget_of(self.capture, self.lanes, before, self.later + 1).pieces;
+        let work = pieces.iter().filter(|p| p.cause == Cause::Execution);
+        let work = work.fold(Nanos(0), |sum, p| sum + p.length());
         let mut sums: Vec<Piece> = Vec::new();
-        for piece in pieces.into_iter().filter(|p| keeps_off(p.cause)) {
+        for piece in pieces.into_iter().filter(|p| keeps_off(p.cause) || interrupts(p.cause)) {
             let length = piece.length();
             let same = |s: &&mut Piece| {
                 (s.cause, s.actor, s.task.tid) == (piece.cause, piece.actor, piece.task.tid)
@@ -66,6 +111,7 @@ impl Cutter<'_> {
                 None => sums.push(Piece { whole: length, ..piece }),
             }
         }
-        sums.into_iter().max_by_key(|s| s.whole).filter(|s| s.whole >= least)
+        let enough = |s: &Piece| s.whole >= least && (keeps_off(s.cause) || s.whole > work);
+        sums.into_iter().filter(enough).max_by_key(|s| s.whole)
     }
 }

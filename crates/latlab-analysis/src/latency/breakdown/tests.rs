@@ -195,6 +195,40 @@ fn a_task_that_did_not_sleep_overran() {
     assert_eq!(us(&b, Cause::Overrun), 200.0);
 }
 
+/// Interrupts of another CPU from `from` on, 7 µs of each 10, until `to`; the task runs between them.
+fn interrupt(s: &mut Script, from: u32, to: u32) -> latlab_model::event::Symbol {
+    let name = s.name("call_function_single");
+    for us in (from..to).step_by(10).map(f64::from) {
+        s.at(us, EventKind::VectorEntry { name }).at(us + 7.0, EventKind::VectorExit { name });
+    }
+    name
+}
+
+#[test]
+fn a_task_that_interrupts_keep_awake_did_not_overrun() {
+    let mut s = Script::default();
+    s.switch(10.0, FAIR, RT);
+    let name = interrupt(&mut s, 20, 300);
+    s.at(400.0, EventKind::Other);
+    let a = s.wakes(200.0, 300.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::Overrun), 0.0);
+    assert_eq!(us(&b, Cause::Interrupt), 100.0);
+    assert!(b.pieces.iter().all(|p| p.actor == Actor::Vector(name)));
+}
+
+#[test]
+fn a_task_that_ran_longer_than_it_was_interrupted_overran() {
+    let mut s = Script::default();
+    s.switch(10.0, FAIR, RT);
+    interrupt(&mut s, 120, 300);
+    s.at(400.0, EventKind::Other);
+    let a = s.wakes(200.0, 300.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::Overrun), 30.0);
+    assert_eq!(us(&b, Cause::Interrupt), 70.0);
+}
+
 #[test]
 fn a_timer_that_was_programmed_late_says_so() {
     let mut s = Script::default();
