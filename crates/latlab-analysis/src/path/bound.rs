@@ -299,7 +299,9 @@ pub struct Measured<'a> {
     pub release: &'a str,
     /// Virtual time of one instruction, ns.
     pub insn_ns: u64,
-    /// Largest latency of the wake-ups, ns.
+    /// Wake-ups whose latency was measured: those of a warm-up only have marks.
+    pub wakeups: u64,
+    /// Largest latency of these wake-ups, ns.
     pub observed_ns: u64,
     /// The guest's `/proc/kallsyms`.
     pub kallsyms: &'a [u8],
@@ -362,7 +364,7 @@ pub fn detail(file: &BoundFile, measured: &Measured<'_>, tasks: &[Task]) -> Boun
         machine: measured.machine.into(),
         release: measured.release.into(),
         insn_ns,
-        wakeups: file.marks.saturating_sub(1),
+        wakeups: measured.wakeups,
         instructions: file.instructions,
         user_checks: file.checks,
         user_wrong: file.wrong,
@@ -417,7 +419,8 @@ mod tests {
 
     fn bound(arrivals: &str, tasks: &[Task]) -> BoundDetail {
         let file = read(&[HEAD, arrivals, "M 900000 2001 1 500 0\nI t 99990000"].concat()).unwrap();
-        let measured = Measured { insn_ns: 1, kallsyms: KALLSYMS, ..Measured::default() };
+        let measured =
+            Measured { insn_ns: 1, wakeups: 2000, kallsyms: KALLSYMS, ..Measured::default() };
         detail(&file, &measured, tasks)
     }
 

@@ -37,13 +37,11 @@ fn measure(name: &str, args: &BoundArgs, tasks: &[Task]) -> anyhow::Result<(Part
         machine: name,
         release: &guest.release,
         insn_ns: 1 << guest.shift,
+        wakeups: wakeups.iter().map(|(_, record)| record.summary.count).sum(),
         observed_ns: observed.fold(0.0, f64::max) as u64,
         kallsyms: &guest.kallsyms,
     };
-    let mut detail = bound::detail(&file, &measured, tasks);
-    // The warm-up is marked too, and its latencies are not in the results.
-    detail.wakeups = wakeups.iter().map(|(_, record)| record.summary.count).sum();
-    let mut part = bound::part(detail);
+    let mut part = bound::part(bound::detail(&file, &measured, tasks));
     part.results.extend(wakeups.iter().map(|(_, record)| (*record).clone()));
     Ok((part, guest.run))
 }

@@ -282,6 +282,7 @@ fn boot(machine: &Machine, plan: &SearchPlan, counting: Counting) -> anyhow::Res
                 machine: &machine.machine,
                 release: &finished.release,
                 insn_ns: 1 << shift,
+                wakeups: measured_wakeups(&answer.searched),
                 observed_ns: most_ns(&answer.searched),
                 kallsyms: &kallsyms,
             };
@@ -321,6 +322,13 @@ fn answer(folder: &Path, code: u8) -> anyhow::Result<Answer> {
         return Err(anyhow!("the machine counted no wake-up"));
     }
     Ok(answer)
+}
+
+/// Wake-ups whose latency the search program measured.
+fn measured_wakeups(searched: &Searched) -> u64 {
+    let again = searched.again.as_ref().map_or(0, |a| a.wakeups);
+    let random = searched.random.as_ref().map_or(0, |t| t.wakeups);
+    searched.search.wakeups + random + again
 }
 
 /// The largest latency of all wake-ups, ns.
