@@ -41,11 +41,12 @@ fuzz_target!(|data: &[u8]| {
         let copy = copy.into_inner();
         let copy = TraceFile::parse(&copy).expect("what was written is a trace");
         let mut events = 0;
-        copy.scan(&all, 1, |_| {
+        let left_out = copy.scan(&all, 1, |_| {
             events += 1;
             ControlFlow::Continue(())
         });
-        assert_eq!(events, written.events);
+        // Where the time jumps within a page, the copy has pages far from each other, and the reader says so.
+        assert!(events == written.events || events < written.events && !left_out.is_empty());
     }
     let select = Select { from: Some(1_000_000), to: Some(u64::MAX / 2), ..Select::default() };
     file.scan(&select, 1, |_| ControlFlow::Continue(()));
