@@ -25,7 +25,7 @@ fi
 scripts/cargo test --locked --workspace --no-run
 # First what does not measure, while other things are built.
 bad=0
-mapfile -t others < <(sed -n 's|^crates/[^/]*/tests/\([a-z_]*\)\(/main\)\?\.rs$|\1|p' < <(git ls-files 'crates/*/tests/*.rs') |
+mapfile -t others < <(sed -n 's|^crates/[^/]*/tests/\([a-z0-9_]*\)\(/main\)\?\.rs$|\1|p' < <(git ls-files 'crates/*/tests/*.rs') |
     grep -vxE 'cli|sys' | sort -u | sed 's/^/--test=/')
 cargo_test --no-fail-fast --doc || bad=1
 cargo_test --no-fail-fast "${others[@]}" || bad=1
