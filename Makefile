@@ -11,7 +11,7 @@ help: ## This list.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 run: ## A quick build of what measures, then `latlab survey --quick`: this machine in about a minute.
-	@scripts/cargo build --profile first --no-default-features --locked -p latlab
+	@. scripts/lib.sh && first_build
 	$(TARGET_DIR)/first/latlab survey --quick
 
 test: ## Everything that can be tested here (STAGE=word for the stages of that name only).

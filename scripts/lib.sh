@@ -145,6 +145,9 @@ debug_build() {
     "$top/scripts/cargo" build --locked --quiet --workspace --bin latlab --example gallery --example page
 }
 
+# first_build: target/first/latlab, which `make run` runs.
+first_build() { "$top/scripts/cargo" build --profile first --no-default-features --locked -p latlab; }
+
 # quiet: until the stage ends, nothing is built ahead, so that it can measure (scripts/test continues the builds).
 quiet() { [[ -z ${TEST_AHEAD:-} ]] || kill -STOP -- "-$TEST_AHEAD" 2>/dev/null || true; }
 

@@ -9,6 +9,7 @@ if [[ $(dpkg --print-architecture) != amd64 ]]; then
     [[ -z ${CI:-} ]]
     exit
 fi
+export PACKAGES_PROFILE=dev
 cache=$(realpath -m "$(target_dir)/packages-test")
 out=$(mktemp -d)
 trap 'rm -rf "$out" dist/packages' EXIT
@@ -46,7 +47,7 @@ mapfile -t commands < <(sed -n '/^## Install/,/^## [^I]/{/^```sh/,/^```$/{/^```/
 for command in "${commands[@]}"; do
     say "$command"
     case $command in
-    "make packages") PACKAGES_PROFILE=dev $command ;;
+    "make packages") $command ;;
     "sudo apt install ./"*)
         as_root install -D -t "$out/debian/root/dist/packages" dist/packages/*_amd64.deb
         inside "${command#sudo }"
@@ -63,7 +64,7 @@ done
 say "packing once more"
 mkdir "$out/first"
 cp dist/packages/* "$out/first"
-PACKAGES_PROFILE=dev scripts/packages >/dev/null
+scripts/packages >/dev/null
 diff -r "$out/first" dist/packages || die "two packings of one build differ"
 (cd dist/packages && sha256sum --quiet --check SHA256SUMS)
 

@@ -314,15 +314,15 @@ impl Replacements {
     }
 }
 
-/// A board's latlab makes runs and does not read them: what reads every kind of result would be a
-/// seventh of its size.
+/// The build without `host` makes runs and does not read them: what reads every kind of result would be a
+/// seventh of a board's build.
 ///
 /// # Errors
 /// Always, with what to do instead.
 #[cfg(not(feature = "host"))]
 pub fn load(path: &Path) -> anyhow::Result<Run> {
-    Err(anyhow!("{}: the board build does not read runs", path.display()))
-        .hint("copy the directory to the host and run: latlab report RUN")
+    Err(anyhow!("{}: this build makes runs and does not read them", path.display()))
+        .hint("`make install` builds latlab with all commands; a board's run is read on a host")
 }
 
 /// Reads a run from its directory or from its `run.json`; older, newer within

@@ -1,4 +1,4 @@
-//! Board builds read no debug information: captures are taken to a host for that.
+//! The build without `host` reads no debug information: captures of a board are taken to a host for that.
 
 use crate::outcome::HintExt;
 use anyhow::anyhow;
@@ -17,8 +17,8 @@ impl Places {
         if files.is_empty() {
             return Ok(Self);
         }
-        Err(anyhow!("--vmlinux: the board build does not read debug information"))
-            .hint("leave it out; on the host: latlab why RUN --vmlinux FILE")
+        Err(anyhow!("--vmlinux: this build does not read debug information"))
+            .hint("leave it out; `make install` builds latlab with all commands: latlab why RUN --vmlinux FILE")
     }
 
     /// Nothing to check.
