@@ -6,6 +6,7 @@
 //! names the task that ran instead. The way is that of F. Giraldeau and M. Dagenais, "Wait analysis of
 //! distributed systems using kernel tracing" (2016): only the part inside of the wait is followed.
 
+use super::attribution::interruption;
 use super::{Cutter, Milestones, Piece, join, joins};
 use crate::latency::cpu_timeline::{Actor, Span};
 use latlab_model::event::{Event, EventKind, OffCpu, Symbol, Task};
@@ -173,22 +174,10 @@ impl Cutter<'_> {
     }
 
     fn runs(&self, of: Of, cpu: CpuId, from: TraceNs, to: TraceNs, out: &mut Vec<Piece>) {
-        self.cut(of, cpu, from, to, out, |span| {
-            if span.actor == Actor::Nmi {
-                Cause::Nmi
-            } else if span.inside.is_some() || span.actor.is_interrupt() {
-                match span.actor {
-                    Actor::Hrtimer(_) | Actor::Timer(_) => Cause::TimerFunction,
-                    _ => Cause::Interrupt,
-                }
-            } else {
-                match span.actor {
-                    Actor::Softirq(_) => Cause::Softirq,
-                    Actor::Hrtimer(_) | Actor::Timer(_) => Cause::TimerFunction,
-                    _ if of.waits_for.is_some() => Cause::Wait,
-                    _ => Cause::Execution,
-                }
-            }
+        self.cut(of, cpu, from, to, out, |span| match interruption(span) {
+            Some(cause) => cause,
+            None if of.waits_for.is_some() => Cause::Wait,
+            None => Cause::Execution,
         });
     }
 

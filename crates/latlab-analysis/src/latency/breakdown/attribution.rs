@@ -220,24 +220,17 @@ impl Cutter<'_> {
     }
 
     fn after_switch(&self, cpu: CpuId, span: &Span, m: Option<Milestones>) -> Cause {
-        if matches!(span.actor, Actor::Nmi) {
-            return Cause::Nmi;
-        }
-        if span.inside.is_some() || span.actor.is_interrupt() {
-            return match span.actor {
-                Actor::Hrtimer(_) | Actor::Timer(_) => Cause::TimerFunction,
-                _ => Cause::Interrupt,
-            };
-        }
-        if self.lanes.blind {
-            return Cause::Unexplained;
+        let interruption = interruption(span);
+        let is_hard = span.inside.is_some() || span.actor.is_interrupt();
+        match interruption {
+            Some(cause) if is_hard || cause == Cause::Nmi => return cause,
+            _ if self.lanes.blind => return Cause::Unexplained,
+            _ => {}
         }
         if span.task.tid == self.a.tid {
-            return match (span.actor, &self.event(span.event).kind) {
-                (Actor::Softirq(_), _) => Cause::Softirq,
-                // In a softirq behind an interrupt.
-                (Actor::Hrtimer(_) | Actor::Timer(_), _) => Cause::TimerFunction,
-                (_, EventKind::LockBegin { .. }) => Cause::Lock,
+            return match (interruption, &self.event(span.event).kind) {
+                (Some(cause), _) => cause,
+                (None, EventKind::LockBegin { .. }) => Cause::Lock,
                 _ if self.faulted(m, span.start) => Cause::PageFault,
                 _ if m.is_none() => Cause::Overrun,
                 _ => Cause::Path,
@@ -316,6 +309,17 @@ impl Cutter<'_> {
                     | EventKind::SyscallEnter { futex: true, .. }
             )
         })
+    }
+}
+
+/// How a span interrupts the task underneath; `None`: that task runs itself.
+pub(super) fn interruption(span: &Span) -> Option<Cause> {
+    match span.actor {
+        Actor::Nmi => Some(Cause::Nmi),
+        Actor::Hrtimer(_) | Actor::Timer(_) => Some(Cause::TimerFunction),
+        actor if span.inside.is_some() || actor.is_interrupt() => Some(Cause::Interrupt),
+        Actor::Softirq(_) => Some(Cause::Softirq),
+        _ => None,
     }
 }
 

@@ -23,6 +23,7 @@ mod attribution;
 mod overrun;
 mod timerlat;
 
+use overrun::Interrupted;
 pub(super) use overrun::predecessor;
 
 use super::capture::{Activation, Began, Capture};
@@ -126,8 +127,9 @@ pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budge
 
 /// `later`: so many activations behind this one are looked at as well, each late by the one before.
 fn budget_of(capture: &Capture, lanes: &Lanes, activation: Activation, later: u32) -> Budget {
-    let cutter = Cutter { capture, lanes, a: activation, later };
+    let mut cutter = Cutter { capture, lanes, a: activation, later, interrupted: None };
     let milestones = cutter.milestones();
+    cutter.interrupted = cutter.interrupted(milestones.map_or(activation.cpu, |m| m.waker));
     let mut pieces = Vec::new();
     let mut by_timerlat = false;
     match milestones {
@@ -183,6 +185,7 @@ struct Cutter<'a> {
     lanes: &'a Lanes,
     a: Activation,
     later: u32,
+    interrupted: Option<Interrupted>,
 }
 
 impl Cutter<'_> {
@@ -351,9 +354,10 @@ impl Cutter<'_> {
 
     fn classify(&self, stage: Stage, span: Span, cpu: CpuId, m: Option<Milestones>) -> Vec<Piece> {
         let (cause, actor) = match self.cause(stage, &span, cpu, m) {
-            Cause::Overrun => {
-                self.interrupted(cpu, span.start).unwrap_or((Cause::Overrun, span.actor))
-            }
+            Cause::Overrun => match &self.interrupted {
+                Some(run) if span.start < run.end => (run.cause, run.actor),
+                _ => (Cause::Overrun, span.actor),
+            },
             cause => (cause, span.actor),
         };
         let piece = |start: TraceNs, end: TraceNs, cause: Cause| Piece {

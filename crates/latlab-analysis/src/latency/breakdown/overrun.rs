@@ -4,6 +4,7 @@
 //! would have ended in time. So are interrupts, where they took longer than the task itself: a task whose work fills
 //! its period overruns by interrupts of any length. Otherwise it is the task's own work.
 
+use super::attribution::interruption;
 use super::{Cutter, Piece, budget_of};
 use crate::latency::capture::{Activation, Capture, End};
 use crate::latency::cpu_timeline::{Actor, Span};
@@ -13,6 +14,8 @@ use latlab_model::units::{CpuId, Nanos, TraceNs};
 
 /// Activations that are late by each other, followed at most.
 const DEPTH: u32 = 8;
+/// Spans of a run before its intended time that are looked at.
+const BACK: usize = 4_096;
 
 /// The activation that still ran when this one was due, to its end.
 pub(in crate::latency) fn predecessor(capture: &Capture, of: &Activation) -> Option<Activation> {
@@ -40,42 +43,46 @@ fn interrupts(cause: Cause) -> bool {
     matches!(cause, Cause::Interrupt | Cause::Nmi | Cause::Softirq | Cause::TimerFunction)
 }
 
-/// Who interrupted a task in a span of its run; `None`: it ran itself.
-fn interrupter(span: &Span) -> Option<(Cause, Actor)> {
-    match (span.actor, span.inside) {
-        (Actor::Nmi, _) => Some((Cause::Nmi, Actor::Nmi)),
-        (Actor::Hrtimer(_) | Actor::Timer(_), _) => Some((Cause::TimerFunction, span.actor)),
-        (_, Some(interrupt)) => Some((Cause::Interrupt, interrupt)),
-        (Actor::Softirq(_), None) => Some((Cause::Softirq, span.actor)),
-        (actor, None) => actor.is_interrupt().then_some((Cause::Interrupt, actor)),
-    }
+/// A run of a task that was interrupted for longer than the task ran.
+pub(super) struct Interrupted {
+    /// Where the run ends, or the late activation.
+    pub(super) end: TraceNs,
+    /// How.
+    pub(super) cause: Cause,
+    /// By whom.
+    pub(super) actor: Actor,
 }
 
 impl Cutter<'_> {
-    /// Who interrupted the run in which the task went past its intended time (a moment of that run is `at`): for
-    /// at least as long, before that time, as the task ran behind it, and for longer than it ran in all. Entry
-    /// and exit of an interrupt lie outside of its events, and count for the task.
-    pub(super) fn interrupted(&self, cpu: CpuId, at: TraceNs) -> Option<(Cause, Actor)> {
+    /// The run in which the task went past its intended time on a CPU, where one interrupt took, before that time,
+    /// at least as long as the task ran behind it, and longer than the task ran in all. Entry and exit of an
+    /// interrupt lie outside of its events, and count for the task.
+    pub(super) fn interrupted(&self, cpu: CpuId) -> Option<Interrupted> {
         let spans = self.lanes.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
-        let at = spans.partition_point(|s| s.end <= at);
+        let at = spans.partition_point(|s| s.end <= self.a.intended);
         let is_own = |s: &&Span| s.task.tid == self.a.tid;
-        let earlier = spans[..at].iter().rev().take_while(is_own);
         let later = spans[at..].iter().take_while(|s| s.start < self.a.actual).take_while(is_own);
+        let end = later.clone().last()?.end;
+        let earlier = spans[..at].iter().rev().take(BACK).take_while(is_own);
         let (mut ran, mut behind) = (Nanos(0), Nanos(0));
         let mut others: Vec<((Cause, Actor), Nanos)> = Vec::new();
         for s in earlier.chain(later) {
             let before = s.end.min(self.a.intended).since(s.start);
             let after = s.end.min(self.a.actual).since(s.start.max(self.a.intended));
-            match interrupter(s) {
+            match interruption(s) {
                 None => (ran, behind) = (ran + before + after, behind + after),
-                Some(who) => match others.iter_mut().find(|(other, _)| *other == who) {
-                    Some((_, sum)) => *sum = *sum + before,
-                    None => others.push((who, before)),
-                },
+                Some(cause) => {
+                    let interrupt = s.inside.filter(|_| cause == Cause::Interrupt);
+                    let who = (cause, interrupt.unwrap_or(s.actor));
+                    match others.iter_mut().find(|(other, _)| *other == who) {
+                        Some((_, sum)) => *sum = *sum + before,
+                        None => others.push((who, before)),
+                    }
+                }
             }
         }
-        let (who, sum) = others.into_iter().max_by_key(|(_, sum)| *sum)?;
-        (sum >= behind && sum > ran).then_some(who)
+        let ((cause, actor), sum) = others.into_iter().max_by_key(|(_, sum)| *sum)?;
+        (sum >= behind && sum > ran).then_some(Interrupted { end, cause, actor })
     }
 
     /// The end of the activation before, behind the intended time.
@@ -97,11 +104,10 @@ impl Cutter<'_> {
     /// Who kept the activation before from its CPU for at least so long, with their whole time.
     fn kept_off(&self, least: Nanos) -> Option<Piece> {
         let before = predecessor(self.capture, &self.a).filter(|_| self.later < DEPTH)?;
-        let pieces = budget_of(self.capture, self.lanes, before, self.later + 1).pieces;
-        let work = pieces.iter().filter(|p| p.cause == Cause::Execution);
-        let work = work.fold(Nanos(0), |sum, p| sum + p.length());
+        let budget = budget_of(self.capture, self.lanes, before, self.later + 1);
+        let work = budget.sum(|p| p.cause == Cause::Execution);
         let mut sums: Vec<Piece> = Vec::new();
-        for piece in pieces.into_iter().filter(|p| keeps_off(p.cause) || interrupts(p.cause)) {
+        for piece in budget.pieces.into_iter().filter(|p| keeps_off(p.cause) || interrupts(p.cause)) {
             let length = piece.length();
             let same = |s: &&mut Piece| {
                 (s.cause, s.actor, s.task.tid) == (piece.cause, piece.actor, piece.task.tid)
