@@ -20,6 +20,7 @@ pub mod results;
 mod row;
 pub mod text;
 
+use latlab_trace::Diagnostics;
 use std::io::{self, BufWriter, Write};
 
 /// Why a trace could not be exported.
@@ -40,7 +41,7 @@ pub enum ExportError {
 }
 
 /// What was written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Events.
     pub events: u64,
@@ -48,6 +49,8 @@ pub struct Counts {
     pub lost: u64,
     /// Tables, packets or lines.
     pub parts: u64,
+    /// What of the events could not be read.
+    pub damage: Diagnostics,
 }
 
 /// Whatever the output is, the code that writes into it is one, and is compiled in this crate.

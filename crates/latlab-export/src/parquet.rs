@@ -82,6 +82,7 @@ fn tables<'w>(file: &TraceFile<'_>, open: &mut Open<'_, 'w>) -> Result<Counts, E
             cells = 0;
         }
     }
+    counts.damage = events.diagnostics();
     counts.parts = tables.len() as u64;
     for table in tables.into_values() {
         table.close()?;

@@ -61,6 +61,7 @@ fn packets(file: &TraceFile<'_>, out: Buffered<'_>) -> Result<Counts, ExportErro
         let row = rows.row(&event);
         writer.event(file, &event, row)?;
     }
+    writer.counts.damage = events.diagnostics();
     let mut cpus: Vec<u32> = writer.bundles.keys().copied().collect();
     cpus.sort_unstable();
     for cpu in cpus {

@@ -42,6 +42,7 @@ fn json_lines(file: &TraceFile<'_>, mut out: Buffered<'_>) -> Result<Counts, Exp
         counts.lost += lost(&event);
     }
     out.flush()?;
+    counts.damage = events.diagnostics();
     counts.parts = counts.events;
     Ok(counts)
 }
@@ -89,6 +90,7 @@ fn csv_lines(file: &TraceFile<'_>, mut out: Buffered<'_>) -> Result<Counts, Expo
         counts.lost += lost(&event);
     }
     out.flush()?;
+    counts.damage = events.diagnostics();
     counts.parts = counts.events;
     Ok(counts)
 }

@@ -3,10 +3,12 @@
 use crate::cli::time::timestamp_ns;
 use crate::cli::trace_choice::Choice;
 use crate::outcome::HintExt;
+use crate::term;
 use anyhow::{Context, anyhow};
 use latlab_model::cpulist;
 use latlab_trace::filter::events_named;
-use latlab_trace::{Filter, KnownFormats, Select, TraceFile};
+use latlab_trace::{Diagnostics, Filter, KnownFormats, Select, TraceFile};
+use std::io::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -94,5 +96,19 @@ mod tests {
                 && cpu_list("").is_err()
                 && cpu_list("0-99999999").is_err()
         );
+    }
+}
+
+/// Says on stderr what of a trace is damaged, in its head and among its events.
+pub fn tell_damage(path: &Path, head: &Diagnostics, events: &Diagnostics) {
+    let mut err = term::stderr();
+    let path = path.display();
+    for d in head.list().iter().chain(events.list()) {
+        // A diagnostic: a failed write to stderr loses no result.
+        let _ = writeln!(err, "latlab: {path}: {d}");
+    }
+    let more = head.suppressed() + events.suppressed();
+    if more > 0 {
+        let _ = writeln!(err, "latlab: {path}: {more} more damaged parts");
     }
 }

@@ -50,7 +50,8 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
                 .hint("name a directory with space that this user may write to")?
         }
     };
-    say(&to, counts, &file)?;
+    say(&to, &counts)?;
+    trace_input::tell_damage(&args.file, &file.diagnostics, &counts.damage);
     Ok(Outcome::Done)
 }
 
@@ -71,11 +72,12 @@ fn trace_dat(file: &TraceFile<'_>, args: &Args, path: &Path) -> anyhow::Result<C
     })
     .with_context(|| format!("--trace-dat {}: cannot be written", path.display()))
     .hint("name a file in a directory with space that this user may write to; the source has to be a trace.dat of events")?;
-    Ok(Counts { events: written.events, lost: written.lost, ..Counts::default() })
+    let extract::Extracted { events, lost, diagnostics: damage } = written;
+    Ok(Counts { events, lost, damage, ..Counts::default() })
 }
 
-/// Says on stderr what was written, and what the trace lacks.
-fn say(to: &To, counts: Counts, file: &TraceFile<'_>) -> io::Result<()> {
+/// Says on stderr what was written, and what the recorder lost.
+fn say(to: &To, counts: &Counts) -> io::Result<()> {
     let mut stderr = term::stderr();
     match to {
         To::Perfetto(path) | To::TraceDat(path) => {
@@ -89,9 +91,6 @@ fn say(to: &To, counts: Counts, file: &TraceFile<'_>) -> io::Result<()> {
     }
     if counts.lost > 0 {
         writeln!(stderr, "latlab: the recorder lost {} events", counts.lost)?;
-    }
-    if !file.diagnostics.is_empty() {
-        writeln!(stderr, "latlab: parts of the file are damaged; what is left was exported")?;
     }
     Ok(())
 }

@@ -51,7 +51,7 @@ fn analyse(path: &Path, select: &latlab_trace::Select) -> anyhow::Result<Profile
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let (found, damage) = latlab_analysis::profile::analyse(&trace, &name, select, threads);
-    file::tell(path, &trace.diagnostics, &damage);
+    crate::trace_input::tell_damage(path, &trace.diagnostics, &damage);
     found.ok_or_else(|| anyhow!("{}: no functions and no kernel stacks", path.display())).hint(
         "record with `latlab record -p function_graph` (or -p function, or -T); or widen --from and --to",
     )

@@ -196,7 +196,7 @@ fn analyse(path: &Path, select: &latlab_trace::Select) -> anyhow::Result<TimerTr
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let (found, damage) =
         latlab_analysis::timer::from_trace::analyse(&trace, &name, select, threads);
-    file::tell(path, &trace.diagnostics, &damage);
+    crate::trace_input::tell_damage(path, &trace.diagnostics, &damage);
     found.ok_or_else(|| anyhow!("{}: no events of timers or interrupts", path.display())).hint(
         "record with `latlab record -e timer -e irq -e irq_vectors`; or widen --from and --to",
     )

@@ -47,6 +47,33 @@ fn a_part_has_the_lines_that_report_prints_for_the_same_options() {
     assert!(events(&printed(&latlab(dir.path(), &["report", "part.dat"]))).is_empty());
 }
 
+/// What is damaged is reported, also where that is found among the events only.
+#[test]
+fn damaged_events_are_reported_in_every_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    let source = fixture("trace/events7-x86_64.dat");
+    assert!(latlab(path, &["export", &source, "--trace-dat", "a.dat", "--v6"]).status.success());
+    let mut bytes = std::fs::read(path.join("a.dat")).unwrap();
+    // The length of the last page.
+    let at = bytes.len() - 4096 + 8;
+    bytes[at..at + 2].fill(0xff);
+    std::fs::write(path.join("a.dat"), bytes).unwrap();
+    for to in [
+        &["--trace-dat", "b.dat"][..],
+        &["--perfetto", "b.pftrace"],
+        &["--parquet", "b"],
+        &["--csv"],
+        &["--json"],
+    ] {
+        let out = latlab(path, &[&["export", "a.dat"], to].concat());
+        assert!(out.status.success(), "{}", said(&out));
+        let said = said(&out);
+        let place = format!("offset {}: ", at - 8);
+        assert!(said.contains(&place) && said.contains("the page is left out"), "{to:?}: {said}");
+    }
+}
+
 #[test]
 fn what_cannot_be_written_is_refused_and_leaves_the_earlier_file() {
     let dir = tempfile::tempdir().unwrap();

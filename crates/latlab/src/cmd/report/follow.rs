@@ -39,7 +39,7 @@ pub(super) fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             from = Some(to.saturating_add(1));
             // A file that grows is incomplete where it ends.
             if !written {
-                trace::print_damage(args, &file.diagnostics, &damage);
+                trace_input::tell_damage(&args.path, &file.diagnostics, &damage);
             }
         }
         if !written || settled.is_some_and(|time| time >= last) {

@@ -26,7 +26,7 @@ pub(super) fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     } else {
         print(global, &file, options, true)?
     };
-    print_damage(args, &file.diagnostics, &damage);
+    trace_input::tell_damage(&args.path, &file.diagnostics, &damage);
     Ok(Outcome::Done)
 }
 
@@ -101,16 +101,4 @@ fn stat(
     }
     out.flush()?;
     Ok(damage)
-}
-
-/// Says on stderr what is damaged.
-pub(super) fn print_damage(args: &Args, head: &Diagnostics, events: &Diagnostics) {
-    let (path, mut err) = (args.path.display(), term::stderr());
-    for d in head.list().iter().chain(events.list()) {
-        let _ = writeln!(err, "latlab: {path}: {d}");
-    }
-    let more = head.suppressed() + events.suppressed();
-    if more > 0 {
-        let _ = writeln!(err, "latlab: {path}: {more} more damaged parts");
-    }
 }

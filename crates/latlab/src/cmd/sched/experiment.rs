@@ -393,7 +393,7 @@ fn analyse(cell: &Cell, path: &Path, from: u64, to: u64) -> anyhow::Result<Part>
     };
     let (mut schedule, damage) =
         file::analyse(&trace, path, &select, options, &mut |_, _, _| Ok(()))?;
-    file::tell(path, &trace.diagnostics, &damage);
+    crate::trace_input::tell_damage(path, &trace.diagnostics, &damage);
     // From the order to begin, not from the first event: a task that ran alone leaves few.
     schedule.length_ns = to.saturating_sub(from);
     let expectations = expectations::check(cell, &schedule);

@@ -14,7 +14,6 @@ use latlab_model::event::{Event, Names};
 use latlab_model::sched::schedule::{SchedDetail, Schedule, Slice};
 use latlab_sys::mmap::Mapped;
 use latlab_trace::{Diagnostics, Select, TraceFile};
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -36,7 +35,7 @@ pub fn run(global: &Global, args: &Args, path: &Path) -> anyhow::Result<Outcome>
                 "file": path.to_string_lossy(), "window_ns": options.window_ns,
             });
             let (schedule, damage) = analyse(&file, path, &select, options, &mut |_, _, _| Ok(()))?;
-            tell(path, &file.diagnostics, &damage);
+            trace_input::tell_damage(path, &file.diagnostics, &damage);
             let mut session = Session::begin_ephemeral(global, "sched", &config)?;
             let detail = SchedDetail { schedule, ..SchedDetail::default() };
             let part = latlab_analysis::sched::part::part("sched", "Scheduling", detail, true);
@@ -48,7 +47,7 @@ pub fn run(global: &Global, args: &Args, path: &Path) -> anyhow::Result<Outcome>
             view.head()?;
             let damage = slices(&file, path, &select, options, |s, names| view.slice(s, names))?;
             view.end()?;
-            tell(path, &file.diagnostics, &damage);
+            trace_input::tell_damage(path, &file.diagnostics, &damage);
             Ok(Outcome::Done)
         }
         View::Map => {
@@ -56,7 +55,7 @@ pub fn run(global: &Global, args: &Args, path: &Path) -> anyhow::Result<Outcome>
             let (_, damage) =
                 analyse(&file, path, &select, options, &mut |e, names, _| map.event(e, names))?;
             map.end()?;
-            tell(path, &file.diagnostics, &damage);
+            trace_input::tell_damage(path, &file.diagnostics, &damage);
             Ok(Outcome::Done)
         }
     }
@@ -151,18 +150,4 @@ fn slices(
         ended.iter().filter(mine).try_for_each(|s| slice(s, names))
     })?;
     Ok(damage)
-}
-
-/// Says on stderr what is damaged.
-pub fn tell(path: &Path, head: &Diagnostics, events: &Diagnostics) {
-    let mut err = term::stderr();
-    let path = path.display();
-    for d in head.list().iter().chain(events.list()) {
-        // A diagnostic: a failed write to stderr loses no result.
-        let _ = writeln!(err, "latlab: {path}: {d}");
-    }
-    let more = head.suppressed() + events.suppressed();
-    if more > 0 {
-        let _ = writeln!(err, "latlab: {path}: {more} more damaged parts");
-    }
 }
