@@ -26,7 +26,7 @@ enum Source<'a> {
 }
 
 /// A time stamp further than this from both neighbours' is damage.
-const FAR_NS: u64 = 1_000_000_000;
+pub(super) const FAR_NS: u64 = 1_000_000_000;
 
 /// One CPU of one buffer.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Records back into pages of the ring buffer, in the layout that `page.rs` reads.
 
 use super::Missed;
+use super::cursor::FAR_NS;
 use super::page::{MISSED_EVENTS, MISSED_STORED};
 use crate::Endian;
 use crate::file::PageLayout;
@@ -15,6 +16,31 @@ const EXTENSION: u32 = 30;
 const STAMP: u32 = 31;
 /// A longer step back is read as an overflow of the bits of a time stamp.
 const BACK_MAX: u64 = 1 << (EXTENDED_BITS - 1);
+/// Longest step of one time extension.
+const STEP_MAX: u64 = (1 << EXTENDED_BITS) - 1;
+/// Bytes of the time extensions of the longest step.
+const SHIFT_MAX: usize = 8 * u64::MAX.div_ceil(STEP_MAX) as usize;
+
+/// What changes the time before a record.
+#[derive(Clone, Copy)]
+enum Shift {
+    None,
+    /// A time stamp.
+    To,
+    /// Time extensions of so many nanoseconds together.
+    By(u64),
+}
+
+impl Shift {
+    /// Bytes.
+    fn size(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::To => 8,
+            Self::By(time) => 8 * time.div_ceil(STEP_MAX) as usize,
+        }
+    }
+}
 
 /// Builds one page after another.
 #[derive(Clone, Debug)]
@@ -25,6 +51,8 @@ pub(crate) struct PageEncoder {
     page: Vec<u8>,
     base: u64,
     time: u64,
+    /// The latest time of a record until now, of all pages.
+    latest: u64,
     missed: Missed,
 }
 
@@ -32,7 +60,7 @@ impl PageEncoder {
     /// Without a record.
     pub fn new(layout: PageLayout, endian: Endian) -> Self {
         let page = vec![0; layout.data_at as usize];
-        Self { layout, endian, page, base: 0, time: 0, missed: Missed::No }
+        Self { layout, endian, page, base: 0, time: 0, latest: 0, missed: Missed::No }
     }
 
     /// Whether the page has no record.
@@ -48,19 +76,28 @@ impl PageEncoder {
         if !first && missed != Missed::No {
             return false;
         }
-        // What brings the time near enough for the record's own delta.
-        let (kind, shift, delta) = match time.checked_sub(self.time) {
-            _ if first => (0, 0, 0),
-            Some(delta) if delta < 1 << DELTA_BITS => (0, 0, delta),
-            Some(delta) if delta < 1 << EXTENDED_BITS => (EXTENSION, delta, 0),
-            None if self.time - time < BACK_MAX && (self.time ^ time) >> EXTENDED_BITS == 0 => {
-                (STAMP, time, 0)
-            }
-            _ => return false,
-        };
         let short = (1..=SHORT_MAX).contains(&payload.len()) && payload.len().is_multiple_of(4);
-        let head = if kind == 0 { 0 } else { 8 } + if short { 4 } else { 8 };
-        let end = self.page.len() + head + payload.len().next_multiple_of(4);
+        let length = if short { 4 } else { 8 } + payload.len().next_multiple_of(4);
+        // A reader takes a page whose time is far before that of the page before for a damaged one.
+        let is_back = first && time.saturating_add(FAR_NS) < self.latest;
+        let room = (self.layout.page_size as usize).saturating_sub(self.page.len());
+        let base = match first {
+            true if is_back && length + SHIFT_MAX <= room => self.latest,
+            true => time,
+            false => self.base,
+        };
+        let before = if first { base } else { self.time };
+        // What brings the time near enough for the record's own delta.
+        let (shift, delta) = match time.checked_sub(before) {
+            Some(delta) if delta < 1 << DELTA_BITS => (Shift::None, delta),
+            Some(delta) if delta < 1 << EXTENDED_BITS => (Shift::By(delta), 0),
+            None if before - time < BACK_MAX && (before ^ time) >> EXTENDED_BITS == 0 => {
+                (Shift::To, 0)
+            }
+            // Times are added without regard to an overflow.
+            _ => (Shift::By(time.wrapping_sub(before)), 0),
+        };
+        let end = self.page.len() + shift.size() + length;
         // The number of lost events stands behind the records.
         let counted = !first && matches!(self.missed, Missed::Count(_));
         let behind = if counted { usize::from(self.layout.long_size) } else { 0 };
@@ -68,12 +105,20 @@ impl PageEncoder {
             return false;
         }
         if first {
-            (self.base, self.missed) = (time, missed);
+            (self.base, self.missed) = (base, missed);
         }
         self.time = time;
-        if kind != 0 {
-            self.head(kind, shift);
-            self.word((shift >> DELTA_BITS) as u32);
+        self.latest = self.latest.max(time);
+        match shift {
+            Shift::None => {}
+            Shift::To => self.shift(STAMP, time),
+            Shift::By(mut rest) => {
+                while rest > 0 {
+                    let step = rest.min(STEP_MAX);
+                    self.shift(EXTENSION, step);
+                    rest -= step;
+                }
+            }
         }
         if short {
             self.head((payload.len() / 4) as u32, delta);
@@ -109,6 +154,11 @@ impl PageEncoder {
         self.page.truncate(data_at);
     }
 
+    fn shift(&mut self, kind: u32, time: u64) {
+        self.head(kind, time);
+        self.word((time >> DELTA_BITS) as u32);
+    }
+
     fn head(&mut self, kind: u32, delta: u64) {
         let delta = (delta & ((1 << DELTA_BITS) - 1)) as u32;
         self.word(match self.endian {
@@ -135,6 +185,7 @@ impl PageEncoder {
 mod tests {
     use super::*;
     use crate::ring::PageRecords;
+    use crate::ring::page::PageHead;
 
     /// What is encoded is read back: times, data, and losses (a count needs space behind the records).
     #[test]
@@ -153,7 +204,8 @@ mod tests {
             let mut expected = Vec::new();
             for _ in 0..5000 {
                 // Now and then a step back, or one that needs an extension or another page.
-                time = match below(21) {
+                time = match below(22) {
+                    21 => time ^ (1 << 58) ^ (1 << 40),
                     20 => time ^ (1 << 63),
                     0 => time - below(1000),
                     1 => time + below(1 << 40),
@@ -174,8 +226,12 @@ mod tests {
             encoder.finish(&mut pages);
             assert!(encoder.is_empty());
             assert_eq!(pages.len() % 512, 0);
-            let mut read = Vec::new();
+            let mut read: Vec<(u64, Vec<u8>, Missed)> = Vec::new();
             for page in pages.chunks(512) {
+                // What the reader of a CPU leaves out pages by.
+                let head = PageHead::parse(page, &layout, endian).unwrap().time;
+                let latest = read.iter().map(|r| r.0).max().unwrap_or(0);
+                assert!(head.saturating_add(FAR_NS) >= latest, "{head} {latest}");
                 let (records, mut missed) = PageRecords::of(page, &layout, endian).unwrap();
                 for (time, payload) in records {
                     read.push((time, payload.to_vec(), std::mem::take(&mut missed)));
