@@ -15,6 +15,7 @@ A keeper stays behind.
 The CPU was taken away.
 This figure is a mean.
 Turned, and left alone: a knob.
+It takes @TIME@.
 BAD
 cat >"$out/bad.rs" <<'BAD'
 /// Could this have been told? The culprit is sure.
