@@ -31,7 +31,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Time for what levels are inferred from; what is measured beside it takes about ten seconds more.
-const BUDGET: Duration = Duration::from_secs(45);
+const BUDGET: Duration = Duration::from_secs(90);
 /// Time of a quick look, in which little is measured beside.
 const QUICK_BUDGET: Duration = Duration::from_millis(8_500);
 /// Largest text that is read: a full lat_mem_rd output has some hundred kilobytes.
