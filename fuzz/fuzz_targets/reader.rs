@@ -1,4 +1,4 @@
-//! Any bytes as a trace.dat: opened, read in order of time, printed, decoded, written as another one.
+//! Any bytes as a trace.dat: opened, its layout, read in order of time, printed, decoded, written as another one.
 #![no_main]
 
 use latlab_trace::events::Decoder;
@@ -15,6 +15,7 @@ const EVENTS: u64 = 200_000;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(file) = TraceFile::parse(data) else { return };
+    let _ = file.layout();
     let decoder = Decoder::new(&file);
     let mut count = 0;
     file.scan(&Select::default(), 2, |e| {

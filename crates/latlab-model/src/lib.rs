@@ -31,6 +31,7 @@ pub mod samples;
 pub mod sched;
 pub mod sweep;
 pub mod timer;
+pub mod trace_layout;
 pub mod trace_stat;
 pub mod tune;
 pub mod units;

@@ -24,6 +24,15 @@ impl Codec {
             _ => None,
         }
     }
+
+    /// The name in a file's header.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Zstd => "zstd",
+            Self::Zlib => "zlib",
+        }
+    }
 }
 
 /// The most that `compressed` bytes are believed to inflate to: zlib cannot

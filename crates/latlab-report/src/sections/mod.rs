@@ -33,6 +33,8 @@ mod tiles;
 pub mod timer;
 pub mod trace;
 #[cfg(feature = "host")]
+pub mod trace_layout;
+#[cfg(feature = "host")]
 pub mod tune;
 pub mod wakeup;
 pub mod why;

@@ -8,6 +8,7 @@
 //! ```
 
 mod buffer;
+mod layout;
 mod memory;
 mod options;
 mod raw;

@@ -102,7 +102,7 @@ impl TraceFile<'_> {
     }
 
     /// Behind magic, version, byte order, size of long, and page size.
-    fn behind_the_head(&self) -> Result<Reader<'_>, TraceError> {
+    pub(super) fn behind_the_head(&self) -> Result<Reader<'_>, TraceError> {
         let mut r = Reader::new(&self.data, self.endian);
         r.seek(super::MAGIC.len());
         r.cstr("the version")?;
@@ -112,7 +112,7 @@ impl TraceFile<'_> {
 }
 
 /// `header_page` and `header_event`.
-fn heads(r: &mut Reader<'_>, meta: &mut Metadata) -> Result<(), TraceError> {
+pub(super) fn heads(r: &mut Reader<'_>, meta: &mut Metadata) -> Result<(), TraceError> {
     for (name, text) in
         [("header_page", &mut meta.header_page), ("header_event", &mut meta.header_event)]
     {
@@ -124,7 +124,7 @@ fn heads(r: &mut Reader<'_>, meta: &mut Metadata) -> Result<(), TraceError> {
 }
 
 /// Count, then size and text of each; as many as there are.
-fn formats(r: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, TraceError> {
+pub(super) fn formats(r: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, TraceError> {
     let count = r.u32("the number of events")?;
     let mut all = Vec::new();
     for _ in 0..count.min(COUNT_MAX) {
@@ -136,7 +136,7 @@ fn formats(r: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, TraceError> {
 }
 
 /// Count, then name and formats of each; as many as there are.
-fn systems(r: &mut Reader<'_>) -> Result<Vec<EventSystem>, TraceError> {
+pub(super) fn systems(r: &mut Reader<'_>) -> Result<Vec<EventSystem>, TraceError> {
     let count = r.u32("the number of event systems")?;
     let mut all = Vec::new();
     for _ in 0..count.min(COUNT_MAX) {

@@ -72,7 +72,7 @@ Measurement: duration clock stack buffer_kb last rearm
 Output: output compression kallsyms v6 list check_events recover
 report !out !on
 Selection: event filter pid cpu from to
-Lines: stat follow raw latency nanoseconds no_plugins threads
+Lines: stat dump follow raw latency nanoseconds no_plugins threads
 Output: html svg png
 sched
 Experiment: matrix only duration policy prio nice tasks work cpu force

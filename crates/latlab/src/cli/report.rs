@@ -32,6 +32,10 @@ pub struct Args {
     /// Traces: count events instead of printing them.
     #[arg(long)]
     pub stat: bool,
+    /// Traces: how the file is laid out, instead of its events: sections, options, data of each CPU.
+    #[cfg(feature = "host")]
+    #[arg(long, conflicts_with_all = ["stat", "follow", "html", "svg"])]
+    pub dump: bool,
     /// Traces: go on with what a running recording writes, until it ends.
     #[arg(long, conflicts_with_all = ["stat", "html", "svg"])]
     pub follow: bool,

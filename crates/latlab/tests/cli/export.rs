@@ -96,3 +96,58 @@ fn what_cannot_be_written_is_refused_and_leaves_the_earlier_file() {
     assert_eq!(std::fs::read(path.join("kept.dat")).unwrap(), b"earlier");
     assert_eq!(std::fs::read_dir(path).unwrap().count(), 1);
 }
+
+/// The sections that `report --dump` finds are those of trace-cmd, and cover the file.
+#[test]
+fn the_layout_of_a_file_is_that_of_trace_cmd() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = fixture("trace/latlab-v7-zstd.dat");
+    let dump = |name: &str| -> serde_json::Value {
+        let out = latlab(dir.path(), &["report", name, "--dump", "--json"]);
+        serde_json::from_str(&printed(&out)).unwrap()
+    };
+    let layout = dump(&source);
+    let section =
+        |s: &serde_json::Value| (s["id"].as_u64().unwrap(), s["offset"].as_u64().unwrap());
+    let ours: Vec<_> = layout["sections"].as_array().unwrap().iter().map(section).collect();
+    let theirs =
+        succeed(Command::new("trace-cmd").args(["dump", "--summary", "--sections", &source]));
+    let theirs = text(&theirs.stdout);
+    // `[Section 16 @ 37 "headers", …`
+    let theirs: Vec<(u64, u64)> = theirs
+        .lines()
+        .filter_map(|l| l.trim().strip_prefix("[Section")?.split_once('@'))
+        .map(|(id, rest)| {
+            let offset = rest.split_whitespace().next().unwrap();
+            (id.trim().parse().unwrap(), offset.parse().unwrap())
+        })
+        .collect();
+    assert!(theirs.len() > 5);
+    assert_eq!(ours, theirs);
+    // The same in version 6, which has no heads of sections: each begins where the one before ends.
+    let words = ["export", &source, "--trace-dat", "old.dat", "--v6"];
+    assert!(latlab(dir.path(), &words).status.success());
+    let layout = dump("old.dat");
+    let mut end = 0;
+    for s in layout["sections"].as_array().unwrap() {
+        let (_, offset) = section(s);
+        assert!(end == 0 || offset == end, "{offset} behind {end}");
+        end = offset + s["bytes"].as_u64().unwrap();
+    }
+    assert_eq!(end, std::fs::metadata(dir.path().join("old.dat")).unwrap().len());
+    let cpus = layout["buffers"][0]["cpus"].as_array().unwrap();
+    assert!(
+        cpus.iter().all(|c| c["parts"].as_u64().unwrap() * 4096 == c["bytes"].as_u64().unwrap())
+    );
+    let shown = printed(&latlab(dir.path(), &["report", "old.dat", "--dump", "--details"]));
+    assert!(shown.contains("event formats") && shown.contains("UNAME"), "{shown}");
+    // A text has no layout.
+    let out =
+        latlab(dir.path(), &["report", &fixture("trace/cyclictest-mark-graph.txt"), "--dump"]);
+    assert_eq!(
+        (out.status.code(), said(&out).contains("--stat")),
+        (Some(1), true),
+        "{}",
+        said(&out)
+    );
+}

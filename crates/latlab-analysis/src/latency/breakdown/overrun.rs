@@ -107,7 +107,8 @@ impl Cutter<'_> {
         let budget = budget_of(self.capture, self.lanes, before, self.later + 1);
         let work = budget.sum(|p| p.cause == Cause::Execution);
         let mut sums: Vec<Piece> = Vec::new();
-        for piece in budget.pieces.into_iter().filter(|p| keeps_off(p.cause) || interrupts(p.cause)) {
+        for piece in budget.pieces.into_iter().filter(|p| keeps_off(p.cause) || interrupts(p.cause))
+        {
             let length = piece.length();
             let same = |s: &&mut Piece| {
                 (s.cause, s.actor, s.task.tid) == (piece.cause, piece.actor, piece.task.tid)

@@ -20,6 +20,12 @@ const THREADS_MAX: usize = 8;
 pub(super) fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let data = map(args)?;
     let file = trace_input::open(&data, &args.path)?;
+    #[cfg(feature = "host")]
+    if args.dump {
+        dump(global, &file, args)?;
+        trace_input::tell_damage(&args.path, &file.diagnostics, &Diagnostics::default());
+        return Ok(Outcome::Done);
+    }
     let options = options(&file, args)?;
     let damage = if args.stat {
         stat(global, &file, &options)?
@@ -101,4 +107,19 @@ fn stat(
     }
     out.flush()?;
     Ok(damage)
+}
+
+#[cfg(feature = "host")]
+fn dump(global: &Global, file: &TraceFile<'_>, args: &Args) -> anyhow::Result<()> {
+    let layout = file
+        .layout()
+        .with_context(|| format!("{}: has no sections, it is text", args.path.display()))
+        .hint("--stat counts the events of a text")?;
+    let mut out = term::stdout();
+    if global.json {
+        crate::output::json(&layout, &mut out)?;
+    } else {
+        crate::output::document(&latlab_report::sections::trace_layout::dump(&layout), &mut out)?;
+    }
+    Ok(out.flush()?)
 }
