@@ -1,16 +1,17 @@
 //! One group of late windows judged: victim or culprit, what it amounts to, on which evidence.
 
+use super::confidence::confidence;
 use super::counters::Counted;
 use super::mechanism::{Setting, is_from, mechanism};
 use super::members::{CONTROLS, Members, Place, Verdict, could_be_stall, is_bracketed, is_silent};
-
+use super::shares::{longest, size, thread, top_instead, typical};
 use crate::latency::case_control::{Usual, each};
 use latlab_model::finding::Confidence;
 use latlab_model::latency::Contrast;
 use latlab_model::latency::{
     Alternative, CauseEvidence, FunctionShare, Mechanism, RootCause, SystemContext,
 };
-use latlab_model::latency::{Cause, Kind, Others};
+use latlab_model::latency::{Cause, Others};
 use latlab_model::latency::{Group, Share, Window};
 use latlab_stats::discrete::beta_binomial_tail;
 use latlab_stats::period::{Period, find_period};
@@ -486,124 +487,4 @@ struct TypicalCalls {
     each_ns: f64,
     /// Windows that have it.
     windows: usize,
-}
-
-/// The share of the longest of some groups in a window.
-fn longest<'a>(window: &'a Window, groups: &[Group]) -> Option<&'a Share> {
-    groups.iter().map(|g| window.share(g)).max_by_key(|s| s.silent_ns)
-}
-
-fn top_instead(shares: &[(usize, &Share, f64)]) -> Vec<String> {
-    let mut sum: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut waited = 0;
-    for (_, share, _) in shares {
-        waited += share.ns;
-        for (who, ns) in &share.instead_ns {
-            *sum.entry(who).or_default() += ns;
-        }
-    }
-    let mut top: Vec<(&str, u64)> = sum.into_iter().filter(|(_, ns)| *ns * 4 > waited).collect();
-    top.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    top.into_iter().map(|(who, _)| who.to_owned()).collect()
-}
-
-/// How long the cause itself lasts. A task may have run long before it turned interrupts or preemption
-/// off, and an idle CPU slept before it was woken: there the time since the last event is only a bound.
-/// What such a section held the other up for is evenly spread up to its whole length, so that the largest
-/// of n tells that by (n + 1)/n. A task that has the CPU in no on-time window and was there equally long in
-/// each late one (within 2 %) does nothing else: its section is as long as it was there.
-fn size(
-    (cause, kind): (Cause, Option<Kind>),
-    whole: f64,
-    usual: f64,
-    sized: &[&(usize, &Share, f64)],
-    (on_time, occupied): (usize, usize),
-) -> f64 {
-    let begins_without_event = match cause {
-        Cause::PreemptionOff | Cause::IdleExit => true,
-        Cause::InterruptsOff => kind == Some(Kind::Task),
-        _ => false,
-    };
-    if !begins_without_event {
-        return whole;
-    }
-    let is_rare = cause != Cause::IdleExit && on_time >= CONTROLS && occupied == 0;
-    let wholes = || sized.iter().map(|s| s.1.whole_ns as f64);
-    let spread = wholes().fold(0.0, f64::max) - wholes().fold(f64::INFINITY, f64::min);
-    if is_rare && sized.len() >= 3 && spread <= 0.02 * whole {
-        return whole;
-    }
-    let n = sized.len() as f64;
-    let largest = sized.iter().map(|s| s.2).fold(0.0, f64::max);
-    whole.min(largest * (n + 1.0) / n.max(1.0)).max(usual)
-}
-
-/// The thread that acted in most of the windows, by its whole name.
-fn thread(shares: &[(usize, &Share, f64)]) -> Option<String> {
-    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    let names = shares.iter().filter_map(|s| s.1.thread.as_deref());
-    names.for_each(|name| *seen.entry(name).or_default() += 1);
-    seen.into_iter().max_by_key(|s| s.1).map(|(name, _)| name.to_owned())
-}
-
-/// The window with the median excess.
-fn typical(shares: &[(usize, &Share, f64)]) -> Option<usize> {
-    let mut order: Vec<(usize, f64)> = shares.iter().map(|s| (s.0, s.2)).collect();
-    order.sort_by(|a, b| a.1.total_cmp(&b.1));
-    order.get(order.len() / 2).map(|s| s.0)
-}
-
-fn confidence(cluster: &RootCause) -> Confidence {
-    if matches!(cluster.mechanism, Mechanism::Unexplained | Mechanism::SlowPath) {
-        return Confidence::Low;
-    }
-    let (mut sure, mut likely) = (true, true);
-    let of = cluster.part_of.len();
-    let section = cluster
-        .evidence
-        .iter()
-        .any(|fact| matches!(fact, CauseEvidence::SectionRecorded { windows } if 2 * windows > of));
-    let placed = cluster.evidence.iter().any(
-        |fact| matches!(fact, CauseEvidence::Place { hits, p, .. } if *p < 0.01 && *hits >= 3),
-    );
-    for fact in &cluster.evidence {
-        match *fact {
-            CauseEvidence::Covers { share } => {
-                sure &= share >= 0.6;
-                likely &= share >= 0.25;
-            }
-            CauseEvidence::Separates { delta } => sure &= delta >= 0.5,
-            CauseEvidence::NoControls
-            | CauseEvidence::NotCompared { .. }
-            | CauseEvidence::Few { .. } => sure = false,
-            CauseEvidence::Victim { hits, p, .. } => {
-                sure &= section || placed || p < 0.01 && hits >= 3;
-            }
-            CauseEvidence::Lost { windows } | CauseEvidence::Uncovered { windows } => {
-                sure &= windows * 3 < cluster.part_of.len();
-            }
-            _ => {}
-        }
-    }
-    match cluster.mechanism {
-        // Another CPU that waits for the same lock, or a counter of the whole machine, leaves a doubt.
-        Mechanism::Stall => {
-            sure &= cluster.evidence.iter().any(|fact| {
-                matches!(fact, CauseEvidence::InUser { windows }
-                    | CauseEvidence::InterruptsOn { windows }
-                    | CauseEvidence::Hwlat { windows } if 2 * windows > of)
-            });
-        }
-        // That it is one of them.
-        Mechanism::Alternatives => {
-            sure = false;
-            likely &= of >= 3;
-        }
-        _ => {}
-    }
-    match (sure, likely) {
-        (true, _) => Confidence::High,
-        (_, true) => Confidence::Medium,
-        _ => Confidence::Low,
-    }
 }

@@ -13,10 +13,12 @@
 
 mod against_stall;
 mod classify;
+mod confidence;
 mod counters;
 mod mechanism;
 mod members;
 mod senders;
+mod shares;
 mod stalls;
 #[cfg(test)]
 mod tests;

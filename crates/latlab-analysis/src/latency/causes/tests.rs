@@ -526,3 +526,21 @@ fn two_hits_with_steal_time_are_alternatives() {
     assert_eq!(made(2, 0), Mechanism::InterruptsOff);
     assert_eq!(made(3, 10_000_000), Mechanism::InterruptsOff);
 }
+
+/// An interrupt that is a third of one late wake-up, and a higher-priority task that is the rest of it; then of three.
+#[test]
+fn a_third_of_a_single_late_wake_up_has_low_confidence() {
+    let of = |n: usize| {
+        let mut windows = controls(&[("app", 40)]);
+        let parts = [
+            (Cause::HigherPriority, "thread", 200_000, Kind::Task),
+            (Cause::Interrupt, "eth0", 100_000, Kind::Interrupt),
+        ];
+        windows.extend((0..n).map(|_| window(true, &parts, false)));
+        let e = explain(&windows, &SystemContext::default());
+        let of = |who: &str| e.causes.iter().find(|c| c.who == who).unwrap().confidence;
+        (of("thread"), of("eth0"))
+    };
+    assert_eq!(of(1), (Confidence::Medium, Confidence::Low));
+    assert_eq!(of(3), (Confidence::High, Confidence::Medium));
+}
