@@ -7,6 +7,9 @@
 //! settings is at most 5 %; a setting whose whole interval is within the margin has no effect of that size
 //! (D. J. Schuirmann, 1987). Where settings were tried together and one by one, the difference of their common effect
 //! to the sum of the single ones is tested in the same way, in the same family.
+//!
+//! With elimination the blocks are judged several times, each time at an equal part of the 5 % (Bonferroni): what is
+//! decided is not measured any longer, and keeps its verdict.
 
 use latlab_model::finding::{Confidence, Finding, Quantity, Severity};
 use latlab_model::run::{Detail, Part};
@@ -34,6 +37,56 @@ pub struct Block {
 /// could not be set has no blocks. A round in which one of the blocks has no values is left out for what it is part of.
 /// `A+B` is compared with `A` and `B` where each was tried too. All tests are one family.
 pub fn judge(detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<Block>]) {
+    judge_at(LEVEL, detail, plain, blocks);
+}
+
+/// Several looks at the blocks, with what they decided.
+pub struct Elimination {
+    level: f64,
+    decided: Vec<Option<Tried>>,
+}
+
+impl Elimination {
+    /// With so many looks, the last one included.
+    pub fn new(looks: u32, settings: usize) -> Self {
+        Self { level: LEVEL / f64::from(looks.max(1)), decided: vec![None; settings] }
+    }
+
+    /// Whether a setting needs no more blocks.
+    pub fn is_decided(&self, setting: usize) -> bool {
+        self.decided.get(setting).is_some_and(Option::is_some)
+    }
+
+    /// Judges the blocks so far, those of each setting by round. Combinations, and settings that are part of one, are
+    /// measured to the end: their interaction needs the blocks of all.
+    pub fn look(&mut self, detail: &TuneDetail, plain: &[Block], blocks: &[Vec<Block>]) {
+        let mut now = detail.clone();
+        judge_at(self.level, &mut now, plain, blocks);
+        let is_part = |name: &str| {
+            let has = |t: &Tried| t.name != name && t.name.split('+').any(|part| part == name);
+            name.contains('+') || detail.tried.iter().any(has)
+        };
+        for (decided, tried) in self.decided.iter_mut().zip(now.tried) {
+            let is_clear = matches!(
+                tried.effect,
+                TuneEffect::Improves | TuneEffect::Worsens | TuneEffect::NoEffect
+            );
+            if decided.is_none() && is_clear && !is_part(&tried.name) {
+                *decided = Some(tried);
+            }
+        }
+    }
+
+    /// The last look: fills in the effects of what was not decided before.
+    pub fn finish(self, detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<Block>]) {
+        judge_at(self.level, detail, plain, blocks);
+        for (tried, decided) in detail.tried.iter_mut().zip(self.decided) {
+            *tried = decided.unwrap_or_else(|| tried.clone());
+        }
+    }
+}
+
+fn judge_at(level: f64, detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<Block>]) {
     let quantile = detail.quantile;
     let latency = move |b: &Block| b.latency.quantile(quantile).map(|v| v.max(1) as f64);
     let against_plain = |arm: &Vec<Block>, response: &dyn Fn(&Block) -> Option<f64>| {
@@ -53,11 +106,13 @@ pub fn judge(detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<Block>]) {
         .collect();
     let all = || single.iter().chain(&joint).chain(side.iter().flatten()).flatten();
     let mut adjusted = holm(&all().map(|t| t.p).collect::<Vec<_>>()).into_iter();
-    let error = LEVEL / all().count().max(1) as f64;
+    let error = level / all().count().max(1) as f64;
     let margin = detail.margin;
     let mut verdict = |test: &Option<Test>| {
         let test = test.as_ref()?;
-        Some(Verdict::of(test, adjusted.next().unwrap_or(1.0), margin, error))
+        // As the p value of all looks together.
+        let p = adjusted.next().unwrap_or(1.0) * (LEVEL / level);
+        Some(Verdict::of(test, p.min(1.0), margin, error))
     };
     let verdicts: Vec<_> = single.iter().map(&mut verdict).collect();
     let joints: Vec<_> = joint.iter().map(&mut verdict).collect();
@@ -66,6 +121,7 @@ pub fn judge(detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<Block>]) {
     let means: Vec<f64> = single.iter().map(|t| t.as_ref().map_or(0.0, |t| t.mean)).collect();
     let metrics = detail.side.clone();
     for (i, tried) in detail.tried.iter_mut().enumerate() {
+        tried.rounds = blocks.get(i).map_or(0, Vec::len);
         if let (Some(test), Some(v)) = (&single[i], &verdicts[i]) {
             tried.response_ns = test.responses;
             (tried.change, tried.interval, tried.p, tried.effect) =
@@ -249,7 +305,8 @@ pub fn part(detail: TuneDetail, complete: bool) -> Part {
         name: "tune".to_owned(),
         title: "Settings".to_owned(),
         complete,
-        duration_ns: detail.block_ns * (detail.rounds * (detail.tried.len() + 1)) as u64,
+        duration_ns: detail.block_ns
+            * (detail.rounds + detail.tried.iter().map(|t| t.rounds).sum::<usize>()) as u64,
         findings: detail.tried.iter().map(finding).chain(interactions).chain(sides).collect(),
         detail: Some(Detail::Tune(Box::new(detail))),
         ..Part::default()
@@ -389,6 +446,64 @@ mod tests {
         let findings = part(detail, true).findings;
         let worse = findings.iter().filter(|f| f.id == "tune.side-worse").count();
         assert_eq!((worse, findings.len()), (1, 3));
+    }
+
+    /// Twelve rounds and three looks: what is decided is measured no longer, and false claims stay as rare as stated.
+    #[test]
+    fn elimination_saves_blocks_and_claims_no_more() {
+        let experiment = |rng: &mut SplitMix64, factors: &[f64]| {
+            let arms = simulated(rng, factors, 12);
+            let tried =
+                (1..factors.len()).map(|i| Tried { name: format!("s{i}"), ..Tried::default() });
+            let mut detail = TuneDetail {
+                quantile: 0.99,
+                margin: 0.1,
+                tried: tried.collect(),
+                ..TuneDetail::default()
+            };
+            let mut looks = Elimination::new(3, factors.len() - 1);
+            let mut blocks = vec![Vec::new(); factors.len() - 1];
+            for round in 0..12 {
+                for (i, blocks) in blocks.iter_mut().enumerate() {
+                    if !looks.is_decided(i) {
+                        blocks.push(arms[i + 1][round].clone());
+                    }
+                }
+                if matches!(round, 3 | 7) {
+                    looks.look(&detail, &arms[0][..=round], &blocks);
+                }
+            }
+            looks.finish(&mut detail, &arms[0], &blocks);
+            detail.tried
+        };
+        let mut rng = SplitMix64::new(17);
+        let claim = |t: &Tried| matches!(t.effect, TuneEffect::Improves | TuneEffect::Worsens);
+        let claims = (0..300).filter(|_| experiment(&mut rng, &[1.0; 9]).iter().any(claim)).count();
+        // 5 % of 300 is 15, its deviation 3.8.
+        assert!(claims <= 26, "{claims} of 300");
+        // Large effects are decided by a look before the last one, and found with their direction.
+        let (mut right, mut blocks) = (0, 0);
+        for _ in 0..40 {
+            let tried = experiment(&mut rng, &[1.0, 0.5, 2.0, 0.5, 2.0]);
+            let expected = [TuneEffect::Improves, TuneEffect::Worsens];
+            right +=
+                tried.iter().zip(expected.iter().cycle()).filter(|(t, e)| t.effect == **e).count();
+            blocks += tried.iter().map(|t| t.rounds).sum::<usize>();
+        }
+        assert!(right >= 156 && blocks <= 40 * 4 * 9, "{right} of 160 right, {blocks} blocks");
+    }
+
+    /// The interaction needs the blocks of both settings.
+    #[test]
+    fn parts_of_a_combination_are_measured_to_the_end() {
+        let mut rng = SplitMix64::new(23);
+        let arms = simulated(&mut rng, &[1.0, 0.3, 0.3, 0.1, 0.3], 12);
+        let named = |name: &str| Tried { name: name.to_owned(), ..Tried::default() };
+        let tried = ["a", "b", "a+b", "c"].map(named).into();
+        let detail = TuneDetail { quantile: 0.99, margin: 0.1, tried, ..TuneDetail::default() };
+        let mut looks = Elimination::new(3, 4);
+        looks.look(&detail, &arms[0], &arms[1..]);
+        assert_eq!([0, 1, 2, 3].map(|i| looks.is_decided(i)), [false, false, false, true]);
     }
 
     #[test]

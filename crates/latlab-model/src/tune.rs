@@ -53,6 +53,8 @@ pub struct Tried {
     pub p: f64,
     /// What it does.
     pub effect: TuneEffect,
+    /// Blocks with it.
+    pub rounds: usize,
     /// Whether it stays set (`--apply`).
     pub applied: bool,
     /// Why it could not be set.

@@ -125,7 +125,7 @@ fn side(d: &TuneDetail) -> Option<Table> {
 }
 
 fn table(d: &TuneDetail) -> Table {
-    let columns = vec![
+    let mut columns = vec![
         Column::left("setting"),
         Column::left("effect"),
         Column::right("without"),
@@ -135,6 +135,11 @@ fn table(d: &TuneDetail) -> Table {
         Column::right("p").optional(1),
         Column::left(if d.boot.is_some() { "machine" } else { "state" }).optional(2),
     ];
+    // With elimination the numbers of blocks differ.
+    let fewer = d.tried.iter().any(|t| (1..d.rounds).contains(&t.rounds));
+    if fewer {
+        columns.insert(2, Column::right("blocks"));
+    }
     let row = |t: &Tried| {
         let effect = match t.effect {
             TuneEffect::Improves => "improves",
@@ -144,19 +149,11 @@ fn table(d: &TuneDetail) -> Table {
             TuneEffect::NotTried => "not tried",
         };
         if t.effect == TuneEffect::NotTried {
-            let blank = String::new;
-            return vec![
-                t.name.clone(),
-                effect.into(),
-                blank(),
-                blank(),
-                blank(),
-                blank(),
-                blank(),
-                blank(),
-            ];
+            let mut cells = vec![t.name.clone(), effect.into()];
+            cells.resize(columns.len(), String::new());
+            return cells;
         }
-        vec![
+        let mut cells = vec![
             t.name.clone(),
             effect.into(),
             format_ns(t.response_ns.0),
@@ -169,15 +166,21 @@ fn table(d: &TuneDetail) -> Table {
                 (false, None) => "restored".into(),
                 (false, Some(machine)) => machine.clone(),
             },
-        ]
+        ];
+        if fewer {
+            cells.insert(2, t.rounds.to_string());
+        }
+        cells
     };
+    let rows = d.tried.iter().map(row).collect();
     let caption = format!(
-        "{} of wake-up latency in {} blocks of {} each",
+        "{} of wake-up latency in {}{} blocks of {} each",
         quantile_name(d.quantile),
+        if fewer { "up to " } else { "" },
         d.rounds,
         format_ns(d.block_ns as f64)
     );
-    Table { caption, columns, rows: d.tried.iter().map(row).collect() }
+    Table { caption, columns, rows }
 }
 
 /// The boot parameters that improve the response, on one line. Each was tried alone.

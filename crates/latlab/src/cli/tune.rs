@@ -28,6 +28,12 @@ pub struct Args {
     /// Rounds: blocks of each setting (4 to 100).
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(4..=100))]
     pub rounds: u32,
+    /// Measure a setting no longer once it is decided: the blocks are judged two or three times (from 8 rounds on).
+    #[arg(long)]
+    pub eliminate: bool,
+    /// Begin no round that would end after this time (`10m`; a bare number is seconds).
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = super::sched::duration)]
+    pub duration: Option<Duration>,
     /// Length of a block (`2s`; a bare number is seconds).
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::sched::duration)]
     pub block: Duration,

@@ -100,6 +100,35 @@ fn settings_are_tried_together() {
     assert!(said(&out).contains("--together: "), "{}", said(&out));
 }
 
+/// A decided setting has fewer blocks than the others, never more; the time ends the rounds.
+#[test]
+fn settings_are_eliminated_and_the_time_is_limited() {
+    if !rustix_is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let run = |more: &[&str]| -> serde_json::Value {
+        // None of those that other tests hold.
+        let words = ["tune", "--try", "ksm=0", "--try", "vm.compact_unevictable_allowed=1"];
+        let fixed = ["--block", "0.1", "-p", "0", "--json", "--eliminate"];
+        let out = latlab(dir.path(), &[&words[..], &fixed, more].concat());
+        assert!(out.status.success(), "{}", said(&out));
+        let run: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        run["parts"][0]["detail"].clone()
+    };
+    let detail = run(&["--rounds", "8"]);
+    let rounds = detail["rounds"].as_u64().unwrap();
+    for tried in detail["tried"].as_array().unwrap() {
+        let blocks = tried["rounds"].as_u64().unwrap();
+        assert!([4, rounds].contains(&blocks) && rounds <= 8, "{detail}");
+        assert!(blocks == rounds || tried["effect"] != "undecided", "{detail}");
+    }
+    let limited = run(&["--rounds", "100", "-D", "3"]);
+    assert!((1..20).contains(&limited["rounds"].as_u64().unwrap()), "{limited}");
+    let wrong = latlab(dir.path(), &["tune", "--eliminate", "--rounds", "7"]);
+    assert_eq!((wrong.status.code(), said(&wrong).contains("--rounds 8")), (Some(1), true));
+}
+
 fn rustix_is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
 }

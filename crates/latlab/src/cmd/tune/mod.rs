@@ -44,6 +44,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if global.json && args.format != Format::Latlab {
         return Err(anyhow!("--json: not available with this --format")).hint("use --json alone");
     }
+    if args.eliminate && rounds::looks(args.rounds) < 2 {
+        return Err(anyhow!("--eliminate: {} rounds are judged once only", args.rounds))
+            .hint("--rounds 8, or more");
+    }
     let mut chosen = match &args.boot {
         Some(_) => boot::choose(&args.tries)?,
         None => {
@@ -83,7 +87,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let names: Vec<&str> = chosen.iter().map(|c| c.name.as_str()).collect();
     let load: Vec<String> = args.load.iter().map(ToString::to_string).collect();
     let config = serde_json::json!({
-        "try": names, "rounds": args.rounds, "block_ns": args.block.as_nanos() as u64,
+        "try": names, "rounds": args.rounds, "eliminate": args.eliminate, "block_ns": args.block.as_nanos() as u64,
         "quantile": args.quantile / 100.0, "interval_ns": args.interval * 1_000,
         "priority": args.priority, "load": load, "seed": args.seed, "apply": args.apply,
         "bench": args.bench, "boot": args.boot, "fault": args.fault, "cpus": args.affinity,

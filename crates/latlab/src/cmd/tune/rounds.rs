@@ -3,16 +3,25 @@
 use super::settings::Chosen;
 use crate::cli::tune::Args;
 use crate::progress::Progress;
-use latlab_analysis::tune::{Block, judge};
+use latlab_analysis::tune::{Block, Elimination, ROUNDS_LEAST, judge};
 use latlab_model::finding::Note;
 use latlab_model::record::Record;
 use latlab_model::tune::{SideMetric, Tried, TuneDetail, TuneEffect};
 use latlab_stats::histogram::Histogram;
 use latlab_stats::rng::SplitMix64;
 use latlab_sys::signal;
+use std::time::Instant;
 
 /// A change below this share counts as none.
 const MARGIN: f64 = 0.1;
+
+/// Looks of `--eliminate` at most: each has its part of the 5 %.
+const LOOKS_MOST: u32 = 3;
+
+/// Looks at so many rounds, the last one included.
+pub fn looks(rounds: u32) -> u32 {
+    (rounds / ROUNDS_LEAST as u32).min(LOOKS_MOST)
+}
 
 /// What a block measures: latencies, and the records of its benchmarks.
 pub struct Measured {
@@ -64,7 +73,20 @@ pub fn measure(
     let mut progress = Progress::new("tune");
     let all = args.rounds as usize * (chosen.len() + 1);
     let mut done = 0;
+    let mut elimination =
+        args.eliminate.then(|| Elimination::new(looks(args.rounds), chosen.len()));
+    let began = Instant::now();
     'rounds: for round in 1..=args.rounds {
+        // A round takes as long as those before, on average.
+        let expected = began.elapsed() * round / (round - 1).max(1);
+        if args.duration.is_some_and(|limit| round > 1 && expected > limit) {
+            break;
+        }
+        let is_decided = |i: usize| elimination.as_ref().is_some_and(|e| e.is_decided(i));
+        let is_done = |i: usize| is_decided(i) || detail.tried[i].effect == TuneEffect::NotTried;
+        if elimination.is_some() && (0..chosen.len()).all(is_done) {
+            break;
+        }
         // `None` is the block without any setting.
         let mut order: Vec<Option<usize>> = (0..chosen.len()).map(Some).chain([None]).collect();
         rng.shuffle(&mut order);
@@ -73,7 +95,9 @@ pub fn measure(
             let name = arm.map_or("without", |i| chosen[i].name.as_str());
             progress.set(Some(done as f64 / all as f64), name);
             done += 1;
-            if arm.is_some_and(|i| detail.tried[i].effect == TuneEffect::NotTried) {
+            let is_left_out =
+                |i: usize| is_decided(i) || detail.tried[i].effect == TuneEffect::NotTried;
+            if arm.is_some_and(is_left_out) {
                 continue;
             }
             let one = block(round, arm.map(|i| (i, &mut detail.tried[i])))?;
@@ -91,9 +115,17 @@ pub fn measure(
             }
         }
         detail.rounds += 1;
+        let looks = looks(args.rounds);
+        let is_look = (1..looks).any(|k| round == k * args.rounds / looks);
+        if let Some(elimination) = elimination.as_mut().filter(|_| is_look) {
+            elimination.look(&detail, &plain, &blocks);
+        }
     }
     drop(progress);
-    judge(&mut detail, &plain, &blocks);
+    match elimination {
+        Some(elimination) => elimination.finish(&mut detail, &plain, &blocks),
+        None => judge(&mut detail, &plain, &blocks),
+    }
     Ok(detail)
 }
 
