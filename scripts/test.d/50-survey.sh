@@ -13,4 +13,4 @@ echo "the quick survey took $((SECONDS - from)) s"
 # What was kept can be read again, by the build with all commands; this one says which that is.
 "$(target_dir)/debug/latlab" report "$out/run" >/dev/null
 ! "$latlab" report "$out/run" 2>"$out/refused" || die "the build of make run reads runs: test that"
-grep -q 'hint: .*`make install`' "$out/refused" || die "$(cat "$out/refused")"
+grep -q 'hint: .*make install' "$out/refused" || die "$(cat "$out/refused")"

@@ -83,6 +83,20 @@ fn seconds(text: &str) -> anyhow::Result<u64> {
     timestamp_ns(text).ok_or_else(|| anyhow!("{text:?} is not a time"))
 }
 
+/// Says on stderr what of a trace is damaged, in its head and among its events.
+pub fn tell_damage(path: &Path, head: &Diagnostics, events: &Diagnostics) {
+    let mut err = term::stderr();
+    let path = path.display();
+    for d in head.list().iter().chain(events.list()) {
+        // A diagnostic: a failed write to stderr loses no result.
+        let _ = writeln!(err, "latlab: {path}: {d}");
+    }
+    let more = head.suppressed() + events.suppressed();
+    if more > 0 {
+        let _ = writeln!(err, "latlab: {path}: {more} more damaged parts");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,19 +110,5 @@ mod tests {
                 && cpu_list("").is_err()
                 && cpu_list("0-99999999").is_err()
         );
-    }
-}
-
-/// Says on stderr what of a trace is damaged, in its head and among its events.
-pub fn tell_damage(path: &Path, head: &Diagnostics, events: &Diagnostics) {
-    let mut err = term::stderr();
-    let path = path.display();
-    for d in head.list().iter().chain(events.list()) {
-        // A diagnostic: a failed write to stderr loses no result.
-        let _ = writeln!(err, "latlab: {path}: {d}");
-    }
-    let more = head.suppressed() + events.suppressed();
-    if more > 0 {
-        let _ = writeln!(err, "latlab: {path}: {more} more damaged parts");
     }
 }
