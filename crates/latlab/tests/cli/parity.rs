@@ -149,6 +149,10 @@ const ON_PURPOSE: &[(&str, &str, &str)] = &[
     ("cyclictest-mark.dat", "cause/hrtimer-handler/", "/excess_ns"),
     ("cyclictest-mark.dat", "cause/hrtimer-handler/", "/share_of_lateness"),
     ("cyclictest-mark.dat", "excess_ns", ""),
+    // Less than half of one or two late wake-ups has low confidence.
+    ("rt-load.dat", "cause/equal-priority/lto cgu.08/", "/confidence"),
+    ("rt-lossy.dat", "cause/equal-priority/lto cgu.01/", "/confidence"),
+    ("rt-lossy.dat", "finding/why.equal-priority#3", ""),
 ];
 
 /// Whether a line of `why.tsv` is one of [`ON_PURPOSE`].

@@ -23,7 +23,6 @@ mod attribution;
 mod overrun;
 mod timerlat;
 
-use overrun::Interrupted;
 pub(super) use overrun::predecessor;
 
 use super::capture::{Activation, Began, Capture};
@@ -178,6 +177,16 @@ fn budget_of(capture: &Capture, lanes: &Lanes, activation: Activation, later: u3
         .filter(|(cpu, _)| concerns(**cpu))
         .any(|(_, spans)| spans.first().is_none_or(|s| s.start > activation.intended));
     Budget { activation, milestones, pieces, lost, uncovered, by_timerlat }
+}
+
+/// A run of a task that was interrupted for longer than the task ran.
+struct Interrupted {
+    /// Where the run ends, or the late activation.
+    end: TraceNs,
+    /// How.
+    cause: Cause,
+    /// By whom.
+    actor: Actor,
 }
 
 struct Cutter<'a> {

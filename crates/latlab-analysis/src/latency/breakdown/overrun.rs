@@ -5,7 +5,7 @@
 //! its period overruns by interrupts of any length. Otherwise it is the task's own work.
 
 use super::attribution::interruption;
-use super::{Cutter, Piece, budget_of};
+use super::{Cutter, Interrupted, Piece, budget_of};
 use crate::latency::capture::{Activation, Capture, End};
 use crate::latency::cpu_timeline::{Actor, Span};
 use latlab_model::event::{Symbol, Task};
@@ -41,16 +41,6 @@ fn keeps_off(cause: Cause) -> bool {
 /// Whether a part interrupted the task.
 fn interrupts(cause: Cause) -> bool {
     matches!(cause, Cause::Interrupt | Cause::Nmi | Cause::Softirq | Cause::TimerFunction)
-}
-
-/// A run of a task that was interrupted for longer than the task ran.
-pub(super) struct Interrupted {
-    /// Where the run ends, or the late activation.
-    pub(super) end: TraceNs,
-    /// How.
-    pub(super) cause: Cause,
-    /// By whom.
-    pub(super) actor: Actor,
 }
 
 impl Cutter<'_> {
