@@ -184,12 +184,24 @@ impl LateTimers {
     }
 }
 
+/// For each span the start of the first one of its task without another task between.
+fn run_starts(spans: &[Span]) -> Vec<TraceNs> {
+    let mut starts: Vec<TraceNs> = Vec::with_capacity(spans.len());
+    for (i, span) in spans.iter().enumerate() {
+        let before = i.checked_sub(1).filter(|&k| spans[k].task.tid == span.task.tid);
+        starts.push(before.map_or(span.start, |k| starts[k]));
+    }
+    starts
+}
+
 /// The spans of every CPU, and what is known of each task.
 #[derive(Clone, Debug, Default)]
 pub struct Lanes {
     /// CPU → spans in time order without overlaps: its first span, and without gaps those of each task
     /// that ran while a wake-up was under way, from when it was switched in.
     pub cpus: BTreeMap<CpuId, Vec<Span>>,
+    /// For each of these spans, since when its task has the CPU, as far as spans are kept.
+    runs: BTreeMap<CpuId, Vec<TraceNs>>,
     /// Last seen name and priority of each task.
     pub tasks: IntMap<Tid, Task>,
     /// Scheduling events of each task.
@@ -279,7 +291,16 @@ impl Lanes {
                 }
             }
         }
+        lanes.runs = lanes.cpus.iter().map(|(cpu, spans)| (*cpu, run_starts(spans))).collect();
         lanes
+    }
+
+    /// Since when the task of the span that begins at `start`, or goes on there, has the CPU without another one between.
+    pub fn run_start(&self, cpu: CpuId, start: TraceNs) -> TraceNs {
+        let spans = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let at = spans.partition_point(|s| s.start <= start).checked_sub(1);
+        let runs = self.runs.get(&cpu);
+        at.and_then(|at| runs?.get(at).copied()).unwrap_or(start)
     }
 
     /// The spans of a CPU that overlap `[from, to)`, cut to it.

@@ -1,5 +1,6 @@
 //! Who is to blame: why the time of one span passed, by the stage in which it lies and by what ran.
 
+use super::once::OwnEvents;
 use super::{Cutter, Milestones};
 use crate::latency::cpu_timeline::{Actor, Span};
 use latlab_model::event::{Event, EventKind, OffCpu, Task};
@@ -42,6 +43,10 @@ impl Cutter<'_> {
 
     /// The time for which the timer that woke the task was programmed, where it is later than intended.
     pub(super) fn programmed(&self, m: Milestones) -> Option<TraceNs> {
+        *self.once.programmed.get_or_init(|| self.find_programmed(m))
+    }
+
+    fn find_programmed(&self, m: Milestones) -> Option<TraceNs> {
         if !self.capture.clock_is_monotonic {
             return None;
         }
@@ -62,6 +67,10 @@ impl Cutter<'_> {
     /// The thread in which the timer expired that woke the task, as it was woken, and when:
     /// PREEMPT_RT leaves the timers of ordinary tasks to one (`ktimers`, `ksoftirqd`).
     fn timer_thread(&self, m: Milestones) -> Option<(Task, TraceNs)> {
+        *self.once.timer_thread.get_or_init(|| self.find_timer_thread(m))
+    }
+
+    fn find_timer_thread(&self, m: Milestones) -> Option<(Task, TraceNs)> {
         let expired = self.lanes.within(m.waker, m.expiry, m.waking).next()?;
         if expired.inside.is_some() || expired.actor.is_interrupt() {
             return None;
@@ -123,8 +132,9 @@ impl Cutter<'_> {
         let Some(m) = m.filter(|m| self.timer_thread(*m).is_some()) else { return false };
         let raised =
             |e: &&Event| matches!(e.kind, EventKind::SoftirqRaise { vec: HRTIMER_SOFTIRQ });
-        let last = self.capture.before(m.waker, m.expiry).take(BACK).find(raised);
-        last.is_some_and(|e| e.time <= span.start)
+        let find = || self.capture.before(m.waker, m.expiry).take(BACK).find(raised);
+        let last = *self.once.raised.get_or_init(|| find().map(|e| e.time));
+        last.is_some_and(|time| time <= span.start)
     }
 
     fn in_interrupt(&self, span: &Span, stage: Stage) -> Cause {
@@ -213,10 +223,7 @@ impl Cutter<'_> {
     /// Whether this span's task was switched in after the measured task was woken.
     fn chosen_after(&self, cpu: CpuId, span: &Span, waking: TraceNs) -> bool {
         // What interrupts it, or runs on its back, is no choice of the scheduler's.
-        let spans = self.lanes.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
-        let until = spans.partition_point(|s| s.start <= span.start);
-        let run = spans[..until].iter().rev().take_while(|s| s.task.tid == span.task.tid);
-        run.last().map_or(span.start, |s| s.start) > waking
+        self.lanes.run_start(cpu, span.start) > waking
     }
 
     fn after_switch(&self, cpu: CpuId, span: &Span, m: Option<Milestones>) -> Cause {
@@ -263,12 +270,34 @@ impl Cutter<'_> {
     /// user space since: what it does or waits for then is the fault's doing.
     fn faulted(&self, m: Option<Milestones>, time: TraceNs) -> bool {
         let Some(m) = m else { return false };
-        let own = self.capture.back(m.cpu, m.switch_in, time);
-        own.filter(|e| e.current == self.a.tid).find_map(|e| match e.kind {
-            EventKind::PageFault { .. } => Some(true),
-            EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. } => Some(false),
-            _ => None,
-        }) == Some(true)
+        let decides = &self.own_events(m).faults;
+        let until = decides.partition_point(|(at, _)| *at <= time);
+        until.checked_sub(1).is_some_and(|last| decides[last].1)
+    }
+
+    /// The measured task's own events on its CPU from the switch to it until the wake-up ended.
+    fn own_events(&self, m: Milestones) -> &OwnEvents {
+        self.once.own.get_or_init(|| {
+            let mut own = OwnEvents::default();
+            let is_own = |e: &&Event| e.cpu == m.cpu && e.current == self.a.tid;
+            for e in self.capture.within(m.switch_in, self.a.actual).iter().filter(is_own) {
+                let waits = matches!(
+                    e.kind,
+                    EventKind::LockBegin { .. }
+                        | EventKind::SetPrio { .. }
+                        | EventKind::SyscallEnter { futex: true, .. }
+                );
+                own.waits.push((e.time, waits));
+                match e.kind {
+                    EventKind::PageFault { .. } => own.faults.push((e.time, true)),
+                    EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. } => {
+                        own.faults.push((e.time, false));
+                    }
+                    _ => {}
+                }
+            }
+            own
+        })
     }
 
     /// How the measured task last left its CPU before or at `time`, since it was switched in.
@@ -277,7 +306,7 @@ impl Cutter<'_> {
         let first = m.map_or(0, |m| own.partition_point(|&i| self.event(i).time <= m.switch_in));
         let until = own.partition_point(|&i| self.event(i).time <= time).max(first);
         let mut woken = None;
-        for &i in own[first..until].iter().rev() {
+        for &i in own[first..until].iter().rev().take(BACK) {
             let e = self.event(i);
             match e.kind {
                 EventKind::Switch { prev, state, .. } if prev.tid == self.a.tid => {
@@ -300,15 +329,9 @@ impl Cutter<'_> {
     /// Whether its last event since it was switched in is the beginning of a wait for a lock.
     fn waits_for_lock(&self, m: Option<Milestones>, time: TraceNs) -> bool {
         let Some(m) = m else { return false };
-        let mut own = self.capture.back(m.cpu, m.switch_in, time);
-        own.find(|e| e.current == self.a.tid).is_some_and(|e| {
-            matches!(
-                e.kind,
-                EventKind::LockBegin { .. }
-                    | EventKind::SetPrio { .. }
-                    | EventKind::SyscallEnter { futex: true, .. }
-            )
-        })
+        let own = &self.own_events(m).waits;
+        let until = own.partition_point(|(at, _)| *at <= time);
+        until.checked_sub(1).is_some_and(|last| own[last].1)
     }
 }
 

@@ -20,10 +20,13 @@
 
 mod activation;
 mod attribution;
+mod once;
 mod overrun;
 mod timerlat;
 
 pub(super) use overrun::predecessor;
+
+use once::Once;
 
 use super::capture::{Activation, Began, Capture};
 use super::cpu_timeline::{Actor, Lanes, Span};
@@ -126,7 +129,8 @@ pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budge
 
 /// `later`: so many activations behind this one are looked at as well, each late by the one before.
 fn budget_of(capture: &Capture, lanes: &Lanes, activation: Activation, later: u32) -> Budget {
-    let mut cutter = Cutter { capture, lanes, a: activation, later, interrupted: None };
+    let mut cutter =
+        Cutter { capture, lanes, a: activation, later, interrupted: None, once: Once::default() };
     let milestones = cutter.milestones();
     cutter.interrupted = cutter.interrupted(milestones.map_or(activation.cpu, |m| m.waker));
     let mut pieces = Vec::new();
@@ -195,6 +199,7 @@ struct Cutter<'a> {
     a: Activation,
     later: u32,
     interrupted: Option<Interrupted>,
+    once: Once,
 }
 
 impl Cutter<'_> {

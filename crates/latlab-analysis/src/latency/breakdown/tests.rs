@@ -548,3 +548,27 @@ fn a_task_that_is_woken_before_it_sleeps_is_not_switched_to() {
     assert_eq!((of(Cause::Overrun), of(Cause::Lock), of(Cause::Throttled)), (50, 231, 0));
     assert_eq!(budget.milestones.map(|m| m.switch_in), Some(TraceNs(152_000)));
 }
+
+/// What is asked of each span is looked for once: with 200,000 interrupts in one wake-up anything else takes minutes.
+#[test]
+fn a_wake_up_with_very_many_interrupts_is_cut() {
+    let mut s = Script::default();
+    let disk = s.name("disk");
+    let storm = |s: &mut Script, from: f64| {
+        for i in 0..100_000 {
+            let at = from + 3.0 * f64::from(i);
+            s.at(at, EventKind::IrqEntry { irq: 14, name: disk });
+            s.at(at + 1.0, EventKind::IrqExit { irq: 14 });
+        }
+    };
+    s.switch(0.0, RT, FAIR).timer(100.0);
+    storm(&mut s, 200.0);
+    s.preempt(300_300.0, FAIR, RT).preempt(300_310.0, RT, HIGH);
+    storm(&mut s, 300_400.0);
+    s.preempt(600_500.0, HIGH, RT).at(600_510.0, EventKind::Other);
+    let a = s.wakes(99.5, 600_505.0, true);
+    let b = cut(&s, a);
+    assert_eq!(us(&b, Cause::Interrupt), 200_000.0);
+    assert_eq!(us(&b, Cause::HigherPriority), 200_190.0);
+    assert_eq!(us(&b, Cause::PreemptionOff), 200_196.0);
+}

@@ -1,0 +1,23 @@
+//! What the spans of one wake-up ask for again and again, looked for once: a wake-up may have any number of spans.
+
+use latlab_model::event::Task;
+use latlab_model::units::TraceNs;
+use std::cell::OnceCell;
+
+/// One for each wake-up.
+#[derive(Default)]
+pub(super) struct Once {
+    pub(super) programmed: OnceCell<Option<TraceNs>>,
+    pub(super) timer_thread: OnceCell<Option<(Task, TraceNs)>>,
+    pub(super) raised: OnceCell<Option<TraceNs>>,
+    pub(super) own: OnceCell<OwnEvents>,
+}
+
+/// Times of the measured task's own events, in order.
+#[derive(Default)]
+pub(super) struct OwnEvents {
+    /// Page faults (true), and events that it was in user space or a system call since.
+    pub(super) faults: Vec<(TraceNs, bool)>,
+    /// All, and whether a wait for a lock begins.
+    pub(super) waits: Vec<(TraceNs, bool)>,
+}
