@@ -1,7 +1,6 @@
 //! How a file is laid out, for those who look for what is wrong with it.
 
 use super::options::{Options, id};
-use super::raw::{formats, heads, systems};
 use super::section::{COMPRESSED, SECTION_HEAD, section};
 use super::trace_file::TraceFile;
 use crate::TraceError;
@@ -75,27 +74,12 @@ impl TraceFile<'_> {
     }
 
     fn sections_of_v6(&self, sections: &mut Vec<SectionLayout>) -> Result<(), TraceError> {
-        let mut r = self.behind_the_head()?;
-        let mut at = r.offset();
+        let mut at = self.behind_the_head()?.offset();
         let mut put = |id: u16, end: u64| {
             sections.push(SectionLayout { id, offset: at, bytes: end - at, inflated_bytes: None });
             at = end;
         };
-        heads(&mut r, &mut Metadata::default())?;
-        put(id::HEADER_INFO, r.offset());
-        formats(&mut r)?;
-        put(id::FTRACE_EVENTS, r.offset());
-        systems(&mut r)?;
-        put(id::EVENT_FORMATS, r.offset());
-        let size = r.u32("the kernel's symbols")?;
-        r.take_u64(size.into(), "the kernel's symbols")?;
-        put(id::KALLSYMS, r.offset());
-        let size = r.u32("the printk formats")?;
-        r.take_u64(size.into(), "the printk formats")?;
-        put(id::PRINTK, r.offset());
-        let size = r.u64("the command lines")?;
-        r.take_u64(size, "the command lines")?;
-        put(id::CMDLINES, r.offset());
+        let mut r = self.tables_of_v6(&mut Metadata::default(), &mut put)?;
         r.u32("the number of CPUs")?;
         if r.take(10, "the kind of data")? == b"options  \0" {
             while r.u16("an option")? != id::DONE {

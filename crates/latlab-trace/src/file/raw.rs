@@ -37,7 +37,7 @@ impl TraceFile<'_> {
             ..Metadata::default()
         };
         match self.version {
-            6 => self.tables_of_v6(&mut meta)?,
+            6 => self.tables_of_v6(&mut meta, &mut |_, _| {}).map(|_| ())?,
             _ => self.tables_of_v7(&mut meta)?,
         }
         if meta.header_page.is_empty() {
@@ -57,18 +57,30 @@ impl TraceFile<'_> {
         .into_bytes()
     }
 
-    fn tables_of_v6(&self, meta: &mut Metadata) -> Result<(), TraceError> {
+    /// Reads the tables of version 6; `end` is given the number of each in version 7 and where it ends. The reader is
+    /// behind them.
+    pub(super) fn tables_of_v6(
+        &self,
+        meta: &mut Metadata,
+        end: &mut dyn FnMut(u16, u64),
+    ) -> Result<Reader<'_>, TraceError> {
         let mut r = self.behind_the_head()?;
         heads(&mut r, meta)?;
+        end(id::HEADER_INFO, r.offset());
         meta.ftrace_formats = formats(&mut r)?;
+        end(id::FTRACE_EVENTS, r.offset());
         meta.systems = systems(&mut r)?;
+        end(id::EVENT_FORMATS, r.offset());
         let size = r.u32("the kernel's symbols")?;
         r.take_u64(size.into(), "the kernel's symbols")?;
+        end(id::KALLSYMS, r.offset());
         let size = r.u32("the printk formats")?;
         meta.printk_formats = r.take_u64(size.into(), "the printk formats")?.to_vec();
+        end(id::PRINTK, r.offset());
         let size = r.u64("the command lines")?;
         meta.cmdlines = r.take_u64(size, "the command lines")?.to_vec();
-        Ok(())
+        end(id::CMDLINES, r.offset());
+        Ok(r)
     }
 
     fn tables_of_v7(&self, meta: &mut Metadata) -> Result<(), TraceError> {
@@ -112,7 +124,7 @@ impl TraceFile<'_> {
 }
 
 /// `header_page` and `header_event`.
-pub(super) fn heads(r: &mut Reader<'_>, meta: &mut Metadata) -> Result<(), TraceError> {
+fn heads(r: &mut Reader<'_>, meta: &mut Metadata) -> Result<(), TraceError> {
     for (name, text) in
         [("header_page", &mut meta.header_page), ("header_event", &mut meta.header_event)]
     {
@@ -124,7 +136,7 @@ pub(super) fn heads(r: &mut Reader<'_>, meta: &mut Metadata) -> Result<(), Trace
 }
 
 /// Count, then size and text of each; as many as there are.
-pub(super) fn formats(r: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, TraceError> {
+fn formats(r: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, TraceError> {
     let count = r.u32("the number of events")?;
     let mut all = Vec::new();
     for _ in 0..count.min(COUNT_MAX) {
@@ -136,7 +148,7 @@ pub(super) fn formats(r: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, TraceError> {
 }
 
 /// Count, then name and formats of each; as many as there are.
-pub(super) fn systems(r: &mut Reader<'_>) -> Result<Vec<EventSystem>, TraceError> {
+fn systems(r: &mut Reader<'_>) -> Result<Vec<EventSystem>, TraceError> {
     let count = r.u32("the number of event systems")?;
     let mut all = Vec::new();
     for _ in 0..count.min(COUNT_MAX) {

@@ -24,10 +24,9 @@ const SHIFT_MAX: usize = 8 * u64::MAX.div_ceil(STEP_MAX) as usize;
 /// What changes the time before a record.
 #[derive(Clone, Copy)]
 enum Shift {
-    None,
     /// A time stamp.
     To,
-    /// Time extensions of so many nanoseconds together.
+    /// Time extensions of so many nanoseconds together; none of 0.
     By(u64),
 }
 
@@ -35,7 +34,6 @@ impl Shift {
     /// Bytes.
     fn size(self) -> usize {
         match self {
-            Self::None => 0,
             Self::To => 8,
             Self::By(time) => 8 * time.div_ceil(STEP_MAX) as usize,
         }
@@ -80,16 +78,16 @@ impl PageEncoder {
         let length = if short { 4 } else { 8 } + payload.len().next_multiple_of(4);
         // A reader takes a page whose time is far before that of the page before for a damaged one.
         let is_back = first && time.saturating_add(FAR_NS) < self.latest;
-        let room = (self.layout.page_size as usize).saturating_sub(self.page.len());
+        let left = (self.layout.page_size as usize).saturating_sub(self.page.len());
         let base = match first {
-            true if is_back && length + SHIFT_MAX <= room => self.latest,
+            true if is_back && length + SHIFT_MAX <= left => self.latest,
             true => time,
             false => self.base,
         };
         let before = if first { base } else { self.time };
         // What brings the time near enough for the record's own delta.
         let (shift, delta) = match time.checked_sub(before) {
-            Some(delta) if delta < 1 << DELTA_BITS => (Shift::None, delta),
+            Some(delta) if delta < 1 << DELTA_BITS => (Shift::By(0), delta),
             Some(delta) if delta < 1 << EXTENDED_BITS => (Shift::By(delta), 0),
             None if before - time < BACK_MAX && (before ^ time) >> EXTENDED_BITS == 0 => {
                 (Shift::To, 0)
@@ -110,7 +108,6 @@ impl PageEncoder {
         self.time = time;
         self.latest = self.latest.max(time);
         match shift {
-            Shift::None => {}
             Shift::To => self.shift(STAMP, time),
             Shift::By(mut rest) => {
                 while rest > 0 {
