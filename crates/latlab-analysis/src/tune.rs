@@ -33,13 +33,6 @@ pub struct Block {
     pub side: Vec<Option<f64>>,
 }
 
-/// Fills in the effects. `blocks[i]` are the rounds of setting i, `plain` those without any, both by round; a setting that
-/// could not be set has no blocks. A round in which one of the blocks has no values is left out for what it is part of.
-/// `A+B` is compared with `A` and `B` where each was tried too. All tests are one family.
-pub fn judge(detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<Block>]) {
-    judge_at(LEVEL, detail, plain, blocks);
-}
-
 /// Several looks at the blocks, with what they decided.
 pub struct Elimination {
     level: f64,
@@ -47,7 +40,7 @@ pub struct Elimination {
 }
 
 impl Elimination {
-    /// With so many looks, the last one included.
+    /// With so many looks, the last one included: 1 judges all blocks at the end.
     pub fn new(looks: u32, settings: usize) -> Self {
         Self { level: LEVEL / f64::from(looks.max(1)), decided: vec![None; settings] }
     }
@@ -81,11 +74,17 @@ impl Elimination {
     pub fn finish(self, detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<Block>]) {
         judge_at(self.level, detail, plain, blocks);
         for (tried, decided) in detail.tried.iter_mut().zip(self.decided) {
-            *tried = decided.unwrap_or_else(|| tried.clone());
+            if let Some(decided) = decided {
+                *tried = decided;
+            }
         }
     }
 }
 
+/// Fills in the effects, with this probability of a false claim. `blocks[i]` are the rounds of setting i, `plain` those
+/// without any, both by round; a setting that could not be set has no blocks. A round in which one of the blocks has no
+/// values is left out for what it is part of. `A+B` is compared with `A` and `B` where each was tried too. All tests are
+/// one family.
 fn judge_at(level: f64, detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<Block>]) {
     let quantile = detail.quantile;
     let latency = move |b: &Block| b.latency.quantile(quantile).map(|v| v.max(1) as f64);
@@ -337,7 +336,7 @@ mod tests {
     fn judged(arms: &[Vec<Block>]) -> Vec<TuneEffect> {
         let tried = vec![Tried::default(); arms.len() - 1];
         let mut detail = TuneDetail { quantile: 0.99, margin: 0.1, tried, ..TuneDetail::default() };
-        judge(&mut detail, &arms[0], &arms[1..]);
+        Elimination::new(1, arms.len() - 1).finish(&mut detail, &arms[0], &arms[1..]);
         detail.tried.iter().map(|t| t.effect).collect()
     }
 
@@ -399,7 +398,7 @@ mod tests {
                 tried: tried.into(),
                 ..TuneDetail::default()
             };
-            judge(&mut detail, &arms[0], &arms[1..]);
+            Elimination::new(1, arms.len() - 1).finish(&mut detail, &arms[0], &arms[1..]);
             assert!(detail.tried[0].together.is_none());
             detail.tried[2].together.clone().unwrap()
         };
@@ -439,7 +438,7 @@ mod tests {
             tried: vec![Tried { name: "x".into(), ..Tried::default() }],
             ..TuneDetail::default()
         };
-        judge(&mut detail, &arms[0], &arms[1..]);
+        Elimination::new(1, arms.len() - 1).finish(&mut detail, &arms[0], &arms[1..]);
         let effects: Vec<TuneEffect> = detail.tried[0].side.iter().map(|s| s.effect).collect();
         assert_eq!(effects, [TuneEffect::Worsens, TuneEffect::Improves, TuneEffect::Undecided]);
         assert!((detail.tried[0].side[0].change - 0.5).abs() < 1e-9);

@@ -3,7 +3,7 @@
 use super::settings::Chosen;
 use crate::cli::tune::Args;
 use crate::progress::Progress;
-use latlab_analysis::tune::{Block, Elimination, ROUNDS_LEAST, judge};
+use latlab_analysis::tune::{Block, Elimination, ROUNDS_LEAST};
 use latlab_model::finding::Note;
 use latlab_model::record::Record;
 use latlab_model::tune::{SideMetric, Tried, TuneDetail, TuneEffect};
@@ -73,8 +73,8 @@ pub fn measure(
     let mut progress = Progress::new("tune");
     let all = args.rounds as usize * (chosen.len() + 1);
     let mut done = 0;
-    let mut elimination =
-        args.eliminate.then(|| Elimination::new(looks(args.rounds), chosen.len()));
+    let looks = if args.eliminate { looks(args.rounds) } else { 1 };
+    let mut elimination = Elimination::new(looks, chosen.len());
     let began = Instant::now();
     'rounds: for round in 1..=args.rounds {
         // A round takes as long as those before, on average.
@@ -82,9 +82,9 @@ pub fn measure(
         if args.duration.is_some_and(|limit| round > 1 && expected > limit) {
             break;
         }
-        let is_decided = |i: usize| elimination.as_ref().is_some_and(|e| e.is_decided(i));
-        let is_done = |i: usize| is_decided(i) || detail.tried[i].effect == TuneEffect::NotTried;
-        if elimination.is_some() && (0..chosen.len()).all(is_done) {
+        let is_done =
+            |i: usize, t: &Tried| elimination.is_decided(i) || t.effect == TuneEffect::NotTried;
+        if args.eliminate && detail.tried.iter().enumerate().all(|(i, t)| is_done(i, t)) {
             break;
         }
         // `None` is the block without any setting.
@@ -95,9 +95,7 @@ pub fn measure(
             let name = arm.map_or("without", |i| chosen[i].name.as_str());
             progress.set(Some(done as f64 / all as f64), name);
             done += 1;
-            let is_left_out =
-                |i: usize| is_decided(i) || detail.tried[i].effect == TuneEffect::NotTried;
-            if arm.is_some_and(is_left_out) {
+            if arm.is_some_and(|i| is_done(i, &detail.tried[i])) {
                 continue;
             }
             let one = block(round, arm.map(|i| (i, &mut detail.tried[i])))?;
@@ -115,17 +113,12 @@ pub fn measure(
             }
         }
         detail.rounds += 1;
-        let looks = looks(args.rounds);
-        let is_look = (1..looks).any(|k| round == k * args.rounds / looks);
-        if let Some(elimination) = elimination.as_mut().filter(|_| is_look) {
+        if (1..looks).any(|k| round == k * args.rounds / looks) {
             elimination.look(&detail, &plain, &blocks);
         }
     }
     drop(progress);
-    match elimination {
-        Some(elimination) => elimination.finish(&mut detail, &plain, &blocks),
-        None => judge(&mut detail, &plain, &blocks),
-    }
+    elimination.finish(&mut detail, &plain, &blocks);
     Ok(detail)
 }
 
