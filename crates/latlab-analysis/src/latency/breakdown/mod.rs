@@ -129,10 +129,8 @@ pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budge
 
 /// `later`: so many activations behind this one are looked at as well, each late by the one before.
 fn budget_of(capture: &Capture, lanes: &Lanes, activation: Activation, later: u32) -> Budget {
-    let mut cutter =
-        Cutter { capture, lanes, a: activation, later, interrupted: None, once: Once::default() };
+    let cutter = Cutter { capture, lanes, a: activation, later, once: Once::default() };
     let milestones = cutter.milestones();
-    cutter.interrupted = cutter.interrupted(milestones.map_or(activation.cpu, |m| m.waker));
     let mut pieces = Vec::new();
     let mut by_timerlat = false;
     match milestones {
@@ -183,22 +181,11 @@ fn budget_of(capture: &Capture, lanes: &Lanes, activation: Activation, later: u3
     Budget { activation, milestones, pieces, lost, uncovered, by_timerlat }
 }
 
-/// A run of a task that was interrupted for longer than the task ran.
-struct Interrupted {
-    /// Where the run ends, or the late activation.
-    end: TraceNs,
-    /// How.
-    cause: Cause,
-    /// By whom.
-    actor: Actor,
-}
-
 struct Cutter<'a> {
     capture: &'a Capture,
     lanes: &'a Lanes,
     a: Activation,
     later: u32,
-    interrupted: Option<Interrupted>,
     once: Once,
 }
 
@@ -368,7 +355,7 @@ impl Cutter<'_> {
 
     fn classify(&self, stage: Stage, span: Span, cpu: CpuId, m: Option<Milestones>) -> Vec<Piece> {
         let (cause, actor) = match self.cause(stage, &span, cpu, m) {
-            Cause::Overrun => match &self.interrupted {
+            Cause::Overrun => match self.once.interrupted.get_or_init(|| self.interrupted(cpu)) {
                 Some(run) if span.start < run.end => (run.cause, run.actor),
                 _ => (Cause::Overrun, span.actor),
             },

@@ -1,6 +1,8 @@
 //! What the spans of one wake-up ask for again and again, looked for once: a wake-up may have any number of spans.
 
+use crate::latency::cpu_timeline::Actor;
 use latlab_model::event::Task;
+use latlab_model::latency::Cause;
 use latlab_model::units::TraceNs;
 use std::cell::OnceCell;
 
@@ -11,6 +13,7 @@ pub(super) struct Once {
     pub(super) timer_thread: OnceCell<Option<(Task, TraceNs)>>,
     pub(super) raised: OnceCell<Option<TraceNs>>,
     pub(super) own: OnceCell<OwnEvents>,
+    pub(super) interrupted: OnceCell<Option<Interrupted>>,
 }
 
 /// Times of the measured task's own events, in order.
@@ -20,4 +23,14 @@ pub(super) struct OwnEvents {
     pub(super) faults: Vec<(TraceNs, bool)>,
     /// All, and whether a wait for a lock begins.
     pub(super) waits: Vec<(TraceNs, bool)>,
+}
+
+/// A run of a task that was interrupted for longer than the task ran.
+pub(super) struct Interrupted {
+    /// Where the run ends, or the late activation.
+    pub(super) end: TraceNs,
+    /// How.
+    pub(super) cause: Cause,
+    /// By whom.
+    pub(super) actor: Actor,
 }

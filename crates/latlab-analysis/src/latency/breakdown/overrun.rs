@@ -5,7 +5,8 @@
 //! its period overruns by interrupts of any length. Otherwise it is the task's own work.
 
 use super::attribution::interruption;
-use super::{Cutter, Interrupted, Piece, budget_of};
+use super::once::Interrupted;
+use super::{Cutter, Piece, budget_of};
 use crate::latency::capture::{Activation, Capture, End};
 use crate::latency::cpu_timeline::{Actor, Span};
 use latlab_model::event::{Symbol, Task};

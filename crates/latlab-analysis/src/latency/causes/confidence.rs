@@ -1,4 +1,4 @@
-//! How sure a cause is, by its evidence.
+//! Confidence of a cause, by its evidence.
 
 use latlab_model::finding::Confidence;
 use latlab_model::latency::{CauseEvidence, Mechanism, RootCause};
