@@ -24,6 +24,8 @@ pub struct Usual {
     pub ns: f64,
     /// Median of how often it is in a window.
     pub times: f64,
+    /// Its share of all latency of on-time windows.
+    pub of_latency: f64,
 }
 
 /// Compares windows, up to the event at which on-time windows end. Without any nothing is subtracted.
@@ -46,11 +48,13 @@ pub fn contrast(windows: &[Window]) -> (Contrast, BTreeMap<Group, Usual>) {
         baseline_ns: median(&latencies).unwrap_or(0.0),
         rows,
     };
+    let latency: f64 = latencies.iter().sum();
     let groups = on_time_table.cells.keys().filter(|k| k.1.is_none());
     let usual = groups.map(|k| {
         let ns = median(&on_time_table.column(*k, |c| c.0)).unwrap_or(0.0);
         let times = median(&on_time_table.column(*k, |c| c.1)).unwrap_or(0.0);
-        (k.0.clone(), Usual { ns, times })
+        let all: f64 = on_time_table.cells[k].iter().map(|c| c.0).sum();
+        (k.0.clone(), Usual { ns, times, of_latency: all / latency.max(1.0) })
     });
     let usual = usual.collect();
     (contrast, usual)

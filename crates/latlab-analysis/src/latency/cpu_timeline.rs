@@ -1,6 +1,7 @@
 //! Who ran on each CPU at each moment: the spans of a capture, with its events by CPU and task.
 
 use super::capture::{Activation, Capture};
+use super::handler_lengths::HandlerLengths;
 pub use crate::timeline::actor::Actor;
 pub use crate::timeline::span::Span;
 use crate::timeline::span::Spans;
@@ -208,6 +209,8 @@ pub struct Lanes {
     pub scheduling: Scheduling,
     /// High-resolution timers that expired late: CPU, when one was due and when it expired.
     pub late_timers: Vec<(CpuId, TraceNs, TraceNs)>,
+    /// How long the functions of handlers run, in the whole capture.
+    pub handlers: HandlerLengths,
     /// Functions alone were traced, and nothing tells when a task was woken: who ran instead of
     /// the measured one is seen, why is not.
     pub blind: bool,
@@ -271,7 +274,10 @@ impl Lanes {
                 cpus.push((event.cpu, Lane::new(event.time)));
             }
             let lane = &mut cpus[at].1;
-            spans.push(at, i as u32, event, &mut |span| lane.spans.push(span));
+            spans.push(at, i as u32, event, &mut |span| {
+                lanes.handlers.take(&span);
+                lane.spans.push(span);
+            });
             if let EventKind::Switch { .. } = event.kind {
                 lane.end_run(event.time, wanted);
             }

@@ -36,7 +36,7 @@ pub fn window(
             shares.len() - 1
         });
         let (share, longest) = &mut shares[at].1;
-        add(share, longest, piece);
+        add(share, longest, piece, lanes);
         let from = compared.map_or(piece.end, |t| t.clamp(piece.start, piece.end));
         share.not_compared_ns += piece.end.since(from).0;
         if piece.length().0 == *longest && piece.task.tid.0 > 0 {
@@ -79,6 +79,7 @@ pub fn window(
         latency_ns: a.latency().0,
         cpu: a.cpu.0,
         prio: budget.milestones.map(|m| m.prio).filter(|p| *p != i32::MAX),
+        without_work: a.began.is_none(),
         late: a.late,
         lost: budget.lost,
         uncovered: budget.uncovered,
@@ -101,7 +102,7 @@ pub fn window(
     }
 }
 
-fn add(share: &mut Share, longest: &mut u64, piece: &Piece) {
+fn add(share: &mut Share, longest: &mut u64, piece: &Piece, lanes: &Lanes) {
     let length = piece.length().0;
     share.ns += length;
     share.whole_ns += piece.whole.0;
@@ -116,6 +117,7 @@ fn add(share: &mut Share, longest: &mut u64, piece: &Piece) {
     }
     if piece.silent.0 >= share.silent_ns {
         share.silent_ns = piece.silent.0;
+        share.usual_silent_ns = lanes.handlers.usual(piece.actor);
         share.others = Some(piece.others);
     }
 }

@@ -208,6 +208,10 @@ fn cause_evidence(fact: &CauseEvidence) -> Vec<Evidence> {
                 Evidence::new("interrupted-in-p", Quantity::Probability(*p)),
             ]
         }
+        CauseEvidence::UsualLength { windows, usual_ns } => vec![
+            count("usual-length-windows", *windows),
+            Evidence::new("usual-length", Quantity::Ns(*usual_ns as f64)),
+        ],
         CauseEvidence::InUser { windows } => vec![count("event-free-in-user-code", *windows)],
         CauseEvidence::AllSilent { windows, of: all } => {
             of("event-free-on-all-cpus", *windows, *all)

@@ -24,6 +24,7 @@ mod family;
 pub mod features;
 pub mod findings;
 pub mod from_trace;
+mod handler_lengths;
 mod ipi;
 mod locks;
 pub mod mitigation;

@@ -202,6 +202,8 @@ pub enum CauseEvidence {
     Lost { windows: usize },
     /// In so many of its windows the buffer begins too late.
     Uncovered { windows: usize },
+    /// In so many of its windows the function ran without an event for as long as it usually does, ns.
+    UsualLength { windows: usize, usual_ns: u64 },
     /// Interrupts were recorded as enabled at the start of the event-free stretch.
     InterruptsOn { windows: usize },
     /// Interrupts or preemption were recorded as disabled during the event-free stretch.

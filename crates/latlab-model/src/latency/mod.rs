@@ -60,6 +60,9 @@ pub struct CaptureSession {
     pub late: u64,
     /// Late ones that fell into the time in which a capture was being saved.
     pub late_not_captured: u64,
+    /// The longest latency of all, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worst_ns: Option<u64>,
     /// Time in which late wake-ups could not be captured, ns.
     pub dead_ns: u64,
     /// Duration of the capture phase, ns.

@@ -30,6 +30,10 @@ pub struct Share {
     pub not_compared_ns: u64,
     /// Longest stretch in it without any event on its CPU, ns.
     pub silent_ns: u64,
+    /// In the function of an interrupt, softirq, timer or work item: the longest such stretch of its usual execution
+    /// in the whole capture (the median of at least five), ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usual_silent_ns: Option<u64>,
     /// Whether other CPUs did something during that stretch.
     pub others: Option<Others>,
     /// Name of the thread in the longest of its parts, with its numbers.
@@ -119,6 +123,9 @@ pub struct Window {
     /// Kernel priority of the measured task when it was woken.
     #[serde(default)]
     pub prio: Option<i32>,
+    /// Of a loop that only measures: its task has no work of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_work: bool,
     /// Over the limit.
     pub late: bool,
     /// Events were lost within it: it weighs less.

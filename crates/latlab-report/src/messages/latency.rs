@@ -78,6 +78,11 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("interrupted-in-p", "chance of so many late ones in that function"),
     ("cpu-occupancy", "CPU occupancy of the actor"),
     ("event-free-in-user-code", "event-free intervals that begin in user code"),
+    (
+        "usual-length-windows",
+        "windows whose longest event-free interval in the function has its usual length",
+    ),
+    ("usual-length", "usual length of that interval, of all executions in the capture"),
     ("event-free-on-all-cpus", "intervals without events on all CPUs"),
     ("other-cpu-late-at-once", "another CPU late at the same time"),
     ("similar-durations-median", "similar durations, median"),

@@ -96,11 +96,26 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
         contrast.on_time,
         s(contrast.on_time)
     )];
+    sentences.extend(result.session.as_ref().and_then(|s| not_captured(result, s)));
     let unexplained = result.explanation.unexplained_share;
     if unexplained >= 0.005 {
         sentences.push(format!("Unexplained share of the lateness: {:.0} %.", unexplained * 100.0));
     }
     sentences
+}
+
+/// Late wake-ups that no cause is looked for of.
+fn not_captured(result: &WhyResult, session: &CaptureSession) -> Option<String> {
+    let n = session.late_not_captured;
+    let captured = result.windows.iter().filter(|w| w.late).map(|w| w.latency_ns).max()?;
+    let worst = match session.worst_ns.filter(|&worst| worst > captured) {
+        Some(worst) if n == 1 => format!(", the latest of all ({})", format_ns(worst as f64)),
+        Some(worst) => format!(", the latest of all ({}) among them", format_ns(worst as f64)),
+        None => String::new(),
+    };
+    let s = if n == 1 { "" } else { "s" };
+    (n > 0)
+        .then(|| format!("{n} late wake-up{s} more{worst}, came between captures: not explained."))
 }
 
 /// Wake-ups of the measured tasks in all captures, and late ones among them.
@@ -426,7 +441,7 @@ fn effect_sentence(effect: Effect) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_model::latency::CaptureNote;
+    use latlab_model::latency::{CaptureNote, Window};
 
     /// From a damaged run, or a trace with times up to 2^64 ns.
     #[test]
@@ -465,5 +480,24 @@ mod tests {
         assert!(
             summary(&result)[0].starts_with("3 of 1498 wake-ups later than 300 µs in 1 capture")
         );
+    }
+
+    #[test]
+    fn late_wake_ups_without_a_capture_are_not_explained() {
+        let said = |late_not_captured, worst_ns| {
+            let session = CaptureSession { late_not_captured, worst_ns, ..Default::default() };
+            let late = Window { late: true, latency_ns: 74_000, ..Window::default() };
+            let windows = vec![late];
+            let mut result = WhyResult { windows, session: Some(session), ..WhyResult::default() };
+            result.explanation.contrast.late = 1;
+            summary(&result).get(1).cloned().unwrap_or_default()
+        };
+        let latest = "2 late wake-ups more, the latest of all (190 µs) among them, came between captures: not explained.";
+        assert_eq!(said(2, Some(190_000)), latest);
+        assert_eq!(
+            said(1, Some(74_000)),
+            "1 late wake-up more, came between captures: not explained."
+        );
+        assert_eq!(said(0, Some(190_000)), "");
     }
 }

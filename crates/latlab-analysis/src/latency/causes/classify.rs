@@ -3,7 +3,9 @@
 use super::confidence::confidence;
 use super::counters::Counted;
 use super::mechanism::{Setting, is_from, mechanism};
-use super::members::{CONTROLS, Members, Place, Verdict, could_be_stall, is_bracketed, is_silent};
+use super::members::{
+    CONTROLS, Members, Place, Verdict, could_be_stall, is_bracketed, is_silent, is_usual,
+};
 use super::shares::{longest, size, thread, top_instead, typical};
 use crate::latency::case_control::{Usual, each};
 use latlab_model::finding::Confidence;
@@ -66,10 +68,14 @@ impl Judge<'_> {
     }
 
     /// Share of the time that this actor has the CPU, with one imagined occurrence so that what was
-    /// never seen is not impossible.
+    /// never seen is not impossible. What runs at interrupts has more of a wake-up than of other times.
     fn occupancy(&self, group: &Group) -> f64 {
         let (n, hit) = self.seen(group);
-        (hit as f64 + 1.0) / (n as f64 + 2.0)
+        let at_intended = (hit as f64 + 1.0) / (n as f64 + 2.0);
+        match is_bracketed(group.cause) {
+            true => at_intended.max(self.usual.get(group).map_or(0.0, |u| u.of_latency)),
+            false => at_intended,
+        }
     }
 
     /// The chance that a stall hits some actor so often, as rare a one as this: a tail for this actor,
@@ -77,8 +83,10 @@ impl Judge<'_> {
     /// only known as well as the on-time windows are many; that of a handler is small in any case.
     pub(super) fn chance(&self, group: &Group, hits: usize, of: usize) -> f64 {
         let (n, hit) = self.seen(group);
-        let sure = if is_bracketed(group.cause) { 1e6 } else { 1.0 };
-        let (a, b) = ((hit as f64 + 1.0) * sure, ((n - hit) as f64 + 1.0) * sure);
+        let (occupancy, sure) =
+            (self.occupancy(group), if is_bracketed(group.cause) { 1e6 } else { 1.0 });
+        let known = (n as f64 + 2.0) * sure;
+        let (a, b) = (occupancy * known, (1.0 - occupancy) * known);
         let actors = self.occupants.by_name.len() + usize::from(hit == 0);
         (actors as f64 * beta_binomial_tail(of, hits, a, b)).min(1.0)
     }
@@ -197,7 +205,9 @@ impl Judge<'_> {
         let known = m.excess.keys().filter_map(|&i| self.windows[i].prio);
         known.for_each(|p| *seen.entry(p).or_default() += 1);
         let prio = seen.into_iter().max_by_key(|s| s.1).map(|s| s.0);
-        Setting { prio, fair_server: is_from(self.around.kernel.as_deref(), (6, 12)) }
+        let without_work = m.excess.keys().all(|&i| self.windows[i].without_work);
+        let fair_server = is_from(self.around.kernel.as_deref(), (6, 12));
+        Setting { prio, without_work, fair_server }
     }
 
     /// What the events do not distinguish, the most frequent first; a stall last.
@@ -205,6 +215,8 @@ impl Judge<'_> {
         if m.kind != Verdict::Alternatives {
             return Vec::new();
         }
+        // One of them is said to be it: also that the task itself was running.
+        let setting = Setting { without_work: false, ..self.setting(m) };
         let one = |group: &Group| {
             let shares: Vec<&Share> = m
                 .excess
@@ -216,7 +228,7 @@ impl Judge<'_> {
             let longest = shares.iter().copied().max_by_key(|s| s.ns).unwrap_or(&nothing);
             let windows = shares.len();
             Alternative {
-                mechanism: mechanism(group, longest, &[], self.setting(m)),
+                mechanism: mechanism(group, longest, &[], setting),
                 who: group.who.clone(),
                 windows,
             }
@@ -284,6 +296,11 @@ impl Judge<'_> {
                     CauseEvidence::Place { function, hits, on_time, p }
                 }));
             }
+        }
+        let usual = m.excess.keys().map(|&i| self.windows[i].share(group)).filter(|s| is_usual(s));
+        let usual: Vec<u64> = usual.filter_map(|s| s.usual_silent_ns).collect();
+        if let Some(&usual_ns) = usual.iter().max().filter(|_| m.merged.is_empty()) {
+            evidence.push(CauseEvidence::UsualLength { windows: usual.len(), usual_ns });
         }
         let section = m.excess.keys().filter(|&&i| {
             let w = &self.windows[i];

@@ -8,6 +8,8 @@ use latlab_model::latency::{Cause, Group, Kind, Mechanism, Share};
 pub(super) struct Setting {
     /// Kernel priority of the measured task.
     pub(super) prio: Option<i32>,
+    /// The task has no work of its own.
+    pub(super) without_work: bool,
     /// The kernel has the fair server.
     pub(super) fair_server: bool,
 }
@@ -39,6 +41,8 @@ pub(super) fn mechanism(
         (Cause::ProgrammedLate, _) => Mechanism::TimerSlack,
         (Cause::Nmi, _) => Mechanism::Nmi,
         (Cause::IdleExit, _) => Mechanism::IdleExit,
+        // It was disturbed, by what has no event: it has nothing to do that could be less.
+        (Cause::Overrun, _) if setting.without_work => Mechanism::SlowPath,
         (Cause::Overrun, _) => Mechanism::Overrun,
         (Cause::Execution, _) => Mechanism::Execution,
         (Cause::Wait, _) => Mechanism::Wait,

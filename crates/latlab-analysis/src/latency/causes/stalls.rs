@@ -8,7 +8,10 @@
 //! | a timer of another CPU, due in the interval, expired at its end, and both CPUs were idle | in three windows, if no declared exit from idle covers it |
 //! | steal time or SMIs rose between the readings round the capture | more often than between other readings (binomial test, 1 %) |
 //!
-//! Without it the share of the CPU's time that the actor has decides whether it is named, and nothing
+//! The function of an interrupt, softirq, timer or work item that runs no longer without an event than it usually
+//! does in that capture was not stopped.
+//!
+//! Otherwise, without evidence, the share of the CPU's time that the actor has decides whether it is named, and nothing
 //! decides that it was a stall: a task that has most of the CPU is hit most often in either case. Where
 //! stacks were traced, a function that it is rarely interrupted in decides as well: the interrupt comes
 //! where the code enables interrupts, and after a stall wherever that hit it. Where it came in user code, no

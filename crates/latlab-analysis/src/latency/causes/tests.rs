@@ -544,3 +544,18 @@ fn a_third_of_a_single_late_wake_up_has_low_confidence() {
     assert_eq!(of(1), (Confidence::Medium, Confidence::Low));
     assert_eq!(of(3), (Confidence::High, Confidence::Medium));
 }
+
+/// In one of three windows most of the lateness is that the task still ran, with events in between.
+#[test]
+fn a_loop_without_work_is_not_told_to_shorten_it() {
+    let named = |without_work: bool| {
+        let mut windows = controls(&[("app", 40)]);
+        windows.extend((0..3).map(|i| {
+            let parts = [(Cause::Overrun, "wakeup", 400_000 + i * 10_000, Kind::Task)];
+            Window { without_work, ..window(true, &parts, false) }
+        }));
+        explain(&windows, &SystemContext::default()).causes.remove(0).mechanism
+    };
+    assert_eq!(named(false), Mechanism::Overrun);
+    assert_eq!(named(true), Mechanism::SlowPath);
+}

@@ -275,6 +275,7 @@ impl CaptureRunner {
         self.counter_samples = Some((before, self.counters.sample_all()));
         let all = result.all_wakeups();
         hunt.wakeups = all.count;
+        hunt.worst_ns = (all.count > 0).then_some(all.max);
         let low = trap.low();
         hunt.late = all.count_between(low, range.1);
         hunt.dead_ns = caught.dead.as_nanos() as u64;

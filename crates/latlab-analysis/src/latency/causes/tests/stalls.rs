@@ -164,3 +164,47 @@ fn a_task_that_was_interrupted_in_user_code_had_no_interrupts_off() {
     assert_eq!(of("write_out"), Mechanism::InterruptsOff);
     assert_eq!(of(""), Mechanism::Alternatives);
 }
+
+/// Two timer functions that came together held a wake-up up, each for as long as it always runs: no code was stopped.
+#[test]
+fn a_function_that_runs_as_long_as_usual_was_not_stopped() {
+    let named = |usual: Option<u64>| {
+        let parts = [(Cause::TimerFunction, "tick", 16_000, Kind::Hrtimer)];
+        let late = |_| {
+            let mut w = window(true, &parts, true);
+            w.shares[0].1.usual_silent_ns = usual;
+            w
+        };
+        let mut windows = controls(&[("app", 40)]);
+        windows.extend((0..1).map(late));
+        let guest = SystemContext { hypervisor: Some("qemu".into()), ..SystemContext::default() };
+        explain(&windows, &guest).causes.remove(0)
+    };
+    let usual = named(Some(14_500));
+    assert_eq!((usual.mechanism, usual.who.as_str()), (Mechanism::HrtimerHandler, "tick"));
+    let fact = CauseEvidence::UsualLength { windows: 1, usual_ns: 14_500 };
+    assert!(usual.evidence.contains(&fact), "{:?}", usual.evidence);
+    assert_eq!(named(Some(3_000)).mechanism, Mechanism::Alternatives);
+    assert_eq!(named(None).mechanism, Mechanism::Alternatives);
+}
+
+/// A stall hits what has a third of each wake-up in a third of the late ones.
+#[test]
+fn a_handler_that_has_much_of_every_wake_up_is_hit_by_stalls() {
+    let named = |usual_ns: u64| {
+        let parts = |ns| {
+            [
+                (Cause::Path, "", 20_000, Kind::Task),
+                (Cause::TimerFunction, "tick", ns, Kind::Hrtimer),
+            ]
+        };
+        let mut windows: Vec<Window> =
+            (0..60).map(|_| window(false, &parts(usual_ns), true)).collect();
+        windows.extend((0..4).map(|i| window(true, &parts(400_000 + i * 50_000), true)));
+        windows.extend((0..8).map(|i| held_off("app", 400_000 + i * 50_000)));
+        let e = explain(&windows, &SystemContext::default());
+        e.causes.iter().any(|c| c.mechanism == Mechanism::HrtimerHandler)
+    };
+    assert!(named(100));
+    assert!(!named(10_000));
+}
