@@ -52,6 +52,14 @@ fn improving(d: &TuneDetail) -> impl Iterator<Item = &Tried> {
     d.improving().into_iter()
 }
 
+/// An interval of a change. That of two blocks and a heavy tail excludes nothing.
+fn interval((low, high): (f64, f64)) -> String {
+    if low <= -0.99 && high >= 99.0 {
+        return "too few blocks".to_owned();
+    }
+    format!("{} to {}", change(low), change(high))
+}
+
 /// Settings together beside their single effects; none where none were tried together.
 fn together(d: &TuneDetail) -> Option<Table> {
     let columns = vec![
@@ -76,7 +84,7 @@ fn together(d: &TuneDetail) -> Option<Table> {
             change(joint.expected),
             change(t.change),
             change(joint.change),
-            format!("{} to {}", change(joint.interval.0), change(joint.interval.1)),
+            interval(joint.interval),
             format!("{:.3}", joint.p),
             effect.to_owned(),
         ])
@@ -109,7 +117,7 @@ fn side(d: &TuneDetail) -> Option<Table> {
                 t.name.clone(),
                 metric.name.clone(),
                 change(s.change),
-                format!("{} to {}", change(s.interval.0), change(s.interval.1)),
+                interval(s.interval),
                 format!("{:.3}", s.p),
                 effect.to_owned(),
             ]
@@ -159,7 +167,7 @@ fn table(d: &TuneDetail) -> Table {
             format_ns(t.response_ns.0),
             format_ns(t.response_ns.1),
             change(t.change),
-            format!("{} to {}", change(t.interval.0), change(t.interval.1)),
+            interval(t.interval),
             format!("{:.3}", t.p),
             match (t.applied, &d.boot) {
                 (true, _) => "applied".into(),
@@ -334,5 +342,11 @@ mod tests {
         let line = "$GRUB_CMDLINE_LINUX_DEFAULT isolcpus=1 nohz_full=1 threadirqs\"\n";
         assert!(tasks.contains(line) && tasks.contains("update-grub"), "{tasks}");
         assert_eq!(ansible(&detail(None, &[])), "");
+    }
+
+    #[test]
+    fn an_interval_that_excludes_nothing_is_none() {
+        assert_eq!(interval((-0.02, 0.05)), "-2.0 % to +5.0 %");
+        assert_eq!(interval((-0.999, 4.6e9)), "too few blocks");
     }
 }
