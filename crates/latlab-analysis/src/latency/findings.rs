@@ -64,7 +64,9 @@ fn finding(
         .with(Evidence::new("lateness-share", Quantity::Ratio(c.share_of_lateness)))
         .with(Evidence::new("delay-median", Quantity::Ns(c.excess_ns)).of(c.part_of.len() as u64));
     if c.size_ns > 1.05 * c.excess_ns {
-        f = f.with(Evidence::new("cause-duration-median", Quantity::Ns(c.size_ns)));
+        let (median, estimated) = ("cause-duration-median", "cause-duration-estimated");
+        let id = if c.size_estimated { estimated } else { median };
+        f = f.with(Evidence::new(id, Quantity::Ns(c.size_ns)));
     }
     if c.times > 1.5 * c.times_on_time.max(1.0) {
         f = f
@@ -434,6 +436,7 @@ mod tests {
             share_of_lateness: 1.0,
             excess_ns: 100.0,
             size_ns: 100.0,
+            size_estimated: false,
             times: 1.0,
             times_on_time: 1.0,
             functions: vec![],

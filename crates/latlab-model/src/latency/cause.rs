@@ -97,6 +97,9 @@ pub struct RootCause {
     pub excess_ns: f64,
     /// Median length of the cause itself, also before the intended time, ns.
     pub size_ns: f64,
+    /// No event marks its beginning: the length is estimated from the longest delay.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub size_estimated: bool,
     /// How often it began in such a window, median.
     pub times: f64,
     /// How often in an on-time one, median.

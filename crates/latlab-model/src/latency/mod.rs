@@ -58,7 +58,7 @@ pub struct CaptureSession {
     pub wakeups: u64,
     /// Late ones among them.
     pub late: u64,
-    /// Late ones that fell into the time in which a capture was being saved.
+    /// Late ones that are in no capture: most came while one was being saved.
     pub late_not_captured: u64,
     /// The longest latency of all, ns.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -54,6 +54,10 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("lateness-share", "share of the total lateness"),
     ("delay-median", "delay, median"),
     ("cause-duration-median", "duration of the cause, median"),
+    (
+        "cause-duration-estimated",
+        "duration of the cause, estimated from the longest delay (no event marks its beginning)",
+    ),
     ("occurrences-late", "occurrences per late window, median"),
     ("occurrences-on-time", "occurrences per on-time window, median"),
     ("period-jitter", "jitter of the period"),

@@ -109,13 +109,14 @@ fn not_captured(result: &WhyResult, session: &CaptureSession) -> Option<String> 
     let n = session.late_not_captured;
     let captured = result.windows.iter().filter(|w| w.late).map(|w| w.latency_ns).max()?;
     let worst = match session.worst_ns.filter(|&worst| worst > captured) {
-        Some(worst) if n == 1 => format!(", the latest of all ({})", format_ns(worst as f64)),
-        Some(worst) => format!(", the latest of all ({}) among them", format_ns(worst as f64)),
+        Some(worst) if n == 1 => format!(", the latest of all ({}),", format_ns(worst as f64)),
+        Some(worst) => format!(", the latest of all ({}) among them,", format_ns(worst as f64)),
         None => String::new(),
     };
-    let s = if n == 1 { "" } else { "s" };
-    (n > 0)
-        .then(|| format!("{n} late wake-up{s} more{worst}, came between captures: not explained."))
+    let (s, are) = if n == 1 { ("", "is") } else { ("s", "are") };
+    (n > 0).then(|| {
+        format!("{n} more late wake-up{s}{worst} came between captures and {are} not explained.")
+    })
 }
 
 /// Wake-ups of the measured tasks in all captures, and late ones among them.
@@ -492,12 +493,10 @@ mod tests {
             result.explanation.contrast.late = 1;
             summary(&result).get(1).cloned().unwrap_or_default()
         };
-        let latest = "2 late wake-ups more, the latest of all (190 µs) among them, came between captures: not explained.";
+        let latest = "2 more late wake-ups, the latest of all (190 µs) among them, came between captures and are not explained.";
         assert_eq!(said(2, Some(190_000)), latest);
-        assert_eq!(
-            said(1, Some(74_000)),
-            "1 late wake-up more, came between captures: not explained."
-        );
+        let one = "1 more late wake-up came between captures and is not explained.";
+        assert_eq!(said(1, Some(74_000)), one);
         assert_eq!(said(0, Some(190_000)), "");
     }
 }

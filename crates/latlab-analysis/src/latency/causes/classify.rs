@@ -18,7 +18,7 @@ use latlab_model::latency::{Group, Share, Window};
 use latlab_stats::discrete::beta_binomial_tail;
 use latlab_stats::period::{Period, find_period};
 use latlab_stats::quantile::{mad, median};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a group is judged by.
 pub(super) struct Judge<'a> {
@@ -163,6 +163,13 @@ impl Judge<'_> {
             Verdict::Stall => Mechanism::Stall,
             Verdict::Alternatives => Mechanism::Alternatives,
         };
+        let (size_ns, size_estimated) = size(
+            (group.cause, first.kind),
+            of(&|s| (s.1.whole_ns as f64).max(s.2)),
+            of(&|s| s.2),
+            &sized,
+            self.seen(group),
+        );
         let times_on_time = self.usual.get(group).map_or(0.0, |u| u.times);
         let mut cluster = RootCause {
             mechanism,
@@ -174,13 +181,8 @@ impl Judge<'_> {
             share_of_late: main / self.late.max(0.25),
             share_of_lateness: if self.total > 0.0 { (excess / self.total).min(1.0) } else { 0.0 },
             excess_ns: of(&|s| s.2),
-            size_ns: size(
-                (group.cause, first.kind),
-                of(&|s| (s.1.whole_ns as f64).max(s.2)),
-                of(&|s| s.2),
-                &sized,
-                self.seen(group),
-            ),
+            size_ns,
+            size_estimated,
             times: of(&|s| f64::from(s.1.times)),
             times_on_time,
             functions: self.functions(group, m),
@@ -217,23 +219,24 @@ impl Judge<'_> {
         }
         // One of them is said to be it: also that the task itself was running.
         let setting = Setting { without_work: false, ..self.setting(m) };
-        let one = |group: &Group| {
-            let shares: Vec<&Share> = m
-                .excess
-                .keys()
-                .map(|&i| self.windows[i].share(group))
-                .filter(|s| s.ns > 0)
-                .collect();
+        // One mechanism of one actor may be several groups.
+        let mut alike: BTreeMap<(Mechanism, &str), BTreeSet<usize>> = BTreeMap::new();
+        for group in &m.merged {
+            let of = |&i: &usize| (i, self.windows[i].share(group));
+            let shares: Vec<(usize, &Share)> =
+                m.excess.keys().map(of).filter(|(_, s)| s.ns > 0).collect();
             let nothing = Share::default();
-            let longest = shares.iter().copied().max_by_key(|s| s.ns).unwrap_or(&nothing);
-            let windows = shares.len();
-            Alternative {
-                mechanism: mechanism(group, longest, &[], setting),
-                who: group.who.clone(),
-                windows,
-            }
+            let longest = shares.iter().map(|s| s.1).max_by_key(|s| s.ns).unwrap_or(&nothing);
+            let mechanism = mechanism(group, longest, &[], setting);
+            let windows = alike.entry((mechanism, &group.who)).or_default();
+            windows.extend(shares.iter().map(|s| s.0));
+        }
+        let one = |((mechanism, who), windows): ((Mechanism, &str), BTreeSet<usize>)| Alternative {
+            mechanism,
+            who: who.to_owned(),
+            windows: windows.len(),
         };
-        let mut all: Vec<Alternative> = m.merged.iter().map(one).collect();
+        let mut all: Vec<Alternative> = alike.into_iter().map(one).collect();
         all.sort_by_key(|a| std::cmp::Reverse(a.windows));
         let windows = m.excess.keys().filter(|&&i| self.windows[i].silent_ipi).count();
         if windows > 0 && all.iter().all(|a| a.mechanism != Mechanism::Ipi) {

@@ -28,31 +28,32 @@ pub(super) fn top_instead(shares: &[(usize, &Share, f64)]) -> Vec<String> {
 /// off, and an idle CPU slept before it was woken: there the time since the last event is only a bound.
 /// What such a section held the other up for is evenly spread up to its whole length, so that the largest
 /// of n tells that by (n + 1)/n. A task that has the CPU in no on-time window and was there equally long in
-/// each late one (within 2 %) does nothing else: its section is as long as it was there.
+/// each late one (within 2 %) does nothing else: its section is as long as it was there. The second value: whether
+/// the length is estimated in this way.
 pub(super) fn size(
     (cause, kind): (Cause, Option<Kind>),
     whole: f64,
     usual: f64,
     sized: &[&(usize, &Share, f64)],
     (on_time, occupied): (usize, usize),
-) -> f64 {
+) -> (f64, bool) {
     let begins_without_event = match cause {
         Cause::PreemptionOff | Cause::IdleExit => true,
         Cause::InterruptsOff => kind == Some(Kind::Task),
         _ => false,
     };
     if !begins_without_event {
-        return whole;
+        return (whole, false);
     }
     let is_rare = cause != Cause::IdleExit && on_time >= CONTROLS && occupied == 0;
     let wholes = || sized.iter().map(|s| s.1.whole_ns as f64);
     let spread = wholes().fold(0.0, f64::max) - wholes().fold(f64::INFINITY, f64::min);
     if is_rare && sized.len() >= 3 && spread <= 0.02 * whole {
-        return whole;
+        return (whole, false);
     }
     let n = sized.len() as f64;
     let largest = sized.iter().map(|s| s.2).fold(0.0, f64::max);
-    whole.min(largest * (n + 1.0) / n.max(1.0)).max(usual)
+    (whole.min(largest * (n + 1.0) / n.max(1.0)).max(usual), true)
 }
 
 /// The thread that acted in most of the windows, by its whole name.

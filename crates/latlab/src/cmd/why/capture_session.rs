@@ -299,7 +299,9 @@ impl CaptureRunner {
         } else {
             analyse::explain(&self.saved, Nanos(limit), None, context, &self.capture_counters)?
         };
-        hunt.late_not_captured = hunt.late.saturating_sub(self.saved.len() as u64);
+        // A capture holds late wake-ups before the one that it was taken for, too.
+        let captured = u64::from(result.captures.iter().map(|c| c.late).sum::<u32>());
+        hunt.late_not_captured = hunt.late.saturating_sub(captured);
         (result.limit_ns, result.limit_reason, result.session) =
             (limit, Some(limit_reason), Some(hunt));
         Ok(result)
