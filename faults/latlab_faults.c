@@ -22,9 +22,9 @@
  * each period is longer or shorter by up to
  * that share, drawn from a generator with this seed. With rare, only each
  * N-th stroke takes that long, the others a hundredth of it. The kinds of a
- * busy thread and of a system call compute for a share of each millisecond,
- * the load, and strike from inside it. The system call is a read of
- * /sys/kernel/debug/latlab-faults/call, which lasts a millisecond.
+ * busy thread and of a system call compute for a share of each round of 0.7 to
+ * 1.3 ms, the load, and strike from inside it. The system call is a read of
+ * /sys/kernel/debug/latlab-faults/call, which lasts one round.
  */
 #include <linux/cpu.h>
 #include <linux/debugfs.h>
@@ -52,8 +52,9 @@
 #define SIZE_MAX_NS (2 * (u64)NSEC_PER_SEC)
 #define EVERY_MIN_NS (10 * (u64)NSEC_PER_USEC)
 #define WORKS 32
-/* A round of the busy kinds. */
+/* A round of the busy kinds, and by how many per cent it varies: rounds of one length fall into step with a task's. */
 #define ROUND_NS (1 * (u64)NSEC_PER_MSEC)
+#define ROUND_VARIES 30
 /* Local experimental EtherType 1 (IEEE 802): no other protocol receives it. */
 #define PACKET_TYPE 0x88b5
 /* What a packet costs its receiver, and how many the kernel queues. */
@@ -102,7 +103,7 @@ struct fault {
 	bool running;
 	u64 size;	/* of this stroke */
 	u64 storm_from;	/* start of a burst of interrupts; 0: none */
-	u32 random;
+	u32 random, round;
 	u64 strikes, longest_ns;
 	ktime_t next;
 	struct hrtimer hrtimer;
@@ -416,19 +417,24 @@ static void do_strike(struct fault *f)
 		f->longest_ns = took;
 }
 
-/* xorshift32: the same seed gives the same periods everywhere. */
-static u64 next_period(struct fault *f)
+/* A length within so many per cent of ns. xorshift32: the same seed gives the same lengths everywhere. */
+static u64 varied(u32 *random, u64 ns, u32 percent)
 {
-	u64 span = div_u64(f->every_ns * f->jitter, 100);
-	u32 x = f->random;
+	u64 span = div_u64(ns * percent, 100);
+	u32 x = *random;
 
 	x ^= x << 13;
 	x ^= x >> 17;
 	x ^= x << 5;
-	f->random = x;
+	*random = x;
 	if (!span)
-		return f->every_ns;
-	return f->every_ns - span + div_u64(2 * span * (x >> 16), 65535);
+		return ns;
+	return ns - span + div_u64(2 * span * (x >> 16), 65535);
+}
+
+static u64 next_period(struct fault *f)
+{
+	return varied(&f->random, f->every_ns, f->jitter);
 }
 
 /* Whether this stroke was the last one for now. */
@@ -640,8 +646,9 @@ static int thread_body(void *data)
 /* Computes for its share of a round, strikes when it is time, and sleeps for the rest. */
 static void busy_round(struct fault *f)
 {
-	u64 start = ktime_get_mono_fast_ns(), busy = div_u64(ROUND_NS * f->load, 100);
-	ktime_t end = ktime_add_ns(ktime_get(), ROUND_NS);
+	u64 round = varied(&f->round, ROUND_NS, ROUND_VARIES);
+	u64 start = ktime_get_mono_fast_ns(), busy = div_u64(round * f->load, 100);
+	ktime_t end = ktime_add_ns(ktime_get(), round);
 
 	while (ktime_get_mono_fast_ns() - start < busy) {
 		loop(BETWEEN_OF_LOAD);
@@ -766,6 +773,7 @@ static int start_fault(struct fault *f)
 	f->strikes = 0;
 	f->longest_ns = 0;
 	f->random = f->seed ? f->seed : 1;
+	f->round = f->random;
 	f->size = f->ns;
 	f->storm_from = 0;
 	f->left = f->times;
