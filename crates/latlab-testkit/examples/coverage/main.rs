@@ -1,7 +1,7 @@
 //! How often intervals that are labelled 95 % contain the truth, on data that are not independent.
 //!
-//! `cargo run --release -p latlab-testkit --example coverage [REPETITIONS [SEED [INTERVAL]]]` prints the table of
-//! docs/validation/coverage.md.
+//! `cargo run --release -p latlab-testkit --example coverage [REPETITIONS [SEED [PART]]]` prints the table of
+//! docs/validation/coverage.md, or its rows of which this is a part.
 
 mod worlds;
 
@@ -43,7 +43,7 @@ struct Table<W: Write> {
     out: W,
     repetitions: u64,
     seed: u64,
-    /// Part of the name of the intervals that are simulated.
+    /// Part of the rows that are simulated.
     only: String,
 }
 
@@ -56,7 +56,8 @@ impl<W: Write> Table<W> {
         what: &str,
         once: impl Fn(u64) -> (Option<(f64, f64)>, f64),
     ) -> std::io::Result<()> {
-        if !method.contains(&self.only) {
+        let row = format!("{method} | {data} | {what}");
+        if !row.contains(&self.only) {
             return Ok(());
         }
         let mut covered = Covered::default();
@@ -69,7 +70,7 @@ impl<W: Write> Table<W> {
             0 => String::new(),
             n => format!(", no interval in {:.0} %", 100.0 * n as f64 / self.repetitions as f64),
         };
-        writeln!(self.out, "| {method} | {data} | {what} | {share:.1} %{none} |")
+        writeln!(self.out, "| {row} | {share:.1} %{none} |")
     }
 }
 
