@@ -19,6 +19,14 @@ const ALIKE: (f64, f64) = (1.5, 0.01);
 /// Associativities of TLBs (Intel and AMD optimisation manuals, Arm TRMs).
 const WAYS: [u32; 10] = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24];
 
+/// The smallest number of entries, at least so many, that fully associative TLBs have: a power of two by 4, 5 or 6, or
+/// 72 (Intel and AMD optimisation manuals, Arm TRMs).
+fn built(pages: u64) -> u64 {
+    let of = |base: u64| (0..62).map(move |k| base << k).find(|n| *n >= pages).unwrap_or(pages);
+    let beside = if pages <= 72 { 72 } else { u64::MAX };
+    [of(1), of(5), of(6), beside].into_iter().min().unwrap_or(pages)
+}
+
 /// Latencies before and after each TLB's knee, ns, and the pages between which the knee begins.
 pub fn knees(curve: &Curve) -> Vec<((f64, f64), (u64, u64))> {
     let found = plateaus(&curve.points);
@@ -54,7 +62,15 @@ fn level_of(points: &[CurvePoint], t0: f64, t1: f64, (low, high): (u64, u64)) ->
     let after = points.iter().find(|p| p.x >= high).map_or(t0, |p| p.ns);
     // Never a single value: what was measured is that `low` pages fit and `high` do not.
     if high <= low + 1 && after > t0 + SHARP * (t1 - t0) {
-        return of(low, (low, high), Grade::default());
+        // The program's other pages, the kernel and other programs use entries, too.
+        return match built(low) {
+            entries if entries == low => of(low, (low, high), Grade::default()),
+            entries => of(
+                entries,
+                (low, entries.max(high)),
+                Grade::limited(Confidence::Medium, Limitation::EntriesInUse(low)),
+            ),
+        };
     }
     let end = crossing(points, t0, t1, ONSET, END).1.max(high);
     let window: Vec<CurvePoint> =
@@ -119,6 +135,17 @@ mod tests {
     fn a_fully_associative_tlb_is_exact() {
         let found = infer(&curve(|n| if n <= 72 { 1.0 } else { 3.0 }));
         assert_eq!((found.len(), found[0].entries, found[0].entries_interval), (1, 72, (72, 73)));
+    }
+
+    /// Two pages of 64 are always there; nobody builds 62 entries.
+    #[test]
+    fn entries_that_others_use_are_entries() {
+        let of = |fit: u64| infer(&curve(|n| if n <= fit { 1.0 } else { 3.0 })).remove(0);
+        let found = of(62);
+        assert_eq!((found.entries, found.entries_interval), (64, (62, 64)));
+        assert_eq!(found.grade.confidence, Confidence::Medium);
+        assert_eq!(of(64).grade.confidence, Confidence::High);
+        assert_eq!([10, 29, 33, 66, 74, 90].map(built), [10, 32, 40, 72, 80, 96]);
     }
 
     #[test]

@@ -214,6 +214,8 @@ pub enum Limitation {
     AdjacentLinePrefetch,
     /// The end of the TLB's plateau is gradual.
     GradualKnee,
+    /// So many pages fit, a number of entries that no TLB has: other pages use entries.
+    EntriesInUse(u64),
     /// A limit of the machine or of the measurement; a sentence in runs of schema version 1.
     #[serde(untagged)]
     Note(Note),
@@ -226,6 +228,9 @@ impl Limitation {
             Self::Note(note) => return note.clone(),
             Self::Flat(bytes) => {
                 return Note::new("cache.flat").value("up_to", Quantity::Bytes(*bytes));
+            }
+            Self::EntriesInUse(fit) => {
+                return Note::new("cache.entries-in-use").value("fit", Quantity::Count(*fit));
             }
             Self::Emulated => "cache.emulated",
             Self::NotFitted => "cache.not-fitted",

@@ -99,6 +99,15 @@ pub(super) const MESSAGES: &[Message] = &[
             ))
         },
     },
+    Message {
+        id: "cache.entries-in-use",
+        text: |a| {
+            Text::claim(format!(
+                "{} pages fit, a number of entries that no TLB has: other pages use entries",
+                a.get("fit")
+            ))
+        },
+    },
     fixed!(
         "cache.not-fitted",
         "the latency differs between sizes, and no models of caches fit the curve: no size is reported"
@@ -394,6 +403,7 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
             ],
         ),
         s("cache.flat", &[("up_to", Bytes(64 << 20).into())]),
+        s("cache.entries-in-use", &[("fit", Count(62).into())]),
         s("cache.not-fitted", &[]),
         s("cache.cpu-lost", &[("cpu", Cpu(1).into())]),
         s(
