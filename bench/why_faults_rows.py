@@ -61,7 +61,8 @@ def one(*verdicts):
 
 # What is in step with the task delays it by a few of the delays that it could: the length of a section, which is
 # estimated from the longest, is then too short.
-IRQS = "irqs-off:us=SIZE,every=EVERY,jitter=20"
+SECTION = "us=SIZE,every=EVERY,jitter=20"
+IRQS = f"irqs-off:{SECTION}"
 HARD = "hardirq:us=SIZE,every=EVERY"
 INTERRUPTS, PREEMPTION = "interrupts-off", "preemption-off"
 TWO = dict(machine=",smp=2", guests=("x86_64-rt", "x86_64-rt-6.12", "armv7-rt"), size=(8_000, 20_000), every=(90.0, 130.0),
@@ -71,14 +72,14 @@ TWO = dict(machine=",smp=2", guests=("x86_64-rt", "x86_64-rt-6.12", "armv7-rt"),
 def busy(kind, cause, load):
     """A fault from inside a kernel thread of the fair class with this share of the CPU, per cent."""
     return Row(f"busy-{kind}-{load}", f"{kind} in a thread with {load} % of the CPU",
-               (f"busy-{kind}:us=SIZE,every=EVERY,jitter=20,load={load}",), one((cause, "fault")),
+               (f"busy-{kind}:{SECTION},load={load}",), one((cause, "fault")),
                guests=ALL, extra=load == 80)
 
 
 def call(kind, cause, load):
     """The same from a system call of a process."""
     return Row(f"call-{kind}-{load}", f"{kind} in a system call of a process with {load} % of the CPU",
-               (f"call-{kind}:us=SIZE,every=EVERY,jitter=20,load={load}",), one((cause, "sh")),
+               (f"call-{kind}:{SECTION},load={load}",), one((cause, "sh")),
                guests=ALL, extra=load == 80)
 
 
@@ -87,9 +88,9 @@ ROWS = [
     Row("timer-slack", "timer slack", right=one(("timer-slack", "")), task=FAIR, limit=40, size=(SLACK, SLACK), guests=ALL),
     # A kernel thread that rarely runs.
     Row("irqs-off", "interrupts off in a rare thread", (IRQS,), one((INTERRUPTS, "fault")), guests=ALL),
-    Row("preempt-off", "preemption off in a rare thread", ("preempt-off:us=SIZE,every=EVERY,jitter=20",),
+    Row("preempt-off", "preemption off in a rare thread", (f"preempt-off:{SECTION}",),
         one((PREEMPTION, "fault")), guests=ALL),
-    Row("raw-lock", "preemption off in a rare thread", ("raw-lock:us=SIZE,every=EVERY,jitter=20",), one((PREEMPTION, "fault")), extra=True),
+    Row("raw-lock", "preemption off in a rare thread", (f"raw-lock:{SECTION}",), one((PREEMPTION, "fault")), extra=True),
     # The dominant load itself.
     *[busy("irqs-off", INTERRUPTS, load) for load in (60, 80, 95)],
     *[busy("preempt-off", PREEMPTION, load) for load in (60, 80, 95)],
