@@ -22,9 +22,9 @@ const WAYS: [u32; 10] = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24];
 /// The smallest number of entries, at least so many, that fully associative TLBs have: a power of two by 4, 5 or 6, or
 /// 72 (Intel and AMD optimisation manuals, Arm TRMs).
 fn built(pages: u64) -> u64 {
-    let of = |base: u64| (0..62).map(move |k| base << k).find(|n| *n >= pages).unwrap_or(pages);
-    let beside = if pages <= 72 { 72 } else { u64::MAX };
-    [of(1), of(5), of(6), beside].into_iter().min().unwrap_or(pages)
+    let of = |base: u64| pages.div_ceil(base).checked_next_power_of_two()?.checked_mul(base);
+    let beside = (pages <= 72).then_some(72);
+    [of(1), of(5), of(6), beside].into_iter().flatten().min().unwrap_or(pages)
 }
 
 /// Latencies before and after each TLB's knee, ns, and the pages between which the knee begins.
