@@ -1,7 +1,7 @@
 //! Who ran on each CPU at each moment: the spans of a capture, with its events by CPU and task.
 
 use super::capture::{Activation, Capture};
-use super::handler_lengths::HandlerLengths;
+use super::handler_lengths::{HandlerLengths, UsualLengths};
 pub use crate::timeline::actor::Actor;
 pub use crate::timeline::span::Span;
 use crate::timeline::span::Spans;
@@ -209,8 +209,8 @@ pub struct Lanes {
     pub scheduling: Scheduling,
     /// High-resolution timers that expired late: CPU, when one was due and when it expired.
     pub late_timers: Vec<(CpuId, TraceNs, TraceNs)>,
-    /// How long the functions of handlers run, in the whole capture.
-    pub handlers: HandlerLengths,
+    /// How long the functions of handlers usually run, in the whole capture.
+    pub handlers: UsualLengths,
     /// Functions alone were traced, and nothing tells when a task was woken: who ran instead of
     /// the measured one is seen, why is not.
     pub blind: bool,
@@ -260,6 +260,7 @@ impl Lanes {
         let mut cpus: Vec<(CpuId, Lane)> = Vec::new();
         let mut seen = Seen { events: Vec::with_capacity(events.len() / 2), ..Seen::default() };
         let mut timers = LateTimers::default();
+        let mut handlers = HandlerLengths::default();
         let (mut calls, mut wakes) = (false, false);
         for (i, event) in events.iter().enumerate() {
             seen.take(i, &event.kind);
@@ -275,7 +276,7 @@ impl Lanes {
             }
             let lane = &mut cpus[at].1;
             spans.push(at, i as u32, event, &mut |span| {
-                lanes.handlers.take(&span);
+                handlers.take(&span);
                 lane.spans.push(span);
             });
             if let EventKind::Switch { .. } = event.kind {
@@ -284,6 +285,7 @@ impl Lanes {
         }
         lanes.blind = calls && !wakes;
         lanes.late_timers = timers.late;
+        lanes.handlers = handlers.finish();
         for (cpu, mut lane) in cpus {
             lane.end_run(TraceNs(u64::MAX), wanted);
             lanes.cpus.insert(cpu, lane.spans);

@@ -117,7 +117,7 @@ fn add(share: &mut Share, longest: &mut u64, piece: &Piece, lanes: &Lanes) {
     }
     if piece.silent.0 >= share.silent_ns {
         share.silent_ns = piece.silent.0;
-        share.usual_silent_ns = lanes.handlers.usual(piece.actor);
+        share.usual_silent_ns = lanes.handlers.of(piece.actor);
         share.others = Some(piece.others);
     }
 }

@@ -9,13 +9,13 @@ const KEPT: usize = 63;
 /// Fewer do not show what is usual.
 const LEAST: usize = 3;
 
-/// Of each function the longest stretch without an event of its executions in a capture.
-#[derive(Clone, Debug, Default)]
+/// The longest interval without an event of each execution, function by function, while events go by.
+#[derive(Default)]
 pub struct HandlerLengths {
     functions: IntMap<u64, Lengths>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 struct Lengths {
     /// Executions, those that are not kept too.
     executions: usize,
@@ -39,11 +39,22 @@ impl HandlerLengths {
         }
     }
 
-    /// The median of what is kept of a function, ns.
-    pub fn usual(&self, actor: Actor) -> Option<u64> {
-        let of = self.functions.get(&key(actor)?)?;
-        let usual = (of.longest.len() >= LEAST).then(|| median(&of.longest)).flatten();
-        usual.map(|ns| ns as u64)
+    /// Medians of what is kept.
+    pub fn finish(self) -> UsualLengths {
+        let enough = self.functions.into_iter().filter(|(_, of)| of.longest.len() >= LEAST);
+        UsualLengths(enough.filter_map(|(k, of)| Some((k, median(&of.longest)? as u64))).collect())
+    }
+}
+
+/// How long a function usually runs without an event, in a capture, ns.
+#[derive(Clone, Debug, Default)]
+pub struct UsualLengths(IntMap<u64, u64>);
+
+impl UsualLengths {
+    /// Of a function with enough executions.
+    #[inline]
+    pub fn of(&self, actor: Actor) -> Option<u64> {
+        self.0.get(&key(actor)?).copied()
     }
 }
 
@@ -78,9 +89,9 @@ mod tests {
             s.at(begin, EventKind::HrtimerEntry { timer: 1, function, now: 0, preempt_off: false })
                 .at(begin + 8.0, EventKind::Other)
                 .at(begin + end, EventKind::HrtimerExit { timer: 1 });
-            let usual = Lanes::of(&s.capture.events).handlers.usual(Actor::Hrtimer(function));
+            let usual = Lanes::of(&s.capture.events).handlers.of(Actor::Hrtimer(function));
             assert_eq!(usual, (i >= 2).then_some(8_000), "{i}");
         }
-        assert_eq!(HandlerLengths::default().usual(Actor::Task(RT.tid)), None);
+        assert_eq!(UsualLengths::default().of(Actor::Task(RT.tid)), None);
     }
 }

@@ -30,8 +30,8 @@ pub struct Share {
     pub not_compared_ns: u64,
     /// Longest stretch in it without any event on its CPU, ns.
     pub silent_ns: u64,
-    /// In the function of an interrupt, softirq, timer or work item: the longest such stretch of its usual execution
-    /// in the whole capture (the median of at least three), ns.
+    /// In the function of an interrupt, softirq, timer or work item: the longest such interval of its usual
+    /// execution in the whole capture (the median of at least three), ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual_silent_ns: Option<u64>,
     /// Whether other CPUs did something during that stretch.

@@ -83,9 +83,8 @@ impl Judge<'_> {
     /// only known as well as the on-time windows are many; that of a handler is small in any case.
     pub(super) fn chance(&self, group: &Group, hits: usize, of: usize) -> f64 {
         let (n, hit) = self.seen(group);
-        let (occupancy, sure) =
-            (self.occupancy(group), if is_bracketed(group.cause) { 1e6 } else { 1.0 });
-        let known = (n as f64 + 2.0) * sure;
+        let known = (n as f64 + 2.0) * if is_bracketed(group.cause) { 1e6 } else { 1.0 };
+        let occupancy = self.occupancy(group);
         let (a, b) = (occupancy * known, (1.0 - occupancy) * known);
         let actors = self.occupants.by_name.len() + usize::from(hit == 0);
         (actors as f64 * beta_binomial_tail(of, hits, a, b)).min(1.0)

@@ -39,13 +39,13 @@ pub(super) struct Members {
     pub(super) merged: Vec<Group>,
 }
 
-/// Whether most of a group's excess in a window is one stretch without events, and a function that runs then does
-/// not usually run so long: what it needs in each execution is no stall.
+/// Whether most of a group's excess in a late wake-up is one interval without events, and a function that runs then
+/// does not usually run so long: what it needs in each execution is no stall.
 pub(super) fn is_silent(share: &Share, excess: f64) -> bool {
     share.silent_ns as f64 >= 0.7 * excess && !is_usual(share)
 }
 
-/// Whether the longest stretch without events in a function is as long as usual for it.
+/// Whether the longest interval without events in a function is as long as usual for it.
 pub(super) fn is_usual(share: &Share) -> bool {
     share.usual_silent_ns.is_some_and(|usual| share.silent_ns as f64 <= 1.5 * usual as f64)
 }

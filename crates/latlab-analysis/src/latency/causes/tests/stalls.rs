@@ -170,13 +170,10 @@ fn a_task_that_was_interrupted_in_user_code_had_no_interrupts_off() {
 fn a_function_that_runs_as_long_as_usual_was_not_stopped() {
     let named = |usual: Option<u64>| {
         let parts = [(Cause::TimerFunction, "tick", 16_000, Kind::Hrtimer)];
-        let late = |_| {
-            let mut w = window(true, &parts, true);
-            w.shares[0].1.usual_silent_ns = usual;
-            w
-        };
+        let mut late = window(true, &parts, true);
+        late.shares[0].1.usual_silent_ns = usual;
         let mut windows = controls(&[("app", 40)]);
-        windows.extend((0..1).map(late));
+        windows.push(late);
         let guest = SystemContext { hypervisor: Some("qemu".into()), ..SystemContext::default() };
         explain(&windows, &guest).causes.remove(0)
     };
