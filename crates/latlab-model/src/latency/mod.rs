@@ -49,6 +49,13 @@ pub struct WhyResult {
     pub session: Option<CaptureSession>,
 }
 
+impl WhyResult {
+    /// Late wake-ups in all captures.
+    pub fn late_in_captures(&self) -> u64 {
+        self.captures.iter().map(|c| u64::from(c.late)).sum()
+    }
+}
+
 /// How captures were taken, and the overhead of tracing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

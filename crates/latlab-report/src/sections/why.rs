@@ -104,7 +104,7 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
     sentences
 }
 
-/// Late wake-ups that no cause is looked for of.
+/// Late wake-ups that are in no capture.
 fn not_captured(result: &WhyResult, session: &CaptureSession) -> Option<String> {
     let n = session.late_not_captured;
     let captured = result.windows.iter().filter(|w| w.late).map(|w| w.latency_ns).max()?;

@@ -276,8 +276,8 @@ impl Recording {
             (self.session.wakeups, self.session.late) =
                 (first.counts.activations, first.counts.late);
         }
-        let captured = u64::from(result.captures.iter().map(|c| c.late).sum::<u32>());
-        self.session.late_not_captured = self.session.late.saturating_sub(captured);
+        self.session.late_not_captured =
+            self.session.late.saturating_sub(result.late_in_captures());
         result.session = Some(self.session);
         Ok(result)
     }

@@ -66,27 +66,27 @@ impl CaptureRunner {
         }
     }
 
-    /// Calibrates, chooses, captures. The result: the hunt, the limit in force, and why that limit.
+    /// Calibrates, chooses, captures. The result: the session, the limit in force, and why that limit.
     pub(super) fn hunt(&mut self) -> anyhow::Result<(CaptureSession, u64, Note)> {
         let begun = Instant::now();
-        let mut hunt = CaptureSession::default();
-        let level = self.choose(&mut hunt)?;
-        let (range, mut limit, mut reason) = self.range(hunt.tracing_overhead.as_ref())?;
-        hunt.traced = Some(level.name.clone());
+        let mut session = CaptureSession::default();
+        let level = self.choose(&mut session)?;
+        let (range, mut limit, mut reason) = self.range(session.tracing_overhead.as_ref())?;
+        session.traced = Some(level.name.clone());
         if signal::stop_requested().is_none() {
             let total = Duration::from_nanos(self.asked.duration_ns);
             let left = total.saturating_sub(begun.elapsed()).max(total / 2);
-            let low = self.capture(&level, range, left, &mut hunt)?;
+            let low = self.capture(&level, range, left, &mut session)?;
             if low < limit {
                 reason = reason.value("lowered_from", Quantity::Ns(limit as f64));
                 limit = low;
             }
         }
-        Ok((hunt, limit, reason))
+        Ok((session, limit, reason))
     }
 
     /// Blocks of untraced and traced measurement in turn, from the richest level down to one that bears it.
-    fn choose(&mut self, hunt: &mut CaptureSession) -> anyhow::Result<Level> {
+    fn choose(&mut self, session: &mut CaptureSession) -> anyhow::Result<Level> {
         let functions = &self.asked.functions;
         let levels = levels(&self.tracefs, self.asked.trace, functions).with_hint()?;
         let last = levels.len();
@@ -108,18 +108,20 @@ impl CaptureRunner {
                     let bears = !matches!(observer.effect, Effect::MakesLate | Effect::Changed)
                         || self.asked.trace != Trace::Auto;
                     if bears || i + 1 == last || signal::stop_requested().is_some() {
-                        hunt.tracing_overhead = Some(observer);
+                        session.tracing_overhead = Some(observer);
                         return Ok(level);
                     }
                     let reason = Note::new("why.preset-changed-distribution")
                         .value("limit", Quantity::Ns(limit as f64));
-                    hunt.rejected_presets
+                    session
+                        .rejected_presets
                         .push(RejectedPreset::Typed { preset: level.name, reason });
                 }
                 Err(error) if i + 1 < last => {
                     let reason = Note::new("why.preset-error")
                         .value("error", crate::outcome::format_error_chain(&error));
-                    hunt.rejected_presets
+                    session
+                        .rejected_presets
                         .push(RejectedPreset::Typed { preset: level.name, reason });
                 }
                 Err(error) => return Err(error),
@@ -219,17 +221,17 @@ impl CaptureRunner {
         }))
     }
 
-    /// The hunt proper. Returns what was late in the end, ns.
+    /// The recording itself. Returns what was late in the end, ns.
     fn capture(
         &mut self,
         level: &Level,
         range: Range,
         length: Duration,
-        hunt: &mut CaptureSession,
+        session: &mut CaptureSession,
     ) -> anyhow::Result<u64> {
         let mut flight = self.recorder(level)?;
         if flight.session().is_top_level() {
-            hunt.traced = hunt.traced.take().map(|preset| preset.value("top_level", true));
+            session.traced = session.traced.take().map(|preset| preset.value("top_level", true));
         }
         let trap = Trap::new(&flight, range, self.asked.wakeup.measure.threads.len())?;
         let config = self.config(length);
@@ -274,12 +276,12 @@ impl CaptureRunner {
         let caught = collector.finish();
         self.counter_samples = Some((before, self.counters.sample_all()));
         let all = result.all_wakeups();
-        hunt.wakeups = all.count;
-        hunt.worst_ns = (all.count > 0).then_some(all.max);
+        session.wakeups = all.count;
+        session.worst_ns = (all.count > 0).then_some(all.max);
         let low = trap.low();
-        hunt.late = all.count_between(low, range.1);
-        hunt.dead_ns = caught.dead.as_nanos() as u64;
-        hunt.duration_ns = begun.elapsed().as_nanos() as u64;
+        session.late = all.count_between(low, range.1);
+        session.dead_ns = caught.dead.as_nanos() as u64;
+        session.duration_ns = begun.elapsed().as_nanos() as u64;
         (self.saved, self.capture_counters) = (caught.saved, caught.counters);
         (self.readings, self.failed) = (caught.readings, caught.error);
         self.measured = Some(result);
@@ -288,7 +290,7 @@ impl CaptureRunner {
 
     pub(super) fn explain(
         &mut self,
-        mut hunt: CaptureSession,
+        mut session: CaptureSession,
         limit: u64,
         limit_reason: Note,
         context: SystemContext,
@@ -300,10 +302,9 @@ impl CaptureRunner {
             analyse::explain(&self.saved, Nanos(limit), None, context, &self.capture_counters)?
         };
         // A capture holds late wake-ups before the one that it was taken for, too.
-        let captured = u64::from(result.captures.iter().map(|c| c.late).sum::<u32>());
-        hunt.late_not_captured = hunt.late.saturating_sub(captured);
+        session.late_not_captured = session.late.saturating_sub(result.late_in_captures());
         (result.limit_ns, result.limit_reason, result.session) =
-            (limit, Some(limit_reason), Some(hunt));
+            (limit, Some(limit_reason), Some(session));
         Ok(result)
     }
 }
