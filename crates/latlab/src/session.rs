@@ -88,11 +88,20 @@ impl Session {
         self.dir.as_ref()
     }
 
-    /// Gives the run up before anything was measured: nothing of it is kept.
-    pub fn abandon(self) {
+    /// Gives the run up because of an error before anything was measured: nothing of it is kept but captures. After
+    /// a signal the error is printed, and the command ends as by that signal.
+    ///
+    /// # Errors
+    /// The error, if no signal asked to stop.
+    pub fn abandon(self, error: anyhow::Error) -> anyhow::Result<Outcome> {
         if let Some(dir) = &self.dir {
             dir.discard();
         }
+        let Some(signal) = latlab_sys::signal::stop_requested() else { return Err(error) };
+        let error = crate::outcome::format_error_chain(&error);
+        // A diagnostic: a failed write to stderr loses no result.
+        let _ = writeln!(term::stderr(), "latlab: stopped by {}: {error}", signal.name());
+        Ok(Outcome::Stopped(signal))
     }
 
     /// Saves what there is so far, marked incomplete.

@@ -2,7 +2,7 @@
 
 use crate::cli::vm::{Counted, Machine};
 use crate::cmd::vm;
-use crate::outcome::{HintExt, Outcome, OwnHintExt, format_error_chain};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::rundir;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
@@ -104,22 +104,13 @@ pub fn finish(
     mut session: Session,
     measured: anyhow::Result<(Part, Run)>,
 ) -> anyhow::Result<Outcome> {
-    let signal = signal::stop_requested();
-    match (measured, signal) {
-        (Ok((part, run)), _) => {
+    match measured {
+        Ok((part, run)) => {
             session.run.machine = run.machine;
             session.run.parts.push(part);
-            session.finish(signal.map(Signal::name))
+            session.finish(signal::stop_requested().map(Signal::name))
         }
-        (Err(error), Some(signal)) => {
-            session.abandon();
-            vm::say(&format!("stopped by {}: {}", signal.name(), format_error_chain(&error)));
-            Ok(Outcome::Stopped(signal))
-        }
-        (Err(error), None) => {
-            session.abandon();
-            Err(error)
-        }
+        Err(error) => session.abandon(error),
     }
 }
 

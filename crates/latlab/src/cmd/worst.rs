@@ -87,8 +87,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Outcome> {
     let boot = match boot(&machine, &plan, counting) {
         Ok(boot) => boot,
         Err(error) => {
-            session.abandon();
-            return Err(error);
+            return session.abandon(error);
         }
     };
     let differs =

@@ -60,6 +60,27 @@ fn repeated_signals_of_a_terminal_that_closes_do_not_kill() {
 }
 
 /// Whether the process ignores the signal (`/proc/PID/status`, `SigIgn`).
+/// A signal before there is anything to keep: the exit code is the signal's, and no run is left.
+#[test]
+fn a_signal_before_the_first_result_is_no_error() {
+    for words in [
+        &["sched", "--policy", "rr", "-D", "20"][..],
+        &["why", "--policy", "other", "-D", "20"],
+        &["wakeup", "--policy", "other", "-D", "20"],
+        &["noise", "-D", "20"],
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = command(dir.path(), &[words, &["--out", "r"]].concat());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let run = dir.path().join("r/run.json");
+        wait_for("its run", Duration::from_millis(1), || run.exists().then_some(()));
+        signal(&child, Signal::TERM);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(143), "{words:?}: {}", said(&output));
+        assert!(!run.exists() || !run_of(&dir.path().join("r")).parts.is_empty(), "{words:?}");
+    }
+}
+
 fn ignores(pid: u32, number: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap_or("0");

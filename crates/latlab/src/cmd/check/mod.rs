@@ -51,8 +51,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         let runs = match measure(&requirements, &dir) {
             Ok(runs) => runs,
             Err(error) => {
-                session.abandon();
-                return Err(error);
+                return session.abandon(error);
             }
         };
         (session, runs)

@@ -65,8 +65,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let load = match crate::cmd::load::start(&args.load) {
         Ok(load) => load,
         Err(error) => {
-            session.abandon();
-            return Err(error);
+            return session.abandon(error);
         }
     };
     let mut progress = Progress::new("noise");
@@ -87,12 +86,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let detail = match measured {
         Ok(detail) if !detail.cpus.is_empty() => detail,
         Ok(_) => {
-            session.abandon();
-            return Err(anyhow!("no CPU was measured"));
+            return session.abandon(anyhow!("no CPU was measured"));
         }
         Err(error) => {
-            session.abandon();
-            return Err(error);
+            return session.abandon(error);
         }
     };
     let exceeded = detail.limit_exceeded();

@@ -67,8 +67,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let mut bench = match Bench::new(&asked, &session.run.machine, folder) {
         Ok(bench) => bench,
         Err(error) => {
-            session.abandon();
-            return Err(error);
+            return session.abandon(error);
         }
     };
     for (n, cell) in asked.cells.iter().enumerate() {
@@ -79,14 +78,16 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         match bench.measure(cell.clone()) {
             Ok(part) => session.run.parts.push(part),
             Err(error) if single => {
-                session.abandon();
-                return Err(error);
+                return session.abandon(error);
             }
             Err(error) => session.run.parts.push(not_made(cell, &error)),
         }
         session.checkpoint()?;
     }
     drop(bench);
+    if session.run.parts.is_empty() {
+        return session.abandon(anyhow!("no experiment was made"));
+    }
     let stopped = signal::stop_requested().map(signal::Signal::name);
     let json = global.json;
     session.finish_with(stopped, |run, out| {

@@ -108,8 +108,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let mut detail = match measured {
         Ok(detail) => detail,
         Err(error) => {
-            session.abandon();
-            return Err(error);
+            return session.abandon(error);
         }
     };
     let cut = signal::stop_requested().map(signal::Signal::name);

@@ -20,10 +20,9 @@ use latlab_model::units::format_ns;
 use latlab_model::wakeup::config::Level;
 use latlab_model::wakeup::result::{StopReason, WakeupResult};
 use latlab_sys::wakeup::{Hooks, LiveThread, Sample, WakeupError};
-use latlab_sys::{policy, signal, wakeup};
+use latlab_sys::{policy, wakeup};
 use samples::Sink;
 use spikes::Spikes;
-use std::io::Write;
 
 /// Runs the command.
 ///
@@ -40,10 +39,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let mut spikes = Spikes::new(&asked);
     let load = match crate::cmd::load::start(&args.load) {
         Ok(load) => load,
-        Err(error) => {
-            session.abandon();
-            return Err(error);
-        }
+        Err(error) => return session.abandon(error),
     };
     if asked.cyclictest.resolution {
         platform::print_resolution();
@@ -54,17 +50,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     display.close();
     let Measured { results, missing } = match measured {
         Ok(measured) => measured,
-        Err(error) => {
-            session.abandon();
-            return match (error.downcast_ref(), signal::stop_requested()) {
-                (Some(WakeupError::StoppedBefore), Some(signal)) => {
-                    // A diagnostic: a failed write to stderr loses no result.
-                    let _ = writeln!(crate::term::stderr(), "latlab: {error}; nothing is saved");
-                    Ok(Outcome::Stopped(signal))
-                }
-                _ => Err(error),
-            };
-        }
+        Err(error) => return session.abandon(error),
     };
     session.run.parts.extend(results.iter().map(part_of));
     if let (Some(error), Some(part)) = (missing, session.run.parts.first_mut()) {

@@ -71,8 +71,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let recorded = match recorded {
         Ok(recorded) => recorded,
         Err(error) => {
-            session.abandon();
-            return Err(error);
+            return session.abandon(error);
         }
     };
     let Recorded { result, cut, duration_ns } = recorded;

@@ -43,7 +43,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let load = start_load(args)?;
     let hunted = captures.hunt();
     load.finish()?;
-    let (hunt, limit, reason) = hunted?;
+    let (hunt, limit, reason) = match hunted {
+        Ok(hunted) => hunted,
+        Err(error) => return session.abandon(error),
+    };
     let cut = signal::stop_requested()
         .map(|s| s.name())
         .or_else(|| captures.failed.as_ref().map(|_| "a capture could not be saved".into()));

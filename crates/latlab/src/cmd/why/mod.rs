@@ -74,8 +74,7 @@ fn from_files(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let result = match explained {
         Ok(result) => result,
         Err(error) => {
-            session.abandon();
-            return Err(error);
+            return session.abandon(error);
         }
     };
     session.run.parts.push(part(result, true, 0));
