@@ -268,3 +268,75 @@ pub struct TaskResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_ns: Option<u64>,
 }
+
+/// What `latlab vm bisect` found: which of an ordered list of kernels is the first with a longer median path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct BisectDetail {
+    /// Machine as the user named it.
+    pub machine: String,
+    /// The function whose own instructions on the median path decide; `None`: all instructions of the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// Most per cent that a kernel may need more than the first one; `None`: those nearer to the last one than to the
+    /// first are bad.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_percent: Option<f64>,
+    /// Kernels in the list.
+    pub total: usize,
+    /// Those that were tried, in the order of the list.
+    pub candidates: Vec<Candidate>,
+    /// Positions of the last good and of the first bad one.
+    pub found: [usize; 2],
+    /// The last good and the first bad one, and the functions that differ.
+    pub paths: PathDetail,
+}
+
+/// One kernel of the list that was tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Candidate {
+    /// Position in the list, from 0.
+    pub position: usize,
+    /// The how-manieth of those that were tried, from 1.
+    pub step: usize,
+    /// File, package, or abbreviated commit.
+    pub name: String,
+    /// First line of the commit's message.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub subject: String,
+    /// Release of the kernel.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub release: String,
+    /// What was found.
+    pub outcome: CandidateOutcome,
+}
+
+/// What a try of a kernel found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CandidateOutcome {
+    /// It was measured.
+    Measured {
+        /// Instructions of the median path.
+        instructions: u64,
+        /// Those that decide: of the path, or of the function.
+        deciding: u64,
+        /// Whether it is on the side of the last one.
+        bad: bool,
+    },
+    /// It could not be built or did not run, and says nothing.
+    Skipped {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Default for CandidateOutcome {
+    fn default() -> Self {
+        Self::Skipped { reason: String::new() }
+    }
+}

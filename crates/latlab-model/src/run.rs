@@ -133,6 +133,8 @@ pub enum Detail {
     Sections(Box<crate::path::SectionsDetail>),
     /// An upper bound of the wake-up latency.
     Bound(Box<crate::path::BoundDetail>),
+    /// The first kernel of a list with a longer path. Boxed: it carries trees of calls.
+    Bisect(Box<crate::path::BisectDetail>),
     /// The worst wake-up that a search found.
     Worst(Box<crate::worst::WorstDetail>),
     /// OS noise by source. Boxed: it carries a histogram a source.

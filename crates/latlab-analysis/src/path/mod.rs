@@ -1,5 +1,6 @@
 //! Paths of wake-ups: from executed blocks to functions, their tree, and their difference.
 
+pub mod bisect;
 pub mod bound;
 pub mod format;
 pub mod functions;
@@ -84,35 +85,50 @@ fn remainders(wakeups: &[&Wakeup], insn_ns: u64) -> Option<[i64; 3]> {
     Some([*all.first()?, all[all.len() / 2], *all.last()?])
 }
 
-/// The part of a run: the machines, their difference, and one record of instructions for each.
-pub fn part(machines: Vec<(MachinePaths, &PathFile)>) -> Part {
-    let record = |(m, file): &(MachinePaths, &PathFile)| {
-        let from = file.wakeups.len().saturating_sub(m.wakeups as usize);
-        let counted = file.wakeups[from..].iter().map(|w| w.instructions);
-        let histogram = Histogram::of(counted);
-        Record {
-            name: "path.instructions".into(),
-            params: [("machine".to_owned(), Param::from(m.name.as_str()))].into(),
-            unit: Unit::Count,
-            summary: histogram.summary(),
-            histogram: Some(histogram),
-            ..Record::default()
-        }
-    };
-    let results = machines.iter().map(record).collect();
-    let machines: Vec<MachinePaths> = machines.into_iter().map(|(m, _)| m).collect();
+/// The instructions of a machine's counted wake-ups.
+pub fn record(machine: &MachinePaths, file: &PathFile) -> Record {
+    let from = file.wakeups.len().saturating_sub(machine.wakeups as usize);
+    let histogram = Histogram::of(file.wakeups[from..].iter().map(|w| w.instructions));
+    Record {
+        name: "path.instructions".into(),
+        params: [("machine".to_owned(), Param::from(machine.name.as_str()))].into(),
+        unit: Unit::Count,
+        summary: histogram.summary(),
+        histogram: Some(histogram),
+        ..Record::default()
+    }
+}
+
+/// The machines and the difference of the first two.
+pub fn detail(machines: Vec<MachinePaths>) -> PathDetail {
     let changes = match machines.as_slice() {
         [before, after, ..] => changes(&before.median, &after.median),
         _ => Vec::new(),
     };
+    PathDetail { machines, changes }
+}
+
+/// The part of a run: the machines, their difference, and one record of instructions for each.
+pub fn part(machines: Vec<(MachinePaths, &PathFile)>) -> Part {
+    let results = machines.iter().map(|(machine, file)| record(machine, file)).collect();
+    let detail = detail(machines.into_iter().map(|(machine, _)| machine).collect());
     Part {
         name: "path".into(),
         title: "Wake-up path".into(),
         complete: true,
         results,
-        detail: Some(Detail::Path(Box::new(PathDetail { machines, changes }))),
+        detail: Some(Detail::Path(Box::new(detail))),
         ..Part::default()
     }
+}
+
+/// Own instructions of a function on a path, of all its calls. A module's function is found with and without
+/// the module in brackets.
+pub fn own_instructions(path: &WakePath, function: &str) -> u64 {
+    let is_it = |name: &str| {
+        name == function || name.split_once(" [").is_some_and(|(bare, _)| bare == function)
+    };
+    path.tree.iter().filter(|call| is_it(&call.name)).map(|call| call.own).sum()
 }
 
 /// Own instructions and calls of a function, and its own instructions below each caller.

@@ -7,6 +7,8 @@
 
 pub mod bench;
 #[cfg(feature = "host")]
+mod bisect;
+#[cfg(feature = "host")]
 pub mod bound;
 #[cfg(feature = "host")]
 pub mod check;
@@ -97,11 +99,17 @@ pub fn of_part(part: &Part) -> Vec<Section> {
         #[cfg(feature = "host")]
         Some(Detail::Bound(detail)) => bound::sections(part, detail),
         #[cfg(feature = "host")]
+        Some(Detail::Bisect(detail)) => bisect::sections(part, detail),
+        #[cfg(feature = "host")]
         Some(Detail::Worst(detail)) => worst::sections(part, detail),
         #[cfg(not(feature = "host"))]
-        Some(Detail::Path(_) | Detail::Sections(_) | Detail::Bound(_) | Detail::Worst(_)) => {
-            generic::sections(part)
-        }
+        Some(
+            Detail::Path(_)
+            | Detail::Sections(_)
+            | Detail::Bound(_)
+            | Detail::Bisect(_)
+            | Detail::Worst(_),
+        ) => generic::sections(part),
         Some(Detail::Noise(detail)) => noise::sections(part, detail),
         #[cfg(feature = "host")]
         Some(Detail::Check(detail)) => check::sections(part, detail),
@@ -140,11 +148,17 @@ fn part_summary(part: &Part) -> Vec<String> {
         #[cfg(feature = "host")]
         Some(Detail::Bound(detail)) => bound::summary(detail),
         #[cfg(feature = "host")]
+        Some(Detail::Bisect(detail)) => bisect::summary(detail),
+        #[cfg(feature = "host")]
         Some(Detail::Worst(detail)) => worst::summary(detail),
         #[cfg(not(feature = "host"))]
-        Some(Detail::Path(_) | Detail::Sections(_) | Detail::Bound(_) | Detail::Worst(_)) => {
-            generic::summary(part)
-        }
+        Some(
+            Detail::Path(_)
+            | Detail::Sections(_)
+            | Detail::Bound(_)
+            | Detail::Bisect(_)
+            | Detail::Worst(_),
+        ) => generic::summary(part),
         Some(Detail::Noise(detail)) => noise::summary(part, detail),
         #[cfg(feature = "host")]
         Some(Detail::Check(detail)) => check::summary(detail),

@@ -124,7 +124,8 @@ fn paths(m: &MachinePaths) -> Table {
     }
 }
 
-fn changes(changes: &[FunctionChange]) -> Table {
+/// The functions that differ, with the instructions of both sides.
+pub(super) fn changes(changes: &[FunctionChange]) -> Table {
     let row = |c: &FunctionChange| {
         vec![
             format!("{:+}", c.added()),

@@ -104,11 +104,17 @@ fn answer(part: &Part) -> Vec<Block> {
         #[cfg(feature = "host")]
         Some(Detail::Bound(detail)) => super::bound::screen(detail),
         #[cfg(feature = "host")]
+        Some(Detail::Bisect(detail)) => super::bisect::screen(detail),
+        #[cfg(feature = "host")]
         Some(Detail::Worst(detail)) => super::worst::screen(detail),
         #[cfg(not(feature = "host"))]
-        Some(Detail::Path(_) | Detail::Sections(_) | Detail::Bound(_) | Detail::Worst(_)) => {
-            generic::screen(part)
-        }
+        Some(
+            Detail::Path(_)
+            | Detail::Sections(_)
+            | Detail::Bound(_)
+            | Detail::Bisect(_)
+            | Detail::Worst(_),
+        ) => generic::screen(part),
         Some(Detail::Noise(detail)) => super::noise::screen(detail),
         #[cfg(feature = "host")]
         Some(Detail::Check(detail)) => super::check::screen(detail),

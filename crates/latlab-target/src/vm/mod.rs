@@ -19,6 +19,7 @@ pub mod packages;
 pub mod plugin;
 pub mod qemu;
 pub mod session;
+pub mod tree;
 
 pub use crate::search::find_program;
 pub use host::Host;

@@ -142,19 +142,26 @@ vm gate
 Verdict: limit
 Output: junit
 vm path +details +out
-Measurement: loops interval settle load
+Measurement: loops interval settle load modules
 Comparison: against
 Kernel: kernel modules_from initrd dtb
 Machine: files packages faults
 Output: details out
 vm sections +details +out
-Measurement: loops interval settle load
+Measurement: loops interval settle load modules
 Kernel: kernel modules_from initrd dtb
 Machine: files packages faults
 Output: details out
 vm bound +details +out
-Measurement: loops interval settle load
+Measurement: loops interval settle load modules
 Analysis: tasks
+Kernel: kernel modules_from initrd dtb
+Machine: files packages faults
+Output: details out
+vm bisect +details +out
+Candidates: git good bad build
+Verdict: function limit
+Measurement: loops interval settle load modules
 Kernel: kernel modules_from initrd dtb
 Machine: files packages faults
 Output: details out

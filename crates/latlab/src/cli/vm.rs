@@ -43,6 +43,8 @@ pub enum VmAction {
     Sections(SectionsArgs),
     /// Compute an upper bound of the wake-up latency from the longest sections and interrupts, by executed instructions.
     Bound(BoundArgs),
+    /// Find the first of an ordered list of kernels, or of a git tree's commits, with a longer wake-up path.
+    Bisect(BisectArgs),
     /// Clear the cache: RAM disks and orphaned files, or everything.
     Clean {
         /// Kernels and package lists too.
@@ -120,6 +122,38 @@ pub struct BoundArgs {
     pub tasks: Vec<String>,
 }
 
+/// What is bisected.
+#[derive(Debug, Args)]
+pub struct BisectArgs {
+    /// The machine; icount=0 is its default here.
+    #[command(flatten)]
+    pub machine: Machine,
+    /// Kernels in their order, the good one first: images, packages (files, or names of Debian's), folders.
+    #[arg(value_name = "KERNEL", conflicts_with_all = ["git", "kernel", "modules_from"])]
+    pub kernels: Vec<String>,
+    /// Bisect the commits of this git repository, each built in a clone in the cache. Relative paths of --kernel, --module, --file and others are those of the tree.
+    #[arg(long, value_name = "FOLDER", requires_all = ["good", "build"])]
+    pub git: Option<PathBuf>,
+    /// The commit whose path is not longer.
+    #[arg(long, value_name = "REVISION", requires = "git")]
+    pub good: Option<String>,
+    /// The commit whose path is longer.
+    #[arg(long, value_name = "REVISION", requires = "git", default_value = "HEAD")]
+    pub bad: String,
+    /// Shell command that builds a commit, in the tree's folder.
+    #[arg(long, value_name = "COMMAND", requires = "git")]
+    pub build: Option<String>,
+    /// Decide by the instructions of this function on the median path alone.
+    #[arg(long, value_name = "NAME")]
+    pub function: Option<String>,
+    /// How much longer than the first one's a path may be; without it, nearer to the last one's than to the first one's is bad.
+    #[arg(long, value_name = "PERCENT")]
+    pub limit: Option<String>,
+    /// Which wake-ups are counted.
+    #[command(flatten)]
+    pub counted: Counted,
+}
+
 /// The measurement in a machine whose instructions are counted.
 #[derive(Clone, Debug, Args)]
 pub struct Counted {
@@ -135,6 +169,9 @@ pub struct Counted {
     /// Virtual seconds between boot and measurement, for what kernel threads still do after the boot.
     #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=600))]
     pub settle: u64,
+    /// Load this kernel module before the measurement; may be repeated, in the order of their dependencies.
+    #[arg(long = "module", value_name = "FILE")]
+    pub modules: Vec<PathBuf>,
 }
 
 /// What is compared.

@@ -46,6 +46,8 @@ mod vm;
 #[cfg(feature = "host")]
 mod vm_actions;
 #[cfg(feature = "host")]
+mod vm_bisect;
+#[cfg(feature = "host")]
 mod vm_bound;
 #[cfg(feature = "host")]
 mod vm_count;

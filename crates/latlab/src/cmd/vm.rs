@@ -132,7 +132,17 @@ pub fn clean(all: bool) -> anyhow::Result<Outcome> {
     let cache = cache()?;
     let _lock = cache.lock("fetch").with_hint()?;
     let folders: &[&str] = if all {
-        &["initramfs", "own-kernels", "apt", "packages", "vms", "faults", "headers", "plugin"]
+        &[
+            "initramfs",
+            "own-kernels",
+            "apt",
+            "packages",
+            "vms",
+            "faults",
+            "headers",
+            "plugin",
+            "bisect",
+        ]
     } else {
         &["initramfs", "own-kernels"]
     };
@@ -190,7 +200,7 @@ pub fn extras(machine: &Machine, target: &VmTarget) -> anyhow::Result<Vec<Extra>
 }
 
 /// The two paths of `HERE[:THERE]`: the last colon separates them, and `\:` is a colon of a path.
-fn here_and_there(pair: &str) -> (PathBuf, String) {
+pub fn here_and_there(pair: &str) -> (PathBuf, String) {
     let escaped = |at: usize| pair[..at].ends_with('\\');
     let colon = pair.rmatch_indices(':').map(|(at, _)| at).find(|at| !escaped(*at));
     let (here, there) = colon.map_or((pair, ""), |at| (&pair[..at], &pair[at + 1..]));

@@ -9,13 +9,14 @@ use anyhow::{Context, anyhow};
 use latlab_model::run::{Detail, Part, Run};
 use latlab_sys::signal::{self, Signal};
 use latlab_target::Arch;
+use latlab_target::initramfs::Extra;
 use latlab_target::pull::Mapping;
 use latlab_target::spec::VmTarget;
 use latlab_target::vm::plugin::{self, Plugin};
 use latlab_target::vm::{Host, catalog, needs, qemu};
 use latlab_wire::frame::Job;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Results in the guest, and below the scratch folder here.
 const RUN: &str = "r";
@@ -27,6 +28,11 @@ const SCRIPT: &str = "cat /proc/kallsyms > kallsyms
     sleep $1
     shift
     exec /bin/latlab wakeup -q --out r \"$@\" > output 2>&1";
+/// Before [`SCRIPT`], where there are modules to load.
+const LOAD_MODULES: &str = "for module in /latlab-modules/*; do
+        insmod $module > output 2>&1 || exit 1
+    done
+    ";
 /// The largest plugin file that is read.
 const FILE_MAX: u64 = 512 << 20;
 /// Of a coarser clock nothing is left of a path.
@@ -93,6 +99,7 @@ pub fn config(name: &str, counted: &Counted) -> serde_json::Value {
         "interval_us": counted.interval,
         "load": counted.load,
         "settle_s": counted.settle,
+        "modules": counted.modules,
     })
 }
 
@@ -193,7 +200,7 @@ pub fn run(
     fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
     let plan = vm::Plan {
         faults: vm::faults_of(machine)?,
-        extras: vm::extras(machine, &target)?,
+        extras: [vm::extras(machine, &target)?, modules(&counted.modules)?].concat(),
         mapping: Mapping::of_own_command(),
         ..vm::Plan::default()
     };
@@ -210,9 +217,27 @@ pub fn run(
     })
 }
 
+/// Modules at the places where the guest's shell looks, in their order.
+fn modules(files: &[PathBuf]) -> anyhow::Result<Vec<Extra>> {
+    let extra = |(n, file): (usize, &PathBuf)| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if !file.is_file() {
+            return Err(anyhow!("--module {}: no such file", file.display()))
+                .hint("name the module's .ko file, built for this machine's kernel");
+        }
+        // The shell sorts them, and splits names at spaces.
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let to = format!("latlab-modules/{n:03}-{}", name.chars().map(plain).collect::<String>());
+        Ok(Extra { from: file.clone(), to, mode: 0o644 })
+    };
+    files.iter().enumerate().map(extra).collect()
+}
+
 /// The guest's command.
 fn command(counted: &Counted) -> Vec<String> {
-    let mut words: Vec<String> = ["/bin/sh", "-c", SCRIPT, "count"].map(String::from).to_vec();
+    let load = if counted.modules.is_empty() { "" } else { LOAD_MODULES };
+    let mut words: Vec<String> = ["/bin/sh", "-c"].map(String::from).to_vec();
+    words.extend([format!("{load}{SCRIPT}"), "count".to_owned()]);
     words.push(counted.settle.to_string());
     words.extend([format!("-l{}", counted.loops), format!("-i{}", counted.interval)]);
     words.extend(counted.load.iter().flat_map(|load| ["--load".to_owned(), load.clone()]));
@@ -228,7 +253,7 @@ fn guest_run(folder: &Path, code: u8) -> anyhow::Result<Run> {
         let text = fs::read_to_string(folder.join(OUTPUT)).unwrap_or_default();
         let line = text.lines().rfind(|l| !l.trim().is_empty()).unwrap_or("no reason was given");
         let line: String = line.chars().filter(|c| !c.is_control()).take(300).collect();
-        return Err(anyhow!("latlab wakeup in the machine ended with exit code {code}: {line}"));
+        return Err(anyhow!("the measurement in the machine ended with exit code {code}: {line}"));
     }
     let run = rundir::load(&folder.join(RUN))?;
     let is_wakeup = |detail: &Option<Detail>| matches!(detail, Some(Detail::Wakeup(_)));
@@ -259,9 +284,17 @@ mod tests {
 
     #[test]
     fn the_guests_command_has_every_option() {
-        let counted =
-            Counted { loops: 7, interval: 500, load: vec!["hackbench -g 1".into()], settle: 3 };
+        let mut counted = Counted {
+            loops: 7,
+            interval: 500,
+            load: vec!["hackbench -g 1".into()],
+            settle: 3,
+            modules: Vec::new(),
+        };
         let words = command(&counted);
         assert_eq!(words[3..], ["count", "3", "-l7", "-i500", "--load", "hackbench -g 1"]);
+        assert!(!words[2].contains("insmod"));
+        counted.modules.push("a.ko".into());
+        assert!(command(&counted)[2].starts_with("for module"));
     }
 }

@@ -125,7 +125,10 @@ fn load(path: &Path) -> anyhow::Result<Run> {
 }
 
 /// `1`, `1%` or `0.5 %`.
-fn percent(text: &str) -> anyhow::Result<f64> {
+///
+/// # Errors
+/// For anything else, and above 1000 %.
+pub fn percent(text: &str) -> anyhow::Result<f64> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>();
     number
         .ok()

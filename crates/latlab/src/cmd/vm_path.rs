@@ -7,7 +7,7 @@
 //! ```
 
 use crate::cli::Global;
-use crate::cli::vm::{Machine, PathArgs};
+use crate::cli::vm::{Counted, Machine, PathArgs};
 use crate::cmd::{vm, vm_count};
 use crate::outcome::{HintExt, Outcome};
 use crate::session::Session;
@@ -15,14 +15,18 @@ use anyhow::{Context, anyhow};
 use latlab_analysis::path::format::{self, PathFile};
 use latlab_analysis::path::{self, Measured};
 use latlab_model::path::MachinePaths;
+use latlab_model::record::Record;
 use latlab_model::run::{Part, Run};
 use std::path::PathBuf;
 
 /// One machine, counted.
-struct Side {
-    paths: MachinePaths,
-    file: PathFile,
-    run: Run,
+pub struct Side {
+    /// The paths of its wake-ups.
+    pub paths: MachinePaths,
+    /// The plugin's file.
+    pub file: PathFile,
+    /// The measurement in the guest.
+    pub run: Run,
 }
 
 /// Runs the command.
@@ -36,15 +40,10 @@ pub fn run(args: &PathArgs, global: &Global) -> anyhow::Result<Outcome> {
     for machine in &machines {
         vm_count::target(machine)?;
     }
-    let config = serde_json::json!({
-        "machines": machines.iter().map(name).collect::<Vec<_>>(),
-        "loops": args.counted.loops,
-        "interval_us": args.counted.interval,
-        "load": args.counted.load,
-        "settle_s": args.counted.settle,
-    });
+    let mut config = vm_count::config(&name(&args.machine), &args.counted);
+    config["machines"] = machines.iter().map(name).collect();
     let session = Session::begin(global, "path", &config)?;
-    let sides = machines.iter().map(|machine| measure(machine, args));
+    let sides = machines.iter().map(|m| measure(name(m), m, &args.counted));
     let sides = sides.collect::<anyhow::Result<Vec<_>>>();
     vm_count::finish(session, sides.map(|sides| (part(&sides), sides[0].run.clone())))
 }
@@ -71,10 +70,13 @@ fn against(machine: &Machine, other: &str) -> anyhow::Result<Machine> {
     Ok(other)
 }
 
-fn measure(machine: &Machine, args: &PathArgs) -> anyhow::Result<Side> {
-    let name = name(machine);
+/// Counts the wake-ups of a machine that is called `name` in results.
+///
+/// # Errors
+/// When it cannot run, has no plugin, or no wake-up was counted.
+pub fn measure(name: String, machine: &Machine, counted: &Counted) -> anyhow::Result<Side> {
     let shift = |shift: u8| vec![("shift".to_owned(), shift.to_string())];
-    let guest = vm_count::run(&name, machine, &args.counted, ("latlab_path", &shift))?;
+    let guest = vm_count::run(&name, machine, counted, ("latlab_path", &shift))?;
     let file = format::read(&guest.file).context("the plugin's file")?;
     let measured = Measured {
         name: &name,
@@ -82,7 +84,7 @@ fn measure(machine: &Machine, args: &PathArgs) -> anyhow::Result<Side> {
         insn_ns: 1 << guest.shift,
         file: &file,
         kallsyms: &guest.kallsyms,
-        counted: usize::try_from(args.counted.loops).unwrap_or(usize::MAX),
+        counted: usize::try_from(counted.loops).unwrap_or(usize::MAX),
     };
     let paths = path::machine(&measured)
         .ok_or_else(|| anyhow!("{name}: no wake-up was counted"))
@@ -93,13 +95,17 @@ fn measure(machine: &Machine, args: &PathArgs) -> anyhow::Result<Side> {
 /// The paths, with the latencies that the guests measured.
 fn part(sides: &[Side]) -> Part {
     let mut part = path::part(sides.iter().map(|s| (s.paths.clone(), &s.file)).collect());
-    for side in sides {
-        let wakeups = side.run.records().filter(|(_, r)| r.name == "wakeup.user");
-        part.results.extend(wakeups.map(|(_, record)| {
-            let mut record = record.clone();
-            record.params.insert("machine".into(), side.paths.name.as_str().into());
-            record
-        }));
-    }
+    part.results.extend(sides.iter().flat_map(latencies));
     part
+}
+
+/// The latencies that the guest measured, with the machine's name.
+pub fn latencies(side: &Side) -> Vec<Record> {
+    let wakeups = side.run.records().filter(|(_, r)| r.name == "wakeup.user");
+    let named = |(_, record): (_, &Record)| {
+        let mut record = record.clone();
+        record.params.insert("machine".into(), side.paths.name.as_str().into());
+        record
+    };
+    wakeups.map(named).collect()
 }

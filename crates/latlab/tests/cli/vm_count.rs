@@ -114,7 +114,99 @@ fn what_has_no_path_is_refused() {
         let output = run(dir.path(), &["vm", "bound", "armv7-rt", "--task-set", tasks]);
         assert!(said(&output).contains(reason), "{}", said(&output));
     }
+    fs::write(dir.path().join("a"), "").unwrap();
+    let git = ["--git", ".", "--good", "v1"];
+    for (arguments, reason) in [
+        (&["a"][..], "1 kernels to bisect"),
+        (&["a", "a", "--limit", "x"], "--limit x: expected a percentage"),
+        (&git, "--build"),
+        (&[&git[..], &["--build", "make"]].concat(), "nothing of the tree would be measured"),
+        (&[&git[..], &["--build", "make", "--module", "a.ko"]].concat(), "not a git repository"),
+        (&["a", "a", "--good", "v1"], "--git"),
+    ] {
+        let output = run(dir.path(), &[&["vm", "bisect", "armv7-rt"], arguments].concat());
+        assert_ne!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(said(&output).contains(reason), "{arguments:?}: {}", said(&output));
+    }
     assert!(!dir.path().join("runs").exists());
+}
+
+/// A module's commits: one does not build, the fifth takes 50 rounds more at each end of idle.
+#[test]
+#[ignore = "boots a virtual machine"]
+fn armv7_bisect_finds_the_commit() {
+    const DRIVER: &str = r#"#include <linux/module.h>
+#include <trace/events/power.h>
+static noinline void extra_work(void)
+{
+	unsigned int i;
+	for (i = 0; i < ROUNDS; i++)
+		asm volatile("nop");
+}
+static void on_idle(void *data, unsigned int state, unsigned int cpu)
+{
+	if (state == (u32)PWR_EVENT_EXIT)
+		extra_work();
+}
+static int __init begin(void)
+{
+	return register_trace_cpu_idle(on_idle, NULL);
+}
+module_init(begin);
+MODULE_LICENSE("GPL");
+"#;
+    let dir = tempfile::tempdir().unwrap();
+    // The fault module's build unpacks the kernel's headers.
+    let output =
+        run(dir.path(), &["vm", "run", "armv7-rt", "--fault", "none", "--", "uname", "-r"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let release = printed(&output).trim().to_owned();
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map_or_else(|| Path::new(&std::env::var_os("HOME").unwrap()).join(".cache"), Into::into);
+    let headers = cache.join(format!("latlab/headers/{release}/usr/src/linux-headers-{release}"));
+    let tree = dir.path().join("driver");
+    fs::create_dir(&tree).unwrap();
+    let git = |arguments: &[&str]| {
+        let author = ["-c", "user.name=n", "-c", "user.email=n@example.org"];
+        let mut command = std::process::Command::new("git");
+        let output = command.args(author).arg("-C").arg(&tree).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+    };
+    git(&["init", "--quiet"]);
+    fs::write(tree.join("Kbuild"), "obj-m := driver.o\n").unwrap();
+    for (n, rounds) in ["1", "1", "nonsense", "1", "51", "51"].into_iter().enumerate() {
+        let text = format!("/* {n} */\n#define ROUNDS {rounds}\n{DRIVER}");
+        fs::write(tree.join("driver.c"), text).unwrap();
+        git(&["add", "."]);
+        git(&["commit", "--quiet", "-m", &format!("driver: change {n}")]);
+    }
+    let build = format!(
+        "make -s -C '{}' M=\"$PWD\" ARCH=arm CROSS_COMPILE=arm-linux-gnueabihf- CONFIG_DEBUG_INFO_BTF_MODULES= modules",
+        headers.display()
+    );
+    let args =
+        ["vm", "bisect", "armv7-rt", "--git", "driver", "--good", "HEAD~5", "--build", &build];
+    let counted = ["--module", "driver.ko", "-l", "50", "--settle", "0", "--out", "found"];
+    let output = run(dir.path(), &[&args[..], &counted].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let text = printed(&output);
+    assert!(
+        text.contains("\"driver: change 4\"") && text.contains("extra_work [driver]"),
+        "{text}"
+    );
+    assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+    let detail = &json(&dir.path().join("found/run.json"))["parts"][0]["detail"];
+    assert_eq!(detail["found"], serde_json::json!([3, 4]));
+    let candidates = detail["candidates"].as_array().unwrap();
+    let skipped = candidates.iter().find(|c| c["position"] == 2).unwrap();
+    let reason = skipped["outcome"]["skipped"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("the build failed: ") && reason.contains("nonsense"), "{reason}");
+    let change = &detail["paths"]["changes"][0];
+    assert_eq!(change["name"], "extra_work [driver]");
+    assert!(
+        change["own"][1].as_u64().unwrap() >= change["own"][0].as_u64().unwrap() + 100,
+        "{change}"
+    );
 }
 
 /// Sections: the timer's interrupt is the longest with interrupts off on an idle machine, lengths add up, and the
