@@ -10,6 +10,8 @@ if ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && command -v apt-
     echo 'create_main_cluster = false' | as_root tee /etc/postgresql-common/createcluster.d/latlab-tests.conf >/dev/null
     apt_need "testing the shared store of history" postgresql
 fi
+# Campaigns run on a Slurm that the test starts and ends itself; without a configuration the package starts none.
+apt_need "testing campaigns on Slurm" slurm-client slurmctld slurmd
 # Parquet tables and metrics are read back by somebody else's readers, in a Python environment below the target folder.
 venv=$(target_dir)/test-python
 if ! "$venv/bin/python" -c 'import duckdb, prometheus_client' 2>/dev/null; then

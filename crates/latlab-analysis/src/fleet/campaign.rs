@@ -41,6 +41,9 @@ pub struct Campaign {
     /// Experiments.
     #[serde(default)]
     pub experiment: Vec<Experiment>,
+    /// Options of `sbatch` for every experiment, where Slurm is the engine.
+    #[serde(default)]
+    pub sbatch: Vec<String>,
 }
 
 /// A board.
@@ -53,6 +56,9 @@ pub struct Board {
     pub target: String,
     /// Seconds that all experiments on it may take together.
     pub budget_s: Option<u64>,
+    /// Options of `sbatch` for its experiments, after those of the campaign.
+    #[serde(default)]
+    pub sbatch: Vec<String>,
 }
 
 /// An experiment.
@@ -248,8 +254,12 @@ mod tests {
     use super::*;
 
     fn campaign() -> Campaign {
-        let board =
-            |i: u32| Board { name: format!("b{i}"), target: format!("ssh://b{i}"), budget_s: None };
+        let board = |i: u32| Board {
+            name: format!("b{i}"),
+            target: format!("ssh://b{i}"),
+            budget_s: None,
+            sbatch: Vec::new(),
+        };
         let experiment = |name: &str| Experiment {
             name: name.into(),
             command: ["wakeup", "-D", name].map(String::from).into(),
@@ -265,6 +275,7 @@ mod tests {
             quarantine: 2,
             board: (0..4).map(board).collect(),
             experiment: ["1", "2", "3", "4", "5"].map(experiment).into(),
+            sbatch: Vec::new(),
         }
     }
 

@@ -29,12 +29,31 @@ pub enum Command {
         /// The campaign (TOML).
         #[arg(value_name = "FILE")]
         campaign: PathBuf,
-        /// Where results are kept.
+        /// Where results are kept. With slurm: a directory that all nodes share.
         #[arg(long, value_name = "DIR")]
         dir: PathBuf,
-        /// Boards that measure at the same time, at most.
+        /// Boards that measure at the same time, at most (local); virtual machines of one board (slurm).
         #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
         jobs: u16,
+        /// What runs the experiments: this host, or Slurm by one job array for each board.
+        #[arg(long, value_enum, default_value_t = Engine::Local)]
+        engine: Engine,
+        /// Print the job arrays instead of submitting them (slurm).
+        #[arg(long)]
+        dry_run: bool,
+        /// Wait until none of the campaign's jobs is in the queue (slurm).
+        #[arg(long, conflicts_with = "dry_run")]
+        wait: bool,
+    },
+    /// Run one experiment of a job array (started by Slurm).
+    #[command(hide = true)]
+    Task {
+        /// Experiments of a board, as submit wrote them.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Which one, from 1.
+        #[arg(value_name = "N")]
+        number: usize,
     },
     /// Print how far a campaign is.
     Status {
@@ -93,6 +112,15 @@ pub enum Command {
         #[arg(long)]
         sql: bool,
     },
+}
+
+/// What runs experiments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// This host.
+    Local,
+    /// A cluster.
+    Slurm,
 }
 
 fn quantile(text: &str) -> anyhow::Result<f64> {

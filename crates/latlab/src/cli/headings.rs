@@ -106,6 +106,7 @@ Output: html
 fleet !on !out !max_memory
 fleet submit
 Campaign: dir jobs
+Engine: engine dry_run wait
 fleet status
 Campaign: dir
 fleet import

@@ -17,6 +17,7 @@ mod export;
 mod failing_disk;
 #[cfg(feature = "host")]
 mod fleet;
+mod fleet_slurm;
 #[cfg(feature = "host")]
 mod history;
 #[cfg(feature = "host")]

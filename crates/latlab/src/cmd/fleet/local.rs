@@ -14,6 +14,7 @@ use latlab_analysis::fleet::campaign::{Campaign, Line, Plan};
 use latlab_model::units::CpuId;
 use latlab_sys::{policy, process, signal};
 use latlab_target::Target;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
 use std::io::Write;
@@ -23,13 +24,40 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Exit code of a target that does not answer.
-const UNREACHABLE: i32 = 75;
+pub const UNREACHABLE: i32 = 75;
+/// A line each time that a command was started.
+pub const ATTEMPTS: &str = "attempts.jsonl";
 /// How often a lock or a command is looked at.
 const POLL: Duration = Duration::from_millis(100);
 
-/// What the threads share.
-struct Engine<'a> {
-    campaign: &'a Campaign,
+/// What an engine has to know of a campaign.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Terms {
+    /// Its name.
+    pub campaign: String,
+    /// Tries of an experiment whose target does not answer.
+    pub attempts: u32,
+    /// Seconds between two tries.
+    pub wait_s: u64,
+    /// Experiments in succession without an answer after which the others of the board wait.
+    pub quarantine: u32,
+}
+
+impl Terms {
+    /// Those of a campaign.
+    pub fn of(campaign: &Campaign) -> Self {
+        Self {
+            campaign: campaign.name.clone(),
+            attempts: campaign.attempts,
+            wait_s: campaign.wait_s,
+            quarantine: campaign.quarantine,
+        }
+    }
+}
+
+/// Runs experiments on this host. Its threads share it.
+pub struct Engine<'a> {
+    terms: Terms,
     dir: &'a Path,
     program: PathBuf,
     locks: PathBuf,
@@ -38,11 +66,15 @@ struct Engine<'a> {
 }
 
 /// How a try ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ended {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Its run is whole.
     Finished,
+    /// The command failed.
     Failed,
+    /// The target does not answer.
     Unreachable,
+    /// A signal stopped it.
     Stopped,
 }
 
@@ -56,28 +88,11 @@ pub fn submit(
     (campaign, plan): &(Campaign, Plan),
     jobs: usize,
 ) -> anyhow::Result<Outcome> {
-    let writable = "name a directory that this user may write to: --dir DIR";
-    for name in ["results", "running", "failed", "log"] {
-        let dir = dir.join(name);
-        fs::create_dir_all(&dir)
-            .with_context(|| format!("{}: cannot be made", dir.display()))
-            .hint(writable)?;
-    }
-    let open = |name: &str| File::options().create(true).append(true).open(dir.join(name));
-    let attempts = open("attempts.jsonl").with_context(|| dir.display().to_string())?;
-    attempts
+    let engine = Engine::new(Terms::of(campaign), dir)?;
+    lock(&engine.attempts)
         .try_lock()
         .map_err(|_| anyhow!("{}: another process runs this campaign", dir.display()))
         .hint("latlab fleet status shows how far it is")?;
-    let locks = crate::cmd::vm::cache()?.folder("locks")?;
-    let engine = Engine {
-        campaign,
-        dir,
-        program: own_program()?,
-        locks,
-        cpus: policy::allowed()?,
-        attempts: Mutex::new(attempts),
-    };
     let mut boards: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
     for line in plan.lines.iter().filter(|l| !is_finished(dir, l)) {
         engine.cpus_of(line)?;
@@ -111,7 +126,48 @@ fn say(text: &str) {
     let _ = writeln!(term::stderr(), "latlab: {text}");
 }
 
-impl Engine<'_> {
+/// Makes the directories of a campaign.
+///
+/// # Errors
+/// When one cannot be made.
+pub fn make_directories(dir: &Path) -> anyhow::Result<()> {
+    for name in ["results", "running", "failed", "log"] {
+        let dir = dir.join(name);
+        fs::create_dir_all(&dir)
+            .with_context(|| format!("{}: cannot be made", dir.display()))
+            .hint("name a directory that this user may write to: --dir DIR")?;
+    }
+    Ok(())
+}
+
+impl<'a> Engine<'a> {
+    /// The engine for a campaign whose results are in `dir`.
+    ///
+    /// # Errors
+    /// When a directory or file of it cannot be made.
+    pub fn new(terms: Terms, dir: &'a Path) -> anyhow::Result<Self> {
+        make_directories(dir)?;
+        let attempts = File::options().create(true).append(true).open(dir.join(ATTEMPTS));
+        Ok(Self {
+            terms,
+            dir,
+            program: own_program()?,
+            locks: crate::cmd::vm::cache()?.folder("locks")?,
+            cpus: policy::allowed()?,
+            attempts: Mutex::new(attempts.with_context(|| dir.display().to_string())?),
+        })
+    }
+
+    /// Keeps an engine of this host away from the campaign as long as this one lives.
+    ///
+    /// # Errors
+    /// When one runs it.
+    pub fn share(&self) -> anyhow::Result<()> {
+        (lock(&self.attempts).try_lock_shared())
+            .map_err(|_| anyhow!("{}: another process runs this campaign", self.dir.display()))
+            .hint("latlab fleet status shows how far it is")
+    }
+
     /// All experiments of a board, until it does not answer any more.
     fn board(&self, lines: &[&Line]) {
         let mut unreachable = 0;
@@ -125,7 +181,7 @@ impl Engine<'_> {
                 Ended::Unreachable => unreachable += 1,
                 Ended::Finished | Ended::Failed => unreachable = 0,
             }
-            if unreachable >= self.campaign.quarantine {
+            if unreachable >= self.terms.quarantine {
                 say(&format!("board {} does not answer: its other experiments wait", line.board));
                 return;
             }
@@ -133,11 +189,14 @@ impl Engine<'_> {
     }
 
     /// One experiment: tries until its target answers.
-    fn experiment(&self, line: &Line) -> anyhow::Result<Ended> {
+    ///
+    /// # Errors
+    /// When results cannot be written or the command cannot be started.
+    pub fn experiment(&self, line: &Line) -> anyhow::Result<Ended> {
         let mut ended = Ended::Stopped;
-        for attempt in 1..=self.campaign.attempts {
+        for attempt in 1..=self.terms.attempts {
             if attempt > 1 {
-                signal::sleep(Duration::from_secs(self.campaign.wait_s));
+                signal::sleep(Duration::from_secs(self.terms.wait_s));
             }
             let Some(_board) = self.lock_board(line)? else { return Ok(Ended::Stopped) };
             let Some(cpus) = self.lock_cpus(self.cpus_of(line)?)? else {
@@ -152,7 +211,10 @@ impl Engine<'_> {
     }
 
     /// Number of CPUs of this host that an experiment needs.
-    fn cpus_of(&self, line: &Line) -> anyhow::Result<usize> {
+    ///
+    /// # Errors
+    /// When it has fewer.
+    pub fn cpus_of(&self, line: &Line) -> anyhow::Result<usize> {
         let need = match Target::parse(&line.target)? {
             Target::Local => self.cpus.len(),
             Target::Ssh(_) => 0,
@@ -233,7 +295,7 @@ impl Engine<'_> {
         let code = follow(child?)?;
         let ended = self.keep(line, &out, code)?;
         let mut record = serde_json::json!({
-            "id": line.id, "attempt": n, "exit_code": code,
+            "id": line.id, "board": line.board, "attempt": n, "exit_code": code,
             "seconds": start.elapsed().as_secs_f64(),
             "cpus": cpus.iter().map(|(cpu, _)| cpu.0).collect::<Vec<_>>(),
         })
@@ -249,7 +311,7 @@ impl Engine<'_> {
         let whole = matches!(code, Some(0 | 2)) && out.join(RUN_FILE).is_file();
         if whole {
             let origin = serde_json::json!({
-                "campaign": self.campaign.name, "experiment": line.experiment,
+                "campaign": self.terms.campaign, "experiment": line.experiment,
             });
             write_atomically(&out.join("origin.json"), |to| {
                 Ok(serde_json::to_writer(to, &origin)?)

@@ -5,10 +5,12 @@ mod campaign;
 mod lake;
 mod local;
 mod regressions;
+mod slurm;
 
 use crate::cli::Global;
-use crate::cli::fleet::{Args, Command};
-use crate::outcome::Outcome;
+use crate::cli::fleet::{Args, Command, Engine};
+use crate::outcome::{HintExt, Outcome};
+use anyhow::anyhow;
 
 /// Runs the command.
 ///
@@ -17,9 +19,22 @@ use crate::outcome::Outcome;
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     match &args.command {
         Command::Plan { campaign } => campaign::show(global, campaign),
-        Command::Submit { campaign, dir, jobs } => {
-            local::submit(global, dir, &campaign::load(campaign)?, usize::from(*jobs))
+        Command::Submit { campaign, dir, jobs, engine, dry_run, wait } => {
+            let planned = campaign::load(campaign)?;
+            let jobs = usize::from(*jobs);
+            match engine {
+                Engine::Local if *dry_run || *wait => {
+                    Err(anyhow!("--dry-run and --wait are of --engine slurm"))
+                        .hint("latlab fleet plan prints what this host would measure")
+                }
+                Engine::Local => local::submit(global, dir, &planned, jobs),
+                Engine::Slurm => {
+                    let options = slurm::Options { jobs, dry_run: *dry_run, wait: *wait };
+                    slurm::submit(global, dir, &planned, options)
+                }
+            }
         }
+        Command::Task { file, number } => slurm::task(file, *number),
         Command::Status { campaign, dir } => campaign::status(global, campaign, dir),
         Command::Import { lake, runs } => lake::import(global, lake, runs),
         Command::Compact { lake } => lake::compact(global, lake),
