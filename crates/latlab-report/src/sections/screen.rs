@@ -144,9 +144,16 @@ pub(super) fn several(run: &Run) -> (Vec<Block>, Vec<String>) {
     (blocks, interruption(run).into_iter().collect())
 }
 
-/// One line for each experiment of a survey.
+/// One line for each experiment of a survey, with the machine's.
 fn dashboard(run: &Run) -> Vec<(String, String)> {
     let mut rows = vec![("Machine".to_owned(), machine::line(&run.machine))];
+    rows.extend(lines(run));
+    rows
+}
+
+/// Name and result of each experiment of a run, as the first screen of a survey has them.
+pub fn lines(run: &Run) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
     for part in &run.parts {
         let words = match &part.detail {
             Some(Detail::Wakeup(result)) => wakeup::line(result),

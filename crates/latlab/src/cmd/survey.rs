@@ -54,7 +54,9 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             steps.len(),
             step.title
         );
+        let before = session.run.parts.len();
         measure(step, config.level, &mut session.run);
+        say_results(&session.run.parts[before..]);
         session.checkpoint()?;
     }
     let json = global.json;
@@ -66,6 +68,15 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         }
         Ok(())
     })
+}
+
+/// Prints what a step found while the others run.
+fn say_results(parts: &[Part]) {
+    let run = Run { parts: parts.to_vec(), ..Run::default() };
+    for (name, words) in latlab_report::sections::screen::lines(&run) {
+        // A diagnostic: a failed write to stderr loses no result.
+        let _ = writeln!(term::stderr(), "      {name}: {words}");
+    }
 }
 
 /// Runs one step into the run. What it could not do is a finding, not the end of the survey.
