@@ -171,7 +171,7 @@ pub fn noted_runtime_ns() -> io::Result<u64> {
 /// Binds the calling thread to some CPUs.
 ///
 /// # Errors
-/// `EINVAL` when none of them is online and allowed by the cpuset.
+/// When none of them is online and allowed by the cpuset, which it names.
 pub fn bind(cpus: &[CpuId]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for cpu in cpus {
@@ -180,7 +180,15 @@ pub fn bind(cpus: &[CpuId]) -> io::Result<()> {
         }
         set.set(cpu.0 as usize);
     }
-    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+    rustix::thread::sched_setaffinity(None, &set).map_err(|error| match error {
+        rustix::io::Errno::INVAL => {
+            let names: Vec<String> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
+            let names = names.join(",");
+            let reason = format!("CPU {names} is not online, or the cpuset does not allow it");
+            io::Error::new(io::ErrorKind::InvalidInput, reason)
+        }
+        other => other.into(),
+    })
 }
 
 /// CPUs on which the calling thread may run, rising.
