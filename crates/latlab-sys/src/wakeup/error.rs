@@ -154,7 +154,7 @@ impl WakeupError {
                 "priorities go from 1 to 99; --policy other measures an ordinary task"
             }
             Self::Bind { .. } => {
-                "the CPU may lie outside this process's cpuset; see /proc/self/status, Cpus_allowed_list"
+                "the CPU may be offline, or outside this process's cpuset; see /proc/self/status, Cpus_allowed_list"
             }
             Self::Offline { .. } => "choose CPUs with -a, or leave it away for all of them",
             Self::BoundDeadline => "leave -a away; the kernel places deadline tasks itself",
