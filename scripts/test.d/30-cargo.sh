@@ -12,12 +12,12 @@ if ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && command -v apt-
 fi
 # Campaigns run on a Slurm that the test starts and ends itself; without a configuration the package starts none.
 apt_need "testing campaigns on Slurm" slurm-client slurmctld slurmd
-# Parquet tables and metrics are read back by somebody else's readers, in a Python environment below the target folder.
+# Parquet tables and metrics are read back by somebody else's readers, and boards lent by a labgrid, in a Python environment below the target folder.
 venv=$(target_dir)/test-python
-if ! "$venv/bin/python" -c 'import duckdb, prometheus_client' 2>/dev/null; then
-    apt_need "reading Parquet and metrics back" python3 python3-venv
-    say "installing for the tests: the Python packages duckdb and prometheus_client, in ${venv#"$PWD"/}"
-    python3 -m venv "$venv" && "$venv/bin/pip" --quiet --disable-pip-version-check install duckdb prometheus_client
+if ! "$venv/bin/python" -c 'import duckdb, labgrid, prometheus_client' 2>/dev/null; then
+    apt_need "reading Parquet and metrics back, and lending boards" python3 python3-venv
+    say "installing for the tests: the Python packages duckdb, labgrid and prometheus_client, in ${venv#"$PWD"/}"
+    python3 -m venv "$venv" && "$venv/bin/pip" --quiet --disable-pip-version-check install duckdb labgrid prometheus_client
 fi
 [[ ! -x $venv/bin/python ]] || export LATLAB_PYTHON=$venv/bin/python
 if [[ ! -e /sys/kernel/tracing/instances && $(id -u) == 0 ]]; then

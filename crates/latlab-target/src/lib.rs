@@ -2,8 +2,8 @@
 //!
 //! Nothing here prints: whoever calls hands in a [`Console`] that takes the
 //! command's output and what there is to say. External programs do the heavy
-//! work and are started with plain arguments: QEMU, the system's OpenSSH, and
-//! Debian's apt for kernels.
+//! work and are started with plain arguments: QEMU, the system's OpenSSH,
+//! labgrid-client, and Debian's apt for kernels.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ pub mod debian;
 mod error;
 
 pub mod initramfs;
+pub mod labgrid;
 pub mod modules;
 pub mod pull;
 mod search;

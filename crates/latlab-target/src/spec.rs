@@ -1,4 +1,4 @@
-//! How a target is written: `local`, `ssh://user@board[:port]`, `vm:armv7-rt,mem=128M,icount=0`.
+//! How a target is written: `local`, `ssh://user@board[:port]`, `labgrid:PLACE`, `vm:armv7-rt,mem=128M,icount=0`.
 
 use crate::{Result, TargetError};
 use std::path::PathBuf;
@@ -11,8 +11,27 @@ pub enum Target {
     Local,
     /// A board that the system's ssh reaches.
     Ssh(SshTarget),
+    /// A board that labgrid lends.
+    Labgrid(LabgridTarget),
     /// A virtual machine.
     Vm(VmTarget),
+}
+
+/// A place of labgrid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabgridTarget {
+    /// Its name, as labgrid-client(1) takes it.
+    pub place: String,
+    /// Switches the board's power off and on before the command.
+    pub power_cycle: bool,
+    /// Seconds until the board has to answer.
+    pub boot_timeout_s: u64,
+}
+
+impl std::fmt::Display for LabgridTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "labgrid:{}", self.place)
+    }
 }
 
 /// A board: whatever ssh understands as a destination, and a port.
@@ -77,13 +96,16 @@ impl Target {
         if let Some(rest) = spec.strip_prefix("ssh://") {
             return parse_ssh(spec, rest).map(Self::Ssh);
         }
+        if let Some(rest) = spec.strip_prefix("labgrid:") {
+            return parse_labgrid(spec, rest).map(Self::Labgrid);
+        }
         if let Some(rest) = spec.strip_prefix("vm:") {
             return parse_vm(spec, rest).map(Self::Vm);
         }
         Err(wrong(
             spec,
             "this is not a kind of target",
-            "local, ssh://user@board[:port] or vm:NAME (latlab vm list)",
+            "local, ssh://user@board[:port], labgrid:PLACE or vm:NAME (latlab vm list)",
         ))
     }
 }
@@ -126,6 +148,31 @@ fn parse_ssh(spec: &str, rest: &str) -> Result<SshTarget> {
     }
     let destination = user.map_or_else(|| host.to_owned(), |u| format!("{u}@{host}"));
     Ok(SshTarget { destination, port })
+}
+
+fn parse_labgrid(spec: &str, rest: &str) -> Result<LabgridTarget> {
+    const HINT: &str = "labgrid:bone, labgrid:bone,power=cycle,timeout=180";
+    let mut parts = rest.split(',');
+    let place = parts.next().unwrap_or_default().to_owned();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+/".contains(c);
+    // A leading dash would be an option for labgrid-client.
+    if place.is_empty() || place.starts_with('-') || !place.chars().all(plain) {
+        return Err(wrong(spec, "not a name of a place", HINT));
+    }
+    let mut target = LabgridTarget { place, power_cycle: false, boot_timeout_s: 120 };
+    for option in parts {
+        match option.split_once('=') {
+            Some(("power", "cycle")) => target.power_cycle = true,
+            Some(("timeout", seconds)) => {
+                target.boot_timeout_s =
+                    seconds.parse().ok().filter(|s| (1..=3600).contains(s)).ok_or_else(|| {
+                        wrong(spec, format!("timeout={seconds}: 1 to 3600 seconds"), HINT)
+                    })?;
+            }
+            _ => return Err(wrong(spec, format!("there is no option {option}"), HINT)),
+        }
+    }
+    Ok(target)
 }
 
 const OPTIONS: &str = "options are cpu=, smp=, mem=, icount=, accel=, append=, modules=, timeout=, ssh=, kernel=, modules-from=, initrd=, dtb=";
@@ -246,6 +293,25 @@ mod tests {
             (vm.cpu.as_deref(), vm.smp, vm.mem_mib, vm.icount),
             (Some("cortex-a8"), Some(1), Some(1024), Some(0))
         );
+    }
+
+    #[test]
+    fn places_of_labgrid_are_read() {
+        let place = |place: &str, power_cycle, boot_timeout_s| {
+            Some(Target::Labgrid(LabgridTarget {
+                place: place.into(),
+                power_cycle,
+                boot_timeout_s,
+            }))
+        };
+        assert_eq!(Target::parse("labgrid:bone").ok(), place("bone", false, 120));
+        let options = "labgrid:bone,power=cycle,timeout=30";
+        assert_eq!(Target::parse(options).ok(), place("bone", true, 30));
+        assert!(reason("labgrid:").contains("not a name of a place"));
+        assert!(reason("labgrid:-x").contains("not a name of a place"));
+        assert!(reason("labgrid:a;reboot").contains("not a name of a place"));
+        assert!(reason("labgrid:a,power=off").contains("there is no option power=off"));
+        assert!(reason("labgrid:a,timeout=0").contains("1 to 3600"));
     }
 
     #[test]

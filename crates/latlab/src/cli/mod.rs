@@ -97,7 +97,7 @@ pub struct Global {
     /// what is free).
     #[arg(long, global = true, value_name = "SIZE", value_parser = memory_size)]
     pub max_memory: Option<u64>,
-    /// Run on a board or in a virtual machine: ssh://user@board[:port] or vm:NAME (latlab vm list).
+    /// Run on a board or in a virtual machine: ssh://user@board[:port], labgrid:PLACE or vm:NAME (latlab vm list).
     #[cfg(feature = "host")]
     #[arg(long, global = true, value_name = "TARGET")]
     pub on: Option<String>,

@@ -7,9 +7,10 @@
 use crate::cmd::vm;
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::term;
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
+use latlab_sys::signal;
+use latlab_target::labgrid::Place;
 use latlab_target::pull::{Mapping, Receiver};
-use latlab_target::spec::SshTarget;
 use latlab_target::ssh::{self, Board, Connection};
 use latlab_target::{Target, TargetError, board};
 use latlab_wire::frame::Job;
@@ -59,12 +60,12 @@ pub fn run(target: &str, command: &str) -> anyhow::Result<Outcome> {
             let finished = vm::execute(&target, job, vm::Plan { mapping, ..vm::Plan::default() })?;
             Ok(Outcome::Code(finished.code))
         }
-        Target::Ssh(target) => on_board(&target, words, mapping),
+        target @ (Target::Ssh(_) | Target::Labgrid(_)) => on_board(&target, words, mapping),
     }
 }
 
 /// Runs a command line on a board; what it leaves comes back, and then leaves the board.
-fn on_board(target: &SshTarget, words: Vec<String>, mapping: Mapping) -> anyhow::Result<Outcome> {
+fn on_board(target: &Target, words: Vec<String>, mapping: Mapping) -> anyhow::Result<Outcome> {
     with_board(target, |board| {
         let run = run_name();
         let live = term::stderr_is_terminal();
@@ -77,11 +78,14 @@ fn on_board(target: &SshTarget, words: Vec<String>, mapping: Mapping) -> anyhow:
 
 /// `latlab --on ssh://… fetch [RUN]`: what a lost connection left on the board.
 pub fn fetch(target: &str, run: Option<&str>) -> anyhow::Result<Outcome> {
-    let Target::Ssh(target) = Target::parse(target).with_hint()? else {
-        return Err(anyhow!("fetch needs --on ssh://…: {target} has no runs to fetch"))
-            .hint("latlab --on ssh://user@board fetch RUN");
-    };
-    with_board(&target, |board| {
+    let parsed = Target::parse(target).with_hint()?;
+    if !matches!(parsed, Target::Ssh(_) | Target::Labgrid(_)) {
+        return Err(anyhow!(
+            "fetch needs --on ssh://… or labgrid:…: {target} has no runs to fetch"
+        ))
+        .hint("latlab --on ssh://user@board fetch RUN");
+    }
+    with_board(&parsed, |board| {
         let kept = ssh::runs(board).with_hint()?;
         let Some(run) = run else {
             let mut out = term::stdout();
@@ -99,13 +103,26 @@ pub fn fetch(target: &str, run: Option<&str>) -> anyhow::Result<Outcome> {
 }
 
 fn with_board(
-    target: &SshTarget,
+    target: &Target,
     work: impl FnOnce(&Board<'_>) -> anyhow::Result<Outcome>,
 ) -> anyhow::Result<Outcome> {
     let cache = vm::cache()?;
     let host = vm::host(&cache)?;
     let scratch = cache.scratch().with_hint()?;
-    let connection = Connection::new(target, scratch.path()).with_hint()?;
+    // A place is released when all is done.
+    let (place, ssh) = match target {
+        Target::Labgrid(target) => {
+            let place = Place::acquire(target, &mut vm::say).with_hint()?;
+            let ssh = place.ssh().with_hint()?;
+            (Some(place), ssh)
+        }
+        Target::Ssh(ssh) => (None, ssh.clone()),
+        Target::Local | Target::Vm(_) => bail!("{}: not a board", short(target)),
+    };
+    let connection = Connection::new(&ssh, scratch.path()).with_hint()?;
+    if let Some(place) = place.as_ref().filter(|place| place.boots()) {
+        place.wait(&connection, &|| signal::stop_requested().is_some()).with_hint()?;
+    }
     let find = |arch| board::find_or_build(&host, arch, &mut vm::say);
     let board = Board::install(&connection, &find, &mut vm::say).with_hint()?;
     work(&board)
@@ -150,6 +167,7 @@ fn short(target: &Target) -> String {
     match target {
         Target::Local => "local".into(),
         Target::Ssh(ssh) => ssh.to_string(),
+        Target::Labgrid(place) => place.to_string(),
         Target::Vm(vm) => format!("vm:{}", vm.name),
     }
 }

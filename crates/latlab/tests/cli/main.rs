@@ -17,11 +17,14 @@ mod export;
 mod failing_disk;
 #[cfg(feature = "host")]
 mod fleet;
+#[cfg(feature = "host")]
 mod fleet_slurm;
 #[cfg(feature = "host")]
 mod history;
 #[cfg(feature = "host")]
 mod image;
+#[cfg(feature = "host")]
+mod labgrid;
 mod leftovers;
 mod load;
 mod memory;

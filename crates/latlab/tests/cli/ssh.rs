@@ -12,9 +12,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// An sshd, a client configuration that knows its key, and a "board build": our own program.
-struct Board {
+pub struct Board {
     dir: tempfile::TempDir,
     sshd: Child,
+    pub port: u16,
 }
 
 impl Drop for Board {
@@ -34,7 +35,7 @@ fn pretend(program: &str, script: &str) -> (tempfile::TempDir, String) {
 
 impl Board {
     /// `environment`: what sshd sets for its sessions, besides a cache folder of the test's.
-    fn start(environment: &[(&str, &str)]) -> Option<Self> {
+    pub fn start(environment: &[(&str, &str)]) -> Option<Self> {
         let missing = ["/usr/sbin/sshd", "/usr/bin/ssh"].iter().find(|p| !Path::new(p).exists());
         if let Some(missing) = missing {
             skip(&format!("{missing} is not installed"));
@@ -83,7 +84,7 @@ impl Board {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let board = Self { dir, sshd };
+        let board = Self { dir, sshd, port };
         board.wait_for(port);
         Some(board)
     }
@@ -96,15 +97,19 @@ impl Board {
         }
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub fn at(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     fn latlab(&self, args: &[&str]) -> Command {
+        self.host(&[&["--on", "ssh://testboard"], args].concat())
+    }
+
+    /// `latlab ARGS` on the host, whose ssh knows the board.
+    pub fn host(&self, args: &[&str]) -> Command {
         let path = std::env::var("PATH").unwrap();
         let mut command = Command::new(LATLAB);
         command
-            .args(["--on", "ssh://testboard"])
             .args(args)
             .current_dir(self.at("host"))
             .env("PATH", format!("{}:{path}", self.at("bin").display()))

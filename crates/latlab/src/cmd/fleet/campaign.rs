@@ -45,7 +45,7 @@ pub fn load(file: &Path) -> anyhow::Result<(Campaign, Plan)> {
     for board in campaign.board.iter().filter(|b| b.target != "local") {
         latlab_target::Target::parse(&board.target)
             .with_context(|| format!("{shown}: board {}", board.name))
-            .hint("a target is local, ssh://user@board[:port] or vm:NAME")?;
+            .hint("a target is local, ssh://user@board[:port], labgrid:PLACE or vm:NAME")?;
     }
     let plan = plan(&campaign).with_context(|| shown.to_string()).hint(hint)?;
     Ok((campaign, plan))

@@ -217,7 +217,7 @@ impl<'a> Engine<'a> {
     pub fn cpus_of(&self, line: &Line) -> anyhow::Result<usize> {
         let need = match Target::parse(&line.target)? {
             Target::Local => self.cpus.len(),
-            Target::Ssh(_) => 0,
+            Target::Ssh(_) | Target::Labgrid(_) => 0,
             Target::Vm(vm) => vm.smp.unwrap_or(1) as usize,
         };
         if need > self.cpus.len() {

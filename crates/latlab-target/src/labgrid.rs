@@ -1,0 +1,199 @@
+//! Boards that labgrid lends: a place is acquired for a command, and released after it.
+//!
+//! labgrid-client(1) is asked; the coordinator is the one that it finds (`LG_COORDINATOR`). The board is
+//! reached by the system's ssh at the address of the place's `NetworkService`.
+
+use crate::search::find_program;
+use crate::spec::{LabgridTarget, SshTarget};
+use crate::ssh::Connection;
+use crate::{Result, TargetError};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const CLIENT: &str = "labgrid-client";
+/// How often a board that boots is asked.
+const POLL: Duration = Duration::from_secs(2);
+
+/// A place that is ours. It is released when dropped, unless the user had acquired it before.
+#[derive(Debug)]
+pub struct Place {
+    target: LabgridTarget,
+    client: PathBuf,
+    release: bool,
+}
+
+impl Place {
+    /// Acquires a place and, if asked to, switches its board off and on.
+    ///
+    /// # Errors
+    /// [`TargetError::Unreachable`] when somebody else has it, the coordinator does not answer, or the power cannot be
+    /// switched; others when there is no such place or no labgrid-client.
+    pub fn acquire(target: &LabgridTarget, say: &mut dyn FnMut(&str)) -> Result<Self> {
+        let client = find_program(CLIENT).ok_or_else(|| TargetError::Ssh {
+            host: target.to_string(),
+            message: format!("{CLIENT} is not installed"),
+            hint: "pip install labgrid".into(),
+        })?;
+        let mut place = Self { target: target.clone(), client, release: false };
+        let output = place.client(&["acquire"])?;
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() {
+            place.release = true;
+            say(&format!("{target}: acquired"));
+        } else if !complaint.contains("You have already acquired") {
+            return Err(place.explain(&complaint));
+        }
+        if target.power_cycle {
+            say(&format!("{target}: switching the power off and on"));
+            let output = place.client(&["power", "cycle"])?;
+            if !output.status.success() {
+                let complaint = String::from_utf8_lossy(&output.stderr);
+                return Err(place.unreachable(format!("power cycle: {}", last_line(&complaint))));
+            }
+        }
+        Ok(place)
+    }
+
+    /// Where its board is.
+    ///
+    /// # Errors
+    /// When the place has no network service.
+    pub fn ssh(&self) -> Result<SshTarget> {
+        let output = self.client(&["env"])?;
+        if !output.status.success() {
+            return Err(self.explain(&String::from_utf8_lossy(&output.stderr)));
+        }
+        network_service(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| TargetError::Ssh {
+            host: self.target.to_string(),
+            message: "the place has no NetworkService with an address".into(),
+            hint: "the exporter's configuration needs NetworkService: {address: …, username: …}"
+                .into(),
+        })
+    }
+
+    /// Waits until a board whose power was switched answers. `stopped` ends the wait.
+    ///
+    /// # Errors
+    /// The connection's last one, when the time is over.
+    pub fn wait(&self, connection: &Connection, stopped: &dyn Fn() -> bool) -> Result<()> {
+        let end = Instant::now() + Duration::from_secs(self.target.boot_timeout_s);
+        loop {
+            match connection.checked("true", b"", "waiting for the board") {
+                Err(TargetError::Unreachable { .. }) if Instant::now() < end && !stopped() => {
+                    std::thread::sleep(POLL);
+                }
+                answer => return answer.map(drop),
+            }
+        }
+    }
+
+    /// Whether its board boots now.
+    pub fn boots(&self) -> bool {
+        self.target.power_cycle
+    }
+
+    fn client(&self, words: &[&str]) -> Result<Output> {
+        let mut command = Command::new(&self.client);
+        command.args(["-p", &self.target.place]).args(words).stdin(Stdio::null());
+        command.output().map_err(TargetError::file(&self.client))
+    }
+
+    /// What the client's complaint means.
+    fn explain(&self, complaint: &str) -> TargetError {
+        let line = last_line(complaint);
+        let is_unknown = complaint.contains("matches nothing") || complaint.contains("not found");
+        if is_unknown {
+            return TargetError::Ssh {
+                host: self.target.to_string(),
+                message: line,
+                hint: format!("{CLIENT} places lists them"),
+            };
+        }
+        self.unreachable(line)
+    }
+
+    fn unreachable(&self, message: String) -> TargetError {
+        TargetError::Unreachable {
+            host: self.target.to_string(),
+            message,
+            hint: format!(
+                "{CLIENT} -p {} show; LG_COORDINATOR names the coordinator",
+                self.target.place
+            ),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.release {
+            // A failure is labgrid's to tell: the place is shown as acquired.
+            let _ = self.client(&["release"]);
+        }
+    }
+}
+
+/// The last line of a complaint, without what the client puts before it.
+fn last_line(complaint: &str) -> String {
+    let line = complaint.lines().rfind(|l| !l.trim().is_empty()).unwrap_or("it gave no reason");
+    let line = line.trim();
+    let line = line.strip_prefix("labgrid-client: ").unwrap_or(line);
+    let line = line.strip_prefix("Server error: ").unwrap_or(line);
+    line.strip_prefix("Error: ")
+        .unwrap_or(line)
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(300)
+        .collect()
+}
+
+/// The first network service of a place's environment, as `labgrid-client env` prints it (YAML, one key a line).
+fn network_service(env: &str) -> Option<SshTarget> {
+    let service = env.lines().skip_while(|line| line.trim() != "- NetworkService:").skip(1);
+    let (mut address, mut user, mut port) = (None, None, None);
+    for line in service.take_while(|line| !line.trim_start().starts_with("- ")) {
+        let Some((key, value)) = line.trim().split_once(':') else { continue };
+        let value = value.trim().trim_matches(['\'', '"']);
+        match key {
+            "address" => address = Some(value.to_owned()),
+            "username" if !value.is_empty() => user = Some(value.to_owned()),
+            "port" => port = value.parse().ok(),
+            _ => {}
+        }
+    }
+    let address = address
+        .filter(|a| !a.is_empty() && !a.starts_with('-') && !a.contains(char::is_whitespace))?;
+    let user = user.filter(|u: &String| !u.starts_with('-') && !u.contains(char::is_whitespace));
+    let destination = user.map_or_else(|| address.clone(), |user| format!("{user}@{address}"));
+    Some(SshTarget { destination, port })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_service_is_read() {
+        let env = "targets:\n  bone:\n    resources:\n    - NetworkSerialPort:\n        host: lab\n        port: 4001\n    \
+                   - NetworkService:\n        username: root\n        address: 10.0.0.7\n        port: 2201\n    - NetworkPowerPort:\n        \
+                   host: pdu\n";
+        let expected = SshTarget { destination: "root@10.0.0.7".into(), port: Some(2201) };
+        assert_eq!(network_service(env), Some(expected));
+        let plain = "- NetworkService:\n    address: 'fe80::1'\n    password: ''\n    port: 22\n    username: ''\n\n";
+        let expected = SshTarget { destination: "fe80::1".into(), port: Some(22) };
+        assert_eq!(network_service(plain), Some(expected));
+        assert_eq!(network_service("- NetworkService:\n    address: -oProxyCommand=x\n"), None);
+        assert_eq!(network_service("targets: {}\n"), None);
+    }
+
+    #[test]
+    fn complaints_lose_what_is_before_them() {
+        let complaint = "ERROR root: coordinator is unavailable\nServer error: Error: Could not connect to coordinator\n";
+        assert_eq!(last_line(complaint), "Could not connect to coordinator");
+        assert_eq!(
+            last_line("labgrid-client: Error: place pattern x matches nothing"),
+            "place pattern x matches nothing"
+        );
+    }
+}
