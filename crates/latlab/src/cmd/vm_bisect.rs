@@ -60,6 +60,11 @@ fn source(args: &BisectArgs, cache: &Cache) -> anyhow::Result<Source> {
             return Err(anyhow!("{} kernels to bisect", args.kernels.len()))
                 .hint("name at least two, the good one first, or a git tree with --git, --good and --build");
         }
+        let is_missing = |k: &&String| k.contains('/') && !Path::new(k).exists();
+        if let Some(missing) = args.kernels.iter().find(is_missing) {
+            return Err(anyhow!("{missing}: no such file"))
+                .hint("an image, a package or a folder; a name without a slash is a package of Debian's too");
+        }
         return Ok(Source::List(args.kernels.clone()));
     };
     let results = results(&args.machine, &args.counted);
@@ -222,9 +227,10 @@ impl Search<'_> {
         let mut archive = Archive::new(&self.cache, arch);
         match archive.cached(named) {
             Some(folder) => Ok(folder),
-            None => archive.fetch(named, &mut vm::say).with_hint().with_context(|| {
-                format!("{named}: no such file, and no package that can be fetched")
-            }),
+            None => archive
+                .fetch(named, &mut vm::say)
+                .with_hint()
+                .context("no such file, and no package that can be fetched"),
         }
     }
 

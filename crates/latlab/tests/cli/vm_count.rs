@@ -119,6 +119,7 @@ fn what_has_no_path_is_refused() {
     for (arguments, reason) in [
         (&["a"][..], "1 kernels to bisect"),
         (&["a", "a", "--limit", "x"], "--limit x: expected a percentage"),
+        (&["a", "./b"], "./b: no such file"),
         (&git, "--build"),
         (&[&git[..], &["--build", "make"]].concat(), "nothing of the tree would be measured"),
         (&[&git[..], &["--build", "make", "--module", "a.ko"]].concat(), "not a git repository"),
