@@ -5,7 +5,7 @@ use super::tally::Tally;
 use crate::timeline::cpu::Cpu;
 use crate::timeline::task::{Row, State, Waited};
 use latlab_model::event::{Names, Symbol, Task};
-use latlab_model::sched::schedule::{CpuLine, Ends, InversionKind, TaskLine};
+use latlab_model::sched::schedule::{CpuLine, End, Ends, InversionKind, Slice, TaskLine, Totals};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 
 /// One task.
@@ -21,6 +21,14 @@ pub(super) struct Account {
     pub slices: Tally,
     pub delay: Tally,
     pub wakeup: Tally,
+    /// Times of these three are the trace's.
+    pub bursts: Totals,
+    pub sleeps: Totals,
+    pub blocked: Totals,
+    /// The burst that goes on: when it began, and its run time so far, ns.
+    burst: Option<(TraceNs, u64)>,
+    /// Why its last slice ended.
+    last_end: Option<End>,
     pub off_ns: u64,
     pub unknown_delays: u64,
     pub ends: Ends,
@@ -101,6 +109,41 @@ impl FairState {
 }
 
 impl Account {
+    /// Counts a slice to the burst that it is a part of; a sleep ends the burst.
+    pub fn end_slice(&mut self, slice: &Slice) {
+        self.last_end = Some(slice.why);
+        if slice.woken && slice.delay.is_some() {
+            self.burst = Some((slice.start, 0));
+        }
+        let Some((start, run_ns)) = &mut self.burst else { return };
+        *run_ns = run_ns.saturating_add(slice.run().0);
+        let (start, run_ns) = (*start, *run_ns);
+        let goes_on = matches!(slice.why, End::Preempted | End::Yielded | End::Throttled);
+        if slice.doubtful || matches!(slice.why, End::Lost | End::Open) {
+            self.burst = None;
+        } else if !goes_on {
+            self.burst = None;
+            self.bursts.add(Nanos(run_ns), start.0);
+        }
+    }
+
+    /// Counts the sleep before a wake-up.
+    pub fn end_sleep(&mut self, waited: Waited, time: TraceNs) {
+        let (Some(delay), Some(off), true) = (waited.delay, waited.off, waited.woken) else {
+            return;
+        };
+        let (slept, since) =
+            (Nanos(off.0.saturating_sub(delay.0)), TraceNs(time.0.saturating_sub(off.0)));
+        match self.last_end {
+            Some(End::Slept) => self.sleeps.add(slept, since.0),
+            Some(End::Blocked) => {
+                self.sleeps.add(slept, since.0);
+                self.blocked.add(slept, since.0);
+            }
+            _ => {}
+        }
+    }
+
     /// Its totals, for those that are summed up.
     pub fn line(
         &self,
@@ -112,6 +155,7 @@ impl Account {
         histograms: bool,
     ) -> TaskLine {
         let ns = |x: f64| x.clamp(i64::MIN as f64, i64::MAX as f64) as i64;
+        let from_first = |t: Totals| Totals { max_at_ns: t.max_at_ns.saturating_sub(base.0), ..t };
         let was = (self.first_name != task.name && self.first_name != Symbol(0))
             .then(|| names.get(self.first_name).to_owned());
         TaskLine {
@@ -125,6 +169,9 @@ impl Account {
             slices: self.slices.durations(base),
             delay: self.delay.durations(base),
             wakeup: self.wakeup.durations(base),
+            bursts: from_first(self.bursts),
+            sleeps: from_first(self.sleeps),
+            blocked: from_first(self.blocked),
             off_ns: self.off_ns,
             unknown_delays: self.unknown_delays,
             ends: self.ends,

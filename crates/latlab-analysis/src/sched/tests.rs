@@ -3,7 +3,7 @@
 use super::analyse::Options;
 use super::pattern::{Truth, analyse, event, names, random, switch, task};
 use latlab_model::event::{Event, EventKind, OffCpu, Task};
-use latlab_model::sched::schedule::{End, InversionKind, Slice};
+use latlab_model::sched::schedule::{End, InversionKind, Slice, Totals};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 use proptest::prelude::*;
 
@@ -44,6 +44,10 @@ proptest! {
             let waits: u64 =
                 slices.iter().filter(of).filter_map(|s| s.delay).map(|d| d.0).sum();
             prop_assert_eq!(line.delay.sum_ns, waits);
+            // Each known sleep ends one burst at most, and bursts are made of slices.
+            let ends = line.ends.slept + line.ends.blocked + line.ends.exited + line.ends.stopped;
+            prop_assert!(line.bursts.count <= ends && line.bursts.sum_ns <= run);
+            prop_assert!(line.sleeps.sum_ns <= line.off_ns && line.blocked.sum_ns <= line.sleeps.sum_ns);
         }
     }
 
@@ -144,6 +148,34 @@ fn a_thread_id_that_is_used_again_is_another_task() {
     assert_eq!((schedule.tasks[0].run_ns, schedule.tasks[1].run_ns), (4_000, 2_000));
     assert!(schedule.tasks[0].ended && !schedule.tasks[1].ended);
     assert_eq!(schedule.tasks[1].wakeup.max_ns, 500);
+}
+
+#[test]
+fn bursts_last_from_wake_up_to_sleep_and_sleeps_to_the_next_wake_up() {
+    let (idle, mine, other) = (task(0), task(7), task(8));
+    let wake = |at| event(at, 0, 0, EventKind::Wakeup { task: mine, target: CpuId(0) });
+    let events = [
+        // Where a burst began before the first event, its length is not known.
+        switch(0, 0, idle, OffCpu::Runnable, mine),
+        switch(5_000, 0, mine, OffCpu::Sleeping, idle),
+        wake(9_000),
+        switch(10_000, 0, idle, OffCpu::Runnable, mine),
+        switch(20_000, 0, mine, OffCpu::Preempted, other),
+        switch(25_000, 0, other, OffCpu::Sleeping, mine),
+        switch(30_000, 0, mine, OffCpu::Sleeping, idle),
+        wake(50_000),
+        switch(52_000, 0, idle, OffCpu::Runnable, mine),
+        switch(60_000, 0, mine, OffCpu::Blocked, idle),
+        wake(100_000),
+        switch(101_000, 0, idle, OffCpu::Runnable, mine),
+        switch(110_000, 0, mine, OffCpu::Blocked, idle),
+    ];
+    let (schedule, _) = analyse(&events, Options::default());
+    let line = schedule.tasks.iter().find(|t| t.tid == 7).unwrap();
+    let of = |d: &Totals| (d.count, d.sum_ns, d.max_ns, d.max_at_ns);
+    assert_eq!(of(&line.bursts), (3, 15_000 + 8_000 + 9_000, 15_000, 10_000));
+    assert_eq!(of(&line.sleeps), (3, 4_000 + 20_000 + 40_000, 40_000, 60_000));
+    assert_eq!(of(&line.blocked), (1, 40_000, 40_000, 60_000));
 }
 
 #[test]

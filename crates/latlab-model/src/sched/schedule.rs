@@ -133,6 +133,38 @@ impl Durations {
     }
 }
 
+/// Number, sum and longest of some durations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Totals {
+    /// How many.
+    pub count: u64,
+    /// Together, ns.
+    pub sum_ns: u64,
+    /// Longest, ns.
+    pub max_ns: u64,
+    /// When the longest began, ns from the first event.
+    pub max_at_ns: u64,
+}
+
+impl Totals {
+    /// Counts one that began then.
+    #[inline]
+    pub fn add(&mut self, length: Nanos, at_ns: u64) {
+        if self.count == 0 || length.0 > self.max_ns {
+            (self.max_ns, self.max_at_ns) = (length.0, at_ns);
+        }
+        self.count += 1;
+        self.sum_ns = self.sum_ns.saturating_add(length.0);
+    }
+
+    /// Arithmetic mean, ns; 0 for none.
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
+    }
+}
+
 /// How often slices ended for each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -211,6 +243,12 @@ pub struct TaskLine {
     pub wakeup: Durations,
     /// Off the CPU between two slices, whatever for.
     pub off_ns: u64,
+    /// CPU bursts: run time from a wake-up to the sleep after it, over all slices between.
+    pub bursts: Totals,
+    /// Sleeps between them: from the switch-out to the wake-up.
+    pub sleeps: Totals,
+    /// Of these, uninterruptible ones (IO, a lock).
+    pub blocked: Totals,
     /// How often it got a CPU without it being known since when it was ready.
     pub unknown_delays: u64,
     /// Why slices ended.

@@ -9,7 +9,7 @@ use latlab_model::finding::{Finding, Note, Value};
 use latlab_model::run::{Detail, Part, Run};
 use latlab_model::sched::expectation::{Decision, Expectation};
 use latlab_model::sched::schedule::SchedDetail;
-use latlab_model::sched::schedule::{Durations, InversionKind, Schedule, TaskLine};
+use latlab_model::sched::schedule::{Durations, InversionKind, Schedule, TaskLine, Totals};
 use latlab_model::units::format_ns;
 
 /// Tasks in a plot.
@@ -36,6 +36,7 @@ pub fn sections(part: &Part, detail: &SchedDetail) -> Vec<Section> {
         blocks.push(Block::Findings(findings));
     }
     blocks.push(Block::Table(tasks(detail)));
+    blocks.extend(bursts(&schedule.tasks).map(Block::Table));
     let drawn = drawn(detail);
     if !schedule.slices.is_empty() {
         blocks.extend([
@@ -70,6 +71,39 @@ pub fn line(run: &Run) -> Option<String> {
         .iter()
         .any(|p| p.name.starts_with("sched"))
         .then(|| doc.summary.concat().trim_end_matches('.').to_owned())
+}
+
+/// How long tasks compute between two sleeps, and how long they sleep.
+fn bursts(tasks: &[TaskLine]) -> Option<Table> {
+    let row = |t: &TaskLine| {
+        let three = |d: &Totals| {
+            let shown = |ns: f64| if d.count == 0 { "-".to_owned() } else { format_ns(ns) };
+            [d.count.to_string(), shown(d.mean_ns()), shown(d.max_ns as f64)]
+        };
+        let parts = [&t.bursts, &t.sleeps, &t.blocked].map(three);
+        std::iter::once(t.label()).chain(parts.into_iter().flatten()).collect()
+    };
+    let rows: Vec<Vec<String>> =
+        tasks.iter().filter(|t| t.bursts.count > 0).take(ROWS).map(row).collect();
+    let heads = [
+        "CPU bursts",
+        "mean",
+        "longest",
+        "sleeps",
+        "mean",
+        "longest",
+        "uninterruptible",
+        "mean",
+        "longest",
+    ];
+    let columns = std::iter::once(Column::whole("task")).chain(heads.map(Column::right)).collect();
+    (!rows.is_empty()).then(|| Table {
+        caption:
+            "CPU bursts (run time from a wake-up to the next sleep) and sleeps (to the wake-up)"
+                .into(),
+        columns,
+        rows,
+    })
 }
 
 fn plot(plot: Plot) -> Block {

@@ -356,14 +356,24 @@ fn lanes(plot: &Plot, width: usize, color: bool) -> Vec<String> {
     let x = Range::x_of(plot);
     let mut lines = Vec::new();
     for lane in ys {
-        let mut cells = vec![None; columns];
+        // What each series has of each cell: the largest share is shown, however narrow.
+        let mut shares = vec![vec![0.0; shown.len()]; columns];
         for (k, s) in shown.iter().enumerate() {
             for (p, end) in s.points.iter().zip(&s.values).filter(|(p, _)| p.1 == lane) {
                 let (Some(a), Some(b)) = (x.norm(p.0), x.norm(*end)) else { continue };
-                let place = |v: f64| (v.clamp(0.0, 1.0) * (columns - 1) as f64).round() as usize;
-                cells[place(a)..=place(b).max(place(a))].fill(Some(k));
+                let place = |v: f64| v.clamp(0.0, 1.0) * (columns - 1) as f64 + 0.5;
+                let (a, b) = (place(a), place(b).max(place(a) + 1e-9));
+                for (n, cell) in shares.iter_mut().enumerate().take(b as usize + 1).skip(a as usize)
+                {
+                    cell[k] += b.min(n as f64 + 1.0) - a.max(n as f64);
+                }
             }
         }
+        let largest = |cell: &Vec<f64>| {
+            let most = cell.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
+            (*most.1 > 0.0).then_some(most.0)
+        };
+        let cells: Vec<Option<usize>> = shares.iter().map(largest).collect();
         let draw = |c: &Option<usize>| match c {
             None => " ".into(),
             Some(k) if shown.len() == 1 => paint(color, *k, "█"),

@@ -37,6 +37,7 @@ impl Analyzer {
         let account = &mut task.account;
         account.fair.settle(&cpu.clock);
         account.ends.count(why);
+        account.end_slice(&slice);
         if doubtful {
             account.doubtful += 1;
             self.doubtful_slices += 1;
@@ -139,6 +140,7 @@ impl Analyzer {
         let (was, sure) = (task.state, task.epoch == self.holes);
         let waited = task.switch_in(time, self.holes);
         let account = &mut task.account;
+        account.end_sleep(waited, time);
         match waited.delay {
             Some(d) => {
                 let since = TraceNs(time.0.saturating_sub(d.0));

@@ -2,7 +2,7 @@
 
 use crate::doc::{Axis, Mark, Plot, Scale, Series, SeriesKind};
 use latlab_model::run::Part;
-use latlab_model::sched::schedule::{KeptSlice, Schedule};
+use latlab_model::sched::schedule::{End, KeptSlice, Schedule};
 use latlab_model::units::format_ns;
 
 fn axis(label: &str) -> Axis {
@@ -41,30 +41,64 @@ pub(super) fn slices(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) 
     }
 }
 
-/// Who ran when.
-pub(super) fn timeline(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
-    let series = drawn.iter().enumerate().map(|(lane, (tid, name))| {
-        let mine: Vec<&KeptSlice> = of(schedule, *tid).collect();
-        Series {
-            name: name.clone(),
-            kind: SeriesKind::Spans,
-            points: mine.iter().map(|s| (s.at_ns as f64 / 1e9, lane as f64)).collect(),
-            values: mine.iter().map(|s| s.at_ns.saturating_add(s.run_ns) as f64 / 1e9).collect(),
-            ..Series::default()
-        }
+/// Intervals of all tasks, each in its lane, s.
+fn intervals(
+    name: &str,
+    drawn: &[(i32, String)],
+    of_task: impl Fn(i32) -> Vec<(u64, u64)>,
+) -> Series {
+    let all = drawn.iter().enumerate().flat_map(|(lane, (tid, _))| {
+        of_task(*tid).into_iter().map(move |(from, to)| (lane, from as f64 / 1e9, to as f64 / 1e9))
     });
+    let all: Vec<(usize, f64, f64)> = all.collect();
+    Series {
+        name: name.into(),
+        kind: SeriesKind::Spans,
+        points: all.iter().map(|(lane, from, _)| (*from, *lane as f64)).collect(),
+        values: all.iter().map(|(_, _, to)| *to).collect(),
+        ..Series::default()
+    }
+}
+
+/// From the time that a task is ready until it has a CPU.
+fn runnable(slice: &KeptSlice) -> Option<(u64, u64)> {
+    let delay = slice.delay_ns.filter(|ns| *ns > 0)?;
+    Some((slice.at_ns.saturating_sub(delay), slice.at_ns))
+}
+
+/// From the switch-out of a task that waits uninterruptibly to its wake-up.
+fn blocked(before: &KeptSlice, slice: &KeptSlice) -> Option<(u64, u64)> {
+    let (from, to) = (before.at_ns.saturating_add(before.run_ns), runnable(slice)?.0);
+    (before.why == End::Blocked && from < to).then_some((from, to))
+}
+
+/// Who ran, was runnable, and was blocked when.
+pub(super) fn timeline(part: &Part, schedule: &Schedule, drawn: &[(i32, String)]) -> Plot {
+    let blocked = intervals("blocked", drawn, |tid| {
+        let mine: Vec<&KeptSlice> = of(schedule, tid).collect();
+        mine.windows(2).filter_map(|pair| blocked(pair[0], pair[1])).collect()
+    });
+    let runnable =
+        intervals("runnable", drawn, |tid| of(schedule, tid).filter_map(runnable).collect());
+    let running = intervals("running", drawn, |tid| {
+        of(schedule, tid).map(|s| (s.at_ns, s.at_ns.saturating_add(s.run_ns))).collect()
+    });
+    // The last one is seen where an interval is narrower than a pixel.
+    let series = [blocked, runnable, running];
     let throttles = schedule.throttles.iter().take(20);
     Plot {
         id: format!("{}-timeline", part.name),
         title: "CPU timeline".into(),
-        description: "One lane for each task, with a bar while it runs.".into(),
+        description: "One lane for each task, with a bar while it runs, while it is runnable and waits for a CPU, \
+                      and while it is blocked (uninterruptible sleep: IO, a lock)."
+            .into(),
         x: axis("time (s)"),
         y: Axis {
             scale: Scale::Category,
             categories: drawn.iter().map(|(_, name)| name.clone()).collect(),
             ..Axis::default()
         },
-        series: series.filter(|s| !s.points.is_empty()).collect(),
+        series: series.into_iter().filter(|s| !s.points.is_empty()).collect(),
         marks: throttles
             .map(|t| {
                 let (from, to) = (t.at_ns as f64 / 1e9, t.at_ns.saturating_add(t.ns) as f64 / 1e9);
@@ -149,5 +183,42 @@ pub(super) fn fairness(s: &Schedule) -> Plot {
             ..Series::default()
         }],
         marks: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_has_running_runnable_and_blocked_intervals() {
+        let slice = |at_ns, run_ns, delay_ns, why| KeptSlice {
+            tid: 7,
+            cpu: 0,
+            at_ns,
+            run_ns,
+            delay_ns,
+            why,
+            next: 0,
+            doubtful: false,
+        };
+        let second = 1_000_000_000;
+        let schedule = Schedule {
+            slices: vec![
+                slice(second, second, None, End::Blocked),
+                slice(5 * second, second, Some(2 * second), End::Slept),
+                slice(9 * second, second, Some(second), End::Slept),
+            ],
+            ..Schedule::default()
+        };
+        let plot = timeline(&Part::default(), &schedule, &[(7, "task".into())]);
+        let of = |name: &str| {
+            let series = plot.series.iter().find(|s| s.name == name).unwrap();
+            let spans = series.points.iter().zip(&series.values);
+            spans.map(|((from, _), to)| (*from, *to)).collect::<Vec<_>>()
+        };
+        assert_eq!(of("running"), [(1.0, 2.0), (5.0, 6.0), (9.0, 10.0)]);
+        assert_eq!(of("runnable"), [(3.0, 5.0), (8.0, 9.0)]);
+        assert_eq!(of("blocked"), [(2.0, 3.0)], "an interruptible sleep is no blocked interval");
     }
 }
