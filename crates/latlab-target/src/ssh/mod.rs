@@ -12,11 +12,11 @@ mod shell;
 
 pub use connection::Connection;
 pub use install::Board;
+pub use shell::quoted;
 
 use crate::pull::Receiver;
 use crate::{Console, Result, TargetError};
 use latlab_wire::frame::{Decoder, Item, Job, Message};
-use shell::quoted;
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};

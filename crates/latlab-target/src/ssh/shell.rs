@@ -1,6 +1,6 @@
 //! Words for a POSIX shell.
 
 /// A word for a POSIX shell.
-pub(crate) fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

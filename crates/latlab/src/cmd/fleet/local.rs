@@ -122,7 +122,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn say(text: &str) {
+/// Prints a remark on stderr.
+pub fn say(text: &str) {
     let _ = writeln!(term::stderr(), "latlab: {text}");
 }
 

@@ -9,7 +9,7 @@
 //! decided by the directory below `results` alone, so that one that is queued twice is measured once.
 
 use super::campaign::{self, is_finished};
-use super::local::{self, ATTEMPTS, Ended, Engine, Terms, UNREACHABLE};
+use super::local::{self, ATTEMPTS, Ended, Engine, Terms, UNREACHABLE, say};
 use crate::cli::Global;
 use crate::outcome::{HintExt, Outcome};
 use crate::rundir::write_atomically;
@@ -18,6 +18,7 @@ use anyhow::{Context, anyhow};
 use latlab_analysis::fleet::campaign::{Campaign, Line, Plan};
 use latlab_sys::signal;
 use latlab_target::Target;
+use latlab_target::ssh::quoted;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -283,11 +284,11 @@ fn run(program: &str, words: &[String]) -> anyhow::Result<String> {
 /// Words as a shell reads them.
 fn shell_words(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%@+".contains(c);
-    let quoted = |word: &String| match word.is_empty() || !word.chars().all(plain) {
-        true => format!("'{}'", word.replace('\'', r"'\''")),
+    let shown = |word: &String| match word.is_empty() || !word.chars().all(plain) {
+        true => quoted(word),
         false => word.clone(),
     };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    words.iter().map(shown).collect::<Vec<_>>().join(" ")
 }
 
 fn append(path: &PathBuf, array: &Array) -> anyhow::Result<()> {
@@ -297,10 +298,6 @@ fn append(path: &PathBuf, array: &Array) -> anyhow::Result<()> {
     file.write_all(line.as_bytes())
         .and_then(|()| file.sync_all())
         .with_context(|| path.display().to_string())
-}
-
-fn say(text: &str) {
-    let _ = writeln!(term::stderr(), "latlab: {text}");
 }
 
 #[cfg(test)]

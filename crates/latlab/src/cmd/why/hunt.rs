@@ -41,17 +41,17 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let mut captures = CaptureRunner::new(asked, found.tracefs, folder);
     let started = Instant::now();
     let load = start_load(args)?;
-    let hunted = captures.hunt();
+    let captured = captures.hunt();
     load.finish()?;
-    let (hunt, limit, reason) = match hunted {
-        Ok(hunted) => hunted,
+    let (captured, limit, reason) = match captured {
+        Ok(captured) => captured,
         Err(error) => return session.abandon(error),
     };
     let cut = signal::stop_requested()
         .map(|s| s.name())
         .or_else(|| captures.failed.as_ref().map(|_| "a capture could not be saved".into()));
     let context = system_context(&session.run.machine, &captures, limit);
-    let mut result = captures.explain(hunt, limit, reason, context)?;
+    let mut result = captures.explain(captured, limit, reason, context)?;
     places.tell(&mut result)?;
     if args.prove && captures.failed.is_none() {
         result.mitigation_tests = prove::run(&mut captures, args, &result)?;
