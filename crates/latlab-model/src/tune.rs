@@ -30,7 +30,7 @@ pub struct FileValue {
     pub path: String,
     /// The value while it was tried.
     pub value: String,
-    /// The value before.
+    /// The value before; empty where a machine was booted.
     pub before: String,
 }
 
@@ -41,8 +41,11 @@ pub struct FileValue {
 pub struct Tried {
     /// As on the command line: `governor=performance`.
     pub name: String,
-    /// Files that it sets; none for a latency that is held.
+    /// Files that it sets, as patterns where a machine was booted; none for a latency that is held.
     pub files: Vec<FileValue>,
+    /// Boot parameters that it consists of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<String>,
     /// Median response without and with it, ns.
     pub response_ns: (f64, f64),
     /// Response with it as a share of the response without, minus one: −0.2 is a fifth shorter.
@@ -112,6 +115,41 @@ pub struct Together {
     pub effect: TuneEffect,
 }
 
+/// Settings in combinations: a factorial design of two levels (G. E. P. Box, J. S. Hunter and W. G. Hunter). The effect
+/// of a setting is the mean over the runs with it against that over the runs without it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Factorial {
+    /// Combinations of a round, a block each; the first one is without any setting.
+    pub runs: usize,
+    /// Resolution of the design: from V (5) on, and without fractions, pairs have estimates of their own.
+    pub resolution: usize,
+    /// Pairs of settings.
+    pub interactions: Vec<Interaction>,
+    /// Settings of the combination with the shortest response, by the effects that are decided.
+    pub best: Vec<String>,
+    /// Its response as a share of that without any setting, minus one, by the effects that are decided.
+    pub best_change: f64,
+}
+
+/// Two settings together against the product of their single changes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Interaction {
+    /// The pair; several where the design has one estimate for all of them.
+    pub pairs: Vec<(String, String)>,
+    /// The response as a share of that which the single changes give, minus one.
+    pub change: f64,
+    /// Interval of that change, 95 % for everything that is tested.
+    pub interval: (f64, f64),
+    /// p value, adjusted for everything that is tested.
+    pub p: f64,
+    /// `Improves`: the response is shorter than the single changes give.
+    pub effect: TuneEffect,
+}
+
 /// What `latlab tune` found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -132,12 +170,19 @@ pub struct TuneDetail {
     pub side: Vec<SideMetric>,
     /// Settings in the order in which they were given.
     pub tried: Vec<Tried>,
+    /// Where settings were tried in combinations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub factorial: Option<Factorial>,
 }
 
 impl TuneDetail {
     /// What to set: the settings that improve the response. Of settings whose combination was tried and does not
-    /// improve, the best one only; a combination where none of its settings improves alone.
+    /// improve, the best one only; a combination where none of its settings improves alone. Of a factorial design, the
+    /// settings of the best combination.
     pub fn improving(&self) -> Vec<&Tried> {
+        if let Some(design) = &self.factorial {
+            return self.tried.iter().filter(|t| design.best.contains(&t.name)).collect();
+        }
         let improves = |t: &Tried| t.effect == TuneEffect::Improves;
         let joint: Vec<(&Tried, &Together)> =
             self.tried.iter().filter_map(|t| Some((t, t.together.as_ref()?))).collect();

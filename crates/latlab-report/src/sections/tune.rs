@@ -3,7 +3,9 @@
 use crate::doc::{Block, Column, Section, Table};
 use crate::values::{change, quantile_name};
 use latlab_model::run::Part;
-use latlab_model::tune::{SideEffect, SideMetric, Tried, TuneDetail, TuneEffect};
+use latlab_model::tune::{
+    Factorial, Interaction, SideEffect, SideMetric, Tried, TuneDetail, TuneEffect,
+};
 use latlab_model::units::format_ns;
 use std::fmt::Write;
 
@@ -16,7 +18,8 @@ pub fn sections(part: &Part, d: &TuneDetail) -> Vec<Section> {
     }
     blocks.push(Block::Findings(part.findings.clone()));
     blocks.push(Block::Table(table(d)));
-    blocks.extend([together(d), side(d)].into_iter().flatten().map(Block::Table));
+    blocks.extend([together(d), pairs(d), side(d)].into_iter().flatten().map(Block::Table));
+    blocks.extend(d.factorial.as_ref().map(|f| Block::Text(assumption(f).to_owned())));
     let (sysctl, tuned) = (sysctl(d), tuned(d));
     if !sysctl.is_empty() {
         blocks.push(Block::Heading("sysctl.d".into()));
@@ -36,7 +39,10 @@ pub fn sections(part: &Part, d: &TuneDetail) -> Vec<Section> {
 
 /// The first screen.
 pub fn screen(d: &TuneDetail) -> Vec<Block> {
-    [Some(table(d)), together(d), side(d)].into_iter().flatten().map(Block::Table).collect()
+    let table = |t: Option<Table>| t.map(Block::Table);
+    let blocks =
+        [table(Some(self::table(d))), table(together(d)), pairs(d).map(decided), table(side(d))];
+    blocks.into_iter().flatten().collect()
 }
 
 /// The result in words.
@@ -45,7 +51,74 @@ pub fn summary(d: &TuneDetail) -> Vec<String> {
     let single = d.tried.iter().filter(|t| t.together.is_none()).count();
     let of = format!("{} of {single} settings", helps.len());
     let names = if helps.is_empty() { String::new() } else { format!(": {}", helps.join(", ")) };
-    vec![format!("{of} shorten the {} of wake-up latency{names}.", quantile_name(d.quantile))]
+    let mut lines =
+        vec![format!("{of} shorten the {} of wake-up latency{names}.", quantile_name(d.quantile))];
+    if let Some(design) = d.factorial.as_ref().filter(|f| !f.best.is_empty()) {
+        lines.push(format!(
+            "Together: {} against no setting, by the effects that are decided.",
+            change(design.best_change)
+        ));
+    }
+    lines
+}
+
+/// What a design takes to be nothing.
+fn assumption(design: &Factorial) -> &'static str {
+    match design.interactions.iter().any(|i| i.pairs.len() > 1) {
+        true => {
+            "Effects that only three and more settings have together are taken to be none, and pairs on one line have one estimate: try one of them with --together to tell them apart."
+        }
+        false => {
+            "An effect is the mean over the combinations of the other settings; effects that only three and more settings have together are taken to be none."
+        }
+    }
+}
+
+/// Pairs of settings of a factorial design; none for others.
+fn pairs(d: &TuneDetail) -> Option<Table> {
+    let design = d.factorial.as_ref()?;
+    let row = |i: &Interaction| {
+        let names: Vec<String> = i.pairs.iter().map(|(a, b)| [a, "+", b].concat()).collect();
+        vec![
+            names.join(" or "),
+            change(i.change),
+            interval(i.interval),
+            format!("{:.3}", i.p),
+            interaction(i.effect).to_owned(),
+        ]
+    };
+    let columns = vec![
+        Column::left("pair"),
+        Column::right("difference"),
+        Column::right("95 % for all"),
+        Column::right("p").optional(1),
+        Column::left("interaction"),
+    ];
+    let rows = design.interactions.iter().map(row).collect();
+    let caption = "Change of both settings against that of their single changes multiplied".into();
+    Some(Table { caption, columns, rows })
+}
+
+/// Of the pairs, those that differ from their single changes.
+fn decided(mut pairs: Table) -> Block {
+    let all = pairs.rows.len();
+    pairs.rows.retain(|row| row.last().is_some_and(|e| e.ends_with("together")));
+    match pairs.rows.len() {
+        0 => Block::Text(format!("Interactions: none of {all} is claimed.")),
+        some => {
+            pairs.caption = format!("{} ({some} of {all}, those that differ)", pairs.caption);
+            Block::Table(pairs)
+        }
+    }
+}
+
+fn interaction(effect: TuneEffect) -> &'static str {
+    match effect {
+        TuneEffect::Improves => "shorter together",
+        TuneEffect::Worsens => "longer together",
+        TuneEffect::NoEffect => "none",
+        _ => "not decided",
+    }
 }
 
 fn improving(d: &TuneDetail) -> impl Iterator<Item = &Tried> {
@@ -73,12 +146,6 @@ fn together(d: &TuneDetail) -> Option<Table> {
     ];
     let row = |t: &Tried| {
         let joint = t.together.as_ref()?;
-        let effect = match joint.effect {
-            TuneEffect::Improves => "shorter together",
-            TuneEffect::Worsens => "longer together",
-            TuneEffect::NoEffect => "none",
-            _ => "not decided",
-        };
         Some(vec![
             t.name.clone(),
             change(joint.expected),
@@ -86,7 +153,7 @@ fn together(d: &TuneDetail) -> Option<Table> {
             change(joint.change),
             interval(joint.interval),
             format!("{:.3}", joint.p),
-            effect.to_owned(),
+            interaction(joint.effect).to_owned(),
         ])
     };
     let rows: Vec<Vec<String>> = d.tried.iter().filter_map(row).collect();
@@ -144,7 +211,7 @@ fn table(d: &TuneDetail) -> Table {
         Column::left(if d.boot.is_some() { "machine" } else { "state" }).optional(2),
     ];
     // With elimination the numbers of blocks differ.
-    let fewer = d.tried.iter().any(|t| (1..d.rounds).contains(&t.rounds));
+    let fewer = d.factorial.is_none() && d.tried.iter().any(|t| (1..d.rounds).contains(&t.rounds));
     if fewer {
         columns.insert(2, Column::right("blocks"));
     }
@@ -181,21 +248,24 @@ fn table(d: &TuneDetail) -> Table {
         cells
     };
     let rows = d.tried.iter().map(row).collect();
-    let caption = format!(
-        "{} of wake-up latency in {}{} blocks of {} each",
-        quantile_name(d.quantile),
-        if fewer { "up to " } else { "" },
-        d.rounds,
-        format_ns(d.block_ns as f64)
-    );
+    let number = match (&d.factorial, fewer) {
+        (Some(design), _) => format!("{} rounds of {}", d.rounds, design.runs),
+        (None, true) => format!("up to {}", d.rounds),
+        (None, false) => d.rounds.to_string(),
+    };
+    let (quantile, length) = (quantile_name(d.quantile), format_ns(d.block_ns as f64));
+    let caption = format!("{quantile} of wake-up latency in {number} blocks of {length} each");
     Table { caption, columns, rows }
 }
 
-/// The boot parameters that improve the response, on one line. Each was tried alone.
+/// The boot parameters that improve the response, on one line. Without a factorial design each was tried alone.
 pub fn cmdline(d: &TuneDetail) -> String {
-    let names: Vec<String> = match d.boot {
-        Some(_) => improving(d).map(|t| t.name.replace('+', " ")).collect(),
-        None => Vec::new(),
+    // A run of an earlier version has boot parameters only, and by their names.
+    let named =
+        d.boot.is_some() && d.tried.iter().all(|t| t.parameters.is_empty() && t.files.is_empty());
+    let names: Vec<String> = match named {
+        true => improving(d).map(|t| t.name.replace('+', " ")).collect(),
+        false => improving(d).flat_map(|t| t.parameters.clone()).collect(),
     };
     if names.is_empty() { String::new() } else { names.join(" ") + "\n" }
 }

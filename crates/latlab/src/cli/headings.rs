@@ -86,7 +86,7 @@ Trace: from to
 check !on !max_memory
 Output: list format junit
 tune !max_memory
-Settings: tries together list apply boot fault
+Settings: tries together factorial list apply boot fault
 Measurement: rounds block duration eliminate bench quantile interval affinity priority seed
 Load: load
 Output: format

@@ -19,13 +19,17 @@ pub struct Args {
     /// Try all of them at once too, and test whether their effects add up.
     #[arg(long)]
     pub together: bool,
+    /// Try combinations of the settings (2 to 16) instead of one at a time: a fractional factorial design, of which each
+    /// block tells about every setting and pair.
+    #[arg(long, conflicts_with_all = ["together", "eliminate"])]
+    pub factorial: bool,
     /// Measure this benchmark in each block too, for side effects (see latlab bench --list); may be repeated.
     #[arg(long, value_name = "NAME")]
     pub bench: Vec<String>,
     /// List the settings, those of this machine with their values.
     #[arg(long)]
     pub list: bool,
-    /// Rounds: blocks of each setting (4 to 100).
+    /// Rounds: blocks of each setting, or with --factorial of each combination (4 to 100).
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(4..=100))]
     pub rounds: u32,
     /// Measure a setting no longer once it is decided: the blocks are judged two or three times (from 8 rounds on).
@@ -52,7 +56,7 @@ pub struct Args {
     /// Load during the measurement (see latlab load --list); may be repeated.
     #[arg(long, value_name = "LOAD")]
     pub load: Vec<latlab_sys::load::LoadSpec>,
-    /// Try boot parameters: boot this machine of `latlab vm` for each block (`x86_64-rt,smp=2`).
+    /// Try boot parameters and settings in a machine of `latlab vm`, which is booted for each block (`x86_64-rt,smp=2`).
     #[arg(long, value_name = "MACHINE", value_parser = machine)]
     pub boot: Option<String>,
     /// Fault in the machine of --boot (see latlab vm run --fault); may be repeated.

@@ -100,6 +100,39 @@ fn settings_are_tried_together() {
     assert!(said(&out).contains("--together: "), "{}", said(&out));
 }
 
+/// Every combination of a design is measured, effects and pairs are judged, and everything is as before.
+#[test]
+fn settings_are_tried_in_combinations() {
+    const FILES: [&str; 2] = ["/proc/sys/vm/stat_interval", "/sys/kernel/rcu_normal"];
+    let dir = tempfile::tempdir().unwrap();
+    let words = ["tune", "--factorial", "--try", "rcu_normal=1", "--try", "vm.stat_interval=120"];
+    let more = ["--rounds", "4", "--block", "0.1", "-p", "0"];
+    let tune = |extra: &[&str]| latlab(dir.path(), &[&words[..], &more, extra].concat());
+    let before = FILES.map(|f| std::fs::read_to_string(f).unwrap());
+    let out = tune(&["--json"]);
+    if !rustix_is_root() {
+        assert_eq!(out.status.code(), Some(1));
+        assert!(said(&out).contains("0 of 2 settings can be set"), "{}", said(&out));
+        return;
+    }
+    assert!(out.status.success(), "{}", said(&out));
+    assert_eq!(FILES.map(|f| std::fs::read_to_string(f).unwrap()), before);
+    let run: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let detail = &run["parts"][0]["detail"];
+    assert_eq!((&detail["rounds"], &detail["factorial"]["runs"]), (&4.into(), &4.into()));
+    let pair = &detail["factorial"]["interactions"][0];
+    assert_eq!(pair["pairs"], serde_json::json!([["rcu_normal=1", "vm.stat_interval=120"]]));
+    for tried in detail["tried"].as_array().unwrap() {
+        assert_eq!((&tried["rounds"], tried["files"].as_array().unwrap().len()), (&8.into(), 1));
+        assert!(tried["response_ns"][0].as_f64().unwrap() > 0.0, "{tried}");
+    }
+    let out = tune(&["--try", "vm.stat_interval=10"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(said(&out).contains("both set /proc/sys/vm/stat_interval"), "{}", said(&out));
+    let out = latlab(dir.path(), &["tune", "--factorial", "--try", "rcu_normal=1"]);
+    assert!(said(&out).contains("2 to 16 settings can be tried, not 1"), "{}", said(&out));
+}
+
 /// A decided setting has fewer blocks than the others, never more; the time ends the rounds.
 #[test]
 fn settings_are_eliminated_and_the_time_is_limited() {

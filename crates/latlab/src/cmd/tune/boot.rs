@@ -1,10 +1,12 @@
-//! `latlab tune --boot MACHINE`: boot parameters, by booting a virtual machine for each block.
+//! `latlab tune --boot MACHINE`: boot parameters and settings, by booting a virtual machine for each block.
 //!
 //! Every block is a boot of its own, with the machine's parameters alone or with those that are tried added, in random
-//! order within a round. A machine that does not boot with them makes the setting one that could not be set.
+//! order within a round; settings are set in the machine before the measurement. A machine that does not boot with a
+//! parameter, or refuses a setting, makes it one that could not be set.
 
+use super::factorial;
 use super::rounds::{self, Measured};
-use super::settings::Chosen;
+use super::settings::{self, Chosen};
 use crate::cli::tune::Args;
 use crate::outcome::{HintExt, printed_error};
 use crate::own_run;
@@ -75,7 +77,7 @@ pub fn is_parameter(word: &str) -> bool {
     PARAMETERS.iter().any(|p| p.name == name)
 }
 
-/// The settings of the command line: parameters, several of one setting with `+` between.
+/// The settings of the command line: boot parameters and settings, several at once with `+` between.
 ///
 /// # Errors
 /// One sentence that names the parameter.
@@ -86,13 +88,22 @@ pub fn choose(words: &[String]) -> anyhow::Result<Vec<Chosen>> {
     }
     let mut out: Vec<Chosen> = Vec::new();
     for word in words {
-        word.split('+').try_for_each(check)?;
-        if out.iter().any(|c| c.name == *word) {
+        let parts = word.split('+').map(part).collect::<anyhow::Result<Vec<_>>>()?;
+        let one = Chosen::together(&parts).with_context(|| format!("--try {word}"))?;
+        if out.iter().any(|c| c.name == one.name) {
             bail!("--try {word}: given twice");
         }
-        out.push(Chosen { name: word.clone(), files: Vec::new(), idle: false });
+        out.push(one);
     }
     Ok(out)
+}
+
+fn part(word: &str) -> anyhow::Result<Chosen> {
+    if settings::is_known(word) {
+        return settings::one(word).map(|(_, chosen)| chosen);
+    }
+    check(word)?;
+    Ok(Chosen { name: word.to_owned(), parameters: vec![word.to_owned()], ..Chosen::default() })
 }
 
 fn check(word: &str) -> anyhow::Result<()> {
@@ -122,7 +133,11 @@ fn check(word: &str) -> anyhow::Result<()> {
 }
 
 /// A machine with parameters added to those that it has.
-fn machine_with(machine: &str, parameters: &str) -> String {
+fn machine_with(machine: &str, parameters: &[String]) -> String {
+    if parameters.is_empty() {
+        return machine.to_owned();
+    }
+    let parameters = &parameters.join("+");
     let mut found = false;
     let mut options: Vec<String> = machine.split(',').map(str::to_owned).collect();
     for option in options.iter_mut().filter(|o| o.starts_with("append=")) {
@@ -145,23 +160,44 @@ pub fn measure(
     chosen: &[Chosen],
     dir: &Path,
 ) -> anyhow::Result<TuneDetail> {
-    let measured = rounds::measure(args, chosen, |round, arm| {
-        let (number, spec) = match &arm {
-            Some((i, tried)) => (i + 1, machine_with(machine, &tried.name)),
-            None => (0, machine.to_owned()),
+    let nothing = Chosen::default();
+    let one = |round: u32, number: usize, chosen: Option<&Chosen>| {
+        let dir = dir.join(format!("round-{round}-{number}"));
+        let latency = block(args, machine, chosen.unwrap_or(&nothing), &dir);
+        latency.map(|latency| Measured { latency, records: Vec::new() })
+    };
+    let measured = if args.factorial {
+        // Of round 0 are the boots that tell which parameters the machine boots with.
+        let mut number = 0;
+        let probe = |chosen: &Chosen| {
+            number += 1;
+            one(0, number, Some(chosen)).map(|_| chosen.patterns())
         };
-        let measured = block(args, &spec, &dir.join(format!("round-{round}-{number}")));
-        match (measured, arm) {
-            (Ok(latency), _) => Ok(Some(Measured { latency, records: Vec::new() })),
-            // The machine was stopped as well.
-            (Err(_), _) if signal::stop_requested().is_some() => Ok(None),
-            (Err(error), Some((_, tried))) => {
-                rounds::not_tried(tried, &error);
-                Ok(None)
+        factorial::measure(args, chosen, probe, |round, run, all| match one(round, run, all) {
+            Err(_) if signal::stop_requested().is_some() => Ok(None),
+            measured => measured.map(Some),
+        })
+    } else {
+        rounds::measure(args, chosen, |round, arm| {
+            let with = arm.as_ref().map(|(i, _)| &chosen[*i]);
+            let number = arm.as_ref().map_or(0, |(i, _)| i + 1);
+            match (one(round, number, with), arm) {
+                (Ok(measured), arm) => {
+                    if let Some((i, tried)) = arm {
+                        tried.files = chosen[i].patterns();
+                    }
+                    Ok(Some(measured))
+                }
+                // The machine was stopped as well.
+                (Err(_), _) if signal::stop_requested().is_some() => Ok(None),
+                (Err(error), Some((_, tried))) => {
+                    rounds::not_tried(tried, &error);
+                    Ok(None)
+                }
+                (Err(error), None) => Err(error),
             }
-            (Err(error), None) => Err(error),
-        }
-    });
+        })
+    };
     if measured.is_err() {
         // Empty, where no machine was ever up.
         let _ = std::fs::remove_dir(dir);
@@ -170,20 +206,28 @@ pub fn measure(
 }
 
 /// One boot with one measurement.
-fn block(args: &Args, machine: &str, dir: &Path) -> anyhow::Result<Histogram> {
+fn block(args: &Args, machine: &str, chosen: &Chosen, dir: &Path) -> anyhow::Result<Histogram> {
+    let machine = machine_with(machine, &chosen.parameters);
     std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     let mut command = own_run::command()?;
-    command.args(["vm", "run", machine]);
+    command.args(["vm", "run", &machine]);
     command.args(args.fault.iter().flat_map(|f| ["--fault", f]));
     let length = format!("{}", args.block.as_secs_f64());
     let (interval, priority) = (args.interval.to_string(), args.priority.to_string());
-    command.args(["--", "latlab", "wakeup", "-q", "-D", &length, "-i", &interval, "--out", "run"]);
+    command.arg("--");
+    if !chosen.settings.is_empty() {
+        command.args(["sh", "-c", &(chosen.script() + r#"exec "$@""#), "sh"]);
+    }
+    command.args(["latlab", "wakeup", "-q", "-D", &length, "-i", &interval, "--out", "run"]);
     match args.priority {
         0 => command.args(["--policy", "other"]),
         _ => command.args(["-m", "-p", &priority]),
     };
     // Idle states as configured, as in the blocks of run-time settings.
-    command.arg("--idle-states");
+    match chosen.idle {
+        true => command.args(["--latency", "0"]),
+        false => command.arg("--idle-states"),
+    };
     command.args(args.affinity.iter().flat_map(|a| ["-a", a]));
     let loads: Vec<String> = args.load.iter().map(ToString::to_string).collect();
     command.args(loads.iter().flat_map(|l| ["--load", l]));
@@ -207,7 +251,13 @@ mod tests {
 
     #[test]
     fn only_parameters_of_the_list_with_their_values_are_tried() {
-        for right in ["threadirqs", "isolcpus=1-3+nohz_full=1-3", "idle=poll"] {
+        for right in [
+            "threadirqs",
+            "isolcpus=1-3+nohz_full=1-3",
+            "idle=poll",
+            "idle=shallow",
+            "threadirqs+irq-affinity=0",
+        ] {
             assert!(choose(&[right.to_owned()]).is_ok(), "{right}");
         }
         for wrong in [
@@ -217,6 +267,9 @@ mod tests {
             "isolcpus=x",
             "isolcpus=1,kernel=/etc/passwd",
             "idle=poll+panic=0",
+            "idle=poll+idle=halt",
+            "irq-affinity=0;reboot",
+            "vm.swappiness=77",
         ] {
             assert!(choose(&[wrong.to_owned()]).is_err(), "{wrong}");
         }
@@ -225,8 +278,12 @@ mod tests {
 
     #[test]
     fn parameters_are_added_to_those_of_the_machine() {
-        assert_eq!(machine_with("armv7-rt", "nohlt"), "armv7-rt,append=nohlt");
-        let with = machine_with("x86_64,append=quiet,smp=2", "isolcpus=1+nohz_full=1");
+        let with = |machine, words: &[&str]| {
+            machine_with(machine, &words.iter().map(|&w| w.to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(with("armv7-rt", &[]), "armv7-rt");
+        assert_eq!(with("armv7-rt", &["nohlt"]), "armv7-rt,append=nohlt");
+        let with = with("x86_64,append=quiet,smp=2", &["isolcpus=1", "nohz_full=1"]);
         assert_eq!(with, "x86_64,append=quiet+isolcpus=1+nohz_full=1,smp=2");
     }
 }

@@ -1,6 +1,7 @@
 //! `latlab tune`: interleaved blocks with and without settings, through the settings journal.
 
 mod boot;
+mod factorial;
 mod rounds;
 mod settings;
 
@@ -11,10 +12,11 @@ use crate::own_run;
 use crate::session::Session;
 use crate::term;
 use anyhow::{Context, anyhow, bail};
+use latlab_analysis::tune::factorial::SETTINGS;
 use latlab_analysis::tune::part;
 use latlab_model::record::Record;
 use latlab_model::run::{Detail, Run};
-use latlab_model::tune::{FileValue, Tried, TuneDetail};
+use latlab_model::tune::{FileValue, TuneDetail};
 use latlab_model::wakeup::config::{Policy, WakeupConfig};
 use latlab_report::sections::tune as section;
 use latlab_sys::scratch::ScratchDir;
@@ -22,8 +24,9 @@ use latlab_sys::settings::{DmaLatency, Settings};
 use latlab_sys::wakeup::{Hooks, WakeupError};
 use latlab_sys::{policy, signal, wakeup};
 use rounds::Measured;
-use settings::{Chosen, KNOWN, choose, value};
+use settings::{Chosen, KNOWN, Known, choose, value};
 use std::io::Write;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -84,10 +87,23 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             chosen.push(all);
         }
     }
+    if args.factorial && !SETTINGS.contains(&chosen.len()) {
+        let (least, most) = (SETTINGS.start(), SETTINGS.end());
+        return Err(anyhow!(
+            "--factorial: {least} to {most} settings can be tried, not {}",
+            chosen.len()
+        ))
+        .hint("name those to try with --try");
+    }
+    if args.factorial && args.boot.is_none() {
+        // Some combination has any two of them.
+        Chosen::together(&chosen).context("--factorial")?;
+    }
     let names: Vec<&str> = chosen.iter().map(|c| c.name.as_str()).collect();
     let load: Vec<String> = args.load.iter().map(ToString::to_string).collect();
     let config = serde_json::json!({
-        "try": names, "rounds": args.rounds, "eliminate": args.eliminate, "block_ns": args.block.as_nanos() as u64,
+        "try": names, "rounds": args.rounds, "eliminate": args.eliminate, "factorial": args.factorial,
+        "block_ns": args.block.as_nanos() as u64,
         "quantile": args.quantile / 100.0, "interval_ns": args.interval * 1_000,
         "priority": args.priority, "load": load, "seed": args.seed, "apply": args.apply,
         "bench": args.bench, "boot": args.boot, "fault": args.fault, "cpus": args.affinity,
@@ -131,7 +147,7 @@ fn list() -> anyhow::Result<Outcome> {
             (None, true) => "available".to_owned(),
             (None, false) => "not here".to_owned(),
         };
-        writeln!(out, "{:<32} {:<44} {} ({now})", k.name, k.values.join(", "), k.what)?;
+        writeln!(out, "{:<32} {:<44} {} ({now})", k.name, k.expected(), k.what)?;
     }
     writeln!(out, "\nBoot parameters, with --boot MACHINE:")?;
     for line in boot::list() {
@@ -171,9 +187,65 @@ fn measure(args: &Args, chosen: &[Chosen]) -> anyhow::Result<TuneDetail> {
         lock_memory: args.priority > 0,
         ..WakeupConfig::default()
     };
+    if args.factorial {
+        return factorial::measure(
+            args,
+            chosen,
+            |one| Held::new(one).map(|held| held.files.clone()),
+            |_, _, all| block(args, &config, all.map(Held::new).transpose()?),
+        );
+    }
     rounds::measure(args, chosen, |_, arm| {
-        block(args, &config, arm.map(|(i, tried)| (&chosen[i], tried)))
+        let held = match arm.map(|(i, tried)| (Held::new(&chosen[i]), tried)) {
+            None => None,
+            Some((Ok(held), tried)) => {
+                tried.files.clone_from(&held.files);
+                Some(held)
+            }
+            Some((Err(error), tried)) => {
+                rounds::not_tried(tried, &error);
+                return Ok(None);
+            }
+        };
+        block(args, &config, held)
     })
+}
+
+/// A setting that is set until this is dropped: restored then, on a signal, and after a panic.
+struct Held {
+    files: Vec<FileValue>,
+    _settings: Settings,
+    _idle: Option<DmaLatency>,
+}
+
+impl Held {
+    fn new(chosen: &Chosen) -> anyhow::Result<Self> {
+        let mut settings = Settings::new();
+        let idle = chosen.idle.then(|| DmaLatency::hold(0).context("/dev/cpu_dma_latency"));
+        let idle = idle.transpose()?;
+        let (mut files, mut refused) = (Vec::new(), None);
+        for (known, path, value) in chosen.files() {
+            match settings.set(&path, value) {
+                Ok(change) => files.push(FileValue {
+                    path: path.display().to_string(),
+                    value: value.to_owned(),
+                    before: change.from,
+                }),
+                Err(error) if known.may_refuse => refused = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // Some of a setting's files have to take it.
+        let is_set = |known: &Known| {
+            known.paths().iter().any(|p| files.iter().any(|f| Path::new(&f.path) == p))
+        };
+        if let Some(error) = refused
+            && !chosen.settings.iter().all(|(known, _)| is_set(known))
+        {
+            return Err(error.into());
+        }
+        Ok(Self { files, _settings: settings, _idle: idle })
+    }
 }
 
 /// Time that the benchmarks of a block take, each.
@@ -199,43 +271,12 @@ fn bench(args: &Args) -> anyhow::Result<Vec<Record>> {
     Ok(run.records().map(|(_, record)| record.clone()).collect())
 }
 
-/// One block; `None` where the setting cannot be set, which is then said, or a signal came.
+/// One block with a setting or without; `None` where a signal came.
 fn block(
     args: &Args,
     config: &WakeupConfig,
-    tried: Option<(&Chosen, &mut Tried)>,
+    held: Option<Held>,
 ) -> anyhow::Result<Option<Measured>> {
-    // Dropped at the end of the block, on a signal or a panic: everything is restored.
-    let mut settings = Settings::new();
-    let mut idle = None;
-    if let Some((chosen, tried)) = tried {
-        if chosen.idle {
-            match DmaLatency::hold(0).context("/dev/cpu_dma_latency") {
-                Ok(held) => idle = Some(held),
-                Err(error) => {
-                    rounds::not_tried(tried, &error);
-                    return Ok(None);
-                }
-            }
-        }
-        let mut files = Vec::new();
-        for (path, value) in &chosen.files {
-            match settings.set(path, value) {
-                Ok(change) => files.push(FileValue {
-                    path: path.display().to_string(),
-                    value: value.clone(),
-                    before: change.from,
-                }),
-                Err(error) => {
-                    rounds::not_tried(tried, &error.into());
-                    return Ok(None);
-                }
-            }
-        }
-        if tried.files.is_empty() {
-            tried.files = files;
-        }
-    }
     std::thread::sleep(SETTLE);
     let measured = match wakeup::run(config, Hooks::default()) {
         Ok(result) if signal::stop_requested().is_none() => {
@@ -244,7 +285,7 @@ fn block(
         Ok(_) | Err(WakeupError::StoppedBefore) => Ok(None),
         Err(error) => Err(error).with_hint(),
     };
-    drop(idle);
+    drop(held);
     measured
 }
 

@@ -31,7 +31,7 @@ pub struct Measured {
 
 impl Measured {
     /// With the medians of the records in the order of `side`, which gets those that are new.
-    fn into_block(self, side: &mut Vec<SideMetric>) -> Block {
+    pub fn into_block(self, side: &mut Vec<SideMetric>) -> Block {
         let mut medians = vec![None; side.len()];
         for record in &self.records {
             let params = record.params.iter().map(|(k, v)| (k.clone(), v.to_string())).collect();
@@ -47,6 +47,29 @@ impl Measured {
     }
 }
 
+/// What is to be tried, without a result.
+pub fn begin(args: &Args, chosen: &[Chosen]) -> TuneDetail {
+    let tried = |c: &Chosen| Tried {
+        name: c.name.clone(),
+        parameters: c.parameters.clone(),
+        ..Tried::default()
+    };
+    TuneDetail {
+        boot: args.boot.clone(),
+        quantile: args.quantile / 100.0,
+        block_ns: args.block.as_nanos() as u64,
+        margin: MARGIN,
+        tried: chosen.iter().map(tried).collect(),
+        ..TuneDetail::default()
+    }
+}
+
+/// Whether the next round would end after the time of `-D`. A round takes as long as those before, on average.
+pub fn is_over(args: &Args, began: Instant, round: u32) -> bool {
+    let expected = began.elapsed() * round / (round - 1).max(1);
+    args.duration.is_some_and(|limit| round > 1 && expected > limit)
+}
+
 /// Measures and judges. `block` measures one block of a round (from 1), with the setting of that number or without any;
 /// `None` where it was not measured, because a signal came or the setting cannot be set, which [`not_tried`] notes.
 ///
@@ -57,16 +80,7 @@ pub fn measure(
     chosen: &[Chosen],
     mut block: impl FnMut(u32, Option<(usize, &mut Tried)>) -> anyhow::Result<Option<Measured>>,
 ) -> anyhow::Result<TuneDetail> {
-    let tried = |c: &Chosen| Tried { name: c.name.clone(), ..Tried::default() };
-    let mut detail = TuneDetail {
-        boot: args.boot.clone(),
-        quantile: args.quantile / 100.0,
-        rounds: 0,
-        block_ns: args.block.as_nanos() as u64,
-        margin: MARGIN,
-        side: Vec::new(),
-        tried: chosen.iter().map(tried).collect(),
-    };
+    let mut detail = begin(args, chosen);
     let mut plain: Vec<Block> = Vec::new();
     let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); chosen.len()];
     let mut rng = SplitMix64::new(args.seed);
@@ -77,9 +91,7 @@ pub fn measure(
     let mut elimination = Elimination::new(looks, chosen.len());
     let began = Instant::now();
     'rounds: for round in 1..=args.rounds {
-        // A round takes as long as those before, on average.
-        let expected = began.elapsed() * round / (round - 1).max(1);
-        if args.duration.is_some_and(|limit| round > 1 && expected > limit) {
+        if is_over(args, began, round) {
             break;
         }
         let is_done =

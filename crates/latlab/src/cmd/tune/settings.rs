@@ -2,16 +2,20 @@
 
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
+use latlab_model::cpulist;
+use latlab_model::tune::FileValue;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A setting that was chosen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chosen {
     /// As on the command line.
     pub name: String,
-    /// Files and values.
-    pub files: Vec<(PathBuf, String)>,
+    /// Settings of the list with the value for their files; empty for `idle`.
+    pub settings: Vec<(&'static Known, String)>,
+    /// Boot parameters.
+    pub parameters: Vec<String>,
     /// Idle states are left out by `/dev/cpu_dma_latency`.
     pub idle: bool,
 }
@@ -20,33 +24,85 @@ impl Chosen {
     /// All of these at once.
     ///
     /// # Errors
-    /// When two of them set the same file.
+    /// When two of them set the same file or parameter.
     pub fn together(all: &[Self]) -> anyhow::Result<Self> {
+        let mut joint = Self::default();
         let names: Vec<&str> = all.iter().map(|c| c.name.as_str()).collect();
-        let name = names.join("+");
-        let mut files: Vec<(PathBuf, String)> = Vec::new();
-        for (path, value) in all.iter().flat_map(|c| &c.files) {
-            if files.iter().any(|(known, _)| known == path) {
-                return Err(anyhow!("{name}: both set {}", path.display()))
-                    .hint("try values of one setting one by one");
+        joint.name = names.join("+");
+        let twice = |what: &str| {
+            Err(anyhow!("{}: both set {what}", names.join("+")))
+                .hint("try values of one setting one by one")
+        };
+        for one in all {
+            for (known, value) in &one.settings {
+                if joint.settings.iter().any(|(k, _)| k.name == known.name) {
+                    return twice(known.files);
+                }
+                joint.settings.push((known, value.clone()));
             }
-            files.push((path.clone(), value.clone()));
+            for parameter in &one.parameters {
+                let name = |p: &String| p.split('=').next().map(str::to_owned);
+                if joint.parameters.iter().any(|p| name(p) == name(parameter)) {
+                    return twice(parameter);
+                }
+                joint.parameters.push(parameter.clone());
+            }
+            joint.idle |= one.idle;
         }
-        Ok(Self { name, files, idle: all.iter().any(|c| c.idle) })
+        Ok(joint)
+    }
+
+    /// Its files on this machine, with what they are set to.
+    pub fn files(&self) -> Vec<(&'static Known, PathBuf, &str)> {
+        let mut files = Vec::new();
+        for (known, value) in &self.settings {
+            files.extend(known.paths().into_iter().map(|path| (*known, path, value.as_str())));
+        }
+        files
+    }
+
+    /// Its files on any machine, with patterns; what they had before is not known.
+    pub fn patterns(&self) -> Vec<FileValue> {
+        let of = |(known, value): &(&Known, String)| FileValue {
+            path: known.files.to_owned(),
+            value: value.clone(),
+            before: String::new(),
+        };
+        self.settings.iter().map(of).collect()
+    }
+
+    /// Shell commands that set it in a machine, and fail where that is not possible; a setting that fails is named.
+    pub fn script(&self) -> String {
+        let mut script = String::new();
+        for (known, value) in &self.settings {
+            let files = known.files;
+            if files.starts_with("/sys/kernel/debug/") {
+                script += "mount -t debugfs none /sys/kernel/debug 2>/dev/null; ";
+            }
+            // One interrupt that cannot be moved is no error.
+            let failed = if known.may_refuse { ":" } else { "s=; break" };
+            script += &format!(
+                "s=; for f in {files}; do [ -e $f ] || continue; if echo {value} 2>/dev/null >$f; then s=1; else {failed}; fi; done; [ $s ] || {{ echo \"{}: cannot be set here\" >&2; exit 1; }}; ",
+                known.name
+            );
+        }
+        script
     }
 }
 
 /// A setting of the list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// Name.
     pub name: &'static str,
     /// Files, with one `*` at most; empty for `idle`.
     pub files: &'static str,
-    /// Values that are permitted; the first is tried by default.
+    /// Values that are permitted; the first is tried by default. None: CPUs, which are named on the command line.
     pub values: &'static [&'static str],
     /// What it does.
     pub what: &'static str,
+    /// Some of its files may refuse the value.
+    pub may_refuse: bool,
 }
 
 const fn known(
@@ -55,7 +111,7 @@ const fn known(
     values: &'static [&'static str],
     what: &'static str,
 ) -> Known {
-    Known { name, files, values, what }
+    Known { name, files, values, what, may_refuse: false }
 }
 
 /// All of them.
@@ -135,7 +191,30 @@ pub const KNOWN: &[Known] = &[
         "khugepaged compacts",
     ),
     known("ksm", "/sys/kernel/mm/ksm/run", &["0", "1"], "merging of equal pages"),
+    Known {
+        may_refuse: true,
+        ..known(
+            IRQS,
+            "/proc/irq/*/smp_affinity_list",
+            &[],
+            "CPUs of the interrupts that can be moved",
+        )
+    },
+    known(WORKQUEUE, "/sys/devices/virtual/workqueue/cpumask", &[], "CPUs of unbound work items"),
+    known("rcu_expedited", "/sys/kernel/rcu_expedited", &["1", "0"], "short grace periods of RCU"),
+    known("rcu_normal", "/sys/kernel/rcu_normal", &["1", "0"], "no short grace periods of RCU"),
+    known(
+        "fair-server",
+        "/sys/kernel/debug/sched/fair_server/cpu*/runtime",
+        &["10000000", "50000000"],
+        "time of ordinary tasks beside real-time ones, ns a second (from 6.12 on)",
+    ),
 ];
+
+/// Its value is a list of CPUs.
+const IRQS: &str = "irq-affinity";
+/// Its value is a mask of CPUs.
+const WORKQUEUE: &str = "workqueue-affinity";
 
 impl Known {
     /// Its files on this machine.
@@ -164,14 +243,46 @@ impl Known {
         }
     }
 
-    fn chosen(&self, value: &str) -> Chosen {
-        let files = self.paths().into_iter().map(|p| (p, value.to_owned()));
-        Chosen {
-            name: format!("{}={value}", self.name),
-            files: files.collect(),
-            idle: self.files.is_empty(),
+    fn chosen(&'static self, value: &str) -> Chosen {
+        let name = format!("{}={value}", self.name);
+        if self.files.is_empty() {
+            return Chosen { name, idle: true, ..Chosen::default() };
+        }
+        let cpus = || cpulist::parse(value).unwrap_or_default();
+        let value = match self.name {
+            WORKQUEUE => mask(&cpus()),
+            IRQS => cpulist::format(&cpus()),
+            _ => value.to_owned(),
+        };
+        Chosen { name, settings: vec![(self, value)], ..Chosen::default() }
+    }
+
+    /// Whether it takes this value.
+    fn takes(&self, value: &str) -> bool {
+        match self.values {
+            // A comma ends the option of a machine.
+            [] => !value.contains(',') && cpulist::parse(value).is_ok_and(|l| !l.is_empty()),
+            values => values.contains(&value),
         }
     }
+
+    /// The values that it takes, for sentences.
+    pub fn expected(&self) -> String {
+        match self.values {
+            [] => "CPUS (such as 1 or 0-2)".to_owned(),
+            values => values.join(", "),
+        }
+    }
+}
+
+/// CPUs as a mask of the kernel: hexadecimal, 32 bits a word.
+fn mask(cpus: &[u32]) -> String {
+    let words = cpus.iter().max().map_or(1, |m| m / 32 + 1);
+    let word = |w: u32| {
+        let bits = cpus.iter().filter(|c| *c / 32 == w).fold(0u32, |all, c| all | 1 << (c % 32));
+        format!("{bits:08x}")
+    };
+    (0..words).rev().map(word).collect::<Vec<_>>().join(",")
 }
 
 /// The value that a setting's file has; of a list with brackets the one in them.
@@ -187,9 +298,10 @@ pub fn value(path: &Path) -> Option<String> {
 /// One sentence that names the setting.
 pub fn choose(words: &[String]) -> anyhow::Result<Vec<Chosen>> {
     if words.is_empty() {
-        let differs = |k: &&Known| {
+        let differs = |k: &&'static Known| {
             let values = k.paths();
             k.exists()
+                && !k.values.is_empty()
                 && (values.is_empty()
                     || values.iter().any(|p| value(p).as_deref() != k.values.first().copied()))
         };
@@ -198,7 +310,7 @@ pub fn choose(words: &[String]) -> anyhow::Result<Vec<Chosen>> {
     }
     let mut out: Vec<Chosen> = Vec::new();
     for word in words {
-        let parts = word.split('+').map(one).collect::<anyhow::Result<Vec<_>>>()?;
+        let parts = word.split('+').map(here).collect::<anyhow::Result<Vec<_>>>()?;
         let one = Chosen::together(&parts)?;
         if out.iter().any(|c| c.name == one.name) {
             bail!("--try {word}: given twice");
@@ -208,13 +320,17 @@ pub fn choose(words: &[String]) -> anyhow::Result<Vec<Chosen>> {
     Ok(out)
 }
 
-/// Whether `NAME` or `NAME=VALUE` begins with a setting that is tried.
+/// Whether `NAME` or `NAME=VALUE` begins with a setting that is tried, and no boot parameter has its value.
 pub fn is_known(word: &str) -> bool {
-    let name = word.split('=').next().unwrap_or_default();
-    KNOWN.iter().any(|k| k.name == name)
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    KNOWN.iter().any(|k| k.name == name && (name != "idle" || k.takes(value)))
 }
 
-fn one(word: &str) -> anyhow::Result<Chosen> {
+/// A setting by its word; the machine that it is for may lack it.
+///
+/// # Errors
+/// One sentence that names the setting.
+pub fn one(word: &str) -> anyhow::Result<(&'static Known, Chosen)> {
     let Some((name, value)) = word.split_once('=') else {
         return Err(anyhow!("--try {word}: expected NAME=VALUE"))
             .hint("latlab tune --list names them");
@@ -223,13 +339,22 @@ fn one(word: &str) -> anyhow::Result<Chosen> {
         anyhow!("--try {name}: not a setting that is tried; others can make a machine unreachable")
     });
     let known = known.hint("latlab tune --list names those that are")?;
-    if !known.values.contains(&value) {
-        bail!("--try {word}: expected one of {}", known.values.join(", "));
+    if !known.takes(value) {
+        match known.values.is_empty() {
+            true => bail!("--try {word}: expected {}", known.expected()),
+            false => bail!("--try {word}: expected one of {}", known.expected()),
+        }
     }
+    Ok((known, known.chosen(value)))
+}
+
+/// The same, which this machine has.
+fn here(word: &str) -> anyhow::Result<Chosen> {
+    let (known, chosen) = one(word)?;
     if !known.exists() {
         bail!("--try {word}: this machine does not have it");
     }
-    Ok(known.chosen(value))
+    Ok(chosen)
 }
 
 #[cfg(test)]
@@ -247,9 +372,52 @@ mod tests {
     fn settings_are_tried_at_once_unless_they_set_one_file() {
         let word = |w: &str| choose(&[w.to_owned()]);
         let both = word("vm.swappiness=10+vm.stat_interval=10").unwrap();
-        assert_eq!((both[0].files.len(), both[0].idle), (2, false));
+        assert_eq!((both[0].files().len(), both[0].idle), (2, false));
         let same = word("vm.swappiness=10+vm.swappiness=0").unwrap_err().to_string();
         assert!(same.contains("both set /proc/sys/vm/swappiness"), "{same}");
+    }
+
+    #[test]
+    fn masks_of_cpus_are_those_of_the_kernel() {
+        assert_eq!(mask(&[0, 1, 3]), "0000000b");
+        assert_eq!(mask(&[33]), "00000002,00000000");
+        let (_, chosen) = one("workqueue-affinity=0-2").unwrap();
+        assert_eq!(chosen.settings[0].1, "00000007");
+        assert!(one("irq-affinity=0,1").is_err() && one("irq-affinity=").is_err());
+    }
+
+    /// The commands for a machine, run by this machine's shell on files of its own.
+    #[test]
+    fn scripts_set_all_files_or_say_which_setting_cannot_be_set() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().display().to_string();
+        let run = |may_refuse: bool, files: &str| {
+            let files: &'static str = format!("{root}/{files}").leak();
+            let known = Known { may_refuse, ..known("some", files, &["7"], "") };
+            let known: &'static Known = Box::leak(Box::new(known));
+            let script = known.chosen("7").script() + "exit 0";
+            std::process::Command::new("sh").args(["-c", &script]).output().unwrap()
+        };
+        for name in ["a1", "a2"] {
+            fs::write(dir.path().join(name), "0").unwrap();
+        }
+        // A directory refuses what is written to it.
+        fs::create_dir(dir.path().join("b1")).unwrap();
+        fs::write(dir.path().join("b2"), "0").unwrap();
+        assert!(run(false, "a*").status.success());
+        assert_eq!(fs::read_to_string(dir.path().join("a2")).unwrap(), "7\n");
+        for (may_refuse, files, success) in [
+            (false, "b*", false),
+            (true, "b*", true),
+            (false, "b1", false),
+            (true, "b1", false),
+            (true, "c*", false),
+        ] {
+            let out = run(may_refuse, files);
+            assert_eq!(out.status.success(), success, "{files}");
+            let said = String::from_utf8_lossy(&out.stderr).into_owned();
+            assert_eq!(said.contains("some: cannot be set here"), !success, "{said}");
+        }
     }
 
     #[test]

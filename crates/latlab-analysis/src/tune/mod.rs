@@ -10,28 +10,19 @@
 //!
 //! With elimination the blocks are judged several times, each time at an equal part of the 5 % (Bonferroni): what is
 //! decided is not measured any longer, and keeps its verdict.
+//!
+//! Instead of one setting at a time, [`factorial`] has blocks of combinations.
+
+pub mod factorial;
+mod verdict;
+
+pub use verdict::{Block, ROUNDS_LEAST};
 
 use latlab_model::finding::{Confidence, Finding, Quantity, Severity};
 use latlab_model::run::{Detail, Part};
 use latlab_model::tune::{SideEffect, SideMetric, Together, Tried, TuneDetail, TuneEffect};
-use latlab_stats::histogram::Histogram;
-use latlab_stats::quantile::median;
 use latlab_stats::rank::holm;
-use latlab_stats::student::{student_tail, student_upper};
-
-/// Probability of a false claim over all settings.
-const LEVEL: f64 = 0.05;
-/// Rounds from which something is decided.
-pub const ROUNDS_LEAST: usize = 4;
-
-/// What a block measured.
-#[derive(Clone, Debug, Default)]
-pub struct Block {
-    /// Latencies of all wake-ups.
-    pub latency: Histogram,
-    /// Median of each of [`TuneDetail::side`]; `None` where it was not measured.
-    pub side: Vec<Option<f64>>,
-}
+use verdict::{LEVEL, Test, Verdict, interaction_finding, side_effect};
 
 /// Several looks at the blocks, with what they decided.
 pub struct Elimination {
@@ -141,16 +132,6 @@ fn judge_at(level: f64, detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<
     }
 }
 
-fn side_effect(verdict: Option<&Verdict>, metric: &SideMetric) -> SideEffect {
-    let Some(v) = verdict else { return SideEffect { p: 1.0, ..SideEffect::default() } };
-    let effect = match v.effect {
-        TuneEffect::Improves if metric.unit.larger_is_better() => TuneEffect::Worsens,
-        TuneEffect::Worsens if metric.unit.larger_is_better() => TuneEffect::Improves,
-        effect => effect,
-    };
-    SideEffect { change: v.change, interval: v.interval, p: v.p, effect }
-}
-
 /// The response of settings together against that which their single effects give.
 fn interaction(
     plain: &[Block],
@@ -181,72 +162,6 @@ fn parts_of(name: &str, detail: &TuneDetail) -> Vec<usize> {
     }
 }
 
-/// What a test decides.
-struct Verdict {
-    change: f64,
-    interval: (f64, f64),
-    p: f64,
-    effect: TuneEffect,
-}
-
-impl Verdict {
-    /// With the p value that is adjusted for the family, and the probability of error of one interval.
-    fn of(test: &Test, p: f64, margin: f64, error: f64) -> Self {
-        let (low, high) = test.interval(error);
-        let within = test.interval(2.0 * error);
-        let limits = ((1.0 - margin).ln(), (1.0 + margin).ln());
-        let nothing = within.0 > limits.0 && within.1 < limits.1;
-        let effect = if test.rounds < ROUNDS_LEAST {
-            TuneEffect::Undecided
-        } else if nothing {
-            // Proven or not, a difference below the margin is negligible.
-            TuneEffect::NoEffect
-        } else if p >= LEVEL {
-            TuneEffect::Undecided
-        } else if test.mean < 0.0 {
-            TuneEffect::Improves
-        } else {
-            TuneEffect::Worsens
-        };
-        let interval = (low.exp_m1(), high.exp_m1());
-        Self { change: test.mean.exp_m1(), interval, p, effect }
-    }
-}
-
-/// Paired differences of logarithms.
-struct Test {
-    mean: f64,
-    error: f64,
-    freedom: f64,
-    p: f64,
-    responses: (f64, f64),
-    rounds: usize,
-}
-
-impl Test {
-    /// Of the responses without and with the setting in each round.
-    fn of(rounds: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
-        let (without, with): (Vec<f64>, Vec<f64>) = rounds.unzip();
-        let d: Vec<f64> = without.iter().zip(&with).map(|(a, b)| (b / a).ln()).collect();
-        let n = d.len() as f64;
-        if d.len() < 2 {
-            return None;
-        }
-        let mean = d.iter().sum::<f64>() / n;
-        let variance = d.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        // The clock and the histogram's buckets resolve about a thousandth.
-        let error = (variance / n).sqrt().max(1e-3);
-        let p = (2.0 * student_tail((mean / error).abs(), n - 1.0)).min(1.0);
-        let responses = (median(&without)?, median(&with)?);
-        Some(Self { mean, error, freedom: n - 1.0, p, responses, rounds: d.len() })
-    }
-
-    fn interval(&self, error: f64) -> (f64, f64) {
-        let half = student_upper(error / 2.0, self.freedom) * self.error;
-        (self.mean - half, self.mean + half)
-    }
-}
-
 /// The part named `tune`.
 pub fn part(detail: TuneDetail, complete: bool) -> Part {
     let finding = |t: &Tried| {
@@ -269,17 +184,7 @@ pub fn part(detail: TuneDetail, complete: bool) -> Part {
     };
     let interaction = |t: &Tried| {
         let together = t.together.as_ref()?;
-        let (id, severity) = match together.effect {
-            TuneEffect::Improves | TuneEffect::Worsens => ("tune.interaction", Severity::Info),
-            TuneEffect::NoEffect => ("tune.no-interaction", Severity::Info),
-            _ => ("tune.interaction-undecided", Severity::Inconclusive),
-        };
-        let finding = Finding::typed(id, severity, Confidence::High)
-            .value("setting", t.name.as_str())
-            .value("change", Quantity::Ratio(together.change))
-            .value("low", Quantity::Ratio(together.interval.0))
-            .value("high", Quantity::Ratio(together.interval.1));
-        Some(finding)
+        Some(interaction_finding(&t.name, together.effect, together.change, together.interval))
     };
     let interactions = detail.tried.iter().filter_map(interaction);
     let side = |t: &Tried| -> Vec<Finding> {
@@ -300,13 +205,18 @@ pub fn part(detail: TuneDetail, complete: bool) -> Part {
         t.side.iter().zip(&detail.side).filter_map(of).collect()
     };
     let sides = detail.tried.iter().flat_map(side);
+    let blocks = match &detail.factorial {
+        Some(design) => detail.rounds * design.runs,
+        None => detail.rounds + detail.tried.iter().map(|t| t.rounds).sum::<usize>(),
+    };
+    let crossed = detail.factorial.iter().flat_map(factorial::findings);
+    let findings = detail.tried.iter().map(finding).chain(interactions).chain(crossed);
     Part {
         name: "tune".to_owned(),
         title: "Settings".to_owned(),
         complete,
-        duration_ns: detail.block_ns
-            * (detail.rounds + detail.tried.iter().map(|t| t.rounds).sum::<usize>()) as u64,
-        findings: detail.tried.iter().map(finding).chain(interactions).chain(sides).collect(),
+        duration_ns: detail.block_ns * blocks as u64,
+        findings: findings.chain(sides).collect(),
         detail: Some(Detail::Tune(Box::new(detail))),
         ..Part::default()
     }
@@ -316,6 +226,7 @@ pub fn part(detail: TuneDetail, complete: bool) -> Part {
 mod tests {
     use super::*;
     use latlab_model::record::Unit;
+    use latlab_stats::histogram::Histogram;
     use latlab_stats::rng::SplitMix64;
 
     /// Blocks whose level wanders from round to round, with bursts in some.
