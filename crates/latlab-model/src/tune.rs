@@ -1,5 +1,6 @@
 //! Settings that were tried, and their effect.
 
+use crate::check::{Comparison, Requirement};
 use crate::finding::Note;
 use crate::record::Unit;
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,9 @@ pub struct Tried {
     pub effect: TuneEffect,
     /// Blocks with it.
     pub rounds: usize,
+    /// Of these, the ones that meet [`TuneDetail::requirement`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub met: Option<usize>,
     /// Whether it stays set (`--apply`).
     pub applied: bool,
     /// Why it could not be set.
@@ -165,6 +169,11 @@ pub struct TuneDetail {
     pub block_ns: u64,
     /// A change below this share counts as none.
     pub margin: f64,
+    /// The user's requirement, whose quantile is the response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requirement: Option<Requirement>,
+    /// Blocks without any setting, and how many of them meet it.
+    pub met_without: (usize, usize),
     /// Benchmarks that are measured beside the latency, for side effects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub side: Vec<SideMetric>,
@@ -176,6 +185,16 @@ pub struct TuneDetail {
 }
 
 impl TuneDetail {
+    /// Whether a block with this response, ns, meets the requirement; `None` without one.
+    pub fn is_met(&self, response_ns: f64) -> Option<bool> {
+        let requirement = self.requirement.as_ref()?;
+        Some(match requirement.comparison {
+            Comparison::Below => response_ns < requirement.limit,
+            Comparison::AtMost => response_ns <= requirement.limit,
+            Comparison::Above => response_ns > requirement.limit,
+        })
+    }
+
     /// What to set: the settings that improve the response. Of settings whose combination was tried and does not
     /// improve, the best one only; a combination where none of its settings improves alone. Of a factorial design, the
     /// settings of the best combination.

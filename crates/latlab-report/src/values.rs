@@ -35,6 +35,9 @@ pub fn quantile_name(q: f64) -> String {
     if q == 0.5 {
         return "median".into();
     }
+    if q == 1.0 {
+        return "maximum".into();
+    }
     let percent = format!("{:.6}", q * 100.0);
     format!("p{}", percent.trim_end_matches('0').trim_end_matches('.'))
 }

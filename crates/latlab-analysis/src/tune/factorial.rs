@@ -10,7 +10,7 @@
 //! three and more settings do only together is taken to be nothing. G. E. P. Box, J. S. Hunter and W. G. Hunter,
 //! "Statistics for Experimenters", second edition, chapters 5 and 6.
 
-use super::verdict::{Block, LEVEL, Test, Verdict, interaction_finding, side_effect};
+use super::verdict::{Block, LEVEL, Test, Verdict, interaction_finding, met, side_effect};
 use latlab_model::finding::Finding;
 use latlab_model::tune::{Factorial, Interaction, Tried, TuneDetail, TuneEffect};
 use latlab_stats::quantile::median;
@@ -113,10 +113,24 @@ pub fn judge(design: &Design, factors: &[usize], detail: &mut TuneDetail, rounds
     let joint_verdicts: Vec<_> = joint.iter().map(&mut verdict).collect();
     let side_verdicts: Vec<Vec<_>> =
         sides.iter().map(|s| s.iter().map(&mut verdict).collect()).collect();
+    let of_run = |with: &dyn Fn(usize) -> bool| -> Vec<&Block> {
+        let runs = rounds.iter().flat_map(|round| round.iter().enumerate());
+        runs.filter(|(run, _)| with(*run)).map(|(_, block)| block).collect()
+    };
+    detail.met_without = match met(detail, of_run(&|run| run == 0).into_iter()) {
+        Some(met) => (rounds.len(), met),
+        None => (0, 0),
+    };
+    let mets: Vec<Option<usize>> = design
+        .columns
+        .iter()
+        .map(|&c| met(detail, of_run(&|run| is_odd(c, run)).into_iter()))
+        .collect();
     let metrics = detail.side.clone();
     for (k, &place) in factors.iter().enumerate() {
         let tried = &mut detail.tried[place];
         tried.rounds = rounds.len() * design.runs / 2;
+        tried.met = mets[k];
         if let (Some(test), Some(v)) = (&mains[k], &main_verdicts[k]) {
             tried.response_ns = test.responses;
             (tried.change, tried.interval, tried.p, tried.effect) =

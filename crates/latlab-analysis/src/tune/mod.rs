@@ -22,7 +22,7 @@ use latlab_model::finding::{Confidence, Finding, Quantity, Severity};
 use latlab_model::run::{Detail, Part};
 use latlab_model::tune::{SideEffect, SideMetric, Together, Tried, TuneDetail, TuneEffect};
 use latlab_stats::rank::holm;
-use verdict::{LEVEL, Test, Verdict, interaction_finding, side_effect};
+use verdict::{LEVEL, Test, Verdict, interaction_finding, met, side_effect};
 
 /// Several looks at the blocks, with what they decided.
 pub struct Elimination {
@@ -83,6 +83,11 @@ fn judge_at(level: f64, detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<
         let pairs = plain.iter().zip(arm);
         Test::of(pairs.filter_map(|(without, with)| Some((response(without)?, response(with)?))))
     };
+    let mets: Vec<_> = blocks.iter().map(|arm| met(detail, arm.iter())).collect();
+    detail.met_without = match met(detail, plain.iter()) {
+        Some(met) => (plain.len(), met),
+        None => (0, 0),
+    };
     let single: Vec<_> = blocks.iter().map(|arm| against_plain(arm, &latency)).collect();
     let parts: Vec<Vec<usize>> = detail.tried.iter().map(|t| parts_of(&t.name, detail)).collect();
     let joint: Vec<_> =
@@ -112,6 +117,7 @@ fn judge_at(level: f64, detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<
     let metrics = detail.side.clone();
     for (i, tried) in detail.tried.iter_mut().enumerate() {
         tried.rounds = blocks.get(i).map_or(0, Vec::len);
+        tried.met = mets.get(i).copied().flatten();
         if let (Some(test), Some(v)) = (&single[i], &verdicts[i]) {
             tried.response_ns = test.responses;
             (tried.change, tried.interval, tried.p, tried.effect) =

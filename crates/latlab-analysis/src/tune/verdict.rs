@@ -1,7 +1,7 @@
 //! What is decided from the responses of blocks: paired differences, tests and intervals.
 
 use latlab_model::finding::{Confidence, Finding, Quantity, Severity};
-use latlab_model::tune::{SideEffect, SideMetric, TuneEffect};
+use latlab_model::tune::{SideEffect, SideMetric, TuneDetail, TuneEffect};
 use latlab_stats::histogram::Histogram;
 use latlab_stats::quantile::median;
 use latlab_stats::student::{student_tail, student_upper};
@@ -88,6 +88,17 @@ impl Test {
         let half = student_upper(error / 2.0, self.freedom) * self.error;
         (self.mean - half, self.mean + half)
     }
+}
+
+/// How many blocks meet the requirement; `None` without one.
+pub(super) fn met<'a>(
+    detail: &TuneDetail,
+    blocks: impl Iterator<Item = &'a Block>,
+) -> Option<usize> {
+    detail.requirement.as_ref()?;
+    let response = |b: &Block| b.latency.quantile(detail.quantile);
+    let is_met = |b: &&Block| response(b).and_then(|ns| detail.is_met(ns as f64)) == Some(true);
+    Some(blocks.filter(is_met).count())
 }
 
 /// What a setting does to a benchmark.

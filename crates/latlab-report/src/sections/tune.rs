@@ -53,6 +53,13 @@ pub fn summary(d: &TuneDetail) -> Vec<String> {
     let names = if helps.is_empty() { String::new() } else { format!(": {}", helps.join(", ")) };
     let mut lines =
         vec![format!("{of} shorten the {} of wake-up latency{names}.", quantile_name(d.quantile))];
+    if let Some(requirement) = &d.requirement {
+        let (blocks, met) = d.met_without;
+        lines.push(format!(
+            "{}: met in {met} of {blocks} blocks without any setting.",
+            requirement.text
+        ));
+    }
     if let Some(design) = d.factorial.as_ref().filter(|f| !f.best.is_empty()) {
         lines.push(format!(
             "Together: {} against no setting, by the effects that are decided.",
@@ -215,6 +222,9 @@ fn table(d: &TuneDetail) -> Table {
     if fewer {
         columns.insert(2, Column::right("blocks"));
     }
+    if let Some(requirement) = &d.requirement {
+        columns.insert(columns.len() - 1, Column::right(["meets ", &requirement.text].concat()));
+    }
     let row = |t: &Tried| {
         let effect = match t.effect {
             TuneEffect::Improves => "improves",
@@ -242,9 +252,13 @@ fn table(d: &TuneDetail) -> Table {
                 (false, Some(machine)) => machine.clone(),
             },
         ];
+        if let Some(met) = t.met {
+            cells.insert(cells.len() - 1, format!("{met} of {}", t.rounds));
+        }
         if fewer {
             cells.insert(2, t.rounds.to_string());
         }
+        cells.resize(columns.len(), String::new());
         cells
     };
     let rows = d.tried.iter().map(row).collect();

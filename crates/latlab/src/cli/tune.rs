@@ -1,6 +1,7 @@
 //! `latlab tune`: its options.
 
 use clap::ValueEnum;
+use latlab_model::check::Requirement;
 use std::time::Duration;
 
 /// Try settings and measure which shorten wake-up latency.
@@ -44,6 +45,13 @@ pub struct Args {
     /// Quantile of latency that counts, in per cent (50 to 99.99).
     #[arg(long, value_name = "PERCENT", default_value_t = 99.0)]
     pub quantile: f64,
+    /// A requirement of wake-up latency, as in the files of latlab check (`p99.9 < 80 us, under vm:128M`): its quantile, or
+    /// the maximum, is the response, and the blocks that meet it are counted.
+    #[arg(long, value_name = "REQUIREMENT", conflicts_with = "quantile")]
+    pub require: Option<String>,
+    /// The same, read.
+    #[arg(skip)]
+    pub requirement: Option<Requirement>,
     /// Interval of the wake-ups, in µs.
     #[arg(short = 'i', long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub interval: u64,

@@ -133,6 +133,39 @@ fn settings_are_tried_in_combinations() {
     assert!(said(&out).contains("2 to 16 settings can be tried, not 1"), "{}", said(&out));
 }
 
+/// The quantile and the circumstances of a requirement are those of the blocks, of which the ones that meet it are counted.
+#[test]
+fn a_requirement_is_the_response() {
+    let dir = tempfile::tempdir().unwrap();
+    let tune = |require: &str, more: &[&str]| {
+        let words = ["tune", "--try", "rcu_expedited=1", "--rounds", "4", "--block", "0.1"];
+        latlab(dir.path(), &[&words[..], &["--require", require], more].concat())
+    };
+    for (wrong, what) in [
+        ("p99 < 80", "no unit"),
+        ("missed = 0", "not a quantile or maximum"),
+        ("p99 < 80 us, max < 1 ms", "one condition only"),
+        ("p99 < 80 us, 10 min", "--block"),
+    ] {
+        let out = tune(wrong, &[]);
+        assert_eq!(out.status.code(), Some(1), "{wrong}");
+        assert!(said(&out).contains("--require"), "{wrong}, {what}: {}", said(&out));
+    }
+    if !rustix_is_root() {
+        return;
+    }
+    for (require, met) in [("max < 10 s, interval 500 us, priority 1", 4), ("p99 < 1 ns", 0)] {
+        let out = tune(require, &["--json"]);
+        assert!(out.status.success(), "{}", said(&out));
+        let run: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let detail = &run["parts"][0]["detail"];
+        let quantile = if require.starts_with("max") { 1.0 } else { 0.99 };
+        assert_eq!(detail["quantile"], quantile);
+        assert_eq!(detail["met_without"], serde_json::json!([4, met]));
+        assert_eq!(detail["tried"][0]["met"], met);
+    }
+}
+
 /// A decided setting has fewer blocks than the others, never more; the time ends the rounds.
 #[test]
 fn settings_are_eliminated_and_the_time_is_limited() {

@@ -1,6 +1,6 @@
 //! `latlab check`: reads requirements, measures or reads runs, decides, and says so by its exit code.
 
-mod parse;
+pub mod parse;
 mod profiles;
 
 use crate::cli::Global;

@@ -7,6 +7,7 @@ mod settings;
 
 use crate::cli::tune::{Args, Format};
 use crate::cli::{Global, cpus};
+use crate::cmd::check::parse;
 use crate::outcome::{HintExt, Outcome, OwnHintExt, printed_error};
 use crate::own_run;
 use crate::session::Session;
@@ -14,6 +15,7 @@ use crate::term;
 use anyhow::{Context, anyhow, bail};
 use latlab_analysis::tune::factorial::SETTINGS;
 use latlab_analysis::tune::part;
+use latlab_model::check::{Statistic, Subject};
 use latlab_model::record::Record;
 use latlab_model::run::{Detail, Run};
 use latlab_model::tune::{FileValue, TuneDetail};
@@ -41,7 +43,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if args.list {
         return list();
     }
-    if !(50.0..=99.99).contains(&args.quantile) {
+    let mut args = args.clone();
+    require(&mut args)?;
+    let args = &args;
+    if args.require.is_none() && !(50.0..=99.99).contains(&args.quantile) {
         bail!("--quantile {}: expected from 50 to 99.99", args.quantile);
     }
     if global.json && args.format != Format::Latlab {
@@ -106,7 +111,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         "block_ns": args.block.as_nanos() as u64,
         "quantile": args.quantile / 100.0, "interval_ns": args.interval * 1_000,
         "priority": args.priority, "load": load, "seed": args.seed, "apply": args.apply,
-        "bench": args.bench, "boot": args.boot, "fault": args.fault, "cpus": args.affinity,
+        "bench": args.bench, "require": args.require, "boot": args.boot, "fault": args.fault, "cpus": args.affinity,
     });
     let mut session = Session::begin(global, "tune", &config)?;
     let (measured, lasted) = match &args.boot {
@@ -136,6 +141,38 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let outcome = session.finish_with(cut, |run, out| print(format, json, run, out))?;
     lasted?;
     Ok(outcome)
+}
+
+/// Makes the quantile of `--require` the response, and its circumstances those of the blocks.
+fn require(args: &mut Args) -> anyhow::Result<()> {
+    let Some(text) = args.require.clone() else { return Ok(()) };
+    let named = || format!("--require {text}");
+    let requirements = parse::parse(&text).map_err(|e| anyhow!(e.reason)).with_context(named)?;
+    let [requirement] = &requirements[..] else {
+        return Err(anyhow!("{}: one condition only", named()))
+            .hint("latlab check decides on several");
+    };
+    args.quantile = match (&requirement.subject, &requirement.statistic) {
+        (Subject::Wakeup, Statistic::Quantile(q)) => q * 100.0,
+        (Subject::Wakeup, Statistic::Max) => 100.0,
+        _ => {
+            return Err(anyhow!("{}: not a quantile or maximum of wake-up latency", named()))
+                .hint("such as `p99.9 < 80 us, under vm:128M`");
+        }
+    };
+    let c = &requirement.circumstances;
+    if c.by.is_some() || c.duration_ns.is_some() {
+        return Err(anyhow!("{}: blocks have a timer's wake-ups, and their own length", named()))
+            .hint("--block 10s is the length of a block");
+    }
+    args.interval = c.interval_ns.map_or(args.interval, |ns| ns / 1_000);
+    args.priority = c.priority.unwrap_or(args.priority);
+    args.affinity = c.cpus.clone().or_else(|| args.affinity.take());
+    for load in &c.load {
+        args.load.push(load.parse().map_err(|e| anyhow!("{}: {e}", named()))?);
+    }
+    args.requirement = Some(requirement.clone());
+    Ok(())
 }
 
 fn list() -> anyhow::Result<Outcome> {

@@ -57,6 +57,7 @@ pub fn begin(args: &Args, chosen: &[Chosen]) -> TuneDetail {
     TuneDetail {
         boot: args.boot.clone(),
         quantile: args.quantile / 100.0,
+        requirement: args.requirement.clone(),
         block_ns: args.block.as_nanos() as u64,
         margin: MARGIN,
         tried: chosen.iter().map(tried).collect(),
