@@ -12,6 +12,24 @@ if ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && command -v apt-
 fi
 # Campaigns run on a Slurm that the test starts and ends itself; without a configuration the package starts none.
 apt_need "testing campaigns on Slurm" slurm-client slurmctld slurmd
+# Jobs for LAVA are checked by its schema and run by its dispatcher. The dispatcher's package starts a service and brings
+# libguestfs with 150 packages, which jobs on a running device do not use: only its files are unpacked.
+lava=$(target_dir)/test-lava
+if command -v apt-get >/dev/null; then
+    apt_need "running jobs of LAVA" lava-common lavacli python3-configobj python3-jinja2 python3-magic python3-netifaces \
+        python3-pexpect python3-pyudev python3-requests python3-setproctitle python3-tz
+    if [[ ! -e $lava/usr/lib/python3/dist-packages/guestfs.py ]]; then
+        say "unpacking for the tests: lava-dispatcher and lava-dispatcher-host, in ${lava#"$PWD"/}"
+        mkdir -p "$lava"
+        if (cd "$lava" && apt-get -qq download lava-dispatcher lava-dispatcher-host); then
+            for package in "$lava"/*.deb; do dpkg -x "$package" "$lava"; done
+            echo '"""Imported for images of disks, which a running device does not have."""' >"$lava/usr/lib/python3/dist-packages/guestfs.py"
+        else
+            say "apt-get cannot download lava-dispatcher; the tests that need it will say so"
+        fi
+    fi
+    export LATLAB_TEST_LAVA=$lava
+fi
 # Parquet tables and metrics are read back by somebody else's readers, and boards lent by a labgrid, in a Python environment below the target folder.
 venv=$(target_dir)/test-python
 if ! "$venv/bin/python" -c 'import duckdb, labgrid, prometheus_client' 2>/dev/null; then

@@ -112,7 +112,7 @@ impl Message {
         frame.extend_from_slice(&MAGIC);
         frame.push(kind);
         frame.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-        frame.extend_from_slice(&crc32(kind, &payload).to_le_bytes());
+        frame.extend_from_slice(&crc32([&[kind], &payload]).to_le_bytes());
         frame.extend_from_slice(&payload);
         frame
     }
@@ -223,7 +223,7 @@ fn parse(bytes: &[u8], allowed: u64) -> Parsed {
     let Some(payload) = bytes.get(HEADER..HEADER + length) else {
         return Parsed::More;
     };
-    if crc32(*kind, payload) != crc {
+    if crc32([&[*kind], payload]) != crc {
         return Parsed::NoFrame(length as u64);
     }
     match Message::decode(*kind, payload) {
@@ -236,10 +236,10 @@ fn le32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// CRC-32 of IEEE 802.3 (reflected, polynomial EDB88320), bit by bit: frames are few.
-fn crc32(kind: u8, payload: &[u8]) -> u32 {
+/// CRC-32 of IEEE 802.3 (reflected, polynomial EDB88320) over all parts, bit by bit: frames are few.
+pub(crate) fn crc32<const N: usize>(parts: [&[u8]; N]) -> u32 {
     let mut crc = !0u32;
-    for byte in std::iter::once(&kind).chain(payload) {
+    for byte in parts.into_iter().flatten() {
         crc ^= u32::from(*byte);
         for _ in 0..8 {
             crc = (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn crc_is_that_of_ethernet() {
         // The catalogue's check value is over "123456789".
-        assert_eq!(crc32(b'1', b"23456789"), 0xcbf4_3926);
+        assert_eq!(crc32([b"1", b"23456789"]), 0xcbf4_3926);
     }
 
     #[test]

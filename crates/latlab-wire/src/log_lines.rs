@@ -6,6 +6,7 @@
 //! The kernel prints its log without interrupts, so this works before and
 //! without any driver. There is no way back.
 
+use crate::base64;
 use crate::frame::{Decoder, Item};
 
 const MARK: &[u8] = b"latlab# ";
@@ -13,18 +14,12 @@ const MARK: &[u8] = b"latlab# ";
 const PIECE: usize = 600;
 /// A longer line is handed on in parts, as text: a console may never end one.
 const LINE_MAX: usize = 16 << 10;
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// The lines for a frame.
 pub fn lines(frame: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     frame.chunks(PIECE).map(|piece| {
         let mut line = MARK.to_vec();
-        for group in piece.chunks(3) {
-            let byte = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));
-            let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-            let digit = |i: usize| ALPHABET[(bits >> (18 - 6 * i)) as usize & 63];
-            line.extend((0..=group.len()).map(digit));
-        }
+        line.extend(base64::encode(piece));
         line
     })
 }
@@ -59,18 +54,7 @@ impl LogDecoder {
 /// The bytes of a line of ours.
 fn decode(line: &[u8]) -> Option<Vec<u8>> {
     let at = line.windows(MARK.len()).position(|w| w == MARK)?;
-    let digits = line[at + MARK.len()..].trim_ascii_end();
-    let value = |c: &u8| ALPHABET.iter().position(|a| a == c).and_then(|v| u32::try_from(v).ok());
-    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
-    for group in digits.chunks(4) {
-        let mut bits = 0;
-        for digit in group {
-            bits = bits << 6 | value(digit)?;
-        }
-        bits <<= 6 * (4 - group.len());
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
-    }
-    Some(bytes)
+    base64::decode(line[at + MARK.len()..].trim_ascii_end())
 }
 
 #[cfg(test)]
@@ -113,12 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn every_length_survives() {
-        for n in 0..10u8 {
-            let bytes: Vec<u8> = (0..n).map(|b| b.wrapping_mul(97)).collect();
-            let back: Vec<u8> = lines(&bytes).flat_map(|l| decode(&l).unwrap()).collect();
-            assert_eq!(back, bytes);
-        }
+    fn lines_of_others_are_none() {
         assert_eq!(decode(b"latlab# A*\n"), None);
         assert_eq!(decode(b"no mark\n"), None);
     }

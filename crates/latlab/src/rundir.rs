@@ -339,8 +339,12 @@ pub fn load(path: &Path) -> anyhow::Result<Run> {
     parse(&bytes).with_context(|| file.display().to_string())
 }
 
+/// Reads a run from the bytes of its `run.json`.
+///
+/// # Errors
+/// As of [`load`].
 #[cfg(feature = "host")]
-fn parse(bytes: &[u8]) -> anyhow::Result<Run> {
+pub fn parse(bytes: &[u8]) -> anyhow::Result<Run> {
     latlab_analysis::run_file::read(bytes).with_hint()
 }
 

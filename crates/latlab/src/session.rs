@@ -16,6 +16,7 @@ use crate::rundir::RunDir;
 use crate::term;
 use latlab_model::run::{Run, SCHEMA_VERSION};
 use latlab_sys::settings::Place;
+use latlab_wire::run_lines;
 use serde::Serialize;
 use std::io::Write;
 use std::time::SystemTime;
@@ -27,6 +28,7 @@ pub struct Session {
     pub run: Run,
     dir: Option<RunDir>,
     json: bool,
+    lava: Option<String>,
 }
 
 impl Session {
@@ -48,7 +50,7 @@ impl Session {
         let run = new_run(config);
         let dir = RunDir::create(global.out.as_deref(), &run.started, command)?;
         dir.save(&run).inspect_err(|_| dir.discard_if_empty())?;
-        Ok(Self { run, dir: Some(dir), json: global.json })
+        Ok(Self { run, dir: Some(dir), json: global.json, lava: global.lava.clone() })
     }
 
     /// Begins a run that is kept only where `--out` asks for it: for commands that look more than they measure.
@@ -64,7 +66,7 @@ impl Session {
         if global.out.is_some() {
             return Self::begin_with(global, command, config);
         }
-        Ok(Self { run: new_run(config), dir: None, json: global.json })
+        Ok(Self { run: new_run(config), dir: None, json: global.json, lava: global.lava.clone() })
     }
 
     /// Goes on with a run that was interrupted, in its own directory.
@@ -80,7 +82,7 @@ impl Session {
         let dir = RunDir::reopen(path);
         let run = new_run(value(config));
         dir.save(&run)?;
-        Ok(Self { run, dir: Some(dir), json: global.json })
+        Ok(Self { run, dir: Some(dir), json: global.json, lava: global.lava.clone() })
     }
 
     /// The run's directory, where it has one.
@@ -146,7 +148,11 @@ impl Session {
         self.run.machine.end = Some(latlab_sys::machine::condition());
         let saved = self.save_all();
         let mut out = term::stdout();
-        let printed = print(&self.run, &mut out).and_then(|()| Ok(out.flush()?));
+        let printed = print(&self.run, &mut out)
+            .and_then(|()| {
+                self.lava.as_deref().map_or(Ok(()), |name| lava(name, &self.run, &mut out))
+            })
+            .and_then(|()| Ok(out.flush()?));
         saved?;
         reader_may_leave(printed)?;
         if let Some(dir) = &self.dir {
@@ -162,6 +168,26 @@ impl Session {
         dir.save(&self.run)?;
         dir.write_file("report.html", |out| crate::output::html(&self.run, out))
     }
+}
+
+/// The results as signals of LAVA, and the run, compressed, as lines between those of the job's log.
+fn lava(name: &str, run: &Run, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut out = out;
+    latlab_report::dialect::lava::results(run, &mut out)?;
+    let mut json = Vec::new();
+    crate::output::json(run, &mut json)?;
+    // Without the indentation; a line feed in a text is escaped.
+    let json: Vec<u8> =
+        json.split(|b| *b == b'\n').flat_map(<[u8]>::trim_ascii_start).copied().collect();
+    let bytes = zstd::bulk::compress(&json, 1)?;
+    if bytes.len() > run_lines::BYTES_MAX {
+        let (size, most) = (bytes.len() >> 10, run_lines::BYTES_MAX >> 10);
+        anyhow::bail!("--lava {name}: the compressed run has {size} KiB, more than {most}");
+    }
+    for line in run_lines::lines(name, &bytes) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
 }
 
 /// What a latlab that was killed has left changed is restored before anything is measured.

@@ -9,7 +9,8 @@
 
 use latlab_stats::rng::SplitMix64;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 /// Most lines of a plan.
 pub const LINES: usize = 1_000_000;
@@ -44,6 +45,9 @@ pub struct Campaign {
     /// Options of `sbatch` for every experiment, where Slurm is the engine.
     #[serde(default)]
     pub sbatch: Vec<String>,
+    /// Options of `lavacli`, where LAVA is the engine.
+    #[serde(default)]
+    pub lavacli: Vec<String>,
 }
 
 /// A board.
@@ -52,13 +56,49 @@ pub struct Campaign {
 pub struct Board {
     /// Its name.
     pub name: String,
-    /// Where it is, as `--on` has it.
+    /// Where it is, as `--on` has it; empty if only LAVA knows it.
+    #[serde(default)]
     pub target: String,
     /// Seconds that all experiments on it may take together.
     pub budget_s: Option<u64>,
     /// Options of `sbatch` for its experiments, after those of the campaign.
     #[serde(default)]
     pub sbatch: Vec<String>,
+    /// How LAVA measures on it.
+    pub lava: Option<LavaBoard>,
+}
+
+/// What LAVA has to know of a board.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LavaBoard {
+    /// File of a job that deploys and boots (YAML), relative to the campaign.
+    pub job: PathBuf,
+    /// Type of the device, instead of the file's.
+    pub device_type: Option<String>,
+    /// Tags of the device, instead of the file's.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// The program on the device.
+    #[serde(default = "latlab")]
+    pub latlab: String,
+    /// Commands before the first experiment.
+    #[serde(default)]
+    pub setup: Vec<String>,
+    /// Other keys of the test action.
+    #[serde(default)]
+    pub test: BTreeMap<String, serde_json::Value>,
+}
+
+fn latlab() -> String {
+    "latlab".into()
+}
+
+impl Board {
+    /// Where it is, for identifiers too.
+    pub fn place(&self) -> String {
+        if self.target.is_empty() { ["lava:", &self.name].concat() } else { self.target.clone() }
+    }
 }
 
 /// An experiment.
@@ -131,6 +171,9 @@ pub enum CampaignError {
     /// Two boards of one target.
     #[error("board {0}: another board is {1} too")]
     SameTarget(String, String),
+    /// Nowhere to measure.
+    #[error("board {0}: neither a target nor [board.lava]")]
+    NoTarget(String),
     /// A command without a run.
     #[error("experiment {0}: {1:?} leaves no run; {all} do", all = COMMANDS.join(", "))]
     NoRun(String, String),
@@ -176,14 +219,15 @@ pub fn plan(campaign: &Campaign) -> Result<Plan, CampaignError> {
 }
 
 fn line(campaign: &Campaign, board: &Board, e: &Experiment, repetition: u32) -> Line {
-    let measured = [campaign.name.as_str(), &board.target];
+    let target = board.place();
+    let measured = [campaign.name.as_str(), &target];
     let hash = hash(measured.into_iter().chain(e.command.iter().map(String::as_str)));
     Line {
         id: [&board.name, &e.name, &repetition.to_string(), &digits(hash)]
             .map(|t| t.as_str())
             .join("-"),
         board: board.name.clone(),
-        target: board.target.clone(),
+        target,
         experiment: e.name.clone(),
         repetition,
         command: e.command.clone(),
@@ -218,7 +262,10 @@ fn check(c: &Campaign) -> Result<(), CampaignError> {
             return Err(CampaignError::Twice("board", b.name.clone()));
         }
         // Several machines of one kind are several machines; a board is one.
-        if !b.target.starts_with("vm:") && !targets.insert(&b.target) {
+        if b.target.is_empty() && b.lava.is_none() {
+            return Err(CampaignError::NoTarget(b.name.clone()));
+        }
+        if !b.target.starts_with("vm:") && !targets.insert(b.place()) {
             return Err(CampaignError::SameTarget(b.name.clone(), b.target.clone()));
         }
     }
@@ -230,7 +277,9 @@ fn check(c: &Campaign) -> Result<(), CampaignError> {
         if !COMMANDS.contains(&command) {
             return Err(CampaignError::NoRun(e.name.clone(), command.to_owned()));
         }
-        let set = |w: &&String| ["--out", "--on"].iter().any(|o| w.split('=').next() == Some(o));
+        let set = |w: &&String| {
+            ["--out", "--on", "--lava"].iter().any(|o| w.split('=').next() == Some(o))
+        };
         if let Some(word) = e.command.iter().find(set) {
             return Err(CampaignError::OwnOption(e.name.clone(), word.clone()));
         }
@@ -259,6 +308,7 @@ mod tests {
             target: format!("ssh://b{i}"),
             budget_s: None,
             sbatch: Vec::new(),
+            lava: None,
         };
         let experiment = |name: &str| Experiment {
             name: name.into(),
@@ -276,6 +326,7 @@ mod tests {
             board: (0..4).map(board).collect(),
             experiment: ["1", "2", "3", "4", "5"].map(experiment).into(),
             sbatch: Vec::new(),
+            lavacli: Vec::new(),
         }
     }
 
@@ -337,5 +388,6 @@ mod tests {
         assert!(said(&|c| c.experiment[0].boards = vec!["zz".into()]).contains("no board"));
         assert!(said(&|c| c.repetitions = 1_000_000).contains("at most"));
         assert!(said(&|c| c.board.clear()).contains("at least one"));
+        assert!(said(&|c| c.board[0].target.clear()).contains("neither a target"));
     }
 }

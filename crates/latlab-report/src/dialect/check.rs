@@ -3,11 +3,11 @@
 //!
 //! What is not decided is neither passed nor failed: skipped in TAP, KTAP, JUnit and LAVA, a warning on GitHub.
 
+use super::lava::case;
 use crate::plot::svg::escape;
 use crate::sections::check::{subject, value};
 use latlab_model::check::{CheckDetail, Checked, Decision};
 use latlab_model::control;
-use latlab_model::record::Unit;
 use std::io::{self, Write};
 
 /// Name of a test: what it is about, the circumstances, and the condition.
@@ -68,25 +68,13 @@ fn lines(d: &CheckDetail, head: &str, between: &str, out: &mut impl Write) -> io
 /// The writer's.
 pub fn lava(d: &CheckDetail, out: &mut impl Write) -> io::Result<()> {
     for (n, i) in d.items.iter().enumerate() {
-        let letter = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let id: String = name(i).chars().map(letter).collect();
         let result = match i.decision {
             Decision::Pass => "pass",
             Decision::Fail => "fail",
             Decision::Undecided => "skip",
         };
-        write!(out, "<LAVA_SIGNAL_TESTCASE TEST_CASE_ID={}-{id} RESULT={result}", n + 1)?;
-        if let Some(v) = i.value {
-            let units = match i.requirement.unit {
-                Unit::Ns => "ns",
-                Unit::BytesPerSecond => "bytes/s",
-                Unit::PerSecond => "/s",
-                Unit::Ratio => "ratio",
-                _ => "count",
-            };
-            write!(out, " MEASUREMENT={v} UNITS={units}")?;
-        }
-        writeln!(out, ">")?;
+        let measurement = i.value.map(|v| (v, i.requirement.unit));
+        case(&format!("{}-{}", n + 1, name(i)), result, measurement, out)?;
     }
     Ok(())
 }
@@ -150,6 +138,7 @@ mod tests {
     use super::*;
     use latlab_model::check::{Circumstances, Comparison, Requirement, Statistic, Subject};
     use latlab_model::finding::Note;
+    use latlab_model::record::Unit;
 
     fn detail() -> CheckDetail {
         let item = |decision, text: &str, value| Checked {

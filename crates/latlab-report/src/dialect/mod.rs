@@ -7,6 +7,7 @@
 pub mod check;
 pub mod cyclictest;
 pub mod lat_mem_rd;
+pub mod lava;
 pub mod lmbench;
 pub mod noise;
 #[cfg(test)]

@@ -35,13 +35,14 @@ pub enum Command {
         /// Boards that measure at the same time, at most (local); virtual machines of one board (slurm).
         #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
         jobs: u16,
-        /// What runs the experiments: this host, or Slurm by one job array for each board.
+        /// What runs the experiments: this host, Slurm by one job array for each board, or LAVA by one job
+        /// for each board and repetition.
         #[arg(long, value_enum, default_value_t = Engine::Local)]
         engine: Engine,
-        /// Print the job arrays instead of submitting them (slurm).
+        /// Print the commands that submit (slurm, lava); with lava, write the jobs to DIR/lava.
         #[arg(long)]
         dry_run: bool,
-        /// Wait until none of the campaign's jobs is in the queue (slurm).
+        /// Wait until none of the campaign's jobs is in the queue (slurm, lava).
         #[arg(long, conflicts_with = "dry_run")]
         wait: bool,
     },
@@ -54,6 +55,18 @@ pub enum Command {
         /// Which one, from 1.
         #[arg(value_name = "N")]
         number: usize,
+    },
+    /// Take the runs out of the logs of LAVA jobs: of the server's jobs that are finished, or saved logs.
+    Collect {
+        /// The campaign (TOML).
+        #[arg(value_name = "FILE")]
+        campaign: PathBuf,
+        /// Where results are kept.
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+        /// Logs of jobs (lavacli jobs logs, or the page of the job).
+        #[arg(value_name = "LOG")]
+        logs: Vec<PathBuf>,
     },
     /// Print how far a campaign is.
     Status {
@@ -121,6 +134,8 @@ pub enum Engine {
     Local,
     /// A cluster.
     Slurm,
+    /// A laboratory.
+    Lava,
 }
 
 fn quantile(text: &str) -> anyhow::Result<f64> {

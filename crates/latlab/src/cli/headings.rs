@@ -107,6 +107,8 @@ fleet !on !out !max_memory
 fleet submit
 Campaign: dir jobs
 Engine: engine dry_run wait
+fleet collect
+Campaign: dir
 fleet status
 Campaign: dir
 fleet import

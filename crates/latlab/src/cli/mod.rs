@@ -101,6 +101,15 @@ pub struct Global {
     #[cfg(feature = "host")]
     #[arg(long, global = true, value_name = "TARGET")]
     pub on: Option<String>,
+    /// Also print the results as signals of LAVA and the run as lines of this name, which `fleet collect` reads.
+    #[arg(long, global = true, value_name = "NAME", hide = true, value_parser = line_name)]
+    pub lava: Option<String>,
+}
+
+fn line_name(text: &str) -> anyhow::Result<String> {
+    latlab_wire::run_lines::is_name(text)
+        .then(|| text.to_owned())
+        .ok_or_else(|| anyhow::anyhow!("expected up to 200 letters, digits, '_', '-' and '.'"))
 }
 
 fn memory_size(text: &str) -> anyhow::Result<u64> {

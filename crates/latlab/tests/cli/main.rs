@@ -18,6 +18,8 @@ mod failing_disk;
 #[cfg(feature = "host")]
 mod fleet;
 #[cfg(feature = "host")]
+mod fleet_lava;
+#[cfg(feature = "host")]
 mod fleet_slurm;
 #[cfg(feature = "host")]
 mod history;

@@ -36,6 +36,11 @@ fn pretend(program: &str, script: &str) -> (tempfile::TempDir, String) {
 impl Board {
     /// `environment`: what sshd sets for its sessions, besides a cache folder of the test's.
     pub fn start(environment: &[(&str, &str)]) -> Option<Self> {
+        Self::start_with(environment, "")
+    }
+
+    /// `configuration`: more lines for sshd.
+    pub fn start_with(environment: &[(&str, &str)], configuration: &str) -> Option<Self> {
         let missing = ["/usr/sbin/sshd", "/usr/bin/ssh"].iter().find(|p| !Path::new(p).exists());
         if let Some(missing) = missing {
             skip(&format!("{missing} is not installed"));
@@ -59,7 +64,7 @@ impl Board {
         let d = dir.path().display();
         let sshd_config = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {d}/host_key\nAuthorizedKeysFile {d}/authorized\n\
-             PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n{set_env}\n"
+             PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n{set_env}\n{configuration}\n"
         );
         fs::write(at("sshd_config"), sshd_config).unwrap();
         let user = printed(&succeed(Command::new("id").arg("-un")));

@@ -42,13 +42,25 @@ pub fn load(file: &Path) -> anyhow::Result<(Campaign, Plan)> {
     let campaign: Campaign = toml::from_str(&text)
         .map_err(|e| anyhow!("{shown}: {}", e.to_string().trim().replace('\n', " ")))
         .hint(hint)?;
-    for board in campaign.board.iter().filter(|b| b.target != "local") {
+    for board in campaign.board.iter().filter(|b| !["", "local"].contains(&b.target.as_str())) {
         latlab_target::Target::parse(&board.target)
             .with_context(|| format!("{shown}: board {}", board.name))
             .hint("a target is local, ssh://user@board[:port], labgrid:PLACE or vm:NAME")?;
     }
     let plan = plan(&campaign).with_context(|| shown.to_string()).hint(hint)?;
     Ok((campaign, plan))
+}
+
+/// That every board can be reached from here.
+///
+/// # Errors
+/// When only LAVA knows where one is.
+pub fn check_targets(file: &Path, campaign: &Campaign) -> anyhow::Result<()> {
+    match campaign.board.iter().find(|b| b.target.is_empty()) {
+        Some(board) => Err(anyhow!("{}: board {}: has no target", file.display(), board.name))
+            .hint("--engine lava measures on it; other engines need target = \"ssh://…\""),
+        None => Ok(()),
+    }
 }
 
 /// Prints the plan.

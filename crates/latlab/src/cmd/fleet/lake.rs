@@ -30,7 +30,7 @@ const BATCH: usize = 300_000;
 /// Rows of one table that compaction joins into one file.
 const JOINED: u64 = 2_000_000;
 /// Largest `run.json` that is read.
-const RUN_BYTES: u64 = 64 << 20;
+pub const RUN_BYTES: u64 = 64 << 20;
 /// Directories below the one that is imported, at most.
 const DEPTH: usize = 16;
 
@@ -332,6 +332,15 @@ fn load(path: &Path, today: &str) -> anyhow::Result<RunRows> {
     };
     let origin = Origin { campaign: origin.campaign, experiment: origin.experiment };
     lake_rows::of_run(&run, &origin, today).with_context(|| path.display().to_string())
+}
+
+/// That a lake would take a run.
+///
+/// # Errors
+/// The first field that is outside of its limits.
+pub fn accept(run: &latlab_model::run::Run) -> anyhow::Result<()> {
+    lake_rows::of_run(run, &Origin::default(), &tomorrow())?;
+    Ok(())
 }
 
 /// Tomorrow in UTC: clocks of boards may be ahead by a time zone.

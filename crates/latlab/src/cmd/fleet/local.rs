@@ -311,19 +311,11 @@ impl<'a> Engine<'a> {
         let failed = self.dir.join("failed").join(&line.id);
         let whole = matches!(code, Some(0 | 2)) && out.join(RUN_FILE).is_file();
         if whole {
-            let origin = serde_json::json!({
-                "campaign": self.terms.campaign, "experiment": line.experiment,
-            });
-            write_atomically(&out.join("origin.json"), |to| {
-                Ok(serde_json::to_writer(to, &origin)?)
-            })?;
-            fs::rename(out, self.dir.join("results").join(&line.id))?;
+            finish(self.dir, &self.terms.campaign, line, out)?;
+            return Ok(Ended::Finished);
         }
         if failed.exists() {
             fs::remove_dir_all(&failed)?;
-        }
-        if whole {
-            return Ok(Ended::Finished);
         }
         if signal::stop_requested().is_some() {
             return Ok(Ended::Stopped);
@@ -336,6 +328,22 @@ impl<'a> Engine<'a> {
         say(&format!("{}: exit code {code:?}, see log/{}.log", line.id, line.id));
         Ok(Ended::Failed)
     }
+}
+
+/// Makes a directory with a whole run the result of an experiment.
+///
+/// # Errors
+/// When it cannot be moved.
+pub fn finish(dir: &Path, campaign: &str, line: &Line, out: &Path) -> anyhow::Result<()> {
+    let origin = serde_json::json!({"campaign": campaign, "experiment": line.experiment});
+    write_atomically(&out.join("origin.json"), |to| Ok(serde_json::to_writer(to, &origin)?))?;
+    let result = dir.join("results").join(&line.id);
+    fs::rename(out, &result).with_context(|| result.display().to_string())?;
+    let failed = dir.join("failed").join(&line.id);
+    if failed.exists() {
+        fs::remove_dir_all(&failed)?;
+    }
+    Ok(())
 }
 
 /// Waits for a command, and passes on what stops latlab; its exit code, or `None` for a signal.

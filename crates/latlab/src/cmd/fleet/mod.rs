@@ -3,6 +3,8 @@
 mod ask;
 mod campaign;
 mod lake;
+mod lava;
+mod lava_job;
 mod local;
 mod regressions;
 mod slurm;
@@ -20,11 +22,15 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     match &args.command {
         Command::Plan { campaign } => campaign::show(global, campaign),
         Command::Submit { campaign, dir, jobs, engine, dry_run, wait } => {
-            let planned = campaign::load(campaign)?;
+            let file = campaign;
+            let planned = campaign::load(file)?;
             let jobs = usize::from(*jobs);
+            if *engine != Engine::Lava {
+                campaign::check_targets(file, &planned.0)?;
+            }
             match engine {
                 Engine::Local if *dry_run || *wait => {
-                    Err(anyhow!("--dry-run and --wait are of --engine slurm"))
+                    Err(anyhow!("--dry-run and --wait are of --engine slurm and lava"))
                         .hint("latlab fleet plan prints what this host would measure")
                 }
                 Engine::Local => local::submit(global, dir, &planned, jobs),
@@ -32,9 +38,16 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
                     let options = slurm::Options { jobs, dry_run: *dry_run, wait: *wait };
                     slurm::submit(global, dir, &planned, options)
                 }
+                Engine::Lava => {
+                    let options = lava::Options { dry_run: *dry_run, wait: *wait };
+                    lava::submit(global, file, dir, &planned, options)
+                }
             }
         }
         Command::Task { file, number } => slurm::task(file, *number),
+        Command::Collect { campaign, dir, logs } => {
+            lava::collect(global, dir, &campaign::load(campaign)?, logs)
+        }
         Command::Status { campaign, dir } => campaign::status(global, campaign, dir),
         Command::Import { lake, runs } => lake::import(global, lake, runs),
         Command::Compact { lake } => lake::compact(global, lake),

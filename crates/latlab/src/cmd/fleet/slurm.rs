@@ -282,7 +282,7 @@ fn run(program: &str, words: &[String]) -> anyhow::Result<String> {
 }
 
 /// Words as a shell reads them.
-fn shell_words(words: &[String]) -> String {
+pub fn shell_words(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%@+".contains(c);
     let shown = |word: &String| match word.is_empty() || !word.chars().all(plain) {
         true => quoted(word),
