@@ -87,6 +87,16 @@ pub fn sound(image: &Path, hooks: &mut dyn Hooks) -> Result<u64> {
     Ok(bytes)
 }
 
+/// SHA-256 of an image in hexadecimal digits.
+///
+/// # Errors
+/// When it cannot be read, or a signal asks to stop.
+pub fn checksum(image: &Path, bytes: u64, hooks: &mut dyn Hooks) -> Result<String> {
+    let file = File::open(image).map_err(TargetError::file(image))?;
+    let sum = digest(file, bytes, Step::Verifying, "the image", hooks);
+    sum.map_err(TargetError::file(image))?.ok_or(TargetError::Stopped)
+}
+
 /// SHA-256 of what can be read, at most `bytes`; `None` if stopped.
 fn digest(
     source: impl Read,

@@ -46,11 +46,7 @@ impl Place {
         }
         if target.power_cycle {
             say(&format!("{target}: switching the power off and on"));
-            let output = place.client(&["power", "cycle"])?;
-            if !output.status.success() {
-                let complaint = String::from_utf8_lossy(&output.stderr);
-                return Err(place.unreachable(format!("power cycle: {}", last_line(&complaint))));
-            }
+            place.run(&["power", "cycle"])?;
         }
         Ok(place)
     }
@@ -60,11 +56,7 @@ impl Place {
     /// # Errors
     /// When the place has no network service.
     pub fn ssh(&self) -> Result<SshTarget> {
-        let output = self.client(&["env"])?;
-        if !output.status.success() {
-            return Err(self.explain(&String::from_utf8_lossy(&output.stderr)));
-        }
-        network_service(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| TargetError::Ssh {
+        network_service(&self.environment()?).ok_or_else(|| TargetError::Ssh {
             host: self.target.to_string(),
             message: "the place has no NetworkService with an address".into(),
             hint: "the exporter's configuration needs NetworkService: {address: …, username: …}"
@@ -91,6 +83,37 @@ impl Place {
     /// Whether its board boots now.
     pub fn boots(&self) -> bool {
         self.target.power_cycle
+    }
+
+    /// Name of the place.
+    pub fn name(&self) -> &str {
+        &self.target.place
+    }
+
+    /// What is known of the place's resources, as `labgrid-client env` prints it.
+    ///
+    /// # Errors
+    /// When the coordinator does not answer.
+    pub(crate) fn environment(&self) -> Result<String> {
+        let output = self.client(&["env"])?;
+        if !output.status.success() {
+            return Err(self.explain(&String::from_utf8_lossy(&output.stderr)));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Runs a command of the client.
+    ///
+    /// # Errors
+    /// [`TargetError::Unreachable`] when it fails: a later try may succeed.
+    pub(crate) fn run(&self, words: &[&str]) -> Result<()> {
+        let output = self.client(words)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        let what: Vec<&str> = words.iter().copied().take_while(|w| !w.contains('/')).collect();
+        Err(self.unreachable(format!("{}: {}", what.join(" "), last_line(&complaint))))
     }
 
     fn client(&self, words: &[&str]) -> Result<Output> {
@@ -125,6 +148,12 @@ impl Place {
     }
 }
 
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.target.fmt(f)
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         if self.release {
@@ -148,16 +177,26 @@ fn last_line(complaint: &str) -> String {
         .collect()
 }
 
-/// The first network service of a place's environment, as `labgrid-client env` prints it (YAML, one key a line).
+/// Keys of the first resource of a class, as `labgrid-client env` prints it (YAML, one key a line).
+pub(crate) fn keys_of(env: &str, class: &str) -> Option<Vec<(String, String)>> {
+    let head = format!("- {class}:");
+    let mut lines = env.lines().skip_while(|line| line.trim() != head);
+    lines.next()?;
+    let own = lines.take_while(|line| !line.trim_start().starts_with("- "));
+    let key = |line: &str| {
+        let (key, value) = line.trim().split_once(':')?;
+        Some((key.to_owned(), value.trim().trim_matches(['\'', '"']).to_owned()))
+    };
+    Some(own.filter_map(key).collect())
+}
+
+/// The first network service of a place's environment.
 fn network_service(env: &str) -> Option<SshTarget> {
-    let service = env.lines().skip_while(|line| line.trim() != "- NetworkService:").skip(1);
     let (mut address, mut user, mut port) = (None, None, None);
-    for line in service.take_while(|line| !line.trim_start().starts_with("- ")) {
-        let Some((key, value)) = line.trim().split_once(':') else { continue };
-        let value = value.trim().trim_matches(['\'', '"']);
-        match key {
-            "address" => address = Some(value.to_owned()),
-            "username" if !value.is_empty() => user = Some(value.to_owned()),
+    for (key, value) in keys_of(env, "NetworkService")? {
+        match key.as_str() {
+            "address" => address = Some(value),
+            "username" if !value.is_empty() => user = Some(value),
             "port" => port = value.parse().ok(),
             _ => {}
         }

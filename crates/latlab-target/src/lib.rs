@@ -16,6 +16,7 @@ mod error;
 
 pub mod initramfs;
 pub mod labgrid;
+pub mod labgrid_card;
 pub mod modules;
 pub mod pull;
 mod search;

@@ -174,7 +174,7 @@ image !on !details !out !max_memory
 Image: board kernel ssh_key hostname packages serial_shell
 Output: output plan show from_config offline
 image write
-Card: yes fixed no_grow root
+Card: yes fixed no_grow once root
 image check
 Image: board
 image boot

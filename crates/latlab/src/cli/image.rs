@@ -64,7 +64,7 @@ pub enum ImageAction {
     Boards,
     /// Write an image to a card after confirmation; refuses disks that are mounted, in use, built in or too small.
     Write {
-        /// The card: /dev/sdX or /dev/mmcblkN.
+        /// The card: /dev/sdX or /dev/mmcblkN, or labgrid:PLACE for that of a board in a laboratory.
         #[arg(value_name = "DEVICE")]
         device: PathBuf,
         /// The image.
@@ -79,6 +79,9 @@ pub enum ImageAction {
         /// Do not enlarge the root partition to the size of the card.
         #[arg(long)]
         no_grow: bool,
+        /// With labgrid: write only if FILE does not have the image's checksum; it has it afterwards.
+        #[arg(long, value_name = "FILE")]
+        once: Option<PathBuf>,
         /// Root of /dev, /proc and /sys.
         #[arg(long, hide = true, value_name = "DIR", default_value = "/")]
         root: PathBuf,

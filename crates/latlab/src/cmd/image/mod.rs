@@ -2,6 +2,7 @@
 
 mod build_hooks;
 mod fragment;
+mod labgrid;
 mod write;
 
 pub use fragment::debian as debian_config;
@@ -18,6 +19,7 @@ use latlab_image::Flavour;
 use latlab_image::{Manifest, Request, board, boot, check, keys};
 use latlab_model::control::JsonEscaped;
 use latlab_sys::signal;
+use latlab_target::Target;
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -28,7 +30,20 @@ pub fn run(args: &ImageArgs, global: &Global) -> anyhow::Result<Outcome> {
     match &args.action {
         None => build(&args.build, global),
         Some(ImageAction::Boards) => boards(global),
-        Some(ImageAction::Write { device, image, yes, fixed, no_grow, root }) => {
+        Some(ImageAction::Write { device, image, yes, fixed, no_grow, once, root }) => {
+            if let Some(place) = device.to_str().filter(|d| d.starts_with("labgrid:")) {
+                let Target::Labgrid(place) = Target::parse(place).with_hint()? else {
+                    return Err(anyhow!("{place}: not a place of labgrid")).hint("labgrid:PLACE");
+                };
+                if *fixed || *no_grow {
+                    return Err(anyhow!("{place}: --fixed and --no-grow have no effect there"))
+                        .hint("leave them out: the card is written as the image is");
+                }
+                return labgrid::run(&place, image, *yes, once.as_deref());
+            }
+            if once.is_some() {
+                return Err(anyhow!("--once: only with labgrid:PLACE")).hint("leave it out");
+            }
             let options = write::WriteOptions { yes: *yes, fixed: *fixed, grow: !*no_grow };
             write::run(device, image, root, &options)
         }
