@@ -66,6 +66,8 @@ pub struct Board {
     pub sbatch: Vec<String>,
     /// How LAVA measures on it.
     pub lava: Option<LavaBoard>,
+    /// Image of its card, written before the first experiment; relative to the campaign.
+    pub image: Option<PathBuf>,
 }
 
 /// What LAVA has to know of a board.
@@ -115,6 +117,11 @@ pub struct Experiment {
     /// Names of the boards that run it; empty: all.
     #[serde(default)]
     pub boards: Vec<String>,
+    /// Requirements on its run: a file relative to the campaign, or `@PROFILE`.
+    pub check: Option<String>,
+    /// What runs on the same board after a run that exceeds a limit or does not meet its requirements.
+    #[serde(default)]
+    pub on_failure: Vec<String>,
 }
 
 fn one() -> u32 {
@@ -141,6 +148,15 @@ pub struct Line {
     pub command: Vec<String>,
     /// Seconds that it takes.
     pub seconds: u64,
+    /// Image of the board's card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<PathBuf>,
+    /// Requirements on its run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
+    /// What runs after a run that does not meet them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_failure: Vec<String>,
 }
 
 /// All measurements of a campaign.
@@ -174,6 +190,9 @@ pub enum CampaignError {
     /// Nowhere to measure.
     #[error("board {0}: neither a target nor [board.lava]")]
     NoTarget(String),
+    /// An image for a board whose card nobody can reach.
+    #[error("board {0}: image needs a target labgrid:PLACE")]
+    NoCard(String),
     /// A command without a run.
     #[error("experiment {0}: {1:?} leaves no run; {all} do", all = COMMANDS.join(", "))]
     NoRun(String, String),
@@ -232,6 +251,9 @@ fn line(campaign: &Campaign, board: &Board, e: &Experiment, repetition: u32) -> 
         repetition,
         command: e.command.clone(),
         seconds: e.seconds,
+        image: board.image.clone(),
+        check: e.check.clone(),
+        on_failure: e.on_failure.clone(),
     }
 }
 
@@ -265,6 +287,9 @@ fn check(c: &Campaign) -> Result<(), CampaignError> {
         if b.target.is_empty() && b.lava.is_none() {
             return Err(CampaignError::NoTarget(b.name.clone()));
         }
+        if b.image.is_some() && !b.target.starts_with("labgrid:") {
+            return Err(CampaignError::NoCard(b.name.clone()));
+        }
         if !b.target.starts_with("vm:") && !targets.insert(b.place()) {
             return Err(CampaignError::SameTarget(b.name.clone(), b.target.clone()));
         }
@@ -273,21 +298,28 @@ fn check(c: &Campaign) -> Result<(), CampaignError> {
         if !experiments.insert(&e.name) {
             return Err(CampaignError::Twice("experiment", e.name.clone()));
         }
-        let command = e.command.first().map_or("", String::as_str);
-        if !COMMANDS.contains(&command) {
-            return Err(CampaignError::NoRun(e.name.clone(), command.to_owned()));
-        }
-        let set = |w: &&String| {
-            ["--out", "--on", "--lava"].iter().any(|o| w.split('=').next() == Some(o))
-        };
-        if let Some(word) = e.command.iter().find(set) {
-            return Err(CampaignError::OwnOption(e.name.clone(), word.clone()));
+        check_command(&e.name, &e.command)?;
+        if !e.on_failure.is_empty() {
+            check_command(&e.name, &e.on_failure)?;
         }
         if let Some(board) = e.boards.iter().find(|b| !boards.contains(b)) {
             return Err(CampaignError::NoBoard(e.name.clone(), board.clone()));
         }
     }
     Ok(())
+}
+
+/// That a command leaves a run, where the campaign says.
+fn check_command(experiment: &str, words: &[String]) -> Result<(), CampaignError> {
+    let command = words.first().map_or("", String::as_str);
+    if !COMMANDS.contains(&command) {
+        return Err(CampaignError::NoRun(experiment.to_owned(), command.to_owned()));
+    }
+    let own = ["--out", "--on", "--lava"];
+    match words.iter().find(|w| w.split('=').next().is_some_and(|o| own.contains(&o))) {
+        Some(word) => Err(CampaignError::OwnOption(experiment.to_owned(), word.clone())),
+        None => Ok(()),
+    }
 }
 
 /// FNV-1a over the texts.
@@ -309,12 +341,15 @@ mod tests {
             budget_s: None,
             sbatch: Vec::new(),
             lava: None,
+            image: None,
         };
         let experiment = |name: &str| Experiment {
             name: name.into(),
             command: ["wakeup", "-D", name].map(String::from).into(),
             seconds: 10,
             boards: Vec::new(),
+            check: None,
+            on_failure: Vec::new(),
         };
         Campaign {
             name: "nightly".into(),
@@ -389,5 +424,8 @@ mod tests {
         assert!(said(&|c| c.repetitions = 1_000_000).contains("at most"));
         assert!(said(&|c| c.board.clear()).contains("at least one"));
         assert!(said(&|c| c.board[0].target.clear()).contains("neither a target"));
+        assert!(said(&|c| c.board[0].image = Some("a.img".into())).contains("labgrid:PLACE"));
+        let failing = |c: &mut Campaign| c.experiment[0].on_failure = vec!["report".into()];
+        assert!(said(&failing).contains("leaves no run"));
     }
 }

@@ -392,3 +392,46 @@ fn a_regression_of_a_class_is_one_alarm() {
     let quiet = fleet(t.path(), "regressions --lake lake --nights 1");
     assert_eq!(quiet, "no alarm in the last 1 of 50 nights\n");
 }
+
+/// A run that does not meet its requirements is a result, and what the campaign asks for follows it.
+#[test]
+fn a_run_that_exceeds_a_limit_is_followed_up() {
+    let t = tempfile::tempdir().unwrap();
+    let campaign = "name = 'c'\n[[board]]\nname = 'here'\ntarget = 'local'\n\
+        [[experiment]]\nname = 'late'\ncommand = ['wakeup', '-q', '-l', '200', '--policy', 'other']\n\
+        check = 'strict.req'\non_failure = ['doctor', '-D', '0.1s']\n\
+        [[experiment]]\nname = 'fine'\ncommand = ['wakeup', '-q', '-l', '200', '--policy', 'other']\n\
+        check = 'lax.req'\non_failure = ['doctor', '-D', '0.1s']\n";
+    fs::write(t.path().join("c.toml"), campaign).unwrap();
+    let submit =
+        || command(t.path(), &["fleet", "submit", "c.toml", "--dir", "c"]).output().unwrap();
+    fs::write(t.path().join("strict.req"), "median < 1 ns, 1 ms\n").unwrap();
+    let none = submit();
+    assert!(said(&none).contains("lax.req: cannot be opened"), "{}", said(&none));
+    fs::write(t.path().join("lax.req"), "median < 100 s, 1 ms\n").unwrap();
+    let done = submit();
+    let printed = printed(&done);
+    assert!(
+        printed.contains("2 finished (1 exceed limits), 0 failed, 0 waiting"),
+        "{printed}{}",
+        said(&done)
+    );
+    assert_eq!(done.status.code(), Some(2), "{}", said(&done));
+    assert!(said(&done).contains("limits are exceeded: doctor -D 0.1s"), "{}", said(&done));
+    let names = |dir: &str| -> Vec<String> {
+        let entries = fs::read_dir(t.path().join(dir)).unwrap().flatten();
+        entries.map(|e| e.file_name().to_string_lossy().into_owned()).collect()
+    };
+    let followed = names("c/on_failure");
+    assert!(followed.len() == 1 && followed[0].starts_with("here-late-1-"), "{followed:?}");
+    let run = t.path().join("c/on_failure").join(&followed[0]);
+    assert!(fs::read_to_string(run.join("run.json")).unwrap().contains("\"doctor\""));
+    assert!(fs::read_to_string(run.join("origin.json")).unwrap().contains("late.on_failure"));
+    for result in names("c/results") {
+        let result = t.path().join("c/results").join(result);
+        assert!(result.join("check.json").exists(), "{}", result.display());
+    }
+    // Nothing is measured again.
+    assert_eq!(submit().status.code(), Some(2));
+    assert_eq!(fs::read_to_string(t.path().join("c/attempts.jsonl")).unwrap().lines().count(), 2);
+}

@@ -138,7 +138,7 @@ fn system_disk() -> Option<String> {
     (source.starts_with("/dev/") && Path::new(&source).exists()).then_some(source)
 }
 
-fn small_image(dir: &Path) {
+pub fn small_image(dir: &Path) {
     // A table with one FAT and one Linux partition, as sfdisk makes it, and some bytes behind it.
     let mut image = vec![0u8; 8 << 20];
     image[446..462].copy_from_slice(&[0x80, 32, 33, 0, 12, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0]);

@@ -1,12 +1,13 @@
 //! `--on labgrid:PLACE` with a real coordinator and exporter; the board is an sshd on the loopback interface.
 
-use crate::common::{printed, said, signal, skip, wait_for};
+use crate::common::{printed, said, script, signal, skip, wait_for};
+use crate::image::small_image;
 use crate::ssh::Board;
 use rustix::process::Signal;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -52,13 +53,18 @@ fn power_switch() -> (u16, Arc<Mutex<Vec<String>>>) {
 
 impl Laboratory {
     fn start() -> Option<Self> {
+        Self::start_with(&[], "")
+    }
+
+    /// `environment` of sshd, and more of the exporter's resources for the place `bone`.
+    fn start_with(environment: &[(&str, &str)], resources: &str) -> Option<Self> {
         let python = std::env::var_os("LATLAB_PYTHON").map(PathBuf::from);
         let programs = python.and_then(|p| p.parent()?.canonicalize().ok());
         let Some(programs) = programs.filter(|p| p.join("labgrid-coordinator").exists()) else {
             skip("LATLAB_PYTHON names no environment with labgrid");
             return None;
         };
-        let board = Board::start(&[])?;
+        let board = Board::start(environment)?;
         let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         let (power, switched) = power_switch();
         let folder = board.at("coordinator");
@@ -67,7 +73,7 @@ impl Laboratory {
         // The host's ssh knows the board by a name of its configuration.
         let exporter = format!(
             "bone:\n  NetworkService: {{address: testboard, port: {}, username: {}}}\n  \
-             NetworkPowerPort: {{model: simplerest, host: 'http://127.0.0.1:{power}/{{index}}/{{value}}', index: '7'}}\n\
+             NetworkPowerPort: {{model: simplerest, host: 'http://127.0.0.1:{power}/{{index}}/{{value}}', index: '7'}}\n{resources}\
              cable:\n  NetworkService: {{address: testboard, port: {}, username: {}}}\n",
             board.port,
             user.trim(),
@@ -208,4 +214,108 @@ fn a_place_is_released_after_a_signal_and_a_campaign() {
     assert!(done.status.success(), "{}{}", printed(&done), said(&done));
     assert!(printed(&done).contains("2 finished, 0 failed, 0 waiting"), "{}", printed(&done));
     assert_eq!(lab.holder("bone"), "None");
+}
+
+/// A loop device as card; it goes with its file.
+struct Card {
+    device: String,
+    file: PathBuf,
+}
+
+impl Card {
+    fn new(dir: &Path, bytes: u64) -> Option<Self> {
+        let file = dir.join("card");
+        File::create(&file).unwrap().set_len(bytes).unwrap();
+        let made = Command::new("losetup").args(["-f", "--show"]).arg(&file).output();
+        let Some(made) = made.ok().filter(|o| o.status.success()) else {
+            skip("losetup cannot make a loop device here");
+            return None;
+        };
+        Some(Self { device: printed(&made).trim().to_owned(), file })
+    }
+
+    fn has(&self, image: &Path) -> bool {
+        let image = fs::read(image).unwrap();
+        fs::read(&self.file).unwrap()[..image.len()] == image[..]
+    }
+}
+
+impl Drop for Card {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.device]).status();
+    }
+}
+
+/// The card of a place is written with the board off, through its multiplexer, and read back; in a campaign once for
+/// each image. The multiplexer is a program that takes note, the card a loop device.
+#[test]
+fn a_card_is_written_with_the_board_off() {
+    let t = tempfile::tempdir().unwrap();
+    let Some(card) = Card::new(t.path(), 16 << 20) else { return };
+    let log = t.path().join("mux.log");
+    script(
+        &t.path().join("usbsdmux"),
+        &format!(
+            "#!/bin/sh\necho \"$@ $(od -An -tu1 -j {} -N1 {})\" >>{}\n",
+            5 << 20,
+            card.device,
+            log.display()
+        ),
+    );
+    let path = format!("{}:/usr/sbin:/usr/bin:/bin", t.path().display());
+    let mux = format!(
+        "  NetworkUSBSDMuxDevice: {{host: testboard, busnum: 1, devnum: 1, path: {}, vendor_id: 1060, model_id: 16449, control_path: /dev/sg9}}\n",
+        card.device
+    );
+    let Some(lab) = Laboratory::start_with(&[("PATH", &path)], &mux) else { return };
+    let host = lab.board.at("host");
+    small_image(&host);
+    let write = |words: &[&str]| {
+        let all = [&["image", "write", "labgrid:bone,timeout=20", "sd.img"], words].concat();
+        lab.latlab(&all).output().unwrap()
+    };
+    let unasked = write(&[]);
+    assert!(said(&unasked).contains("no terminal to confirm"), "{}", said(&unasked));
+    let done = write(&["--yes"]);
+    assert!(done.status.success(), "{}", said(&done));
+    assert!(said(&done).contains("sd.img written to labgrid:bone and verified"), "{}", said(&done));
+    assert!(card.has(&host.join("sd.img")));
+    assert_eq!(*lab.switched.lock().unwrap(), ["/7/0", "/7/1"]);
+    // The card is at the host while it is written: its byte 5 MiB is 0 before and 77 after.
+    let switched = fs::read_to_string(&log).unwrap();
+    let switched: Vec<Vec<&str>> =
+        switched.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(switched, [["/dev/sg9", "host", "0"], ["/dev/sg9", "dut", "77"]]);
+    assert_eq!(lab.holder("bone"), "None");
+    let no_card =
+        lab.latlab(&["image", "write", "labgrid:cable", "sd.img", "--yes"]).output().unwrap();
+    assert_eq!(no_card.status.code(), Some(1), "{}", said(&no_card));
+    assert!(said(&no_card).contains("no card that its host can write"), "{}", said(&no_card));
+
+    // In a campaign: before the first experiment, and again when the image is another one.
+    let campaign = |repetitions: u32| {
+        let text = format!(
+            "name = 'c'\nrepetitions = {repetitions}\n[[board]]\nname = 'bone'\ntarget = 'labgrid:bone'\nimage = 'sd.img'\n\
+             [[experiment]]\nname = 'w'\ncommand = ['wakeup', '-q', '-l', '20', '--policy', 'other']\n"
+        );
+        fs::write(host.join("c.toml"), text).unwrap();
+        let done = lab.latlab(&["fleet", "submit", "c.toml", "--dir", "c"]).output().unwrap();
+        assert!(done.status.success(), "{}{}", printed(&done), said(&done));
+        fs::read_to_string(&log).unwrap().lines().count()
+    };
+    assert_eq!(campaign(2), 4);
+    assert_eq!(campaign(3), 4, "the image is on the card");
+    let mut image = fs::read(host.join("sd.img")).unwrap();
+    image[6 << 20] = 78;
+    fs::write(host.join("sd.img"), image).unwrap();
+    assert_eq!(campaign(4), 6);
+    assert!(card.has(&host.join("sd.img")));
+
+    // An image that is too large: the board stays off.
+    File::options().write(true).open(host.join("sd.img")).unwrap().set_len(32 << 20).unwrap();
+    lab.switched.lock().unwrap().clear();
+    let too_large = write(&["--yes"]);
+    assert_eq!(too_large.status.code(), Some(75), "{}", said(&too_large));
+    assert!(said(&too_large).contains("labgrid:bone: write-image"), "{}", said(&too_large));
+    assert_eq!(*lab.switched.lock().unwrap(), ["/7/0"]);
 }

@@ -37,10 +37,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if global.json && args.format != Format::Latlab {
         return Err(anyhow!("--json: not available with this --format")).hint("use --json alone");
     }
-    let (source, text) = text_of(file)?;
-    let requirements = parse::parse(&text).map_err(|e| anyhow!("{source}: {e}")).hint(
-        "a line is such as `p99.9 < 80 us, max < 150 us, under vm:128M, interval 500 us, 1 h`; latlab check --list shows examples",
-    )?;
+    let (source, requirements) = requirements(file)?;
     let names: Vec<String> = args.runs.iter().map(|r| r.display().to_string()).collect();
     let config = serde_json::json!({ "requirements": source, "runs": names });
     let (mut session, runs) = if args.runs.is_empty() {
@@ -76,6 +73,18 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         (Outcome::Done, Decision::Undecided) => Outcome::Code(1),
         (outcome, _) => outcome,
     })
+}
+
+/// The requirements of a file or profile, and its name.
+///
+/// # Errors
+/// When it cannot be read, or a line is none.
+pub fn requirements(file: &Path) -> anyhow::Result<(String, Vec<Requirement>)> {
+    let (source, text) = text_of(file)?;
+    let requirements = parse::parse(&text).map_err(|e| anyhow!("{source}: {e}")).hint(
+        "a line is such as `p99.9 < 80 us, max < 150 us, under vm:128M, interval 500 us, 1 h`; latlab check --list shows examples",
+    )?;
+    Ok((source, requirements))
 }
 
 /// Name and text of the requirements.

@@ -4,6 +4,8 @@
 //! DIR/results/ID/    finished: the run, and origin.json with campaign and experiment
 //! DIR/running/ID/    what is being measured
 //! DIR/failed/ID/     what a command that failed left
+//! DIR/on_failure/ID/ the run after one that does not meet its requirements
+//! DIR/images/BOARD   checksum of the image that is on its card
 //! DIR/log/ID.log     what commands printed
 //! DIR/attempts.jsonl one line each time that a command was started
 //! ```
@@ -11,18 +13,23 @@
 //! A directory appears below `results` by one rename, when its run is whole: it is all that decides
 //! whether an experiment is finished.
 
+use super::requirements;
 use crate::cli::Global;
+use crate::cmd::check;
 use crate::outcome::{HintExt, Outcome};
 use crate::{output, term};
 use anyhow::{Context, anyhow};
 use latlab_analysis::fleet::campaign::{Campaign, Line, Plan, plan};
 use latlab_report::doc::{Column, Table};
+use latlab_sys::signal;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+/// Exit code of a target that does not answer.
+pub const UNREACHABLE: u8 = 75;
 /// Largest campaign file.
 const FILE_BYTES: u64 = 16 << 20;
 
@@ -47,7 +54,21 @@ pub fn load(file: &Path) -> anyhow::Result<(Campaign, Plan)> {
             .with_context(|| format!("{shown}: board {}", board.name))
             .hint("a target is local, ssh://user@board[:port], labgrid:PLACE or vm:NAME")?;
     }
-    let plan = plan(&campaign).with_context(|| shown.to_string()).hint(hint)?;
+    let mut plan = plan(&campaign).with_context(|| shown.to_string()).hint(hint)?;
+    // Commands run elsewhere: files are named from the root.
+    let here = std::path::absolute(file).with_context(|| shown.to_string())?;
+    let beside = |name: &Path| here.parent().map_or_else(|| name.to_owned(), |d| d.join(name));
+    for line in plan.lines.iter_mut().chain(&mut plan.over_budget) {
+        line.image = line.image.as_deref().map(beside);
+        line.check = line.check.take().map(|check| match check.starts_with('@') {
+            true => check,
+            false => beside(Path::new(&check)).display().to_string(),
+        });
+    }
+    let checks: BTreeSet<&str> = plan.lines.iter().filter_map(|l| l.check.as_deref()).collect();
+    for check in checks {
+        check::requirements(Path::new(check)).with_context(|| format!("{shown}: check"))?;
+    }
     Ok((campaign, plan))
 }
 
@@ -93,6 +114,8 @@ pub fn show(global: &Global, file: &Path) -> anyhow::Result<Outcome> {
 pub struct Progress {
     /// Experiments with a result.
     pub finished: usize,
+    /// Those of them that exceed a limit or do not meet their requirements.
+    pub exceeded: usize,
     /// Experiments whose last command failed.
     pub failed: usize,
     /// The others.
@@ -106,6 +129,7 @@ pub fn progress(plan: &Plan, dir: &Path) -> BTreeMap<String, Progress> {
         let board = boards.entry(line.board.clone()).or_default();
         if is_finished(dir, line) {
             board.finished += 1;
+            board.exceeded += usize::from(requirements::is_exceeded(&result(dir, line)));
         } else if dir.join("failed").join(&line.id).exists() {
             board.failed += 1;
         } else {
@@ -117,7 +141,29 @@ pub fn progress(plan: &Plan, dir: &Path) -> BTreeMap<String, Progress> {
 
 /// Whether an experiment has its result.
 pub fn is_finished(dir: &Path, line: &Line) -> bool {
-    dir.join("results").join(&line.id).exists()
+    result(dir, line).exists()
+}
+
+fn result(dir: &Path, line: &Line) -> PathBuf {
+    dir.join("results").join(&line.id)
+}
+
+/// How a campaign ended that was waited for: with a failure, with boards that did not answer, with limits exceeded.
+/// One that was not waited for has only begun.
+///
+/// # Errors
+/// When nothing can be printed.
+pub fn ended(global: &Global, plan: &Plan, dir: &Path, waited: bool) -> anyhow::Result<Outcome> {
+    let boards = progress(plan, dir);
+    print(global, &boards)?;
+    let any = |of: fn(&Progress) -> usize| boards.values().any(|p| of(p) > 0);
+    Ok(match signal::stop_requested() {
+        Some(signal) => Outcome::Stopped(signal),
+        None if !waited => Outcome::Done,
+        None if any(|p| p.failed) => Outcome::Code(1),
+        None if any(|p| p.waiting) => Outcome::Code(UNREACHABLE),
+        None => Outcome::Done.exceeded_if(any(|p| p.exceeded)),
+    })
 }
 
 /// Prints how far a campaign is.
@@ -153,9 +199,13 @@ pub fn print(global: &Global, boards: &BTreeMap<String, Progress>) -> anyhow::Re
         }
         let (finished, failed, waiting) =
             (count(|p| p.finished), count(|p| p.failed), count(|p| p.waiting));
+        let over = match count(|p| p.exceeded) {
+            0 => String::new(),
+            n => format!(" ({n} exceed limits)"),
+        };
         writeln!(
             out,
-            "{finished} finished, {failed} failed, {waiting} waiting on {} boards",
+            "{finished} finished{over}, {failed} failed, {waiting} waiting on {} boards",
             boards.len()
         )?;
     }

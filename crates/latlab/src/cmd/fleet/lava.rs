@@ -13,7 +13,8 @@
 use super::campaign::{self, is_finished};
 use super::lake;
 use super::lava_job;
-use super::local::{self, ATTEMPTS, UNREACHABLE, say};
+use super::local::{self, ATTEMPTS, say};
+use super::requirements;
 use super::slurm::shell_words;
 use crate::cli::Global;
 use crate::outcome::{HintExt, Outcome, format_error_chain};
@@ -126,7 +127,7 @@ pub fn submit(
         }
         signal::sleep(POLL);
     }
-    ended(global, dir, plan, options.wait)
+    campaign::ended(global, plan, dir, options.wait)
 }
 
 /// Takes the runs out of the logs of finished jobs: those of the server, or saved ones.
@@ -150,20 +151,7 @@ pub fn collect(
     for log in logs {
         take(dir, planned, &all, log, &log.display().to_string())?;
     }
-    ended(global, dir, &planned.1, false)
-}
-
-fn ended(global: &Global, dir: &Path, plan: &Plan, waited: bool) -> anyhow::Result<Outcome> {
-    let progress = campaign::progress(plan, dir);
-    campaign::print(global, &progress)?;
-    Ok(match signal::stop_requested() {
-        Some(signal) => Outcome::Stopped(signal),
-        None if waited && progress.values().any(|p| p.failed > 0) => Outcome::Code(1),
-        None if waited && progress.values().any(|p| p.waiting > 0) => {
-            Outcome::Code(UNREACHABLE as u8)
-        }
-        None => Outcome::Done,
-    })
+    campaign::ended(global, &planned.1, dir, false)
 }
 
 /// The text of a job.
@@ -331,6 +319,7 @@ fn keep(dir: &Path, campaign: &Campaign, line: &Line, got: &Received) -> anyhow:
     fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
     write_atomically(&out.join(RUN_FILE), |to| to.write_all(&json))?;
     write_atomically(&out.join("report.html"), |to| crate::output::html(&run, to))?;
+    requirements::check(line, &out, got.exit_code)?;
     local::finish(dir, &campaign.name, line, &out)
 }
 

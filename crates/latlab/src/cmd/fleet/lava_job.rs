@@ -159,6 +159,9 @@ mod tests {
             repetition: 2,
             command: vec!["wakeup".into()],
             seconds: 60,
+            image: None,
+            check: None,
+            on_failure: Vec::new(),
         }
     }
 

@@ -3,7 +3,8 @@
 //! A virtual machine has host CPUs of its own while it measures, and an experiment on this host all of
 //! them. CPUs and boards are locked by files, so that two campaigns of one user do not meet either.
 
-use super::campaign::{self, is_finished};
+use super::campaign::{self, UNREACHABLE, is_finished};
+use super::requirements;
 use crate::cli::Global;
 use crate::outcome::{HintExt, Outcome};
 use crate::program::own_program;
@@ -15,7 +16,7 @@ use latlab_model::units::CpuId;
 use latlab_sys::{policy, process, signal};
 use latlab_target::Target;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,6 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Exit code of a target that does not answer.
-pub const UNREACHABLE: i32 = 75;
 /// A line each time that a command was started.
 pub const ATTEMPTS: &str = "attempts.jsonl";
 /// How often a lock or a command is looked at.
@@ -63,6 +62,8 @@ pub struct Engine<'a> {
     locks: PathBuf,
     cpus: Vec<CpuId>,
     attempts: Mutex<File>,
+    /// Boards whose image is on their card.
+    written: Mutex<BTreeSet<String>>,
 }
 
 /// How a try ended.
@@ -108,14 +109,7 @@ pub fn submit(
             });
         }
     });
-    let progress = campaign::progress(plan, dir);
-    campaign::print(global, &progress)?;
-    Ok(match signal::stop_requested() {
-        Some(signal) => Outcome::Stopped(signal),
-        None if progress.values().any(|p| p.failed > 0) => Outcome::Code(1),
-        None if progress.values().any(|p| p.waiting > 0) => Outcome::Code(UNREACHABLE as u8),
-        None => Outcome::Done,
-    })
+    campaign::ended(global, plan, dir, true)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -156,6 +150,7 @@ impl<'a> Engine<'a> {
             locks: crate::cmd::vm::cache()?.folder("locks")?,
             cpus: policy::allowed()?,
             attempts: Mutex::new(attempts.with_context(|| dir.display().to_string())?),
+            written: Mutex::default(),
         })
     }
 
@@ -203,7 +198,10 @@ impl<'a> Engine<'a> {
             let Some(cpus) = self.lock_cpus(self.cpus_of(line)?)? else {
                 return Ok(Ended::Stopped);
             };
-            ended = self.attempt(line, attempt, &cpus)?;
+            ended = self.write_card(line, attempt)?;
+            if ended == Ended::Finished {
+                ended = self.attempt(line, attempt, &cpus)?;
+            }
             if ended != Ended::Unreachable {
                 break;
             }
@@ -273,11 +271,30 @@ impl<'a> Engine<'a> {
 
     fn attempt(&self, line: &Line, n: u32, cpus: &[(CpuId, File)]) -> anyhow::Result<Ended> {
         let out = self.dir.join("running").join(&line.id);
-        if out.exists() {
-            fs::remove_dir_all(&out).with_context(|| out.display().to_string())?;
+        let start = Instant::now();
+        let code = self.measure(line, &line.command, &out, cpus)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let over = is_whole(&out, code) && requirements::check(line, &out, code)?;
+        let ended = self.keep(line, &out, code)?;
+        self.record(line, n, code, seconds, cpus)?;
+        if over && !line.on_failure.is_empty() && signal::stop_requested().is_none() {
+            self.follow_up(line, cpus)?;
         }
-        let log = self.dir.join("log").join(format!("{}.log", line.id));
-        let log = File::options().create(true).append(true).open(log)?;
+        Ok(ended)
+    }
+
+    /// Runs a command of an experiment on its board, and on no other CPUs than these; its exit code.
+    fn measure(
+        &self,
+        line: &Line,
+        words: &[String],
+        out: &Path,
+        cpus: &[(CpuId, File)],
+    ) -> anyhow::Result<Option<i32>> {
+        if out.exists() {
+            fs::remove_dir_all(out).with_context(|| out.display().to_string())?;
+        }
+        let log = self.log(line)?;
         // A child has the CPUs of the thread that starts it.
         if !cpus.is_empty() {
             policy::bind(&cpus.iter().map(|(cpu, _)| *cpu).collect::<Vec<_>>())?;
@@ -286,31 +303,94 @@ impl<'a> Engine<'a> {
         if line.target != "local" {
             command.args(["--on", &line.target]);
         }
-        command.arg(&line.command[0]).arg("--out").arg(&out).args(&line.command[1..]);
+        command.arg(&words[0]).arg("--out").arg(out).args(&words[1..]);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        let start = Instant::now();
         let child = command.spawn().context("latlab cannot be started");
         if !cpus.is_empty() {
             policy::bind(&self.cpus)?;
         }
-        let code = follow(child?)?;
-        let ended = self.keep(line, &out, code)?;
+        follow(child?)
+    }
+
+    fn log(&self, line: &Line) -> anyhow::Result<File> {
+        let log = self.dir.join("log").join(format!("{}.log", line.id));
+        File::options()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .with_context(|| log.display().to_string())
+    }
+
+    fn record(
+        &self,
+        line: &Line,
+        n: u32,
+        code: Option<i32>,
+        seconds: f64,
+        cpus: &[(CpuId, File)],
+    ) -> anyhow::Result<()> {
         let mut record = serde_json::json!({
-            "id": line.id, "board": line.board, "attempt": n, "exit_code": code,
-            "seconds": start.elapsed().as_secs_f64(),
+            "id": line.id, "board": line.board, "attempt": n, "exit_code": code, "seconds": seconds,
             "cpus": cpus.iter().map(|(cpu, _)| cpu.0).collect::<Vec<_>>(),
         })
         .to_string();
         record.push('\n');
-        lock(&self.attempts).write_all(record.as_bytes())?;
+        Ok(lock(&self.attempts).write_all(record.as_bytes())?)
+    }
+
+    /// What the campaign asks for after a run that does not meet its requirements; it is kept beside the results.
+    fn follow_up(&self, line: &Line, cpus: &[(CpuId, File)]) -> anyhow::Result<()> {
+        say(&format!("{}: limits are exceeded: {}", line.id, line.on_failure.join(" ")));
+        let out = self.dir.join("running").join(format!("{}.on_failure", line.id));
+        let as_it_is = Line { target: without_power_cycle(&line.target), ..line.clone() };
+        let code = self.measure(&as_it_is, &line.on_failure, &out, cpus)?;
+        if !is_whole(&out, code) {
+            say(&format!(
+                "{}: its on_failure: exit code {code:?}, see log/{}.log",
+                line.id, line.id
+            ));
+            return Ok(());
+        }
+        let kept = self.dir.join("on_failure");
+        fs::create_dir_all(&kept).with_context(|| kept.display().to_string())?;
+        let kept = kept.join(&line.id);
+        if kept.exists() {
+            fs::remove_dir_all(&kept).with_context(|| kept.display().to_string())?;
+        }
+        let experiment = format!("{}.on_failure", line.experiment);
+        origin(&out, &self.terms.campaign, &experiment)?;
+        fs::rename(&out, &kept).with_context(|| kept.display().to_string())
+    }
+
+    /// Writes the image of a board's card, where it is not on it yet; finished where there is nothing to write.
+    fn write_card(&self, line: &Line, n: u32) -> anyhow::Result<Ended> {
+        let Some(image) = &line.image else { return Ok(Ended::Finished) };
+        if lock(&self.written).contains(&line.board) {
+            return Ok(Ended::Finished);
+        }
+        let images = self.dir.join("images");
+        fs::create_dir_all(&images).with_context(|| images.display().to_string())?;
+        let log = self.log(line)?;
+        let mut command = Command::new(&self.program);
+        command.args(["image", "write", &line.target]).arg(image).args(["--yes", "--once"]);
+        command.arg(images.join(&line.board));
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        let start = Instant::now();
+        let code = follow(command.spawn().context("latlab cannot be started")?)?;
+        if code == Some(0) {
+            lock(&self.written).insert(line.board.clone());
+            return Ok(Ended::Finished);
+        }
+        let out = self.dir.join("running").join(&line.id);
+        let ended = self.keep(line, &out, code)?;
+        self.record(line, n, code, start.elapsed().as_secs_f64(), &[])?;
         Ok(ended)
     }
 
     /// Moves what a command left to where it belongs.
     fn keep(&self, line: &Line, out: &Path, code: Option<i32>) -> anyhow::Result<Ended> {
         let failed = self.dir.join("failed").join(&line.id);
-        let whole = matches!(code, Some(0 | 2)) && out.join(RUN_FILE).is_file();
-        if whole {
+        if is_whole(out, code) {
             finish(self.dir, &self.terms.campaign, line, out)?;
             return Ok(Ended::Finished);
         }
@@ -320,7 +400,7 @@ impl<'a> Engine<'a> {
         if signal::stop_requested().is_some() {
             return Ok(Ended::Stopped);
         }
-        if code == Some(UNREACHABLE) {
+        if code == Some(i32::from(UNREACHABLE)) {
             return Ok(Ended::Unreachable);
         }
         fs::create_dir_all(out)?;
@@ -335,8 +415,7 @@ impl<'a> Engine<'a> {
 /// # Errors
 /// When it cannot be moved.
 pub fn finish(dir: &Path, campaign: &str, line: &Line, out: &Path) -> anyhow::Result<()> {
-    let origin = serde_json::json!({"campaign": campaign, "experiment": line.experiment});
-    write_atomically(&out.join("origin.json"), |to| Ok(serde_json::to_writer(to, &origin)?))?;
+    origin(out, campaign, &line.experiment)?;
     let result = dir.join("results").join(&line.id);
     fs::rename(out, &result).with_context(|| result.display().to_string())?;
     let failed = dir.join("failed").join(&line.id);
@@ -346,8 +425,39 @@ pub fn finish(dir: &Path, campaign: &str, line: &Line, out: &Path) -> anyhow::Re
     Ok(())
 }
 
+/// The target as it is now: a board that boots again has lost what made it late.
+fn without_power_cycle(target: &str) -> String {
+    if !target.starts_with("labgrid:") {
+        return target.to_owned();
+    }
+    target.split(',').filter(|option| *option != "power=cycle").collect::<Vec<_>>().join(",")
+}
+
+/// Says to which campaign and experiment a run belongs.
+fn origin(out: &Path, campaign: &str, experiment: &str) -> anyhow::Result<()> {
+    let origin = serde_json::json!({"campaign": campaign, "experiment": experiment});
+    write_atomically(&out.join("origin.json"), |to| Ok(serde_json::to_writer(to, &origin)?))
+        .with_context(|| out.display().to_string())
+}
+
+/// Whether a command left a whole run: within its limits, or beyond them.
+fn is_whole(out: &Path, code: Option<i32>) -> bool {
+    matches!(code, Some(0 | 2)) && out.join(RUN_FILE).is_file()
+}
+
 /// Waits for a command, and passes on what stops latlab; its exit code, or `None` for a signal.
 fn follow(mut child: std::process::Child) -> anyhow::Result<Option<i32>> {
     // SIGINT: what is measured so far is kept by the command.
     Ok(process::wait_and_pass_on(&mut child, 2)?.code())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_a_failure_does_not_boot_the_board() {
+        assert_eq!(without_power_cycle("labgrid:b,power=cycle,timeout=9"), "labgrid:b,timeout=9");
+        assert_eq!(without_power_cycle("ssh://b"), "ssh://b");
+    }
 }

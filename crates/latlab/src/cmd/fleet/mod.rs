@@ -7,6 +7,7 @@ mod lava;
 mod lava_job;
 mod local;
 mod regressions;
+mod requirements;
 mod slurm;
 
 use crate::cli::Global;

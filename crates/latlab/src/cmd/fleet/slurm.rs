@@ -8,8 +8,8 @@
 //! Slurm queues, places and repeats after the loss of a node (`--requeue`); whether an experiment is finished is
 //! decided by the directory below `results` alone, so that one that is queued twice is measured once.
 
-use super::campaign::{self, is_finished};
-use super::local::{self, ATTEMPTS, Ended, Engine, Terms, UNREACHABLE, say};
+use super::campaign::{self, UNREACHABLE, is_finished};
+use super::local::{self, ATTEMPTS, Ended, Engine, Terms, say};
 use crate::cli::Global;
 use crate::outcome::{HintExt, Outcome};
 use crate::rundir::write_atomically;
@@ -123,16 +123,7 @@ pub fn submit(
             signal::sleep(POLL);
         }
     }
-    let progress = campaign::progress(plan, dir);
-    campaign::print(global, &progress)?;
-    Ok(match signal::stop_requested() {
-        Some(signal) => Outcome::Stopped(signal),
-        None if options.wait && progress.values().any(|p| p.failed > 0) => Outcome::Code(1),
-        None if options.wait && progress.values().any(|p| p.waiting > 0) => {
-            Outcome::Code(UNREACHABLE as u8)
-        }
-        None => Outcome::Done,
-    })
+    campaign::ended(global, plan, dir, options.wait)
 }
 
 /// Runs one experiment of an array, on a node.
@@ -159,12 +150,12 @@ pub fn task(file: &Path, number: usize) -> anyhow::Result<Outcome> {
     }
     if unanswered(dir, &tasks, &line.board)? >= tasks.terms.quarantine {
         say(&format!("board {} does not answer: its other experiments wait", line.board));
-        return Ok(Outcome::Code(UNREACHABLE as u8));
+        return Ok(Outcome::Code(UNREACHABLE));
     }
     Ok(match engine.experiment(line)? {
         Ended::Finished => Outcome::Done,
         Ended::Failed => Outcome::Code(1),
-        Ended::Unreachable => Outcome::Code(UNREACHABLE as u8),
+        Ended::Unreachable => Outcome::Code(UNREACHABLE),
         Ended::Stopped => signal::stop_requested().map_or(Outcome::Code(1), Outcome::Stopped),
     })
 }
@@ -190,8 +181,13 @@ fn unanswered(dir: &Path, tasks: &Tasks, board: &str) -> anyhow::Result<u32> {
         let Ok(attempt) = serde_json::from_str::<Attempt>(&line?) else { continue };
         let is_ours = attempt.board == board && tasks.lines.iter().any(|l| l.id == attempt.id);
         match (is_ours, attempt.exit_code) {
-            (true, Some(UNREACHABLE)) if attempt.attempt >= tasks.terms.attempts => count += 1,
-            (true, Some(UNREACHABLE)) | (false, _) => {}
+            (true, Some(code))
+                if code == i32::from(UNREACHABLE) && attempt.attempt >= tasks.terms.attempts =>
+            {
+                count += 1
+            }
+            (true, Some(code)) if code == i32::from(UNREACHABLE) => {}
+            (false, _) => {}
             (true, _) => count = 0,
         }
     }
@@ -313,6 +309,9 @@ mod tests {
             repetition: 1,
             command: vec!["wakeup".into()],
             seconds: 1,
+            image: None,
+            check: None,
+            on_failure: Vec::new(),
         };
         let terms = Terms { campaign: "c".into(), attempts: 2, wait_s: 0, quarantine: 2 };
         Tasks { terms, attempts_from: 0, lines: (0..n).map(line).collect() }
