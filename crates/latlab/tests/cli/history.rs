@@ -292,6 +292,81 @@ fn a_postgresql_server_remembers_the_same() {
     a_store_knows(dir.path(), &server.url());
 }
 
+/// A query of a dashboard as Grafana sends it.
+fn interpolated(sql: &str) -> String {
+    let mut out = sql.to_owned();
+    for (variable, value) in [
+        ("${result:sqlstring}", "'wakeup.user'"),
+        ("${board:sqlstring}", "'TI AM335x BeagleBone Black','another'"),
+        ("${statistic:raw}", "p99"),
+        ("${__from:date:iso}", "2026-03-01T00:00:00.000Z"),
+        ("${__to:date:iso}", "2026-12-31T00:00:00.000Z"),
+    ] {
+        out = out.replace(variable, value);
+    }
+    assert!(!out.contains('$'), "{out}");
+    out
+}
+
+#[test]
+fn the_dashboard_asks_what_a_postgresql_store_answers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = root.join("../../packaging/history/grafana.json");
+    let dashboard: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let mut queries = Vec::new();
+    let list = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
+    for panel in list(&dashboard["panels"]) {
+        for target in list(&panel["targets"]) {
+            queries.push((panel["title"].clone(), target["rawSql"].clone()));
+        }
+    }
+    for variable in list(&dashboard["templating"]["list"]) {
+        if variable["type"] == "query" {
+            queries.push((variable["name"].clone(), variable["query"].clone()));
+        }
+    }
+    for one in list(&dashboard["annotations"]["list"]) {
+        queries.push((one["name"].clone(), one["target"]["rawSql"].clone()));
+    }
+    assert_eq!(queries.len(), 5 + 2 + 1);
+    let Some(server) = Server::start() else {
+        skip("PostgreSQL is not installed (apt-get install postgresql)");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    runs_in(dir.path());
+    let url = server.url();
+    assert!(latlab(dir.path(), &["history", "--store", &url, "import", "."]).status.success());
+    let answer = |sql: &str| {
+        let out = Command::new(server.bin.join("psql"))
+            .args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "latlab", "-h"])
+            .arg(server.dir.path())
+            .args(["-d", "postgres", "-c", &interpolated(sql)])
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{sql}: {}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    for (title, sql) in &queries {
+        let rows = answer(sql.as_str().unwrap());
+        let expected = match title.as_str().unwrap() {
+            // A fifth slower since its first run.
+            "Median of each kernel" => "6.6.31|2026-03-21T02:00:00Z|20|18",
+            "Units against the others of their board" => "|bb|cpu=0|40|2026-04-12",
+            "kernels" => "6.6.31 on TI AM335x BeagleBone Black",
+            "result" => "wakeup.user",
+            "Latest runs" => "latlab wakeup|t|",
+            "Runs a day" => "2026-03-21",
+            _ => "BeagleBone Black",
+        };
+        assert!(rows.contains(expected), "{title}: {rows}");
+    }
+    let kernels = answer(queries[1].1.as_str().unwrap());
+    let change: f64 = kernels.lines().next().unwrap().rsplit('|').next().unwrap().parse().unwrap();
+    assert!((0.15..0.25).contains(&change), "{kernels}");
+}
+
 /// An authority, and a key and certificate of it for `localhost`, by OpenSSL's program.
 fn certificates(dir: &Path) {
     let openssl = |args: &str| {
