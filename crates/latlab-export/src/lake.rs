@@ -5,12 +5,12 @@
 
 use crate::ExportError;
 use ::parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical, ZstdLevel};
-use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
+use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use ::parquet::file::writer::SerializedFileWriter;
-use ::parquet::record::Field;
 use ::parquet::schema::types::Type;
 use latlab_model::lake::{Cell, Kind, Row, Table, VERSION, order};
 use std::collections::HashSet;
@@ -136,49 +136,127 @@ pub fn read<R: ChunkReader + 'static>(
     columns: &[&str],
     file: R,
 ) -> Result<Vec<Row>, ExportError> {
-    let reader = open(table, file)?;
-    let whole = schema(table).map_err(failed(table))?;
-    let fields = (whole.get_fields().iter()).filter(|f| columns.contains(&f.name())).cloned();
-    let wanted = Type::group_type_builder(table.name)
-        .with_fields(fields.collect())
-        .build()
-        .map_err(failed(table))?;
-    // Texts repeat: each is kept once.
-    let mut texts = HashSet::<Arc<str>>::new();
     let mut out = Vec::new();
-    for row in reader.get_row_iter(Some(wanted)).map_err(failed(table))? {
-        let mut found: Vec<(String, Cell)> =
-            (row.map_err(failed(table))?.into_columns().into_iter())
-                .map(|(name, field)| (name, cell(field, &mut texts)))
-                .collect();
-        let take = |name: &&str| {
-            let i = found.iter().position(|(n, _)| n == name)?;
-            Some(found.swap_remove(i).1)
-        };
-        let cells: Option<Row> = columns.iter().map(take).collect();
-        out.push(cells.ok_or_else(|| ExportError::Parquet {
-            event: table.name.into(),
-            reason: "lacks a column".into(),
-        })?);
-    }
+    for_each(table, columns, file, &mut |row| out.push(row.clone()))?;
     Ok(out)
 }
 
-fn cell(field: Field, texts: &mut HashSet<Arc<str>>) -> Cell {
-    match field {
-        Field::Str(text) => match texts.get(text.as_str()) {
-            Some(known) => Cell::Text(known.clone()),
-            None => {
-                let new: Arc<str> = Arc::from(text);
-                texts.insert(new.clone());
-                Cell::Text(new)
+/// Calls `each` with every row of a file, as [`read`] has them. Memory is that of a row group; equal texts
+/// are one allocation until the end.
+///
+/// # Errors
+/// When it is no file of this table, or lacks a column.
+pub fn for_each<R: ChunkReader + 'static>(
+    table: &Table,
+    columns: &[&str],
+    file: R,
+    each: &mut dyn FnMut(&Row),
+) -> Result<(), ExportError> {
+    let reader = open(table, file)?;
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let place = |name: &&str| {
+        let of_file = schema.columns().iter().position(|c| c.path().string() == *name)?;
+        Some((of_file, schema.column(of_file).max_def_level() > 0))
+    };
+    let places: Option<Vec<(usize, bool)>> = columns.iter().map(place).collect();
+    let lacks =
+        || ExportError::Parquet { event: table.name.into(), reason: "lacks a column".into() };
+    let places = places.ok_or_else(lacks)?;
+    let mut texts = HashSet::<Arc<str>>::new();
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group).map_err(failed(table))?;
+        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        let mut cells = Vec::with_capacity(places.len());
+        for &(column, optional) in &places {
+            let column = group.get_column_reader(column).map_err(failed(table))?;
+            cells.push(
+                column_cells(column, optional, rows, &mut texts)
+                    .map_err(failed(table))?
+                    .into_iter(),
+            );
+        }
+        let mut row = Row::with_capacity(cells.len());
+        for _ in 0..rows {
+            row.clear();
+            row.extend(cells.iter_mut().filter_map(Iterator::next));
+            if row.len() < columns.len() {
+                return Err(lacks());
             }
-        },
-        Field::Long(v) => Cell::Int(v),
-        Field::Bool(v) => Cell::Flag(v),
-        Field::Double(v) => Cell::Real(Some(v)),
-        _ => Cell::Real(None),
+            each(&row);
+        }
     }
+    Ok(())
+}
+
+/// A column of a row group.
+fn column_cells(
+    column: ColumnReader,
+    optional: bool,
+    rows: usize,
+    texts: &mut HashSet<Arc<str>>,
+) -> ::parquet::errors::Result<Vec<Cell>> {
+    Ok(match column {
+        ColumnReader::ByteArrayColumnReader(column) => {
+            let mut last: Option<(ByteArray, Arc<str>)> = None;
+            values(column, optional, rows)?
+                .into_iter()
+                .map(|bytes| {
+                    let bytes = bytes.unwrap_or_default();
+                    // Rows are sorted: most texts are those of the row before.
+                    if let Some((_, text)) = last.as_ref().filter(|(known, _)| same(known, &bytes))
+                    {
+                        return Ok(Cell::Text(text.clone()));
+                    }
+                    let text = if bytes.is_empty() { "" } else { bytes.as_utf8()? };
+                    let shared = texts.get(text).cloned().unwrap_or_else(|| {
+                        let new: Arc<str> = Arc::from(text);
+                        texts.insert(new.clone());
+                        new
+                    });
+                    last = Some((bytes, shared.clone()));
+                    Ok(Cell::Text(shared))
+                })
+                .collect::<::parquet::errors::Result<_>>()?
+        }
+        ColumnReader::Int64ColumnReader(column) => {
+            values(column, optional, rows)?.into_iter().map(|v| Cell::Int(v.unwrap_or(0))).collect()
+        }
+        ColumnReader::BoolColumnReader(column) => {
+            let cell = |v: Option<bool>| Cell::Flag(v.unwrap_or(false));
+            values(column, optional, rows)?.into_iter().map(cell).collect()
+        }
+        ColumnReader::DoubleColumnReader(column) => {
+            values(column, optional, rows)?.into_iter().map(Cell::Real).collect()
+        }
+        _ => Vec::new(),
+    })
+}
+
+fn same(a: &ByteArray, b: &ByteArray) -> bool {
+    a.len() == b.len() && (a.is_empty() || a.data() == b.data())
+}
+
+/// Values of a column of a row group, `None` for those that are not known.
+fn values<T: DataType>(
+    mut column: ColumnReaderImpl<T>,
+    optional: bool,
+    rows: usize,
+) -> ::parquet::errors::Result<Vec<Option<T::T>>> {
+    let (mut known, mut levels) = (Vec::new(), Vec::new());
+    let mut read = 0;
+    while read < rows {
+        let levels = optional.then_some(&mut levels);
+        let (more, _, _) = column.read_records(rows - read, levels, None, &mut known)?;
+        if more == 0 {
+            break;
+        }
+        read += more;
+    }
+    if !optional {
+        return Ok(known.into_iter().map(Some).collect());
+    }
+    let mut known = known.into_iter();
+    Ok(levels.into_iter().map(|level| if level > 0 { known.next() } else { None }).collect())
 }
 
 #[cfg(test)]

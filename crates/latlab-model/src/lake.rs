@@ -169,6 +169,10 @@ impl Cell {
     pub fn text(&self) -> &str {
         if let Self::Text(t) = self { t } else { "" }
     }
+    /// The text as rows share it; empty for a cell of another kind.
+    pub fn shared(&self) -> Arc<str> {
+        if let Self::Text(t) = self { t.clone() } else { Arc::default() }
+    }
     /// A whole number; 0 for a cell of another kind.
     pub fn int(&self) -> i64 {
         if let Self::Int(v) = self { *v } else { 0 }

@@ -14,6 +14,7 @@ pub mod csv;
 pub mod doctor;
 pub mod event;
 pub mod finding;
+pub mod fleet;
 pub mod history;
 pub mod kconfig;
 pub mod lake;

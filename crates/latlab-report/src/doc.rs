@@ -67,6 +67,8 @@ pub enum Block {
     Pre(String),
     /// A flame graph; drawn on pages alone.
     Flame(Box<Flame>),
+    /// A table whose cells lead to other pages of a site.
+    Links(Box<Links>),
 }
 
 /// A table of text cells.
@@ -78,6 +80,15 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Cells, one per column.
     pub rows: Vec<Vec<String>>,
+}
+
+/// A table of a site.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Links {
+    /// What it shows.
+    pub table: Table,
+    /// For each row, the file that each cell leads to.
+    pub targets: Vec<Vec<Option<String>>>,
 }
 
 /// A column head.
@@ -175,6 +186,8 @@ pub struct Axis {
     pub categories: Vec<String>,
     /// Whether tick values are bytes and are written `4K`, `1M`.
     pub bytes: bool,
+    /// Whether a linear vertical axis begins near the smallest value, and not at zero.
+    pub tight: bool,
 }
 
 /// An axis' scale.

@@ -39,6 +39,7 @@ fn block(block: &Block, out: &mut impl Write) -> io::Result<()> {
         Block::Table(t) => table(t, out),
         Block::Findings(all) => all.iter().try_for_each(|f| finding(f, out)),
         Block::Plot(_) | Block::Flame(_) => Ok(()),
+        Block::Links(l) => table(&l.table, out),
         Block::Pre(text) => {
             clean(text).lines().try_for_each(|l| writeln!(out, "    {l}"))?;
             writeln!(out)

@@ -2,4 +2,5 @@
 
 pub mod campaign;
 pub mod lake_rows;
+pub mod overview;
 pub mod regressions;

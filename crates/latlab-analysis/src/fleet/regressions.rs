@@ -253,6 +253,11 @@ impl Watch {
         new
     }
 
+    /// Number of a series that is there.
+    pub fn known(&self, key: &Key) -> Option<usize> {
+        self.known.get(key).copied()
+    }
+
     /// Number of a kernel.
     pub fn kernel(&mut self, release: &str) -> usize {
         if let Some(known) = self.kernel_of.get(release) {

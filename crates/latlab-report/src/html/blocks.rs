@@ -1,7 +1,7 @@
 //! The blocks of a document as HTML elements.
 
 use super::flame;
-use crate::doc::{Axis, Block, Plot, Scale, Section, Series, SeriesKind, Table};
+use crate::doc::{Axis, Block, Links, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::json;
 use crate::messages;
 use crate::plot::scale::{format_bytes, format_number};
@@ -14,7 +14,12 @@ use std::io::{self, Write};
 const ROWS_MAX: usize = 200;
 
 /// A section that opens and closes without a script; what it has is told beside its title.
-pub(super) fn section(s: &Section, open: bool, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn section(
+    s: &Section,
+    open: bool,
+    script: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let (id, title) = (escape(&s.id), escape(&s.title));
     let open = if open { " open=\"\"" } else { "" };
     writeln!(
@@ -22,7 +27,7 @@ pub(super) fn section(s: &Section, open: bool, out: &mut impl Write) -> io::Resu
         "<details class=\"section\" id=\"{id}\"{open}>\n<summary><h2>{title}</h2> <small>{}</small></summary>",
         content(s)
     )?;
-    s.blocks.iter().try_for_each(|b| block(b, out))?;
+    s.blocks.iter().try_for_each(|b| block(b, script, out))?;
     out.write_all(b"</details>\n")
 }
 
@@ -32,7 +37,7 @@ fn content(s: &Section) -> String {
     let counted = [
         (count(|b| usize::from(matches!(b, Block::Warning(_)))), "warning"),
         (count(|b| usize::from(matches!(b, Block::Plot(_)))), "plot"),
-        (count(|b| usize::from(matches!(b, Block::Table(_)))), "table"),
+        (count(|b| usize::from(matches!(b, Block::Table(_) | Block::Links(_)))), "table"),
         (count(|b| if let Block::Findings(f) = b { f.len() } else { 0 }), "finding"),
     ];
     let some = counted.iter().filter(|c| c.0 > 0);
@@ -51,7 +56,8 @@ pub(super) fn verdict(severity: Severity) -> (&'static str, &'static str) {
     }
 }
 
-pub(super) fn block(b: &Block, out: &mut impl Write) -> io::Result<()> {
+/// A block; with a script, plots carry their data for it.
+pub(super) fn block(b: &Block, script: bool, out: &mut impl Write) -> io::Result<()> {
     match b {
         Block::Text(text) => paragraphs(text, out),
         Block::Heading(text) => writeln!(out, "<h3>{}</h3>", escape(text)),
@@ -65,13 +71,14 @@ pub(super) fn block(b: &Block, out: &mut impl Write) -> io::Result<()> {
             }
             out.write_all(b"</dl>\n")
         }
-        Block::Table(t) => table(t, out),
+        Block::Table(t) => table(t, None, out),
+        Block::Links(l) => table(&l.table, Some(l), out),
         Block::Findings(findings) => {
             out.write_all(b"<ul class=\"findings\">\n")?;
             findings.iter().try_for_each(|f| finding(f, out))?;
             out.write_all(b"</ul>\n")
         }
-        Block::Plot(p) => figure(p, out),
+        Block::Plot(p) => figure(p, script, out),
         Block::Flame(f) => flame::figure(f, out),
         Block::Pre(text) => {
             writeln!(out, "<pre tabindex=\"0\">{}</pre>", escape(text))
@@ -85,7 +92,7 @@ fn paragraphs(text: &str, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// A table in a box that scrolls by itself, by keyboard too, where the page is narrow.
-fn table(t: &Table, out: &mut impl Write) -> io::Result<()> {
+fn table(t: &Table, links: Option<&Links>, out: &mut impl Write) -> io::Result<()> {
     let caption = escape(&t.caption);
     write!(out, "<div class=\"scroll\" role=\"region\" tabindex=\"0\"")?;
     let name = if caption.is_empty() { "Table" } else { &caption };
@@ -101,11 +108,17 @@ fn table(t: &Table, out: &mut impl Write) -> io::Result<()> {
         write!(out, "<th scope=\"col\"{}>{}</th>", class(i), escape(&c.head))?;
     }
     out.write_all(b"</tr></thead>\n<tbody>\n")?;
-    for row in &t.rows {
+    for (at, row) in t.rows.iter().enumerate() {
+        let targets = links.and_then(|l| l.targets.get(at));
         out.write_all(b"<tr>")?;
         for (i, cell) in row.iter().enumerate() {
             let (tag, scope) = if i == 0 { ("th", " scope=\"row\"") } else { ("td", "") };
-            write!(out, "<{tag}{scope}{}>{}</{tag}>", class(i), escape(cell))?;
+            let text = escape(cell);
+            let text = match targets.and_then(|t| t.get(i)?.as_ref()) {
+                Some(file) => format!("<a href=\"{}\">{text}</a>", escape(file)),
+                None => text,
+            };
+            write!(out, "<{tag}{scope}{}>{text}</{tag}>", class(i))?;
         }
         out.write_all(b"</tr>\n")?;
     }
@@ -146,7 +159,7 @@ fn finding(f: &Finding, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// A plot: static drawing, its description, its data as a table, and the same for the script.
-fn figure(p: &Plot, out: &mut impl Write) -> io::Result<()> {
+fn figure(p: &Plot, script: bool, out: &mut impl Write) -> io::Result<()> {
     let id = escape(&p.id);
     writeln!(out, "<figure class=\"plot\" id=\"{id}\">")?;
     write!(out, "<figcaption><h3>{}</h3>", escape(&p.title))?;
@@ -157,6 +170,9 @@ fn figure(p: &Plot, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"<div class=\"drawing\">")?;
     out.write_all(svg::svg(p, svg::Use::InPage).as_bytes())?;
     out.write_all(b"</div>\n")?;
+    if !script {
+        return out.write_all(b"</figure>\n");
+    }
     data_table(p, out)?;
     let data = json::in_page(&json::plot(p));
     writeln!(out, "<script type=\"application/json\">{data}</script>\n</figure>")

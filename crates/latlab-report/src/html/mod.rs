@@ -7,6 +7,8 @@
 
 mod blocks;
 mod flame;
+#[cfg(feature = "host")]
+pub mod site;
 
 use crate::doc::Doc;
 use crate::plot::palette::{Ground, Role};
@@ -24,7 +26,8 @@ const SCRIPT_HASH: &str = include_str!("../../assets/report.js.sha256");
 /// Writes the page.
 pub fn render(doc: &Doc, out: &mut impl Write) -> io::Result<()> {
     let plots = crate::sections::plots(doc).next().is_some();
-    head(doc, plots, out)?;
+    let policy = format!("script-src '{}'; ", SCRIPT_HASH.trim());
+    head(doc, plots, &policy, "", out)?;
     write!(out, "<body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n")?;
     write!(out, "<header>\n<p class=\"brand\">latlab report</p>\n")?;
     // Shown by the script: without it a button would do nothing.
@@ -34,10 +37,10 @@ pub fn render(doc: &Doc, out: &mut impl Write) -> io::Result<()> {
     tiles(doc, out)?;
     summary(doc, out)?;
     for block in &doc.lead {
-        blocks::block(block, out)?;
+        blocks::block(block, true, out)?;
     }
     for section in &doc.sections {
-        blocks::section(section, doc.lead.is_empty(), out)?;
+        blocks::section(section, doc.lead.is_empty(), true, out)?;
     }
     out.write_all(b"</main>\n")?;
     writeln!(out, "<footer><p>Made by latlab {}.</p></footer>", env!("CARGO_PKG_VERSION"))?;
@@ -50,11 +53,10 @@ fn inflate(asset: &[u8], out: &mut impl Write) -> io::Result<()> {
     io::copy(&mut DeflateDecoder::new(asset), out).map(drop)
 }
 
-fn head(doc: &Doc, plots: bool, out: &mut impl Write) -> io::Result<()> {
+fn head(doc: &Doc, plots: bool, script: &str, style: &str, out: &mut impl Write) -> io::Result<()> {
     let policy = format!(
-        "default-src 'none'; script-src '{}'; style-src 'unsafe-inline'; img-src data:; \
-         base-uri 'none'; form-action 'none'",
-        SCRIPT_HASH.trim()
+        "default-src 'none'; {script}style-src 'unsafe-inline'; img-src data:; \
+         base-uri 'none'; form-action 'none'"
     );
     write!(
         out,
@@ -69,7 +71,7 @@ fn head(doc: &Doc, plots: bool, out: &mut impl Write) -> io::Result<()> {
     if plots {
         out.write_all(plot_style().as_bytes())?;
     }
-    out.write_all(b"</style>\n</head>\n")
+    write!(out, "{style}</style>\n</head>\n")
 }
 
 /// Colours of plots as custom properties on each ground, and the classes of static drawings.

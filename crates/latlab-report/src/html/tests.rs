@@ -11,6 +11,7 @@ fn plot(kind: SeriesKind, text: &str) -> Plot {
         scale,
         categories: vec![text.into(), text.into()],
         bytes: false,
+        tight: false,
     };
     let s = Series {
         name: text.into(),

@@ -93,14 +93,20 @@ impl Range {
         });
         let lanes = plot.series.iter().any(|s| matches!(s.kind, SeriesKind::Spans));
         let heat = plot.series.iter().any(|s| matches!(s.kind, SeriesKind::Heat));
-        let from_zero = !heat && !lanes;
+        let from_zero = !heat && !lanes && !plot.y.tight;
         let cells = outer_edges(plot, &plot.y, |g| &g.ys);
         let mut r = Self::of(&plot.y, points.chain(marks).chain(cells), from_zero);
         let filled =
             plot.series.iter().any(|s| matches!(s.kind, SeriesKind::Bars | SeriesKind::Step));
         match r.scale {
             Scale::Linear if lanes => (r.min, r.max) = (r.min.floor() - 0.5, r.max.ceil() + 0.5),
-            Scale::Linear if !heat => r.max += (r.max - r.min) * 0.04,
+            Scale::Linear if !heat => {
+                let air = (r.max - r.min) * 0.04;
+                r.max += air;
+                if plot.y.tight {
+                    r.min -= air;
+                }
+            }
             // A count of one has to stand above the floor, a count of three above that of one.
             Scale::Log10 | Scale::Log2 if filled => {
                 let floor = if (1.0..10.0).contains(&r.min) { 0.7 } else { r.min * 0.6 };

@@ -17,6 +17,8 @@ pub mod compare;
 #[cfg(feature = "host")]
 pub mod critical;
 pub mod doctor;
+#[cfg(feature = "host")]
+pub mod fleet;
 pub mod generic;
 pub mod history;
 pub mod machine;

@@ -195,6 +195,7 @@ impl<'a, W: Write> Text<'a, W> {
                 Ok(())
             }
             Block::Flame(_) => Ok(()),
+            Block::Links(l) => self.block(&Block::Table(l.table.clone())),
             Block::Pre(text) => {
                 for line in clean(text).lines() {
                     self.line(&format!("    {line}"))?;

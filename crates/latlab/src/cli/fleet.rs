@@ -104,6 +104,12 @@ pub enum Command {
         #[arg(long)]
         fail_if_any: bool,
     },
+    /// Write pages about all runs that open in a browser from files, without a server.
+    Report {
+        /// The lake.
+        #[arg(long, value_name = "DIR")]
+        lake: PathBuf,
+    },
     /// Answer a question about all runs by DuckDB, or print its SQL.
     Ask {
         /// Question.

@@ -119,6 +119,9 @@ fleet regressions
 Lake: lake
 Selection: nights
 Verdict: fail_if_any
+fleet report +out
+Lake: lake
+Output: out
 fleet ask
 Lake: lake
 Selection: name quantile setting

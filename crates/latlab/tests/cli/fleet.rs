@@ -357,9 +357,8 @@ fn a_campaign_that_is_stopped_keeps_what_is_finished() {
     assert!(status.ends_with("1 finished, 0 failed, 1 waiting on 1 boards\n"), "{status}");
 }
 
-#[test]
-fn a_regression_of_a_class_is_one_alarm() {
-    let t = tempfile::tempdir().unwrap();
+/// Fifty nights of three devices; all are slower by a fifth from night 40 on.
+fn worse_since_night_40(root: &Path, edit: &dyn Fn(&mut Run)) {
     for night in 0..50u32 {
         for device in 0..3 {
             let mut run = a_run(device, night);
@@ -369,13 +368,22 @@ fn a_regression_of_a_class_is_one_alarm() {
             run.started = format!("2026-{:02}-{:02}T02:00:00Z", 3 + night / 28, 1 + night % 28);
             run.machine.kernel.release = format!("6.6.{night}");
             let result = &mut run.parts[0].results[0];
-            result.histogram = None;
+            if night < 49 {
+                result.histogram = None;
+            }
             result.summary.median = Some(level);
             result.summary.quantiles.clear();
-            save(&run, &t.path().join(format!("runs/{night}/{device}")));
+            edit(&mut run);
+            save(&run, &root.join(format!("runs/{night}/{device}")));
         }
     }
-    fleet(t.path(), "import --lake lake runs");
+    fleet(root, "import --lake lake runs");
+}
+
+#[test]
+fn a_regression_of_a_class_is_one_alarm() {
+    let t = tempfile::tempdir().unwrap();
+    worse_since_night_40(t.path(), &|_| {});
     let args = ["fleet", "regressions", "--lake", "lake", "--nights", "30", "--fail-if-any"];
     let out = latlab(t.path(), &[&args[..], &["--json"]].concat());
     assert_eq!(out.status.code(), Some(2), "{}", said(&out));
@@ -434,4 +442,79 @@ fn a_run_that_exceeds_a_limit_is_followed_up() {
     // Nothing is measured again.
     assert_eq!(submit().status.code(), Some(2));
     assert_eq!(fs::read_to_string(t.path().join("c/attempts.jsonl")).unwrap().lines().count(), 2);
+}
+
+/// All files of a site with their content.
+fn site(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    files(dir).into_iter().map(|f| (f.clone(), fs::read(dir.join(f)).unwrap())).collect()
+}
+
+#[test]
+fn a_lake_becomes_pages_that_need_no_server() {
+    let t = tempfile::tempdir().unwrap();
+    let evil = "<script>alert(1)</script>\"'/../../x";
+    worse_since_night_40(t.path(), &|run| run.machine.board = Some(evil.into()));
+    let written = fleet(t.path(), "report --lake lake --out site");
+    // Overview, a board, a result, 50 kernels, an alarm.
+    assert!(written.starts_with("site/index.html: 54 pages, "), "{written}");
+    let first = site(&t.path().join("site"));
+    assert_eq!(first.len(), 54 + 1);
+    let page = |kind: &str| {
+        let of = first.iter().filter(|f| f.0.to_string_lossy().starts_with(kind));
+        text(&of.last().unwrap().1)
+    };
+    assert!(page("index").contains("3 devices of 1 board, 50 kernels and 50 nights"));
+    let alarm = page("alarm-2026-04-13-");
+    assert!(alarm.contains("The change lies between kernel 6.6.39 and kernel 6.6.40"), "{alarm}");
+    assert!(alarm.contains("<svg") && alarm.contains("18.2 µs"), "{alarm}");
+    // The merged tail is of the night that has histograms.
+    assert!(page("result").contains("6\u{202f}000"), "{}", page("result"));
+    for (file, content) in &first {
+        let page = text(content).replace("http://www.w3.org/2000/svg", "");
+        let outside = ["<script", "http://", "https://", "src=", "@import"];
+        let found = outside.iter().find(|o| page.contains(**o));
+        assert!(found.is_none(), "{found:?} in {}", file.display());
+    }
+    // The same lake gives the same bytes, also over what is there; nothing else is left.
+    fleet(t.path(), "report --lake lake --out site");
+    assert_eq!(site(&t.path().join("site")), first);
+    fleet(t.path(), "compact --lake lake");
+    let json = fleet(t.path(), "report --lake lake --out again --json");
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["pages"], &json["alarms"]), (&54.into(), &1.into()));
+    assert_eq!(site(&t.path().join("again")), first);
+    let mut here: Vec<String> = (fs::read_dir(t.path()).unwrap().flatten())
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .collect();
+    here.sort();
+    assert_eq!(here, ["again", "lake", "runs", "site"]);
+}
+
+#[test]
+fn pages_do_not_replace_what_is_no_site() {
+    let t = tempfile::tempdir().unwrap();
+    nights(t.path(), 0..1);
+    fleet(t.path(), "import --lake lake runs");
+    fs::create_dir(t.path().join("home")).unwrap();
+    fs::write(t.path().join("home/thesis.tex"), "years of work").unwrap();
+    std::os::unix::fs::symlink("home", t.path().join("link")).unwrap();
+    fleet(t.path(), "report --lake lake --out site");
+    std::os::unix::fs::symlink("site", t.path().join("to-site")).unwrap();
+    for out in ["home", "link", "to-site", "lake", "home/thesis.tex"] {
+        let out = latlab(t.path(), &["fleet", "report", "--lake", "lake", "--out", out]);
+        assert_eq!(out.status.code(), Some(1));
+        let sentence = "is there and is no site of latlab fleet report";
+        assert!(said(&out).contains(sentence), "{}", said(&out));
+    }
+    assert_eq!(fs::read(t.path().join("home/thesis.tex")).unwrap(), b"years of work");
+    for (args, sentence) in [
+        (&["report", "--lake", "lake"][..], "--out names no directory"),
+        (&["report", "--lake", "lake", "--out", ".."], "--out ..: not the name of a directory"),
+        (&["report", "--lake", "none", "--out", "new"], "--lake none: no lake"),
+    ] {
+        let out = latlab(t.path(), &[&["fleet"], args].concat());
+        assert_eq!(out.status.code(), Some(1));
+        assert!(said(&out).contains(sentence), "{}", said(&out));
+    }
+    assert!(!t.path().join("new").exists());
 }

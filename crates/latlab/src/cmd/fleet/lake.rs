@@ -88,7 +88,7 @@ impl Lake {
     }
 
     fn file(&self, table: &str, date: &str, part: &str) -> PathBuf {
-        self.dir.join(table).join(format!("date={date}")).join(part)
+        file(&self.dir, table, date, part)
     }
 
     /// Names of the files of a table, by day.
@@ -222,6 +222,11 @@ impl Lake {
         out.retain(|group| group.len() > 1);
         Ok(out)
     }
+}
+
+/// Path of a file of a table.
+pub fn file(lake: &Path, table: &str, date: &str, part: &str) -> PathBuf {
+    lake.join(table).join(format!("date={date}")).join(part)
 }
 
 /// Names of the files of a table, by day.

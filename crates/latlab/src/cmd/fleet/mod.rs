@@ -6,7 +6,9 @@ mod lake;
 mod lava;
 mod lava_job;
 mod local;
+mod nights;
 mod regressions;
+mod report;
 mod requirements;
 mod slurm;
 
@@ -55,6 +57,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         Command::Regressions { lake, nights, fail_if_any } => {
             regressions::run(global, lake, *nights, *fail_if_any)
         }
+        Command::Report { lake } => report::run(global, lake),
         Command::Ask { question, lake, name, quantile, setting, sql } => {
             let asked = ask::Asked { question, name, quantile: *quantile, setting };
             ask::run(global, lake, &asked, *sql)

@@ -1,0 +1,633 @@
+//! A fleet as its pages show it: nights in, one [`Fleet`] out. Alarms are those of [`Watch`].
+//!
+//! Memory grows with series and nights of *boards*, not with nights of devices: of a device, the last
+//! [`RECENT`] values are kept, and all values of those that an alarm names from then on.
+
+use super::regressions::{Alarm, Key, Observation, Watch};
+use crate::history::unit_of;
+use latlab_model::fleet::{self, Board, Change, Device, Fleet, Kernel, Level, Line, Metric, Night};
+use latlab_model::fleet::{Point, Step, Tail};
+use latlab_stats::quantile::median;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+/// Values of a device that are kept.
+const RECENT: usize = 40;
+/// Values of a device under one kernel that are its level.
+const LEVEL: usize = 10;
+/// Nights before a change that are compared with those after it.
+const BEFORE: u32 = 20;
+/// Nights that are the present.
+const NOW: u32 = 7;
+/// Nights from which a device is compared with others of its board.
+const DEVICE_NIGHTS: usize = 7;
+/// Devices that a difference needs.
+const DEVICES: usize = 3;
+/// Devices of a board that are listed.
+const LISTED: usize = 200;
+/// Results of an alarm that are listed.
+const CHANGES: usize = 8;
+
+/// What a row of results is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// Board (model).
+    pub board: &'a str,
+    /// Device.
+    pub device: &'a str,
+    /// Part.
+    pub part: &'a str,
+    /// Name of the result.
+    pub name: &'a str,
+    /// Its parameters.
+    pub params: &'a str,
+    /// Unit, as stores have it.
+    pub unit: &'a str,
+    /// Whether a larger value is a better one.
+    pub larger_is_better: bool,
+}
+
+impl Named<'_> {
+    /// The key of its series.
+    pub fn key(&self) -> Key {
+        Key {
+            class: self.board.to_owned(),
+            device: self.device.to_owned(),
+            name: self.name.to_owned(),
+            params: [self.part, self.params].join(" ").trim().to_owned(),
+        }
+    }
+}
+
+/// A value of a night: larger is worse.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// Series, from [`Overview::series`].
+    pub series: usize,
+    /// Kernel's release.
+    pub kernel: std::sync::Arc<str>,
+    /// Positive.
+    pub value: f64,
+}
+
+/// Logarithms of a device's values.
+#[derive(Debug)]
+struct Series {
+    line: usize,
+    device: usize,
+    recent: VecDeque<(u32, f32)>,
+    kernel: usize,
+    /// The last values under this kernel.
+    values: Vec<f64>,
+    /// The kernel before, and the level under it.
+    before: Option<(usize, f64)>,
+}
+
+#[derive(Debug)]
+struct Unit {
+    board: usize,
+    name: String,
+    nights: u32,
+    last: usize,
+    kernel: usize,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    board: usize,
+    metric: usize,
+    devices: u32,
+    points: Vec<Point>,
+    /// Medians of nights, by kernel.
+    levels: BTreeMap<usize, Vec<f64>>,
+    tail: BTreeMap<u64, u64>,
+    /// Device with the largest level of the latest nights.
+    worst: Option<(String, f64)>,
+}
+
+#[derive(Debug)]
+struct Run {
+    first: usize,
+    last: usize,
+    devices: BTreeSet<usize>,
+}
+
+/// Collects the nights of a fleet.
+#[derive(Debug, Default)]
+pub struct Overview {
+    watch: Watch,
+    nights: Vec<Night>,
+    boards: Names<String>,
+    metrics: Names<(String, String, String)>,
+    facts: Vec<(latlab_model::record::Unit, bool)>,
+    devices: Vec<Unit>,
+    device_of: HashMap<(usize, String), usize>,
+    groups: Vec<Group>,
+    group_of: HashMap<(usize, usize), usize>,
+    series: Vec<Series>,
+    series_of: HashMap<(usize, usize), usize>,
+    /// Groups by board and by what alarms call them.
+    labels: HashMap<(usize, String), usize>,
+    kernels: Names<String>,
+    ran: Vec<Run>,
+    /// Medians of nights and devices of each change of kernel of a group.
+    steps: BTreeMap<(usize, usize, usize), (Vec<f64>, u32)>,
+    alarms: Vec<Alarm>,
+    /// Values of devices that alarms name.
+    followed: BTreeMap<usize, Vec<(u32, f32)>>,
+}
+
+/// Names with their positions.
+#[derive(Debug)]
+struct Names<T>(BTreeMap<T, usize>, Vec<T>);
+
+impl<T> Default for Names<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new(), Vec::new())
+    }
+}
+
+impl<T: Ord + Clone> Names<T> {
+    fn position(&mut self, name: T) -> usize {
+        if let Some(known) = self.0.get(&name) {
+            return *known;
+        }
+        self.1.push(name.clone());
+        self.0.insert(name, self.1.len() - 1);
+        self.1.len() - 1
+    }
+
+    /// New positions in the order of names: of each earlier position, and the names.
+    fn sorted(self) -> (Vec<usize>, Vec<T>) {
+        let mut new = vec![0; self.1.len()];
+        self.0.values().enumerate().for_each(|(place, old)| new[*old] = place);
+        (new, self.0.into_keys().collect())
+    }
+}
+
+impl Overview {
+    /// Number of a series.
+    pub fn series(&mut self, named: &Named) -> usize {
+        let key = named.key();
+        let number = self.watch.series(&key);
+        if number < self.series.len() {
+            return number;
+        }
+        let board = self.boards.position(key.class);
+        let label = [named.name, &key.params].join(" ").trim().to_owned();
+        let texts = (named.name.to_owned(), named.part.to_owned(), named.params.to_owned());
+        let metric = self.metrics.position(texts);
+        if metric == self.facts.len() {
+            self.facts.push((unit_of(named.unit), named.larger_is_better));
+        }
+        let device = *self.device_of.entry((board, key.device)).or_insert_with_key(|(_, name)| {
+            let name = name.clone();
+            self.devices.push(Unit { board, name, nights: 0, last: 0, kernel: 0 });
+            self.devices.len() - 1
+        });
+        let line = *self.group_of.entry((board, metric)).or_insert_with(|| {
+            self.groups.push(Group { board, metric, ..Group::default() });
+            self.groups.len() - 1
+        });
+        self.groups[line].devices += 1;
+        self.labels.entry((board, label)).or_insert(line);
+        self.series_of.entry((line, device)).or_insert(number);
+        self.series.push(Series {
+            line,
+            device,
+            recent: VecDeque::new(),
+            kernel: usize::MAX,
+            values: Vec::new(),
+            before: None,
+        });
+        number
+    }
+
+    /// Number of a series that is there.
+    pub fn known(&self, named: &Named) -> Option<usize> {
+        self.watch.known(&named.key())
+    }
+
+    /// Takes all values of a night, at most one of a series.
+    pub fn night(&mut self, date: String, runs: u64, values: &[Value]) {
+        let night = self.nights.len();
+        let kernels: BTreeSet<&str> = values.iter().map(|v| &*v.kernel).collect();
+        for kernel in kernels {
+            self.watch.kernel(kernel);
+            let position = self.kernels.position(kernel.to_owned());
+            if position == self.ran.len() {
+                self.ran.push(Run { first: night, last: night, devices: BTreeSet::new() });
+            }
+        }
+        let mut of_line: BTreeMap<usize, Vec<(usize, f64)>> = BTreeMap::new();
+        let mut observations = Vec::with_capacity(values.len());
+        let mut seen = BTreeSet::new();
+        for v in values.iter().filter(|v| v.value > 0.0 && v.value.is_finite()) {
+            let Some(series) = self.series.get_mut(v.series) else { continue };
+            let Some(&kernel) = self.kernels.0.get(&*v.kernel) else { continue };
+            let observed = self.watch.kernel(&v.kernel);
+            observations.push(Observation { series: v.series, kernel: observed, value: v.value });
+            series.push(night, kernel, v.value.ln());
+            of_line.entry(series.line).or_default().push((v.series, v.value.ln()));
+            if let Some(all) = self.followed.get_mut(&v.series) {
+                all.push((night as u32, v.value.ln() as f32));
+            }
+            if seen.insert(series.device) {
+                let device = &mut self.devices[series.device];
+                (device.nights, device.last, device.kernel) = (device.nights + 1, night, kernel);
+            }
+            self.ran[kernel].last = night;
+            self.ran[kernel].devices.insert(series.device);
+        }
+        for (line, values) in of_line {
+            self.line(line, night, &values);
+        }
+        self.nights.push(Night { date, devices: seen.len() as u32, runs });
+        for alarm in self.watch.night(&observations) {
+            self.follow(&alarm);
+            self.alarms.push(alarm);
+        }
+    }
+
+    /// A night of a result of a board.
+    fn line(&mut self, line: usize, night: usize, values: &[(usize, f64)]) {
+        let mut all: Vec<f64> = values.iter().map(|v| v.1).collect();
+        all.sort_by(f64::total_cmp);
+        let at = |share: f64| all[((all.len() - 1) as f64 * share).round() as usize];
+        let better = self.facts[self.groups[line].metric].1;
+        let shown = |log: f64| recorded(log, better) as f32;
+        let (low, high) = if better { (at(0.9), at(0.1)) } else { (at(0.1), at(0.9)) };
+        let group = &mut self.groups[line];
+        group.points.push(Point {
+            night: night as u32,
+            devices: all.len() as u32,
+            low: shown(low),
+            middle: shown(median(&all).unwrap_or_default()),
+            high: shown(high),
+        });
+        let (mut kernels, mut steps) =
+            (BTreeMap::<usize, Vec<f64>>::new(), BTreeMap::<_, Vec<f64>>::new());
+        for &(series, log) in values {
+            let s = &self.series[series];
+            kernels.entry(s.kernel).or_default().push(log);
+            if let Some((before, level)) = s.before {
+                steps.entry((s.kernel, before, line)).or_default().push(log - level);
+            }
+        }
+        for (kernel, logs) in kernels {
+            group.levels.entry(kernel).or_default().extend(median(&logs));
+        }
+        for (step, logs) in steps {
+            let all = self.steps.entry(step).or_default();
+            all.0.extend(median(&logs));
+            all.1 = all.1.max(logs.len() as u32);
+        }
+    }
+
+    /// Group of a result that an alarm names.
+    fn group(&self, alarm: &Alarm, label: &str) -> Option<usize> {
+        let board = *self.boards.0.get(&alarm.class)?;
+        self.labels.get(&(board, label.to_owned())).copied()
+    }
+
+    /// Series of a result that an alarm about a device names.
+    fn series_named(&self, alarm: &Alarm, label: &str) -> Option<usize> {
+        let line = self.group(alarm, label)?;
+        let name = (self.groups[line].board, alarm.device.clone()?);
+        self.series_of.get(&(line, *self.device_of.get(&name)?)).copied()
+    }
+
+    fn follow(&mut self, alarm: &Alarm) {
+        for (label, _) in alarm.metrics.iter().take(CHANGES) {
+            let Some(series) = self.series_named(alarm, label) else { continue };
+            let recent = &self.series[series].recent;
+            self.followed.entry(series).or_insert_with(|| recent.iter().copied().collect());
+        }
+    }
+
+    /// Counts samples of the latest nights: `n` of at most `high`.
+    pub fn tail(&mut self, series: usize, high: u64, n: u64) {
+        if let Some(line) = self.series.get(series).map(|s| s.line) {
+            let count = self.groups[line].tail.entry(high).or_default();
+            *count = count.saturating_add(n);
+        }
+    }
+
+    /// All that was collected.
+    pub fn finish(mut self) -> Fleet {
+        let alarms: Vec<Option<fleet::Alarm>> = self.alarms.iter().map(|a| self.alarm(a)).collect();
+        let mut devices = self.devices();
+        let (board_at, boards) = std::mem::take(&mut self.boards).sorted();
+        let (metric_at, metrics) = std::mem::take(&mut self.metrics).sorted();
+        let mut out = Fleet { nights: std::mem::take(&mut self.nights), ..Fleet::default() };
+        out.kernels = self.kernels(&board_at);
+        out.boards = boards.into_iter().map(|name| Board { name, ..Board::default() }).collect();
+        for (i, unit) in self.devices.into_iter().enumerate() {
+            let mut device = std::mem::take(&mut devices[i]);
+            device.worst = device.worst.map(|(metric, by)| (metric_at[metric], by));
+            (device.name, device.nights) = (unit.name, unit.nights);
+            (device.last, device.kernel) = (unit.last, unit.kernel);
+            out.boards[board_at[unit.board]].devices.push(device);
+        }
+        for board in &mut out.boards {
+            let worst = |d: &Device| d.difference.unwrap_or(f64::NEG_INFINITY);
+            board
+                .devices
+                .sort_by(|a, b| worst(b).total_cmp(&worst(a)).then_with(|| a.name.cmp(&b.name)));
+            board.more_devices = board.devices.len().saturating_sub(LISTED);
+            board.devices.truncate(LISTED);
+        }
+        out.metrics = (metrics.into_iter())
+            .map(|(name, part, params)| Metric { name, part, params, ..Metric::default() })
+            .collect();
+        for (old, (unit, better)) in self.facts.iter().enumerate() {
+            let metric = &mut out.metrics[metric_at[old]];
+            (metric.unit, metric.larger_is_better) = (*unit, *better);
+        }
+        let place = |line: usize| {
+            let group: &Group = &self.groups[line];
+            (board_at[group.board], metric_at[group.metric])
+        };
+        for (&(kernel, before, line), (medians, devices)) in &self.steps {
+            let (board, metric) = place(line);
+            let Some(change) = median(medians) else { continue };
+            let (nights, devices) = (medians.len() as u32, *devices);
+            let change = change.exp() - 1.0;
+            out.steps.push(Step { kernel, before, board, metric, nights, devices, change });
+        }
+        for alarm in alarms.into_iter().flatten() {
+            let changes = (alarm.changes.into_iter())
+                .map(|c| Change { metric: metric_at[c.metric], ..c })
+                .collect();
+            out.alarms.push(fleet::Alarm { board: board_at[alarm.board], changes, ..alarm });
+        }
+        let facts = self.facts;
+        for group in self.groups {
+            let better = facts[group.metric].1;
+            let board = board_at[group.board];
+            let level = |(kernel, logs): (usize, Vec<f64>)| Level {
+                kernel,
+                nights: logs.len() as u32,
+                value: recorded(median(&logs).unwrap_or_default(), better),
+            };
+            let metric = &mut out.metrics[metric_at[group.metric]];
+            metric.lines.push(Line {
+                board,
+                devices: group.devices,
+                points: group.points,
+                levels: group.levels.into_iter().map(level).collect(),
+                worst: group.worst.map(|(name, log)| (name, recorded(log, better))),
+            });
+            if !group.tail.is_empty() {
+                let samples = group.tail.values().fold(0u64, |a, n| a.saturating_add(*n));
+                let buckets = group.tail.into_iter().collect();
+                metric.tails.push(Tail { board, samples, buckets });
+            }
+        }
+        for metric in &mut out.metrics {
+            metric.lines.sort_by_key(|l| l.board);
+            metric.tails.sort_by_key(|t| t.board);
+        }
+        out
+    }
+
+    fn kernels(&self, board_at: &[usize]) -> Vec<Kernel> {
+        let kernel = |(release, ran): (&String, &Run)| {
+            let of = |device: &usize| board_at[self.devices[*device].board];
+            let boards: BTreeSet<usize> = ran.devices.iter().map(of).collect();
+            Kernel {
+                release: release.clone(),
+                first: ran.first,
+                last: ran.last,
+                boards: boards.into_iter().collect(),
+                devices: ran.devices.len() as u32,
+            }
+        };
+        self.kernels.1.iter().zip(&self.ran).map(kernel).collect()
+    }
+
+    /// How much devices differ from the median of their board.
+    fn devices(&mut self) -> Vec<Device> {
+        let last = self.nights.len().saturating_sub(2 * DEVICE_NIGHTS) as u32;
+        let mut levels: BTreeMap<usize, Vec<(usize, f64)>> = BTreeMap::new();
+        for s in &self.series {
+            let recent: Vec<f64> = (s.recent.iter().rev().take(DEVICE_NIGHTS))
+                .filter(|v| v.0 >= last)
+                .map(|v| f64::from(v.1))
+                .collect();
+            if let Some(level) = median(&recent) {
+                levels.entry(s.line).or_default().push((s.device, level));
+            }
+        }
+        let mut differences: Vec<Vec<(usize, f64)>> = vec![Vec::new(); self.devices.len()];
+        for (line, of) in levels.into_iter().filter(|(_, of)| of.len() >= DEVICES) {
+            let all: Vec<f64> = of.iter().map(|v| v.1).collect();
+            let Some(middle) = median(&all) else { continue };
+            let metric = self.groups[line].metric;
+            let worst = of.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
+            self.groups[line].worst = worst.map(|(d, level)| (self.devices[d].name.clone(), level));
+            for (device, level) in of {
+                differences[device].push((metric, level - middle));
+            }
+        }
+        let device = |all: &Vec<(usize, f64)>| {
+            let each: Vec<f64> = all.iter().map(|d| d.1).collect();
+            let worst = all.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
+            Device {
+                difference: median(&each).map(|d| d.exp() - 1.0),
+                worst: worst.map(|(metric, d)| (metric, d.exp() - 1.0)),
+                ..Device::default()
+            }
+        };
+        differences.iter().map(device).collect()
+    }
+
+    fn alarm(&self, a: &Alarm) -> Option<fleet::Alarm> {
+        let kernel = |release: &String| self.kernels.0.get(release).copied();
+        Some(fleet::Alarm {
+            night: a.night,
+            since: a.since,
+            board: *self.boards.0.get(&a.class)?,
+            device: a.device.clone(),
+            family: a.family.clone(),
+            suspects: (kernel(&a.suspects.0)?, kernel(&a.suspects.1)?),
+            p: a.p,
+            changes: (a.metrics.iter().take(CHANGES))
+                .filter_map(|(label, change)| self.change(a, label, *change))
+                .collect(),
+            more_changes: a.metrics.len().saturating_sub(CHANGES),
+        })
+    }
+
+    fn change(&self, a: &Alarm, label: &str, change: f64) -> Option<Change> {
+        let group = &self.groups[self.group(a, label)?];
+        let better = self.facts[group.metric].1;
+        let values: Vec<(u32, f32)> = match a.device {
+            None => Vec::new(),
+            Some(_) => (self.followed.get(&self.series_named(a, label)?)?.iter())
+                .map(|(night, log)| (*night, recorded(f64::from(*log), better) as f32))
+                .collect(),
+        };
+        let (since, night) = (a.since as u32, a.night as u32);
+        let level = |from: u32, to: u32| {
+            let here = |at: u32| (from..to).contains(&at);
+            let of_class = group.points.iter().filter(|p| values.is_empty() && here(p.night));
+            let of_device = values.iter().filter(|v| here(v.0)).map(|v| f64::from(v.1));
+            let all: Vec<f64> = of_class.map(|p| f64::from(p.middle)).chain(of_device).collect();
+            median(&all)
+        };
+        let end = self.nights.len() as u32;
+        let (before, after) = (level(since.saturating_sub(BEFORE), since), level(since, night + 1));
+        let now = level(end.saturating_sub(NOW), end);
+        Some(Change { metric: group.metric, change, before, after, now, values })
+    }
+}
+
+impl Series {
+    fn push(&mut self, night: usize, kernel: usize, log: f64) {
+        self.recent.push_back((night as u32, log as f32));
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+        if self.kernel != kernel {
+            self.before = median(&self.values).map(|level| (self.kernel, level)).or(self.before);
+            self.values.clear();
+            self.kernel = kernel;
+        }
+        if self.values.len() == LEVEL {
+            self.values.remove(0);
+        }
+        self.values.push(log);
+    }
+}
+
+/// The value as it was recorded, of the logarithm of one that is worse when larger.
+fn recorded(log: f64, larger_is_better: bool) -> f64 {
+    if larger_is_better { (-log).exp() } else { log.exp() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_testkit::fleet_sim::Fleet as Simulated;
+
+    fn collect(fleet: &Simulated) -> Fleet {
+        let mut overview = Overview::default();
+        let mut sim = fleet.start();
+        let ids: Vec<usize> = (fleet.series())
+            .map(|s| {
+                overview.series(&Named {
+                    board: &s.class,
+                    device: &s.device,
+                    part: "p",
+                    name: &s.name,
+                    params: "",
+                    unit: "ns",
+                    larger_is_better: false,
+                })
+            })
+            .collect();
+        for night in 0..fleet.nights {
+            let kernel: std::sync::Arc<str> = Simulated::kernel(night).into();
+            let values: Vec<Value> = (ids.iter().zip(sim.night()))
+                .map(|(&series, value)| Value { series, kernel: kernel.clone(), value })
+                .collect();
+            overview.night(format!("night {night:03}"), 7, &values);
+        }
+        overview.tail(ids[0], 127, 3);
+        overview.tail(ids[0], 127, 1);
+        overview.finish()
+    }
+
+    #[test]
+    fn a_fleet_has_its_boards_kernels_and_what_became_worse() {
+        let simulated =
+            Simulated { boards: 40, classes: 2, metrics: 10, nights: 120, ..Simulated::default() };
+        let simulated = simulated.with_regressions(3, 0, 0.1, 5).with_regressions(0, 3, 0.4, 5);
+        let fleet = collect(&simulated);
+        assert_eq!((fleet.nights.len(), fleet.kernels.len(), fleet.boards.len()), (120, 120, 2));
+        assert_eq!((fleet.nights[3].devices, fleet.nights[3].runs), (40, 7));
+        assert_eq!(fleet.boards[0].devices.len() + fleet.boards[0].more_devices, 20);
+        assert_eq!(fleet.metrics.len(), 10);
+        assert_eq!(fleet.metrics[0].lines[1].points.len(), 120);
+        let tails: Vec<_> = fleet.metrics.iter().flat_map(|m| &m.tails).collect();
+        assert_eq!((tails.len(), tails[0].samples), (1, 4));
+        assert_eq!(tails[0].buckets, [(127, 4)]);
+        for truth in &simulated.truth {
+            let alarm = fleet.alarms.iter().find(|a| {
+                a.device == truth.device && a.family == truth.family && a.since == truth.night
+            });
+            let Some(alarm) = alarm else { continue };
+            let first = &alarm.changes[0];
+            let (before, after) = (first.before.unwrap(), first.after.unwrap());
+            let ratio = after / before - 1.0;
+            assert!((ratio - truth.size).abs() < 0.08, "{ratio} for {}", truth.size);
+            assert_eq!(first.values.is_empty(), truth.device.is_none());
+            // The device is followed to the end.
+            assert!(first.values.last().is_none_or(|v| v.0 == 119));
+            if truth.device.is_none() {
+                // What a kernel changed against the one before is the regression.
+                let (kernel, before) = (alarm.suspects.1, alarm.suspects.0);
+                let step = fleet.steps.iter().find(|s| {
+                    (s.kernel, s.before, s.board) == (kernel, before, alarm.board)
+                        && s.metric == first.metric
+                });
+                let change = step.unwrap().change;
+                assert!((change - truth.size).abs() < 0.03, "{change} for {}", truth.size);
+            }
+        }
+        let of_devices = fleet.alarms.iter().filter(|a| a.device.is_some()).count();
+        assert!(of_devices >= 2 && fleet.alarms.len() - of_devices >= 2, "{:?}", fleet.alarms);
+    }
+
+    #[test]
+    fn an_ill_device_is_the_first_of_its_board() {
+        let simulated =
+            Simulated { boards: 12, classes: 1, metrics: 5, nights: 60, ..Simulated::default() };
+        let simulated = simulated.with_regressions(0, 1, 1.5, 3);
+        let fleet = collect(&simulated);
+        let first = &fleet.boards[0].devices[0];
+        assert_eq!(Some(&first.name), simulated.truth[0].device.as_ref());
+        assert!(first.difference.unwrap() > 0.8, "{first:?}");
+    }
+
+    #[test]
+    fn throughput_is_shown_as_recorded() {
+        let mut overview = Overview::default();
+        let named = |device| Named {
+            board: "b",
+            device,
+            part: "bench",
+            name: "copy",
+            params: "size=1",
+            unit: "bytes_per_second",
+            larger_is_better: true,
+        };
+        let ids = ["x", "y", "z"].map(|d| overview.series(&named(d)));
+        for (night, speed) in [100.0, 100.0, 50.0].into_iter().enumerate() {
+            let kernel: std::sync::Arc<str> = if night < 2 { "1" } else { "2" }.into();
+            let values = ids.map(|series| Value {
+                series,
+                kernel: kernel.clone(),
+                value: 1.0 / (speed + series as f64),
+            });
+            overview.night(night.to_string(), 3, &values);
+        }
+        let fleet = overview.finish();
+        let line = &fleet.metrics[0].lines[0];
+        let last = line.points[2];
+        assert!((last.low - 50.0).abs() < 1e-3 && (last.high - 52.0).abs() < 1e-3, "{last:?}");
+        assert!((last.middle - 51.0).abs() < 1e-3, "{last:?}");
+        assert_eq!(fleet.steps.len(), 1);
+        assert!((fleet.steps[0].change - 1.0).abs() < 0.03, "half the speed is twice as slow");
+        assert!((line.levels[0].value - 101.0).abs() < 1e-3, "{line:?}");
+    }
+
+    #[test]
+    fn nothing_is_an_empty_fleet() {
+        assert_eq!(Overview::default().finish(), Fleet::default());
+        let mut overview = Overview::default();
+        overview.night("2026-03-01".into(), 0, &[]);
+        let fleet = overview.finish();
+        assert_eq!((fleet.nights.len(), fleet.boards.len()), (1, 0));
+    }
+}

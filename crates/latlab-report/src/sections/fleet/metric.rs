@@ -1,0 +1,178 @@
+//! The page of a result.
+
+use super::{Rows, Site, counted, label, plots, section};
+use crate::doc::{Block, Doc, Tile};
+use crate::values::{change, figure, grouped};
+use latlab_model::fleet::{Line, Metric, Tail};
+use latlab_stats::quantile::median;
+
+/// Boards that are drawn.
+const PLOTS: usize = 12;
+/// Boards of the table of kernels.
+const COLUMNS: usize = 6;
+/// Kernels of the table.
+const KERNELS: usize = 40;
+
+pub(super) fn doc(site: &Site, i: usize) -> Doc {
+    let metric = &site.fleet.metrics[i];
+    let mut lines: Vec<&Line> = metric.lines.iter().collect();
+    // What alarms name first, then what many devices have.
+    lines.sort_by_key(|l| {
+        let alarms = plots::alarms_of(site, l.board, metric).len();
+        (std::cmp::Reverse((alarms, l.devices)), l.board)
+    });
+    let devices: usize = lines.iter().map(|l| l.devices as usize).sum();
+    let named: Vec<usize> = (site.fleet.alarms.iter().enumerate())
+        .filter(|(_, a)| a.changes.iter().any(|c| c.metric == i))
+        .map(|(i, _)| i)
+        .collect();
+    let tile = |label: &str, value: usize| Tile {
+        label: label.into(),
+        value: value.to_string(),
+        ..Tile::default()
+    };
+    let drawn = lines.iter().filter(|l| l.points.len() > 1).take(PLOTS).map(|l| {
+        Block::Plot(Box::new(plots::line(site, metric, l, site.board(l.board).to_owned())))
+    });
+    let mut over_nights: Vec<Block> = drawn.collect();
+    if lines.len() > over_nights.len() {
+        let more = counted(lines.len() - over_nights.len(), "board");
+        over_nights.push(Block::Text(format!("{more} more: not drawn.")));
+    }
+    let mut tail = Vec::new();
+    tail.extend(plots::tail(site, metric).map(|p| Block::Plot(Box::new(p))));
+    tail.push(tails(site, metric));
+    let direction = if metric.larger_is_better { "larger" } else { "smaller" };
+    Doc {
+        title: label(metric),
+        tiles: vec![
+            tile("boards", lines.len()),
+            tile("devices", devices),
+            tile("alarms", named.len()),
+        ],
+        summary: vec![format!(
+            "The value of a night is the median of its runs at p99, or at the median where p99 is not \
+             supported; {direction} is better."
+        )],
+        lead: Vec::new(),
+        sections: vec![
+            section("boards", "Boards", vec![boards(site, metric, &lines)]),
+            section("nights", "Over nights", over_nights),
+            section("tail", "Merged tail", tail),
+            section("kernels", "Kernels", vec![kernels(site, metric, &lines)]),
+            section(
+                "alarms",
+                "Alarms",
+                vec![site.alarms(
+                    named.into_iter(),
+                    "Alarms that name this result, the latest first",
+                    super::ROWS,
+                )],
+            ),
+        ],
+    }
+}
+
+/// Levels of the first 30 and the last 7 nights.
+pub(super) fn ends(line: &Line) -> (Option<f64>, Option<f64>) {
+    let level = |points: &[latlab_model::fleet::Point]| {
+        median(&points.iter().map(|p| f64::from(p.middle)).collect::<Vec<_>>())
+    };
+    let n = line.points.len();
+    (level(&line.points[..n.min(30)]), level(&line.points[n.saturating_sub(7)..]))
+}
+
+/// How much worse the last nights are than the first ones; `None` where there are fewer than 14.
+pub(super) fn drift(metric: &Metric, line: &Line) -> Option<f64> {
+    let (Some(first), Some(last)) = ends(line) else { return None };
+    if line.points.len() < 14 {
+        return None;
+    }
+    worse(metric, first, last)
+}
+
+/// How much worse a value is than another; `None` for values that have no ratio.
+pub(super) fn worse(metric: &Metric, before: f64, after: f64) -> Option<f64> {
+    let ratio = if metric.larger_is_better { before / after } else { after / before };
+    ratio.is_finite().then_some(ratio - 1.0)
+}
+
+fn boards(site: &Site, metric: &Metric, lines: &[&Line]) -> Block {
+    let heads = [
+        "board",
+        "devices",
+        "first 30 nights",
+        "last 7 nights",
+        "change",
+        "worst device",
+        "its level",
+    ];
+    let caption = "Boards: medians over devices and nights; a positive change is worse";
+    let mut table = Rows::new(caption, &heads, &[1, 2, 3, 4, 6]);
+    for line in lines {
+        let (first, last) = ends(line);
+        let shown = |v: Option<f64>| v.map_or("-".into(), |v| figure(v, metric.unit));
+        table.add(vec![
+            site.to_board(line.board),
+            line.devices.to_string().into(),
+            shown(first).into(),
+            shown(last).into(),
+            drift(metric, line).map_or("-".into(), change).into(),
+            line.worst.as_ref().map_or("-".into(), |w| w.0.clone()).into(),
+            shown(line.worst.as_ref().map(|w| w.1)).into(),
+        ]);
+    }
+    table.done()
+}
+
+fn kernels(site: &Site, metric: &Metric, lines: &[&Line]) -> Block {
+    let lines = &lines[..lines.len().min(COLUMNS)];
+    let mut heads = vec!["kernel", "first night"];
+    heads.extend(lines.iter().map(|l| site.board(l.board)));
+    let numbers: Vec<usize> = (2..heads.len()).collect();
+    let caption = format!("Medians of devices by kernel, the latest {KERNELS} first");
+    let mut table = Rows::new(&caption, &heads, &numbers);
+    let ran =
+        |k: &usize| lines.iter().any(|l| l.levels.binary_search_by_key(k, |v| v.kernel).is_ok());
+    for k in (0..site.fleet.kernels.len()).rev().filter(ran).take(KERNELS) {
+        let mut cells =
+            vec![site.to_build(k), site.date(site.fleet.kernels[k].first).to_owned().into()];
+        cells.extend(lines.iter().map(|l| {
+            let level = l.levels.binary_search_by_key(&k, |v| v.kernel).ok().map(|at| l.levels[at]);
+            level.map_or("-".into(), |v| figure(v.value, metric.unit)).into()
+        }));
+        table.add(cells);
+    }
+    table.done()
+}
+
+/// The value that a share of all samples is not above; `None` where fewer than ten samples are beyond it.
+pub(super) fn quantile(tail: &Tail, q: f64) -> Option<u64> {
+    let rank = q * tail.samples as f64;
+    if tail.samples as f64 - rank < 10.0 && q > 0.5 || tail.samples == 0 {
+        return None;
+    }
+    let mut upto = 0u64;
+    (tail.buckets.iter())
+        .find(|(_, n)| {
+            upto = upto.saturating_add(*n);
+            upto as f64 >= rank
+        })
+        .map(|(high, _)| *high)
+}
+
+fn tails(site: &Site, metric: &Metric) -> Block {
+    let heads = ["board", "samples", "median", "p99", "p99.9", "p99.99", "p99.999", "maximum"];
+    let caption = "All samples of the latest nights, merged; values are known to 1.6 %";
+    let mut table = Rows::new(caption, &heads, &[1, 2, 3, 4, 5, 6, 7]);
+    let mut tails: Vec<&Tail> = metric.tails.iter().collect();
+    tails.sort_by_key(|t| std::cmp::Reverse(t.samples));
+    for t in tails {
+        let shown = |v: Option<u64>| v.map_or("-".into(), |v| figure(v as f64, metric.unit));
+        let mut cells = vec![site.to_board(t.board), grouped(t.samples).into()];
+        cells.extend([0.5, 0.99, 0.999, 0.9999, 0.99999].map(|q| shown(quantile(t, q)).into()));
+        cells.push(shown(t.buckets.last().map(|b| b.0)).into());
+        table.add(cells);
+    }
+    table.done()
+}
