@@ -30,12 +30,13 @@ if command -v apt-get >/dev/null; then
     fi
     export LATLAB_TEST_LAVA=$lava
 fi
-# Parquet tables and metrics are read back by somebody else's readers, and boards lent by a labgrid, in a Python environment below the target folder.
+# Parquet tables and metrics are read back by somebody else's readers, and boards lent by a labgrid, in a Python environment below the target folder; lakes are copied to
+# an object store there.
 venv=$(target_dir)/test-python
-if ! "$venv/bin/python" -c 'import duckdb, labgrid, prometheus_client' 2>/dev/null; then
-    apt_need "reading Parquet and metrics back, and lending boards" python3 python3-venv
-    say "installing for the tests: the Python packages duckdb, labgrid and prometheus_client, in ${venv#"$PWD"/}"
-    python3 -m venv "$venv" && "$venv/bin/pip" --quiet --disable-pip-version-check install duckdb labgrid prometheus_client
+if ! "$venv/bin/python" -c 'import awscli, duckdb, labgrid, moto.server, prometheus_client' 2>/dev/null; then
+    apt_need "reading Parquet and metrics back, lending boards and storing lakes" python3 python3-venv
+    say "installing for the tests: the Python packages awscli, duckdb, labgrid, moto and prometheus_client, in ${venv#"$PWD"/}"
+    python3 -m venv "$venv" && "$venv/bin/pip" --quiet --disable-pip-version-check install awscli duckdb labgrid "moto[s3,server]" prometheus_client
 fi
 [[ ! -x $venv/bin/python ]] || export LATLAB_PYTHON=$venv/bin/python
 if [[ ! -e /sys/kernel/tracing/instances && $(id -u) == 0 ]]; then

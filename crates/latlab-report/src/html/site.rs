@@ -11,7 +11,7 @@ use std::io::{self, Write};
 /// What sites have beside the style of reports.
 const STYLE: &str = "nav{display:flex;flex-wrap:wrap;gap:0 1.25rem;padding-top:1.5rem;font-size:.875rem}\
 nav a{text-decoration:none}header{padding-top:.5rem}\
-main td,main th{overflow-wrap:anywhere;min-width:6.5em}main .n{min-width:0}\
+main td,main th{overflow-wrap:anywhere;min-width:7.5em}main .n{min-width:0}\
 main thead th{overflow-wrap:normal}@media (max-width:40rem){.drawing{overflow-x:auto}.drawing svg{width:680px}}\
 .section>summary{max-width:100%}.section>summary small{white-space:normal}";
 

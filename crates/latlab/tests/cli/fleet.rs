@@ -59,14 +59,14 @@ fn save(run: &Run, dir: &Path) {
     fs::write(dir.join("run.json"), serde_json::to_vec(run).unwrap()).unwrap();
 }
 
-fn nights(root: &Path, nights: std::ops::Range<u32>) {
+pub fn nights(root: &Path, nights: std::ops::Range<u32>) {
     for night in nights {
         (0..6).for_each(|d| save(&a_run(d, night), &root.join(format!("runs/{night}/{d}"))));
     }
 }
 
 /// Files of a lake, relative to it.
-fn files(lake: &Path) -> Vec<PathBuf> {
+pub fn files(lake: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
     let mut todo = vec![lake.to_owned()];
     while let Some(dir) = todo.pop() {

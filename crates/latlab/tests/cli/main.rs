@@ -20,6 +20,8 @@ mod fleet;
 #[cfg(feature = "host")]
 mod fleet_lava;
 #[cfg(feature = "host")]
+mod fleet_s3;
+#[cfg(feature = "host")]
 mod fleet_slurm;
 #[cfg(feature = "host")]
 mod history;
