@@ -20,6 +20,13 @@ pub struct Machine {
     /// no placeholder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
+    /// Firmware: vendor, version and date of the BIOS (DMI), or the version of the boot loader (device tree
+    /// `chosen`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub firmware: Option<String>,
+    /// The system: name and version of `os-release`, with that of its image or build.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os: Option<String>,
     /// `uname -m`.
     pub arch: String,
     /// The kernel.

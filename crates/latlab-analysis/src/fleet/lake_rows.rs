@@ -335,6 +335,8 @@ fn environment(run: &Run) -> BTreeMap<String, String> {
         let lines = m.kernel.config.iter().map(line).collect::<String>();
         put("kernel.config", Some(hexadecimal(fnv(lines.as_bytes()))));
     }
+    put("firmware", m.firmware.clone());
+    put("os", m.os.clone());
     put("cpu.model", m.cpu.model.clone());
     put("cpu.online", Some(m.cpu.online.clone()));
     put("cpu.idle_driver", m.cpu.idle_driver.clone());

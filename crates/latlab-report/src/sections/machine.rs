@@ -46,6 +46,8 @@ fn pairs(m: &Machine) -> Vec<(String, String)> {
     let text = |s: &str| (!s.is_empty()).then(|| s.to_owned());
     add("host", text(&m.host));
     add("board", m.board.clone());
+    add("firmware", m.firmware.clone());
+    add("system", m.os.clone());
     add("architecture", text(&m.arch));
     add("virtualization", m.virtualization.clone());
     add("processor", m.cpu.model.clone());

@@ -9,6 +9,7 @@
 
 mod cpu;
 mod kernel;
+mod software;
 mod virt;
 
 use crate::clock;
@@ -96,6 +97,8 @@ pub fn read_from(root: &Root, live: &Live) -> Machine {
         host: live.host.clone(),
         board: cpu::board(root),
         unit: cpu::unit(root),
+        firmware: software::firmware(root),
+        os: software::os(root),
         arch: live.arch.clone(),
         kernel: kernel::read(root, &live.release, &live.version),
         cpu: cpu::read(root),
