@@ -69,9 +69,11 @@ fn views(lake: &Path) -> String {
     TABLES.iter().map(view).collect()
 }
 
-/// Reads statements on stdin, prints the rows of the last one as JSON.
+/// Reads statements on stdin, prints the rows of the last one as JSON. DuckDB's progress of long queries would
+/// stand before it.
 const PYTHON: &str = "import sys, json, duckdb
 c = duckdb.connect()
+c.execute('set enable_progress_bar = false')
 *first, last = [s for s in sys.stdin.read().split(';\\n') if s.strip()]
 for s in first: c.execute(s)
 c.execute(last)
