@@ -109,6 +109,9 @@ pub enum Command {
         /// The lake.
         #[arg(long, value_name = "DIR")]
         lake: PathBuf,
+        /// Where the pages go: a new directory, or one that this command made.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
     },
     /// Answer a question about all runs by DuckDB, or print its SQL.
     Ask {

@@ -119,7 +119,7 @@ fleet regressions
 Lake: lake
 Selection: nights
 Verdict: fail_if_any
-fleet report +out
+fleet report
 Lake: lake
 Output: out
 fleet ask

@@ -460,8 +460,8 @@ fn a_lake_becomes_pages_that_need_no_server() {
     let first = site(&t.path().join("site"));
     assert_eq!(first.len(), 54 + 1);
     let page = |kind: &str| {
-        let of = first.iter().filter(|f| f.0.to_string_lossy().starts_with(kind));
-        text(&of.last().unwrap().1)
+        let of = first.iter().rfind(|f| f.0.to_string_lossy().starts_with(kind));
+        text(&of.unwrap().1)
     };
     assert!(page("index").contains("3 devices of 1 board, 50 kernels and 50 nights"));
     let alarm = page("alarm-2026-04-13-");
@@ -508,7 +508,7 @@ fn pages_do_not_replace_what_is_no_site() {
     }
     assert_eq!(fs::read(t.path().join("home/thesis.tex")).unwrap(), b"years of work");
     for (args, sentence) in [
-        (&["report", "--lake", "lake"][..], "--out names no directory"),
+        (&["report", "--lake", "lake"][..], "--out <DIR>"),
         (&["report", "--lake", "lake", "--out", ".."], "--out ..: not the name of a directory"),
         (&["report", "--lake", "none", "--out", "new"], "--lake none: no lake"),
     ] {

@@ -1,6 +1,8 @@
 //! The page of an alarm.
 
-use super::{Rows, Site, metric, plots, section, suspects};
+use super::plots;
+use super::site::{Cell, Rows, Site, section, suspects};
+use super::values::worse;
 use crate::doc::{Block, Doc, Tile};
 use crate::values::{change, figure};
 use latlab_model::finding::Severity;
@@ -88,7 +90,7 @@ pub(super) fn doc(site: &Site, i: usize) -> Doc {
 
 fn facts(site: &Site, alarm: &Alarm) -> Block {
     let mut facts = Rows::new("About this alarm", &["", ""], &[]);
-    let named = |name: &str| super::Cell(name.to_owned(), None);
+    let named = |name: &str| Cell(name.to_owned(), None);
     facts.add(vec![named("board"), site.to_board(alarm.board)]);
     facts.add(vec![named("devices"), alarm.device.clone().unwrap_or_else(|| "all".into()).into()]);
     facts.add(vec![named("kernel before"), site.to_build(alarm.suspects.0)]);
@@ -101,5 +103,5 @@ fn facts(site: &Site, alarm: &Alarm) -> Block {
 
 /// How much worse the present is than the nights before the change.
 fn still(site: &Site, c: &Change) -> Option<f64> {
-    metric::worse(site.fleet.metrics.get(c.metric)?, c.before?, c.now?)
+    worse(site.fleet.metrics.get(c.metric)?, c.before?, c.now?)
 }

@@ -1,6 +1,8 @@
 //! The page of a class of boards.
 
-use super::{Rows, Site, counted, label, metric, plots, section};
+use super::plots;
+use super::site::{ROWS, Rows, Site, counted, label, section};
+use super::values::{drift, ends};
 use crate::doc::{Block, Doc, Tile};
 use crate::values::{change, figure};
 use latlab_model::finding::Severity;
@@ -12,7 +14,7 @@ const PLOTS: usize = 8;
 pub(super) fn doc(site: &Site, b: usize) -> Doc {
     let board = &site.fleet.boards[b];
     let of = site.alarms_of.get(&b).map(Vec::as_slice).unwrap_or_default();
-    let new = of.iter().filter(|i| site.fleet.alarms[**i].night >= site.new()).count();
+    let new = of.iter().filter(|i| site.fleet.alarms[**i].night >= site.first_new()).count();
     let mut lines: Vec<(usize, &Metric, &Line)> = (site.fleet.metrics.iter().enumerate())
         .filter_map(|(i, m)| Some((i, m, m.lines.iter().find(|l| l.board == b)?)))
         .collect();
@@ -61,7 +63,7 @@ pub(super) fn doc(site: &Site, b: usize) -> Doc {
             section(
                 "alarms",
                 "Alarms",
-                vec![site.alarms(of.iter().copied(), "Alarms, the latest first", super::ROWS)],
+                vec![site.alarms(of.iter().copied(), "Alarms, the latest first", ROWS)],
             ),
             section("devices", "Devices", vec![devices]),
             section("results", "Results", vec![results]),
@@ -95,12 +97,11 @@ fn results(site: &Site, lines: &[(usize, &Metric, &Line)]) -> Block {
     let heads = ["result", "devices", "first 30 nights", "last 7 nights", "change"];
     let caption = "Results: medians over devices and nights; a positive change is worse";
     let mut table = Rows::new(caption, &heads, &[1, 2, 3, 4]);
-    let mut rows: Vec<_> =
-        lines.iter().map(|(i, m, l)| (*i, *m, *l, metric::drift(m, l))).collect();
+    let mut rows: Vec<_> = lines.iter().map(|(i, m, l)| (*i, *m, *l, drift(m, l))).collect();
     let by = |c: Option<f64>| c.unwrap_or(f64::NEG_INFINITY);
     rows.sort_by(|a, b| by(b.3).total_cmp(&by(a.3)).then(a.0.cmp(&b.0)));
     for (i, m, line, drift) in rows {
-        let (first, last) = metric::ends(line);
+        let (first, last) = ends(line);
         let shown = |v: Option<f64>| v.map_or("-".into(), |v| figure(v, m.unit));
         table.add(vec![
             site.to_metric(i),

@@ -1,12 +1,10 @@
 //! The page of a kernel: what became worse and better against the one before.
 
-use super::{Rows, Site, counted, section};
+use super::site::{ROWS, Rows, Site, counted, section};
+use super::values::LEAST;
 use crate::doc::{Block, Doc, Tile};
 use crate::values::change;
 use latlab_model::fleet::Step;
-
-/// Changes that are listed.
-pub(super) const LEAST: f64 = 0.02;
 
 pub(super) fn doc(site: &Site, k: usize) -> Doc {
     let kernel = &site.fleet.kernels[k];
@@ -61,11 +59,7 @@ pub(super) fn doc(site: &Site, k: usize) -> Doc {
             section(
                 "alarms",
                 "Alarms",
-                vec![site.alarms(
-                    named.into_iter(),
-                    "Alarms that begin with this kernel",
-                    super::ROWS,
-                )],
+                vec![site.alarms(named.into_iter(), "Alarms that begin with this kernel", ROWS)],
             ),
             section("worse", "Worse", vec![table(site, &worse, "Worse by more than 2 %")]),
             section("better", "Better", vec![table(site, &better, "Better by more than 2 %")]),

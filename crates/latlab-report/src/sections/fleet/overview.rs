@@ -1,6 +1,8 @@
 //! The first page.
 
-use super::{NEW, Rows, Site, counted, plots, section};
+use super::plots;
+use super::site::{NEW, Rows, Site, counted, section};
+use super::values::{LEAST, drift};
 use crate::doc::{Block, Doc, Tile};
 use crate::values::{change, grouped};
 use latlab_model::finding::Severity;
@@ -10,7 +12,7 @@ const LEAD: usize = 15;
 
 pub(super) fn doc(site: &Site) -> Doc {
     let fleet = site.fleet;
-    let new = fleet.alarms.iter().filter(|a| a.night >= site.new()).count();
+    let new = fleet.alarms.iter().filter(|a| a.night >= site.first_new()).count();
     let devices: usize = (0..fleet.boards.len()).map(|b| site.devices(b)).sum();
     let runs: u64 = fleet.nights.iter().map(|n| n.runs).sum();
     let tile = |label: &str, value: usize, note: String| Tile {
@@ -73,7 +75,7 @@ fn boards(site: &Site) -> Block {
     }
     for b in order {
         let of = alarms(b);
-        let new = of.iter().filter(|i| site.fleet.alarms[**i].night >= site.new()).count();
+        let new = of.iter().filter(|i| site.fleet.alarms[**i].night >= site.first_new()).count();
         let latest = of.last().map(|i| site.to_alarm(*i, site.date(site.fleet.alarms[*i].since)));
         table.add(vec![
             site.to_board(b),
@@ -97,8 +99,8 @@ fn kernels(site: &Site) -> Block {
     .most(site.most.builds);
     let mut worse = vec![(0usize, 0usize); site.fleet.kernels.len()];
     for step in &site.fleet.steps {
-        worse[step.kernel].0 += usize::from(step.change > super::build::LEAST);
-        worse[step.kernel].1 += usize::from(step.change < -super::build::LEAST);
+        worse[step.kernel].0 += usize::from(step.change > LEAST);
+        worse[step.kernel].1 += usize::from(step.change < -LEAST);
     }
     for (i, kernel) in site.fleet.kernels.iter().enumerate().rev() {
         table.add(vec![
@@ -129,7 +131,7 @@ fn metrics(site: &Site) -> Block {
     }
     let mut rows: Vec<_> = (site.fleet.metrics.iter().enumerate())
         .map(|(i, m)| {
-            let all = m.lines.iter().filter_map(|l| Some((super::metric::drift(m, l)?, l.board)));
+            let all = m.lines.iter().filter_map(|l| Some((drift(m, l)?, l.board)));
             (i, all.max_by(|a, b| a.0.total_cmp(&b.0)))
         })
         .collect();

@@ -1,6 +1,7 @@
 //! Values over nights as plots.
 
-use super::{Site, label, suspects};
+use super::site::{Site, counted, label, suspects};
+use super::values::quantile;
 use crate::doc::{Axis, Mark, Plot, Scale, Series, SeriesKind};
 use crate::plot::distribution::DrawnUnit;
 use latlab_model::fleet::{Alarm, Change, Line, Metric, Tail};
@@ -46,7 +47,7 @@ pub(super) fn line(site: &Site, metric: &Metric, line: &Line, title: String) -> 
         title,
         description: format!(
             "Median of {}{spread}. Vertical lines: alarms.",
-            super::counted(line.devices as usize, "device")
+            counted(line.devices as usize, "device")
         ),
         x: nights(site, site.from, site.fleet.nights.len()),
         y,
@@ -100,7 +101,7 @@ pub(super) fn change(site: &Site, alarm: &Alarm, change: &Change) -> Option<Plot
         points: scaled(points),
         ..Series::default()
     };
-    let all = format!("median of {}", super::counted(line.devices as usize, "device"));
+    let all = format!("median of {}", counted(line.devices as usize, "device"));
     let series = match &alarm.device {
         Some(device) => vec![one(device.clone(), of_device), one(all, of_board)],
         None => vec![one(all, of_board)],
@@ -129,7 +130,7 @@ pub(super) fn tail(site: &Site, metric: &Metric) -> Option<Plot> {
     let mut tails: Vec<&Tail> = metric.tails.iter().filter(|t| t.samples > 0).collect();
     tails.sort_by_key(|t| std::cmp::Reverse(t.samples));
     tails.truncate(crate::plot::palette::SERIES);
-    let typical = tails.first().and_then(|t| super::metric::quantile(t, 0.5))?;
+    let typical = tails.first().and_then(|t| quantile(t, 0.5))?;
     let unit = DrawnUnit::of(metric.unit, typical as f64);
     let series = |t: &&Tail| {
         let mut above = t.samples;

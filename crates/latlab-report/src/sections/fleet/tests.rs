@@ -1,6 +1,8 @@
 use super::*;
-use crate::html::site;
-use latlab_model::fleet::{Board, Change, Device, Kernel, Level, Line, Night, Point, Step, Tail};
+use crate::html;
+use latlab_model::fleet::{
+    Alarm, Board, Change, Device, Kernel, Level, Line, Night, Point, Step, Tail,
+};
 use std::collections::BTreeSet;
 
 /// Two boards of three devices over 30 nights, a result, and two alarms.
@@ -95,7 +97,7 @@ fn site_of(fleet: &Fleet, most: Limits) -> BTreeMap<String, String> {
     let all = pages(fleet, most);
     let texts = all.iter().map(|page| {
         let mut out = Vec::new();
-        site::render(&page.doc, "latlab fleet report", &mut out).unwrap();
+        html::site::render(&page.doc, "latlab fleet report", &mut out).unwrap();
         (page.file, String::from_utf8(out).unwrap())
     });
     let texts: BTreeMap<String, String> = texts.collect();

@@ -57,7 +57,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         Command::Regressions { lake, nights, fail_if_any } => {
             regressions::run(global, lake, *nights, *fail_if_any)
         }
-        Command::Report { lake } => report::run(global, lake),
+        Command::Report { lake, out } => report::run(global, lake, out),
         Command::Ask { question, lake, name, quantile, setting, sql } => {
             let asked = ask::Asked { question, name, quantile: *quantile, setting };
             ask::run(global, lake, &asked, *sql)

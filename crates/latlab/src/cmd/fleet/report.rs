@@ -42,10 +42,7 @@ struct Written {
 ///
 /// # Errors
 /// When there is no lake, a file of it is damaged, or the directory cannot be written or is another's.
-pub fn run(global: &Global, dir: &Path) -> anyhow::Result<Outcome> {
-    let out = (global.out.as_deref())
-        .ok_or_else(|| anyhow!("--out names no directory for the pages"))
-        .hint("latlab fleet report --lake LAKE --out SITE")?;
+pub fn run(global: &Global, dir: &Path, out: &Path) -> anyhow::Result<Outcome> {
     lake::existing(dir)?;
     let new = NewSite::beside(out)?;
     let fleet = collect(dir)?;
