@@ -1,7 +1,7 @@
 //! A fleet as its pages show it: nights in, one [`Fleet`] out. Alarms are those of [`Watch`].
 //!
 //! Memory grows with series and nights of *boards*, not with nights of devices: of a device, the last
-//! [`RECENT`] values are kept, and all values of those that an alarm names from then on.
+//! 40 values are kept, and all values of those that an alarm names from then on.
 
 use super::regressions::{Alarm, Key, Observation, Watch};
 use crate::history::unit_of;
