@@ -11,7 +11,7 @@ use super::breakdown::Piece;
 use super::capture::Capture;
 use super::cpu_timeline::{Actor, Lanes};
 use super::family::family;
-use latlab_model::event::{EventKind, Symbol};
+use latlab_model::event::{Event, EventKind, Symbol};
 use latlab_model::latency::{Cause, IpiSender};
 use latlab_model::units::{CpuId, Tid, TraceNs};
 
@@ -77,6 +77,14 @@ pub(super) fn senders(capture: &Capture, lanes: &Lanes, piece: &Piece) -> Vec<Ip
         }
     }
     found.into_iter().map(|f| f.2).collect()
+}
+
+/// The event with which another CPU sent the interrupt that `cpu` handles at `at`: the last one before it.
+pub(super) fn sent(capture: &Capture, cpu: CpuId, since: TraceNs, at: TraceNs) -> Option<&Event> {
+    let before = capture.within(since, at).iter().rev().take(BACK);
+    before.into_iter().find(
+        |e| matches!(e.kind, EventKind::IpiSend { cpus, .. } if cpus & cpu.bit() != 0 && e.cpu != cpu),
+    )
 }
 
 #[cfg(test)]

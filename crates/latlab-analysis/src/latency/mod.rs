@@ -20,6 +20,7 @@ pub mod captures;
 pub mod case_control;
 pub mod causes;
 pub mod cpu_timeline;
+pub mod critical_path;
 mod family;
 pub mod features;
 pub mod findings;

@@ -1,9 +1,10 @@
 //! From captures to the result of `latlab why`.
 
-use super::breakdown::{Budget, budget, predecessor};
+use super::breakdown::{Budget, budget, predecessor, with_trail};
 use super::capture::{Activation, Capture, End};
 use super::causes::explain;
 use super::cpu_timeline::Lanes;
+use super::critical_path::{CriticalPath, critical_path};
 use super::features::{label, window};
 use super::wakeups;
 use latlab_model::event::{Event, EventKind};
@@ -26,6 +27,8 @@ pub struct Digest {
     pub windows: Vec<Window>,
     /// One a wake-up, of those that [`Examples`] asks for.
     pub examples: Vec<Option<BreakdownExample>>,
+    /// One a wake-up where [`Examples::All`] asks for them, otherwise none.
+    pub paths: Vec<CriticalPath>,
     /// Which wake-up each window is of.
     pub activations: Vec<Activation>,
 }
@@ -86,7 +89,7 @@ pub fn digest_found(capture: &Capture, examples: Examples) -> Digest {
     }
     let control_end = on_time.iter().map(|a| a.end).min();
     for activation in chosen {
-        let budget = budget(capture, &lanes, activation);
+        let (budget, trail) = with_trail(capture, &lanes, activation);
         let known = budget.milestones.is_some() || budget.by_timerlat;
         if !activation.late && (budget.lost || !known) {
             continue;
@@ -97,6 +100,9 @@ pub fn digest_found(capture: &Capture, examples: Examples) -> Digest {
         digest.note.on_time += u32::from(!window.late);
         let is_kept = window.late || examples == Examples::All;
         digest.examples.push(is_kept.then(|| sketch(capture, &budget)));
+        if examples == Examples::All {
+            digest.paths.push(critical_path(capture, &budget, trail));
+        }
         digest.windows.push(window);
         digest.activations.push(activation);
     }

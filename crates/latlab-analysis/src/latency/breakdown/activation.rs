@@ -7,6 +7,7 @@
 //! distributed systems using kernel tracing" (2016): only the part inside of the wait is followed.
 
 use super::attribution::interruption;
+use super::trail::{Link, LinkKind, Standing, Step};
 use super::{Cutter, Milestones, Piece, join, joins};
 use crate::latency::cpu_timeline::{Actor, Span};
 use latlab_model::event::{Event, EventKind, OffCpu, Symbol, Task};
@@ -57,8 +58,14 @@ impl Cutter<'_> {
         self.path(of, m.switch_in, self.a.actual, Some(began), pieces);
     }
 
+    /// Whose time an interval is.
+    fn stands(&self, of: Of, from: TraceNs, to: TraceNs, standing: Standing) {
+        self.step(Step { from, to, tid: of.tid, standing, depth: of.depth });
+    }
+
     fn path(&self, of: Of, from: TraceNs, to: TraceNs, began: Option<Doing>, out: &mut Vec<Piece>) {
         let Some(began) = began.or_else(|| self.doing_at(of.tid, from)) else {
+            self.stands(of, from, to, Standing::Waiting(None));
             return self.put(out, self.plain(of, from, to, Cause::Wait));
         };
         for interval in self.intervals(of.tid, from, to, began) {
@@ -157,8 +164,22 @@ impl Cutter<'_> {
                 continue;
             }
             let falls = |e: &&Event| matches!(e.kind, EventKind::SetPrio { task, new } if task.tid == owner.tid && new > task.prio);
-            let end = events[i..].iter().find(falls).map_or(to, |e| e.time);
+            let fallen = events[i..].iter().find(falls);
+            let end = fallen.map_or(to, |e| e.time);
             self.runs(of, cpu, at, e.time, out);
+            if let Some(e) = fallen {
+                self.link(Link {
+                    kind: LinkKind::HandsOn,
+                    at: e.time,
+                    cpu: e.cpu,
+                    by: e.current,
+                    context: None,
+                    to: of.tid,
+                    target: cpu,
+                    begins: None,
+                    depth: of.depth,
+                });
+            }
             let waits_for = of.waits_for.or(Some(owner.name));
             let known = self.lanes.tasks.get(&owner.tid).map_or(owner.prio, |t| t.prio);
             let depth = of.depth + 1;
@@ -166,6 +187,7 @@ impl Cutter<'_> {
                 let of = Of { tid: owner.tid, prio: known, waits_for, depth };
                 self.path(of, e.time, end, None, out);
             } else {
+                self.stands(of, e.time, end, Standing::Waiting(None));
                 self.put(out, self.plain(of, e.time, end, Cause::Wait));
             }
             at = end;
@@ -174,6 +196,7 @@ impl Cutter<'_> {
     }
 
     fn runs(&self, of: Of, cpu: CpuId, from: TraceNs, to: TraceNs, out: &mut Vec<Piece>) {
+        self.stands(of, from, to, Standing::Running);
         self.cut(of, cpu, from, to, out, |span| match interruption(span) {
             Some(cause) => cause,
             None if of.waits_for.is_some() => Cause::Wait,
@@ -189,6 +212,7 @@ impl Cutter<'_> {
         (from, to): (TraceNs, TraceNs),
         out: &mut Vec<Piece>,
     ) {
+        self.stands(of, from, to, Standing::Ready);
         // It has the CPU, and the switch to it was not recorded.
         let ran = self.lanes.within(cpu, from, to).any(|s| s.task.tid == of.tid);
         if ran && of.waits_for.is_some() {
@@ -221,43 +245,42 @@ impl Cutter<'_> {
         let (from, to) = (interval.from, interval.to);
         let last = self.last_own(of.tid, cpu, since);
         let own = of.waits_for.is_none();
-        if own && matches!(last, Some(EventKind::PageFault { .. })) {
-            return self.put(out, self.plain(of, from, to, Cause::PageFault));
+        let waking = interval.waking.map(|i| self.event(i));
+        if let Some(waking) = waking.filter(|e| e.time <= to) {
+            self.woken(waking, of.tid, of.depth, since);
         }
+        let plain = |cause: Cause| self.plain(of, from, to, cause);
         let contended =
             matches!(last, Some(EventKind::LockBegin { .. } | EventKind::SetPrio { .. }));
-        if own && contended && left.is_waiting() {
-            return self.put(out, self.plain(of, from, to, Cause::Lock));
-        }
-        let Some(waking) = interval.waking.map(|i| self.event(i)) else {
-            return self.put(out, self.plain(of, from, to, Cause::Wait));
+        let piece = match (last, waking) {
+            (Some(EventKind::PageFault { .. }), _) if own => plain(Cause::PageFault),
+            _ if own && contended && left.is_waiting() => plain(Cause::Lock),
+            (_, None) => plain(Cause::Wait),
+            (_, Some(waking)) => match self.context(waking) {
+                // Another task that sleeps is what is waited for, not the timer that ends its sleep.
+                Some(Actor::Hrtimer(function)) if self.is_sleeper(function) => {
+                    plain(if own { Cause::Sleep } else { Cause::Wait })
+                }
+                Some(actor) => Piece { actor, ..plain(Cause::Wait) },
+                None if of.depth < DEPTH && waking.current != of.tid && waking.current.0 > 0 => {
+                    let waker = waking.current;
+                    let known = self.lanes.tasks.get(&waker);
+                    let prio = known.map_or(i32::MAX, |t| t.prio);
+                    let name = known.map_or(Symbol(0), |t| t.name);
+                    let waits_for = of.waits_for.or(Some(name));
+                    let of = Of { tid: waker, prio, waits_for, depth: of.depth + 1 };
+                    return self.path(of, from, to, None, out);
+                }
+                None => plain(Cause::Wait),
+            },
         };
-        match self.context(waking) {
-            // Another task that sleeps is what is waited for, not the timer that ends its sleep.
-            Some(Actor::Hrtimer(function)) if self.is_sleeper(function) => {
-                let cause = if own { Cause::Sleep } else { Cause::Wait };
-                self.put(out, self.plain(of, from, to, cause));
-            }
-            Some(actor) => {
-                let piece = Piece { actor, ..self.plain(of, from, to, Cause::Wait) };
-                self.put(out, piece);
-            }
-            None if of.depth < DEPTH && waking.current != of.tid && waking.current.0 > 0 => {
-                let waker = waking.current;
-                let known = self.lanes.tasks.get(&waker);
-                let prio = known.map_or(i32::MAX, |t| t.prio);
-                let name = known.map_or(Symbol(0), |t| t.name);
-                let waits_for = of.waits_for.or(Some(name));
-                let of = Of { tid: waker, prio, waits_for, depth: of.depth + 1 };
-                self.path(of, from, to, None, out);
-            }
-            None => self.put(out, self.plain(of, from, to, Cause::Wait)),
-        }
+        self.stands(of, from, to, Standing::Waiting(Some((cpu, since, left))));
+        self.put(out, piece);
     }
 
     /// The innermost interrupt or function that was active when a task was woken; `None`: the current task
     /// itself woke it.
-    fn context(&self, waking: &Event) -> Option<Actor> {
+    pub(super) fn context(&self, waking: &Event) -> Option<Actor> {
         let before = TraceNs(waking.time.0.saturating_sub(1));
         let span = self.lanes.within(waking.cpu, before, waking.time).last()?;
         let task = matches!(span.actor, Actor::Task(_) | Actor::Idle);

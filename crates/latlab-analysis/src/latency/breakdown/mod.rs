@@ -23,16 +23,19 @@ mod attribution;
 mod once;
 mod overrun;
 mod timerlat;
+pub mod trail;
 
 pub(super) use overrun::predecessor;
 
 use once::Once;
+use trail::Trail;
 
 use super::capture::{Activation, Began, Capture};
 use super::cpu_timeline::{Actor, Lanes, Span};
 use latlab_model::event::{Event, EventKind, Symbol, Task};
 use latlab_model::latency::{Cause, Others, Stage};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+use std::cell::RefCell;
 
 /// A part of the way with one stage, one cause and one actor.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,13 +127,27 @@ impl Budget {
 
 /// Cuts a wake-up into its parts.
 pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budget {
+    budget_of(capture, lanes, activation, 0).0
+}
+
+/// The same, and for whom each part counts.
+pub fn with_trail(capture: &Capture, lanes: &Lanes, activation: Activation) -> (Budget, Trail) {
     budget_of(capture, lanes, activation, 0)
 }
 
 /// `later`: so many activations behind this one are looked at as well, each late by the one before.
-fn budget_of(capture: &Capture, lanes: &Lanes, activation: Activation, later: u32) -> Budget {
-    let cutter = Cutter { capture, lanes, a: activation, later, once: Once::default() };
+fn budget_of(
+    capture: &Capture,
+    lanes: &Lanes,
+    activation: Activation,
+    later: u32,
+) -> (Budget, Trail) {
+    let (once, trail) = (Once::default(), RefCell::default());
+    let cutter = Cutter { capture, lanes, a: activation, later, once, trail };
     let milestones = cutter.milestones();
+    if let Some(m) = milestones {
+        cutter.first_link(m);
+    }
     let mut pieces = Vec::new();
     let mut by_timerlat = false;
     match milestones {
@@ -178,7 +195,8 @@ fn budget_of(capture: &Capture, lanes: &Lanes, activation: Activation, later: u3
         .iter()
         .filter(|(cpu, _)| concerns(**cpu))
         .any(|(_, spans)| spans.first().is_none_or(|s| s.start > activation.intended));
-    Budget { activation, milestones, pieces, lost, uncovered, by_timerlat }
+    let trail = cutter.finish_trail(milestones);
+    (Budget { activation, milestones, pieces, lost, uncovered, by_timerlat }, trail)
 }
 
 struct Cutter<'a> {
@@ -187,6 +205,7 @@ struct Cutter<'a> {
     a: Activation,
     later: u32,
     once: Once,
+    trail: RefCell<Trail>,
 }
 
 impl Cutter<'_> {

@@ -1,11 +1,18 @@
 use super::*;
+use crate::latency::critical_path::critical_path;
 use crate::latency::scenario::{FAIR, HIGH, IDLE, RT, Script};
 use latlab_model::event::{Noise, OffCpu, StackId};
 use proptest::prelude::*;
 
 fn cut(script: &Script, a: Activation) -> Budget {
-    let budget = budget(&script.capture, &Lanes::of(&script.capture.events), a);
+    let (budget, trail) = with_trail(&script.capture, &Lanes::of(&script.capture.events), a);
     assert_tiles(&budget);
+    let mut at = a.intended.0;
+    for segment in critical_path(&script.capture, &budget, trail).segments {
+        assert_eq!(a.intended.0 + segment.part.start_ns, at, "a hole in the path");
+        at = a.intended.0 + segment.part.end_ns;
+    }
+    assert_eq!(at, a.actual.0, "the segments do not add up");
     budget
 }
 
