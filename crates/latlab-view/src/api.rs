@@ -11,9 +11,11 @@
 //! | `api/place?s= set= t=` or `row=` | JSON: which row a time or an event is |
 //! | `api/find?s= set= row= back=` | JSON: the next event of the selection |
 //! | `api/wakes?s= from= to=` | JSON: wake-ups in a stretch of time |
-//! | `api/late` `api/late?s= pid= limit=` | JSON: late wake-ups |
+//! | `api/late` `api/late?s= pid= limit=` | JSON: late wake-ups with their parts and what ended the waits |
+//! | `api/late?s= pid= limit= whole=1` | JSON: the same of late activations, to their end |
 //! | `api/event?s= row=` | JSON: all fields of an event, and its stacks |
 //! | `api/flame?s= from= to=` | JSON: a flame graph of a stretch of time |
+//! | `api/flame?s= from= to= off=` | JSON: the same of the time in which that task had no CPU |
 //! | `api/latency?s= a= b= ka= kb= only=` | JSON: time between two kinds of events |
 //!
 //! Who may ask: only the page itself. The token must be right, the Host one of
@@ -23,7 +25,7 @@
 
 use crate::assets;
 use crate::event;
-use crate::flame::flame;
+use crate::flame::{flame, off_cpu};
 use crate::index::Index;
 use crate::index::fold::Wake;
 use crate::late;
@@ -331,7 +333,13 @@ fn late_of(view: &View<'_>, args: &Args) -> Reply {
         Some(pid) => match view.source(source) {
             Some((of, index)) => {
                 let limit = args.number("limit").unwrap_or(0);
-                value(&late::of_task((of.file, of.buffer), &index, source, pid, limit))
+                let read = (of.file, of.buffer);
+                if args.text("whole") == "1" {
+                    let task = (pid, limit);
+                    let late = late::activations_of_task(read, &index, source, task, &view.around);
+                    return late.map_or_else(problem, |late| value(&late));
+                }
+                value(&late::of_task(read, &index, source, pid, limit))
             }
             None => problem("the trace is still being read".into()),
         },
@@ -377,7 +385,11 @@ fn of_source(view: &View<'_>, args: &Args, what: &str) -> Reply {
         }
         "flame" => {
             let at = |key| index.origin.saturating_add_signed(args.number::<i64>(key).unwrap_or(0));
-            value(&flame(source.file, source.rows(), index, at("from"), at("to")))
+            let (from, to) = (at("from"), at("to"));
+            value(&match args.number("off") {
+                Some(pid) => off_cpu(source.file, source.rows(), index, (from, to), pid),
+                None => flame(source.file, source.rows(), index, from, to),
+            })
         }
         "latency" => {
             let ask = Ask {

@@ -209,8 +209,11 @@ fn put_lanes(lanes: &mut Lanes, view: &View<'_>, n: usize, index: &Index, span: 
     let mut tasks: Vec<(i32, u64)> = index.tasks.iter().map(|(p, t)| (*p, t.ran_ns)).collect();
     tasks.retain(|t| t.0 > 0);
     tasks.sort_by_key(|t| std::cmp::Reverse(t.1));
-    let late = view.late().list.iter().filter(|w| w.source == n).map(|w| w.pid);
-    let mut pids: Vec<i32> = tasks.iter().take(TASKS).map(|t| t.0).chain(late).collect();
+    let late = view.late().list.iter().filter(|w| w.source == n);
+    // With those of its critical path, which is drawn over them.
+    let of_path = late.clone().filter(|w| w.late).flat_map(|w| w.parts.iter().map(|p| p.pid));
+    let chosen = tasks.iter().take(TASKS).map(|t| t.0).chain(late.map(|w| w.pid)).chain(of_path);
+    let mut pids: Vec<i32> = chosen.filter(|pid| *pid > 0).collect();
     pids.sort_unstable();
     pids.dedup();
     for pid in pids {

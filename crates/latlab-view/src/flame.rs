@@ -7,6 +7,7 @@ use crate::event::Stacks;
 use crate::index::Index;
 use crate::index::column::Items;
 use crate::rows::Rows;
+use latlab_model::event::OffCpu;
 use latlab_trace::{Event, TraceFile};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -35,6 +36,8 @@ pub enum Origin {
     FunctionGraph,
     /// `function` with its parent: a value is a number of calls.
     Function,
+    /// Stacks with which a task left its CPU: a value is the time until it had one again, in ns.
+    OffCpu,
 }
 
 /// One box.
@@ -232,6 +235,78 @@ fn of_stacks(
     });
     let kernel = kernel.list(&names, Origin::KernelStacks, partial);
     if kernel.nodes.is_empty() { user.list(&names, Origin::UserStacks, partial) } else { kernel }
+}
+
+/// The time from `from` to `to` in which a task had no CPU, by the stacks with which it left that; the innermost
+/// box is what it did then. A switch without a stack counts as a stack without frames.
+pub fn off_cpu(
+    file: &TraceFile<'_>,
+    rows: &Rows<'_>,
+    index: &Index,
+    (from, to): (u64, u64),
+    pid: i32,
+) -> Flame {
+    let format = file.formats.iter().find(|f| &*f.system == "sched" && &*f.name == "sched_switch");
+    let fields = format.and_then(|f| {
+        Some((f.id, f.field("prev_pid")?, f.field("prev_state")?, f.field("next_pid")?))
+    });
+    let Some((switch, prev, state, next)) = fields else { return Flame::default() };
+    let stacks = Stacks::new(file);
+    let (mut tree, mut names) = (Tree::new(), Names::default());
+    // When it left, on which CPU, how; kernel and user addresses; whether stacks may still follow.
+    let mut left: Option<Left> = None;
+    let mut close = |left: Option<Left>, end: u64| {
+        let Some(left) = left.filter(|l| end > l.time) else { return };
+        let user = left.stacks[1].iter().rev().map(|a| (*a, true));
+        let kernel = left.stacks[0].iter().rev().map(|a| (*a, false));
+        let mut path: Vec<Option<u32>> =
+            user.chain(kernel).map(|(a, user)| names.function(&stacks, a, user)).collect();
+        path.push(names.number(left.how));
+        tree.add(path.into_iter(), end - left.time);
+    };
+    let partial = within(rows, index, (from, to), &mut |e| {
+        if let Some(user) = stacks.is(e.id) {
+            if let Some(l) = left.as_mut().filter(|l| l.open && l.cpu == e.cpu) {
+                l.stacks[usize::from(user)] = stacks.addresses(e);
+            }
+            return;
+        }
+        if let Some(l) = left.as_mut().filter(|l| l.cpu == e.cpu) {
+            l.open = false;
+        }
+        if e.id != switch {
+            return;
+        }
+        if next.u64(e.payload) as i32 == pid {
+            close(left.take(), e.time);
+        } else if prev.u64(e.payload) as i32 == pid {
+            let how = match OffCpu::from_bits(state.u64(e.payload)) {
+                OffCpu::Runnable | OffCpu::Preempted => "preempted",
+                OffCpu::Sleeping => "sleeping",
+                OffCpu::Blocked => "blocked",
+                OffCpu::Stopped => "stopped",
+                OffCpu::Dead => return,
+            };
+            let (time, cpu, open) = (e.time, e.cpu, true);
+            left = Some(Left { time, cpu, how, stacks: Default::default(), open });
+        }
+    });
+    close(left.take(), to.min(index.end));
+    tree.list(&names, Origin::OffCpu, partial)
+}
+
+/// A task without a CPU.
+struct Left {
+    /// Since when, ns of the trace's clock.
+    time: u64,
+    /// On which CPU it was.
+    cpu: u32,
+    /// What it does.
+    how: &'static str,
+    /// Addresses, innermost first: of the kernel, of user space.
+    stacks: [Vec<u64>; 2],
+    /// No other event of its CPU came yet: stacks are of this switch.
+    open: bool,
 }
 
 /// Part of a path.

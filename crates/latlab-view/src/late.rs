@@ -9,14 +9,18 @@
 use crate::index::Index;
 use crate::index::column::Items;
 use crate::index::task::State;
-use latlab_analysis::latency::breakdown::budget;
+use latlab_analysis::latency::activations;
+use latlab_analysis::latency::activations::from_capture::{Chosen, Known, threads};
+use latlab_analysis::latency::breakdown::trail::{Link, LinkKind, Standing};
+use latlab_analysis::latency::breakdown::with_trail;
 use latlab_analysis::latency::capture::{Activation, Capture, End, Lost};
 use latlab_analysis::latency::cpu_timeline::{Actor, Lanes, Span};
+use latlab_analysis::latency::critical_path::{OffCpu, Segment};
 use latlab_analysis::latency::from_trace;
 use latlab_analysis::latency::summary::{Digest, Examples, conclude, digest_found};
 use latlab_analysis::latency::wakeups;
 use latlab_model::event::{Symbol, softirq_name};
-use latlab_model::latency::{self, BreakdownExample, Cause, Mechanism, SystemContext};
+use latlab_model::latency::{self, Cause, Mechanism, Release, SystemContext};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 use latlab_report::messages;
 use latlab_trace::{Select, TraceFile};
@@ -27,6 +31,19 @@ use std::collections::HashMap;
 pub const EVENTS_MAX: u64 = 2_000_000;
 /// Wake-ups of one answer at most: the latest ones.
 const MOST: usize = 2_000;
+/// Different stacks of one answer at most.
+const STACKS: usize = 10_000;
+
+/// The task whose activations are looked at, where a run explains those of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Thread id.
+    pub tid: Tid,
+    /// What begins its activations.
+    pub release: Release,
+    /// What is late.
+    pub late: activations::Late,
+}
 
 /// One wake-up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -41,14 +58,20 @@ pub struct WakeUp {
     pub cpu: u32,
     /// Intended time, ns after the source's origin.
     pub from: i64,
-    /// When it did run.
+    /// When it did run; of an activation: its end.
     pub to: i64,
+    /// Whether it is an activation: it has a response time, not a latency.
+    pub activation: bool,
     /// Over the limit.
     pub late: bool,
     /// What made it late, in words; empty where nobody knows.
     pub verdict: String,
     /// The parts; they tile the latency.
     pub parts: Vec<Part>,
+    /// What ended the waits, in order of time.
+    pub arrows: Vec<Arrow>,
+    /// When the tasks of the path had no CPU, in order of time.
+    pub off: Vec<Off>,
 }
 
 /// A part of a wake-up's latency: ns after the intended time.
@@ -66,6 +89,147 @@ pub struct Part {
     pub who: String,
     /// What that is.
     pub actor: ActorKind,
+    /// The CPU whose events tell it.
+    pub cpu: u32,
+    /// The task whose time it is: the late one, or one that it waits for.
+    pub pid: i32,
+    /// What that task does.
+    pub state: Doing,
+    /// Waits between it and the late task.
+    pub depth: u32,
+}
+
+/// An interval in which a task of the path had no CPU: a wait, or a preemption of which a stack was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Off {
+    /// Start, ns after the intended time.
+    pub from: i64,
+    /// End.
+    pub to: i64,
+    /// The task.
+    pub pid: i32,
+    /// The CPU that it left.
+    pub cpu: u32,
+    /// Whether it waits; otherwise it was preempted.
+    pub waits: bool,
+    /// As of the parts of this task.
+    pub depth: u32,
+    /// The kernel stack with which it left its CPU: its place in [`Late::stacks`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<usize>,
+}
+
+impl Off {
+    fn of(off: &OffCpu, intended: TraceNs, capture: &Capture, stacks: &mut Stacks) -> Self {
+        let rel = |t: TraceNs| t.0 as i64 - intended.0 as i64;
+        let i = &off.interval;
+        Self {
+            from: rel(i.from),
+            to: rel(i.to),
+            pid: i.tid.0,
+            cpu: i.cpu.0,
+            waits: i.waits,
+            depth: i.depth,
+            stack: stacks.place(&off.stack, capture),
+        }
+    }
+}
+
+/// What a task does during a part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doing {
+    /// It has a CPU.
+    Running,
+    /// It is runnable and has none.
+    Ready,
+    /// It waits.
+    #[default]
+    Waiting,
+}
+
+impl From<Standing> for Doing {
+    fn from(standing: Standing) -> Self {
+        match standing {
+            Standing::Running => Self::Running,
+            Standing::Ready => Self::Ready,
+            Standing::Waiting => Self::Waiting,
+        }
+    }
+}
+
+/// An event that ended a wait, or let an interrupt or softirq begin that ended one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Arrow {
+    /// `wakes`, `hands_on`, `sends` or `raises`.
+    pub kind: &'static str,
+    /// Time, ns after the intended time.
+    pub at: i64,
+    /// CPU that recorded it.
+    pub cpu: u32,
+    /// The task that was current there.
+    pub by: i32,
+    /// The interrupt or function that acted; empty: the task itself.
+    pub who: String,
+    /// In which lane that is.
+    pub lane: Lane,
+    /// The task that is woken in the end.
+    pub pid: i32,
+    /// The CPU to which it leads.
+    pub target: u32,
+    /// The interrupt or softirq that begins; empty: a task is woken.
+    pub begins: String,
+    /// In which lane that is.
+    pub begins_lane: Lane,
+    /// As of the parts of the task that is woken.
+    pub depth: u32,
+}
+
+/// The lane of a CPU or task in which something happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// Of the task, or what ran on the CPU.
+    #[default]
+    Task,
+    /// Interrupts of the CPU.
+    Irq,
+    /// Softirqs and deferred work of the CPU.
+    Soft,
+}
+
+impl Lane {
+    fn of(actor: Option<Actor>) -> Self {
+        match actor {
+            None | Some(Actor::Task(_) | Actor::Idle) => Self::Task,
+            Some(Actor::Irq(..) | Actor::Vector(_) | Actor::Hrtimer(_) | Actor::Nmi) => Self::Irq,
+            Some(Actor::Softirq(_) | Actor::Timer(_) | Actor::Work(_)) => Self::Soft,
+        }
+    }
+}
+
+impl Arrow {
+    fn of(link: &Link, intended: TraceNs, capture: &Capture) -> Self {
+        let words = |actor: Option<Actor>| actor.map_or_else(String::new, |a| said(a, capture));
+        Self {
+            kind: match link.kind {
+                LinkKind::Wakes => "wakes",
+                LinkKind::HandsOn => "hands_on",
+                LinkKind::Sends => "sends",
+                LinkKind::Raises => "raises",
+            },
+            at: link.at.0 as i64 - intended.0 as i64,
+            cpu: link.cpu.0,
+            by: link.by.0,
+            who: words(link.context),
+            lane: Lane::of(link.context),
+            pid: link.to.0,
+            target: link.target.0,
+            begins: words(link.begins),
+            begins_lane: Lane::of(link.begins),
+            depth: link.depth,
+        }
+    }
 }
 
 /// What had the CPU during a part: the page colours by it.
@@ -105,73 +269,192 @@ pub struct Late {
     pub list: Vec<WakeUp>,
     /// The causes, the one that explains most first.
     pub causes: Vec<String>,
+    /// Stacks of the parts: functions, innermost first, each stack once.
+    pub stacks: Vec<Vec<String>>,
+}
+
+/// The stacks of an answer, each once.
+#[derive(Debug, Default)]
+struct Stacks {
+    list: Vec<Vec<String>>,
+    known: HashMap<Vec<String>, usize>,
+}
+
+impl Stacks {
+    fn place(&mut self, frames: &[Symbol], capture: &Capture) -> Option<usize> {
+        if frames.is_empty() {
+            return None;
+        }
+        let frames: Vec<String> = frames.iter().map(|f| capture.names.get(*f).to_owned()).collect();
+        if let Some(known) = self.known.get(&frames) {
+            return Some(*known);
+        }
+        if self.list.len() >= STACKS {
+            return None;
+        }
+        self.list.push(frames.clone());
+        self.known.insert(frames, self.list.len() - 1);
+        Some(self.list.len() - 1)
+    }
 }
 
 fn unexplained() -> String {
     messages::mechanism(Mechanism::Unexplained).to_owned()
 }
 
-/// Wake-ups that the sources show from end to end.
-pub fn explained(sources: &[(&TraceFile<'_>, &Index)], around: &SystemContext) -> Late {
-    let mut digests: Vec<Digest> = Vec::new();
-    // Source and wake-up of each window.
-    let mut found: Vec<(usize, Activation)> = Vec::new();
+/// Wake-ups that the sources show from end to end, or the activations of the measured task.
+pub fn explained(
+    sources: &[(&TraceFile<'_>, &Index)],
+    around: &SystemContext,
+    measured: Option<&Measured>,
+) -> Late {
+    let mut found = Explained::default();
     for (n, (file, index)) in sources.iter().enumerate() {
         if index.events > EVENTS_MAX {
             continue;
         }
         let mut capture = from_trace::capture(file, &n.to_string());
-        wakeups::find(&mut capture, Nanos(around.limit_ns));
-        let digest = digest_found(&capture, Examples::All);
-        found.extend(digest.activations.iter().map(|a| (n, *a)));
-        digests.push(digest);
-    }
-    let examples: Vec<BreakdownExample> =
-        digests.iter().flat_map(|d| d.examples.iter().flatten().cloned()).collect();
-    let result = conclude(digests, around.clone());
-    let mut late = Late { limit: around.limit_ns, ..Late::default() };
-    let mut verdicts: HashMap<usize, String> = HashMap::new();
-    for cluster in &result.explanation.causes {
-        let mut words = messages::mechanism(cluster.mechanism).to_owned();
-        if !cluster.who.is_empty() {
-            words = format!("{words}: {}", cluster.who);
+        match measured {
+            Some(measured) => capture.activations = activations_of(&capture, measured),
+            None => wakeups::find(&mut capture, Nanos(around.limit_ns)),
         }
-        late.causes.push(words.clone());
-        for w in &cluster.main_of {
-            verdicts.entry(*w).or_insert_with(|| words.clone());
+        found.add(n, &capture);
+    }
+    found.conclude(around.clone(), |n| sources[n].1)
+}
+
+/// The activations of a task of a buffer of `file`; those that end later than `limit` ns after their intended
+/// time are late.
+///
+/// # Errors
+/// When the file has more events than are searched, or no activation is found.
+pub fn activations_of_task(
+    (file, buffer): (&TraceFile<'_>, u16),
+    index: &Index,
+    source: usize,
+    (pid, limit): (i32, u64),
+    around: &SystemContext,
+) -> Result<Late, String> {
+    if index.events > EVENTS_MAX {
+        return Err(format!(
+            "this trace has {} events, and activations are searched among {EVENTS_MAX}; record a shorter part",
+            index.events
+        ));
+    }
+    let select = Select { buffers: Some(vec![buffer]), ..Select::default() };
+    let mut capture = from_trace::part(file, &source.to_string(), &select);
+    let chosen = Chosen::Tids(vec![Tid(pid)]);
+    let late = activations::Late::Response(Nanos(limit));
+    let found = threads(&capture, &chosen, &Known::default());
+    capture.activations = found.first().map_or_else(Vec::new, |t| t.activations(late));
+    if capture.activations.is_empty() {
+        return Err("this trace has no activation of this task from its beginning to its end; it takes sched_switch and sched_waking events, and hrtimer_start for intended times".into());
+    }
+    let mut explained = Explained::default();
+    explained.add(source, &capture);
+    let around = SystemContext { limit_ns: limit, ..around.clone() };
+    Ok(explained.conclude(around, |_| index))
+}
+
+fn activations_of(capture: &Capture, measured: &Measured) -> Vec<Activation> {
+    let mut known = Known::default();
+    known.insert(measured.tid, measured.release.clone());
+    let found = threads(capture, &Chosen::Tids(vec![measured.tid]), &known);
+    found.first().map_or_else(Vec::new, |t| t.activations(measured.late))
+}
+
+/// Captures with their paths, until all are read.
+#[derive(Default)]
+struct Explained {
+    digests: Vec<Digest>,
+    /// Source, wake-up and path of each window.
+    found: Vec<(usize, Activation, Way)>,
+    stacks: Stacks,
+}
+
+/// A path as the page gets it.
+struct Way {
+    parts: Vec<Part>,
+    arrows: Vec<Arrow>,
+    off: Vec<Off>,
+}
+
+impl Explained {
+    fn add(&mut self, source: usize, capture: &Capture) {
+        let mut digest = digest_found(capture, Examples::All);
+        let paths = std::mem::take(&mut digest.paths);
+        for (activation, path) in digest.activations.iter().zip(paths) {
+            let intended = activation.intended;
+            let way = Way {
+                parts: path.segments.iter().map(Part::of).collect(),
+                arrows: path.links.iter().map(|l| Arrow::of(l, intended, capture)).collect(),
+                off: path
+                    .off
+                    .iter()
+                    .map(|o| Off::of(o, intended, capture, &mut self.stacks))
+                    .collect(),
+            };
+            self.found.push((source, *activation, way));
+        }
+        self.digests.push(digest);
+    }
+
+    fn conclude<'i>(self, around: SystemContext, index: impl Fn(usize) -> &'i Index) -> Late {
+        let mut late = Late { limit: around.limit_ns, stacks: self.stacks.list, ..Late::default() };
+        let result = conclude(self.digests, around);
+        let mut verdicts: HashMap<usize, String> = HashMap::new();
+        for cluster in &result.explanation.causes {
+            let mut words = messages::mechanism(cluster.mechanism).to_owned();
+            if !cluster.who.is_empty() {
+                words = format!("{words}: {}", cluster.who);
+            }
+            late.causes.push(words.clone());
+            for w in &cluster.main_of {
+                verdicts.entry(*w).or_insert_with(|| words.clone());
+            }
+        }
+        for (i, (window, found)) in result.windows.iter().zip(self.found).enumerate() {
+            let (source, activation, way) = found;
+            let index = index(source);
+            let pid = activation.tid.0;
+            let from = window.intended_ns as i64 - index.origin as i64;
+            let verdict = verdicts.get(&i).cloned();
+            late.list.push(WakeUp {
+                source,
+                pid,
+                comm: String::from_utf8_lossy(index.comms.name(pid)).into_owned(),
+                cpu: window.cpu,
+                from,
+                to: from.saturating_add_unsigned(window.latency_ns),
+                activation: activation.end == End::Completion,
+                late: window.late,
+                verdict: verdict.or(window.late.then(unexplained)).unwrap_or_default(),
+                parts: way.parts,
+                arrows: way.arrows,
+                off: way.off,
+            });
+        }
+        late.list.sort_by_key(|w| (!w.late, w.source, w.from));
+        late
+    }
+}
+
+impl Part {
+    fn of(segment: &Segment) -> Self {
+        let part = &segment.part;
+        Self {
+            from: part.start_ns,
+            to: part.end_ns,
+            stage: messages::wakeup_stage(part.stage),
+            cause: messages::part_cause(part),
+            who: part.who.clone(),
+            actor: ActorKind::of(part),
+            cpu: segment.cpu.0,
+            pid: segment.of.0,
+            state: segment.standing.into(),
+            depth: segment.depth,
         }
     }
-    for (i, (window, sketch)) in result.windows.iter().zip(&examples).enumerate() {
-        let (source, activation) = found[i];
-        let (_, index) = sources[source];
-        let pid = activation.tid.0;
-        let from = window.intended_ns as i64 - index.origin as i64;
-        let verdict = verdicts.get(&i).cloned();
-        late.list.push(WakeUp {
-            source,
-            pid,
-            comm: String::from_utf8_lossy(index.comms.name(pid)).into_owned(),
-            cpu: window.cpu,
-            from,
-            to: from.saturating_add_unsigned(window.latency_ns),
-            late: window.late,
-            verdict: verdict.or(window.late.then(unexplained)).unwrap_or_default(),
-            parts: sketch
-                .parts
-                .iter()
-                .map(|p| Part {
-                    from: p.start_ns,
-                    to: p.end_ns,
-                    stage: messages::wakeup_stage(p.stage),
-                    cause: messages::part_cause(p),
-                    who: p.who.clone(),
-                    actor: ActorKind::of(p),
-                })
-                .collect(),
-        });
-    }
-    late.list.sort_by_key(|w| (!w.late, w.source, w.from));
-    late
 }
 
 /// Wake-ups of a task of a buffer of `file` from `sched_waking` to `sched_switch`; late over `limit` ns.
@@ -228,7 +511,7 @@ pub fn of_task(
     }
     typical.sort_by_key(|w| w.from);
     late.append(&mut typical);
-    Late { limit, list: late, causes: Vec::new() }
+    Late { limit, list: late, ..Late::default() }
 }
 
 /// Events before a wake-up are looked at from the switch-in of the task that had the CPU on, for so
@@ -278,17 +561,25 @@ fn break_down((file, buffer): (&TraceFile<'_>, u16), index: &Index, mut all: Vec
         let activations: Vec<Activation> = near.iter().map(|w| activation(w)).collect();
         let lanes = Lanes::around(&capture, &activations);
         for (w, activation) in near.iter_mut().zip(activations) {
-            w.parts = parts(index, &capture, &lanes, activation);
+            (w.parts, w.arrows) = parts(index, &capture, &lanes, activation);
         }
         rest = behind;
     }
 }
 
 /// Who had the CPU in each part of a wake-up.
-fn parts(index: &Index, capture: &Capture, lanes: &Lanes, wake_up: Activation) -> Vec<Part> {
+fn parts(
+    index: &Index,
+    capture: &Capture,
+    lanes: &Lanes,
+    wake_up: Activation,
+) -> (Vec<Part>, Vec<Arrow>) {
+    let (budget, trail) = with_trail(capture, lanes, wake_up);
+    let arrow = |l: &Link| Arrow::of(l, wake_up.intended, capture);
+    let arrows = trail.links.iter().map(arrow).collect();
     let mut parts: Vec<Part> = Vec::new();
     let task = |tid: Tid| format!("{}-{tid}", String::from_utf8_lossy(index.comms.name(tid.0)));
-    for piece in budget(capture, lanes, wake_up).pieces {
+    for piece in budget.pieces {
         let spans: Vec<Span> = lanes.within(piece.cpu, piece.start, piece.end).collect();
         // Without a span no event says who ran.
         let stretches = match spans.as_slice() {
@@ -317,14 +608,29 @@ fn parts(index: &Index, capture: &Capture, lanes: &Lanes, wake_up: Activation) -
             let (from, to) = (start.since(wake_up.intended).0, end.since(wake_up.intended).0);
             match parts.last_mut() {
                 Some(last) if last.cause == cause && last.who == who => last.to = to,
-                _ => {
-                    let stage = messages::wakeup_stage(piece.stage);
-                    parts.push(Part { from, to, stage, cause, who, actor });
-                }
+                _ => parts.push(Part {
+                    from,
+                    to,
+                    stage: messages::wakeup_stage(piece.stage),
+                    cause,
+                    who,
+                    actor,
+                    cpu: piece.cpu.0,
+                    pid: wake_up.tid.0,
+                    state: trail.at(start).map_or(Doing::Ready, |s| s.standing.into()),
+                    depth: 0,
+                }),
             }
         }
     }
-    parts
+    (parts, arrows)
+}
+
+/// An actor in words.
+fn said(actor: Actor, capture: &Capture) -> String {
+    let (mechanism, who) = named(actor, capture);
+    let mechanism = messages::mechanism(mechanism);
+    if who.is_empty() { mechanism.to_owned() } else { format!("{mechanism}: {who}") }
 }
 
 /// The mechanism that an actor stands for, and its name.

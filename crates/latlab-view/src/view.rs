@@ -3,7 +3,7 @@
 use crate::index::column::Item;
 use crate::index::fold::Kind;
 use crate::index::{CpuLanes, Index, Progress, cuts};
-use crate::late::{self, Late};
+use crate::late::{self, Late, Measured};
 use crate::rows::Rows;
 use crate::select::{Query, SelectError, Set, select};
 use crate::tile::{BINS, Bin, EXACT, LEVELS, List, Taken, Tile, extent, tile};
@@ -55,6 +55,8 @@ pub struct View<'f> {
     pub sources: Vec<Source<'f>>,
     /// What is known beside the traces; its limit is the one that makes a wake-up late.
     pub around: SystemContext,
+    /// The task whose activations a run explains; `None`: wake-ups that the sources show.
+    pub measured: Option<Measured>,
     /// One source at a time is shown: captures of one run.
     pub one_by_one: bool,
     /// Title of the page.
@@ -103,6 +105,7 @@ impl<'f> View<'f> {
         Self {
             sources,
             around,
+            measured: None,
             one_by_one,
             title: title.to_owned(),
             late: OnceLock::new(),
@@ -153,7 +156,7 @@ impl<'f> View<'f> {
             let all: Vec<_> =
                 self.sources.iter().filter_map(|s| Some((s.file, s.index()?))).collect();
             let all: Vec<_> = all.iter().map(|(file, index)| (*file, &**index)).collect();
-            late::explained(&all, &self.around)
+            late::explained(&all, &self.around, self.measured.as_ref())
         })
     }
 

@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { app, chrome, context, shot, span, test, text } from "./kit.mjs";
+import { app, chrome, context, lanes, shot, span, test, text } from "./kit.mjs";
 import { fixture, latlab, looks, open, scratch, serve, settled } from "./lib.mjs";
 
 /** A page as the committed pictures have it. */
@@ -149,6 +149,90 @@ await test("an exported page has fields, stacks and the flame graph", async () =
   }
 });
 
+/** The late activation of chain7.dat, as a reader gets to it. */
+const late = async (page) => {
+  await page.getByRole("tab", { name: "Late wake-ups" }).click();
+  const pid = await app(page, () => latlab.info.sources[0].tasks.find((t) => t[1] === "task")[0]);
+  await page.locator("#late-task").selectOption(String(pid));
+  await page.locator("#late-whole").selectOption("1");
+  await page.locator("#late-limit").fill("2ms");
+  await page.getByRole("button", { name: "Find" }).click();
+  await page.waitForFunction(() => latlab.late.list.some((w) => w.late && w.activation));
+  await page.locator(".timeline").focus();
+  await page.keyboard.press("l");
+  await settled(page);
+  return pid;
+};
+
+await test("the critical path: segments, arrows and waits over the lanes and as a table", async () => {
+  const view = await serve("--no-open", fixture("chain7.dat"));
+  const page = await open(context, view.url);
+  const pid = await late(page);
+  const w = await app(page, () => latlab.late.list.find((w) => w.late));
+  assert.equal(w.parts.reduce((s, p) => s + p.to - p.from, 0), w.to - w.from, "the segments add up to the response time");
+  const names = await lanes(page), at = (name) => names.indexOf(name), helper = w.arrows.at(-1).by;
+  assert.ok(at("0.path") >= 0 && at(`0.task${pid}`) === at("0.path") + 1 && at(`0.task${helper}`) === at("0.path") + 2, `${names}`);
+  assert.match(await text(page, ".path tfoot"), /Sum = response time\s+3.\d+.\d+ ns\s+100 %/);
+  const rows = await page.locator(".path tbody tr").allInnerTexts();
+  assert.ok(rows.some((r) => /timer function: hrtimer_wakeup on CPU 0 wakes task-/.test(r)), `${rows}`);
+  assert.ok(rows.some((r) => /second-\d+ on CPU 1 wakes helper-/.test(r)) && rows.some((r) => /task-\d+ waits 3\.\d+ ms\s*in anon_pipe_read/.test(r)), `${rows}`);
+  // Each row leads to its place, with the mouse, the keyboard, and from the lane.
+  const before = await span(page);
+  await page.locator(".path tbody button").filter({ hasText: "wait: second" }).press("Enter");
+  await settled(page);
+  const there = await span(page), longest = w.parts.reduce((a, p) => (p.to - p.from > a.to - a.from ? p : a));
+  assert.ok(there.from < w.from + longest.from && there.to > w.from + longest.to && there.to - there.from !== before.to - before.from);
+  assert.equal(await page.locator(".path tr.selected").count(), 1);
+  await page.locator(".timeline").focus();
+  await page.keyboard.press(".");
+  await settled(page);
+  assert.ok((await span(page)).from > there.from, "the next segment");
+  await page.keyboard.press(",");
+  await settled(page);
+  assert.deepEqual(await span(page), there);
+  await page.locator(".path tbody tr.arrow button").last().click();
+  await settled(page);
+  const arrow = await span(page);
+  assert.ok(Math.abs((arrow.from + arrow.to) / 2 - w.from - w.arrows.at(-1).at) < 1);
+  // Without a breakdown there is no path.
+  await page.getByRole("button", { name: "Close the latency breakdown" }).click();
+  assert.ok(!(await lanes(page)).includes("0.path"));
+  assert.deepEqual(page.problems, []);
+  await page.close();
+  await view.stop();
+});
+
+await test("the critical path looks as committed, and fits a narrow page", async () => {
+  const view = await serve("--no-open", fixture("chain7.dat"));
+  for (const [colorScheme, width] of [["light", 1400], ["dark", 1400], ["light", 480]]) {
+    const context = await chrome.newContext({ viewport: { width, height: 900 }, deviceScaleFactor: width > 1000 ? 0.5 : 1, colorScheme });
+    const page = await open(context, view.url);
+    await late(page);
+    await page.waitForFunction(() => document.querySelector(".row.selected"));
+    assert.ok(await app(page, () => document.documentElement.scrollWidth <= innerWidth), "nothing is beside the page");
+    assert.equal(await looks(page, `path-${colorScheme}-${width}`), "");
+    await context.close();
+  }
+  await view.stop();
+});
+
+await test("the flame graph of the time without a CPU", async () => {
+  const view = await serve("--no-open", fixture("chain7.dat"));
+  const page = await open(context, view.url);
+  const pid = await late(page);
+  await page.getByRole("tab", { name: "Flame graph" }).click();
+  await page.locator("#flame-of").selectOption(String(pid));
+  await page.waitForFunction(() => /left its CPU/.test(document.querySelector(".flame-panel").textContent));
+  const boxes = await page.locator(".flame [role=treeitem]").allInnerTexts();
+  for (const name of ["anon_pipe_read", "sleeping"]) assert.ok(boxes.includes(name), `${boxes}`);
+  await shot(page, "off-cpu");
+  await page.locator("#flame-of").selectOption("");
+  await page.waitForFunction(() => /number of events/.test(document.querySelector(".flame-panel").textContent));
+  assert.deepEqual(page.problems, []);
+  await page.close();
+  await view.stop();
+});
+
 await test("causes are named as in reports", async () => {
   const view = await serve("--no-open", fixture("cyclictest-mark.dat"));
   const page = await open(context, view.url);
@@ -246,7 +330,7 @@ await test("keys alone reach every control, and the focus is seen", async () => 
 await test("axe-core finds nothing in any tab, light or dark", async () => {
   const axe = readFileSync(fileURLToPath(new URL("../node_modules/axe-core/axe.min.js", import.meta.url)), "utf8");
   const found = [];
-  for (const [file, scheme] of [["f6.dat", "light"], ["f6.dat", "dark"], ["graph6-x86_64.dat", "light"], ["stack6.dat", "dark"]]) {
+  for (const [file, scheme] of [["f6.dat", "light"], ["f6.dat", "dark"], ["graph6-x86_64.dat", "light"], ["stack6.dat", "dark"], ["chain7.dat", "light"], ["chain7.dat", "dark"]]) {
     const view = await serve("--no-open", "--limit", "82us", fixture(file));
     const night = await chrome.newContext({ viewport: { width: 1400, height: 900 }, colorScheme: scheme }), page = await open(night, view.url);
     await page.evaluate(axe);
@@ -260,6 +344,7 @@ await test("axe-core finds nothing in any tab, light or dark", async () => {
     await page.locator(".event-panel tbody tr").first().waitFor();
     await page.locator(".timeline").focus();
     if (file === "f6.dat") { await page.waitForFunction(() => latlab.late.list.some((w) => w.late)); await page.keyboard.press("l"); }
+    if (file === "chain7.dat") { await late(page); await page.locator(".path details").first().click(); }
     for (let i = 1; i <= 7; i++) {
       await page.keyboard.press(String(i));
       if (i === 3) await page.getByRole("button", { name: "Measure" }).click();

@@ -32,9 +32,10 @@ export class App {
   base = 0n;
   shift: number[] = [];
   palette: Palette;
-  late: Late = { limit: 0, list: [], causes: [] };
+  late: Late = { limit: 0, list: [], causes: [], stacks: [] };
   lateTask = 0;
   lateLimit = "100us";
+  lateWhole = false;
   selected: { source: number; row: number; time: number; event: Row } | null = null;
   /** The selected event's place in the list. */
   place: number | null = null;
@@ -246,7 +247,7 @@ export class App {
   relane(): void {
     if (!this.info) return;
     const late = (s: number) => this.late.list.filter((w) => w.late && w.source === s).length;
-    this.timeline.setLanes(lanes(this.info, this.session, this.tasks, late, (s) => this.found[s]?.set ?? 0));
+    this.timeline.setLanes(lanes(this.info, this.session, this.tasks, late, (s) => this.found[s]?.set ?? 0, this.latePanel.path.lanes()));
   }
 
   recolor(): void {
@@ -320,6 +321,14 @@ export class App {
     this.save();
   }
 
+  /** Lanes of several tasks of a source, the first one on top. */
+  chooseTasks(source: number, pids: number[]): void {
+    this.tasks = pids.map((pid): [number, number] => [source, pid]).concat(this.tasks.filter((t) => t[0] !== source || !pids.includes(t[1])));
+    this.session.tasks = this.tasks;
+    this.relane();
+    this.save();
+  }
+
   chooseTask(source: number, pid: number, on: boolean): void {
     this.tasks = this.tasks.filter((t) => !(t[0] === source && t[1] === pid));
     if (on) this.tasks.unshift([source, pid]);
@@ -360,6 +369,7 @@ export class App {
         const late = this.late.list.filter((w) => w.late), w = this.late.list[hit.id];
         if (w) return this.latePanel.show(late.indexOf(w));
       }
+      if (hit.lane.kind === "path") return this.latePanel.path.go(hit.id);
     }
     void this.selectAt(source, hit?.exact ? hit.from : t, hit);
   }

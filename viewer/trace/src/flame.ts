@@ -3,6 +3,7 @@ import type { App } from "./app";
 import { css, hashText, ink } from "./color";
 import { button, el, table } from "./dom";
 import { count, length } from "./format";
+import { taskName } from "./lanes";
 import type { Flame } from "./types";
 
 /** Boxes narrower than this share of the graph are not drawn; the table has their functions. */
@@ -18,6 +19,7 @@ const MADE: Record<Flame["origin"], string> = {
   kernel_stacks: "Kernel stacks; the width of a box is the number of events that were recorded with it. The innermost box is the event.",
   user_stacks: "User stacks, as addresses; the width of a box is the number of events that were recorded with it. The innermost box is the event.",
   function_graph: "Functions of the function_graph tracer on all CPUs; the width of a box is its time.",
+  off_cpu: "Stacks with which the task left its CPU; the width of a box is the time until it had one again. The innermost box is what the task did then.",
   function: "Functions of the function tracer below their callers; the width of a box is the number of calls.",
 };
 
@@ -61,6 +63,8 @@ export class FlamePanel {
   private chosen = 0;
   private shown = "";
   private timer = 0;
+  /** The task whose time without a CPU is shown; null: what the trace has. */
+  private off: number | null = null;
 
   constructor(private app: App) {
     this.box.append(this.result);
@@ -82,11 +86,11 @@ export class FlamePanel {
 
   async draw(): Promise<void> {
     const { app } = this, { from, to, words } = this.range(), source = app.session.source, shift = app.shift[source] ?? 0;
-    const key = `${source} ${from} ${to} ${app.info?.handed} ${app.palette.isDark}`;
+    const key = `${source} ${from} ${to} ${app.info?.handed} ${app.palette.isDark} ${this.off}`;
     if (key === this.shown) return;
     this.shown = key;
     try {
-      const flame = await app.data.flame(source, Math.floor(from - shift), Math.ceil(to - shift));
+      const flame = await app.data.flame(source, Math.floor(from - shift), Math.ceil(to - shift), this.off);
       if (key !== this.shown) return;
       this.flame = flame;
       this.at = places(flame);
@@ -99,7 +103,7 @@ export class FlamePanel {
   }
 
   private value(n: number): string {
-    if (this.flame!.origin === "function_graph") return length(n);
+    if (this.flame!.origin === "function_graph" || this.flame!.origin === "off_cpu") return length(n);
     return `${count(n)} ${this.flame!.origin === "function" ? "call" : "event"}${n === 1 ? "" : "s"}`;
   }
   private words(i: number): string {
@@ -107,10 +111,26 @@ export class FlamePanel {
     return `${n.name}: ${this.value(n.value)}, ${((n.value / all) * 100).toFixed(1)} %`;
   }
 
+  /** Of what: what the trace has, or the time in which a task of the lanes had no CPU. */
+  private choice(): HTMLElement | null {
+    const { app } = this, source = app.session.source;
+    if (!app.live) return null;
+    const tasks = app.tasks.filter((t) => t[0] === source && t[1] > 0).map((t) => t[1]);
+    if (this.off !== null && !tasks.includes(this.off)) tasks.unshift(this.off);
+    const select = el("select", { id: "flame-of", "aria-label": "Of what" }, el("option", { value: "", selected: this.off === null }, "what was recorded"),
+      ...tasks.map((pid) => el("option", { value: pid, selected: this.off === pid }, `off-CPU time of ${taskName(app.info!, source, pid)}`)));
+    select.addEventListener("change", () => { this.off = select.value === "" ? null : Number(select.value); void this.draw(); });
+    return el("label", {}, "Of ", select);
+  }
+
   private paint(range: string): void {
     const flame = this.flame!;
     if (flame.origin === "nothing") {
-      this.result.replaceChildren(el("p", {}, "No stacks and no functions were recorded in this range; latlab record -T records a kernel stack with each event, latlab record -p function_graph the time of functions."), el("p", { class: "dim" }, range));
+      if (this.off !== null) {
+        this.result.replaceChildren(el("div", { class: "bar-tools" }, this.choice()), el("p", {}, "This task had a CPU all the time, or its sched_switch events are not in this range."), el("p", { class: "dim" }, range));
+        return;
+      }
+      this.result.replaceChildren(el("div", { class: "bar-tools" }, this.choice()), el("p", {}, "No stacks and no functions were recorded in this range; latlab record -T records a kernel stack with each event, latlab record -p function_graph the time of functions."), el("p", { class: "dim" }, range));
       return;
     }
     const graph = el("div", { class: "flame", role: "tree", "aria-label": `Flame graph of ${range}` });
@@ -129,7 +149,7 @@ export class FlamePanel {
     const more = list.length > FUNCTIONS ? ` The first ${FUNCTIONS} of ${count(list.length)} functions.` : "";
     this.result.replaceChildren(
       el("p", { class: "dim" }, `${MADE[flame.origin]} ${range}${flame.partial ? " Too much for one graph: a part of it is left out." : ""}`),
-      el("div", { class: "bar-tools" }, back, told), graph,
+      el("div", { class: "bar-tools" }, this.choice(), back, told), graph,
       el("details", { open: true }, el("summary", {}, `The same as a table.${more}`), el("div", { class: "scroll" }, table(["function", "itself", "with what it calls"], rows))));
     this.boxes(graph);
     told.textContent = this.words(0);

@@ -13,7 +13,7 @@ const HELP: [string, string][] = [
   ["W / S, + / \u2212, wheel, pinch", "zoom"], ["A / D, \u2190 / \u2192, drag, Shift + wheel", "move"], ["\u2191 / \u2193, drag on labels", "scroll lanes"],
   ["drag on the ruler", "zoom to that interval"], ["0", "show everything"], ["click; Shift + \u2190 / \u2192", "select an event; the previous, the next one"], ["double click", "centre"],
   ["F", "centre the selected event"], ["Shift + click, [", "marker A"], ["Ctrl + click, ]", "marker B"], ["M", "zoom to the markers"], ["X", "remove the markers"], ["/", "search"],
-  ["N / P", "next, previous match"], ["L / K", "next, previous late wake-up"], [`1 to ${TABS.length}`, "tabs below the timeline, also \u2190 and \u2192 on them"],
+  ["N / P", "next, previous match"], [". / ,", "next, previous segment of the critical path"], ["L / K", "next, previous late wake-up"], [`1 to ${TABS.length}`, "tabs below the timeline, also \u2190 and \u2192 on them"],
   ["Tab, Enter", "to buttons, lanes, plots and rows, and to press them"], ["E", "to the event list; \u2191 \u2193, Page, Home and End select there"], ["I", "to the fields of the selected event"], ["T", "to the timeline"],
   ["\u2191 \u2193 \u2190 \u2192, Enter, Esc", "in a flame graph: the box above, below or beside, widen it, show all"],
   ["C", "copy what is selected"], ["Esc", "leave a field; close this help"], ["?", "this help"],
@@ -51,7 +51,7 @@ export function keys(app: App, e: KeyboardEvent): void {
     "[": () => app.mark("a", here), "]": () => app.mark("b", here), x: () => { app.mark("a", null); app.mark("b", null); },
     m: () => { const { a, b } = app.session; if (a !== null && b !== null && a !== b) { const w = Math.abs(b - a) * 0.1; app.show({ from: Math.min(a, b) - w, to: Math.max(a, b) + w }); } },
     "/": () => document.getElementById("search")?.focus(), n: () => void app.find(false), p: () => void app.find(true),
-    l: () => app.latePanel.step(1), k: () => app.latePanel.step(-1), c: () => void app.copy(),
+    l: () => app.latePanel.step(1), k: () => app.latePanel.step(-1), ".": () => app.latePanel.path.step(1), ",": () => app.latePanel.path.step(-1), c: () => void app.copy(),
     e: () => { app.tab("events"); app.list.box.focus(); }, i: () => app.eventPanel.focus(), t: () => timeline.scroller.focus(),
     "?": () => (document.getElementById("help") as HTMLDialogElement).showModal(),
   };

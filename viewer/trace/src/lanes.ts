@@ -7,7 +7,7 @@ export const RULER = 24;
 /** A lane with a label is as high as a line of it, so that labels do not overlap, pixels. */
 export const LABELLED = 13;
 
-export type LaneKind = "head" | "run" | "irq" | "soft" | "fn" | "freq" | "ev" | "task" | "timers" | "markers" | "late" | "set";
+export type LaneKind = "head" | "run" | "irq" | "soft" | "fn" | "freq" | "ev" | "task" | "timers" | "markers" | "late" | "path" | "set";
 export interface Lane {
   /** Name, stable over sessions. */
   key: string;
@@ -50,7 +50,7 @@ export function usualTasks(info: Info, session: Session): [number, number][] {
   });
 }
 
-export function lanes(info: Info, session: Session, tasks: [number, number][], lateCount: (source: number) => number, set: (source: number) => number): Lane[] {
+export function lanes(info: Info, session: Session, tasks: [number, number][], lateCount: (source: number) => number, set: (source: number) => number, path: { source: number; tasks: number[] } | null = null): Lane[] {
   const out: Lane[] = [];
   const add = (kind: LaneKind, source: number, name: string, label: string, height: number, more: Partial<Lane> = {}) => {
     const key = `${source}.${name}`;
@@ -62,6 +62,11 @@ export function lanes(info: Info, session: Session, tasks: [number, number][], l
     if (!source || !source.read) continue;
     if (several || info.oneByOne) add("head", s, "head", source.name, 20, { tile: "", title: `Source ${source.name}` });
     if (lateCount(s) > 0) add("late", s, "late", "late wake-ups", 16, { title: "Late wake-ups, from intended to actual time" });
+    const onPath = path?.source === s ? path.tasks : [];
+    const addTask = (pid: number) => add("task", s, `task${pid}`, taskName(info, s, pid), 18, { pid, title: `States of ${taskName(info, s, pid)}` });
+    if (path?.source === s) add("path", s, "path", "critical path", 20, { title: "Critical path of the selected late wake-up: who acts in each segment, with its share" });
+    // The tasks of the path, as far as they are chosen, stand below it: its arrows are short then.
+    for (const pid of onPath) if (tasks.some(([of, t]) => of === s && t === pid)) addTask(pid);
     if (set(s) > 0) add("set", s, "set", "matches", LABELLED, { tile: `${s}.set${set(s)}`, title: "Events that the search finds" });
     if (source.markers.length > 0) add("markers", s, "markers", "markers", 16, { tile: "", title: "Lines written to trace_marker" });
     for (const c of source.cpus) {
@@ -82,7 +87,7 @@ export function lanes(info: Info, session: Session, tasks: [number, number][], l
     }
     if (source.timers > 0) add("timers", s, "timers", "timer interrupts", LABELLED, { title: "Timer interrupts and timer functions of all CPUs" });
     for (const [of, pid] of tasks) {
-      if (of === s) add("task", s, `task${pid}`, taskName(info, s, pid), 18, { pid, title: `States of ${taskName(info, s, pid)}` });
+      if (of === s && !onPath.includes(pid)) addTask(pid);
     }
   }
   return out.filter((l) => !session.hidden.includes(l.key));

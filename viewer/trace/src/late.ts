@@ -4,6 +4,7 @@ import { css, hashText, ink } from "./color";
 import { button, el, table } from "./dom";
 import { count, exact, length, moment, parse } from "./format";
 import { taskName } from "./lanes";
+import { PathPanel, percent, share, tasks, words } from "./path";
 import type { Late, Part, WakeUp } from "./types";
 
 /** The on-time wake-up to compare with: of the same task and source where there is one, the middle one by latency. */
@@ -18,9 +19,20 @@ export function control(late: Late, w: WakeUp): WakeUp | null {
 export class LatePanel {
   readonly box = el("div", { class: "panel late-panel" });
   readonly budget = el("section", { class: "budget", hidden: true, "aria-label": "Latency breakdown of the late wake-up" });
+  readonly path: PathPanel;
   private at = -1;
 
-  constructor(private app: App) {}
+  constructor(private app: App) { this.path = new PathPanel(app, (p) => this.color(p)); }
+
+  /** Of a segment of the shown path: its colour, and its name in the lane. */
+  pathColor(index: number): number {
+    const p = this.path.shown?.parts[index];
+    return p ? this.color(p) : this.app.palette.rule;
+  }
+  pathName(index: number): string {
+    const w = this.path.shown, p = w?.parts[index];
+    return w && p ? `${percent(share(w, p))} ${p.who || p.cause}` : "";
+  }
 
   private list(): WakeUp[] { return this.app.late.list.filter((w) => w.late); }
 
@@ -39,7 +51,9 @@ export class LatePanel {
     const shift = this.app.shift[w.source] ?? 0, long = Math.max(1, w.to - w.from);
     this.app.session.a = w.from + shift;
     this.app.session.b = w.to + shift;
-    if (w.pid > 0) this.app.chooseTask(w.source, w.pid, true);
+    this.path.show(w);
+    this.app.timeline.scroller.scrollTop = 0;
+    if (w.pid > 0) this.app.chooseTasks(w.source, tasks(w));
     this.app.show({ from: w.from + shift - long * 0.3, to: w.to + shift + long * 0.3 });
     this.app.marksChanged();
     this.draw();
@@ -54,11 +68,11 @@ export class LatePanel {
     this.budget.hidden = false;
     this.budget.replaceChildren(
       el("div", { class: "budget-head" },
-        el("strong", {}, `Late by ${length(w.to - w.from)}`), el("span", {}, `${w.verdict} \u00b7 ${w.comm}-${w.pid} on CPU ${w.cpu} at ${moment(this.app.base, w.from + shift)} s (${n + 1} of ${this.list().length})`),
+        el("strong", {}, `${w.activation ? "Response time" : "Late by"} ${length(w.to - w.from)}`), el("span", {}, `${w.verdict} \u00b7 ${w.comm}-${w.pid} on CPU ${w.cpu} at ${moment(this.app.base, w.from + shift)} s (${n + 1} of ${this.list().length})`),
         button("\u2039 Previous", "Previous late wake-up (K)", () => this.step(-1)), button("Next late wake-up \u203a", "Next late wake-up (L)", () => this.step(1)),
-        button("\u00d7", "Close the latency breakdown", () => { this.budget.hidden = true; this.app.timeline.redraw(); })),
+        button("\u00d7", "Close the latency breakdown", () => { this.budget.hidden = true; this.path.hide(); })),
       this.bar("late", w, scale), on ? this.bar("on time", on, scale) : el("p", { class: "dim" }, "No on-time wake-up to compare with."),
-      this.parts(w, on));
+      el("div", { class: "budget-tables" }, this.parts(w, on), this.path.box));
     this.app.timeline.redraw();
   }
 
@@ -120,6 +134,7 @@ export class LatePanel {
     for (const t of app.info?.sources[app.session.source]?.tasks ?? []) {
       if (t[0] > 0) task.append(el("option", { value: t[0], selected: t[0] === app.lateTask }, `${t[1]}-${t[0]}`));
     }
+    const whole = el("select", { id: "late-whole", "aria-label": "What is compared with the limit" }, el("option", { value: "", selected: !app.lateWhole }, "wake-ups to the switch"), el("option", { value: "1", selected: app.lateWhole }, "activations to their end"));
     const limit = el("input", { id: "late-limit", size: 8, value: app.lateLimit, "aria-label": "Limit, as 100us" });
     const rows = list.slice(0, 2000).map((w, n) => {
       const tr = el("tr", { tabindex: 0, class: n === this.at ? "selected" : "" },
@@ -133,29 +148,28 @@ export class LatePanel {
     this.box.replaceChildren(
       el("div", { class: "bar-tools" },
         button("\u2039 Previous", "Previous late wake-up (K)", () => this.step(-1)), button("Next \u203a", "Next late wake-up (L)", () => this.step(1)),
-        el("span", { class: "grow" }, `${count(list.length)} late wake-ups${app.late.limit ? `, over ${length(app.late.limit)}` : ""}`),
-        app.live ? el("label", {}, "Of task ", task) : null, app.live ? el("label", {}, " over ", limit) : null,
-        app.live ? button("Find", "Wake-ups of this task later than the limit", () => void this.compute(Number(task.value), limit.value)) : null,
+        el("span", { class: "grow" }, `${count(list.length)} late ${list[0]?.activation ? "activations" : "wake-ups"}${app.late.limit ? `, over ${length(app.late.limit)}` : ""}`),
+        app.live ? el("label", {}, "Of task ", task) : null, app.live ? whole : null, app.live ? el("label", {}, " over ", limit) : null,
+        app.live ? button("Find", "What of this task takes longer than the limit", () => void this.compute(Number(task.value), limit.value, whole.value === "1")) : null,
         app.live ? button("As explained", "The wake-ups that the trace shows from end to end", () => void app.loadLate()) : null),
       ...(causes ? [causes] : []),
       list.length ? el("div", { class: "scroll" }, table(["intended (s)", "task", "CPU", "late by", "verdict", ...(app.info!.sources.length > 1 ? ["source"] : [])], rows)) : el("p", { class: "dim" }, "No late wake-up is known. Choose a task and a limit; or start latlab view with --limit, or on a run of latlab why."));
   }
 
-  private async compute(pid: number, text: string): Promise<void> {
+  private async compute(pid: number, text: string, whole: boolean): Promise<void> {
     const limit = parse(text);
     if (limit === null || limit <= 0) return this.app.say(`${text} is no time; write 100us or 1.5ms.`);
     this.app.lateLimit = text;
     this.app.lateTask = pid;
+    this.app.lateWhole = whole;
     try {
       const source = this.app.session.source;
-      this.app.setLate(await this.app.data.lateOf(source, pid, limit));
+      this.app.setLate(await this.app.data.lateOf(source, pid, limit, whole));
       this.at = -1;
       this.app.chooseTask(source, pid, true);
-      if (this.list().length === 0) this.app.say(`No wake-up of ${taskName(this.app.info!, source, pid)} took longer than ${length(limit)}.`);
+      if (this.list().length === 0) this.app.say(`No ${whole ? "activation" : "wake-up"} of ${taskName(this.app.info!, source, pid)} took longer than ${length(limit)}.`);
     } catch (e) {
       this.app.say(e instanceof Error ? e.message : String(e));
     }
   }
 }
-
-const words = (p: Part): string => (p.who ? `${p.cause}: ${p.who}` : p.cause);

@@ -3,6 +3,7 @@ import type { App } from "./app";
 import { css, ink } from "./color";
 import { moment, step } from "./format";
 import { RULER, type Lane } from "./lanes";
+import { PathDraw } from "./path-draw";
 import type { Timeline } from "./timeline";
 import type { Wake } from "./types";
 
@@ -13,12 +14,16 @@ export class Overlay {
   private wakes: { source: number; from: number; to: number; list: Wake[] } | null = null;
   private wakesAsked = "";
 
-  constructor(private t: Timeline, private app: App) {}
+  private path: PathDraw;
+
+  constructor(private t: Timeline, private app: App) { this.path = new PathDraw(t, app); }
 
   draw(visible: [Lane, number][]): void {
     for (const [lane, y] of visible) this.texts(lane, y);
     this.unread(visible);
-    this.arrows(visible);
+    // The arrows of the path replace those of all wake-ups.
+    if (this.app.latePanel.path.shown) this.path.draw(visible);
+    else this.arrows(visible);
     this.ruler();
     this.marks();
   }
@@ -47,7 +52,7 @@ export class Overlay {
         if (a < from && from > this.app.span.from || z < from || a > to) continue;
         const x0 = Math.max(0, this.t.x(a)), x1 = Math.min(this.t.width, this.t.x(z));
         if (x1 - x0 < 34 || !taken(tile.id[i])) continue;
-        const color = lane.kind === "run" ? palette.task(tile.id[i] | 0) : lane.kind === "task" ? (tile.id[i] === 0 ? palette.task(lane.pid) : palette.state(tile.id[i])) : lane.kind === "late" ? palette.state(3) : palette.name(tile.id[i]);
+        const color = lane.kind === "run" ? palette.task(tile.id[i] | 0) : lane.kind === "task" ? (tile.id[i] === 0 ? palette.task(lane.pid) : palette.state(tile.id[i])) : lane.kind === "late" ? palette.state(3) : lane.kind === "path" ? this.app.latePanel.pathColor(tile.id[i]) : palette.name(tile.id[i]);
         let text = this.t.name(lane, tile.id[i]);
         if (lane.kind === "task" && tile.id[i] === 0) text = `CPU ${tile.aux[i]}`;
         const room = Math.floor((x1 - x0 - 6) / 6);
@@ -57,7 +62,7 @@ export class Overlay {
         ctx.fillText(text, x0 + 3, y + lane.height / 2 + drop + 0.5);
       }
     });
-    if (lane.kind === "run" || lane.kind === "fn") this.edges(lane, y);
+    if (lane.kind === "run" || lane.kind === "fn" || lane.kind === "path") this.edges(lane, y);
   }
 
   /** Lines between neighbours of one colour. */

@@ -57,10 +57,12 @@ export class Server implements Data {
     return this.json<{ more: number; wakes: Wake[] }>(`api/wakes?s=${source}&from=${Math.floor(from)}&to=${Math.ceil(to)}`);
   }
   event(source: number, row: number) { return this.json<Detail>(`api/event?s=${source}&row=${row}`); }
-  flame(source: number, from: number, to: number) { return this.json<Flame>(`api/flame?s=${source}&from=${from}&to=${to}`); }
+  flame(source: number, from: number, to: number, pid: number | null) {
+    return this.json<Flame>(`api/flame?s=${source}&from=${from}&to=${to}${pid === null ? "" : `&off=${pid}`}`);
+  }
   late() { return this.json<Late>("api/late"); }
-  lateOf(source: number, pid: number, limit: number) {
-    return this.json<Late>(`api/late?s=${source}&pid=${pid}&limit=${Math.round(limit)}`);
+  lateOf(source: number, pid: number, limit: number, whole: boolean) {
+    return this.json<Late>(`api/late?s=${source}&pid=${pid}&limit=${Math.round(limit)}${whole ? "&whole=1" : ""}`);
   }
   latency(source: number, a: string, b: string, ka: string, kb: string) {
     const q = new URLSearchParams({ s: String(source), a, b, ka, kb });

@@ -7,7 +7,7 @@ import { RULER, taskName, type Lane } from "./lanes";
 import { Overlay } from "./overlay";
 import { Columns } from "./raster";
 import { extent, itemsTile, levelOf } from "./tile";
-import type { Late, Tile } from "./types";
+import type { Late, Tile, WakeUp } from "./types";
 import type { Span } from "./window";
 
 export const STATES = ["running", "waiting for a CPU", "sleeping", "blocked", "ended", "not known"];
@@ -165,6 +165,7 @@ export class Timeline {
   /** Calls `each` with every tile that is here for a window, coarser ones where the right one is not. */
   tiles(lane: Lane, span: Span, nsPerPixel: number, each: (tile: Tile, start: number, bin: number, from: number, to: number) => void): void {
     if (lane.kind === "late") return each(this.lateTile(lane.source), 0, 1, span.from, span.to);
+    if (lane.kind === "path") return each(this.pathTile(), 0, 1, span.from, span.to);
     const shift = this.app.shift[lane.source] ?? 0, all = this.app.info!.sources[lane.source]!.length;
     const level = levelOf(nsPerPixel), long = extent(level);
     const first = Math.max(0, Math.floor((span.from - shift) / long)), last = Math.min(Math.floor((span.to - shift) / long), Math.floor(all / long));
@@ -192,6 +193,25 @@ export class Timeline {
       this.lateTiles.bySource.set(source, tile);
     }
     return tile;
+  }
+
+  private path: { of: WakeUp; tile: Tile } | null = null;
+  /** The segments of the critical path as a tile. */
+  private pathTile(): Tile {
+    const of = this.app.latePanel.path.shown;
+    if (!of) return itemsTile(new Float64Array(0), new Float64Array(0), new Uint32Array(0), new Uint32Array(0));
+    if (this.path?.of !== of) {
+      const { parts, from } = of;
+      this.path = { of, tile: itemsTile(Float64Array.from(parts.map((p) => from + p.from)), Float64Array.from(parts.map((p) => from + p.to)), Uint32Array.from(parts.map((_, i) => i)), new Uint32Array(parts.length)) };
+    }
+    return this.path.tile;
+  }
+
+  /** Scrolls a lane into sight. */
+  reveal(lane: number): void {
+    const top = this.tops[lane]!, bottom = top + this.lanes[lane]!.height, { scroller } = this;
+    if (top - RULER < scroller.scrollTop) scroller.scrollTop = top - RULER;
+    else if (bottom > scroller.scrollTop + this.height) scroller.scrollTop = bottom - this.height;
   }
 
   private fillColumns(lane: Lane, width: number): Columns {
@@ -226,7 +246,7 @@ export class Timeline {
       if (kind === "task") part *= id === 0 ? 1 : 0.6;
       else if (kind === "freq") part = id / most;
       else if (kind === "ev") part = Math.min(1, 0.35 + Math.log2(1 + count[x]) / 14);
-      else if (kind === "late" || kind === "set") part = 1;
+      else if (kind === "late" || kind === "path" || kind === "set") part = 1;
       colors[x] = color;
       top0[x] = tall - Math.max(Math.min(2, tall), Math.round(tall * part));
     }
@@ -250,6 +270,7 @@ export class Timeline {
       case "task": return id === 0 ? palette.task(lane.pid) : palette.state(id);
       case "freq": return palette.byHash(210);
       case "late": return palette.state(3);
+      case "path": return this.app.latePanel.pathColor(id);
       case "set": return palette.state(1);
       default: return palette.name(id);
     }
@@ -300,6 +321,7 @@ export class Timeline {
       case "freq": return `${(id / 1000).toFixed(0)} MHz`;
       case "ev": return source.kinds.find((k) => k[0] === id)?.[1] ?? "event";
       case "late": return this.app.late.list[id]?.verdict || "late wake-up";
+      case "path": return this.app.latePanel.pathName(id);
       case "set": return "match";
       default: return source.names[id] ?? "";
     }

@@ -32,15 +32,27 @@ export interface Stack { user: boolean; row: number; frames: { name: string; mod
 export interface Detail { name: string; fields: FieldText[]; stacks: Stack[] }
 /** A flame graph: parents before children, those of one parent in order of their names; the first box is its own parent. */
 export interface Flame {
-  origin: "nothing" | "kernel_stacks" | "user_stacks" | "function_graph" | "function"; partial: boolean;
+  origin: "nothing" | "kernel_stacks" | "user_stacks" | "function_graph" | "function" | "off_cpu"; partial: boolean;
   nodes: { parent: number; name: string; value: number }[];
 }
 export interface Row { row: number; t: number; cpu: number; pid: number; comm: string; kind: number; text: string; lost?: number }
-export interface Part { from: number; to: number; stage: string; cause: string; who: string; actor: "path" | "task" | "other" }
-export interface WakeUp {
-  source: number; pid: number; comm: string; cpu: number; from: number; to: number; late: boolean; verdict: string; parts: Part[];
+/** A segment of the critical path: times in ns after the intended time; whose time it is, and what that task does. */
+export interface Part {
+  from: number; to: number; stage: string; cause: string; who: string; actor: "path" | "task" | "other";
+  cpu: number; pid: number; state: "running" | "ready" | "waiting"; depth: number;
 }
-export interface Late { limit: number; list: WakeUp[]; causes: string[] }
+/** An interval in which a task of the path had no CPU; `stack` is a place in the stacks of the answer. */
+export interface Off { from: number; to: number; pid: number; cpu: number; waits: boolean; depth: number; stack?: number }
+/** An event that ended a wait, or let an interrupt or softirq begin that ended one. */
+export interface Arrow {
+  kind: "wakes" | "hands_on" | "sends" | "raises"; at: number; cpu: number; by: number; who: string; lane: "task" | "irq" | "soft";
+  pid: number; target: number; begins: string; begins_lane: "task" | "irq" | "soft"; depth: number;
+}
+export interface WakeUp {
+  source: number; pid: number; comm: string; cpu: number; from: number; to: number; activation: boolean; late: boolean; verdict: string;
+  parts: Part[]; arrows: Arrow[]; off: Off[];
+}
+export interface Late { limit: number; list: WakeUp[]; causes: string[]; stacks: string[][] }
 export interface Interval { ns: number; from: number; key: number; cpu: number }
 export interface Latency {
   keys: [string, string]; count: number; open: number; quantiles: [number, number, number, number, number];
@@ -73,8 +85,9 @@ export interface Data {
   find(source: number, set: number, row: number, back: boolean): Promise<Row | null>;
   wakes(source: number, from: number, to: number): Promise<{ more: number; wakes: Wake[] }>;
   event(source: number, row: number): Promise<Detail>;
-  flame(source: number, from: number, to: number): Promise<Flame>;
+  /** `pid`: of the time in which that task had no CPU. */
+  flame(source: number, from: number, to: number, pid: number | null): Promise<Flame>;
   late(): Promise<Late>;
-  lateOf(source: number, pid: number, limit: number): Promise<Late>;
+  lateOf(source: number, pid: number, limit: number, whole: boolean): Promise<Late>;
   latency(source: number, a: string, b: string, ka: string, kb: string): Promise<Latency>;
 }

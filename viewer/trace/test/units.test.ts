@@ -7,7 +7,9 @@ import { control } from "../src/late";
 import { Columns } from "../src/raster";
 import { decode as decodeSession, empty, encode } from "../src/state";
 import { BINS, binsTile, decode, extent, itemsTile, levelOf } from "../src/tile";
-import type { WakeUp } from "../src/types";
+import { entries, outer, percent, share, sum, tasks } from "../src/path";
+import { apart, outside } from "../src/path-draw";
+import type { Arrow, Part, WakeUp } from "../src/types";
 import { center, keep, move, zoom } from "../src/window";
 import { family, hash, hashText, ink, luminance, pack } from "../src/color";
 import { numbers } from "../src/field";
@@ -160,12 +162,44 @@ test("frames are read from the text of a stack", () => {
   expect(frames("prev_comm=a => b (1)")).toEqual([]);
 });
 
+const part = (from: number, to: number, pid: number, depth: number): Part => ({ from, to, stage: "", cause: "task", who: "", actor: "other", cpu: 0, pid, state: "running", depth });
+
+describe("the critical path", () => {
+  const arrow = (at: number, by: number, pid: number): Arrow => ({ kind: "wakes", at, cpu: 1, by, who: "", lane: "task", pid, target: 0, begins: "", begins_lane: "task", depth: 0 });
+  const w: WakeUp = {
+    source: 0, pid: 5, comm: "task", cpu: 0, from: 1000, to: 1100, activation: true, late: true, verdict: "",
+    parts: [part(0, 10, 5, 0), part(10, 40, 7, 2), part(40, 99, 6, 1), part(99, 100, 5, 0)], arrows: [arrow(40, 7, 6), arrow(99, 6, 5)], off: [{ from: 10, to: 99, pid: 5, cpu: 0, waits: true, depth: 0 }],
+  };
+  test("is a list of segments and arrows in order of time, and adds up", () => {
+    expect(entries(w).map((e) => ("part" in e ? `p${e.index}` : "arrow" in e ? `a${e.number}` : `off${e.off.pid}`))).toEqual(["p0", "off5", "p1", "a1", "p2", "a2", "p3"]);
+    expect([sum(w), share(w, w.parts[1]!)]).toEqual([100, 0.3]);
+    expect([0, 0.004, 0.01, 0.596].map(percent)).toEqual(["0 %", "<1 %", "1 %", "60 %"]);
+  });
+  test("names the tasks by how many waits lie between, the late one first", () => {
+    expect(tasks(w)).toEqual([5, 6, 7]);
+    expect(tasks({ ...w, parts: [] })).toEqual([5]);
+  });
+  test("a stack is named by what lies below the scheduler", () => {
+    expect([outer(["__schedule", "schedule", "futex_wait_queue", "do_futex"]), outer(["schedule"]), outer([])]).toEqual(["futex_wait_queue", "schedule", ""]);
+  });
+  test("arrows that would cover each other lie beside each other, others stay", () => {
+    const at = (number: number, x: number, from: number, to: number) => ({ number, x, from, to });
+    expect(apart([at(1, 100, 0, 50), at(2, 101, 40, 90), at(3, 101, 60, 80), at(4, 300, 0, 50)]).map((a) => a.x)).toEqual([100, 116, 132, 300]);
+    expect(apart([at(1, 100, 0, 20), at(2, 100, 30, 50)]).map((a) => a.x)).toEqual([100, 100]);
+  });
+  test("what no segment covers is known", () => {
+    expect(outside([[2, 4], [4, 5], [7, 20]], 0, 10)).toEqual([[0, 2], [5, 7]]);
+    expect(outside([], 3, 9)).toEqual([[3, 9]]);
+    expect(outside([[0, 10]], 0, 10)).toEqual([]);
+  });
+});
+
 test("a late wake-up is compared with the middle on-time one of its task", () => {
-  const w = (late: boolean, pid: number, ns: number): WakeUp => ({ source: 0, pid, comm: "", cpu: 0, from: 0, to: ns, late, verdict: "", parts: [{ from: 0, to: ns, stage: "", cause: "", who: "", actor: "other" }] });
+  const w = (late: boolean, pid: number, ns: number): WakeUp => ({ source: 0, pid, comm: "", cpu: 0, from: 0, to: ns, late, verdict: "", activation: false, arrows: [], off: [], parts: [part(0, ns, pid, 0)] });
   const late = w(true, 5, 900);
   const list = [late, w(false, 5, 30), w(false, 5, 10), w(false, 5, 20), w(false, 6, 1)];
-  expect(control({ limit: 0, causes: [], list }, late)?.to).toBe(20);
-  expect(control({ limit: 0, causes: [], list: [late] }, late)).toBeNull();
+  expect(control({ limit: 0, causes: [], stacks: [], list }, late)?.to).toBe(20);
+  expect(control({ limit: 0, causes: [], stacks: [], list: [late] }, late)).toBeNull();
 });
 
 describe("expressions", () => {

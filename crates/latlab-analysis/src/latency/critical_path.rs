@@ -4,7 +4,7 @@
 //! A segment is a part of the latency breakdown within one step of its trail: the breakdown says who acted, the
 //! step which task was kept by that. The segments tile the time from the intended to the actual moment.
 
-use super::breakdown::trail::{Link, Standing, Trail};
+use super::breakdown::trail::{Link, OffInterval, Standing, Trail};
 use super::breakdown::{Budget, Piece};
 use super::capture::Capture;
 use super::features::label;
@@ -34,7 +34,15 @@ pub struct Segment {
     pub standing: Standing,
     /// Waits between it and the measured task.
     pub depth: u32,
-    /// The kernel stack with which that task left its CPU, innermost function first, where stacks were recorded.
+}
+
+/// An interval without a CPU of a task of the path, with the kernel stack with which it left that: innermost
+/// function first, empty where no stack was recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OffCpu {
+    /// The interval.
+    pub interval: OffInterval,
+    /// The stack.
     pub stack: Vec<Symbol>,
 }
 
@@ -45,6 +53,8 @@ pub struct CriticalPath {
     pub segments: Vec<Segment>,
     /// In order of time.
     pub links: Vec<Link>,
+    /// In order of time: the waits, and the preemptions of which a stack was recorded.
+    pub off: Vec<OffCpu>,
 }
 
 /// The path of a budget.
@@ -56,7 +66,7 @@ pub fn critical_path(capture: &Capture, budget: &Budget, trail: Trail) -> Critic
             let step = trail.at(at).copied();
             let end = step.map_or(piece.end, |s| s.to.min(piece.end));
             let of = step.map_or(budget.activation.tid, |s| s.tid);
-            let standing = step.map_or(Standing::Waiting(None), |s| s.standing);
+            let standing = step.map_or(Standing::Waiting, |s| s.standing);
             let depth = step.map_or(0, |s| s.depth);
             let mut segment = segment(capture, budget, piece, (at, end));
             (segment.of, segment.standing, segment.depth) = (of, standing, depth);
@@ -64,13 +74,16 @@ pub fn critical_path(capture: &Capture, budget: &Budget, trail: Trail) -> Critic
             at = end;
         }
     }
-    for segment in &mut segments {
-        segment.stack = stack(capture, segment, budget.activation.intended);
-    }
+    let has_stacks = capture.kinds().stacks;
+    let off = trail.off.iter().map(|interval| OffCpu {
+        interval: *interval,
+        stack: if has_stacks { stack(capture, interval) } else { Vec::new() },
+    });
+    let off = off.filter(|o| o.interval.waits || !o.stack.is_empty()).take(MOST).collect();
     let mut links = trail.links;
     links.retain(|l| l.at <= budget.activation.actual);
     links.truncate(MOST);
-    CriticalPath { segments, links }
+    CriticalPath { segments, links, off }
 }
 
 fn segment(
@@ -95,7 +108,6 @@ fn segment(
         of: budget.activation.tid,
         standing: Standing::Running,
         depth: 0,
-        stack: Vec::new(),
     }
 }
 
@@ -119,24 +131,12 @@ fn joins(last: &Segment, next: &Segment) -> bool {
             == (next.cpu, next.actor, next.of, next.standing, next.depth)
 }
 
-/// The kernel stack of the switch with which the task of a segment left its CPU, to wait or preempted.
-fn stack(capture: &Capture, segment: &Segment, intended: TraceNs) -> Vec<Symbol> {
-    if !capture.kinds().stacks {
-        return Vec::new();
-    }
-    let (cpu, since) = match segment.standing {
-        Standing::Running => return Vec::new(),
-        Standing::Waiting(Some((cpu, since, _))) => (cpu, since),
-        Standing::Waiting(None) | Standing::Ready => {
-            let at = TraceNs(intended.0.saturating_add(segment.part.start_ns));
-            // It became ready, or waits, by the switch at the segment's beginning.
-            (segment.cpu, at)
-        }
-    };
-    let first = capture.events.partition_point(|e| e.time < since);
-    let mut own = capture.events[first..].iter().filter(|e| e.cpu == cpu).take(STACK);
+/// The kernel stack of the switch with which the task left its CPU; empty if it became runnable otherwise.
+fn stack(capture: &Capture, off: &OffInterval) -> Vec<Symbol> {
+    let first = capture.events.partition_point(|e| e.time < off.since);
+    let mut own = capture.events[first..].iter().filter(|e| e.cpu == off.cpu).take(STACK);
     let left = own.find(|e| {
-        matches!(e.kind, EventKind::Switch { prev, .. } if prev.tid == segment.of && e.time == since)
+        matches!(e.kind, EventKind::Switch { prev, .. } if prev.tid == off.tid && e.time == off.since)
     });
     let Some(left) = left else { return Vec::new() };
     let found = own.take_while(|e| e.current == left.current).find_map(|e| match e.kind {
@@ -155,7 +155,7 @@ mod tests {
     use crate::latency::capture::{Activation, Began, End};
     use crate::latency::cpu_timeline::{Actor, Lanes};
     use crate::latency::scenario::{FAIR, HIGH, IDLE, RT, Script};
-    use latlab_model::event::{OffCpu, StackId, Task};
+    use latlab_model::event::{OffCpu as Left, StackId, Task};
 
     const HELPER: Task = Task { tid: Tid(400), name: Symbol(2), prio: 60 };
     const SECOND: Task = Task { tid: Tid(500), name: Symbol(3), prio: 60 };
@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn asleep(prev: Task, next: Task) -> EventKind {
-        EventKind::Switch { prev, state: OffCpu::Sleeping, next }
+        EventKind::Switch { prev, state: Left::Sleeping, next }
     }
 
     /// The task asks `helper` on CPU 1, which asks `second` there, which a task above it keeps from its CPU.
@@ -202,7 +202,7 @@ mod tests {
         s.preempt(0.0, IDLE, FAIR).timer(100.0).preempt(110.0, FAIR, RT);
         s.on(1, 0.0, asleep(HELPER, IDLE));
         s.at(150.0, waking(HELPER, 1)).switch(160.0, RT, FAIR);
-        s.on(1, 155.0, EventKind::Switch { prev: IDLE, state: OffCpu::Runnable, next: HELPER });
+        s.on(1, 155.0, EventKind::Switch { prev: IDLE, state: Left::Runnable, next: HELPER });
         s.on(1, 200.0, waking(SECOND, 1)).on(1, 205.0, asleep(HELPER, HIGH));
         s.on(1, 305.0, asleep(HIGH, SECOND)).on(1, 350.0, waking(HELPER, 1));
         s.on(1, 355.0, asleep(SECOND, HELPER)).on(1, 400.0, waking(RT, 0));
@@ -216,18 +216,22 @@ mod tests {
         let path = path(&mut s, activation(450.0));
         let links: Vec<_> = path.links.iter().map(|l| (l.by, l.to, l.cpu.0, l.depth)).collect();
         // By the timer's interrupt; from the last one of the chain back to the task.
-        let expected = [
-            (FAIR.tid, RT.tid, 0, 0),
-            (SECOND.tid, HELPER.tid, 1, 1),
-            (HELPER.tid, RT.tid, 1, 0),
-        ];
+        let expected =
+            [(FAIR.tid, RT.tid, 0, 0), (SECOND.tid, HELPER.tid, 1, 1), (HELPER.tid, RT.tid, 1, 0)];
         assert_eq!(links.iter().filter(|l| expected.contains(l)).count(), 3, "{links:#?}");
         assert!(matches!(path.links[0].context, Some(Actor::Hrtimer(_))), "{:#?}", path.links[0]);
         assert_eq!(path.links.last().map(|l| (l.at, l.kind)), Some((ns(400.0), LinkKind::Wakes)));
         let kept: Vec<_> = path.segments.iter().filter(|s| s.of == SECOND.tid).collect();
         let ready = kept.iter().find(|s| s.actor == HIGH.tid).expect("the task above it");
-        assert_eq!((ready.standing, ready.depth, ready.part.length_ns()), (Standing::Ready, 2, 100_000));
+        assert_eq!(
+            (ready.standing, ready.depth, ready.part.length_ns()),
+            (Standing::Ready, 2, 100_000)
+        );
         assert_eq!(ready.part.cause, Cause::HigherPriority);
+        // Both waits, which are followed, are known as such.
+        let waits = path.off.iter().map(|o| (o.interval.tid, o.interval.from, o.interval.to));
+        let expected = [(RT.tid, ns(160.0), ns(400.0)), (HELPER.tid, ns(205.0), ns(350.0))];
+        assert_eq!(waits.collect::<Vec<_>>(), expected);
     }
 
     /// The stack with which a task left its CPU belongs to its wait.
@@ -243,9 +247,10 @@ mod tests {
         s.at(500.0, EventKind::Other);
         s.capture.kinds = None;
         let path = path(&mut s, activation(450.0));
-        let wait = path.segments.iter().find(|s| s.part.start_ns == 60_000).unwrap();
-        assert_eq!(wait.stack, [schedule, futex], "{wait:#?}");
-        assert!(path.segments.iter().all(|s| s.stack.is_empty() || s.part.start_ns == 60_000));
+        let [off] = &path.off[..] else { panic!("{:#?}", path.off) };
+        let OffInterval { from, to, tid, waits, .. } = off.interval;
+        assert_eq!((from, to, tid, waits), (ns(160.0), ns(400.0), RT.tid, true));
+        assert_eq!(off.stack, [schedule, futex]);
     }
 
     /// A softirq that an interrupt of another CPU raised wakes the task: the way leads to that CPU.
@@ -254,7 +259,7 @@ mod tests {
         let mut s = Script::default();
         let vector = s.name("call_function_single");
         s.preempt(0.0, IDLE, FAIR).timer(100.0).preempt(110.0, FAIR, RT).switch(160.0, RT, FAIR);
-        s.on(1, 10.0, EventKind::Switch { prev: IDLE, state: OffCpu::Runnable, next: HELPER });
+        s.on(1, 10.0, EventKind::Switch { prev: IDLE, state: Left::Runnable, next: HELPER });
         s.on(1, 300.0, EventKind::IpiSend { cpus: 1, function: vector });
         s.at(310.0, EventKind::VectorEntry { name: vector })
             .at(312.0, EventKind::SoftirqRaise { vec: 3 })

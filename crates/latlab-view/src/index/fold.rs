@@ -87,6 +87,7 @@ pub struct Fields {
     pid: Option<Field>,
     flags: Option<Field>,
     marker: Option<u16>,
+    stacks: [Option<u16>; 2],
 }
 
 impl Fields {
@@ -110,6 +111,8 @@ impl Fields {
             pid: file.common_pid().cloned(),
             flags: flags.cloned(),
             marker: file.formats.find("print").map(|f| f.id),
+            stacks: ["kernel_stack", "user_stack"]
+                .map(|name| file.formats.find(name).map(|f| f.id)),
         }
     }
 }
@@ -299,7 +302,9 @@ impl Cpu {
         }
         self.kinds[id] += 1;
         let pid = fields.pid.as_ref().map_or(0, |p| p.i64(event.payload) as i32);
-        if self.on.follow(Tid(pid), TraceNs(time), &mut self.parked) {
+        // A stack belongs to the event before it: behind a switch to the task that leaves.
+        let is_stack = fields.stacks.contains(&Some(event.id));
+        if !is_stack && self.on.follow(Tid(pid), TraceNs(time), &mut self.parked) {
             self.run(time, pid, Left::Unknown);
         }
         let full = fields.marker == Some(event.id) && self.marker_bytes > MARKER_BYTES;

@@ -6,13 +6,16 @@ use crate::outcome::{HintExt, Outcome};
 use crate::trace_input;
 use crate::{rundir, term};
 use anyhow::{Context, anyhow};
-use latlab_model::latency::SystemContext;
+use latlab_analysis::latency::activations::Late;
+use latlab_model::latency::{Release, SystemContext, TaskActivations};
 use latlab_model::run::{Detail, Run};
+use latlab_model::units::{Nanos, Tid};
 use latlab_sys::mmap::Mapped;
 use latlab_sys::scratch::ScratchDir;
 use latlab_sys::signal;
 use latlab_trace::TraceFile;
 use latlab_view::api::Door;
+use latlab_view::late::Measured;
 use latlab_view::{Input, View, export, server};
 use serde_json::json;
 use std::fs::{self, File, Metadata};
@@ -38,7 +41,8 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         file,
         offset: *offset,
     });
-    let view = View::new(&what.title, inputs.collect(), what.around.clone(), what.one_by_one);
+    let mut view = View::new(&what.title, inputs.collect(), what.around.clone(), what.one_by_one);
+    view.measured.clone_from(&what.measured);
     match &args.export {
         Some(path) => write_page(path, args, &view),
         None => serve(global, args, &view, &what, &mapped),
@@ -54,6 +58,8 @@ struct Looked {
     title: String,
     files: Vec<(PathBuf, i64)>,
     around: SystemContext,
+    /// The task whose activations the run explains.
+    measured: Option<Measured>,
     one_by_one: bool,
     run: Option<Run>,
 }
@@ -65,6 +71,7 @@ impl Looked {
             title: args.paths.iter().map(|p| name_of(p)).collect::<Vec<_>>().join(", "),
             files: Vec::new(),
             around: SystemContext::default(),
+            measured: None,
             one_by_one: false,
             run: None,
         };
@@ -78,6 +85,9 @@ impl Looked {
         looked.one_by_one = args.paths.len() == 1 && looked.files.len() > 1;
         if let Some(limit) = limit {
             looked.around.limit_ns = limit;
+            if let Some(measured) = &mut looked.measured {
+                measured.late = Late::Response(Nanos(limit));
+            }
         }
         Ok(looked)
     }
@@ -100,9 +110,21 @@ impl Looked {
         }
         self.files.extend(found.into_iter().map(|p| (p, offset)));
         let why = run.parts.iter().find_map(|part| match &part.detail {
-            Some(Detail::Why(result)) => Some(result.system_context.clone()),
+            Some(Detail::Why(result)) => Some(result),
             _ => None,
         });
+        let first = why.and_then(|w| w.activations.first());
+        let is_task =
+            |t: &&TaskActivations| t.tid > 0 && !matches!(t.release, Release::Span { .. });
+        self.measured = first.filter(is_task).map(|t| Measured {
+            tid: Tid(t.tid),
+            release: t.release.clone(),
+            late: match (t.start_limit_ns, t.deadline_ns) {
+                (0, deadline) => Late::Response(Nanos(deadline)),
+                (start, _) => Late::Start(Nanos(start)),
+            },
+        });
+        let why = why.map(|w| w.system_context.clone());
         self.around = why.unwrap_or_default();
         self.run = Some(run);
         Ok(())

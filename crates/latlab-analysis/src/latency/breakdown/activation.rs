@@ -7,7 +7,7 @@
 //! distributed systems using kernel tracing" (2016): only the part inside of the wait is followed.
 
 use super::attribution::interruption;
-use super::trail::{Link, LinkKind, Standing, Step};
+use super::trail::{Link, LinkKind, OffInterval, Standing, Step};
 use super::{Cutter, Milestones, Piece, join, joins};
 use crate::latency::cpu_timeline::{Actor, Span};
 use latlab_model::event::{Event, EventKind, OffCpu, Symbol, Task};
@@ -65,7 +65,7 @@ impl Cutter<'_> {
 
     fn path(&self, of: Of, from: TraceNs, to: TraceNs, began: Option<Doing>, out: &mut Vec<Piece>) {
         let Some(began) = began.or_else(|| self.doing_at(of.tid, from)) else {
-            self.stands(of, from, to, Standing::Waiting(None));
+            self.stands(of, from, to, Standing::Waiting);
             return self.put(out, self.plain(of, from, to, Cause::Wait));
         };
         for interval in self.intervals(of.tid, from, to, began) {
@@ -187,7 +187,7 @@ impl Cutter<'_> {
                 let of = Of { tid: owner.tid, prio: known, waits_for, depth };
                 self.path(of, e.time, end, None, out);
             } else {
-                self.stands(of, e.time, end, Standing::Waiting(None));
+                self.stands(of, e.time, end, Standing::Waiting);
                 self.put(out, self.plain(of, e.time, end, Cause::Wait));
             }
             at = end;
@@ -213,6 +213,8 @@ impl Cutter<'_> {
         out: &mut Vec<Piece>,
     ) {
         self.stands(of, from, to, Standing::Ready);
+        let (tid, depth) = (of.tid, of.depth);
+        self.off(OffInterval { from, to, tid, cpu, since, waits: false, depth });
         // It has the CPU, and the switch to it was not recorded.
         let ran = self.lanes.within(cpu, from, to).any(|s| s.task.tid == of.tid);
         if ran && of.waits_for.is_some() {
@@ -249,6 +251,8 @@ impl Cutter<'_> {
         if let Some(waking) = waking.filter(|e| e.time <= to) {
             self.woken(waking, of.tid, of.depth, since);
         }
+        let (tid, depth) = (of.tid, of.depth);
+        self.off(OffInterval { from, to, tid, cpu, since, waits: true, depth });
         let plain = |cause: Cause| self.plain(of, from, to, cause);
         let contended =
             matches!(last, Some(EventKind::LockBegin { .. } | EventKind::SetPrio { .. }));
@@ -274,7 +278,7 @@ impl Cutter<'_> {
                 None => plain(Cause::Wait),
             },
         };
-        self.stands(of, from, to, Standing::Waiting(Some((cpu, since, left))));
+        self.stands(of, from, to, Standing::Waiting);
         self.put(out, piece);
     }
 

@@ -6,7 +6,7 @@
 use super::{Cutter, Milestones};
 use crate::latency::cpu_timeline::Actor;
 use crate::latency::ipi;
-use latlab_model::event::{Event, EventKind, OffCpu};
+use latlab_model::event::{Event, EventKind};
 use latlab_model::units::{CpuId, Tid, TraceNs};
 
 /// Events of a CPU before a wake-up among which what raised a softirq is looked for.
@@ -19,8 +19,8 @@ pub enum Standing {
     Running,
     /// It is runnable and has none.
     Ready,
-    /// It waits. Since when, on which CPU it was then, and how it left that, where known.
-    Waiting(Option<(CpuId, TraceNs, OffCpu)>),
+    /// It waits.
+    Waiting,
 }
 
 /// An interval of one task that the activation waits for, or of its own.
@@ -35,6 +35,25 @@ pub struct Step {
     /// What that task does.
     pub standing: Standing,
     /// How many waits lie between it and the measured task, which has 0.
+    pub depth: u32,
+}
+
+/// An interval without a CPU of a task of the path: it waits, whether that is followed or not, or was preempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffInterval {
+    /// Start.
+    pub from: TraceNs,
+    /// End.
+    pub to: TraceNs,
+    /// The task.
+    pub tid: Tid,
+    /// The CPU that it left.
+    pub cpu: CpuId,
+    /// When it left that, or was woken: also before `from`.
+    pub since: TraceNs,
+    /// Whether it waits; otherwise it is runnable.
+    pub waits: bool,
+    /// As of [`Step`].
     pub depth: u32,
 }
 
@@ -81,6 +100,8 @@ pub struct Trail {
     pub steps: Vec<Step>,
     /// In order of time.
     pub links: Vec<Link>,
+    /// In order of time, those of a waiter before those of the task that it waits for.
+    pub off: Vec<OffInterval>,
 }
 
 impl Trail {
@@ -96,6 +117,10 @@ impl Cutter<'_> {
         if step.from < step.to {
             self.trail.borrow_mut().steps.push(step);
         }
+    }
+
+    pub(super) fn off(&self, off: OffInterval) {
+        self.trail.borrow_mut().off.push(off);
     }
 
     pub(super) fn link(&self, link: Link) {
@@ -200,9 +225,10 @@ impl Cutter<'_> {
         let (intended, actual) = (self.a.intended, self.a.actual);
         match m {
             Some(m) => {
-                let after = self.a.began.and_then(|b| b.after).map_or(intended, |t| t.min(m.waking));
+                let after =
+                    self.a.began.and_then(|b| b.after).map_or(intended, |t| t.min(m.waking));
                 own(intended, after, Standing::Running);
-                own(after.max(intended), m.waking, Standing::Waiting(None));
+                own(after.max(intended), m.waking, Standing::Waiting);
                 own(m.waking.max(intended), m.switch_in, Standing::Ready);
                 if self.a.began.is_none() {
                     own(m.switch_in, actual, Standing::Running);
@@ -212,6 +238,7 @@ impl Cutter<'_> {
         }
         trail.steps.sort_by_key(|s| s.from);
         trail.links.sort_by_key(|l| l.at);
+        trail.off.sort_by_key(|o| (o.from, o.depth));
         trail.links.dedup();
         trail
     }
