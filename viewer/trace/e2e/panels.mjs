@@ -208,7 +208,7 @@ await test("the critical path looks as committed, and fits a narrow page", async
     const context = await chrome.newContext({ viewport: { width, height: 900 }, deviceScaleFactor: width > 1000 ? 0.5 : 1, colorScheme });
     const page = await open(context, view.url);
     await late(page);
-    await page.waitForFunction(() => document.querySelector(".row.selected"));
+    await page.waitForFunction(() => latlab.selected !== null);
     assert.ok(await app(page, () => document.documentElement.scrollWidth <= innerWidth), "nothing is beside the page");
     assert.equal(await looks(page, `path-${colorScheme}-${width}`), "");
     await context.close();

@@ -70,7 +70,7 @@ export class LatePanel {
       el("div", { class: "budget-head" },
         el("strong", {}, `${w.activation ? "Response time" : "Late by"} ${length(w.to - w.from)}`), el("span", {}, `${w.verdict} \u00b7 ${w.comm}-${w.pid} on CPU ${w.cpu} at ${moment(this.app.base, w.from + shift)} s (${n + 1} of ${this.list().length})`),
         button("\u2039 Previous", "Previous late wake-up (K)", () => this.step(-1)), button("Next late wake-up \u203a", "Next late wake-up (L)", () => this.step(1)),
-        button("\u00d7", "Close the latency breakdown", () => { this.budget.hidden = true; this.path.hide(); })),
+        button("\u00d7", "Close the latency breakdown", () => { this.budget.hidden = true; this.path.hide(); }, { "aria-label": "Close the latency breakdown" })),
       this.bar("late", w, scale), on ? this.bar("on time", on, scale) : el("p", { class: "dim" }, "No on-time wake-up to compare with."),
       el("div", { class: "budget-tables" }, this.parts(w, on), this.path.box));
     this.app.timeline.redraw();
@@ -148,12 +148,12 @@ export class LatePanel {
     this.box.replaceChildren(
       el("div", { class: "bar-tools" },
         button("\u2039 Previous", "Previous late wake-up (K)", () => this.step(-1)), button("Next \u203a", "Next late wake-up (L)", () => this.step(1)),
-        el("span", { class: "grow" }, `${count(list.length)} late ${list[0]?.activation ? "activations" : "wake-ups"}${app.late.limit ? `, over ${length(app.late.limit)}` : ""}`),
+        el("span", { class: "grow" }, `${count(list.length)} late ${list[0]?.activation ? "activation" : "wake-up"}${list.length === 1 ? "" : "s"}${app.late.limit ? `, over ${length(app.late.limit)}` : ""}`),
         app.live ? el("label", {}, "Of task ", task) : null, app.live ? whole : null, app.live ? el("label", {}, " over ", limit) : null,
         app.live ? button("Find", "What of this task takes longer than the limit", () => void this.compute(Number(task.value), limit.value, whole.value === "1")) : null,
         app.live ? button("As explained", "The wake-ups that the trace shows from end to end", () => void app.loadLate()) : null),
       ...(causes ? [causes] : []),
-      list.length ? el("div", { class: "scroll" }, table(["intended (s)", "task", "CPU", "late by", "verdict", ...(app.info!.sources.length > 1 ? ["source"] : [])], rows)) : el("p", { class: "dim" }, "No late wake-up is known. Choose a task and a limit; or start latlab view with --limit, or on a run of latlab why."));
+      list.length ? el("div", { class: "scroll" }, table(["intended (s)", "task", "CPU", list[0]?.activation ? "response time" : "late by", "verdict", ...(app.info!.sources.length > 1 ? ["source"] : [])], rows)) : el("p", { class: "dim" }, "No late wake-up is known. Choose a task and a limit; or start latlab view with --limit, or on a run of latlab why."));
   }
 
   private async compute(pid: number, text: string, whole: boolean): Promise<void> {
