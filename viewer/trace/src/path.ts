@@ -128,11 +128,11 @@ export class PathPanel {
     const rows = list.map((e) => ("part" in e ? this.segment(w, e.part, e.index) : "arrow" in e ? this.arrow(e.arrow, e.number) : this.off(w, e.off)));
     const total = sum(w), kind = w.activation ? "response time" : "latency";
     const equal = total === w.to - w.from ? `= ${kind}` : `; ${kind} ${exact(w.to - w.from)}`;
-    const head = `${length(total)} ${equal}, ${w.parts.length} segments, ${w.arrows.length} arrows`;
+    const head = `${length(total)} ${equal}, ${w.parts.length} segments, ${w.arrows.length} ${w.arrows.length === 1 ? "arrow" : "arrows"}`;
     const foot = el("tr", {}, el("th", { scope: "row", colspan: 4 }, `Sum ${equal}`), el("td", { class: "n" }, exact(total)), el("td", { class: "n" }, percent(total / Math.max(1, w.to - w.from))));
     const columns = ["after (\u00b5s)", "acts", "for", "CPU", "time", "share"].map((h) => el("th", { scope: "col" }, h));
     this.box.replaceChildren(
-      el("h3", {}, "Critical path", el("span", { class: "dim" }, `  ${head}${left > 0 ? "; the table has the longest" : ""} (keys , and .)`)),
+      el("h2", {}, "Critical path", el("span", { class: "dim" }, `  ${head}${left > 0 ? "; the table has the longest" : ""} (keys , and .)`)),
       el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Critical path as a table" },
         el("table", {}, el("thead", {}, el("tr", {}, ...columns)), el("tbody", {}, ...rows), el("tfoot", {}, foot))));
   }
