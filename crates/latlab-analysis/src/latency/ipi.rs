@@ -11,7 +11,8 @@ use super::breakdown::Piece;
 use super::capture::Capture;
 use super::cpu_timeline::{Actor, Lanes};
 use super::family::family;
-use latlab_model::event::{Event, EventKind, Symbol};
+use super::sent::is_ipi;
+use latlab_model::event::{EventKind, Symbol};
 use latlab_model::latency::{Cause, IpiSender};
 use latlab_model::units::{CpuId, Tid, TraceNs};
 
@@ -19,13 +20,6 @@ use latlab_model::units::{CpuId, Tid, TraceNs};
 const BACK: usize = 4_096;
 /// An interrupt is handled at most so long after it was sent, ns: a CPU that has interrupts off takes it then.
 const SENT_BEFORE: u64 = 1_000_000_000;
-
-/// Whether an interrupt is one that a CPU sends another, by its name.
-pub(super) fn is_ipi(name: &str) -> bool {
-    ["call_function", "reschedule", "Function call", "Rescheduling", "IPI"]
-        .iter()
-        .any(|ipi| name.contains(ipi))
-}
 
 /// Functions that only go through the queue of what a CPU has to call (`kernel/smp.c`).
 fn is_queue(function: &str) -> bool {
@@ -77,14 +71,6 @@ pub(super) fn senders(capture: &Capture, lanes: &Lanes, piece: &Piece) -> Vec<Ip
         }
     }
     found.into_iter().map(|f| f.2).collect()
-}
-
-/// The event with which another CPU sent the interrupt that `cpu` handles at `at`: the last one before it.
-pub(super) fn sent(capture: &Capture, cpu: CpuId, since: TraceNs, at: TraceNs) -> Option<&Event> {
-    let before = capture.within(since, at).iter().rev().take(BACK);
-    before.into_iter().find(
-        |e| matches!(e.kind, EventKind::IpiSend { cpus, .. } if cpus & cpu.bit() != 0 && e.cpu != cpu),
-    )
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ pub mod mitigation;
 pub mod part;
 #[cfg(test)]
 mod scenario;
+mod sent;
 mod silence;
 pub mod source_location;
 pub mod summary;

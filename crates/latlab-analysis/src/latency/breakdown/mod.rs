@@ -20,6 +20,7 @@
 
 mod activation;
 mod attribution;
+mod follow;
 mod once;
 mod overrun;
 mod timerlat;

@@ -1,6 +1,6 @@
 //! Which mechanism the parts of one cause and actor amount to.
 
-use crate::latency::ipi::is_ipi;
+use crate::latency::sent::is_ipi;
 use latlab_model::latency::{Cause, Group, Kind, Mechanism, Share};
 
 /// What decides a mechanism beside the parts: the measured task's priority, and the kernel.
