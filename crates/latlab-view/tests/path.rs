@@ -36,7 +36,7 @@ fn json(view: &View<'_>, url: &str) -> Value {
 
 fn pid(index: &Index, name: &str) -> i64 {
     let of = |p: &i32| index.comms.name(*p) == name.as_bytes();
-    i64::from(*index.tasks.iter().map(|(p, _)| p).find(|p| of(p)).unwrap())
+    i64::from(*index.tasks.keys().find(|p| of(p)).unwrap())
 }
 
 fn number(value: &Value) -> i64 {
