@@ -34,6 +34,7 @@ pub mod shared_lock;
 pub mod signal;
 pub mod size;
 pub mod sysv;
+pub mod thread_counters;
 pub mod ticks;
 pub mod tracefs;
 pub mod wakeup;

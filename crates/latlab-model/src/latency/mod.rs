@@ -3,12 +3,17 @@
 mod activations;
 mod cause;
 mod comparison;
+mod execution;
 mod mitigation;
 mod window;
 
 pub use activations::{ActivationCounts, LateBy, PeriodEstimate, Release, TaskActivations};
 pub use cause::{Alternative, CauseEvidence, Explanation, FunctionShare, Mechanism, RootCause};
 pub use comparison::{Contrast, Difference, Row};
+pub use execution::{
+    ActivationWork, CountedWork, Execution, ExecutionDoubt, ExecutionKind, ExecutionShares,
+    WorkCounts, WorkReading,
+};
 pub use mitigation::{Effect, MitigationTest, Removed, Shift, TracingOverhead};
 pub use window::{Calls, Cause, Group, IpiSender, Kind, Others, Share, Stage, Window};
 
@@ -32,6 +37,9 @@ pub struct WhyResult {
     /// The activations of the named tasks, the explained one first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub activations: Vec<TaskActivations>,
+    /// Counters of the explained task, where its activations were recorded with them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<CountedWork>,
     /// Every wake-up that was looked at, in numbers.
     pub windows: Vec<Window>,
     /// Causes and the late-against-on-time comparison.
