@@ -12,11 +12,11 @@ use latlab_analysis::latency::captures;
 use latlab_analysis::latency::{self, from_trace};
 use latlab_analysis::{sched, timer};
 use latlab_model::event::Names;
-use latlab_model::latency::{CaptureCounters, SystemContext, WhyResult};
+use latlab_model::latency::{CaptureCounters, CountedWork, SystemContext, WhyResult};
 use latlab_model::run::Detail;
 use latlab_model::sched::schedule::{SchedDetail, Schedule, Slice};
 use latlab_model::timer::TimerDetail;
-use latlab_model::units::Nanos;
+use latlab_model::units::{Nanos, Tid};
 use latlab_report::messages;
 use latlab_sys::mmap::Mapped;
 use latlab_trace::{Diagnostics, Select};
@@ -126,6 +126,7 @@ struct Question {
     deadline: Option<Late>,
     context: SystemContext,
     counters: Vec<CaptureCounters>,
+    work: Option<CountedWork>,
 }
 
 /// Why wake-ups were late. `run`: the `latlab why` run whose captures the files are.
@@ -145,7 +146,7 @@ pub fn explain(
         let counters = known.as_ref().map_or_else(Vec::new, |result| {
             result.captures.iter().filter_map(|c| c.counters).collect()
         });
-        let context = known.map_or_else(SystemContext::default, |result| result.system_context);
+        let (context, work) = known.map_or_else(Default::default, |r| (r.system_context, r.work));
         let limit = Nanos(limit_ns.unwrap_or(context.limit_ns));
         let question = Question {
             files,
@@ -154,6 +155,7 @@ pub fn explain(
             deadline: deadline_ns.map(|ns| Late::Response(Nanos(ns))),
             context: SystemContext { limit_ns: limit.0, ..context },
             counters,
+            work,
         };
         // A limit of its own judges wake-ups, as in `latlab why FILE --task NAME --limit TIME`.
         if question.task.is_some()
@@ -210,7 +212,8 @@ impl Question {
         }
         let context = self.context.clone();
         let (late, counters) = (self.deadline, &self.counters);
-        captures::explain_activations(count, find, all, late, context, counters).map(Some)
+        let work = |tid: Tid| self.work.clone().filter(|w| w.tid == tid.0);
+        captures::explain_activations(count, find, all, late, context, counters, work).map(Some)
     }
 
     fn wakeups(&self) -> Result<WhyResult, Refusal> {

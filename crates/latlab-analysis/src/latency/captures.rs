@@ -5,11 +5,12 @@ use super::activations::Late;
 use super::activations::from_capture::{Known, Thread};
 use super::activations::summary::{Gathered, known, rank};
 use super::capture::Capture;
+use super::execution;
 use super::summary::{Digest, Examples, conclude, digest_found};
 use super::wakeups;
 use latlab_model::event::{EventKind, Symbol};
 use latlab_model::finding::{Note, Quantity};
-use latlab_model::latency::{CaptureCounters, SystemContext, WhyResult};
+use latlab_model::latency::{CaptureCounters, CountedWork, SystemContext, WhyResult};
 use latlab_model::units::{Nanos, Tid};
 use latlab_trace::Diagnostics;
 use std::collections::HashMap;
@@ -204,7 +205,8 @@ pub fn gather_all<E>(
 }
 
 /// Explains the late activations of the first of the threads by the captures; without a limit by the one
-/// that the activations suggest. `find` as for [`gather_all`].
+/// that the activations suggest. `find` as for [`gather_all`]; `work` has the counters of a thread, where its
+/// activations were recorded with them.
 ///
 /// # Errors
 /// What `find` returns.
@@ -215,6 +217,7 @@ pub fn explain_activations<E>(
     late: Option<Late>,
     mut context: SystemContext,
     counters: &[CaptureCounters],
+    work: impl FnOnce(Tid) -> Option<CountedWork>,
 ) -> Result<WhyResult, E> {
     rank(&mut all, late.unwrap_or_default());
     let Some(first) = all.first() else { return Ok(WhyResult::default()) };
@@ -234,6 +237,8 @@ pub fn explain_activations<E>(
     result.limit_reason = Some(reason);
     let numbers = |g: &Gathered| g.summarize(if g.tid == first.tid { late } else { Late::Never });
     result.activations = all.iter().map(numbers).collect();
+    result.work = work(first.tid);
+    execution::tell(&mut result, late);
     Ok(result)
 }
 

@@ -1,5 +1,6 @@
 //! From causes to findings: mechanism, values, evidence and remedies.
 
+use super::execution_findings;
 use super::source_location;
 use latlab_model::finding::{Confidence, Evidence, Finding, Note, Quantity, Severity, Value};
 use latlab_model::latency::FunctionPlace;
@@ -85,6 +86,7 @@ fn finding(
         let frames: Vec<&str> = c.stack.iter().take(FRAMES).map(String::as_str).collect();
         f = f.with(Evidence::new("kernel-stack", frames));
     }
+    f = c.execution.iter().flat_map(execution_findings::evidence).fold(f, Finding::with);
     f = source_location::evidence(c, places).into_iter().fold(f, Finding::with);
     f = c.evidence.iter().flat_map(cause_evidence).fold(f, Finding::with);
     let controls = Quantity::Count(e.contrast.on_time as u64);
@@ -119,6 +121,7 @@ fn with_values(f: Finding, c: &RootCause, context: &SystemContext) -> Finding {
                 .value_if("function", Some(&sender.function).filter(|t| !t.is_empty()))
         }
         Mechanism::PriorityInversion => f.value("instead", strings(&c.instead)),
+        Mechanism::Execution => c.execution.iter().fold(f, execution_findings::values),
         Mechanism::Stall => {
             let rose = |p: &Option<f64>| p.is_some_and(|p| p < 0.01);
             let has = |is: &dyn Fn(&CauseEvidence) -> bool| c.evidence.iter().any(is);
@@ -328,7 +331,7 @@ fn remedies(c: &RootCause, preempt_rt: Option<bool>) -> Vec<Note> {
         Mechanism::Nmi => &["why.remedy-nmi-watchdog"],
         Mechanism::IdleExit => &["why.remedy-dma-latency"],
         Mechanism::TimerSlack => &["why.remedy-timer-slack"],
-        Mechanism::Execution => &["why.remedy-profile-task"],
+        Mechanism::Execution => execution_findings::remedies(c.execution.as_ref()),
         Mechanism::Wait => &["why.remedy-waker"],
         Mechanism::Sleep => &["why.remedy-inner-sleep"],
         Mechanism::Overrun => &["why.remedy-period"],
@@ -444,6 +447,7 @@ mod tests {
             thread: None,
             alternatives: vec![],
             waited_for: None,
+            execution: None,
             instead: vec![],
             period_ns: None,
             confidence: Confidence::High,

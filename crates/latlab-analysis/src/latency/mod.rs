@@ -21,6 +21,8 @@ pub mod case_control;
 pub mod causes;
 pub mod cpu_timeline;
 pub mod critical_path;
+pub mod execution;
+mod execution_findings;
 mod family;
 pub mod features;
 pub mod findings;

@@ -1,6 +1,7 @@
 //! Causes of late wake-ups, each with its evidence.
 
 use super::comparison::Contrast;
+use super::execution::Execution;
 use super::window::{IpiSender, Stage};
 use crate::finding::{Confidence, Note};
 use serde::{Deserialize, Serialize};
@@ -114,6 +115,9 @@ pub struct RootCause {
     /// The task that the measured one waited for meanwhile, where another one acted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_for: Option<String>,
+    /// Why the task's own code took longer, where counters were looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<Execution>,
     /// Tasks that ran instead of a lock's owner.
     pub instead: Vec<String>,
     /// Period and jitter in ns, where the delays are periodic.

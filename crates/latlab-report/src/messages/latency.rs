@@ -134,6 +134,17 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("block-rank-test-p", "rank test of the blocks, p"),
     ("setting-changed", "setting changed and restored (file, before, during)"),
     ("captures-of-kernel", "kernel"),
+    ("instructions", "instructions of an activation (late, on time)"),
+    ("user-instructions", "of them in user mode (late, on time)"),
+    ("cycles-per-instruction", "cycles per instruction (late, on time)"),
+    ("cycles-per-second", "cycles per second (late, on time)"),
+    ("reference-cycles-per-second", "reference cycles per second (late, on time)"),
+    ("cache-misses", "cache misses of an activation (late, on time)"),
+    ("page-faults", "page faults of an activation (late, on time)"),
+    (
+        "execution-shares",
+        "shares of the additional time (more instructions, more cycles per instruction, fewer cycles per second)",
+    ),
 ];
 
 /// Who acts, with policy or priority where it is known.
@@ -345,10 +356,65 @@ fn chain(a: &Args<'_>) -> String {
 }
 
 fn execution(a: &Args<'_>) -> Text {
-    Text::claim(format!("Own execution of the task took {} longer", a.get("delay"))).why(
-        "These events show that it had the CPU, not what it did: more work, a slower clock, cache and memory \
-         interference, and a stall of the machine look alike.",
-    )
+    let longer = format!("Own execution of the task took {} longer", a.get("delay"));
+    let times = a.get("times");
+    let (how, why) = match a.text("kind") {
+        "more-work" => (format!("more work, {times} times the instructions"), ""),
+        "kernel-work" => (
+            format!("more work in the kernel, {times} times the instructions"),
+            "System calls and interrupts add instructions in the kernel; page faults did not.",
+        ),
+        "page-faults" => (
+            format!("{} more page faults", a.get("faults")),
+            "The kernel maps a page at the first access, and executes instructions for it.",
+        ),
+        "slower-clock" => (
+            format!("slower clock, {times} of the usual cycles per second"),
+            "Instructions and cycles per instruction are as usual.",
+        ),
+        "not-executed" => (
+            "the CPU executed nothing for a part of it".to_owned(),
+            "Reference cycles stopped as well: a hypervisor or the firmware had the CPU.",
+        ),
+        "cache-misses" => (
+            format!("cache misses, {times} times as many per instruction"),
+            "The instructions are as many as usual. Other code that uses the cache, and data that was not used for \
+             long, look alike.",
+        ),
+        "mixed" => {
+            let shares = a.list("shares");
+            let of =
+                ["more instructions", "more cycles per instruction", "fewer cycles per second"];
+            let all: Vec<String> =
+                shares.iter().zip(of).map(|(share, of)| format!("{share} by {of}")).collect();
+            (format!("several reasons ({})", all.join(", ")), "")
+        }
+        "inconclusive" => (
+            format!("why is inconclusive, {}", doubt(a.text("doubt"))),
+            "It had the CPU. Counters tell more work, a slower clock, and cache and memory interference apart.",
+        ),
+        _ => {
+            return Text::claim(longer).why(
+                "These events show that it had the CPU, not what it did: more work, a slower clock, cache and \
+                 memory interference, and a stall of the machine look alike.",
+            );
+        }
+    };
+    Text::claim(format!("{longer}: {how}")).why(why)
+}
+
+/// Why counters do not decide it.
+fn doubt(id: &str) -> &'static str {
+    match id {
+        "no-counters" => "this machine has no counters of instructions and cycles",
+        "no-instructions" => "this machine has no counter of instructions",
+        "no-cycles" => "this machine has no counter of cycles",
+        "no-cache-misses" => "more cycles per instruction and no counter of cache misses",
+        "other-stalls" => "more cycles per instruction without more cache misses",
+        "clock-or-stopped" => "fewer cycles per second: slower clock, hypervisor or firmware",
+        "too-few" => "too few activations have counters",
+        _ => "on-time activations differ as much",
+    }
 }
 
 fn wait(a: &Args<'_>) -> Text {

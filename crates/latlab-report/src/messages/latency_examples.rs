@@ -69,6 +69,30 @@ fn with_values() -> Vec<Statement> {
     put("why.equal-priority", &[delay.clone(), who("make"), class("fair")]);
     put("why.fair-server", &[delay.clone(), who("make")]);
     put("why.bandwidth", std::slice::from_ref(&delay));
+    let kind = |k: &str| ("kind", text(k));
+    let times = ("times", Quantity::Number(1.96).into());
+    for k in ["more-work", "kernel-work", "cache-misses"] {
+        put("why.execution", &[delay.clone(), kind(k), times.clone()]);
+    }
+    let times = ("times", Quantity::Number(0.55).into());
+    put("why.execution", &[delay.clone(), kind("slower-clock"), times]);
+    put("why.execution", &[delay.clone(), kind("page-faults"), ("faults", n(64))]);
+    put("why.execution", &[delay.clone(), kind("not-executed")]);
+    let shares = Value::List(vec![ratio(0.48), ratio(0.02), ratio(0.5)]);
+    put("why.execution", &[delay.clone(), kind("mixed"), ("shares", shares)]);
+    for doubt in [
+        "no-counters",
+        "no-instructions",
+        "no-cycles",
+        "no-cache-misses",
+        "other-stalls",
+        "clock-or-stopped",
+        "too-few",
+        "not-separated",
+    ] {
+        let values = [delay.clone(), kind("inconclusive"), ("doubt", text(doubt))];
+        put("why.execution", &values);
+    }
     put("why.wait", &[delay.clone(), who("producer")]);
     let waited = ("waited_for", text("producer"));
     put("why.higher-priority", &[delay.clone(), who("sh"), waited.clone()]);

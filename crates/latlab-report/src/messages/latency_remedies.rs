@@ -85,6 +85,18 @@ pub(super) const MESSAGES: &[Message] = &[
         "Compare instructions and cache misses of slow and fast activations (perf stat, perf record -p)"
     ),
     fixed!(
+        "why.remedy-clock",
+        "Use the cpufreq governor performance; check temperature and power limits"
+    ),
+    fixed!(
+        "why.remedy-cache",
+        "Keep other work off the CPUs that share the cache, or divide the cache (resctrl)"
+    ),
+    fixed!(
+        "why.remedy-counters",
+        "Run it on a machine with performance counters, or give the virtual machine a PMU"
+    ),
+    fixed!(
         "why.remedy-waker",
         "Run `latlab why --task` on the task or interrupt that it waits for"
     ),

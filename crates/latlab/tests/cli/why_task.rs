@@ -118,7 +118,26 @@ fn a_program_with_a_known_fault_is_explained() {
         assert!(late >= 10 && 10 * by >= 8 * late, "{body}: {task:#}");
         let size = main_cause(&detail)["excess_ns"].as_f64().unwrap();
         assert!((1.5e6..3.5e6).contains(&size), "{body}: {size}");
+        if mechanism == "execution" {
+            counters_decide(&detail);
+        }
     }
+}
+
+/// The activations have counters, and these tell that it was more work; many virtual machines count no instructions.
+fn counters_decide(detail: &Value) {
+    let counted = detail["work"]["counted"].as_u64().unwrap();
+    assert!(counted >= 200, "{:#}", detail["work"]);
+    let execution = &main_cause(detail)["execution"];
+    let has = |counter: &str| execution["on_time"][counter].as_u64().is_some_and(|n| n > 0);
+    let (kind, doubt) = match (has("instructions"), has("cycles")) {
+        (true, _) => ("more-work", None),
+        (false, true) => ("inconclusive", Some("no-instructions")),
+        (false, false) => ("inconclusive", Some("no-counters")),
+    };
+    assert_eq!(execution["kind"], kind, "{execution:#}");
+    assert_eq!(execution["doubt"].as_str(), doubt, "{execution:#}");
+    assert!(execution["late"]["time_ns"].as_u64() > execution["on_time"]["time_ns"].as_u64());
 }
 
 /// A running task by its name, a load that another option starts, and the same from the captures.

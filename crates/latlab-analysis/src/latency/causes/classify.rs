@@ -187,6 +187,7 @@ impl Judge<'_> {
             functions: self.functions(group, m),
             stack: self.stack(group, m),
             waited_for: first.waited_for.clone(),
+            execution: None,
             instead,
             period_ns: self.period(m),
             confidence: Confidence::Low,

@@ -13,7 +13,8 @@ use latlab_analysis::latency::activations::summary::Gathered;
 use latlab_analysis::latency::capture::Capture;
 use latlab_analysis::latency::captures;
 use latlab_analysis::latency::from_trace;
-use latlab_model::latency::{CaptureCounters, SystemContext, WhyResult};
+use latlab_model::latency::{CaptureCounters, CountedWork, SystemContext, WhyResult};
+use latlab_model::units::Tid;
 use latlab_sys::mmap::Mapped;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,7 @@ fn read(
     Ok((capture, threads, found))
 }
 
-/// Explains the activations of a task in files. `None`: a limit, or the marker of a program in a file, judges
+/// Explains the activations of a task in files; `work` are the counters that were recorded with them. `None`: a limit, or the marker of a program in a file, judges
 /// wake-ups and not activations.
 ///
 /// # Errors
@@ -43,6 +44,7 @@ pub(super) fn of_files(
     args: &Args,
     context: SystemContext,
     counters: &[CaptureCounters],
+    work: Option<CountedWork>,
 ) -> anyhow::Result<Option<WhyResult>> {
     let finder = Finder::new(args.ends(), &args.key)?;
     let of_spans = finder.names().is_some();
@@ -70,7 +72,8 @@ pub(super) fn of_files(
              hrtimer_expire_entry for its intended times",
         );
     }
-    explain(files, (&finder, &chosen), all, late, context, counters).map(Some)
+    let work = |tid: Tid| work.filter(|w| w.tid == tid.0);
+    explain(files, (&finder, &chosen), all, late, (context, counters), work).map(Some)
 }
 
 /// Adds up the events of both ends.
@@ -90,12 +93,12 @@ pub(super) fn explain(
     (finder, chosen): (&Finder, &Chosen),
     all: Vec<Gathered>,
     late: Option<Late>,
-    context: SystemContext,
-    counters: &[CaptureCounters],
+    (context, counters): (SystemContext, &[CaptureCounters]),
+    work: impl FnOnce(Tid) -> Option<CountedWork>,
 ) -> anyhow::Result<WhyResult> {
     let find = |i: usize, known: &Known| {
         let (capture, threads, _) = read(&files[i], finder, chosen, known)?;
         anyhow::Ok((capture, threads))
     };
-    captures::explain_activations(files.len(), find, all, late, context, counters)
+    captures::explain_activations(files.len(), find, all, late, context, counters, work)
 }

@@ -6,6 +6,7 @@
 
 use super::activations::{add, explain};
 use super::capture_session::machine_context;
+use super::counting::Counting;
 use super::ends::Finder;
 use super::levels::{Level, levels};
 use super::load::start_load;
@@ -111,6 +112,7 @@ fn record(
         progress: Progress::new("why"),
         chosen: Chosen::Tids(Vec::new()),
         looked: Instant::now(),
+        counting: Counting::new(finder.names().is_none()),
         finder,
         seen: Found::default(),
     };
@@ -141,6 +143,8 @@ struct Recording {
     /// When it was last looked whether the program is there.
     looked: Instant,
     finder: Finder,
+    /// Counters of the program's threads.
+    counting: Counting,
     /// Events of both ends of spans.
     seen: Found,
 }
@@ -164,6 +168,7 @@ impl Recording {
         let mut flight = FlightRecorder::start(tracefs, &level.config).with_hint()?;
         let capacity = flight.session().buffer_kb().max(1) * 1024;
         let mut target = begun.release(command)?;
+        self.counting.follow(&target);
         let started = Instant::now();
         let (mut interval, mut number) = (FIRST, 0);
         loop {
@@ -215,6 +220,7 @@ impl Recording {
                 None => "no activation yet".to_owned(),
             };
             self.progress.set(Some(done), &words);
+            self.counting.look(target);
             std::thread::sleep(LOOK.min(length.saturating_sub(begun.elapsed())));
         }
         Ended::Full
@@ -229,6 +235,7 @@ impl Recording {
         let known = known(&self.threads);
         let (found, seen) = self.finder.find(&file, &capture, &chosen, &known)?;
         add(&mut self.seen, &seen);
+        self.counting.assign(&found, &capture);
         let by_name = matches!(chosen, Chosen::Name(_));
         let kept = |job: &&Job| self.late.is_none_or(|late| late.is(job));
         let judged = |job: &Job| self.late.unwrap_or_default().judged(job).0;
@@ -270,7 +277,8 @@ impl Recording {
         self.kept.sort_by(|a, b| a.1.cmp(&b.1));
         let files: Vec<PathBuf> = self.kept.into_iter().map(|k| k.1).collect();
         let finding = (&self.finder, &self.chosen);
-        let mut result = explain(&files, finding, self.threads, self.late, context, &[])?;
+        let work = |tid| self.counting.of(tid);
+        let mut result = explain(&files, finding, self.threads, self.late, (context, &[]), work)?;
         if let Some(first) = result.activations.first() {
             (self.session.wakeups, self.session.late) =
                 (first.counts.activations, first.counts.late);

@@ -5,6 +5,7 @@ mod analyse;
 mod attach;
 mod blind;
 mod capture_session;
+mod counting;
 #[cfg(feature = "host")]
 mod debug_info;
 mod ends;
@@ -90,12 +91,12 @@ fn explain_files(
 ) -> anyhow::Result<WhyResult> {
     let known = known_of(args.files.as_slice())?;
     let counters = known.as_ref().map(counters_of).unwrap_or_default();
-    let machine = known.map_or_else(SystemContext::default, |result| result.system_context);
+    let (machine, work) = known.map_or_else(Default::default, |r| (r.system_context, r.work));
     let limit = if limit.0 == 0 { Nanos(machine.limit_ns) } else { limit };
     let machine = SystemContext { limit_ns: limit.0, ..machine };
     let task = args.task.as_deref();
     let activations = match task.is_some() || args.ends().is_some() {
-        true => activations::of_files(files, task, args, machine.clone(), &counters)?,
+        true => activations::of_files(files, task, args, machine.clone(), &counters, work)?,
         false => None,
     };
     let mut result = match activations {

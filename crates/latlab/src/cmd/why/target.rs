@@ -112,7 +112,6 @@ impl Target {
     }
 
     /// Its threads now.
-    #[cfg(feature = "host")]
     pub(in crate::cmd) fn tids(&self) -> Vec<Tid> {
         let tids = match (self, self.chosen()) {
             (Self::Name(name), _) => named(name),

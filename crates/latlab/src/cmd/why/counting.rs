@@ -1,0 +1,68 @@
+//! The counters of a program's threads while it is recorded.
+
+use super::target::Target;
+use latlab_analysis::latency::activations::from_capture::Thread;
+use latlab_analysis::latency::capture::Capture;
+use latlab_analysis::latency::execution::{Counted, assign};
+use latlab_model::latency::CountedWork;
+use latlab_model::units::Tid;
+use latlab_sys::thread_counters::ThreadCounters;
+use std::time::{Duration, Instant};
+
+/// Between two looks for new threads, at least.
+const NEW_THREADS: Duration = Duration::from_millis(100);
+
+/// Counters, and what they are of the activations found so far.
+pub(super) struct Counting {
+    /// `None`: spans do not end where a thread leaves its CPU.
+    counters: Option<ThreadCounters>,
+    counted: Counted,
+    looked: Instant,
+}
+
+impl Counting {
+    /// Of no thread yet.
+    pub(super) fn new(activations: bool) -> Self {
+        let counters = activations.then(ThreadCounters::default);
+        Self { counters, counted: Counted::default(), looked: Instant::now() }
+    }
+
+    /// Counts the program's threads from now on.
+    pub(super) fn follow(&mut self, target: &Target) {
+        if let Some(counters) = &mut self.counters {
+            counters.follow(&target.tids());
+        }
+        self.looked = Instant::now();
+    }
+
+    /// Empties the kernel's rings, and looks for new threads now and then.
+    pub(super) fn look(&mut self, target: &Target) {
+        if let Some(counters) = &mut self.counters {
+            counters.take();
+            if self.looked.elapsed() >= target.every().max(NEW_THREADS) {
+                self.follow(target);
+            }
+        }
+    }
+
+    /// Assigns the readings of an interval to its activations.
+    pub(super) fn assign(&mut self, threads: &[Thread], capture: &Capture) {
+        let Some(counters) = &mut self.counters else { return };
+        counters.take();
+        if capture.clock_is_monotonic {
+            for thread in threads {
+                let works = assign(&thread.jobs, counters.readings(thread.tid));
+                self.counted.add(thread.tid, works);
+            }
+        }
+        if let Some(last) = capture.events.last() {
+            counters.forget_before(last.time.0);
+        }
+    }
+
+    /// What was counted of a thread; `None`: its kind of activations has no counters.
+    pub(super) fn of(&self, tid: Tid) -> Option<CountedWork> {
+        let counters = self.counters.as_ref()?;
+        Some(self.counted.of(tid, counters.error().map(ToString::to_string)))
+    }
+}
