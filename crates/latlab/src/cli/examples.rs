@@ -52,7 +52,7 @@ pub const LOAD: &str = "Examples:\n  latlab load 4*cpu vm:128M -t 10s\n  latlab 
 pub const HISTORY: &str = "Examples:\n  latlab history add runs/baseline\n  latlab history list --board beaglebone\n  latlab history trend wakeup.user --statistic p99 --fail-if-worse";
 /// Of `latlab fleet`.
 #[cfg(feature = "host")]
-pub const FLEET: &str = "Examples:\n  latlab fleet submit nightly.toml --dir nightly\n  latlab fleet ask tail --lake lake --quantile 0.9999\n  latlab fleet import --lake lake nightly/results\n  latlab fleet report --lake lake --out site";
+pub const FLEET: &str = "Examples:\n  latlab fleet submit nightly.toml --dir nightly\n  latlab fleet import --lake lake nightly/results\n  latlab fleet report --lake lake --out site";
 /// Of `latlab export`.
 #[cfg(feature = "host")]
 pub const EXPORT: &str = "Examples:\n  latlab export trace.dat --perfetto trace.perfetto\n  latlab export trace.dat --parquet events\n  latlab export trace.dat --trace-dat part.dat --from 923.60 --to 923.75";
