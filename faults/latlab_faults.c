@@ -696,7 +696,8 @@ static const struct file_operations call_operations = {
 /*
  * A CPU that needs long to leave its idle state: what woke it is handled late.
  * The kernel calls this just before it idles, interrupts off; what it does
- * afterwards returns at once, because an interrupt is pending by then.
+ * afterwards returns at once, because an interrupt is pending by then. State 0
+ * is a CPU that polls (idle=poll, nohlt): it has no state to leave.
  */
 static void on_idle(void *data, unsigned int state, unsigned int cpu)
 {
@@ -709,7 +710,9 @@ static void on_idle(void *data, unsigned int state, unsigned int cpu)
 		}
 		return;
 	}
-	if (state == PWR_EVENT_EXIT || cpu != f->cpu || ktime_get_mono_fast_ns() < ktime_to_ns(f->next))
+	if (state == PWR_EVENT_EXIT || state == 0)
+		return;
+	if (cpu != f->cpu || ktime_get_mono_fast_ns() < ktime_to_ns(f->next))
 		return;
 	wait_for_interrupt();
 	do_strike(f);
