@@ -229,7 +229,7 @@ fn readings<'a>(
     mut bytes: &'a [u8],
     counters: &'a [Counter],
 ) -> impl Iterator<Item = WorkReading> + 'a {
-    let mut next = move || -> Option<(u32, &'a [u8])> {
+    let next = move || -> Option<(u32, &'a [u8])> {
         let kind = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?);
         let size = usize::from(u16::from_ne_bytes(bytes.get(6..8)?.try_into().ok()?));
         let body = bytes.get(8..size)?;
@@ -250,7 +250,7 @@ fn readings<'a>(
         }
         Some(WorkReading { at_ns: word(0)?, counts })
     };
-    std::iter::from_fn(move || next()).filter_map(reading)
+    std::iter::from_fn(next).filter_map(reading)
 }
 
 /// The counters of threads.

@@ -168,6 +168,9 @@ fn medians(all: &[WorkCounts]) -> WorkCounts {
     }
 }
 
+/// A figure of an activation.
+type Figure<'a> = &'a dyn Fn(&WorkCounts) -> f64;
+
 /// Late activations that took longer, against others.
 struct Contrast<'a> {
     late: &'a [WorkCounts],
@@ -178,7 +181,7 @@ struct Contrast<'a> {
 
 impl Contrast<'_> {
     /// The share of the additional time that is in proportion to `of`, weighted by that time.
-    fn share_of(&self, of: &dyn Fn(&WorkCounts) -> f64) -> f64 {
+    fn share_of(&self, of: Figure<'_>) -> f64 {
         let usual = of(&self.usual).max(f64::MIN_POSITIVE);
         let (mut sum, mut weight) = (0.0, 0.0);
         for w in self.late {
@@ -199,7 +202,7 @@ impl Contrast<'_> {
     }
 
     /// Cliff's delta of `of`: from -1 to 1.
-    fn delta(&self, of: &dyn Fn(&WorkCounts) -> f64) -> f64 {
+    fn delta(&self, of: Figure<'_>) -> f64 {
         let mut others: Vec<f64> = self.on_time.iter().map(of).collect();
         others.sort_by(f64::total_cmp);
         let one = |w: &WorkCounts| {
@@ -212,7 +215,7 @@ impl Contrast<'_> {
         self.late.iter().map(one).sum::<f64>() / pairs
     }
 
-    fn separates(&self, of: &dyn Fn(&WorkCounts) -> f64) -> bool {
+    fn separates(&self, of: Figure<'_>) -> bool {
         self.delta(of) >= SEPARATES
     }
 
@@ -230,7 +233,7 @@ impl Contrast<'_> {
         if shares.clock >= MOST {
             return self.clock(clock_changes);
         }
-        let factors: [(f64, &dyn Fn(&WorkCounts) -> f64); 3] = [
+        let factors: [(f64, Figure<'_>); 3] = [
             (shares.instructions, &|w| count(w.instructions)),
             (shares.cycles_per_instruction, &per_instruction),
             (shares.clock, &c_time),

@@ -29,8 +29,9 @@ fn of_machine(
     let varied = |n: usize, by: u64| {
         let mut w = usual();
         let factor = |v: u64| v * (1_000 + by * (n as u64 % 5)) / 1_000;
-        w.time_ns = factor(w.time_ns);
-        w.counted_ns = w.time_ns;
+        for ns in [&mut w.time_ns, &mut w.counted_ns] {
+            *ns = factor(*ns);
+        }
         let all = [&mut w.instructions, &mut w.user_instructions, &mut w.cycles];
         for count in all.into_iter().chain([&mut w.reference_cycles, &mut w.cache_misses]) {
             *count = count.map(factor);
@@ -178,7 +179,7 @@ fn a_mixture_has_shares_and_what_others_do_as_well_is_not_named() {
         .collect();
     let others = |n: usize| {
         let mut w = usual();
-        if n % 3 == 0 {
+        if n.is_multiple_of(3) {
             scale(&mut w.instructions, 3.0);
         }
         w
