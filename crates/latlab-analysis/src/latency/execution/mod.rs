@@ -2,7 +2,7 @@
 //!
 //! The time of an activation is the product `t = I · (C / I) · (t / C)` of its instructions I, the cycles of an
 //! instruction and the time of a cycle, so that the logarithms of the three ratios, late against usual, add up to that
-//! of the times: their shares are exact and leave no rest. A factor with [`MOST`] of it is the reason; what it stands
+//! of the times: their shares are exact and leave no rest. A factor with seven tenths of it is the reason; what it stands
 //! for is then looked at in the other counters. Nothing is named that does not separate late activations from the
 //! others, and where a counter is missing that would decide it, the result says so.
 
