@@ -47,11 +47,10 @@ fn plain(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::path::Path;
 
-    fn tree(name: &str, files: &[(&str, &str)]) -> Root {
-        let dir =
-            std::env::temp_dir().join(format!("latlab-software-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
+    fn tree(below: &Path, name: &str, files: &[(&str, &str)]) -> Root {
+        let dir = below.join(name);
         for (path, text) in files {
             let path = dir.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -62,6 +61,8 @@ mod tests {
 
     #[test]
     fn a_pc_has_a_bios_and_a_board_a_boot_loader() {
+        let t = tempfile::tempdir().unwrap();
+        let tree = |name, files: &[_]| tree(t.path(), name, files);
         let pc = tree(
             "pc",
             &[
