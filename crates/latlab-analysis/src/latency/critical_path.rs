@@ -65,12 +65,13 @@ pub fn critical_path(capture: &Capture, budget: &Budget, trail: Trail) -> Critic
         while at < piece.end {
             let step = trail.at(at).copied();
             let end = step.map_or(piece.end, |s| s.to.min(piece.end));
-            let of = step.map_or(budget.activation.tid, |s| s.tid);
-            let standing = step.map_or(Standing::Waiting, |s| s.standing);
-            let depth = step.map_or(0, |s| s.depth);
-            let mut segment = segment(capture, budget, piece, (at, end));
-            (segment.of, segment.standing, segment.depth) = (of, standing, depth);
-            add(&mut segments, segment);
+            let (of, standing, depth) = step
+                .map_or((budget.activation.tid, Standing::Waiting, 0), |s| {
+                    (s.tid, s.standing, s.depth)
+                });
+            let part = part(capture, budget, piece, (at, end));
+            let (cpu, actor) = (piece.cpu, piece.task.tid);
+            add(&mut segments, Segment { part, cpu, actor, of, standing, depth });
             at = end;
         }
     }
@@ -86,28 +87,21 @@ pub fn critical_path(capture: &Capture, budget: &Budget, trail: Trail) -> Critic
     CriticalPath { segments, links, off }
 }
 
-fn segment(
+/// An interval of a piece as a part of the breakdown.
+fn part(
     capture: &Capture,
     budget: &Budget,
     piece: &Piece,
     (start, end): (TraceNs, TraceNs),
-) -> Segment {
+) -> Part {
     let intended = budget.activation.intended;
-    let part = Part {
+    Part {
         start_ns: start.since(intended).0,
         end_ns: end.since(intended).0,
         stage: piece.stage,
         cause: piece.cause,
         who: label(capture, piece).into_owned(),
         merged: false,
-    };
-    Segment {
-        part,
-        cpu: piece.cpu,
-        actor: piece.task.tid,
-        of: budget.activation.tid,
-        standing: Standing::Running,
-        depth: 0,
     }
 }
 

@@ -38,11 +38,7 @@ pub(super) fn owner(
     let own = budget.activation.tid;
     let events = lanes.scheduling.of(own);
     let after = events.partition_point(|&i| capture.events[i as usize].time <= piece.start);
-    let is_waking = |e: &&Event| {
-        matches!(e.kind, EventKind::Waking { task, .. }
-            | EventKind::Wakeup { task, .. }
-            | EventKind::WakeupNew { task, .. } if task.tid == own)
-    };
+    let is_waking = |e: &&Event| e.kind.is_waking(own);
     let waking = events[after..].iter().map(|&i| &capture.events[i as usize]).find(is_waking)?;
     let before = TraceNs(waking.time.0.saturating_sub(1));
     let ran = lanes.within(waking.cpu, before, waking.time).last();

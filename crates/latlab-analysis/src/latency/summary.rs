@@ -89,7 +89,13 @@ pub fn digest_found(capture: &Capture, examples: Examples) -> Digest {
     }
     let control_end = on_time.iter().map(|a| a.end).min();
     for activation in chosen {
-        let (budget, trail) = with_trail(capture, &lanes, activation);
+        let (budget, trail) = match examples {
+            Examples::All => {
+                let (budget, trail) = with_trail(capture, &lanes, activation);
+                (budget, Some(trail))
+            }
+            _ => (budget(capture, &lanes, activation), None),
+        };
         let known = budget.milestones.is_some() || budget.by_timerlat;
         if !activation.late && (budget.lost || !known) {
             continue;
@@ -100,9 +106,7 @@ pub fn digest_found(capture: &Capture, examples: Examples) -> Digest {
         digest.note.on_time += u32::from(!window.late);
         let is_kept = window.late || examples == Examples::All;
         digest.examples.push(is_kept.then(|| sketch(capture, &budget)));
-        if examples == Examples::All {
-            digest.paths.push(critical_path(capture, &budget, trail));
-        }
+        digest.paths.extend(trail.map(|trail| critical_path(capture, &budget, trail)));
         digest.windows.push(window);
         digest.activations.push(activation);
     }

@@ -221,6 +221,23 @@ pub enum EventKind {
     Other,
 }
 
+impl EventKind {
+    /// The task that an event wakes, and for which CPU.
+    pub fn wakes(&self) -> Option<(Task, CpuId)> {
+        match *self {
+            Self::Waking { task, target }
+            | Self::Wakeup { task, target }
+            | Self::WakeupNew { task, target } => Some((task, target)),
+            _ => None,
+        }
+    }
+
+    /// Whether it wakes this task.
+    pub fn is_waking(&self, tid: Tid) -> bool {
+        self.wakes().is_some_and(|(task, _)| task.tid == tid)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -391,14 +391,6 @@ impl Cutter<'_> {
 
 /// The CPU for which an event wakes a task.
 fn target(e: &Event, tid: Tid) -> Option<CpuId> {
-    match e.kind {
-        EventKind::Waking { task, target }
-        | EventKind::Wakeup { task, target }
-        | EventKind::WakeupNew { task, target }
-            if task.tid == tid =>
-        {
-            Some(target)
-        }
-        _ => None,
-    }
+    let (task, target) = e.kind.wakes()?;
+    (task.tid == tid).then_some(target)
 }

@@ -78,15 +78,9 @@ impl Cutter<'_> {
         let thread = expired.task.tid;
         let own = self.lanes.scheduling.of(thread);
         let until = own.partition_point(|&i| self.event(i).time <= m.expiry);
-        own[..until].iter().rev().find_map(|&i| match self.event(i).kind {
-            EventKind::Waking { task, .. }
-            | EventKind::Wakeup { task, .. }
-            | EventKind::WakeupNew { task, .. }
-                if task.tid == thread =>
-            {
-                Some((task, self.event(i).time))
-            }
-            _ => None,
+        own[..until].iter().rev().find_map(|&i| {
+            let (task, _) = self.event(i).kind.wakes().filter(|(task, _)| task.tid == thread)?;
+            Some((task, self.event(i).time))
         })
     }
 
@@ -313,13 +307,7 @@ impl Cutter<'_> {
                     return woken.map_or(Left::As(state), Left::Woken);
                 }
                 EventKind::Switch { .. } => break,
-                EventKind::Waking { task, .. }
-                | EventKind::Wakeup { task, .. }
-                | EventKind::WakeupNew { task, .. }
-                    if task.tid == self.a.tid =>
-                {
-                    woken = Some(e.time);
-                }
+                kind if kind.is_waking(self.a.tid) => woken = Some(e.time),
                 _ => {}
             }
         }

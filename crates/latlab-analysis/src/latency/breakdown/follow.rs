@@ -6,6 +6,7 @@ use crate::latency::cpu_timeline::Actor;
 use crate::latency::sent;
 use latlab_model::event::{Event, EventKind};
 use latlab_model::units::{Tid, TraceNs};
+use std::cell::RefCell;
 
 /// Events of a CPU before a wake-up among which what raised a softirq is looked for.
 const BACK: usize = 1_024;
@@ -13,26 +14,30 @@ const BACK: usize = 1_024;
 impl Cutter<'_> {
     pub(super) fn step(&self, step: Step) {
         if step.from < step.to {
-            self.trail.borrow_mut().steps.push(step);
+            self.write(|trail| trail.steps.push(step));
         }
     }
 
     pub(super) fn off(&self, off: OffInterval) {
-        self.trail.borrow_mut().off.push(off);
+        self.write(|trail| trail.off.push(off));
     }
 
     pub(super) fn link(&self, link: Link) {
-        self.trail.borrow_mut().links.push(link);
+        self.write(|trail| trail.links.push(link));
+    }
+
+    fn write(&self, entry: impl FnOnce(&mut Trail)) {
+        if let Some(trail) = &self.trail {
+            entry(&mut trail.borrow_mut());
+        }
     }
 
     /// A wake-up, with what let the interrupt or softirq begin that it came from; nothing before `since`.
     pub(super) fn woken(&self, waking: &Event, to: Tid, depth: u32, since: TraceNs) {
-        let (target, context) = match waking.kind {
-            EventKind::Waking { target, .. }
-            | EventKind::Wakeup { target, .. }
-            | EventKind::WakeupNew { target, .. } => (target, self.context(waking)),
-            _ => return,
+        let Some((_, target)) = waking.kind.wakes().filter(|_| self.trail.is_some()) else {
+            return;
         };
+        let context = self.context(waking);
         let link = Link {
             kind: LinkKind::Wakes,
             at: waking.time,
@@ -46,8 +51,7 @@ impl Cutter<'_> {
         };
         match context {
             Some(Actor::Softirq(vec)) => self.raised_by(link, vec, since),
-            Some(vector @ Actor::Vector(_)) => self.sent_by(link, vector, since),
-            _ => {}
+            _ => self.sent_by(link, context, since),
         }
         self.link(link);
     }
@@ -71,15 +75,13 @@ impl Cutter<'_> {
             begins: woken.context,
             ..woken
         };
-        if let Some(vector @ Actor::Vector(_)) = context {
-            self.sent_by(link, vector, since);
-        }
+        self.sent_by(link, context, since);
         self.link(link);
     }
 
-    /// Which CPU sent the interrupt in which something happened.
-    fn sent_by(&self, then: Link, vector: Actor, since: TraceNs) {
-        let Actor::Vector(name) = vector else { return };
+    /// Which CPU sent the interrupt in which something happened, where it was one.
+    fn sent_by(&self, then: Link, context: Option<Actor>, since: TraceNs) {
+        let Some(vector @ Actor::Vector(name)) = context else { return };
         if !sent::is_ipi(self.capture.names.get(name)) {
             return;
         }
@@ -98,22 +100,16 @@ impl Cutter<'_> {
 
     /// The wake-up with which the activation began.
     pub(super) fn first_link(&self, m: Milestones) {
-        let own = self.lanes.scheduling.of(self.a.tid);
-        let first = own.partition_point(|&i| self.event(i).time < m.waking);
-        let at = own[first..].iter().map(|&i| self.event(i));
-        let is_waking = |e: &&Event| {
-            matches!(e.kind,
-                EventKind::Waking { task, .. } | EventKind::Wakeup { task, .. } | EventKind::WakeupNew { task, .. }
-                    if task.tid == self.a.tid)
-        };
-        if let Some(waking) = at.take_while(|e| e.time == m.waking).find(is_waking) {
+        if let Some(waking) = self.waking_at(m.waking) {
             self.woken(waking, self.a.tid, 0, self.a.intended);
         }
     }
 
     /// The trail with the steps before the first switch to the task and behind an ordinary wake-up.
     pub(super) fn finish_trail(&self, m: Option<Milestones>) -> Trail {
-        let mut trail = self.trail.take();
+        let Some(mut trail) = self.trail.as_ref().map(RefCell::take) else {
+            return Trail::default();
+        };
         let mut own = |from: TraceNs, to: TraceNs, standing| {
             if from < to {
                 let (tid, depth) = (self.a.tid, 0);

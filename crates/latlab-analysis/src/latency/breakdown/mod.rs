@@ -128,22 +128,24 @@ impl Budget {
 
 /// Cuts a wake-up into its parts.
 pub fn budget(capture: &Capture, lanes: &Lanes, activation: Activation) -> Budget {
-    budget_of(capture, lanes, activation, 0).0
+    budget_of(capture, lanes, activation, 0, None).0
 }
 
 /// The same, and for whom each part counts.
 pub fn with_trail(capture: &Capture, lanes: &Lanes, activation: Activation) -> (Budget, Trail) {
-    budget_of(capture, lanes, activation, 0)
+    budget_of(capture, lanes, activation, 0, Some(Trail::default()))
 }
 
-/// `later`: so many activations behind this one are looked at as well, each late by the one before.
+/// `later`: so many activations behind this one are looked at as well, each late by the one before. `trail` is written
+/// where there is one.
 fn budget_of(
     capture: &Capture,
     lanes: &Lanes,
     activation: Activation,
     later: u32,
+    trail: Option<Trail>,
 ) -> (Budget, Trail) {
-    let (once, trail) = (Once::default(), RefCell::default());
+    let (once, trail) = (Once::default(), trail.map(RefCell::new));
     let cutter = Cutter { capture, lanes, a: activation, later, once, trail };
     let milestones = cutter.milestones();
     if let Some(m) = milestones {
@@ -206,7 +208,7 @@ struct Cutter<'a> {
     a: Activation,
     later: u32,
     once: Once,
-    trail: RefCell<Trail>,
+    trail: Option<RefCell<Trail>>,
 }
 
 impl Cutter<'_> {
@@ -214,21 +216,17 @@ impl Cutter<'_> {
         &self.capture.events[index as usize]
     }
 
+    /// The event of this time that wakes the measured task.
+    fn waking_at(&self, time: TraceNs) -> Option<&Event> {
+        let own = self.lanes.scheduling.of(self.a.tid);
+        let first = own.partition_point(|&i| self.event(i).time < time);
+        let at = own[first..].iter().map(|&i| self.event(i)).take_while(|e| e.time == time);
+        at.into_iter().find(|e| e.kind.is_waking(self.a.tid))
+    }
+
     /// Where an activation began, its milestones are known but for the interrupt.
     fn milestones_of(&self, began: Began) -> Milestones {
-        let own = self.lanes.scheduling.of(self.a.tid);
-        let first = own.partition_point(|&i| self.event(i).time < began.woken);
-        let at = own[first..].iter().map(|&i| self.event(i));
-        let woken = at.take_while(|e| e.time == began.woken).find_map(|e| match e.kind {
-            EventKind::Waking { task, .. }
-            | EventKind::Wakeup { task, .. }
-            | EventKind::WakeupNew { task, .. }
-                if task.tid == self.a.tid =>
-            {
-                Some((e.cpu, task.prio))
-            }
-            _ => None,
-        });
+        let woken = self.waking_at(began.woken).and_then(|e| Some((e.cpu, e.kind.wakes()?.0.prio)));
         let prio = self.lanes.tasks.get(&self.a.tid).map_or(i32::MAX, |t| t.prio);
         let (waker, prio) = woken.unwrap_or((self.a.cpu, prio));
         let (interrupt, expiry) = self.interrupt_of(waker, began.woken);
@@ -253,17 +251,9 @@ impl Cutter<'_> {
         let after = own.partition_point(|&i| self.event(i).time < self.a.intended);
         let mine =
             || own[after..].iter().copied().take_while(|&i| self.event(i).time <= self.a.actual);
-        let waking = mine().find(|&i| {
-            matches!(self.event(i).kind,
-                EventKind::Waking { task, .. } | EventKind::Wakeup { task, .. } | EventKind::WakeupNew { task, .. } if task.tid == self.a.tid)
-        })?;
+        let waking = mine().find(|&i| self.event(i).kind.is_waking(self.a.tid))?;
         let (waker, woken) = (self.event(waking).cpu, self.event(waking).time);
-        let prio = match self.event(waking).kind {
-            EventKind::Waking { task, .. }
-            | EventKind::Wakeup { task, .. }
-            | EventKind::WakeupNew { task, .. } => task.prio,
-            _ => i32::MAX,
-        };
+        let prio = self.event(waking).kind.wakes().map_or(i32::MAX, |(task, _)| task.prio);
         let switch = mine().filter(|&i| i > waking).find(
             |&i| matches!(self.event(i).kind, EventKind::Switch { next, .. } if next.tid == self.a.tid),
         );

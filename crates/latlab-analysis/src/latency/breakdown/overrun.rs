@@ -95,7 +95,7 @@ impl Cutter<'_> {
     /// Who kept the activation before from its CPU for at least so long, with their whole time.
     fn kept_off(&self, least: Nanos) -> Option<Piece> {
         let before = predecessor(self.capture, &self.a).filter(|_| self.later < DEPTH)?;
-        let (budget, _) = budget_of(self.capture, self.lanes, before, self.later + 1);
+        let (budget, _) = budget_of(self.capture, self.lanes, before, self.later + 1, None);
         let work = budget.sum(|p| p.cause == Cause::Execution);
         let mut sums: Vec<Piece> = Vec::new();
         for piece in budget.pieces.into_iter().filter(|p| keeps_off(p.cause) || interrupts(p.cause))
