@@ -10,11 +10,11 @@
 //! three and more settings do only together is taken to be nothing. G. E. P. Box, J. S. Hunter and W. G. Hunter,
 //! "Statistics for Experimenters", second edition, chapters 5 and 6.
 
-use super::verdict::{Block, LEVEL, Test, Verdict, interaction_finding, met, side_effect};
+use super::verdict::{Block, Family, LEVEL, Test, Verdict};
+use super::verdict::{fill, interaction_finding, met, side_effect};
 use latlab_model::finding::Finding;
 use latlab_model::tune::{Factorial, Interaction, Tried, TuneDetail, TuneEffect};
 use latlab_stats::quantile::median;
-use latlab_stats::rank::holm;
 use std::collections::BTreeMap;
 
 /// Settings of a design, at least and at most.
@@ -101,26 +101,16 @@ pub fn judge(design: &Design, factors: &[usize], detail: &mut TuneDetail, rounds
             design.columns.iter().map(|&c| main_test(c, &whole)).collect()
         })
         .collect();
-    let all = || mains.iter().chain(&joint).chain(sides.iter().flatten()).flatten();
-    let mut adjusted = holm(&all().map(|t| t.p).collect::<Vec<_>>()).into_iter();
-    let error = LEVEL / all().count().max(1) as f64;
-    let margin = detail.margin;
-    let mut verdict = |test: &Option<Test>| {
-        let test = test.as_ref()?;
-        Some(Verdict::of(test, adjusted.next().unwrap_or(1.0), margin, error))
-    };
-    let main_verdicts: Vec<_> = mains.iter().map(&mut verdict).collect();
-    let joint_verdicts: Vec<_> = joint.iter().map(&mut verdict).collect();
-    let side_verdicts: Vec<Vec<_>> =
-        sides.iter().map(|s| s.iter().map(&mut verdict).collect()).collect();
+    let all = mains.iter().chain(&joint).chain(sides.iter().flatten()).flatten();
+    let mut family = Family::of(all, LEVEL, detail.margin);
+    let (main_verdicts, joint_verdicts) = (family.verdicts(&mains), family.verdicts(&joint));
+    let side_verdicts: Vec<_> = sides.iter().map(|s| family.verdicts(s)).collect();
     let of_run = |with: &dyn Fn(usize) -> bool| -> Vec<&Block> {
         let runs = rounds.iter().flat_map(|round| round.iter().enumerate());
         runs.filter(|(run, _)| with(*run)).map(|(_, block)| block).collect()
     };
-    detail.met_without = match met(detail, of_run(&|run| run == 0).into_iter()) {
-        Some(met) => (rounds.len(), met),
-        None => (0, 0),
-    };
+    detail.met_without =
+        met(detail, of_run(&|run| run == 0).into_iter()).map_or((0, 0), |met| (rounds.len(), met));
     let mets: Vec<Option<usize>> = design
         .columns
         .iter()
@@ -131,11 +121,7 @@ pub fn judge(design: &Design, factors: &[usize], detail: &mut TuneDetail, rounds
         let tried = &mut detail.tried[place];
         tried.rounds = rounds.len() * design.runs / 2;
         tried.met = mets[k];
-        if let (Some(test), Some(v)) = (&mains[k], &main_verdicts[k]) {
-            tried.response_ns = test.responses;
-            (tried.change, tried.interval, tried.p, tried.effect) =
-                (v.change, v.interval, v.p, v.effect);
-        }
+        fill(tried, mains[k].as_ref(), main_verdicts[k].as_ref());
         let of = side_verdicts.iter().zip(&metrics);
         tried.side = of.map(|(v, metric)| side_effect(v[k].as_ref(), metric)).collect();
     }

@@ -21,8 +21,7 @@ pub use verdict::{Block, ROUNDS_LEAST};
 use latlab_model::finding::{Confidence, Finding, Quantity, Severity};
 use latlab_model::run::{Detail, Part};
 use latlab_model::tune::{SideEffect, SideMetric, Together, Tried, TuneDetail, TuneEffect};
-use latlab_stats::rank::holm;
-use verdict::{LEVEL, Test, Verdict, interaction_finding, met, side_effect};
+use verdict::{Family, LEVEL, Test, fill, interaction_finding, met, side_effect};
 
 /// Several looks at the blocks, with what they decided.
 pub struct Elimination {
@@ -84,10 +83,7 @@ fn judge_at(level: f64, detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<
         Test::of(pairs.filter_map(|(without, with)| Some((response(without)?, response(with)?))))
     };
     let mets: Vec<_> = blocks.iter().map(|arm| met(detail, arm.iter())).collect();
-    detail.met_without = match met(detail, plain.iter()) {
-        Some(met) => (plain.len(), met),
-        None => (0, 0),
-    };
+    detail.met_without = met(detail, plain.iter()).map_or((0, 0), |met| (plain.len(), met));
     let single: Vec<_> = blocks.iter().map(|arm| against_plain(arm, &latency)).collect();
     let parts: Vec<Vec<usize>> = detail.tried.iter().map(|t| parts_of(&t.name, detail)).collect();
     let joint: Vec<_> =
@@ -99,30 +95,17 @@ fn judge_at(level: f64, detail: &mut TuneDetail, plain: &[Block], blocks: &[Vec<
             (0..detail.side.len()).map(of).collect()
         })
         .collect();
-    let all = || single.iter().chain(&joint).chain(side.iter().flatten()).flatten();
-    let mut adjusted = holm(&all().map(|t| t.p).collect::<Vec<_>>()).into_iter();
-    let error = level / all().count().max(1) as f64;
-    let margin = detail.margin;
-    let mut verdict = |test: &Option<Test>| {
-        let test = test.as_ref()?;
-        // As the p value of all looks together.
-        let p = adjusted.next().unwrap_or(1.0) * (LEVEL / level);
-        Some(Verdict::of(test, p.min(1.0), margin, error))
-    };
-    let verdicts: Vec<_> = single.iter().map(&mut verdict).collect();
-    let joints: Vec<_> = joint.iter().map(&mut verdict).collect();
-    let sides: Vec<Vec<_>> = side.iter().map(|s| s.iter().map(&mut verdict).collect()).collect();
+    let all = single.iter().chain(&joint).chain(side.iter().flatten()).flatten();
+    let mut family = Family::of(all, level, detail.margin);
+    let (verdicts, joints) = (family.verdicts(&single), family.verdicts(&joint));
+    let sides: Vec<_> = side.iter().map(|s| family.verdicts(s)).collect();
     let names: Vec<String> = detail.tried.iter().map(|t| t.name.clone()).collect();
     let means: Vec<f64> = single.iter().map(|t| t.as_ref().map_or(0.0, |t| t.mean)).collect();
     let metrics = detail.side.clone();
     for (i, tried) in detail.tried.iter_mut().enumerate() {
         tried.rounds = blocks.get(i).map_or(0, Vec::len);
         tried.met = mets.get(i).copied().flatten();
-        if let (Some(test), Some(v)) = (&single[i], &verdicts[i]) {
-            tried.response_ns = test.responses;
-            (tried.change, tried.interval, tried.p, tried.effect) =
-                (v.change, v.interval, v.p, v.effect);
-        }
+        fill(tried, single[i].as_ref(), verdicts[i].as_ref());
         if let Some(v) = &joints[i] {
             tried.together = Some(Together {
                 parts: parts[i].iter().map(|&k| names[k].clone()).collect(),

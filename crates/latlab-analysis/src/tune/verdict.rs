@@ -1,9 +1,10 @@
 //! What is decided from the responses of blocks: paired differences, tests and intervals.
 
 use latlab_model::finding::{Confidence, Finding, Quantity, Severity};
-use latlab_model::tune::{SideEffect, SideMetric, TuneDetail, TuneEffect};
+use latlab_model::tune::{SideEffect, SideMetric, Tried, TuneDetail, TuneEffect};
 use latlab_stats::histogram::Histogram;
 use latlab_stats::quantile::median;
+use latlab_stats::rank::holm;
 use latlab_stats::student::{student_tail, student_upper};
 
 /// Probability of a false claim over all settings.
@@ -87,6 +88,43 @@ impl Test {
     fn interval(&self, error: f64) -> (f64, f64) {
         let half = student_upper(error / 2.0, self.freedom) * self.error;
         (self.mean - half, self.mean + half)
+    }
+}
+
+/// All tests of an experiment: their p values are adjusted together, and their intervals hold together.
+pub(super) struct Family {
+    adjusted: std::vec::IntoIter<f64>,
+    level: f64,
+    error: f64,
+    margin: f64,
+}
+
+impl Family {
+    /// Of these tests, with this probability of a false claim.
+    pub fn of<'a>(tests: impl Iterator<Item = &'a Test>, level: f64, margin: f64) -> Self {
+        let p: Vec<f64> = tests.map(|t| t.p).collect();
+        let error = level / p.len().max(1) as f64;
+        Self { adjusted: holm(&p).into_iter(), level, error, margin }
+    }
+
+    /// The verdicts of the next tests; all are asked for in the order of [`Self::of`].
+    pub fn verdicts(&mut self, tests: &[Option<Test>]) -> Vec<Option<Verdict>> {
+        let mut one = |test: &Option<Test>| {
+            let test = test.as_ref()?;
+            // As the p value of all looks together.
+            let p = self.adjusted.next().unwrap_or(1.0) * (LEVEL / self.level);
+            Some(Verdict::of(test, p.min(1.0), self.margin, self.error))
+        };
+        tests.iter().map(&mut one).collect()
+    }
+}
+
+/// Fills in what a test decides about a setting.
+pub(super) fn fill(tried: &mut Tried, test: Option<&Test>, verdict: Option<&Verdict>) {
+    if let (Some(test), Some(v)) = (test, verdict) {
+        tried.response_ns = test.responses;
+        (tried.change, tried.interval, tried.p, tried.effect) =
+            (v.change, v.interval, v.p, v.effect);
     }
 }
 
