@@ -283,13 +283,13 @@ fn check(c: &Campaign) -> Result<(), CampaignError> {
         if !boards.insert(&b.name) {
             return Err(CampaignError::Twice("board", b.name.clone()));
         }
-        // Several machines of one kind are several machines; a board is one.
         if b.target.is_empty() && b.lava.is_none() {
             return Err(CampaignError::NoTarget(b.name.clone()));
         }
         if b.image.is_some() && !b.target.starts_with("labgrid:") {
             return Err(CampaignError::NoCard(b.name.clone()));
         }
+        // Several machines of one kind are several machines; a board is one.
         if !b.target.starts_with("vm:") && !targets.insert(b.place()) {
             return Err(CampaignError::SameTarget(b.name.clone(), b.target.clone()));
         }

@@ -2,5 +2,6 @@
 
 pub mod campaign;
 pub mod lake_rows;
+mod names;
 pub mod overview;
 pub mod regressions;

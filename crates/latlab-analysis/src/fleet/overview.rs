@@ -3,12 +3,14 @@
 //! Memory grows with series and nights of *boards*, not with nights of devices: of a device, the last
 //! 40 values are kept, and all values of those that an alarm names from then on.
 
+use super::names::Names;
 use super::regressions::{Alarm, Key, Observation, Watch};
 use crate::history::unit_of;
 use latlab_model::fleet::{self, Board, Change, Device, Fleet, Kernel, Level, Line, Metric, Night};
 use latlab_model::fleet::{Point, Step, Tail};
 use latlab_stats::quantile::median;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
 /// Values of a device that are kept.
 const RECENT: usize = 40;
@@ -64,7 +66,7 @@ pub struct Value {
     /// Series, from [`Overview::series`].
     pub series: usize,
     /// Kernel's release.
-    pub kernel: std::sync::Arc<str>,
+    pub kernel: Arc<str>,
     /// Positive.
     pub value: f64,
 }
@@ -127,41 +129,13 @@ pub struct Overview {
     series_of: HashMap<(usize, usize), usize>,
     /// Groups by board and by what alarms call them.
     labels: HashMap<(usize, String), usize>,
-    kernels: Names<String>,
+    /// By the numbers of kernels.
     ran: Vec<Run>,
     /// Medians of nights and devices of each change of kernel of a group.
     steps: BTreeMap<(usize, usize, usize), (Vec<f64>, u32)>,
     alarms: Vec<Alarm>,
     /// Values of devices that alarms name.
     followed: BTreeMap<usize, Vec<(u32, f32)>>,
-}
-
-/// Names with their positions.
-#[derive(Debug)]
-struct Names<T>(BTreeMap<T, usize>, Vec<T>);
-
-impl<T> Default for Names<T> {
-    fn default() -> Self {
-        Self(BTreeMap::new(), Vec::new())
-    }
-}
-
-impl<T: Ord + Clone> Names<T> {
-    fn position(&mut self, name: T) -> usize {
-        if let Some(known) = self.0.get(&name) {
-            return *known;
-        }
-        self.1.push(name.clone());
-        self.0.insert(name, self.1.len() - 1);
-        self.1.len() - 1
-    }
-
-    /// New positions in the order of names: of each earlier position, and the names.
-    fn sorted(self) -> (Vec<usize>, Vec<T>) {
-        let mut new = vec![0; self.1.len()];
-        self.0.values().enumerate().for_each(|(place, old)| new[*old] = place);
-        (new, self.0.into_keys().collect())
-    }
 }
 
 impl Overview {
@@ -172,10 +146,10 @@ impl Overview {
         if number < self.series.len() {
             return number;
         }
-        let board = self.boards.position(key.class);
+        let board = self.boards.number(key.class);
         let label = [named.name, &key.params].join(" ").trim().to_owned();
         let texts = (named.name.to_owned(), named.part.to_owned(), named.params.to_owned());
-        let metric = self.metrics.position(texts);
+        let metric = self.metrics.number(texts);
         if metric == self.facts.len() {
             self.facts.push((unit_of(named.unit), named.larger_is_better));
         }
@@ -212,9 +186,7 @@ impl Overview {
         let night = self.nights.len();
         let kernels: BTreeSet<&str> = values.iter().map(|v| &*v.kernel).collect();
         for kernel in kernels {
-            self.watch.kernel(kernel);
-            let position = self.kernels.position(kernel.to_owned());
-            if position == self.ran.len() {
+            if self.watch.kernel(kernel) == self.ran.len() {
                 self.ran.push(Run { first: night, last: night, devices: BTreeSet::new() });
             }
         }
@@ -223,9 +195,8 @@ impl Overview {
         let mut seen = BTreeSet::new();
         for v in values.iter().filter(|v| v.value > 0.0 && v.value.is_finite()) {
             let Some(series) = self.series.get_mut(v.series) else { continue };
-            let Some(&kernel) = self.kernels.0.get(&*v.kernel) else { continue };
-            let observed = self.watch.kernel(&v.kernel);
-            observations.push(Observation { series: v.series, kernel: observed, value: v.value });
+            let kernel = self.watch.kernel(&v.kernel);
+            observations.push(Observation { series: v.series, kernel, value: v.value });
             series.push(night, kernel, v.value.ln());
             of_line.entry(series.line).or_default().push((v.series, v.value.ln()));
             if let Some(all) = self.followed.get_mut(&v.series) {
@@ -285,7 +256,7 @@ impl Overview {
 
     /// Group of a result that an alarm names.
     fn group(&self, alarm: &Alarm, label: &str) -> Option<usize> {
-        let board = *self.boards.0.get(&alarm.class)?;
+        let board = self.boards.known(&alarm.class)?;
         self.labels.get(&(board, label.to_owned())).copied()
     }
 
@@ -391,18 +362,18 @@ impl Overview {
     }
 
     fn kernels(&self, board_at: &[usize]) -> Vec<Kernel> {
-        let kernel = |(release, ran): (&String, &Run)| {
+        let kernel = |(release, ran): (&Arc<str>, &Run)| {
             let of = |device: &usize| board_at[self.devices[*device].board];
             let boards: BTreeSet<usize> = ran.devices.iter().map(of).collect();
             Kernel {
-                release: release.clone(),
+                release: release.to_string(),
                 first: ran.first,
                 last: ran.last,
                 boards: boards.into_iter().collect(),
                 devices: ran.devices.len() as u32,
             }
         };
-        self.kernels.1.iter().zip(&self.ran).map(kernel).collect()
+        self.watch.kernels().iter().zip(&self.ran).map(kernel).collect()
     }
 
     /// How much devices differ from the median of their board.
@@ -442,11 +413,11 @@ impl Overview {
     }
 
     fn alarm(&self, a: &Alarm) -> Option<fleet::Alarm> {
-        let kernel = |release: &String| self.kernels.0.get(release).copied();
+        let kernel = |release: &String| self.watch.known_kernel(release);
         Some(fleet::Alarm {
             night: a.night,
             since: a.since,
-            board: *self.boards.0.get(&a.class)?,
+            board: self.boards.known(&a.class)?,
             device: a.device.clone(),
             family: a.family.clone(),
             suspects: (kernel(&a.suspects.0)?, kernel(&a.suspects.1)?),
@@ -527,7 +498,7 @@ mod tests {
             })
             .collect();
         for night in 0..fleet.nights {
-            let kernel: std::sync::Arc<str> = Simulated::kernel(night).into();
+            let kernel: Arc<str> = Simulated::kernel(night).into();
             let values: Vec<Value> = (ids.iter().zip(sim.night()))
                 .map(|(&series, value)| Value { series, kernel: kernel.clone(), value })
                 .collect();
@@ -604,7 +575,7 @@ mod tests {
         };
         let ids = ["x", "y", "z"].map(|d| overview.series(&named(d)));
         for (night, speed) in [100.0, 100.0, 50.0].into_iter().enumerate() {
-            let kernel: std::sync::Arc<str> = if night < 2 { "1" } else { "2" }.into();
+            let kernel: Arc<str> = if night < 2 { "1" } else { "2" }.into();
             let values = ids.map(|series| Value {
                 series,
                 kernel: kernel.clone(),

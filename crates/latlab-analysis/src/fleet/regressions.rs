@@ -269,6 +269,16 @@ impl Watch {
         self.kernels.len() - 1
     }
 
+    /// Releases of the kernels, by number.
+    pub fn kernels(&self) -> &[Arc<str>] {
+        &self.kernels
+    }
+
+    /// Number of a kernel that is there.
+    pub fn known_kernel(&self, release: &str) -> Option<usize> {
+        self.kernel_of.get(release).copied()
+    }
+
     /// Takes all values of a night, and reports what became worse. At most one value a series.
     pub fn night(&mut self, observations: &[Observation]) -> Vec<Alarm> {
         let night = self.nights;
