@@ -172,6 +172,14 @@ pub fn printed_error(stderr: &[u8]) -> anyhow::Error {
     }
 }
 
+/// The first line with text of what another program or a device printed, for a terminal: without control characters,
+/// 300 characters at most.
+#[cfg(feature = "host")]
+pub fn foreign_line<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<String> {
+    let line = lines.find(|line| !line.trim().is_empty())?;
+    Some(line.chars().filter(|c| !c.is_control()).take(300).collect())
+}
+
 /// What was printed, where a reader that went away is no error: the command goes on to its verdict,
 /// which is its exit code.
 ///

@@ -171,8 +171,7 @@ impl Session {
 }
 
 /// The results as signals of LAVA, and the run, compressed, as lines between those of the job's log.
-fn lava(name: &str, run: &Run, out: &mut dyn Write) -> anyhow::Result<()> {
-    let mut out = out;
+fn lava(name: &str, run: &Run, mut out: &mut dyn Write) -> anyhow::Result<()> {
     latlab_report::dialect::lava::results(run, &mut out)?;
     let mut json = Vec::new();
     crate::output::json(run, &mut json)?;

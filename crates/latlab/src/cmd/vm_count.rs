@@ -2,7 +2,7 @@
 
 use crate::cli::vm::{Counted, Machine};
 use crate::cmd::vm;
-use crate::outcome::{HintExt, Outcome, OwnHintExt};
+use crate::outcome::{HintExt, Outcome, OwnHintExt, foreign_line};
 use crate::rundir;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
@@ -251,8 +251,8 @@ fn guest_run(folder: &Path, code: u8) -> anyhow::Result<Run> {
     }
     if code != 0 && !is_stopped {
         let text = fs::read_to_string(folder.join(OUTPUT)).unwrap_or_default();
-        let line = text.lines().rfind(|l| !l.trim().is_empty()).unwrap_or("no reason was given");
-        let line: String = line.chars().filter(|c| !c.is_control()).take(300).collect();
+        let line = foreign_line(text.lines().rev());
+        let line = line.unwrap_or_else(|| "no reason was given".to_owned());
         return Err(anyhow!("the measurement in the machine ended with exit code {code}: {line}"));
     }
     let run = rundir::load(&folder.join(RUN))?;

@@ -9,7 +9,7 @@ use crate::cli::Global;
 use crate::cli::vm::Machine;
 use crate::cli::worst::Args;
 use crate::cmd::{vm, vm_bound, vm_count};
-use crate::outcome::{HintExt, Outcome, OwnHintExt};
+use crate::outcome::{HintExt, Outcome, OwnHintExt, foreign_line};
 use crate::rundir;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
@@ -304,8 +304,7 @@ fn job(plan: &SearchPlan, counting: Counting) -> anyhow::Result<Job> {
 fn answer(folder: &Path, code: u8) -> anyhow::Result<Answer> {
     if code != 0 {
         let text = fs::read_to_string(folder.join(OUTPUT)).unwrap_or_default();
-        let line = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("no reason was given");
-        let line: String = line.chars().filter(|c| !c.is_control()).take(300).collect();
+        let line = foreign_line(text.lines()).unwrap_or_else(|| "no reason was given".to_owned());
         return Err(anyhow!("the search in the machine ended with exit code {code}: {line}"));
     }
     let path = folder.join(ANSWER);

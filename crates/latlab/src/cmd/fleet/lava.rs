@@ -14,8 +14,8 @@ use super::campaign::{self, is_finished};
 use super::lake;
 use super::lava_job;
 use super::local::{self, ATTEMPTS, say};
+use super::queue::{append, one_line, shell_words};
 use super::requirements;
-use super::slurm::shell_words;
 use crate::cli::Global;
 use crate::outcome::{HintExt, Outcome, format_error_chain};
 use crate::rundir::{self, RUN_FILE, write_atomically};
@@ -192,7 +192,7 @@ fn steps(board: &LavaBoard, lines: &[&Line]) -> Vec<String> {
             format!(
                 "if [ $code = 0 ]; then lava-test-case {name} --result pass; else lava-test-case {name} --result fail; fi"
             ),
-            // The device may have little room.
+            // The device may have little space.
             format!("rm -rf {id}"),
             format!("lava-test-set stop {name}"),
         ]);
@@ -367,21 +367,6 @@ fn save_log(campaign: &Campaign, job: &str, path: &Path) -> anyhow::Result<()> {
             .hint("lavacli jobs logs JOB >LOG, then latlab fleet collect with LOG");
     }
     Ok(())
-}
-
-/// The first line of what another program or a device says, for a terminal.
-fn one_line(text: &str) -> String {
-    let line = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("it gave no reason");
-    line.chars().filter(|c| !c.is_control()).take(300).collect()
-}
-
-fn append(path: &Path, line: &impl Serialize) -> anyhow::Result<()> {
-    let mut line = serde_json::to_string(line)?;
-    line.push('\n');
-    let mut file = File::options().create(true).append(true).open(path)?;
-    file.write_all(line.as_bytes())
-        .and_then(|()| file.sync_all())
-        .with_context(|| path.display().to_string())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod lava;
 mod lava_job;
 mod local;
 mod nights;
+mod queue;
 mod regressions;
 mod report;
 mod requirements;

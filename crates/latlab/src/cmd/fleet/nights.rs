@@ -1,7 +1,8 @@
 //! The results of a lake, night by night: one value of each series.
 
 use super::lake;
-use anyhow::Context;
+use crate::outcome::HintExt;
+use anyhow::{Context, anyhow};
 use latlab_analysis::fleet::overview::{Named, Value};
 use latlab_export::lake as tables;
 use latlab_model::lake::{RESULT, Row};
@@ -32,6 +33,23 @@ struct Night {
     started: Arc<str>,
     kernel: Arc<str>,
     values: Vec<f64>,
+}
+
+/// Files by the day of their runs.
+pub type Days = BTreeMap<String, Vec<String>>;
+
+/// The files of the results of each day.
+///
+/// # Errors
+/// When there is no lake, or no result in it.
+pub fn days(dir: &Path) -> anyhow::Result<Days> {
+    lake::existing(dir)?;
+    let days = lake::parts(dir, RESULT.name)?;
+    if days.is_empty() {
+        return Err(anyhow!("--lake {}: has no result", dir.display()))
+            .hint("latlab fleet import adds runs");
+    }
+    Ok(days)
 }
 
 /// Medians of the runs of a night, larger is worse. `series` numbers what a row is about.

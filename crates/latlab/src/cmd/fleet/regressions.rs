@@ -1,12 +1,10 @@
 //! `latlab fleet regressions`: the results of a lake, night by night, and what became worse.
 
-use super::{lake, nights};
+use super::nights;
 use crate::cli::Global;
-use crate::outcome::{HintExt, Outcome, reader_may_leave};
+use crate::outcome::{Outcome, reader_may_leave};
 use crate::{output, term};
-use anyhow::anyhow;
 use latlab_analysis::fleet::regressions::{Alarm, Observation, Watch};
-use latlab_model::lake::RESULT;
 use latlab_report::doc::{Column, Table};
 use serde::Serialize;
 use std::io::Write;
@@ -26,13 +24,8 @@ struct Dated {
 /// # Errors
 /// When there is no lake, or a file of it is damaged.
 pub fn run(global: &Global, dir: &Path, nights: usize, fail: bool) -> anyhow::Result<Outcome> {
-    lake::existing(dir)?;
-    let days = lake::parts(dir, RESULT.name)?;
+    let days = nights::days(dir)?;
     let dates: Vec<&String> = days.keys().collect();
-    if dates.is_empty() {
-        return Err(anyhow!("--lake {}: has no result", dir.display()))
-            .hint("latlab fleet import adds runs");
-    }
     let (mut watch, mut alarms) = (Watch::default(), Vec::new());
     for (date, parts) in &days {
         let values = nights::read(dir, date, parts, |named| watch.series(&named.key()))?;

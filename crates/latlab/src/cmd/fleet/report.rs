@@ -3,7 +3,8 @@
 //! All pages are written into a directory beside the wanted one, which takes its name by a rename: a reader
 //! sees the earlier pages or the new ones. A directory that this command did not make is left alone.
 
-use super::{lake, nights};
+use super::lake;
+use super::nights::{self, Days};
 use crate::cli::Global;
 use crate::outcome::{HintExt, Outcome};
 use crate::{output, term};
@@ -11,7 +12,7 @@ use anyhow::{Context, anyhow};
 use latlab_analysis::fleet::overview::{Named, Overview};
 use latlab_export::lake as tables;
 use latlab_model::fleet::Fleet;
-use latlab_model::lake::{HISTOGRAM, RESULT, RUN, Row};
+use latlab_model::lake::{HISTOGRAM, RUN, Row};
 use latlab_report::html::site;
 use latlab_report::sections::fleet::{MOST, pages};
 use serde::Serialize;
@@ -43,9 +44,9 @@ struct Written {
 /// # Errors
 /// When there is no lake, a file of it is damaged, or the directory cannot be written or is another's.
 pub fn run(global: &Global, dir: &Path, out: &Path) -> anyhow::Result<Outcome> {
-    lake::existing(dir)?;
+    let days = nights::days(dir)?;
     let new = NewSite::beside(out)?;
-    let fleet = collect(dir)?;
+    let fleet = collect(dir, &days)?;
     let all = pages(&fleet, MOST);
     let mut bytes = 0;
     for page in all.iter() {
@@ -77,14 +78,9 @@ pub fn run(global: &Global, dir: &Path, out: &Path) -> anyhow::Result<Outcome> {
 }
 
 /// Reads a lake.
-fn collect(dir: &Path) -> anyhow::Result<Fleet> {
-    let days = lake::parts(dir, RESULT.name)?;
-    if days.is_empty() {
-        return Err(anyhow!("--lake {}: has no result", dir.display()))
-            .hint("latlab fleet import adds runs");
-    }
+fn collect(dir: &Path, days: &Days) -> anyhow::Result<Fleet> {
     let mut overview = Overview::default();
-    for (date, parts) in &days {
+    for (date, parts) in days {
         let values = nights::read(dir, date, parts, |named| overview.series(named))?;
         let mut runs = 0;
         for part in parts {

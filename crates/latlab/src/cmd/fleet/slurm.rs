@@ -10,6 +10,7 @@
 
 use super::campaign::{self, UNREACHABLE, is_finished};
 use super::local::{self, ATTEMPTS, Ended, Engine, Terms, say};
+use super::queue::{append, one_line, shell_words};
 use crate::cli::Global;
 use crate::outcome::{HintExt, Outcome};
 use crate::rundir::write_atomically;
@@ -18,12 +19,11 @@ use anyhow::{Context, anyhow};
 use latlab_analysis::fleet::campaign::{Campaign, Line, Plan};
 use latlab_sys::signal;
 use latlab_target::Target;
-use latlab_target::ssh::quoted;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -269,31 +269,11 @@ fn run(program: &str, words: &[String]) -> anyhow::Result<String> {
     )?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
-        let line = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("it gave no reason");
-        let line: String = line.chars().filter(|c| !c.is_control()).take(300).collect();
+        let line = one_line(&text);
         return Err(anyhow!("{program}: {}", line.trim_start_matches(&format!("{program}: "))))
             .hint("sinfo shows whether Slurm answers, and its partitions and nodes");
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// Words as a shell reads them.
-pub fn shell_words(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%@+".contains(c);
-    let shown = |word: &String| match word.is_empty() || !word.chars().all(plain) {
-        true => quoted(word),
-        false => word.clone(),
-    };
-    words.iter().map(shown).collect::<Vec<_>>().join(" ")
-}
-
-fn append(path: &PathBuf, array: &Array) -> anyhow::Result<()> {
-    let mut line = serde_json::to_string(array)?;
-    line.push('\n');
-    let mut file = File::options().create(true).append(true).open(path)?;
-    file.write_all(line.as_bytes())
-        .and_then(|()| file.sync_all())
-        .with_context(|| path.display().to_string())
 }
 
 #[cfg(test)]

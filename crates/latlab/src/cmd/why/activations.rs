@@ -33,8 +33,8 @@ fn read(
     Ok((capture, threads, found))
 }
 
-/// Explains the activations of a task in files; `work` are the counters that were recorded with them. `None`: a limit, or the marker of a program in a file, judges
-/// wake-ups and not activations.
+/// Explains the activations of a task in files; `work` are the counters that were recorded with them. `None`: a limit, or
+/// the marker of a program in a file, judges wake-ups and not activations.
 ///
 /// # Errors
 /// When a file cannot be read as a trace, or none has an activation of the task.
