@@ -13,6 +13,7 @@
 
 pub mod api;
 mod assets;
+pub mod critical_path;
 pub mod event;
 pub mod export;
 pub mod flame;

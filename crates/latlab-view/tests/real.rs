@@ -319,7 +319,7 @@ fn causes_have_the_names_of_reports() {
             assert!(found.verdict.starts_with(verdict), "{name}: {}", found.verdict);
             assert!(late.causes[0].starts_with(verdict), "{name}: {:?}", late.causes);
             for cause in causes {
-                let named = |p: &latlab_view::late::Part| p.cause == *cause;
+                let named = |p: &latlab_view::critical_path::Part| p.cause == *cause;
                 assert!(found.parts.iter().any(named), "{name} {cause}: {:?}", found.parts);
             }
             assert!(found.parts.iter().all(|p| p.stage.starts_with("until ")), "{name}");

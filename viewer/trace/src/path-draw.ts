@@ -33,7 +33,7 @@ export function apart(arrows: Placed[]): Placed[] {
   return out;
 }
 
-/** Stretches of a window that no segment covers. Segments in order of time. */
+/** Intervals of a window that no segment covers. Segments in order of time. */
 export function outside(segments: [number, number][], from: number, to: number): [number, number][] {
   const out: [number, number][] = [];
   let at = from;

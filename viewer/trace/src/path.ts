@@ -79,20 +79,17 @@ export class PathPanel {
     const w = this.shown, p = w?.parts[index];
     if (!w || !p) return;
     this.at = index;
-    const from = w.from + this.shift + p.from, to = w.from + this.shift + p.to, room = Math.max((to - from) * 0.3, 50);
-    this.app.show({ from: from - room, to: to + room });
-    void this.app.selectAt(w.source, from, null);
+    this.look(w, p.from, p.to, Math.max((p.to - p.from) * 0.3, 50));
     this.mark();
     const run = this.app.timeline.lanes.findIndex((l) => l.source === w.source && l.kind === "run" && l.cpu === p.cpu);
     if (run >= 0) this.app.timeline.reveal(run);
   }
 
-  private goArrow(a: Arrow): void {
-    const w = this.shown;
-    if (!w) return;
-    const t = w.from + this.shift + a.at, long = Math.max(2_000, (w.to - w.from) * 0.02);
-    this.app.show({ from: t - long, to: t + long });
-    void this.app.selectAt(w.source, t, null);
+  /** Shows an interval with a margin, and the event at its beginning; times after the intended one. */
+  private look(w: WakeUp, from: number, to: number, margin: number): void {
+    const start = w.from + this.shift;
+    this.app.show({ from: start + from - margin, to: start + to + margin });
+    void this.app.selectAt(w.source, start + from, null);
   }
 
   private mark(): void {
@@ -125,7 +122,7 @@ export class PathPanel {
       const least = long ? long.to - long.from : 0;
       list = list.filter((e) => !("part" in e) || e.part.to - e.part.from >= least).slice(0, ROWS);
     }
-    const rows = list.map((e) => ("part" in e ? this.segment(w, e.part, e.index) : "arrow" in e ? this.arrow(e.arrow, e.number) : this.off(w, e.off)));
+    const rows = list.map((e) => ("part" in e ? this.segment(w, e.part, e.index) : "arrow" in e ? this.arrow(w, e.arrow, e.number) : this.off(w, e.off)));
     const total = sum(w), kind = w.activation ? "response time" : "latency";
     const equal = total === w.to - w.from ? `= ${kind}` : `; ${kind} ${exact(w.to - w.from)}`;
     const head = `${length(total)} ${equal}, ${w.parts.length} segments, ${w.arrows.length} ${w.arrows.length === 1 ? "arrow" : "arrows"}`;
@@ -151,17 +148,18 @@ export class PathPanel {
   private off(w: WakeUp, o: Off): HTMLTableRowElement {
     const frames = o.stack === undefined ? undefined : this.app.late.stacks[o.stack];
     const what = `${this.name(o.pid)} ${o.waits ? "waits" : "is preempted"} ${length(o.to - o.from)}`;
-    const show = () => { const t = w.from + this.shift; this.app.show({ from: t + o.from - (o.to - o.from) * 0.1 - 50, to: t + o.to + (o.to - o.from) * 0.1 + 50 }); void this.app.selectAt(w.source, t + o.from, null); };
+    const show = () => this.look(w, o.from, o.to, (o.to - o.from) * 0.1 + 50);
     return el("tr", { class: "off" },
       el("td", { class: "n" }, (o.from / 1000).toFixed(1)),
       el("td", { colspan: 5 }, nested(o.depth), button(what, `Show this ${o.waits ? "wait" : "preemption"}`, show, { class: "link" }),
         frames ? el("details", {}, el("summary", {}, `in ${outer(frames)}`), el("ol", { "aria-label": "Kernel stack, innermost first" }, ...frames.map((f) => el("li", {}, f)))) : null));
   }
 
-  private arrow(a: Arrow, number: number): HTMLTableRowElement {
+  private arrow(w: WakeUp, a: Arrow, number: number): HTMLTableRowElement {
+    const show = () => this.look(w, a.at, a.at, Math.max(2_000, (w.to - w.from) * 0.02));
     return el("tr", { class: "arrow" },
       el("td", { class: "n" }, (a.at / 1000).toFixed(1)),
-      el("td", { colspan: 5 }, el("span", { class: "badge", "aria-hidden": "true" }, String(number)), button(this.words(a), `Show arrow ${number}`, () => this.goArrow(a), { class: "link" })));
+      el("td", { colspan: 5 }, el("span", { class: "badge", "aria-hidden": "true" }, String(number)), button(this.words(a), `Show arrow ${number}`, show, { class: "link" })));
   }
 }
 
