@@ -218,9 +218,12 @@ impl Group {
         Ok(Self { ring, counters, readings: Vec::new(), _open: opened })
     }
 
-    fn take(&mut self, bytes: &mut Vec<u8>, room: usize) {
+    /// Takes the readings out of the ring, and keeps `most` of them; how many these were.
+    fn take(&mut self, bytes: &mut Vec<u8>, most: usize) -> usize {
         self.ring.take(bytes);
-        self.readings.extend(readings(bytes, &self.counters).take(room));
+        let before = self.readings.len();
+        self.readings.extend(readings(bytes, &self.counters).take(most));
+        self.readings.len() - before
     }
 }
 
@@ -296,12 +299,10 @@ impl ThreadCounters {
 
     /// Takes the readings out of the kernel's rings, which hold some 300 of a thread.
     pub fn take(&mut self) {
-        let mut room =
+        let mut most =
             READINGS.saturating_sub(self.groups.values().map(|g| g.readings.len()).sum());
         for group in self.groups.values_mut() {
-            let before = group.readings.len();
-            group.take(&mut self.bytes, room);
-            room = room.saturating_sub(group.readings.len() - before);
+            most -= group.take(&mut self.bytes, most);
         }
     }
 
