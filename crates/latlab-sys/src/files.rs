@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Larger than any file of `/proc` or `/sys` that is read here, and small enough for a board.
@@ -81,6 +82,20 @@ impl Root {
     }
 }
 
+/// The text of a file that another user may have put where it is: a regular file of `owner` or root, not reached by a
+/// link in its last component, of `most` bytes at most; `None` for any other.
+pub fn foreign_text(path: &Path, owner: u32, most: u64) -> Option<String> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    if !meta.is_file() || meta.len() > most || meta.uid() != owner && meta.uid() != 0 {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// The value of `key` in lines of `key : value` (`/proc/cpuinfo`, `/proc/meminfo`, `/proc/self/status`).
 pub fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
@@ -106,6 +121,23 @@ mod tests {
         assert_eq!(chosen("always [madvise] never").as_deref(), Some("madvise"));
         assert_eq!(chosen("none (voluntary) full").as_deref(), Some("voluntary"));
         assert_eq!(chosen("plain"), None);
+    }
+
+    #[test]
+    fn a_foreign_text_is_a_small_regular_file_of_its_owner() {
+        let t = tempfile::tempdir().unwrap();
+        let me = rustix::process::geteuid().as_raw();
+        let path = t.path().join("perf-1.map");
+        fs::write(&path, b"10 8 a\xff\n").unwrap();
+        assert_eq!(foreign_text(&path, me, 100).as_deref(), Some("10 8 a\u{fffd}\n"));
+        assert_eq!(foreign_text(&path, me, 5), None, "larger");
+        std::os::unix::fs::symlink(&path, t.path().join("link")).unwrap();
+        assert_eq!(foreign_text(&t.path().join("link"), me, 100), None);
+        assert_eq!(foreign_text(t.path(), me, 100), None, "a directory");
+        let pipe = t.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert_eq!(foreign_text(&pipe, me, 100), None, "nobody writes, and it does not wait");
     }
 
     #[test]

@@ -9,13 +9,14 @@
 //!
 //! A counter that the machine does not have is left out. Without hardware counters time and page faults remain.
 
+use crate::perf_ring::{
+    Attr, EXCLUDE_KERNEL, HARDWARE, Ring, SAMPLE_TIME, SOFTWARE, open, samples, word,
+};
 use latlab_model::latency::{WorkCounts, WorkReading};
 use latlab_model::units::Tid;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::OwnedFd;
 
 /// Threads at most that are counted at one time.
 pub const THREADS: usize = 32;
@@ -23,40 +24,10 @@ pub const THREADS: usize = 32;
 const READINGS: usize = 65_536;
 /// Bytes of the ring of a thread, a power of two.
 const RING: usize = 32 * 1024;
-
-/// `struct perf_event_attr`, of the size `PERF_ATTR_SIZE_VER3`.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Attr {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    bp_type: u32,
-    config1: u64,
-    config2: u64,
-    branch_sample_type: u64,
-    sample_regs_user: u64,
-    sample_stack_user: u32,
-    clockid: i32,
-}
-
-const HARDWARE: u32 = 0;
-const SOFTWARE: u32 = 1;
-const SAMPLE_TIME: u64 = 1 << 2;
+/// `PERF_SAMPLE_READ`.
 const SAMPLE_READ: u64 = 1 << 4;
 /// Time enabled, time running, and all counters of the group.
 const READ_GROUP: u64 = 1 | 2 | 8;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const USE_CLOCKID: u64 = 1 << 25;
-const RECORD_SAMPLE: u32 = 9;
-/// Where a ring's first page has `data_head` and `data_tail`.
-const HEAD: usize = 1024;
-const TAIL: usize = 1032;
 
 /// A counter of a group, behind the context switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +67,7 @@ impl Counter {
             Self::ReferenceCycles => (HARDWARE, 9, 0),
             Self::PageFaults => (SOFTWARE, 2, 0),
         };
-        Attr { kind, config, flags, ..Attr::default() }
+        Attr { kind, config, flags, read_format: READ_GROUP, ..Attr::default() }
     }
 
     fn put(self, counts: &mut WorkCounts, value: u64) {
@@ -109,81 +80,6 @@ impl Counter {
             Self::PageFaults => &mut counts.page_faults,
         };
         *place = Some(value);
-    }
-}
-
-/// Opens one counter of a thread, in the group of `leader`.
-fn open(attr: Attr, tid: Tid, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
-    let attr = Attr {
-        size: size_of::<Attr>() as u32,
-        read_format: READ_GROUP,
-        // The counters of a group have one clock.
-        flags: attr.flags | USE_CLOCKID,
-        clockid: libc::CLOCK_MONOTONIC,
-        ..attr
-    };
-    let group = leader.map_or(-1, AsRawFd::as_raw_fd);
-    // SAFETY: the kernel reads `attr`, whose size is in it, and returns a new file descriptor or -1.
-    let fd = unsafe {
-        let close_on_exec: libc::c_ulong = 8;
-        libc::syscall(libc::SYS_perf_event_open, &raw const attr, tid.0, -1, group, close_on_exec)
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call above returned this descriptor, which nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
-}
-
-/// The ring of a thread.
-struct Ring {
-    at: NonNull<u8>,
-    page: usize,
-}
-
-impl Ring {
-    fn map(fd: &OwnedFd) -> io::Result<Self> {
-        let page = rustix::param::page_size();
-        // SAFETY: a new shared mapping of a perf event, at an address that the kernel chooses.
-        let at = unsafe {
-            let protection = libc::PROT_READ | libc::PROT_WRITE;
-            let (length, fd) = (page + RING, fd.as_raw_fd());
-            libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, fd, 0)
-        };
-        match NonNull::new(at.cast::<u8>()) {
-            Some(start) if at != libc::MAP_FAILED => Ok(Self { at: start, page }),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    fn word(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: the first page of the mapping has aligned 64-bit words at both offsets, and lives as long as `self`.
-        unsafe { &*self.at.as_ptr().add(offset).cast() }
-    }
-
-    /// Takes all records out, without a gap between them.
-    fn take(&self, bytes: &mut Vec<u8>) {
-        bytes.clear();
-        let (tail, head) =
-            (self.word(TAIL).load(Ordering::Relaxed), self.word(HEAD).load(Ordering::Acquire));
-        let length = head.wrapping_sub(tail).min(RING as u64) as usize;
-        let start = (tail % RING as u64) as usize;
-        let first = length.min(RING - start);
-        for (from, length) in [(start, first), (0, length - first)] {
-            // SAFETY: the range lies within the mapping behind its first page; the kernel does not write to what it
-            // has not been given back.
-            bytes.extend_from_slice(unsafe {
-                std::slice::from_raw_parts(self.at.as_ptr().add(self.page + from), length)
-            });
-        }
-        self.word(TAIL).store(head, Ordering::Release);
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nothing refers to it any more.
-        unsafe { libc::munmap(self.at.as_ptr().cast(), self.page + RING) };
     }
 }
 
@@ -203,10 +99,11 @@ impl Group {
             config: 3,
             sample_period: 1,
             sample_type: SAMPLE_TIME | SAMPLE_READ,
+            read_format: READ_GROUP,
             ..Attr::default()
         };
         let leader = open(switches, tid, None)?;
-        let ring = Ring::map(&leader)?;
+        let ring = Ring::map(&leader, RING)?;
         let (mut counters, mut opened) = (Vec::new(), Vec::new());
         for counter in Counter::ALL {
             if let Ok(fd) = open(counter.attr(), tid, Some(&leader)) {
@@ -229,31 +126,25 @@ impl Group {
 
 /// The samples of a ring.
 fn readings<'a>(
-    mut bytes: &'a [u8],
+    bytes: &'a [u8],
     counters: &'a [Counter],
 ) -> impl Iterator<Item = WorkReading> + 'a {
-    let next = move || -> Option<(u32, &'a [u8])> {
-        let kind = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?);
-        let size = usize::from(u16::from_ne_bytes(bytes.get(6..8)?.try_into().ok()?));
-        let body = bytes.get(8..size)?;
-        bytes = &bytes[size..];
-        Some((kind, body))
-    };
-    let reading = |(kind, body): (u32, &[u8])| {
-        let word =
-            |k: usize| Some(u64::from_ne_bytes(body.get(8 * k..8 * k + 8)?.try_into().ok()?));
+    let reading = |body: &[u8]| {
         // Time, number of counters, time enabled, time running, context switches, and the others.
-        if kind != RECORD_SAMPLE || word(1)? != counters.len() as u64 + 1 {
+        if word(body, 1)? != counters.len() as u64 + 1 {
             return None;
         }
-        let mut counts =
-            WorkCounts { time_ns: word(2)?, counted_ns: word(3)?, ..WorkCounts::default() };
+        let mut counts = WorkCounts {
+            time_ns: word(body, 2)?,
+            counted_ns: word(body, 3)?,
+            ..WorkCounts::default()
+        };
         for (k, counter) in counters.iter().enumerate() {
-            counter.put(&mut counts, word(5 + k)?);
+            counter.put(&mut counts, word(body, 5 + k)?);
         }
-        Some(WorkReading { at_ns: word(0)?, counts })
+        Some(WorkReading { at_ns: word(body, 0)?, counts })
     };
-    std::iter::from_fn(next).filter_map(reading)
+    samples(bytes).filter_map(reading)
 }
 
 /// The counters of threads.
@@ -373,7 +264,7 @@ mod tests {
             bytes
         };
         let counters = [Counter::Cycles, Counter::PageFaults];
-        let sample = record(RECORD_SAMPLE, &[5, 3, 100, 90, 1, 700, 2]);
+        let sample = record(9, &[5, 3, 100, 90, 1, 700, 2]);
         let all = [record(2, &[1, 2]), sample.clone(), record(9, &[6, 9]), sample[..20].to_vec()];
         let found: Vec<_> = readings(&all.concat(), &counters).collect();
         let counts = WorkCounts {
