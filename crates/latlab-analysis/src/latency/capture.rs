@@ -1,8 +1,11 @@
 //! The events round one late wake-up, as plain data.
 
-use latlab_model::event::{Event, EventKind, Names};
+use latlab_model::event::{Event, EventKind, Names, StackId, Symbol};
 use latlab_model::finding::Note;
+use latlab_model::latency::UserFrame;
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+use latlab_trace::names::IntMap;
+use std::collections::HashMap;
 
 /// Events that the ring buffer dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +53,15 @@ impl Kinds {
     }
 }
 
+/// User stacks that were sampled when threads left their CPUs.
+#[derive(Clone, Debug, Default)]
+pub struct UserSamples {
+    /// Of each thread, rising in time.
+    pub threads: IntMap<Tid, Vec<(TraceNs, StackId)>>,
+    /// What is known of their functions.
+    pub frames: HashMap<Symbol, UserFrame>,
+}
+
 /// A window of a trace with the wake-ups in it.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
@@ -79,6 +91,8 @@ pub struct Capture {
     pub activations: Vec<Activation>,
     /// Threads of latlab that recorded it, as its marker has them; the measured ones are among them.
     pub recorders: Vec<Tid>,
+    /// User stacks that were recorded beside it.
+    pub user_stacks: UserSamples,
     /// Irregularities of the wake-ups and their markers.
     pub notes: Vec<Note>,
 }

@@ -7,7 +7,7 @@ use super::activations::summary::{Gathered, known, rank};
 use super::capture::Capture;
 use super::execution;
 use super::summary::{Digest, Examples, conclude, digest_found};
-use super::wakeups;
+use super::{user_stacks, wakeups};
 use latlab_model::event::{EventKind, Symbol};
 use latlab_model::finding::{Note, Quantity};
 use latlab_model::latency::{CaptureCounters, CountedWork, SystemContext, WhyResult};
@@ -226,10 +226,15 @@ pub fn explain_activations<E>(
         None => first.propose(),
     };
     context.limit_ns = late.limit().0;
-    let mut digests = Vec::new();
+    let (mut digests, mut waits) = (Vec::new(), Vec::new());
     for i in 0..count {
-        let (capture, found) = find(i, &known(std::slice::from_ref(first)))?;
-        let mut digest = digest_activations(capture, &found, first, late);
+        let (mut capture, found) = find(i, &known(std::slice::from_ref(first)))?;
+        let own = |t: &&Thread| t.tid == first.tid || found.len() == 1 && t.name == first.task;
+        if let Some(thread) = found.iter().find(own) {
+            capture.activations = thread.activations(late);
+        }
+        waits.push(user_stacks::wait_sites(&capture));
+        let mut digest = digest_found(&capture, Examples::Typical);
         add_counters(&mut digest, counters);
         digests.push(digest);
     }
@@ -238,17 +243,9 @@ pub fn explain_activations<E>(
     let numbers = |g: &Gathered| g.summarize(if g.tid == first.tid { late } else { Late::Never });
     result.activations = all.iter().map(numbers).collect();
     result.work = work(first.tid);
+    result.waits = user_stacks::merge(waits);
     execution::tell(&mut result, late);
     Ok(result)
-}
-
-/// The activations of one thread in a capture, each with its latency breakdown where it is looked at.
-fn digest_activations(mut capture: Capture, found: &[Thread], of: &Gathered, late: Late) -> Digest {
-    let own = |t: &&Thread| t.tid == of.tid || found.len() == 1 && t.name == of.task;
-    if let Some(thread) = found.iter().find(own) {
-        capture.activations = thread.activations(late);
-    }
-    digest_found(&capture, Examples::Typical)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::breakdown::trail::{Link, OffInterval, Standing, Trail};
 use super::breakdown::{Budget, Piece};
 use super::capture::Capture;
 use super::features::label;
+use super::user_stacks;
 use latlab_model::event::{EventKind, Symbol};
 use latlab_model::latency::{Cause, Part};
 use latlab_model::units::{CpuId, Tid, TraceNs};
@@ -36,8 +37,8 @@ pub struct Segment {
     pub depth: u32,
 }
 
-/// An interval without a CPU of a task of the path, with the kernel stack with which it left that: innermost
-/// function first, empty where no stack was recorded.
+/// An interval without a CPU of a task of the path, with the stack with which it left that: innermost function
+/// first, those of the kernel before those of the program; empty where no stack was recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OffCpu {
     /// The interval.
@@ -78,7 +79,11 @@ pub fn critical_path(capture: &Capture, budget: &Budget, trail: Trail) -> Critic
     let has_stacks = capture.kinds().stacks;
     let off = trail.off.iter().map(|interval| OffCpu {
         interval: *interval,
-        stack: if has_stacks { stack(capture, interval) } else { Vec::new() },
+        stack: {
+            let mut all = if has_stacks { stack(capture, interval) } else { Vec::new() };
+            all.extend(user_stacks::of(capture, interval.tid, interval.since, interval.to));
+            all
+        },
     });
     let off = off.filter(|o| o.interval.waits || !o.stack.is_empty()).take(MOST).collect();
     let mut links = trail.links;

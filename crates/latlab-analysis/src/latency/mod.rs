@@ -40,4 +40,5 @@ pub mod source_location;
 pub mod summary;
 pub mod tracing_overhead;
 pub mod untraced;
+pub mod user_stacks;
 pub mod wakeups;

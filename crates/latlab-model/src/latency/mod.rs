@@ -5,6 +5,7 @@ mod cause;
 mod comparison;
 mod execution;
 mod mitigation;
+mod user_stacks;
 mod window;
 
 pub use activations::{ActivationCounts, LateBy, PeriodEstimate, Release, TaskActivations};
@@ -15,6 +16,7 @@ pub use execution::{
     WorkCounts, WorkReading,
 };
 pub use mitigation::{Effect, MitigationTest, Removed, Shift, TracingOverhead};
+pub use user_stacks::{LeftCpu, UserFrame, UserStacks, WaitSite, WaitSites, Waits};
 pub use window::{Calls, Cause, Group, IpiSender, Kind, Others, Share, Stage, Window};
 
 use crate::finding::Note;
@@ -40,6 +42,9 @@ pub struct WhyResult {
     /// Counters of the explained task, where its activations were recorded with them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<CountedWork>,
+    /// Where its activations waited, where user stacks were recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<WaitSites>,
     /// Every wake-up that was looked at, in numbers.
     pub windows: Vec<Window>,
     /// Causes and the late-against-on-time comparison.
