@@ -333,13 +333,13 @@ fn late_of(view: &View<'_>, args: &Args) -> Reply {
         Some(pid) => match view.source(source) {
             Some((of, index)) => {
                 let limit = args.number("limit").unwrap_or(0);
-                let read = (of.file, of.buffer);
+                let read = (of.file, &*of.stacks, of.buffer);
                 if args.text("whole") == "1" {
                     let task = (pid, limit);
                     let late = late::activations_of_task(read, &index, source, task, &view.around);
                     return late.map_or_else(problem, |late| value(&late));
                 }
-                value(&late::of_task(read, &index, source, pid, limit))
+                value(&late::of_task((of.file, of.buffer), &index, source, pid, limit))
             }
             None => problem("the trace is still being read".into()),
         },

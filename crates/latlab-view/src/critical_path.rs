@@ -54,7 +54,7 @@ pub struct Off {
     pub waits: bool,
     /// As of the parts of this task.
     pub depth: u32,
-    /// The kernel stack with which it left its CPU: its place in [`Late::stacks`](crate::late::Late::stacks).
+    /// The stack, of kernel and program, with which it left its CPU: its place in [`Late::stacks`](crate::late::Late::stacks).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<usize>,
 }

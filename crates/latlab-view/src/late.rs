@@ -18,8 +18,8 @@ use latlab_analysis::latency::capture::{Activation, Capture, End, Lost};
 use latlab_analysis::latency::cpu_timeline::{Lanes, Span};
 use latlab_analysis::latency::from_trace;
 use latlab_analysis::latency::summary::{Digest, Examples, conclude, digest_found};
-use latlab_analysis::latency::wakeups;
-use latlab_model::latency::{Mechanism, Release, SystemContext};
+use latlab_analysis::latency::{user_stacks, wakeups};
+use latlab_model::latency::{Mechanism, Release, SystemContext, UserStacks};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 use latlab_report::messages;
 use latlab_trace::{Select, TraceFile};
@@ -90,23 +90,24 @@ fn unexplained() -> String {
 
 /// Wake-ups that the sources show from end to end, or the activations of the measured task.
 pub fn explained(
-    sources: &[(&TraceFile<'_>, &Index)],
+    sources: &[(&TraceFile<'_>, &UserStacks, &Index)],
     around: &SystemContext,
     measured: Option<&Measured>,
 ) -> Late {
     let mut found = Explained::default();
-    for (n, (file, index)) in sources.iter().enumerate() {
+    for (n, (file, stacks, index)) in sources.iter().enumerate() {
         if index.events > EVENTS_MAX {
             continue;
         }
         let mut capture = from_trace::capture(file, &n.to_string());
+        user_stacks::attach(&mut capture, stacks);
         match measured {
             Some(measured) => capture.activations = activations_of(&capture, measured),
             None => wakeups::find(&mut capture, Nanos(around.limit_ns)),
         }
         found.add(n, &capture);
     }
-    found.conclude(around.clone(), |n| sources[n].1)
+    found.conclude(around.clone(), |n| sources[n].2)
 }
 
 /// The activations of a task of a buffer of `file`; those that end later than `limit` ns after their intended
@@ -115,7 +116,7 @@ pub fn explained(
 /// # Errors
 /// When the file has more events than are searched, or no activation is found.
 pub fn activations_of_task(
-    (file, buffer): (&TraceFile<'_>, u16),
+    (file, stacks, buffer): (&TraceFile<'_>, &UserStacks, u16),
     index: &Index,
     source: usize,
     (pid, limit): (i32, u64),
@@ -129,6 +130,7 @@ pub fn activations_of_task(
     }
     let select = Select { buffers: Some(vec![buffer]), ..Select::default() };
     let mut capture = from_trace::part(file, &source.to_string(), &select);
+    user_stacks::attach(&mut capture, stacks);
     let chosen = Chosen::Tids(vec![Tid(pid)]);
     let late = activations::Late::Response(Nanos(limit));
     let found = threads(&capture, &chosen, &Known::default());

@@ -7,7 +7,7 @@ use crate::late::{self, Late, Measured};
 use crate::rows::Rows;
 use crate::select::{Query, SelectError, Set, select};
 use crate::tile::{BINS, Bin, EXACT, LEVELS, List, Taken, Tile, extent, tile};
-use latlab_model::latency::SystemContext;
+use latlab_model::latency::{SystemContext, UserStacks};
 use latlab_trace::{Select, TraceFile};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -24,6 +24,8 @@ pub struct Input<'f> {
     pub file: &'f TraceFile<'f>,
     /// Added to its times, ns.
     pub offset: i64,
+    /// User stacks that were recorded with it.
+    pub stacks: UserStacks,
 }
 
 /// One ring buffer of one file.
@@ -36,6 +38,8 @@ pub struct Source<'f> {
     pub buffer: u16,
     /// Added to its times, ns.
     pub offset: i64,
+    /// User stacks that were recorded with the file.
+    pub stacks: Arc<UserStacks>,
     /// How far reading is.
     pub progress: Progress,
     index: RwLock<Option<Arc<Index>>>,
@@ -86,6 +90,7 @@ impl<'f> View<'f> {
     ) -> Self {
         let mut sources = Vec::new();
         for input in inputs {
+            let stacks = Arc::new(input.stacks);
             for (n, buffer) in input.file.buffers.iter().enumerate() {
                 let name = match buffer.name.as_str() {
                     "" => input.name.clone(),
@@ -96,6 +101,7 @@ impl<'f> View<'f> {
                     file: input.file,
                     buffer: n as u16,
                     offset: input.offset,
+                    stacks: stacks.clone(),
                     progress: Progress::default(),
                     index: RwLock::default(),
                     rows: Rows::new(input.file, n as u16),
@@ -153,9 +159,8 @@ impl<'f> View<'f> {
     /// Wake-ups that the sources show from end to end.
     pub fn late(&self) -> &Late {
         self.late.get_or_init(|| {
-            let all: Vec<_> =
-                self.sources.iter().filter_map(|s| Some((s.file, s.index()?))).collect();
-            let all: Vec<_> = all.iter().map(|(file, index)| (*file, &**index)).collect();
+            let all: Vec<_> = self.sources.iter().filter_map(|s| Some((s, s.index()?))).collect();
+            let all: Vec<_> = all.iter().map(|(s, index)| (s.file, &*s.stacks, &**index)).collect();
             late::explained(&all, &self.around, self.measured.as_ref())
         })
     }

@@ -4,7 +4,7 @@
 //! Keys are the field's terms; [`figures`] is all that knows the layout of the answers. A figure of 0
 //! is not written. `UPDATE_PARITY=1 cargo test -p latlab-view --test parity` writes the file anew.
 
-use latlab_model::latency::SystemContext;
+use latlab_model::latency::{SystemContext, UserStacks};
 use latlab_trace::TraceFile;
 use latlab_view::api::{Door, Request, answer};
 use latlab_view::{Input, View};
@@ -57,7 +57,8 @@ fn of_trace(name: &str, limit_ns: u64) -> Vec<String> {
     let data = fs::read(fixtures("trace").join(name)).unwrap();
     let file = TraceFile::parse(&data).unwrap();
     let around = SystemContext { limit_ns, ..SystemContext::default() };
-    let inputs = vec![Input { name: name.into(), file: &file, offset: 0 }];
+    let inputs =
+        vec![Input { name: name.into(), file: &file, offset: 0, stacks: UserStacks::default() }];
     let view = View::new(name, inputs, around, false);
     view.read();
     let mut figures = Figures::default();

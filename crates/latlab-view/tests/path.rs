@@ -1,7 +1,7 @@
 //! The critical path of late activations, and the time without a CPU, of a real recording with kernel stacks:
 //! `task` waits for `helper`, which waits for `second` (`fixtures/trace/README.md`).
 
-use latlab_model::latency::SystemContext;
+use latlab_model::latency::{SystemContext, UserStacks};
 use latlab_trace::TraceFile;
 use latlab_view::api::{Door, Reply, Request, answer};
 use latlab_view::index::Index;
@@ -14,7 +14,12 @@ fn with_chain<R>(body: impl FnOnce(&View<'_>, &Index) -> R) -> R {
     let path = format!("{}/../../fixtures/trace/chain7.dat", env!("CARGO_MANIFEST_DIR"));
     let data = std::fs::read(path).unwrap();
     let file = TraceFile::parse(&data).unwrap();
-    let inputs = vec![Input { name: "chain7.dat".into(), file: &file, offset: 0 }];
+    let inputs = vec![Input {
+        name: "chain7.dat".into(),
+        file: &file,
+        offset: 0,
+        stacks: UserStacks::default(),
+    }];
     let view = View::new("chain", inputs, SystemContext::default(), false);
     view.read();
     let (_, index) = view.source(0).unwrap();

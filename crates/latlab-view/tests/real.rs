@@ -1,6 +1,6 @@
 //! Real recordings through index, list, selection, latency and tiles, against what a plain scan says.
 
-use latlab_model::latency::SystemContext;
+use latlab_model::latency::{SystemContext, UserStacks};
 use latlab_trace::{Filter, TraceFile};
 use latlab_view::api::{Door, Reply, Request, answer};
 use latlab_view::index::column::Items;
@@ -16,7 +16,8 @@ fn data(name: &str) -> Vec<u8> {
 fn with_view<R>(name: &str, body: impl FnOnce(&View<'_>, &TraceFile<'_>) -> R) -> R {
     let data = data(name);
     let file = TraceFile::parse(&data).unwrap();
-    let inputs = vec![Input { name: name.into(), file: &file, offset: 0 }];
+    let inputs =
+        vec![Input { name: name.into(), file: &file, offset: 0, stacks: UserStacks::default() }];
     let view = View::new(name, inputs, SystemContext::default(), false);
     view.read();
     body(&view, &file)
@@ -78,7 +79,9 @@ fn a_selection_holds_what_the_filter_lets_pass() {
 fn what_is_handed_out_early_is_the_beginning_of_the_whole() {
     let data = data("f6.dat");
     let file = TraceFile::parse(&data).unwrap();
-    let inputs = || vec![Input { name: "f6.dat".into(), file: &file, offset: 0 }];
+    let inputs = || {
+        vec![Input { name: "f6.dat".into(), file: &file, offset: 0, stacks: UserStacks::default() }]
+    };
     let view = View::new("f6.dat", inputs(), SystemContext::default(), false);
     view.read();
     let (source, whole) = view.source(0).unwrap();
@@ -235,7 +238,8 @@ fn a_report_leads_to_its_captures_and_to_each_late_wake_up() {
     let file = TraceFile::parse(&data).unwrap();
     let name = "<1>.dat";
     let around = SystemContext { limit_ns: 82_000, ..SystemContext::default() };
-    let inputs = vec![Input { name: name.into(), file: &file, offset: 0 }];
+    let inputs =
+        vec![Input { name: name.into(), file: &file, offset: 0, stacks: UserStacks::default() }];
     let view = View::new("run", inputs, around, true);
     view.read();
     let html = "<header></header><main><th scope=\"row\">captures/&lt;1&gt;.dat</th></main>";
@@ -409,7 +413,8 @@ fn events_have_the_stack_that_follows_them() {
         data[at..at + to.len()].copy_from_slice(to.as_bytes());
     }
     let file = TraceFile::parse(&data).unwrap();
-    let inputs = vec![Input { name: "user".into(), file: &file, offset: 0 }];
+    let inputs =
+        vec![Input { name: "user".into(), file: &file, offset: 0, stacks: UserStacks::default() }];
     let view = View::new("user", inputs, SystemContext::default(), false);
     view.read();
     assert_eq!(all(&view), (285, 142));

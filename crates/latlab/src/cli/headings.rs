@@ -17,7 +17,7 @@ Output: histogram histofall quiet verbose samples format histfile json_file nsec
 Machine: latency idle_states mainaffinity
 why
 Causes: task deadline from to key limit captures prove window vmlinux map
-Tracing: trace functions
+Tracing: trace functions user_stacks
 Measurement: duration loops priority interval threads affinity unbound smp policy mlockall compute distance aligned priospread level lock
 Load: load load_command
 Stop and trace: breaktrace tracemark

@@ -59,6 +59,10 @@ pub struct Args {
     /// What is equal in both events of a span: `tid`, `cpu`, `none`, or a field of both (`FIELD,FIELD` if of other names).
     #[arg(long, value_name = "KEY", default_value = "tid", requires = "from")]
     pub key: String,
+    /// Record user stacks of the task each time that it leaves its CPU, and show where in the program it waits.
+    #[cfg(feature = "host")]
+    #[arg(long, conflicts_with = "files")]
+    pub user_stacks: bool,
     /// Run this shell command as load during the measurement.
     #[arg(long, value_name = "COMMAND", conflicts_with = "files")]
     pub load_command: Option<String>,
@@ -130,6 +134,14 @@ pub struct Config {
 }
 
 impl Args {
+    /// Whether user stacks are recorded.
+    pub fn user_stacks(&self) -> bool {
+        #[cfg(feature = "host")]
+        return self.user_stacks;
+        #[cfg(not(feature = "host"))]
+        false
+    }
+
     /// What was asked for.
     ///
     /// # Errors

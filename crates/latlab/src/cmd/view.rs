@@ -2,6 +2,7 @@
 
 use crate::cli::Global;
 use crate::cli::view::Args;
+use crate::cmd::why::user_stacks;
 use crate::outcome::{HintExt, Outcome};
 use crate::trace_input;
 use crate::{rundir, term};
@@ -36,12 +37,12 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     for m in &mapped {
         traces.push(m.parse()?);
     }
-    let inputs = traces.iter().zip(&what.files).map(|(file, (path, offset))| Input {
-        name: name_of(path),
-        file,
-        offset: *offset,
-    });
-    let mut view = View::new(&what.title, inputs.collect(), what.around.clone(), what.one_by_one);
+    let mut inputs = Vec::new();
+    for (file, (path, offset)) in traces.iter().zip(&what.files) {
+        let stacks = user_stacks::load(path)?;
+        inputs.push(Input { name: name_of(path), file, offset: *offset, stacks });
+    }
+    let mut view = View::new(&what.title, inputs, what.around.clone(), what.one_by_one);
     view.measured.clone_from(&what.measured);
     match &args.export {
         Some(path) => write_page(path, args, &view),

@@ -220,13 +220,21 @@ pub fn for_everybody(dir: &Path) -> PathBuf {
 /// Compiles a library of this folder that is preloaded; `None`, said, without a C compiler.
 #[cfg(feature = "host")]
 pub fn shim(dir: &Path, source: &str) -> Option<PathBuf> {
-    let library = dir.join(source).with_extension("so");
+    cc(&dir.join(source).with_extension("so"), source, &["-shared", "-fPIC", "-O1"])
+}
+
+/// A program from a C source beside these tests; `None` where there is no compiler.
+pub fn compiled(dir: &Path, source: &str, options: &[&str]) -> Option<PathBuf> {
+    cc(&dir.join(source).with_extension(""), source, &[&["-O2", "-pthread"], options].concat())
+}
+
+fn cc(out: &Path, source: &str, options: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli").join(source);
     let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-O1", "-Wall", "-o"]).arg(&library).arg(source).arg("-ldl");
+    cc.args(options).args(["-Wall", "-o"]).arg(out).arg(source).arg("-ldl");
     match cc.output() {
-        Ok(out) if out.status.success() => Some(library),
-        Ok(out) => panic!("{}", said(&out)),
+        Ok(done) if done.status.success() => Some(out.to_owned()),
+        Ok(done) => panic!("{}", said(&done)),
         Err(_) => {
             skip("no C compiler");
             None

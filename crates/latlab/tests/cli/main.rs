@@ -69,6 +69,7 @@ mod wakeup;
 mod watch;
 mod why;
 mod why_spans;
+mod why_stacks;
 mod why_task;
 #[cfg(feature = "host")]
 mod why_vm;

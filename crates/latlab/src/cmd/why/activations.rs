@@ -2,6 +2,7 @@
 
 use super::analyse::names;
 use super::ends::Finder;
+use super::user_stacks;
 use crate::cli::why::Args;
 use crate::outcome::HintExt;
 use crate::trace_input;
@@ -12,7 +13,7 @@ use latlab_analysis::latency::activations::spans::Found;
 use latlab_analysis::latency::activations::summary::Gathered;
 use latlab_analysis::latency::capture::Capture;
 use latlab_analysis::latency::captures;
-use latlab_analysis::latency::from_trace;
+use latlab_analysis::latency::{from_trace, user_stacks as stacks};
 use latlab_model::latency::{CaptureCounters, CountedWork, SystemContext, WhyResult};
 use latlab_model::units::Tid;
 use latlab_sys::mmap::Mapped;
@@ -28,7 +29,8 @@ fn read(
     let bytes = Mapped::open_all(path).with_context(|| path.display().to_string())?;
     let file = trace_input::open(&bytes, path)?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let capture = from_trace::capture(&file, &name);
+    let mut capture = from_trace::capture(&file, &name);
+    stacks::attach(&mut capture, &user_stacks::load(path)?);
     let (threads, found) = finder.find(&file, &capture, chosen, known)?;
     Ok((capture, threads, found))
 }

@@ -12,6 +12,7 @@ use super::levels::{Level, levels};
 use super::load::start_load;
 use super::places::Places;
 use super::target::{Begun, Target};
+use super::user_stacks;
 use crate::cli::Global;
 use crate::cli::why::{Args, Trace};
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
@@ -23,6 +24,7 @@ use latlab_analysis::latency::activations::from_capture::Chosen;
 use latlab_analysis::latency::activations::spans::Found;
 use latlab_analysis::latency::activations::summary::{Gathered, known};
 use latlab_analysis::latency::activations::{Job, Late};
+use latlab_analysis::latency::capture::Capture;
 use latlab_analysis::latency::captures::gather;
 use latlab_analysis::latency::from_trace;
 use latlab_analysis::latency::part::part;
@@ -101,6 +103,10 @@ fn record(
     let folder = dir.captures()?;
     places.check_here(&session.run.machine.kernel.release)?;
     let load = start_load(args)?;
+    if args.user_stacks() {
+        // The program's files are mapped.
+        latlab_sys::mmap::survive_truncation();
+    }
     let recording = Recording {
         late,
         most: asked.captures,
@@ -113,6 +119,7 @@ fn record(
         chosen: Chosen::Tids(Vec::new()),
         looked: Instant::now(),
         counting: Counting::new(finder.names().is_none()),
+        stacks: user_stacks::Recording::new(args.user_stacks()),
         finder,
         seen: Found::default(),
     };
@@ -145,6 +152,8 @@ struct Recording {
     finder: Finder,
     /// Counters of the program's threads.
     counting: Counting,
+    /// User stacks of them.
+    stacks: user_stacks::Recording,
     /// Events of both ends of spans.
     seen: Found,
 }
@@ -169,6 +178,7 @@ impl Recording {
         let capacity = flight.session().buffer_kb().max(1) * 1024;
         let mut target = begun.release(command)?;
         self.counting.follow(&target);
+        self.stacks.follow(&target);
         let started = Instant::now();
         let (mut interval, mut number) = (FIRST, 0);
         loop {
@@ -221,6 +231,7 @@ impl Recording {
             };
             self.progress.set(Some(done), &words);
             self.counting.look(target);
+            self.stacks.look(target);
             std::thread::sleep(LOOK.min(length.saturating_sub(begun.elapsed())));
         }
         Ended::Full
@@ -244,12 +255,13 @@ impl Recording {
         let before = std::mem::replace(&mut self.chosen, Chosen::Tids(Vec::new()));
         self.chosen = merged(before, chosen);
         if let Some(ns) = longest {
-            self.keep(ns, snapshot, &name)?;
+            self.keep(ns, snapshot, &capture)?;
         }
+        self.stacks.forget_before(&capture);
         Ok(())
     }
 
-    fn keep(&mut self, ns: u64, snapshot: &Snapshot, name: &str) -> anyhow::Result<()> {
+    fn keep(&mut self, ns: u64, snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<()> {
         let most = if self.late.is_some() { self.most } else { self.most.min(WORST) };
         let least = self.kept.iter().enumerate().min_by_key(|(_, k)| k.0);
         let least = least.map(|(i, k)| (i, k.0)).filter(|_| self.kept.len() >= most);
@@ -258,11 +270,13 @@ impl Recording {
             Some((i, _)) => {
                 let (_, path) = self.kept.swap_remove(i);
                 std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
+                self.stacks.forget(&path);
             }
             None => {}
         }
-        let path = self.folder.join(name);
+        let path = self.folder.join(&capture.source);
         snapshot.save(&path, Format::default()).with_hint()?;
+        self.stacks.keep(&path, capture);
         self.kept.push((ns, path));
         Ok(())
     }
@@ -276,6 +290,7 @@ impl Recording {
         }
         self.kept.sort_by(|a, b| a.1.cmp(&b.1));
         let files: Vec<PathBuf> = self.kept.into_iter().map(|k| k.1).collect();
+        self.stacks.save()?;
         let finding = (&self.finder, &self.chosen);
         let work = |tid| self.counting.of(tid);
         let mut result = explain(&files, finding, self.threads, self.late, (context, &[]), work)?;
@@ -285,6 +300,9 @@ impl Recording {
         }
         self.session.late_not_captured =
             self.session.late.saturating_sub(result.late_in_captures());
+        if let Some(error) = self.stacks.error() {
+            result.waits.get_or_insert_default().error = Some(error);
+        }
         result.session = Some(self.session);
         Ok(result)
     }

@@ -83,8 +83,9 @@ impl DebugInfo {
         let what = || format!("{}: debug information", self.path.display());
         let file = object::File::parse(&*self.data).with_context(what)?;
         let mut left = memory;
-        let sections = gimli::DwarfSections::load(|id| Section::load(&file, id, &mut left))
-            .with_context(what)?;
+        let sections =
+            gimli::DwarfSections::load(|id| Section::load(&file, id, Wanted::Names, &mut left))
+                .with_context(what)?;
         let endian =
             if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let dwarf = sections.borrow(|section| section.reader(endian));
@@ -130,17 +131,26 @@ fn after(file: &object::File<'_>, section: &str, mark: &[u8]) -> Option<String> 
     (!word.is_empty() && word.len() < 100).then(|| String::from_utf8_lossy(word).into_owned())
 }
 
+/// What functions are looked up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Their names.
+    Names,
+    /// Addresses in them.
+    Addresses,
+}
+
 /// A section's bytes and what has to be added to its offsets: modules are not linked yet.
 #[derive(Default)]
-struct Section<'a> {
+pub(super) struct Section<'a> {
     data: Cow<'a, [u8]>,
     relocations: Relocations,
 }
 
 #[derive(Debug, Default)]
-struct Relocations(Option<RelocationMap>);
+pub(super) struct Relocations(Option<RelocationMap>);
 
-type Reader<'a> = RelocateReader<EndianSlice<'a, RunTimeEndian>, &'a Relocations>;
+pub(super) type Reader<'a> = RelocateReader<EndianSlice<'a, RunTimeEndian>, &'a Relocations>;
 
 impl gimli::Relocate for &Relocations {
     fn relocate_address(&self, offset: usize, value: u64) -> gimli::Result<u64> {
@@ -153,11 +163,24 @@ impl gimli::Relocate for &Relocations {
 
 impl<'a> Section<'a> {
     /// A section, with what it inflates to taken from the memory that is `left`.
-    fn load(file: &object::File<'a>, id: SectionId, left: &mut u64) -> anyhow::Result<Self> {
-        // What functions are called and where they are is in these; addresses are not asked for.
-        let needed = matches!(
+    ///
+    /// # Errors
+    /// When it is damaged, or inflates to more.
+    pub(super) fn load(
+        file: &object::File<'a>,
+        id: SectionId,
+        wanted: Wanted,
+        left: &mut u64,
+    ) -> anyhow::Result<Self> {
+        let by_address = matches!(
             id,
-            SectionId::DebugInfo
+            SectionId::DebugAranges | SectionId::DebugRanges | SectionId::DebugRngLists
+        );
+        // What functions are called and where they are is in these.
+        let needed = wanted == Wanted::Addresses && by_address
+            || matches!(
+                id,
+                SectionId::DebugInfo
                 | SectionId::DebugAbbrev
                 | SectionId::DebugStr
                 | SectionId::DebugStrOffsets
@@ -165,7 +188,7 @@ impl<'a> Section<'a> {
                 | SectionId::DebugLineStr
                 // The lowest address of a unit may be an index into it.
                 | SectionId::DebugAddr
-        );
+            );
         let Some(section) = needed.then(|| file.section_by_name(id.name())).flatten() else {
             return Ok(Self::default());
         };
@@ -176,7 +199,7 @@ impl<'a> Section<'a> {
         Ok(Self { data: plain(&section, left)?, relocations: Relocations(map) })
     }
 
-    fn reader(&self, endian: RunTimeEndian) -> Reader<'_> {
+    pub(super) fn reader(&self, endian: RunTimeEndian) -> Reader<'_> {
         RelocateReader::new(EndianSlice::new(&self.data, endian), &self.relocations)
     }
 }
@@ -224,7 +247,8 @@ pub(super) fn address_of(path: &Path, file: &str, line: u64) -> anyhow::Result<u
             .hint("compile with -g, or name a function");
     }
     let mut left = u64::MAX;
-    let sections = gimli::DwarfSections::load(|id| Section::load(&elf, id, &mut left))?;
+    let sections =
+        gimli::DwarfSections::load(|id| Section::load(&elf, id, Wanted::Names, &mut left))?;
     let endian = if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let dwarf = sections.borrow(|section| section.reader(endian));
     // The nearest line, then the lowest address.

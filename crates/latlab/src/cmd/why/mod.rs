@@ -29,6 +29,11 @@ mod places;
 mod prove;
 pub(super) mod target;
 mod trap;
+#[cfg(feature = "host")]
+pub(super) mod user_stacks;
+#[cfg(not(feature = "host"))]
+#[path = "user_stacks_none.rs"]
+mod user_stacks;
 
 use crate::cli::Global;
 use crate::cli::why::Args;
@@ -50,6 +55,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         from_files(global, args)
     } else if args.task.is_some() || !args.command.is_empty() || args.ends().is_some() {
         attach::run(global, args)
+    } else if args.user_stacks() {
+        Err(anyhow::anyhow!("--user-stacks: needs --task, or a command")).hint(
+            "latlab why --task NAME --user-stacks; latlab's own threads wait for their timer alone",
+        )
     } else if args.has_deadline() {
         Err(anyhow::anyhow!("--deadline: needs --task, a command, or --from and --to"))
             .hint("latlab why --task NAME --deadline 1ms; --limit is for latlab's own threads")

@@ -1,0 +1,41 @@
+//! User stacks in a build for boards, which has neither unwinder nor symbols: none are recorded.
+
+use super::target::Target;
+use latlab_analysis::latency::capture::Capture;
+use latlab_model::latency::UserStacks;
+use std::path::Path;
+
+/// None, also where a computer has written some.
+///
+/// # Errors
+/// None.
+pub(super) fn load(_: &Path) -> anyhow::Result<UserStacks> {
+    Ok(UserStacks::default())
+}
+
+/// No stacks.
+pub(super) struct Recording;
+
+impl Recording {
+    pub(super) fn new(_: bool) -> Self {
+        Self
+    }
+
+    pub(super) fn follow(&mut self, _: &Target) {}
+
+    pub(super) fn look(&mut self, _: &Target) {}
+
+    pub(super) fn keep(&mut self, _: &Path, _: &Capture) {}
+
+    pub(super) fn forget(&mut self, _: &Path) {}
+
+    pub(super) fn forget_before(&mut self, _: &Capture) {}
+
+    pub(super) fn save(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn error(&self) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,124 @@
+//! `latlab why --user-stacks`: where in its code a program waits.
+
+use crate::common::{compiled, is_root, latlab_here as latlab, real_time, said, skip, text};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+fn waits(output: &Output) -> Value {
+    let run: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(output)));
+    run["parts"][0]["detail"]["waits"].clone()
+}
+
+fn record(program: &Path, out: &Path) -> Output {
+    let words = [program.to_str().unwrap(), "800"];
+    let fixed = ["why", "--json", "-D", "10", "--deadline", "1500us", "--user-stacks", "--out"];
+    latlab(&[&fixed[..], &[out.to_str().unwrap(), "--"], &words[..]].concat())
+}
+
+/// The first site with such a function.
+fn site(waits: &Value, what: impl Fn(&Value) -> bool) -> &Value {
+    let sites = waits["sites"].as_array().unwrap();
+    let has = |s: &&Value| s["stack"].as_array().unwrap().iter().any(&what);
+    sites.iter().find(has).unwrap_or_else(|| panic!("{waits:#}"))
+}
+
+/// Mean of a late activation and of one on time, ns.
+fn means(waits: &Value, site: &Value) -> (f64, f64) {
+    let mean = |side: &str| {
+        let total = site[side]["total_ns"].as_f64().unwrap();
+        total / waits[side].as_f64().unwrap().max(1.0)
+    };
+    (mean("late"), mean("on_time"))
+}
+
+/// With debug information: functions with lines, inlined ones too, compiled without frame pointers. The same from the
+/// run, and a damaged file is one sentence.
+#[test]
+fn places_at_which_a_program_waits_have_functions_and_lines() {
+    if !is_root() {
+        return skip("it takes root");
+    }
+    let t = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(t.path(), "waiting_loop.c", &["-g", "-fomit-frame-pointer"])
+    else {
+        return;
+    };
+    let _alone = real_time();
+    let run = t.path().join("run");
+    let output = record(&program, &run);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let waits = waits(&output);
+    assert!(waits["late"].as_u64() >= Some(40), "{waits:#}");
+    assert!(10 * waits["without_stack"].as_u64().unwrap() <= waits["late"].as_u64().unwrap());
+    for (function, inside) in [("update_state", "take_lock"), ("read_sensor", "pause_us")] {
+        let of = site(&waits, |f| f["function"] == function);
+        let (late, on_time) = means(&waits, of);
+        assert!((0.3e6..2.2e6).contains(&late) && on_time < 0.4 * late, "{function}: {waits:#}");
+        let frames = of["stack"].as_array().unwrap();
+        let named = |name: &str| {
+            frames
+                .iter()
+                .find(|f| f["function"] == name)
+                .unwrap_or_else(|| panic!("{name}: {of:#}"))
+        };
+        for name in [function, inside, "main"] {
+            let place = named(name)["place"].as_str().unwrap();
+            let line = place.split_once("waiting_loop.c:").map(|(_, line)| line.parse::<u32>());
+            assert!(line.is_some_and(|l| l.is_ok_and(|l| l > 10)), "{name}: {of:#}");
+        }
+        assert_eq!(named(inside)["inlined"], true, "{of:#}");
+        assert!(frames[0]["object"].as_str().unwrap().starts_with("libc"), "{of:#}");
+    }
+    let report = text(&latlab(&["report", run.to_str().unwrap()]).stdout);
+    assert!(report.contains("< take_lock (") && report.contains("< pause_us ("), "{report}");
+
+    let again =
+        ["why", "--json", run.to_str().unwrap(), "--task", "ctl_loop", "--deadline", "1500us"];
+    let again = latlab(&again);
+    assert_eq!(self::waits(&again)["sites"], waits["sites"], "{}", said(&again));
+    let file = fs::read_dir(run.join("captures")).unwrap().flatten().map(|e| e.path());
+    let file = file.into_iter().find(|p| p.extension().is_some_and(|e| e == "json")).unwrap();
+    fs::write(&file, b"{\"frames\": 3}").unwrap();
+    let damaged = latlab(&["why", run.to_str().unwrap(), "--task", "ctl_loop"]);
+    assert_eq!(damaged.status.code(), Some(1));
+    assert!(said(&damaged).contains("not a file of user stacks"), "{}", said(&damaged));
+}
+
+/// Without symbols of its own: the library's function, and addresses in the program's file.
+#[test]
+fn places_in_a_stripped_program_are_offsets() {
+    if !is_root() {
+        return skip("it takes root");
+    }
+    let t = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(t.path(), "waiting_loop.c", &["-s"]) else { return };
+    let _alone = real_time();
+    let output = record(&program, &t.path().join("run"));
+    let waits = waits(&output);
+    let own = |f: &Value| {
+        let function = f["function"].as_str().unwrap();
+        f["object"] == "waiting_loop" && function.starts_with("+0x")
+    };
+    let sites = waits["sites"].as_array().unwrap();
+    let late: Vec<_> = sites.iter().filter(|s| s["late"]["count"].as_u64() >= Some(10)).collect();
+    assert!(late.len() >= 2, "{waits:#}");
+    for site in late {
+        let frames = site["stack"].as_array().unwrap();
+        assert!(frames.iter().filter(|f| own(f)).count() >= 2, "{site:#}");
+        assert!(frames.iter().any(|f| f["object"].as_str().unwrap().starts_with("libc")));
+    }
+}
+
+#[test]
+fn user_stacks_are_those_of_a_program() {
+    let output = latlab(&["why", "--user-stacks", "-D", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said(&output).contains("--user-stacks: needs --task, or a command"),
+        "{}",
+        said(&output)
+    );
+}
