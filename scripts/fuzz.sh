@@ -20,7 +20,7 @@ fi
 cd "$top/fuzz"
 work=$state/work
 artifacts=$state/artifacts
-all=(analyses debug_info journal print_fmt reader results run text view wire)
+all=(analyses debug_info journal objects print_fmt reader results run text view wire)
 # An input that took longer than this was waiting, or hangs; which of both its CPU time tells.
 alarm=30
 cpu_limit=10

@@ -2,7 +2,7 @@
 //! posted, with the next line as its body.
 #![no_main]
 
-use latlab_model::latency::SystemContext;
+use latlab_model::latency::{SystemContext, UserStacks};
 use latlab_trace::TraceFile;
 use latlab_view::api::{Door, Request, answer};
 use latlab_view::{Input, View};
@@ -19,7 +19,12 @@ fn view() -> &'static View<'static> {
         // For as long as the process lives.
         let file: &'static TraceFile<'static> =
             Box::leak(Box::new(TraceFile::parse(data).expect("fixture")));
-        let input = Input { name: "events7-x86_64.dat".into(), file, offset: 0 };
+        let input = Input {
+            name: "events7-x86_64.dat".into(),
+            file,
+            offset: 0,
+            stacks: UserStacks::default(),
+        };
         let view = View::new("fuzz", vec![input], SystemContext::default(), false);
         view.read();
         view
