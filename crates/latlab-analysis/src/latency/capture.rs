@@ -1,10 +1,15 @@
 //! The events round one late wake-up, as plain data.
 
-use latlab_model::event::{Event, EventKind, Names, StackId, Symbol};
+use latlab_model::event::{Event, EventKind, Names};
+#[cfg(feature = "host")]
+use latlab_model::event::{StackId, Symbol};
 use latlab_model::finding::Note;
+#[cfg(feature = "host")]
 use latlab_model::latency::UserFrame;
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+#[cfg(feature = "host")]
 use latlab_trace::names::IntMap;
+#[cfg(feature = "host")]
 use std::collections::HashMap;
 
 /// Events that the ring buffer dropped.
@@ -54,6 +59,7 @@ impl Kinds {
 }
 
 /// User stacks that were sampled when threads left their CPUs.
+#[cfg(feature = "host")]
 #[derive(Clone, Debug, Default)]
 pub struct UserSamples {
     /// Of each thread, rising in time.
@@ -91,7 +97,8 @@ pub struct Capture {
     pub activations: Vec<Activation>,
     /// Threads of latlab that recorded it, as its marker has them; the measured ones are among them.
     pub recorders: Vec<Tid>,
-    /// User stacks that were recorded beside it.
+    /// User stacks that were recorded beside it; boards record none.
+    #[cfg(feature = "host")]
     pub user_stacks: UserSamples,
     /// Irregularities of the wake-ups and their markers.
     pub notes: Vec<Note>,

@@ -7,7 +7,9 @@ use super::activations::summary::{Gathered, known, rank};
 use super::capture::Capture;
 use super::execution;
 use super::summary::{Digest, Examples, conclude, digest_found};
-use super::{user_stacks, wakeups};
+#[cfg(feature = "host")]
+use super::user_stacks;
+use super::wakeups;
 use latlab_model::event::{EventKind, Symbol};
 use latlab_model::finding::{Note, Quantity};
 use latlab_model::latency::{CaptureCounters, CountedWork, SystemContext, WhyResult};
@@ -226,13 +228,16 @@ pub fn explain_activations<E>(
         None => first.propose(),
     };
     context.limit_ns = late.limit().0;
-    let (mut digests, mut waits) = (Vec::new(), Vec::new());
+    let mut digests = Vec::new();
+    #[cfg(feature = "host")]
+    let mut waits = Vec::new();
     for i in 0..count {
         let (mut capture, found) = find(i, &known(std::slice::from_ref(first)))?;
         let own = |t: &&Thread| t.tid == first.tid || found.len() == 1 && t.name == first.task;
         if let Some(thread) = found.iter().find(own) {
             capture.activations = thread.activations(late);
         }
+        #[cfg(feature = "host")]
         waits.push(user_stacks::wait_sites(&capture));
         let mut digest = digest_found(&capture, Examples::Typical);
         add_counters(&mut digest, counters);
@@ -243,7 +248,10 @@ pub fn explain_activations<E>(
     let numbers = |g: &Gathered| g.summarize(if g.tid == first.tid { late } else { Late::Never });
     result.activations = all.iter().map(numbers).collect();
     result.work = work(first.tid);
-    result.waits = user_stacks::merge(waits);
+    #[cfg(feature = "host")]
+    {
+        result.waits = user_stacks::merge(waits);
+    }
     execution::tell(&mut result, late);
     Ok(result)
 }

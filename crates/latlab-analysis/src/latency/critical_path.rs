@@ -8,6 +8,7 @@ use super::breakdown::trail::{Link, OffInterval, Standing, Trail};
 use super::breakdown::{Budget, Piece};
 use super::capture::Capture;
 use super::features::label;
+#[cfg(feature = "host")]
 use super::user_stacks;
 use latlab_model::event::{EventKind, Symbol};
 use latlab_model::latency::{Cause, Part};
@@ -79,11 +80,13 @@ pub fn critical_path(capture: &Capture, budget: &Budget, trail: Trail) -> Critic
     let has_stacks = capture.kinds().stacks;
     let off = trail.off.iter().map(|interval| OffCpu {
         interval: *interval,
-        stack: {
-            let mut all = if has_stacks { stack(capture, interval) } else { Vec::new() };
-            all.extend(user_stacks::of(capture, interval.tid, interval.since, interval.to));
-            all
-        },
+        stack: if has_stacks { stack(capture, interval) } else { Vec::new() },
+    });
+    #[cfg(feature = "host")]
+    let off = off.map(|mut off| {
+        let OffInterval { tid, since, to, .. } = off.interval;
+        off.stack.extend(user_stacks::of(capture, tid, since, to));
+        off
     });
     let off = off.filter(|o| o.interval.waits || !o.stack.is_empty()).take(MOST).collect();
     let mut links = trail.links;

@@ -40,5 +40,6 @@ pub mod source_location;
 pub mod summary;
 pub mod tracing_overhead;
 pub mod untraced;
+#[cfg(feature = "host")]
 pub mod user_stacks;
 pub mod wakeups;

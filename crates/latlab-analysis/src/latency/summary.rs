@@ -38,7 +38,7 @@ pub struct Digest {
 pub enum Examples {
     /// The late ones, and the on-time one of the median latency.
     Typical,
-    /// All that are looked at.
+    /// All that are looked at, with their critical paths; these are not in builds for boards.
     All,
 }
 
@@ -90,7 +90,7 @@ pub fn digest_found(capture: &Capture, examples: Examples) -> Digest {
     let control_end = on_time.iter().map(|a| a.end).min();
     for activation in chosen {
         let (budget, trail) = match examples {
-            Examples::All => {
+            Examples::All if cfg!(feature = "host") => {
                 let (budget, trail) = with_trail(capture, &lanes, activation);
                 (budget, Some(trail))
             }

@@ -42,7 +42,8 @@ pub struct WhyResult {
     /// Counters of the explained task, where its activations were recorded with them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<CountedWork>,
-    /// Where its activations waited, where user stacks were recorded.
+    /// Where its activations waited, where user stacks were recorded; boards record none.
+    #[cfg(feature = "read")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits: Option<WaitSites>,
     /// Every wake-up that was looked at, in numbers.

@@ -43,6 +43,7 @@ pub mod tune;
 pub mod wakeup;
 pub mod why;
 mod why_activations;
+#[cfg(feature = "host")]
 mod why_waits;
 #[cfg(feature = "host")]
 pub mod worst;

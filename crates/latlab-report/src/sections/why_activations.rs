@@ -1,6 +1,5 @@
 //! The activations of a task: their parts as a table, and the distribution of response times.
 
-use super::why_waits;
 use crate::doc::{Block, Column, Table};
 use crate::messages;
 use crate::plot::distribution::{self, Subject};
@@ -19,7 +18,8 @@ pub fn tables(result: &WhyResult) -> Vec<Block> {
     if result.activations.len() > 1 {
         blocks.push(Block::Table(tasks(&result.activations)));
     }
-    blocks.extend(why_waits::blocks(result.waits.as_ref()));
+    #[cfg(feature = "host")]
+    blocks.extend(super::why_waits::blocks(result.waits.as_ref()));
     blocks
 }
 

@@ -2,7 +2,6 @@
 
 use super::analyse::names;
 use super::ends::Finder;
-use super::user_stacks;
 use crate::cli::why::Args;
 use crate::outcome::HintExt;
 use crate::trace_input;
@@ -13,7 +12,7 @@ use latlab_analysis::latency::activations::spans::Found;
 use latlab_analysis::latency::activations::summary::Gathered;
 use latlab_analysis::latency::capture::Capture;
 use latlab_analysis::latency::captures;
-use latlab_analysis::latency::{from_trace, user_stacks as stacks};
+use latlab_analysis::latency::from_trace;
 use latlab_model::latency::{CaptureCounters, CountedWork, SystemContext, WhyResult};
 use latlab_model::units::Tid;
 use latlab_sys::mmap::Mapped;
@@ -29,10 +28,19 @@ fn read(
     let bytes = Mapped::open_all(path).with_context(|| path.display().to_string())?;
     let file = trace_input::open(&bytes, path)?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let mut capture = from_trace::capture(&file, &name);
-    stacks::attach(&mut capture, &user_stacks::load(path)?);
+    let capture = from_trace::capture(&file, &name);
+    #[cfg(feature = "host")]
+    let capture = with_user_stacks(capture, path)?;
     let (threads, found) = finder.find(&file, &capture, chosen, known)?;
     Ok((capture, threads, found))
+}
+
+/// The capture with the user stacks that were recorded beside it.
+#[cfg(feature = "host")]
+fn with_user_stacks(mut capture: Capture, path: &Path) -> anyhow::Result<Capture> {
+    let stacks = super::user_stacks::load(path)?;
+    latlab_analysis::latency::user_stacks::attach(&mut capture, &stacks);
+    Ok(capture)
 }
 
 /// Explains the activations of a task in files; `work` are the counters that were recorded with them. `None`: a limit, or

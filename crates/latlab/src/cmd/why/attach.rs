@@ -300,9 +300,7 @@ impl Recording {
         }
         self.session.late_not_captured =
             self.session.late.saturating_sub(result.late_in_captures());
-        if let Some(error) = self.stacks.error() {
-            result.waits.get_or_insert_default().error = Some(error);
-        }
+        self.stacks.tell(&mut result);
         result.session = Some(self.session);
         Ok(result)
     }

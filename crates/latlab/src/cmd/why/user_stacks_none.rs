@@ -2,16 +2,8 @@
 
 use super::target::Target;
 use latlab_analysis::latency::capture::Capture;
-use latlab_model::latency::UserStacks;
+use latlab_model::latency::WhyResult;
 use std::path::Path;
-
-/// None, also where a computer has written some.
-///
-/// # Errors
-/// None.
-pub(super) fn load(_: &Path) -> anyhow::Result<UserStacks> {
-    Ok(UserStacks::default())
-}
 
 /// No stacks.
 pub(super) struct Recording;
@@ -35,7 +27,5 @@ impl Recording {
         Ok(())
     }
 
-    pub(super) fn error(&self) -> Option<String> {
-        None
-    }
+    pub(super) fn tell(&self, _: &mut WhyResult) {}
 }

@@ -12,7 +12,7 @@ use crate::outcome::HintExt;
 use crate::rundir::write_atomically;
 use anyhow::{Context, anyhow};
 use latlab_analysis::latency::capture::Capture;
-use latlab_model::latency::{LeftCpu, UserFrame, UserStacks};
+use latlab_model::latency::{LeftCpu, UserFrame, UserStacks, WhyResult};
 use latlab_model::units::Tid;
 use latlab_sys::user_stacks::UserStacks as Sampler;
 use process::Process;
@@ -213,10 +213,13 @@ impl Recording {
         Ok(())
     }
 
-    /// Why no stack was recorded, where that is so.
-    pub(super) fn error(&self) -> Option<String> {
-        let sampler = self.sampler.as_ref()?;
-        self.error.clone().or_else(|| sampler.error().map(ToString::to_string))
+    /// Adds why no stack was recorded, where that is so.
+    pub(super) fn tell(&self, result: &mut WhyResult) {
+        let Some(sampler) = &self.sampler else { return };
+        let error = self.error.clone().or_else(|| sampler.error().map(ToString::to_string));
+        if error.is_some() {
+            result.waits.get_or_insert_default().error = error;
+        }
     }
 }
 
