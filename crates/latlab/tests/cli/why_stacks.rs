@@ -112,6 +112,46 @@ fn places_in_a_stripped_program_are_offsets() {
     }
 }
 
+/// Code without a file and without unwind tables: the perf map names it, frame pointers lead through it.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn places_in_code_that_was_compiled_at_run_time_are_named_by_its_perf_map() {
+    if !is_root() {
+        return skip("it takes root");
+    }
+    let t = tempfile::tempdir().unwrap();
+    let options = ["-g", "-fno-omit-frame-pointer"];
+    let Some(program) = compiled(t.path(), "compiled_code.c", &options) else { return };
+    let _alone = real_time();
+    let output = latlab(&[
+        "why",
+        "--json",
+        "-D",
+        "2",
+        "--deadline",
+        "1500us",
+        "--user-stacks",
+        "--out",
+        t.path().join("run").to_str().unwrap(),
+        "--",
+        program.to_str().unwrap(),
+        "4000",
+    ]);
+    // As run-time compilers do, the program leaves it.
+    let maps = fs::read_dir("/tmp").unwrap().flatten().map(|e| e.path());
+    let maps = maps.filter(|p| p.extension().is_some_and(|e| e == "map"));
+    for map in maps.filter(|p| fs::read_to_string(p).is_ok_and(|t| t.contains("made_step"))) {
+        fs::remove_file(map).unwrap();
+    }
+    let waits = waits(&output);
+    let of = site(&waits, |f| f["function"] == "pause_inside");
+    let named: Vec<&str> =
+        of["stack"].as_array().unwrap().iter().map(|f| f["function"].as_str().unwrap()).collect();
+    let at = |name: &str| named.iter().position(|f| *f == name).unwrap_or_else(|| panic!("{of:#}"));
+    assert_eq!(at("made_step loop.js:7"), at("pause_inside") + 1, "{of:#}");
+    assert_eq!(at("main"), at("pause_inside") + 2, "{of:#}");
+}
+
 #[test]
 fn user_stacks_are_those_of_a_program() {
     let output = latlab(&["why", "--user-stacks", "-D", "1"]);

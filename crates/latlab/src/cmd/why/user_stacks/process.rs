@@ -46,6 +46,11 @@ struct Mapping {
 /// A process.
 pub(super) struct Process {
     pid: i32,
+    /// Its user, and its id in its own namespace.
+    owner: u32,
+    inside: String,
+    /// What `/proc/PID/maps` was.
+    maps: String,
     /// In order of addresses.
     mappings: Vec<Mapping>,
     /// By device, inode and path.
@@ -56,8 +61,11 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn new(pid: i32) -> Self {
-        let (mappings, files) = (Vec::new(), HashMap::new());
-        let mut new = Self { pid, mappings, files, unwinder: Unwinder::default(), read: None };
+        let owner = status(pid, "Uid:").and_then(|uid| uid.parse().ok()).unwrap_or(u32::MAX);
+        let inside = status(pid, "NSpid:").unwrap_or_else(|| pid.to_string());
+        let (mappings, files, maps) = (Vec::new(), HashMap::new(), String::new());
+        let unwinder = Unwinder::default();
+        let mut new = Self { pid, owner, inside, maps, mappings, files, unwinder, read: None };
         new.read_mappings();
         new
     }
@@ -70,26 +78,36 @@ impl Process {
     /// Addresses of a stack, innermost first: the instruction, then return addresses. What lies beyond the copied
     /// part of the stack is missing.
     pub(super) fn unwind(&mut self, sample: &Sample<'_>) -> Vec<u64> {
-        if self.at(sample.registers.ip).is_none() {
-            self.read_mappings();
-        }
         let mut found = self.unwinder.unwind(sample);
-        // What is no code was no return address.
-        let code = found.iter().skip(1).take_while(|a| self.at(**a - 1).is_some()).count();
-        found.truncate(1 + code);
+        // A library may have been loaded since.
+        if self.code(&found) < found.len() && self.read_mappings() {
+            found = self.unwinder.unwind(sample);
+        }
+        found.truncate(self.code(&found).max(1));
         found
     }
 
-    /// Reads `/proc/PID/maps`, not more often than a look is worth.
-    fn read_mappings(&mut self) {
+    /// How many of a stack's addresses lie in executable mappings: what is no code was no return address.
+    fn code(&self, stack: &[u64]) -> usize {
+        let is_code = |(i, address): (usize, &u64)| {
+            self.at(if i == 0 { *address } else { address.saturating_sub(1) }).is_some()
+        };
+        stack.iter().enumerate().take_while(|a| is_code(*a)).count()
+    }
+
+    /// Reads `/proc/PID/maps`, not more often than a look is worth; whether it has changed.
+    fn read_mappings(&mut self) -> bool {
         if self.read.is_some_and(|read| read.elapsed() < AGAIN) {
-            return;
+            return false;
         }
         self.read = Some(Instant::now());
-        let Ok(text) = fs::read_to_string(format!("/proc/{}/maps", self.pid)) else { return };
+        let Ok(text) = fs::read_to_string(format!("/proc/{}/maps", self.pid)) else { return false };
+        if text == self.maps {
+            return false;
+        }
         let executable = text.lines().filter_map(Line::parse).take(MAPPINGS);
-        let mappings = executable.map(|line| self.mapping(&line)).collect();
-        self.mappings = mappings;
+        self.mappings = executable.map(|line| self.mapping(&line)).collect();
+        self.maps = text;
         let mut unwinder = Unwinder::default();
         for m in &self.mappings {
             if let Some(file) = &m.file {
@@ -97,6 +115,7 @@ impl Process {
             }
         }
         self.unwinder = unwinder;
+        true
     }
 
     fn mapping(&mut self, line: &Line<'_>) -> Mapping {
@@ -150,7 +169,10 @@ impl Process {
         let mut map = None;
         for address in all {
             named.entry(address).or_insert_with(|| {
-                vec![self.outside(address, map.get_or_insert_with(|| PerfMap::read(self.pid)))]
+                vec![self.outside(
+                    address,
+                    map.get_or_insert_with(|| PerfMap::read(self.pid, &self.inside, self.owner)),
+                )]
             });
         }
         let frames = |stack: &[u64]| of(stack).iter().flat_map(|a| named[a].clone()).collect();
@@ -200,9 +222,7 @@ impl<'a> Line<'a> {
 struct PerfMap(BTreeMap<u64, (u64, String)>);
 
 impl PerfMap {
-    fn read(pid: i32) -> Self {
-        let owner = status(pid, "Uid:").and_then(|uid| uid.parse().ok()).unwrap_or(u32::MAX);
-        let inside = status(pid, "NSpid:").unwrap_or_else(|| pid.to_string());
+    fn read(pid: i32, inside: &str, owner: u32) -> Self {
         let paths = [
             format!("/proc/{pid}/root/tmp/perf-{inside}.map"),
             // The process may have ended.
