@@ -48,7 +48,8 @@ impl ObjectFile {
         })
     }
 
-    /// The unwind tables.
+    /// The unwind tables, without the search table `.eh_frame_hdr`: nothing says that it is right, and the unwinder makes
+    /// one of its own.
     pub(super) fn unwind_sections(&self) -> Sections {
         let mut found = Sections::default();
         let Some(file) = self.parsed() else { return found };
@@ -59,7 +60,6 @@ impl ObjectFile {
             Some((range, data.to_vec()))
         };
         (found.eh_frame_svma, found.eh_frame) = of(".eh_frame").unzip();
-        (found.eh_frame_hdr_svma, found.eh_frame_hdr) = of(".eh_frame_hdr").unzip();
         (found.text_svma, found.text) = of(".text").unzip();
         found.got_svma = of(".got").map(|s| s.0);
         found
