@@ -102,7 +102,7 @@ where
             return Err(ExtractError::Size(total >> 20));
         }
         written.events += counted.events_count;
-        written.lost += counted.lost;
+        written.lost = written.lost.saturating_add(counted.lost);
         written.diagnostics.extend(&counted.diagnostics);
         data.push(CpuData { cpu, bytes, pages: pages() });
     }
