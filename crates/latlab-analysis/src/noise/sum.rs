@@ -62,7 +62,7 @@ impl Sum {
                 tally.noise.queue_max = Some(known.max(longest));
             }
             let overrun = window.overrun.get(&w.cpu).copied().unwrap_or(0);
-            tally.noise.events_lost = tally.noise.events_lost.saturating_add(overrun);
+            tally.noise.events_lost += overrun;
             let none = CpuPieces::default();
             match window.pieces {
                 Some(pieces) => {
