@@ -1,6 +1,7 @@
 //! Samples of a thread by perf_event_open(2): its attributes, a ring that the kernel fills, and the records in it.
 
 use latlab_model::units::Tid;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -111,6 +112,54 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and nothing refers to it any more.
         unsafe { libc::munmap(self.at.as_ptr().cast(), self.page + self.bytes) };
+    }
+}
+
+/// Threads that are sampled at one time at most.
+pub(crate) const THREADS: usize = 32;
+
+/// The threads that are sampled.
+pub(crate) struct Followed<T> {
+    pub threads: BTreeMap<Tid, T>,
+    /// Threads that could not be opened, with the last error.
+    refused: Vec<Tid>,
+    error: Option<io::Error>,
+}
+
+impl<T> Default for Followed<T> {
+    fn default() -> Self {
+        Self { threads: BTreeMap::new(), refused: Vec::new(), error: None }
+    }
+}
+
+impl<T> Followed<T> {
+    /// Opens these threads, [`THREADS`] at most, and closes others. One that cannot be opened is left out.
+    pub fn follow(&mut self, tids: &[Tid], open: impl Fn(Tid) -> io::Result<T>) {
+        self.threads.retain(|tid, _| tids.contains(tid));
+        self.refused.retain(|tid| tids.contains(tid));
+        for &tid in tids {
+            let known = self.threads.contains_key(&tid) || self.refused.contains(&tid);
+            if known || self.threads.len() >= THREADS {
+                continue;
+            }
+            match open(tid) {
+                Ok(thread) => {
+                    self.threads.insert(tid, thread);
+                }
+                Err(error) => {
+                    self.refused.push(tid);
+                    // A thread that has just ended says nothing about the machine.
+                    if error.raw_os_error() != Some(libc::ESRCH) {
+                        self.error = Some(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Why a thread could not be opened, where that is so for each of them.
+    pub fn error(&self) -> Option<&io::Error> {
+        self.error.as_ref().filter(|_| self.threads.is_empty())
     }
 }
 

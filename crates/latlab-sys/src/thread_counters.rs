@@ -10,16 +10,13 @@
 //! A counter that the machine does not have is left out. Without hardware counters time and page faults remain.
 
 use crate::perf_ring::{
-    Attr, EXCLUDE_KERNEL, HARDWARE, Ring, SAMPLE_TIME, SOFTWARE, open, samples, word,
+    Attr, EXCLUDE_KERNEL, Followed, HARDWARE, Ring, SAMPLE_TIME, SOFTWARE, open, samples, word,
 };
 use latlab_model::latency::{WorkCounts, WorkReading};
 use latlab_model::units::Tid;
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Threads at most that are counted at one time.
-pub const THREADS: usize = 32;
 /// Readings of all threads that are kept at most: 8 MB.
 const READINGS: usize = 65_536;
 /// Bytes of the ring of a thread, a power of two.
@@ -150,61 +147,39 @@ fn readings<'a>(
 /// The counters of threads.
 #[derive(Default)]
 pub struct ThreadCounters {
-    groups: BTreeMap<Tid, Group>,
-    /// Threads that could not be counted, with the last error.
-    refused: Vec<Tid>,
-    error: Option<io::Error>,
+    followed: Followed<Group>,
     bytes: Vec<u8>,
 }
 
 impl ThreadCounters {
-    /// Begins to count these threads, [`THREADS`] at most, and ends to count others. One that cannot be counted is
-    /// left out: [`Self::error`].
+    /// Begins to count these threads, 32 at most, and ends to count others. One that cannot be counted is left out:
+    /// [`Self::error`].
     pub fn follow(&mut self, tids: &[Tid]) {
-        self.groups.retain(|tid, _| tids.contains(tid));
-        self.refused.retain(|tid| tids.contains(tid));
-        for &tid in tids {
-            let known = self.groups.contains_key(&tid) || self.refused.contains(&tid);
-            if known || self.groups.len() >= THREADS {
-                continue;
-            }
-            match Group::open(tid) {
-                Ok(group) => {
-                    self.groups.insert(tid, group);
-                }
-                Err(error) => {
-                    self.refused.push(tid);
-                    // A thread that has just ended says nothing about the machine.
-                    if error.raw_os_error() != Some(libc::ESRCH) {
-                        self.error = Some(error);
-                    }
-                }
-            }
-        }
+        self.followed.follow(tids, Group::open);
     }
 
     /// Why a thread could not be counted, where that is so for each of them.
     pub fn error(&self) -> Option<&io::Error> {
-        self.error.as_ref().filter(|_| self.groups.is_empty())
+        self.followed.error()
     }
 
     /// Takes the readings out of the kernel's rings, which hold some 300 of a thread.
     pub fn take(&mut self) {
         let mut most =
-            READINGS.saturating_sub(self.groups.values().map(|g| g.readings.len()).sum());
-        for group in self.groups.values_mut() {
+            READINGS.saturating_sub(self.followed.threads.values().map(|g| g.readings.len()).sum());
+        for group in self.followed.threads.values_mut() {
             most -= group.take(&mut self.bytes, most);
         }
     }
 
     /// The readings of a thread that were taken, in order of time.
     pub fn readings(&self, tid: Tid) -> &[WorkReading] {
-        self.groups.get(&tid).map_or(&[], |g| &g.readings)
+        self.followed.threads.get(&tid).map_or(&[], |g| &g.readings)
     }
 
     /// Forgets the readings before the last one that is not later than `ns`.
     pub fn forget_before(&mut self, ns: u64) {
-        for group in self.groups.values_mut() {
+        for group in self.followed.threads.values_mut() {
             let later = group.readings.partition_point(|r| r.at_ns <= ns);
             group.readings.drain(..later.saturating_sub(1));
         }

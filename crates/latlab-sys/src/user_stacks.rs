@@ -5,14 +5,11 @@
 //! `sched_switch`. Its time is that of CLOCK_MONOTONIC, as that of the clock `mono` of traces. Nothing of the program
 //! is changed, and no symbol is needed; return addresses are found afterwards.
 
-use crate::perf_ring::{Attr, Ring, SAMPLE_TIME, SOFTWARE, open, samples, word};
+use crate::perf_ring::{Attr, Followed, Ring, SAMPLE_TIME, SOFTWARE, open, samples, word};
 use latlab_model::units::Tid;
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Threads at most that are sampled at one time.
-pub const THREADS: usize = 32;
 /// Bytes of a stack that are copied.
 pub const STACK: u32 = 8 * 1024;
 /// Bytes of the ring of a thread: 500 stacks, those of the time in which an interval is analysed.
@@ -25,7 +22,7 @@ const CONTEXT_SWITCHES: (u32, u64) = (SOFTWARE, 3);
 /// `PERF_SAMPLE_REGS_ABI_64`.
 const ABI_64: u64 = 2;
 
-/// Registers of `uapi/asm/perf_regs.h` by number, rising; in which place of them [`Registers`] are.
+/// Numbers of the registers that are sampled, rising, as a sample has them; `uapi/asm/perf_regs.h`.
 #[cfg(target_arch = "x86_64")]
 const REGISTERS: [u32; 3] = [6, 7, 8];
 #[cfg(target_arch = "aarch64")]
@@ -87,6 +84,9 @@ struct Sampled {
 
 impl Sampled {
     fn open(tid: Tid) -> io::Result<Self> {
+        if REGISTERS.is_empty() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let (kind, config) = CONTEXT_SWITCHES;
         let attr = Attr {
             kind,
@@ -105,52 +105,26 @@ impl Sampled {
 /// The user stacks of threads.
 #[derive(Default)]
 pub struct UserStacks {
-    threads: BTreeMap<Tid, Sampled>,
-    /// Threads that could not be sampled, with the last error.
-    refused: Vec<Tid>,
-    error: Option<io::Error>,
+    followed: Followed<Sampled>,
     bytes: Vec<u8>,
 }
 
 impl UserStacks {
-    /// Begins to sample these threads, [`THREADS`] at most, and ends to sample others. One that cannot be sampled is
-    /// left out: [`Self::error`].
+    /// Begins to sample these threads, 32 at most, and ends to sample others. One that cannot be sampled is left out:
+    /// [`Self::error`].
     pub fn follow(&mut self, tids: &[Tid]) {
-        self.threads.retain(|tid, _| tids.contains(tid));
-        self.refused.retain(|tid| tids.contains(tid));
-        for &tid in tids {
-            let known = self.threads.contains_key(&tid) || self.refused.contains(&tid);
-            if known || self.threads.len() >= THREADS {
-                continue;
-            }
-            let opened = match REGISTERS.is_empty() {
-                true => Err(io::ErrorKind::Unsupported.into()),
-                false => Sampled::open(tid),
-            };
-            match opened {
-                Ok(sampled) => {
-                    self.threads.insert(tid, sampled);
-                }
-                Err(error) => {
-                    self.refused.push(tid);
-                    // A thread that has just ended says nothing about the machine.
-                    if error.raw_os_error() != Some(libc::ESRCH) {
-                        self.error = Some(error);
-                    }
-                }
-            }
-        }
+        self.followed.follow(tids, Sampled::open);
     }
 
     /// Why a thread could not be sampled, where that is so for each of them.
     pub fn error(&self) -> Option<&io::Error> {
-        self.error.as_ref().filter(|_| self.threads.is_empty())
+        self.followed.error()
     }
 
     /// Takes the samples out of the kernel's rings, thread by thread, each in order of time. A ring holds some 500; what
     /// comes when it is full is lost.
     pub fn take(&mut self, mut each: impl FnMut(Tid, Sample<'_>)) {
-        for (tid, sampled) in &self.threads {
+        for (tid, sampled) in &self.followed.threads {
             sampled.ring.take(&mut self.bytes);
             for found in samples(&self.bytes).filter_map(sample) {
                 each(*tid, found);
