@@ -42,6 +42,8 @@ const SHORTEST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(5);
 /// Between two looks at a signal or the end of the program.
 const LOOK: Duration = Duration::from_millis(20);
+/// Between two looks for new threads, at least.
+const NEW_THREADS: Duration = Duration::from_millis(100);
 /// Captures that are kept while no deadline is known.
 const WORST: usize = 12;
 
@@ -118,6 +120,7 @@ fn record(
         progress: Progress::new("why"),
         chosen: Chosen::Tids(Vec::new()),
         looked: Instant::now(),
+        followed: Instant::now(),
         counting: Counting::new(finder.names().is_none()),
         stacks: user_stacks::Recording::new(args.user_stacks()),
         finder,
@@ -149,6 +152,8 @@ struct Recording {
     chosen: Chosen,
     /// When it was last looked whether the program is there.
     looked: Instant,
+    /// When its threads were looked for.
+    followed: Instant,
     finder: Finder,
     /// Counters of the program's threads.
     counting: Counting,
@@ -177,8 +182,7 @@ impl Recording {
         let mut flight = FlightRecorder::start(tracefs, &level.config).with_hint()?;
         let capacity = flight.session().buffer_kb().max(1) * 1024;
         let mut target = begun.release(command)?;
-        self.counting.follow(&target);
-        self.stacks.follow(&target);
+        self.follow(&target);
         let started = Instant::now();
         let (mut interval, mut number) = (FIRST, 0);
         loop {
@@ -202,6 +206,17 @@ impl Recording {
                 return Ok(self);
             }
         }
+    }
+
+    /// Counts and samples the program's threads from now on.
+    fn follow(&mut self, target: &Target) {
+        if !self.counting.is_on() && !self.stacks.is_on() {
+            return;
+        }
+        let tids = target.tids();
+        self.counting.follow(&tids);
+        self.stacks.follow(&tids);
+        self.followed = Instant::now();
     }
 
     /// As many captures as were asked for.
@@ -230,8 +245,11 @@ impl Recording {
                 None => "no activation yet".to_owned(),
             };
             self.progress.set(Some(done), &words);
-            self.counting.look(target);
-            self.stacks.look(target);
+            self.counting.take();
+            self.stacks.take();
+            if self.followed.elapsed() >= target.every().max(NEW_THREADS) {
+                self.follow(target);
+            }
             std::thread::sleep(LOOK.min(length.saturating_sub(begun.elapsed())));
         }
         Ended::Full

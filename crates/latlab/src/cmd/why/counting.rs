@@ -1,47 +1,42 @@
 //! The counters of a program's threads while it is recorded.
 
-use super::target::Target;
 use latlab_analysis::latency::activations::from_capture::Thread;
 use latlab_analysis::latency::capture::Capture;
 use latlab_analysis::latency::execution::{Counted, assign};
 use latlab_model::latency::CountedWork;
 use latlab_model::units::Tid;
 use latlab_sys::thread_counters::ThreadCounters;
-use std::time::{Duration, Instant};
-
-/// Between two looks for new threads, at least.
-const NEW_THREADS: Duration = Duration::from_millis(100);
 
 /// Counters, and what they are of the activations found so far.
 pub(super) struct Counting {
     /// `None`: spans do not end where a thread leaves its CPU.
     counters: Option<ThreadCounters>,
     counted: Counted,
-    looked: Instant,
 }
 
 impl Counting {
     /// Of no thread yet.
     pub(super) fn new(activations: bool) -> Self {
         let counters = activations.then(ThreadCounters::default);
-        Self { counters, counted: Counted::default(), looked: Instant::now() }
+        Self { counters, counted: Counted::default() }
     }
 
-    /// Counts the program's threads from now on.
-    pub(super) fn follow(&mut self, target: &Target) {
+    /// Whether threads are counted.
+    pub(super) fn is_on(&self) -> bool {
+        self.counters.is_some()
+    }
+
+    /// Counts these threads from now on.
+    pub(super) fn follow(&mut self, tids: &[Tid]) {
         if let Some(counters) = &mut self.counters {
-            counters.follow(&target.tids());
+            counters.follow(tids);
         }
-        self.looked = Instant::now();
     }
 
-    /// Empties the kernel's rings, and looks for new threads now and then.
-    pub(super) fn look(&mut self, target: &Target) {
+    /// Empties the kernel's rings.
+    pub(super) fn take(&mut self) {
         if let Some(counters) = &mut self.counters {
             counters.take();
-            if self.looked.elapsed() >= target.every().max(NEW_THREADS) {
-                self.follow(target);
-            }
         }
     }
 

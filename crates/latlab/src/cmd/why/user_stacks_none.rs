@@ -1,8 +1,8 @@
 //! User stacks in a build for boards, which has neither unwinder nor symbols: none are recorded.
 
-use super::target::Target;
 use latlab_analysis::latency::capture::Capture;
 use latlab_model::latency::WhyResult;
+use latlab_model::units::Tid;
 use std::path::Path;
 
 /// No stacks.
@@ -13,9 +13,13 @@ impl Recording {
         Self
     }
 
-    pub(super) fn follow(&mut self, _: &Target) {}
+    pub(super) fn is_on(&self) -> bool {
+        false
+    }
 
-    pub(super) fn look(&mut self, _: &Target) {}
+    pub(super) fn follow(&mut self, _: &[Tid]) {}
+
+    pub(super) fn take(&mut self) {}
 
     pub(super) fn keep(&mut self, _: &Path, _: &Capture) {}
 

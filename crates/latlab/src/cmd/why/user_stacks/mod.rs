@@ -7,7 +7,6 @@ mod objects;
 mod process;
 mod unwind;
 
-use super::target::Target;
 use crate::outcome::HintExt;
 use crate::rundir::write_atomically;
 use anyhow::{Context, anyhow};
@@ -20,10 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-/// Between two looks for new threads, at least.
-const NEW_THREADS: Duration = Duration::from_millis(100);
 /// Samples of an interval that are kept at most.
 const SAMPLES: usize = 65_536;
 /// Different stacks that are kept at most.
@@ -79,7 +75,6 @@ pub(super) struct Recording {
     samples: Vec<LeftCpu>,
     /// Of the captures that are kept.
     kept: BTreeMap<PathBuf, Vec<LeftCpu>>,
-    looked: Option<Instant>,
     error: Option<String>,
 }
 
@@ -89,24 +84,20 @@ impl Recording {
         Self { sampler: wanted.then(Sampler::default), ..Self::default() }
     }
 
-    /// Samples the program's threads from now on.
-    pub(super) fn follow(&mut self, target: &Target) {
+    /// Whether threads are sampled.
+    pub(super) fn is_on(&self) -> bool {
+        self.sampler.is_some()
+    }
+
+    /// Samples these threads from now on.
+    pub(super) fn follow(&mut self, tids: &[Tid]) {
         if let Some(sampler) = &mut self.sampler {
-            sampler.follow(&target.tids());
-            self.looked = Some(Instant::now());
+            sampler.follow(tids);
         }
     }
 
-    /// Empties the kernel's rings, and looks for new threads now and then.
-    pub(super) fn look(&mut self, target: &Target) {
-        self.take();
-        let every = target.every().max(NEW_THREADS);
-        if self.looked.is_some_and(|looked| looked.elapsed() >= every) {
-            self.follow(target);
-        }
-    }
-
-    fn take(&mut self) {
+    /// Empties the kernel's rings.
+    pub(super) fn take(&mut self) {
         let Some(mut sampler) = self.sampler.take() else { return };
         sampler.take(|tid, sample| {
             if self.samples.len() >= SAMPLES {

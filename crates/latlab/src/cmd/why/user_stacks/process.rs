@@ -4,7 +4,7 @@ use super::objects::ObjectFile;
 use super::unwind::Unwinder;
 use latlab_model::latency::UserFrame;
 use latlab_model::units::Tid;
-use latlab_sys::files::foreign_text;
+use latlab_sys::files::{field, foreign_text};
 use latlab_sys::user_stacks::Sample;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -21,14 +21,13 @@ const PERF_MAP: u64 = 64 << 20;
 
 /// The process of a thread.
 pub(super) fn of_thread(tid: Tid) -> Option<i32> {
-    status(tid.0, "Tgid:")?.parse().ok()
+    status(tid.0, "Tgid")?.parse().ok()
 }
 
-/// The last word of a line of `/proc/PID/status`.
-fn status(pid: i32, line: &str) -> Option<String> {
+/// The last word of a field of `/proc/PID/status`.
+fn status(pid: i32, key: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix(line))?;
-    line.split_whitespace().last().map(str::to_owned)
+    field(&text, key)?.split_whitespace().last().map(str::to_owned)
 }
 
 /// An executable mapping.
@@ -41,6 +40,8 @@ struct Mapping {
     file: Option<Arc<ObjectFile>>,
     /// What `/proc/PID/maps` calls it, without directories.
     name: String,
+    /// Its line there.
+    line: String,
 }
 
 /// A process.
@@ -49,8 +50,6 @@ pub(super) struct Process {
     /// Its user, and its id in its own namespace.
     owner: u32,
     inside: String,
-    /// What `/proc/PID/maps` was.
-    maps: String,
     /// In order of addresses.
     mappings: Vec<Mapping>,
     /// By device, inode and path.
@@ -61,11 +60,11 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn new(pid: i32) -> Self {
-        let owner = status(pid, "Uid:").and_then(|uid| uid.parse().ok()).unwrap_or(u32::MAX);
-        let inside = status(pid, "NSpid:").unwrap_or_else(|| pid.to_string());
-        let (mappings, files, maps) = (Vec::new(), HashMap::new(), String::new());
+        let owner = status(pid, "Uid").and_then(|uid| uid.parse().ok()).unwrap_or(u32::MAX);
+        let inside = status(pid, "NSpid").unwrap_or_else(|| pid.to_string());
+        let (mappings, files) = (Vec::new(), HashMap::new());
         let unwinder = Unwinder::default();
-        let mut new = Self { pid, owner, inside, maps, mappings, files, unwinder, read: None };
+        let mut new = Self { pid, owner, inside, mappings, files, unwinder, read: None };
         new.read_mappings();
         new
     }
@@ -79,11 +78,13 @@ impl Process {
     /// part of the stack is missing.
     pub(super) fn unwind(&mut self, sample: &Sample<'_>) -> Vec<u64> {
         let mut found = self.unwinder.unwind(sample);
+        let mut code = self.code(&found);
         // A library may have been loaded since.
-        if self.code(&found) < found.len() && self.read_mappings() {
+        if code < found.len() && self.read_mappings() {
             found = self.unwinder.unwind(sample);
+            code = self.code(&found);
         }
-        found.truncate(self.code(&found).max(1));
+        found.truncate(code.max(1));
         found
     }
 
@@ -102,12 +103,15 @@ impl Process {
         }
         self.read = Some(Instant::now());
         let Ok(text) = fs::read_to_string(format!("/proc/{}/maps", self.pid)) else { return false };
-        if text == self.maps {
+        let lines: Vec<Line<'_>> = text.lines().filter_map(Line::parse).take(MAPPINGS).collect();
+        // Data come and go all the time.
+        let same = |m: &Mapping, line: &Line<'_>| m.line == line.text;
+        if self.mappings.len() == lines.len()
+            && self.mappings.iter().zip(&lines).all(|(m, l)| same(m, l))
+        {
             return false;
         }
-        let executable = text.lines().filter_map(Line::parse).take(MAPPINGS);
-        self.mappings = executable.map(|line| self.mapping(&line)).collect();
-        self.maps = text;
+        self.mappings = lines.iter().map(|line| self.mapping(line)).collect();
         let mut unwinder = Unwinder::default();
         for m in &self.mappings {
             if let Some(file) = &m.file {
@@ -140,7 +144,7 @@ impl Process {
         let bias = bias.map(|address| line.start.wrapping_sub(address));
         let file = file.clone().filter(|_| bias.is_some());
         let (start, end, bias) = (line.start, line.end, bias.unwrap_or(0));
-        Mapping { start, end, bias, file, name }
+        Mapping { start, end, bias, file, name, line: line.text.to_owned() }
     }
 
     /// The functions of stacks.
@@ -195,6 +199,7 @@ impl Process {
 /// A line of `/proc/PID/maps` of an executable mapping; proc_pid_maps(5).
 #[derive(Debug, PartialEq, Eq)]
 struct Line<'a> {
+    text: &'a str,
     start: u64,
     end: u64,
     offset: u64,
@@ -213,7 +218,7 @@ impl<'a> Line<'a> {
         let (device, inode) = (words.next()?, words.next()?);
         let path = words.next().unwrap_or_default().trim_start();
         let is_code = permissions.as_bytes().get(2) == Some(&b'x') && start < end;
-        is_code.then_some(Self { start, end, offset, device, inode, path })
+        is_code.then_some(Self { text: line, start, end, offset, device, inode, path })
     }
 }
 
