@@ -151,11 +151,6 @@ impl Seen {
     }
 }
 
-fn is_wake_up(kind: &EventKind) -> bool {
-    use EventKind::{Wakeup, WakeupNew, Waking};
-    matches!(kind, Waking { .. } | Wakeup { .. } | WakeupNew { .. })
-}
-
 /// Lateness from which a timer is kept in [`Lanes::late_timers`].
 const LATE_TIMER: u64 = 20_000;
 
@@ -269,7 +264,7 @@ impl Lanes {
                 timers.take(event);
             }
             calls |= matches!(event.kind, EventKind::FunctionEntry { .. });
-            wakes |= is_wake_up(&event.kind);
+            wakes |= event.kind.wakes().is_some();
             let at = spans.place(event);
             if at == cpus.len() {
                 cpus.push((event.cpu, Lane::new(event.time)));

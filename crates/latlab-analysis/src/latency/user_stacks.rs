@@ -4,7 +4,7 @@
 //! before it. A switch whose sample is missing has none: the next sample is behind the thread's next switch.
 
 use super::capture::{Activation, Capture};
-use latlab_model::event::{EventKind, OffCpu, StackId, Symbol};
+use latlab_model::event::{EventKind, StackId, Symbol};
 use latlab_model::latency::{UserFrame, UserStacks, WaitSite, WaitSites, Waits};
 use latlab_model::units::{Tid, TraceNs};
 use std::collections::BTreeMap;
@@ -78,8 +78,8 @@ fn waits(capture: &Capture, activation: &Activation) -> Vec<(TraceNs, TraceNs)> 
     for e in capture.within(from, activation.actual) {
         match e.kind {
             EventKind::Switch { prev, state, .. } if prev.tid == activation.tid => {
-                let waits = !matches!(state, OffCpu::Runnable | OffCpu::Preempted);
-                left = waits.then_some(e.time).filter(|_| e.time < activation.actual);
+                left =
+                    (!state.is_runnable()).then_some(e.time).filter(|_| e.time < activation.actual);
             }
             EventKind::Switch { next, .. } if next.tid == activation.tid => {
                 found.extend(left.take().map(|left| (left, e.time)));
