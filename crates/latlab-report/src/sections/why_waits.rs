@@ -21,15 +21,13 @@ pub fn blocks(waits: Option<&WaitSites>) -> Vec<Block> {
     if !shown.is_empty() {
         blocks.push(Block::Table(table(waits, &shown)));
     }
-    let one = |n: u64| if n == 1 { "" } else { "s" };
     if waits.without_stack > 0 {
         let n = waits.without_stack;
-        blocks.push(Block::Text(format!(
-            "{n} wait{} of late activations without a user stack.",
-            one(n)
-        )));
+        let s = if n == 1 { "" } else { "s" };
+        blocks.push(Block::Text(format!("{n} wait{s} of late activations without a user stack.")));
     } else if shown.is_empty() {
-        blocks.push(Block::Text("No activation waits inside.".to_owned()));
+        let which = if waits.late > 0 { "late activation" } else { "activation" };
+        blocks.push(Block::Text(format!("No {which} waits inside.")));
     }
     blocks
 }
@@ -48,16 +46,14 @@ fn table(waits: &WaitSites, shown: &[&WaitSite]) -> Table {
             format_ns(longest as f64),
         ]
     };
-    let of = |n: u64, what: &str| format!("{n} {what}");
     let more = match waits.sites.len() - shown.len() {
         0 => String::new(),
         _ => "; all places are in run.json".to_owned(),
     };
     Table {
         caption: format!(
-            "Waits inside of activations in captures ({}, {}), mean by place, innermost function first{more}",
-            of(waits.late, "late"),
-            of(waits.on_time, "on time")
+            "Waits inside of activations in captures ({} late, {} on time), mean by place, innermost function first{more}",
+            waits.late, waits.on_time
         ),
         columns: vec![
             Column::left("place"),
