@@ -5,20 +5,8 @@
 #[expect(dead_code, reason = "what asks for the module's name and kernel is not here")]
 mod debug_info;
 
-/// As in the program; what to do about an error is for people.
-mod outcome {
-    pub trait HintExt<T> {
-        fn hint(self, hint: impl Into<String>) -> anyhow::Result<T>;
-    }
-    impl<T, E: Into<anyhow::Error>> HintExt<T> for Result<T, E> {
-        fn hint(self, _: impl Into<String>) -> anyhow::Result<T> {
-            self.map_err(Into::into)
-        }
-    }
-}
-
 use debug_info::DebugInfo;
-use latlab_fuzz::MEMORY;
+use latlab_fuzz::{MEMORY, outcome};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 use std::fs;

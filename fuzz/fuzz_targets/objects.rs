@@ -20,24 +20,13 @@ mod cmd {
 }
 
 /// As in the program.
-mod outcome {
-    pub trait HintExt<T> {
-        fn hint(self, hint: impl Into<String>) -> anyhow::Result<T>;
-    }
-    impl<T, E: Into<anyhow::Error>> HintExt<T> for Result<T, E> {
-        fn hint(self, _: impl Into<String>) -> anyhow::Result<T> {
-            self.map_err(Into::into)
-        }
-    }
-}
-
-/// As in the program.
 mod trace_input {
     pub fn memory() -> u64 {
         latlab_fuzz::MEMORY
     }
 }
 
+use latlab_fuzz::outcome;
 use latlab_sys::user_stacks::{Registers, Sample};
 use libfuzzer_sys::fuzz_target;
 use objects::ObjectFile;

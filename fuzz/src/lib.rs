@@ -1,5 +1,17 @@
 //! What several targets do with an input.
 
+/// As in the program; what to do about an error is for people.
+pub mod outcome {
+    pub trait HintExt<T> {
+        fn hint(self, hint: impl Into<String>) -> anyhow::Result<T>;
+    }
+    impl<T, E: Into<anyhow::Error>> HintExt<T> for Result<T, E> {
+        fn hint(self, _: impl Into<String>) -> anyhow::Result<T> {
+            self.map_err(Into::into)
+        }
+    }
+}
+
 use latlab_model::run::{Detail, Part, Run};
 use latlab_report::{html, markdown, sections, text};
 use std::io;

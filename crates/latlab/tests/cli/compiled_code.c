@@ -1,13 +1,10 @@
 /* A loop of 5 ms that waits inside of code which it made while it runs, named by a perf map as run-time compilers
  * write it; x86-64. */
-#define _GNU_SOURCE
-#include <sched.h>
+#include "control_loop.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 /* push %rbp; mov %rsp,%rbp; call *%rdi; pop %rbp; ret */
@@ -25,8 +22,6 @@ __attribute__((noinline)) static void pause_inside(void)
 int main(int argc, char **argv)
 {
     int periods = argc > 1 ? atoi(argv[1]) : 1000;
-    struct sched_param p = {.sched_priority = 50};
-    struct timespec next;
     char name[64];
     unsigned char *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -35,16 +30,9 @@ int main(int argc, char **argv)
     FILE *map = fopen(name, "w");
     fprintf(map, "%lx %zx made_step loop.js:7\n", (unsigned long)(made + 64), sizeof(code));
     fclose(map);
-    prctl(PR_SET_NAME, "ctl_loop");
-    sched_setscheduler(0, SCHED_FIFO, &p);
-    clock_gettime(CLOCK_MONOTONIC, &next);
+    struct timespec next = begin();
     for (int k = 0; k < periods; k++) {
-        next.tv_nsec += 5000000;
-        if (next.tv_nsec >= 1000000000) {
-            next.tv_nsec -= 1000000000;
-            next.tv_sec++;
-        }
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+        wait_for_next(&next);
         ((void (*)(void (*)(void)))(made + 64))(pause_inside);
     }
     unlink(name);

@@ -1,11 +1,8 @@
 /* A control loop of 5 ms that waits at two places inside: for a lock, whose owner sometimes has it for 2 ms, and for
  * a sensor, which every tenth time takes 2 ms. */
-#define _GNU_SOURCE
+#include "control_loop.h"
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <time.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static volatile double state[64];
@@ -55,20 +52,11 @@ int main(int argc, char **argv)
 {
     int periods = argc > 1 ? atoi(argv[1]) : 1000;
     pthread_t other;
-    struct sched_param p = {.sched_priority = 50};
-    struct timespec next;
     prctl(PR_SET_NAME, "lock_owner");
     pthread_create(&other, NULL, owner, NULL);
-    prctl(PR_SET_NAME, "ctl_loop");
-    sched_setscheduler(0, SCHED_FIFO, &p);
-    clock_gettime(CLOCK_MONOTONIC, &next);
+    struct timespec next = begin();
     for (int n = 0; n < periods; n++) {
-        next.tv_nsec += 5000000;
-        if (next.tv_nsec >= 1000000000) {
-            next.tv_nsec -= 1000000000;
-            next.tv_sec++;
-        }
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+        wait_for_next(&next);
         update_state(n);
         read_sensor(n);
     }
