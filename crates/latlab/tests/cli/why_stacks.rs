@@ -13,9 +13,11 @@ fn waits(output: &Output) -> Value {
 }
 
 fn record(program: &Path, out: &Path) -> Output {
-    let words = [program.to_str().unwrap(), "800"];
-    let fixed = ["why", "--json", "-D", "10", "--deadline", "1500us", "--user-stacks", "--out"];
-    latlab(&[&fixed[..], &[out.to_str().unwrap(), "--"], &words[..]].concat())
+    // It ends with the last capture; intervals are short where other tests make many events.
+    let program = ["--", program.to_str().unwrap(), "4000"];
+    let fixed = ["why", "--json", "-D", "20", "--captures", "4", "--deadline", "1500us"];
+    let stacks = ["--user-stacks", "--out", out.to_str().unwrap()];
+    latlab(&[&fixed[..], &stacks, &program].concat())
 }
 
 /// The first site with such a function.
@@ -51,7 +53,7 @@ fn places_at_which_a_program_waits_have_functions_and_lines() {
     let output = record(&program, &run);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     let waits = waits(&output);
-    assert!(waits["late"].as_u64() >= Some(40), "{waits:#}");
+    assert!(waits["late"].as_u64() >= Some(8), "{waits:#}");
     assert!(10 * waits["without_stack"].as_u64().unwrap() <= waits["late"].as_u64().unwrap());
     for (function, inside) in [("update_state", "take_lock"), ("read_sensor", "pause_us")] {
         let of = site(&waits, |f| f["function"] == function);
@@ -103,9 +105,10 @@ fn places_in_a_stripped_program_are_offsets() {
         f["object"] == "waiting_loop" && function.starts_with("+0x")
     };
     let sites = waits["sites"].as_array().unwrap();
-    let late: Vec<_> = sites.iter().filter(|s| s["late"]["count"].as_u64() >= Some(10)).collect();
+    let mut late: Vec<_> = sites.iter().collect();
+    late.sort_by_key(|s| std::cmp::Reverse(s["late"]["total_ns"].as_u64()));
     assert!(late.len() >= 2, "{waits:#}");
-    for site in late {
+    for site in &late[..2] {
         let frames = site["stack"].as_array().unwrap();
         assert!(frames.iter().filter(|f| own(f)).count() >= 2, "{site:#}");
         assert!(frames.iter().any(|f| f["object"].as_str().unwrap().starts_with("libc")));

@@ -42,6 +42,8 @@ const SHORTEST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(5);
 /// Between two looks at a signal or the end of the program.
 const LOOK: Duration = Duration::from_millis(20);
+/// Between two times that rings are emptied during an analysis.
+const DRAIN: Duration = Duration::from_millis(5);
 /// Between two looks for new threads, at least.
 const NEW_THREADS: Duration = Duration::from_millis(100);
 /// Captures that are kept while no deadline is known.
@@ -257,12 +259,27 @@ impl Recording {
 
     /// Analyses an interval, and keeps it if it has a late activation, or one of the longest.
     fn take(&mut self, snapshot: &Snapshot, chosen: Chosen, number: u32) -> anyhow::Result<()> {
-        let bytes = snapshot.to_bytes(Format::uncompressed()).with_hint()?;
         let name = format!("{number:04}.dat");
-        let file = trace_input::open(&bytes, name.as_ref())?;
-        let capture = from_trace::capture(&file, &name);
         let known = known(&self.threads);
-        let (found, seen) = self.finder.find(&file, &capture, &chosen, &known)?;
+        let finder = &self.finder;
+        let analysis = || -> anyhow::Result<_> {
+            let bytes = snapshot.to_bytes(Format::uncompressed()).with_hint()?;
+            let file = trace_input::open(&bytes, name.as_ref())?;
+            let capture = from_trace::capture(&file, &name);
+            let (found, seen) = finder.find(&file, &capture, &chosen, &known)?;
+            Ok((capture, found, seen))
+        };
+        // It can take longer than the rings of counters and stacks hold.
+        let (counting, stacks) = (&mut self.counting, &mut self.stacks);
+        let (capture, found, seen) = std::thread::scope(|scope| {
+            let analysis = scope.spawn(analysis);
+            while !analysis.is_finished() {
+                counting.take();
+                stacks.take();
+                std::thread::sleep(DRAIN);
+            }
+            analysis.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
         add(&mut self.seen, &seen);
         self.counting.assign(&found, &capture);
         let by_name = matches!(chosen, Chosen::Name(_));
