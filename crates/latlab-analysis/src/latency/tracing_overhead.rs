@@ -60,8 +60,9 @@ fn effect(shifts: &[Shift], blocks: usize, limit_ns: u64) -> Effect {
         return Effect::CannotTell;
     }
     let limit = limit_ns.max(1) as f64;
-    // Late under tracing at a quantile at which nobody is late without.
-    if shifts.iter().any(|s| s.untraced_ns < 0.5 * limit && s.traced_ns > limit && s.low_ns > 0.0) {
+    // Late under tracing at a quantile that is far from late without, or that moves far.
+    let far = |s: &Shift| s.untraced_ns < 0.5 * limit || s.low_ns > 0.5 * limit;
+    if shifts.iter().any(|s| s.traced_ns > limit && s.low_ns > 0.0 && far(s)) {
         return Effect::MakesLate;
     }
     let margin = 0.1 * limit;
@@ -153,6 +154,25 @@ mod tests {
             Effect::CannotTell
         );
         assert_eq!(effect(&[shift(-2_000.0, 2_000.0), shift(20_000.0, 40_000.0)]), Effect::Changed);
+    }
+
+    /// A limit that is not far above the median: tracing that makes every wake-up late is noticed there too.
+    #[test]
+    fn a_limit_near_the_median_is_exceeded_by_tracing() {
+        let shift = |untraced_ns, low_ns, high_ns| Shift {
+            q: 0.5,
+            untraced_ns,
+            traced_ns: untraced_ns + (low_ns + high_ns) / 2.0,
+            shift_ns: (low_ns + high_ns) / 2.0,
+            low_ns,
+            high_ns,
+        };
+        // Measured: function_graph on an emulated kernel with all tracers.
+        let shifts = [shift(5_729.0, 392_655.0, 514_668.0), shift(6_321.0, 436_579.0, 844_408.0)];
+        assert_eq!(effect(&shifts, 4, 10_900), Effect::MakesLate);
+        // A little more at a quantile that is nearly late is a shift.
+        let little = [shift(5_000.0, 900.0, 1_100.0), shift(10_500.0, 900.0, 1_100.0)];
+        assert_eq!(effect(&little, 4, 11_000), Effect::Small);
     }
 
     /// Coverage of the interval over four pairs.
