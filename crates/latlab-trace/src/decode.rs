@@ -434,7 +434,7 @@ impl<'a> Meaning<'a> {
                 EventKind::Rename { tid: Tid(s.pid), name: self.comm(s.pid, s.newcomm) }
             }
             Typed::SchedStatRuntime(s) => {
-                EventKind::Runtime { tid: Tid(s.pid), ns: Nanos(s.runtime) }
+                EventKind::Runtime { tid: Tid(s.pid), ns: Nanos(s.runtime), vruntime: s.vruntime }
             }
             Typed::SchedPiSetprio(s) => {
                 EventKind::SetPrio { task: self.task(s.pid, s.comm, s.oldprio), new: s.newprio }

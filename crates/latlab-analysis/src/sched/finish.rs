@@ -74,6 +74,7 @@ impl Analyzer {
             window_ns: self.options.window_ns,
             windows: self.windows,
             jain,
+            vruntime: (self.choices.choices > 0).then_some(self.choices),
             slices: self.slices,
             more_slices: self.more_slices,
             doubtful_slices: self.doubtful_slices,

@@ -1,5 +1,6 @@
 //! What is known of one task, and of one CPU, while events go by.
 
+use super::analyse::Vruntime;
 use super::fair::VirtualTime;
 use super::tally::Tally;
 use crate::timeline::cpu::Cpu;
@@ -18,6 +19,7 @@ pub(super) struct Account {
     pub yielding: bool,
     pub run_ns: u64,
     pub charged_ns: u64,
+    pub vruntime: Vruntime,
     pub slices: Tally,
     pub delay: Tally,
     pub wakeup: Tally,
@@ -166,6 +168,7 @@ impl Account {
             prio: task.prio,
             run_ns: self.run_ns,
             charged_ns: charged.then_some(self.charged_ns),
+            vruntime: self.vruntime.told(task.prio),
             slices: self.slices.durations(base),
             delay: self.delay.durations(base),
             wakeup: self.wakeup.durations(base),
@@ -204,6 +207,8 @@ pub(super) struct CpuState {
     pub clock: VirtualTime,
     /// Ready tasks of the real-time and deadline classes on its queue, by row.
     pub waiting: Vec<usize>,
+    /// Fair tasks that were preempted here and wait, by row.
+    pub preempted: Vec<usize>,
     pub throttle: Option<Throttling>,
     /// Run time of those classes since the last throttling.
     pub rt_ns: u64,
@@ -221,6 +226,7 @@ impl CpuState {
             since: TraceNs(0),
             clock: VirtualTime::default(),
             waiting: Vec::new(),
+            preempted: Vec::new(),
             throttle: None,
             rt_ns: 0,
         }

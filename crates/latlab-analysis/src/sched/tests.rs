@@ -105,7 +105,7 @@ proptest! {
                 5 => EventKind::Migrate { task: b, from: CpuId(0), to: CpuId(cpu) },
                 6 => EventKind::Fork { child: a },
                 7 => EventKind::SetPrio { task: a, new: tid },
-                _ => EventKind::Runtime { tid: Tid(tid), ns: Nanos(u64::MAX) },
+                _ => EventKind::Runtime { tid: Tid(tid), ns: Nanos(u64::MAX), vruntime: time },
             };
             let event = |kind| Event { time: TraceNs(time), cpu: CpuId(cpu), current: Tid(tid), kind };
             let hole = lost.then(|| event(EventKind::Lost { count: Some(1) }));

@@ -131,8 +131,8 @@ pub enum EventKind {
     Fork { child: Task },
     /// `task_rename`.
     Rename { tid: Tid, name: Symbol },
-    /// `sched_stat_runtime`: CPU time charged to a task.
-    Runtime { tid: Tid, ns: Nanos },
+    /// `sched_stat_runtime`: CPU time charged to a task, and its virtual run time after it, ns (0: not told).
+    Runtime { tid: Tid, ns: Nanos, vruntime: u64 },
     /// `sched_pi_setprio`: the task with its priority before, and its priority from now on.
     SetPrio { task: Task, new: i32 },
     /// `irq_handler_entry`.

@@ -213,6 +213,28 @@ impl Ends {
     }
 }
 
+/// Virtual run time of a fair task: run time times 1024 / weight (Linux, `Documentation/scheduler/sched-design-CFS.rst`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct VruntimeLine {
+    /// Weight of its nice value; 1024 for 0.
+    pub weight: u64,
+    /// How much it grew between updates without a sleep or a migration between them, ns.
+    pub gained_ns: u64,
+    /// Run time charged in these updates, ns.
+    pub charged_ns: u64,
+}
+
+/// Which of the fair tasks that wait runs next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct VruntimeChoices {
+    /// Switches to a preempted fair task while another one waited on the CPU, and the virtual run time of both is known.
+    pub choices: u64,
+    /// Of these, to the task with the smallest virtual run time.
+    pub smallest: u64,
+}
+
 /// One task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -235,6 +257,9 @@ pub struct TaskLine {
     /// What the kernel charged it, where `sched_stat_runtime` was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub charged_ns: Option<u64>,
+    /// Its virtual run time, where the kernel tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vruntime: Option<VruntimeLine>,
     /// Slices; without doubtful ones and the one that the trace's end cut.
     pub slices: Durations,
     /// Ready to run, after wake-ups and preemptions (the scheduler's delay).
@@ -434,6 +459,9 @@ pub struct Schedule {
     pub windows: Vec<FairWindow>,
     /// Jain's index over the whole trace, of all fair tasks that had to share.
     pub jain: Option<f64>,
+    /// Choices between fair tasks, where the kernel tells virtual run times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vruntime: Option<VruntimeChoices>,
     /// Slices, in order of their ends, as many as were to be kept.
     pub slices: Vec<KeptSlice>,
     /// Slices that were not kept.

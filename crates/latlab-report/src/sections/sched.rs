@@ -5,6 +5,8 @@ mod plots;
 use crate::doc::{Block, Column, Doc, Plot, Section, Table};
 use crate::messages;
 use crate::plot::scale::format_number;
+#[cfg(feature = "host")]
+use crate::values::grouped;
 use latlab_model::finding::{Finding, Note, Value};
 use latlab_model::run::{Detail, Part, Run};
 use latlab_model::sched::expectation::{Decision, Expectation};
@@ -326,6 +328,8 @@ fn rest(detail: &SchedDetail) -> Vec<Block> {
         )));
         blocks.push(Block::Table(lags(s)));
     }
+    #[cfg(feature = "host")]
+    blocks.extend(vruntime(s));
     if !s.inversions.is_empty() {
         blocks.push(Block::Table(inversions(s)));
     }
@@ -403,6 +407,50 @@ fn lags(s: &Schedule) -> Table {
         ],
         rows: rows.collect(),
     }
+}
+
+/// Virtual run time of CFS, where the kernel tells it. A board leaves it to the report that a desk makes of its run.
+#[cfg(feature = "host")]
+fn vruntime(s: &Schedule) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if let Some(c) = s.vruntime {
+        blocks.push(Block::Text(format!(
+            "Of {} switches between fair tasks whose virtual run time is known, {} are to the task with the smallest \
+             ({:.1} %).",
+            grouped(c.choices),
+            grouped(c.smallest),
+            100.0 * c.smallest as f64 / c.choices.max(1) as f64
+        )));
+    }
+    let told = s.tasks.iter().filter_map(|t| t.vruntime.map(|v| (t, v)));
+    let rows: Vec<_> = told
+        .take(15)
+        .map(|(t, v)| {
+            vec![
+                t.label(),
+                v.weight.to_string(),
+                format_ns(v.charged_ns as f64),
+                format_ns(v.gained_ns as f64),
+                format_number(v.gained_ns as f64 / v.charged_ns.max(1) as f64),
+                format_number(1024.0 / v.weight.max(1) as f64),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        blocks.push(Block::Table(Table {
+            caption: "Virtual run time (vruntime) while runnable".into(),
+            columns: vec![
+                Column::whole("task"),
+                Column::right("weight"),
+                Column::right("run time"),
+                Column::right("virtual run time"),
+                Column::right("ratio"),
+                Column::right("1024 / weight"),
+            ],
+            rows,
+        }));
+    }
+    blocks
 }
 
 fn inversions(s: &Schedule) -> Table {

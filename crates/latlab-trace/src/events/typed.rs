@@ -104,6 +104,8 @@ typed! {
         pid: i32,
         /// Nanoseconds.
         runtime: u64,
+        /// The task's virtual run time after it, ns; 0 where the kernel does not tell.
+        vruntime: u64,
     }
     SchedStatRuntime<'e> = "sched_stat_runtime";
 

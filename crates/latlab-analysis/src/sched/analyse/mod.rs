@@ -8,9 +8,11 @@ mod identity;
 mod priority;
 mod switch;
 mod unseen;
+mod vruntime;
 mod windows;
 
 pub use crate::sched::analyse::priority::INVERSION;
+pub(super) use vruntime::Vruntime;
 
 use super::fair::weight_of_prio;
 use super::tally::Map;
@@ -19,7 +21,7 @@ use crate::timeline::cpu::{Current, PerCpu};
 use crate::timeline::stack::Parked;
 use crate::timeline::task::Tasks;
 use latlab_model::event::{Event, EventKind, Names, Symbol, Task};
-use latlab_model::sched::schedule::{End, FairWindow, KeptSlice, Slice};
+use latlab_model::sched::schedule::{End, FairWindow, KeptSlice, Slice, VruntimeChoices};
 use latlab_model::units::{CpuId, Tid, TraceNs};
 
 /// What is to be kept.
@@ -71,6 +73,8 @@ pub struct Analyzer {
     pub(super) throttle_count: u64,
     pub(super) slices: Vec<KeptSlice>,
     pub(super) more_slices: u64,
+    /// Choices between fair tasks whose virtual run time is known.
+    pub(super) choices: VruntimeChoices,
     pub(super) doubtful_slices: u64,
     pub(super) doubtful_delays: u64,
     pub(super) unseen: u64,
@@ -149,11 +153,12 @@ impl Analyzer {
                 let task = Task { tid, name, prio: i32::MAX };
                 self.find(task);
             }
-            EventKind::Runtime { tid, ns } => {
+            EventKind::Runtime { tid, ns, vruntime } => {
                 self.saw.charged = true;
                 let i = self.find(Task { tid, name: Symbol(0), prio: i32::MAX });
-                self.tasks[i].account.charged_ns =
-                    self.tasks[i].account.charged_ns.saturating_add(ns.0);
+                let account = &mut self.tasks[i].account;
+                add(&mut account.charged_ns, ns.0);
+                account.vruntime.update(ns, vruntime);
             }
             EventKind::SetPrio { task, new } => self.set_prio_event(c, event, task, new),
             EventKind::SyscallEnter { yields: true, .. } => {

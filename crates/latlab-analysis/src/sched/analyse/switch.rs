@@ -112,7 +112,10 @@ impl Analyzer {
         task.account.yielding = false;
         task.switch_out(time, left, self.holes);
         match task.state {
-            State::Runnable { .. } => self.join_queue(i, cpu),
+            State::Runnable { .. } => {
+                self.join_queue(i, cpu);
+                self.wait_preempted(c, i);
+            }
             State::Gone => self.gone(i, time),
             _ => self.leave_queue(i),
         }
@@ -132,6 +135,7 @@ impl Analyzer {
 
     fn switch_in(&mut self, c: usize, next: Task, time: TraceNs, names: &Names) {
         let i = self.find(next);
+        self.choose(c, i);
         self.take_cpu(c, i);
         self.end_throttle(c, next, time, names);
         let cpu = &mut self.cpus[c];
@@ -175,6 +179,8 @@ impl Analyzer {
         if matches!(task.state, State::Running | State::Gone) {
             return;
         }
+        // The kernel places it anew among those that wait.
+        task.account.vruntime.forget();
         task.wake(event.time, event.current, self.holes);
         let from = task.cpu;
         let to = cpu.unwrap_or(from);
@@ -192,6 +198,7 @@ impl Analyzer {
         if self.tasks[i].cpu == cpu || self.tasks[i].state == State::Running {
             return;
         }
+        self.tasks[i].account.vruntime.forget();
         let (from, to) = (self.queue(self.tasks[i].cpu), self.queue(cpu));
         self.account(from, time);
         self.account(to, time);
