@@ -2,9 +2,10 @@
 . scripts/lib.sh
 rust_need
 apt_need "the virtual lab" qemu-system-arm qemu-system-x86 seabios ipxe-qemu kmod cpio procps \
-    openssh-client openssh-server make gcc gcc-arm-linux-gnueabihf
+    openssh-client openssh-server make gcc gcc-arm-linux-gnueabihf \
+    flex bison bc patch xz-utils libelf-dev
 scripts/boards armv7 x86_64
 debug_build
 "$(target_dir)/debug/latlab" vm fetch armv7-rt x86_64-rt
 # Two machines at a time: each emulates one CPU.
-cargo_test --no-fail-fast --test cli -- vm:: vm_count:: vm_kernel:: vm_ssh:: why_vm:: worst:: --ignored --test-threads 2
+cargo_test --no-fail-fast --test cli -- vm:: vm_build:: vm_count:: vm_kernel:: vm_ssh:: why_vm:: worst:: --ignored --test-threads 2

@@ -25,19 +25,37 @@ pub struct Board {
     /// Kernel modules that the initial RAM disk loads; those that a kernel has built in or lacks are passed over.
     #[serde(default)]
     pub modules: Vec<String>,
+    /// Kernel modules of its network, which the RAM disk loads beside those when it boots from there.
+    #[serde(default)]
+    pub network_modules: Vec<String>,
     /// Folders below `kernel/` of the modules that the root file system does without.
     #[serde(default)]
     pub leave_out: Vec<String>,
     /// Device trees of the kernel's package that go beside the kernel; `*` stands for any text.
     #[serde(default)]
     pub device_trees: Vec<String>,
+    /// Options of a kernel that is built from source, as lines of its configuration.
+    #[serde(default)]
+    pub kernel_options: Vec<String>,
     /// More packages for the root file system.
     #[serde(default)]
     pub packages: Vec<String>,
     /// The boot ROM whose demands the image is checked against: `am335x`, or none.
     pub boot_rom: Option<BootRom>,
+    /// How its U-Boot is built from source.
+    pub u_boot: Option<UBoot>,
     /// The boot partition.
     pub boot: Boot,
+}
+
+/// U-Boot from Debian's source.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UBoot {
+    /// Debian's package of it, whose files are built instead.
+    pub package: String,
+    /// Its configuration: a file in `configs/`.
+    pub config: String,
 }
 
 /// Boot ROMs whose demands we know.
@@ -101,8 +119,11 @@ pub struct Raw {
     pub path: String,
 }
 
-const OURS: [(&str, &str); 3] = [
+const OURS: [(&str, &str); 6] = [
     ("beaglebone-black", include_str!("boards/beaglebone-black.toml")),
+    ("orange-pi-plus", include_str!("boards/orange-pi-plus.toml")),
+    ("raspberry-pi-3", include_str!("boards/raspberry-pi-3.toml")),
+    ("pine64", include_str!("boards/pine64.toml")),
     ("generic-armv7", include_str!("boards/generic-armv7.toml")),
     ("generic-aarch64", include_str!("boards/generic-aarch64.toml")),
 ];
@@ -170,6 +191,11 @@ pub fn read(path: &Path, text: &str) -> Result<Board> {
     }
     if board.boot.label.len() > 11 || !board.boot.label.chars().all(name_char) {
         return Err(wrong(format!("boot.label {:?} is longer than 11 letters", board.boot.label)));
+    }
+    if let Some(boot) = &board.u_boot
+        && !boot.config.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    {
+        return Err(wrong(format!("u_boot.config {:?} is no file of configs/", boot.config)));
     }
     let inside = |p: &str| !p.is_empty() && !p.starts_with('/') && p.split('/').all(|p| p != "..");
     let files = board.boot.file.iter().flat_map(|f| [&f.to, &f.path]);

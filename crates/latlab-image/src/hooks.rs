@@ -15,6 +15,8 @@ pub enum Step {
     Writing,
     /// A card is read back.
     Verifying,
+    /// A kernel or a boot loader is compiled.
+    Compiling,
 }
 
 /// What a build needs of whoever asked for it.

@@ -34,7 +34,8 @@ const AARCH64: Kind = Kind {
 };
 
 impl Flavour {
-    fn kind(&self, arch: Arch) -> &'static Kind {
+    /// The kernel of Debian's that this is, or begins with.
+    pub(super) fn kind(&self, arch: Arch) -> &'static Kind {
         let name = match (arch, self) {
             (Arch::Aarch64, Self::Stock) => return &AARCH64,
             (Arch::Aarch64, _) => "aarch64-rt",
@@ -130,27 +131,30 @@ fn own(cache: &Cache, file: &Path, arch: Arch, busybox: PathBuf) -> Result<Kerne
     Ok(kernel)
 }
 
+/// Whether a pattern, in which `*` stands for any text, means this name.
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
+    let Some((head, tail)) = pattern.split_once('*') else { return name == pattern };
+    name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
+}
+
 /// Names of the device trees of a kernel's package that these patterns mean, sorted.
 pub(super) fn device_trees(kernel: &Kernel, patterns: &[String]) -> Result<Vec<String>> {
-    let folder = kernel.device_tree("");
+    let root = kernel.device_tree("");
     let mut found = Vec::new();
     for pattern in patterns {
-        let (head, tail) = pattern.split_once('*').unwrap_or((pattern, ""));
-        let matches = |name: &str| match pattern.contains('*') {
-            true => {
-                name.len() >= head.len() + tail.len()
-                    && name.starts_with(head)
-                    && name.ends_with(tail)
-            }
-            false => name == pattern,
-        };
-        let names = fs::read_dir(&folder).into_iter().flatten().flatten();
+        // Those of 64-bit ARM are in a folder for each maker.
+        let folder = pattern.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let names = fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
         let names = names.filter_map(|e| e.file_name().into_string().ok());
+        let names = names.map(|name| match folder {
+            "" => name,
+            folder => format!("{folder}/{name}"),
+        });
         let before = found.len();
-        found.extend(names.filter(|n| matches(n)));
+        found.extend(names.filter(|n| matches(pattern, n)));
         if found.len() == before {
             return Err(TargetError::Content {
-                path: folder,
+                path: root,
                 reason: format!("this kernel has no device tree {pattern}"),
                 hint: "device_trees in the board's file names files of the kernel's package".into(),
             });

@@ -28,14 +28,17 @@ mod kernels;
 pub mod keys;
 mod manifest;
 pub mod mbr;
+mod network;
 mod part;
 mod rootfs;
+pub mod source;
 pub mod tree;
 pub mod write;
 
 pub use crate::hooks::{Hooks, Step};
 pub use crate::kernels::Flavour;
 pub use crate::manifest::{CheckRecord, ListRecord, Manifest, PackageRecord};
+pub use crate::network::NfsRoot;
 
 use board::{Board, BootFile};
 use deb::Deb;
@@ -49,6 +52,7 @@ use latlab_target::{Result, TargetError};
 use mbr::{ALIGNMENT, SECTOR};
 use part::Part;
 use sha2::{Digest, Sha256};
+use source::{BootLoaderRecord, BuildRecord, Purpose};
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -76,6 +80,10 @@ pub struct Request {
     pub board: Board,
     /// With which kernel.
     pub flavour: Flavour,
+    /// Build it from source for this purpose.
+    pub build_kernel: Option<Purpose>,
+    /// Build U-Boot from source.
+    pub build_u_boot: bool,
     /// Public keys that may log in as root ([`keys::read`]).
     pub keys: String,
     /// Host name, where it is not the board's.
@@ -88,7 +96,9 @@ pub struct Request {
     pub epoch_s: Option<u64>,
     /// Ask the network nothing.
     pub offline: bool,
-    /// Where the image goes.
+    /// For network boot, with the root file system on this server.
+    pub nfs_root: Option<NfsRoot>,
+    /// Where the image, or the folder for network boot, goes.
     pub output: PathBuf,
 }
 
@@ -98,7 +108,10 @@ pub fn packages(request: &Request) -> Vec<String> {
     base.chain(request.board.packages.clone()).chain(request.packages.clone()).collect()
 }
 
-/// Builds an image; nothing is left at `output` unless it is whole.
+/// Builds an image, or a folder for network boot; nothing is left at `output` unless it is whole.
+///
+/// # Errors
+/// When the output cannot be written, something cannot be had, a program fails, or the user stopped it.
 pub fn build(host: &Host<'_>, request: &Request, hooks: &mut dyn Hooks) -> Result<Manifest> {
     let board = &request.board;
     let program =
@@ -106,60 +119,123 @@ pub fn build(host: &Host<'_>, request: &Request, hooks: &mut dyn Hooks) -> Resul
     let latlab = fs::read(&program).map_err(TargetError::file(&program))?;
     latlab_target::board::check(&program, &latlab, board.arch)?;
     // What cannot be written is known before anything long begins.
-    let mut part = Part::create(&request.output)?;
-    let parts = gather(host.cache, request, hooks)?;
-    let mut root = root(host.cache, request, &parts, hooks)?;
+    match &request.nfs_root {
+        Some(nfs) => {
+            let folder = network::Folder::create(&request.output)?;
+            let prepared = prepare(host.cache, request, latlab, hooks)?;
+            network::build(folder, request, &prepared, nfs, hooks)
+        }
+        None => {
+            let part = Part::create(&request.output)?;
+            let prepared = prepare(host.cache, request, latlab, hooks)?;
+            card(host.cache, part, request, &prepared, hooks)
+        }
+    }
+}
+
+/// What a card and a folder for network boot have in common.
+struct Prepared {
+    parts: Parts,
+    root: Tree,
+    ids: Ids,
+    epoch_s: u64,
+    latlab_sha256: String,
+}
+
+fn prepare(
+    cache: &Cache,
+    request: &Request,
+    latlab: Vec<u8>,
+    hooks: &mut dyn Hooks,
+) -> Result<Prepared> {
+    let board = &request.board;
+    let parts = gather(cache, request, hooks)?;
+    let mut root = root(cache, request, &parts, hooks)?;
     let epoch_s = request.epoch_s.unwrap_or_else(|| newest(&root));
     hooks.step(Step::Assembling, None, "the root file system");
-    let id = identity(request, &parts, &latlab, epoch_s);
-    let ids = Ids::of(&id);
-    root.put("usr/local/bin/latlab", 0o755, latlab.clone(), epoch_s);
+    let ids = Ids::of(&identity(request, &parts, &latlab, epoch_s));
+    let latlab_sha256 = hex(&Sha256::digest(&latlab));
+    root.put("usr/local/bin/latlab", 0o755, latlab, epoch_s);
     let modules = parts.kernel.modules()?;
     rootfs::modules(&mut root, &modules, &parts.kernel.release, &board.leave_out, epoch_s)?;
+    let boot_uuid = ids.boot_text();
+    let place = match request.nfs_root {
+        Some(_) => rootfs::Place::Network,
+        None => rootfs::Place::Card { root_uuid: &ids.root, boot_uuid: &boot_uuid },
+    };
     rootfs::customize(
         &mut root,
         &rootfs::Settings {
             hostname: request.hostname.as_deref().unwrap_or(&board.name),
             authorized_keys: &request.keys,
             serial_shell: request.serial_shell.then_some(board.console.as_str()),
-            root_uuid: &ids.root,
-            boot_uuid: &ids.boot_text(),
+            place,
             epoch_s,
         },
     );
-    let command_line = command_line(board, &ids);
-    let boot = boot_partition(board, &parts, &command_line, ids.boot)?;
     stopped(hooks)?;
-    let scratch = host.cache.scratch()?;
+    Ok(Prepared { parts, root, ids, epoch_s, latlab_sha256 })
+}
+
+impl Prepared {
+    /// The description of what was built: a file with its size and checksum.
+    fn manifest(
+        &self,
+        request: &Request,
+        image: String,
+        (bytes, sha256): (u64, String),
+        command_line: String,
+        checks: Vec<CheckRecord>,
+    ) -> Manifest {
+        let parts = &self.parts;
+        Manifest {
+            image,
+            bytes,
+            sha256,
+            board: request.board.name.clone(),
+            arch: request.board.arch.name().into(),
+            kernel: parts.kernel.release.clone(),
+            kernel_build: parts.kernel_build.clone(),
+            u_boot_build: parts.u_boot.as_ref().map(|(record, _)| record.clone()),
+            command_line,
+            epoch_s: self.epoch_s,
+            latlab_sha256: self.latlab_sha256.clone(),
+            package_lists: parts.lists.clone(),
+            packages: parts.records(),
+            checks,
+        }
+    }
+}
+
+fn card(
+    cache: &Cache,
+    mut part: Part,
+    request: &Request,
+    prepared: &Prepared,
+    hooks: &mut dyn Hooks,
+) -> Result<Manifest> {
+    let (board, ids, parts) = (&request.board, &prepared.ids, &prepared.parts);
+    let command_line = command_line(board, &format!("UUID={}", ids.root));
+    let boot = boot_partition(board, parts, &command_line, ids.boot)?;
+    let scratch = cache.scratch()?;
     let system = scratch.path().join("root.img");
     let options = ext4::Options {
         uuid: ids.root.clone(),
         label: "latlab-root".into(),
         free: 32 << 20,
         journal: true,
-        epoch_s,
+        epoch_s: prepared.epoch_s,
     };
-    let bytes = ext4::size(&root, &options);
-    ext4::make(&root, &system, bytes, &scratch.path().join("stage"), &options)?;
+    let bytes = ext4::size(&prepared.root, &options);
+    ext4::make(&prepared.root, &system, bytes, &scratch.path().join("stage"), &options)?;
     stopped(hooks)?;
     hooks.step(Step::Assembling, None, "the image");
-    let raws = raws(board, &parts)?;
-    let (total, sha256) = part.assemble(&ids, &boot, &raws, &system, bytes)?;
+    let raws = raws(board, parts)?;
+    let written = part.assemble(ids, &boot, &raws, &system, bytes)?;
     let head = part.head(boot.len())?;
-    let manifest = Manifest {
-        image: request.output.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        bytes: total,
-        sha256,
-        board: board.name.clone(),
-        arch: board.arch.name().into(),
-        kernel: parts.kernel.release.clone(),
-        command_line,
-        epoch_s,
-        latlab_sha256: hex(&Sha256::digest(&latlab)),
-        package_lists: parts.lists.clone(),
-        packages: parts.records(),
-        checks: check::check(&head, board.boot_rom).into_iter().map(CheckRecord::from).collect(),
-    };
+    let checks = check::check(&head, board.boot_rom).into_iter().map(CheckRecord::from).collect();
+    let name = request.output.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let manifest = prepared.manifest(request, name, written, command_line, checks);
     if let Some(unmet) = manifest.checks.iter().find(|c| !c.met) {
         return Err(TargetError::Content {
             path: request.output.clone(),
@@ -180,6 +256,10 @@ fn stopped(hooks: &dyn Hooks) -> Result<()> {
 struct Parts {
     debs: Vec<Deb>,
     kernel: Kernel,
+    kernel_build: Option<BuildRecord>,
+    u_boot: Option<(BootLoaderRecord, PathBuf)>,
+    /// The kernel that configures packages in QEMU.
+    configuring: Kernel,
     /// Unpacked packages of the boot files.
     boot: Vec<(String, PathBuf)>,
     lists: Vec<ListRecord>,
@@ -192,6 +272,9 @@ impl Parts {
     }
 
     fn file(&self, package: &str, path: &str) -> Result<Vec<u8>> {
+        if let Some((_, folder)) = self.u_boot.as_ref().filter(|(u, _)| u.package == package) {
+            return source::u_boot_file(folder, path);
+        }
         let folder = self.boot.iter().find(|(name, _)| name == package).map(|(_, f)| f.as_path());
         let path = folder.unwrap_or(Path::new("")).join(path);
         fs::read(&path).map_err(TargetError::file(&path))
@@ -210,6 +293,33 @@ fn gather(cache: &Cache, request: &Request, hooks: &mut dyn Hooks) -> Result<Par
     let kernel =
         request.flavour.kernel(cache, board.arch, request.offline, &mut |w| hooks.say(w))?;
     stopped(hooks)?;
+    let configuring = request.flavour.for_configuring(cache, board.arch, &kernel, hooks)?;
+    let (kernel, kernel_build) = match &request.build_kernel {
+        Some(purpose) => {
+            let record = built(cache, request, purpose, hooks)?;
+            (source::kernel(cache, &record, &kernel.busybox)?, Some(record))
+        }
+        None => (kernel, None),
+    };
+    let u_boot = match &board.u_boot {
+        Some(u_boot) if request.build_u_boot => Some(source::build_u_boot(
+            cache,
+            &board.name,
+            board.arch,
+            u_boot,
+            request.offline,
+            hooks,
+        )?),
+        None if request.build_u_boot => {
+            return Err(TargetError::Spec {
+                spec: board.name.clone(),
+                reason: "this board's file does not say how U-Boot is built".into(),
+                hint: "[u_boot] with package and config in the board's file".into(),
+            });
+        }
+        _ => None,
+    };
+    stopped(hooks)?;
     let _lock = cache.lock("fetch")?;
     if request.offline {
         archive.stay_offline();
@@ -223,7 +333,8 @@ fn gather(cache: &Cache, request: &Request, hooks: &mut dyn Hooks) -> Result<Par
     let mut boot: Vec<(String, PathBuf)> = Vec::new();
     let files = board.boot.file.iter().map(|f| &f.package);
     for name in files.chain(board.boot.raw.iter().map(|r| &r.package)) {
-        if boot.iter().any(|(n, _)| n == name) {
+        let is_built = u_boot.as_ref().is_some_and(|(u, _)| u.package == *name);
+        if is_built || boot.iter().any(|(n, _)| n == name) {
             continue;
         }
         let there = if request.offline { archive.unpacked(name) } else { None };
@@ -234,7 +345,28 @@ fn gather(cache: &Cache, request: &Request, hooks: &mut dyn Hooks) -> Result<Par
         boot.push((name.clone(), folder));
     }
     let lists = archive.list_dates().into_iter().map(|(file, date)| ListRecord { file, date });
-    Ok(Parts { debs, kernel, boot, lists: lists.collect() })
+    Ok(Parts { debs, kernel, kernel_build, u_boot, configuring, boot, lists: lists.collect() })
+}
+
+/// The board's kernel from source.
+fn built(
+    cache: &Cache,
+    request: &Request,
+    purpose: &Purpose,
+    hooks: &mut dyn Hooks,
+) -> Result<BuildRecord> {
+    let board = &request.board;
+    if request.offline {
+        return source::cached(cache, &board.name, purpose);
+    }
+    let plan = source::Plan {
+        machine: &board.name,
+        kind: request.flavour.kind(board.arch),
+        purpose,
+        options: &board.kernel_options,
+        device_trees: &board.device_trees,
+    };
+    source::build(cache, &plan, hooks)
 }
 
 /// The configured packages, from the cache if the same were configured before.
@@ -264,9 +396,9 @@ fn root(cache: &Cache, request: &Request, parts: &Parts, hooks: &mut dyn Hooks) 
     tree.put("etc/dpkg/dpkg.cfg.d/latlab", 0o644, deb::DPKG_CONFIGURATION.as_bytes(), epoch_s);
     tree.put("etc/apt/sources.list", 0o644, SOURCES.as_bytes(), epoch_s);
     stopped(hooks)?;
-    let machine = request.flavour.for_configuring(cache, arch, &parts.kernel, hooks)?;
     let scratch = cache.scratch()?;
-    let mut tree = configure::configure(tree, arch, &machine, count, epoch_s, &scratch, hooks)?;
+    let mut tree =
+        configure::configure(tree, arch, &parts.configuring, count, epoch_s, &scratch, hooks)?;
     rootfs::tidy(&mut tree, epoch_s);
     let mut packed = Vec::new();
     let mut out = zstd::Encoder::new(&mut packed, 3).map_err(TargetError::file(&path))?;
@@ -297,18 +429,23 @@ fn identity(request: &Request, parts: &Parts, latlab: &[u8], epoch_s: u64) -> Ve
     };
     parts.debs.iter().for_each(|d| piece(d.sha256.as_bytes()));
     let words = format!(
-        "{:?} {:?} {} {} {epoch_s}",
-        request.board, request.hostname, request.serial_shell, parts.kernel.release
+        "{:?} {:?} {} {} {epoch_s} {:?}",
+        request.board,
+        request.hostname,
+        request.serial_shell,
+        parts.kernel.release,
+        request.nfs_root
     );
     piece(words.as_bytes());
+    parts.kernel_build.iter().for_each(|b| piece(b.image_sha256.as_bytes()));
+    parts.u_boot.iter().for_each(|(record, _)| piece(record.key.as_bytes()));
     piece(request.keys.as_bytes());
     piece(latlab);
     hash.finalize().to_vec()
 }
 
-fn command_line(board: &Board, ids: &Ids) -> String {
-    let line =
-        format!("root=UUID={} ro rootwait console={} {}", ids.root, board.console, board.append);
+fn command_line(board: &Board, root: &str) -> String {
+    let line = format!("root={root} ro rootwait console={} {}", board.console, board.append);
     line.trim().to_owned()
 }
 
@@ -332,7 +469,7 @@ fn boot_partition(board: &Board, parts: &Parts, command_line: &str, id: u32) -> 
     let read = |path: &Path| fs::read(path).map_err(TargetError::file(path));
     files.push(BootEntry { to: KERNEL.into(), data: read(&kernel.image)? });
     let modules = kernel.modules()?;
-    let initrd = initrd::make(&kernel.busybox, &modules, &board.modules)?;
+    let initrd = initrd::make(&kernel.busybox, &modules, board.modules.iter())?;
     files.push(BootEntry { to: INITRD.into(), data: initrd });
     for name in kernels::device_trees(kernel, &board.device_trees)? {
         files.push(BootEntry { data: read(&kernel.device_tree(&name))?, to: name });

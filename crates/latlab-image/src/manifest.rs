@@ -1,6 +1,7 @@
 //! The description of a built image, as in `IMAGE.json`.
 
 use crate::check::Check;
+use crate::source::{BootLoaderRecord, BuildRecord};
 use serde::Serialize;
 
 /// What was built, also the content of `IMAGE.json`.
@@ -18,6 +19,12 @@ pub struct Manifest {
     pub arch: String,
     /// `uname -r`.
     pub kernel: String,
+    /// What the kernel was built from, if it was built from source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_build: Option<BuildRecord>,
+    /// What U-Boot was built from, if it was built from source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub u_boot_build: Option<BootLoaderRecord>,
     /// Kernel command line.
     pub command_line: String,
     /// The clock, seconds since 1970.

@@ -22,12 +22,24 @@ pub struct Settings<'a> {
     pub authorized_keys: &'a str,
     /// A root shell on the serial console, for whoever holds the cable.
     pub serial_shell: Option<&'a str>,
-    /// `UUID=` of the root file system.
-    pub root_uuid: &'a str,
-    /// `UUID=` of the boot partition.
-    pub boot_uuid: &'a str,
+    /// Where the root file system is.
+    pub place: Place<'a>,
     /// The clock, seconds since 1970.
     pub epoch_s: u64,
+}
+
+/// Where a root file system is.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// On a card.
+    Card {
+        /// `UUID=` of the root file system.
+        root_uuid: &'a str,
+        /// `UUID=` of the boot partition.
+        boot_uuid: &'a str,
+    },
+    /// On a server.
+    Network,
 }
 
 /// Units that have nothing to do on a board that measures.
@@ -50,7 +62,7 @@ Type=ether
 [Network]
 DHCP=yes
 LinkLocalAddressing=ipv6
-
+{keep}
 [DHCPv4]
 # The board keeps its address when the same card starts again.
 ClientIdentifier=mac
@@ -131,7 +143,12 @@ pub fn customize(tree: &mut Tree, settings: &Settings<'_>) {
     for place in ["etc", "var"] {
         put(&format!("{place}/.updated"), 0o644, String::new());
     }
-    put("etc/systemd/network/50-latlab.network", 0o644, NETWORK.into());
+    // The root file system is behind the address that the RAM disk got.
+    let keep = match settings.place {
+        Place::Card { .. } => "",
+        Place::Network => "KeepConfiguration=yes\n",
+    };
+    put("etc/systemd/network/50-latlab.network", 0o644, NETWORK.replace("{keep}", keep));
     put("etc/systemd/journald.conf.d/latlab.conf", 0o644, JOURNAL.into());
     put("etc/ssh/sshd_config.d/latlab.conf", 0o644, SSHD.into());
     put("etc/systemd/system/latlab-host-key.service", 0o644, HOST_KEY.into());
@@ -171,12 +188,16 @@ pub fn customize(tree: &mut Tree, settings: &Settings<'_>) {
 }
 
 fn fstab(settings: &Settings<'_>) -> String {
+    let card = match settings.place {
+        Place::Card { root_uuid, boot_uuid } => format!(
+            "UUID={root_uuid} / ext4 noatime,errors=remount-ro,x-systemd.growfs 0 1\n\
+             UUID={boot_uuid} /boot/firmware vfat noauto,noatime 0 0\n"
+        ),
+        Place::Network => String::new(),
+    };
     format!(
-        "UUID={} / ext4 noatime,errors=remount-ro,x-systemd.growfs 0 1\n\
-         UUID={} /boot/firmware vfat noauto,noatime 0 0\n\
-         tracefs /sys/kernel/tracing tracefs nosuid,nodev,noexec 0 0\n\
-         tmpfs /tmp tmpfs nosuid,nodev,size=25% 0 0\n",
-        settings.root_uuid, settings.boot_uuid
+        "{card}tracefs /sys/kernel/tracing tracefs nosuid,nodev,noexec 0 0\n\
+         tmpfs /tmp tmpfs nosuid,nodev,size=25% 0 0\n"
     )
 }
 
@@ -301,8 +322,7 @@ mod tests {
             hostname: "bone",
             authorized_keys: "ssh-ed25519 AAAA me\n",
             serial_shell: None,
-            root_uuid: "r",
-            boot_uuid: "B",
+            place: Place::Card { root_uuid: "r", boot_uuid: "B" },
             epoch_s: 9,
         }
     }
@@ -329,6 +349,22 @@ mod tests {
             text(&tree, "etc/systemd/system/serial-getty@.service.d/latlab.conf")
                 .contains("autologin root")
         );
+    }
+
+    #[test]
+    fn a_root_on_a_server_keeps_its_address_and_mounts_no_card() {
+        let text = |place| {
+            let mut tree = Tree::default();
+            customize(&mut tree, &Settings { place, ..settings() });
+            let of = |p| String::from_utf8_lossy(tree.content(p).unwrap()).into_owned();
+            (of("etc/fstab"), of("etc/systemd/network/50-latlab.network"))
+        };
+        let (fstab, network) = text(settings().place);
+        assert!(fstab.starts_with("UUID=r / ext4 ") && fstab.contains("UUID=B /boot/firmware"));
+        assert!(!network.contains("Keep") && !network.contains('{'), "{network}");
+        let (fstab, network) = text(Place::Network);
+        assert!(fstab.starts_with("tracefs "), "{fstab}");
+        assert!(network.contains("LinkLocalAddressing=ipv6\nKeepConfiguration=yes\n"), "{network}");
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! packages/ARCH/     unpacked packages, one folder each, name_version
 //! own-kernels/       the user's own kernel packages, unpacked, named by the hash of the package
 //! initramfs/         RAM disks, named by the hash of what went into them
+//! source/NAME/       source trees of kernels, patched
+//! kernels/NAME/      kernels that were built from source ([`crate::vm::built`])
 //! bisect/KEY/        a git tree that is bisected: tree/ is built in, built/COMMIT/ has what was built
 //! run/PID-N/         a machine that runs: console, job; gone when it ends
 //! ```

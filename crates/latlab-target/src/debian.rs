@@ -6,6 +6,10 @@
 //! file against the signed index. A package is unpacked with `dpkg-deb -x`
 //! under a temporary name and renamed, so that a folder that exists is whole.
 
+mod source;
+
+pub use source::Part;
+
 use crate::cache::{Cache, digest};
 use crate::{Arch, Result, TargetError};
 use std::fs;
@@ -28,12 +32,24 @@ pub struct Archive<'a> {
     arch: Arch,
     updated: bool,
     refuses_old_lists: bool,
+    /// With source packages.
+    sources: bool,
 }
 
 impl<'a> Archive<'a> {
     /// Asks nothing of the network yet.
     pub fn new(cache: &'a Cache, arch: Arch) -> Self {
-        Self { cache, arch, updated: false, refuses_old_lists: false }
+        Self { cache, arch, updated: false, refuses_old_lists: false, sources: false }
+    }
+
+    /// With source packages, which the host's apt need not have: its sources are read with `deb-src` too.
+    pub fn with_sources(cache: &'a Cache, arch: Arch) -> Self {
+        Self { sources: true, ..Self::new(cache, arch) }
+    }
+
+    /// Of apt's private state.
+    fn state(&self) -> String {
+        format!("apt/{}{}", self.arch.debian(), if self.sources { "-source" } else { "" })
     }
 
     /// From now on the lists are taken as they are.
@@ -80,16 +96,27 @@ impl<'a> Archive<'a> {
     pub fn fetch(&mut self, package: &str, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
         self.update(say)?;
         let candidate = self.candidate(package)?;
+        self.fetch_version(package, &candidate, say)
+    }
+
+    /// The same for a version that apt's lists have.
+    pub fn fetch_version(
+        &mut self,
+        package: &str,
+        version: &str,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<PathBuf> {
+        self.update(say)?;
         let folder = self.cache.folder(&format!("packages/{}", self.arch.debian()))?;
-        let target = folder.join(unpacked_name(package, &candidate));
+        let target = folder.join(unpacked_name(package, version));
         if target.is_dir() {
             return Ok(target);
         }
-        say(&format!("fetching {package} {candidate} for {}", self.arch.debian()));
+        say(&format!("fetching {package} {version} for {}", self.arch.debian()));
         let download = folder.join(format!("{package}.download"));
         let _ = fs::remove_dir_all(&download);
         fs::create_dir_all(&download).map_err(TargetError::file(&download))?;
-        let unpacked = self.download_and_unpack(package, &candidate, &download, &target);
+        let unpacked = self.download_and_unpack(package, version, &download, &target);
         let _ = fs::remove_dir_all(&download);
         unpacked.map(|()| target)
     }
@@ -232,6 +259,9 @@ impl<'a> Archive<'a> {
         }
         // apt says nothing of a disk that is full, and tries again for a long time.
         self.room_for(LISTS, "package lists")?;
+        if self.sources {
+            self.write_sources()?;
+        }
         say(&format!("reading Debian's package lists for {}", self.arch.debian()));
         let output =
             self.run("apt-get", &["update", "-qq", "-o", "APT::Update::Error-Mode=any"])?;
@@ -252,7 +282,7 @@ impl<'a> Archive<'a> {
     }
 
     fn lists(&self) -> PathBuf {
-        self.cache.root().join("apt").join(self.arch.debian()).join("state/lists")
+        self.cache.root().join(self.state()).join("state/lists")
     }
 
     /// Time since the newest of the lists in the cache was made by its archive; `None` without lists.
@@ -297,7 +327,7 @@ impl<'a> Archive<'a> {
     /// # Errors
     /// When it cannot be created.
     pub fn folder(&self, name: &str) -> Result<PathBuf> {
-        self.cache.folder(&format!("apt/{}/{name}", self.arch.debian()))
+        self.cache.folder(&format!("{}/{name}", self.state()))
     }
 
     fn run(&self, program: &str, args: &[&str]) -> Result<Output> {
@@ -306,9 +336,10 @@ impl<'a> Archive<'a> {
 
     fn command(&self, program: &str) -> Result<Command> {
         let arch = self.arch.debian();
-        let base = self.cache.folder(&format!("apt/{arch}"))?;
+        let state = self.state();
+        let base = self.cache.folder(&state)?;
         for folder in ["state/lists/partial", "cache/archives/partial"] {
-            self.cache.folder(&format!("apt/{arch}/{folder}"))?;
+            self.cache.folder(&format!("{state}/{folder}"))?;
         }
         let mut command = Command::new(program);
         command.env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
@@ -321,6 +352,10 @@ impl<'a> Archive<'a> {
             "Acquire::Languages=none".into(),
         ] {
             command.arg("-o").arg(option);
+        }
+        if self.sources {
+            let parts = format!("Dir::Etc::sourceparts={}", base.join("sources").display());
+            command.args(["-o", "Dir::Etc::sourcelist=/dev/null", "-o", &parts]);
         }
         // As root, apt's network code runs as _apt, unless that user cannot get to the cache.
         if rustix::process::geteuid().is_root() && !others_can_enter(&base) {

@@ -27,6 +27,16 @@ pub enum TargetError {
         /// Debian's package.
         package: String,
     },
+    /// Programs that have to be installed.
+    #[error("{purpose} needs {}, which {} missing", .programs.join(", "), are(.programs))]
+    NoPrograms {
+        /// Their names.
+        programs: Vec<String>,
+        /// What for.
+        purpose: String,
+        /// Debian's packages.
+        packages: String,
+    },
     /// All that a machine lacks.
     #[error("the virtual machine {vm} needs {}, which {} missing", .names.join(", "), are(.names))]
     Missing {
@@ -173,7 +183,9 @@ impl TargetError {
             | Self::Machine { hint, .. }
             | Self::Unreachable { hint, .. }
             | Self::Ssh { hint, .. } => hint.clone(),
-            Self::NoProgram { package, .. } => format!("on Debian: apt-get install {package}"),
+            Self::NoProgram { package, .. } | Self::NoPrograms { packages: package, .. } => {
+                format!("on Debian: apt-get install {package}")
+            }
             Self::Missing { remedies, .. } => remedies.join("; "),
             Self::Fetch { message, .. } if message.contains("Hash Sum mismatch") => {
                 "nothing of it was unpacked: it is not the file that Debian signed; try again, or \

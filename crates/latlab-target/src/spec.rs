@@ -75,6 +75,8 @@ pub struct VmTarget {
     pub ssh_port: Option<u16>,
     /// A kernel of the user's own: an image, or a package or folder that has one.
     pub kernel: Option<PathBuf>,
+    /// The purpose of a kernel that was built from source ([`crate::vm::built`]).
+    pub build: Option<String>,
     /// The modules of that kernel: a folder that holds them, or a package.
     pub modules_from: Option<PathBuf>,
     /// A RAM disk of the user's own, unpacked below ours (for its modules).
@@ -175,7 +177,7 @@ fn parse_labgrid(spec: &str, rest: &str) -> Result<LabgridTarget> {
     Ok(target)
 }
 
-const OPTIONS: &str = "options are cpu=, smp=, mem=, icount=, accel=, append=, modules=, timeout=, ssh=, kernel=, modules-from=, initrd=, dtb=";
+const OPTIONS: &str = "options are cpu=, smp=, mem=, icount=, accel=, append=, modules=, timeout=, ssh=, kernel=, build=, modules-from=, initrd=, dtb=";
 
 fn parse_vm(spec: &str, rest: &str) -> Result<VmTarget> {
     let mut parts = rest.split(',');
@@ -247,6 +249,7 @@ fn set(vm: &mut VmTarget, key: &str, value: &str) -> std::result::Result<(), Opt
         "timeout" => vm.boot_timeout_s = Some(number(1, 3600)?),
         "ssh" => vm.ssh_port = Some(number(1, 65535)? as u16),
         "kernel" => vm.kernel = Some(value.into()),
+        "build" if plain(value) => vm.build = Some(value.into()),
         "modules-from" => vm.modules_from = Some(value.into()),
         "initrd" => vm.initrd = Some(value.into()),
         "dtb" => vm.dtb = Some(value.into()),

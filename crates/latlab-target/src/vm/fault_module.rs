@@ -1,10 +1,12 @@
 //! The kernel module of the faults, built for a machine's kernel from Debian's headers.
 
 use super::catalog::Kind;
-use super::kernel::Kernel;
-use super::{Host, find_program};
+use super::compiler::Compiler;
+use super::kernel::{Kernel, busybox};
+use super::{Host, built, find_program};
 use crate::cache::digest;
 use crate::debian::Archive;
+use crate::spec::VmTarget;
 use crate::{Arch, Result, TargetError};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,22 +16,42 @@ use std::process::Command;
 pub const MODULE: &str = "latlab_faults.ko";
 const SOURCE: &str = "latlab_faults.c";
 
-/// The machine's kernel, fetched if need be.
-pub fn kernel(host: &Host<'_>, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
+/// The machine's kernel: Debian's, fetched if need be, or the one that was built for the purpose that it names.
+pub fn kernel(
+    host: &Host<'_>,
+    kind: &Kind,
+    target: &VmTarget,
+    say: &mut dyn FnMut(&str),
+) -> Result<Kernel> {
+    if let Some(package) = built::resolve(host.cache, target)?.kernel {
+        return Kernel::of_package(&package, &busybox(host.cache, kind, say)?);
+    }
     Kernel::cached(host.cache, kind).map_or_else(|| Kernel::fetch(host.cache, kind, say), Ok)
 }
 
 /// The module for a machine's kernel, from the cache or built now.
-pub fn build(host: &Host<'_>, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result<PathBuf> {
-    let kernel = kernel(host, kind, say)?;
+pub fn build(
+    host: &Host<'_>,
+    kind: &Kind,
+    target: &VmTarget,
+    say: &mut dyn FnMut(&str),
+) -> Result<PathBuf> {
+    let kernel = kernel(host, kind, target, say)?;
+    // A kernel may be built again with another configuration under the same name.
+    let folder = target.build.as_ref().map(|p| built::folder(host.cache, &target.name, p));
+    let record = folder.as_ref().and_then(|f| fs::read(f.join("BUILD.json")).ok());
     let source = host.source("faults", SOURCE, "fault module")?;
     let code = fs::read(source.join(SOURCE)).map_err(TargetError::file(&source))?;
-    let key = digest([code.as_slice(), kernel.release.as_bytes()]);
+    let pieces = [code.as_slice(), kernel.release.as_bytes()];
+    let key = digest(pieces.into_iter().chain(record.as_deref()));
     let target = host.cache.folder("faults")?.join(format!("{}-{}.ko", kernel.release, &key[..16]));
     if target.is_file() {
         return Ok(target);
     }
-    let headers = headers(host, kind, &kernel, say)?;
+    let headers = match folder {
+        Some(folder) => folder.join("build"),
+        None => headers(host, kind, &kernel, say)?,
+    };
     say(&format!("building the fault module for {}", kernel.release));
     let scratch = host.cache.scratch()?;
     let work = scratch.path().join("module");
@@ -46,19 +68,12 @@ pub fn build(host: &Host<'_>, kind: &Kind, say: &mut dyn FnMut(&str)) -> Result<
 
 /// Builds in `work`; the module's debug information names `source`, which lasts.
 fn make(arch: Arch, headers: &Path, work: &Path, source: &Path) -> Result<()> {
-    let (name, prefix, package) = match arch {
-        Arch::Armv7 => ("arm", "arm-linux-gnueabihf-", "make gcc-arm-linux-gnueabihf"),
-        Arch::Aarch64 => ("arm64", "aarch64-linux-gnu-", "make gcc-aarch64-linux-gnu"),
-        Arch::X86_64 => ("x86", "x86_64-linux-gnu-", "make gcc-x86-64-linux-gnu"),
-    };
-    let native = arch.name() == std::env::consts::ARCH
-        || find_program(&format!("{prefix}gcc")).is_none() && arch == Arch::X86_64;
-    let prefix = if native { "" } else { prefix };
-    for program in ["make", &format!("{prefix}gcc")] {
+    let compiler = Compiler::of(arch);
+    for program in ["make", &compiler.program()] {
         find_program(program).ok_or_else(|| TargetError::NoProgram {
             program: program.into(),
             purpose: "building the fault module".into(),
-            package: package.into(),
+            package: format!("make {}", compiler.package),
         })?;
     }
     let lasting = source.canonicalize().unwrap_or_else(|_| source.to_owned());
@@ -70,8 +85,7 @@ fn make(arch: Arch, headers: &Path, work: &Path, source: &Path) -> Result<()> {
         .arg("-C")
         .arg(headers)
         .arg(format!("M={}", work.display()))
-        .arg(format!("ARCH={name}"))
-        .arg(format!("CROSS_COMPILE={prefix}"))
+        .args(compiler.arguments())
         .arg(format!("KCFLAGS={flags}"))
         // Type information for BPF, made by a program that few have installed.
         .arg("CONFIG_DEBUG_INFO_BTF_MODULES=")

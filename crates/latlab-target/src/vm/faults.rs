@@ -318,7 +318,7 @@ pub fn install(
     let mut with_module = false;
     for fault in faults {
         if fault.kind == "page-fault" {
-            slow_disk(host, kind, fault.ns, job, &mut extras, say)?;
+            slow_disk(host, kind, target, fault.ns, job, &mut extras, say)?;
         }
         for line in fault.preparation() {
             job.before.push(vec!["/bin/sh".into(), "-c".into(), line]);
@@ -327,7 +327,7 @@ pub fn install(
             Source::Kernel => {
                 if !with_module {
                     with_module = true;
-                    let from = fault_module::build(host, kind, say)?;
+                    let from = fault_module::build(host, kind, target, say)?;
                     extras.push(Extra {
                         from,
                         to: format!("latlab/modules/{MODULE}"),
@@ -357,7 +357,7 @@ fn refuse_for_own_kernel(target: &VmTarget, faults: &[Fault]) -> Result<()> {
         (Some(_), Some(fault)) => Err(TargetError::Spec {
             spec: format!("vm:{}", target.name),
             reason: format!(
-                "the fault {} is struck by a module for Debian's kernel of this machine, not for yours",
+                "the fault {} is a module for kernels of Debian's source, not for yours",
                 fault.kind
             ),
             hint: "leave out the kernel, or choose a fault of processes: fifo, inversion, inversion-pi, \
@@ -372,12 +372,13 @@ fn refuse_for_own_kernel(target: &VmTarget, faults: &[Fault]) -> Result<()> {
 fn slow_disk(
     host: &Host<'_>,
     kind: &Kind,
+    target: &VmTarget,
     ns: u64,
     job: &mut Job,
     extras: &mut Vec<Extra>,
     say: &mut dyn FnMut(&str),
 ) -> Result<()> {
-    let tree = fault_module::kernel(host, kind, say)?.modules()?;
+    let tree = fault_module::kernel(host, kind, target, say)?.modules()?;
     for path in tree.resolve(&["null_blk".to_owned()])? {
         let to = module_path(&path);
         let parameters = if path.contains("/null_blk.ko") {

@@ -8,7 +8,9 @@
 //!   └─ console: a file; its end is shown when something goes wrong
 //! ```
 
+pub mod built;
 pub mod catalog;
+pub mod compiler;
 mod fault_module;
 pub mod faults;
 mod host;
@@ -76,6 +78,7 @@ pub fn prepare(
         reason: "there is no such virtual machine".into(),
         hint: format!("available: {}", catalog::names()),
     })?;
+    let target = &built::resolve(host.cache, target)?;
     let machine = Machine::new(kind, target)?;
     if job.shell && machine.channel == qemu::Channel::Log && target.kernel.is_none() {
         return Err(TargetError::Spec {

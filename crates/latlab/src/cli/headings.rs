@@ -171,11 +171,13 @@ Measurement: loops interval settle load modules
 Kernel: kernel modules_from initrd dtb
 Machine: files packages faults
 Output: details out
+vm build
+Output: deb
 vm clean
 Cache: all
 image !on !details !out !max_memory
-Image: board kernel ssh_key hostname packages serial_shell
-Output: output plan show from_config offline
+Image: board kernel build_kernel build_u_boot ssh_key hostname packages serial_shell
+Output: output nfs_root plan show from_config offline
 image write
 Card: yes fixed no_grow once root
 image check

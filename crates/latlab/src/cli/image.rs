@@ -27,12 +27,21 @@ pub struct Build {
     /// Debian's PREEMPT_RT kernel (rt) or standard one (stock), or your linux-image package (FILE.deb).
     #[arg(long, value_name = "KERNEL", default_value = "rt")]
     pub kernel: String,
+    /// Build the kernel from Debian's source, with the configuration of --kernel: tracers, latency, no-smp, joined by +, or a fragment of your own (FILE.config).
+    #[arg(long, value_name = "PURPOSE")]
+    pub build_kernel: Option<String>,
+    /// Build U-Boot from Debian's source.
+    #[arg(long)]
+    pub build_u_boot: bool,
     /// Public keys that may log in as root (default: the first of ~/.ssh/id_*.pub).
     #[arg(long, value_name = "FILE")]
     pub ssh_key: Option<PathBuf>,
-    /// Output file.
-    #[arg(short = 'o', long = "output", value_name = "IMAGE", default_value = "sd.img")]
-    pub output: PathBuf,
+    /// Output file, or folder with --nfs-root (default: sd.img, netboot).
+    #[arg(short = 'o', long = "output", value_name = "IMAGE")]
+    pub output: Option<PathBuf>,
+    /// Build for network boot: a folder for a TFTP server, and the root file system of this NFS server; without its address, of the one that DHCP names.
+    #[arg(long, value_name = "[SERVER]:PATH")]
+    pub nfs_root: Option<String>,
     /// Host name (default: the board's name).
     #[arg(long, value_name = "NAME")]
     pub hostname: Option<String>,

@@ -29,6 +29,8 @@ pub enum VmAction {
         #[arg(value_name = "NAME")]
         names: Vec<String>,
     },
+    /// Build a machine's kernel from Debian's source, for MACHINE,build=PURPOSE.
+    Build(BuildArgs),
     /// Start a machine, print the boot time, and stop it.
     Boot(Machine),
     /// Start a machine with a shell on this terminal; `exit` stops it.
@@ -53,11 +55,25 @@ pub enum VmAction {
     },
 }
 
+/// Which kernel is built.
+#[derive(Debug, Args)]
+pub struct BuildArgs {
+    /// Machine (vm list): the kernel of Debian's whose configuration it begins with.
+    #[arg(value_name = "MACHINE")]
+    pub machine: String,
+    /// tracers, latency, no-smp, joined by +, or a fragment of your own (FILE.config).
+    #[arg(value_name = "PURPOSE")]
+    pub purpose: String,
+    /// Write it as a Debian package too.
+    #[arg(long, value_name = "FILE")]
+    pub deb: Option<PathBuf>,
+}
+
 /// Which machine.
 #[derive(Clone, Debug, Args)]
 pub struct Machine {
     /// NAME, then options separated by commas: cpu=…, smp=N, mem=SIZE, icount=N, accel=tcg|kvm, append=WORDS, modules=A+B,
-    /// timeout=S, ssh=PORT.
+    /// timeout=S, ssh=PORT, build=PURPOSE.
     #[arg(value_name = "MACHINE")]
     pub machine: String,
     /// A kernel of your own: an image, or a package (linux-image-….deb) or folder with one. Modules in lib/modules/RELEASE beside it are found.

@@ -50,6 +50,8 @@ mod vm_bisect;
 #[cfg(feature = "host")]
 mod vm_bound;
 #[cfg(feature = "host")]
+mod vm_build;
+#[cfg(feature = "host")]
 mod vm_count;
 #[cfg(feature = "host")]
 mod vm_gate;

@@ -16,7 +16,7 @@ use latlab_target::pull::{Mapping, Receiver};
 use latlab_target::spec::VmTarget;
 use latlab_target::vm::faults::{self, Fault, Source};
 use latlab_target::vm::kernel::Kernel;
-use latlab_target::vm::{self, Host, catalog, needs, packages, session};
+use latlab_target::vm::{self, Host, built, catalog, needs, packages, session};
 use latlab_target::{Console, Target};
 use latlab_wire::frame::Job;
 use std::io::{self, Write};
@@ -55,6 +55,7 @@ pub fn list(global: &Global) -> anyhow::Result<Outcome> {
                     "arch": kind.arch.name(),
                     "about": kind.about,
                     "kernel": kernel.as_ref().map(|k| k.release.clone()),
+                    "built": built::purposes(&cache, kind.name),
                 })
             })
             .collect();
@@ -62,7 +63,9 @@ pub fn list(global: &Global) -> anyhow::Result<Outcome> {
     } else {
         let row = |(kind, kernel): (&catalog::Kind, Option<Kernel>)| {
             let ready = kernel.map_or_else(|| "not fetched".into(), |k| k.release);
-            vec![kind.name.into(), ready, kind.about.into()]
+            let built = built::purposes(&cache, kind.name);
+            let built = built.iter().map(|purpose| format!("; build={purpose}"));
+            vec![kind.name.into(), ready, format!("{}{}", kind.about, built.collect::<String>())]
         };
         let rows = rows.into_iter().map(row).collect();
         let columns =
@@ -78,13 +81,17 @@ fn kinds(names: &[String]) -> anyhow::Result<Vec<&'static catalog::Kind>> {
     if names.is_empty() {
         return Ok(catalog::KINDS.iter().collect());
     }
-    (names.iter())
-        .map(|name| {
-            catalog::find(name)
-                .with_context(|| format!("no virtual machine {name:?}"))
-                .hint(format!("available: {}", catalog::names()))
-        })
-        .collect()
+    names.iter().map(|name| kind(name)).collect()
+}
+
+/// The machine of this name.
+///
+/// # Errors
+/// When there is none.
+pub fn kind(name: &str) -> anyhow::Result<&'static catalog::Kind> {
+    catalog::find(name)
+        .with_context(|| format!("no virtual machine {name:?}"))
+        .hint(format!("available: {}", catalog::names()))
 }
 
 /// Lists what machines need, what is missing, and the commands that install it.
@@ -142,6 +149,8 @@ pub fn clean(all: bool) -> anyhow::Result<Outcome> {
             "headers",
             "plugin",
             "bisect",
+            "source",
+            "kernels",
         ]
     } else {
         &["initramfs", "own-kernels"]

@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::cli::vm::{VmAction, VmArgs};
-use crate::cmd::{vm, vm_bisect, vm_bound, vm_gate, vm_path, vm_sections};
+use crate::cmd::{vm, vm_bisect, vm_bound, vm_build, vm_gate, vm_path, vm_sections};
 use crate::outcome::Outcome;
 
 /// Runs `latlab vm`.
@@ -11,6 +11,7 @@ pub fn run(args: &VmArgs, global: &Global) -> anyhow::Result<Outcome> {
         VmAction::List => vm::list(global),
         VmAction::Doctor { names } => vm::doctor(names, global),
         VmAction::Fetch { names } => vm::fetch(names),
+        VmAction::Build(build) => vm_build::run(build, global),
         VmAction::Boot(machine) => vm::boot(machine),
         VmAction::Shell(machine) => vm::shell(machine),
         VmAction::Run(run) => vm::run_command(run),

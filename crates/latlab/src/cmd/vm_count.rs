@@ -164,7 +164,7 @@ pub fn plugin(
     arguments: Vec<(String, String)>,
 ) -> anyhow::Result<Plugin> {
     let kind = catalog::find(&target.name).context("the machine was found before")?;
-    needs::check(host, kind, target.kernel.is_some()).with_hint()?;
+    needs::check(host, kind, target.kernel.is_some() || target.build.is_some()).with_hint()?;
     let out = ("out".to_owned(), file.display().to_string());
     Ok(Plugin {
         file: plugin::build(host, name, qemu::program(kind.arch).0, &mut vm::say).with_hint()?,

@@ -5,6 +5,7 @@
 #![expect(clippy::print_stderr, reason = "a boot says how long it took")]
 
 mod boot;
+mod network;
 
 use crate::common::{LATLAB, SmallDisk, keygen, plain, printed, said, skip};
 use std::fs::{self, File};
@@ -79,6 +80,11 @@ fn what_cannot_be_built_is_said_before_anything_is_fetched() {
     let with = |more: &[&str]| build(&[&key, more].concat());
     refused(&with(&["--kernel", "fast"]), &["--kernel fast: not a kernel"]);
     refused(&with(&["--hostname", "a b"]), &["not a host name"]);
+    refused(
+        &with(&["--build-kernel", "fast"]),
+        &["fast: no purpose of a kernel", "tracers, latency"],
+    );
+    refused(&with(&["--nfs-root", "server:/x"]), &["server:/x: the server is no IPv4 address"]);
     refused(&with(&["--package", "Bad_Name"]), &["--package \"Bad_Name\""]);
     let all = ["image", "--board", "beaglebone-black", "--ssh-key", "id.pub"];
     let epoch = latlab(dir, &all).env("SOURCE_DATE_EPOCH", "yesterday").output().unwrap();

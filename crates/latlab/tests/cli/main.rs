@@ -59,6 +59,7 @@ mod view;
 #[cfg(feature = "host")]
 mod vm;
 #[cfg(feature = "host")]
+mod vm_build;
 mod vm_count;
 #[cfg(feature = "host")]
 mod vm_kernel;

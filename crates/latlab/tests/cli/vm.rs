@@ -313,6 +313,31 @@ fn turns_of_round_robin_throttling_and_the_tick_are_as_configured() {
 }
 
 /// QEMU's only board with the BeagleBone's core; its results come through the kernel's log.
+/// Two loops of nice 0 and 5: the one with the smallest virtual run time runs next, and its growth is weighted.
+#[test]
+#[ignore = "boots a virtual machine"]
+fn the_smallest_virtual_run_time_runs_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let on = ["--on", "vm:armv7-rt", "sched", "--nice", "0,5", "-D", "2", "--out", "r"];
+    let output = run(dir.path(), &on);
+    assert!(output.status.success(), "{}", said(&output));
+    let schedule = &json(&dir.path().join("r/run.json"))["parts"][0]["detail"]["schedule"];
+    let choices = &schedule["vruntime"];
+    let (all, smallest) =
+        (choices["choices"].as_f64().unwrap(), choices["smallest"].as_f64().unwrap());
+    assert!(all >= 50.0 && smallest >= 0.95 * all, "{choices}");
+    let tasks = schedule["tasks"].as_array().unwrap();
+    for (name, factor) in [("latlab-a", 1.0), ("latlab-b", 1024.0 / 335.0)] {
+        let task =
+            tasks.iter().find(|t| t["name"] == name).unwrap_or_else(|| panic!("{schedule:#}"));
+        let of = |key: &str| task["vruntime"][key].as_f64().unwrap();
+        let ratio = of("gained_ns") / of("charged_ns");
+        assert!((ratio / factor - 1.0).abs() < 0.02, "{name}: {ratio}");
+    }
+    let report = printed(&run(dir.path(), &["report", "r", "--details"]));
+    assert!(report.contains("Virtual run time (vruntime) while runnable"), "{report}");
+}
+
 #[test]
 #[ignore = "boots a virtual machine"]
 fn a_cortex_a8_measures() {

@@ -11,13 +11,13 @@ use std::process::Command;
 
 /// Progress on the terminal, signals, and a child's life tied to ours.
 #[derive(Debug)]
-pub(super) struct BuildHooks {
+pub(in crate::cmd) struct BuildHooks {
     progress: Progress,
     step: Option<Step>,
 }
 
 impl BuildHooks {
-    pub(super) fn new() -> Self {
+    pub(in crate::cmd) fn new() -> Self {
         Self { progress: Progress::new("image"), step: None }
     }
 }
@@ -30,6 +30,7 @@ impl Hooks for BuildHooks {
             Step::Assembling => "assembling",
             Step::Writing => "writing",
             Step::Verifying => "reading back",
+            Step::Compiling => "compiling",
         };
         if self.step != Some(step) {
             self.progress.clear();
@@ -57,7 +58,7 @@ impl Hooks for BuildHooks {
 }
 
 /// A signal's exit code where the user stopped it, the error with its hint otherwise.
-pub(super) fn ended<T>(
+pub(in crate::cmd) fn ended<T>(
     result: latlab_target::Result<T>,
     then: impl FnOnce(T) -> anyhow::Result<Outcome>,
 ) -> anyhow::Result<Outcome> {

@@ -13,10 +13,11 @@ use crate::cmd::vm::{cache, host, remove_folders, say};
 use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::term;
 use anyhow::{Context, anyhow};
-use build_hooks::{BuildHooks, ended};
+pub(in crate::cmd) use build_hooks::{BuildHooks, ended};
 use fragment::flavour;
 use latlab_image::Flavour;
-use latlab_image::{Manifest, Request, board, boot, check, keys};
+use latlab_image::source::Purpose;
+use latlab_image::{Manifest, NfsRoot, Request, board, boot, check, keys};
 use latlab_model::control::JsonEscaped;
 use latlab_sys::signal;
 use latlab_target::Target;
@@ -145,13 +146,18 @@ fn request(args: &Build, name: &str) -> anyhow::Result<Request> {
     };
     Ok(Request {
         flavour: flavour(&args.kernel)?,
+        build_u_boot: args.build_u_boot,
+        build_kernel: args.build_kernel.as_deref().map(Purpose::parse).transpose().with_hint()?,
         keys: keys::read(&key).with_hint()?,
         hostname: args.hostname.clone(),
         serial_shell: args.serial_shell,
         packages: args.packages.clone(),
         epoch_s: epoch()?,
         offline: args.offline,
-        output: args.output.clone(),
+        output: args.output.clone().unwrap_or_else(|| {
+            if args.nfs_root.is_some() { "netboot".into() } else { "sd.img".into() }
+        }),
+        nfs_root: args.nfs_root.as_deref().map(NfsRoot::parse).transpose().with_hint()?,
         board,
     })
 }
@@ -211,8 +217,12 @@ fn plan(request: &Request, global: &Global) -> anyhow::Result<Outcome> {
     }
     writeln!(
         out,
-        "  {:<24} Debian's kernel ({}) for {}",
+        "  {:<24} {} kernel ({}) for {}",
         "vmlinuz",
+        match &request.build_kernel {
+            Some(purpose) => format!("source of Debian's, built for {}:", purpose.name),
+            None => "Debian's".into(),
+        },
         kernel_words(&request.flavour),
         board.arch.debian()
     )?;

@@ -8,6 +8,24 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// A `PATH` with an ssh that takes the key of a folder and knows no other host.
+pub struct Login {
+    pub path: String,
+}
+
+/// One for a machine behind a port.
+pub fn login(dir: &Path, port: u16) -> Login {
+    let bin = dir.join(format!("bin-{port}"));
+    fs::create_dir(&bin).unwrap();
+    let d = dir.display();
+    let wrapper = format!(
+        "#!/bin/sh\nexec /usr/bin/ssh -F none -i {d}/id -o IdentitiesOnly=yes -o UserKnownHostsFile={d}/known-{port} \
+         -o StrictHostKeyChecking=accept-new -o ConnectTimeout=20 \"$@\"\n"
+    );
+    script(&bin.join("ssh"), &wrapper);
+    Login { path: format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()) }
+}
+
 /// An image that runs in QEMU, and an ssh that finds it.
 struct Machine {
     child: Child,
@@ -30,15 +48,7 @@ impl Machine {
         let out = File::create(&console).unwrap();
         let child =
             latlab(dir, &args).stdout(out.try_clone().unwrap()).stderr(out).spawn().unwrap();
-        let bin = dir.join(format!("bin-{port}"));
-        fs::create_dir(&bin).unwrap();
-        let d = dir.display();
-        let wrapper = format!(
-            "#!/bin/sh\nexec /usr/bin/ssh -F none -i {d}/id -o IdentitiesOnly=yes -o UserKnownHostsFile={d}/known-{port} \
-             -o StrictHostKeyChecking=accept-new -o ConnectTimeout=20 \"$@\"\n"
-        );
-        script(&bin.join("ssh"), &wrapper);
-        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let Login { path } = login(dir, port);
         let mut machine = Self { child, port, path };
         let began = Instant::now();
         while !machine.ssh("true").status.success() {
