@@ -114,6 +114,13 @@ pub fn packages(request: &Request) -> Vec<String> {
 /// When the output cannot be written, something cannot be had, a program fails, or the user stopped it.
 pub fn build(host: &Host<'_>, request: &Request, hooks: &mut dyn Hooks) -> Result<Manifest> {
     let board = &request.board;
+    if request.build_u_boot && board.u_boot.is_none() {
+        return Err(TargetError::Content {
+            path: board.name.clone().into(),
+            reason: "this board's file does not say how U-Boot is built".into(),
+            hint: "leave out --build-u-boot, or add [u_boot] with package and config to a file of your own".into(),
+        });
+    }
     let program =
         latlab_target::board::find_or_build(host, board.arch, &mut |words| hooks.say(words))?;
     let latlab = fs::read(&program).map_err(TargetError::file(&program))?;
@@ -310,13 +317,6 @@ fn gather(cache: &Cache, request: &Request, hooks: &mut dyn Hooks) -> Result<Par
             request.offline,
             hooks,
         )?),
-        None if request.build_u_boot => {
-            return Err(TargetError::Spec {
-                spec: board.name.clone(),
-                reason: "this board's file does not say how U-Boot is built".into(),
-                hint: "[u_boot] with package and config in the board's file".into(),
-            });
-        }
         _ => None,
     };
     stopped(hooks)?;

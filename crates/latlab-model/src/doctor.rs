@@ -19,6 +19,9 @@ pub struct Facts {
     pub rt_tasks: Option<Vec<RtTask>>,
     /// Threads of the kernel with a real-time policy.
     pub rt_kernel_threads: Option<u32>,
+    /// A real-time core beside Linux: `Xenomai Cobalt 3.2.4`, `EVL`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub co_kernel: Option<String>,
     /// What tracing offers.
     pub tracing: Tracing,
     /// `smt/control`: `on`, `off`, `forceoff`, `notsupported`, `notimplemented`.

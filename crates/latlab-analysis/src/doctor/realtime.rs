@@ -16,6 +16,7 @@ pub fn judge(m: &Machine, f: &Facts, out: &mut Vec<Finding>) {
     out.extend([permission(m, f), memory_lock(m), preemption(m)]);
     out.extend([throttling(m), isolation(m), other_tasks(f)]);
     out.extend((m.cpu.count == 1).then(|| info("cpu.count")));
+    out.extend(f.co_kernel.as_ref().map(|name| co_kernel(name)));
 }
 
 fn permission(m: &Machine, f: &Facts) -> Finding {
@@ -107,6 +108,11 @@ fn isolation(m: &Machine) -> Finding {
             ok(id).value("isolated", list).value_if("nohz_full", tickless)
         }
     }
+}
+
+/// A real-time core beside Linux has tasks that latlab does not measure.
+fn co_kernel(name: &str) -> Finding {
+    info("rt.co-kernel").value("name", name).remedy(Note::new("remedy.co-kernel-tools"))
 }
 
 fn other_tasks(f: &Facts) -> Finding {

@@ -168,3 +168,14 @@ fn a_part_can_be_saved_and_read() {
     let json = serde_json::to_string(&part).unwrap();
     assert_eq!(serde_json::from_str::<Part>(&json).unwrap(), part);
 }
+
+#[test]
+fn tasks_of_a_core_beside_linux_are_not_measured() {
+    let none = judge(&Machine::default(), &Facts::default());
+    assert!(none.iter().all(|f| f.id != "rt.co-kernel"));
+    let facts = Facts { co_kernel: Some("EVL".into()), ..Facts::default() };
+    let findings = judge(&Machine::default(), &facts);
+    let finding = find(&findings, "rt.co-kernel");
+    assert_eq!(finding.severity, Severity::Info);
+    assert_eq!(finding.remedies[0].id(), Some("remedy.co-kernel-tools"));
+}

@@ -35,6 +35,7 @@ pub(super) const MESSAGES: &[Message] = &[
     message("rt.throttling", realtime::throttling),
     message("rt.isolation", realtime::isolation),
     message("rt.other-tasks", realtime::other_tasks),
+    message("rt.co-kernel", realtime::co_kernel),
     message("trace.tracefs", tracing::tracefs),
     message("trace.events", tracing::events),
     message("trace.tracers", tracing::tracers),
@@ -123,6 +124,10 @@ pub(super) const MESSAGES: &[Message] = &[
     fixed!(
         "remedy.separate-rt-tasks",
         "Stop them, restrict them to other CPUs (taskset), or measure with a higher priority (-p)"
+    ),
+    fixed!(
+        "remedy.co-kernel-tools",
+        "Measure its tasks with its own latency or latmus, and compare the results: latlab compare FILE"
     ),
     fixed!(
         "remedy.tracefs-access",

@@ -53,6 +53,7 @@ pub fn look_at(root: &Root) -> Facts {
         cgroup_rt_runtime_us: cgroup::rt_runtime_us(root),
         rt_tasks: tasks.user,
         rt_kernel_threads: tasks.kernel,
+        co_kernel: co_kernel(root),
         tracing,
         smt_control: root.word("sys/devices/system/cpu/smt/control"),
         swap_bytes: swap,
@@ -67,6 +68,14 @@ pub fn look_at(root: &Root) -> Facts {
         settings: JournalledSettings::default(),
         unreadable,
     }
+}
+
+/// Xenomai 3 tells the version of its core Cobalt in `/proc/xenomai/version`; EVL (Xenomai 4) has devices in `/dev/evl`.
+fn co_kernel(root: &Root) -> Option<String> {
+    if let Some(version) = root.word("proc/xenomai/version") {
+        return Some(format!("Xenomai Cobalt {version}"));
+    }
+    root.exists("dev/evl/control").then(|| "EVL".to_owned())
 }
 
 /// Whether a thread of this process may have a real-time policy. The thread ends with the trial.
@@ -184,4 +193,23 @@ fn interfering_services(root: &Root) -> Vec<String> {
     found.sort();
     found.dedup();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_core_beside_linux_is_recognized() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        assert_eq!(co_kernel(&root), None);
+        fs::create_dir_all(dir.path().join("dev/evl")).unwrap();
+        fs::write(dir.path().join("dev/evl/control"), "").unwrap();
+        assert_eq!(co_kernel(&root).as_deref(), Some("EVL"));
+        fs::create_dir_all(dir.path().join("proc/xenomai")).unwrap();
+        fs::write(dir.path().join("proc/xenomai/version"), "3.2.4\n").unwrap();
+        assert_eq!(co_kernel(&root).as_deref(), Some("Xenomai Cobalt 3.2.4"));
+    }
 }

@@ -84,6 +84,8 @@ fn what_cannot_be_built_is_said_before_anything_is_fetched() {
         &with(&["--build-kernel", "fast"]),
         &["fast: no purpose of a kernel", "tracers, latency"],
     );
+    let pine = ["image", "--board", "pine64", "--ssh-key", "id.pub", "--build-u-boot"];
+    refused(&run(dir, &pine), &["does not say how U-Boot is built", "leave out --build-u-boot"]);
     refused(&with(&["--nfs-root", "server:/x"]), &["server:/x: the server is no IPv4 address"]);
     refused(&with(&["--package", "Bad_Name"]), &["--package \"Bad_Name\""]);
     let all = ["image", "--board", "beaglebone-black", "--ssh-key", "id.pub"];
@@ -315,6 +317,31 @@ fn beaglebone() -> &'static Path {
         eprintln!("built in {:.0} s: {}", began.elapsed().as_secs_f64(), printed(&output));
         dir
     })
+}
+
+/// The same card with a loader that was compiled here: what the boot ROM demands is met, and it is another one.
+#[test]
+#[ignore = "builds images"]
+fn u_boot_is_built_from_source() {
+    let dir = beaglebone();
+    let args = ["image", "--board", "beaglebone-black", "--ssh-key", "id.pub", "--build-u-boot"];
+    let output = built(dir, &[&args[..], &["-o", "u-boot.img"]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let text = fs::read(dir.join("u-boot.img.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(manifest["u_boot_build"]["config"], "am335x_evm_defconfig");
+    assert!(manifest["checks"].as_array().unwrap().iter().all(|c| c["met"] == true));
+    // U-Boot's banner has the clock of the build, which is that of the source.
+    let banner = |image: &str| {
+        let mut bytes = Vec::new();
+        let file = File::open(dir.join(image)).unwrap();
+        file.take(8 << 20).read_to_end(&mut bytes).unwrap();
+        let at = bytes.windows(11).position(|w| w == b"U-Boot SPL ").unwrap();
+        String::from_utf8_lossy(&bytes[at..at + 60]).into_owned()
+    };
+    let (debian, own) = (banner("sd.img"), banner("u-boot.img"));
+    assert!(debian.contains("+dfsg") && own.starts_with("U-Boot SPL 20"), "{debian} {own}");
+    assert_ne!(debian, own);
 }
 
 #[test]

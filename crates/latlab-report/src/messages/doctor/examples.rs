@@ -108,6 +108,7 @@ fn realtime() -> Vec<Note> {
         n("rt.isolation").value("single_cpu", true),
         n("rt.isolation").value("isolated", "2-3"),
         n("rt.isolation").value("isolated", "2-3").value("nohz_full", "3"),
+        n("rt.co-kernel").value("name", "Xenomai Cobalt 3.2.4"),
         n("rt.other-tasks"),
         n("rt.other-tasks").value("tasks", Quantity::Count(0)),
         n("rt.other-tasks").value("tasks", Quantity::Count(1)),

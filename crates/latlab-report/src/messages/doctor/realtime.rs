@@ -80,6 +80,11 @@ pub fn isolation(a: &Args<'_>) -> Text {
     }
 }
 
+pub fn co_kernel(a: &Args<'_>) -> Text {
+    Text::claim(format!("Real-time core beside Linux: {}", a.get("name")))
+        .why("latlab measures tasks of Linux; those of the core have their own scheduler and are not affected by most findings here.")
+}
+
 pub fn other_tasks(a: &Args<'_>) -> Text {
     match a.number("tasks") {
         None => Text::claim("Real-time tasks of other users not readable"),
