@@ -108,7 +108,7 @@ fn complaint(log: &Path, from: u64) -> Option<String> {
     let text = tail(log, from)?;
     let filled = || text.lines().map(str::trim).filter(|l| !l.is_empty());
     let is_error = |l: &&str| l.contains("error:") || l.contains("FAILED") || l.contains("***");
-    filled().find(is_error).or_else(|| filled().last()).map(str::to_owned)
+    filled().find(is_error).or_else(|| filled().next_back()).map(str::to_owned)
 }
 
 #[cfg(test)]

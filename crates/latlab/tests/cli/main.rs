@@ -60,6 +60,7 @@ mod view;
 mod vm;
 #[cfg(feature = "host")]
 mod vm_build;
+#[cfg(feature = "host")]
 mod vm_count;
 #[cfg(feature = "host")]
 mod vm_kernel;
