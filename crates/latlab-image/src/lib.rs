@@ -130,7 +130,7 @@ pub fn build(host: &Host<'_>, request: &Request, hooks: &mut dyn Hooks) -> Resul
         Some(nfs) => {
             let folder = network::Folder::create(&request.output)?;
             let prepared = prepare(host.cache, request, latlab, hooks)?;
-            network::build(folder, request, &prepared, nfs, hooks)
+            network_boot(folder, request, &prepared, nfs, hooks)
         }
         None => {
             let part = Part::create(&request.output)?;
@@ -252,6 +252,38 @@ fn card(
         });
     }
     part.finish(&manifest)?;
+    Ok(manifest)
+}
+
+/// A folder for a TFTP server and the archive of a root file system.
+fn network_boot(
+    folder: network::Folder,
+    request: &Request,
+    prepared: &Prepared,
+    nfs: &NfsRoot,
+    hooks: &mut dyn Hooks,
+) -> Result<Manifest> {
+    let (board, kernel) = (&request.board, &prepared.parts.kernel);
+    let read = |path: &Path| fs::read(path).map_err(TargetError::file(path));
+    let file = |name: &str| format!("tftp/{name}");
+    // Written from the beginning: there is no file system to check before.
+    let line = command_line(board, &nfs.words()).replace(" ro ", " rw ");
+    folder.put(&file(KERNEL), &read(&kernel.image)?)?;
+    let more = network::modules();
+    let names = board.modules.iter().chain(&board.network_modules).chain(&more);
+    folder.put(&file(INITRD), &initrd::make(&kernel.busybox, &kernel.modules()?, names)?)?;
+    let trees = kernels::device_trees(kernel, &board.device_trees)?;
+    for name in &trees {
+        folder.put(&file(name), &read(&kernel.device_tree(name))?)?;
+    }
+    let menu = network::menu(&board.about, (KERNEL, INITRD), &line, !trees.is_empty());
+    folder.put("tftp/pxelinux.cfg/default", menu.as_bytes())?;
+    stopped(hooks)?;
+    hooks.step(Step::Assembling, None, "the root file system's archive");
+    let written = folder.put_root(&prepared.root)?;
+    let manifest = prepared.manifest(request, network::ROOT.into(), written, line, Vec::new());
+    let text = serde_json::to_vec_pretty(&manifest).map_err(|e| TargetError::Io(e.into()))?;
+    folder.finish(&text)?;
     Ok(manifest)
 }
 

@@ -7,11 +7,8 @@
 //! OUTPUT/NETWORK.json                what it was built from
 //! ```
 
-use super::{
-    Board, Hooks, INITRD, KERNEL, Manifest, Prepared, Request, Step, command_line, initrd, kernels,
-    stopped,
-};
 use crate::ids::hex;
+use crate::tree::Tree;
 use flate2::{Compression, GzBuilder};
 use latlab_target::{Result, TargetError};
 use sha2::{Digest, Sha256};
@@ -20,9 +17,9 @@ use std::io::{self, BufWriter, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-/// Of NFS, and of what a DHCP client reads.
-const MODULES: [&str; 2] = ["af_packet", "nfsv4"];
 const MANIFEST: &str = "NETWORK.json";
+/// The archive of the root file system.
+pub(super) const ROOT: &str = "root.tar.gz";
 
 /// Where the root file system will be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +58,7 @@ impl NfsRoot {
     }
 
     /// Words of the kernel's command line.
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let server = self.server.map(|s| s.to_string()).unwrap_or_default();
         let options = self.options.as_ref().map(|o| format!(",{o}")).unwrap_or_default();
         format!("/dev/nfs nfsroot={server}:{}{options}", self.path)
@@ -102,14 +99,38 @@ impl Folder {
         Ok(Self { part, output: output.to_path_buf() })
     }
 
-    fn put(&self, name: &str, data: &[u8]) -> Result<()> {
+    /// Writes a file below it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn put(&self, name: &str, data: &[u8]) -> Result<()> {
         let path = self.part.join(name);
         let parent = path.parent().unwrap_or(&self.part);
         fs::create_dir_all(parent).map_err(TargetError::file(parent))?;
         fs::write(&path, data).map_err(TargetError::file(&path))
     }
 
-    fn finish(self) -> Result<()> {
+    /// Writes `root.tar.gz`; its size and checksum.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn put_root(&self, root: &Tree) -> Result<(u64, String)> {
+        let path = self.part.join(ROOT);
+        let out = File::create(&path).map_err(TargetError::file(&path))?;
+        let out = Hashing { inner: BufWriter::new(out), hash: Sha256::new(), bytes: 0 };
+        let mut gzip = GzBuilder::new().write(out, Compression::new(6));
+        root.write_tar(&mut gzip).map_err(TargetError::file(&path))?;
+        let mut out = gzip.finish().map_err(TargetError::file(&path))?;
+        out.flush().map_err(TargetError::file(&path))?;
+        Ok((out.bytes, hex(&out.hash.finalize())))
+    }
+
+    /// Writes the description, and puts the folder in its place.
+    ///
+    /// # Errors
+    /// When one of both cannot be done.
+    pub fn finish(self, description: &[u8]) -> Result<()> {
+        self.put(MANIFEST, description)?;
         if self.output.exists() {
             fs::remove_dir_all(&self.output).map_err(TargetError::file(&self.output))?;
         }
@@ -137,52 +158,21 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-pub(super) fn build(
-    folder: Folder,
-    request: &Request,
-    prepared: &Prepared,
-    nfs: &NfsRoot,
-    hooks: &mut dyn Hooks,
-) -> Result<Manifest> {
-    let board = &request.board;
-    let kernel = &prepared.parts.kernel;
-    let read = |path: &Path| fs::read(path).map_err(TargetError::file(path));
-    let file = |name: &str| format!("tftp/{name}");
-    // The kernel's words for a file system that is written from the beginning.
-    let line = command_line(board, &nfs.words()).replace(" ro ", " rw ");
-    folder.put(&file(KERNEL), &read(&kernel.image)?)?;
-    let more = MODULES.map(str::to_owned);
-    let names = board.modules.iter().chain(&board.network_modules).chain(&more);
-    let disk = initrd::make(&kernel.busybox, &kernel.modules()?, names)?;
-    folder.put(&file(INITRD), &disk)?;
-    let trees = kernels::device_trees(kernel, &board.device_trees)?;
-    for name in &trees {
-        folder.put(&file(name), &read(&kernel.device_tree(name))?)?;
-    }
-    folder.put("tftp/pxelinux.cfg/default", menu(board, &line, !trees.is_empty()).as_bytes())?;
-    stopped(hooks)?;
-    hooks.step(Step::Assembling, None, "the root file system's archive");
-    let path = folder.part.join("root.tar.gz");
-    let out = File::create(&path).map_err(TargetError::file(&path))?;
-    let out = Hashing { inner: BufWriter::new(out), hash: Sha256::new(), bytes: 0 };
-    let mut gzip = GzBuilder::new().write(out, Compression::new(6));
-    prepared.root.write_tar(&mut gzip).map_err(TargetError::file(&path))?;
-    let mut out = gzip.finish().map_err(TargetError::file(&path))?;
-    out.flush().map_err(TargetError::file(&path))?;
-    let written = (out.bytes, hex(&out.hash.finalize()));
-    let manifest = prepared.manifest(request, "root.tar.gz".into(), written, line, Vec::new());
-    let text = serde_json::to_vec_pretty(&manifest).map_err(|e| TargetError::Io(e.into()))?;
-    folder.put(MANIFEST, &text)?;
-    folder.finish()?;
-    Ok(manifest)
+/// Modules of NFS, and of what a DHCP client reads.
+pub(super) fn modules() -> [String; 2] {
+    ["af_packet", "nfsv4"].map(str::to_owned)
 }
 
 /// What U-Boot's `pxe` reads (U-Boot, `doc/README.pxe`): names are relative to this file's folder's parent.
-fn menu(board: &Board, line: &str, with_trees: bool) -> String {
+pub(super) fn menu(
+    about: &str,
+    (kernel, initrd): (&str, &str),
+    line: &str,
+    with_trees: bool,
+) -> String {
     let trees = if with_trees { "  fdtdir .\n" } else { "" };
     format!(
-        "# {}\ndefault latlab\ntimeout 1\nlabel latlab\n  kernel {KERNEL}\n  initrd {INITRD}\n{trees}  append {line}\n",
-        board.about
+        "# {about}\ndefault latlab\ntimeout 1\nlabel latlab\n  kernel {kernel}\n  initrd {initrd}\n{trees}  append {line}\n"
     )
 }
 
@@ -212,7 +202,7 @@ mod tests {
         fs::write(output.join(MANIFEST), "{}").unwrap();
         let folder = Folder::create(&output).unwrap();
         folder.put("tftp/vmlinuz", b"k").unwrap();
-        folder.finish().unwrap();
+        folder.finish(b"{}").unwrap();
         assert!(output.join("tftp/vmlinuz").is_file() && !output.join("thesis.txt").exists());
         drop(Folder::create(&output).unwrap());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);

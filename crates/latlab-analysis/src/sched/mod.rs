@@ -24,6 +24,7 @@ pub(crate) mod tally;
 mod task;
 #[cfg(test)]
 mod tests;
+mod vruntime;
 
 pub use crate::sched::analyse::{Analyzer, Options};
 

@@ -1,8 +1,8 @@
 //! What is known of one task, and of one CPU, while events go by.
 
-use super::analyse::Vruntime;
 use super::fair::VirtualTime;
 use super::tally::Tally;
+use super::vruntime::Vruntime;
 use crate::timeline::cpu::Cpu;
 use crate::timeline::task::{Row, State, Waited};
 use latlab_model::event::{Names, Symbol, Task};

@@ -135,11 +135,6 @@ pub struct BuildRecord {
     pub key: String,
 }
 
-/// The architecture of this machine.
-fn here() -> Arch {
-    Arch::from_uname(std::env::consts::ARCH).unwrap_or(Arch::X86_64)
-}
-
 /// Builds a kernel, or finds it in the cache.
 ///
 /// # Errors

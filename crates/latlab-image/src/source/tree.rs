@@ -21,6 +21,11 @@ pub(super) struct SourceTree {
     pub patches: usize,
 }
 
+/// The architecture of this machine.
+fn here() -> Arch {
+    Arch::from_uname(std::env::consts::ARCH).unwrap_or(Arch::X86_64)
+}
+
 /// The newest source of a series (`6.1`) that the archive delivers, with patches for PREEMPT_RT where Debian has them.
 ///
 /// # Errors
@@ -33,7 +38,7 @@ pub(super) fn kernel(
 ) -> Result<SourceTree> {
     let _lock = cache.lock("fetch")?;
     let package = format!("linux-source-{series}");
-    let mut archive = Archive::with_sources(cache, super::here());
+    let mut archive = Archive::with_sources(cache, here());
     let mut last = None;
     for version in archive.versions(&package, &mut |w| hooks.say(w))? {
         let name = format!("linux-{version}{}", if realtime { "-rt" } else { "" });

@@ -12,7 +12,6 @@ mod vruntime;
 mod windows;
 
 pub use crate::sched::analyse::priority::INVERSION;
-pub(super) use vruntime::Vruntime;
 
 use super::fair::weight_of_prio;
 use super::tally::Map;

@@ -1,44 +1,6 @@
-//! Virtual run times of CFS: how they grow, and whether the smallest runs next.
-//!
-//! A task's virtual run time is known from `sched_stat_runtime` while it waits after a preemption. A wake-up or a
-//! migration gives it another one, which no event has.
+//! Whether the task with the smallest virtual run time runs next.
 
 use super::Analyzer;
-use crate::sched::fair::weight_of_prio;
-use latlab_model::sched::schedule::VruntimeLine;
-use latlab_model::units::Nanos;
-
-/// The virtual run time of a task.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::sched) struct Vruntime {
-    now: Option<u64>,
-    grown: VruntimeLine,
-}
-
-impl Vruntime {
-    /// After `ns` of run time; 0 is not told.
-    pub fn update(&mut self, ns: Nanos, now: u64) {
-        if now == 0 {
-            return;
-        }
-        if let Some(before) = self.now.filter(|&before| before <= now) {
-            super::add(&mut self.grown.gained_ns, now - before);
-            super::add(&mut self.grown.charged_ns, ns.0);
-        }
-        self.now = Some(now);
-    }
-
-    /// It may have changed without an event.
-    pub fn forget(&mut self) {
-        self.now = None;
-    }
-
-    /// What is known of it, for a task of this priority.
-    pub fn told(&self, prio: i32) -> Option<VruntimeLine> {
-        let weight = weight_of_prio(prio)? as u64;
-        (self.grown.charged_ns > 0).then_some(VruntimeLine { weight, ..self.grown })
-    }
-}
 
 impl Analyzer {
     /// A fair task was preempted on this CPU, and waits.
@@ -46,7 +8,7 @@ impl Analyzer {
         let task = &self.tasks[i];
         let fair = (100..=139).contains(&task.prio);
         let waiting = &mut self.cpus[c].preempted;
-        if fair && task.account.vruntime.now.is_some() && !waiting.contains(&i) {
+        if fair && task.account.vruntime.now().is_some() && !waiting.contains(&i) {
             waiting.push(i);
         }
     }
@@ -56,10 +18,11 @@ impl Analyzer {
         let mut waiting = std::mem::take(&mut self.cpus[c].preempted);
         let cpu = self.cpus[c].on.id;
         // Those that sleep, run or wait elsewhere meanwhile have no known one.
-        waiting
-            .retain(|&w| self.tasks[w].account.vruntime.now.is_some() && self.tasks[w].cpu == cpu);
+        waiting.retain(|&w| {
+            self.tasks[w].account.vruntime.now().is_some() && self.tasks[w].cpu == cpu
+        });
         let own = waiting.iter().position(|&w| w == i).map(|at| waiting.swap_remove(at));
-        let value = |w: usize| self.tasks[w].account.vruntime.now;
+        let value = |w: usize| self.tasks[w].account.vruntime.now();
         if let (Some(own), Some(least)) =
             (own.and_then(value), waiting.iter().filter_map(|&w| value(w)).min())
         {
