@@ -357,7 +357,7 @@ fn refuse_for_own_kernel(target: &VmTarget, faults: &[Fault]) -> Result<()> {
         (Some(_), Some(fault)) => Err(TargetError::Spec {
             spec: format!("vm:{}", target.name),
             reason: format!(
-                "the fault {} is a module for kernels of Debian's source, not for yours",
+                "the fault {} is a module for Debian's kernels and those of latlab vm build, not for yours",
                 fault.kind
             ),
             hint: "leave out the kernel, or choose a fault of processes: fifo, inversion, inversion-pi, \

@@ -89,7 +89,7 @@ fn what_cannot_go_with_a_kernel_of_ones_own_is_told() {
     };
     let fault = error(&["--kernel", "zImage", "--fault", "irqs-off:us=300"]);
     assert!(
-        fault.contains("a module for Debian's kernel of this machine, not for yours"),
+        fault.contains("a module for Debian's kernels and those of latlab vm build, not for yours"),
         "{fault}"
     );
     assert!(
