@@ -100,7 +100,7 @@ fn make(arch: Arch, headers: &Path, work: &Path, source: &Path) -> Result<()> {
     let text = String::from_utf8_lossy(&output.stderr);
     let line = text
         .lines()
-        .find(|l| l.contains("error") || l.contains("***"))
+        .find(|l| l.contains("error") || l.contains("ERROR") || l.contains("***"))
         .unwrap_or("no reason was given");
     Err(TargetError::Program {
         program: "make (fault module)".into(),
