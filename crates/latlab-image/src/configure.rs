@@ -274,6 +274,7 @@ fn run(command: &mut Command, packages: usize, hooks: &mut dyn Hooks) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hooks::Silent;
 
     #[test]
     fn what_the_machine_removed_is_gone_and_what_it_made_is_there() {
@@ -298,19 +299,10 @@ mod tests {
 
     #[test]
     fn a_machine_that_says_nothing_more_is_an_error_with_its_last_lines() {
-        struct Quiet;
-        impl Hooks for Quiet {
-            fn step(&mut self, _: Step, _: Option<f64>, _: &str) {}
-            fn say(&mut self, _: &str) {}
-            fn stopped(&self) -> bool {
-                false
-            }
-            fn tie(&self, _: &mut Command) {}
-        }
         let shell = |script: &str| {
             let mut command = Command::new("sh");
             command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped());
-            run(&mut command, 2, &mut Quiet)
+            run(&mut command, 2, &mut Silent::default())
         };
         assert!(shell("echo Setting up x; echo latlab-image: done").is_ok());
         let error = shell("echo no space; echo latlab-image: failed: tar").unwrap_err().to_string();

@@ -30,3 +30,21 @@ pub trait Hooks {
     /// Prepares a child so that it dies with us.
     fn tie(&self, command: &mut Command);
 }
+
+/// Hooks that tell nobody anything.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct Silent {
+    /// Whether the user asked to stop.
+    pub stopped: bool,
+}
+
+#[cfg(test)]
+impl Hooks for Silent {
+    fn step(&mut self, _: Step, _: Option<f64>, _: &str) {}
+    fn say(&mut self, _: &str) {}
+    fn stopped(&self) -> bool {
+        self.stopped
+    }
+    fn tie(&self, _: &mut Command) {}
+}

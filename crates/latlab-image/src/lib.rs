@@ -335,7 +335,7 @@ fn gather(cache: &Cache, request: &Request, hooks: &mut dyn Hooks) -> Result<Par
     let configuring = request.flavour.for_configuring(cache, board.arch, &kernel, hooks)?;
     let (kernel, kernel_build) = match &request.build_kernel {
         Some(purpose) => {
-            let record = built(cache, request, purpose, hooks)?;
+            let record = built(cache, request, &kernel, purpose, hooks)?;
             (source::kernel(cache, &record, &kernel.busybox)?, Some(record))
         }
         None => (kernel, None),
@@ -384,6 +384,7 @@ fn gather(cache: &Cache, request: &Request, hooks: &mut dyn Hooks) -> Result<Par
 fn built(
     cache: &Cache,
     request: &Request,
+    debian: &Kernel,
     purpose: &Purpose,
     hooks: &mut dyn Hooks,
 ) -> Result<BuildRecord> {
@@ -391,9 +392,11 @@ fn built(
     if request.offline {
         return source::cached(cache, &board.name, purpose);
     }
+    source::check(board.arch)?;
     let plan = source::Plan {
         machine: &board.name,
         kind: request.flavour.kind(board.arch),
+        debian,
         purpose,
         options: &board.kernel_options,
         device_trees: &board.device_trees,

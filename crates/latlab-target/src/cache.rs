@@ -7,6 +7,7 @@
 //! initramfs/         RAM disks, named by the hash of what went into them
 //! source/NAME/       source trees of kernels, patched
 //! kernels/NAME/      kernels that were built from source ([`crate::vm::built`])
+//! u-boot/NAME/       boot loaders that were
 //! bisect/KEY/        a git tree that is bisected: tree/ is built in, built/COMMIT/ has what was built
 //! run/PID-N/         a machine that runs: console, job; gone when it ends
 //! ```

@@ -13,6 +13,7 @@ pub mod cache;
 pub mod cpio;
 pub mod debian;
 mod error;
+pub mod group;
 
 pub mod initramfs;
 pub mod labgrid;

@@ -1,16 +1,11 @@
 //! Programs that build: their output goes to a file, and a signal ends them with all their processes.
 
 use crate::{Hooks, Step};
-use latlab_target::{Result, TargetError};
+use latlab_target::{Result, TargetError, group};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
-
-/// Between two looks at a program that runs.
-const LOOK: Duration = Duration::from_millis(100);
+use std::process::{Command, Stdio};
 
 /// Where a program's output goes.
 #[derive(Clone, Debug)]
@@ -46,13 +41,23 @@ pub(super) fn run(
     let (out, errors) =
         open().and_then(|out| Ok((out.try_clone()?, out))).map_err(TargetError::file(log))?;
     let begun = fs::metadata(log).map_or(0, |m| m.len());
-    // A group of its own: make's children are ended with it. Its build uses none of our own make's jobs.
-    command.process_group(0).stdin(Stdio::null()).stdout(out).stderr(errors);
+    // Its build uses none of our own make's jobs.
+    command.stdin(Stdio::null()).stdout(out).stderr(errors);
     command.env("LC_ALL", "C").env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     hooks.tie(command);
     let program = command.get_program().to_string_lossy().into_owned();
-    let mut child = command.spawn().map_err(TargetError::file(program.as_ref()))?;
-    let status = wait(&mut child, output, begun, hooks)?;
+    let (mut compiled, mut read) = (0, begun);
+    let mut stopped = || {
+        if output.counts {
+            let text = tail(log, read).unwrap_or_default();
+            read += text.len() as u64;
+            compiled += text.lines().filter(|l| l.trim_start().starts_with("CC ")).count();
+            hooks.step(Step::Compiling, None, &format!("{compiled} files"));
+        }
+        hooks.stopped()
+    };
+    let status = group::run(command, &mut stopped).map_err(TargetError::file(program.as_ref()))?;
+    let status = status.ok_or(TargetError::Stopped)?;
     if status.success() {
         return Ok(());
     }
@@ -61,36 +66,6 @@ pub(super) fn run(
         message: complaint(log, begun).unwrap_or_else(|| status.to_string()),
         hint: format!("its output is in {}", log.display()),
     })
-}
-
-fn wait(
-    child: &mut Child,
-    output: &Output,
-    begun: u64,
-    hooks: &mut dyn Hooks,
-) -> Result<ExitStatus> {
-    let name = &output.log;
-    let (mut compiled, mut read) = (0, begun);
-    loop {
-        if hooks.stopped() {
-            // Before it is waited for: until then the group's number is no other's.
-            if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
-                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-            }
-            child.wait().map_err(TargetError::file(name))?;
-            return Err(TargetError::Stopped);
-        }
-        if let Some(status) = child.try_wait().map_err(TargetError::file(name))? {
-            return Ok(status);
-        }
-        if output.counts {
-            let text = tail(name, read).unwrap_or_default();
-            read += text.len() as u64;
-            compiled += text.lines().filter(|l| l.trim_start().starts_with("CC ")).count();
-            hooks.step(Step::Compiling, None, &format!("{compiled} files"));
-        }
-        std::thread::sleep(LOOK);
-    }
 }
 
 /// What a file has from an offset on.
@@ -114,26 +89,8 @@ fn complaint(log: &Path, from: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Quiet;
-    impl Hooks for Quiet {
-        fn step(&mut self, _: Step, _: Option<f64>, _: &str) {}
-        fn say(&mut self, _: &str) {}
-        fn stopped(&self) -> bool {
-            false
-        }
-        fn tie(&self, _: &mut Command) {}
-    }
-
-    struct Stopping;
-    impl Hooks for Stopping {
-        fn step(&mut self, _: Step, _: Option<f64>, _: &str) {}
-        fn say(&mut self, _: &str) {}
-        fn stopped(&self) -> bool {
-            true
-        }
-        fn tie(&self, _: &mut Command) {}
-    }
+    use crate::hooks::Silent;
+    use std::time::Duration;
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
@@ -150,16 +107,17 @@ mod tests {
             &mut shell("echo '  CC  a.o'; echo 'x.c: error: of before'"),
             "one",
             &output,
-            &mut Quiet,
+            &mut Silent::default(),
         )
         .unwrap();
         let script =
             "echo 'CC b.o'; echo 'b.c:1: error: no semicolon'; echo 'make: *** b.o'; exit 2";
-        let error = run(&mut shell(script), "make", &output, &mut Quiet).unwrap_err();
+        let error = run(&mut shell(script), "make", &output, &mut Silent::default()).unwrap_err();
         assert_eq!(error.to_string(), "make failed: b.c:1: error: no semicolon");
         assert!(error.hint().unwrap().ends_with("log"));
         assert!(fs::read_to_string(&log).unwrap().starts_with("  CC  a.o\n"));
-        let silent = run(&mut shell("exit 3"), "make", &output, &mut Quiet).unwrap_err();
+        let silent =
+            run(&mut shell("exit 3"), "make", &output, &mut Silent::default()).unwrap_err();
         assert!(silent.to_string().contains("exit status: 3"), "{silent}");
     }
 
@@ -168,8 +126,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mark = dir.path().join("mark");
         let script = format!("(sleep 1; touch {}) & wait", mark.display());
-        let stopped =
-            run(&mut shell(&script), "make", &Output::kept(&dir.path().join("log")), &mut Stopping);
+        let stopped = run(
+            &mut shell(&script),
+            "make",
+            &Output::kept(&dir.path().join("log")),
+            &mut Silent { stopped: true },
+        );
         assert!(matches!(stopped, Err(TargetError::Stopped)));
         std::thread::sleep(Duration::from_millis(1_300));
         assert!(!mark.exists());

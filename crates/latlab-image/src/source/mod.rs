@@ -22,6 +22,7 @@ use latlab_target::vm::kernel::Kernel;
 use latlab_target::vm::{built, find_program};
 use latlab_target::{Arch, Result, TargetError};
 use make::{Output, run};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,21 +34,11 @@ pub use u_boot::{BootLoaderRecord, build as build_u_boot, file as u_boot_file};
 /// What is set in every kernel.
 const BASE: &str = include_str!("../fragments/base.config");
 /// Purposes with their fragments.
-const PURPOSES: [(&str, &str, &str); 3] = [
-    ("tracers", include_str!("../fragments/tracers.config"), "all tracers and events"),
-    ("latency", include_str!("../fragments/latency.config"), "smallest latency"),
-    ("no-smp", include_str!("../fragments/no-smp.config"), "one processor"),
+const PURPOSES: [(&str, &str); 3] = [
+    ("tracers", include_str!("../fragments/tracers.config")),
+    ("latency", include_str!("../fragments/latency.config")),
+    ("no-smp", include_str!("../fragments/no-smp.config")),
 ];
-
-/// Names of purposes, each with a few words.
-pub fn purposes() -> impl Iterator<Item = (&'static str, &'static str)> {
-    PURPOSES.iter().map(|(name, _, about)| (*name, *about))
-}
-
-/// The fragment of a purpose.
-pub fn fragment(name: &str) -> Option<&'static str> {
-    PURPOSES.iter().find(|(n, ..)| *n == name).map(|(_, text, _)| *text)
-}
 
 /// For what a kernel is built: purposes, or files of the user's own, joined by `+`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,13 +56,13 @@ impl Purpose {
     pub fn parse(text: &str) -> Result<Self> {
         let (mut names, mut wanted) = (Vec::new(), Config::default());
         for word in text.split('+') {
-            if let Some(fragment) = fragment(word) {
+            if let Some((_, fragment)) = PURPOSES.iter().find(|(name, _)| *name == word) {
                 wanted.add(&Config::parse(fragment));
                 names.push(word.to_owned());
                 continue;
             }
             if !word.contains('/') && !word.ends_with(".config") {
-                let known: Vec<&str> = purposes().map(|(name, _)| name).collect();
+                let known = PURPOSES.map(|(name, _)| name);
                 return Err(TargetError::Content {
                     path: word.into(),
                     reason: "no purpose of a kernel".into(),
@@ -96,8 +87,10 @@ impl Purpose {
 pub struct Plan<'a> {
     /// Name of the machine or board.
     pub machine: &'a str,
-    /// The kernel of Debian's whose configuration it begins with.
+    /// The kind of machine.
     pub kind: &'static Kind,
+    /// The kernel whose configuration it begins with.
+    pub debian: &'a Kernel,
     /// For what.
     pub purpose: &'a Purpose,
     /// More options, as lines of a fragment.
@@ -135,23 +128,26 @@ pub struct BuildRecord {
     pub key: String,
 }
 
-/// Builds a kernel, or finds it in the cache.
+/// Checks that a kernel can be compiled here.
 ///
 /// # Errors
-/// When a program is missing, the archive does not deliver, the build fails, or the user stopped it.
-pub fn build(cache: &Cache, plan: &Plan<'_>, hooks: &mut dyn Hooks) -> Result<BuildRecord> {
-    let compiler = Compiler::of(plan.kind.arch);
+/// When programs or headers are missing: all of them.
+pub fn check(arch: Arch) -> Result<()> {
     // objtool, a program of the build, reads ELF files.
     let elf: &[Header] = &[("libelf.h", "libelf-dev")];
-    let headers = if plan.kind.arch == Arch::X86_64 { elf } else { &[] };
-    check_programs("a kernel", &compiler, headers)?;
-    let debian = match Kernel::fetch(cache, plan.kind, &mut |w| hooks.say(w)) {
-        Ok(kernel) => kernel,
-        Err(error) => Kernel::cached(cache, plan.kind).ok_or(error)?,
-    };
+    let headers = if arch == Arch::X86_64 { elf } else { &[] };
+    check_programs("a kernel", &Compiler::of(arch), headers)
+}
+
+/// Builds a kernel, or finds it in the cache. [`check`] comes before it.
+///
+/// # Errors
+/// When the archive does not deliver, the build fails, or the user stopped it.
+pub fn build(cache: &Cache, plan: &Plan<'_>, hooks: &mut dyn Hooks) -> Result<BuildRecord> {
+    let compiler = Compiler::of(plan.kind.arch);
     let realtime = plan.kind.flavour.contains("-rt-");
-    let tree = tree::kernel(cache, &series_of(&debian.release), realtime, hooks)?;
-    let (wanted, config) = configuration(plan, &debian)?;
+    let tree = tree::kernel(cache, &series_of(&plan.debian.release), realtime, hooks)?;
+    let (wanted, config) = configuration(plan)?;
     let compiler_version = version_of(&compiler)?;
     let epoch_s = epoch(&tree)?;
     let rendered = config.render();
@@ -166,12 +162,11 @@ pub fn build(cache: &Cache, plan: &Plan<'_>, hooks: &mut dyn Hooks) -> Result<Bu
     let folder = built::folder(cache, plan.machine, &plan.purpose.name);
     fs::create_dir_all(&folder).map_err(TargetError::file(&folder))?;
     let _lock = cache.lock(&format!("kernel-{}-{}", plan.machine, plan.purpose.name))?;
-    let record_path = folder.join("BUILD.json");
-    if let Some(record) = read_record(&record_path).filter(|r| r.key == key) {
+    if let Some(record) = read_record::<BuildRecord>(&folder).filter(|r| r.key == key) {
         return Ok(record);
     }
     // Until it is whole there is no such kernel.
-    let _ = fs::remove_file(&record_path);
+    let _ = fs::remove_file(folder.join(built::RECORD));
     let work = Work { tree: &tree, compiler: &compiler, folder: &folder, epoch_s };
     let finished = work.configure(&rendered, hooks)?;
     if realtime && finished.value("CONFIG_PREEMPT_RT") != "y" {
@@ -193,8 +188,9 @@ pub fn build(cache: &Cache, plan: &Plan<'_>, hooks: &mut dyn Hooks) -> Result<Bu
         let names: Vec<_> = not_taken.iter().map(|o| o.trim_start_matches("CONFIG_")).collect();
         hooks.say(&format!("this kernel does not take all options; it has {}", names.join(", ")));
     }
-    let release = work.compile(plan, hooks)?;
-    let image = work.install(plan, &release, hooks)?;
+    let made = Made { image: image_name(plan.kind.arch), trees: work.device_trees(plan)? };
+    let release = work.compile(&made, hooks)?;
+    let image = work.install(&made, &release, hooks)?;
     let record = BuildRecord {
         release,
         machine: plan.machine.into(),
@@ -202,15 +198,14 @@ pub fn build(cache: &Cache, plan: &Plan<'_>, hooks: &mut dyn Hooks) -> Result<Bu
         package: tree.package.clone(),
         version: tree.version.clone(),
         realtime_patches: tree.patches,
-        configuration_of: debian.release.clone(),
+        configuration_of: plan.debian.release.clone(),
         compiler: compiler_version,
         epoch_s,
         not_taken,
         image_sha256: sha256(&image),
         key,
     };
-    let text = serde_json::to_vec_pretty(&record).map_err(|e| TargetError::Io(e.into()))?;
-    cache.write(&record_path, &text)?;
+    write_record(cache, &folder, &record)?;
     Ok(record)
 }
 
@@ -220,7 +215,7 @@ pub fn build(cache: &Cache, plan: &Plan<'_>, hooks: &mut dyn Hooks) -> Result<Bu
 /// When there is none.
 pub fn cached(cache: &Cache, machine: &str, purpose: &Purpose) -> Result<BuildRecord> {
     let folder = built::folder(cache, machine, &purpose.name);
-    read_record(&folder.join("BUILD.json")).ok_or_else(|| TargetError::Content {
+    read_record(&folder).ok_or_else(|| TargetError::Content {
         path: folder,
         reason: "this kernel is not built, and --offline was given".into(),
         hint: "leave out --offline".into(),
@@ -279,8 +274,24 @@ pub fn package(cache: &Cache, record: &BuildRecord, arch: Arch, file: &Path) -> 
     fs::rename(&part, file).map_err(TargetError::file(file))
 }
 
-fn read_record(path: &Path) -> Option<BuildRecord> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+/// What a whole build in this folder was made from.
+fn read_record<T: DeserializeOwned>(folder: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(folder.join(built::RECORD)).ok()?).ok()
+}
+
+/// The build in this folder is whole.
+fn write_record(cache: &Cache, folder: &Path, record: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_vec_pretty(record).map_err(|e| TargetError::Io(e.into()))?;
+    cache.write(&folder.join(built::RECORD), &text)
+}
+
+/// The file of a kernel in its architecture's `boot` folder, and the target that makes it.
+fn image_name(arch: Arch) -> &'static str {
+    match arch {
+        Arch::Armv7 => "zImage",
+        Arch::Aarch64 => "Image",
+        Arch::X86_64 => "bzImage",
+    }
 }
 
 /// `6.1` of `6.1.0-50-rt-armmp`.
@@ -289,7 +300,8 @@ fn series_of(release: &str) -> String {
 }
 
 /// What is wanted beyond Debian's configuration, and the whole.
-fn configuration(plan: &Plan<'_>, debian: &Kernel) -> Result<(Config, Config)> {
+fn configuration(plan: &Plan<'_>) -> Result<(Config, Config)> {
+    let debian = plan.debian;
     let path = debian.package.join("boot").join(format!("config-{}", debian.release));
     let text = fs::read_to_string(&path).map_err(TargetError::file(&path))?;
     let mut wanted = Config::parse(BASE);
@@ -366,6 +378,13 @@ fn make_in(tree: &SourceTree, build: &Path, compiler: &Compiler, epoch_s: u64) -
     command
 }
 
+/// What is made beside modules.
+struct Made {
+    image: &'static str,
+    /// Targets of device trees, relative to the architecture's folder of them.
+    trees: Vec<String>,
+}
+
 /// A build in its folder.
 struct Work<'a> {
     tree: &'a SourceTree,
@@ -409,25 +428,19 @@ impl Work<'_> {
     }
 
     /// Compiles kernel, modules and device trees; the release.
-    fn compile(&self, plan: &Plan<'_>, hooks: &mut dyn Hooks) -> Result<String> {
+    fn compile(&self, made: &Made, hooks: &mut dyn Hooks) -> Result<String> {
         hooks.step(Step::Compiling, None, "");
-        let target = match plan.kind.arch {
-            Arch::Armv7 => "zImage",
-            Arch::Aarch64 => "Image",
-            Arch::X86_64 => "bzImage",
-        };
         let output = Output::counted(&self.log());
-        run(self.make().args([target, "modules"]), "make", &output, hooks)?;
-        let trees = self.device_trees(plan)?;
-        if !trees.is_empty() {
-            run(self.make().args(&trees), "make (device trees)", &output, hooks)?;
+        run(self.make().args([made.image, "modules"]), "make", &output, hooks)?;
+        if !made.trees.is_empty() {
+            run(self.make().args(&made.trees), "make (device trees)", &output, hooks)?;
         }
         let path = self.build().join("include/config/kernel.release");
         let release = fs::read_to_string(&path).map_err(TargetError::file(&path))?;
         Ok(release.trim().to_owned())
     }
 
-    /// Targets of device trees, relative to the architecture's folder of them.
+    /// Those of the source that the plan's patterns mean, sorted.
     fn device_trees(&self, plan: &Plan<'_>) -> Result<Vec<String>> {
         if plan.device_trees.is_empty() {
             return Ok(Vec::new());
@@ -456,25 +469,20 @@ impl Work<'_> {
     }
 
     /// Makes `package/` as a package of Debian's kernel has it; the image's bytes.
-    fn install(&self, plan: &Plan<'_>, release: &str, hooks: &mut dyn Hooks) -> Result<Vec<u8>> {
+    fn install(&self, made: &Made, release: &str, hooks: &mut dyn Hooks) -> Result<Vec<u8>> {
         let part = self.folder.join("package.part");
         let _ = fs::remove_dir_all(&part);
         let boot = part.join("boot");
         fs::create_dir_all(&boot).map_err(TargetError::file(&boot))?;
         let build = self.build();
         let arch = build.join("arch").join(self.compiler.arch).join("boot");
-        let image = match plan.kind.arch {
-            Arch::Armv7 => arch.join("zImage"),
-            Arch::Aarch64 => arch.join("Image"),
-            Arch::X86_64 => arch.join("bzImage"),
-        };
         let copy = |from: &Path, to: &Path| {
             fs::create_dir_all(to.parent().unwrap_or(to))
                 .and_then(|()| fs::copy(from, to))
                 .map(drop)
                 .map_err(TargetError::file(from))
         };
-        copy(&image, &boot.join(format!("vmlinuz-{release}")))?;
+        copy(&arch.join(made.image), &boot.join(format!("vmlinuz-{release}")))?;
         copy(&build.join(".config"), &boot.join(format!("config-{release}")))?;
         copy(&build.join("System.map"), &boot.join(format!("System.map-{release}")))?;
         let mut install = self.make();
@@ -487,8 +495,8 @@ impl Work<'_> {
             let _ = fs::remove_file(modules.join(link));
         }
         let trees = part.join("usr/lib").join(format!("linux-image-{release}"));
-        for tree in self.device_trees(plan)? {
-            copy(&arch.join("dts").join(&tree), &trees.join(&tree))?;
+        for tree in &made.trees {
+            copy(&arch.join("dts").join(tree), &trees.join(tree))?;
         }
         let package = self.folder.join("package");
         let _ = fs::remove_dir_all(&package);

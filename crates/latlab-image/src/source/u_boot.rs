@@ -1,7 +1,7 @@
 //! U-Boot from Debian's source, for a board.
 
 use super::make::{Output, run};
-use super::{Header, check_programs, epoch, make_in, tree, version_of};
+use super::{Header, check_programs, epoch, make_in, read_record, tree, version_of, write_record};
 use crate::board::UBoot;
 use crate::{Hooks, Step};
 use latlab_target::cache::{Cache, digest};
@@ -43,10 +43,9 @@ pub fn build(
     offline: bool,
     hooks: &mut dyn Hooks,
 ) -> Result<(BootLoaderRecord, PathBuf)> {
-    let folder = cache.folder("kernels")?.join(format!("{board}-u-boot"));
-    let path = folder.join("BUILD.json");
+    let folder = cache.folder("u-boot")?.join(board);
     let build = folder.join("build");
-    let known = || serde_json::from_slice::<BootLoaderRecord>(&fs::read(&path).ok()?).ok();
+    let known = || read_record::<BootLoaderRecord>(&folder);
     if offline {
         let known = known().filter(|r| r.config == u_boot.config);
         let record = known.ok_or_else(|| TargetError::Content {
@@ -82,8 +81,7 @@ pub fn build(
         epoch_s,
         key,
     };
-    let text = serde_json::to_vec_pretty(&record).map_err(|e| TargetError::Io(e.into()))?;
-    cache.write(&path, &text)?;
+    write_record(cache, &folder, &record)?;
     Ok((record, build))
 }
 

@@ -409,7 +409,7 @@ fn lags(s: &Schedule) -> Table {
     }
 }
 
-/// Virtual run time of CFS, where the kernel tells it. A board leaves it to the report that a desk makes of its run.
+/// Virtual run time of CFS, where the kernel tells it. A board leaves it to the report that the host makes of its run.
 #[cfg(feature = "host")]
 fn vruntime(s: &Schedule) -> Vec<Block> {
     let mut blocks = Vec::new();

@@ -1,4 +1,4 @@
-//! Kernels that were built from source: `kernels/NAME/` in the cache.
+//! Kernels that were built from source: `kernels/MACHINE/PURPOSE/` in the cache.
 //!
 //! ```text
 //! package/   boot/vmlinuz-RELEASE, config-RELEASE, System.map-RELEASE; lib/modules/RELEASE; device trees
@@ -12,26 +12,20 @@ use crate::spec::VmTarget;
 use crate::{Result, TargetError};
 use std::path::PathBuf;
 
+/// Name of the file that a whole build has.
+pub const RECORD: &str = "BUILD.json";
+
 /// The folder of a kernel's build, by the name of its machine or board and by its purpose.
 pub fn folder(cache: &Cache, machine: &str, purpose: &str) -> PathBuf {
-    cache.root().join("kernels").join(format!("{machine}-{purpose}"))
+    cache.root().join("kernels").join(machine).join(purpose)
 }
 
 /// Purposes of which there is a kernel for this machine, sorted.
 pub fn purposes(cache: &Cache, machine: &str) -> Vec<String> {
-    let entries = std::fs::read_dir(cache.root().join("kernels")).into_iter().flatten().flatten();
-    let prefix = format!("{machine}-");
-    let named = entries.filter(|e| e.path().join("BUILD.json").is_file());
-    let mut names: Vec<String> = named
-        .filter_map(|e| Some(e.file_name().to_str()?.strip_prefix(&prefix)?.to_owned()))
-        .collect();
-    // `armv7-rt-tracers` is no kernel of armv7.
-    names.retain(|purpose| {
-        let longer = super::catalog::KINDS.iter().filter(|k| k.name.len() > machine.len());
-        !longer
-            .into_iter()
-            .any(|k| format!("{prefix}{purpose}").starts_with(&format!("{}-", k.name)))
-    });
+    let folder = cache.root().join("kernels").join(machine);
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let whole = entries.filter(|e| e.path().join(RECORD).is_file());
+    let mut names: Vec<String> = whole.filter_map(|e| e.file_name().into_string().ok()).collect();
     names.sort();
     names
 }
@@ -51,7 +45,7 @@ pub fn resolve(cache: &Cache, target: &VmTarget) -> Result<VmTarget> {
         });
     }
     let folder = folder(cache, &target.name, purpose);
-    if !folder.join("BUILD.json").is_file() {
+    if !folder.join(RECORD).is_file() {
         return Err(TargetError::Spec {
             spec: spec(),
             reason: "this kernel is not built".into(),
@@ -69,10 +63,10 @@ mod tests {
     fn a_kernel_that_is_built_is_found_by_its_purpose() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path());
-        for name in ["armv7-rt-tracers", "armv7-rt-latency", "armv7-no-smp"] {
+        for name in ["armv7-rt/tracers", "armv7-rt/latency", "armv7/no-smp"] {
             let folder = cache.folder(&format!("kernels/{name}")).unwrap();
-            if name != "armv7-rt-latency" {
-                std::fs::write(folder.join("BUILD.json"), "{}").unwrap();
+            if name != "armv7-rt/latency" {
+                std::fs::write(folder.join(RECORD), "{}").unwrap();
             }
         }
         assert_eq!(purposes(&cache, "armv7-rt"), ["tracers"]);
@@ -83,7 +77,7 @@ mod tests {
             ..VmTarget::default()
         };
         let found = resolve(&cache, &target("tracers")).unwrap().kernel.unwrap();
-        assert!(found.ends_with("kernels/armv7-rt-tracers/package"));
+        assert!(found.ends_with("kernels/armv7-rt/tracers/package"));
         let missing = resolve(&cache, &target("latency")).unwrap_err();
         assert!(missing.to_string().contains("this kernel is not built"), "{missing}");
         assert_eq!(missing.hint().unwrap(), "latlab vm build armv7-rt latency");

@@ -39,7 +39,7 @@ pub fn build(
     let kernel = kernel(host, kind, target, say)?;
     // A kernel may be built again with another configuration under the same name.
     let folder = target.build.as_ref().map(|p| built::folder(host.cache, &target.name, p));
-    let record = folder.as_ref().and_then(|f| fs::read(f.join("BUILD.json")).ok());
+    let record = folder.as_ref().and_then(|f| fs::read(f.join(built::RECORD)).ok());
     let source = host.source("faults", SOURCE, "fault module")?;
     let code = fs::read(source.join(SOURCE)).map_err(TargetError::file(&source))?;
     let pieces = [code.as_slice(), kernel.release.as_bytes()];

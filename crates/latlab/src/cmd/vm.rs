@@ -151,6 +151,7 @@ pub fn clean(all: bool) -> anyhow::Result<Outcome> {
             "bisect",
             "source",
             "kernels",
+            "u-boot",
         ]
     } else {
         &["initramfs", "own-kernels"]

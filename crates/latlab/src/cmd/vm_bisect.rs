@@ -19,13 +19,12 @@ use latlab_model::run::{Detail, Part, Run};
 use latlab_sys::{process, signal};
 use latlab_target::cache::Cache;
 use latlab_target::debian::Archive;
+use latlab_target::group;
 use latlab_target::vm::catalog;
 use latlab_target::vm::tree::{self, Commit, Tree};
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::time::Duration;
 
 /// Kernels in their order.
 enum Source {
@@ -279,22 +278,9 @@ fn place(built: &Path, machine: &mut Machine, counted: &mut Counted) {
 
 /// Runs a build. A signal that asks us to stop ends all its processes.
 fn execute(command: &mut Command) -> io::Result<ExitStatus> {
-    // Its own group: make's children are ended with it.
-    command.process_group(0);
     process::tie_to_us(command);
-    let mut child = command.spawn()?;
-    loop {
-        if signal::stop_requested().is_some() {
-            // Before it is waited for: until then the group's number is no other's.
-            process::kill_group(child.id())?;
-            child.wait()?;
-            return Err(io::Error::new(io::ErrorKind::Interrupted, "stopped by a signal"));
-        }
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        signal::sleep(Duration::from_millis(50));
-    }
+    let status = group::run(command, &mut || signal::stop_requested().is_some())?;
+    status.ok_or_else(|| io::Error::new(io::ErrorKind::Interrupted, "stopped by a signal"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,11 @@ use crate::cmd::image::{BuildHooks, ended};
 use crate::cmd::vm::{cache, kind, say};
 use crate::outcome::{Outcome, OwnHintExt};
 use crate::term;
-use latlab_image::source::{self, Plan, Purpose};
+use latlab_image::Hooks;
+use latlab_image::source::{self, BuildRecord, Plan, Purpose};
+use latlab_target::cache::Cache;
+use latlab_target::vm::catalog::Kind;
+use latlab_target::vm::kernel::Kernel;
 use std::io::Write;
 use std::time::Instant;
 
@@ -15,11 +19,9 @@ pub fn run(args: &BuildArgs, global: &Global) -> anyhow::Result<Outcome> {
     let kind = kind(&args.machine)?;
     let purpose = Purpose::parse(&args.purpose).with_hint()?;
     let cache = cache()?;
-    let plan =
-        Plan { machine: kind.name, kind, purpose: &purpose, options: &[], device_trees: &[] };
     let began = Instant::now();
     let mut hooks = BuildHooks::new();
-    let built = source::build(&cache, &plan, &mut hooks);
+    let built = build(&cache, kind, &purpose, &mut hooks);
     drop(hooks);
     ended(built, |record| {
         if let Some(file) = &args.deb {
@@ -46,4 +48,20 @@ pub fn run(args: &BuildArgs, global: &Global) -> anyhow::Result<Outcome> {
         out.flush()?;
         Ok(Outcome::Done)
     })
+}
+
+fn build(
+    cache: &Cache,
+    kind: &'static Kind,
+    purpose: &Purpose,
+    hooks: &mut dyn Hooks,
+) -> latlab_target::Result<BuildRecord> {
+    source::check(kind.arch)?;
+    let debian = match Kernel::fetch(cache, kind, &mut |w| hooks.say(w)) {
+        Ok(kernel) => kernel,
+        Err(error) => Kernel::cached(cache, kind).ok_or(error)?,
+    };
+    let (options, device_trees): (&[String], &[String]) = (&[], &[]);
+    let plan = Plan { machine: kind.name, kind, debian: &debian, purpose, options, device_trees };
+    source::build(cache, &plan, hooks)
 }

@@ -217,11 +217,11 @@ fn plan(request: &Request, global: &Global) -> anyhow::Result<Outcome> {
     }
     writeln!(
         out,
-        "  {:<24} {} kernel ({}) for {}",
+        "  {:<24} {} ({}) for {}",
         "vmlinuz",
         match &request.build_kernel {
-            Some(purpose) => format!("source of Debian's, built for {}:", purpose.name),
-            None => "Debian's".into(),
+            Some(purpose) => format!("kernel from Debian's source for {}", purpose.name),
+            None => "Debian's kernel".into(),
         },
         kernel_words(&request.flavour),
         board.arch.debian()
