@@ -1,7 +1,8 @@
 //! The regimes of Saavedra and Smith over size and stride, fitted to measured points: T0, C, D, b and a.
 //!
 //! A load in an array of N bytes with stride s misses a cache of C bytes, lines of b and a ways if N > C and N/s > a; then
-//! min(s/b, 1) of the loads miss. A TLB is a cache of pages. The times of all points are T0 and the misses of each cache
+//! min(s/b, 1) of the loads miss. In base pages an element of a larger stride takes a page of N, because its page frame
+//! is any: then N/s elements fit as long as so many pages do. A TLB is a cache of pages. The times of all points are T0 and the misses of each cache
 //! times its D, with no D below zero and the least sum of relative differences (by least squares with weights,
 //! E. J. Schlossmacher, JASA 68, 1973): knees that no step describes then change little. C of all caches and b are searched
 //! together near where other measurements put them, with points of so many elements that regime 2.c has no part in
@@ -74,6 +75,7 @@ pub fn fit(points: Vec<RegimePoint>, detail: &CacheDetail, pages: Pages) -> Opti
         ways: vec![0; detail.levels.len()],
         tlbs: tlbs.collect(),
         page,
+        scattered: pages == Pages::Base,
     };
     for capacity in &mut model.capacities {
         *capacity = sizes.iter().copied().rev().find(|x| x <= capacity).unwrap_or(sizes[0]);
@@ -98,17 +100,25 @@ struct Model {
     /// Reach of each TLB, bytes.
     tlbs: Vec<u64>,
     page: u64,
+    /// Page frames are at random places, so that no stride beyond a page has sets of its own.
+    scattered: bool,
 }
 
 impl Model {
+    /// Whether the elements of a point do not fit into a cache together.
+    fn exceeds(&self, level: usize, p: &RegimePoint) -> bool {
+        let taken = match self.scattered {
+            true => count(p).saturating_mul(u64::from(p.stride_bytes).min(self.page)),
+            false => p.bytes,
+        };
+        taken > self.capacities[level] && count(p) > self.ways[level]
+    }
+
     /// Misses of each cache and TLB, a load.
     fn misses(&self, p: &RegimePoint) -> Vec<f64> {
         let share = |line: u64| (f64::from(p.stride_bytes) / line as f64).min(1.0);
-        let of = |(capacity, ways): (&u64, &u64)| {
-            let misses = p.bytes > *capacity && count(p) > *ways;
-            if misses { share(self.line.into()) } else { 0.0 }
-        };
-        let caches = self.capacities.iter().zip(&self.ways).map(of);
+        let of = |level| if self.exceeds(level, p) { share(self.line.into()) } else { 0.0 };
+        let caches = (0..self.capacities.len()).map(of);
         let tlb = |reach: &u64| {
             let misses = p.bytes > *reach && count(p) > reach / self.page;
             if misses { share(self.page) } else { 0.0 }
@@ -199,7 +209,7 @@ impl Model {
             p.level = outer as u32;
             p.regime = match outer {
                 0 => Regime::One,
-                n if count(p) <= self.ways[n - 1] => Regime::TwoC,
+                n if !self.exceeds(n - 1, p) => Regime::TwoC,
                 _ if p.stride_bytes < self.line => Regime::TwoA,
                 _ => Regime::TwoB,
             };
@@ -287,6 +297,32 @@ mod tests {
         assert_eq!(at(64, 8 << 10), (Regime::TwoC, 1));
         assert_eq!(at(1024, 128 << 10), (Regime::TwoB, 2));
         assert_eq!(at(1024, 256 << 10), (Regime::TwoC, 2));
+    }
+
+    #[test]
+    fn base_pages_hold_elements_far_apart_wherever_their_frames_are() {
+        let (points, detail) = machine(0.0);
+        let caches = [(32u64 << 10, 10.0), (256 << 10, 80.0)];
+        // Each element beyond a page apart takes a page of the cache, in which its frame is any.
+        let scattered = |p: &RegimePoint| {
+            let taken = count(p) * u64::from(p.stride_bytes).min(4096);
+            let share = (f64::from(p.stride_bytes) / 64.0).min(1.0);
+            let missed = caches.iter().filter(|c| taken > c.0);
+            RegimePoint { ns: 2.0 + missed.map(|c| c.1 * share).sum::<f64>(), ..*p }
+        };
+        let points = points.iter().map(scattered).collect();
+        let map = fit(points, &detail, Pages::Base).unwrap();
+        let [l1, l2] = &map.levels[..] else { panic!("{:?}", map.levels) };
+        assert_eq!((l1.capacity_bytes.0, l2.capacity_bytes.0), (32 << 10, 256 << 10));
+        assert!((l1.miss_ns - 10.0).abs() < 1e-6 && (l2.miss_ns - 80.0).abs() < 1e-6, "{map:?}");
+        assert!(map.residual < 1e-9, "{}", map.residual);
+        let at = |kib: u64, stride: u32| {
+            let p = map.points.iter().find(|p| p.bytes == kib << 10 && p.stride_bytes == stride);
+            (p.unwrap().regime, p.unwrap().level)
+        };
+        // 16 elements in 1 MiB are 64 KiB of pages: they miss the first cache, not the second.
+        assert_eq!(at(1024, 64 << 10), (Regime::TwoC, 2));
+        assert_eq!(at(1024, 4096), (Regime::TwoB, 2));
     }
 
     #[test]
