@@ -2,6 +2,7 @@
 //! report's.
 
 use super::level_off::{self, LevelOff};
+use latlab_model::cache::loops::{LoopTime, LoopTimes};
 use latlab_model::cache::reported::{Agreement, Comparison, Quantity};
 use latlab_model::cache::{
     AccessPattern, CacheDetail, Curve, Grade, Level, Limitation, LineSize, Pages, Regimes,
@@ -89,6 +90,13 @@ enum CacheFinding {
         /// Memory, ns.
         memory_ns: f64,
     },
+    /// Measured over predicted times of loops: smallest and largest, with dependent operations and with others.
+    Loops {
+        /// Each operation waits for the one before.
+        dependent: (f64, f64),
+        /// Operations or misses may overlap.
+        others: (f64, f64),
+    },
     /// A knee of the cost of context switches.
     SwitchKnee(SwitchKnee),
     /// What limits the result.
@@ -152,6 +160,11 @@ fn typed(conclusion: CacheFinding) -> Finding {
                 .value("sequential", Value::Ns(sequential_ns))
                 .value("memory", Value::Ns(memory_ns))
         }
+        CacheFinding::Loops { dependent, others } => info("memory.loops", Confidence::Medium)
+            .value("dependent_least", Value::Number(dependent.0))
+            .value("dependent_most", Value::Number(dependent.1))
+            .value("others_least", Value::Number(others.0))
+            .value("others_most", Value::Number(others.1)),
         CacheFinding::SwitchKnee(k) => info("memory.switch-knee", Confidence::Medium)
             .value("before", Value::Ns(k.before_ns.max(0.0)))
             .value("up_to", Value::Bytes(k.from_bytes))
@@ -285,6 +298,7 @@ fn conclusions(d: &CacheDetail) -> Vec<CacheFinding> {
     all.extend(cache_on(d));
     all.extend(level_off::find(d).map(CacheFinding::Off));
     all.extend(sharing(d));
+    all.extend(d.loop_times.as_ref().and_then(loops));
     all.extend(d.switch_knees.iter().copied().map(CacheFinding::SwitchKnee));
     all.extend(prefetch(d));
     all.extend(d.limitations.iter().cloned().map(CacheFinding::Limited));
@@ -322,6 +336,16 @@ fn sharing(d: &CacheDetail) -> Option<CacheFinding> {
         threads: many.threads,
         shared: (together_bytes as f64) < SHARED * alone_bytes as f64,
     })
+}
+
+fn loops(times: &LoopTimes) -> Option<CacheFinding> {
+    let range = |dependent: bool| {
+        let of = times.loops.iter().filter(|l| l.of.dependent() == dependent).map(LoopTime::ratio);
+        of.fold(None, |r: Option<(f64, f64)>, x| {
+            Some(r.map_or((x, x), |(low, high)| (low.min(x), high.max(x))))
+        })
+    };
+    Some(CacheFinding::Loops { dependent: range(true)?, others: range(false)? })
 }
 
 fn prefetch(d: &CacheDetail) -> Option<CacheFinding> {

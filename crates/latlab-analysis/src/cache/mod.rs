@@ -19,6 +19,7 @@ pub mod knee;
 pub mod level_off;
 pub mod levels;
 pub mod line;
+pub mod loop_times;
 pub mod miss_ratio;
 mod observations;
 pub mod part;

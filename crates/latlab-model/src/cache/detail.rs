@@ -3,6 +3,7 @@
 //! Field names and aliases keep runs of version 1 readable (`declared`, `missing`, `order`, texts in place of typed
 //! limitations).
 
+use super::loops::LoopTimes;
 use super::regime_map::RegimeMap;
 use super::reported::Comparison;
 use crate::cache::reported::Reported;
@@ -148,6 +149,9 @@ pub struct CacheDetail {
     /// T0, C, D, b and a fitted to loads over size and stride.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regime_map: Option<RegimeMap>,
+    /// Loops as equation 1 of the same model predicts them, beside their measured times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loop_times: Option<LoopTimes>,
     /// Context switches in rings of processes with working sets, where measured.
     pub switches: Vec<SwitchPoint>,
     /// Knees of the refill cost over processes × working set.

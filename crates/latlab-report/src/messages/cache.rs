@@ -69,6 +69,19 @@ pub(super) const MESSAGES: &[Message] = &[
         },
     },
     Message {
+        id: "memory.loops",
+        text: |a| {
+            Text::claim(format!(
+                "Loops whose operations depend on one another take {} to {} of what operations and misses add up to, others {} to {}",
+                a.get("dependent_least"),
+                a.get("dependent_most"),
+                a.get("others_least"),
+                a.get("others_most")
+            ))
+            .why("Σ C·P + Σ F·D (Saavedra and Smith, 1995) has no overlap: less than 1 where operations or misses overlap")
+        },
+    },
+    Message {
         id: "memory.switch-knee",
         text: |a| {
             Text::claim(format!(
@@ -200,6 +213,7 @@ pub(super) const MESSAGES: &[Message] = &[
             "strides" => "latency over strides",
             "stores" => "loads with stores",
             "all-cpus" => "all CPUs at once",
+            "loops" => "times of loops",
             "bandwidth" => "bandwidth",
             other => other,
         };
@@ -339,7 +353,7 @@ pub fn agreement(a: Agreement) -> &'static str {
 #[cfg(test)]
 pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
     use super::examples::{example as s, with_fixed};
-    use latlab_model::finding::Quantity::{Bytes, Count, Cpu, Ns, Ratio};
+    use latlab_model::finding::Quantity::{Bytes, Count, Cpu, Ns, Number, Ratio};
     use latlab_model::finding::Value;
     let l2 = |agreement: &str, reported: bool| {
         let mut values: Vec<(&str, Value)> = vec![
@@ -393,6 +407,15 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
             ],
         ),
         s("memory.prefetch", &[("sequential", Ns(4.0).into()), ("memory", Ns(104.0).into())]),
+        s(
+            "memory.loops",
+            &[
+                ("dependent_least", Number(0.97).into()),
+                ("dependent_most", Number(1.06).into()),
+                ("others_least", Number(0.12).into()),
+                ("others_most", Number(0.8).into()),
+            ],
+        ),
         s(
             "memory.switch-knee",
             &[

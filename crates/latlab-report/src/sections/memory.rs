@@ -1,5 +1,6 @@
 //! Caches and TLBs: a table of levels, and the curves that they were read from.
 
+mod loops;
 mod regimes;
 mod strides;
 mod switches;
@@ -42,6 +43,7 @@ pub fn sections(part: &Part, d: &CacheDetail) -> Vec<Section> {
     blocks.extend(parallel_table(d).map(Block::Table));
     blocks.extend(strides::blocks(d));
     blocks.extend(d.regime_map.iter().flat_map(regimes::blocks));
+    blocks.extend(d.loop_times.iter().flat_map(|l| loops::blocks(l, d)));
     let title = if part.title.is_empty() { part.name.clone() } else { part.title.clone() };
     vec![Section { id: part.name.clone(), title, blocks }]
 }

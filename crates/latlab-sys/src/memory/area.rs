@@ -75,6 +75,13 @@ impl Area {
         // SAFETY: as in `words`: mapped, aligned, borrowed once, any bit pattern is a u32.
         unsafe { std::slice::from_raw_parts_mut(self.mapped.as_ptr().add(self.skip).cast(), len) }
     }
+
+    /// The usable part as floating numbers of 64 bits.
+    pub fn doubles(&mut self) -> &mut [f64] {
+        let len = self.bytes / size_of::<f64>();
+        // SAFETY: as in `words`: mapped, aligned, borrowed once, any bit pattern is an f64.
+        unsafe { std::slice::from_raw_parts_mut(self.mapped.as_ptr().add(self.skip).cast(), len) }
+    }
 }
 
 fn map(bytes: usize) -> io::Result<NonNull<u8>> {

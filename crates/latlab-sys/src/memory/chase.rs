@@ -48,6 +48,15 @@ impl Ring<'_> {
         loads
     }
 
+    /// Follows the ring by another function, which is given where to begin and `turns`, and returns where it ended.
+    ///
+    /// # Safety
+    /// `follow` only reads, and only words that it reaches from the first.
+    pub unsafe fn run_by(&mut self, turns: usize, follow: unsafe fn(usize, usize) -> usize) {
+        // SAFETY: as in `run`, and the caller's promise.
+        self.at = unsafe { follow(self.at, turns) };
+    }
+
     /// Number of loads in one round.
     pub fn length(&self) -> usize {
         self.length

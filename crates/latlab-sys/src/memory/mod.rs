@@ -5,6 +5,7 @@ pub mod beside;
 pub mod chase;
 #[cfg(any(test, target_arch = "x86_64"))]
 mod cpuid;
+pub mod loops;
 pub mod reported;
 
 use crate::{clock, signal};
@@ -256,14 +257,19 @@ pub fn multiply(bytes: usize, strides: &[usize]) -> io::Result<Vec<(usize, f64)>
     let sweep = |stride: usize, words: &mut [u32]| {
         let step = (stride / size_of::<u32>()).max(1);
         let start = clock::now().0;
-        for w in words.iter_mut().step_by(step) {
-            *w = w.wrapping_mul(*w);
-        }
-        std::hint::black_box(&mut *words);
+        multiplied(words, step);
         (clock::now().0 - start) as f64 / words.len().div_ceil(step) as f64
     };
     // The shorter of two: an interrupt makes a sweep longer, nothing makes it shorter.
     Ok(strides.iter().map(|&s| (s, sweep(s, words).min(sweep(s, words)))).collect())
+}
+
+/// `a[i] *= a[i]` for each `step`th element.
+fn multiplied(words: &mut [u32], step: usize) {
+    for w in words.iter_mut().step_by(step) {
+        *w = w.wrapping_mul(*w);
+    }
+    std::hint::black_box(words);
 }
 
 #[cfg(test)]

@@ -174,11 +174,13 @@ pub fn measure(config: &Config, machine: &Machine) -> anyhow::Result<Part> {
     detail.limitations.extend(stopped.and_then(|e| e.limitation()));
     let notes = config.less.iter().cloned().chain(host.notes());
     detail.limitations.extend(notes.map(Limitation::Note));
+    let limits = host.limits();
     drop(host);
     drop(progress);
     sweep(&mut detail, bytes);
     if detail.cannot_tell.is_none() {
         beside::bandwidth(&mut detail, config);
+        beside::loop_times(&mut detail, config, &limits);
         beside::curves(&mut detail, config, machine, &allowed);
     }
     detail.regimes = detail.regimes.or_else(|| stride_regimes::of_curves(&detail.curves));

@@ -1,14 +1,16 @@
-//! What is measured beside the curves that caches are inferred from: stores, all CPUs at once, and
-//! reading in order.
+//! What is measured beside the curves that caches are inferred from: stores, all CPUs at once,
+//! reading in order, and loops whose time the model predicts.
 
 use super::config::Config;
 use super::config::not_measured;
+use latlab_analysis::cache::loop_times;
 use latlab_model::cache::detail::{AccessPattern, CacheDetail, Curve, CurvePoint};
-use latlab_model::cache::request::grid;
+use latlab_model::cache::request::{Limits, grid};
 use latlab_model::machine::Machine;
 use latlab_model::units::CpuId;
 use latlab_sys::memory::beside;
 use latlab_sys::memory::beside::Wanted;
+use latlab_sys::memory::loops;
 use latlab_sys::{clock, policy, signal};
 use std::io;
 
@@ -16,6 +18,8 @@ use std::io;
 const LARGEST: u64 = 64 << 20;
 /// Time for one curve, ns.
 const EACH_NS: u64 = 4_000_000_000;
+/// Time of one batch of a chain of operations, ns.
+const CHAIN_NS: u64 = 200_000;
 /// CPUs at the most: what many share shows with these.
 const CPUS: usize = 16;
 
@@ -73,6 +77,23 @@ fn one(
         ..Curve::default()
     });
     Ok(())
+}
+
+/// Adds loops, predicted and measured.
+pub fn loop_times(d: &mut CacheDetail, config: &Config, limits: &Limits) {
+    let plan = loop_times::plan(d);
+    let stop = || signal::stop_requested().is_some();
+    if config.quick || plan.is_empty() || stop() {
+        return;
+    }
+    let costs = loops::costs(CHAIN_NS);
+    match loops::times(&plan, limits, loop_times::pages(d), config.seed, &stop) {
+        Ok(times) if !costs.is_empty() => {
+            d.loop_times = loop_times::times(d, costs, &times, limits, config.seed);
+        }
+        Ok(_) => {}
+        Err(error) => d.limitations.push(not_measured("loops", &error)),
+    }
 }
 
 /// Adds how many bytes a second each level gives to one CPU that reads in order.

@@ -50,7 +50,8 @@ pub fn limit(machine: &Machine) -> Option<u64> {
     groups.into_iter().chain(machine.start.available_bytes).min()
 }
 
-/// A measurement beside the curves that failed; `what` is `strides`, `stores`, `all-cpus` or `bandwidth`.
+/// A measurement beside the curves that failed; `what` is `strides`, `stores`, `all-cpus`, `loops` or
+/// `bandwidth`.
 pub fn not_measured(what: &str, error: &std::io::Error) -> Limitation {
     let note = Note::new("cache.not-measured").value("what", what);
     Limitation::Note(note.value("error", error.to_string()))
