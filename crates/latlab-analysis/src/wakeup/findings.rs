@@ -107,6 +107,11 @@ fn missed(result: &WakeupResult) -> Option<Finding> {
                 .with(Evidence::new("missed-periods", count).of(wakeups))
         });
     }
+    if result.config.core.is_some() {
+        // The program counts them and does not tell of which wake-up.
+        let evidence = Evidence::new("missed-periods", count).of(wakeups + missed);
+        return Some(finding(id, Severity::Problem).value("missed", count).with(evidence));
+    }
     let stalls = Quantity::Count(result.threads.iter().map(|t| t.wakeups_with_misses).sum());
     Some(
         finding(id, Severity::Problem)

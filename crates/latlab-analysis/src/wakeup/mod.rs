@@ -12,6 +12,7 @@
 //! periods weighs ten times (otherwise a long stall hides behind one sample:
 //! "coordinated omission", G. Tene 2013).
 
+pub mod core;
 pub mod findings;
 pub mod part;
 

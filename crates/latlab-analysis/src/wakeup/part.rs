@@ -45,6 +45,7 @@ fn by_thread(result: &WakeupResult) -> Vec<Record> {
     let mut results = Vec::new();
     let level = result.config.level;
     let wakeups = result.all_wakeups();
+    let of_wakeup_count = wakeups.count;
     let mut periods = wakeups.clone();
     periods.merge(&result.all_missed());
     let params = base_params(&result.config);
@@ -52,7 +53,10 @@ fn by_thread(result: &WakeupResult) -> Vec<Record> {
     let name_of = |suffix: &str| ["wakeup.", &level.to_string(), suffix].concat();
     let [of_wakeups, of_periods] = result.summaries();
     results.push(record(name_of(""), &params, (wakeups, of_wakeups), total.clone()));
-    results.push(record(name_of(".period"), &params, (periods, of_periods), total));
+    // Without their lateness missed periods cannot count.
+    if result.missed_periods() == 0 || periods.count > of_wakeup_count {
+        results.push(record(name_of(".period"), &params, (periods, of_periods), total));
+    }
     if result.threads.len() > 1 {
         for t in &result.threads {
             let params = thread_params(&params, t);
@@ -72,6 +76,9 @@ fn base_params(config: &WakeupConfig) -> BTreeMap<String, Param> {
     ]);
     if config.policy.has_priority() {
         params.insert("priority".to_owned(), Param::Int(i64::from(config.priority)));
+    }
+    if let Some(core) = config.core {
+        params.insert("core".to_owned(), Param::from(core.id().to_owned()));
     }
     if !config.timer.is_default() {
         params.insert("timer".to_owned(), Param::from(config.timer.id().to_owned()));

@@ -133,6 +133,38 @@ pub struct WakeupConfig {
     /// Other mechanisms, measured in turns by one thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Mechanisms>,
+    /// The real-time core beside Linux whose own program measures a task of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core: Option<Core>,
+}
+
+/// A real-time core beside Linux.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Core {
+    /// Cobalt of Xenomai 3, measured by `latency`.
+    Cobalt,
+    /// EVL (Xenomai 4), measured by `latmus`.
+    Evl,
+}
+
+impl Core {
+    /// As on the command line.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Cobalt => "cobalt",
+            Self::Evl => "evl",
+        }
+    }
+
+    /// Its program that measures latency.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Cobalt => "latency",
+            Self::Evl => "latmus",
+        }
+    }
 }
 
 fn is_zero(ns: &u64) -> bool {
@@ -166,6 +198,7 @@ impl Default for WakeupConfig {
             compute_ns: 0,
             timer: Mechanism::default(),
             by: None,
+            core: None,
         }
     }
 }

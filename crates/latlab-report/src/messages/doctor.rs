@@ -127,7 +127,7 @@ pub(super) const MESSAGES: &[Message] = &[
     ),
     fixed!(
         "remedy.co-kernel-tools",
-        "Measure its tasks with its own latency or latmus, and compare the results: latlab compare FILE"
+        "Measure its tasks by its own latency or latmus: latlab wakeup --core cobalt, or --core evl"
     ),
     fixed!(
         "remedy.tracefs-access",

@@ -118,6 +118,26 @@ pub(super) const MESSAGES: &[Message] = &[
     message("wakeup.samples-write-failed", |a| {
         Text::claim(format!("Samples not written: {}", a.get("error")))
     }),
+    message("wakeup.core", |a| {
+        Text::claim(format!(
+            "Measured by {} of the real-time core {}, in buckets of {}: over time, and of each wake-up, nothing is known",
+            a.get("program"),
+            a.get("core"),
+            a.get("width")
+        ))
+    }),
+    message("wakeup.core-switches", |a| {
+        Text::claim(format!(
+            "The task left the real-time core {}: there its latency is that of Linux",
+            a.count("switches", "time", "times")
+        ))
+    }),
+    message("wakeup.core-early", |a| {
+        Text::claim(format!(
+            "Wake-ups up to {} before their time count as on time: the core's timer is calibrated too early",
+            a.get("early")
+        ))
+    }),
     message("wakeup.mechanism-missing", |a| {
         Text::claim(format!("{} not measured: {}", a.get("mechanism"), a.get("error")))
     }),
@@ -157,6 +177,9 @@ fn missed_periods(a: &Args<'_>) -> Text {
     let missed = a.number("missed").unwrap_or(0.0);
     if missed == 0.0 {
         return Text::claim("No missed periods");
+    }
+    if a.find("wakeups").is_none() {
+        return Text::claim(a.count("missed", "missed period", "missed periods"));
     }
     let late = a.get("late");
     let cause = match (a.number("steal"), a.number("late")) {
@@ -218,6 +241,13 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         n("wakeup.low-resolution").value("step", Quantity::Ns(4e6)),
         n("wakeup.missed-periods").value("missed", Quantity::Count(0)),
         missed(),
+        n("wakeup.missed-periods").value("missed", Quantity::Count(12)),
+        n("wakeup.core")
+            .value("core", "cobalt")
+            .value("program", "latency")
+            .value("width", Quantity::Ns(1000.0)),
+        n("wakeup.core-switches").value("switches", Quantity::Count(3)),
+        n("wakeup.core-early").value("early", Quantity::Ns(250.0)),
         missed().value("steal", Quantity::Ns(0.0)),
         missed().value("steal", Quantity::Ns(1e6)),
         missed().value("steal", Quantity::Ns(10e6)),

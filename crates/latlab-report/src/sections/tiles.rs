@@ -105,7 +105,7 @@ fn of_wakeup(r: &WakeupResult) -> Vec<Tile> {
     let s = r.all_wakeups().summary();
     let Some((thread, worst)) = r.max() else { return vec![tile("wake-ups", "0")] };
     let missed = r.missed_periods();
-    let at = format!("{}, {} after the start", wakeup::name(thread), wakeup::since_start(r, worst));
+    let at = wakeup::place(r, thread, worst);
     let mut tiles = vec![tile("worst", format_ns(worst.latency_ns as f64)).note(at)];
     if missed > 0 || r.limit_exceeded() {
         tiles[0].verdict = Some(Severity::Problem);

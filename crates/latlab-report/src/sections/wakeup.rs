@@ -3,13 +3,15 @@
 use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::plot::distribution::{self, Named, Subject};
 use crate::values::{grouped, quantile_name};
-use latlab_model::record::Unit;
+use latlab_model::record::{Unit, Window};
 use latlab_model::run::{Detail, Part, Run};
 use latlab_model::units::format_ns;
-use latlab_model::wakeup::config::Level;
 use latlab_model::wakeup::result::{ThreadResult, WakeupResult, Worst};
 use latlab_stats::histogram::{Histogram, Quantile, Summary};
-use std::collections::BTreeMap;
+
+mod levels;
+
+pub use levels::side_by_side;
 
 /// Threads that share one plot at most.
 const TOGETHER_MAX: usize = 8;
@@ -28,10 +30,12 @@ pub fn sections(part: &Part, result: &WakeupResult) -> Vec<Section> {
     }
     blocks.push(Block::Findings(part.findings.clone()));
     blocks.push(Block::Table(quantiles(result)));
-    if result.missed_periods() > 0 {
+    if result.all_missed().count > 0 {
         blocks.push(Block::Table(per_period(result)));
     }
-    blocks.push(Block::Table(activity(result)));
+    if result.threads.iter().any(|t| t.window != Window::default()) {
+        blocks.push(Block::Table(activity(result)));
+    }
     let worst = worst(result);
     if !worst.rows.is_empty() {
         blocks.push(Block::Table(worst));
@@ -93,38 +97,6 @@ pub fn overlay(run: &Run) -> Option<Block> {
     (!named.is_empty()).then(|| Block::Plot(Box::new(distribution::histogram(&subject, &named))))
 }
 
-/// Several levels of one run beside each other, from the interrupt outwards; nothing for one level.
-pub fn side_by_side(run: &Run) -> Option<Section> {
-    let levels: Vec<(String, Summary, u64)> = run
-        .parts
-        .iter()
-        .filter_map(|part| match &part.detail {
-            Some(Detail::Wakeup(r)) if part.name.starts_with("wakeup") => Some((
-                r.config.level,
-                (level_name(r).to_owned(), first(r.summaries()), r.missed_periods()),
-            )),
-            _ => None,
-        })
-        .collect::<BTreeMap<_, _>>()
-        .into_values()
-        .collect();
-    let caption = "Latency of each wake-up, all CPUs combined, with the 95 % confidence interval in brackets. \
-        Interrupt and kernel thread are measured together, user space afterwards.";
-    (levels.len() > 1).then(|| Section {
-        id: "wakeup-levels".into(),
-        title: "Latency by level".into(),
-        blocks: vec![Block::Table(latency_table(caption, "wake-ups", &levels))],
-    })
-}
-
-fn level_name(result: &WakeupResult) -> &'static str {
-    match result.config.level {
-        Level::Irq => "timer interrupt (irq)",
-        Level::Kernel => "kernel thread (kernel)",
-        Level::User => "user space (user)",
-    }
-}
-
 /// The measurement in one or two sentences.
 pub fn summary(part: &Part, result: &WakeupResult) -> Vec<String> {
     if result.config.by.is_some() {
@@ -142,14 +114,21 @@ pub fn summary(part: &Part, result: &WakeupResult) -> Vec<String> {
         n => format!("{} missed periods", grouped(n)),
     };
     vec![format!(
-        "{}: median {}{tail}, worst {} ({}, {} after the start) of {} wake-ups; {missed}.",
+        "{}: median {}{tail}, worst {} ({}) of {} wake-ups; {missed}.",
         title(part),
         format_ns(s.median.unwrap_or(0.0)),
         format_ns(worst.latency_ns as f64),
-        name(thread),
-        since_start(result, worst),
+        place(result, thread, worst),
         grouped(all.count),
     )]
+}
+
+/// Thread and time of a wake-up; the thread alone where the time is not known.
+pub(super) fn place(result: &WakeupResult, thread: &ThreadResult, worst: &Worst) -> String {
+    match worst.intended_ns {
+        0 => name(thread),
+        _ => format!("{}, {} after the start", name(thread), since_start(result, worst)),
+    }
 }
 
 /// The mechanisms with the smallest and the largest median, and the worst wake-up.
@@ -326,6 +305,7 @@ fn thread_activity(result: &WakeupResult) -> Table {
 fn worst(result: &WakeupResult) -> Table {
     let mut all: Vec<(&ThreadResult, &Worst)> =
         result.threads.iter().flat_map(|t| t.worst.iter().map(move |w| (t, w))).collect();
+    all.retain(|(_, w)| w.intended_ns > 0);
     all.sort_by_key(|(_, w)| (std::cmp::Reverse(w.latency_ns), w.intended_ns));
     let row = |(t, w): &(&ThreadResult, &Worst)| {
         let stamp =
@@ -366,7 +346,9 @@ fn plots(id: &str, result: &WakeupResult) -> Vec<Block> {
         }
         blocks.push(Block::Plot(Box::new(histogram)));
         blocks.push(Block::Plot(Box::new(distribution::tail(&subject, &named))));
-        blocks.push(Block::Plot(Box::new(over_time(&id, result, threads))));
+        if threads.iter().any(|t| !t.timeline.slots.is_empty()) {
+            blocks.push(Block::Plot(Box::new(over_time(&id, result, threads))));
+        }
     }
     blocks
 }
@@ -438,6 +420,7 @@ fn method(result: &WakeupResult) -> String {
     } else {
         "idle states as configured"
     };
+    let priority = c.core.map_or(priority.clone(), |core| format!("{priority} of {}", core.id()));
     let who = match result.threads.len() {
         n if n > 1 && c.by.is_none() => format!("{n} threads"),
         _ => "1 thread".to_owned(),
@@ -464,8 +447,8 @@ fn method(result: &WakeupResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_model::record::Window;
     use latlab_model::units::CpuId;
+    use latlab_model::wakeup::config::Level;
     use latlab_model::wakeup::result::{Slot, Timeline};
 
     fn part(name: &str, title: &str, result: &WakeupResult) -> Part {

@@ -1,7 +1,7 @@
 //! Why a measurement could not be made, each with what to do about it.
 
 use latlab_model::units::{CpuId, format_ns};
-use latlab_model::wakeup::config::Policy;
+use latlab_model::wakeup::config::{Core, Policy};
 use latlab_model::wakeup::mechanism::Mechanism;
 use std::io;
 
@@ -121,6 +121,27 @@ pub enum WakeupError {
     /// The tracer runs and gives nothing.
     #[error("the timerlat tracer gave no sample of CPU {0}")]
     NoSample(CpuId),
+    /// The program of a real-time core is not installed.
+    #[error("--core {}: no program `{}` in PATH, /usr/xenomai/bin or /usr/evl/bin", .0.id(), .0.program())]
+    NoCoreProgram(Core),
+    /// It cannot be started.
+    #[error("{program}: {source}")]
+    CoreProgram {
+        /// Its path.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It ended without a result.
+    #[error("{program} measured nothing ({status}): {said}")]
+    CoreFailed {
+        /// Its path.
+        program: String,
+        /// How it ended.
+        status: String,
+        /// Its last line.
+        said: String,
+    },
     /// A signal came before the first wake-up.
     #[error("stopped before the first wake-up")]
     StoppedBefore,
@@ -196,6 +217,12 @@ impl WakeupError {
             }
             Self::Mechanism { .. } => {
                 "choose others with --by; without it the timer is clock_nanosleep"
+            }
+            Self::NoCoreProgram(_) | Self::CoreProgram { .. } => {
+                "name it with --core-program; Xenomai 3 and libevl install it with their test programs"
+            }
+            Self::CoreFailed { .. } => {
+                "`latlab doctor` tells whether this kernel has the core; try the program alone"
             }
             Self::NoThreads | Self::Samples(_) | Self::Thread(_) | Self::StoppedBefore => {
                 return None;

@@ -17,6 +17,7 @@
 //! prints nothing. SCHED_DEADLINE threads sleep the same way, to the same absolute
 //! times, with the interval as period and deadline: the quantity is the same under every policy.
 
+mod core;
 mod cycle;
 mod error;
 mod mechanism;
@@ -32,6 +33,7 @@ mod trace_mark;
 mod watchdog;
 mod window;
 
+pub use core::{CoreOutput, program as core_program, run_core};
 pub use error::WakeupError;
 pub(crate) use os::{now_ns, sleep_until};
 pub(crate) use path_mark::tell;

@@ -10,7 +10,7 @@ latlab
 Output: json details out max_memory
 Target: on
 wakeup !max_memory
-Measurement: duration loops priority interval threads affinity unbound smp policy by mlockall compute distance aligned priospread level lock
+Measurement: duration loops priority interval threads affinity unbound smp policy by core core_program mlockall compute distance aligned priospread level lock
 Load: load
 Stop and trace: breaktrace tracemark
 Output: histogram histofall quiet verbose samples format histfile json_file nsecs help

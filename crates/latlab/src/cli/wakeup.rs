@@ -1,5 +1,7 @@
 //! `latlab wakeup`: the options of cyclictest, with its letters.
 
+mod core;
+
 use crate::cli::mechanisms::{self, By};
 use crate::cli::{cpus, cyclictest};
 use crate::outcome::HintExt;
@@ -107,6 +109,12 @@ pub struct Args {
     /// pipe, socket, signal, udp; `all`. Several are measured in turns.
     #[arg(long, value_name = "MECHANISM,…", value_parser = mechanisms::parse)]
     by: Option<By>,
+    /// Measure a task of a real-time core beside Linux by the core's program: latency, latmus.
+    #[arg(long, value_enum, value_name = "CORE", conflicts_with = "by")]
+    core: Option<core::CoreArg>,
+    /// With --core: the program, with arguments that it needs in addition.
+    #[arg(long, value_name = "COMMAND", requires = "core")]
+    core_program: Option<String>,
     /// Hold /dev/cpu_dma_latency at this many µs, which excludes idle states with a longer exit
     /// latency [default: 0, where that is permitted].
     #[arg(long, visible_alias = "dma-latency", value_name = "US")]
@@ -198,6 +206,9 @@ pub struct Config {
     /// Where cyclictest's JSON goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json_file: Option<PathBuf>,
+    /// Program of the real-time core, where it was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_program: Option<String>,
     /// Loads meanwhile, as they were given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub load: Vec<String>,
@@ -239,6 +250,7 @@ impl Args {
             None => (Mechanism::default(), None),
             Some(by) => self.mechanisms(by, policy, priority, &mut threads)?,
         };
+        let core = self.core(policy, &levels, &mut threads)?;
         let verbose = self.verbose && !self.quiet;
         if self.cyclictest.oscope == Some(0) {
             return Err(anyhow!("-o 0: the number of values must be at least 1"))
@@ -267,12 +279,14 @@ impl Args {
             histogram_us,
             histogram_in_ns: self.nsecs,
             samples: self.samples.is_some() || verbose || self.cyclictest.spike.is_some(),
-            dma_latency_us: (!self.idle_states).then(|| self.latency.unwrap_or(0)),
+            dma_latency_us: (!self.idle_states && core.is_none())
+                .then(|| self.latency.unwrap_or(0)),
             dma_latency_optional: self.latency.is_none(),
             main_cpu: self.main_cpu(allowed)?,
             shared_lock: self.lock.clone(),
             timer,
             by,
+            core,
         };
         Ok(Config {
             measure,
@@ -285,6 +299,7 @@ impl Args {
             verbose,
             histogram_file: self.histfile.clone(),
             json_file: self.json_file.clone(),
+            core_program: self.core_program.clone(),
             load: self.load.iter().map(ToString::to_string).collect(),
             cyclictest: self.cyclictest.clone(),
         })

@@ -17,6 +17,8 @@ use std::path::PathBuf;
 /// a program is explained in place of latlab's own threads: what makes its activations late.
 #[derive(Clone, Debug, clap::Args)]
 #[command(mut_arg("by", |arg| arg.hide(true)))]
+#[command(mut_arg("core", |arg| arg.hide(true)))]
+#[command(mut_arg("core_program", |arg| arg.hide(true)))]
 #[command(after_long_help = super::examples::WHY)]
 #[command(disable_help_flag = true)]
 #[group(id = "why")]
@@ -154,6 +156,11 @@ impl Args {
         if wakeup.measure.by.is_some() || !wakeup.measure.timer.is_default() {
             return Err(anyhow!("--by with latlab why: wake-ups of clock_nanosleep are explained"))
                 .hint("latlab wakeup --by");
+        }
+        if let Some(core) = wakeup.measure.core {
+            let core = core.id();
+            return Err(anyhow!("--core {core} with latlab why: Linux does not trace tasks of it"))
+                .hint(format!("latlab wakeup --core {core}"));
         }
         if wakeup.cyclictest.is_used() {
             return Err(anyhow!(

@@ -166,6 +166,59 @@ fn a_signal_before_the_first_wake_up_keeps_nothing_and_sets_the_exit_code() {
 }
 
 #[test]
+fn a_task_of_a_real_time_core_is_measured_by_its_program() {
+    let dir = tempfile::tempdir().unwrap();
+    // What Xenomai's latency prints and writes, in the length that the option asks for.
+    let script = "#!/bin/sh
+while [ $# -gt 0 ]; do case $1 in -g) file=$2 ;; -t) mode=$2 ;; -T) time=$2 ;; -i) irq=1 ;; esac; shift; done
+trap 'write; exit 0' INT
+write() {
+    printf '# 00:00:01 (periodic user-mode task, 500 us period, priority 90)\n' > \"$file\"
+    printf '# ----lat min|----lat avg|----lat max|-overrun|---msw|\n' >> \"$file\"
+    printf '#      17.252|     47.557|   1767.875|       2|     1|\n' >> \"$file\"
+    printf '17 1\n17.5 3\n19.5 41\n1767.5 2\n1768 1\n' >> \"$file\"
+}
+[ \"$mode\" != 2 ] || { echo 'not allowed over Mercury' >&2; exit 1; }
+echo 'RTD|     17.252|     51.943|   1767.875|       2|     0|     17.252|   1767.875'
+sleep \"${time:-100}\" & wait $!
+write
+";
+    let program = dir.path().join("latency");
+    std::fs::write(&program, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).unwrap();
+    let core = ["wakeup", "--core", "cobalt", "--core-program", "./latency"];
+    let of = |more: &[&str]| latlab(dir.path(), &[&core, more].concat());
+    let out = of(&["-D", "1", "-i", "500", "-p", "90", "--out", "r"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let (run, result) = run_in(dir.path());
+    let t = &result.threads[0];
+    assert_eq!((t.wakeups, t.missed_periods, t.latency.max), (43, 2, 1_767_875));
+    assert!(result.complete && run.parts[0].results.len() == 1, "{result:?}");
+    let said = text(&out.stdout);
+    for words in ["2 missed periods", "worst 1.77 ms", "of 43 wake-ups"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    // A signal ends the program, whose figures are kept.
+    let dir2 = dir.path().join("2");
+    std::fs::create_dir(&dir2).unwrap();
+    let stopped = ["--core-program", "../latency", "--out", "r"];
+    let mut child = command(&dir2, &[&["wakeup", "--core", "cobalt"], &stopped[..]].concat());
+    let mut child = child.stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(800));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(run_in(&dir2).1.threads[0].wakeups, 43);
+    refused(&of(&["--level", "irq", "-D", "1"]), &["exit status: 1", "not allowed over Mercury"]);
+    refused(&of(&["-b", "100"]), &["-b with --core cobalt"]);
+    refused(&of(&["--level", "irq,user"]), &["needs a duration"]);
+    let absent = latlab(dir.path(), &["wakeup", "--core", "evl"]);
+    refused(&absent, &["--core evl: no program `latmus`", "--core-program"]);
+    refused(&latlab(dir.path(), &["why", "--core", "evl"]), &["latlab wakeup --core evl"]);
+}
+
+#[test]
 fn a_level_that_this_kernel_cannot_measure_is_said() {
     let tracers = std::fs::read_to_string("/sys/kernel/tracing/available_tracers");
     if tracers.is_ok_and(|t| t.contains("timerlat")) {

@@ -12,7 +12,7 @@ mod json;
 mod lmbench;
 mod rtla;
 mod samples;
-mod xenomai;
+pub(crate) mod xenomai;
 
 pub use error::{Damage, ForeignError, JsonDamage};
 

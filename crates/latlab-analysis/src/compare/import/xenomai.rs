@@ -37,11 +37,11 @@ fn row(line: &str) -> Option<(f64, u64)> {
     (words.next().is_none() && pair.0.is_finite()).then_some(pair)
 }
 
-/// What is late, in the words of a head.
+/// What is late, in the words of a head: of `latency`, or of EVL's `latmus`.
 fn level(head: &str) -> &'static str {
     match head {
-        h if h.contains("timer handler") => "wakeup.irq",
-        h if h.contains("in-kernel") => "wakeup.kernel",
+        h if h.contains("timer handler") || h.contains("(irq,") => "wakeup.irq",
+        h if h.contains("in-kernel") || h.contains("(kernel,") => "wakeup.kernel",
         _ => "wakeup.user",
     }
 }
@@ -102,16 +102,38 @@ pub fn read_lines(text: &str) -> Result<Source, ForeignError> {
     Ok(Source { run: run_of(part), notes, ..Source::default() })
 }
 
-pub fn read(text: &str) -> Result<Source, ForeignError> {
-    let (mut rows, mut name, mut max, mut interval_us) = (Vec::new(), "wakeup.user", None, None);
+/// A histogram file of `latency -g` or `latmus -g`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Plot {
+    /// Middle of a bucket in ns, and its count.
+    pub buckets: Vec<(u64, u64)>,
+    /// Width of a bucket, ns.
+    pub width_ns: f64,
+    /// `wakeup.user`, `wakeup.kernel`, `wakeup.irq`.
+    pub name: &'static str,
+    /// Smallest and largest latency of the head, µs; below zero when the timer came early by its own calibration.
+    pub range_us: Option<(f64, f64)>,
+    /// Periods that were missed.
+    pub overruns: u64,
+    /// Switches of the task from the core to Linux, in which its latency is that of Linux.
+    pub switches: u64,
+    /// Period, µs.
+    pub interval_us: Option<u64>,
+}
+
+/// Reads a histogram file.
+pub(crate) fn plot(text: &str) -> Result<Plot, ForeignError> {
+    let mut plot = Plot { name: "wakeup.user", ..Plot::default() };
+    let mut rows = Vec::new();
     for (i, line) in text.lines().enumerate() {
         if let Some(head) = line.strip_prefix('#') {
             if head.contains(" us period") {
-                (name, interval_us) = (level(head), period(head));
+                (plot.name, plot.interval_us) = (level(head), period(head));
             }
             let figures: Vec<f64> = head.split('|').filter_map(|w| w.trim().parse().ok()).collect();
-            if figures.len() >= 5 {
-                max = figures.get(2).copied();
+            if let [min, _, max, overruns, switches, ..] = figures[..] {
+                plot.range_us = Some((min, max)).filter(|r| r.0.is_finite() && r.1.is_finite());
+                (plot.overruns, plot.switches) = (overruns as u64, switches as u64);
             }
             continue;
         }
@@ -128,28 +150,31 @@ pub fn read(text: &str) -> Result<Source, ForeignError> {
         return Err(ForeignError::Empty { tool: TOOL });
     }
     let inner = &rows[1..rows.len() - 1];
-    // A latency below zero (the timer came early by its own calibration) counts as none.
-    let bucket = |us: f64| (us.max(0.0) * 1e3).round() as u64;
+    // A latency below zero counts as none.
+    plot.buckets = inner.iter().map(|&(us, n)| (ns(us), n.saturating_sub(1))).collect();
     let width = inner.windows(2).map(|w| w[1].0 - w[0].0).fold(f64::INFINITY, f64::min);
-    let width = if width.is_finite() { width } else { 1.0 };
-    let column = Column {
-        buckets: inner.iter().map(|&(us, n)| (bucket(us), n.saturating_sub(1))).collect(),
-        max: max.map(bucket),
-        ..Column::default()
-    };
-    let mut table = Table {
+    plot.width_ns = if width.is_finite() { width * 1e3 } else { 1e3 };
+    Ok(plot)
+}
+
+fn ns(us: f64) -> u64 {
+    (us.max(0.0) * 1e3).round() as u64
+}
+
+pub fn read(text: &str) -> Result<Source, ForeignError> {
+    let plot = plot(text)?;
+    let table = Table {
         tool: TOOL,
-        name: name.into(),
+        name: plot.name.into(),
         step: 1,
         middle: true,
-        columns: vec![column],
-        interval_us,
+        columns: vec![Column { buckets: plot.buckets, ..Column::default() }],
+        interval_us: plot.interval_us,
     };
-    table.tool = TOOL;
     let mut source = source(&[table])?;
     for sample in source.samples.values_mut() {
-        sample.step = (width * 1e3).round().max(1.0) as u64;
+        sample.step = plot.width_ns.round().max(1.0) as u64;
     }
-    source.notes = vec![imported(TOOL, width * 1e3)];
+    source.notes = vec![imported(TOOL, plot.width_ns)];
     Ok(source)
 }

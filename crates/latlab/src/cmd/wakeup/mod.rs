@@ -1,5 +1,6 @@
 //! `latlab wakeup`: measures, shows, keeps.
 
+mod core;
 mod display;
 mod fifo;
 mod finish;
@@ -116,6 +117,9 @@ fn measure(
     sink: &mut Sink,
     spikes: &mut Spikes,
 ) -> anyhow::Result<Measured> {
+    if let Some(core) = asked.measure.core {
+        return core::measure(core, asked, display);
+    }
     let below: Vec<Level> = asked.levels.iter().copied().filter(|&l| l != Level::User).collect();
     let user = asked.levels.contains(&Level::User);
     let mut measured = Measured::default();
