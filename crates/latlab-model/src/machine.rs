@@ -27,6 +27,11 @@ pub struct Machine {
     /// The system: name and version of `os-release`, with that of its image or build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub os: Option<String>,
+    /// Versions of the installed packages that decide latencies (C library, init, tools of scheduling and
+    /// clocks, firmware), by name, from the database of dpkg, opkg or apk; `kernel` is the package of the
+    /// running kernel with its version. Empty where no database is readable.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub packages: BTreeMap<String, String>,
     /// `uname -m`.
     pub arch: String,
     /// The kernel.
@@ -87,6 +92,9 @@ pub struct Kernel {
 pub struct Cpu {
     /// Model name.
     pub model: Option<String>,
+    /// Revision of its microcode (`/proc/cpuinfo`), where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub microcode: Option<String>,
     /// CPUs online, as the kernel lists them (`0-3`).
     pub online: String,
     /// Number of CPUs online.

@@ -4,6 +4,9 @@ use latlab_model::compare::MachineDifference;
 use latlab_model::machine::Machine;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The version of a package that a machine does not have.
+const NOT_INSTALLED: &str = "-";
+
 /// Every difference among the machines, the weightiest first. A machine that is not known (a foreign
 /// file) is shown as `?` and is not by itself a difference.
 pub fn differences(machines: &[&Machine]) -> Vec<MachineDifference> {
@@ -24,6 +27,9 @@ pub fn differences(machines: &[&Machine]) -> Vec<MachineDifference> {
     add("kernel", &|m| m.kernel.release.clone());
     add("kernel-build", &|m| m.kernel.version.clone());
     add("command-line", &|m| text(&m.kernel.command_line));
+    add("system", &|m| text(&m.os));
+    add("firmware", &|m| text(&m.firmware));
+    add("microcode", &|m| text(&m.cpu.microcode));
     add("preemption", &|m| text(&m.kernel.preemption));
     add("HZ", &|m| m.kernel.hz.map(|h| h.to_string()).unwrap_or_default());
     add("governor", &|m| joined(&m.cpu.governors));
@@ -47,6 +53,15 @@ pub fn differences(machines: &[&Machine]) -> Vec<MachineDifference> {
     for name in names {
         add(&["mitigation ", name].concat(), &|m| {
             m.mitigations.get(name).cloned().unwrap_or_default()
+        });
+    }
+    let packages: BTreeSet<&String> = machines.iter().flat_map(|m| m.packages.keys()).collect();
+    for name in packages {
+        add(&["package ", name].concat(), &|m| match m.packages.get(name) {
+            Some(version) => version.clone(),
+            // A machine whose packages are known does not have this one.
+            None if !m.packages.is_empty() => NOT_INSTALLED.to_owned(),
+            None => String::new(),
         });
     }
     let options: BTreeSet<&String> = machines.iter().flat_map(|m| m.kernel.config.keys()).collect();
@@ -84,5 +99,21 @@ mod tests {
         let names: Vec<&str> = found.iter().map(|d| d.what.as_str()).collect();
         assert_eq!(names, ["kernel", "mitigation meltdown"]);
         assert_eq!(found[0].values, ["6.6.30", "6.6.31", "?"]);
+    }
+
+    #[test]
+    fn a_package_that_is_not_installed_differs_from_one_that_is() {
+        let of = |packages: &[(&str, &str)]| Machine {
+            packages: packages.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
+            ..Machine::default()
+        };
+        let a = of(&[("libc6", "2.36-9"), ("irqbalance", "1.9.2-1")]);
+        let b = of(&[("libc6", "2.36-10")]);
+        let found = differences(&[&a, &b, &Machine::default()]);
+        let shown: Vec<_> = found.iter().map(|d| (d.what.as_str(), d.values.join(" "))).collect();
+        let expected =
+            [("package irqbalance", "1.9.2-1 - ?"), ("package libc6", "2.36-9 2.36-10 ?")];
+        assert_eq!(shown, expected.map(|(what, values)| (what, values.to_owned())));
+        assert!(differences(&[&a, &Machine::default()]).is_empty(), "unknown is no difference");
     }
 }

@@ -338,6 +338,7 @@ fn environment(run: &Run) -> BTreeMap<String, String> {
     put("firmware", m.firmware.clone());
     put("os", m.os.clone());
     put("cpu.model", m.cpu.model.clone());
+    put("cpu.microcode", m.cpu.microcode.clone());
     put("cpu.online", Some(m.cpu.online.clone()));
     put("cpu.idle_driver", m.cpu.idle_driver.clone());
     put("memory_bytes", m.memory_bytes.map(|v| v.to_string()));
@@ -351,6 +352,7 @@ fn environment(run: &Run) -> BTreeMap<String, String> {
         from.iter().for_each(|(k, v)| put(&[prefix, ".", k].concat(), Some(v.clone())));
     };
     prefixed("kernel.config", &m.kernel.config);
+    prefixed("package", &m.packages);
     prefixed("cpu.governor", &m.cpu.governors);
     prefixed("mitigation", &m.mitigations);
     all

@@ -11,6 +11,11 @@ pub fn section(m: &Machine) -> Section {
     if !m.caches.is_empty() {
         blocks.push(Block::Table(caches(m)));
     }
+    if !m.packages.is_empty() {
+        let pair = |(name, version): (&String, &String)| (name.clone(), version.clone());
+        blocks.push(Block::Heading("Packages that matter here".into()));
+        blocks.push(Block::Pairs(m.packages.iter().map(pair).collect()));
+    }
     if !m.kernel.config.is_empty() {
         blocks.push(Block::Heading("Kernel options that matter here".into()));
         let options = m.kernel.config.iter().map(|(k, v)| format!("{k}={v}"));
@@ -51,6 +56,7 @@ fn pairs(m: &Machine) -> Vec<(String, String)> {
     add("architecture", text(&m.arch));
     add("virtualization", m.virtualization.clone());
     add("processor", m.cpu.model.clone());
+    add("microcode", m.cpu.microcode.clone());
     add("CPUs online", (m.cpu.count > 0).then(|| format!("{} ({})", m.cpu.count, m.cpu.online)));
     add("threads per core", m.cpu.threads_per_core.map(|n| n.to_string()));
     add("memory", m.memory_bytes.map(|b| format_bytes(b as f64)));

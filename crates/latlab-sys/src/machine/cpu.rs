@@ -29,6 +29,9 @@ pub fn read(root: &Root) -> Cpu {
     let online = online(root);
     Cpu {
         model: model(root),
+        microcode: root
+            .text("proc/cpuinfo")
+            .and_then(|t| field(&t, "microcode").and_then(super::software::plain)),
         online: cpulist::format(&online),
         count: u32::try_from(online.len()).unwrap_or(u32::MAX),
         threads_per_core: threads_per_core(root, &online),

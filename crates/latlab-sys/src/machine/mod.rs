@@ -9,6 +9,7 @@
 
 mod cpu;
 mod kernel;
+mod packages;
 mod software;
 mod virt;
 
@@ -99,6 +100,7 @@ pub fn read_from(root: &Root, live: &Live) -> Machine {
         unit: cpu::unit(root),
         firmware: software::firmware(root),
         os: software::os(root),
+        packages: packages::packages(root, &live.release),
         arch: live.arch.clone(),
         kernel: kernel::read(root, &live.release, &live.version),
         cpu: cpu::read(root),

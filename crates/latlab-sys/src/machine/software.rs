@@ -38,7 +38,7 @@ pub fn os(root: &Root) -> Option<String> {
 }
 
 /// Text without control characters, of bounded length; `None` for nothing.
-fn plain(text: &str) -> Option<String> {
+pub(super) fn plain(text: &str) -> Option<String> {
     let text: String = text.chars().filter(|c| !c.is_control()).take(LONGEST).collect();
     Some(text.trim().to_owned()).filter(|t| !t.is_empty())
 }
