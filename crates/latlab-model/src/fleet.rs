@@ -4,6 +4,7 @@
 //! [`Metric::larger_is_better`]. Positions lead into the other lists of [`Fleet`].
 
 use crate::record::Unit;
+use latlab_stats::clusters::{Over, Unknown};
 use serde::Serialize;
 
 /// A fleet.
@@ -93,7 +94,7 @@ pub struct Metric {
     pub larger_is_better: bool,
     /// Its boards.
     pub lines: Vec<Line>,
-    /// Merged histograms of the latest nights.
+    /// Merged histograms of the latest nights: all boards together first, where there are several.
     pub tails: Vec<Tail>,
 }
 
@@ -140,14 +141,34 @@ pub struct Level {
 }
 
 /// All samples of a result of a board in the latest nights.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tail {
-    /// The board.
-    pub board: usize,
+    /// The board; `None`: all boards that have the result.
+    pub board: Option<usize>,
     /// Samples.
     pub samples: u64,
+    /// Devices that have some.
+    pub devices: u64,
+    /// Nights that have some.
+    pub nights: u64,
     /// Buckets that have samples: largest value and count, rising.
     pub buckets: Vec<(u64, u64)>,
+    /// Over what its intervals are, or why there is none.
+    pub over: Result<Over, Unknown>,
+    /// Quantiles that the number of samples supports, rising.
+    pub quantiles: Vec<TailQuantile>,
+}
+
+/// A quantile of merged histograms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TailQuantile {
+    /// Share of the samples that are not above it.
+    pub q: f64,
+    /// Its value.
+    pub value: u64,
+    /// Ends of its 95 % interval, the upper one `None` where it is beyond all samples; `None` where there is no
+    /// interval.
+    pub interval: Option<(u64, Option<u64>)>,
 }
 
 /// What a kernel changed in a result of a board: devices against themselves under the kernel that they ran

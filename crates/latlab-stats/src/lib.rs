@@ -4,6 +4,7 @@
 pub mod binomial;
 pub mod bootstrap;
 pub mod change_point;
+pub mod clusters;
 pub mod discrete;
 pub mod estimate;
 pub mod extremal_index;

@@ -7,3 +7,4 @@ pub mod cache_sim;
 pub mod fleet_sim;
 pub mod latency_sim;
 pub mod sweep_sim;
+pub mod tail_sim;

@@ -5,3 +5,4 @@ pub mod lake_rows;
 mod names;
 pub mod overview;
 pub mod regressions;
+pub mod tails;

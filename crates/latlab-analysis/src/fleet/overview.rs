@@ -5,9 +5,10 @@
 
 use super::names::Names;
 use super::regressions::{Alarm, Key, Observation, Watch};
+use super::tails::{Place, Source, Tails};
 use crate::history::unit_of;
 use latlab_model::fleet::{self, Board, Change, Device, Fleet, Kernel, Level, Line, Metric, Night};
-use latlab_model::fleet::{Point, Step, Tail};
+use latlab_model::fleet::{Point, Step};
 use latlab_stats::quantile::median;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -101,7 +102,6 @@ struct Group {
     points: Vec<Point>,
     /// Medians of nights, by kernel.
     levels: BTreeMap<usize, Vec<f64>>,
-    tail: BTreeMap<u64, u64>,
     /// Device with the largest level of the latest nights.
     worst: Option<(String, f64)>,
 }
@@ -134,6 +134,7 @@ pub struct Overview {
     /// Medians of nights and devices of each change of kernel of a group.
     steps: BTreeMap<(usize, usize, usize), (Vec<f64>, u32)>,
     alarms: Vec<Alarm>,
+    tails: Tails,
     /// Values of devices that alarms name.
     followed: BTreeMap<usize, Vec<(u32, f32)>>,
 }
@@ -275,12 +276,19 @@ impl Overview {
         }
     }
 
-    /// Counts samples of the latest nights: `n` of at most `high`.
-    pub fn tail(&mut self, series: usize, high: u64, n: u64) {
-        if let Some(line) = self.series.get(series).map(|s| s.line) {
-            let count = self.groups[line].tail.entry(high).or_default();
-            *count = count.saturating_add(n);
+    /// Merges a histogram of the latest nights: largest value and count of each bucket. All of them are given
+    /// once more after [`Overview::tail_quantiles`], to be counted by device and night.
+    pub fn tail(&mut self, series: usize, from: Source, buckets: &[(u64, u64)]) {
+        if let Some(&Series { line, device, .. }) = self.series.get(series) {
+            let all = Place::All(self.groups[line].metric);
+            self.tails.add(all, device, from, buckets);
+            self.tails.add(Place::Line(line), device, from, buckets);
         }
+    }
+
+    /// All histograms are merged.
+    pub fn tail_quantiles(&mut self) {
+        self.tails.quantiles();
     }
 
     /// All that was collected.
@@ -332,6 +340,8 @@ impl Overview {
             out.alarms.push(fleet::Alarm { board: board_at[alarm.board], changes, ..alarm });
         }
         let facts = self.facts;
+        let places: Vec<(usize, usize)> =
+            self.groups.iter().map(|g| (board_at[g.board], g.metric)).collect();
         for group in self.groups {
             let better = facts[group.metric].1;
             let board = board_at[group.board];
@@ -348,15 +358,24 @@ impl Overview {
                 levels: group.levels.into_iter().map(level).collect(),
                 worst: group.worst.map(|(name, log)| (name, recorded(log, better))),
             });
-            if !group.tail.is_empty() {
-                let samples = group.tail.values().fold(0u64, |a, n| a.saturating_add(*n));
-                let buckets = group.tail.into_iter().collect();
-                metric.tails.push(Tail { board, samples, buckets });
-            }
+        }
+        for (place, mut tail) in self.tails.finish() {
+            let metric = match place {
+                Place::All(metric) => metric,
+                Place::Line(line) => {
+                    tail.board = Some(places[line].0);
+                    places[line].1
+                }
+            };
+            out.metrics[metric_at[metric]].tails.push(tail);
         }
         for metric in &mut out.metrics {
             metric.lines.sort_by_key(|l| l.board);
+            // All boards are first; one board is all.
             metric.tails.sort_by_key(|t| t.board);
+            if metric.tails.len() == 2 {
+                metric.tails.remove(0);
+            }
         }
         out
     }
@@ -504,8 +523,12 @@ mod tests {
                 .collect();
             overview.night(format!("night {night:03}"), 7, &values);
         }
-        overview.tail(ids[0], 127, 3);
-        overview.tail(ids[0], 127, 1);
+        for _ in 0..2 {
+            let from = |night| Source { night, run: "r" };
+            overview.tail(ids[0], from(0), &[(127, 3)]);
+            overview.tail(ids[0], from(1), &[(127, 1)]);
+            overview.tail_quantiles();
+        }
         overview.finish()
     }
 

@@ -3,6 +3,7 @@
 //! `cargo run --release -p latlab-testkit --example coverage [REPETITIONS [SEED [PART]]]` prints the table of
 //! docs/validation/coverage.md, or its rows of which this is a part.
 
+mod fleet;
 mod worlds;
 
 use latlab_analysis::compare::metric::{Data, aspects};
@@ -89,6 +90,7 @@ fn main() -> std::io::Result<()> {
     runs(&mut t)?;
     tails(&mut t)?;
     shifts(&mut t)?;
+    fleet::rows(&mut t)?;
     t.out.flush()
 }
 

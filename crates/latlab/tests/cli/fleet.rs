@@ -216,6 +216,51 @@ fn questions_are_answered_by_duckdb() {
     assert!(printed(&out).contains("sn5"), "{}", printed(&out));
 }
 
+/// The pages and the text of SQL tell the same tail: value and ends of its interval.
+#[test]
+fn pages_and_question_have_the_same_tail() {
+    if std::env::var_os("LATLAB_PYTHON").is_none() {
+        skip("LATLAB_PYTHON names no Python with duckdb");
+        return;
+    }
+    for (devices, nights, over, words) in [
+        (6, 7, "devices and nights", "6 devices, 7 nights"),
+        (5, 2, "devices", "5 devices in 2 nights"),
+        (1, 6, "nights", "6 nights of this device"),
+        (3, 7, "none: fewer than 5 devices", "none: 3 devices, fewer than 5"),
+    ] {
+        let t = tempfile::tempdir().unwrap();
+        for (device, night) in (0..devices).flat_map(|d| (0..nights).map(move |n| (d, n))) {
+            let mut run = a_run(device, night);
+            // How often a wake-up is late depends on device and night.
+            let every = u64::from(20 + 7 * device + 3 * night);
+            let one = |i: u64| if i % every == 0 { 60_000 + 20 * i } else { 15_000 + i % 500 };
+            let h = Histogram::of((0..2_000).map(one));
+            let result = &mut run.parts[0].results[0];
+            (result.summary, result.histogram) = (h.summary(), Some(h));
+            save(&run, &t.path().join(format!("runs/{night}/{device}")));
+        }
+        fleet(t.path(), "import --lake lake runs");
+        fleet(t.path(), "report --lake lake --out site");
+        let page = (site(&t.path().join("site")).into_iter())
+            .find(|(file, _)| file.to_string_lossy().starts_with("result-"))
+            .map(|(_, content)| text(&content))
+            .unwrap();
+        assert!(page.contains(words), "{words}: {page}");
+        for q in ["0.5", "0.99"] {
+            let tail = ask(t.path(), &["tail", "--quantile", q]);
+            assert_eq!(tail[0]["interval_over"], over);
+            let shown = |key: &str| tail[0][key].as_f64().map(latlab_model::units::format_ns);
+            let value = shown("quantile").unwrap();
+            let cell = match (shown("low_95"), shown("high_95")) {
+                (Some(low), Some(high)) => format!("{value} ({low} to {high})"),
+                _ => value,
+            };
+            assert!(page.contains(&format!(">{cell}<")), "{q}: {cell}: {page}");
+        }
+    }
+}
+
 #[test]
 fn the_documentation_has_the_texts_of_the_questions() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -2,10 +2,11 @@
 
 use super::plots;
 use super::site::{ROWS, Rows, Site, counted, label, section};
-use super::values::{drift, ends, quantile};
+use super::values::{drift, ends};
 use crate::doc::{Block, Doc, Tile};
 use crate::values::{change, figure, grouped};
 use latlab_model::fleet::{Line, Metric, Tail};
+use latlab_stats::clusters::{LEAST, Over, Unknown};
 
 /// Boards that are drawn.
 const PLOTS: usize = 12;
@@ -124,17 +125,59 @@ fn kernels(site: &Site, metric: &Metric, lines: &[&Line]) -> Block {
 }
 
 fn tails(site: &Site, metric: &Metric) -> Block {
-    let heads = ["board", "samples", "median", "p99", "p99.9", "p99.99", "p99.999", "maximum"];
-    let caption = "All samples of the latest nights, merged; values are known to 1.6 %";
+    let heads = [
+        "board",
+        "samples",
+        "median",
+        "p99",
+        "p99.9",
+        "p99.99",
+        "p99.999",
+        "maximum",
+        "intervals over",
+    ];
+    let caption = "All samples of the latest nights, merged; values are known to 1.6 %. In brackets: 95 % intervals, \
+                   open where no sample tells the upper end";
     let mut table = Rows::new(caption, &heads, &[1, 2, 3, 4, 5, 6, 7]);
     let mut tails: Vec<&Tail> = metric.tails.iter().collect();
-    tails.sort_by_key(|t| std::cmp::Reverse(t.samples));
+    // All boards together are first.
+    tails.sort_by_key(|t| (t.board.is_some(), std::cmp::Reverse(t.samples)));
     for t in tails {
-        let shown = |v: Option<u64>| v.map_or("-".into(), |v| figure(v as f64, metric.unit));
-        let mut cells = vec![site.to_board(t.board), grouped(t.samples).into()];
-        cells.extend([0.5, 0.99, 0.999, 0.9999, 0.99999].map(|q| shown(quantile(t, q)).into()));
-        cells.push(shown(t.buckets.last().map(|b| b.0)).into());
+        let shown = |v: u64| figure(v as f64, metric.unit);
+        let quantile = |q: f64| {
+            let Some(found) = t.quantiles.iter().find(|v| v.q == q) else { return "-".to_owned() };
+            let value = shown(found.value);
+            match found.interval {
+                None => value,
+                Some((low, Some(high))) => format!("{value} ({} to {})", shown(low), shown(high)),
+                Some((low, None)) => format!("{value} (from {})", shown(low)),
+            }
+        };
+        let board = match t.board {
+            Some(board) => site.to_board(board),
+            None => String::from("all").into(),
+        };
+        let mut cells = vec![board, grouped(t.samples).into()];
+        cells.extend([0.5, 0.99, 0.999, 0.9999, 0.99999].map(|q| quantile(q).into()));
+        cells.push(t.buckets.last().map_or("-".into(), |b| shown(b.0)).into());
+        cells.push(over(t).into());
         table.add(cells);
     }
     table.done()
+}
+
+/// What the intervals of a tail are about, or why there is none.
+fn over(t: &Tail) -> String {
+    let few = |n: u64, one: &str| format!("none: {}, fewer than {LEAST}", counted(n as usize, one));
+    match t.over {
+        Ok(Over::DevicesAndNights) => format!("{} devices, {} nights", t.devices, t.nights),
+        Ok(Over::Devices) => {
+            format!("{} devices in {}", t.devices, counted(t.nights as usize, "night"))
+        }
+        Ok(Over::Nights) => format!("{} nights of this device", t.nights),
+        Ok(Over::Runs) => "runs of this device in this night".into(),
+        Err(Unknown::FewDevices) => few(t.devices, "device"),
+        Err(Unknown::FewNights) => few(t.nights, "night"),
+        Err(Unknown::FewRuns | Unknown::OneHasAll) => format!("none: fewer than {LEAST} runs"),
+    }
 }

@@ -1,7 +1,6 @@
 //! Values over nights as plots.
 
 use super::site::{Site, counted, label, suspects};
-use super::values::quantile;
 use crate::doc::{Axis, Mark, Plot, Scale, Series, SeriesKind};
 use crate::plot::distribution::DrawnUnit;
 use latlab_model::fleet::{Alarm, Change, Line, Metric, Tail};
@@ -127,19 +126,20 @@ pub(super) fn change(site: &Site, alarm: &Alarm, change: &Change) -> Option<Plot
 
 /// Share of samples above each value, one line for each board.
 pub(super) fn tail(site: &Site, metric: &Metric) -> Option<Plot> {
-    let mut tails: Vec<&Tail> = metric.tails.iter().filter(|t| t.samples > 0).collect();
-    tails.sort_by_key(|t| std::cmp::Reverse(t.samples));
+    let boards = metric.tails.iter().filter_map(|t| Some((t.board?, t)));
+    let mut tails: Vec<(usize, &Tail)> = boards.filter(|(_, t)| t.samples > 0).collect();
+    tails.sort_by_key(|(_, t)| std::cmp::Reverse(t.samples));
     tails.truncate(crate::plot::palette::SERIES);
-    let typical = tails.first().and_then(|t| quantile(t, 0.5))?;
+    let typical = tails.first().and_then(|(_, t)| t.quantiles.first())?.value;
     let unit = DrawnUnit::of(metric.unit, typical as f64);
-    let series = |t: &&Tail| {
+    let series = |&(board, t): &(usize, &Tail)| {
         let mut above = t.samples;
         let points = t.buckets.iter().map(|(high, n)| {
             above = above.saturating_sub(*n);
             // The last one has no sample above it: half of one is drawn.
             (*high as f64 / unit.factor, (above as f64).max(0.5) / t.samples as f64)
         });
-        let name = site.board(t.board).to_owned();
+        let name = site.board(board).to_owned();
         Series { name, kind: SeriesKind::Step, points: points.collect(), ..Series::default() }
     };
     Some(Plot {

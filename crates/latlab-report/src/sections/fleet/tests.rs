@@ -1,8 +1,9 @@
 use super::*;
 use crate::html;
 use latlab_model::fleet::{
-    Alarm, Board, Change, Device, Kernel, Level, Line, Night, Point, Step, Tail,
+    Alarm, Board, Change, Device, Kernel, Level, Line, Night, Point, Step, Tail, TailQuantile,
 };
+use latlab_stats::clusters::{Over, Unknown};
 use std::collections::BTreeSet;
 
 /// Two boards of three devices over 30 nights, a result, and two alarms.
@@ -35,14 +36,30 @@ fn fleet(name: &str) -> Fleet {
         ],
         worst: Some((text(1), 19_000.0)),
     };
-    let tail =
-        |board| Tail { board, samples: 10_100, buckets: vec![(15_103, 10_000), (20_223, 100)] };
+    let quantile = |q, value, high| TailQuantile { q, value, interval: Some((15_103, high)) };
+    let tail = |board, over| Tail {
+        board,
+        samples: 200_100,
+        devices: 6,
+        nights: 7,
+        over,
+        buckets: vec![(15_103, 200_000), (20_223, 100)],
+        quantiles: vec![
+            TailQuantile { q: 0.5, value: 15_103, interval: None },
+            quantile(0.999, 15_103, Some(20_223)),
+            quantile(0.9999, 20_223, None),
+        ],
+    };
     let metric = Metric {
         part: "wakeup".into(),
         name: text(0),
         params: text(1),
         lines: vec![line(0), line(1)],
-        tails: vec![tail(0), tail(1)],
+        tails: vec![
+            tail(None, Ok(Over::DevicesAndNights)),
+            tail(Some(0), Err(Unknown::FewDevices)),
+            tail(Some(1), Ok(Over::Devices)),
+        ],
         ..Metric::default()
     };
     let alarm = |device: Option<String>, values| Alarm {
@@ -130,7 +147,9 @@ fn pages_tell_what_became_worse_and_where() {
     let kernel = of("kernel")[1].1;
     assert!(kernel.contains("1 result compared: 1 worse and 0 better"), "{kernel}");
     let result = of("result")[0].1;
-    assert!(result.contains("p99.99") && result.contains("20.2 µs"), "{result}");
+    assert!(result.contains("p99.99") && result.contains("20.2 µs (from 15.1 µs)"), "{result}");
+    assert!(result.contains("15.1 µs (15.1 µs to 20.2 µs)"), "{result}");
+    assert!(result.contains("6 devices, 7 nights") && result.contains("6 devices in 7 nights"));
     assert!(of("board")[0].1.contains("wakeup"), "{:?}", of("board"));
     // Everything that is there is reached, and every link leads to a page.
     let (mut seen, mut todo) = (BTreeSet::new(), vec!["index.html".to_owned()]);

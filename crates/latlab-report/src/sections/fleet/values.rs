@@ -1,6 +1,6 @@
-//! Numbers of pages: levels, changes, quantiles of merged histograms.
+//! Numbers of pages: levels and changes.
 
-use latlab_model::fleet::{Line, Metric, Tail};
+use latlab_model::fleet::{Line, Metric};
 use latlab_stats::quantile::median;
 
 /// Changes that are listed.
@@ -28,19 +28,4 @@ pub(super) fn drift(metric: &Metric, line: &Line) -> Option<f64> {
 pub(super) fn worse(metric: &Metric, before: f64, after: f64) -> Option<f64> {
     let ratio = if metric.larger_is_better { before / after } else { after / before };
     ratio.is_finite().then_some(ratio - 1.0)
-}
-
-/// The value that a share of all samples is not above; `None` where fewer than ten samples are beyond it.
-pub(super) fn quantile(tail: &Tail, q: f64) -> Option<u64> {
-    let rank = q * tail.samples as f64;
-    if tail.samples as f64 - rank < 10.0 && q > 0.5 || tail.samples == 0 {
-        return None;
-    }
-    let mut upto = 0u64;
-    (tail.buckets.iter())
-        .find(|(_, n)| {
-            upto = upto.saturating_add(*n);
-            upto as f64 >= rank
-        })
-        .map(|(high, _)| *high)
 }

@@ -10,6 +10,7 @@ use crate::outcome::{HintExt, Outcome};
 use crate::{output, term};
 use anyhow::{Context, anyhow};
 use latlab_analysis::fleet::overview::{Named, Overview};
+use latlab_analysis::fleet::tails::Source;
 use latlab_export::lake as tables;
 use latlab_model::fleet::Fleet;
 use latlab_model::lake::{HISTOGRAM, RUN, Row};
@@ -20,11 +21,13 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Nights whose histograms are merged.
 const TAIL_NIGHTS: usize = 7;
 /// Columns of `histogram` that are read.
-const COLUMNS: [&str; 8] = ["board", "device", "part", "name", "params", "high", "n", "unit"];
+const COLUMNS: [&str; 9] =
+    ["board", "device", "part", "name", "params", "high", "n", "unit", "run"];
 /// What tells that a directory is a site: a file with this name, and this text at its beginning.
 const MARK: (&str, &str) = (".latlab-site", "latlab fleet report\n");
 
@@ -91,17 +94,34 @@ fn collect(dir: &Path, days: &Days) -> anyhow::Result<Fleet> {
         overview.night(date.clone(), runs, &values);
     }
     let histograms = lake::parts(dir, HISTOGRAM.name)?;
-    for (date, parts) in histograms.iter().rev().take(TAIL_NIGHTS) {
-        for part in parts {
-            tail(&mut overview, dir, date, part)?;
+    // Once to merge them, once to count what is above the quantiles by device and night.
+    for _ in 0..2 {
+        for (night, (date, parts)) in histograms.iter().rev().take(TAIL_NIGHTS).enumerate() {
+            for part in parts {
+                tail(&mut overview, dir, night, date, part)?;
+            }
         }
+        overview.tail_quantiles();
     }
     Ok(overview.finish())
 }
 
-fn tail(overview: &mut Overview, dir: &Path, date: &str, part: &str) -> anyhow::Result<()> {
+fn tail(
+    overview: &mut Overview,
+    dir: &Path,
+    night: usize,
+    date: &str,
+    part: &str,
+) -> anyhow::Result<()> {
     // Texts of one file are shared: their addresses are names.
     let mut known: HashMap<[*const u8; 5], Option<usize>> = HashMap::new();
+    let (mut current, mut buckets): (Option<(usize, Arc<str>)>, _) = (None, Vec::new());
+    let whole = |overview: &mut Overview, of: &Option<(usize, Arc<str>)>, buckets: &mut Vec<_>| {
+        if let Some((series, run)) = of {
+            overview.tail(*series, Source { night, run }, buckets);
+        }
+        buckets.clear();
+    };
     nights::rows(dir, &HISTOGRAM, &COLUMNS, date, part, &mut |row: &Row| {
         let number =
             known.entry([0, 1, 2, 3, 4].map(|i| row[i].text().as_ptr())).or_insert_with(|| {
@@ -118,10 +138,16 @@ fn tail(overview: &mut Overview, dir: &Path, date: &str, part: &str) -> anyhow::
         let (Ok(high), Ok(n)) = (u64::try_from(row[5].int()), u64::try_from(row[6].int())) else {
             return;
         };
-        if let Some(series) = *number {
-            overview.tail(series, high, n);
+        let Some(series) = *number else { return };
+        // The buckets of one histogram follow each other.
+        if !current.as_ref().is_some_and(|(s, run)| *s == series && **run == *row[8].text()) {
+            whole(overview, &current, &mut buckets);
+            current = Some((series, row[8].shared()));
         }
-    })
+        buckets.push((high, n));
+    })?;
+    whole(overview, &current, &mut buckets);
+    Ok(())
 }
 
 /// A site that is being written, removed unless it is committed.
