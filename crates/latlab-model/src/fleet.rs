@@ -212,6 +212,33 @@ pub struct Alarm {
     pub changes: Vec<Change>,
     /// Results that are not in the list.
     pub more_changes: usize,
+    /// What else changed on its devices between the two nights.
+    pub environment: Environment,
+}
+
+/// Properties of the machines that changed between the last night before a change and the first with it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Environment {
+    /// Devices whose properties are known in both nights.
+    pub compared: usize,
+    /// Properties, those of most devices first.
+    pub changes: Vec<Property>,
+    /// Properties that are not in the list.
+    pub more: usize,
+}
+
+/// A property of machines with its values in two nights.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Property {
+    /// As the table `environment` has it (`package.libc6`, `kernel.config.CONFIG_HZ`), or `latlab`: the version
+    /// that measured.
+    pub name: String,
+    /// Its value before; empty for a package that was not installed.
+    pub before: String,
+    /// Its value with the change; empty for a package that is not installed any more.
+    pub after: String,
+    /// Devices on which it changed like this.
+    pub devices: usize,
 }
 
 /// A result that an alarm names.

@@ -445,6 +445,7 @@ impl Overview {
                 .filter_map(|(label, change)| self.change(a, label, *change))
                 .collect(),
             more_changes: a.metrics.len().saturating_sub(CHANGES),
+            environment: fleet::Environment::default(),
         })
     }
 

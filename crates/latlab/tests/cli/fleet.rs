@@ -428,7 +428,14 @@ fn worse_since_night_40(root: &Path, edit: &dyn Fn(&mut Run)) {
 #[test]
 fn a_regression_of_a_class_is_one_alarm() {
     let t = tempfile::tempdir().unwrap();
-    worse_since_night_40(t.path(), &|_| {});
+    worse_since_night_40(t.path(), &|run| {
+        let with = run.started.as_str() >= "2026-04-13";
+        let libc = if with { "2.36-10" } else { "2.36-9" };
+        run.machine.packages = [("libc6".to_owned(), libc.to_owned())].into();
+        if !with && run.machine.unit.as_deref() == Some("sn1") {
+            run.machine.packages.insert("irqbalance".to_owned(), "1.9.2-1".to_owned());
+        }
+    });
     let args = ["fleet", "regressions", "--lake", "lake", "--nights", "30", "--fail-if-any"];
     let out = latlab(t.path(), &[&args[..], &["--json"]].concat());
     assert_eq!(out.status.code(), Some(2), "{}", said(&out));
@@ -442,6 +449,27 @@ fn a_regression_of_a_class_is_one_alarm() {
     assert_eq!(alarms[0]["since_date"], "2026-04-13");
     let text = printed(&latlab(t.path(), &args));
     assert!(text.contains("6.6.39 .. 6.6.40") && text.contains("wakeup"), "{text}");
+    // What changed on the devices with it, on how many of them.
+    let environment = &alarms[0]["environment"];
+    assert_eq!(environment["compared"], 3);
+    let changes: Vec<String> = (environment["changes"].as_array().unwrap().iter())
+        .map(|c| ["name", "before", "after", "devices"].map(|k| c[k].to_string()).join(" "))
+        .collect();
+    let expected = [
+        "\"package.libc6\" \"2.36-9\" \"2.36-10\" 3",
+        "\"kernel.preemption\" \"full\" \"rt\" 3",
+        "\"package.irqbalance\" \"1.9.2-1\" \"\" 1",
+    ];
+    for one in expected {
+        assert!(changes.iter().any(|c| c == one), "{one}: {changes:?}");
+    }
+    assert!(text.contains("package.libc6") && text.contains("1 of 3"), "{text}");
+    fleet(t.path(), "report --lake lake --out site");
+    let alarm = (site(&t.path().join("site")).into_iter())
+        .find(|(file, _)| file.to_string_lossy().starts_with("alarm-"))
+        .map(|(_, content)| crate::common::text(&content))
+        .unwrap();
+    assert!(alarm.contains("Also changed: ") && alarm.contains("2.36-10"), "{alarm}");
     let quiet = fleet(t.path(), "regressions --lake lake --nights 1");
     assert_eq!(quiet, "no alarm in the last 1 of 50 nights\n");
 }

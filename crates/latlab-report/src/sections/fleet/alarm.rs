@@ -1,12 +1,12 @@
 //! The page of an alarm.
 
 use super::plots;
-use super::site::{Cell, Rows, Site, section, suspects};
+use super::site::{Cell, Rows, Site, counted, section, suspects};
 use super::values::worse;
 use crate::doc::{Block, Doc, Tile};
 use crate::values::{change, figure};
 use latlab_model::finding::Severity;
-use latlab_model::fleet::{Alarm, Change};
+use latlab_model::fleet::{Alarm, Change, Property};
 
 /// Results that are drawn.
 const PLOTS: usize = 4;
@@ -39,6 +39,7 @@ pub(super) fn doc(site: &Site, i: usize) -> Doc {
             site.kernel(alarm.suspects.1)
         )
     });
+    summary.extend(also(alarm));
     let tiles = vec![
         Tile {
             label: "largest change".into(),
@@ -83,7 +84,7 @@ pub(super) fn doc(site: &Site, i: usize) -> Doc {
         sections: vec![section(
             "about",
             format!("About: {}", suspects(site, alarm)),
-            vec![facts(site, alarm)],
+            vec![facts(site, alarm), environment(alarm)],
         )],
     }
 }
@@ -99,6 +100,48 @@ fn facts(site: &Site, alarm: &Alarm) -> Block {
     facts.add(vec![named("reported"), site.date(alarm.night).to_owned().into()]);
     facts.add(vec![named("adjusted p value"), format!("{:.1e}", alarm.p).into()]);
     facts.done()
+}
+
+/// What changed besides the kernel, in one sentence; `None` where the two nights cannot be compared.
+fn also(alarm: &Alarm) -> Option<String> {
+    let of = &alarm.environment;
+    // Of a new kernel it is its name.
+    let other = |p: &&Property| p.name != "kernel.version" && p.name != "package.kernel";
+    let mut names: Vec<&str> = Vec::new();
+    for p in of.changes.iter().filter(other) {
+        if !names.contains(&p.name.as_str()) {
+            names.push(&p.name);
+        }
+    }
+    let more = names.len().saturating_sub(4) + of.more;
+    names.truncate(4);
+    match (of.compared, names.is_empty()) {
+        (0, _) => None,
+        (_, true) => Some("No other recorded property of the devices changed with it.".into()),
+        _ if more > 0 => Some(format!("Also changed: {} and {more} more.", names.join(", "))),
+        _ => Some(format!("Also changed: {}.", names.join(", "))),
+    }
+}
+
+fn environment(alarm: &Alarm) -> Block {
+    let of = &alarm.environment;
+    let heads = ["property", "before", "with it", "devices"];
+    let caption = format!(
+        "Properties that changed between the two nights, on {} that ran in both",
+        counted(of.compared, "device")
+    );
+    let mut table = Rows::new(&caption, &heads, &[3]);
+    table.more = of.more;
+    for p in &of.changes {
+        let shown = |v: &str| if v.is_empty() { "-" } else { v }.to_owned();
+        table.add(vec![
+            p.name.clone().into(),
+            shown(&p.before).into(),
+            shown(&p.after).into(),
+            p.devices.to_string().into(),
+        ]);
+    }
+    table.done()
 }
 
 /// How much worse the present is than the nights before the change.

@@ -2,6 +2,7 @@
 
 mod ask;
 mod campaign;
+mod environment;
 mod lake;
 mod lava;
 mod lava_job;

@@ -3,8 +3,8 @@
 //! All pages are written into a directory beside the wanted one, which takes its name by a rename: a reader
 //! sees the earlier pages or the new ones. A directory that this command did not make is left alone.
 
-use super::lake;
 use super::nights::{self, Days};
+use super::{environment, lake};
 use crate::cli::Global;
 use crate::outcome::{HintExt, Outcome};
 use crate::{output, term};
@@ -103,7 +103,22 @@ fn collect(dir: &Path, days: &Days) -> anyhow::Result<Fleet> {
         }
         overview.tail_quantiles();
     }
-    Ok(overview.finish())
+    let mut fleet = overview.finish();
+    let dates: Vec<&str> = fleet.nights.iter().map(|n| n.date.as_str()).collect();
+    // Those that have a page.
+    let first = fleet.alarms.len().saturating_sub(MOST.alarms);
+    let places: Vec<_> = (fleet.alarms.iter().skip(first))
+        .map(|a| environment::Place {
+            since: a.since,
+            board: fleet.boards.get(a.board).map_or("", |b| b.name.as_str()),
+            device: a.device.as_deref(),
+        })
+        .collect();
+    let changes = environment::of_alarms(dir, &dates, &places)?;
+    for (alarm, changes) in fleet.alarms.iter_mut().skip(first).zip(changes) {
+        alarm.environment = changes;
+    }
+    Ok(fleet)
 }
 
 fn tail(
