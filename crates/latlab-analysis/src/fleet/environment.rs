@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 /// Properties of an alarm that are listed.
 const LISTED: usize = 30;
+/// Characters of a value that are kept; a command line may have thousands.
+const SHOWN: usize = 200;
 /// Properties that are packages.
 const PACKAGE: &str = "package.";
 
@@ -51,7 +53,7 @@ impl TwoNights {
         self.after.entry((board.to_owned(), device.to_owned())).or_default().insert(pair);
     }
 
-    /// Adds a value of a night before; after the call of [`TwoNights::missing`] that allows it.
+    /// Adds a value of a night before, of a device that was [`TwoNights::missing`] when that night began.
     pub fn before(&mut self, board: &str, device: &str, name: &str, value: &str) {
         let pair = self.numbers(name, value);
         self.before.entry((board.to_owned(), device.to_owned())).or_default().insert(pair);
@@ -66,12 +68,23 @@ impl TwoNights {
         self.after.keys().filter(|d| !self.before.contains_key(*d)).cloned().collect()
     }
 
+    /// Whether half of the devices of a board, or one of them, have values before: then the nights before that
+    /// tell little more.
+    pub fn enough(&self, board: &str, device: Option<&str>) -> bool {
+        let (mut all, mut known) = (0, 0);
+        for who in self.after.keys().filter(|w| is_of(w, board, device)) {
+            all += 1;
+            known += usize::from(self.before.contains_key(who));
+        }
+        2 * known >= all
+    }
+
     /// What changed on all devices of a board, or on one of them.
     pub fn changes(&self, board: &str, device: Option<&str>) -> Environment {
         let mut out = Environment::default();
         let mut counts: BTreeMap<(&str, String, String), usize> = BTreeMap::new();
         for (who, after) in &self.after {
-            if who.0 != board || device.is_some_and(|d| d != who.1) {
+            if !is_of(who, board, device) {
                 continue;
             }
             let Some(before) = self.before.get(who) else { continue };
@@ -111,11 +124,19 @@ impl TwoNights {
             let words = |all: BTreeSet<u32>| {
                 let mut all: Vec<&str> = all.into_iter().map(|v| self.texts.text(v)).collect();
                 all.sort_unstable();
-                all.join(", ")
+                let all = all.join(", ");
+                match all.char_indices().nth(SHOWN) {
+                    Some((at, _)) => [&all[..at], "…"].concat(),
+                    None => all,
+                }
             };
             Some((text, words(old), words(new)))
         })
     }
+}
+
+fn is_of(who: &(String, String), board: &str, device: Option<&str>) -> bool {
+    who.0 == board && device.is_none_or(|d| d == who.1)
 }
 
 #[cfg(test)]
@@ -155,6 +176,8 @@ mod tests {
             ],
         );
         assert_eq!(nights.missing().len(), 1);
+        assert!(nights.enough("b", None) && nights.enough("b", Some("x")));
+        assert!(!nights.enough("b", Some("new")));
         let all = nights.changes("b", None);
         assert_eq!((all.compared, all.more), (2, 0));
         assert_eq!(
@@ -188,5 +211,9 @@ mod tests {
         }
         let all = nights.changes("b", None);
         assert_eq!((all.changes.len(), all.more), (LISTED, 10));
+        let long = ["x".repeat(199), "ä".repeat(5_000)].concat();
+        let nights = two_nights(&[("x", "p", "y")], &[("x", "p", &long)]);
+        let after = &nights.changes("b", None).changes[0].after;
+        assert!(after.ends_with("xä…") && after.chars().count() == 201, "{after}");
     }
 }

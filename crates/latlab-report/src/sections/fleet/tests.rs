@@ -1,7 +1,8 @@
 use super::*;
 use crate::html;
 use latlab_model::fleet::{
-    Alarm, Board, Change, Device, Kernel, Level, Line, Night, Point, Step, Tail, TailQuantile,
+    Alarm, Board, Change, Device, Environment, Kernel, Level, Line, Night, Point, Property, Step,
+    Tail, TailQuantile,
 };
 use latlab_stats::clusters::{Over, Unknown};
 use std::collections::BTreeSet;
@@ -77,6 +78,16 @@ fn fleet(name: &str) -> Fleet {
             now: Some(18_000.0),
             values,
         }],
+        environment: Environment {
+            compared: 3,
+            changes: vec![Property {
+                name: text(5),
+                before: text(6),
+                after: String::new(),
+                devices: 2,
+            }],
+            more: 1,
+        },
         ..Alarm::default()
     };
     Fleet {
@@ -144,6 +155,8 @@ fn pages_tell_what_became_worse_and_where() {
     let alarm = of("alarm")[0].1;
     assert!(alarm.contains("+20 %") && alarm.contains("The change lies between kernel"), "{alarm}");
     assert!(alarm.contains("15.0 µs") && alarm.contains("<svg"), "{alarm}");
+    assert!(alarm.contains("Also changed: name 5 and 1 more."), "{alarm}");
+    assert!(alarm.contains("on 3 devices that ran in both; 1 more are not listed"), "{alarm}");
     let kernel = of("kernel")[1].1;
     assert!(kernel.contains("1 result compared: 1 worse and 0 better"), "{kernel}");
     let result = of("result")[0].1;

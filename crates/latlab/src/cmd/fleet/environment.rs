@@ -50,10 +50,10 @@ pub fn of_alarms(dir: &Path, dates: &[&str], alarms: &[Place]) -> anyhow::Result
             },
         )?;
         for night in (since.saturating_sub(BEFORE)..since).rev() {
-            let missing = both.missing();
-            if missing.is_empty() {
+            if here.iter().all(|i| both.enough(alarms[*i].board, alarms[*i].device)) {
                 break;
             }
+            let missing = both.missing();
             files.each(
                 dates.get(night).copied().unwrap_or_default(),
                 &mut |board, device, name, value| {
