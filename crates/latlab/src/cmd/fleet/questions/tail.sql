@@ -5,10 +5,9 @@ with whole as (
   where name = :name and concat(',', params) not like '%,cpu=%'),
 -- Results of single CPUs only where a run has none of all CPUs.
 cell as (
-  select board, device, substr(started, 1, 10) as night, run, low, high, cast(sum(n) as double) as n
+  select board, device, substr(started, 1, 10) as night, run, low, high, cast(n as double) as n
   from histogram left join whole on run = id and part = of
-  where name = :name and (id is null or concat(',', params) not like '%,cpu=%')
-  group by board, device, substr(started, 1, 10), run, low, high),
+  where name = :name and (id is null or concat(',', params) not like '%,cpu=%')),
 merged as (
   select low, high, sum(n) as n from cell group by low, high),
 ranked as (
@@ -57,12 +56,14 @@ wide as (
 ends as (
   select 1 - (1 - cast(:quantile as double)) * exp(wide) as below,
          1 - (1 - cast(:quantile as double)) * exp(-wide) as upper from wide),
+bucket as (
+  select board, device, low, high, sum(n) as n from cell group by board, device, low, high),
 own_ranked as (
   select board, device, high,
-         sum(n) over (partition by board, device order by low, run
+         sum(n) over (partition by board, device order by low
                       rows between unbounded preceding and current row) as upto,
          sum(n) over (partition by board, device) as total
-  from cell),
+  from bucket),
 own as (
   select board, device, min(high) as value from own_ranked
   where upto >= cast(:quantile as double) * total group by board, device),
@@ -81,3 +82,4 @@ select cast(devices as bigint) as devices, cast(nights as bigint) as nights, cas
        (select device from worst where place = 1) as worst_device,
        (select value from worst where place = 1) as worst_quantile
 from point cross join number
+where point.total > 0
