@@ -399,6 +399,47 @@ fn a_damaged_run_beside_captures_is_refused_and_none_is_not_needed() {
     assert!(said(&why()).starts_with("latlab: run/run.json: "), "{}", said(&why()));
 }
 
+/// The texts of SQL in the reference read the lines of `--map`.
+#[cfg(feature = "host")]
+#[test]
+fn documented_questions_about_captures_are_answered() {
+    let Some(python) = std::env::var_os("LATLAB_PYTHON") else {
+        crate::common::skip("LATLAB_PYTHON names no Python with duckdb");
+        return;
+    };
+    let t = tempfile::tempdir().unwrap();
+    let files = ["cyclictest-mark.dat", "nmi7-x86_64.dat", "rt-load.dat"]
+        .map(|name| fixture(&format!("trace/{name}")));
+    // One capture twice: its group has two.
+    std::fs::copy(&files[0], t.path().join("again.dat")).unwrap();
+    let mut args = vec!["why", "--map", "--limit", "100us", "again.dat"];
+    args.extend(files.iter().map(String::as_str));
+    let rows = crate::common::latlab(t.path(), &args);
+    std::fs::write(t.path().join("rows.jsonl"), &rows.stdout).unwrap();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/why.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let texts = page.split("```sql\n-- duckdb\n").skip(1);
+    let answers: Vec<String> = (texts.map(|text| text.split("```").next().unwrap()))
+        .map(|sql| {
+            let code = "import duckdb, sys\nfor r in duckdb.sql(sys.argv[1]).fetchall(): print(*r)";
+            let out = Command::new(&python)
+                .args(["-c", code, sql])
+                .current_dir(t.path())
+                .output()
+                .unwrap();
+            assert!(out.status.success(), "{sql}: {}", said(&out));
+            printed(&out)
+        })
+        .collect();
+    assert_eq!(answers.len(), 2, "{answers:?}");
+    let groups = &answers[1];
+    let first = groups.lines().next().unwrap_or_default();
+    assert!(first.starts_with("why.hrtimer-handler on_hrtimer [latlab_faults] 2 1 "), "{groups}");
+    let of_group = ["again.dat", "cyclictest-mark.dat"];
+    assert!(of_group.iter().any(|f| first.ends_with(f)), "{groups}");
+    assert!(groups.contains("why.nmi NMI 1 1 "), "{groups}");
+}
+
 #[cfg(feature = "host")]
 #[test]
 fn a_corrupt_capture_costs_its_own_line_only() {
