@@ -36,7 +36,8 @@ pub enum Command {
         #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
         jobs: u16,
         /// What runs the experiments: this host, Slurm by one job array for each board, or LAVA by one job
-        /// for each board and repetition.
+        /// for each board and repetition. Boards that labgrid lends are targets (labgrid:PLACE) of this host
+        /// or of Slurm.
         #[arg(long, value_enum, default_value_t = Engine::Local)]
         engine: Engine,
         /// Print the commands that submit (slurm, lava); with lava, write the jobs to DIR/lava.

@@ -106,6 +106,8 @@ fn a_run_enters_a_lake_once() {
     let out = latlab(t.path(), &["fleet", "import", "--lake", "lake", "again"]);
     assert_eq!(out.status.code(), Some(1));
     assert!(said(&out).contains("another run is stored under its id"), "{}", said(&out));
+    let few = fleet(t.path(), "regressions --lake lake");
+    assert_eq!(few, "no alarm: 2 nights, and changes are tested from about 40 on\n");
     // Another directory is no lake.
     let out = latlab(t.path(), &["fleet", "import", "--lake", "runs", "again"]);
     assert!(said(&out).contains("--lake runs: no lake"), "{}", said(&out));
@@ -214,6 +216,13 @@ fn questions_are_answered_by_duckdb() {
     // What a person reads.
     let out = latlab(t.path(), &["fleet", "ask", "outliers", "--lake", "lake"]);
     assert!(printed(&out).contains("sn5"), "{}", printed(&out));
+    let none = fleet(t.path(), "ask tail --lake lake --name wakeup.kernel");
+    assert_eq!(none, "nothing found for the result wakeup.kernel (--name)\n");
+    // Columns are in the order of the question.
+    let out = latlab(t.path(), &["fleet", "ask", "tail", "--lake", "lake"]);
+    let heads = printed(&out).lines().next().unwrap().to_owned();
+    let heads: Vec<&str> = heads.split_whitespace().collect();
+    assert_eq!(heads[..6], ["devices", "nights", "samples", "quantile", "low_95", "high_95"]);
 }
 
 /// The pages and the text of SQL tell the same tail: value and ends of its interval.

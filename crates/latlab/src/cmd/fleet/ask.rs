@@ -11,6 +11,9 @@ use crate::{output, term};
 use anyhow::{Context, anyhow};
 use latlab_model::lake::TABLES;
 use latlab_report::doc::{Column, Table};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+use serde_json::Value;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -94,7 +97,7 @@ pub fn run(global: &Global, dir: &Path, asked: &Asked, print: bool) -> anyhow::R
         return Ok(Outcome::Done);
     }
     let answer = duckdb(&text)?;
-    let rows: Vec<serde_json::Map<String, serde_json::Value>> = if answer.trim_ascii().is_empty() {
+    let rows: Vec<Row> = if answer.trim_ascii().is_empty() {
         Vec::new()
     } else {
         serde_json::from_slice(&answer).context("DuckDB's answer")?
@@ -102,7 +105,10 @@ pub fn run(global: &Global, dir: &Path, asked: &Asked, print: bool) -> anyhow::R
     if global.json {
         output::json(&rows, &mut out)?;
     } else if rows.is_empty() {
-        writeln!(out, "nothing found")?;
+        match asked.question {
+            "causes" => writeln!(out, "nothing found")?,
+            _ => writeln!(out, "nothing found for the result {} (--name)", asked.name)?,
+        }
     } else {
         output::table(table(&rows), &mut out)?;
     }
@@ -142,25 +148,55 @@ fn duckdb(text: &str) -> anyhow::Result<Vec<u8>> {
         .hint("python3 -m pip install duckdb, or --sql for another engine")
 }
 
+/// A row of an answer: its columns in the order of the question.
+struct Row(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Row {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Columns;
+        impl<'de> Visitor<'de> for Columns {
+            type Value = Row;
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str("a row")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Row, A::Error> {
+                let mut row = Vec::new();
+                while let Some(column) = map.next_entry()? {
+                    row.push(column);
+                }
+                Ok(Row(row))
+            }
+        }
+        from.deserialize_map(Columns)
+    }
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
 /// Rows as a table: numbers on the right, with as many digits as are read.
-fn table(rows: &[serde_json::Map<String, serde_json::Value>]) -> Table {
-    use serde_json::Value;
-    let names: Vec<&String> = rows[0].keys().collect();
-    let number = |name: &String| rows.iter().any(|r| r.get(name).is_some_and(Value::is_number));
-    let shown = |value: Option<&Value>| match value {
-        None | Some(Value::Null) => "-".to_owned(),
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Number(n)) if n.is_f64() => {
+fn table(rows: &[Row]) -> Table {
+    let number = |i: usize| rows.iter().any(|r| r.0.get(i).is_some_and(|c| c.1.is_number()));
+    let shown = |value: &Value| match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(n) if n.is_f64() => {
             let v = n.as_f64().unwrap_or(f64::NAN);
             if v.abs() >= 100.0 { format!("{v:.0}") } else { format!("{v:.4}") }
         }
-        Some(other) => other.to_string(),
+        other => other.to_string(),
+    };
+    let column = |(i, (name, _)): (usize, &(String, Value))| Column {
+        head: name.clone(),
+        right: number(i),
+        ..Column::default()
     };
     Table {
-        columns: (names.iter())
-            .map(|name| Column { head: (*name).clone(), right: number(name), ..Column::default() })
-            .collect(),
-        rows: rows.iter().map(|r| names.iter().map(|n| shown(r.get(*n))).collect()).collect(),
+        columns: rows[0].0.iter().enumerate().map(column).collect(),
+        rows: rows.iter().map(|r| r.0.iter().map(|c| shown(&c.1)).collect()).collect(),
         ..Table::default()
     }
 }

@@ -11,6 +11,8 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
 
+/// Nights from which on there are tests (`BASE`, `DIFFERENCES` of the analysis).
+const TESTED: usize = 40;
 /// Properties of an alarm that a table has, without `--details`.
 const CHANGED: usize = 12;
 
@@ -68,6 +70,8 @@ fn show(global: &Global, alarms: &[Dated], nights: usize, all: usize) -> anyhow:
     let mut out = term::stdout();
     if global.json {
         output::json(alarms, &mut out)?;
+    } else if alarms.is_empty() && all < TESTED {
+        writeln!(out, "no alarm: {all} nights, and changes are tested from about {TESTED} on")?;
     } else if alarms.is_empty() {
         writeln!(out, "no alarm in the last {nights} of {all} nights")?;
     } else {
