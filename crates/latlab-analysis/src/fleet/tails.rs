@@ -75,11 +75,13 @@ impl Tails {
             return;
         }
         let Some(merged) = self.merged.get_mut(&place) else { return };
+        let last = merged.buckets.last_key_value().map_or(0, |(high, _)| *high);
         let mut counts = Counts::default();
         for &(high, n) in buckets {
             counts.samples = counts.samples.saturating_add(n);
             for (above, value) in counts.above.iter_mut().zip(merged.values) {
-                if value.is_some_and(|v| high > v) {
+                // In the bucket of the quantile, where that is the last one.
+                if value.is_some_and(|v| high > v || high == last) {
                     *above = above.saturating_add(n);
                 }
             }
@@ -241,6 +243,19 @@ mod tests {
         let few = draw(5, 1);
         let far = few.quantiles.last().unwrap();
         assert!(far.q == 0.9999, "{far:?}");
+    }
+
+    #[test]
+    fn a_quantile_in_the_last_bucket_has_an_interval() {
+        let cell = |device: usize, night: usize| Cell {
+            device,
+            night,
+            counts: vec![1_000, 100 + 10 * (device as u64 % 3)],
+        };
+        let all = (0..6).flat_map(|d| (0..5).map(move |n| cell(d, n)));
+        let tail = tail(&all.collect::<Vec<_>>(), &[4_159, 8_319]);
+        let (low, high) = of(&tail, 0.99).interval.unwrap();
+        assert_eq!((of(&tail, 0.99).value, low, high), (8_319, 8_192, Some(8_319)));
     }
 
     #[test]

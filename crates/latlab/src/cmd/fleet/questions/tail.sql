@@ -4,22 +4,28 @@ with whole as (
   select distinct run as id, part as of from histogram
   where name = :name and concat(',', params) not like '%,cpu=%'),
 -- Results of single CPUs only where a run has none of all CPUs.
-cell as (
-  select board, device, substr(started, 1, 10) as night, run, low, high, cast(n as double) as n
+bucket as (
+  select board, device, low, high, cast(sum(n) as double) as n
   from histogram left join whole on run = id and part = of
-  where name = :name and (id is null or concat(',', params) not like '%,cpu=%')),
+  where name = :name and (id is null or concat(',', params) not like '%,cpu=%')
+  group by board, device, low, high),
 merged as (
-  select low, high, sum(n) as n from cell group by low, high),
+  select low, high, sum(n) as n from bucket group by low, high),
 ranked as (
   select low, high, sum(n) over (order by low rows between unbounded preceding and current row) as upto,
          sum(n) over () as total
   from merged),
 point as (
-  select min(high) as value, max(total) as total
-  from ranked where upto >= cast(:quantile as double) * total),
+  select min(case when upto >= cast(:quantile as double) * total then high end) as value,
+         max(total) as total, max(high) as last
+  from ranked),
+-- Above the quantile; in its bucket, where that is the last one.
 measured as (
-  select board, device, night, run, sum(n) as n, sum(case when high > value then n else 0 end) as above
-  from cell cross join point group by board, device, night, run),
+  select board, device, substr(started, 1, 10) as night, run, cast(sum(n) as double) as n,
+         cast(sum(case when high > value or high = last then n else 0 end) as double) as above
+  from histogram left join whole on run = id and part = of cross join point
+  where name = :name and (id is null or concat(',', params) not like '%,cpu=%')
+  group by board, device, substr(started, 1, 10), run),
 unit as (
   select 'device' as kind, sum(n) as n, sum(above) as above from measured group by board, device
   union all select 'night' as kind, sum(n) as n, sum(above) as above from measured group by night
@@ -56,8 +62,6 @@ wide as (
 ends as (
   select 1 - (1 - cast(:quantile as double)) * exp(wide) as below,
          1 - (1 - cast(:quantile as double)) * exp(-wide) as upper from wide),
-bucket as (
-  select board, device, low, high, sum(n) as n from cell group by board, device, low, high),
 own_ranked as (
   select board, device, high,
          sum(n) over (partition by board, device order by low
