@@ -243,7 +243,8 @@ fn pages_and_question_have_the_same_tail() {
             let mut run = a_run(device, night);
             // How often a wake-up is late depends on device and night.
             let every = u64::from(20 + 7 * device + 3 * night);
-            let one = |i: u64| if i.is_multiple_of(every) { 60_000 + 20 * i } else { 15_000 + i % 500 };
+            let one =
+                |i: u64| if i.is_multiple_of(every) { 60_000 + 20 * i } else { 15_000 + i % 500 };
             let h = Histogram::of((0..2_000).map(one));
             let result = &mut run.parts[0].results[0];
             (result.summary, result.histogram) = (h.summary(), Some(h));
