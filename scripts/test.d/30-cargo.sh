@@ -1,7 +1,7 @@
 # Unit, property, snapshot, kernel and command-line tests of all crates.
 . scripts/lib.sh
 # Other programs that tests compare with, or that a command drives.
-apt_need "tests that compare with them" cpio fish kmod linux-perf openssh-client openssh-server procps trace-cmd zsh
+apt_need "tests that compare with them" cpio fish iproute2 kmod linux-perf openssh-client openssh-server procps trace-cmd zsh
 # The shared store of `latlab history` is tested on a real server, which the test starts and ends itself.
 # Debian's package would start one for good when it is installed: it is told not to.
 if ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null && command -v apt-get >/dev/null; then

@@ -3,7 +3,12 @@
 debug_build
 latlab=$(cd "$(target_dir)/debug" && pwd)/latlab
 out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
+# A disk that is a file, where O_DIRECT works.
+disk=$(mktemp -p "$(target_dir)")
+disk=$(realpath "$disk")
+head -c 20M /dev/zero >"$disk"
+server=
+trap 'rm -rf "$out" "$disk"; [[ -z $server ]] || kill "$server"' EXIT
 export NO_COLOR=1 COLUMNS=200
 page=$top/docs/studies.md
 fixtures=$top/fixtures
@@ -20,6 +25,7 @@ row() {
         return
     }
     local -a words short kept=()
+    command=${command//\/dev\/sda/$disk}
     eval "words=(${command//fixtures\//$fixtures/})" "short=($options)"
     # An option of the short form replaces that of the command, with its value.
     local word skip=
@@ -62,7 +68,16 @@ row 'bench lat_syscall --against beaglebone-black-2015 --against intel-i5-2015' 
 failed=0
 
 # ARM-Linux on a BeagleBone Black (2015).
-row 'bench mhz' '-D 1s' 'cpu\.clock'
+row 'bench mhz' '-D 1s' 'cpu\.clock' 'op=rotate-add' 'greatest common divisor'
+row 'bench disk:path=/dev/sda' '-D 1s --details' 'disk\.seek' 'Disk over position'
+"$latlab" bench --serve 127.0.0.1:0 >"$out/server" &
+server=$!
+for ((i = 0; i < 100; i++)); do
+    host=$(sed -n 's/^listening on \([^ ]*\) .*/\1/p' "$out/server")
+    [[ -z $host ]] || break
+    sleep 0.1
+done
+row 'bench lat_tcp lat_udp lat_connect bw_tcp lat_rpc lat_http --host board' "-D 1s --host $host" 'ipc\.rpc-udp' 'ipc\.tcp-connect' 'bw\.tcp'
 row 'bench lat_syscall --against beaglebone-black-2015 --against intel-i5-2015' '-D 1s --details' 'syscall\.open-close' 'Beside published machines' 'intel-i5-2015'
 row "bench 'ipc.unix-stream:size=1|2|3|4|5|6|7|8|10|12|16|20|24|32|48|64|96|128|196|256|384|512' --against beaglebone-black-2015" '-D 2s --details' 'ipc\.unix-stream: 1 B to 512 B' 'beaglebone-black-2015'
 row 'memory' '--quick -s 8 -D 3s --details' 'a\[i\] \*= a\[i\] over 1 MiB' 'Latency of a load by size'

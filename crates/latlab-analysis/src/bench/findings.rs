@@ -37,6 +37,7 @@ pub fn findings(measured: &[Measured], detail: &BenchDetail) -> Vec<Finding> {
             found.extend(frequency(m));
             found.extend(not_resolved(row));
             found.extend(not_alone(row));
+            found.extend(cut_short(m));
         }
     }
     found.extend(switch_methods(detail));
@@ -46,9 +47,17 @@ pub fn findings(measured: &[Measured], detail: &BenchDetail) -> Vec<Finding> {
     found
 }
 
+/// A measurement that ended before its time.
+const CUT_SHORT: &str = "bench.cut-short";
+
 /// Whether a finding reports an impossible result: the suite has then failed.
 pub fn is_failure(finding: &Finding) -> bool {
     finding.id == "bench.impossible"
+}
+
+/// Whether a finding reports that a measurement ended before its time.
+pub fn is_cut_short(finding: &Finding) -> bool {
+    finding.id == CUT_SHORT
 }
 
 fn name(row: &BenchRow) -> String {
@@ -191,6 +200,20 @@ fn frequency(m: &Measured) -> Option<Finding> {
             .with(Evidence::new("scaling_cur_freq", vec![hz(low), hz(high)]))
             .remedy(Note::new("bench.remedy-governor"))
     })
+}
+
+/// A server on another machine was lost; what was measured before stays.
+fn cut_short(m: &Measured) -> Option<Finding> {
+    let (reason, _) = m.given_up.as_ref()?;
+    let Note::Typed(reason) = reason else { return None };
+    let mut finding = Finding::typed(CUT_SHORT, Severity::Problem, Confidence::High)
+        .value("benchmark", label(&m.name, &m.params))
+        .value("processes", Quantity::Count(m.slices.len() as u64))
+        .value("reason", &*reason.id);
+    for (name, value) in &reason.values {
+        finding = finding.value(name, value.clone());
+    }
+    Some(finding)
 }
 
 /// A difference whose interval includes zero.

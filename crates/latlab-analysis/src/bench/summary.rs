@@ -1,7 +1,7 @@
 //! From slices to a part of a run: records, rows, findings.
 
 pub use super::measured::Measured;
-use super::{control_workload, findings, size_effect};
+use super::{clock_period, control_workload, findings, size_effect};
 use latlab_model::bench::trial::Slice;
 use latlab_model::bench::{BenchDetail, BenchRow, Meter, Missing};
 use latlab_model::finding::{Note, Quantity};
@@ -41,6 +41,12 @@ pub fn part(measured: Vec<Measured>, target: f64, length_ns: u64, seed: u64) -> 
     }
     let mut findings = findings::findings(&measured, &detail);
     findings.extend(size_effect::findings(&detail.rows));
+    let clocks = measured.iter().filter(|m| m.name.starts_with("cpu."));
+    let khz: Vec<f64> = clocks
+        .flat_map(|m| m.slices.iter().filter_map(|s| s.khz))
+        .flat_map(|(before, after)| [before as f64, after as f64])
+        .collect();
+    findings.extend(clock_period::findings(&mut detail, median(&khz).map(|khz| khz * 1e3)));
     Part {
         name: "bench".into(),
         title: "Micro-benchmarks".into(),
@@ -85,6 +91,7 @@ fn row(m: &Measured, level: Option<f64>, two_states: bool) -> Option<BenchRow> {
         batch: m.slices.first().map_or(0, |s| s.batch),
         raw_ns: all(|s| &s.raw_ns),
         overhead_ns: all(|s| &s.overhead_ns),
+        cycles: None,
         switches: median(&switches),
         switches_expected: m.slices.iter().find_map(|s| s.switches_expected),
         rejected: m.slices.iter().map(|s| s.rejected).sum(),

@@ -85,6 +85,9 @@ pub struct BenchRow {
     pub raw_ns: Option<f64>,
     /// Median of the overhead, ns an operation; measured beside each batch.
     pub overhead_ns: Option<f64>,
+    /// Cycles of the processor's clock an operation, where its period is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<f64>,
     /// Context switches that really happened, per operation.
     pub switches: Option<f64>,
     /// Context switches that one operation should have.

@@ -33,6 +33,9 @@ pub struct SliceSpec {
     /// Operations that are timed one by one, in place of batches; 0: none.
     #[serde(default)]
     pub each: u64,
+    /// Address and port of the server at the other end, where that is another machine.
+    #[serde(default)]
+    pub peer: Option<String>,
 }
 
 /// What it answers, as one line of JSON.

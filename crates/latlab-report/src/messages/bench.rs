@@ -20,6 +20,10 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "bench.two-states", text: two_states },
     Message { id: "bench.each", text: each },
     Message { id: "bench.size-effect", text: size_effect },
+    Message { id: "bench.clock-period", text: clock_period },
+    Message { id: "bench.clock-undecided", text: clock_undecided },
+    Message { id: "bench.clock-differs", text: clock_differs },
+    Message { id: "bench.cut-short", text: cut_short },
     Message { id: "bench.unsure", text: unsure },
     fixed!("bench.no-time", "no time left in the budget"),
     Message { id: "bench.wrong-switches", text: wrong_switches },
@@ -110,6 +114,79 @@ fn size_effect(a: &Args<'_>) -> Text {
         }
     };
     Text::claim(claim).why("A line by least squares through the medians of all sizes.")
+}
+
+fn cut_short(a: &Args<'_>) -> Text {
+    Text::claim(format!(
+        "{}: ended after {}: {}",
+        a.get("benchmark"),
+        a.count("processes", "process", "processes"),
+        a.nested("reason").unwrap_or_default()
+    ))
+}
+
+fn clock_period(a: &Args<'_>) -> Text {
+    let share = a.number("half").unwrap_or(0.0) / a.number("period").unwrap_or(1.0) * 100.0;
+    let fitting = match a.find("spoilt") {
+        None => format!("of {} operations", a.get("operations")),
+        Some(spoilt) => {
+            format!("of {} of {} operations (not {spoilt})", a.get("fitting"), a.get("operations"))
+        }
+    };
+    let mut claim = format!(
+        "Clock {} ± {share:.2} %: period {}, the greatest common divisor {fitting}, which are whole multiples within {} cycles",
+        a.get("hz"),
+        picoseconds(a, "period"),
+        a.get("residual"),
+    );
+    for (name, way) in WAYS {
+        if let Some(hz) = a.find(name) {
+            claim += &format!("; {way} {hz}");
+        }
+    }
+    if let Some(hz) = a.find("slow_hz") {
+        claim += &format!("; in the slow state {hz}");
+    }
+    Text::claim(claim).why(
+        "Times alone do not tell a period from a multiple of it that all operations have in common.",
+    )
+}
+
+/// Other ways to the clock, by the name of the value.
+const WAYS: [(&str, &str); 3] = [
+    ("chain", "chain of additions"),
+    ("counter", "counter of cycles"),
+    ("reported", "reported by the kernel"),
+];
+
+/// A time of less than some ns, to the picosecond.
+fn picoseconds(a: &Args<'_>, name: &str) -> String {
+    format!("{:.4} ns", a.number(name).unwrap_or(0.0))
+}
+
+fn clock_undecided(a: &Args<'_>) -> Text {
+    let clocks = a.list("clocks");
+    let operations = a.get("operations");
+    Text::claim(match clocks.len() {
+        0 => format!("No clock by greatest common divisor: the times of the {operations} operations have none"),
+        1 => format!("No clock by greatest common divisor: times at random would fit {} as well", clocks[0]),
+        _ => format!(
+            "No clock by greatest common divisor: the times of the {operations} operations fit several: {}",
+            clocks.join(", ")
+        ),
+    })
+    .why("Interference, a clock that changes between the operations, or too few of them.")
+}
+
+fn clock_differs(a: &Args<'_>) -> Text {
+    let way = WAYS.iter().find(|(name, _)| *name == a.text("way")).map_or("", |(_, way)| *way);
+    Text::claim(format!(
+        "The {way} gives {}, the greatest common divisor {}: {} times as much",
+        a.get("hz"),
+        a.get("divisor"),
+        a.get("ratio")
+    ))
+    .why("An addition that takes more or less than a cycle, operations with a common factor, or another clock meanwhile.")
 }
 
 /// A change with its sign, in percent.
@@ -258,6 +335,17 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         ];
         example("bench.size-effect", &values)
     };
+    let clock = [
+        ("hz", hz(3.67e9)),
+        ("period", ns(0.2725)),
+        ("half", ns(0.0002)),
+        ("operations", n(9)),
+        ("fitting", n(8)),
+        ("residual", Quantity::Number(0.021).into()),
+        ("chain", hz(3.66e9)),
+        ("reported", hz(2.6e9)),
+    ];
+    let more = [("spoilt", vec!["fdiv"].into()), ("counter", hz(3.67e9)), ("slow_hz", hz(2.6e9))];
     let single = |operations: u64| {
         let values = [
             ("probe", text("ctx.yield")),
@@ -303,6 +391,39 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         size_effect("none"),
         size_effect("slope"),
         size_effect("open"),
+        example(
+            "bench.cut-short",
+            &[
+                ("benchmark", text("ipc.tcp:host=board,size=1")),
+                ("processes", n(7)),
+                ("reason", text("probe.peer-lost")),
+                ("address", text("192.0.2.7:27380")),
+                ("error", text("it was closed")),
+            ],
+        ),
+        example("bench.clock-period", &clock),
+        example("bench.clock-period", &[&clock[..], &more].concat()),
+        example("bench.clock-undecided", &[("operations", n(9)), ("clocks", Value::List(vec![]))]),
+        example(
+            "bench.clock-undecided",
+            &[("operations", n(3)), ("clocks", vec![Quantity::Hz(3.7e9)].into())],
+        ),
+        example(
+            "bench.clock-undecided",
+            &[
+                ("operations", n(9)),
+                ("clocks", vec![Quantity::Hz(1.7e9), Quantity::Hz(3.4e9)].into()),
+            ],
+        ),
+        example(
+            "bench.clock-differs",
+            &[
+                ("way", text("chain")),
+                ("hz", hz(1.8e9)),
+                ("divisor", hz(3.6e9)),
+                ("ratio", Quantity::Number(2.0).into()),
+            ],
+        ),
         single(2_000_000),
         single(1_200_000),
     ];

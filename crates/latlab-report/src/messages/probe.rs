@@ -44,7 +44,28 @@ pub(super) const MESSAGES: &[Message] = &[
         Text::claim(format!("select() takes no descriptor above {}", a.get("last")))
     }),
     fixed!("probe.no-instruction", "not available on this processor"),
-    fixed!("probe.no-direct", "this file system has no O_DIRECT; --dir names another one"),
+    fixed!(
+        "probe.no-direct",
+        "this file system has no O_DIRECT; --dir, or path= of a disk, names another one"
+    ),
+    fixed!("probe.no-cycle-counter", "this machine, or its hypervisor, has no counter of cycles"),
+    message("probe.no-server", |a| {
+        Text::claim(format!("no server at {}: {}", a.get("address"), a.get("error")))
+    }),
+    message("probe.other-server", |a| {
+        Text::claim(with_error(format!("{} is no latlab bench --serve", a.get("address")), a))
+    }),
+    message("probe.server-version", |a| {
+        Text::claim(format!(
+            "the server at {} has version {} of the protocol, this latlab version {}",
+            a.get("address"),
+            a.get("theirs"),
+            a.get("ours")
+        ))
+    }),
+    message("probe.server-busy", |a| {
+        Text::claim(format!("the server at {} has as many sessions as it takes", a.get("address")))
+    }),
     message("probe.no-trace", |a| Text::claim(format!("no trace: {}", a.get("error")))),
     fixed!("probe.seccomp", "a seccomp filter ended the process at one of its system calls"),
     // What failed.
@@ -56,6 +77,10 @@ pub(super) const MESSAGES: &[Message] = &[
     message("probe.unknown", |a| Text::claim(format!("there is no probe {}", a.get("probe")))),
     fixed!("probe.path-zero-byte", "the path of the directory has a zero byte"),
     fixed!("probe.peer-ended", "the other process ended"),
+    fixed!("probe.server-refused", "the server refuses such a session"),
+    message("probe.peer-lost", |a| {
+        Text::claim(format!("the connection to {} was lost: {}", a.get("address"), a.get("error")))
+    }),
     fixed!("probe.peer-not-ready", "the other task did not run in time"),
     fixed!("probe.thread-panicked", "the thread panicked"),
     fixed!("probe.uring-offsets", "offsets of the io_uring are outside its mapping"),
@@ -133,6 +158,21 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         n("probe.process-limit"),
         n("probe.descriptor-limit").value("call", "pipe").value("limit", Q::Count(64)),
         n("probe.select-range").value("last", Q::Count(1023)),
+        n("probe.no-server")
+            .value("address", "192.0.2.7:27380")
+            .value("error", "Connection refused (os error 111)"),
+        n("probe.other-server").value("address", "192.0.2.7:22"),
+        n("probe.other-server")
+            .value("address", "192.0.2.7:22")
+            .value("error", "failed to fill whole buffer"),
+        n("probe.server-version")
+            .value("address", "192.0.2.7:27380")
+            .value("theirs", Q::Count(2))
+            .value("ours", Q::Count(1)),
+        n("probe.server-busy").value("address", "192.0.2.7:27380"),
+        n("probe.peer-lost")
+            .value("address", "192.0.2.7:27380")
+            .value("error", "no reply within 5 s"),
         n("probe.no-trace").value("error", "tracefs is not mounted"),
         n("probe.call-failed")
             .value("call", "io_uring_setup")

@@ -21,6 +21,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("ipc", "Messages: round trip"),
     ("timer", "Sleeping"),
     ("fs", "Files"),
+    ("disk", "Disk"),
     ("bw", "Bandwidth"),
     ("stream", "STREAM"),
     ("arith", "Instructions"),
@@ -54,6 +55,10 @@ pub fn summary(detail: &BenchDetail) -> Vec<String> {
         value(name).map(|r| format!("{words} {}", figure(r.estimate.median, r.unit)))
     })
     .collect();
+    if let Some((row, cycles)) = detail.rows.iter().find_map(|r| Some((r, r.cycles?))) {
+        let hz = figure(cycles * 1e9 / row.estimate.median, Unit::Hz);
+        words.push(format!("Clock {hz}: the greatest common divisor of the operations' times."));
+    }
     if !costs.is_empty() {
         words.push(format!("Costs: {}.", costs.join(", ")));
     }
@@ -96,7 +101,15 @@ pub fn screen(detail: &BenchDetail) -> Vec<Block> {
     for (column, at) in table.columns.iter_mut().zip(0u8..).filter(|(_, at)| *at >= 4) {
         *column = std::mem::take(column).optional(at);
     }
-    vec![Block::Table(table)]
+    let mut blocks = vec![Block::Table(table)];
+    // Of a few probes also those that have no result.
+    if !detail.missing.is_empty() && detail.rows.len() + detail.missing.len() <= KEY.len() {
+        blocks.push(Block::Table(missing(detail)));
+    }
+    if detail.rows.is_empty() {
+        blocks.remove(0);
+    }
+    blocks
 }
 
 /// The median of each kind of cost as a bar with its 95 % interval, the largest last.
@@ -171,7 +184,9 @@ pub fn sections(part: &Part, detail: &BenchDetail) -> Vec<Section> {
             continue;
         }
         blocks.push(Block::Table(table(title, &rows)));
-        blocks.extend(curves(family, title, &rows).map(|p| Block::Plot(Box::new(p))));
+        for axis in axes(family) {
+            blocks.extend(curves(family, axis, title, &rows).map(|p| Block::Plot(Box::new(p))));
+        }
         blocks.extend(rows.iter().filter_map(|r| alternation(r)).map(Block::Table));
         if *family == "core" {
             blocks.extend(heat(&rows).map(|p| Block::Plot(Box::new(p))));
@@ -194,6 +209,7 @@ fn table(title: &str, rows: &[&BenchRow]) -> Table {
     let switches = rows.iter().any(|r| r.switches.is_some());
     let overhead = rows.iter().any(|r| r.overhead_ns.is_some());
     let disturbed = rows.iter().any(|r| r.disturbed > 0);
+    let cycles = rows.iter().any(|r| r.cycles.is_some());
     let mut columns = vec![
         Column::left("probe"),
         Column::right("median"),
@@ -203,6 +219,9 @@ fn table(title: &str, rows: &[&BenchRow]) -> Table {
         Column::right("A/A floor"),
         Column::right("processes"),
     ];
+    if cycles {
+        columns.insert(2, Column::right("cycles"));
+    }
     if disturbed {
         columns.extend([Column::right("batches"), Column::right("all")]);
     }
@@ -228,6 +247,9 @@ fn table(title: &str, rows: &[&BenchRow]) -> Table {
                 e.noise_floor.map_or_else(|| "-".into(), share),
                 e.processes.to_string(),
             ];
+            if cycles {
+                cells.insert(2, r.cycles.map_or_else(|| "-".into(), |c| format!("{c:.2}")));
+            }
             let optional = |v: Option<f64>| v.map_or_else(|| "-".into(), |v| figure(v, Unit::Ns));
             if disturbed {
                 let all = r.median_of_all.unwrap_or(e.median);
@@ -243,8 +265,12 @@ fn table(title: &str, rows: &[&BenchRow]) -> Table {
         })
         .collect();
     // For bandwidths the best is the largest.
-    if title == "Bandwidth" || title == "STREAM" || title == "Clock" {
-        columns[4] = Column::right("max");
+    if let Some(best) = match title {
+        "Bandwidth" | "STREAM" => Some("max"),
+        "Clock" | "Disk" => Some("best"),
+        _ => None,
+    } {
+        columns[4 + usize::from(cycles)] = Column::right(best);
     }
     Table { caption: title.into(), columns, rows }
 }
@@ -365,11 +391,19 @@ fn missing(detail: &BenchDetail) -> Table {
     Table { caption: "Benchmarks without result".into(), columns, rows }
 }
 
-/// A curve over `size` (or `procs`), one series for each probe and set of other parameters.
-fn curves(family: &str, title: &str, rows: &[&BenchRow]) -> Option<Plot> {
-    let axis = if family == "ctx" { "procs" } else { "size" };
+/// The parameters that a family has curves over.
+fn axes(family: &str) -> &'static [&'static str] {
+    match family {
+        "ctx" => &["procs"],
+        "disk" => &["distance", "position"],
+        _ => &["size"],
+    }
+}
+
+/// A curve over a parameter, one series for each probe and set of other parameters.
+fn curves(family: &str, axis: &str, title: &str, rows: &[&BenchRow]) -> Option<Plot> {
     let mut series: BTreeMap<String, Vec<(f64, f64, f64, f64)>> = BTreeMap::new();
-    let unit = rows.first()?.unit;
+    let unit = rows.iter().find(|r| r.params.contains_key(axis))?.unit;
     let (scale, y) = match unit {
         Unit::Ns => (1e-3, "µs"),
         Unit::BytesPerSecond => (1e-9, "GB/s"),
@@ -400,12 +434,19 @@ fn curves(family: &str, title: &str, rows: &[&BenchRow]) -> Option<Plot> {
         })
         .collect();
     Some(Plot {
-        id: format!("bench-{family}"),
+        id: match family {
+            "disk" => format!("bench-disk-{axis}"),
+            _ => format!("bench-{family}"),
+        },
         title: format!("{title} over {axis}"),
         description: format!("Medians with 95 % intervals, {y}, over {axis}."),
         x: Axis {
-            label: axis.into(),
-            scale: Scale::Log2,
+            label: if family == "disk" { format!("{axis} (% of the size)") } else { axis.into() },
+            scale: match axis {
+                "position" => Scale::Linear,
+                "distance" => Scale::Log10,
+                _ => Scale::Log2,
+            },
             bytes: axis == "size",
             ..Axis::default()
         },

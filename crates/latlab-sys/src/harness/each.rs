@@ -32,8 +32,11 @@ pub fn measure(
         let begun = now_ns();
         for _ in 0..n {
             let before = now_ns();
-            probe.run(1)?;
+            let done = probe.run(1);
             let after = now_ns();
+            if let Err(error) = done {
+                return kept(error, &recorder, slice);
+            }
             recorder.record(((after - before) as f64 / turns) as u64);
         }
         let took = now_ns() - begun;
@@ -46,4 +49,20 @@ pub fn measure(
     slice.batch = 1;
     slice.each = Some(recorder.to_histogram());
     Ok(())
+}
+
+/// What was measured until a server on another machine was lost; any other error is one.
+fn kept(error: ProbeError, recorder: &Recorder, slice: &mut Slice) -> Result<(), ProbeError> {
+    match error {
+        ProbeError::Failed(note)
+            if note.id() == Some(crate::probe::remote::PEER_LOST)
+                && recorder.to_histogram().count > 0 =>
+        {
+            slice.batch = 1;
+            slice.each = Some(recorder.to_histogram());
+            slice.notes.push(note);
+            Ok(())
+        }
+        error => Err(error),
+    }
 }

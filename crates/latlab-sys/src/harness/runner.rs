@@ -85,7 +85,7 @@ pub struct Outcome {
     pub given_up: Option<(Note, bool)>,
     /// Whether it became sure enough.
     pub target_met: bool,
-    /// Processes that failed before any measured.
+    /// Processes that failed before any measured, or one after the other for want of a server.
     failed: u32,
 }
 
@@ -165,7 +165,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> io::Result<Su
             let name = plan.instances[i].spec.name;
             progress(Progress { done: used.max(sure).min(1.0), name, round });
             let reply = run_trial(plan, &plan.instances[i], &outcomes[i], level, &dir);
-            take(&mut outcomes[i], reply);
+            take(&mut outcomes[i], reply, plan.instances[i].peer.is_some());
             dir.clear();
         }
         traced.extend(crate::tracefs::active());
@@ -223,12 +223,13 @@ impl TrialError {
 }
 
 /// A process that fails once in a while (killed from outside) does not cost the figure; one that
-/// always fails does, and what the machine does not have is not asked for again.
-fn take(outcome: &mut Outcome, reply: Result<SliceReply, TrialError>) {
+/// always fails does, and what the machine does not have is not asked for again. A server on another machine that is
+/// lost ends the measurement, too; what was measured before stays.
+fn take(outcome: &mut Outcome, reply: Result<SliceReply, TrialError>, is_remote: bool) {
     let give_up = match reply {
         Ok(SliceReply::Measured(slice)) => {
             outcome.slices.push(*slice);
-            outcome.given_up = None;
+            (outcome.given_up, outcome.failed) = (None, 0);
             return;
         }
         Ok(SliceReply::Unavailable { reason }) => (reason, true),
@@ -238,6 +239,9 @@ fn take(outcome: &mut Outcome, reply: Result<SliceReply, TrialError>) {
     log::debug!("{:?}", give_up.0);
     if outcome.slices.is_empty() {
         outcome.failed = if give_up.1 { FAILURES_MAX } else { outcome.failed + 1 };
+        outcome.given_up = Some(give_up);
+    } else if is_remote {
+        outcome.failed += 1;
         outcome.given_up = Some(give_up);
     }
 }
@@ -284,6 +288,7 @@ fn run_trial(
         dir: dir.path().to_string_lossy().into_owned(),
         // Once is enough to show it, and a trace is not free.
         watch: so_far.slices.is_empty(),
+        peer: instance.peer.map(crate::probe::remote::address_text),
     };
     let json = serde_json::to_string(&spec).map_err(TrialError::Request)?;
     let (program, arguments) = plan.worker.split_first().ok_or(TrialError::NoProgram)?;

@@ -51,7 +51,11 @@ fn measure(spec: &SliceSpec, analysis: TraceAnalysis) -> Result<Slice, ProbeErro
         cpu: spec.cpu,
         allowed,
         analysis,
+        peer: spec.peer.as_deref().and_then(crate::probe::remote::parse_address),
     };
+    if setting.peer.is_none() && spec.params.contains_key("host") {
+        return Err(setting.bad("host", "those with an address"));
+    }
     let cost = meter::measure();
     let mut probe = (probe.make)(&setting)?;
     if spec.each > 0 {
@@ -59,7 +63,7 @@ fn measure(spec: &SliceSpec, analysis: TraceAnalysis) -> Result<Slice, ProbeErro
         warm_up(&mut *probe, 1, spec.limit_ns / WARM_UP)?;
         each::measure(&mut *probe, spec, &mut slice)?;
         slice.length_ns = now_ns() - slice.start_ns;
-        slice.notes = probe.notes();
+        slice.notes.extend(probe.notes());
         return Ok(slice);
     }
     let target_ns = (cost.step_ns / QUANTISATION).max(spec.batch_ns as f64);
@@ -68,11 +72,13 @@ fn measure(spec: &SliceSpec, analysis: TraceAnalysis) -> Result<Slice, ProbeErro
         None => calibrate(&mut *probe, target_ns, spec.limit_ns)?,
     };
     warm_up(&mut *probe, n, spec.limit_ns / WARM_UP)?;
-    let before = Machine::read(spec.cpu);
+    // Reading /proc/cpuinfo may interrupt all CPUs: only for who asks for the clock.
+    let is_clock = spec.probe.starts_with("cpu.");
+    let before = Machine::read(spec.cpu, is_clock);
     let mut slice = Slice { batch: n, start_ns: now_ns(), ..Slice::default() };
     batches(&mut *probe, spec, &cost, &mut slice)?;
     slice.length_ns = now_ns() - slice.start_ns;
-    let after = Machine::read(spec.cpu);
+    let after = Machine::read(spec.cpu, is_clock);
     let since = |b: Option<u64>, a: Option<u64>| Some(a?.saturating_sub(b?));
     slice.steal_ns = since(before.steal_ns, after.steal_ns);
     slice.interrupts = since(before.interrupts, after.interrupts);
@@ -308,6 +314,18 @@ impl Usage {
     }
 }
 
+/// The clock of a CPU in /proc/cpuinfo, as x86 has it.
+fn cpuinfo_khz(cpu: u32) -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let mut lines = text.lines().filter_map(|l| l.split_once(':'));
+    let own = |(key, value): &(&str, &str)| {
+        key.trim_end() == "processor" && value.trim().parse() == Ok(cpu)
+    };
+    lines.find(own)?;
+    let (_, mhz) = lines.find(|(key, _)| key.trim_end() == "cpu MHz")?;
+    Some((mhz.trim().parse::<f64>().ok()? * 1e3) as u64)
+}
+
 /// What the whole machine counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Machine {
@@ -317,11 +335,15 @@ struct Machine {
 }
 
 impl Machine {
-    fn read(cpu: Option<u32>) -> Self {
+    fn read(cpu: Option<u32>, is_clock: bool) -> Self {
         let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
         let khz = cpu.and_then(|c| {
             let path = format!("/sys/devices/system/cpu/cpu{c}/cpufreq/scaling_cur_freq");
-            std::fs::read_to_string(path).ok()?.trim().parse().ok()
+            match std::fs::read_to_string(path) {
+                Ok(khz) => khz.trim().parse().ok(),
+                Err(_) if is_clock => cpuinfo_khz(c),
+                Err(_) => None,
+            }
         });
         Self {
             steal_ns: account::cpu_ns(&stat, cpu).and_then(|times| times.get(7).copied()),

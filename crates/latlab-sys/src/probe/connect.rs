@@ -1,8 +1,10 @@
 //! Connecting: a new TCP or local connection, accepted by another process, and closed.
 
+use super::operation::{Operation, PORTS};
 use super::peer::{CLASS, PLACE, Peer, Placement};
+use super::remote::{self, HOST};
+
 use super::{Calling, Probe, ProbeError, Setting, Spec};
-use latlab_model::finding::Note;
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -10,38 +12,25 @@ use std::path::PathBuf;
 
 /// The probes of this file.
 pub const SPECS: &[Spec] = &[
-    Spec::new("ipc.tcp-connect", "connect over TCP on loopback, and close", "lat_connect", tcp)
-        .with(&[PLACE, CLASS]),
+    Spec::new(
+        "ipc.tcp-connect",
+        "connect over TCP, on loopback or to a host, and close",
+        "lat_connect",
+        tcp,
+    )
+    .with(&[HOST, PLACE, CLASS]),
     Spec::new("ipc.unix-connect", "connect to a local socket, and close", "lat_unix_connect", unix)
         .with(&[PLACE, CLASS]),
 ];
 
-struct Connect<F> {
-    connect: F,
-    _peer: Peer,
-    placement: Placement,
-}
-
-impl<F: FnMut() -> Result<(), ProbeError>> Probe for Connect<F> {
-    fn run(&mut self, n: u64) -> Result<(), ProbeError> {
-        for _ in 0..n {
-            (self.connect)()?;
-        }
-        Ok(())
-    }
-
-    fn batch_max(&self) -> Option<u64> {
-        // A closed TCP connection keeps its port for a minute: 28,000 ports have to last for all trials.
-        Some(50)
-    }
-
-    fn notes(&self) -> Vec<Note> {
-        self.placement.note().into_iter().collect()
-    }
-}
-
 fn tcp(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
     let placement = Placement::take(setting)?;
+    if let Some(address) = setting.peer {
+        remote::check(address)?;
+        let connect =
+            move || TcpStream::connect(address).map(drop).map_err(|e| remote::lost(address, &e));
+        return Ok(Operation::new(connect, placement).at_most(PORTS).boxed());
+    }
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).calling("binding to 127.0.0.1")?;
     let address: SocketAddr = listener.local_addr().calling("getsockname")?;
     let peer = Peer::fork(&placement, || {
@@ -51,7 +40,7 @@ fn tcp(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
         }
     })?;
     let connect = move || TcpStream::connect(address).calling("connecting to 127.0.0.1").map(drop);
-    Ok(Box::new(Connect { connect, _peer: peer, placement }))
+    Ok(Operation::new(connect, placement).with(peer).at_most(PORTS).boxed())
 }
 
 fn unix(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
@@ -65,5 +54,5 @@ fn unix(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
         }
     })?;
     let connect = move || UnixStream::connect(&path).calling("connect").map(drop);
-    Ok(Box::new(Connect { connect, _peer: peer, placement }))
+    Ok(Operation::new(connect, placement).with(peer).at_most(PORTS).boxed())
 }

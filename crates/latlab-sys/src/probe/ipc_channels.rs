@@ -179,15 +179,23 @@ pub fn tcp(setting: &Setting) -> Result<Bytes, ProbeError> {
     from_sockets(near, far, super::wait_many::tcp_pair()?, size, false)
 }
 
+/// Bytes of a datagram.
+///
+/// # Errors
+/// When UDP has none of that size.
+pub(super) fn datagram_size(setting: &Setting) -> Result<usize, ProbeError> {
+    match setting.size("size")? {
+        size @ 0..=65_507 => Ok(size),
+        _ => Err(setting.bad("size", "0 to 65507")),
+    }
+}
+
 /// UDP over 127.0.0.1.
 ///
 /// # Errors
 /// When there is no loopback.
 pub fn udp(setting: &Setting) -> Result<Bytes, ProbeError> {
-    let size = setting.size("size")?;
-    if size > 65_507 {
-        return Err(setting.bad("size", "0 to 65507"));
-    }
+    let size = datagram_size(setting)?;
     let couple = || -> Result<(OwnedFd, OwnedFd), ProbeError> {
         let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).calling("binding to 127.0.0.1");
         let (a, b) = (bind()?, bind()?);

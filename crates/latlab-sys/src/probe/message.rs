@@ -1,7 +1,9 @@
 //! Messages from process to process and back: the whole round trip, nothing subtracted.
 
-use super::peer::{CLASS, PLACE};
-use super::{ParamSpec, Spec, ipc_channels, pair, sync_channels};
+use super::operation::Operation;
+use super::peer::{CLASS, PLACE, Placement};
+use super::remote::{Datagrams, Echo, HOST, Service};
+use super::{ParamSpec, Probe, ProbeError, Setting, Spec, ipc_channels, pair, sync_channels};
 
 const SIZE: ParamSpec = ParamSpec {
     name: "size",
@@ -33,14 +35,10 @@ pub const SPECS: &[Spec] = &[
         pair::round_trip(s, ipc_channels::unix_dgram)
     })
     .with(&[DATAGRAM, PLACE, CLASS]),
-    Spec::new("ipc.tcp", "a message over TCP on loopback and back", "lat_tcp", |s| {
-        pair::round_trip(s, ipc_channels::tcp)
-    })
-    .with(&[SIZE, PLACE, CLASS]),
-    Spec::new("ipc.udp", "a message over UDP on loopback and back", "lat_udp", |s| {
-        pair::round_trip(s, ipc_channels::udp)
-    })
-    .with(&[DATAGRAM, PLACE, CLASS]),
+    Spec::new("ipc.tcp", "a message over TCP and back, on loopback or from a host", "lat_tcp", tcp)
+        .with(&[SIZE, HOST, PLACE, CLASS]),
+    Spec::new("ipc.udp", "a message over UDP and back, on loopback or from a host", "lat_udp", udp)
+        .with(&[DATAGRAM, HOST, PLACE, CLASS]),
     Spec::new("ipc.sem-sysv", "round trip over System V semaphores", "lat_sem", |s| {
         pair::round_trip(s, sync_channels::sysv_semaphores)
     })
@@ -58,3 +56,18 @@ pub const SPECS: &[Spec] = &[
     })
     .with(&[PLACE, CLASS]),
 ];
+
+fn tcp(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
+    let Some(address) = setting.peer else { return pair::round_trip(setting, ipc_channels::tcp) };
+    let placement = Placement::take(setting)?;
+    let mut echo = Echo::open(setting, address)?;
+    Ok(Operation::new(move || echo.once(), placement).boxed())
+}
+
+fn udp(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
+    let Some(address) = setting.peer else { return pair::round_trip(setting, ipc_channels::udp) };
+    let placement = Placement::take(setting)?;
+    let datagram = vec![0; ipc_channels::datagram_size(setting)?];
+    let mut far = Datagrams::open(address, Service::Datagrams, datagram.len())?;
+    Ok(Operation::new(move || far.once(&datagram).map(drop), placement).boxed())
+}

@@ -9,17 +9,24 @@ pub mod arithmetic;
 pub mod bandwidth;
 pub mod connect;
 pub mod core_to_core;
+pub mod cycles;
+#[cfg(feature = "host")]
+pub mod disk;
 pub mod fd_calls;
 pub mod files;
 pub mod ipc_channels;
 pub mod kernel_view;
 pub mod mapping;
 pub mod message;
+mod operation;
 pub mod pair;
 pub mod peer;
 pub mod process;
 pub mod registry;
+pub mod remote;
 pub mod ring;
+#[cfg(feature = "host")]
+pub mod server;
 pub mod services;
 pub mod shared;
 pub mod signals;
@@ -41,6 +48,7 @@ use latlab_model::record::Unit;
 use latlab_model::units::CpuId;
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Why a probe has no result.
@@ -89,7 +97,16 @@ impl ProbeError {
     /// The reply of a trial that ended with this error.
     pub fn reply(self) -> SliceReply {
         let unavailable = self.is_unavailable();
-        let reason = match self {
+        let reason = self.reason();
+        match unavailable {
+            true => SliceReply::Unavailable { reason },
+            false => SliceReply::Failed { reason },
+        }
+    }
+
+    /// Why.
+    pub fn reason(self) -> Note {
+        match self {
             Self::Unavailable(reason) | Self::Failed(reason) => reason,
             Self::Parameter { name, value, allowed } => Note::new("probe.parameter")
                 .value("name", name)
@@ -98,10 +115,6 @@ impl ProbeError {
             Self::Call { call, source } => Note::new("probe.call-failed")
                 .value("call", call)
                 .value("error", source.to_string()),
-        };
-        match unavailable {
-            true => SliceReply::Unavailable { reason },
-            false => SliceReply::Failed { reason },
         }
     }
 
@@ -278,6 +291,8 @@ pub struct Setting {
     pub allowed: Vec<CpuId>,
     /// What evaluates the traces of probes that record one.
     pub analysis: TraceAnalysis,
+    /// The server at the other end, where that is another machine.
+    pub peer: Option<SocketAddr>,
 }
 
 /// Cost of a switch, and of recording it, in ns, from the events of a batch, the pair of tasks, the
@@ -382,7 +397,7 @@ pub struct ParamSpec {
     pub name: &'static str,
     /// What it means, and its values.
     pub what: &'static str,
-    /// Values of the default suite.
+    /// Values of the default suite; one empty value for a parameter that is absent unless it is given.
     pub default: &'static [&'static str],
     /// Values of the full suite; empty for the same.
     pub full: &'static [&'static str],
@@ -395,6 +410,8 @@ pub enum Suite {
     Default,
     /// Only the full one.
     Full,
+    /// None: measured by name alone.
+    Named,
 }
 
 /// A probe as it stands in the list.
@@ -423,6 +440,11 @@ impl std::fmt::Debug for Spec {
 }
 
 impl Spec {
+    /// Whether it has a parameter.
+    pub fn has(&self, name: &str) -> bool {
+        self.params.iter().any(|p| p.name == name)
+    }
+
     /// A probe of the default suite without parameters, in ns.
     pub const fn new(
         name: &'static str,
@@ -444,6 +466,13 @@ impl Spec {
     #[must_use]
     pub const fn unit(mut self, unit: Unit) -> Self {
         self.unit = unit;
+        self
+    }
+
+    /// The same, in no suite.
+    #[must_use]
+    pub const fn named(mut self) -> Self {
+        self.suite = Suite::Named;
         self
     }
 

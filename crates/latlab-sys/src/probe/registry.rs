@@ -2,6 +2,7 @@
 
 use super::{ParamSpec, Spec, Suite, parse_size};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 /// The families in the order in which they are listed and reported.
 const FAMILIES: &[&[Spec]] = &[
@@ -21,9 +22,12 @@ const FAMILIES: &[&[Spec]] = &[
     super::services::SPECS,
     super::sleeping::SPECS,
     super::files::SPECS,
+    #[cfg(feature = "host")]
+    super::disk::SPECS,
     super::transfer::SPECS,
     super::bandwidth::SPECS,
     super::arithmetic::SPECS,
+    super::cycles::SPECS,
     super::core_to_core::SPECS,
 ];
 
@@ -44,6 +48,8 @@ pub struct Instance {
     pub spec: &'static Spec,
     /// Its parameters.
     pub params: BTreeMap<String, String>,
+    /// Where the server of its parameter `host` is.
+    pub peer: Option<SocketAddr>,
 }
 
 /// Programs of lmbench whose question `latlab memory` answers.
@@ -74,6 +80,23 @@ pub enum SelectError {
     /// `name:key` without a value.
     #[error("\"{0}\" is not a key=value")]
     Syntax(String),
+    /// A parameter without which there is nothing to measure.
+    #[error("{probe} has no {name}")]
+    Missing {
+        /// The probe.
+        probe: &'static str,
+        /// The parameter.
+        name: &'static str,
+    },
+    /// A word after the name of a probe that goes over a network.
+    #[error("no probe is called \"{0}\"")]
+    Host(String),
+    /// A place for a process that is on another machine.
+    #[error("{0}: place and host exclude each other")]
+    Place(&'static str),
+    /// `--host` for a probe that stays on this machine.
+    #[error("--host: no probe of \"{0}\" goes over a network")]
+    Local(String),
 }
 
 impl SelectError {
@@ -93,6 +116,17 @@ impl SelectError {
             Self::Parameter { has, .. } if has.is_empty() => "it has none".to_owned(),
             Self::Parameter { has, .. } => format!("it has {}", has.join(", ")),
             Self::Syntax(_) => "write NAME:key=value,key=value".to_owned(),
+            Self::Missing { probe, name } => {
+                format!("name it: latlab bench '{probe}:{name}=/dev/sda'")
+            }
+            Self::Host(host) => {
+                format!("a host is --host {host}, where latlab bench --serve ADDRESS runs")
+            }
+            Self::Place(_) => "the other process is on the host".to_owned(),
+            Self::Local(_) => {
+                let all = all().filter(|s| s.has("host")).map(|s| s.name);
+                format!("these do: {}", all.collect::<Vec<_>>().join(", "))
+            }
         }
     }
 }
@@ -104,22 +138,41 @@ pub fn suite(which: Suite) -> Vec<Instance> {
 
 /// What the words name: probes (`syscall.read`), families (`syscall`), lmbench's
 /// programs (`lat_syscall`, `lat_syscall null`), each with `:key=value,…` where
-/// values of the suite are not wanted (`key=1|2|4` for several).
+/// values of the suite are not wanted (`key=1|2|4` for several). With a host, only what goes over a network, against
+/// that host; all of it without words.
 ///
 /// # Errors
 /// With the nearest names when a word names nothing.
-pub fn select(words: &[String], which: Suite) -> Result<Vec<Instance>, SelectError> {
+pub fn select(
+    words: &[String],
+    which: Suite,
+    host: Option<&str>,
+) -> Result<Vec<Instance>, SelectError> {
     let mut chosen: Vec<Instance> = Vec::new();
     let mut i = 0;
     while i < words.len() {
         let pair = words.get(i + 1).map(|next| format!("{} {next}", words[i]));
-        let (specs, given, used) = match pair.filter(|p| all().any(|s| s.lmbench == p)) {
-            Some(old) => (all().filter(|s| s.lmbench == old).collect(), BTreeMap::new(), 2),
+        let (mut specs, mut given, used) = match pair.filter(|p| all().any(|s| s.lmbench == p)) {
+            Some(old) => {
+                (all().filter(|s| s.lmbench == old).collect::<Vec<_>>(), BTreeMap::new(), 2)
+            }
             None => {
                 let (name, given) = split_params(&words[i])?;
-                (named(name)?, given, 1)
+                let specs = named(name).map_err(|error| match chosen.last() {
+                    // As in `lat_tcp HOST`.
+                    Some(last) if last.spec.has("host") => SelectError::Host(name.to_owned()),
+                    _ => error,
+                })?;
+                (specs, given, 1)
             }
         };
+        if let Some(host) = host {
+            specs.retain(|s| s.has("host"));
+            if specs.is_empty() {
+                return Err(SelectError::Local(words[i].clone()));
+            }
+            given.entry("host".to_owned()).or_insert_with(|| host.to_owned());
+        }
         i += used;
         for spec in specs {
             check_params(spec, &given)?;
@@ -132,6 +185,25 @@ pub fn select(words: &[String], which: Suite) -> Result<Vec<Instance>, SelectErr
         }
     }
     Ok(chosen)
+}
+
+/// The probes that words name, without their parameters.
+///
+/// # Errors
+/// As [`select`].
+pub fn specs(words: &[String]) -> Result<Vec<&'static str>, SelectError> {
+    let mut found = Vec::new();
+    for (i, word) in words.iter().enumerate() {
+        let whole = |w: &str| all().filter(|s| s.lmbench == w).map(|s| s.name).collect::<Vec<_>>();
+        let pair = words.get(i + 1).map(|next| whole(&format!("{word} {next}")));
+        let is_second = i > 0 && !whole(&format!("{} {word}", words[i - 1])).is_empty();
+        match pair {
+            Some(pair) if !pair.is_empty() => found.extend(pair),
+            _ if is_second => {}
+            _ => found.extend(named(split_params(word)?.0)?.iter().map(|s| s.name)),
+        }
+    }
+    Ok(found)
 }
 
 fn split_params(word: &str) -> Result<(&str, BTreeMap<String, String>), SelectError> {
@@ -165,7 +237,13 @@ fn named(name: &str) -> Result<Vec<&'static Spec>, SelectError> {
     Ok(found)
 }
 
-fn check_params(spec: &Spec, given: &BTreeMap<String, String>) -> Result<(), SelectError> {
+fn check_params(spec: &'static Spec, given: &BTreeMap<String, String>) -> Result<(), SelectError> {
+    if spec.has("path") && !given.contains_key("path") {
+        return Err(SelectError::Missing { probe: spec.name, name: "path" });
+    }
+    if given.contains_key("host") && given.contains_key("place") {
+        return Err(SelectError::Place(spec.name));
+    }
     match given.keys().find(|k| !spec.params.iter().any(|p| p.name == *k)) {
         None => Ok(()),
         Some(unknown) => Err(SelectError::Parameter {
@@ -178,8 +256,12 @@ fn check_params(spec: &Spec, given: &BTreeMap<String, String>) -> Result<(), Sel
 
 /// One instance for each combination of values.
 fn expand(spec: &'static Spec, which: Suite, given: &BTreeMap<String, String>) -> Vec<Instance> {
-    let mut out = vec![Instance { spec, params: BTreeMap::new() }];
+    let mut out = vec![Instance { spec, params: BTreeMap::new(), peer: None }];
     for param in spec.params {
+        let is_elsewhere = param.name == "place" && given.contains_key("host");
+        if is_elsewhere || (param.default == [""] && !given.contains_key(param.name)) {
+            continue;
+        }
         let values = values(param, which, given.get(param.name).map(String::as_str));
         out = (out.iter())
             .flat_map(|instance| {
@@ -248,7 +330,7 @@ mod tests {
 
     fn names(words: &[&str]) -> Vec<String> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        select(&words, Suite::Default)
+        select(&words, Suite::Default, None)
             .unwrap()
             .iter()
             .map(|i| latlab_model::bench::label(i.spec.name, &i.params))
@@ -276,14 +358,53 @@ mod tests {
 
     #[test]
     fn unknown_names_suggest_the_nearest() {
-        let error = select(&["syscal.raed".to_owned()], Suite::Default).unwrap_err();
+        let error = select(&["syscal.raed".to_owned()], Suite::Default, None).unwrap_err();
         assert!(error.hint().contains("syscall.read"), "{}", error.hint());
-        let error = select(&["qqqqqqqqq".to_owned()], Suite::Default).unwrap_err();
+        let error = select(&["qqqqqqqqq".to_owned()], Suite::Default, None).unwrap_err();
         assert_eq!(error.hint(), "latlab bench --list names them all");
-        let error = select(&["lat_mem_rd".to_owned()], Suite::Default).unwrap_err();
+        let error = select(&["lat_mem_rd".to_owned()], Suite::Default, None).unwrap_err();
         assert!(error.hint().contains("latlab memory"), "{}", error.hint());
-        let error = select(&["syscall.read:x=1".to_owned()], Suite::Default).unwrap_err();
+        let error = select(&["syscall.read:x=1".to_owned()], Suite::Default, None).unwrap_err();
         assert_eq!(error.hint(), "it has none");
+    }
+
+    #[test]
+    fn a_host_is_for_what_goes_over_a_network() {
+        let of = |words: &[&str], host| {
+            let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+            let label = |i: &Instance| latlab_model::bench::label(i.spec.name, &i.params);
+            let found = select(&words, Suite::Default, host);
+            found.map(|all| all.iter().map(label).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            of(&["lat_tcp", "ipc.tcp-connect:host=b:99"], Some("a")).unwrap(),
+            [
+                "ipc.tcp:class=other,host=a,size=1",
+                "ipc.tcp:class=other,host=a,size=4096",
+                "ipc.tcp-connect:class=other,host=b:99",
+            ]
+        );
+        assert_eq!(of(&["ipc"], Some("a")).unwrap().len(), 8, "what goes over a network");
+        assert_eq!(of(&["lat_pipe"], Some("a")), Err(SelectError::Local("lat_pipe".into())));
+        assert_eq!(of(&["lat_tcp", "board"], None), Err(SelectError::Host("board".into())));
+        let both = of(&["ipc.tcp:host=a,place=other"], None);
+        assert_eq!(both, Err(SelectError::Place("ipc.tcp")));
+        assert_eq!(
+            of(&["ipc.tcp:size=1"], None).unwrap(),
+            ["ipc.tcp:class=other,place=same,size=1"],
+            "without a host the label is as it always was"
+        );
+    }
+
+    #[cfg(feature = "host")]
+    #[test]
+    fn a_disk_is_named() {
+        let error = select(&["disk".to_owned()], Suite::Full, None).unwrap_err();
+        assert_eq!(error, SelectError::Missing { probe: "disk.seek", name: "path" });
+        assert!(error.hint().contains("disk.seek:path="), "{}", error.hint());
+        let chosen = select(&["disk:path=/dev/sda".to_owned()], Suite::Default, None).unwrap();
+        assert_eq!(chosen.len(), 16);
+        assert!(suite(Suite::Full).iter().all(|i| !i.spec.name.starts_with("disk.")));
     }
 
     #[test]

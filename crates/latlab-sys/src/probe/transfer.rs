@@ -1,10 +1,14 @@
-//! Bandwidth between two processes: a pipe, a local socket, TCP over loopback.
+//! Bandwidth between two processes: a pipe, a local socket, TCP over loopback or from a server
+//! on another machine.
 
 use super::peer::{CLASS, PLACE, Peer, Placement};
+use super::remote::{self, HOST, Service};
 use super::syscall::{read, write};
 use super::{Calling, Probe, ProbeError, Setting, Spec};
 use latlab_model::finding::Note;
 use latlab_model::record::Unit;
+use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 /// Bytes of a write: what lmbench's users know.
@@ -24,17 +28,25 @@ pub const SPECS: &[Spec] = &[
     })
     .with(&[PLACE, CLASS])
     .unit(Unit::BytesPerSecond),
-    Spec::new("bw.tcp", "64 KiB blocks over TCP on loopback", "bw_tcp", |s| {
-        transfer(s, super::wait_many::tcp_pair)
-    })
-    .with(&[PLACE, CLASS])
+    Spec::new(
+        "bw.tcp",
+        "64 KiB blocks over TCP, on loopback or from a host",
+        "bw_tcp",
+        |s| match s.peer {
+            Some(address) => receive(s, address),
+            None => transfer(s, super::wait_many::tcp_pair),
+        },
+    )
+    .with(&[HOST, PLACE, CLASS])
     .unit(Unit::BytesPerSecond),
 ];
 
 struct Transfer {
     input: OwnedFd,
     buffer: Vec<u8>,
-    _peer: Peer,
+    _peer: Option<Peer>,
+    /// The server that sends, where it is no peer.
+    server: Option<SocketAddr>,
     placement: Placement,
 }
 
@@ -43,9 +55,14 @@ impl Probe for Transfer {
         let mut left = n as usize * BLOCK;
         while left > 0 {
             let want = left.min(BLOCK);
-            match read(&self.input, &mut self.buffer[..want]).calling("read")? {
-                0 => return Err(ProbeError::failed("probe.peer-ended")),
-                got => left -= got,
+            match (read(&self.input, &mut self.buffer[..want]), self.server) {
+                (Ok(0), None) => return Err(ProbeError::failed("probe.peer-ended")),
+                (Ok(0), Some(server)) => {
+                    return Err(remote::lost(server, &io::ErrorKind::UnexpectedEof.into()));
+                }
+                (Ok(got), _) => left -= got,
+                (Err(e), None) => return Err(e).calling("read"),
+                (Err(e), Some(server)) => return Err(remote::lost(server, &e)),
             }
         }
         Ok(())
@@ -66,5 +83,13 @@ fn transfer(
     let (input, out) = ends()?;
     let buffer = vec![1u8; BLOCK];
     let peer = Peer::fork(&placement, || while write(&out, &buffer).is_ok() {})?;
-    Ok(Box::new(Transfer { input, buffer, _peer: peer, placement }))
+    Ok(Box::new(Transfer { input, buffer, _peer: Some(peer), server: None, placement }))
+}
+
+/// From a server on another machine.
+fn receive(setting: &Setting, address: SocketAddr) -> Result<Box<dyn Probe>, ProbeError> {
+    let placement = Placement::take(setting)?;
+    let (stream, _) = remote::session(address, Service::Blocks, 0)?;
+    let (input, buffer) = (stream.into(), vec![1u8; BLOCK]);
+    Ok(Box::new(Transfer { input, buffer, _peer: None, server: Some(address), placement }))
 }

@@ -28,6 +28,13 @@ pub struct Args {
     /// Time N single operations of each NAME in place of batches: minimum, mean, standard deviation, maximum, histogram.
     #[arg(long, value_name = "N", requires = "names", conflicts_with_all = ["full", "precision", "against", "format"], value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub each: Option<u64>,
+    /// Measure what goes over a network against `latlab bench --serve` on this machine.
+    #[arg(long, value_name = "NAME[:PORT]")]
+    pub host: Option<String>,
+    /// Answer such measurements of other machines until Ctrl-C, on this address (default: 127.0.0.1, port 27380).
+    #[cfg(feature = "host")]
+    #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["names", "full", "host", "list", "each", "against", "format"])]
+    pub serve: Option<String>,
     /// CPU to measure on (default: the last that is allowed; `any`: not bound).
     #[arg(short = 'a', long = "affinity", value_name = "CPU")]
     pub cpu: Option<String>,

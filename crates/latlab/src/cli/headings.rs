@@ -36,6 +36,7 @@ Replay: replay path bound
 Kernel: kernel modules_from initrd dtb
 bench !max_memory
 Measurement: full duration precision each cpu dir seed
+Network: host serve
 Output: list format against slice
 sweep !max_memory
 Axes: vm_bytes vm_stride mode vm axis

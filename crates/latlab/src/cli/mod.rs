@@ -172,7 +172,7 @@ const HOST_COMMANDS: [&str; 13] = [
 
 /// Options that only that build has.
 #[cfg(any(test, not(feature = "host")))]
-const HOST_OPTIONS: [&str; 2] = ["--on", "--png"];
+const HOST_OPTIONS: [&str; 3] = ["--on", "--png", "--serve"];
 
 /// Why a command or an option is unknown to this build, where others know it.
 #[cfg(not(feature = "host"))]

@@ -1,6 +1,9 @@
 //! `latlab bench`: micro-benchmarks.
 
 mod each;
+mod network;
+#[cfg(feature = "host")]
+mod serve;
 
 use crate::cli::{Global, bench::Args};
 use crate::outcome::{HintExt, Outcome};
@@ -12,13 +15,14 @@ use latlab_analysis::bench::summary::{Measured, part, so_far};
 use latlab_analysis::bench::{control_workload, findings, kernel_switch};
 use latlab_analysis::reference;
 use latlab_model::bench::trial::{SliceReply, SliceSpec};
+use latlab_model::finding::Finding;
 use latlab_model::reference::Reference;
 use latlab_model::run::{Detail, Part, Run};
 use latlab_report::dialect::lmbench;
 use latlab_report::doc::{Column, Table};
 use latlab_sys::harness::runner::StopRule;
 use latlab_sys::harness::{meter, runner, trial};
-use latlab_sys::probe::registry::{self, Instance};
+use latlab_sys::probe::registry::{self, Instance, SelectError};
 use latlab_sys::probe::{Spec, Suite, TraceAnalysis};
 use serde::Serialize;
 use std::io::Write;
@@ -68,14 +72,23 @@ pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
     if options.against.iter().any(|a| a == "list") {
         return list_references();
     }
+    #[cfg(feature = "host")]
+    if let Some(place) = &options.serve {
+        let cpu = options.cpu.as_deref().map(|cpu| choose_cpu(Some(cpu))).transpose()?;
+        return serve::serve(place, cpu.flatten(), options.duration);
+    }
     let references = references(&options.against)?;
-    let config = config(options)?;
+    let mut config = config(options)?;
+    network::find_peers(&mut config.instances)?;
+    #[cfg(feature = "host")]
+    check_disks(&config.instances)?;
     let mut session = Session::begin(global, "bench", &config)?;
     if let Some(number) = options.each {
         let (part, stopped) =
             each::measure(&config.instances, (config.cpu, &config.dir), number, options.duration)?;
+        let lost = each::lost(&part);
         session.run.parts.push(part);
-        return session.finish(stopped);
+        return failed_if(lost, session.finish(stopped)?);
     }
     let mut progress = Progress::new("bench");
     let (mut part, stopped) = measure(&config, &mut |p| {
@@ -85,17 +98,39 @@ pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
     if let Some(Detail::Bench(detail)) = &mut part.detail {
         detail.against = references.iter().map(|r| reference::compare(&part.results, r)).collect();
     }
-    let impossible =
-        part.findings.iter().find(|f| findings::is_failure(f)).map(latlab_report::messages::claim);
+    let of = |is: fn(&Finding) -> bool| {
+        part.findings.iter().find(|f| is(f)).map(latlab_report::messages::claim)
+    };
+    let (impossible, lost) = (of(findings::is_failure), of(findings::is_cut_short));
     session.run.parts.push(part);
     let outcome = match options.format.as_str() {
         "text" => session.finish(stopped),
         format => session.finish_with(stopped, |run, out| in_format(format, run, out)),
     }?;
     match impossible {
-        None => Ok(outcome),
+        None => failed_if(lost, outcome),
         Some(claim) => Err(anyhow!("{claim}"))
             .hint("an impossible result shows an error of the measurement; do not use this run"),
+    }
+}
+
+/// What cannot be read as a disk is told before anything is measured.
+#[cfg(feature = "host")]
+fn check_disks(instances: &[Instance]) -> anyhow::Result<()> {
+    let paths: std::collections::BTreeSet<&String> =
+        instances.iter().filter_map(|i| i.params.get("path")).collect();
+    for path in paths {
+        latlab_sys::probe::disk::check(path)
+            .map_err(|e| anyhow!("{}", latlab_report::messages::note(&e.reason())))?;
+    }
+    Ok(())
+}
+
+/// An error for a measurement that ended before its time, whose run is saved.
+fn failed_if(lost: Option<String>, outcome: Outcome) -> anyhow::Result<Outcome> {
+    match lost {
+        None => Ok(outcome),
+        Some(claim) => Err(anyhow!("{claim}")).hint("what was measured before is in the run"),
     }
 }
 
@@ -199,10 +234,14 @@ pub fn suite(full: bool) -> anyhow::Result<Config> {
 
 fn config(options: &Args) -> anyhow::Result<Config> {
     let which = if options.full { Suite::Full } else { Suite::Default };
-    let (instances, budget) = if options.names.is_empty() {
+    let (instances, budget) = if options.names.is_empty() && options.host.is_none() {
         (registry::suite(which), if options.full { FULL_BUDGET } else { DEFAULT_BUDGET })
     } else {
-        let found = select(&options.names, which)?;
+        let network = || registry::all().filter(|s| s.has("host")).map(|s| s.name.to_owned());
+        let found = match options.names.as_slice() {
+            [] => select(&network().collect::<Vec<_>>(), which, options.host.as_deref())?,
+            names => select(names, which, options.host.as_deref())?,
+        };
         let usual = EACH_BUDGET * u32::try_from(found.len()).unwrap_or(u32::MAX);
         (found, usual.max(Duration::from_secs(2)))
     };
@@ -214,8 +253,12 @@ fn config(options: &Args) -> anyhow::Result<Config> {
     configure(instances, budget, target, options.cpu.as_deref(), options.seed, options.dir.clone())
 }
 
-fn select(names: &[String], which: Suite) -> anyhow::Result<Vec<Instance>> {
-    registry::select(names, which).map_err(|e| {
+fn select(names: &[String], which: Suite, host: Option<&str>) -> anyhow::Result<Vec<Instance>> {
+    hinted(registry::select(names, which, host))
+}
+
+fn hinted<T>(selected: Result<T, SelectError>) -> anyhow::Result<T> {
+    selected.map_err(|e| {
         let hint = e.hint();
         Err::<(), _>(anyhow!(e)).hint(hint).unwrap_err()
     })
@@ -280,8 +323,8 @@ fn one_slice(json: &str) -> anyhow::Result<Outcome> {
 fn list(global: &Global, names: &[String]) -> anyhow::Result<Outcome> {
     let mut specs: Vec<&Spec> = registry::all().collect();
     if !names.is_empty() {
-        let selected = select(names, Suite::Full)?;
-        specs.retain(|spec| selected.iter().any(|s| s.spec.name == spec.name));
+        let named = hinted(registry::specs(names))?;
+        specs.retain(|spec| named.contains(&spec.name));
     }
     let mut out = term::stdout();
     if global.json {
@@ -310,7 +353,7 @@ fn tables(specs: &[&Spec], details: bool) -> Vec<Table> {
         return vec![table(caption, &["family", "probes"], families(specs))];
     }
     let heads = ["probe", "suite", "lmbench", "measures"];
-    let caption = "Probes; full: measured with --full or by name";
+    let caption = "Probes; full: measured with --full or by name; by name: in no suite";
     let probes = table(caption, &heads, specs.iter().map(|s| probe(s)).collect());
     let heads = ["probe", "parameter", "meaning", "values"];
     vec![probes, table("Parameters", &heads, specs.iter().flat_map(|s| parameters(s)).collect())]
@@ -321,7 +364,7 @@ fn families(specs: &[&Spec]) -> Vec<Vec<String>> {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for spec in specs {
         let (family, probe) = spec.name.split_once('.').unwrap_or((spec.name, ""));
-        let mark = if spec.suite == Suite::Full { "*" } else { "" };
+        let mark = if spec.suite == Suite::Default { "" } else { "*" };
         match rows.iter_mut().find(|row| row[0] == family) {
             Some(row) => row[1] += &format!(" {probe}{mark}"),
             None => rows.push(vec![family.to_owned(), format!("{probe}{mark}")]),
@@ -331,8 +374,17 @@ fn families(specs: &[&Spec]) -> Vec<Vec<String>> {
 }
 
 fn probe(s: &Spec) -> Vec<String> {
-    let suite = if s.suite == Suite::Full { "full" } else { "" };
+    let suite = if s.suite == Suite::Default { "" } else { suite_name(s) };
     [s.name, suite, s.lmbench, s.what].map(str::to_owned).into()
+}
+
+/// The suites that a probe is in.
+fn suite_name(s: &Spec) -> &'static str {
+    match s.suite {
+        Suite::Default => "default",
+        Suite::Full => "full",
+        Suite::Named => "by name",
+    }
 }
 
 fn parameters(s: &Spec) -> impl Iterator<Item = Vec<String>> {
@@ -353,6 +405,6 @@ fn listed(s: &Spec) -> serde_json::Value {
         .collect();
     serde_json::json!({
         "name": s.name, "what": s.what, "unit": s.unit, "lmbench": s.lmbench,
-        "suite": if s.suite == Suite::Full { "full" } else { "default" }, "params": params,
+        "suite": suite_name(s), "params": params,
     })
 }

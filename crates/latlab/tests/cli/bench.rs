@@ -133,6 +133,27 @@ fn a_figure_says_how_it_came_about() {
     assert_eq!(of("syscall.getppid")["estimate"]["interval_is_95"], false, "one process is none");
 }
 
+#[test]
+fn the_clock_stands_beside_the_divisor_of_nine_operations() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = latlab(dir.path(), &["bench", "mhz", "-D", "500ms", "--json"]);
+    let d = detail(&out);
+    assert!(measured(&d, "cpu.clock"));
+    let rows = d["rows"].as_array().unwrap();
+    let operations: Vec<_> = rows.iter().filter(|r| r["name"] == "cpu.operation").collect();
+    assert_eq!(operations.len(), 9, "{d}");
+    let run: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let findings = run["parts"][0]["findings"].as_array().unwrap();
+    let ids: Vec<_> = findings.iter().filter_map(|f| f["id"].as_str()).collect();
+    // On a busy machine the times may decide nothing; then no operation has cycles.
+    let decided = ids.contains(&"bench.clock-period");
+    assert!(decided != ids.contains(&"bench.clock-undecided"), "{ids:?}");
+    assert!(operations.iter().all(|r| r["cycles"].is_number() == decided), "{operations:?}");
+    if !measured(&d, "cpu.cycles") {
+        assert!(unavailable(&d, "cpu.cycles").contains("no counter of cycles"));
+    }
+}
+
 /// The signal of a process-wide timer ends the sleep and nothing else.
 #[test]
 fn a_sleep_by_itimer_takes_its_time() {

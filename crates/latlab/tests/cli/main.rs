@@ -2,6 +2,8 @@
 //! is linked once.
 
 mod bench;
+mod bench_disk;
+mod bench_network;
 #[cfg(feature = "host")]
 mod check;
 #[cfg(feature = "host")]

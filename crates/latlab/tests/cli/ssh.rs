@@ -158,6 +158,22 @@ fn a_run_comes_back_and_leaves_the_board() {
     assert_eq!(fs::read_dir(board.at("host/runs")).unwrap().count(), 1);
 }
 
+#[test]
+fn a_board_measures_against_a_server_on_the_host() {
+    let Some(board) = Board::start(&[]) else { return };
+    let server = crate::bench_network::Server::here();
+    let probe = format!("ipc.tcp:host={},size=1", server.address);
+    let output = board.latlab(&["bench", &probe, "-D", "100ms", "--out", "r"]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(printed(&output).contains("ipc.tcp"), "{}", printed(&output));
+    let run = fs::read_to_string(board.at("host/r/run.json")).unwrap();
+    assert!(run.contains(&server.address), "{run}");
+    drop(server);
+    let output = board.latlab(&["bench", &probe, "-D", "100ms"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("no server at "), "{}", said(&output));
+}
+
 /// Names of the builds on a board.
 fn builds(folder: &Path) -> Vec<String> {
     let names =

@@ -54,7 +54,9 @@ pub fn translate(cli: &Command, words: Vec<OsString>) -> Result<Translated, Refu
         #[cfg(feature = "host")]
         "report" => trace_cmd::REPORT,
         #[cfg(feature = "host")]
-        "bench" | "memory" => lmbench::OPTIONS,
+        "bench" => lmbench::BENCH,
+        #[cfg(feature = "host")]
+        "memory" => lmbench::OPTIONS,
         _ => return Ok(Translated { words, notes: Vec::new() }),
     };
     let done = Translated { words: words[..at].to_vec(), notes: Vec::new() };

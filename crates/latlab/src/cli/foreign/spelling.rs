@@ -1,6 +1,7 @@
 //! How an option of another tool is written, and what becomes of it.
 
 /// An option of another tool.
+#[derive(Clone, Copy)]
 pub(super) struct Spelling {
     /// Letters and long names, separated by spaces, without dashes.
     pub(super) names: &'static str,

@@ -5,6 +5,7 @@ use crate::progress::Progress;
 use anyhow::{Context, anyhow, bail};
 use latlab_analysis::bench::each::part;
 use latlab_model::bench::trial::{SliceReply, SliceSpec};
+use latlab_model::finding::Note;
 use latlab_model::record::Unit;
 use latlab_model::run::Part;
 use latlab_sys::probe::registry::Instance;
@@ -50,6 +51,7 @@ pub fn measure(
             cpu,
             dir: dir.path().display().to_string(),
             each: number,
+            peer: instance.peer.map(latlab_sys::probe::remote::address_text),
             ..SliceSpec::default()
         };
         if let Some(slice) = one(&spec, instance)? {
@@ -58,6 +60,14 @@ pub fn measure(
     }
     let stopped = signal::stop_requested().map(signal::Signal::name);
     Ok((part(measured, number, stopped.is_none()), stopped))
+}
+
+/// Why single operations of a probe ended before their number: the server on another machine was lost.
+pub fn lost(part: &Part) -> Option<String> {
+    let notes = part.results.iter().flat_map(|r| r.notes.iter().map(move |n| (&r.name, n)));
+    let is = |n: &Note| n.id() == Some(latlab_sys::probe::remote::PEER_LOST);
+    let (name, note) = notes.into_iter().find(|(_, n)| is(n))?;
+    Some(format!("{name}: {}", latlab_report::messages::note(note)))
 }
 
 /// One probe; `None` when a signal ended it.

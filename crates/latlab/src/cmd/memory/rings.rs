@@ -79,7 +79,7 @@ pub fn measure(
         list(plan.sizes.iter().map(u64::to_string).collect()),
         if plan.fifo { "fifo" } else { "other" }
     );
-    let instances = registry::select(&[word], Suite::Full).map_err(|e| anyhow!(e))?;
+    let instances = registry::select(&[word], Suite::Full, None).map_err(|e| anyhow!(e))?;
     let number = u32::try_from(instances.len()).unwrap_or(1);
     let budget = config.switch_budget.unwrap_or(EACH * number);
     let cpu = config.cpu.map(|c| c.to_string());
