@@ -1,5 +1,5 @@
-//! Runs of earlier versions: values that newer versions store with a result and that follow from
-//! what an earlier run has.
+//! Runs of earlier versions, and of boards: values that this version stores with a result and that follow from what the
+//! run has.
 
 use crate::cache::{reported::compare, switching::refill};
 use latlab_model::bench::{BenchRow, Selection};
@@ -10,6 +10,10 @@ pub fn upgrade(run: &mut Run) {
     for part in &mut run.parts {
         if let Some(Detail::Bench(detail)) = &mut part.detail {
             detail.rows.iter_mut().for_each(selection);
+            #[cfg(feature = "host")]
+            if !part.findings.iter().any(|f| f.id.starts_with("bench.clock")) {
+                part.findings.extend(crate::bench::clock_period::findings(detail));
+            }
         }
         if let Some(Detail::Memory(detail)) = &mut part.detail {
             if detail.comparisons.is_empty() {

@@ -225,9 +225,7 @@ fn by_chance(times: &[Timing], period: &Period) -> f64 {
 }
 
 /// Sets the cycles of each operation where the times decide, and tells the clock, beside the other ways to measure it.
-///
-/// `reported`: the clock that the kernel reports meanwhile, Hz.
-pub fn findings(detail: &mut BenchDetail, reported: Option<f64>) -> Vec<Finding> {
+pub fn findings(detail: &mut BenchDetail) -> Vec<Finding> {
     let places: Vec<usize> =
         (0..detail.rows.len()).filter(|&i| detail.rows[i].name == OPERATION).collect();
     if places.len() < 2 {
@@ -259,7 +257,7 @@ pub fn findings(detail: &mut BenchDetail, reported: Option<f64>) -> Vec<Finding>
         .value("operations", count(times.len()))
         .value("fitting", count(period.fitting()))
         .value("residual", Quantity::Number(period.residual))
-        .value_if("reported", reported.map(Quantity::Hz))
+        .value_if("reported", detail.reported_hz.map(Quantity::Hz))
         .with(Evidence::new("probability-by-chance", Quantity::Probability(found.chance)));
     if !spoilt.is_empty() {
         finding = finding.value("spoilt", spoilt);

@@ -10,6 +10,7 @@
 //! processes of all probes are interleaved in random order, so that whatever
 //! disturbs the machine for a while disturbs all of them a little.
 
+#[cfg(feature = "host")]
 pub mod clock_period;
 pub mod control_workload;
 pub mod each;

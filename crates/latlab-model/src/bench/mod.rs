@@ -44,6 +44,9 @@ pub struct BenchDetail {
     /// Two states of the machine, where the readings of the control workload fall into two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub states: Option<States>,
+    /// Clock that the kernel reported meanwhile, Hz, where probes of the clock were measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reported_hz: Option<f64>,
     /// Published machines that the figures were compared with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub against: Vec<crate::reference::Against>,

@@ -40,7 +40,7 @@ pub struct SliceSpec {
 
 /// What it answers, as one line of JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum SliceReply {
     /// It was measured.
     Measured(Box<Slice>),

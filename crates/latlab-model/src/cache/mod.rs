@@ -1,6 +1,7 @@
 //! Caches and TLBs: requests for measurements, curves, levels, and what the machine reports.
 
 pub mod detail;
+mod loop_addresses;
 pub mod loops;
 pub mod regime_map;
 pub mod reported;

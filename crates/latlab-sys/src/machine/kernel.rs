@@ -1,7 +1,7 @@
 //! The kernel: version, preemption model, configuration, lockdown.
 
 use crate::files::{Root, chosen};
-use flate2::read::MultiGzDecoder;
+use flate2::read::DeflateDecoder;
 use latlab_model::kconfig;
 use latlab_model::machine::Kernel;
 use std::collections::BTreeMap;
@@ -49,8 +49,27 @@ pub fn unpacked(bytes: Vec<u8>) -> Option<String> {
         return String::from_utf8(bytes).ok();
     }
     let mut text = String::new();
-    MultiGzDecoder::new(&bytes[..]).take(CONFIG_BYTES_MAX).read_to_string(&mut text).ok()?;
+    DeflateDecoder::new(deflated(&bytes)?).take(CONFIG_BYTES_MAX).read_to_string(&mut text).ok()?;
     Some(text)
+}
+
+/// What follows the head of a gzip file (RFC 1952). Its checksum is not looked at: the table for it has 16 KiB, which a
+/// board build has no other use for.
+fn deflated(file: &[u8]) -> Option<&[u8]> {
+    let [head_crc, extra, name, comment] = [2, 4, 8, 16];
+    let flags = *file.get(3)?;
+    let mut rest = file.get(10..)?;
+    if flags & extra != 0 {
+        let (length, after) = rest.split_at_checked(2)?;
+        rest = after.get(usize::from(u16::from_le_bytes([length[0], length[1]]))..)?;
+    }
+    for text in [name, comment] {
+        if flags & text != 0 {
+            let end = rest.iter().position(|b| *b == 0)?;
+            rest = &rest[end + 1..];
+        }
+    }
+    if flags & head_crc != 0 { rest.get(2..) } else { Some(rest) }
 }
 
 /// `rt`, `full`, `lazy`, `voluntary`, `none`. A dynamic kernel's choice is
@@ -118,5 +137,32 @@ mod tests {
         assert_eq!(built.as_deref(), Some("voluntary"));
         assert_eq!(p("#1 PREEMPT", None, None).as_deref(), Some("full"));
         assert_eq!(p("#1 SMP PREEMPT_DYNAMIC", None, None), None);
+    }
+
+    #[test]
+    fn a_packed_configuration_is_read_whatever_its_head_has() {
+        use std::io::Write;
+        let text = "CONFIG_HZ=250\nCONFIG_PREEMPT_RT=y\n".repeat(200);
+        let builders = [
+            flate2::GzBuilder::new(),
+            flate2::GzBuilder::new().filename("config").comment("of 6.1"),
+            flate2::GzBuilder::new().extra(vec![7; 300]).filename("config"),
+        ];
+        for builder in builders {
+            let mut packed = builder.write(Vec::new(), flate2::Compression::best());
+            packed.write_all(text.as_bytes()).unwrap();
+            let mut packed = packed.finish().unwrap();
+            assert_eq!(unpacked(packed.clone()).as_deref(), Some(text.as_str()));
+            for end in [3, 10, 14, packed.len() / 2] {
+                assert_eq!(unpacked(packed[..end].to_vec()), None, "{end}");
+            }
+            // The head's own checksum (its flag is bit 1) has two bytes before the data.
+            if packed[3] == 0 {
+                packed[3] = 2;
+                packed.splice(10..10, [0, 0]);
+                assert_eq!(unpacked(packed).as_deref(), Some(text.as_str()));
+            }
+        }
+        assert_eq!(unpacked(text.clone().into_bytes()), Some(text));
     }
 }

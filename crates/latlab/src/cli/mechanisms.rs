@@ -1,6 +1,16 @@
-//! `--by`: mechanisms that wake a task.
+//! `--by`: mechanisms that wake a task; `--core`: what else schedules it.
 
+use clap::ValueEnum;
 use latlab_model::wakeup::mechanism::Mechanism;
+
+/// A real-time core beside Linux.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CoreArg {
+    /// Cobalt of Xenomai 3.
+    Cobalt,
+    /// EVL (Xenomai 4).
+    Evl,
+}
 
 /// Mechanisms, each once, in the order in which they were named.
 #[derive(Clone, Debug)]

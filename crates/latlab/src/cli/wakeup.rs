@@ -111,7 +111,7 @@ pub struct Args {
     by: Option<By>,
     /// Measure a task of a real-time core beside Linux by the core's program: latency, latmus.
     #[arg(long, value_enum, value_name = "CORE", conflicts_with = "by")]
-    core: Option<core::CoreArg>,
+    core: Option<mechanisms::CoreArg>,
     /// With --core: the program, with arguments that it needs in addition.
     #[arg(long, value_name = "COMMAND", requires = "core")]
     core_program: Option<String>,

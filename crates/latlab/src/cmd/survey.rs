@@ -56,7 +56,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         );
         let before = session.run.parts.len();
         measure(step, config.level, &mut session.run);
-        say_results(&session.run.parts[before..]);
+        say_results(&mut session.run, before);
         session.checkpoint()?;
     }
     let json = global.json;
@@ -70,13 +70,15 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Prints what a step found while the others run.
-fn say_results(parts: &[Part]) {
-    let run = Run { parts: parts.to_vec(), ..Run::default() };
-    for (name, words) in latlab_report::sections::screen::lines(&run) {
+/// Prints what a step found while the others run: the parts from `first` on.
+fn say_results(run: &mut Run, first: usize) {
+    // Moved, not copied: nothing else in a board build copies results.
+    let step = Run { parts: run.parts.split_off(first), ..Run::default() };
+    for (name, words) in latlab_report::sections::screen::lines(&step) {
         // A diagnostic: a failed write to stderr loses no result.
         let _ = writeln!(term::stderr(), "      {name}: {words}");
     }
+    run.parts.extend(step.parts);
 }
 
 /// Runs one step into the run. What it could not do is a finding, not the end of the survey.

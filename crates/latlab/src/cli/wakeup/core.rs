@@ -1,19 +1,11 @@
 //! `--core`: a task of a real-time core beside Linux.
 
 use super::{Args, Format};
+use crate::cli::mechanisms::CoreArg;
 use crate::outcome::HintExt;
 use anyhow::anyhow;
-use clap::ValueEnum;
 use latlab_model::units::CpuId;
 use latlab_model::wakeup::config::{Core, Level, Policy};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum CoreArg {
-    /// Cobalt of Xenomai 3.
-    Cobalt,
-    /// EVL (Xenomai 4).
-    Evl,
-}
 
 impl Args {
     /// The core, whose program measures one task with the options that it has.

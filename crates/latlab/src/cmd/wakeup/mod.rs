@@ -118,7 +118,8 @@ fn measure(
     spikes: &mut Spikes,
 ) -> anyhow::Result<Measured> {
     if let Some(core) = asked.measure.core {
-        return core::measure(core, asked, display);
+        let results = core::measure(core, asked, display)?;
+        return Ok(Measured { results, missing: None });
     }
     let below: Vec<Level> = asked.levels.iter().copied().filter(|&l| l != Level::User).collect();
     let user = asked.levels.contains(&Level::User);
