@@ -19,6 +19,9 @@ const PASSES: usize = 5;
 /// Time for one loop, ns.
 const LOOP_NS: u64 = 60_000_000;
 
+/// An operation, and so many turns of [`UNROLLED`] of it.
+type Chain = (Operation, fn(usize));
+
 /// Cost of each operation but the load, ns; none on a processor whose instructions are not written down here.
 pub fn costs(batch_ns: u64) -> Vec<(Operation, f64)> {
     let each = |kernel: fn(usize)| {
@@ -286,7 +289,7 @@ mod isa {
     }
 
     /// What is measured of each operation: turns of 64.
-    pub(super) const CHAINS: &[(Operation, fn(usize))] = &[
+    pub(super) const CHAINS: &[super::Chain] = &[
         (Operation::Store, store),
         (Operation::IntAdd, int_add),
         (Operation::IntMul, int_mul),
@@ -315,7 +318,7 @@ mod isa {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 mod isa {
-    pub(super) const CHAINS: &[(latlab_model::cache::loops::Operation, fn(usize))] = &[];
+    pub(super) const CHAINS: &[super::Chain] = &[];
 
     pub(super) unsafe fn chase(at: usize, _: usize) -> usize {
         at

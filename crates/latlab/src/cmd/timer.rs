@@ -71,8 +71,8 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         (false, Some(dir)) => Some(dir.captures()?.join("timer.dat")),
         _ => None,
     };
-    let machine = session.run.machine.clone();
-    let part = measure("timer", TITLE, &machine, args.duration, args.interval, capture.as_deref())?;
+    let machine = &session.run.machine;
+    let part = measure("timer", TITLE, machine, args.duration, args.interval, capture.as_deref())?;
     session.run.parts.push(part);
     session.finish(signal::stop_requested().map(signal::Signal::name))
 }

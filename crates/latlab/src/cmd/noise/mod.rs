@@ -97,10 +97,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         let path = dir.captures()?.join("limit.dat");
         std::fs::write(&path, bytes).with_context(|| path.display().to_string())?;
     }
-    let machine = session.run.machine.clone();
     let cut = signal::stop_requested().map(signal::Signal::name);
     let cut = cut.or_else(|| exceeded.then(|| "limit exceeded".to_owned()));
-    session.run.parts.push(part(detail.clone(), &machine, cut.is_none()));
+    let part = part(detail.clone(), &session.run.machine, cut.is_none());
+    session.run.parts.push(part);
     let json = global.json;
     let outcome = session.finish_with(cut, |run, out| {
         print(args.format, json, run, &detail, config.duration_ns, out)
