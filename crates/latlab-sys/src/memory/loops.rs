@@ -1,11 +1,13 @@
 //! Loops with known operations, and what each operation costs in a chain: what the execution time model predicts, and
 //! what is measured beside it.
 //!
-//! Operations that must be counted exactly are written in assembly; no compiler joins or removes them.
+//! Operations that must be counted exactly are written in assembly; no compiler joins or removes them. Chains of
+//! arithmetic are those of [`crate::probe::arithmetic`].
 
 use super::area::Area;
 use super::{chase, timed};
 use crate::clock;
+use crate::probe::arithmetic;
 use latlab_model::cache::detail::Pages;
 use latlab_model::cache::loops::{CHASE_UNROLLED, Loop, Operation};
 use latlab_model::cache::request::Limits;
@@ -13,36 +15,42 @@ use std::hint::black_box;
 use std::io;
 
 /// Operations in one turn of a chain.
-const UNROLLED: usize = 64;
+const UNROLLED: usize = arithmetic::UNROLLED as usize;
 /// Passes over the array of a loop, at the least; the shortest is taken.
 const PASSES: usize = 5;
 /// Time for one loop, ns.
 const LOOP_NS: u64 = 60_000_000;
 
-/// An operation, and so many turns of [`UNROLLED`] of it.
-type Chain = (Operation, fn(usize));
-
-/// Cost of each operation but the load, ns; none on a processor whose instructions are not written down here.
+/// Cost of each operation but the load, ns; none on a processor whose instructions are not written down.
 pub fn costs(batch_ns: u64) -> Vec<(Operation, f64)> {
-    let each = |kernel: fn(usize)| {
+    let chains = [
+        (Operation::IntAdd, arithmetic::isa::word_add),
+        (Operation::IntMul, arithmetic::isa::word_mul),
+        (Operation::FloatAdd, arithmetic::isa::double_add),
+        (Operation::FloatMul, arithmetic::isa::double_mul),
+    ];
+    let chains: Vec<(Operation, fn(u64))> =
+        chains.into_iter().filter_map(|(operation, kernel)| Some((operation, kernel?.0))).collect();
+    if chains.is_empty() {
+        return Vec::new();
+    }
+    let each = |kernel: fn(u64)| {
         let turn = |n: usize| {
             let turns = n.div_ceil(UNROLLED).max(1);
-            kernel(turns);
+            kernel(turns as u64);
             turns * UNROLLED
         };
         timed(batch_ns, UNROLLED, turn)
     };
-    let chains = isa::CHAINS.iter().map(|(operation, kernel)| (*operation, each(*kernel)));
-    let mut all: Vec<(Operation, f64)> = chains.collect();
-    if !all.is_empty() {
-        let empty = |n: usize| {
-            (0..n).for_each(|i| {
-                black_box(i);
-            });
-            n
-        };
-        all.push((Operation::Iteration, timed(batch_ns, UNROLLED, empty)));
-    }
+    let empty = |n: usize| {
+        (0..n).for_each(|i| {
+            black_box(i);
+        });
+        n
+    };
+    let all = [(Operation::Store, isa::store as fn(u64))].into_iter().chain(chains);
+    let mut all: Vec<(Operation, f64)> = all.map(|(o, kernel)| (o, each(kernel))).collect();
+    all.push((Operation::Iteration, timed(batch_ns, UNROLLED, empty)));
     all
 }
 
@@ -136,26 +144,20 @@ fn shortest<T>(words: &mut [T], steps: usize, mut pass: impl FnMut(&mut [T])) ->
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm"))]
 mod isa {
-    use latlab_model::cache::loops::{CHASE, CHASE_UNROLLED, Operation};
+    use latlab_model::cache::loops::{CHASE, CHASE_UNROLLED};
     use std::arch::asm;
     use std::hint::black_box;
 
     const _: () = assert!(CHASE.0 == 8 && CHASE.1 == 4 && CHASE_UNROLLED == 8, "as in `chase`");
 
-    /// An operation on `{0}` and another operand, a load of `{0}` from where it points, and a store there.
+    /// An operation on a word in `{0}` and another operand, a load of `{0}` from where it points, and a store there.
     #[cfg(target_arch = "x86_64")]
     macro_rules! text {
-        (int_add, $y:literal) => {
+        (add $y:literal) => {
             concat!("add {0}, ", $y, "\n")
         };
-        (int_mul, $y:literal) => {
+        (mul $y:literal) => {
             concat!("imul {0}, ", $y, "\n")
-        };
-        (float_add, $y:literal) => {
-            "addsd {0}, {1}\n"
-        };
-        (float_mul, $y:literal) => {
-            "mulsd {0}, {1}\n"
         };
         (load) => {
             "mov {0}, [{0}]\n"
@@ -164,40 +166,13 @@ mod isa {
             "mov [{0}], {1}\n"
         };
     }
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(not(target_arch = "x86_64"))]
     macro_rules! text {
-        (int_add, $y:literal) => {
+        (add $y:literal) => {
             concat!("add {0}, {0}, ", $y, "\n")
         };
-        (int_mul, $y:literal) => {
+        (mul $y:literal) => {
             concat!("mul {0}, {0}, ", $y, "\n")
-        };
-        (float_add, $y:literal) => {
-            "fadd {0:d}, {0:d}, {1:d}\n"
-        };
-        (float_mul, $y:literal) => {
-            "fmul {0:d}, {0:d}, {1:d}\n"
-        };
-        (load) => {
-            "ldr {0}, [{0}]\n"
-        };
-        (store) => {
-            "str {1}, [{0}]\n"
-        };
-    }
-    #[cfg(target_arch = "arm")]
-    macro_rules! text {
-        (int_add, $y:literal) => {
-            concat!("add {0}, {0}, ", $y, "\n")
-        };
-        (int_mul, $y:literal) => {
-            concat!("mul {0}, {0}, ", $y, "\n")
-        };
-        (float_add, $y:literal) => {
-            "vadd.f64 {0}, {0}, {1}\n"
-        };
-        (float_mul, $y:literal) => {
-            "vmul.f64 {0}, {0}, {1}\n"
         };
         (load) => {
             "ldr {0}, [{0}]\n"
@@ -218,84 +193,31 @@ mod isa {
         () => {
             concat!(
                 text!(load),
-                eight!(text!(int_add, "{1}")),
-                text!(int_mul, "{2}"),
-                text!(int_mul, "{2}"),
-                text!(int_mul, "{2}"),
-                text!(int_mul, "{2}"),
+                eight!(text!(add "{1}")),
+                text!(mul "{2}"),
+                text!(mul "{2}"),
+                text!(mul "{2}"),
+                text!(mul "{2}"),
             )
         };
     }
 
-    macro_rules! chain {
-        ($name:ident, $class:ident, $type:ty, $x:expr, $y:expr) => {
-            fn $name(turns: usize) {
-                let (mut x, y): ($type, $type) = ($x, $y);
-                for _ in 0..turns {
-                    // SAFETY: 64 arithmetic instructions on registers; no memory is touched.
-                    unsafe {
-                        asm!(
-                            eight!(text!($name, "{1}")), eight!(text!($name, "{1}")),
-                            eight!(text!($name, "{1}")), eight!(text!($name, "{1}")),
-                            eight!(text!($name, "{1}")), eight!(text!($name, "{1}")),
-                            eight!(text!($name, "{1}")), eight!(text!($name, "{1}")),
-                            inout($class) x, in($class) y, options(nomem, nostack),
-                        );
-                    }
-                }
-                black_box(x);
-            }
-        };
-    }
-
-    chain!(int_add, reg, usize, 1, 0);
-    chain!(int_mul, reg, usize, 1, 1);
-    #[cfg(target_arch = "x86_64")]
-    mod float {
-        use super::{asm, black_box};
-        chain!(float_add, xmm_reg, f64, 1.0, 0.0);
-        chain!(float_mul, xmm_reg, f64, 1.0, 1.0);
-        pub(super) const BOTH: [fn(usize); 2] = [float_add, float_mul];
-    }
-    #[cfg(target_arch = "aarch64")]
-    mod float {
-        use super::{asm, black_box};
-        chain!(float_add, vreg, f64, 1.0, 0.0);
-        chain!(float_mul, vreg, f64, 1.0, 1.0);
-        pub(super) const BOTH: [fn(usize); 2] = [float_add, float_mul];
-    }
-    #[cfg(target_arch = "arm")]
-    mod float {
-        use super::{asm, black_box};
-        chain!(float_add, dreg, f64, 1.0, 0.0);
-        chain!(float_mul, dreg, f64, 1.0, 1.0);
-        pub(super) const BOTH: [fn(usize); 2] = [float_add, float_mul];
-    }
-
-    fn store(turns: usize) {
-        let mut word = 0usize;
-        let at: *mut usize = &raw mut word;
-        for turn in 0..turns {
+    /// A turn is 64 stores.
+    pub(super) fn store(turns: u64) {
+        let mut word = 0u64;
+        let at: *mut usize = (&raw mut word).cast();
+        for _ in 0..turns {
             // SAFETY: stores into a word of this function, which nothing else uses meanwhile.
             unsafe {
                 asm!(
                     eight!(text!(store)), eight!(text!(store)), eight!(text!(store)), eight!(text!(store)),
                     eight!(text!(store)), eight!(text!(store)), eight!(text!(store)), eight!(text!(store)),
-                    in(reg) at, in(reg) turn, options(nostack),
+                    in(reg) at, in(reg) 0usize, options(nostack),
                 );
             }
         }
         black_box(word);
     }
-
-    /// What is measured of each operation: turns of 64.
-    pub(super) const CHAINS: &[super::Chain] = &[
-        (Operation::Store, store),
-        (Operation::IntAdd, int_add),
-        (Operation::IntMul, int_mul),
-        (Operation::FloatAdd, float::BOTH[0]),
-        (Operation::FloatMul, float::BOTH[1]),
-    ];
 
     /// Follows `turns` × 8 addresses from `at`, each after eight additions of nought and four multiplications by one.
     ///
@@ -318,7 +240,7 @@ mod isa {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 mod isa {
-    pub(super) const CHAINS: &[super::Chain] = &[];
+    pub(super) fn store(_: u64) {}
 
     pub(super) unsafe fn chase(at: usize, _: usize) -> usize {
         at

@@ -55,7 +55,7 @@ pub const SPECS: &[Spec] = &[
 ];
 
 /// Operations in one turn of a kernel.
-pub(super) const UNROLLED: u32 = 64;
+pub(crate) const UNROLLED: u32 = 64;
 /// Turns of a kernel in one turn of the harness, whose loop an out-of-order processor hides behind the chain: what is
 /// subtracted for it is then below a thousandth.
 pub(super) const TURNS: u32 = 16;
@@ -66,7 +66,7 @@ pub(super) fn turns(n: u64) -> u32 {
 }
 
 /// Calls of `n` times 64 instructions: in one chain, or eight.
-pub(super) type Kernel = (fn(u64), fn(u64));
+pub(crate) type Kernel = (fn(u64), fn(u64));
 
 pub(super) struct Unrolled {
     pub(super) kernel: fn(u64),
@@ -93,7 +93,7 @@ fn choose(setting: &Setting, kernel: Option<Kernel>) -> Result<Box<dyn Probe>, P
     let (latency, throughput) = kernel.ok_or_else(missing)?;
     let (kernel, turns) = match setting.text("mode") {
         "latency" => (latency, TURNS),
-        // Eight chains leave the loop no room: what it costs is subtracted.
+        // Eight chains do not hide the loop: what it costs is subtracted.
         "throughput" => (throughput, 1),
         _ => return Err(setting.bad("mode", "latency or throughput")),
     };
@@ -137,7 +137,7 @@ fn chain<T: Copy + 'static>(
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm"))]
-pub(super) mod isa {
+pub(crate) mod isa {
     use std::arch::asm;
 
     /// One instruction on `{number}` (written and read) and `{8}` or `{1}` (read), as text of this processor.
@@ -219,6 +219,8 @@ pub(super) mod isa {
         use super::asm;
         kernel!(int_add, reg, u32, 1, "add", ":e");
         kernel!(int_mul, reg, u32, 1, "imul", ":e");
+        kernel!(word_add, reg, usize, 1, "add", "");
+        kernel!(word_mul, reg, usize, 1, "imul", "");
         kernel!(float_add, xmm_reg, f32, 1.0, "addss", "");
         kernel!(float_mul, xmm_reg, f32, 1.0, "mulss", "");
         kernel!(float_div, xmm_reg, f32, 1.0, "divss", "");
@@ -231,6 +233,8 @@ pub(super) mod isa {
         use super::asm;
         kernel!(int_add, reg, u32, 1, "add", ":w");
         kernel!(int_mul, reg, u32, 1, "mul", ":w");
+        kernel!(word_add, reg, usize, 1, "add", "");
+        kernel!(word_mul, reg, usize, 1, "mul", "");
         kernel!(float_add, vreg, f32, 1.0, "fadd", ":s");
         kernel!(float_mul, vreg, f32, 1.0, "fmul", ":s");
         kernel!(float_div, vreg, f32, 1.0, "fdiv", ":s");
@@ -243,6 +247,8 @@ pub(super) mod isa {
         use super::asm;
         kernel!(int_add, reg, u32, 1, "add", "");
         kernel!(int_mul, reg, u32, 1, "mul", "");
+        kernel!(word_add, reg, usize, 1, "add", "");
+        kernel!(word_mul, reg, usize, 1, "mul", "");
         kernel!(float_add, sreg, f32, 1.0, "vadd.f32", "");
         kernel!(float_mul, sreg, f32, 1.0, "vmul.f32", "");
         kernel!(float_div, sreg, f32, 1.0, "vdiv.f32", "");
@@ -254,10 +260,12 @@ pub(super) mod isa {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
-pub(super) mod isa {
+pub(crate) mod isa {
     #![expect(non_upper_case_globals, reason = "the names of the operations in reports")]
     pub const int_add: Option<super::Kernel> = None;
     pub const int_mul: Option<super::Kernel> = None;
+    pub const word_add: Option<super::Kernel> = None;
+    pub const word_mul: Option<super::Kernel> = None;
     pub const float_add: Option<super::Kernel> = None;
     pub const float_mul: Option<super::Kernel> = None;
     pub const float_div: Option<super::Kernel> = None;
