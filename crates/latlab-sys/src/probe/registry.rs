@@ -149,6 +149,41 @@ pub fn select(
     host: Option<&str>,
 ) -> Result<Vec<Instance>, SelectError> {
     let mut chosen: Vec<Instance> = Vec::new();
+    resolve(words, host, |specs, given| {
+        for spec in specs {
+            check_params(spec, given)?;
+            for instance in expand(spec, which, given) {
+                let twice = |x: &Instance| x.spec.name == spec.name && x.params == instance.params;
+                if !chosen.iter().any(twice) {
+                    chosen.push(instance);
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(chosen)
+}
+
+/// The probes that words name, without their parameters.
+///
+/// # Errors
+/// As [`select`].
+pub fn specs(words: &[String]) -> Result<Vec<&'static str>, SelectError> {
+    let mut found = Vec::new();
+    resolve(words, None, |specs, _| {
+        found.extend(specs.iter().map(|s| s.name));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// What each word, or pair of words as in lmbench's `lat_syscall null`, names, with the parameters that it has.
+fn resolve(
+    words: &[String],
+    host: Option<&str>,
+    mut each: impl FnMut(&[&'static Spec], &BTreeMap<String, String>) -> Result<(), SelectError>,
+) -> Result<(), SelectError> {
+    let mut last: Option<&Spec> = None;
     let mut i = 0;
     while i < words.len() {
         let pair = words.get(i + 1).map(|next| format!("{} {next}", words[i]));
@@ -158,9 +193,9 @@ pub fn select(
             }
             None => {
                 let (name, given) = split_params(&words[i])?;
-                let specs = named(name).map_err(|error| match chosen.last() {
+                let specs = named(name).map_err(|error| match last {
                     // As in `lat_tcp HOST`.
-                    Some(last) if last.spec.has("host") => SelectError::Host(name.to_owned()),
+                    Some(last) if last.has("host") => SelectError::Host(name.to_owned()),
                     _ => error,
                 })?;
                 (specs, given, 1)
@@ -173,37 +208,11 @@ pub fn select(
             }
             given.entry("host".to_owned()).or_insert_with(|| host.to_owned());
         }
+        each(&specs, &given)?;
+        last = specs.last().copied().or(last);
         i += used;
-        for spec in specs {
-            check_params(spec, &given)?;
-            for instance in expand(spec, which, &given) {
-                let twice = |x: &Instance| x.spec.name == spec.name && x.params == instance.params;
-                if !chosen.iter().any(twice) {
-                    chosen.push(instance);
-                }
-            }
-        }
     }
-    Ok(chosen)
-}
-
-/// The probes that words name, without their parameters.
-///
-/// # Errors
-/// As [`select`].
-pub fn specs(words: &[String]) -> Result<Vec<&'static str>, SelectError> {
-    let mut found = Vec::new();
-    for (i, word) in words.iter().enumerate() {
-        let whole = |w: &str| all().filter(|s| s.lmbench == w).map(|s| s.name).collect::<Vec<_>>();
-        let pair = words.get(i + 1).map(|next| whole(&format!("{word} {next}")));
-        let is_second = i > 0 && !whole(&format!("{} {word}", words[i - 1])).is_empty();
-        match pair {
-            Some(pair) if !pair.is_empty() => found.extend(pair),
-            _ if is_second => {}
-            _ => found.extend(named(split_params(word)?.0)?.iter().map(|s| s.name)),
-        }
-    }
-    Ok(found)
+    Ok(())
 }
 
 fn split_params(word: &str) -> Result<(&str, BTreeMap<String, String>), SelectError> {
