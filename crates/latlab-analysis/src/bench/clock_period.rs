@@ -108,20 +108,12 @@ pub fn divisor(times: &[Timing]) -> Divisor {
     found.retain(|p| p.fitting() * 3 >= times.len() * 2);
     let chance_of = |p: Period| (by_chance(times, &p), p);
     let mut found: Vec<(f64, Period)> = found.into_iter().map(chance_of).collect();
-    // The least likely one, and of two such the larger. Not sorted: the board build is small.
-    let mut best = 0;
-    for (i, (chance, period)) in found.iter().enumerate() {
-        let (least, of) = (found.get(best).map_or(1.0, |f| f.0), found.get(best).map(|f| f.1.ns));
-        if *chance < least || (*chance == least && Some(period.ns) > of) {
-            best = i;
-        }
-    }
-    if found.is_empty() {
+    // The least likely one, and of two such the larger.
+    found.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.ns.total_cmp(&a.1.ns)));
+    let mut found = found.into_iter();
+    let Some((chance, best)) = found.next() else {
         return Divisor { chance: 1.0, ..Divisor::default() };
-    }
-    let (chance, best) = found.swap_remove(best);
-    let mut rivals: Vec<Period> = Vec::new();
-    found.retain(|(likely, _)| *likely <= chance * RIVAL);
+    };
     // Whole fractions of one that fits fit as well. One that fits more times, and is hardly likelier, is a rival all the
     // same.
     let is_fraction = |period: &Period, likely: f64, of: &Period| {
@@ -130,24 +122,16 @@ pub fn divisor(times: &[Timing]) -> Divisor {
             && (fraction / fraction.round().max(1.0) - 1.0).abs() < SAME
             && (period.fitting() <= of.fitting() || likely > chance * FRACTION)
     };
-    // The largest of those that are left, until none is.
-    found.retain(|(likely, period)| !is_fraction(period, *likely, &best));
-    while let Some(at) = largest(&found) {
-        let (_, rival) = found.swap_remove(at);
-        found.retain(|(likely, period)| !is_fraction(period, *likely, &rival));
-        rivals.push(rival);
-    }
-    Divisor { best: Some(best), rivals, chance }
-}
-
-fn largest(found: &[(f64, Period)]) -> Option<usize> {
-    let mut at = None;
-    for (i, (_, period)) in found.iter().enumerate() {
-        if at.is_none_or(|at: usize| period.ns > found[at].1.ns) {
-            at = Some(i);
+    let mut likely: Vec<(f64, Period)> = found.filter(|f| f.0 <= chance * RIVAL).collect();
+    likely.sort_by(|a, b| b.1.ns.total_cmp(&a.1.ns));
+    let mut rivals: Vec<Period> = Vec::new();
+    for (by_chance, period) in likely {
+        let mut larger = std::iter::once(&best).chain(&rivals);
+        if !larger.any(|of| is_fraction(&period, by_chance, of)) {
+            rivals.push(period);
         }
     }
-    at
+    Divisor { best: Some(best), rivals, chance }
 }
 
 /// A period near `ns`, by weighted least squares over the times that are multiples of it.

@@ -63,7 +63,7 @@ fn missing_operations_leave_the_period() {
 
 #[test]
 fn a_common_factor_is_part_of_the_period() {
-    // Times alone cannot tell: all are multiples of two cycles, and the largest divisor is told.
+    // Times alone do not decide: all are multiples of two cycles, and the largest divisor is reported.
     let even = CYCLES.map(|c| 2.0 * c);
     let found = clock(&times(&even, 0.2, 0.001, 5)).expect("a period");
     assert!((found / 0.4 - 1.0).abs() < 0.005, "{found}");
