@@ -1,6 +1,6 @@
 //! `latlab wakeup`: the options of cyclictest, with its letters.
 
-mod core;
+mod single;
 
 use crate::cli::mechanisms::{self, By};
 use crate::cli::{cpus, cyclictest};
@@ -10,7 +10,7 @@ use clap::{ArgAction, ValueEnum};
 use latlab_model::cpulist;
 use latlab_model::units::CpuId;
 use latlab_model::wakeup::config::{Level, Policy, WakeupConfig};
-use latlab_model::wakeup::mechanism::{Mechanism, Mechanisms};
+use latlab_model::wakeup::mechanism::Mechanism;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -433,52 +433,6 @@ impl Args {
             return Ok(vec![None; n]);
         }
         Ok((0..n).map(|i| cpus.get(i % cpus.len().max(1)).copied()).collect())
-    }
-
-    /// One timer for all threads, or one thread with what wakes it in turns.
-    fn mechanisms(
-        &self,
-        by: &By,
-        policy: Policy,
-        priority: u32,
-        threads: &mut Vec<Option<CpuId>>,
-    ) -> anyhow::Result<(Mechanism, Option<Mechanisms>)> {
-        let names = by.names();
-        if self.level.iter().any(|&l| l != LevelArg::User) {
-            return Err(anyhow!(
-                "--by {names} with --level: the kernel's own threads measure there"
-            ))
-            .hint("--level user");
-        }
-        if let Some(timer) = by.only_timer() {
-            return Ok((timer, None));
-        }
-        let given = [
-            (policy == Policy::Deadline, "--policy deadline"),
-            (policy.has_priority() && priority < 2, "-p 1"),
-            (self.threads.is_some() || self.smp, "-t or -S"),
-            (self.distance > 0, "-d"),
-            (self.priospread, "--priospread"),
-            (self.aligned.is_some(), "-A"),
-            (self.samples.is_some(), "--samples"),
-            (self.verbose, "-v"),
-            (self.cyclictest.is_used(), "an option of cyclictest"),
-            (self.lock.is_some(), "--lock"),
-            (self.unbound, "--unbound"),
-            (self.compute > 0, "--compute"),
-            (self.histogram.or(self.histofall).is_some(), "-h"),
-            (self.json_file.is_some(), "--json-file"),
-            (self.format != Format::Latlab, "--format"),
-        ];
-        if let Some((_, option)) = given.iter().find(|(given, _)| *given) {
-            return Err(anyhow!(
-                "{option} with --by {names}: one thread is measured, woken in turns by a timer or by a thread of one priority less"
-            ))
-            .hint("leave it out; the run has the histogram of each mechanism");
-        }
-        let cpus: Vec<CpuId> = threads.iter().flatten().copied().take(2).collect();
-        threads.truncate(1);
-        Ok((Mechanism::default(), Some(Mechanisms { mechanisms: by.0.clone(), senders: cpus })))
     }
 
     /// The limit of exact buckets.
