@@ -1,7 +1,7 @@
 //! What the program of a real-time core measured, as a result of our own.
 
 use crate::compare::import::ForeignError;
-use crate::compare::import::xenomai::{Plot, plot};
+use crate::compare::import::xenomai::{Plot, ns, plot};
 use latlab_model::finding::{Note, Quantity};
 use latlab_model::wakeup::config::{Core, WakeupConfig};
 use latlab_model::wakeup::result::{StopReason, ThreadResult, WakeupResult, Worst};
@@ -76,11 +76,7 @@ pub fn result(
 fn latencies(plot: &Plot) -> Recorder {
     let mut all = Recorder::new();
     let filled: Vec<(u64, u64)> = plot.buckets.iter().copied().filter(|b| b.1 > 0).collect();
-    let exact = |us: f64| (us.max(0.0) * 1e3).round() as u64;
-    let (min, max) = match plot.range_us {
-        Some((min, max)) => (exact(min), exact(max)),
-        None => (0, u64::MAX),
-    };
+    let (min, max) = plot.range_us.map_or((0, u64::MAX), |(min, max)| (ns(min), ns(max)));
     let ends = [filled.first(), filled.last()].into_iter().flatten();
     let wanted = plot.range_us.is_some() && ends.map(|b| b.1).sum::<u64>() > 1;
     for (i, &(middle, n)) in filled.iter().enumerate() {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const CHASE: (u32, u32) = (8, 4);
 /// Steps of [`Loop::PointerChase`] in one iteration.
 pub const CHASE_UNROLLED: u32 = 8;
+
 /// An operation of the abstract machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

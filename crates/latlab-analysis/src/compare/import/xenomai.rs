@@ -157,7 +157,8 @@ pub(crate) fn plot(text: &str) -> Result<Plot, ForeignError> {
     Ok(plot)
 }
 
-fn ns(us: f64) -> u64 {
+/// ns of µs; of a latency below zero none.
+pub(crate) fn ns(us: f64) -> u64 {
     (us.max(0.0) * 1e3).round() as u64
 }
 
