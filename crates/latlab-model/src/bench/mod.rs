@@ -180,7 +180,13 @@ pub struct Missing {
     pub unavailable: bool,
 }
 
-/// `name key=value …`, as people write it.
+/// `name key=value …`, as tables have it.
+pub fn words(name: &str, params: &BTreeMap<String, String>) -> String {
+    let params = params.iter().map(|(key, value)| [" ", key, "=", value].concat());
+    std::iter::once(name.to_owned()).chain(params).collect()
+}
+
+/// `name:key=value,…`, as on the command line.
 pub fn label(name: &str, params: &BTreeMap<String, String>) -> String {
     let mut label = name.to_owned();
     for (i, (key, value)) in params.iter().enumerate() {

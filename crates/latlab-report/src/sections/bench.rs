@@ -6,7 +6,7 @@ mod published;
 
 use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::values::{figure, grouped};
-use latlab_model::bench::{BenchDetail, BenchRow, Selection, label};
+use latlab_model::bench::{BenchDetail, BenchRow, Selection, words};
 use latlab_model::record::Unit;
 use latlab_model::run::Part;
 use latlab_stats::total::Total;
@@ -128,7 +128,7 @@ pub(super) fn costs(detail: &BenchDetail) -> Option<Block> {
         let one = rows.iter().filter(|o| o.name == r.name).count() == 1;
         let name = match one {
             true => r.name.clone(),
-            false => label(&r.name, &r.params).replace([':', ','], " "),
+            false => words(&r.name, &r.params),
         };
         format!("{name}  {}", figure(r.estimate.median, r.unit))
     };
@@ -241,7 +241,7 @@ fn table(title: &str, rows: &[&BenchRow]) -> Table {
             let share = |v: f64| format!("{:.1} %", v * 100.0);
             let width = e.half_width();
             let mut cells = vec![
-                label(&r.name, &r.params).replace([':', ','], " "),
+                words(&r.name, &r.params),
                 figure(e.median, r.unit),
                 bar(r),
                 if width.is_finite() { share(width) } else { "-".into() },
@@ -300,7 +300,7 @@ fn states(detail: &BenchDetail) -> Option<Table> {
     let none = || ["-".to_owned(), "0".to_owned()];
     let row = |r: &BenchRow| {
         let cells = (0..2).flat_map(|i| cell(r, i).unwrap_or_else(none));
-        std::iter::once(label(&r.name, &r.params).replace([':', ','], " ")).chain(cells).collect()
+        std::iter::once(words(&r.name, &r.params)).chain(cells).collect()
     };
     let columns = vec![
         Column::left("probe"),
@@ -367,7 +367,7 @@ fn alternation(row: &BenchRow) -> Option<Table> {
     };
     let caption = format!(
         "CPU time by thread during {}: {} of {} switches directly between the pair{lost}",
-        label(&row.name, &row.params).replace([':', ','], " "),
+        words(&row.name, &row.params),
         seen.direct,
         seen.switches
     );
@@ -386,7 +386,7 @@ fn missing(detail: &BenchDetail) -> Table {
         .map(|m| {
             let reason = m.reason.as_ref().map(crate::messages::note).unwrap_or_default();
             let kind = if m.unavailable { "not available" } else { "failed" };
-            vec![label(&m.name, &m.params).replace([':', ','], " "), kind.into(), reason]
+            vec![words(&m.name, &m.params), kind.into(), reason]
         })
         .collect();
     let columns = vec![Column::left("probe"), Column::left("status"), Column::left("reason")];

@@ -107,6 +107,11 @@ impl SelectError {
                 "that is what latlab memory measures; with --format lmbench in lat_mem_rd's columns"
                     .to_owned()
             }
+            Self::Unknown { name, .. }
+                if cfg!(not(feature = "host")) && name.split('.').next() == Some("disk") =>
+            {
+                "probes of disks are not in this build: `make install` builds latlab with all of them".to_owned()
+            }
             Self::Unknown { nearest, .. } if nearest.is_empty() => {
                 "latlab bench --list names them all".to_owned()
             }

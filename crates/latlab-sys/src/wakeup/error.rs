@@ -133,7 +133,7 @@ pub enum WakeupError {
         source: io::Error,
     },
     /// It ended without a result.
-    #[error("{program} measured nothing ({status}): {said}")]
+    #[error("{program} measured nothing ({status}){}{said}", if said.is_empty() { "" } else { ": " })]
     CoreFailed {
         /// Its path.
         program: String,

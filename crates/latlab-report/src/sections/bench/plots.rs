@@ -1,7 +1,7 @@
 //! Curves over a parameter of probes, and the map of CPU pairs.
 
 use crate::doc::{Axis, Plot, Scale, Series, SeriesKind};
-use latlab_model::bench::{BenchRow, label};
+use latlab_model::bench::{BenchRow, words};
 use latlab_model::record::Unit;
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(super) fn curves(family: &str, axis: &str, title: &str, rows: &[&BenchRow]) 
         let mut others = row.params.clone();
         others.remove(axis);
         let e = &row.estimate;
-        let name = label(&row.name, &others).replace([':', ','], " ");
+        let name = words(&row.name, &others);
         series.entry(name).or_default().push((x, e.median * scale, e.low * scale, e.high * scale));
     }
     series.retain(|_, points| points.len() >= 3);
