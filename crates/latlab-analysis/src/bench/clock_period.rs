@@ -4,7 +4,7 @@
 //! (C. Staelin and L. McVoy, "mhz: Anatomy of a micro-benchmark", USENIX Annual Technical Conference 1998). Times have
 //! errors, and a clock that changes, or an instruction that takes no whole number, spoils some of them: the period is
 //! the one of which two thirds of the times or more are whole multiples, so near that random times would hardly be
-//! ([`by_chance`]): a fraction of it is likelier by chance, and so is a multiple that fits fewer times.
+//! (`by_chance`): a fraction of it is likelier by chance, and so is a multiple that fits fewer times.
 //! Every fraction of it divides them too, and a multiple may, where all operations happen to take an even number of
 //! cycles: times alone do not tell.
 //!

@@ -8,7 +8,7 @@
 //! answer   "latlab"  version  verdict  argument
 //! ```
 //!
-//! Then the connection, or for datagrams a pair of UDP ports that lives as long as it, is used as [`Service`] says.
+//! Then the connection, or for datagrams a pair of UDP ports that lives as long as it, is used as `Service` says.
 //! A request that begins with `GET ` is HTTP/1.0 instead, for a page of as many bytes as its path says (`GET /1024`).
 
 use super::{ParamSpec, ProbeError, Setting};

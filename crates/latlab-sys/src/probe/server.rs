@@ -2,8 +2,8 @@
 //!
 //! It does what a session asks for and nothing else: bytes come back, bytes of no meaning are sent, an RPC of a
 //! character and a page of `x` are answered. No file is opened, and nothing that is received is kept. What it can be
-//! made to use is bounded: [`SESSIONS`] at once, each with a thread, at most one message of memory, [`IDLE`] without a
-//! byte and [`LONGEST`] in all. Datagrams are exchanged with the one port of the client that the session named, so
+//! made to use is bounded: `SESSIONS` at once, each with a thread, at most one message of memory, `IDLE` without a
+//! byte and `LONGEST` in all. Datagrams are exchanged with the one port of the client that the session named, so
 //! that a forged source gets no reply.
 
 use super::remote::{
