@@ -24,3 +24,4 @@ pub mod stretches;
 pub mod student;
 pub mod total;
 pub mod trend;
+pub mod uniform_end;

@@ -65,9 +65,15 @@ fn finding(
         .with(Evidence::new("lateness-share", Quantity::Ratio(c.share_of_lateness)))
         .with(Evidence::new("delay-median", Quantity::Ns(c.excess_ns)).of(c.part_of.len() as u64));
     if c.size_ns > 1.05 * c.excess_ns {
-        let (median, estimated) = ("cause-duration-median", "cause-duration-estimated");
-        let id = if c.size_estimated { estimated } else { median };
-        f = f.with(Evidence::new(id, Quantity::Ns(c.size_ns)));
+        let size = Quantity::Ns(c.size_ns);
+        f = match c.size_interval_ns {
+            None => f.with(Evidence::new("cause-duration-median", size)),
+            Some((low, high)) => {
+                let interval = vec![Quantity::Ns(low), Quantity::Ns(high)];
+                f.with(Evidence::new("cause-duration-estimated", size))
+                    .with(Evidence::new("cause-duration-interval", interval))
+            }
+        };
     }
     if c.times > 1.5 * c.times_on_time.max(1.0) {
         f = f
@@ -439,7 +445,7 @@ mod tests {
             share_of_lateness: 1.0,
             excess_ns: 100.0,
             size_ns: 100.0,
-            size_estimated: false,
+            size_interval_ns: None,
             times: 1.0,
             times_on_time: 1.0,
             functions: vec![],

@@ -98,9 +98,10 @@ pub struct RootCause {
     pub excess_ns: f64,
     /// Median length of the cause itself, also before the intended time, ns.
     pub size_ns: f64,
-    /// No event marks its beginning: the length is estimated from the longest delay.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub size_estimated: bool,
+    /// No event marks its beginning: the length is estimated from the longest delay, with this 95 % interval, ns. It
+    /// takes delays as evenly spread up to that length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_interval_ns: Option<(f64, f64)>,
     /// How often it began in such a window, median.
     pub times: f64,
     /// How often in an on-time one, median.

@@ -14,6 +14,7 @@ use latlab_stats::pareto_tail::fit_tail;
 use latlab_stats::rank::shift;
 use latlab_stats::rng::SplitMix64;
 use latlab_stats::stretches;
+use latlab_stats::uniform_end::uniform_end;
 use std::io::Write;
 use worlds::{Kind, Process, stretches_of, truth};
 
@@ -90,6 +91,7 @@ fn main() -> std::io::Result<()> {
     runs(&mut t)?;
     tails(&mut t)?;
     shifts(&mut t)?;
+    sections(&mut t)?;
     fleet::rows(&mut t)?;
     t.out.flush()
 }
@@ -186,6 +188,34 @@ fn tails(t: &mut Table<impl Write>) -> std::io::Result<()> {
                 let tail = fit_tail(&h, inflation, &[p], seed).filter(|t| t.fits());
                 let level = tail.as_ref().and_then(|t| t.levels.first());
                 (level.map(|l| (l.low, l.high)), worlds::pareto_level(p, shape))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Length of a section whose beginning no event marks, from the wake-ups that it delayed by half of it or more: `why`.
+fn sections(t: &mut Table<impl Write>) -> std::io::Result<()> {
+    const LENGTH: f64 = 300.0;
+    // µs, of the task that wakes up, and of the sections.
+    const INTERVALS: (f64, f64) = (1_037.0, 97_300.0);
+    for (name, jitter) in [("every 97.3 ms, evenly ± 20 %", 0.2), ("every 97.3 ms ± 0.1 %", 0.001)]
+    {
+        for late in [1, 3, 5, 10, 30] {
+            t.row("length of a section (`why`)", name, &format!("{late} late"), |seed| {
+                let mut rng = SplitMix64::new(seed);
+                let mut begin = INTERVALS.1 * worlds::uniform(&mut rng);
+                let (mut n, mut largest) = (0, 0.0_f64);
+                while n < late {
+                    let wakeup = INTERVALS.0 - begin % INTERVALS.0;
+                    let delay = LENGTH - wakeup;
+                    if delay >= LENGTH / 2.0 {
+                        (n, largest) = (n + 1, largest.max(delay));
+                    }
+                    let apart = 1.0 + jitter * (2.0 * worlds::uniform(&mut rng) - 1.0);
+                    begin += INTERVALS.1 * apart;
+                }
+                (uniform_end(largest, late).map(|e| e.1), LENGTH)
             })?;
         }
     }

@@ -6,7 +6,7 @@ use latlab_stats::rng::SplitMix64;
 use latlab_stats::stretches::Stretch;
 pub use latlab_testkit::latency_sim::gauss;
 
-fn uniform(rng: &mut SplitMix64) -> f64 {
+pub fn uniform(rng: &mut SplitMix64) -> f64 {
     ((rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
 

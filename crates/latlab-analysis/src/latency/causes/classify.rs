@@ -162,7 +162,7 @@ impl Judge<'_> {
             Verdict::Stall => Mechanism::Stall,
             Verdict::Alternatives => Mechanism::Alternatives,
         };
-        let (size_ns, size_estimated) = size(
+        let (size_ns, size_interval_ns) = size(
             (group.cause, first.kind),
             of(&|s| (s.1.whole_ns as f64).max(s.2)),
             of(&|s| s.2),
@@ -181,7 +181,7 @@ impl Judge<'_> {
             share_of_lateness: if self.total > 0.0 { (excess / self.total).min(1.0) } else { 0.0 },
             excess_ns: of(&|s| s.2),
             size_ns,
-            size_estimated,
+            size_interval_ns,
             times: of(&|s| f64::from(s.1.times)),
             times_on_time,
             functions: self.functions(group, m),

@@ -2,6 +2,7 @@
 
 use super::members::CONTROLS;
 use latlab_model::latency::{Cause, Group, Kind, Share, Window};
+use latlab_stats::uniform_end::uniform_end;
 use std::collections::BTreeMap;
 
 /// The share of the longest of some groups in a window.
@@ -27,33 +28,36 @@ pub(super) fn top_instead(shares: &[(usize, &Share, f64)]) -> Vec<String> {
 /// How long the cause itself lasts. A task may have run long before it turned interrupts or preemption
 /// off, and an idle CPU slept before it was woken: there the time since the last event is only a bound.
 /// What such a section held the other up for is evenly spread up to its whole length, so that the largest
-/// of n tells that by (n + 1)/n. A task that has the CPU in no on-time window and was there equally long in
-/// each late one (within 2 %) does nothing else: its section is as long as it was there. The second value: whether
-/// the length is estimated in this way.
+/// of n tells that. A task that has the CPU in no on-time window and was there equally long in
+/// each late one (within 2 %) does nothing else: its section is as long as it was there. The second value: the 95 %
+/// interval of a length that is estimated in this way.
 pub(super) fn size(
     (cause, kind): (Cause, Option<Kind>),
     whole: f64,
     usual: f64,
     sized: &[&(usize, &Share, f64)],
     (on_time, occupied): (usize, usize),
-) -> (f64, bool) {
+) -> (f64, Option<(f64, f64)>) {
     let begins_without_event = match cause {
         Cause::PreemptionOff | Cause::IdleExit => true,
         Cause::InterruptsOff => kind == Some(Kind::Task),
         _ => false,
     };
     if !begins_without_event {
-        return (whole, false);
+        return (whole, None);
     }
     let is_rare = cause != Cause::IdleExit && on_time >= CONTROLS && occupied == 0;
     let wholes = || sized.iter().map(|s| s.1.whole_ns as f64);
     let spread = wholes().fold(0.0, f64::max) - wholes().fold(f64::INFINITY, f64::min);
     if is_rare && sized.len() >= 3 && spread <= 0.02 * whole {
-        return (whole, false);
+        return (whole, None);
     }
-    let n = sized.len() as f64;
     let largest = sized.iter().map(|s| s.2).fold(0.0, f64::max);
-    (whole.min(largest * (n + 1.0) / n.max(1.0)).max(usual), true)
+    let Some((end, (least, most))) = uniform_end(largest, sized.len()) else {
+        return (whole, None);
+    };
+    let size = whole.min(end).max(usual);
+    (size, Some((least.min(size), most.min(whole.max(largest)).max(size))))
 }
 
 /// The thread that acted in most of the windows, by its whole name.
