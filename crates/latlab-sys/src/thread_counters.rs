@@ -201,8 +201,8 @@ mod tests {
             let _ = begun.recv();
             for pages in [0, 64, 0] {
                 std::thread::sleep(Duration::from_millis(1));
-                // 1 MiB is mapped anew, and its pages come when they are written.
-                let mut memory = Vec::<u8>::with_capacity(1 << 20);
+                // Mapped anew, as nothing of this size was freed before; the pages come when they are written.
+                let mut memory = Vec::<u8>::with_capacity(pages << 14);
                 memory.resize(pages * 4096, 1);
                 std::hint::black_box(&memory);
             }
@@ -222,7 +222,8 @@ mod tests {
             w[1].counts.since(&w[0].counts).and_then(|c| c.page_faults).unwrap()
         };
         let most = all.windows(2).map(faults).max().unwrap();
-        assert!(most >= 16, "{most} of 64 pages: {all:?}");
+        // A fault may bring up to 16 pages.
+        assert!(most >= 4, "{most} faults for 64 pages: {all:?}");
         counters.forget_before(all[1].at_ns);
         assert_eq!(counters.readings(tid), &all[1..]);
         counters.follow(&[]);
