@@ -92,6 +92,50 @@ pub struct LongCall {
     pub callers: Vec<String>,
 }
 
+/// The time from a recorded function or event to the next one on its CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Step {
+    /// The function, or the event.
+    pub from: String,
+    /// What called it; empty for an event.
+    pub caller: String,
+    /// The next one.
+    pub to: String,
+    /// Between them, ns.
+    pub length_ns: u64,
+    /// When it begins, ns of the trace's clock.
+    pub start_ns: u64,
+    /// The CPU.
+    pub cpu: u32,
+    /// The thread id.
+    pub tid: i32,
+    /// Name of the task, where it is known.
+    pub task: String,
+}
+
+/// The latency that a latency tracer (`irqsoff`, `wakeup_rt`, …) kept the trace of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct LongestLatency {
+    /// The tracer.
+    pub tracer: String,
+    /// Its length, ns.
+    pub length_ns: u64,
+    /// The task that was woken, or in which interrupts or preemption were off.
+    pub task: String,
+    /// Its thread id.
+    pub tid: i32,
+    /// The function at which interrupts or preemption went off; empty for tracers of wake-ups.
+    pub started_at: String,
+    /// And on again.
+    pub ended_at: String,
+    /// The longest steps in it, longest first.
+    pub steps: Vec<Step>,
+}
+
 /// The functions of one trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -115,6 +159,9 @@ pub struct Profile {
     pub functions: Vec<FunctionProfile>,
     /// The longest calls, longest first.
     pub longest: Vec<LongCall>,
+    /// The latency whose trace it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LongestLatency>,
 }
 
 /// A function in two traces, in each second of either.

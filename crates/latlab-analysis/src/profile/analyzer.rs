@@ -1,6 +1,7 @@
 //! The pass over the events.
 
 use super::stat::{Stat, is_idle, is_schedule};
+use super::steps::Steps;
 use crate::timeline::cpu::PerCpu;
 use latlab_model::event::{Event, EventKind, Names, StackId, Symbol};
 use latlab_model::units::{CpuId, Tid};
@@ -114,6 +115,8 @@ pub struct Analyzer {
     seen: Vec<Symbol>,
     /// Places for open calls so far.
     places: usize,
+    /// Of the trace of a longest latency.
+    pub(super) steps: Option<Steps>,
 }
 
 fn key(tid: Tid, cpu: u32) -> u64 {
@@ -136,6 +139,9 @@ impl Analyzer {
         match &mut self.span {
             Some((_, last)) => *last = time.max(*last),
             None => self.span = Some((time, time)),
+        }
+        if let Some(steps) = &mut self.steps {
+            steps.push(event);
         }
         if let EventKind::Switch { prev, next, .. } = event.kind {
             self.told = true;

@@ -44,6 +44,7 @@ impl Analyzer {
             functions_seen: functions.len() as u64,
             functions,
             longest: longest(self.kept, names, task),
+            latency: None,
         }
     }
 }

@@ -9,7 +9,8 @@
 //! `function_graph` gives lengths; a call's time is its length without the time that its task was
 //! off the CPU (`sched_switch`, or events of another task on that CPU). The own time is what no recorded
 //! callee took. Depths are those of the kernel, so that a call is complete also where other calls were
-//! lost. `function` gives counts and callers, stacks of events a sample of what ran.
+//! lost. `function` gives counts and callers, stacks of events a sample of what ran. Of a latency tracer's trace the
+//! steps are listed in which the latency passed.
 
 mod analyzer;
 mod changes;
@@ -17,6 +18,7 @@ mod finish;
 mod from_trace;
 mod part;
 mod stat;
+mod steps;
 #[cfg(test)]
 mod tests;
 

@@ -3,7 +3,9 @@
 use super::changes::changes;
 use super::stat::is_idle;
 use latlab_model::finding::{Confidence, Evidence, Finding, Quantity, Severity};
-use latlab_model::profile::{Change, FunctionProfile, Origin, Profile, ProfileDetail};
+use latlab_model::profile::{
+    Change, FunctionProfile, LongestLatency, Origin, Profile, ProfileDetail,
+};
 use latlab_model::record::{Param, Record, Unit};
 use latlab_model::run::{Detail, Part};
 use std::collections::BTreeMap;
@@ -27,6 +29,8 @@ const MANY_SHARE: f64 = 0.2;
 const MANY_CALLS: u64 = 100;
 /// Share of the first trace's own time from which an increase is a finding.
 const INCREASE: f64 = 0.05;
+/// Share of the longest latency from which a step in it is a finding.
+const GREAT_STEP: f64 = 0.2;
 /// Findings of a kind.
 const FINDINGS: usize = 3;
 
@@ -40,6 +44,7 @@ pub fn part(name: &str, title: &str, profile: Profile, other: Option<Profile>) -
             findings.extend(of_changes(&differences, &profile));
         }
         None => {
+            findings.extend(profile.latency.as_ref().and_then(long_step));
             findings.extend(long_calls(&profile));
             findings.extend(many_calls(&profile));
         }
@@ -143,6 +148,25 @@ fn long_calls(profile: &Profile) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// The longest step of the longest latency, if it has a great share of it.
+fn long_step(latency: &LongestLatency) -> Option<Finding> {
+    let step = latency.steps.first()?;
+    let share = step.length_ns as f64 / latency.length_ns.max(1) as f64;
+    let either = |name: &String| (!name.is_empty()).then_some(name.clone());
+    (share >= GREAT_STEP).then(|| {
+        finding("profile.long-step", Severity::Warning)
+            .value("from", step.from.as_str())
+            .value_if("caller", either(&step.caller))
+            .value("to", step.to.as_str())
+            .value("length", ns(step.length_ns))
+            .value("latency", ns(latency.length_ns))
+            .value("share", Quantity::Ratio(share.min(1.0)))
+            .value("tracer", latency.tracer.as_str())
+            .value_if("task", either(&latency.task))
+            .with(Evidence::new("start", ns(step.start_ns)))
+    })
 }
 
 /// Functions that take their time by many calls of similar length.

@@ -16,6 +16,53 @@ fn function<'p>(profile: &'p Profile, name: &str) -> &'p FunctionProfile {
     profile.functions.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
+/// Of a latency tracer: the time passes between the second function and the third.
+#[test]
+fn the_longest_latency_has_its_steps() {
+    let text = "\
+# tracer: irqsoff
+#
+# latency: 1000 us, #4/4, CPU#0 | (M:preempt VP:0, KP:0, SP:0 HP:0 #P:1)
+#    | task: loop-77 (uid:0 nice:0 policy:1 rt_prio:9)
+#  => started at: lock_it
+#  => ended at:   let_go
+    loop-77        0d...1..    0us : lock_it <-update
+    loop-77        0d...1..  100us#: copy_all <-update
+    loop-77        0d...1..  950us : let_go <-update
+    loop-77        0d...1..  1000us : trace_hardirqs_on <-let_go
+";
+    let found = profile(text);
+    let latency = found.latency.clone().unwrap();
+    assert_eq!(
+        (latency.length_ns, latency.tid, latency.started_at.as_str()),
+        (1_000_000, 77, "lock_it")
+    );
+    let steps: Vec<_> =
+        latency.steps.iter().map(|s| (s.from.as_str(), s.to.as_str(), s.length_ns)).collect();
+    let expected = [
+        ("copy_all", "let_go", 850_000),
+        ("lock_it", "copy_all", 100_000),
+        ("let_go", "trace_hardirqs_on", 50_000),
+    ];
+    assert_eq!(steps, expected);
+    assert_eq!(
+        (latency.steps[0].caller.as_str(), latency.steps[0].task.as_str()),
+        ("update", "loop")
+    );
+    let part = part("profile", "Functions", found, None);
+    let ids: Vec<_> = part.findings.iter().map(|f| f.id.as_str()).collect();
+    assert_eq!(ids, ["profile.long-step"]);
+    let equal = text.replace("950us", "500us").replace("100us#", "450us");
+    let part = self::part("profile", "Functions", profile(&equal), None);
+    assert_eq!(part.findings.len(), 1, "450 and 500 µs of 1000 are great steps");
+    let many: String = (0..100)
+        .map(|i| format!("    loop-77        0d...1..  {}us : f{i} <-g\n", 10 * i))
+        .collect();
+    let head: String = text.lines().take(6).map(|l| format!("{l}\n")).collect();
+    let part = self::part("profile", "Functions", profile(&(head + &many)), None);
+    assert!(part.findings.is_empty(), "{:?}", part.findings);
+}
+
 /// A wake-up inside an interrupt in which one call takes 28 ms, without markers.
 const LONG: &str = "\
 # tracer: function_graph

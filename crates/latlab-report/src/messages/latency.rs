@@ -58,7 +58,10 @@ pub(super) const LABELS: &[(&str, &str)] = &[
         "cause-duration-estimated",
         "duration of the cause, estimated from the longest delay (no event marks its beginning)",
     ),
-    ("cause-duration-interval", "interval of this duration (95 % or more, if delays are evenly spread)"),
+    (
+        "cause-duration-interval",
+        "interval of this duration (95 % or more, if delays are evenly spread)",
+    ),
     ("occurrences-late", "occurrences per late window, median"),
     ("occurrences-on-time", "occurrences per on-time window, median"),
     ("period-jitter", "jitter of the period"),

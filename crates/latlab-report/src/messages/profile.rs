@@ -6,6 +6,18 @@ use super::message::{Message, Text, message};
 /// One wording for each identifier.
 pub(super) const MESSAGES: &[Message] = &[
     message("profile.long-call", long_call),
+    message("profile.long-step", |a| {
+        let caller = a.find("caller").map_or(String::new(), |c| format!(", called by {c}(),"));
+        Text::claim(format!(
+            "{} of the longest latency, {} of {}, pass between {}{caller} and {}",
+            a.get("share"),
+            a.get("length"),
+            a.get("latency"),
+            a.get("from"),
+            a.get("to"),
+        ))
+        .why("No function that the kernel traces was called meanwhile; its code, an interrupt with functions that are not traced, the tracer itself or the hypervisor took the time.".to_owned())
+    }),
     message("profile.many-calls", |a| {
         let caller = a.find("caller").map_or(String::new(), |c| format!(", most by {c}()"));
         Text::claim(format!(
@@ -84,6 +96,14 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
             .value("count", Quantity::Count(120))
             .value("median", Quantity::Ns(3_100.0))
             .value("inside", "update_curr_rt"),
+        Note::new("profile.long-step")
+            .value("from", "psi_flags_change")
+            .value("caller", "psi_task_switch")
+            .value("to", "psi_group_change")
+            .value("length", Quantity::Ns(1_093_000.0))
+            .value("latency", Quantity::Ns(1_330_000.0))
+            .value("share", Quantity::Ratio(0.822))
+            .value("tracer", "wakeup_rt"),
         Note::new("profile.many-calls")
             .value("function", "qh_completions")
             .value("count", Quantity::Count(3_700))

@@ -4,7 +4,7 @@ use crate::doc::{Block, Column, Section, Table};
 use crate::plot::distribution::{self, Named, Subject};
 use crate::values::grouped;
 use latlab_model::profile::{
-    Caller, Change, FunctionProfile, LongCall, Origin, Profile, ProfileDetail,
+    Caller, Change, FunctionProfile, LongCall, LongestLatency, Origin, Profile, ProfileDetail, Step,
 };
 use latlab_model::record::Unit;
 use latlab_model::run::Part;
@@ -43,7 +43,8 @@ pub fn sections(part: &Part, detail: &ProfileDetail) -> Vec<Section> {
 }
 
 fn of_one(id: &str, profile: &Profile) -> Vec<Block> {
-    let mut blocks = vec![Block::Table(functions(profile))];
+    let mut blocks: Vec<Block> = profile.latency.iter().map(|l| Block::Table(steps(l))).collect();
+    blocks.push(Block::Table(functions(profile)));
     if !profile.longest.is_empty() {
         blocks.push(Block::Table(longest(profile, usize::MAX)));
     }
@@ -72,7 +73,13 @@ pub fn screen(detail: &ProfileDetail) -> Vec<Block> {
     if detail.other.is_some() {
         return vec![Block::Table(changes(detail))];
     }
-    let mut blocks = vec![Block::Table(functions(&detail.profile))];
+    let mut blocks = Vec::new();
+    if let Some(latency) = &detail.profile.latency {
+        let mut table = steps(latency);
+        table.rows.truncate(LONGEST);
+        blocks.push(Block::Table(table));
+    }
+    blocks.push(Block::Table(functions(&detail.profile)));
     if !detail.profile.longest.is_empty() {
         let mut table = longest(&detail.profile, CHAIN);
         table.rows.truncate(LONGEST);
@@ -84,7 +91,11 @@ pub fn screen(detail: &ProfileDetail) -> Vec<Block> {
 /// The result in words.
 pub fn summary(detail: &ProfileDetail) -> Vec<String> {
     let profiles = [Some(&detail.profile), detail.other.as_ref()];
-    profiles.into_iter().flatten().map(|p| sentence(p, detail.other.is_some())).collect()
+    let of = |p: &Profile| {
+        let latency = p.latency.as_ref().map(latency_sentence);
+        latency.into_iter().chain([sentence(p, detail.other.is_some())]).collect::<Vec<_>>()
+    };
+    profiles.into_iter().flatten().flat_map(of).collect()
 }
 
 fn sentence(p: &Profile, named: bool) -> String {
@@ -247,6 +258,56 @@ fn longest(profile: &Profile, most: usize) -> Table {
         ],
         rows: profile.longest.iter().map(row).collect(),
     }
+}
+
+/// Where the time of the longest latency passed.
+fn steps(latency: &LongestLatency) -> Table {
+    let all = latency.length_ns.max(1) as f64;
+    let first = latency.steps.iter().map(|s| s.start_ns).min().unwrap_or(0);
+    let row = |s: &Step| {
+        vec![
+            time(Some(s.length_ns)),
+            format!("{:.1} %", 100.0 * s.length_ns as f64 / all),
+            s.from.clone(),
+            if s.caller.is_empty() { "–".into() } else { s.caller.clone() },
+            s.to.clone(),
+            match (s.task.as_str(), s.tid) {
+                ("", 0) => "idle".into(),
+                ("", tid) => tid.to_string(),
+                (task, tid) => format!("{task}-{tid}"),
+            },
+            s.cpu.to_string(),
+            time(Some(s.start_ns - first)),
+        ]
+    };
+    Table {
+        caption: "Longest steps, from a recorded function or event to the next one".into(),
+        columns: vec![
+            Column::right("length"),
+            Column::right("of the latency"),
+            Column::left("from"),
+            Column::left("called by").optional(1),
+            Column::left("to"),
+            Column::left("task").optional(2),
+            Column::right("CPU").optional(4),
+            Column::right("at").optional(3),
+        ],
+        rows: latency.steps.iter().map(row).collect(),
+    }
+}
+
+/// The length of the longest latency, of which task, and between which functions.
+fn latency_sentence(latency: &LongestLatency) -> String {
+    let who = match latency.task.is_empty() {
+        true => String::new(),
+        false => format!(", task {}-{}", latency.task, latency.tid),
+    };
+    let between = match latency.started_at.is_empty() {
+        true => String::new(),
+        false => format!(", from {}() to {}()", latency.started_at, latency.ended_at),
+    };
+    let ns = format_ns(latency.length_ns as f64);
+    format!("Longest latency of the tracer {}: {ns}{who}{between}.", latency.tracer)
 }
 
 fn callers(profile: &Profile) -> Table {

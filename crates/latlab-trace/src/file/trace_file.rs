@@ -37,6 +37,8 @@ pub struct TraceFile<'a> {
     pub options: Options,
     /// The text of `trace`, when a latency tracer was recorded.
     pub latency_text: Option<Cow<'a, [u8]>>,
+    /// The latency that a latency tracer kept, of its text.
+    pub longest: Option<crate::text::LongestLatency>,
     /// What is damaged in the file's head and sections.
     pub diagnostics: Diagnostics,
 }
@@ -68,6 +70,7 @@ impl<'a> TraceFile<'a> {
             comms: Comms::default(),
             options: Options::default(),
             latency_text: None,
+            longest: None,
             diagnostics: Diagnostics::default(),
         }
     }

@@ -298,6 +298,7 @@ impl TraceBuilder {
             comms: self.comms,
             options: Options::default(),
             latency_text: None,
+            longest: None,
             diagnostics: self.diagnostics,
         }
     }

@@ -65,11 +65,12 @@ impl<'l> Head<'l> {
         let head = &line_[..colon];
         let mut words = head.split(|b| *b == b' ').filter(|w| !w.is_empty()).rev();
         let mut time = words.next()?;
-        // `5us :` and `5us!:`.
-        while !time.is_empty() && time.iter().all(|b| b"!+#*@$:".contains(b)) {
+        // `5us :`, and `15us!:` before a long time: the mark of `trace_find_mark()` follows the unit.
+        while !time.is_empty() && time.iter().all(is_mark) {
             time = words.next()?;
         }
-        let time_ns = time_ns(time)?;
+        let marks = time.iter().rev().take_while(|b| is_mark(b)).count();
+        let time_ns = time_ns(&time[..time.len() - marks])?;
         let flags = words.next()?;
         let digits = flags.iter().take_while(|b| b.is_ascii_digit()).count();
         let cpu = number(&flags[..digits])?;
@@ -83,6 +84,11 @@ impl<'l> Head<'l> {
         let (flags, preempt) = parse_flags(flags);
         Some(Self { comm, pid, cpu, flags, preempt, time_ns, rest: &line_[colon + 2..] })
     }
+}
+
+/// Of the delay behind a line (`trace_find_mark()`), or the colon behind it.
+fn is_mark(byte: &u8) -> bool {
+    b"!+#*@$:".contains(byte)
 }
 
 /// `   name-123 `, perhaps with `( tgid)` behind and `instance: ` before it.

@@ -11,9 +11,11 @@
 mod build;
 mod graph;
 mod line;
+mod longest;
 mod pairs;
 
 pub use build::TraceBuilder;
+pub use longest::LongestLatency;
 
 use crate::{TraceError, TraceFile};
 use line::{Head, Style};
@@ -65,6 +67,7 @@ struct Reader {
     /// Events lost, by CPU, before its next event.
     lost: Vec<(u32, u64)>,
     graph: graph::Stacks,
+    longest: Option<LongestLatency>,
 }
 
 impl Reader {
@@ -74,8 +77,11 @@ impl Reader {
         }
         if let Some(comment) = line.strip_prefix(b"#") {
             let comment = comment.trim_ascii();
-            if let Some(tracer) = comment.strip_prefix(b"tracer:") {
-                self.tracer = String::from_utf8_lossy(tracer.trim_ascii()).into_owned();
+            match comment.strip_prefix(b"tracer:") {
+                Some(tracer) => {
+                    self.tracer = String::from_utf8_lossy(tracer.trim_ascii()).into_owned();
+                }
+                None => LongestLatency::comment(&mut self.longest, &self.tracer, comment),
             }
             return;
         }
@@ -107,8 +113,14 @@ impl Reader {
     fn event(&mut self, head: &Head<'_>) {
         let lost = self.lost.iter().position(|(cpu, _)| *cpu == head.cpu);
         let lost = lost.map(|at| self.lost.swap_remove(at).1);
+        if let Some((name, text)) = longest::scheduler(head) {
+            return self.builder.event(head, lost, name, &text);
+        }
         let (name, text) = line::name_and_text(head.rest, &self.tracer);
-        self.builder.event(head, lost, name, text);
+        // Its functions belong to the event before it, as do the lines that follow.
+        if text != b"<stack trace>" {
+            self.builder.event(head, lost, name, text);
+        }
     }
 
     fn finish(mut self) -> TraceFile<'static> {
@@ -116,7 +128,7 @@ impl Reader {
             let more = self.strange - COMPLAINTS;
             self.builder.damage(0, format!("{more} more lines are none of ftrace's"));
         }
-        self.builder.finish(&self.tracer)
+        TraceFile { longest: self.longest, ..self.builder.finish(&self.tracer) }
     }
 }
 
@@ -229,6 +241,56 @@ CPU:1 [LOST 337 EVENTS]
         assert!(matches!(parse(b"hello\nworld\n"), Err(TraceError::NotATrace)));
         assert!(matches!(parse(b""), Err(TraceError::Empty)));
         assert!(matches!(parse(&[0; 100]), Err(TraceError::NotATrace)));
+    }
+
+    /// Of Linux 6.1 with PREEMPT_RT on armv7, shortened.
+    #[test]
+    fn a_latency_tracer_has_its_latency_the_scheduler_and_marks_of_long_times() {
+        let text = "\
+# tracer: wakeup_rt
+#
+# wakeup_rt latency trace v1.1.5 on 6.1.0-50-rt-armmp
+# latency: 1330 us, #67/67, CPU#0 | (M:preempt_rt VP:0, KP:0, SP:0 HP:0 #P:1)
+#    | task: ktimers/0-15 (uid:0 nice:0 policy:1 rt_prio:1)
+#  => started at: lock_it
+#  => ended at:   let_go
+  <idle>-0         0dn..5..    4us+:        0:120:R   + [000]      15: 98:R ktimers/0
+  <idle>-0         0dn..5..   51us : <stack trace>
+ => trace_sched_wakeup.part.0
+  <idle>-0         0dn.h2..   59us : task_woken_rt <-ttwu_do_wakeup
+  <idle>-0         0d...3..  190us#: psi_flags_change <-psi_task_switch
+  <idle>-0         0dn.h2.. 226793us!: gic_eoi_irq <-handle_irq
+  <idle>-0         0d...3.. 226794us+:        0:120:R ==> [000]      15: 98:R ktimers/0
+";
+        let file = parse(text.as_bytes()).unwrap();
+        assert!(file.diagnostics.is_empty(), "{:?}", file.diagnostics);
+        let longest = LongestLatency {
+            tracer: "wakeup_rt".into(),
+            ns: 1_330_000,
+            task: "ktimers/0".into(),
+            tid: 15,
+            started_at: "lock_it".into(),
+            ended_at: "let_go".into(),
+        };
+        assert_eq!(file.longest, Some(longest));
+        let decoder = Decoder::new(&file);
+        let mut events = file.events();
+        let mut times = Vec::new();
+        while let Some(e) = events.next() {
+            times.push(e.time / 1_000);
+            match decoder.decode(&e) {
+                Typed::SchedWakeup(w) => {
+                    assert_eq!((w.comm, w.pid, w.prio), (&b"ktimers/0"[..], 15, 98));
+                }
+                Typed::SchedSwitch(s) => {
+                    assert_eq!((s.prev_comm, s.prev_pid, s.prev_prio), (&b"<idle>"[..], 0, 120));
+                    assert_eq!((s.next_comm, s.next_pid), (&b"ktimers/0"[..], 15));
+                }
+                Typed::Function(f) => assert!(file.symbols.find(f.ip).is_some()),
+                _ => panic!("another event at {}", e.time),
+            }
+        }
+        assert_eq!(times, [4, 59, 190, 226_793, 226_794]);
     }
 
     #[test]

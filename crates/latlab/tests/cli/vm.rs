@@ -237,6 +237,9 @@ fn armv7_records_and_what_was_set_is_put_back_also_after_a_kill() {
         cat osnoise/timerlat_period_us; kill -9 $!; wait $!; ls instances | wc -l
         latlab wakeup -q --level irq -l 20 --out /tmp/q > /dev/null 2>&1; echo exit $?
         cat osnoise/timerlat_period_us; ls instances | wc -l
+        echo == longest
+        latlab record -p wakeup_rt -o /work/longest.txt -- latlab wakeup -q -p 80 -l 200 --out /tmp/w >/dev/null 2>&1
+        echo exit $?; same
         echo == function; latlab record -p function -l do_sys_openat2 -o /work/f.dat -- cat /proc/uptime > /dev/null
         echo == graph
         {record} -o /tmp/g.dat -- cat /proc/uptime >/dev/null 2>/tmp/said; echo exit $?
@@ -259,6 +262,7 @@ fn armv7_records_and_what_was_set_is_put_back_also_after_a_kill() {
     let sections = sections(&printed(&output));
     for (name, expected) in [
         ("levels killed", "700\n1\nexit 0\n1000\n0\n"),
+        ("longest", "exit 0\nsame\n"),
         ("graph", "exit 0\n1\nsame\ndrawn\n"),
         ("wrong event", "exit 1\nsame\n"),
         ("interrupted", "exit 130\nsame\n"),
@@ -273,6 +277,19 @@ fn armv7_records_and_what_was_set_is_put_back_also_after_a_kill() {
         let got = sections.get(name).map_or("", String::as_str);
         assert_eq!(got, expected, "{name}: {sections:?} {}", said(&output));
     }
+    // Where the time of the longest latency passed.
+    let output = run(dir.path(), &["profile", "longest.txt", "--json"]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", said(&output));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let latency = &found["parts"][0]["detail"]["profile"]["latency"];
+    let steps = latency["steps"].as_array().unwrap();
+    let sum: u64 = steps.iter().filter_map(|s| s["length_ns"].as_u64()).sum();
+    let length = latency["length_ns"].as_u64().unwrap();
+    assert!(
+        latency["tracer"] == "wakeup_rt" && latency["task"] != "" && steps.len() > 3,
+        "{latency:#}"
+    );
+    assert!(sum <= length + 1_000 && sum * 4 > length, "{latency:#}");
     let capture = fs::read(dir.path().join("f.dat")).unwrap();
     assert_eq!(&capture[..10], b"\x17\x08\x44tracing");
 }
