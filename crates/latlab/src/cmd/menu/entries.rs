@@ -25,6 +25,8 @@ pub enum Initial {
     TwoNewestRuns,
     /// `trace.dat` of this directory, or the newest capture of a run.
     NewestTrace,
+    /// Nothing, and the experiment needs something.
+    Needed,
 }
 
 /// One parameter of an experiment.
@@ -113,6 +115,17 @@ const LOAD: Parameter =
 const FILE: Parameter = text("Trace", Place::Words, "", "a trace.dat, or ftrace's text")
     .initially(Initial::NewestTrace);
 
+const TASK: Parameter =
+    text("Task", Place::Option("--task"), "", "name, process, thread or control group")
+        .initially(Initial::Needed)
+        .brief("control-loop");
+#[cfg(feature = "host")]
+const MACHINE: Parameter =
+    text("Machine", Place::Words, "armv7-rt", "see `latlab vm list`; options behind commas");
+#[cfg(feature = "host")]
+const WAKEUPS: Parameter =
+    text("Wake-ups", Place::Option("-l"), "200", "of a task with a period of 1 ms").brief("20");
+
 /// The experiments, in the order of the menu.
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
@@ -189,10 +202,22 @@ pub const EXPERIMENTS: &[Experiment] = &[
         question: "What makes a running program late?",
         command: "why",
         parameters: &[
-            text("Task", Place::Option("--task"), "", "name, process, thread or control group")
-                .brief("control-loop"),
+            TASK,
             text("Deadline", Place::Option("--deadline"), "", "late above this: 1ms"),
             duration("30s").brief("2s"),
+        ],
+    },
+    #[cfg(feature = "host")]
+    Experiment {
+        group: "Latency",
+        title: "Watch a program",
+        question: "How late is a running program over a long time? Captures of the worst activations.",
+        command: "watch",
+        parameters: &[
+            Parameter { place: Place::Words, ..TASK },
+            text("Deadline", Place::Option("--deadline"), "", "late above this; empty: the period"),
+            text("Folder", Place::Option("--dir"), "watch", "of counts and captures"),
+            duration("1h").brief("2s"),
         ],
     },
     Experiment {
@@ -409,6 +434,23 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         group: "Traces",
+        title: "Longest latency",
+        question: "What ran in the longest latency of a kind?",
+        command: "record",
+        parameters: &[
+            choice(
+                "Tracer",
+                Place::Option("-p"),
+                &["wakeup_rt", "wakeup", "wakeup_dl", "irqsoff", "preemptoff", "preemptirqsoff"],
+                "what is long: a wake-up, interrupts or preemption off",
+            ),
+            text("Longer than", Place::Option("--threshold"), "", "in µs; exit code 2 above"),
+            duration("10s"),
+            text("File", Place::Option("-o"), "longest.txt", "`latlab profile` reads it"),
+        ],
+    },
+    Experiment {
+        group: "Traces",
         title: "Events as text",
         question: "Every event of a trace; counted: how many of each?",
         command: "report",
@@ -457,6 +499,52 @@ pub const EXPERIMENTS: &[Experiment] = &[
             FILE,
             text("Page", Place::Option("--export"), "", "write a page instead of showing it")
                 .brief("page.html"),
+        ],
+    },
+    #[cfg(feature = "host")]
+    Experiment {
+        group: "Virtual lab",
+        title: "Path of a wake-up",
+        question: "Which kernel functions does a wake-up run, with how many instructions?",
+        command: "vm path",
+        parameters: &[
+            MACHINE,
+            text("Against", Place::Option("--against"), "", "another machine, or a kernel's file"),
+            WAKEUPS,
+        ],
+    },
+    #[cfg(feature = "host")]
+    Experiment {
+        group: "Virtual lab",
+        title: "Critical sections",
+        question: "Which sections with interrupts or preemption off are the longest?",
+        command: "vm sections",
+        parameters: &[MACHINE, LOAD, WAKEUPS],
+    },
+    #[cfg(feature = "host")]
+    Experiment {
+        group: "Virtual lab",
+        title: "Upper bound",
+        question: "Which wake-up latency is not exceeded, by sections, interrupts and path?",
+        command: "vm bound",
+        parameters: &[MACHINE, LOAD, WAKEUPS],
+    },
+    #[cfg(feature = "host")]
+    Experiment {
+        group: "Virtual lab",
+        title: "Worst wake-up",
+        question: "At which times of faults and loads is a wake-up latest?",
+        command: "worst",
+        parameters: &[
+            MACHINE,
+            text(
+                "Faults",
+                Place::Each("--fault"),
+                "irqs-off:us=30,every=1ms",
+                "docs/reference/faults.md",
+            ),
+            LOAD,
+            text("Wake-ups", Place::Option("-l"), "2000", "of the search").brief("100"),
         ],
     },
     Experiment {

@@ -60,6 +60,7 @@ impl Recent {
             #[cfg(feature = "host")]
             Initial::TwoNewestRuns => self.two_of_one_kind().unwrap_or_default(),
             Initial::NewestTrace => self.trace.clone().unwrap_or_default(),
+            Initial::Needed => String::new(),
         }
     }
 }
@@ -86,11 +87,18 @@ impl Form {
         Self { experiment, values: experiment.parameters.iter().map(value).collect() }
     }
 
-    /// Whether a result of before is needed and there is none.
-    pub fn lacks_a_result(&self) -> bool {
-        let parameters = self.experiment.parameters.iter().zip(&self.values);
-        let mut results = parameters.filter(|(p, _)| !matches!(p.initial, Initial::Text(_)));
-        results.any(|(_, value)| value.is_empty())
+    /// The first parameter without which the command is another one, or an error: a result of before, or a task.
+    pub fn lacks(&self) -> Option<usize> {
+        let mut parameters = self.experiment.parameters.iter().zip(&self.values);
+        parameters.position(|(parameter, value)| {
+            let needed = match parameter.initial {
+                Initial::Text(_) => 0,
+                #[cfg(feature = "host")]
+                Initial::TwoNewestRuns => 2,
+                Initial::NewestRun | Initial::NewestTrace | Initial::Needed => 1,
+            };
+            value.split_whitespace().count() < needed
+        })
     }
 
     /// The words of the command line, without `latlab`.

@@ -64,13 +64,13 @@ struct Entry {
     question: &'static str,
 }
 
-/// The experiments that can begin as they are: those that need a result of before only with one.
+/// The experiments that can begin as they are: not those that need a task, or a result of before that is not there.
 fn entries(recent: &Recent) -> Vec<Entry> {
     let entry = |form: Form| Entry { words: form.words(), question: form.experiment.question };
     EXPERIMENTS
         .iter()
         .map(|experiment| Form::new(experiment, recent))
-        .filter(|form| !form.lacks_a_result())
+        .filter(|form| form.lacks().is_none())
         .map(entry)
         .filter(|entry| parse(&entry.words).is_ok())
         .collect()

@@ -104,7 +104,13 @@ impl Menu {
             };
         }
         if key.code == KeyCode::Enter {
-            return Action::Run(self.words());
+            return match self.form().lacks() {
+                Some(parameter) => {
+                    self.focus = Focus::Field(1 + parameter);
+                    Action::None
+                }
+                None => Action::Run(self.words()),
+            };
         }
         match self.focus {
             Focus::List => self.list_key(key.code),
@@ -265,9 +271,12 @@ impl Menu {
         };
         let warning = if self.color { Style::new().fg(Color::Yellow) } else { Style::new() };
         let dim = Style::new().add_modifier(Modifier::DIM);
+        let lacking = self.form().lacks().and_then(|n| self.form().experiment.parameters.get(n));
+        let lacking = lacking.map(|p| format!("Needs {}: {}", p.label, p.help));
+        let problem = lacking.or(problem.map(str::to_owned)).unwrap_or_default();
         let mut lines = vec![
             Line::styled(line, Style::new().add_modifier(Modifier::BOLD)),
-            Line::styled(problem.unwrap_or_default().to_owned(), warning),
+            Line::styled(problem, warning),
         ];
         lines.extend(self.missing.iter().map(|words| Line::styled(words.clone(), warning)));
         lines.push(Line::default());

@@ -39,6 +39,33 @@ fn enter_runs_the_selected_experiment_with_its_edited_parameters() {
     assert_eq!(press(&mut menu, &[KeyCode::Esc, Char('q')]), Action::Leave);
 }
 
+/// In a directory without results: each experiment runs, or says what it needs and goes to that field.
+#[test]
+fn an_experiment_that_needs_something_does_not_run_without_it() {
+    use KeyCode::{Down, Enter};
+    let mut menu = menu();
+    let mut lacking = Vec::new();
+    for (n, experiment) in EXPERIMENTS.iter().enumerate() {
+        if press(&mut menu, &[Enter]) == Action::None {
+            let Focus::Field(field) = menu.focus else { panic!("{}", experiment.title) };
+            let label = menu.parameter(field).unwrap().label;
+            let screen = drawn(&menu, 80, 40, None);
+            assert!(screen.contains(&format!("Needs {label}: ")), "{screen}");
+            lacking.push(experiment.title);
+            typed(&mut menu, "one two");
+            assert!(matches!(press(&mut menu, &[Enter]), Action::Run(_)), "{}", experiment.title);
+            press(&mut menu, &[KeyCode::Esc]);
+        }
+        assert_eq!(menu.selected, n);
+        press(&mut menu, &[Down]);
+    }
+    for title in ["Causes in a program", "Events as text", "Timers in a trace", "Compare two runs"]
+    {
+        assert!(lacking.contains(&title), "{title}: {lacking:?}");
+    }
+    assert!(!lacking.contains(&"Doctor") && lacking.len() < EXPERIMENTS.len() / 2, "{lacking:?}");
+}
+
 #[test]
 fn a_choice_goes_round_and_a_target_is_in_front() {
     use KeyCode::{Char, Enter, Left, Right};
