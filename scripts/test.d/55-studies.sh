@@ -91,9 +91,14 @@ if [[ $(id -u) -eq 0 ]]; then
     row 'sched --policy fifo --prio 90,45' '-D 1s' 'fifo|FIFO'
     row 'sched --work io --policy fifo --prio 90,90' '-D 1s' 'fifo|FIFO'
     row 'sched --nice 0,0' '-D 1s' 'share'
+    row 'sched --matrix' '-D 1s --only cpu-rr-90-45' 'cpu-rr-90-45'
+    row "record -e irq_handler_entry -f 'irq==21' -e irq_handler_exit -f 'irq==21' -D 5s" '-D 1s' 'events'
     row 'record -e sched_switch -D 5s -o trace.dat' '-D 1s' 'events'
     row 'report trace.dat' '' 'sched_switch'
     row 'bench ctx.yield ctx.pipe:class=fifo --each 2000000' '--each 20000' 'ctx\.yield: 20.?000 single operations' 'jitter'
+    row "bench 'ctx.kernel:part=whole|choose|switch'" '-D 1s' 'ctx\.kernel part=switch'
+    row 'why --limit auto -D 60s' '-D 4s' 'Wake-up latency while traced|limit|late'
+    row 'why --window 50us..60us -i 1500 -D 60s' '-D 4s --details' 'from the command line: 50\.0 µs to 60\.0 µs'
     row 'bench ctx.yield ctx.pipe:class=fifo ctx.nanosleep --against cortex-a8-switch' '-D 1s --details' 'ctx\.nanosleep' 'cortex-a8-switch'
 else
     echo 'skipped without root: sched, record, switches under SCHED_FIFO'
@@ -108,6 +113,7 @@ row "sweep --vm 2 --vm-bytes 1M..256M:x2 --vm-stride 1,16,32,64,128,256,512,1024
 # Finding latency bottlenecks by ftrace (2012).
 row 'sweep period -D 10m' '-D 200ms --details' 'Latency by period' 'missed' '60%'
 row 'compare @cortex-a8-elc2012 @pentium4-elc2012 pressure' '' '27\.2 ms' '921'
+row 'profile fixtures/trace/elc2012-activate-task.txt' '' 'activate_task\(\) took 28\.1 ms'
 row 'profile fixtures/trace/cyclictest-mark-graph.txt' '' 'spin_for +37'
 
 printf '%s passed, %s failed\n' "$passed" "$failed"

@@ -37,10 +37,7 @@ pub(super) const MESSAGES: &[Message] = &[
     fixed!("why.deadline-none", "no activation was much slower than the median"),
     Message { id: "why.limit-auto", text: limit_auto },
     Message { id: "why.limit-window", text: limit_window },
-    fixed!(
-        "why.limit-window-unmapped",
-        "from the command line; not mapped to the traced distribution"
-    ),
+    Message { id: "why.limit-window-unmapped", text: limit_window_unmapped },
     Message { id: "why.preset-all-functions", text: preset_all_functions },
     Message { id: "why.preset-handler-functions", text: preset_handler_functions },
     Message { id: "why.preset-given-functions", text: preset_given_functions },
@@ -167,6 +164,12 @@ fn limit_window(a: &Args<'_>) -> Text {
         a.get("traced_low"),
         a.get("traced_high")
     ))
+}
+
+fn limit_window_unmapped(a: &Args<'_>) -> Text {
+    let window = a.find("low").zip(a.find("high"));
+    let window = window.map_or_else(String::new, |(low, high)| format!(": {low} to {high}"));
+    Text::claim(format!("from the command line{window}; not mapped to the traced distribution"))
 }
 
 /// What a preset traces, and the buffer.

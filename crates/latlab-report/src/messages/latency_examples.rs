@@ -213,6 +213,8 @@ fn with_values() -> Vec<Statement> {
         ("traced_high", ns(107e3)),
     ];
     put("why.limit-window", &window);
+    put("why.limit-window-unmapped", &window[..2]);
+    put("why.limit-window-unmapped", &[]);
     let events = ("events", n(25));
     put("why.preset-events", &[events.clone(), yes("top_level")]);
     put(

@@ -143,6 +143,12 @@ fn apply(control: &Control, config: &RecordConfig, buffer_kb: u64) -> Result<Vec
             chosen.push((spec, crate::tracefs::select(&spec.pattern, &events)?));
         }
     }
+    if let Some(tracer) = &config.tracer
+        && !control.tracefs().tracers()?.contains(tracer)
+    {
+        // Refused, before an option that only this tracer has is.
+        control.set_tracer(tracer)?;
+    }
     control.set_buffer_kb(buffer_kb)?;
     if let Some(cpus) = &config.cpus {
         control.set_cpus(cpus)?;

@@ -15,6 +15,7 @@ use latlab_analysis::bench::summary::{Measured, part, so_far};
 use latlab_analysis::bench::{control_workload, findings, kernel_switch};
 use latlab_analysis::reference;
 use latlab_model::bench::trial::{SliceReply, SliceSpec};
+use latlab_model::bench::{BenchDetail, Missing};
 use latlab_model::finding::Finding;
 use latlab_model::reference::Reference;
 use latlab_model::run::{Detail, Part, Run};
@@ -96,6 +97,9 @@ pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
     })?;
     drop(progress);
     if let Some(Detail::Bench(detail)) = &mut part.detail {
+        if let Err(error) = wrong_parameter(detail) {
+            return session.abandon(error);
+        }
         detail.against = references.iter().map(|r| reference::compare(&part.results, r)).collect();
     }
     let of = |is: fn(&Finding) -> bool| {
@@ -111,6 +115,22 @@ pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
         None => failed_if(lost, outcome),
         Some(claim) => Err(anyhow!("{claim}"))
             .hint("an impossible result shows an error of the measurement; do not use this run"),
+    }
+}
+
+/// An error where wrong parameters left nothing to measure.
+fn wrong_parameter(detail: &BenchDetail) -> anyhow::Result<()> {
+    let Some(first) = detail.missing.first().filter(|_| detail.rows.is_empty()) else {
+        return Ok(());
+    };
+    let is_wrong =
+        |m: &Missing| m.reason.as_ref().is_some_and(|r| r.id() == Some("probe.parameter"));
+    match (&first.reason, detail.missing.iter().all(is_wrong)) {
+        (Some(reason), true) => {
+            Err(anyhow!("{}: {}", first.name, latlab_report::messages::note(reason)))
+                .hint("latlab bench --list NAME shows the parameters of a probe")
+        }
+        _ => Ok(()),
     }
 }
 

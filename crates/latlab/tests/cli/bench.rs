@@ -108,6 +108,21 @@ fn a_parameter_that_makes_no_sense_costs_its_own_figure() {
 }
 
 #[test]
+fn wrong_parameters_alone_are_an_error_and_no_run() {
+    let dir = tempfile::tempdir().unwrap();
+    for (probe, said) in [
+        ("ctx.ring:procs=abc", "ctx.ring: parameter procs=abc: allowed are numbers"),
+        ("ipc.unix-stream:size=0", "ipc.unix-stream: parameter size=0: allowed are 1 to 1M"),
+        ("cpu.operation:op=foo", "cpu.operation: parameter op=foo: allowed are add"),
+    ] {
+        let out = latlab(dir.path(), &["bench", probe]);
+        assert_eq!(out.status.code(), Some(1), "{probe}");
+        assert!(text(&out.stderr).contains(said), "{}", text(&out.stderr));
+        assert!(out.stdout.is_empty() && !dir.path().join("runs").exists(), "{probe}");
+    }
+}
+
+#[test]
 fn an_empty_message_over_a_stream_is_refused_and_nothing_spins() {
     let dir = tempfile::tempdir().unwrap();
     let probes = ["ipc.unix-stream:size=0", "ipc.unix-dgram:size=0", "ipc.udp:size=0"];

@@ -200,12 +200,13 @@ impl CaptureRunner {
                 let mapped = map_window((low, high), &self.untraced, &traced, effect);
                 let reason = match mapped {
                     Some((l, h)) => Note::new("why.limit-window")
-                        .value("low", Quantity::Ns(low as f64))
-                        .value("high", Quantity::Ns(high as f64))
                         .value("traced_low", Quantity::Ns(l as f64))
                         .value("traced_high", Quantity::Ns(h as f64)),
                     None => Note::new("why.limit-window-unmapped"),
                 };
+                let reason = reason
+                    .value("low", Quantity::Ns(low as f64))
+                    .value("high", Quantity::Ns(high as f64));
                 let (low, high) = mapped.unwrap_or((low, high));
                 ((low, high), low, reason)
             }
