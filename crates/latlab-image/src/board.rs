@@ -149,8 +149,8 @@ pub fn source(name: &str) -> Option<&'static str> {
 pub fn find(name: &str) -> Result<Board> {
     if !name.contains('/') && !name.ends_with(".toml") {
         let board = ours().into_iter().find(|b| b.name == name);
-        return board.ok_or_else(|| TargetError::Spec {
-            spec: name.into(),
+        return board.ok_or_else(|| TargetError::Content {
+            path: name.into(),
             reason: "there is no such board".into(),
             hint: format!(
                 "there are {}; a board of your own is a file: --board ./my-board.toml",

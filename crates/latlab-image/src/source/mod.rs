@@ -34,10 +34,11 @@ pub use u_boot::{BootLoaderRecord, build as build_u_boot, file as u_boot_file};
 /// What is set in every kernel.
 const BASE: &str = include_str!("../fragments/base.config");
 /// Purposes with their fragments.
-const PURPOSES: [(&str, &str); 3] = [
+const PURPOSES: [(&str, &str); 4] = [
     ("tracers", include_str!("../fragments/tracers.config")),
     ("latency", include_str!("../fragments/latency.config")),
     ("no-smp", include_str!("../fragments/no-smp.config")),
+    ("no-power-saving", include_str!("../fragments/no-power-saving.config")),
 ];
 
 /// For what a kernel is built: purposes, or files of the user's own, joined by `+`.
@@ -526,7 +527,12 @@ mod tests {
         assert!(error.contains("no line sets an option"), "{error}");
         let error = Purpose::parse("tracer").unwrap_err();
         assert_eq!(error.to_string(), "tracer: no purpose of a kernel");
-        assert!(error.hint().unwrap().starts_with("tracers, latency, no-smp, joined by +"));
+        assert!(
+            error
+                .hint()
+                .unwrap()
+                .starts_with("tracers, latency, no-smp, no-power-saving, joined by +")
+        );
     }
 
     #[test]

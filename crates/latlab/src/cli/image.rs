@@ -27,7 +27,7 @@ pub struct Build {
     /// Debian's PREEMPT_RT kernel (rt) or standard one (stock), or your linux-image package (FILE.deb).
     #[arg(long, value_name = "KERNEL", default_value = "rt")]
     pub kernel: String,
-    /// Build the kernel from Debian's source, with the configuration of --kernel: tracers, latency, no-smp, joined by +, or a fragment of your own (FILE.config).
+    /// Build the kernel from Debian's source, with the configuration of --kernel: tracers, latency, no-smp, no-power-saving, joined by +, or a fragment of your own (FILE.config).
     #[arg(long, value_name = "PURPOSE")]
     pub build_kernel: Option<String>,
     /// Build U-Boot from Debian's source.

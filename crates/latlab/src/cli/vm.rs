@@ -61,7 +61,7 @@ pub struct BuildArgs {
     /// Machine (vm list): the kernel of Debian's whose configuration it begins with.
     #[arg(value_name = "MACHINE")]
     pub machine: String,
-    /// tracers, latency, no-smp, joined by +, or a fragment of your own (FILE.config).
+    /// tracers, latency, no-smp, no-power-saving, joined by +, or a fragment of your own (FILE.config).
     #[arg(value_name = "PURPOSE")]
     pub purpose: String,
     /// Write it as a Debian package too.

@@ -62,6 +62,24 @@ fn boards_and_plans_are_shown_without_building_anything() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
 }
 
+/// What is built from source is in the plan, as are loaders outside of any partition.
+#[test]
+fn a_plan_has_what_is_built_from_source() {
+    let dir = tempfile::tempdir().unwrap();
+    keys(dir.path());
+    let plan = |board: &str| {
+        let args = ["image", "--board", board, "--build-kernel", "no-smp+no-power-saving"];
+        let args = [&args[..], &["--build-u-boot", "--plan", "--ssh-key", "id.pub"]].concat();
+        printed(&run(dir.path(), &args))
+    };
+    let bone = plan("beaglebone-black");
+    assert!(bone.contains("Debian's source of U-Boot (am335x_evm_defconfig)"), "{bone}");
+    assert!(bone.contains("Debian's source for no-smp+no-power-saving"), "{bone}");
+    assert!(!bone.contains("u-boot-omap"), "{bone}");
+    let orange = plan("orange-pi-plus");
+    assert!(orange.contains("offset 8192: "), "{orange}");
+}
+
 #[test]
 fn what_cannot_be_built_is_said_before_anything_is_fetched() {
     let dir = tempfile::tempdir().unwrap();

@@ -208,9 +208,17 @@ fn plan(request: &Request, global: &Global) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     writeln!(out, "{}: {}", board.name, board.about)?;
+    let built = board.u_boot.as_ref().filter(|_| request.build_u_boot);
+    let source = |package: &str| match built.filter(|u| u.package == package) {
+        Some(u_boot) => format!("Debian's source of U-Boot ({})", u_boot.config),
+        None => package.to_owned(),
+    };
+    for raw in &board.boot.raw {
+        writeln!(out, "offset {}: {} of {}", raw.offset, raw.path, source(&raw.package))?;
+    }
     writeln!(out, "partition 1, FAT32, active, {} MiB, {}:", board.boot.mib, board.boot.label)?;
     for file in &board.boot.file {
-        writeln!(out, "  {:<24} {} of {}", file.to, file.path, file.package)?;
+        writeln!(out, "  {:<24} {} of {}", file.to, file.path, source(&file.package))?;
     }
     for text in &board.boot.text {
         writeln!(out, "  {:<24} text", text.to)?;
