@@ -36,6 +36,9 @@ pub struct SliceSpec {
     /// Address and port of the server at the other end, where that is another machine.
     #[serde(default)]
     pub peer: Option<String>,
+    /// Whether others measure the same on other CPUs, and begin at the same time.
+    #[serde(default)]
+    pub together: bool,
 }
 
 /// What it answers, as one line of JSON.

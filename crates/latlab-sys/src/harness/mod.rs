@@ -8,6 +8,8 @@
 //! ```
 
 mod account;
+#[cfg(feature = "host")]
+mod copies;
 pub mod each;
 pub mod meter;
 pub mod runner;

@@ -17,7 +17,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Time beyond its limit after which a silent trial is killed.
@@ -59,6 +59,8 @@ pub struct Plan {
     pub limit_ns: u64,
     /// CPU to measure on.
     pub cpu: Option<u32>,
+    /// CPUs of the copies of each trial, which measure at the same time, that of `cpu` among them; empty: no copies.
+    pub copies: Vec<u32>,
     /// Where to make a directory for files.
     pub dir: PathBuf,
     /// When a result is precise enough.
@@ -164,8 +166,9 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> io::Result<Su
             let sure = 1.0 - open.len() as f64 / plan.instances.len() as f64;
             let name = plan.instances[i].spec.name;
             progress(Progress { done: used.max(sure).min(1.0), name, round });
-            let reply = run_trial(plan, &plan.instances[i], &outcomes[i], level, &dir);
-            take(&mut outcomes[i], reply, plan.instances[i].peer.is_some());
+            for reply in run_trial(plan, &plan.instances[i], &outcomes[i], level, &dir) {
+                take(&mut outcomes[i], reply, plan.instances[i].peer.is_some());
+            }
             dir.clear();
         }
         traced.extend(crate::tracefs::active());
@@ -194,7 +197,7 @@ fn sure_enough(slices: &[Slice], level: Option<f64>, plan: &Plan) -> bool {
 
 /// Why a trial gave no reply.
 #[derive(Debug, thiserror::Error)]
-enum TrialError {
+pub(super) enum TrialError {
     #[error("stopped")]
     Stopped,
     #[error("no answer after {seconds} s; killed")]
@@ -203,6 +206,8 @@ enum TrialError {
     NoProgram,
     #[error("no pipe")]
     NoPipe,
+    #[error("{0}")]
+    NotStarted(#[source] io::Error),
     #[error("{0}")]
     Request(#[source] serde_json::Error),
     #[error("its answer: {0}")]
@@ -234,6 +239,11 @@ fn take(outcome: &mut Outcome, reply: Result<SliceReply, TrialError>, is_remote:
         }
         Ok(SliceReply::Unavailable { reason }) => (reason, true),
         Ok(SliceReply::Failed { reason }) => (reason, false),
+        Err(TrialError::NotStarted(error)) => match not_started(error) {
+            SliceReply::Unavailable { reason } => (reason, true),
+            SliceReply::Failed { reason } => (reason, false),
+            SliceReply::Measured(_) => return,
+        },
         Err(error) => (error.note(), false),
     };
     log::debug!("{:?}", give_up.0);
@@ -274,7 +284,7 @@ fn run_trial(
     so_far: &Outcome,
     level: Option<f64>,
     dir: &ScratchDir,
-) -> Result<SliceReply, TrialError> {
+) -> Vec<Result<SliceReply, TrialError>> {
     let spec = SliceSpec {
         each: 0,
         control_limit_ns: level.map(plan.stop.threshold_ns),
@@ -289,62 +299,104 @@ fn run_trial(
         // Once is enough to show it, and a trace is not free.
         watch: so_far.slices.is_empty(),
         peer: instance.peer.map(crate::probe::remote::address_text),
-    };
-    let json = serde_json::to_string(&spec).map_err(TrialError::Request)?;
-    let (program, arguments) = plan.worker.split_first().ok_or(TrialError::NoProgram)?;
-    let child = Command::new(program)
-        .args(arguments)
-        .arg(json)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn();
-    let mut child = match child {
-        Ok(child) => child,
-        Err(error) => return Ok(not_started(error)),
+        together: false,
     };
     let limit = Duration::from_nanos(plan.limit_ns) + REPLY_TIMEOUT;
-    let line = first_line(&mut child, limit);
+    #[cfg(feature = "host")]
+    if !plan.copies.is_empty() {
+        return super::copies::run(&plan.worker, &spec, &plan.copies, limit);
+    }
+    vec![Trial::start(&plan.worker, &spec, Stdio::null()).and_then(|mut trial| {
+        let line = trial.lines.next(limit);
+        finished(trial, line)
+    })]
+}
+
+/// A process that measures.
+pub(super) struct Trial {
+    child: Child,
+    /// What it writes.
+    pub(super) lines: Lines,
+}
+
+impl Trial {
+    /// Starts it with `spec` as its last argument.
+    pub(super) fn start(
+        worker: &[String],
+        spec: &SliceSpec,
+        input: Stdio,
+    ) -> Result<Self, TrialError> {
+        let json = serde_json::to_string(spec).map_err(TrialError::Request)?;
+        let (program, arguments) = worker.split_first().ok_or(TrialError::NoProgram)?;
+        let child = Command::new(program)
+            .args(arguments)
+            .arg(json)
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn();
+        let mut child = child.map_err(TrialError::NotStarted)?;
+        match child.stdout.take() {
+            Some(out) => Ok(Self { child, lines: Lines { out, read: Vec::new() } }),
+            None => Err(TrialError::NoPipe),
+        }
+    }
+}
+
+/// Ends a process; what its last line says.
+pub(super) fn finished(
+    mut trial: Trial,
+    line: Result<Option<String>, TrialError>,
+) -> Result<SliceReply, TrialError> {
     // Whatever the process started is in its group; nothing of it outlives the trial.
-    if let Some(group) = Pid::from_raw(child.id() as i32) {
+    if let Some(group) = Pid::from_raw(trial.child.id() as i32) {
         let _ = kill_process_group(group, Kill::KILL);
     }
-    let status = child.wait()?;
+    let status = trial.child.wait()?;
     match line? {
         Some(line) => serde_json::from_str(&line).map_err(TrialError::Reply),
         None => Ok(ended(status)),
     }
 }
 
-/// The line that the child writes; `None` when it ends without one.
-fn first_line(child: &mut Child, limit: Duration) -> Result<Option<String>, TrialError> {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let mut out = child.stdout.take().ok_or(TrialError::NoPipe)?;
-    let started = Instant::now();
-    let mut line = Vec::new();
-    let mut buffer = [0u8; 16384];
-    loop {
-        if signal::stop_requested().is_some() {
-            return Err(TrialError::Stopped);
-        }
-        if started.elapsed() > limit {
-            return Err(TrialError::NoReply { seconds: limit.as_secs() });
-        }
-        let wait = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-        let ready = poll(&mut [PollFd::from_borrowed_fd(out.as_fd(), PollFlags::IN)], Some(&wait));
-        if !ready.is_ok_and(|n| n > 0) {
-            continue;
-        }
-        match out.read(&mut buffer) {
-            Ok(0) => return Ok(None),
-            Ok(n) => line.extend_from_slice(&buffer[..n]),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(e.into()),
-        }
-        if let Some(end) = line.iter().position(|&b| b == b'\n') {
-            line.truncate(end);
-            return Ok(Some(String::from_utf8_lossy(&line).into_owned()));
+/// What a process writes, line by line.
+pub(super) struct Lines {
+    out: ChildStdout,
+    /// What is read of the next line.
+    read: Vec<u8>,
+}
+
+impl Lines {
+    /// The next line; `None` when the process ends without one.
+    pub(super) fn next(&mut self, limit: Duration) -> Result<Option<String>, TrialError> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let started = Instant::now();
+        let mut buffer = [0u8; 16384];
+        loop {
+            if let Some(end) = self.read.iter().position(|&b| b == b'\n') {
+                let behind = self.read.split_off(end + 1);
+                let line = std::mem::replace(&mut self.read, behind);
+                return Ok(Some(String::from_utf8_lossy(&line[..end]).into_owned()));
+            }
+            if signal::stop_requested().is_some() {
+                return Err(TrialError::Stopped);
+            }
+            if started.elapsed() > limit {
+                return Err(TrialError::NoReply { seconds: limit.as_secs() });
+            }
+            let wait = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+            let ready =
+                poll(&mut [PollFd::from_borrowed_fd(self.out.as_fd(), PollFlags::IN)], Some(&wait));
+            if !ready.is_ok_and(|n| n > 0) {
+                continue;
+            }
+            match self.out.read(&mut buffer) {
+                Ok(0) => return Ok(None),
+                Ok(n) => self.read.extend_from_slice(&buffer[..n]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e.into()),
+            }
         }
     }
 }

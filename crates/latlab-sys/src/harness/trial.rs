@@ -72,6 +72,10 @@ fn measure(spec: &SliceSpec, analysis: TraceAnalysis) -> Result<Slice, ProbeErro
         None => calibrate(&mut *probe, target_ns, spec.limit_ns)?,
     };
     warm_up(&mut *probe, n, spec.limit_ns / WARM_UP)?;
+    #[cfg(feature = "host")]
+    if spec.together {
+        super::copies::wait_for_others()?;
+    }
     // Reading /proc/cpuinfo may interrupt all CPUs: only for who asks for the clock.
     let is_clock = spec.probe.starts_with("cpu.");
     let before = Machine::read(spec.cpu, is_clock);

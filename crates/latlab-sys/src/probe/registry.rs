@@ -53,7 +53,7 @@ pub struct Instance {
 }
 
 /// Programs of lmbench whose question `latlab memory` answers.
-const OF_MEMORY: &[&str] = &["lat_mem_rd", "lat_dram_page", "line", "cache", "tlb", "par_mem"];
+const OF_MEMORY: &[&str] = &["lat_mem_rd", "line", "cache", "tlb", "par_mem"];
 
 /// Why a selection is no selection.
 #[derive(Debug, thiserror::Error, PartialEq)]

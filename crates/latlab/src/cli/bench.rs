@@ -38,6 +38,10 @@ pub struct Args {
     /// CPU to measure on (default: the last that is allowed; `any`: not bound).
     #[arg(short = 'a', long = "affinity", value_name = "CPU")]
     pub cpu: Option<String>,
+    /// Measure on N CPUs at the same time, one process on each; results are those of a single process.
+    #[cfg(feature = "host")]
+    #[arg(short = 'P', long, value_name = "N", conflicts_with = "each")]
+    pub parallel: Option<usize>,
     /// Output format: text, lmbench's line formats, or CSV.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "lmbench", "csv"])]
     pub format: String,

@@ -54,6 +54,9 @@ pub struct Config {
     pub target: f64,
     /// The CPU, unless it is the scheduler's choice.
     pub cpu: Option<u32>,
+    /// CPUs on which the same is measured at the same time; empty: on one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<u32>,
     /// Order of the slices.
     pub seed: u64,
     /// Where files are made.
@@ -205,6 +208,7 @@ pub fn measure(
         batches: 11,
         limit_ns: 60_000_000,
         cpu: config.cpu,
+        copies: config.copies.clone(),
         dir: config.dir.clone(),
         stop: StopRule {
             level: control_workload::level,
@@ -270,7 +274,41 @@ fn config(options: &Args) -> anyhow::Result<Config> {
     }
     let budget = options.duration.unwrap_or(budget);
     let target = options.precision / 100.0;
-    configure(instances, budget, target, options.cpu.as_deref(), options.seed, options.dir.clone())
+    let (cpu, dir) = (options.cpu.as_deref(), options.dir.clone());
+    let config = configure(instances, budget, target, cpu, options.seed, dir)?;
+    #[cfg(feature = "host")]
+    if let Some(parallel) = options.parallel.filter(|n| *n > 1) {
+        return with_copies(config, parallel);
+    }
+    Ok(config)
+}
+
+/// The same with copies of each trial, one on each of so many CPUs.
+#[cfg(feature = "host")]
+fn with_copies(mut config: Config, parallel: usize) -> anyhow::Result<Config> {
+    let allowed = latlab_sys::policy::allowed().context("sched_getaffinity")?;
+    let Some(own) = config.cpu else {
+        return Err(anyhow!("--parallel with --affinity any: each copy is bound to a CPU"))
+            .hint("leave out --affinity, or name the CPU of the first copy");
+    };
+    let others = allowed.iter().map(|c| c.0).filter(|&c| c != own);
+    config.copies = std::iter::once(own).chain(others).take(parallel).collect();
+    if config.copies.len() < parallel {
+        return Err(anyhow!(
+            "--parallel {parallel}: this process may run on {} CPUs",
+            config.copies.len()
+        ))
+        .hint("copies beyond that would wait for a CPU, and measure the scheduler");
+    }
+    for instance in &mut config.instances {
+        instance.params.insert("parallel".to_owned(), parallel.to_string());
+    }
+    config.probes = probe_labels(&config.instances);
+    Ok(config)
+}
+
+fn probe_labels(instances: &[Instance]) -> Vec<String> {
+    instances.iter().map(|i| latlab_model::bench::label(i.spec.name, &i.params)).collect()
 }
 
 fn select(names: &[String], which: Suite, host: Option<&str>) -> anyhow::Result<Vec<Instance>> {
@@ -297,12 +335,11 @@ pub(super) fn configure(
     dir: Option<PathBuf>,
 ) -> anyhow::Result<Config> {
     Ok(Config {
-        probes: (instances.iter())
-            .map(|i| latlab_model::bench::label(i.spec.name, &i.params))
-            .collect(),
+        probes: probe_labels(&instances),
         budget_s: budget.as_secs_f64(),
         target,
         cpu: choose_cpu(cpu)?,
+        copies: Vec::new(),
         // Any number will do; it is written into the run, so that the order can be had again.
         seed: seed.unwrap_or_else(meter::now_ns),
         dir: dir.unwrap_or_else(std::env::temp_dir),

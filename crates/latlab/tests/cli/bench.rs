@@ -122,6 +122,23 @@ fn wrong_parameters_alone_are_an_error_and_no_run() {
     }
 }
 
+/// lmbench's `-P`: copies on all CPUs of this machine, at most two, are results of their own.
+#[test]
+#[cfg(feature = "host")]
+fn copies_measure_on_several_cpus() {
+    let dir = tempfile::tempdir().unwrap();
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    if cpus > 1 {
+        let d = detail(&wrapped(dir.path(), &[], &["-P", "2", "lat_syscall", "null", "ctx.pipe"]));
+        let rows = d["rows"].as_array().unwrap();
+        assert!(rows.len() == 2 && rows.iter().all(|r| r["params"]["parallel"] == "2"), "{d}");
+    }
+    let many = (cpus + 1).to_string();
+    let out = latlab(dir.path(), &["bench", "syscall.getppid", "-P", &many]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("this process may run on"), "{}", text(&out.stderr));
+}
+
 #[test]
 fn an_empty_message_over_a_stream_is_refused_and_nothing_spins() {
     let dir = tempfile::tempdir().unwrap();

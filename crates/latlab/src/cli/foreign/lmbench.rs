@@ -6,6 +6,7 @@ use super::spelling::{Spelling, spelling};
 
 /// Of `bench`: those of programs with a server, too.
 pub(super) const BENCH: &[Spelling] = &[
+    #[cfg(not(feature = "host"))]
     OPTIONS[0],
     OPTIONS[1],
     OPTIONS[2],

@@ -354,8 +354,8 @@ fn every_option_of_trace_cmd_report_is_accepted_or_refused() {
 #[cfg(feature = "host")]
 #[test]
 fn common_options_of_lmbench_are_accepted() {
-    assert_eq!(words("latlab bench lat_syscall -P 1 -W 5 -N 11 null"), "lat_syscall null");
+    assert_eq!(words("latlab bench lat_syscall -P 1 -W 5 -N 11 null"), "lat_syscall -P 1 null");
     assert_eq!(notes("latlab bench lat_pipe -P 1").len(), 0);
-    assert_eq!(notes("latlab bench lat_pipe -P 4 -W 1000 -N 3").len(), 3);
+    assert_eq!(notes("latlab bench lat_pipe -P 4 -W 1000 -N 3").len(), 2);
     assert_eq!(notes("latlab memory -W 1000 -N 3").len(), 2);
 }
