@@ -99,9 +99,12 @@ seed() {
             for f in ../fixtures/runs-v1/*/run.json; do
                 cp "$f" "$work/run/$(basename "$(dirname "$f")").json"
             done
-            # The names of fields are words that a mutation may insert.
-            grep -o '"[a-z_0-9]*": {' ../docs/run.schema.json | sort -u |
-                sed 's/^"\(.*\)": {$/"\\"\1\\":"/' >"$work"/run.dict
+            # The names of fields, and the ends of ranges, are words that a mutation may insert.
+            {
+                grep -o '"[a-z_0-9]*": {' ../docs/run.schema.json | sort -u |
+                    sed 's/^"\(.*\)": {$/"\\"\1\\":"/'
+                printf '"%s"\n' 18446744073709551615 9223372036854775807 4294967295 1e308 -1
+            } >"$work"/run.dict
             ;;
     esac
     for f in "seeds/$1/"* "corpus/$1/"*; do

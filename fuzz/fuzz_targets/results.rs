@@ -4,7 +4,7 @@
 use latlab_analysis::cache::import_lat_mem_rd::{infer, lat_mem_rd};
 use latlab_analysis::compare::import;
 use latlab_analysis::path::{self, bound, format, sections};
-use latlab_fuzz::{part_of, render};
+use latlab_fuzz::{compare_with_itself, part_of, render};
 use latlab_model::run::{Detail, Run};
 use libfuzzer_sys::fuzz_target;
 
@@ -14,7 +14,10 @@ const NAME: &str = "result.txt";
 
 fuzz_target!(|data: &[u8]| {
     match import::read(NAME, data) {
-        Ok(source) => render(&source.run),
+        Ok(source) => {
+            render(&source.run);
+            compare_with_itself(&source);
+        }
         // One sentence, also for a terminal that shows it as it is.
         Err(e) => assert!(!e.to_string().is_empty()),
     }

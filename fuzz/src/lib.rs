@@ -12,6 +12,8 @@ pub mod outcome {
     }
 }
 
+use latlab_analysis::compare;
+use latlab_analysis::compare::subject::{Source, Subject};
 use latlab_model::run::{Detail, Part, Run};
 use latlab_report::{html, markdown, sections, text};
 use std::io;
@@ -22,6 +24,20 @@ pub const MEMORY: u64 = 64 << 20;
 /// A part with a detail and nothing else.
 pub fn part_of(name: &str, detail: Detail) -> Part {
     Part { name: name.to_owned(), detail: Some(detail), ..Part::default() }
+}
+
+/// Compares a result with itself, and renders that.
+pub fn compare_with_itself(source: &Source) {
+    let subject = |label: &str| Subject {
+        label: label.to_owned(),
+        runs: vec![source.clone()],
+        published: &[],
+    };
+    let detail = compare::compare(&[subject("a"), subject("b")], &Default::default());
+    render(&Run {
+        parts: vec![part_of("compare", Detail::Compare(Box::new(detail)))],
+        ..Run::default()
+    });
 }
 
 /// Renders a run in every format that takes any run.

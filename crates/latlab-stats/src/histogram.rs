@@ -14,6 +14,7 @@
 //! is sparse, for files and analysis. Minimum, maximum, count and sum are exact in both.
 
 use crate::quantile::quantile_interval_ranks;
+use crate::total::Total;
 use serde::{Deserialize, Serialize};
 
 /// Leading bits that are kept, less one.
@@ -239,9 +240,9 @@ impl Histogram {
         if rank >= self.count {
             return self.max;
         }
-        let mut seen = 0;
+        let mut seen: u64 = 0;
         for &(low, n) in &self.buckets {
-            seen += n;
+            seen = seen.saturating_add(n);
             if seen >= rank {
                 let high = bucket_high(low);
                 return (low + (high - low) / 2).clamp(self.min, self.max);
@@ -260,7 +261,7 @@ impl Histogram {
     /// Values strictly above `limit`, to the resolution of the buckets (a
     /// bucket counts when its smallest value is above).
     pub fn count_above(&self, limit: u64) -> u64 {
-        self.buckets.iter().filter(|&&(low, _)| low > limit).map(|&(_, n)| n).sum()
+        self.buckets.iter().filter(|&&(low, _)| low > limit).map(|&(_, n)| n).total()
     }
 
     /// Values strictly above `low` and not above `high`, to the resolution of the buckets.
@@ -275,12 +276,13 @@ impl Histogram {
         }
         let mut all: std::collections::BTreeMap<u64, u64> = self.buckets.drain(..).collect();
         for &(low, n) in &other.buckets {
-            *all.entry(low).or_default() += n;
+            let count = all.entry(low).or_default();
+            *count = count.saturating_add(n);
         }
         self.buckets = all.into_iter().collect();
         self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
         self.max = self.max.max(other.max);
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.sum += other.sum;
     }
 
@@ -464,5 +466,15 @@ mod tests {
             let ours = h.quantile(q).unwrap();
             prop_assert!(bucket_low(ours) == bucket_low(exact) || ours == h.min || ours == h.max);
         }
+    }
+
+    /// A file may have any counts: sums of them stop at the largest number.
+    #[test]
+    fn counts_of_a_damaged_file_do_not_wrap() {
+        let mut h = Histogram { count: 5, min: 1, max: 9, ..Histogram::default() };
+        h.buckets = vec![(1, u64::MAX), (5, u64::MAX)];
+        assert_eq!((h.at_rank(2), h.count_above(0)), (1, u64::MAX));
+        h.merge(&h.clone());
+        assert_eq!(h.buckets, [(1, u64::MAX), (5, u64::MAX)]);
     }
 }

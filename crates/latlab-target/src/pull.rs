@@ -118,7 +118,12 @@ impl Mapping {
     pub fn local(&self, path: &str) -> Option<PathBuf> {
         let path = Path::new(path);
         let hidden = |c: Component<'_>| match c {
-            Component::Normal(name) => name.as_encoded_bytes().first() == Some(&b'.'),
+            Component::Normal(name) => {
+                // Nor one that a terminal or a file manager shows as another.
+                let is_shown = |c: char| !c.is_control() && !REORDERING.contains(&c);
+                name.as_encoded_bytes().first() == Some(&b'.')
+                    || !name.to_str().is_some_and(|name| name.chars().all(is_shown))
+            }
             _ => true,
         };
         if path.components().any(hidden) || path.components().count() > DEPTH_MAX {
@@ -196,10 +201,18 @@ fn is_result(name: &str) -> bool {
         .is_some_and(|(number, _)| number.parse::<u8>().is_ok())
 }
 
+/// Characters that reorder those behind them (UAX #9).
+const REORDERING: [char; 11] = [
+    '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}',
+    '\u{2067}', '\u{2068}', '\u{2069}',
+];
+
 /// Whether a browser would show it, with what is in it.
 fn is_page(path: &Path) -> bool {
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    ["html", "htm", "xhtml", "svg"].iter().any(|page| extension.eq_ignore_ascii_case(page))
+    ["html", "htm", "xhtml", "xht", "xml", "svg", "mht", "mhtml", "pdf"]
+        .iter()
+        .any(|page| extension.eq_ignore_ascii_case(page))
 }
 
 /// Writes files as they arrive.
@@ -426,6 +439,9 @@ mod tests {
             "bin/ssh",
             "trace.dat",
             "runs/../x",
+            "runs/x\u{1b}[31m/run.json",
+            "runs/x/\u{202e}nosj.nur",
+            "runs/x/a\nb",
             "runs/.x/run.json",
             "runs/x/.hidden",
             "out0-r/.hidden",
@@ -470,7 +486,13 @@ mod tests {
     fn a_page_is_not_taken() {
         let dir = tempfile::tempdir().unwrap();
         let mut receiver = Receiver::new(dir.path(), Mapping::default());
-        for name in ["runs/x/report.html", "runs/x/run.json", "runs/x/p.SVG"] {
+        for name in [
+            "runs/x/report.html",
+            "runs/x/run.json",
+            "runs/x/p.SVG",
+            "runs/x/q.xht",
+            "runs/x/r.xml",
+        ] {
             receiver.begin(name, 2, false).unwrap();
             receiver.data(b"ok").unwrap();
         }

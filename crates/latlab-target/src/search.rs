@@ -11,30 +11,32 @@ use std::path::{Path, PathBuf};
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// The first of `installed` that is there, then the first of `above` that nobody else could have
-/// put there.
+/// put there: with its real path, in which nobody else can exchange anything either.
 pub(crate) fn first(
     installed: impl IntoIterator<Item = PathBuf>,
     above: impl IntoIterator<Item = PathBuf>,
 ) -> Option<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
     let found = installed.into_iter().find(|p| p.is_file());
-    found.or_else(|| above.into_iter().find(|p| p.is_file() && is_ours(p, user)))
+    found.or_else(|| above.into_iter().find_map(|p| ours(&p, user)))
 }
 
-/// Whether only root and `user` can have written the file: it, its folder and the folder's parent.
-fn is_ours(file: &Path, user: u32) -> bool {
-    let Ok(real) = fs::canonicalize(file) else { return false };
-    [Some(real.as_path()), real.parent(), real.parent().and_then(Path::parent)]
-        .into_iter()
-        .flatten()
-        .all(|place| {
-            fs::metadata(place).is_ok_and(|meta| {
-                // In a sticky folder nobody exchanges what belongs to another user.
-                let is_sticky = meta.is_dir() && meta.mode() & 0o1000 != 0;
-                [0, user].contains(&meta.uid())
-                    && (meta.mode() & WRITABLE_BY_OTHERS == 0 || is_sticky)
-            })
+/// The real path of a file, where only root and `user` can have put it there and can exchange it: the file, the
+/// folders above it, and the links that lead to it belong to them, and nobody else may write to them.
+fn ours(file: &Path, user: u32) -> Option<PathBuf> {
+    let is_safe = |place: &Path| {
+        fs::symlink_metadata(place).is_ok_and(|meta| {
+            // In a sticky folder nobody exchanges what belongs to another user. Links have no permissions.
+            let is_sticky = meta.is_dir() && meta.mode() & 0o1000 != 0;
+            let is_closed = meta.is_symlink() || meta.mode() & WRITABLE_BY_OTHERS == 0;
+            [0, user].contains(&meta.uid()) && (is_closed || is_sticky)
         })
+    };
+    if !file.is_absolute() || !file.ancestors().all(is_safe) {
+        return None;
+    }
+    let real = fs::canonicalize(file).ok()?;
+    (real.is_file() && real.ancestors().all(is_safe)).then_some(real)
 }
 
 /// A program in PATH.
@@ -77,6 +79,22 @@ mod tests {
             chown(&folder, Some(0), None).unwrap();
             chown(&file, Some(4711), None).unwrap();
             assert_eq!(above(), None);
+        }
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        if rustix::process::geteuid().is_root() {
+            chown(&file, Some(0), None).unwrap();
+            assert_eq!(first([], [link.clone()]), Some(file.clone()), "the real path");
+            // The link of another user leads to a file of ours: it may lead elsewhere at the next look.
+            std::os::unix::fs::lchown(&link, Some(4711), None).unwrap();
+            assert_eq!(first([], [link]), None);
+            let (theirs, inside) = (dir.path().join("theirs"), dir.path().join("theirs/dist"));
+            fs::create_dir_all(&inside).unwrap();
+            fs::copy(&file, inside.join("x")).unwrap();
+            assert!(first([], [inside.join("x")]).is_some());
+            chown(&theirs, Some(4711), None).unwrap();
+            assert_eq!(first([], [inside.join("x")]), None, "a folder above is theirs");
+            chown(&file, Some(4711), None).unwrap();
         }
         // An installation is its owner's business.
         assert_eq!(first([file.clone()], []), Some(file));

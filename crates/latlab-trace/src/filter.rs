@@ -19,8 +19,11 @@ use crate::names::Comms;
 use crate::print::ast::{Binary, binary};
 use crate::print::lex::{Token, tokens};
 use crate::{Event, EventFormat, TraceFile};
-use regex_lite::Regex;
+use regex_lite::{Regex, RegexBuilder};
 use std::collections::BTreeSet;
+
+/// Bytes of a compiled expression at most: its time at each event is in proportion.
+const REGEX_MAX: usize = 1 << 18;
 
 /// What is wrong with a filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -354,7 +357,8 @@ impl Parse<'_> {
             "~" => Test::Glob(value),
             "=~" | "!~" => {
                 let text = String::from_utf8_lossy(&value);
-                Test::Regex(Regex::new(&text).map_err(|e| e.to_string())?)
+                let mut builder = RegexBuilder::new(&text);
+                Test::Regex(builder.size_limit(REGEX_MAX).build().map_err(|e| e.to_string())?)
             }
             _ => Test::Equal(value),
         };

@@ -150,13 +150,24 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
         Err(error) if is_stdout_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let mut stderr = term::stderr();
-            let _ = writeln!(stderr, "latlab: {}", format_error_chain(&error));
+            let _ = writeln!(stderr, "latlab: {}", one_line(&format_error_chain(&error)));
             if let Some(hint) = hint_of(&error) {
-                let _ = writeln!(stderr, "hint: {hint}");
+                let _ = writeln!(stderr, "hint: {}", one_line(hint));
             }
             exit_code(&error)
         }
     }
+}
+
+/// A message on one line: what it quotes of files and their names may have line feeds, and any length.
+fn one_line(text: &str) -> String {
+    const LONGEST: usize = 1_000;
+    let mut line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = line.char_indices().nth(LONGEST) {
+        line.truncate(end);
+        line.push('…');
+    }
+    line
 }
 
 /// The error that another latlab process printed, as [`exit`] prints it, with its hint; without one its last line.

@@ -18,6 +18,8 @@ use crate::outcome::HintExt;
 use crate::outcome::OwnHintExt;
 use anyhow::{Context, anyhow, bail};
 use latlab_model::run::Run;
+#[cfg(feature = "host")]
+use latlab_sys::bounded_file;
 use latlab_sys::scratch::{self, Replacement};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -333,10 +335,20 @@ pub fn load(path: &Path) -> anyhow::Result<Run> {
 #[cfg(feature = "host")]
 pub fn load(path: &Path) -> anyhow::Result<Run> {
     let file = if path.is_dir() { path.join(RUN_FILE) } else { path.to_owned() };
-    let bytes = fs::read(&file)
-        .with_context(|| format!("{}: cannot be read", file.display()))
-        .hint("name a run directory (runs/…), its run.json, or a trace")?;
+    let bytes = bounded_file::read(&file, longest());
+    let is_large = bytes.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::FileTooLarge);
+    let bytes = bytes.with_context(|| format!("{}: cannot be read", file.display()));
+    let bytes = match is_large {
+        true => bytes.hint("--max-memory SIZE allows more: a run takes some times its length"),
+        false => bytes.hint("name a run directory (runs/…), its run.json, or a trace"),
+    }?;
     parse(&bytes).with_context(|| file.display().to_string())
+}
+
+/// Bytes of a `run.json` at most: a quarter of the memory that a file may take, and those of every ordinary run.
+#[cfg(feature = "host")]
+fn longest() -> u64 {
+    (crate::trace_input::memory() / 4).max(64 << 20)
 }
 
 /// Reads a run from the bytes of its `run.json`.

@@ -42,11 +42,12 @@ impl fmt::Display for StdoutClosed {
 impl std::error::Error for StdoutClosed {}
 
 impl StdoutClosed {
-    /// Marks a broken pipe as stdout's.
+    /// Marks a broken pipe as stdout's, and names stdout in any other error.
     pub fn mark(error: io::Error) -> io::Error {
         match error.kind() {
             io::ErrorKind::BrokenPipe => io::Error::new(error.kind(), Self),
-            _ => error,
+            io::ErrorKind::Interrupted => error,
+            kind => io::Error::new(kind, format!("standard output: {error}")),
         }
     }
 

@@ -5,6 +5,7 @@
 
 use latlab_model::cache::detail::CacheDetail;
 use latlab_model::cache::reported::{Agreement, Comparison, Quantity, Reported, ReportedCache};
+use std::collections::BTreeSet;
 
 fn comparison(
     quantity: Quantity,
@@ -24,15 +25,19 @@ fn comparison(
     Comparison { quantity, measured, reported, agreement }
 }
 
+/// Levels at most.
+const LEVELS: usize = 16;
+
 /// All quantities that were measured or reported; empty without sources.
 pub fn compare(d: &CacheDetail) -> Vec<Comparison> {
     if d.reported.is_empty() {
         return Vec::new();
     }
     let caches = d.reported.iter().flat_map(|s| s.caches.iter().map(|c| c.level));
-    let most = caches.chain(d.levels.iter().map(|l| l.level)).max().unwrap_or(0);
+    // A damaged run may have any number.
+    let numbers: BTreeSet<u32> = caches.chain(d.levels.iter().map(|l| l.level)).collect();
     let mut all = Vec::new();
-    for n in 1..=most {
+    for n in numbers.into_iter().filter(|n| *n > 0).take(LEVELS) {
         let level = d.levels.iter().find(|l| l.level == n);
         let by_source = |value: fn(&ReportedCache) -> u64| -> Vec<u64> {
             let of = |s: &Reported| s.caches.iter().find(|c| c.level == n).map_or(0, value);

@@ -43,7 +43,7 @@ pub fn refill(points: &[SwitchPoint]) -> Vec<(u64, f64)> {
     let mut sums: BTreeMap<i32, (u64, f64, f64)> = BTreeMap::new();
     for p in points.iter().filter(|p| p.bytes > 0) {
         let Some(without) = empty(p.procs) else { continue };
-        let product = u64::from(p.procs) * p.bytes;
+        let product = u64::from(p.procs).saturating_mul(p.bytes);
         // A power of two is the end of its stretch: up to it a cache of that size holds all.
         let stretch = (4.0 * (product as f64).log2() - 1e-9).ceil() as i32;
         let sum = sums.entry(stretch).or_default();

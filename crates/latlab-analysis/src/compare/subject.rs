@@ -24,6 +24,7 @@ use latlab_stats::histogram::{Histogram, Summary};
 use latlab_stats::pareto_tail::fit_tail;
 use latlab_stats::quantile::median;
 use latlab_stats::rank::holm;
+use latlab_stats::total::Total as _;
 use std::collections::BTreeMap;
 
 /// Probabilities at which return levels are given.
@@ -367,7 +368,7 @@ fn distribution((source, part, at): &(&Source, &Part, (usize, usize))) -> Option
         // The total over all threads: a single thread's record has its own part of it only.
         let series = result.stretches();
         let whole = !record.params.contains_key("thread") && !record.name.ends_with(".period");
-        if whole && series.iter().map(|s| s.count).sum::<u64>() == histogram.count {
+        if whole && series.iter().map(|s| s.count).total() == histogram.count {
             sample.order = Order::Stretches(series);
         }
     }

@@ -51,7 +51,7 @@ pub mod worst;
 use crate::doc::{Block, Doc, Plot, Section};
 use latlab_model::finding::{Finding, Severity};
 use latlab_model::run::{Detail, Part, Run};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The report of a run: what came out in words, what was in the way, each part, the machine.
 pub fn of_run(run: &Run) -> Doc {
@@ -238,16 +238,18 @@ fn how(run: &Run) -> Section {
 /// may be of the same kind): makes each `kebab-case` and one of its kind.
 fn make_ids_unique(doc: &mut Doc) {
     let mut seen = BTreeSet::new();
+    // Where to go on for a name that was there often: a run may have thousands of one kind.
+    let mut next: BTreeMap<String, usize> = BTreeMap::new();
     let mut unique = |id: &str, fallback: &str| {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         let base: String = id.chars().take(80).map(plain).collect();
         let base = base.trim_matches('-');
         let base = if base.is_empty() { fallback } else { base };
         let mut name = base.to_owned();
-        let mut n = 2;
+        let n = next.entry(name.clone()).or_insert(2);
         while !seen.insert(name.clone()) {
             name = format!("{base}-{n}");
-            n += 1;
+            *n += 1;
         }
         name
     };
@@ -318,5 +320,17 @@ mod tests {
         let doc = of_run(&Run::default());
         assert!(!doc.title.is_empty());
         assert_eq!(doc.summary.len(), 1);
+    }
+
+    /// A run may have thousands of parts of one name: each title is made unique at once.
+    #[test]
+    fn anchors_of_many_equal_names_are_unique() {
+        let section = || Section { id: "Same name".into(), ..Section::default() };
+        let mut doc = Doc { sections: (0..50_000).map(|_| section()).collect(), ..Doc::default() };
+        doc.sections.push(Section { id: "same-name-7".into(), ..Section::default() });
+        make_ids_unique(&mut doc);
+        let ids: BTreeSet<&str> = doc.sections.iter().map(|s| s.id.as_str()).collect();
+        assert_eq!(ids.len(), doc.sections.len());
+        assert!(ids.contains("same-name-50000") && ids.contains("same-name-7-2"));
     }
 }

@@ -119,7 +119,7 @@ pub fn summary(part: &Part, detail: &SchedDetail) -> Vec<String> {
         let mut words = vec![format!(
             "{} switches among {} tasks in {} on {} CPUs.",
             s.switches,
-            s.tasks.len() as u64 + s.more_tasks,
+            (s.tasks.len() as u64).saturating_add(s.more_tasks),
             format_ns(s.length_ns as f64),
             s.cpus.len()
         )];
@@ -129,7 +129,7 @@ pub fn summary(part: &Part, detail: &SchedDetail) -> Vec<String> {
                 "Longest wait for a CPU: {}, {} at {} s.",
                 t.label(),
                 format_ns(t.delay.max_ns as f64),
-                seconds(s.first_ns + t.delay.max_at_ns)
+                seconds(s.first_ns.saturating_add(t.delay.max_at_ns))
             )
         }));
         return words;

@@ -280,13 +280,13 @@ fn of_sched(d: &SchedDetail) -> Vec<Tile> {
         }),
     );
     let busy: u64 = s.cpus.iter().map(|c| c.busy_ns).total();
-    let time = s.length_ns.max(1) * s.cpus.len().max(1) as u64;
+    let time = s.length_ns.max(1).saturating_mul(s.cpus.len().max(1) as u64);
     let cpus = format!("of {} CPUs", s.cpus.len());
     tiles.push(tile("busy", format!("{:.0} %", 100.0 * busy as f64 / time as f64)).note(cpus));
     let per = s.switches as f64 / (s.length_ns.max(1) as f64 / 1e9);
     let long = format!("{:.0} a second for {}", per, format_ns(s.length_ns as f64));
     tiles.push(tile("switches", grouped(s.switches)).note(long));
-    tiles.push(tile("tasks", grouped(s.tasks.len() as u64 + s.more_tasks)));
+    tiles.push(tile("tasks", grouped((s.tasks.len() as u64).saturating_add(s.more_tasks))));
     tiles.extend(s.jain.map(|j| tile("fairness (Jain's index)", format!("{j:.3}"))));
     tiles
 }

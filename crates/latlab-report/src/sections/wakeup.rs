@@ -359,7 +359,7 @@ fn over_time(id: &str, result: &WakeupResult, threads: &[&ThreadResult]) -> Plot
     let line = |t: &&ThreadResult| {
         let line = &t.timeline;
         let begin = line.start_ns.saturating_sub(result.start_ns);
-        let at = |i: usize| seconds(begin + i as u64 * line.width_ns);
+        let at = |i: usize| seconds(begin.saturating_add((i as u64).saturating_mul(line.width_ns)));
         let slots = line.slots.iter().enumerate().filter(|(_, s)| s.count > 0);
         Series {
             name: name(t),

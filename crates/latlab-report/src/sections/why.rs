@@ -122,7 +122,7 @@ fn not_captured(result: &WhyResult, session: &CaptureSession) -> Option<String> 
 /// Wake-ups of the measured tasks in all captures, and late ones among them.
 fn wakeups(result: &WhyResult) -> (u64, u64) {
     let add = |sum: (u64, u64), c: &latlab_model::latency::CaptureNote| {
-        (sum.0 + c.wakeups, sum.1 + c.late_wakeups)
+        (sum.0.saturating_add(c.wakeups), sum.1.saturating_add(c.late_wakeups))
     };
     result.captures.iter().fold((0, 0), add)
 }

@@ -42,14 +42,14 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// The file has a part of the recording, or is larger than it should be.
-    #[error("{path}: {reasons}; {events} events are kept")]
+    #[error("{path}: {reasons}; what was written before is kept ({bytes} bytes of events)")]
     Incomplete {
         /// Which file.
         path: PathBuf,
         /// What happened.
         reasons: String,
-        /// Events that are in it.
-        events: u64,
+        /// Bytes of ring-buffer pages that are in it: the kernel counts events that were read, written or not.
+        bytes: u64,
     },
     /// Not what a killed recorder leaves behind.
     #[error("{path} is not a recording that was cut short: {reason}")]

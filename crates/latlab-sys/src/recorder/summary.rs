@@ -38,7 +38,7 @@ impl Summary {
         Err(RecordError::Incomplete {
             path: self.path.clone(),
             reasons: self.failures.join("; "),
-            events: self.events(),
+            bytes: self.cpus.iter().map(|c| c.bytes).sum(),
         })
     }
 
@@ -55,7 +55,7 @@ pub struct CpuSummary {
     pub cpu: u32,
     /// Events read.
     pub events: u64,
-    /// Bytes of ring-buffer pages read.
+    /// Bytes of ring-buffer pages written.
     pub bytes: u64,
     /// Events overwritten before they were read.
     pub overrun: u64,

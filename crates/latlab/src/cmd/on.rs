@@ -152,9 +152,9 @@ fn bring_back(
         followed => followed.with_hint()?,
     };
     vm::say_moved(&receiver);
-    vm::render_pages(&receiver);
+    let unreadable = vm::render_pages(&receiver);
     ssh::forget(board, run).with_hint()?;
-    Ok(Outcome::Code(code))
+    Ok(Outcome::Code(if unreadable && code == 0 { 1 } else { code }))
 }
 
 /// A name that nobody else uses: seconds since 1970 and our process.

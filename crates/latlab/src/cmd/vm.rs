@@ -310,8 +310,12 @@ pub fn execute(target: &VmTarget, job: Job, plan: Plan) -> anyhow::Result<sessio
     let cwd = std::env::current_dir().context("working directory")?;
     let (finished, receiver) = execute_in(&cwd, target, job, plan)?;
     say_moved(&receiver);
-    render_pages(&receiver);
-    finished
+    let unreadable = render_pages(&receiver);
+    let mut finished = finished?;
+    if unreadable && finished.code == 0 {
+        finished.code = 1;
+    }
+    Ok(finished)
 }
 
 /// Runs a job in a machine: output to ours, files below `folder`.
@@ -370,8 +374,10 @@ pub fn say_moved(receiver: &Receiver) {
     }
 }
 
-/// Renders `report.html` of every run that came: a page from a target could hold a script.
-pub fn render_pages(receiver: &Receiver) {
+/// Renders `report.html` of every run that came: a page from a target could hold a script. Whether one could not be
+/// read.
+pub fn render_pages(receiver: &Receiver) -> bool {
+    let mut unreadable = false;
     for directory in receiver.run_directories() {
         let rendered = rundir::load(&directory).and_then(|run| {
             let directory = rundir::RunDir::reopen(&directory);
@@ -379,8 +385,10 @@ pub fn render_pages(receiver: &Receiver) {
         });
         if let Err(error) = rendered {
             say(&format!("report.html not written: {error:#}"));
+            unreadable = true;
         }
     }
+    unreadable
 }
 
 /// Stops QEMU for a while, again and again, until the run is over.

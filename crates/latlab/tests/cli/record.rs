@@ -258,6 +258,14 @@ fn a_full_disk_keeps_what_came_before() {
     assert!(said(&output).contains("full.dat: the disk is full"), "{}", said(&output));
     assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
     assert!(events(&file) > 10_000, "{}", said(&output));
+    // The kernel counts what was read, also what did not get into the file.
+    let kept = said(&output).split_once("kept (").and_then(|k| k.1.split(' ').next()?.parse().ok());
+    let size = file.metadata().unwrap().len();
+    assert!(
+        kept.is_some_and(|k: u64| k > 4096 && k <= size),
+        "{kept:?} of {size}: {}",
+        said(&output)
+    );
 }
 
 #[test]

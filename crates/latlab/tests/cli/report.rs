@@ -75,3 +75,45 @@ fn bad_paths_are_said_in_one_sentence() {
     let svg = said(&["report", &run, "--svg", file.to_str().unwrap()]);
     assert!(svg.contains("the directory cannot be created") && svg.contains("hint: "), "{svg}");
 }
+
+/// Numbers that no machine has, a pipe that nobody writes to, a device, and a file beyond the limit of memory.
+#[test]
+fn hostile_runs_take_neither_memory_nor_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/runs-v1/memory/run.json");
+    let mut run: serde_json::Value = serde_json::from_slice(&fs::read(fixture).unwrap()).unwrap();
+    let caches = run["parts"][0]["detail"]["declared"][0]["caches"].as_array_mut().unwrap();
+    caches[0]["level"] = u32::MAX.into();
+    let path = dir.path().join("run.json");
+    fs::write(&path, run.to_string()).unwrap();
+    let path = path.to_str().unwrap();
+    let limited = |args: &str| {
+        let script =
+            format!("ulimit -v 4000000; ulimit -t 20; exec {} {args}", crate::common::LATLAB);
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script]).current_dir(dir.path()).output().unwrap()
+    };
+    let output = limited(&format!("report {path}"));
+    assert!(output.status.success(), "{output:?}");
+    let pipe = dir.path().join("fifo");
+    fs::create_dir(&pipe).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(pipe.join("run.json")).status().unwrap();
+    assert!(made.success());
+    let text = " ".repeat(70 << 20);
+    fs::write(dir.path().join("large.json"), text + "{}").unwrap();
+    for (args, said) in [
+        ("report fifo", "fifo/run.json: "),
+        ("compare fifo/run.json fifo/run.json", "fifo/run.json: "),
+        ("compare /dev/zero /dev/zero", "/dev/zero: cannot be read: a device, not a file"),
+        ("--max-memory 100M report large.json", "large.json: cannot be read: larger than 64 MiB"),
+    ] {
+        let output = limited(args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args}: {output:?}");
+        assert!(
+            error.contains(said)
+                && error.lines().filter(|l| l.starts_with("latlab: ")).count() == 1,
+            "{args}: {error}"
+        );
+    }
+}

@@ -161,10 +161,16 @@ fn statistic(name: &str, subject: &Subject) -> Option<Statistic> {
     }
 }
 
+/// A larger number of any unit is a mistake: of nanoseconds it is 11 days.
+const LARGEST: f64 = 1e15;
+
 fn limit(value: &str, statistic: &Statistic, subject: &Subject) -> Result<(f64, Unit), String> {
     let split = value.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(value.len());
     let (number, unit) = (value[..split].trim(), value[split..].trim());
     let number: f64 = number.parse().map_err(|_| format!("`{value}`: no number"))?;
+    if number > LARGEST {
+        return Err(format!("`{value}`: larger than {LARGEST:e}"));
+    }
     let wrong = |expected: &str| {
         let unit = if unit.is_empty() { "no unit" } else { unit };
         Err(format!("`{value}`: {unit}, expected {expected}"))
@@ -323,6 +329,8 @@ mod tests {
             ("noise: missed = 0", "there are max, lost"),
             ("p101 < 5 us", "not measured"),
             ("max < x us", "no number"),
+            ("max < 9999999999999999 us", "larger than 1e15"),
+            (&format!("max < {} us", "9".repeat(400)), "larger than 1e15"),
             ("1 h", "no condition"),
             ("max < 5 us, sometimes", "expected a condition"),
             ("max > 5 us", "needs <"),

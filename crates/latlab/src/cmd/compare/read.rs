@@ -7,11 +7,12 @@ use latlab_analysis::compare::import;
 use latlab_analysis::compare::subject::Source;
 use latlab_analysis::compare::subject::Subject;
 use latlab_model::reference::REFERENCES;
+use latlab_sys::bounded_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Largest foreign file: a day of samples at 10 kHz has 14 GB and is not meant; an hour at 1 kHz has 58 MB.
-const FOREIGN_MAX: u64 = 1 << 30;
+const FOREIGN_MAX: u64 = 256 << 20;
 
 /// One run under its own name.
 ///
@@ -65,7 +66,7 @@ pub fn source(path: &Path) -> anyhow::Result<Source> {
         return Err(anyhow!("{name}: a directory without run.json"))
             .hint("name a run directory (runs/…), its run.json, or a file of another tool");
     }
-    if path.is_dir() || is_run(path)? {
+    if path.is_dir() {
         let run = rundir::load(path)?;
         return Ok(Source { file: name, run, ..Source::default() });
     }
@@ -73,26 +74,21 @@ pub fn source(path: &Path) -> anyhow::Result<Source> {
 }
 
 /// Whether a file says of itself that it is a run.
-fn is_run(path: &Path) -> anyhow::Result<bool> {
-    use std::io::Read;
-    let mut head = Vec::new();
-    let file = fs::File::open(path)
-        .with_context(|| format!("{}: cannot be read", path.display()))
-        .hint("name a run directory (runs/…), its run.json, or a file of another tool")?;
-    file.take(256)
-        .read_to_end(&mut head)
-        .with_context(|| format!("{}: cannot be read", path.display()))?;
-    let head = String::from_utf8_lossy(&head);
-    Ok(head.trim_start().starts_with('{') && head.contains("\"schema_version\""))
+fn is_run(bytes: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]);
+    head.trim_start().starts_with('{') && head.contains("\"schema_version\"")
 }
 
+/// A `run.json`, or a result of another tool.
 fn foreign_file(path: &Path) -> anyhow::Result<Source> {
     let name = path.display().to_string();
-    let size = fs::metadata(path).with_context(|| format!("{name}: cannot be read"))?.len();
-    if size > FOREIGN_MAX {
-        return Err(anyhow!("{name}: {size} bytes are too many for a result file"));
+    let bytes = bounded_file::read(path, FOREIGN_MAX)
+        .with_context(|| format!("{name}: cannot be read"))
+        .hint("name a run directory (runs/…), its run.json, or a file of another tool")?;
+    if is_run(&bytes) {
+        let run = rundir::parse(&bytes).with_context(|| name.clone())?;
+        return Ok(Source { file: name, run, ..Source::default() });
     }
-    let bytes = fs::read(path).with_context(|| format!("{name}: cannot be read"))?;
     let mut source = import::read(&name, &bytes).map_err(|e| anyhow!("{name}: {e}")).hint(
         "compare reads runs, histograms and JSON of cyclictest, rtla, Xenomai and jitterdebugger, lmbench's results, and files of --samples",
     )?;

@@ -21,10 +21,10 @@ use crate::{output, term};
 use anyhow::{Context, anyhow};
 use latlab_analysis::fleet::campaign::{Campaign, Line, Plan, plan};
 use latlab_report::doc::{Column, Table};
+use latlab_sys::bounded_file;
 use latlab_sys::signal;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -40,12 +40,9 @@ const FILE_BYTES: u64 = 16 << 20;
 pub fn load(file: &Path) -> anyhow::Result<(Campaign, Plan)> {
     let shown = file.display();
     let hint = "docs/reference/fleet.md has an example of a campaign";
-    let size = fs::metadata(file).with_context(|| format!("{shown}: cannot be read")).hint(hint)?;
-    if size.len() > FILE_BYTES {
-        return Err(anyhow!("{shown}: larger than {} MiB", FILE_BYTES >> 20)).hint(hint);
-    }
-    let text =
-        fs::read_to_string(file).with_context(|| format!("{shown}: cannot be read")).hint(hint)?;
+    let text = bounded_file::read_text(file, FILE_BYTES)
+        .with_context(|| format!("{shown}: cannot be read"))
+        .hint(hint)?;
     let campaign: Campaign = toml::from_str(&text)
         .map_err(|e| anyhow!("{shown}: {}", e.to_string().trim().replace('\n', " ")))
         .hint(hint)?;

@@ -13,8 +13,9 @@ use crate::cli::Global;
 use crate::cli::watch::{Args, Query};
 use crate::outcome::{Outcome, reader_may_leave};
 use crate::{output, term};
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use latlab_model::watch::Status;
+use latlab_sys::bounded_file;
 use std::io::Write;
 use std::path::Path;
 
@@ -38,12 +39,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
-    let name = || path.display().to_string();
-    let length = std::fs::metadata(path).with_context(name)?.len();
-    if length > FILE_MAX {
-        return Err(anyhow!("{}: {length} bytes, expected at most {FILE_MAX}", name()));
-    }
-    std::fs::read_to_string(path).with_context(name)
+    bounded_file::read_text(path, FILE_MAX).with_context(|| path.display().to_string())
 }
 
 fn print(global: &Global, status: &Status) -> anyhow::Result<()> {
