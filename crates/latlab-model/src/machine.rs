@@ -192,8 +192,23 @@ pub struct Condition {
     pub khz: Vec<u64>,
     /// Thermal zones: type → millidegrees Celsius.
     pub temperature_mc: BTreeMap<String, i64>,
+    /// Throttling: states of the CPUs' cooling devices (0: none) and the processor's own counts of it since boot,
+    /// added up; a rise is throttling. `None` where the kernel has neither.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttled: Option<u64>,
     /// `MemAvailable` in bytes.
     pub available_bytes: Option<u64>,
     /// Cumulative steal time of all CPUs, ns.
     pub steal_ns: Option<u64>,
+}
+
+/// The state of the machine at a moment of a measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Moment {
+    /// Since the beginning of the measurement, s.
+    pub seconds: f64,
+    /// The state.
+    pub condition: Condition,
 }

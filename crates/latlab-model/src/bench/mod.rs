@@ -47,6 +47,9 @@ pub struct BenchDetail {
     /// Clock that the kernel reported meanwhile, Hz, where probes of the clock were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported_hz: Option<f64>,
+    /// The machine at the beginning of each round of processes, thinned to some hundred.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<crate::machine::Moment>,
     /// Published machines that the figures were compared with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub against: Vec<crate::reference::Against>,

@@ -128,6 +128,9 @@ impl Curve {
 pub struct CacheDetail {
     /// Curves, as measured or read.
     pub curves: Vec<Curve>,
+    /// The machine at the beginning of each round of processes, thinned to some hundred.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<crate::machine::Moment>,
     /// Caches, from the processor outwards.
     pub levels: Vec<Level>,
     /// Sequential read bandwidth of one CPU from memory, bytes/s, where measured.

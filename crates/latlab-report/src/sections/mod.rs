@@ -15,7 +15,8 @@ pub mod check;
 #[cfg(feature = "host")]
 pub mod compare;
 #[cfg(feature = "host")]
-pub mod critical;
+pub mod conditions;
+mod critical;
 pub mod doctor;
 #[cfg(feature = "host")]
 pub mod fleet;

@@ -237,6 +237,7 @@ pub(crate) fn condition_of(root: &Root) -> Condition {
         load: load(root),
         khz: cpu::frequencies_khz(root),
         temperature_mc: temperatures(root),
+        throttled: throttled(root),
         available_bytes: available,
         steal_ns: steal_ns(root),
     }
@@ -259,6 +260,28 @@ fn temperatures(root: &Root) -> BTreeMap<String, i64> {
         all.insert(name, value);
     }
     all
+}
+
+/// States of cooling devices of CPUs (Documentation/driver-api/thermal/sysfs-api.rst), and x86's
+/// `core_throttle_count`.
+fn throttled(root: &Root) -> Option<u64> {
+    let mut sum = None;
+    let mut add = |file: &str| {
+        if let Some(n) = root.number::<u64>(file) {
+            sum = Some(sum.unwrap_or(0) + n);
+        }
+    };
+    for (_, device) in root.numbered("sys/class/thermal", "cooling_device") {
+        let base = format!("sys/class/thermal/{device}");
+        let kind = root.word(&format!("{base}/type")).unwrap_or_default();
+        if kind.contains("cpu") || kind == "Processor" {
+            add(&format!("{base}/cur_state"));
+        }
+    }
+    for (_, cpu) in root.numbered("sys/devices/system/cpu", "cpu") {
+        add(&format!("sys/devices/system/cpu/{cpu}/thermal_throttle/core_throttle_count"));
+    }
+    sum
 }
 
 /// Steal time of all CPUs since boot. `/proc/stat` counts in `USER_HZ`, which is 100 on

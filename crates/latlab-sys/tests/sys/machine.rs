@@ -69,6 +69,14 @@ fn a_beaglebone_is_described_without_what_it_has_not() {
     assert_eq!(m.start.available_bytes, Some(400_000 * 1024), "MemFree + Cached before 3.14");
     assert_eq!(m.start.khz, [300_000]);
     assert_eq!(m.start.temperature_mc["omap_thermal"], 51_000);
+    assert_eq!(m.start.throttled, None, "no cooling device");
+    put(t.path(), "sys/class/thermal/cooling_device0/type", "thermal-cpufreq-0\n");
+    put(t.path(), "sys/class/thermal/cooling_device0/cur_state", "2\n");
+    put(t.path(), "sys/class/thermal/cooling_device1/type", "pwm-fan\n");
+    put(t.path(), "sys/class/thermal/cooling_device1/cur_state", "3\n");
+    put(t.path(), "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "40\n");
+    let m = read_from(&Root::at(t.path()), &board_live());
+    assert_eq!(m.start.throttled, Some(42), "a fan is no throttling");
     assert_eq!(m.clock.source.as_deref(), Some("gp_timer"));
     assert_eq!(m.clock.high_resolution_timers, Some(false), "the clock resolves a tick");
     assert_eq!(m.kernel.hz, Some(100));

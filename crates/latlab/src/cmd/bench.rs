@@ -17,6 +17,7 @@ use latlab_analysis::reference;
 use latlab_model::bench::trial::{SliceReply, SliceSpec};
 use latlab_model::bench::{BenchDetail, Missing};
 use latlab_model::finding::Finding;
+use latlab_model::machine::Moment;
 use latlab_model::reference::Reference;
 use latlab_model::run::{Detail, Part, Run};
 use latlab_report::dialect::lmbench;
@@ -222,9 +223,13 @@ pub fn measure(
         ],
     };
     let start = meter::now_ns();
-    let conducted = runner::run(&plan, progress)
-        .with_context(|| format!("no directory for files in {}", config.dir.display()))
-        .hint("name one that can be written to with --dir")?;
+    let mut moments = Moments::default();
+    let conducted = runner::run(&plan, &mut |p| {
+        moments.look(p.round, start);
+        progress(p);
+    })
+    .with_context(|| format!("no directory for files in {}", config.dir.display()))
+    .hint("name one that can be written to with --dir")?;
     let length_ns = meter::now_ns() - start;
     let stopped = conducted.stopped;
     let measured = (plan.instances.iter().zip(conducted.outcomes))
@@ -240,10 +245,45 @@ pub fn measure(
         })
         .collect();
     let mut part = part(measured, config.target, length_ns, config.seed);
+    if let Some(Detail::Bench(detail)) = &mut part.detail {
+        detail.conditions = moments.all;
+    }
     part.findings.extend(findings::traced(&conducted.traced));
     part.findings.extend(findings::shared(config.cpu, conducted.others));
     part.complete = stopped.is_none();
     Ok((part, stopped.map(|s| s.name())))
+}
+
+/// The machine at the beginning of rounds.
+#[derive(Default)]
+struct Moments {
+    all: Vec<Moment>,
+    round: usize,
+    /// Each so manieth round is kept.
+    every: usize,
+}
+
+impl Moments {
+    /// Moments at most.
+    const MOST: usize = 400;
+
+    fn look(&mut self, round: usize, start_ns: u64) {
+        self.every = self.every.max(1);
+        if round == self.round || !round.is_multiple_of(self.every) {
+            return;
+        }
+        self.round = round;
+        let seconds = meter::now_ns().saturating_sub(start_ns) as f64 / 1e9;
+        self.all.push(Moment { seconds, condition: latlab_sys::machine::condition() });
+        if self.all.len() == Self::MOST {
+            let mut n = 0;
+            self.all.retain(|_| {
+                n += 1;
+                n % 2 == 0
+            });
+            self.every *= 2;
+        }
+    }
 }
 
 /// The configuration of a suite with its usual budget.

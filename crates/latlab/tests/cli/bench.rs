@@ -155,6 +155,11 @@ fn an_empty_message_over_a_stream_is_refused_and_nothing_spins() {
 fn a_figure_says_how_it_came_about() {
     let dir = tempfile::tempdir().unwrap();
     let d = detail(&wrapped(dir.path(), &[], &["ctx.pipe", "syscall.getppid"]));
+    // The machine at the beginning of each round.
+    let moments = d["conditions"].as_array().unwrap();
+    let seconds: Vec<f64> = moments.iter().filter_map(|m| m["seconds"].as_f64()).collect();
+    assert!(!seconds.is_empty() && seconds.is_sorted(), "{seconds:?}");
+    assert!(moments[0]["condition"]["available_bytes"].as_u64() > Some(0), "{}", moments[0]);
     let of = |name: &str| {
         let rows = d["rows"].as_array().unwrap();
         rows.iter().find(|r| r["name"] == name).unwrap_or_else(|| panic!("{name}: {d}")).clone()

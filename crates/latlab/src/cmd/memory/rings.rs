@@ -11,7 +11,7 @@ use latlab_model::cache::detail::{CacheDetail, Limitation};
 use latlab_model::finding::Note;
 use latlab_model::machine::Machine;
 use latlab_model::record::{Param, Record};
-use latlab_model::run::Part;
+use latlab_model::run::{Detail, Part};
 use latlab_model::sweep::axis::Axis;
 use latlab_sys::page_cache;
 use latlab_sys::probe::Suite;
@@ -101,6 +101,9 @@ pub fn measure(
     })?;
     let switches: Vec<SwitchPoint> = part.results.iter().filter_map(point).collect();
     let mut detail = CacheDetail { seed: config.seed, ..CacheDetail::default() };
+    if let Some(Detail::Bench(bench)) = &part.detail {
+        detail.conditions.clone_from(&bench.conditions);
+    }
     detail.switch_knees = switching::knees(&switches);
     if detail.switch_knees.is_empty() {
         detail.limitations.push(Limitation::Note(Note::new("cache.no-switch-knee")));
