@@ -85,7 +85,7 @@ row 'memory --from fixtures/memory/beaglebone-black.lat_mem_rd' '--details' 'L1 
 row 'bench lat_rpc lat_http lat_usleep lat_pmake lmdd' '-D 1s' 'ipc\.rpc-udp' 'timer\.sleep' 'process\.parallel'
 row 'timer' '-D 1s' 'HZ|Hz'
 if [[ $(id -u) -eq 0 ]]; then
-    row 'memory --switch macro --class fifo' '-D 1s --procs 2,4,8,16 --working-sets 0,2K,4K,8K --details' 'What refilling adds' 'Theory beside measurement|knee' 'by number of processes'
+    row 'memory --switch macro --class fifo' '-D 1s --procs 2,4,8,16 --working-sets 0,2K,4K,8K --details' 'What refilling adds' 'Theory beside measurement|knee' 'with 0 B and 2 KiB by number of processes' 'with 4 KiB and 8 KiB by number of processes'
     row 'memory --switch micro --class fifo --cold' '-D 500ms --procs 2,3 --working-sets 0,2K' 'memory'
     row 'sched --policy rr --prio 90,90' '-D 1s' '100\.0 ms|slice'
     row 'sched --policy fifo --prio 90,45' '-D 1s' 'fifo|FIFO'

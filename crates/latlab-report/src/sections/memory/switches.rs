@@ -5,17 +5,15 @@ use crate::doc::{Axis, Block, Column, Mark, Plot, Scale, Series, SeriesKind, Tab
 use crate::messages::bytes as bytes_words;
 use latlab_model::cache::detail::CacheDetail;
 use latlab_model::units::format_ns;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Rows of the table of theory for each working set that it shows.
 const ROWS: usize = 40;
 
 /// Everything but the tables of caches.
 pub(super) fn blocks(d: &CacheDetail) -> Vec<Block> {
-    let plots =
-        [refill(d), heat(d), by_processes(d, SeriesKind::Line), by_processes(d, SeriesKind::Bars)];
-    let mut blocks: Vec<Block> =
-        plots.into_iter().flatten().map(|p| Block::Plot(Box::new(p))).collect();
+    let plots = [refill(d), heat(d), lines(d)].into_iter().flatten().chain(bars(d));
+    let mut blocks: Vec<Block> = plots.map(|p| Block::Plot(Box::new(p))).collect();
     blocks.extend(theory(d).map(Block::Table));
     blocks.extend(plateaus(d).map(Block::Table));
     blocks
@@ -73,47 +71,68 @@ fn heat(d: &CacheDetail) -> Option<Plot> {
     })
 }
 
-/// A switch by number of processes: a line for each working set, or bars of two of them.
-fn by_processes(d: &CacheDetail, kind: SeriesKind) -> Option<Plot> {
-    let procs: BTreeSet<u32> = d.switches.iter().map(|p| p.procs).collect();
-    let mut curves: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
-    for p in &d.switches {
-        curves.entry(p.bytes).or_default().push((f64::from(p.procs), p.ns / 1e3));
+/// A switch by number of processes: a line for each working set.
+fn lines(d: &CacheDetail) -> Option<Plot> {
+    by_processes(d, &sizes(d), SeriesKind::Line, "memory-switch-lines", "A context switch")
+}
+
+/// Bars of the two smallest working sets, which show the first cache, and of the two largest, which show the last.
+fn bars(d: &CacheDetail) -> impl Iterator<Item = Plot> + '_ {
+    let sizes = sizes(d);
+    let pair = |from: usize| sizes[from..sizes.len().min(from + 2)].to_vec();
+    let largest = sizes.len().saturating_sub(2);
+    let mut pairs = vec![("memory-switch-bars", pair(0))];
+    if largest > 0 {
+        pairs.push(("memory-switch-bars-large", pair(largest)));
     }
+    pairs.into_iter().filter_map(move |(id, pair)| {
+        let names: Vec<String> = pair.iter().map(|bytes| bytes_words(*bytes)).collect();
+        let title = format!("A context switch with {}", names.join(" and "));
+        by_processes(d, &pair, SeriesKind::Bars, id, &title)
+    })
+}
+
+/// Working sets in rising order.
+fn sizes(d: &CacheDetail) -> Vec<u64> {
+    let sizes: BTreeSet<u64> = d.switches.iter().map(|p| p.bytes).collect();
+    sizes.into_iter().collect()
+}
+
+/// The switches of some working sets; numbers of processes are categories where bars are drawn.
+fn by_processes(
+    d: &CacheDetail,
+    sizes: &[u64],
+    kind: SeriesKind,
+    id: &str,
+    title: &str,
+) -> Option<Plot> {
+    let procs: BTreeSet<u32> = d.switches.iter().map(|p| p.procs).collect();
     if procs.len() < 3 {
         return None;
     }
     let bars = kind == SeriesKind::Bars;
-    if bars {
-        // Bars of one working set can be read: of the smallest that is not empty, whose first knee is the first cache.
-        curves = curves.into_iter().find(|(bytes, _)| *bytes > 0).into_iter().collect();
-    }
-    let lane = |n: f64| procs.iter().position(|p| f64::from(*p) == n).unwrap_or(0) as f64;
-    let series: Vec<Series> = (curves.into_iter())
-        .map(|(bytes, mut points)| {
-            points.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-            if bars {
-                points.iter_mut().for_each(|p| p.0 = lane(p.0));
-            }
-            Series { name: bytes_words(bytes), kind, points, ..Series::default() }
-        })
-        .collect();
-    let x = if bars {
-        let categories = procs.iter().map(u32::to_string).collect();
-        Axis { label: "processes".into(), scale: Scale::Category, categories, ..Axis::default() }
-    } else {
-        Axis { label: "processes".into(), ..Axis::default() }
+    let place = |n: u32| match procs.iter().position(|p| *p == n) {
+        Some(lane) if bars => lane as f64,
+        _ => f64::from(n),
     };
+    let series = sizes.iter().map(|&bytes| {
+        let of = d.switches.iter().filter(|p| p.bytes == bytes);
+        let mut points: Vec<(f64, f64)> = of.map(|p| (place(p.procs), p.ns / 1e3)).collect();
+        points.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        Series { name: bytes_words(bytes), kind, points, ..Series::default() }
+    });
+    let mut x = Axis { label: "processes".into(), ..Axis::default() };
+    if bars {
+        x.scale = Scale::Category;
+        x.categories = procs.iter().map(u32::to_string).collect();
+    }
     Some(Plot {
-        id: if bars { "memory-switch-bars" } else { "memory-switch-lines" }.into(),
-        title: match series.first().filter(|_| bars) {
-            Some(first) => format!("A context switch with {} by number of processes", first.name),
-            None => "A context switch by number of processes".into(),
-        },
-        description: "One switch, less the same calls and the same working set without one; a line for each working set. It rises where the working sets of all processes no longer fit into a cache together.".into(),
+        id: id.into(),
+        title: format!("{title} by number of processes"),
+        description: "One switch, less the same calls and the same working set without one. It rises where the working sets of all processes no longer fit into a cache together.".into(),
         x,
         y: Axis { label: "a switch (µs)".into(), ..Axis::default() },
-        series,
+        series: series.collect(),
         marks: vec![],
     })
 }
@@ -185,6 +204,24 @@ mod tests {
     use latlab_analysis::cache::{switch_theory, switching};
     use latlab_model::cache::SwitchPoint;
 
+    fn names(p: &Plot) -> Vec<&str> {
+        p.series.iter().map(|s| s.name.as_str()).collect()
+    }
+
+    #[test]
+    fn two_working_sets_have_one_plot_of_bars_and_three_two() {
+        let with = |sizes: &[u64]| {
+            let each = sizes.iter().flat_map(|kib| (2..6).map(move |procs| (procs, kib << 10)));
+            let switches = each.map(|(procs, bytes)| SwitchPoint { procs, bytes, ns: 1e3 });
+            let d = CacheDetail { switches: switches.collect(), ..CacheDetail::default() };
+            bars(&d).map(|p| names(&p).join(" ")).collect::<Vec<_>>()
+        };
+        assert_eq!(with(&[2]), ["2 KiB"]);
+        assert_eq!(with(&[24, 32]), ["24 KiB 32 KiB"]);
+        assert_eq!(with(&[0, 2, 4]), ["0 B 2 KiB", "2 KiB 4 KiB"]);
+        assert_eq!(with(&[]), Vec::<String>::new());
+    }
+
     #[test]
     fn a_plan_has_lines_bars_theory_and_plateaus() {
         let mut switches = Vec::new();
@@ -202,11 +239,21 @@ mod tests {
             ..CacheDetail::default()
         };
         let blocks = blocks(&d);
-        let bars = blocks.iter().find_map(|b| match b {
-            Block::Plot(p) if p.id == "memory-switch-bars" => Some(p),
-            _ => None,
-        });
-        assert_eq!(bars.unwrap().series[0].points.len(), 13);
+        let plot = |id: &str| {
+            blocks.iter().find_map(|b| match b {
+                Block::Plot(p) if p.id == id => Some(p),
+                _ => None,
+            })
+        };
+        assert_eq!(plot("memory-switch-lines").unwrap().series.len(), 7);
+        let small = plot("memory-switch-bars").unwrap();
+        assert_eq!(names(small), ["0 B", "2 KiB"]);
+        assert_eq!(small.series[1].points.len(), 13);
+        let large = plot("memory-switch-bars-large").unwrap();
+        assert_eq!(names(large), ["24 KiB", "32 KiB"]);
+        assert_eq!(large.title, "A context switch with 24 KiB and 32 KiB by number of processes");
+        // 8 × 24 KiB: the fourth number of processes is a category, and its bar has the switch of that working set.
+        assert_eq!(large.series[0].points[3], (3.0, 3.44));
         let tables: Vec<&Table> = blocks
             .iter()
             .filter_map(|b| if let Block::Table(t) = b { Some(t) } else { None })
