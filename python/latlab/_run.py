@@ -36,12 +36,14 @@ class Quantile:
 class Summary:
     """The figures to quote of a record, in its unit. None: not known, or not supported by the sample.
 
-    quantiles are those that the number of values supports.
+    quantiles are those that the number of values supports. sd is the standard deviation of single values,
+    mad their median absolute deviation from the median.
     """
 
     count: int
     min: Optional[float]
     mean: Optional[float]
+    sd: Optional[float]
     median: Optional[float]
     max: Optional[float]
     mad: Optional[float]
@@ -211,7 +213,7 @@ def _part(part: Dict[str, Any]) -> Part:
 
 
 def _record(record: Dict[str, Any], part: str) -> Record:
-    summary = dict(record["summary"])
+    summary = {"sd": None, **record["summary"]}
     summary["quantiles"] = tuple(Quantile(**found) for found in summary["quantiles"])
     histogram = record.get("histogram")
     return Record(

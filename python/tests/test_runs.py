@@ -28,6 +28,7 @@ def test_results_have_figures_with_intervals(runs):
     median = record.summary.quantile(0.5)
     assert median.low <= median.value == record.summary.median <= median.high
     assert record.summary.quantile(0.123) is None
+    assert record.summary.mean > 0 and record.summary.sd is None, "a run of a version without it"
     assert record.histogram.quantile(0.5) == median
     narrow, wide = record.histogram.quantile(0.5, 0.8), record.histogram.quantile(0.5, 0.999)
     assert wide.low <= median.low <= narrow.low <= narrow.value <= narrow.high <= median.high <= wide.high
@@ -94,6 +95,7 @@ def test_plots_and_page_are_those_of_the_report(runs):
 def test_the_command_measures_and_its_run_is_loaded(tmp_path):
     run = latlab.measure("wakeup", "-D", "300ms", "-q", out=tmp_path / "run")
     assert run.complete and run.records[0].summary.count > 10
+    assert run.records[0].summary.sd > 0
     assert latlab.load_run(tmp_path / "run").data == run.data
     with pytest.raises(latlab.LatlabError, match="has a run already") as error:
         latlab.measure("wakeup", "-D", "300ms", "-q", out=tmp_path / "run")

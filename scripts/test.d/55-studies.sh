@@ -106,7 +106,7 @@ else
 fi
 
 # Xenomai latency under memory pressure (TI AM5728).
-row "wakeup --load '16*cpu' --load '4*io' --load '2*hdd:256M' --load '2*vm:128M:4096' -i 100 -D 10m --out pressure" '-D 1s --load cpu' 'max'
+row "wakeup --load '16*cpu' --load '4*io' --load '2*hdd:256M' --load '2*vm:128M:4096' -i 100 -D 10m --out pressure" '-D 1s --load cpu --details' 'max' 'standard deviation'
 row 'compare @am5728-xenomai pressure' '' '30\.9 µs' 'mean'
 row "sweep --vm 2 --vm-bytes 1M..256M:x2 --vm-stride 1,16,32,64,128,256,512,1024,2048,4096 --mode alloc,keep,hang=2s --load '16*cpu' --load '4*io' --response max -i 100 -D 3m" '--dry-run' '2\*vm:268435456:4096:keep' 'points of 180000 ms'
 

@@ -309,6 +309,7 @@ impl Histogram {
             count: self.count,
             min: Some(self.min as f64),
             mean: self.mean(),
+            sd: self.standard_deviation(),
             median: self.quantile(0.5).map(|v| v as f64),
             max: Some(self.max as f64),
             mad: None,
@@ -352,6 +353,9 @@ pub struct Summary {
     pub min: Option<f64>,
     /// Arithmetic mean; for comparison with other tools, never the figure to quote.
     pub mean: Option<f64>,
+    /// Standard deviation, divided by n − 1; for comparison with other tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sd: Option<f64>,
     /// Median.
     pub median: Option<f64>,
     /// Largest.
@@ -393,6 +397,8 @@ mod tests {
         let sd = Histogram::of([0, 40_000]).standard_deviation().unwrap();
         assert!((sd / (2.0f64.sqrt() * 20_000.0) - 1.0).abs() < 1e-3, "{sd}");
         assert_eq!(Histogram::of([7]).standard_deviation(), None);
+        let summary = Histogram::of(values).summary();
+        assert_eq!(summary.sd, Histogram::of(values).standard_deviation());
     }
 
     #[test]

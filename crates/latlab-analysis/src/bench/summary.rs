@@ -140,6 +140,8 @@ fn record(m: &Measured, row: &BenchRow) -> Record {
             count: samples.len() as u64,
             min: Some(e.min),
             mean: Some(mean),
+            // Batches vary less than operations.
+            sd: None,
             median: Some(e.median),
             max: Some(e.max),
             mad: Some(e.mad),

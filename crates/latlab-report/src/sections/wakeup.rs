@@ -10,6 +10,8 @@ use latlab_model::wakeup::result::{ThreadResult, WakeupResult, Worst};
 use latlab_stats::histogram::{Histogram, Quantile, Summary};
 
 mod levels;
+#[cfg(feature = "host")]
+mod moments;
 
 pub use levels::side_by_side;
 
@@ -30,6 +32,8 @@ pub fn sections(part: &Part, result: &WakeupResult) -> Vec<Section> {
     }
     blocks.push(Block::Findings(part.findings.clone()));
     blocks.push(Block::Table(quantiles(result)));
+    #[cfg(feature = "host")]
+    blocks.push(Block::Table(moments::table(result)));
     if result.all_missed().count > 0 {
         blocks.push(Block::Table(per_period(result)));
     }
