@@ -50,9 +50,19 @@ fn own(subject: usize, part: &Part, r: &Record) -> Option<Figures> {
     })
 }
 
-/// Missed periods, where the part counts them: all of a wake-up run's, or those of the record's thread.
+/// Missed periods, where the part counts them: all of a wake-up run's, those of the record's thread, or those of the
+/// point of a sweep.
 fn missed(part: &Part, r: &Record) -> Option<u64> {
-    let Some(Detail::Wakeup(result)) = &part.detail else { return None };
+    let result = match part.detail.as_ref()? {
+        Detail::Wakeup(result) => result,
+        // A sweep has a record for each good point, in their order.
+        Detail::Sweep(sweep) => {
+            let at = part.results.iter().position(|other| std::ptr::eq(other, r))?;
+            let point = sweep.points.iter().filter(|p| p.is_good()).nth(at)?;
+            return (r.histogram.as_ref() == Some(&point.latency)).then_some(point.missed);
+        }
+        _ => return None,
+    };
     let thread = match r.params.get("thread") {
         Some(Param::Int(n)) => Some(usize::try_from(*n).ok()?),
         Some(_) => return None,
@@ -61,5 +71,32 @@ fn missed(part: &Part, r: &Record) -> Option<u64> {
     match thread {
         Some(n) => result.threads.get(n).map(|t| t.missed_periods),
         None => Some(result.threads.iter().map(|t| t.missed_periods).sum()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::analyse;
+    use latlab_model::sweep::Point;
+    use latlab_model::sweep::plan::Plan;
+    use latlab_stats::histogram::Histogram;
+
+    #[test]
+    fn points_of_a_sweep_have_their_missed_periods() {
+        let point = |values: &[u64], missed| Point {
+            latency: Histogram::of(values.iter().copied()),
+            missed,
+            ..Point::default()
+        };
+        // The second was not measured, and has no record.
+        let points = vec![point(&[1_000, 2_000], 0), point(&[], 3), point(&[700_000, 5_000], 128)];
+        let mut part = analyse::part(Plan::default(), points, 0, &[]);
+        let missed = |part: &Part| -> Vec<Option<u64>> {
+            of(0, &[], std::iter::once(part)).iter().map(|f| f.missed).collect()
+        };
+        assert_eq!(missed(&part), [Some(0), Some(128)]);
+        part.results.remove(0);
+        assert_eq!(missed(&part), [None], "records that are not those of the points");
     }
 }
