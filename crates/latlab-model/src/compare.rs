@@ -1,6 +1,6 @@
 //! Runs compared: metrics, differences and how certain they are.
 
-use crate::cache::detail::Curve;
+use crate::cache::detail::{Curve, StridePoint};
 use crate::finding::Note;
 use crate::record::{Param, Unit};
 use latlab_stats::histogram::{Histogram, Summary};
@@ -132,6 +132,9 @@ pub struct CompareDetail {
     /// Curves of cache measurements, to be drawn over each other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<SubjectCurve>,
+    /// Times of the loop `a[i] *= a[i]`, to be drawn over each other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub strides: Vec<SubjectStrides>,
     /// What was not compared, and why.
     pub skipped: Vec<Skipped>,
     /// Number of aspects that were tested together.
@@ -169,6 +172,19 @@ pub struct SubjectCurve {
     pub subject: usize,
     /// The curve, as measured.
     pub curve: Curve,
+}
+
+/// Time of the loop `a[i] *= a[i]` over the stride, of one subject.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct SubjectStrides {
+    /// Index of the subject.
+    pub subject: usize,
+    /// Strides in rising order.
+    pub points: Vec<StridePoint>,
+    /// Line of its caches, bytes; 0 where it is not known.
+    pub line_bytes: u32,
 }
 
 /// One of the things compared.

@@ -11,9 +11,10 @@ use super::metric::{self, Data, Tested};
 use super::sample::{Order, RunSample, Sample};
 use super::verdict::{Ground, contrast};
 use crate::history::unit_word;
-use latlab_model::cache::detail::AccessPattern;
+use latlab_model::cache::detail::{AccessPattern, CacheDetail};
 use latlab_model::compare::{
     CompareDetail, Contrast, Figures, Metric, Options, Side, Skipped, SubjectCurve, SubjectInfo,
+    SubjectStrides,
 };
 use latlab_model::finding::Note;
 use latlab_model::machine::Machine;
@@ -106,14 +107,19 @@ impl Subject {
         figures::of(subject, self.published, self.runs.iter().flat_map(|s| &s.run.parts))
     }
 
+    /// Its cache measurements.
+    fn caches(&self) -> impl Iterator<Item = &CacheDetail> {
+        let parts = self.runs.iter().flat_map(|s| &s.run.parts);
+        parts.filter_map(|p| match &p.detail {
+            Some(Detail::Memory(detail)) => Some(&**detail),
+            _ => None,
+        })
+    }
+
     /// The curves over the size of the array of its first cache measurement.
     fn curves(&self, subject: usize) -> Vec<SubjectCurve> {
-        let parts = self.runs.iter().flat_map(|s| &s.run.parts);
-        let mut caches = parts.filter_map(|p| match &p.detail {
-            Some(Detail::Memory(detail)) if !detail.curves.is_empty() => Some(detail),
-            _ => None,
-        });
-        let curves = caches.next().into_iter().flat_map(|d| &d.curves);
+        let first = self.caches().find(|d| !d.curves.is_empty());
+        let curves = first.into_iter().flat_map(|d| &d.curves);
         let sized = curves
             .filter(|c| !matches!(c.access, AccessPattern::LinePerPage | AccessPattern::Dense));
         sized.map(|c| SubjectCurve { subject, curve: c.clone() }).collect()
@@ -122,6 +128,15 @@ impl Subject {
     fn machine(&self) -> Machine {
         self.runs.first().map(|s| s.run.machine.clone()).unwrap_or_default()
     }
+    /// The loop `a[i] *= a[i]` of its first cache measurement that has it.
+    fn strides(&self, subject: usize) -> Option<SubjectStrides> {
+        let detail = self.caches().find(|d| d.strides.len() > 1)?;
+        let line_bytes = detail.line.as_ref().map_or(0, |l| l.bytes);
+        let mut points = detail.strides.clone();
+        points.sort_unstable_by_key(|p| p.stride_bytes);
+        Some(SubjectStrides { subject, points, line_bytes })
+    }
+
 }
 
 fn word(text: &str) -> Param {
@@ -158,6 +173,7 @@ pub fn compare(subjects: &[Subject], options: &Options) -> CompareDetail {
         ..CompareDetail::default()
     };
     let mut all: Vec<Vec<Found>> = subjects.iter().map(|s| found(s, &mut detail.skipped)).collect();
+        strides: subjects.iter().enumerate().filter_map(|(i, s)| s.strides(i)).collect(),
     let Some((base, others)) = all.split_first_mut() else { return detail };
     let mut rows: Vec<Vec<Option<usize>>> = Vec::new();
     for (i, f) in base.iter().enumerate() {

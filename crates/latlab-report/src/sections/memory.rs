@@ -2,7 +2,7 @@
 
 mod loops;
 mod regimes;
-mod strides;
+pub(super) mod strides;
 mod switches;
 
 use super::generic;

@@ -6,7 +6,7 @@ use crate::plot::distribution::{self, DrawnUnit, Named, Subject};
 use crate::sections::memory;
 use crate::values::{change, quantile_name};
 use latlab_model::compare::{
-    Aspect, CompareDetail, Contrast, Method, Metric, Side, SubjectCurve, Verdict,
+    Aspect, CompareDetail, Contrast, Method, Metric, Side, SubjectCurve, SubjectStrides, Verdict,
 };
 use latlab_model::record::Param;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ pub(super) fn all(d: &CompareDetail) -> Vec<Plot> {
     // Latencies first, except in a sweep, whose curves are made of them.
     let counted = |m: &Metric| m.sides.iter().flatten().any(|s| s.histogram.is_some());
     let sweep = drawn.iter().any(|i| counted(&d.metrics[*i]));
-    let curves: Vec<Plot> = caches(d).into_iter().chain(curves).collect();
+    let curves: Vec<Plot> = caches(d).into_iter().chain(strides(d)).chain(curves).collect();
     let (first, then) = if sweep { (curves, distributions) } else { (distributions, curves) };
     first.into_iter().chain(then).chain(changes(d)).collect()
 }
@@ -75,14 +75,6 @@ fn cache_plot(d: &CompareDetail, kind: &str, series: Vec<Series>) -> Plot {
             Some((bytes, format!("L{level} {size}"), letter(d, i)))
         })
     });
-    // Equal sizes have one line.
-    let mut lines: Vec<(f64, String, String)> = Vec::new();
-    for (bytes, size, who) in marks {
-        match lines.iter_mut().find(|l| l.0 == bytes && l.1 == size) {
-            Some(line) => line.2 += &format!(", {who}"),
-            None => lines.push((bytes, size, who)),
-        }
-    }
     Plot {
         id: format!("compare-memory-{kind}"),
         title: format!("Latency of a load by size of the array: {kind}"),
@@ -92,11 +84,38 @@ fn cache_plot(d: &CompareDetail, kind: &str, series: Vec<Series>) -> Plot {
         x: Axis { label: "array".into(), scale: Scale::Log2, bytes: true, ..Axis::default() },
         y: Axis { label: "a load (ns)".into(), scale: Scale::Log10, ..Axis::default() },
         series,
-        marks: lines
-            .into_iter()
-            .map(|(at, size, who)| Mark::X(at, format!("{who}: {size}")))
-            .collect(),
+        marks: joined(marks),
     }
+}
+
+/// The loop `a[i] *= a[i]` of all subjects that measured it, where more than one did.
+fn strides(d: &CompareDetail) -> Option<Plot> {
+    let several = d.strides.len() > 1;
+    several.then(|| {
+        let of = |s: &SubjectStrides| Series {
+            name: subject(d, s.subject),
+            ..memory::strides::whole_series(&s.points)
+        };
+        let line = |s: &SubjectStrides| {
+            let known = s.line_bytes > 0;
+            known.then(|| (f64::from(s.line_bytes), "line".into(), letter(d, s.subject)))
+        };
+        let series = d.strides.iter().map(of).collect();
+        let marks = joined(d.strides.iter().filter_map(line));
+        memory::strides::whole_plot("compare-memory-multiply", series, marks)
+    })
+}
+
+/// Lines at the values of subjects: `A, B: L1 32 KiB`; equal ones are one.
+fn joined(marks: impl Iterator<Item = (f64, String, String)>) -> Vec<Mark> {
+    let mut lines: Vec<(f64, String, String)> = Vec::new();
+    for (at, what, who) in marks {
+        match lines.iter_mut().find(|l| l.0 == at && l.1 == what) {
+            Some(line) => line.2 += &format!(", {who}"),
+            None => lines.push((at, what, who)),
+        }
+    }
+    lines.into_iter().map(|(at, what, who)| Mark::X(at, format!("{who}: {what}"))).collect()
 }
 
 /// `A before`.
@@ -346,7 +365,7 @@ mod tests {
     use latlab_analysis::compare;
     use latlab_analysis::compare::subject::Source;
     use latlab_model::cache::CacheDetail;
-    use latlab_model::cache::detail::{Curve, CurvePoint};
+    use latlab_model::cache::detail::{Curve, CurvePoint, LineSize, StridePoint};
     use latlab_model::record::{Record, Unit};
     use latlab_model::run::{Detail, Part, Run};
     use latlab_stats::histogram::Histogram;
@@ -404,6 +423,33 @@ mod tests {
         let marks =
             [Mark::X(32768.0, "A: L1 32 KiB".into()), Mark::X(65536.0, "B: L1 64 KiB".into())];
         assert_eq!(plots[0].marks, marks);
+    }
+
+    #[test]
+    fn loops_over_the_stride_of_two_machines_are_in_one_plot() {
+        let part = |factor: u64| {
+            let at = |stride_bytes: u32| StridePoint { stride_bytes, ns: (8 * factor) as f64 };
+            let line = LineSize { bytes: 64, ..LineSize::default() };
+            let detail = CacheDetail {
+                strides: [64, 4, 128].map(at).into(),
+                line: Some(line),
+                ..CacheDetail::default()
+            };
+            let results = vec![single("memory.latency", 0, 80.0 * factor as f64, Unit::Ns)];
+            let detail = Some(Detail::Memory(Box::new(detail)));
+            Part { name: "memory".into(), results, detail, ..Part::default() }
+        };
+        let plots = all(&compared(part));
+        let plot = plots.iter().find(|p| p.id == "compare-memory-multiply").unwrap();
+        let names: Vec<&str> = plot.series.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["A before", "B after"]);
+        // 16,384 elements of 8 and of 16 ns.
+        assert_eq!(plot.series[0].points[1], (64.0, 131.072));
+        assert_eq!(plot.series[1].points[1], (64.0, 262.144));
+        assert_eq!(plot.marks, [Mark::X(64.0, "A, B: line".into())]);
+        let mut d = compared(part);
+        d.strides.truncate(1);
+        assert!(all(&d).iter().all(|p| p.id != "compare-memory-multiply"), "one is no comparison");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::doc::{Axis, Block, Mark, Plot, Scale, Series};
 use crate::messages::bytes as bytes_words;
-use latlab_model::cache::detail::{AccessPattern, CacheDetail, Curve};
+use latlab_model::cache::detail::{AccessPattern, CacheDetail, Curve, StridePoint};
 use std::collections::BTreeSet;
 
 /// Sizes of the array that are drawn, at most.
@@ -78,23 +78,32 @@ fn elements(d: &CacheDetail) -> Option<Plot> {
 
 /// The same loop as a whole, as it is often shown: 1 MiB of the array.
 fn whole(d: &CacheDetail) -> Option<Plot> {
-    let mib = |stride: u32| f64::from(1 << 20) / f64::from(stride.max(1));
     let line = d.line.as_ref().filter(|l| l.bytes > 0);
-    (d.strides.len() > 1).then(|| Plot {
-        id: "memory-multiply-whole".into(),
+    (d.strides.len() > 1).then(|| {
+        let series = Series { name: "1 MiB".into(), ..whole_series(&d.strides) };
+        let marks = line.map(|l| Mark::X(f64::from(l.bytes), "line".into()));
+        whole_plot("memory-multiply-whole", vec![series], marks.into_iter().collect())
+    })
+}
+
+/// Time of 1 MiB, µs, over the stride.
+pub(crate) fn whole_series(strides: &[StridePoint]) -> Series {
+    let mib = |stride: u32| f64::from(1 << 20) / f64::from(stride.max(1));
+    let point = |p: &StridePoint| (f64::from(p.stride_bytes), p.ns * mib(p.stride_bytes) / 1e3);
+    Series { points: strides.iter().map(point).collect(), ..Series::default() }
+}
+
+/// The loop over 1 MiB, of one machine or of several.
+pub(crate) fn whole_plot(id: &str, series: Vec<Series>, marks: Vec<Mark>) -> Plot {
+    Plot {
+        id: id.into(),
         title: "a[i] *= a[i] over 1 MiB by stride".into(),
         description: "Time to pass over 1 MiB of a large array: up to the line every stride fetches each line, and only the multiplications become fewer; beyond it a stride of twice the length fetches half the lines.".into(),
         x: axis(),
         y: Axis { label: "1 MiB (µs)".into(), scale: Scale::Log10, ..Axis::default() },
-        series: vec![Series {
-            name: "1 MiB".into(),
-            points: (d.strides.iter())
-                .map(|p| (f64::from(p.stride_bytes), p.ns * mib(p.stride_bytes) / 1e3))
-                .collect(),
-            ..Series::default()
-        }],
-        marks: line.map(|l| Mark::X(f64::from(l.bytes), "line".into())).into_iter().collect(),
-    })
+        series,
+        marks,
+    }
 }
 
 #[cfg(test)]
