@@ -56,4 +56,18 @@ mod tests {
         assert_eq!(against.rows.len(), 1);
         assert_eq!((against.rows[0].here, against.rows[0].there), (9_000.0, 45_975.2));
     }
+
+    #[test]
+    fn the_published_switch_through_a_pipe_is_one_of_sched_fifo() {
+        let pipe = |class: &str| Record {
+            name: "ctx.pipe".into(),
+            params: [("class".to_owned(), class.into()), ("place".to_owned(), "same".into())]
+                .into(),
+            summary: Summary { median: Some(1_000.0), ..Summary::default() },
+            ..Record::default()
+        };
+        let reference = find("cortex-a8-switch").unwrap();
+        let against = |class| compare(&[pipe(class)], reference).rows.len();
+        assert_eq!((against("fifo"), against("other")), (1, 0));
+    }
 }

@@ -124,7 +124,7 @@ pub const REFERENCES: &[Reference] = &[
         source: "Sun Fei-yan, Li Yan-feng, Wang Na, Wang Chen: A New Method for Testing the Performance of Linux Context Switch, 2018",
         figures: &[
             ("ctx.yield", &[], 2_800.0),
-            ("ctx.pipe", &[("class", "other"), ("place", "same")], 8_600.0),
+            ("ctx.pipe", &[("class", "fifo"), ("place", "same")], 8_600.0),
         ],
         published: &[
             Published {
