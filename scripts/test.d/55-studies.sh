@@ -83,7 +83,8 @@ row "bench 'ipc.unix-stream:size=1|2|3|4|5|6|7|8|10|12|16|20|24|32|48|64|96|128|
 row 'memory' '--quick -s 8 -D 3s --details --out board' 'a\[i\] \*= a\[i\] over 1 MiB' 'Latency of a load by size'
 row 'memory' '--quick -s 8 -D 3s --out laptop' 'Memory'
 row 'compare board laptop' '--details' 'a\[i\] \*= a\[i\] over 1 MiB by stride' 'A board' 'B laptop'
-row 'memory --from fixtures/memory/beaglebone-black.lat_mem_rd' '--details' 'L1 32 KiB' 'Latency of a load by stride' 'T0' 'Map of regimes' '2\.b L2'
+row 'memory --from fixtures/memory/beaglebone-black.lat_mem_rd' '--details --out here' 'L1 32 KiB' 'Latency of a load by stride' 'T0' 'Map of regimes' '2\.b L2'
+row 'compare @beaglebone-black-2015 here' '' 'memory\.load:stride=64' '220 ns'
 row 'bench lat_rpc lat_http lat_usleep lat_pmake lmdd' '-D 1s' 'ipc\.rpc-udp' 'timer\.sleep' 'process\.parallel'
 row 'timer' '-D 1s' 'HZ|Hz'
 if [[ $(id -u) -eq 0 ]]; then

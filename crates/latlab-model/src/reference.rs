@@ -70,6 +70,11 @@ pub const REFERENCES: &[Reference] = &[
             ("ipc.unix-stream", &[("size", "256")], 46_443.4),
             ("ipc.unix-stream", &[("size", "384")], 46_655.5),
             ("ipc.unix-stream", &[("size", "512")], 47_188.7),
+            // Read from curves: arrays over 1 MiB; strides above the line of 64 bytes are about equal.
+            ("memory.load", &[("stride", "16")], 57.0),
+            ("memory.load", &[("stride", "32")], 110.0),
+            ("memory.load", &[("stride", "64")], 220.0),
+            ("memory.load", &[("stride", "128")], 220.0),
         ],
         published: &[
             Published {

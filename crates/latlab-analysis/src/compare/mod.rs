@@ -12,6 +12,7 @@
 pub mod between;
 pub mod figures;
 pub mod import;
+pub mod loads;
 pub mod machines;
 pub mod metric;
 pub mod sample;

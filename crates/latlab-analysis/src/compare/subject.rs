@@ -64,13 +64,16 @@ impl Subject {
             summary: Summary { count: 1, median: Some(*value), ..Summary::default() },
             ..Record::default()
         };
-        let part = Part {
-            name: "bench".into(),
+        let all = reference.figures.iter().map(record);
+        let (memory, bench) = all.partition(|r| r.name.starts_with("memory."));
+        let part = |(name, results): (&str, Vec<Record>)| Part {
+            name: name.into(),
             complete: true,
-            results: reference.figures.iter().map(record).collect(),
+            results,
             ..Part::default()
         };
-        let run = Run { complete: true, parts: vec![part], ..Run::default() };
+        let parts = [("bench", bench), ("memory", memory)].map(part).into();
+        let run = Run { complete: true, parts, ..Run::default() };
         let note = Note::new("compare.reference")
             .value("machine", reference.machine)
             .value("source", reference.source);
@@ -125,9 +128,6 @@ impl Subject {
         sized.map(|c| SubjectCurve { subject, curve: c.clone() }).collect()
     }
 
-    fn machine(&self) -> Machine {
-        self.runs.first().map(|s| s.run.machine.clone()).unwrap_or_default()
-    }
     /// The loop `a[i] *= a[i]` of its first cache measurement that has it.
     fn strides(&self, subject: usize) -> Option<SubjectStrides> {
         let detail = self.caches().find(|d| d.strides.len() > 1)?;
@@ -137,6 +137,9 @@ impl Subject {
         Some(SubjectStrides { subject, points, line_bytes })
     }
 
+    fn machine(&self) -> Machine {
+        self.runs.first().map(|s| s.run.machine.clone()).unwrap_or_default()
+    }
 }
 
 fn word(text: &str) -> Param {
@@ -170,10 +173,10 @@ pub fn compare(subjects: &[Subject], options: &Options) -> CompareDetail {
         machines: machines::differences(&machines.iter().collect::<Vec<_>>()),
         figures: subjects.iter().enumerate().flat_map(|(i, s)| s.figures(i)).collect(),
         curves: subjects.iter().enumerate().flat_map(|(i, s)| s.curves(i)).collect(),
+        strides: subjects.iter().enumerate().filter_map(|(i, s)| s.strides(i)).collect(),
         ..CompareDetail::default()
     };
     let mut all: Vec<Vec<Found>> = subjects.iter().map(|s| found(s, &mut detail.skipped)).collect();
-        strides: subjects.iter().enumerate().filter_map(|(i, s)| s.strides(i)).collect(),
     let Some((base, others)) = all.split_first_mut() else { return detail };
     let mut rows: Vec<Vec<Option<usize>>> = Vec::new();
     for (i, f) in base.iter().enumerate() {

@@ -156,6 +156,19 @@ fn a_published_machine_and_a_file_of_lmbench() {
 }
 
 #[test]
+fn a_published_machine_and_curves_of_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let fixture =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/memory/beaglebone-black.lat_mem_rd");
+    let made = latlab(dir.path(), &["memory", "--from", fixture, "--out", "curves"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let out = latlab(dir.path(), &["compare", "@beaglebone-black-2015", "curves"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let said = text(&out.stdout);
+    assert!(said.contains("memory.load:stride=32") && said.contains("110 ns → 110 ns"), "{said}");
+}
+
+#[test]
 fn runs_of_latlab_meet_with_their_machines() {
     let dir = tempfile::tempdir().unwrap();
     let args =

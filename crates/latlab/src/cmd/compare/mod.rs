@@ -23,6 +23,7 @@ use latlab_report::{html, junit, markdown, messages, sections};
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let options = args.options()?;
     let mut subjects = subjects(args)?;
+    compare::loads::add(&mut subjects);
     for s in &mut subjects {
         keep_only(s, &args.only);
     }
