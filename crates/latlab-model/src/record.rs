@@ -94,6 +94,9 @@ pub struct Record {
     /// The samples themselves (batch values of a benchmark), where they are few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<f64>,
+    /// The values in order, where they were counted one by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<Sequence>,
     /// The figures to quote.
     #[serde(default)]
     pub summary: Summary,
@@ -103,6 +106,27 @@ pub struct Record {
     /// Limits of these values; sentences in runs of schema version 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
+}
+
+/// Values in the order of their measurement: the extremes of consecutive ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Sequence {
+    /// Values of an interval; the last may have fewer.
+    pub width: u64,
+    /// Smallest and largest value of each interval.
+    pub extremes: Vec<(u64, u64)>,
+}
+
+impl Sequence {
+    /// Intervals of a sequence, at most.
+    pub const INTERVALS: u64 = 500;
+
+    /// Values of an interval where `values` are expected.
+    pub fn width_of(values: u64) -> u64 {
+        values.div_ceil(Self::INTERVALS).max(1)
+    }
 }
 
 /// What else was going on while a record was measured. `None`: could not be read.

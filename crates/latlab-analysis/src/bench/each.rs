@@ -2,7 +2,7 @@
 
 use latlab_model::bench::trial::Slice;
 use latlab_model::finding::{Note, Quantity};
-use latlab_model::record::{Param, Record, Unit};
+use latlab_model::record::{Param, Record, Sequence, Unit};
 use latlab_model::run::Part;
 use std::collections::BTreeMap;
 
@@ -51,6 +51,8 @@ fn record(name: String, params: &BTreeMap<String, String>, slice: Slice, asked: 
         unit: Unit::Ns,
         summary: histogram.summary(),
         histogram: Some(histogram),
+        sequence: (!slice.extremes.is_empty())
+            .then(|| Sequence { width: Sequence::width_of(asked), extremes: slice.extremes }),
         notes,
         ..Record::default()
     }
@@ -65,6 +67,7 @@ mod tests {
     fn single_operations_have_a_distribution_and_a_jitter() {
         let slice = Slice {
             each: Some(Histogram::of([1_000, 1_100, 1_200, 9_000])),
+            extremes: vec![(1_000, 1_000), (1_100, 1_100), (1_200, 1_200), (9_000, 9_000)],
             read_ns: 25.0,
             ..Slice::default()
         };
@@ -72,6 +75,8 @@ mod tests {
         let part = part(vec![("ctx.yield".into(), params, slice)], 4, true);
         let r = &part.results[0];
         assert_eq!((r.params["size"].clone(), r.summary.count), (Param::Int(64), 4));
+        let sequence = r.sequence.as_ref().unwrap();
+        assert_eq!((sequence.width, sequence.extremes[3]), (1, (9_000, 9_000)));
         let Some(Note::Typed(said)) = r.notes.last() else { panic!("{:?}", r.notes) };
         assert_eq!(said.values["jitter"], Quantity::Ns(8_000.0).into());
         assert_eq!(said.values["mean"], Quantity::Ns(3_075.0).into());

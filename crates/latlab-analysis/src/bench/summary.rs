@@ -136,6 +136,7 @@ fn record(m: &Measured, row: &BenchRow) -> Record {
         params: m.params.iter().map(|(k, v)| (k.clone(), param(v))).collect(),
         unit: m.unit,
         histogram: None,
+        sequence: None,
         summary: Summary {
             count: samples.len() as u64,
             min: Some(e.min),

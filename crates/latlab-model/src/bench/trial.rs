@@ -111,6 +111,9 @@ pub struct Slice {
     /// Times of single operations, both clock readings included, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub each: Option<latlab_stats::histogram::Histogram>,
+    /// Smallest and largest of consecutive ones, in intervals as [`crate::record::Sequence`] has them, ns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub extremes: Vec<(u64, u64)>,
     /// Limits of these values.
     pub notes: Vec<Note>,
 }

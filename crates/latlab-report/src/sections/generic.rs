@@ -30,6 +30,8 @@ pub fn sections(part: &Part) -> Vec<Section> {
     let notes: BTreeSet<String> = notes.collect();
     blocks.extend(notes.into_iter().map(Block::Text));
     blocks.extend(distribution_plots(&part.title, &part.results));
+    #[cfg(feature = "host")]
+    blocks.extend(super::sequence::plots(&part.results));
     let title = if part.title.is_empty() { part.name.clone() } else { part.title.clone() };
     vec![Section { id: part.name.clone(), title, blocks }]
 }

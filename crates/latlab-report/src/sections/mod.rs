@@ -33,6 +33,8 @@ pub mod path;
 pub mod profile;
 pub mod sched;
 pub mod screen;
+#[cfg(feature = "host")]
+mod sequence;
 pub mod sweep;
 mod tiles;
 pub mod timer;

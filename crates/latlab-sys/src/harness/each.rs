@@ -4,6 +4,7 @@
 use crate::harness::meter::now_ns;
 use crate::probe::{Probe, ProbeError};
 use latlab_model::bench::trial::{Slice, SliceSpec};
+use latlab_model::record::Sequence;
 use latlab_stats::histogram::Recorder;
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ pub fn measure(
     slice: &mut Slice,
 ) -> Result<(), ProbeError> {
     let mut recorder = Recorder::new();
+    let width = Sequence::width_of(spec.each);
+    // As large as it becomes: the loop does not allocate.
+    slice.extremes = Vec::with_capacity(Sequence::INTERVALS as usize);
     let turns = probe.per_turn().max(1.0);
     let most = probe.batch_max().unwrap_or(STRETCH).clamp(1, STRETCH);
     let started = now_ns();
@@ -37,7 +41,14 @@ pub fn measure(
             if let Err(error) = done {
                 return kept(error, &recorder, slice);
             }
-            recorder.record(((after - before) as f64 / turns) as u64);
+            let value = ((after - before) as f64 / turns) as u64;
+            match slice.extremes.last_mut() {
+                Some((low, high)) if !recorder.count().is_multiple_of(width) => {
+                    (*low, *high) = (value.min(*low), value.max(*high));
+                }
+                _ => slice.extremes.push((value, value)),
+            }
+            recorder.record(value);
         }
         let took = now_ns() - begun;
         probe.after_batch()?;

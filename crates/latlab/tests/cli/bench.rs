@@ -487,6 +487,13 @@ fn single_operations_have_a_distribution_and_what_is_no_time_is_refused() {
     let run = crate::common::run_of(&dir.path().join("r"));
     let record = &run.parts[0].results[0];
     let histogram = record.histogram.as_ref().unwrap();
+    let sequence = record.sequence.as_ref().unwrap();
+    assert_eq!((sequence.width, sequence.extremes.len()), (4, 500));
+    let least = sequence.extremes.iter().map(|e| e.0).min();
+    let most = sequence.extremes.iter().map(|e| e.1).max();
+    assert_eq!((least, most), (Some(histogram.min), Some(histogram.max)));
+    let page = text(&latlab(dir.path(), &["report", "r", "--details"]).stdout);
+    assert!(page.contains("syscall.getppid: values in order"), "{page}");
     assert_eq!((histogram.count, histogram.min > 0), (2000, true), "{:?}", record.summary);
     for (args, words) in [
         (&["bench", "bw.pipe", "--each", "5"][..], "--each: bw.pipe is no time of an operation"),
