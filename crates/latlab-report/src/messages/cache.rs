@@ -35,11 +35,11 @@ pub(super) const MESSAGES: &[Message] = &[
         id: "memory.regimes",
         text: |a| {
             Text::claim(format!(
-                "The latency rises with the stride up to {}, the line; a miss costs {}",
+                "In the largest array the latency rises with the stride up to {}, the line; a miss of all caches costs {}",
                 a.get("line"),
                 a.get("miss")
             ))
-            .why("T0 + D·s/b below a line, T0 + D from a line on (Saavedra and Smith, 1995)")
+            .why("T0 + D·s/b below a line, T0 + D from a line on (Saavedra and Smith, 1995), fitted to this array alone: D is of all caches together, T0 the intercept at stride 0")
         },
     },
     Message { id: "memory.cache-on", text: cache_on },
@@ -287,7 +287,7 @@ fn shared(a: &Args<'_>) -> Text {
 
 /// Labels of evidence that differ from the identifier with spaces.
 pub(super) const LABELS: &[(&str, &str)] = &[
-    ("T0", "latency without misses (T0)"),
+    ("T0", "intercept (T0)"),
     ("pair-of-loads", "distance and time of a pair of loads"),
     ("loads", "shortest and longest load in these arrays"),
 ];

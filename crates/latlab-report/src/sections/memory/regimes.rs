@@ -38,7 +38,7 @@ fn parameters(map: &RegimeMap) -> Table {
     rows.extend(map.tlbs.iter().enumerate().map(tlb));
     Table {
         caption: format!(
-            "Regimes by size and stride: a load takes T0 = {} and D·min(s/b, 1) for each cache that it misses; b = {} bytes; mean difference {:.0} %",
+            "Regimes by size and stride, fitted to all arrays: a load takes T0 = {}, a hit in the first cache, and D·min(s/b, 1) for each cache that it misses; b = {} bytes; mean difference {:.0} %",
             format_ns(map.t0_ns),
             map.line_bytes,
             map.residual * 100.0
@@ -136,6 +136,10 @@ mod tests {
             ],
             ..RegimeMap::default()
         };
+        let caption = parameters(&map).caption;
+        assert!(
+            caption.contains("fitted to all arrays: a load takes T0 = 2 ns, a hit in the first")
+        );
         let table = regimes(&map);
         assert_eq!(table.rows[0], ["32 KiB", "1", "", ""]);
         assert_eq!(table.rows[1], ["64 KiB", "2.a L1", "2.b L1", "2.c L1"]);
