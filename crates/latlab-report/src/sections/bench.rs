@@ -195,8 +195,8 @@ pub fn sections(part: &Part, detail: &BenchDetail) -> Vec<Section> {
         }
     }
     blocks.extend(states(detail).map(Block::Table));
-    let conditions = super::conditions::plots("bench", &detail.conditions);
-    blocks.extend(conditions.into_iter().map(|p| Block::Plot(Box::new(p))));
+    #[cfg(feature = "host")]
+    blocks.extend(super::conditions::plots("bench", &detail.conditions));
     if !detail.missing.is_empty() {
         blocks.push(Block::Table(missing(detail)));
     }

@@ -1,6 +1,6 @@
 //! Temperature, clock and throttling of the machine while it measured.
 
-use crate::doc::{Axis, Plot, Scale, Series, SeriesKind};
+use crate::doc::{Axis, Block, Plot, Scale, Series, SeriesKind};
 use latlab_model::machine::Moment;
 use std::collections::BTreeSet;
 
@@ -8,7 +8,11 @@ use std::collections::BTreeSet;
 const MOMENTS: usize = 3;
 
 /// Plots over time of what the machine has sensors for.
-pub(super) fn plots(part: &str, moments: &[Moment]) -> Vec<Plot> {
+pub(super) fn plots(part: &str, moments: &[Moment]) -> Vec<Block> {
+    drawn(part, moments).into_iter().map(|plot| Block::Plot(Box::new(plot))).collect()
+}
+
+fn drawn(part: &str, moments: &[Moment]) -> Vec<Plot> {
     if moments.len() < MOMENTS {
         return Vec::new();
     }
@@ -76,13 +80,13 @@ mod tests {
             },
         };
         let moments: Vec<Moment> = (0..4).map(moment).collect();
-        let found = plots("bench", &moments);
+        let found = drawn("bench", &moments);
         let ids: Vec<&str> = found.iter().map(|p| p.id.as_str()).collect();
         assert_eq!(ids, ["bench-temperature", "bench-clock", "bench-throttling"]);
         assert_eq!(found[0].series[0].points[3], (3.0, 60.0));
         assert_eq!(found[1].series[1].points[3], (3.0, 700.0));
-        assert!(plots("bench", &moments[..2]).is_empty(), "two moments are no series");
+        assert!(drawn("bench", &moments[..2]).is_empty(), "two moments are no series");
         let bare: Vec<Moment> = (0..4).map(|_| Moment::default()).collect();
-        assert!(plots("bench", &bare).is_empty(), "a virtual machine has no sensors");
+        assert!(drawn("bench", &bare).is_empty(), "a virtual machine has no sensors");
     }
 }

@@ -38,8 +38,8 @@ pub fn sections(part: &Part, d: &CacheDetail) -> Vec<Section> {
     blocks.push(Block::Findings(part.findings.clone()));
     blocks.extend(size_plot(d).map(|p| Block::Plot(Box::new(p))));
     blocks.extend(switches::blocks(d));
-    let conditions = super::conditions::plots("memory", &d.conditions);
-    blocks.extend(conditions.into_iter().map(|p| Block::Plot(Box::new(p))));
+    #[cfg(feature = "host")]
+    blocks.extend(super::conditions::plots("memory", &d.conditions));
     blocks.extend(heat(d).map(|p| Block::Plot(Box::new(p))));
     blocks.extend(tlb_plot(d).map(|p| Block::Plot(Box::new(p))));
     blocks.extend(parallel_table(d).map(Block::Table));

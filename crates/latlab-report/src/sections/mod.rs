@@ -15,8 +15,9 @@ pub mod check;
 #[cfg(feature = "host")]
 pub mod compare;
 #[cfg(feature = "host")]
-pub mod conditions;
-mod critical;
+mod conditions;
+#[cfg(feature = "host")]
+pub mod critical;
 pub mod doctor;
 #[cfg(feature = "host")]
 pub mod fleet;
