@@ -119,6 +119,13 @@ pub struct Analyzer {
     pub(super) steps: Option<Steps>,
 }
 
+/// Whether a function records the event whose stack it is in: innermost of all, and of no interest.
+fn is_recording(name: &str) -> bool {
+    ["trace_event_", "perf_trace_", "__traceiter_", "__ftrace_trace_stack"]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
+
 fn key(tid: Tid, cpu: u32) -> u64 {
     if tid.0 > 0 { tid.0 as u64 } else { 1 << 40 | u64::from(cpu) }
 }
@@ -301,6 +308,8 @@ impl Analyzer {
 
     fn stack(&mut self, stack: StackId, names: &Names) {
         let functions = names.stack(stack);
+        let recording = functions.iter().take_while(|f| is_recording(names.get(**f))).count();
+        let functions = &functions[recording..];
         self.seen.clear();
         for (at, &function) in functions.iter().enumerate() {
             if self.seen.contains(&function) {

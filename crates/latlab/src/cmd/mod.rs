@@ -30,6 +30,8 @@ mod on;
 mod on_board;
 #[cfg(feature = "host")]
 mod profile;
+#[cfg(feature = "host")]
+mod profile_live;
 mod record;
 mod report;
 mod sched;

@@ -2,10 +2,11 @@
 
 use crate::cli::Global;
 use crate::cli::profile::Args;
+use crate::cmd::profile_live;
 use crate::cmd::sched::file;
 use crate::outcome::{HintExt, Outcome};
 use crate::session::Session;
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use latlab_model::profile::{Origin, Profile};
 use std::path::Path;
 
@@ -17,24 +18,37 @@ const TITLE: &str = "Functions";
 /// When a file cannot be read or has no functions, or the result cannot be printed.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let select = args.select()?;
-    let profile = analyse(&args.file, &select)?;
+    let recorded = match &args.file {
+        Some(_) => None,
+        None => Some(profile_live::record(args)?),
+    };
+    let file = args.file.as_ref().or(recorded.as_ref().map(|r| &r.file));
+    let file = file.context("no trace")?;
+    let mut profile = analyse(file, &select)?;
+    if recorded.is_some() {
+        profile.source = match args.command.first() {
+            Some(command) => command.clone(),
+            None => "recorded now".to_owned(),
+        };
+    }
     let other = args.other.as_deref().map(|path| analyse(path, &select)).transpose()?;
     if let Some(other) = other.as_ref().filter(|o| o.origin != profile.origin) {
         let (a, b) = (name(profile.origin), name(other.origin));
         return Err(anyhow!(
             "{} has {a}, {} has {b}: they cannot be compared",
-            args.file.display(),
-            args.other.as_deref().unwrap_or(&args.file).display()
+            file.display(),
+            args.other.as_deref().unwrap_or(file).display()
         ))
         .hint("record both with the same tracer, such as `latlab record -p function_graph`");
     }
-    let files = [Some(&args.file), args.other.as_ref()];
+    let files = [args.file.as_ref(), args.other.as_ref()];
     let files: Vec<_> = files.into_iter().flatten().map(|p| p.to_string_lossy()).collect();
     let config = serde_json::json!({ "files": files });
     let mut session = Session::begin_ephemeral(global, "profile", &config)?;
     let part = latlab_analysis::profile::part("profile", TITLE, profile, other);
     session.run.parts.push(part);
-    session.finish(None)
+    let stopped = latlab_sys::signal::stop_requested().filter(|_| recorded.is_some());
+    session.finish(stopped.map(|signal| signal.name()))
 }
 
 fn name(origin: Origin) -> &'static str {

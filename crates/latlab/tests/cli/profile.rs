@@ -28,6 +28,34 @@ fn functions_and_longest_calls_of_text_with_interrupt_marks() {
     );
 }
 
+/// What runs now, by stacks, which every kernel with tracing has; the recording is not kept.
+#[test]
+fn what_runs_is_recorded_where_no_file_is_given() {
+    let dir = tempfile::tempdir().unwrap();
+    if crate::common::tracefs().is_none() {
+        return;
+    }
+    let args =
+        ["profile", "--with", "stacks", "--json", "--", "sh", "-c", "echo out; sleep 0.2; exit 3"];
+    let out = latlab(dir.path(), &args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert_eq!(text(&out.stderr), "out\n", "the command's output, and nothing of the file");
+    let run: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let profile = &run["parts"][0]["detail"]["profile"];
+    assert!(profile["origin"] == "stacks" && profile["source"] == "sh", "{}", profile["source"]);
+    let functions = profile["functions"].as_array().unwrap();
+    let is_recording =
+        |f: &serde_json::Value| f["name"].as_str().unwrap().starts_with("trace_event_");
+    assert!(functions.len() > 5 && !functions.iter().any(is_recording), "{functions:?}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    let out = latlab(dir.path(), &["profile", "--with", "stacks", "--", "/no/such/program"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("/no/such/program"), "{}", text(&out.stderr));
+    let out = latlab(dir.path(), &["profile", "-D", "100ms", "-g", "no_such_function_here"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert_eq!(text(&out.stderr).matches("latlab: ").count(), 1, "{}", text(&out.stderr));
+}
+
 #[test]
 fn two_traces_are_compared_and_different_kinds_refused() {
     let dir = tempfile::tempdir().unwrap();
