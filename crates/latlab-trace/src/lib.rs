@@ -32,6 +32,7 @@ mod open;
 pub mod print;
 pub mod ring;
 pub mod stat;
+#[cfg(feature = "text")]
 pub mod text;
 pub mod write;
 

@@ -2,12 +2,14 @@
 
 use crate::file::DEFAULT_MEMORY;
 use crate::format::KnownFormats;
-use crate::{TraceError, TraceFile, text};
+#[cfg(feature = "text")]
+use crate::text;
+use crate::{TraceError, TraceFile};
 
 /// Reads a `trace.dat`, or the text of ftrace's `trace` file or of `trace-cmd report`.
 ///
 /// # Errors
-/// As [`TraceFile::parse`] for a `trace.dat`, [`text::parse`] for anything else.
+/// As [`TraceFile::parse`] for a `trace.dat`, `text::parse` for anything else (feature `text`).
 pub fn open(data: &[u8]) -> Result<TraceFile<'_>, TraceError> {
     open_within(data, DEFAULT_MEMORY)
 }
@@ -30,6 +32,7 @@ pub fn open_after<'a>(
     known: Option<&mut KnownFormats>,
 ) -> Result<TraceFile<'a>, TraceError> {
     match TraceFile::parse_after(data, memory, known) {
+        #[cfg(feature = "text")]
         Err(TraceError::NotATrace) => text::parse(data),
         other => other,
     }

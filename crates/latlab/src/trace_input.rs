@@ -44,9 +44,15 @@ pub fn open_after<'d>(
     path: &Path,
     known: Option<&mut KnownFormats>,
 ) -> anyhow::Result<TraceFile<'d>> {
-    latlab_trace::open_after(data, memory(), known).with_context(|| path.display().to_string()).hint(
-        "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`",
-    )
+    let hint = match cfg!(feature = "host") {
+        true => {
+            "latlab reads trace.dat version 6 and 7, and the text of `trace` and `trace-cmd report`"
+        }
+        false => "this build reads trace.dat version 6 and 7; ftrace's text is read on a host",
+    };
+    latlab_trace::open_after(data, memory(), known)
+        .with_context(|| path.display().to_string())
+        .hint(hint)
 }
 
 /// The events that the options choose.

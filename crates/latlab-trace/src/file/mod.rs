@@ -21,8 +21,10 @@ mod v6;
 mod v7;
 
 pub use buffer::{Buffer, CpuData, PageLayout};
+pub(crate) use memory::AHEAD_MAX;
 pub use memory::DEFAULT_MEMORY;
-pub(crate) use memory::{AHEAD_MAX, Memory};
+#[cfg(feature = "text")]
+pub(crate) use memory::Memory;
 pub use options::{Guest, Options, TimeShift, TimeShiftCpu, Tsc};
 
 pub use trace_file::TraceFile;

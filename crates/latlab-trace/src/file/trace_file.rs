@@ -38,6 +38,7 @@ pub struct TraceFile<'a> {
     /// The text of `trace`, when a latency tracer was recorded.
     pub latency_text: Option<Cow<'a, [u8]>>,
     /// The latency that a latency tracer kept, of its text.
+    #[cfg(feature = "text")]
     pub longest: Option<crate::text::LongestLatency>,
     /// What is damaged in the file's head and sections.
     pub diagnostics: Diagnostics,
@@ -70,6 +71,7 @@ impl<'a> TraceFile<'a> {
             comms: Comms::default(),
             options: Options::default(),
             latency_text: None,
+            #[cfg(feature = "text")]
             longest: None,
             diagnostics: Diagnostics::default(),
         }
