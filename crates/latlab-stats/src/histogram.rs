@@ -176,7 +176,7 @@ impl<'de> Deserialize<'de> for Histogram {
 
 /// The most values that a histogram of a file may have: all smaller counts are exact as `f64`, and those of a
 /// thousand histograms can be added.
-const MOST_READ: u64 = 1 << 53;
+pub const MOST_READ: u64 = 1 << 53;
 
 impl Histogram {
     /// What in its fields no histogram has: buckets that do not rise, a count that is not the sum of the buckets

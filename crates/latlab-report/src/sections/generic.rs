@@ -31,7 +31,7 @@ pub fn sections(part: &Part) -> Vec<Section> {
     blocks.extend(notes.into_iter().map(Block::Text));
     blocks.extend(distribution_plots(&part.title, &part.results));
     #[cfg(feature = "host")]
-    blocks.extend(super::sequence::plots(&part.results));
+    blocks.extend(super::sequence::plots(&part.results, record_name));
     let title = if part.title.is_empty() { part.name.clone() } else { part.title.clone() };
     vec![Section { id: part.name.clone(), title, blocks }]
 }

@@ -1,6 +1,5 @@
 //! Values in the order of their measurement, which shows when outliers come: at the start, in turns, or at any time.
 
-use super::generic::record_name;
 use crate::doc::{Axis, Block, Plot, Scale, Series, SeriesKind};
 use crate::plot::distribution::DrawnUnit;
 use latlab_model::record::{Record, Sequence};
@@ -10,14 +9,14 @@ const DRAWN: usize = 32;
 /// Maximum over minimum from which the axis is logarithmic.
 const WIDE: f64 = 100.0;
 
-/// A plot for each record whose order is known.
-pub(super) fn plots(records: &[Record]) -> Vec<Block> {
+/// A plot for each record whose order is known, with the record's `name`.
+pub(super) fn plots(records: &[Record], name: impl Fn(&Record) -> String) -> Vec<Block> {
     let each = records.iter().filter_map(|r| Some((r, r.sequence.as_ref()?)));
     let drawn = each.filter(|(_, s)| s.extremes.len() > 1).take(DRAWN);
-    drawn.map(|(r, s)| Block::Plot(Box::new(plot(r, s)))).collect()
+    drawn.map(|(r, s)| Block::Plot(Box::new(plot(r, s, &name(r))))).collect()
 }
 
-fn plot(r: &Record, s: &Sequence) -> Plot {
+fn plot(r: &Record, s: &Sequence, name: &str) -> Plot {
     let shown = s.extremes.iter().take(2 * Sequence::INTERVALS as usize);
     let least = shown.clone().map(|e| e.0).min().unwrap_or(0) as f64;
     let most = shown.clone().map(|e| e.1).max().unwrap_or(0) as f64;
@@ -41,7 +40,6 @@ fn plot(r: &Record, s: &Sequence) -> Plot {
             format!("Maximum and minimum of each {n} consecutive values"),
         ),
     };
-    let name = record_name(r);
     let wide = least > 0.0 && most / least >= WIDE;
     Plot {
         id: format!("{name}-in-order"),

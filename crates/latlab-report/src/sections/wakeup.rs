@@ -33,7 +33,7 @@ pub fn sections(part: &Part, result: &WakeupResult) -> Vec<Section> {
     blocks.push(Block::Findings(part.findings.clone()));
     blocks.push(Block::Table(quantiles(result)));
     #[cfg(feature = "host")]
-    blocks.push(Block::Table(moments::table(result)));
+    blocks.push(Block::Table(moments::table(result, name)));
     if result.all_missed().count > 0 {
         blocks.push(Block::Table(per_period(result)));
     }

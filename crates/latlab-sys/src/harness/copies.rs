@@ -3,7 +3,7 @@
 //! A copy that has warmed up writes an empty line and reads its standard input, a pipe that all copies share and that
 //! nobody writes to. When all are that far, its other end is closed.
 
-use super::runner::{Trial, TrialError, finished};
+use super::worker::{Trial, TrialError, finished};
 use crate::probe::ProbeError;
 use latlab_model::bench::trial::{SliceReply, SliceSpec};
 use latlab_model::finding::Note;

@@ -14,3 +14,4 @@ pub mod each;
 pub mod meter;
 pub mod runner;
 pub mod trial;
+mod worker;

@@ -21,7 +21,7 @@ pub const MEMORY: &str = "Examples:\n  latlab memory\n  latlab memory --quick -a
 pub const SCHED: &str = "Examples:\n  latlab sched --policy rr -D 3s\n  latlab sched --matrix\n  latlab sched trace.dat --view timehist";
 /// Of `latlab profile`.
 #[cfg(feature = "host")]
-pub const PROFILE: &str = "Examples:\n  latlab profile trace.dat\n  latlab profile -D 10s -g do_sys_openat2\n  latlab profile --with stacks -- ./program\n  latlab profile before.txt after.txt\n  latlab profile trace.dat --from 12.5 --to 12.6 --details";
+pub const PROFILE: &str = "Examples:\n  latlab profile trace.dat --from 12.5 --to 12.6\n  latlab profile before.txt after.txt\n  latlab profile --with stacks -- ./program";
 /// Of `latlab timer`.
 pub const TIMER: &str =
     "Examples:\n  latlab timer -D 10s\n  latlab timer trace.dat\n  latlab timer --no-trace";

@@ -35,7 +35,7 @@ Search: loops method seed priority no_random
 Replay: replay path bound
 Kernel: kernel modules_from initrd dtb
 bench !max_memory
-Measurement: full duration precision each cpu dir seed
+Measurement: full duration precision each parallel cpu dir seed
 Network: host serve
 Output: list format against slice
 sweep !max_memory
@@ -83,6 +83,7 @@ timer
 Measurement: duration interval top no_trace
 Trace: from to
 profile !on
+Recording: duration with functions
 Trace: from to
 check !on !max_memory
 Output: list format junit

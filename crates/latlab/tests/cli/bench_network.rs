@@ -103,7 +103,7 @@ fn sizes_and_single_operations_go_over_the_network_too() {
     let run = run_of(&dir.path().join("e"));
     assert_eq!(run.parts[0].results.iter().map(counts).collect::<Vec<_>>(), [Some(50), Some(50)]);
     let out = latlab(dir.path(), &["bench", &format!("ipc.http:{host},size=1G"), "-D", "100ms"]);
-    assert!(printed(&out).contains("0 to 16M"), "{}", printed(&out));
+    assert!(said(&out).contains("0 to 16M"), "{}", said(&out));
 }
 
 /// A network namespace with a process that keeps it.

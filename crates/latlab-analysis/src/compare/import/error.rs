@@ -86,6 +86,12 @@ pub enum ForeignError {
         /// The tool.
         tool: &'static str,
     },
+    /// Counts that no measurement has.
+    #[error("output of {tool}, but its histogram has more than 2^53 values")]
+    TooMany {
+        /// The tool.
+        tool: &'static str,
+    },
     /// A file of samples, but damaged.
     #[error("a file of samples, but {0}")]
     Samples(#[from] latlab_model::samples::SamplesError),

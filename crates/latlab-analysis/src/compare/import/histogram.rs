@@ -6,7 +6,7 @@ use crate::compare::subject::Source;
 use latlab_model::finding::{Note, Quantity};
 use latlab_model::record::{Param, Record, Unit};
 use latlab_model::run::Part;
-use latlab_stats::histogram::{Histogram, bucket_low};
+use latlab_stats::histogram::{Histogram, MOST_READ, bucket_low};
 use std::collections::BTreeMap;
 
 /// What a file says of one thread (or of all).
@@ -69,11 +69,14 @@ fn record(table: &Table) -> Result<(Record, RunSample, u64), ForeignError> {
                 add(from, c.over - 1, &mut h);
                 censored = Some(censored.map_or(from, |x| x.min(from)));
             }
-            over += c.over;
+            over = over.saturating_add(c.over);
         }
     }
     if h.count == 0 {
         return Err(ForeignError::Empty { tool: table.tool });
+    }
+    if h.count > MOST_READ {
+        return Err(ForeignError::TooMany { tool: table.tool });
     }
     h.buckets = buckets.into_iter().collect();
     let mut params = BTreeMap::from([(

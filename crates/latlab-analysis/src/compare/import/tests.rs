@@ -7,6 +7,20 @@ use proptest::prelude::*;
 /// As `cyclictest -q -p90 -i1000 -h 5 -S` of rt-tests 2.4 printed it, shortened.
 const CYCLICTEST: &str = "# /dev/cpu_dma_latency set to 0us\n# Histogram\n000000 000000\t000000\n000001 000002\t000000\n000002 000190\t000007\n000003 000005\t000190\n000004 000000\t000000\n# Total: 000000197 000000197\n# Min Latencies: 00001 00002\n# Avg Latencies: 00002 00003\n# Max Latencies: 00220 00004\n# Histogram Overflows: 00003 00000\n# Histogram Overflow at cycle number:\n# Thread 0: 00006 00103 00142\n# Thread 1:\n\n";
 
+/// Counts whose sum no measurement has, in text and in JSON.
+#[test]
+fn counts_beyond_any_measurement_are_refused() {
+    let most = u64::MAX;
+    let text = format!("# Histogram\n000001 {most}\n000002 {most}\n# Total: 2\n");
+    let json = format!(
+        r#"{{"file_version":1,"thread":{{"0":{{"histogram":{{"1":{most},"2":{most}}},"cycles":2,"min":1,"max":2,"avg":1,"cpu":0}}}}}}"#
+    );
+    for file in [text, json] {
+        let error = read("r", file.as_bytes()).unwrap_err().to_string();
+        assert!(error.ends_with("more than 2^53 values"), "{error}");
+    }
+}
+
 #[test]
 fn a_histogram_of_cyclictest_keeps_what_was_over_its_end() {
     let s = read("a.txt", CYCLICTEST.as_bytes()).unwrap();
