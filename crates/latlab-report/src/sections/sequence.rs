@@ -64,7 +64,7 @@ mod tests {
     fn drawn(sequence: Option<Sequence>) -> Option<Plot> {
         let summary = Summary { median: Some(1_600.0), ..Summary::default() };
         let record = Record { name: "ctx.yield".into(), sequence, summary, ..Record::default() };
-        plots(&[record]).into_iter().find_map(|b| match b {
+        plots(&[record], |r| r.name.clone()).into_iter().find_map(|b| match b {
             Block::Plot(p) => Some(*p),
             _ => None,
         })
