@@ -73,7 +73,7 @@ pub(super) fn record(args: &Args) -> anyhow::Result<Recorded> {
     let printed = reader.and_then(|r| r.join().ok()).unwrap_or_default();
     let has_ended = status.success() || latlab_sys::signal::stop_requested().is_some();
     // A command's own exit code is none of the recording.
-    let was_started = !(matches!(status.code(), Some(126 | 127)) && !printed.is_empty());
+    let was_started = !matches!(status.code(), Some(126 | 127)) || printed.is_empty();
     if !file.is_file() || !was_started || (!has_ended && args.command.is_empty()) {
         return Err(outcome::printed_error(&printed));
     }
