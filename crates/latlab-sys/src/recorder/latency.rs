@@ -11,6 +11,8 @@ pub const LATENCY_TRACERS: [&str; 6] =
     ["irqsoff", "preemptoff", "preemptirqsoff", "wakeup", "wakeup_rt", "wakeup_dl"];
 
 const MAXIMUM: &str = "tracing_max_latency";
+/// A longer latency than any, µs: an hour.
+const FROZEN_US: &str = "3600000000";
 
 /// A running latency tracer.
 #[derive(Debug)]
@@ -45,7 +47,10 @@ impl LatencyRecorder {
     /// # Errors
     /// When `tracing_on` cannot be written.
     pub fn begin(&self) -> Result<()> {
-        Ok(self.session.control().set_tracing(true)?)
+        let control = self.session.control();
+        control.set_tracing(true)?;
+        // What the tracer measured before is forgotten: it measures while nothing is recorded, too.
+        Ok(control.set(MAXIMUM, &self.threshold_us.to_string())?)
     }
 
     /// The buffer that it uses.
@@ -67,8 +72,11 @@ impl LatencyRecorder {
     /// # Errors
     /// When it cannot be read.
     pub fn finish(self) -> Result<Option<Longest>> {
+        let longest = self.longest_us()?;
+        // Nothing takes its place while nothing is recorded: its trace would be empty.
+        self.session.control().set(MAXIMUM, FROZEN_US)?;
         self.session.control().set_tracing(false)?;
-        let Some(us) = self.longest_us()? else { return Ok(None) };
+        let Some(us) = longest else { return Ok(None) };
         Ok(Some(Longest { us, text: self.session.control().get("trace")? }))
     }
 }
