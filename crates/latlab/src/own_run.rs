@@ -6,12 +6,12 @@ use latlab_model::run::Run;
 use latlab_sys::process;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ChildStderr, Command, ExitStatus, Stdio};
 
 /// Asks a process to end.
 const SIGTERM: u8 = 15;
 /// Of its stderr, where that is a pipe, so much is read, bytes.
-const PRINTED: u64 = 1 << 20;
+pub const PRINTED: u64 = 1 << 20;
 
 /// How it ended.
 pub struct Measured {
@@ -39,18 +39,28 @@ pub fn command() -> anyhow::Result<Command> {
 /// # Errors
 /// When it does not start.
 pub fn measure(command: &mut Command, out: &Path) -> anyhow::Result<Measured> {
-    let mut child = command.spawn().context("starting latlab")?;
-    let pipe = child.stderr.take();
-    let reader = std::thread::spawn(move || {
+    let (status, stderr) = run(command, |mut pipe| {
         let mut printed = Vec::new();
-        if let Some(mut pipe) = pipe {
-            let _ = pipe.by_ref().take(PRINTED).read_to_end(&mut printed);
-            let _ = std::io::copy(&mut pipe, &mut std::io::sink());
-        }
+        let _ = pipe.by_ref().take(PRINTED).read_to_end(&mut printed);
+        let _ = std::io::copy(&mut pipe, &mut std::io::sink());
         printed
-    });
+    })?;
+    Ok(Measured { status, stderr, run: rundir::load(out) })
+}
+
+/// Runs it to its end. A signal that asks this process to stop is passed on. How it ended, and what `read` returns of its
+/// stderr, where that is a pipe.
+///
+/// # Errors
+/// When it does not start.
+pub fn run(
+    command: &mut Command,
+    read: impl FnOnce(ChildStderr) -> Vec<u8> + Send + 'static,
+) -> anyhow::Result<(ExitStatus, Vec<u8>)> {
+    let mut child = command.spawn().context("starting latlab")?;
+    let reader = child.stderr.take().map(|pipe| std::thread::spawn(move || read(pipe)));
     // Ctrl-C reaches it from the terminal as well; a second signal of another kind is no kill.
     let status = process::wait_and_pass_on(&mut child, SIGTERM).context("waiting for latlab")?;
-    let stderr = reader.join().unwrap_or_default();
-    Ok(Measured { status, stderr, run: rundir::load(out) })
+    let printed = reader.and_then(|r| r.join().ok()).unwrap_or_default();
+    Ok((status, printed))
 }

@@ -226,18 +226,13 @@ fn longest(profile: &Profile, most: usize) -> Table {
         let length = call.chain.first().map(|l| l.length_ns);
         let callee = call.longest_callee.as_ref();
         let callee = callee.map(|c| format!("{} {}", c.name, format_ns(c.length_ns as f64)));
-        let who = match (call.task.is_empty(), call.tid) {
-            (true, 0) => String::new(),
-            (true, tid) => tid.to_string(),
-            (false, tid) => format!("{}-{tid}", call.task),
-        };
         vec![
             time(length),
             chain.join(" → "),
             time(Some(call.self_ns)),
             callee.unwrap_or_else(|| "–".into()),
             call.callers.last().cloned().filter(|c| !c.is_empty()).unwrap_or_else(|| "–".into()),
-            who,
+            task_and_tid(&call.task, call.tid, ""),
             call.cpu.to_string(),
             format!("{}.{:06}", call.start_ns / 1_000_000_000, call.start_ns / 1_000 % 1_000_000),
             time(Some(call.off_cpu_ns)),
@@ -260,6 +255,15 @@ fn longest(profile: &Profile, most: usize) -> Table {
     }
 }
 
+/// As ftrace prints it; `neither` where both are unknown.
+fn task_and_tid(task: &str, tid: i32, neither: &str) -> String {
+    match (task, tid) {
+        ("", 0) => neither.into(),
+        ("", tid) => tid.to_string(),
+        (task, tid) => format!("{task}-{tid}"),
+    }
+}
+
 /// Where the time of the longest latency passed.
 fn steps(latency: &LongestLatency) -> Table {
     let all = latency.length_ns.max(1) as f64;
@@ -271,11 +275,7 @@ fn steps(latency: &LongestLatency) -> Table {
             s.from.clone(),
             if s.caller.is_empty() { "–".into() } else { s.caller.clone() },
             s.to.clone(),
-            match (s.task.as_str(), s.tid) {
-                ("", 0) => "idle".into(),
-                ("", tid) => tid.to_string(),
-                (task, tid) => format!("{task}-{tid}"),
-            },
+            task_and_tid(&s.task, s.tid, "idle"),
             s.cpu.to_string(),
             time(Some(s.start_ns - first)),
         ]

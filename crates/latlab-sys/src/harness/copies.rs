@@ -4,22 +4,16 @@
 //! nobody writes to. When all are that far, its other end is closed.
 
 use super::worker::{Trial, TrialError, finished};
-use crate::probe::ProbeError;
+use crate::probe::{Calling as _, ProbeError};
 use latlab_model::bench::trial::{SliceReply, SliceSpec};
-use latlab_model::finding::Note;
-use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 
 /// In a copy: waits for the others.
 pub(super) fn wait_for_others() -> Result<(), ProbeError> {
-    let failed = |call: &str, e: rustix::io::Errno| {
-        let error = io::Error::from(e).to_string();
-        ProbeError::Failed(Note::new("probe.call-failed").value("call", call).value("error", error))
-    };
-    rustix::io::write(rustix::stdio::stdout(), b"\n").map_err(|e| failed("write", e))?;
+    rustix::io::write(rustix::stdio::stdout(), b"\n").calling("write")?;
     let mut some = [0; 16];
-    while rustix::io::read(rustix::stdio::stdin(), &mut some).map_err(|e| failed("read", e))? > 0 {}
+    while rustix::io::read(rustix::stdio::stdin(), &mut some).calling("read")? > 0 {}
     Ok(())
 }
 
@@ -66,6 +60,7 @@ pub(super) fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latlab_model::finding::Note;
 
     /// A copy needs long to warm up: the other one measures after that, and both reply.
     #[test]

@@ -195,6 +195,10 @@ fn sure_enough(slices: &[Slice], level: Option<f64>, plan: &Plan) -> bool {
 /// always fails does, and what the machine does not have is not asked for again. A server on another machine that is
 /// lost ends the measurement, too; what was measured before stays.
 fn take(outcome: &mut Outcome, reply: Result<SliceReply, TrialError>, is_remote: bool) {
+    let reply = match reply {
+        Err(TrialError::NotStarted(error)) => Ok(not_started(error)),
+        reply => reply,
+    };
     let give_up = match reply {
         Ok(SliceReply::Measured(slice)) => {
             outcome.slices.push(*slice);
@@ -203,11 +207,6 @@ fn take(outcome: &mut Outcome, reply: Result<SliceReply, TrialError>, is_remote:
         }
         Ok(SliceReply::Unavailable { reason }) => (reason, true),
         Ok(SliceReply::Failed { reason }) => (reason, false),
-        Err(TrialError::NotStarted(error)) => match not_started(error) {
-            SliceReply::Unavailable { reason } => (reason, true),
-            SliceReply::Failed { reason } => (reason, false),
-            SliceReply::Measured(_) => return,
-        },
         Err(error) => (error.note(), false),
     };
     log::debug!("{:?}", give_up.0);

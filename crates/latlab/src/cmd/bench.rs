@@ -261,6 +261,8 @@ struct Moments {
     round: usize,
     /// Each so manieth round is kept.
     every: usize,
+    /// None before this time: reading the clock of each of many CPUs takes a while.
+    next_ns: u64,
 }
 
 impl Moments {
@@ -269,12 +271,16 @@ impl Moments {
 
     fn look(&mut self, round: usize, start_ns: u64) {
         self.every = self.every.max(1);
-        if round == self.round || !round.is_multiple_of(self.every) {
+        let now = meter::now_ns();
+        if round == self.round || !round.is_multiple_of(self.every) || now < self.next_ns {
             return;
         }
         self.round = round;
-        let seconds = meter::now_ns().saturating_sub(start_ns) as f64 / 1e9;
+        let seconds = now.saturating_sub(start_ns) as f64 / 1e9;
         self.all.push(Moment { seconds, condition: latlab_sys::machine::condition() });
+        // At most 1 % of the time.
+        let end = meter::now_ns();
+        self.next_ns = end + 99 * end.saturating_sub(now);
         if self.all.len() == Self::MOST {
             let mut n = 0;
             self.all.retain(|_| {

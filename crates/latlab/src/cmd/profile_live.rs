@@ -3,9 +3,7 @@
 use crate::cli::profile::{Args, With};
 use crate::{outcome, own_run};
 use anyhow::Context;
-use latlab_sys::process;
 use latlab_sys::scratch::ScratchDir;
-use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -16,8 +14,6 @@ use std::time::Duration;
 const LENGTH: Duration = Duration::from_secs(5);
 /// Of a line so much at a time, bytes.
 const LINE: u64 = 1 << 16;
-/// Asks a process to end.
-const SIGTERM: u8 = 15;
 
 /// A recording and its folder.
 pub(super) struct Recorded {
@@ -51,30 +47,23 @@ pub(super) fn record(args: &Args) -> anyhow::Result<Recorded> {
     command.arg("-o").arg(&file);
     let length = args.duration.or(args.command.is_empty().then_some(LENGTH));
     if let Some(length) = length {
-        let mut seconds = String::new();
-        // Writing to a String cannot fail.
-        let _ = write!(seconds, "{}ms", length.as_millis());
-        command.args(["-D", &seconds]);
+        command.args(["-D", &format!("{}ms", length.as_millis())]);
     }
     command.stderr(Stdio::piped());
     let has_command = !args.command.is_empty();
-    if !args.command.is_empty() {
+    if has_command {
         // The result has our standard output.
         let output = std::io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
         command.stdout(output.unwrap_or_else(|_| Stdio::null()));
         command.arg("--").args(&args.command);
     }
-    let mut child = command.spawn().context("starting latlab")?;
-    let reader = child.stderr.take().map(|pipe| {
-        let own = format!("latlab: {}", file.display());
-        std::thread::spawn(move || forward(pipe, has_command, &own))
-    });
-    let status = process::wait_and_pass_on(&mut child, SIGTERM).context("waiting for latlab")?;
-    let printed = reader.and_then(|r| r.join().ok()).unwrap_or_default();
+    let own = format!("latlab: {}", file.display());
+    let (status, printed) =
+        own_run::run(&mut command, move |pipe| forward(pipe, has_command, &own))?;
     let has_ended = status.success() || latlab_sys::signal::stop_requested().is_some();
     // A command's own exit code is none of the recording.
     let was_started = !matches!(status.code(), Some(126 | 127)) || printed.is_empty();
-    if !file.is_file() || !was_started || (!has_ended && args.command.is_empty()) {
+    if !file.is_file() || !was_started || (!has_ended && !has_command) {
         return Err(outcome::printed_error(&printed));
     }
     Ok(Recorded { file, _folder: folder })
@@ -90,7 +79,7 @@ fn forward(pipe: impl Read, has_command: bool, own: &str) -> Vec<u8> {
     while lines.by_ref().take(LINE).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
         if has_command && !line.starts_with(b"latlab: ") && !line.starts_with(b"hint: ") {
             let _ = std::io::stderr().write_all(&line);
-        } else if !line.starts_with(own.as_bytes()) {
+        } else if !line.starts_with(own.as_bytes()) && last.len() as u64 <= own_run::PRINTED {
             last.extend_from_slice(&line);
         }
         line.clear();
