@@ -305,12 +305,11 @@ mod tests {
             run(&mut command, 2, &mut Silent::default())
         };
         assert!(shell("echo Setting up x; echo latlab-image: done").is_ok());
-        let error = shell("echo no space; echo latlab-image: failed: tar").unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "configuring the packages: tar failed; the end of its console:\n  | no space"
-        );
-        let error = shell("echo Kernel panic >&2").unwrap_err().to_string();
-        assert!(error.contains("ended before it was ready") && error.contains("Kernel panic"));
+        let error = shell("echo no space; echo latlab-image: failed: tar").unwrap_err();
+        assert_eq!(error.to_string(), "configuring the packages: tar failed");
+        assert_eq!(error.console(), Some("no space"));
+        let error = shell("echo Kernel panic >&2").unwrap_err();
+        assert!(error.to_string().contains("ended before it was ready"));
+        assert_eq!(error.console(), Some("Kernel panic"));
     }
 }

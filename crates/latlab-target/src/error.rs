@@ -104,13 +104,13 @@ pub enum TargetError {
         looked: String,
     },
     /// A machine that did not come up, or went down.
-    #[error("{vm}: {what}{}", tail(.console))]
+    #[error("{vm}: {what}")]
     Machine {
         /// Name of the machine.
         vm: String,
         /// What happened.
         what: String,
-        /// The last lines of its console.
+        /// The last lines of its console: [`TargetError::console`].
         console: String,
         /// What to try.
         hint: String,
@@ -155,15 +155,15 @@ fn age(days: &Option<u64>) -> String {
     }
 }
 
-fn tail(console: &str) -> String {
-    if console.is_empty() {
-        return String::new();
-    }
-    let lines: Vec<String> = console.lines().map(|l| format!("\n  | {l}")).collect();
-    format!("; the end of its console:{}", lines.concat())
-}
-
 impl TargetError {
+    /// The end of the machine's console, which explains the error: lines without control characters.
+    pub fn console(&self) -> Option<&str> {
+        match self {
+            Self::Machine { console, .. } if !console.is_empty() => Some(console),
+            _ => None,
+        }
+    }
+
     /// An I/O error with the file it happened to.
     pub fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_path_buf();

@@ -5,6 +5,8 @@ use latlab_sys::kernel_noise::TracerError;
 use latlab_sys::recorder::RecordError;
 use latlab_sys::tracefs::TracefsError;
 use latlab_sys::wakeup::WakeupError;
+#[cfg(feature = "host")]
+use latlab_target::TargetError;
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -81,7 +83,7 @@ macro_rules! own_hint {
 own_hint!(WakeupError, TracefsError, RecordError, TracerError);
 
 #[cfg(feature = "host")]
-own_hint!(latlab_target::TargetError, latlab_analysis::run_file::RunError);
+own_hint!(TargetError, latlab_analysis::run_file::RunError);
 
 /// Takes an error's own hint along.
 pub trait OwnHintExt<T> {
@@ -124,20 +126,24 @@ const TARGET_UNREACHABLE: u8 = 75;
 
 fn exit_code(error: &anyhow::Error) -> ExitCode {
     #[cfg(feature = "host")]
-    if causes(error)
-        .any(|e| matches!(e.downcast_ref(), Some(latlab_target::TargetError::Unreachable { .. })))
-    {
+    if target_errors(error).any(|e| matches!(e, TargetError::Unreachable { .. })) {
         return ExitCode::from(TARGET_UNREACHABLE);
     }
     let _ = error;
     ExitCode::FAILURE
 }
 
-/// An error with its causes, those beneath a hint too.
+/// Those among an error and its causes that a target made; beneath a hint too.
 #[cfg(feature = "host")]
-fn causes(error: &anyhow::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+fn target_errors(error: &anyhow::Error) -> impl Iterator<Item = &TargetError> {
     let beneath = error.downcast_ref::<Hinted>().map(|h| h.error.chain());
-    error.chain().chain(beneath.into_iter().flatten())
+    error.chain().chain(beneath.into_iter().flatten()).filter_map(|e| e.downcast_ref())
+}
+
+/// The end of the console of a virtual machine that did not come up, or went down.
+#[cfg(feature = "host")]
+fn console_of(error: &anyhow::Error) -> &str {
+    target_errors(error).find_map(TargetError::console).unwrap_or_default()
 }
 
 /// Prints the error, if there is one, once, to stderr; a reader that went away is no error.
@@ -151,6 +157,10 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
         Err(error) => {
             let mut stderr = term::stderr();
             let _ = writeln!(stderr, "latlab: {}", one_line(&format_error_chain(&error)));
+            #[cfg(feature = "host")]
+            for line in console_of(&error).lines() {
+                let _ = writeln!(stderr, "  | {}", one_line(line));
+            }
             if let Some(hint) = hint_of(&error) {
                 let _ = writeln!(stderr, "hint: {}", one_line(hint));
             }

@@ -178,9 +178,7 @@ impl Search<'_> {
                 (outcome, tried, side.paths.release.clone(), Some(side))
             }
             Err(error) => {
-                // A machine that does not boot has the end of its console in it.
-                let text = format_error_chain(&error);
-                let reason = text.lines().next().unwrap_or_default().chars().take(300).collect();
+                let reason = format_error_chain(&error).chars().take(300).collect();
                 (CandidateOutcome::Skipped { reason }, Tried::Skipped, String::new(), None)
             }
         };

@@ -375,8 +375,14 @@ fn a_panic_is_told_with_the_end_of_the_console() {
         &["vm", "run", "armv7-rt", "--", "sh", "-c", "echo c > /proc/sysrq-trigger"],
     );
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("its kernel panicked"), "{}", said(&output));
-    assert!(said(&output).contains("\n  | "), "{}", said(&output));
+    let lines: Vec<String> = said(&output).lines().map(str::to_owned).collect();
+    let error = "latlab: vm:armv7-rt: its kernel panicked (Kernel panic - not syncing: ";
+    let error =
+        lines.iter().position(|l| l.starts_with(error)).unwrap_or_else(|| panic!("{lines:#?}"));
+    let console: Vec<&str> =
+        lines[error + 1..].iter().map_while(|l| l.strip_prefix("  | ")).collect();
+    assert!(console.iter().any(|l| l.contains("sysrq: Trigger a crash")), "{lines:#?}");
+    assert_eq!(lines[error + 1 + console.len()], "hint: the lines before it say why");
 }
 
 #[test]
