@@ -146,6 +146,18 @@ fn console_of(error: &anyhow::Error) -> &str {
     target_errors(error).find_map(TargetError::console).unwrap_or_default()
 }
 
+/// The remedy for what the system refused, where nobody knows a better one.
+fn system_hint(error: &anyhow::Error) -> Option<&'static str> {
+    let kind = error.chain().find_map(|e| e.downcast_ref::<io::Error>()).map(io::Error::kind)?;
+    match kind {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Some("free some space there, or write to another disk")
+        }
+        io::ErrorKind::ReadOnlyFilesystem => Some("write to a disk that is not read-only"),
+        _ => None,
+    }
+}
+
 /// Prints the error, if there is one, once, to stderr; a reader that went away is no error.
 pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
     match result {
@@ -161,7 +173,7 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
             for line in console_of(&error).lines() {
                 let _ = writeln!(stderr, "  | {}", one_line(line));
             }
-            if let Some(hint) = hint_of(&error) {
+            if let Some(hint) = hint_of(&error).or_else(|| system_hint(&error)) {
                 let _ = writeln!(stderr, "hint: {}", one_line(hint));
             }
             exit_code(&error)

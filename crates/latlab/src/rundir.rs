@@ -339,16 +339,26 @@ pub fn load(path: &Path) -> anyhow::Result<Run> {
     let is_large = bytes.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::FileTooLarge);
     let bytes = bytes.with_context(|| format!("{}: cannot be read", file.display()));
     let bytes = match is_large {
-        true => bytes.hint("--max-memory SIZE allows more: a run takes some times its length"),
+        true => bytes.hint(MORE_MEMORY),
         false => bytes.hint("name a run directory (runs/…), its run.json, or a trace"),
     }?;
     parse(&bytes).with_context(|| file.display().to_string())
 }
 
+#[cfg(feature = "host")]
+const MORE_MEMORY: &str = "--max-memory SIZE allows more: a run takes some times its length";
+
 /// Bytes of a `run.json` at most: a quarter of the memory that a file may take, and those of every ordinary run.
 #[cfg(feature = "host")]
 fn longest() -> u64 {
     (crate::trace_input::memory() / 4).max(64 << 20)
+}
+
+/// Bytes of a file of another tool at most: half of the memory that a file may take (its values take less than its
+/// text), and an hour of samples at 1 kHz, 58 MB, everywhere.
+#[cfg(feature = "host")]
+pub fn longest_foreign() -> u64 {
+    (crate::trace_input::memory() / 2).max(64 << 20)
 }
 
 /// Reads a run from the bytes of its `run.json`.
@@ -357,6 +367,9 @@ fn longest() -> u64 {
 /// As of [`load`].
 #[cfg(feature = "host")]
 pub fn parse(bytes: &[u8]) -> anyhow::Result<Run> {
+    if bytes.len() as u64 > longest() {
+        return Err(anyhow!("a run larger than {} MiB", longest() >> 20)).hint(MORE_MEMORY);
+    }
     latlab_analysis::run_file::read(bytes).with_hint()
 }
 

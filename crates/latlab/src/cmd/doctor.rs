@@ -8,7 +8,7 @@ use crate::output;
 use crate::restoration::lines;
 use crate::session::Session;
 use crate::term;
-use anyhow::bail;
+use anyhow::anyhow;
 use latlab_model::machine::Machine;
 use latlab_model::run::Part;
 use latlab_report::sections::{self, doctor as report};
@@ -95,8 +95,16 @@ fn restore(global: &Global) -> anyhow::Result<Outcome> {
     }
     out.flush()?;
     let failed = found.undone.iter().filter(|r| r.failed()).count();
-    if failed + found.refused.len() > 0 {
-        bail!("{failed} settings not restored, {} journals rejected", found.refused.len());
+    let rejected = found.refused.len();
+    if rejected > 0 {
+        // Such a journal stays: it may be the only record of a setting.
+        return Err(anyhow!("{failed} settings not restored, {rejected} lines or journals rejected")).hint(
+            "the journal has a line for each setting, with its path and its earlier value: restore what is named above by hand, then remove the journal",
+        );
+    }
+    if failed > 0 {
+        return Err(anyhow!("{failed} settings not restored"))
+            .hint("write the values above by hand, or remove what prevents it and restore again");
     }
     Ok(Outcome::Done)
 }

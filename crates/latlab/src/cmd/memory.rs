@@ -10,7 +10,7 @@ use crate::outcome::{HintExt, Outcome};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::{output, rundir};
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use config::{Config, limit};
 use latlab_analysis::cache;
 use latlab_analysis::cache::import_lat_mem_rd::{infer, lat_mem_rd as read_lat_mem_rd};
@@ -24,9 +24,8 @@ use latlab_report::dialect::lat_mem_rd;
 use latlab_report::messages;
 use latlab_sys::memory::reported::reported;
 use latlab_sys::memory::{Host, LEAST, Settings, multiply};
-use latlab_sys::{clock, policy, signal};
-use std::fs::File;
-use std::io::Read;
+use latlab_sys::{bounded_file, clock, policy, signal};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
@@ -255,12 +254,11 @@ fn read_one(file: &Path) -> anyhow::Result<(Vec<Curve>, Option<Machine>)> {
     Ok((curves, None))
 }
 
-/// A text of at most [`TEXT_MAX`] bytes; a pipe or a device does not tell beforehand how many it has.
+/// A text of at most [`TEXT_MAX`] bytes.
 fn read_text(file: &Path) -> anyhow::Result<String> {
-    let mut bytes = Vec::new();
-    let mut read = |file| File::open(file)?.take(TEXT_MAX + 1).read_to_end(&mut bytes);
-    if read(file).map_err(|e| anyhow!("cannot be read: {e}"))? as u64 > TEXT_MAX {
-        bail!("larger than {} MiB: not the output of lat_mem_rd", TEXT_MAX >> 20);
-    }
+    let bytes = bounded_file::read(file, TEXT_MAX).map_err(|e| match e.kind() {
+        ErrorKind::FileTooLarge => anyhow!("{e}: not the output of lat_mem_rd"),
+        _ => anyhow!("cannot be read: {e}"),
+    })?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,9 +1,11 @@
 //! `latlab profile` without a file: what runs now is recorded for a while, into a folder that goes again.
 
 use crate::cli::profile::{Args, With};
-use crate::{outcome, own_run};
-use anyhow::Context;
+use crate::outcome::{self, HintExt};
+use crate::own_run;
+use anyhow::{Context, anyhow};
 use latlab_sys::scratch::ScratchDir;
+use latlab_sys::tracefs::Tracefs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -33,11 +35,15 @@ pub(super) fn record(args: &Args) -> anyhow::Result<Recorded> {
     let file = folder.path().join("profile.dat");
     let mut command = own_run::command()?;
     command.arg("record");
-    match args.with {
-        With::Graph => command.args(["-p", "function_graph"]),
-        With::Function => command.args(["-p", "function"]),
+    let tracer = match args.with {
+        With::Graph => Some("function_graph"),
+        With::Function => Some("function"),
+        With::Stacks => None,
+    };
+    match tracer {
+        Some(tracer) => command.args(["-p", tracer]),
         // What runs when a task leaves its CPU, and when a timer interrupts it.
-        With::Stacks => {
+        None => {
             command.args(["-T", "-e", "sched:sched_switch", "-e", "timer:hrtimer_expire_entry"])
         }
     };
@@ -64,9 +70,20 @@ pub(super) fn record(args: &Args) -> anyhow::Result<Recorded> {
     // A command's own exit code is none of the recording.
     let was_started = !matches!(status.code(), Some(126 | 127)) || printed.is_empty();
     if !file.is_file() || !was_started || (!has_ended && !has_command) {
-        return Err(outcome::printed_error(&printed));
+        let error = outcome::printed_error(&printed);
+        if !tracer.is_some_and(is_absent) {
+            return Err(error);
+        }
+        return Err(anyhow!(outcome::format_error_chain(&error)))
+            .hint("--with stacks profiles on this kernel, by the stacks at switches and timers");
     }
     Ok(Recorded { file, _folder: folder })
+}
+
+/// Whether this kernel is known to have no such tracer.
+fn is_absent(tracer: &str) -> bool {
+    let tracers = Tracefs::find().and_then(|found| found.tracefs.tracers());
+    tracers.is_ok_and(|all| all.iter().all(|t| t != tracer))
 }
 
 /// Reads what the recorder and the command print; of a command it is printed on, but for what the recorder says of the

@@ -191,6 +191,28 @@ fn a_setting_that_a_killed_latlab_left_changed_is_restored() {
     assert!(!journal.exists());
 }
 
+/// In a mount namespace of its own: every latlab that runs reports such a journal.
+#[test]
+fn a_rejected_line_of_a_journal_has_a_remedy() {
+    if !is_root() {
+        return skip("only root may mount");
+    }
+    let script = format!(
+        "mount -t tmpfs none /run && mkdir -m 700 /run/latlab && cd /run/latlab && umask 077 &&
+        echo '{{\"latlab_journal\":1,\"pid\":99999998,\"boot\":\"{}\",\"since_boot_ns\":1,\"command\":[]}}' >x &&
+        echo 'not a line of a journal' >>x && mv x 99999998-1-0.journal &&
+        {LATLAB} doctor --restore; code=$?; ls; exit $code",
+        boot_id()
+    );
+    let output = Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let listed = String::from_utf8_lossy(&output.stdout);
+    assert!(listed.contains("99999998-1-0.journal: rejected: line 2 is damaged"), "{listed}");
+    assert!(listed.ends_with("99999998-1-0.journal\n"), "it may be the only record: {listed}");
+    assert!(said(&output).contains("1 lines or journals rejected"), "{}", said(&output));
+    assert!(said(&output).contains("hint: the journal has a line for each setting"));
+}
+
 #[test]
 fn a_tracing_instance_that_a_killed_latlab_left_is_removed() {
     let instances = Path::new("/sys/kernel/tracing/instances");

@@ -1,6 +1,6 @@
 //! `latlab history` from outside: in a file, and on a real PostgreSQL server of our own.
 
-use crate::common::{command, is_root, latlab, nobody_reads, skip, succeed, text};
+use crate::common::{SmallDisk, command, is_root, latlab, nobody_reads, skip, succeed, text};
 use latlab_model::record::Record;
 use latlab_model::run::{Part, Run, SCHEMA_VERSION};
 use latlab_stats::histogram::Histogram;
@@ -100,6 +100,21 @@ fn a_file_remembers() {
     let dir = tempfile::tempdir().unwrap();
     runs_in(dir.path());
     a_store_knows(dir.path(), "h.sqlite");
+}
+
+#[test]
+fn a_new_store_on_a_full_disk_leaves_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    a_run(dir.path(), 0);
+    let Some(full) = SmallDisk::of("8k") else { return };
+    let store = full.path().join("h.sqlite");
+    let output =
+        latlab(dir.path(), &["history", "--store", store.to_str().unwrap(), "add", "nightly/00"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("h.sqlite: cannot be created: ") && said.contains("full"), "{said}");
+    assert!(said.contains("\nhint: "), "{said}");
+    assert_eq!(std::fs::read_dir(full.path()).unwrap().count(), 0, "{said}");
 }
 
 #[test]

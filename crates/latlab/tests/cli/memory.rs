@@ -83,13 +83,16 @@ fn what_is_no_curve_is_one_sentence() {
     file("noise", &[0xFF; 4096]);
     file("line", b"\"stride=64\n0.001 3\n0.002 x\n");
     file("run.json", b"{");
+    file("empty", b"");
+    fs::File::create(dir.path().join("large")).unwrap().set_len((64 << 20) + 1).unwrap();
     for (name, words) in [
         ("words", "--from words: there is no line `\"stride=N`"),
         ("noise", "--from noise: there is no line"),
         ("line", "--from line: line 3: `0.002 x` is not a size in MiB and time in ns"),
         ("absent", "--from absent: cannot be read: No such file"),
-        ("/dev/null", "--from /dev/null: there is no line"),
-        ("/dev/zero", "--from /dev/zero: larger than 64 MiB: not the output of lat_mem_rd"),
+        ("empty", "--from empty: there is no line"),
+        ("/dev/zero", "--from /dev/zero: cannot be read: a device, not a file"),
+        ("large", "--from large: larger than 64 MiB: not the output of lat_mem_rd"),
         ("run.json", "run.json"),
     ] {
         let out = latlab(dir.path(), &["memory", "--from", name]);

@@ -155,3 +155,15 @@ fn only_a_closed_stdout_is_no_error() {
         );
     }
 }
+
+#[test]
+fn a_full_disk_below_stdout_has_a_remedy() {
+    let t = tempfile::tempdir().unwrap();
+    let trace = fixture("trace/latlab-v7-none-lost.dat");
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let out = command(t.path(), &["export", "--csv", &trace]).stdout(full()).output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    let said = said(&out);
+    assert!(said.contains(": standard output: No space left on device"), "{said}");
+    assert!(said.ends_with("\nhint: free some space there, or write to another disk\n"), "{said}");
+}

@@ -54,6 +54,9 @@ fn what_runs_is_recorded_where_no_file_is_given() {
     let out = latlab(dir.path(), &["profile", "-D", "100ms", "-g", "no_such_function_here"]);
     assert_eq!(out.status.code(), Some(1));
     assert_eq!(text(&out.stderr).matches("latlab: ").count(), 1, "{}", text(&out.stderr));
+    let out = latlab(dir.path(), &["profile", "-D", "100ms"]);
+    let refused = text(&out.stderr);
+    assert_eq!(refused.contains("no tracer"), refused.contains("hint: --with stacks"), "{refused}");
 }
 
 #[test]

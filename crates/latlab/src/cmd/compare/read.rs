@@ -9,10 +9,8 @@ use latlab_analysis::compare::subject::Subject;
 use latlab_model::reference::REFERENCES;
 use latlab_sys::bounded_file;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-
-/// Largest foreign file: a day of samples at 10 kHz has 14 GB and is not meant; an hour at 1 kHz has 58 MB.
-const FOREIGN_MAX: u64 = 256 << 20;
 
 /// One run under its own name.
 ///
@@ -82,9 +80,12 @@ fn is_run(bytes: &[u8]) -> bool {
 /// A `run.json`, or a result of another tool.
 fn foreign_file(path: &Path) -> anyhow::Result<Source> {
     let name = path.display().to_string();
-    let bytes = bounded_file::read(path, FOREIGN_MAX)
-        .with_context(|| format!("{name}: cannot be read"))
-        .hint("name a run directory (runs/…), its run.json, or a file of another tool")?;
+    let bytes = bounded_file::read(path, rundir::longest_foreign());
+    let is_large = bytes.as_ref().is_err_and(|e| e.kind() == ErrorKind::FileTooLarge);
+    let bytes = bytes.with_context(|| format!("{name}: cannot be read")).hint(match is_large {
+        true => "--max-memory SIZE allows more: a file may have half of it",
+        false => "name a run directory (runs/…), its run.json, or a file of another tool",
+    })?;
     if is_run(&bytes) {
         let run = rundir::parse(&bytes).with_context(|| name.clone())?;
         return Ok(Source { file: name, run, ..Source::default() });

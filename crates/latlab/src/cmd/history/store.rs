@@ -352,25 +352,41 @@ fn open_file(name: &str, make: bool) -> anyhow::Result<rusqlite::Connection> {
         return Err(anyhow!("--store {name}: no such store"))
             .hint("latlab history add RUN… creates it; --store names another");
     }
-    if let Some(parent) = path.parent().filter(|p| make && !p.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent)
-            .with_context(|| format!("{}: cannot be created", parent.display()))
+    if make && !path.exists() {
+        make_file(path)
+            .map_err(|e| anyhow!("--store {name}: cannot be created: {e:#}"))
             .hint("name a store in a directory that this user may write to: --store FILE")?;
     }
-    let create = if make { OpenFlags::SQLITE_OPEN_CREATE } else { OpenFlags::empty() };
+    connect(path, OpenFlags::empty())
+        .map_err(|e| anyhow!("--store {name}: {e}"))
+        .hint("name a file that this user may write to")
+}
+
+/// A new store appears under its name with its tables, or not at all.
+fn make_file(path: &Path) -> anyhow::Result<()> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(parent)?;
+    let beside = latlab_sys::scratch::ScratchDir::create(parent)?;
+    let new = beside.path().join("new");
+    Store::Sqlite(connect(&new, OpenFlags::SQLITE_OPEN_CREATE)?).prepare(true)?;
+    match std::fs::hard_link(&new, path) {
+        // Another process was first.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        // A file system without hard links.
+        Err(_) if !path.exists() => Ok(std::fs::rename(&new, path)?),
+        made => Ok(made?),
+    }
+}
+
+fn connect(path: &Path, create: OpenFlags) -> rusqlite::Result<rusqlite::Connection> {
     let connection = rusqlite::Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create,
-    )
-    .map_err(|e| anyhow!("--store {name}: {e}"))
-    .hint("name a file that this user may write to")?;
-    connection
-        .busy_timeout(std::time::Duration::from_secs(10))
-        .and_then(|()| {
-            // FULL: with a rollback journal, less may lose the database at a power cut (SQLite, PRAGMA synchronous).
-            connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;")
-        })
-        .map_err(|e| anyhow!("--store {name}: {e}"))?;
+    )?;
+    connection.busy_timeout(std::time::Duration::from_secs(10)).and_then(|()| {
+        // FULL: with a rollback journal, less may lose the database at a power cut (SQLite, PRAGMA synchronous).
+        connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;")
+    })?;
     Ok(connection)
 }
 
