@@ -4,7 +4,6 @@
 //! instruction with a `SAFETY` comment, and no raw pointer is in a public
 //! signature; every setting of the kernel that is changed goes through the settings journal.
 
-#[cfg(feature = "host")]
 pub mod bounded_file;
 pub mod cgroup;
 pub mod clock;
