@@ -10,6 +10,15 @@
 //! does next to nothing. Where the kernel has `function_graph`, it times `schedule()` itself, less
 //! the time that the task was off the CPU (option `nosleep-time`).
 //!
+//! ```text
+//! A: sched_switch A→B ──context_switch()──▶ B: return of finish_task_switch()
+//! ```
+//!
+//! `__schedule()` emits sched_switch and calls `context_switch()`, which changes address space, stack
+//! and registers and ends with `finish_task_switch()` of the next task. This stretch holds the rest of
+//! one event and the recording of one function, as does that from `sys_enter` to the return of the
+//! function of a call that does next to nothing.
+//!
 //! Source: the kernel's `Documentation/trace/ftrace.rst` and `events.rst`, `kernel/sched/core.c`.
 
 use latlab_model::bench::{Alternation, Ran, SwitchPart};
@@ -30,12 +39,18 @@ pub fn switch_cost(
     if part == SwitchPart::Graph {
         return Some((median(&functions(events, pair))?, 0.0));
     }
+    if part == SwitchPart::Context {
+        let (context, call) = context_switches(events, pair);
+        return Some((median(&context)?, median(&call)?));
+    }
     let mut all = self::calls(events, pair[0]);
     let event = median(&all.split_off(all.len().saturating_sub(calls)))?;
     let (ns, events_within): (fn(&Seen) -> u64, f64) = match part {
         SwitchPart::Choose => (|s| s.choose_ns, 1.0),
         SwitchPart::Switch => (|s| s.switch_ns, 1.0),
-        SwitchPart::Whole | SwitchPart::Graph => (|s| s.choose_ns + s.switch_ns, 2.0),
+        SwitchPart::Whole | SwitchPart::Graph | SwitchPart::Context => {
+            (|s| s.choose_ns + s.switch_ns, 2.0)
+        }
     };
     let values: Vec<f64> = switches(events, pair).iter().map(|s| ns(s) as f64).collect();
     Some((median(&values)?, events_within * event))
@@ -94,6 +109,32 @@ pub fn functions(events: &[Event], pair: [i32; 2]) -> Vec<f64> {
             _ => None,
         })
         .collect()
+}
+
+/// From each switch of the pair to the return of the next task's `finish_task_switch()`, and from each entry of a
+/// system call of the first task to the return of its function, where nothing else is recorded between, ns.
+pub fn context_switches(events: &[Event], pair: [i32; 2]) -> (Vec<f64>, Vec<f64>) {
+    let (mut context, mut call) = (Vec::new(), Vec::new());
+    for w in events.windows(2) {
+        let EventKind::FunctionExit { called, length, .. } = w[1].kind else { continue };
+        let ns = (called + length).since(w[0].time).0 as f64;
+        match w[0].kind {
+            EventKind::Switch { prev, next, .. }
+                if pair.contains(&prev.tid.0)
+                    && pair.contains(&next.tid.0)
+                    && w[1].current == next.tid =>
+            {
+                context.push(ns);
+            }
+            EventKind::SyscallEnter { .. }
+                if w[0].current == Tid(pair[0]) && w[1].current == Tid(pair[0]) =>
+            {
+                call.push(ns);
+            }
+            _ => {}
+        }
+    }
+    (context, call)
 }
 
 /// Counts who had the CPU, from its switches in order of time; other events are passed over. What
@@ -168,6 +209,39 @@ mod tests {
         assert_eq!(switches(&events, [7, 8]), [Seen { choose_ns: 300, switch_ns: 500 }]);
         assert_eq!(calls(&events, 7), [50.0]);
         assert_eq!(functions(&[event(1, 8, schedule)], [7, 8]), [70.0]);
+    }
+
+    #[test]
+    fn context_switch_ends_with_the_return_of_finish_task_switch_of_the_next_task() {
+        let to = |prev, next| to(prev, next, Symbol(0));
+        let exit = |ns, tid, called, length| {
+            let (function, called) = (Symbol(0), TraceNs(called));
+            event(
+                ns,
+                tid,
+                EventKind::FunctionExit { function, depth: 0, called, length: Nanos(length) },
+            )
+        };
+        let events = [
+            event(100, 7, ENTER),
+            event(400, 7, to(7, 8)),
+            exit(990, 8, 700, 200),
+            event(1000, 8, ENTER),
+            // To a task of somebody else, and from there.
+            event(1300, 8, to(8, 3)),
+            exit(1500, 3, 1400, 50),
+            event(1600, 3, to(3, 7)),
+            exit(1700, 7, 1650, 20),
+            // A call that does next to nothing, and one of the other task.
+            event(2000, 7, ENTER),
+            exit(2120, 7, 2060, 40),
+            event(3000, 8, ENTER),
+            exit(3120, 8, 3060, 40),
+        ];
+        assert_eq!(context_switches(&events, [7, 8]), (vec![500.0], vec![100.0]));
+        let cost = |part| switch_cost(&events, [7, 8], part, 1);
+        assert_eq!(cost(SwitchPart::Context), Some((500.0, 100.0)));
+        assert_eq!(switch_cost(&events[..3], [7, 8], SwitchPart::Context, 1), None, "no call");
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub enum SwitchPart {
     Switch,
     /// `schedule()` by the tracer function_graph.
     Graph,
+    /// `context_switch()`: from `sched_switch`, just before it, to the return of `finish_task_switch()`, its last
+    /// call, by function_graph.
+    Context,
 }
 
 /// What a benchmark run has beyond its records.

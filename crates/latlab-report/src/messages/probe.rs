@@ -115,6 +115,10 @@ pub(super) const MESSAGES: &[Message] = &[
         "schedule() by function_graph without time off the CPU; includes the tracer between its two clock readings"
     ),
     fixed!(
+        "probe.context-switch",
+        "context_switch() from sched_switch to the return of finish_task_switch() by function_graph; the cost of recording an event and a function is subtracted"
+    ),
+    fixed!(
         "probe.kernel-events",
         "by events of the kernel; the cost of recording them is subtracted"
     ),

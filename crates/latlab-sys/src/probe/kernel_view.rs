@@ -3,7 +3,8 @@
 //!
 //! The clock of a program sees a whole turn; here the parts of it are told apart, and what recording
 //! costs is measured beside every batch and taken off: an event, by the time from the entry to the
-//! exit of a call that does next to nothing.
+//! exit of a call that does next to nothing; an event and a function that function_graph records, by
+//! the time from the entry of that call to the end of its function.
 
 use super::trace_capture::{TraceCapture, TraceKind};
 use super::yields::{Turns, Way};
@@ -21,10 +22,10 @@ pub const SPECS: &[Spec] = &[Spec::new(
 )
 .with(&[ParamSpec {
     name: "part",
-    what: "whole; choose (call to sched_switch), switch (from there to the other's return), or \
-           graph (schedule() by function_graph)",
+    what: "whole; choose (call to sched_switch), switch (from there to the other's return); by \
+           function_graph: graph (schedule()), context (context_switch())",
     default: &["whole"],
-    full: &["whole", "choose", "switch", "graph"],
+    full: &["whole", "choose", "switch", "graph", "context"],
 }])];
 
 /// Calls that do next to nothing, for the price of an event.
@@ -48,11 +49,16 @@ fn kernel_view(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
         "choose" => Part::Choose,
         "switch" => Part::Switch,
         "graph" => Part::Graph,
-        _ => return Err(setting.bad("part", "whole, choose, switch or graph")),
+        "context" => Part::Context,
+        _ => return Err(setting.bad("part", "whole, choose, switch, graph or context")),
     };
     let turns = Turns::new(setting, Way::Yield)?;
     let pair = turns.pair();
-    let view = if part == Part::Graph { TraceKind::Graph } else { TraceKind::Calls };
+    let view = match part {
+        Part::Graph => TraceKind::Graph,
+        Part::Context => TraceKind::Context,
+        Part::Whole | Part::Choose | Part::Switch => TraceKind::Calls,
+    };
     let trace = TraceCapture::prepare(view, turns.cpu(), pair)?;
     Ok(Box::new(KernelView {
         trace,
@@ -120,6 +126,7 @@ impl Probe for KernelView {
     fn notes(&self) -> Vec<Note> {
         vec![Note::new(match self.part {
             Part::Graph => "probe.function-graph",
+            Part::Context => "probe.context-switch",
             _ => "probe.kernel-events",
         })]
     }

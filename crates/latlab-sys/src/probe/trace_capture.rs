@@ -29,6 +29,8 @@ pub enum TraceKind {
     Calls,
     /// The function `schedule` of the pair, by the tracer `function_graph`.
     Graph,
+    /// Who gets it, system calls, and by function_graph `finish_task_switch` and `getppid`, of all tasks.
+    Context,
 }
 
 /// What was seen.
@@ -46,7 +48,7 @@ pub struct CapturedTrace {
 pub struct TraceCapture(FlightRecorder);
 
 impl TraceCapture {
-    /// Prepares it for a CPU and, but for [`TraceKind::Switches`], a pair of tasks.
+    /// Prepares it for a CPU and, with [`TraceKind::Calls`] and [`TraceKind::Graph`], a pair of tasks.
     ///
     /// # Errors
     /// Unavailable without tracefs, without the right to use it, or without the tracer.
@@ -61,6 +63,7 @@ impl TraceCapture {
                 &["sched:sched_switch", "raw_syscalls:sys_enter", "raw_syscalls:sys_exit"]
             }
             TraceKind::Graph => &[],
+            TraceKind::Context => &["sched:sched_switch", "raw_syscalls:sys_enter"],
         };
         let mut config = RecordConfig {
             events: events.iter().map(|e| EventSpec::new(*e)).collect(),
@@ -68,7 +71,8 @@ impl TraceCapture {
             buffer_kb: Some(BUFFER_KB),
             ..RecordConfig::default()
         };
-        if kind != TraceKind::Switches {
+        // The filter by task has probes of its own at each switch.
+        if matches!(kind, TraceKind::Calls | TraceKind::Graph) {
             config.pids = pair.iter().filter_map(|&p| u32::try_from(p).ok()).collect();
         }
         if kind == TraceKind::Graph {
@@ -77,6 +81,11 @@ impl TraceCapture {
             config.max_graph_depth = Some(1);
             // Time off the CPU is no time of the function.
             config.options = vec!["nosleep-time".into()];
+        }
+        if kind == TraceKind::Context {
+            config.tracer = Some("function_graph".into());
+            // Compilers append a suffix; each architecture has a prefix.
+            config.functions = vec!["finish_task_switch*".into(), "*sys_getppid".into()];
         }
         let flight = ordinary(|| FlightRecorder::prepare(&found.tracefs, &config))?;
         flight.map(Self).map_err(|e| missing(e.to_string()))

@@ -366,6 +366,30 @@ fn a_cortex_a8_measures() {
     assert_eq!(run["parts"][0]["results"][0]["summary"]["count"], 200);
 }
 
+/// In virtual time, where a nanosecond is an instruction: `context_switch()` is a part of what passes between the
+/// switch and the return of the next task's call.
+#[test]
+#[ignore = "boots a virtual machine"]
+fn context_switch_of_the_kernel_is_a_part_of_a_switch() {
+    let dir = tempfile::tempdir().unwrap();
+    let probe = "ctx.kernel:part=switch|context";
+    let args = ["--on", "vm:armv7-rt,icount=0", "bench", probe, "-D", "2s", "--out", "r"];
+    let output = run(dir.path(), &args);
+    assert!(output.status.success(), "{}", said(&output));
+    let part = &json(&dir.path().join("r/run.json"))["parts"][0];
+    let rows = part["detail"]["rows"].as_array().unwrap();
+    let of = |name: &str| {
+        let row = (part["results"].as_array().unwrap().iter())
+            .position(|r| r["params"]["part"] == name)
+            .unwrap_or_else(|| panic!("{name}: {part:#}"));
+        let value = |at: &str| rows[row].pointer(at).unwrap().as_f64().unwrap();
+        (value("/estimate/median"), value("/overhead_ns"))
+    };
+    let (switch, context) = (of("switch"), of("context"));
+    assert!(context.0 > 200.0 && context.0 < switch.0, "{context:?} {switch:?}");
+    assert!(context.1 > switch.1, "an event and a function: {context:?} {switch:?}");
+}
+
 #[test]
 #[ignore = "boots a virtual machine"]
 fn a_panic_is_told_with_the_end_of_the_console() {
