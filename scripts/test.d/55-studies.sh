@@ -99,7 +99,7 @@ if [[ $(id -u) -eq 0 ]]; then
     row 'record -e sched_switch -D 5s -o trace.dat' '-D 1s' 'events'
     row 'report trace.dat' '' 'sched_switch'
     row 'bench ctx.yield ctx.pipe:class=fifo --each 2000000' '--each 20000 --details' 'ctx\.yield: 20.?000 single operations' 'jitter' 'ctx\.yield.*: values in order' 'ctx\.pipe.*: values in order'
-    row "bench 'ctx.kernel:part=whole|choose|switch'" '-D 1s' 'ctx\.kernel part=switch'
+    row "bench 'ctx.kernel:part=whole|choose|switch|context'" '-D 1s' 'ctx\.kernel part=switch'
     row 'why --limit auto -D 60s' '-D 4s' 'Wake-up latency while traced|limit|late'
     row 'why --window 50us..60us -i 1500 -D 60s' '-D 4s --details' 'from the command line: 50\.0 µs to 60\.0 µs'
     row 'bench ctx.yield ctx.pipe:class=fifo ctx.nanosleep --against cortex-a8-switch' '-D 1s --details' 'ctx\.nanosleep' 'cortex-a8-switch'

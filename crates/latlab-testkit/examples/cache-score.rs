@@ -1,6 +1,6 @@
 //! Scores the inference of memory hierarchies on simulated machines.
 //!
-//! `cargo run --release -p latlab-testkit --example cache-score -- [frozen|hostile|training|named] [quick] [faults] [only=N] [first=N] [seconds=N]`:
+//! `cargo run --release -p latlab-testkit --example cache-score -- [frozen|hostile|training|hostile-training|named] [quick] [faults] [only=N] [first=N] [seconds=N]`:
 //! `frozen` (the default) are 120 machines of `catalog::drawn` and 80 of `catalog::wide` with fixed seeds, `hostile` 80 of
 //! `catalog::hostile`, with policies and interference that no model of the inference contains. `faults` prints
 //! each wrong answer (not for these two: they are not to be tuned on). All processors are used; the answers do not depend
@@ -29,6 +29,8 @@ fn main() -> std::io::Result<()> {
         ("training", catalog::training())
     } else if has("named") {
         ("named", catalog::named())
+    } else if has("hostile-training") {
+        ("hostile-training", catalog::training_hostile())
     } else if has("hostile") {
         ("hostile", catalog::frozen_hostile())
     } else {

@@ -170,6 +170,11 @@ pub fn frozen_hostile() -> Vec<Hierarchy> {
     hostile(80, 771_205)
 }
 
+/// The set of [`hostile`] that the inference was tuned on.
+pub fn training_hostile() -> Vec<Hierarchy> {
+    hostile(40, 33)
+}
+
 /// The set that the inference is judged by; its seeds are fixed and no machine of it was looked at while tuning.
 pub fn frozen() -> Vec<Hierarchy> {
     [drawn(120, 771_203), wide(80, 771_204)].concat()
