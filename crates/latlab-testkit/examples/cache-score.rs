@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p latlab-testkit --example cache-score -- [frozen|hostile|training|hostile-training|named] [quick] [faults] [only=N] [first=N] [seconds=N]`:
 //! `frozen` (the default) are 120 machines of `catalog::drawn` and 80 of `catalog::wide` with fixed seeds, `hostile` 80 of
-//! `catalog::hostile`, with policies and interference that no model of the inference contains. `faults` prints
-//! each wrong answer (not for these two: they are not to be tuned on). All processors are used; the answers do not depend
+//! `catalog::hostile`, with policies and interference that no model of the inference contains (`hostile-training` 40
+//! others). `faults` prints each wrong answer (not for these two: they are not to be tuned on). All processors are used; the answers do not depend
 //! on how many. Each machine that is done is a line on stderr; `first` and `seconds`, after which none is begun, bound
 //! how many there are.
 

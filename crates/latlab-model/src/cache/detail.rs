@@ -221,7 +221,7 @@ pub enum Limitation {
     AdjacentLinePrefetch,
     /// The end of the TLB's plateau is gradual.
     GradualKnee,
-    /// So many pages fit, a number of entries that no TLB has: other pages use entries.
+    /// So many pages fit; pages of other programs and of the kernel use some of the entries.
     EntriesInUse(u64),
     /// A limit of the machine or of the measurement; a sentence in runs of schema version 1.
     #[serde(untagged)]

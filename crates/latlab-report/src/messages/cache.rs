@@ -116,7 +116,7 @@ pub(super) const MESSAGES: &[Message] = &[
         id: "cache.entries-in-use",
         text: |a| {
             Text::claim(format!(
-                "{} pages fit, a number of entries that no TLB has: other pages use entries",
+                "{} pages fit; pages of other programs and of the kernel use some of the entries",
                 a.get("fit")
             ))
         },

@@ -165,9 +165,10 @@ fn draw_hostile(rng: &mut SplitMix64) -> Hierarchy {
     h
 }
 
-/// The frozen set of [`hostile`]; no machine of it was looked at, and no constant was tuned on this family.
+/// The frozen set of [`hostile`], drawn after the inference was frozen; no machine of it was looked at. An earlier one
+/// had 80 machines of the seed 771205.
 pub fn frozen_hostile() -> Vec<Hierarchy> {
-    hostile(80, 771_205)
+    hostile(80, 20_261_127)
 }
 
 /// The set of [`hostile`] that the inference was tuned on.
