@@ -1,11 +1,13 @@
-//! A campaign as data: boards × experiments × repetitions, in random order, within each board's time.
+//! A campaign as data: boards × kernels × experiments × repetitions, in random order, within each board's time.
 //!
 //! The plan depends on the campaign alone. An experiment's identifier depends on what is measured where, and
 //! not on the order or on other experiments: what is finished stays finished when a campaign grows.
 //!
 //! Order: one block for each repetition, and in it all experiments of a board in random order, so that
 //! what changes slowly (temperature, time of day) hits all experiments alike (R. A. Fisher, *The Design of
-//! Experiments*, 1935: randomized blocks).
+//! Experiments*, 1935: randomized blocks). Where a board has several kernels, the kernels of a block are in random order
+//! and the experiments of each follow one another: a card is written once for each (split plots, F. Yates, *Complex
+//! Experiments*, 1935).
 
 use latlab_stats::rng::SplitMix64;
 use serde::{Deserialize, Serialize};
@@ -39,6 +41,9 @@ pub struct Campaign {
     /// Boards.
     #[serde(default)]
     pub board: Vec<Board>,
+    /// Kernels; none: each board as it is.
+    #[serde(default)]
+    pub kernel: Vec<Kernel>,
     /// Experiments.
     #[serde(default)]
     pub experiment: Vec<Experiment>,
@@ -68,6 +73,23 @@ pub struct Board {
     pub lava: Option<LavaBoard>,
     /// Image of its card, written before the first experiment; relative to the campaign.
     pub image: Option<PathBuf>,
+}
+
+/// A kernel, and how a board gets it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kernel {
+    /// Its name.
+    pub name: String,
+    /// Names of the boards that measure with it; empty: all.
+    #[serde(default)]
+    pub boards: Vec<String>,
+    /// Options of a virtual machine (`build=latency`), after those of the board's target.
+    pub options: Option<String>,
+    /// Image of the board's card, instead of the board's; relative to the campaign.
+    pub image: Option<PathBuf>,
+    /// LAVA's job that deploys and boots it, instead of the board's; relative to the campaign.
+    pub job: Option<PathBuf>,
 }
 
 /// What LAVA has to know of a board.
@@ -117,6 +139,9 @@ pub struct Experiment {
     /// Names of the boards that run it; empty: all.
     #[serde(default)]
     pub boards: Vec<String>,
+    /// Names of the kernels that it is run with; empty: all.
+    #[serde(default)]
+    pub kernels: Vec<String>,
     /// Requirements on its run: a file relative to the campaign, or `@PROFILE`.
     pub check: Option<String>,
     /// What runs on the same board after a run that exceeds a limit or does not meet its requirements.
@@ -138,8 +163,11 @@ pub struct Line {
     pub id: String,
     /// Board.
     pub board: String,
-    /// Where the board is.
+    /// Where the board is, with the kernel's options.
     pub target: String,
+    /// Kernel, where the campaign names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// Experiment.
     pub experiment: String,
     /// Repetition, from 1.
@@ -199,9 +227,14 @@ pub enum CampaignError {
     /// An option of the engine.
     #[error("experiment {0}: {1} is set by the campaign")]
     OwnOption(String, String),
-    /// A board that is not there.
-    #[error("experiment {0}: no board {1:?}")]
-    NoBoard(String, String),
+    /// A board or a kernel that is not there.
+    #[error("{0} {1}: no {2} {3:?}")]
+    Unknown(&'static str, String, &'static str, String),
+    /// A kernel that a board cannot get.
+    #[error(
+        "kernel {0}: board {1} cannot change to it: options are of vm: targets, image of labgrid:PLACE, job of [board.lava]"
+    )]
+    NotChanged(String, String),
 }
 
 /// Commands that leave a run.
@@ -218,12 +251,22 @@ pub fn plan(campaign: &Campaign) -> Result<Plan, CampaignError> {
     let mut used = vec![0u64; campaign.board.len()];
     for repetition in 1..=campaign.repetitions {
         for (board, used) in campaign.board.iter().zip(&mut used) {
-            let mut block: Vec<Line> = (campaign.experiment.iter())
-                .filter(|e| e.boards.is_empty() || e.boards.contains(&board.name))
-                .map(|e| line(campaign, board, e, repetition))
-                .collect();
             let order = hash([board.name.as_str(), &repetition.to_string()]);
-            SplitMix64::new(campaign.seed ^ order).shuffle(&mut block);
+            let mut random = SplitMix64::new(campaign.seed ^ order);
+            let mut kernels = kernels_of(campaign, board);
+            random.shuffle(&mut kernels);
+            let mut block = Vec::new();
+            for kernel in kernels {
+                let mut lines: Vec<Line> = (campaign.experiment.iter())
+                    .filter(|e| e.boards.is_empty() || e.boards.contains(&board.name))
+                    .filter(|e| {
+                        kernel.is_none_or(|k| e.kernels.is_empty() || e.kernels.contains(&k.name))
+                    })
+                    .map(|e| line(campaign, board, kernel, e, repetition))
+                    .collect();
+                random.shuffle(&mut lines);
+                block.extend(lines);
+            }
             for line in block {
                 if board.budget_s.is_some_and(|budget| *used + line.seconds > budget) {
                     plan.over_budget.push(line);
@@ -237,21 +280,37 @@ pub fn plan(campaign: &Campaign) -> Result<Plan, CampaignError> {
     Ok(plan)
 }
 
-fn line(campaign: &Campaign, board: &Board, e: &Experiment, repetition: u32) -> Line {
-    let target = board.place();
-    let measured = [campaign.name.as_str(), &target];
-    let hash = hash(measured.into_iter().chain(e.command.iter().map(String::as_str)));
+/// The kernels that a board measures with; `None`: as it is.
+fn kernels_of<'a>(campaign: &'a Campaign, board: &Board) -> Vec<Option<&'a Kernel>> {
+    let its = |k: &&Kernel| k.boards.is_empty() || k.boards.contains(&board.name);
+    let kernels: Vec<_> = campaign.kernel.iter().filter(its).map(Some).collect();
+    if kernels.is_empty() { vec![None] } else { kernels }
+}
+
+fn line(
+    campaign: &Campaign,
+    board: &Board,
+    kernel: Option<&Kernel>,
+    e: &Experiment,
+    repetition: u32,
+) -> Line {
+    let options = kernel.and_then(|k| k.options.as_deref());
+    let target = options.map_or_else(|| board.place(), |o| [&board.place(), ",", o].concat());
+    let name = kernel.map(|k| k.name.as_str());
+    let measured = [campaign.name.as_str(), &target].into_iter().chain(name);
+    let hash = digits(hash(measured.chain(e.command.iter().map(String::as_str))));
+    let repeated = repetition.to_string();
+    let id = std::iter::once(board.name.as_str()).chain(name).chain([&*e.name, &repeated, &hash]);
     Line {
-        id: [&board.name, &e.name, &repetition.to_string(), &digits(hash)]
-            .map(|t| t.as_str())
-            .join("-"),
+        id: id.collect::<Vec<_>>().join("-"),
         board: board.name.clone(),
         target,
+        kernel: name.map(str::to_owned),
         experiment: e.name.clone(),
         repetition,
         command: e.command.clone(),
         seconds: e.seconds,
-        image: board.image.clone(),
+        image: kernel.and_then(|k| k.image.clone()).or_else(|| board.image.clone()),
         check: e.check.clone(),
         on_failure: e.on_failure.clone(),
     }
@@ -265,14 +324,17 @@ fn digits(hash: u64) -> String {
 fn check(c: &Campaign) -> Result<(), CampaignError> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let good = |n: &str| (1..=64).contains(&n.len()) && !n.starts_with('.') && n.bytes().all(plain);
-    let names = (c.board.iter().map(|b| &b.name)).chain(c.experiment.iter().map(|e| &e.name));
+    let names = (c.board.iter().map(|b| &b.name))
+        .chain(c.kernel.iter().map(|k| &k.name))
+        .chain(c.experiment.iter().map(|e| &e.name));
     if let Some(name) = std::iter::once(&c.name).chain(names).find(|n| !good(n)) {
         return Err(CampaignError::Name(name.clone()));
     }
     if c.board.is_empty() || c.experiment.is_empty() {
         return Err(CampaignError::Empty);
     }
-    let lines = c.board.len().saturating_mul(c.experiment.len());
+    let lines = c.board.len().saturating_mul(c.kernel.len().max(1));
+    let lines = lines.saturating_mul(c.experiment.len());
     if c.repetitions == 0 || c.attempts == 0 || lines.saturating_mul(c.repetitions as usize) > LINES
     {
         return Err(CampaignError::Numbers);
@@ -294,6 +356,7 @@ fn check(c: &Campaign) -> Result<(), CampaignError> {
             return Err(CampaignError::SameTarget(b.name.clone(), b.target.clone()));
         }
     }
+    let kernels = check_kernels(c, &boards)?;
     for e in &c.experiment {
         if !experiments.insert(&e.name) {
             return Err(CampaignError::Twice("experiment", e.name.clone()));
@@ -302,11 +365,48 @@ fn check(c: &Campaign) -> Result<(), CampaignError> {
         if !e.on_failure.is_empty() {
             check_command(&e.name, &e.on_failure)?;
         }
-        if let Some(board) = e.boards.iter().find(|b| !boards.contains(b)) {
-            return Err(CampaignError::NoBoard(e.name.clone(), board.clone()));
-        }
+        known(("experiment", &e.name), "board", &e.boards, &boards)?;
+        known(("experiment", &e.name), "kernel", &e.kernels, &kernels)?;
     }
     Ok(())
+}
+
+/// That every name is one of those that there are.
+fn known(
+    (what, of): (&'static str, &str),
+    kind: &'static str,
+    names: &[String],
+    there: &BTreeSet<&String>,
+) -> Result<(), CampaignError> {
+    match names.iter().find(|n| !there.contains(n)) {
+        Some(name) => Err(CampaignError::Unknown(what, of.to_owned(), kind, name.clone())),
+        None => Ok(()),
+    }
+}
+
+/// That each kernel is one that its boards can get.
+fn check_kernels<'a>(
+    c: &'a Campaign,
+    boards: &BTreeSet<&String>,
+) -> Result<BTreeSet<&'a String>, CampaignError> {
+    let mut kernels = BTreeSet::new();
+    for k in &c.kernel {
+        if !kernels.insert(&k.name) {
+            return Err(CampaignError::Twice("kernel", k.name.clone()));
+        }
+        known(("kernel", &k.name), "board", &k.boards, boards)?;
+        for b in c.board.iter().filter(|b| k.boards.is_empty() || k.boards.contains(&b.name)) {
+            let (vm, labgrid) = (b.target.starts_with("vm:"), b.target.starts_with("labgrid:"));
+            let bad = (k.options.is_some() && !vm)
+                || (k.image.is_some() && !labgrid)
+                || (k.job.is_some() && b.lava.is_none())
+                || (k.options.is_none() && k.image.is_none() && k.job.is_none());
+            if bad {
+                return Err(CampaignError::NotChanged(k.name.clone(), b.name.clone()));
+            }
+        }
+    }
+    Ok(kernels)
 }
 
 /// That a command leaves a run, where the campaign says.
@@ -348,6 +448,7 @@ mod tests {
             command: ["wakeup", "-D", name].map(String::from).into(),
             seconds: 10,
             boards: Vec::new(),
+            kernels: Vec::new(),
             check: None,
             on_failure: Vec::new(),
         };
@@ -359,6 +460,7 @@ mod tests {
             wait_s: 0,
             quarantine: 2,
             board: (0..4).map(board).collect(),
+            kernel: Vec::new(),
             experiment: ["1", "2", "3", "4", "5"].map(experiment).into(),
             sbatch: Vec::new(),
             lavacli: Vec::new(),
@@ -407,6 +509,51 @@ mod tests {
         assert!(plan.lines.iter().filter(|l| l.board == "b0").all(|l| l.repetition <= 2));
     }
 
+    /// A board has all its kernels in each block, and all experiments of a kernel follow one another.
+    #[test]
+    fn kernels_are_measured_in_random_order_within_each_block() {
+        let mut c = campaign();
+        let plain = plan(&c).unwrap();
+        c.board[0].target = "vm:armv7-rt".into();
+        c.board[1].target = "labgrid:b1".into();
+        c.board[1].image = Some("old.img".into());
+        let kernel = |name: &str, board: &str, options: Option<&str>, image: Option<&str>| Kernel {
+            name: name.into(),
+            boards: vec![board.into()],
+            options: options.map(String::from),
+            image: image.map(PathBuf::from),
+            job: None,
+        };
+        c.kernel = vec![
+            kernel("debian", "b0", Some("mem=128"), None),
+            kernel("own", "b0", Some("build=latency"), None),
+            kernel("new", "b1", None, Some("new.img")),
+        ];
+        c.experiment[4].kernels = vec!["own".into(), "new".into()];
+        let plan = plan(&c).unwrap();
+        let of = |board: &'static str| plan.lines.iter().filter(move |l| l.board == board);
+        assert_eq!((of("b0").count(), of("b1").count(), of("b2").count()), (3 * 9, 3 * 5, 3 * 5));
+        assert!(of("b1").all(|l| l.image == Some("new.img".into()) && l.target == "labgrid:b1"));
+        let own = of("b0").find(|l| l.kernel.as_deref() == Some("own")).unwrap();
+        assert_eq!(own.target, "vm:armv7-rt,build=latency");
+        assert!(own.id.starts_with("b0-own-"), "{}", own.id);
+        let blocks: Vec<_> = (1..=3).map(|n| of("b0").filter(move |l| l.repetition == n)).collect();
+        for block in blocks {
+            let kernels: Vec<_> = block.map(|l| l.kernel.as_deref().unwrap_or_default()).collect();
+            let changes = kernels.windows(2).filter(|w| w[0] != w[1]).count();
+            assert_eq!((kernels.len(), changes), (9, 1), "{kernels:?}");
+        }
+        let first: BTreeSet<_> = (0..20)
+            .filter_map(|seed| {
+                let plan = super::plan(&Campaign { seed, ..c.clone() }).ok()?;
+                plan.lines.iter().find(|l| l.board == "b0")?.kernel.clone()
+            })
+            .collect();
+        assert_eq!(first.len(), 2, "either kernel is the first");
+        // Boards without a kernel have the lines that they had.
+        assert!(of("b2").all(|l| plain.lines.iter().any(|p| p.id == l.id)));
+    }
+
     #[test]
     fn campaigns_that_cannot_run_are_refused() {
         let said = |edit: &dyn Fn(&mut Campaign)| {
@@ -421,6 +568,15 @@ mod tests {
         );
         assert!(said(&|c| c.experiment[0].command.push("--out=/etc".into())).contains("is set by"));
         assert!(said(&|c| c.experiment[0].boards = vec!["zz".into()]).contains("no board"));
+        let kernel = |name: &str| Kernel { name: name.into(), ..Kernel::default() };
+        assert!(
+            said(&|c| c.experiment[0].kernels = vec!["zz".into()]).contains("no kernel \"zz\"")
+        );
+        assert!(said(&|c| c.kernel = vec![kernel("k")]).contains("kernel k: board b0 cannot"));
+        let with = |k: Kernel| Kernel { options: Some("build=latency".into()), ..k };
+        assert!(said(&|c| c.kernel = vec![with(kernel("k"))]).contains("options are of vm:"));
+        let on = |k: Kernel, board: &str| Kernel { boards: vec![board.into()], ..k };
+        assert!(said(&|c| c.kernel = vec![on(kernel("k"), "zz")]).contains("no board \"zz\""));
         assert!(said(&|c| c.repetitions = 1_000_000).contains("at most"));
         assert!(said(&|c| c.board.clear()).contains("at least one"));
         assert!(said(&|c| c.board[0].target.clear()).contains("neither a target"));

@@ -5,6 +5,7 @@ use latlab_model::finding::{Confidence, Finding, Severity};
 use latlab_model::record::Record;
 use latlab_model::run::{Part, Run, SCHEMA_VERSION};
 use latlab_stats::histogram::Histogram;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -382,6 +383,59 @@ fn a_campaign_goes_on_where_it_was_and_does_nothing_twice() {
     assert_eq!(attempts(), before);
     // Its results go into a lake with their origin.
     assert_eq!(fleet(t.path(), "import --lake lake c/results"), "2 runs added, 0 already stored\n");
+}
+
+/// Virtual machines by options, devices of LAVA by their jobs; one job boots one kernel.
+#[test]
+fn kernels_are_a_dimension_of_a_campaign() {
+    let t = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(t.path().join(name), text).unwrap();
+    let kernel = |name: &str, rest: &str| format!("[[kernel]]\nname = '{name}'\n{rest}\n");
+    let campaign = |parts: &[&str]| {
+        let head = "name = 'nightly'\nrepetitions = 2\n";
+        let experiment = "[[experiment]]\nname = 'w'\ncommand = ['wakeup', '-D', '10']\n";
+        [head, &parts.concat(), experiment].concat()
+    };
+    let vm = "[[board]]\nname = 'vm1'\ntarget = 'vm:armv7-rt'\n";
+    let small = kernel("small", "boards = ['vm1']\noptions = 'mem=256'");
+    let own = kernel("own", "boards = ['vm1']\noptions = 'build=latency'");
+    let bb = "[[board]]\nname = 'bb1'\n[board.lava]\njob = 'old.yaml'\n";
+    let jobs = ["old", "new"].map(|k| kernel(k, &format!("boards = ['bb1']\njob = '{k}.yaml'")));
+    let jobs = jobs.concat();
+    write("c.toml", &campaign(&[vm, bb, &small, &own, &jobs]));
+    let plan: serde_json::Value =
+        serde_json::from_str(&fleet(t.path(), "plan c.toml --json")).unwrap();
+    let lines = plan["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 8);
+    let targets: BTreeSet<&str> = lines.iter().filter_map(|l| l["target"].as_str()).collect();
+    let expected = ["lava:bb1", "vm:armv7-rt,build=latency", "vm:armv7-rt,mem=256"];
+    assert_eq!(targets, expected.into());
+    let text = |line: &serde_json::Value, key: &str| line[key].as_str().unwrap().to_owned();
+    assert!(lines.iter().all(|l| text(l, "id").contains(&text(l, "kernel"))), "{plan}");
+    write("lava.toml", &campaign(&[bb, &jobs]));
+    for kernel in ["old", "new"] {
+        let text = format!("job_name: x\nactions:\n- deploy: {{to: tftp, kernel: {kernel}}}\n");
+        write(&format!("{kernel}.yaml"), &text);
+    }
+    fleet(t.path(), "submit lava.toml --dir d --engine lava --dry-run");
+    let jobs: Vec<(String, String)> = (fs::read_dir(t.path().join("d/lava")).unwrap().flatten())
+        .filter(|e| e.file_name().to_string_lossy().ends_with(".yaml"))
+        .map(|e| {
+            let name = e.file_name().to_string_lossy().into_owned();
+            (name, fs::read_to_string(e.path()).unwrap())
+        })
+        .collect();
+    assert_eq!(jobs.len(), 4, "{jobs:?}");
+    for (name, text) in &jobs {
+        let kernel = if name.starts_with("bb1-old-") { "old" } else { "new" };
+        assert!(name.starts_with(&format!("bb1-{kernel}-")), "{name}");
+        assert!(text.contains(&format!("kernel: {kernel}}}")), "{text}");
+        assert_eq!(text.matches("latlab-run ").count(), 1, "{text}");
+    }
+    write("c.toml", &campaign(&[vm, &small.replace("mem=256", "no-such=option")]));
+    let out = command(t.path(), &["fleet", "plan", "c.toml"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    assert!(said(&out).starts_with("latlab: c.toml: kernel small: "), "{}", said(&out));
 }
 
 #[test]

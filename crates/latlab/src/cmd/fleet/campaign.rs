@@ -46,12 +46,22 @@ pub fn load(file: &Path) -> anyhow::Result<(Campaign, Plan)> {
     let campaign: Campaign = toml::from_str(&text)
         .map_err(|e| anyhow!("{shown}: {}", e.to_string().trim().replace('\n', " ")))
         .hint(hint)?;
+    let parse = |what: &str, name: &str, target: &str| {
+        latlab_target::Target::parse(target)
+            .with_context(|| format!("{shown}: {what} {name}"))
+            .hint("a target is local, ssh://user@board[:port], labgrid:PLACE or vm:NAME[,OPTION…]")
+    };
     for board in campaign.board.iter().filter(|b| !["", "local"].contains(&b.target.as_str())) {
-        latlab_target::Target::parse(&board.target)
-            .with_context(|| format!("{shown}: board {}", board.name))
-            .hint("a target is local, ssh://user@board[:port], labgrid:PLACE or vm:NAME")?;
+        parse("board", &board.name, &board.target)?;
     }
     let mut plan = plan(&campaign).with_context(|| shown.to_string()).hint(hint)?;
+    let changed: BTreeSet<(&str, &str)> = (plan.lines.iter().chain(&plan.over_budget))
+        .filter_map(|l| Some((l.kernel.as_deref()?, l.target.as_str())))
+        .filter(|(_, target)| target.starts_with("vm:"))
+        .collect();
+    for (kernel, target) in changed {
+        parse("kernel", kernel, target)?;
+    }
     // Commands run elsewhere: files are named from the root.
     let here = std::path::absolute(file).with_context(|| shown.to_string())?;
     let beside = |name: &Path| here.parent().map_or_else(|| name.to_owned(), |d| d.join(name));

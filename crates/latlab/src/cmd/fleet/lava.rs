@@ -75,13 +75,15 @@ pub fn submit(
     let lava = dir.join("lava");
     fs::create_dir_all(&lava).with_context(|| lava.display().to_string())?;
     let queued = if options.dry_run { BTreeSet::new() } else { take_finished(dir, planned)? };
-    let mut blocks: BTreeMap<(u32, &str), Vec<&Line>> = BTreeMap::new();
+    // A job boots one kernel.
+    let mut blocks: BTreeMap<(u32, &str, Option<&str>), Vec<&Line>> = BTreeMap::new();
     for line in plan.lines.iter().filter(|l| !is_finished(dir, l) && !queued.contains(&l.id)) {
-        blocks.entry((line.repetition, &line.board)).or_default().push(line);
+        let block = (line.repetition, line.board.as_str(), line.kernel.as_deref());
+        blocks.entry(block).or_default().push(line);
     }
     // All are made before any is submitted.
     let mut jobs = Vec::new();
-    for ((_, name), lines) in &blocks {
+    for ((_, name, kernel), lines) in &blocks {
         let board = campaign.board.iter().find(|b| b.name == **name);
         let (board, settings) = board
             .and_then(|b| Some((b, b.lava.as_ref()?)))
@@ -89,7 +91,15 @@ pub fn submit(
             .hint(
                 "[board.lava] names the job definition that deploys and boots: job = \"FILE.yaml\"",
             )?;
-        let text = definition(file, campaign, board, settings, lines)?;
+        let mut settings = settings.clone();
+        if let Some(kernel) = kernel {
+            let kernel = campaign.kernel.iter().find(|k| k.name == *kernel);
+            settings.job = kernel
+                .and_then(|k| k.job.clone())
+                .ok_or_else(|| anyhow!("board {name}: a kernel without a job of LAVA"))
+                .hint("job = \"FILE.yaml\" in [[kernel]] names the definition that deploys and boots it")?;
+        }
+        let text = definition(file, campaign, board, &settings, lines)?;
         let path = lava.join(job_name(lines, &text));
         write_atomically(&path, |to| to.write_all(text.as_bytes()))
             .with_context(|| path.display().to_string())?;
@@ -203,7 +213,9 @@ fn steps(board: &LavaBoard, lines: &[&Line]) -> Vec<String> {
 /// File of a job, after what is in it.
 fn job_name(lines: &[&Line], text: &str) -> String {
     let hash = latlab_target::cache::digest([text.as_bytes()]);
-    let place = lines.first().map(|l| format!("{}-{}", l.board, l.repetition)).unwrap_or_default();
+    let kernel = |l: &Line| l.kernel.as_ref().map_or(String::new(), |k| format!("-{k}"));
+    let place = lines.first().map(|l| format!("{}{}-{}", l.board, kernel(l), l.repetition));
+    let place = place.unwrap_or_default();
     format!("{place}-{}.yaml", &hash[..12])
 }
 

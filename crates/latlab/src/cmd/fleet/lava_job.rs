@@ -58,7 +58,8 @@ pub fn job(
 
 /// Keys that are ours, with their values.
 fn own_keys(c: &Campaign, board: &LavaBoard, lines: &[&Line]) -> Vec<(&'static str, Value)> {
-    let place = lines.first().map(|l| format!("{} {}", l.board, l.repetition));
+    let kernel = |l: &Line| l.kernel.as_ref().map_or(String::new(), |k| format!(" {k}"));
+    let place = lines.first().map(|l| format!("{}{} {}", l.board, kernel(l), l.repetition));
     let mut name = format!("latlab {} {}", c.name, place.unwrap_or_default());
     name.truncate(NAME_BYTES);
     let mut keys = vec![("job_name", Value::from(name))];
@@ -155,6 +156,7 @@ mod tests {
             id: "bb1-wakeup-2-0a".into(),
             board: "bb1".into(),
             target: "lava:bb1".into(),
+            kernel: None,
             experiment: "wakeup".into(),
             repetition: 2,
             command: vec!["wakeup".into()],

@@ -16,7 +16,7 @@ use latlab_model::units::CpuId;
 use latlab_sys::{policy, process, signal};
 use latlab_target::Target;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -62,8 +62,8 @@ pub struct Engine<'a> {
     locks: PathBuf,
     cpus: Vec<CpuId>,
     attempts: Mutex<File>,
-    /// Boards whose image is on their card.
-    written: Mutex<BTreeSet<String>>,
+    /// Images that are on the cards of boards.
+    written: Mutex<BTreeMap<String, PathBuf>>,
 }
 
 /// How a try ended.
@@ -358,14 +358,14 @@ impl<'a> Engine<'a> {
             fs::remove_dir_all(&kept).with_context(|| kept.display().to_string())?;
         }
         let experiment = format!("{}.on_failure", line.experiment);
-        origin(&out, &self.terms.campaign, &experiment)?;
+        origin(&out, &self.terms.campaign, &experiment, line.kernel.as_deref())?;
         fs::rename(&out, &kept).with_context(|| kept.display().to_string())
     }
 
     /// Writes the image of a board's card, where it is not on it yet; finished where there is nothing to write.
     fn write_card(&self, line: &Line, n: u32) -> anyhow::Result<Ended> {
         let Some(image) = &line.image else { return Ok(Ended::Finished) };
-        if lock(&self.written).contains(&line.board) {
+        if lock(&self.written).get(&line.board) == Some(image) {
             return Ok(Ended::Finished);
         }
         let images = self.dir.join("images");
@@ -378,7 +378,7 @@ impl<'a> Engine<'a> {
         let start = Instant::now();
         let code = follow(command.spawn().context("latlab cannot be started")?)?;
         if code == Some(0) {
-            lock(&self.written).insert(line.board.clone());
+            lock(&self.written).insert(line.board.clone(), image.clone());
             return Ok(Ended::Finished);
         }
         let out = self.dir.join("running").join(&line.id);
@@ -415,7 +415,7 @@ impl<'a> Engine<'a> {
 /// # Errors
 /// When it cannot be moved.
 pub fn finish(dir: &Path, campaign: &str, line: &Line, out: &Path) -> anyhow::Result<()> {
-    origin(out, campaign, &line.experiment)?;
+    origin(out, campaign, &line.experiment, line.kernel.as_deref())?;
     let result = dir.join("results").join(&line.id);
     fs::rename(out, &result).with_context(|| result.display().to_string())?;
     let failed = dir.join("failed").join(&line.id);
@@ -433,9 +433,17 @@ fn without_power_cycle(target: &str) -> String {
     target.split(',').filter(|option| *option != "power=cycle").collect::<Vec<_>>().join(",")
 }
 
-/// Says to which campaign and experiment a run belongs.
-fn origin(out: &Path, campaign: &str, experiment: &str) -> anyhow::Result<()> {
-    let origin = serde_json::json!({"campaign": campaign, "experiment": experiment});
+/// Says to which campaign, experiment and kernel of it a run belongs.
+fn origin(
+    out: &Path,
+    campaign: &str,
+    experiment: &str,
+    kernel: Option<&str>,
+) -> anyhow::Result<()> {
+    let mut origin = serde_json::json!({"campaign": campaign, "experiment": experiment});
+    if let Some(kernel) = kernel {
+        origin["kernel"] = kernel.into();
+    }
     write_atomically(&out.join("origin.json"), |to| Ok(serde_json::to_writer(to, &origin)?))
         .with_context(|| out.display().to_string())
 }

@@ -230,8 +230,13 @@ fn sbatch(
         // %: a name may not have one, but the directory may.
         format!("--output={}/log/slurm-%A_%a.log", dir.display().to_string().replace('%', "%%")),
     ];
-    if let Target::Vm(vm) = Target::parse(&line.target)? {
-        words.push(format!("--cpus-per-task={}", vm.smp.unwrap_or(1)));
+    let machine = |l: &Line| match Target::parse(&l.target) {
+        Ok(Target::Vm(vm)) => Some(vm.smp.unwrap_or(1)),
+        _ => None,
+    };
+    // Kernels of a board may differ in their options.
+    if let Some(cpus) = tasks.lines.iter().filter_map(machine).max() {
+        words.push(format!("--cpus-per-task={cpus}"));
     }
     words.extend(before.map(|job| format!("--dependency=afterany:{job}")));
     words.extend(campaign.sbatch.iter().cloned());
@@ -285,6 +290,7 @@ mod tests {
             id: format!("b-wakeup-{i}-00000000"),
             board: "b".into(),
             target: target.into(),
+            kernel: None,
             experiment: "wakeup".into(),
             repetition: 1,
             command: vec!["wakeup".into()],
