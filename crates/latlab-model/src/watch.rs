@@ -114,6 +114,8 @@ pub struct Status {
     pub hour: Slice,
     /// What is recorded for captures.
     pub level: Level,
+    /// The kernel stops the buffer where a task is late; otherwise looks every half second find it.
+    pub kernel_stops: bool,
     /// Share of one CPU that it may take.
     pub budget: f64,
     /// What it took in the last seconds: its own CPU time.

@@ -8,7 +8,7 @@
 
 use super::counts::LatePart;
 use crate::latency::activations::{Job, Late};
-use latlab_model::units::Tid;
+use latlab_model::units::{Tid, TraceNs};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -31,6 +31,14 @@ pub struct Incident {
 }
 
 impl Incident {
+    /// When it was known to be late, or to be over.
+    pub fn judged_at(&self) -> TraceNs {
+        match self.late {
+            Late::Start(_) => self.job.start,
+            Late::Never | Late::Response(_) => self.job.end,
+        }
+    }
+
     /// The time that is judged in multiples of its limit.
     fn severity(&self) -> f64 {
         self.late.judged(&self.job).0 as f64 / self.late.limit().0.max(1) as f64

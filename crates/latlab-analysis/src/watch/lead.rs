@@ -15,6 +15,10 @@ use std::collections::BTreeMap;
 /// On-time activations around the late one that are looked at.
 const ON_TIME: usize = 60;
 
+/// A timer may be programmed some µs before or after the time that was seen from less events, and two buffers take the
+/// time of an event one after the other, ns.
+const APART: u64 = 100_000;
+
 /// The main part of a late activation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lead {
@@ -28,19 +32,17 @@ pub struct Lead {
     pub uncovered: bool,
 }
 
-/// The main part of the activation of a thread that was due at `intended`; `None`: it is not in the capture.
-pub fn lead(
-    mut capture: Capture,
-    tid: Tid,
-    intended: TraceNs,
-    late: Late,
-    known: &Known,
-) -> Option<Lead> {
-    let thread = threads(&capture, &Chosen::Tids(vec![tid]), known).into_iter().next()?;
-    // A timer may be programmed some µs before or after the time that was seen from less events.
-    let near = |job: &&Job| job.intended.0.abs_diff(intended.0) < 100_000;
-    let own = *thread.jobs.iter().find(near)?;
-    let on_time = thread.jobs.iter().filter(|job| !late.is(job) && !job.unsure).copied();
+/// The main part of an activation of a thread, as it is known from less events; `None`: it is not in the capture.
+///
+/// A capture that ends with the activation does not show what ends the sleep after it, which decides whether it was one.
+pub fn lead(mut capture: Capture, tid: Tid, job: Job, late: Late, known: &Known) -> Option<Lead> {
+    let threads = threads(&capture, &Chosen::Tids(vec![tid]), known);
+    let found = threads.first().map_or(&[][..], |t| &t.jobs);
+    let near = |own: &&Job| own.intended.0.abs_diff(job.intended.0) < APART;
+    let last = capture.events.last().map_or(TraceNs(0), |e| e.time);
+    let covers = job.intended >= capture.covered_from && job.end.0 <= last.0 + APART;
+    let own = found.iter().find(near).copied().or(covers.then_some(job))?;
+    let on_time = found.iter().filter(|job| !late.is(job) && !job.unsure).copied();
     let mut others: Vec<Job> = on_time.collect();
     others.sort_by_key(|job| job.intended.0.abs_diff(own.intended.0));
     others.truncate(ON_TIME);

@@ -69,9 +69,10 @@ pub fn examine(machine: &Machine, window: Duration) -> Part {
 /// Puts back what dead latlabs have left.
 fn restore(global: &Global) -> anyhow::Result<Outcome> {
     let place = Place::default();
+    // First: an instance keeps the events that it uses.
+    let instances = left_instances();
     let found = settings::restore_orphaned(&place)
         .hint("check that directory; remove it if it is not latlab's")?;
-    let instances = left_instances();
     let semaphores = latlab_sys::sysv::remove_abandoned();
     let mut out = term::stdout();
     if global.json {

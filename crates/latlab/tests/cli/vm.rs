@@ -15,7 +15,7 @@ pub fn run(dir: &Path, args: &[&str]) -> Output {
 }
 
 /// What a script printed, cut at its lines `== NAME`.
-fn sections(text: &str) -> BTreeMap<String, String> {
+pub fn sections(text: &str) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut name = String::new();
     for line in text.lines() {

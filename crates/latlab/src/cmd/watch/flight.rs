@@ -2,15 +2,15 @@
 
 use crate::outcome::OwnHintExt;
 use crate::trace_input;
-use latlab_analysis::latency::activations::Late;
 use latlab_analysis::latency::activations::from_capture::Known;
+use latlab_analysis::latency::activations::{Job, Late};
 use latlab_analysis::latency::from_trace;
 use latlab_analysis::watch::lead::{Lead, lead};
 use latlab_model::units::{Tid, TraceNs};
 use latlab_model::watch::Level;
 use latlab_sys::clock;
 use latlab_sys::recorder::{EventSpec, FlightRecorder, Format, RecordConfig, Snapshot};
-use latlab_sys::tracefs::Tracefs;
+use latlab_sys::tracefs::{LateRule, LateTrigger, Tracefs};
 use std::time::{Duration, Instant};
 
 const SCHEDULER: &[&str] = &[
@@ -49,7 +49,11 @@ const ALL: &[&str] = &[
 /// A ring buffer with what a level records.
 #[derive(Debug)]
 pub(super) struct Flight {
+    // Before the recorder: it holds the instance.
+    _trigger: Option<LateTrigger>,
     recorder: FlightRecorder,
+    /// The kernel stops it where one of these tasks is late.
+    rules: Option<Vec<LateRule>>,
     seen: u64,
     /// Events of buffers that were emptied since the last count.
     emptied: u64,
@@ -66,7 +70,8 @@ pub(super) struct Frozen {
 }
 
 impl Flight {
-    /// Begins to record; `None` at the level that records nothing.
+    /// Begins to record, until a task is late by one of the rules where the kernel can tell; `None` at the level that
+    /// records nothing.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -74,6 +79,7 @@ impl Flight {
         tracefs: &Tracefs,
         level: Level,
         buffer: u64,
+        rules: Vec<LateRule>,
     ) -> anyhow::Result<Option<Self>> {
         let sets: &[&[&str]] = match level {
             Level::All => &[SCHEDULER, INTERRUPTS, ALL],
@@ -90,8 +96,37 @@ impl Flight {
             buffer_total_kb: Some(buffer >> 10),
             ..RecordConfig::default()
         };
+        let refused =
+            |error| log::warn!("the kernel does not stop the buffer where a task is late: {error}");
+        let trigger = if rules.is_empty() { Ok(None) } else { LateTrigger::new(tracefs) };
+        let mut trigger = trigger.map_err(refused).unwrap_or_default();
         let recorder = FlightRecorder::start(tracefs, &config).with_hint()?;
-        Ok(Some(Self { recorder, seen: 0, emptied: 0, since: TraceNs(clock::now().0) }))
+        let control = recorder.session().control();
+        let set = trigger.as_mut().map(|t| t.set(control, &rules).map_err(refused));
+        let rules = matches!(set, Some(Ok(true))).then_some(rules);
+        let since = TraceNs(clock::now().0);
+        Ok(Some(Self { recorder, _trigger: trigger, rules, seen: 0, emptied: 0, since }))
+    }
+
+    /// The rules by which the kernel stops it; `None`: it does not.
+    pub(super) fn rules(&self) -> Option<&[LateRule]> {
+        self.rules.as_deref()
+    }
+
+    /// Whether the kernel stopped it.
+    pub(super) fn is_triggered(&self) -> bool {
+        self.rules.is_some() && !self.recorder.is_on()
+    }
+
+    /// Forgets what it holds, and goes on.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn go_on(&mut self) -> anyhow::Result<()> {
+        self.emptied = self.events();
+        self.recorder.rearm().with_hint()?;
+        (self.seen, self.since) = (0, TraceNs(clock::now().0));
+        Ok(())
     }
 
     /// Since when it records without a gap. What it has overwritten since then it does not have either.
@@ -127,20 +162,20 @@ impl Flight {
 }
 
 impl Frozen {
-    /// The main part of the activation that was due at `intended`; `None`: the buffer does not have it.
+    /// The main part of an activation; `None`: the buffer does not have it.
     ///
     /// # Errors
     /// When the recording cannot be read.
     pub(super) fn lead(
         &self,
         tid: Tid,
-        intended: TraceNs,
+        job: Job,
         late: Late,
         known: &Known,
     ) -> anyhow::Result<Option<Lead>> {
         let bytes = self.snapshot.to_bytes(Format::uncompressed()).with_hint()?;
         let file = trace_input::open(&bytes, "capture".as_ref())?;
-        Ok(lead(from_trace::capture(&file, "capture"), tid, intended, late, known))
+        Ok(lead(from_trace::capture(&file, "capture"), tid, job, late, known))
     }
 
     /// Writes it as a trace.dat.

@@ -15,11 +15,12 @@ use latlab_analysis::watch::clocks::{Reading, passed};
 use latlab_analysis::watch::counts::{add_cause, count, late_part, merge, usual};
 use latlab_analysis::watch::thinning::{self, Limits};
 use latlab_model::latency::PeriodEstimate;
+use latlab_model::units::{Nanos, TraceNs};
 use latlab_model::watch::{CaptureEntry, CauseCount, Level, Slice, Status};
 use latlab_report::messages;
 use latlab_sys::service::{Notifier, clocks, cpu_ns};
 use latlab_sys::signal;
-use latlab_sys::tracefs::Tracefs;
+use latlab_sys::tracefs::{LateRule, LateTrigger, Tracefs};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -68,6 +69,14 @@ struct Service {
     /// The level is to change.
     changed: Option<Change>,
     look: Duration,
+    /// The end of the last look, and looks since the kernel stopped the buffer.
+    looked: Instant,
+    stopped: u32,
+    /// The hour in which captures of the latest activation are not wanted: the kernel does not stop the buffer.
+    sated: Option<String>,
+    /// Whether the kernel can stop the buffer, and rules for which it cannot.
+    can_stop: bool,
+    refused: Option<Vec<LateRule>>,
     written: Instant,
     checked: Instant,
 }
@@ -88,7 +97,9 @@ pub(super) fn run(config: Config) -> anyhow::Result<(Status, Outcome)> {
     let (store, hour) = Store::open(&config.dir, limits, config.keep_days, &hour_now())?;
     let detector = Detector::start(&tracefs, &tasks.tids())?;
     let event_ns = event_ns(detector.flight());
-    let flight = Flight::start(&tracefs, Level::All, config.buffer)?;
+    let can_stop = LateTrigger::is_possible(&tracefs);
+    let rules = if can_stop { tasks.rules() } else { Vec::new() };
+    let flight = Flight::start(&tracefs, Level::All, config.buffer, rules)?;
     let pending = Slice { seq: hour.seq, ..Slice::default() };
     let mut service = Service {
         controller: Controller::new(config.budget),
@@ -104,6 +115,11 @@ pub(super) fn run(config: Config) -> anyhow::Result<(Status, Outcome)> {
         shares: (0.0, 0.0),
         changed: None,
         look: LOOK,
+        looked: Instant::now(),
+        stopped: 0,
+        sated: None,
+        can_stop,
+        refused: None,
         written: Instant::now(),
         checked: Instant::now(),
         started: SystemTime::now(),
@@ -166,23 +182,56 @@ impl Service {
             return self.begin_again(&format!("{error:#}"));
         }
         self.check()?;
+        let stopped = self.flight.as_ref().filter(|f| f.is_triggered()).map(Flight::since);
         let looked = match self.detector.look() {
             Ok(looked) => looked,
             // Somebody removed the instance.
             Err(error) => return self.begin_again(&format!("{error:#}")),
         };
-        let (late, incidents) = self.count(looked);
+        let (late, mut incidents) = self.count(looked);
         self.pending.counters.not_captured += late;
+        if stopped.is_some() {
+            keep_first(&mut incidents);
+            self.stopped += 1;
+        }
         // A suspension delays every task.
         if !suspended {
             self.capture_one(&incidents)?;
         }
+        match stopped {
+            Some(since) => self.go_on(since, !incidents.is_empty())?,
+            None => self.keep_trigger()?,
+        }
+        self.looked = Instant::now();
         self.alarm.look();
         if self.written.elapsed() >= SECOND {
             self.second();
             self.keep_budget()?;
         }
         Ok(())
+    }
+
+    /// After the kernel stopped the buffer, at some moment since the last look. Where the activation that stopped it was not
+    /// captured, its kind has its captures of this hour, and others are to be found by looks; one that is not known yet is
+    /// known at the next look.
+    fn go_on(&mut self, since: TraceNs, is_known: bool) -> anyhow::Result<()> {
+        self.pending.counters.dead_ns += self.looked.elapsed().as_nanos() as u64;
+        let Some(flight) = &mut self.flight else { return Ok(()) };
+        if flight.since() != since {
+            // Captured, and it goes on.
+            self.stopped = 0;
+            return Ok(());
+        }
+        if !is_known && self.stopped < 2 {
+            return Ok(());
+        }
+        self.stopped = 0;
+        if is_known {
+            self.sated = Some(hour_now());
+            return self.start_flight();
+        }
+        let gone_on = flight.go_on();
+        gone_on.or_else(|error| self.begin_again(&format!("{error:#}")))
     }
 
     /// Whether the machine was suspended since the last look.
@@ -267,10 +316,12 @@ impl Service {
             Ok(frozen) => frozen,
             Err(error) => return self.begin_again(&format!("{error:#}")),
         };
-        self.pending.counters.dead_ns += frozen.dead.as_nanos() as u64;
+        if self.stopped == 0 {
+            self.pending.counters.dead_ns += frozen.dead.as_nanos() as u64;
+        }
         self.pending.counters.not_captured = self.pending.counters.not_captured.saturating_sub(1);
         let known = self.detector.known();
-        let lead = frozen.lead(incident.tid, incident.job.intended, incident.late, known);
+        let lead = frozen.lead(incident.tid, incident.job, incident.late, known);
         let lead = lead.unwrap_or_else(|error| {
             log::warn!("a capture cannot be read: {error:#}");
             None
@@ -325,8 +376,8 @@ impl Service {
 
     /// Looks whether others stopped or changed the buffers.
     fn check(&mut self) -> anyhow::Result<()> {
-        let is_on =
-            self.detector.flight().is_on() && self.flight.as_ref().is_none_or(Flight::is_on);
+        let is_right = |f: &Flight| f.is_on() || f.is_triggered();
+        let is_on = self.detector.flight().is_on() && self.flight.as_ref().is_none_or(is_right);
         let is_due = self.checked.elapsed() >= CHECK;
         if is_due {
             self.checked = Instant::now();
@@ -343,7 +394,41 @@ impl Service {
         self.pending.counters.disturbed += 1;
         self.flight = None;
         self.detector = Detector::start(&self.tracefs, &self.tasks.tids())?;
-        self.flight = Flight::start(&self.tracefs, self.controller.level(), self.config.buffer)?;
+        self.start_flight()
+    }
+
+    /// The rules by which the kernel is to stop the buffer.
+    fn rules(&self) -> Vec<LateRule> {
+        if self.can_stop && self.sated.is_none() { self.tasks.rules() } else { Vec::new() }
+    }
+
+    /// Makes the buffer for captures anew; while captures are wanted the kernel stops it where a task is late.
+    fn start_flight(&mut self) -> anyhow::Result<()> {
+        let rules = self.rules();
+        self.flight = None;
+        self.flight =
+            Flight::start(&self.tracefs, self.controller.level(), self.config.buffer, rules)?;
+        self.stopped = 0;
+        Ok(())
+    }
+
+    /// Sets the kernel's trigger anew where limits or threads have changed.
+    fn keep_trigger(&mut self) -> anyhow::Result<()> {
+        let hour = hour_now();
+        self.sated.take_if(|sated| *sated != hour);
+        let Some(flight) = &self.flight else { return Ok(()) };
+        let wanted = self.rules();
+        let is_set = match flight.rules() {
+            Some(rules) => is_alike(rules, &wanted),
+            None => {
+                wanted.is_empty() || self.refused.as_ref().is_some_and(|r| is_alike(r, &wanted))
+            }
+        };
+        if is_set {
+            return Ok(());
+        }
+        self.start_flight()?;
+        self.refused = self.flight.as_ref().is_some_and(|f| f.rules().is_none()).then_some(wanted);
         Ok(())
     }
 
@@ -411,9 +496,7 @@ impl Service {
             self.config.budget * 100.0,
             latlab_report::watch::status::level(change.to)
         );
-        self.flight = None;
-        self.flight = Flight::start(&self.tracefs, change.to, self.config.buffer)?;
-        Ok(())
+        self.start_flight()
     }
 
     fn state(&self) -> Status {
@@ -431,6 +514,7 @@ impl Service {
             total: with_pending(&self.total),
             hour: with_pending(&self.hour),
             level: self.controller.level(),
+            kernel_stops: self.flight.as_ref().is_some_and(|f| f.rules().is_some()),
             budget: self.config.budget,
             own_share: self.shares.0,
             kernel_share: self.shares.1,
@@ -442,6 +526,21 @@ impl Service {
             write_error: self.store.failing.clone(),
         }
     }
+}
+
+/// The one that ended first stopped the buffer; it does not have the others.
+fn keep_first(incidents: &mut Vec<Incident>) {
+    let first = incidents.iter().map(Incident::judged_at).min();
+    incidents.retain(|i| Some(i.judged_at()) == first);
+}
+
+/// Whether rules are of the same threads, with limits that differ by a tenth at most: periods are estimates.
+fn is_alike(one: &[LateRule], other: &[LateRule]) -> bool {
+    let near = |a: Nanos, b: Nanos| a.0.abs_diff(b.0) * 10 <= a.0.max(b.0);
+    let is = |a: &LateRule, b: &LateRule| {
+        (&a.tids, a.until) == (&b.tids, b.until) && near(a.limit, b.limit)
+    };
+    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| is(a, b))
 }
 
 fn reading() -> Reading {
@@ -469,6 +568,21 @@ fn compact(time: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latlab_model::units::Tid;
+    use latlab_sys::tracefs::Until;
+
+    #[test]
+    fn rules_are_alike_where_limits_hardly_differ() {
+        let rule = |tid, us: u64| LateRule {
+            tids: vec![Tid(tid)],
+            until: Until::Sleep,
+            limit: Nanos(us * 1_000),
+        };
+        assert!(is_alike(&[rule(1, 1_000)], &[rule(1, 1_050)]));
+        assert!(!is_alike(&[rule(1, 1_000)], &[rule(1, 1_200)]));
+        assert!(!is_alike(&[rule(1, 1_000)], &[rule(2, 1_000)]));
+        assert!(!is_alike(&[rule(1, 1_000)], &[]));
+    }
 
     #[test]
     fn times_of_files_are_those_of_hours() {

@@ -1,0 +1,38 @@
+//! `latlab watch` on a kernel with histogram triggers and synthetic events, in a virtual machine.
+
+use crate::common::{LATLAB, printed, said, succeed};
+use crate::vm::{run, sections};
+use std::process::Command;
+
+/// The kernel stops the recording at the late activation: each capture has it, and its cause. Nothing stays of the triggers,
+/// after a SIGKILL neither. Board builds have no watch: the machine gets this program and its libraries.
+#[test]
+#[ignore = "boots a virtual machine"]
+fn a_watch_is_stopped_by_the_kernel_where_a_task_is_late() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("watching");
+    succeed(Command::new("strip").arg("-o").arg(&program).arg(LATLAB));
+    let script =
+        "latlab wakeup -q -i 5000 -p 80 -D 60 --out /tmp/r >/dev/null 2>&1 & pid=$!; sleep 1
+        left() { cat /sys/kernel/tracing/synthetic_events; ls /sys/kernel/tracing/instances; }
+        echo == status; watching watch $pid --limit 300us --budget 90% --dir /tmp/w -D 9 --json
+        echo == captures; ls /tmp/w/captures; echo == left; left
+        watching watch $pid --deadline 2ms --dir /tmp/w2 -D 30 >/dev/null 2>&1 & watch=$!
+        sleep 3; kill -9 $watch; sleep 0.2; echo == killed; left
+        echo == restored; watching doctor --restore >/dev/null && left";
+    let file = format!("{}:watching", program.display());
+    let machine = ["vm", "run", "x86_64-rt,mem=1024,icount=0"];
+    let fault = ["--fault", "preempt-off:us=800,every=31.3ms", "--file", &file];
+    let libraries = ["--package", "libc6", "--package", "libgcc-s1", "--", "sh", "-c", script];
+    let output = run(dir.path(), &[&machine[..], &fault, &libraries].concat());
+    let all = sections(&printed(&output));
+    let of = |name: &str| all.get(name).map_or("", |text| text.trim());
+    let status: serde_json::Value =
+        serde_json::from_str(of("status")).unwrap_or_else(|e| panic!("{e}: {all:#?}"));
+    assert_eq!(status["total"]["counters"]["uncovered"], 0, "{}", of("status"));
+    assert!(status["total"]["counters"]["captures"].as_u64() >= Some(2), "{}", of("status"));
+    assert!(of("captures").contains("_preemption-disabled_fault.dat"), "{}", of("captures"));
+    assert!(!of("captures").contains("unknown"), "{}", of("captures"));
+    assert_eq!((of("left"), of("restored")), ("", ""), "{}", said(&output));
+    assert!(of("killed").contains("latlab_late_"), "the trigger was set: {}", said(&output));
+}
