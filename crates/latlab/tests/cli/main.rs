@@ -71,6 +71,7 @@ mod vm_ssh;
 mod wakeup;
 #[cfg(feature = "host")]
 mod watch;
+#[cfg(feature = "host")]
 mod watch_vm;
 mod why;
 mod why_spans;
