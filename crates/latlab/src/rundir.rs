@@ -335,14 +335,24 @@ pub fn load(path: &Path) -> anyhow::Result<Run> {
 #[cfg(feature = "host")]
 pub fn load(path: &Path) -> anyhow::Result<Run> {
     let file = if path.is_dir() { path.join(RUN_FILE) } else { path.to_owned() };
-    let bytes = bounded_file::read(&file, longest());
-    let is_large = bytes.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::FileTooLarge);
-    let bytes = bytes.with_context(|| format!("{}: cannot be read", file.display()));
-    let bytes = match is_large {
-        true => bytes.hint(MORE_MEMORY),
-        false => bytes.hint("name a run directory (runs/…), its run.json, or a trace"),
-    }?;
+    let other = "name a run directory (runs/…), its run.json, or a trace";
+    let bytes = read_within(&file, longest(), MORE_MEMORY, other)?;
     parse(&bytes).with_context(|| file.display().to_string())
+}
+
+/// A file of at most `most` bytes; the hint where it is larger, and where it cannot be read.
+///
+/// # Errors
+/// As of [`bounded_file::read`].
+#[cfg(feature = "host")]
+pub fn read_within(file: &Path, most: u64, larger: &str, other: &str) -> anyhow::Result<Vec<u8>> {
+    let bytes = bounded_file::read(file, most);
+    let is_large = bytes.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::FileTooLarge);
+    bytes.with_context(|| format!("{}: cannot be read", file.display())).hint(if is_large {
+        larger
+    } else {
+        other
+    })
 }
 
 #[cfg(feature = "host")]

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! `__schedule()` emits sched_switch and calls `context_switch()`, which changes address space, stack
-//! and registers and ends with `finish_task_switch()` of the next task. This stretch holds the rest of
+//! and registers and ends with `finish_task_switch()` of the next task. This stretch contains the end of
 //! one event and the recording of one function, as does that from `sys_enter` to the return of the
 //! function of a call that does next to nothing.
 //!
@@ -36,22 +36,18 @@ pub fn switch_cost(
     part: SwitchPart,
     calls: usize,
 ) -> Option<(f64, f64)> {
-    if part == SwitchPart::Graph {
-        return Some((median(&functions(events, pair))?, 0.0));
-    }
-    if part == SwitchPart::Context {
-        let (context, call) = context_switches(events, pair);
-        return Some((median(&context)?, median(&call)?));
-    }
-    let mut all = self::calls(events, pair[0]);
-    let event = median(&all.split_off(all.len().saturating_sub(calls)))?;
     let (ns, events_within): (fn(&Seen) -> u64, f64) = match part {
+        SwitchPart::Graph => return Some((median(&functions(events, pair))?, 0.0)),
+        SwitchPart::Context => {
+            let (context, call) = context_switches(events, pair);
+            return Some((median(&context)?, median(&call)?));
+        }
         SwitchPart::Choose => (|s| s.choose_ns, 1.0),
         SwitchPart::Switch => (|s| s.switch_ns, 1.0),
-        SwitchPart::Whole | SwitchPart::Graph | SwitchPart::Context => {
-            (|s| s.choose_ns + s.switch_ns, 2.0)
-        }
+        SwitchPart::Whole => (|s| s.choose_ns + s.switch_ns, 2.0),
     };
+    let mut all = self::calls(events, pair[0]);
+    let event = median(&all.split_off(all.len().saturating_sub(calls)))?;
     let values: Vec<f64> = switches(events, pair).iter().map(|s| ns(s) as f64).collect();
     Some((median(&values)?, events_within * event))
 }

@@ -187,6 +187,14 @@ pub struct Line {
     pub on_failure: Vec<String>,
 }
 
+impl Line {
+    /// Board, kernel where the campaign names them, and repetition.
+    pub fn place(&self, between: &str) -> String {
+        let parts = std::iter::once(self.board.clone()).chain(self.kernel.clone());
+        parts.chain([self.repetition.to_string()]).collect::<Vec<_>>().join(between)
+    }
+}
+
 /// All measurements of a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Plan {

@@ -6,13 +6,12 @@
 //!
 //! Histogram triggers keep the time of each watched task's wake-up and hand the difference to a synthetic event; its
 //! trigger stops the instance. Where the start decides, a second synthetic event keeps that it was late until the task
-//! sleeps, so that the whole activation is recorded. Histograms hold their instance, so that they are removed before it. The synthetic event is
-//! of the whole machine and is journalled before it is made. The instance's clock has to be `mono`: a histogram of times
-//! sets it. Source: the kernel's `Documentation/trace/histogram.rst` and
-//! `events.rst`.
+//! sleeps, so that the whole activation is recorded. An instance with histograms cannot be removed, so that they go first.
+//! The synthetic events are of the whole machine and are journalled before they are made. A histogram of times sets the
+//! clock of its instance: to `mono` here. Source: the kernel's `Documentation/trace/histogram.rst` and `events.rst`.
 
-use super::{Control, Result, Tracefs, TracefsError};
-use crate::settings::{SettingError, Settings};
+use super::{Control, Result, Tracefs, TracefsError, probes};
+use crate::settings::Settings;
 use latlab_model::units::{Nanos, Tid};
 use std::fs;
 use std::io::Write;
@@ -81,14 +80,7 @@ impl LateTrigger {
         let (list, group) = (tracefs.root().join("dynamic_events"), root.join("synthetic"));
         for event in [name.clone(), start_of(&name)] {
             let event = format!("synthetic/{event}");
-            settings.add_probe(&list, &group, &event, &definition(&event)).map_err(
-                |e| match e {
-                    SettingError::Refused { path, value, source } => {
-                        TracefsError::io(format!("writing {value:?} to"), path, source)
-                    }
-                    other => other.into(),
-                },
-            )?;
+            probes::add(&mut settings, &list, &group, &event, &definition(&event))?;
         }
         Ok(Some(Self { name, set_in: None, _settings: settings }))
     }
@@ -168,59 +160,41 @@ fn start_of(name: &str) -> String {
 fn triggers(name: &str, rules: &[LateRule]) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let mut add = |event: &str, trigger: String| out.push((event.to_owned(), trigger));
-    let of = |until: Until| -> Vec<LateRule> {
-        rules.iter().filter(|r| r.until == until && !r.tids.is_empty()).cloned().collect()
-    };
+    let named = rules.iter().filter(|r| !r.tids.is_empty()).cloned();
+    let (by_end, by_start): (Vec<LateRule>, Vec<LateRule>) =
+        named.partition(|r| r.until == Until::Sleep);
     let tids = |rules: &[LateRule]| -> Vec<Tid> {
         rules.iter().flat_map(|r| r.tids.iter().copied()).collect()
     };
-    let (start, switch) = (start_of(name), "sched:sched_switch");
-    let wake = |variable: &str, tids: &[Tid]| {
-        format!("hist:keys=pid:{variable}=common_timestamp.usecs{CLOCK} if {}", one_of("pid", tids))
+    let (start, waking, switch) = (start_of(name), "sched:sched_waking", "sched:sched_switch");
+    let (ending, starting) = (tids(&by_end), tids(&by_start));
+    let time = |variable: &str, condition: &str| {
+        format!("hist:keys=pid:{variable}=common_timestamp.usecs{CLOCK} if {condition}")
     };
-    let sleeps = |tids: &[Tid]| format!("if {ASLEEP} && ({})", one_of("prev_pid", tids));
-    let (by_end, by_start) = (of(Until::Sleep), of(Until::Start));
+    // The time since a variable was set at an event, as a synthetic event.
+    let since = |variable: &str, set_at: &str, event: &str, key: &str, condition: &str| {
+        format!(
+            "hist:keys={key}:{variable}_us=common_timestamp.usecs-${variable}{CLOCK}:\
+             onmatch({set_at}).{event}(${variable}_us,{key}) if {condition}"
+        )
+    };
+    let sleeps = |tids: &[Tid]| format!("{ASLEEP} && ({})", one_of("prev_pid", tids));
+    let mut stop = Vec::new();
     if !by_end.is_empty() {
-        let tids = tids(&by_end);
-        add("sched:sched_waking", wake("latlab_e", &tids));
-        add(
-            switch,
-            format!(
-                "hist:keys=prev_pid:latlab_e_us=common_timestamp.usecs-$latlab_e{CLOCK}:\
-                 onmatch(sched.sched_waking).{name}($latlab_e_us,prev_pid) {}",
-                sleeps(&tids)
-            ),
-        );
+        add(waking, time("latlab_e", &one_of("pid", &ending)));
+        let is_over = sleeps(&ending);
+        add(switch, since("latlab_e", "sched.sched_waking", name, "prev_pid", &is_over));
+        stop.push(over_limit(&by_end));
     }
     if !by_start.is_empty() {
-        let tids = tids(&by_start);
-        add("sched:sched_waking", wake("latlab_s", &tids));
-        add(
-            switch,
-            format!(
-                "hist:keys=next_pid:latlab_s_us=common_timestamp.usecs-$latlab_s{CLOCK}:\
-                 onmatch(sched.sched_waking).{start}($latlab_s_us,next_pid) if {}",
-                one_of("next_pid", &tids)
-            ),
-        );
-        let is_late = over_limit(&by_start);
-        add(
-            &format!("synthetic:{start}"),
-            format!("hist:keys=pid:latlab_l=common_timestamp.usecs{CLOCK} if {is_late}"),
-        );
-        add(
-            switch,
-            format!(
-                "hist:keys=prev_pid:latlab_l_us=common_timestamp.usecs-$latlab_l{CLOCK}:\
-                 onmatch(synthetic.{start}).{name}($latlab_l_us,prev_pid) {}",
-                sleeps(&tids)
-            ),
-        );
+        add(waking, time("latlab_s", &one_of("pid", &starting)));
+        let starts = one_of("next_pid", &starting);
+        add(switch, since("latlab_s", "sched.sched_waking", &start, "next_pid", &starts));
+        add(&format!("synthetic:{start}"), time("latlab_l", &over_limit(&by_start)));
+        let set_at = format!("synthetic.{start}");
+        add(switch, since("latlab_l", &set_at, name, "prev_pid", &sleeps(&starting)));
+        stop.push(format!("({})", one_of("pid", &starting)));
     }
-    let late_start =
-        (!by_start.is_empty()).then(|| format!("({})", one_of("pid", &tids(&by_start))));
-    let late_end = (!by_end.is_empty()).then(|| over_limit(&by_end));
-    let stop: Vec<String> = late_end.into_iter().chain(late_start).collect();
     add(&format!("synthetic:{name}"), format!("traceoff if {}", stop.join(" || ")));
     out
 }
@@ -230,8 +204,7 @@ fn over_limit(rules: &[LateRule]) -> String {
     let of = |r: &LateRule| {
         format!("(us > {} && ({}))", r.limit.0.div_ceil(1_000), one_of("pid", &r.tids))
     };
-    let rules: Vec<String> = rules.iter().filter(|r| !r.tids.is_empty()).map(of).collect();
-    rules.join(" || ")
+    rules.iter().map(of).collect::<Vec<_>>().join(" || ")
 }
 
 #[cfg(test)]

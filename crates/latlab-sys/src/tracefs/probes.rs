@@ -5,7 +5,7 @@
 
 use super::{Result, Tracefs, TracefsError};
 use crate::settings::{SettingError, Settings};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a probe is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,14 +62,25 @@ impl Probes {
         let letter = if is_return { 'r' } else { 'p' };
         let definition = format!("{letter}:{event} {place} {arguments}");
         let group = self.root.join("events").join(&self.group);
-        self.settings.add_probe(&list, &group, &event, definition.trim()).map_err(|e| match e {
-            SettingError::Refused { path, value, source } => {
-                TracefsError::io(format!("writing {value:?} to"), path, source)
-            }
-            other => other.into(),
-        })?;
+        add(&mut self.settings, &list, &group, &event, definition.trim())?;
         Ok(format!("{}:{name}", self.group))
     }
+}
+
+/// Adds a dynamic event, as [`Settings::add_probe`].
+pub(super) fn add(
+    settings: &mut Settings,
+    list: &Path,
+    group: &Path,
+    event: &str,
+    definition: &str,
+) -> Result<()> {
+    settings.add_probe(list, group, event, definition).map_err(|e| match e {
+        SettingError::Refused { path, value, source } => {
+            TracefsError::io(format!("writing {value:?} to"), path, source)
+        }
+        other => other.into(),
+    })
 }
 
 #[cfg(test)]

@@ -7,9 +7,7 @@ use latlab_analysis::compare::import;
 use latlab_analysis::compare::subject::Source;
 use latlab_analysis::compare::subject::Subject;
 use latlab_model::reference::REFERENCES;
-use latlab_sys::bounded_file;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// One run under its own name.
@@ -80,12 +78,9 @@ fn is_run(bytes: &[u8]) -> bool {
 /// A `run.json`, or a result of another tool.
 fn foreign_file(path: &Path) -> anyhow::Result<Source> {
     let name = path.display().to_string();
-    let bytes = bounded_file::read(path, rundir::longest_foreign());
-    let is_large = bytes.as_ref().is_err_and(|e| e.kind() == ErrorKind::FileTooLarge);
-    let bytes = bytes.with_context(|| format!("{name}: cannot be read")).hint(match is_large {
-        true => "--max-memory SIZE allows more: a file may have half of it",
-        false => "name a run directory (runs/…), its run.json, or a file of another tool",
-    })?;
+    let larger = "--max-memory SIZE allows more: a file may have half of it";
+    let other = "name a run directory (runs/…), its run.json, or a file of another tool";
+    let bytes = rundir::read_within(path, rundir::longest_foreign(), larger, other)?;
     if is_run(&bytes) {
         let run = rundir::parse(&bytes).with_context(|| name.clone())?;
         return Ok(Source { file: name, run, ..Source::default() });

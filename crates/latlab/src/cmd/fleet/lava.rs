@@ -213,9 +213,7 @@ fn steps(board: &LavaBoard, lines: &[&Line]) -> Vec<String> {
 /// File of a job, after what is in it.
 fn job_name(lines: &[&Line], text: &str) -> String {
     let hash = latlab_target::cache::digest([text.as_bytes()]);
-    let kernel = |l: &Line| l.kernel.as_ref().map_or(String::new(), |k| format!("-{k}"));
-    let place = lines.first().map(|l| format!("{}{}-{}", l.board, kernel(l), l.repetition));
-    let place = place.unwrap_or_default();
+    let place = lines.first().map(|l| l.place("-")).unwrap_or_default();
     format!("{place}-{}.yaml", &hash[..12])
 }
 

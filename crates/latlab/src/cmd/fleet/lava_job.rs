@@ -58,8 +58,7 @@ pub fn job(
 
 /// Keys that are ours, with their values.
 fn own_keys(c: &Campaign, board: &LavaBoard, lines: &[&Line]) -> Vec<(&'static str, Value)> {
-    let kernel = |l: &Line| l.kernel.as_ref().map_or(String::new(), |k| format!(" {k}"));
-    let place = lines.first().map(|l| format!("{}{} {}", l.board, kernel(l), l.repetition));
+    let place = lines.first().map(|l| l.place(" "));
     let mut name = format!("latlab {} {}", c.name, place.unwrap_or_default());
     name.truncate(NAME_BYTES);
     let mut keys = vec![("job_name", Value::from(name))];

@@ -124,6 +124,10 @@ impl Flight {
     /// When the kernel refuses.
     pub(super) fn go_on(&mut self) -> anyhow::Result<()> {
         self.emptied = self.events();
+        self.begin_anew()
+    }
+
+    fn begin_anew(&mut self) -> anyhow::Result<()> {
         self.recorder.rearm().with_hint()?;
         (self.seen, self.since) = (0, TraceNs(clock::now().0));
         Ok(())
@@ -155,8 +159,7 @@ impl Flight {
         let since = Instant::now();
         self.emptied = self.events();
         let snapshot = self.recorder.snapshot().with_hint()?;
-        self.recorder.rearm().with_hint()?;
-        (self.seen, self.since) = (0, TraceNs(clock::now().0));
+        self.begin_anew()?;
         Ok(Frozen { snapshot, dead: since.elapsed() })
     }
 }
