@@ -5,6 +5,8 @@ A row is data. SIZE and EVERY in a fault stand for the size and the period that 
 `right`    one set for each fault: (mechanism, beginning of who); any member of the set is the right cause.
 `honest`   what the events of that kernel can tell at most, where that is less than the cause: it counts as
            the right alternatives, not as the right cause.
+`also`     what else makes wake-ups late in the machine of the fault: named beside the right cause it is right,
+           without that it is wrong.
 An empty `right`: nothing may be late, because PREEMPT_RT keeps the fault from the measured task.
 """
 from dataclasses import dataclass, field
@@ -30,6 +32,7 @@ class Row:
     faults: tuple = ()
     right: tuple = ()
     honest: tuple = ()
+    also: tuple = ()
     guests: tuple = RT_KERNELS
     task: tuple = RT
     # Smallest and largest size, µs, and period, ms.
@@ -134,8 +137,9 @@ ROWS = [
         before="mkdir -p /tmp/cg; mount -t cgroup2 none /tmp/cg; echo +cpu > /tmp/cg/cgroup.subtree_control; mkdir /tmp/cg/a; "
                "echo 5000 10000 > /tmp/cg/a/cpu.max; echo $$ > /tmp/cg/a/cgroup.procs; (while :; do :; done) & "),
     # The measured program itself.
+    # The disk that pages are swapped to is one of timers: several pages that it has written are several of them in a row.
     Row("page-fault", "page fault", ("page-fault:us=SIZE,every=97.3ms",), one(("page-fault", "")), honest=(("blocked", ""),),
-        size=(200, 600), machine=",icount=0,mem=512M", length="4s", guests=ALL),
+        also=(("hrtimer-handler", "null_cmd_timer_expired"),), size=(200, 600), machine=",icount=0,mem=512M", length="4s", guests=ALL),
     Row("lock", "a lock whose owner sleeps", ("lock:us=SIZE,every=EVERY",), one(("lock", "latlab")),
         options=LOCK, sized=False, guests=ALL),
     Row("inversion", "priority inversion", ("inversion:us=SIZE,every=EVERY",), one(("priority-inversion", "latlab")),

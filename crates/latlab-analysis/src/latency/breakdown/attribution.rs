@@ -224,6 +224,10 @@ impl Cutter<'_> {
         let interruption = interruption(span);
         let is_hard = span.inside.is_some() || span.actor.is_interrupt();
         match interruption {
+            Some(_) if is_hard && self.ends_wait(cpu, span, m) => {
+                let faulted = self.faulted(m, span.start);
+                return if faulted { Cause::PageFault } else { Cause::Lock };
+            }
             Some(cause) if is_hard || cause == Cause::Nmi => return cause,
             _ if self.lanes.blind => return Cause::Unexplained,
             _ => {}
@@ -257,6 +261,26 @@ impl Cutter<'_> {
             Left::Woken(at) if !self.chosen_after(cpu, span, at) => Cause::PreemptionOff,
             Left::Unseen => Cause::Unexplained,
             _ => Cause::Throttled,
+        }
+    }
+
+    /// Whether a span lies in the interrupt that wakes the measured task from a wait which it began after it was
+    /// switched in: the completion of what it waits for is a part of the wait, as it is where a softirq completes it.
+    fn ends_wait(&self, cpu: CpuId, span: &Span, m: Option<Milestones>) -> bool {
+        match self.left_as(m, span.start) {
+            Left::As(state) if state.is_waiting() => {
+                let own = self.lanes.scheduling.of(self.a.tid);
+                let next = own.partition_point(|&i| self.event(i).time < span.end);
+                own.get(next).map(|&i| self.event(i)).is_some_and(|e| {
+                    let wakes = e.cpu == cpu && e.kind.is_waking(self.a.tid);
+                    wakes && self.interrupt_of(cpu, e.time).0 <= span.start
+                })
+            }
+            Left::Woken(at) => {
+                let here = self.waking_at(at).is_some_and(|e| e.cpu == cpu);
+                here && self.interrupt_began(cpu, span) < at
+            }
+            _ => false,
         }
     }
 

@@ -175,6 +175,34 @@ fn waiting_for_a_lock_after_the_switch_is_not_interference() {
     assert_eq!(us(&b, Cause::Lock), 290.0, "until its owner woke it");
 }
 
+/// The task waits from 110 µs on, for a page with `faults`; a disk's interrupt from 300 to 360 wakes it at 320, on
+/// CPU 0 or, by a task there, from CPU 1.
+fn completed(faults: bool, waker: u32) -> Budget {
+    let mut s = Script::default();
+    let disk = s.name("disk");
+    let waking = EventKind::Waking { task: RT, target: CpuId(0) };
+    s.switch(0.0, RT, FAIR).timer(100.0).preempt(106.0, FAIR, RT);
+    if faults {
+        s.at(108.0, EventKind::PageFault { user: true, address: 1 });
+    }
+    s.switch(110.0, RT, IDLE).at(200.0, EventKind::IrqEntry { irq: 9, name: disk });
+    s.at(240.0, EventKind::IrqExit { irq: 9 });
+    s.at(300.0, EventKind::IrqEntry { irq: 14, name: disk }).on(waker, 320.0, waking);
+    s.at(360.0, EventKind::IrqExit { irq: 14 }).preempt(364.0, IDLE, RT).at(372.0, EventKind::Other);
+    let a = s.wakes(100.0, 370.0, true);
+    cut(&s, a)
+}
+
+#[test]
+fn the_interrupt_that_ends_a_wait_is_a_part_of_it() {
+    let of = |b: &Budget| [Cause::PageFault, Cause::Lock, Cause::Interrupt].map(|c| us(b, c));
+    // From 110 to 200, 240 to 300, and the interrupt of 60 µs; of the page also the 2 µs before and 6 after.
+    assert_eq!(of(&completed(true, 0)), [90.0 + 60.0 + 60.0 + 8.0, 0.0, 40.0]);
+    assert_eq!(of(&completed(false, 0)), [0.0, 90.0 + 60.0 + 60.0, 40.0]);
+    // Woken by another CPU, an interrupt here is one that comes in between.
+    assert_eq!(of(&completed(false, 1)), [0.0, 90.0 + 60.0, 100.0]);
+}
+
 /// The kernel left out the switch from the idle task: the task is seen at 400 µs, and may have run before.
 #[test]
 fn a_switch_from_idle_that_was_not_recorded_explains_nothing() {
