@@ -133,6 +133,14 @@ impl FlightRecorder {
         Ok(pages)
     }
 
+    /// Drops the pages at the front that end before `ns`, a time of the trace clock: those whose successor begins
+    /// before it. The page that reaches beyond it stays, and the last one of each CPU.
+    pub fn drop_before(&self, pages: &mut [(u32, Vec<u8>)], ns: u64) {
+        for (_, bytes) in pages {
+            drop_pages(bytes, self.meta.page_size as usize, ns);
+        }
+    }
+
     /// Pages of [`take_pages`](Self::take_pages) as a recording, with the names of tasks that were there when this
     /// recorder was prepared.
     pub fn recording(&self, pages: Vec<(u32, Vec<u8>)>) -> Snapshot {
@@ -173,6 +181,17 @@ impl FlightRecorder {
         control.set_tracing(true)?;
         Ok(())
     }
+}
+
+/// Each page of the ring buffer begins with its time (`struct buffer_data_page`, `kernel/trace/ring_buffer.c`).
+fn drop_pages(bytes: &mut Vec<u8>, page: usize, ns: u64) {
+    if page == 0 {
+        return;
+    }
+    let begin = |p: &[u8]| p.first_chunk().map(|time| u64::from_ne_bytes(*time));
+    let later = bytes.chunks(page).skip(1);
+    let gone = later.take_while(|p| begin(p).is_some_and(|time| time <= ns)).count();
+    bytes.drain(..gone * page);
 }
 
 /// Events that a CPU's `stats` tell of: all, and those that were overwritten or had no place.
@@ -255,6 +274,23 @@ impl Snapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_that_end_before_a_time_are_dropped() {
+        let page = |time: u64| [&time.to_ne_bytes()[..], &[7; 24]].concat();
+        let all = [page(10), page(20), page(30)].concat();
+        let left = |ns| {
+            let mut bytes = all.clone();
+            drop_pages(&mut bytes, 32, ns);
+            bytes.len() / 32
+        };
+        assert_eq!([5, 19, 20, 29, 30, 99].map(left), [3, 3, 2, 2, 1, 1]);
+        let mut torn = all[..40].to_vec();
+        drop_pages(&mut torn, 32, 99);
+        assert_eq!(torn.len(), 8, "eight bytes of a page have its time");
+        drop_pages(&mut torn, 0, 99);
+        assert_eq!(torn.len(), 8);
+    }
 
     #[test]
     fn what_was_written_is_what_is_there_was_read_or_was_overwritten() {

@@ -17,13 +17,14 @@ use latlab_model::units::{Nanos, Tid, TraceNs};
 use latlab_sys::clock;
 use latlab_sys::recorder::{EventSpec, FlightRecorder, Format, Kallsyms, RecordConfig};
 use latlab_sys::tracefs::{Selection, Tracefs};
+use latlab_trace::KnownFormats;
 use std::collections::VecDeque;
 use std::path::Path;
 
 /// Threads at most that are filtered in the kernel; more are selected when they are read.
 const FILTERED: usize = 60;
-/// A window is at least so long, and at most.
-const WINDOW: Nanos = Nanos(1_200_000_000);
+/// A window begins at least so long before the last look, and at most.
+const OVERLAP: Nanos = Nanos(100_000_000);
 const LONGEST: Nanos = Nanos(20_000_000_000);
 /// So long while a thread is there of which no activation is known, if that has few events.
 const UNRESOLVED: Nanos = Nanos(6_000_000_000);
@@ -61,7 +62,8 @@ pub(super) struct Detector {
     follow: Follow,
     /// The pages of each look with its time.
     window: VecDeque<(TraceNs, Pages)>,
-    length: Nanos,
+    overlap: Nanos,
+    formats: KnownFormats,
     looks: u64,
     seen: (u64, u64),
 }
@@ -107,7 +109,8 @@ impl Detector {
             tids: tids.to_vec(),
             follow: Follow::default(),
             window: VecDeque::new(),
-            length: WINDOW,
+            overlap: OVERLAP,
+            formats: KnownFormats::default(),
             looks: 0,
             seen: (0, 0),
         })
@@ -175,31 +178,36 @@ impl Detector {
         };
         self.seen = counts;
         self.window.push_back((TraceNs(now), pages));
-        self.forget(TraceNs(now));
+        self.forget();
         let horizon = TraceNs(now.saturating_sub(INCOMPLETE));
         let fresh = self.analyse(horizon)?;
         // So long that the longest activation, and a handful of periods, fit.
         let wanted = (fresh.longest.0.saturating_mul(2)).max(fresh.distance.0.saturating_mul(6));
-        let mut length = wanted.clamp(WINDOW.0, LONGEST.0);
+        let mut overlap = wanted.clamp(OVERLAP.0, LONGEST.0);
         let size: usize = self.window.iter().flat_map(|w| &w.1).map(|p| p.1.len()).sum();
         if fresh.unresolved && size < UNRESOLVED_BYTES {
-            length = length.max(UNRESOLVED.0);
+            overlap = overlap.max(UNRESOLVED.0);
         }
-        self.length = Nanos(length);
+        self.overlap = Nanos(overlap);
         Ok(Looked { fresh, ..looked })
     }
 
     /// Drops pages that lie before the window.
-    fn forget(&mut self, now: TraceNs) {
+    fn forget(&mut self) {
         let size = |p: &Pages| p.iter().map(|c| c.1.len()).sum::<usize>();
         let mut bytes: usize = self.window.iter().map(|w| size(&w.1)).sum();
+        let [.., before, _] = self.window.make_contiguous() else { return };
+        let begin = before.0.0.saturating_sub(self.overlap.0);
         while let [first, _, ..] = self.window.make_contiguous() {
             // What the first has was recorded before its look.
-            if now.since(first.0) <= self.length && bytes <= BYTES {
+            if first.0.0 >= begin && bytes <= BYTES {
                 break;
             }
             bytes -= size(&first.1);
             self.window.pop_front();
+        }
+        if let [first, _, ..] = self.window.make_contiguous() {
+            self.flight.drop_before(&mut first.1, begin);
         }
     }
 
@@ -216,16 +224,20 @@ impl Detector {
         if self.tids.is_empty() || pages.iter().all(|p| p.1.is_empty()) {
             return Ok(Fresh::default());
         }
-        let window = read(&self.flight, pages)?;
+        let window = read(&self.flight, pages, &mut self.formats)?;
         Ok(self.follow.take(&window, &Chosen::Tids(self.tids.clone()), horizon))
     }
 }
 
 /// Pages of the detector as a capture.
-fn read(flight: &FlightRecorder, pages: Pages) -> anyhow::Result<Capture> {
+fn read(
+    flight: &FlightRecorder,
+    pages: Pages,
+    formats: &mut KnownFormats,
+) -> anyhow::Result<Capture> {
     let format = Format { kallsyms: Kallsyms::All, ..Format::uncompressed() };
     let bytes = flight.recording(pages).to_bytes(format).with_hint()?;
-    let file = trace_input::open(&bytes, "watch".as_ref())?;
+    let file = trace_input::open_after(&bytes, "watch".as_ref(), Some(formats))?;
     let mut capture = from_trace::capture(&file, "watch");
     // Each CPU's first event is the first that passed the filter, not the first that it recorded.
     capture.covered_from = capture.events.first().map_or(TraceNs(0), |e| e.time);
