@@ -22,6 +22,8 @@ pub struct Fleet {
     pub alarms: Vec<Alarm>,
     /// What a kernel changed against the one before.
     pub steps: Vec<Step>,
+    /// Kernels that a campaign measured side by side.
+    pub pairs: Vec<Pair>,
 }
 
 /// A night.
@@ -189,6 +191,29 @@ pub struct Step {
     pub devices: u32,
     /// Median change; positive is worse (0.1 is 10 %).
     pub change: f64,
+}
+
+/// Two kernels of a campaign side by side: a result of the same devices in the same nights.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Pair {
+    /// The board.
+    pub board: usize,
+    /// The result with the one kernel.
+    pub metric: usize,
+    /// Name of this kernel in its campaign.
+    pub kernel: String,
+    /// The result with the other kernel.
+    pub against: usize,
+    /// Name of the other kernel.
+    pub against_kernel: String,
+    /// Nights in which a device ran both.
+    pub nights: u32,
+    /// Devices that ran both, at most in one night.
+    pub devices: u32,
+    /// Median over nights of the median over devices of how much worse the one is than the other (0.1 is 10 %).
+    pub change: f64,
+    /// Its 95 % interval over these nights; `None` with fewer than six.
+    pub interval: Option<(f64, f64)>,
 }
 
 /// An alarm.

@@ -329,13 +329,17 @@ fn digits(hash: u64) -> String {
     (0..8).filter_map(|i| char::from_digit((hash >> (60 - 4 * i)) as u32 & 15, 16)).collect()
 }
 
-fn check(c: &Campaign) -> Result<(), CampaignError> {
+/// Whether a text is a name of a campaign, a board, a kernel or an experiment, and so of a file.
+pub(super) fn is_name(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
-    let good = |n: &str| (1..=64).contains(&n.len()) && !n.starts_with('.') && n.bytes().all(plain);
+    (1..=64).contains(&text.len()) && !text.starts_with('.') && text.bytes().all(plain)
+}
+
+fn check(c: &Campaign) -> Result<(), CampaignError> {
     let names = (c.board.iter().map(|b| &b.name))
         .chain(c.kernel.iter().map(|k| &k.name))
         .chain(c.experiment.iter().map(|e| &e.name));
-    if let Some(name) = std::iter::once(&c.name).chain(names).find(|n| !good(n)) {
+    if let Some(name) = std::iter::once(&c.name).chain(names).find(|n| !is_name(n)) {
         return Err(CampaignError::Name(name.clone()));
     }
     if c.board.is_empty() || c.experiment.is_empty() {

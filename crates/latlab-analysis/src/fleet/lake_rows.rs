@@ -6,6 +6,7 @@
 //! Histograms keep 64 buckets for each power of two (1.6 %). The bounds of these buckets are bounds of
 //! the run's own buckets as well, so that no value changes sides, and merging is exact.
 
+use super::campaign::is_name;
 use crate::history::{rows, unit_word};
 use latlab_model::history::RunRow;
 use latlab_model::lake::{Cell, Row, RunRows};
@@ -25,6 +26,9 @@ pub const RECORDS: usize = 20_000;
 pub const BUCKETS: usize = 500_000;
 /// Most values of a record.
 pub const COUNT: u64 = 1 << 40;
+
+/// Before the name of a kernel in the parameters of a result.
+const KERNEL: &str = "kernel=";
 
 /// Buckets for each power of two, as a power of two.
 const BITS: u32 = 6;
@@ -66,6 +70,9 @@ pub enum Reason {
     /// Not a UUID.
     #[error("no UUID")]
     NoUuid,
+    /// Not a name as campaigns have them.
+    #[error("no name of 1 to 64 letters, digits, '_', '-' and '.'")]
+    NoName,
     /// No column has it.
     #[error("a value of more than 63 bits")]
     TooLarge,
@@ -79,13 +86,16 @@ fn too_many<T>(field: &str, most: u64, what: &'static str) -> Result<T, Refused>
     refused(field, Reason::TooMany { most, what })
 }
 
-/// To which campaign and experiment a run belongs; empty for none.
+/// To which campaign, experiment and kernel of it a run belongs; empty for none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Name of the campaign.
     pub campaign: String,
     /// Identifier of the experiment in it.
     pub experiment: String,
+    /// Name of the kernel in it: part of the parameters of each result, since results of one device with two
+    /// kernels are two series, whatever the releases are called.
+    pub kernel: String,
 }
 
 /// The rows of a run. `today` is the last day that its start may have (`YYYY-MM-DD`).
@@ -99,6 +109,9 @@ pub fn of_run(run: &Run, origin: &Origin, today: &str) -> Result<RunRows, Refuse
         return too_many("parts", RECORDS as u64, "records or findings");
     }
     let (head, results) = rows(run, "");
+    if !origin.kernel.is_empty() && !is_name(&origin.kernel) {
+        return refused("origin.kernel", Reason::NoName);
+    }
     let date = day(&run.started, today)?;
     let id = identifier(run, &head)?;
     let digest = digest(&head, &results);
@@ -117,7 +130,7 @@ pub fn of_run(run: &Run, origin: &Origin, today: &str) -> Result<RunRows, Refuse
         let named = [
             cell("part", &part.name, WORD_BYTES)?,
             cell("name", &record.name, WORD_BYTES)?,
-            cell("params", &result.params, WORD_BYTES)?,
+            cell("params", &with_kernel(&result.params, &origin.kernel), WORD_BYTES)?,
             cell("unit", &unit_word(record.unit), WORD_BYTES)?,
         ];
         out.rows[1].push(result_row(&common, &named, record, result)?);
@@ -133,8 +146,24 @@ pub fn of_run(run: &Run, origin: &Origin, today: &str) -> Result<RunRows, Refuse
     for part in &run.parts {
         out.rows[3].append(&mut finding_rows(&common, part)?);
     }
-    out.rows[4] = environment_rows(run, &common)?;
+    out.rows[4] = environment_rows(run, origin, &common)?;
     Ok(out)
+}
+
+/// The parameters of a result with the kernel of its campaign.
+fn with_kernel(params: &str, kernel: &str) -> String {
+    match (params, kernel) {
+        (_, "") => params.to_owned(),
+        ("", _) => [KERNEL, kernel].concat(),
+        _ => [params, ",", KERNEL, kernel].concat(),
+    }
+}
+
+/// The kernel of a campaign among the parameters of a result, and the parameters without it.
+pub fn kernel_of(params: &str) -> Option<(&str, String)> {
+    let kernel = params.split(',').find_map(|p| p.strip_prefix(KERNEL))?;
+    let others: Vec<&str> = params.split(',').filter(|p| !p.starts_with(KERNEL)).collect();
+    Some((kernel, others.join(",")))
 }
 
 /// The day of a time in UTC, which is written as RFC 3339 has it.
@@ -370,8 +399,11 @@ fn fnv(bytes: &[u8]) -> u64 {
     })
 }
 
-fn environment_rows(run: &Run, common: &[Cell; 5]) -> Result<Vec<Row>, Refused> {
-    let all = environment(run);
+fn environment_rows(run: &Run, origin: &Origin, common: &[Cell; 5]) -> Result<Vec<Row>, Refused> {
+    let mut all = environment(run);
+    if !origin.kernel.is_empty() {
+        all.insert("campaign.kernel".into(), origin.kernel.clone());
+    }
     if all.len() > RECORDS {
         return too_many("machine", RECORDS as u64, "properties");
     }
@@ -433,6 +465,30 @@ mod tests {
         assert_eq!(rows.rows[0][0][8].text(), "latlab wakeup -D 2");
         let n: i64 = rows.rows[2].iter().map(|r| r[11].int()).sum();
         assert_eq!(n, 1000);
+    }
+
+    /// One device with two kernels has two series, also where both have one release.
+    #[test]
+    fn results_with_different_kernels_of_a_campaign_differ_in_their_parameters() {
+        let of = |kernel: &str| {
+            let origin = Origin { kernel: kernel.into(), ..Origin::default() };
+            of_run(&run(), &origin, "2026-12-31")
+        };
+        let params = |rows: &RunRows| rows.rows[1][0][7].text().to_owned();
+        let rows = of("latency").unwrap();
+        assert_eq!(params(&rows), "kernel=latency");
+        assert_eq!(rows.rows[2][0][7].text(), "kernel=latency");
+        let property = rows.rows[4].iter().find(|r| r[5].text() == "campaign.kernel").unwrap();
+        assert_eq!(property[6].text(), "latency");
+        assert_eq!(params(&of("").unwrap()), "");
+        assert_eq!(rows.digest, of("debian").unwrap().digest, "the run is the same one");
+        assert_eq!(with_kernel("cpu=0,size=1", "a"), "cpu=0,size=1,kernel=a");
+        assert_eq!(kernel_of("cpu=0,size=1,kernel=a"), Some(("a", "cpu=0,size=1".into())));
+        assert_eq!(kernel_of("cpu=0"), None);
+        for hostile in ["a,cpu=0", "a=b", "../a", "\u{1b}", "x y"] {
+            let error = of(hostile).unwrap_err().to_string();
+            assert!(error.starts_with("origin.kernel: no name"), "{error}");
+        }
     }
 
     #[test]

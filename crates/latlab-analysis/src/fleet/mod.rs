@@ -5,5 +5,6 @@ pub mod environment;
 pub mod lake_rows;
 mod names;
 pub mod overview;
+mod pairs;
 pub mod regressions;
 pub mod tails;

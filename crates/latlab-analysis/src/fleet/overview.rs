@@ -4,6 +4,7 @@
 //! 40 values are kept, and all values of those that an alarm names from then on.
 
 use super::names::Names;
+use super::pairs::Pairs;
 use super::regressions::{Alarm, Key, Observation, Watch};
 use super::tails::{Place, Source, Tails};
 use crate::history::unit_of;
@@ -133,6 +134,7 @@ pub struct Overview {
     ran: Vec<Run>,
     /// Medians of nights and devices of each change of kernel of a group.
     steps: BTreeMap<(usize, usize, usize), (Vec<f64>, u32)>,
+    pairs: Pairs,
     alarms: Vec<Alarm>,
     tails: Tails,
     /// Values of devices that alarms name.
@@ -153,6 +155,7 @@ impl Overview {
         let metric = self.metrics.number(texts);
         if metric == self.facts.len() {
             self.facts.push((unit_of(named.unit), named.larger_is_better));
+            self.pairs.metric(metric, (named.name, named.part, named.params));
         }
         let device = *self.device_of.entry((board, key.device)).or_insert_with_key(|(_, name)| {
             let name = name.clone();
@@ -200,6 +203,8 @@ impl Overview {
             observations.push(Observation { series: v.series, kernel, value: v.value });
             series.push(night, kernel, v.value.ln());
             of_line.entry(series.line).or_default().push((v.series, v.value.ln()));
+            let Group { board, metric, .. } = self.groups[series.line];
+            self.pairs.value(board, metric, series.device, v.value.ln());
             if let Some(all) = self.followed.get_mut(&v.series) {
                 all.push((night as u32, v.value.ln() as f32));
             }
@@ -210,6 +215,7 @@ impl Overview {
             self.ran[kernel].last = night;
             self.ran[kernel].devices.insert(series.device);
         }
+        self.pairs.night();
         for (line, values) in of_line {
             self.line(line, night, &values);
         }
@@ -299,6 +305,7 @@ impl Overview {
         let (metric_at, metrics) = std::mem::take(&mut self.metrics).sorted();
         let mut out = Fleet { nights: std::mem::take(&mut self.nights), ..Fleet::default() };
         out.kernels = self.kernels(&board_at);
+        out.pairs = std::mem::take(&mut self.pairs).finish(&board_at, &metric_at);
         out.boards = boards.into_iter().map(|name| Board { name, ..Board::default() }).collect();
         for (i, unit) in self.devices.into_iter().enumerate() {
             let mut device = std::mem::take(&mut devices[i]);

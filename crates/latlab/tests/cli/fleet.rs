@@ -627,6 +627,45 @@ fn a_lake_becomes_pages_that_need_no_server() {
     assert_eq!(here, ["again", "lake", "runs", "site"]);
 }
 
+/// Each board is measured with two kernels a night, in random order: the lake has a series of each, and the pages have them
+/// side by side. A regression with one of them is an alarm about its results alone.
+#[test]
+fn two_kernels_of_a_campaign_are_two_series_side_by_side() {
+    let t = tempfile::tempdir().unwrap();
+    for kernel in ["debian", "latency"] {
+        let root = t.path().join(kernel);
+        // The regression is with one of them alone, which is faster by a fifth otherwise.
+        let factor = |worse: bool| match (kernel, worse) {
+            ("latency", _) => 0.8,
+            (_, worse) => {
+                if worse {
+                    1.0 / 1.2
+                } else {
+                    1.0
+                }
+            }
+        };
+        worse_since_night_40(&root, &|run| {
+            let median = &mut run.parts[0].results[0].summary.median;
+            *median = median.map(|m| m * factor(run.started.as_str() >= "2026-04-13"));
+            run.id.replace_range(9..13, if kernel == "debian" { "000d" } else { "000e" });
+        });
+        let origin = serde_json::json!({"campaign": "c", "experiment": "e", "kernel": kernel});
+        for (night, device) in (0..50).flat_map(|n| (0..3).map(move |d| (n, d))) {
+            let file = root.join(format!("runs/{night}/{device}/origin.json"));
+            fs::write(file, origin.to_string()).unwrap();
+        }
+    }
+    fleet(t.path(), "import --lake lake debian latency");
+    fleet(t.path(), "report --lake lake --out site");
+    let index = fs::read_to_string(t.path().join("site/index.html")).unwrap();
+    let from = index.find("Kernels of campaigns side by side").unwrap_or_else(|| panic!("{index}"));
+    let row = &index[from..][..index[from..].find("</tbody>").unwrap()];
+    assert!(row.contains("latency") && row.contains("debian") && row.contains("-20 %"), "{row}");
+    let alarms = fleet(t.path(), "regressions --lake lake --nights 30 --json");
+    assert!(alarms.contains("kernel=latency") && !alarms.contains("kernel=debian"), "{alarms}");
+}
+
 #[test]
 fn pages_do_not_replace_what_is_no_site() {
     let t = tempfile::tempdir().unwrap();

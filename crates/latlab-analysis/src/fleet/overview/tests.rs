@@ -125,3 +125,82 @@ fn nothing_is_an_empty_fleet() {
     let fleet = overview.finish();
     assert_eq!((fleet.nights.len(), fleet.boards.len()), (1, 0));
 }
+
+/// Two kernels a night, each with a release of its own: the one is a tenth slower, on every device, while the level of
+/// all moves by half from night to night.
+#[test]
+fn two_kernels_of_a_night_are_compared_on_the_same_device() {
+    let mut overview = Overview::default();
+    let params = ["cpu=0,kernel=debian", "cpu=0,kernel=latency", "cpu=0"];
+    let ids: Vec<usize> = (["x", "y", "z"].iter())
+        .flat_map(|device| params.map(|params| (*device, params)))
+        .map(|(device, params)| {
+            overview.series(&Named {
+                board: "b",
+                device,
+                part: "wakeup",
+                name: "wakeup.user",
+                params,
+                unit: "ns",
+                larger_is_better: false,
+            })
+        })
+        .collect();
+    for night in 0..8 {
+        let values: Vec<Value> = (ids.iter().enumerate())
+            // The third device lacks a kernel; that without one is no pair.
+            .filter(|(i, _)| *i != 7)
+            .map(|(i, &series)| {
+                let level =
+                    100.0 * (1.0 + 0.5 * f64::from(night % 2)) * (1.0 + i as f64 / 3.0).floor();
+                let by_kernel = [1.0, 1.1, 2.0][i % 3];
+                let kernel = format!("6.{night}.{}", i % 3).into();
+                Value { series, kernel, value: level * by_kernel }
+            })
+            .collect();
+        overview.night(format!("night {night}"), 8, &values);
+    }
+    let fleet = overview.finish();
+    let [pair] = &fleet.pairs[..] else { panic!("{:?}", fleet.pairs) };
+    assert_eq!((pair.kernel.as_str(), pair.against_kernel.as_str()), ("latency", "debian"));
+    assert_eq!(fleet.metrics[pair.metric].params, params[1]);
+    assert_eq!(fleet.metrics[pair.against].params, params[0]);
+    assert_eq!((pair.nights, pair.devices), (8, 2));
+    let (low, high) = pair.interval.unwrap();
+    assert!(
+        (pair.change - 0.1).abs() < 1e-9 && low <= pair.change && pair.change <= high,
+        "{pair:?}"
+    );
+    assert!((high - low) < 1e-9, "what moves both is in neither: {pair:?}");
+    // Each kernel is a series of its own: its level is that of its own values, under its own release.
+    let line = &fleet.metrics[pair.against].lines[0];
+    assert!((line.levels[0].value - 200.0).abs() < 1e-9, "{line:?}");
+    assert_eq!(
+        (line.levels.len(), fleet.kernels[line.levels[1].kernel].release.as_str()),
+        (8, "6.1.0")
+    );
+}
+
+#[test]
+fn few_nights_have_no_interval() {
+    let mut overview = Overview::default();
+    let mut series = |params| {
+        overview.series(&Named {
+            board: "b",
+            device: "x",
+            part: "p",
+            name: "n",
+            params,
+            unit: "ns",
+            larger_is_better: false,
+        })
+    };
+    let (a, b) = (series("kernel=a"), series("kernel=b"));
+    let value = |series, value| Value { series, kernel: "6".into(), value };
+    for night in 0..5 {
+        overview.night(night.to_string(), 2, &[value(a, 10.0), value(b, 20.0)]);
+    }
+    let fleet = overview.finish();
+    let pair = &fleet.pairs[0];
+    assert!((pair.change - 1.0).abs() < 1e-9 && pair.interval.is_none(), "{pair:?}");
+}

@@ -1,8 +1,8 @@
 //! The page of a class of boards.
 
-use super::plots;
 use super::site::{ROWS, Rows, Site, counted, label, section};
 use super::values::{drift, ends};
+use super::{pairs, plots};
 use crate::doc::{Block, Doc, Tile};
 use crate::values::{change, figure};
 use latlab_model::finding::Severity;
@@ -50,6 +50,8 @@ pub(super) fn doc(site: &Site, b: usize) -> Doc {
         over_nights.push(Block::Text(words));
     }
     over_nights.splice(0..0, drawn);
+    let side_by_side = pairs::of_board(site, b)
+        .map(|table| section("side-by-side", "Kernels side by side", vec![table]));
     Doc {
         title: site.board(b).to_owned(),
         tiles,
@@ -59,7 +61,7 @@ pub(super) fn doc(site: &Site, b: usize) -> Doc {
             board.devices.iter().filter(|d| d.difference.is_some_and(|d| d.abs() > 0.1)).count()
         )],
         lead: Vec::new(),
-        sections: vec![
+        sections: [
             section(
                 "alarms",
                 "Alarms",
@@ -68,7 +70,10 @@ pub(super) fn doc(site: &Site, b: usize) -> Doc {
             section("devices", "Devices", vec![devices]),
             section("results", "Results", vec![results]),
             section("nights", "Over nights", over_nights),
-        ],
+        ]
+        .into_iter()
+        .chain(side_by_side)
+        .collect(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The page of a result.
 
-use super::plots;
 use super::site::{ROWS, Rows, Site, counted, label, section};
 use super::values::{drift, ends};
+use super::{pairs, plots};
 use crate::doc::{Block, Doc, Tile};
 use crate::values::{change, figure, grouped};
 use latlab_model::fleet::{Line, Metric, Tail};
@@ -44,6 +44,8 @@ pub(super) fn doc(site: &Site, i: usize) -> Doc {
     let mut tail = Vec::new();
     tail.extend(plots::tail(site, metric).map(|p| Block::Plot(Box::new(p))));
     tail.push(tails(site, metric));
+    let mut by_kernel: Vec<Block> = pairs::of_metric(site, i).into_iter().collect();
+    by_kernel.push(kernels(site, metric, &lines));
     let direction = if metric.larger_is_better { "larger" } else { "smaller" };
     Doc {
         title: label(metric),
@@ -61,7 +63,7 @@ pub(super) fn doc(site: &Site, i: usize) -> Doc {
             section("boards", "Boards", vec![boards(site, metric, &lines)]),
             section("nights", "Over nights", over_nights),
             section("tail", "Merged tail", tail),
-            section("kernels", "Kernels", vec![kernels(site, metric, &lines)]),
+            section("kernels", "Kernels", by_kernel),
             section(
                 "alarms",
                 "Alarms",

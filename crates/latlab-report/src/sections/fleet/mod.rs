@@ -8,6 +8,7 @@ mod board;
 mod build;
 mod metric;
 mod overview;
+mod pairs;
 mod plots;
 mod site;
 mod values;

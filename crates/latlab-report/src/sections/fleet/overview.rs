@@ -1,8 +1,8 @@
 //! The first page.
 
-use super::plots;
 use super::site::{NEW, Rows, Site, counted, section};
 use super::values::{LEAST, drift};
+use super::{pairs, plots};
 use crate::doc::{Block, Doc, Tile};
 use crate::values::{change, grouped};
 use latlab_model::finding::Severity;
@@ -42,12 +42,15 @@ pub(super) fn doc(site: &Site) -> Doc {
     let all = || 0..fleet.alarms.len();
     let mut lead = vec![site.alarms(all(), "Alarms, the latest first", LEAD)];
     lead.push(Block::Plot(Box::new(nights(site))));
-    let sections = vec![
+    let mut sections = vec![
         section("boards", "Boards", vec![boards(site)]),
         section("kernels", "Kernels", vec![kernels(site)]),
         section("results", "Results", vec![metrics(site)]),
         section("alarms", "All alarms", vec![site.alarms(all(), "Alarms", site.most.alarms)]),
     ];
+    if let Some(pairs) = pairs::summary(site) {
+        sections.insert(2, section("side-by-side", "Kernels side by side", vec![pairs]));
+    }
     Doc { title: "Fleet".into(), tiles, summary, lead, sections }
 }
 

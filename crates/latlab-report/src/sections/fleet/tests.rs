@@ -1,8 +1,8 @@
 use super::*;
 use crate::html;
 use latlab_model::fleet::{
-    Alarm, Board, Change, Device, Environment, Kernel, Level, Line, Night, Point, Property, Step,
-    Tail, TailQuantile,
+    Alarm, Board, Change, Device, Environment, Kernel, Level, Line, Night, Pair, Point, Property,
+    Step, Tail, TailQuantile,
 };
 use latlab_stats::clusters::{Over, Unknown};
 use std::collections::BTreeSet;
@@ -118,7 +118,28 @@ fn fleet(name: &str) -> Fleet {
             devices: 3,
             change: 0.2,
         }],
+        pairs: Vec::new(),
     }
+}
+
+/// The same with a second kernel of a campaign, a tenth better.
+fn with_a_pair(name: &str) -> Fleet {
+    let mut fleet = fleet(name);
+    let mut other = fleet.metrics[0].clone();
+    other.params = format!("{name}2");
+    fleet.metrics.push(other);
+    fleet.pairs = vec![Pair {
+        board: 1,
+        metric: 1,
+        kernel: format!("{name}fast"),
+        against: 0,
+        against_kernel: format!("{name}old"),
+        nights: 30,
+        devices: 3,
+        change: -0.1,
+        interval: Some((-0.12, -0.08)),
+    }];
+    fleet
 }
 
 fn site_of(fleet: &Fleet, most: Limits) -> BTreeMap<String, String> {
@@ -175,10 +196,45 @@ fn pages_tell_what_became_worse_and_where() {
 }
 
 #[test]
+fn kernels_of_a_campaign_stand_side_by_side() {
+    let fleet = with_a_pair("name ");
+    let site = site_of(&fleet, MOST);
+    let cells = |page: &str, caption: &str| -> Vec<String> {
+        let from = page.find(caption).unwrap_or_else(|| panic!("no {caption:?} in {page}"));
+        let body = &page[from..];
+        let body = &body[body.find("<tbody").unwrap()..body.find("</tbody").unwrap()];
+        let text = |cell: &str| {
+            let mut tag = false;
+            let shown = cell.chars().filter(|c| {
+                tag = *c == '<' || tag && *c != '>';
+                !tag && *c != '>'
+            });
+            shown.collect::<String>().trim().to_owned()
+        };
+        body.split("<td").skip(1).map(|c| text(&format!("<td{c}"))).collect()
+    };
+    let row = cells(&site["index.html"], "Kernels of campaigns side by side");
+    assert_eq!(row[..8], ["name fast", "name old", "1", "0", "1", "0", "0", "-10 %"], "{row:?}");
+    let of = |what: &str| site.iter().find(|(_, page)| page.contains(what)).unwrap().1;
+    let board = cells(of("Kernels side by side: medians over"), "Kernels side by side: medians");
+    assert!(
+        board.ends_with(&["30", "3", "-10 %", "-12 % to -8.0 %"].map(String::from)),
+        "{board:?}"
+    );
+    // The page of the other kernel has it the other way round.
+    let turned = cells(of("Kernel name old against"), "Kernel name old against 1 other");
+    assert!(
+        turned.ends_with(&["30", "3", "+11 %", "+8.7 % to +14 %"].map(String::from)),
+        "{turned:?}"
+    );
+    assert!(!site_of(&super::tests::fleet("name "), MOST)["index.html"].contains("side by side"));
+}
+
+#[test]
 fn names_of_devices_stay_text() {
     let evil = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>../../x\u{1b}[31m\u{202e}javascript:alert(3) ";
-    let hostile = site_of(&fleet(evil), MOST);
-    let harmless = site_of(&fleet("x"), MOST);
+    let hostile = site_of(&with_a_pair(evil), MOST);
+    let harmless = site_of(&with_a_pair("x"), MOST);
     let shape = |page: &String| {
         let body = page.trim_start_matches("<!DOCTYPE html>\n");
         let tree = roxmltree::Document::parse(body).unwrap();

@@ -318,6 +318,7 @@ fn find(dir: &Path, depth: usize, out: &mut Vec<PathBuf>) -> anyhow::Result<()> 
 struct OriginFile {
     campaign: String,
     experiment: String,
+    kernel: String,
 }
 
 fn load(path: &Path, today: &str) -> anyhow::Result<RunRows> {
@@ -335,7 +336,8 @@ fn load(path: &Path, today: &str) -> anyhow::Result<RunRows> {
         }
         _ => OriginFile::default(),
     };
-    let origin = Origin { campaign: origin.campaign, experiment: origin.experiment };
+    let origin =
+        Origin { campaign: origin.campaign, experiment: origin.experiment, kernel: origin.kernel };
     lake_rows::of_run(&run, &origin, today).with_context(|| path.display().to_string())
 }
 
