@@ -147,6 +147,37 @@ fn the_lines_of_xenomai() {
 }
 
 #[test]
+fn the_histogram_of_xenomai() {
+    let (mut result, values) = measured();
+    result.config.interval_ns = 500_000;
+    let mut text = Vec::new();
+    xenomai::plot(&result, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(
+        text.starts_with("# 00:00:05 (periodic user-mode task, 500 us period, priority "),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n4 1\n4.5 ") && text.ends_with("\n250.5 1\n251.5 3\n252 1\n"),
+        "{text}"
+    );
+    let source = import::read("x", text.as_bytes()).unwrap();
+    let [record] = &source.run.parts[0].results[..] else { panic!("one record") };
+    let h = record.histogram.as_ref().unwrap();
+    assert_eq!((record.name.as_str(), h.count), ("wakeup.user", values.len() as u64));
+    assert_eq!(record.params.get("interval_us"), Some(&Param::Int(500)));
+    // A bucket of the histogram may begin before a microsecond and end in it: 16 ns at 21 µs.
+    for (us, moved) in [(4, 0), (12, 0), (21, 6), (180, 0), (251, 0)] {
+        let read: u64 = h.buckets.iter().filter(|b| b.0 / 1_000 == us).map(|b| b.1).sum();
+        let written = values.iter().filter(|v| **v / 1_000 == us).count() as u64;
+        assert!(read.abs_diff(written) <= moved, "{us} µs: {read} of {written}");
+    }
+    let mut none = Vec::new();
+    xenomai::plot(&WakeupResult::default(), &mut none).unwrap();
+    assert_eq!(none.iter().filter(|c| **c == b'\n').count(), 3, "only the head");
+}
+
+#[test]
 fn the_lines_of_lmbench() {
     let row = |name: &str, params: &[(&str, &str)], median: f64, unit| BenchRow {
         name: name.into(),

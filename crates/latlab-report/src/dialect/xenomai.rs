@@ -1,4 +1,4 @@
-//! The lines of Xenomai's `latency` test: `RTT|`, `RTH|`, `RTD|`, `RTS|`.
+//! The lines of Xenomai's `latency` test: `RTT|`, `RTH|`, `RTD|`, `RTS|`, and its histogram for gnuplot (`-g`).
 //!
 //! All threads count as one task. Overruns are missed periods. There are no
 //! mode switches without a co-kernel: `msw` is always 0.
@@ -6,6 +6,7 @@
 use super::clock;
 use latlab_model::wakeup::config::{Level, WakeupConfig};
 use latlab_model::wakeup::result::WakeupResult;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 /// The head of a column is repeated after so many lines of data.
@@ -103,6 +104,44 @@ pub fn end(result: &WakeupResult, out: &mut impl Write) -> io::Result<()> {
         clock(seconds),
         clock(asked)
     )
+}
+
+/// The histogram as `latency -g FILE` writes it, with buckets of 1 µs: the middle of each in µs and its count plus one,
+/// so that a logarithmic axis can show it, between the ends of the first and the last one. A bucket without values is
+/// there if one beside it has some, so that a line through the points falls to 1.
+///
+/// # Errors
+/// The writer's.
+pub fn plot(result: &WakeupResult, out: &mut impl Write) -> io::Result<()> {
+    let (h, config) = (result.all_wakeups(), &result.config);
+    writeln!(
+        out,
+        "# {} ({}, {} us period, priority {})\n\
+         # ----lat min|----lat avg|----lat max|-overrun|---msw|\n\
+         # {}|{}|{}|{:8}|{:6}|",
+        clock(result.duration_ns / 1_000_000_000),
+        mode(config),
+        config.interval_ns / 1_000,
+        config.priority,
+        us(h.min),
+        us(h.mean().unwrap_or(0.0) as u64),
+        us(h.max),
+        result.missed_periods(),
+        0
+    )?;
+    let mut counts = BTreeMap::<u64, u64>::new();
+    for &(low, n) in &h.buckets {
+        *counts.entry(low / 1_000).or_default() += n;
+    }
+    let (Some(first), Some(last)) = (counts.keys().next(), counts.keys().last()) else {
+        return Ok(());
+    };
+    let shown: BTreeSet<u64> = counts.keys().flat_map(|us| us.saturating_sub(1)..=us + 1).collect();
+    writeln!(out, "{first} 1")?;
+    for us in shown.range(*first..=*last) {
+        writeln!(out, "{us}.5 {}", counts.get(us).unwrap_or(&0) + 1)?;
+    }
+    writeln!(out, "{} 1", last + 1)
 }
 
 fn us(ns: u64) -> String {

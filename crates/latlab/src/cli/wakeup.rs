@@ -77,7 +77,7 @@ pub struct Args {
     /// As -h, with an additional column for all threads.
     #[arg(short = 'H', long, value_name = "US", conflicts_with = "histogram")]
     histofall: Option<u32>,
-    /// Write the histogram of -h or -H to FILE, in cyclictest's format.
+    /// Write the histogram of -h or -H to FILE, in cyclictest's format; with --format xenomai that of latency -g.
     #[arg(long, value_name = "FILE")]
     histfile: Option<PathBuf>,
     /// Write the result to FILE as cyclictest's --json does.
@@ -257,7 +257,8 @@ impl Args {
                 .hint("-o 10 prints the largest of ten");
         }
         let histogram_us = self.histogram_limit()?;
-        if self.histfile.is_some() && histogram_us.is_none() {
+        let has_buckets = histogram_us.is_some() || self.format == Format::Xenomai;
+        if self.histfile.is_some() && !has_buckets {
             return Err(anyhow!("--histfile needs a histogram (-h or -H)"))
                 .hint("add -h 400: 1 µs buckets up to 400 µs");
         }

@@ -96,8 +96,9 @@ pub fn check_files(asked: &Config) -> anyhow::Result<()> {
 /// The files'.
 pub fn write_files(asked: &Config, run: &Run, result: &WakeupResult) -> anyhow::Result<()> {
     if let Some(path) = &asked.histogram_file {
-        rundir::write_asked(path, "--histfile", |mut out| {
-            cyclictest::histogram(result, &options(asked, false), &mut out).map(drop)
+        rundir::write_asked(path, "--histfile", |mut out| match asked.format {
+            Format::Xenomai => xenomai::plot(result, &mut out),
+            _ => cyclictest::histogram(result, &options(asked, false), &mut out).map(drop),
         })?;
     }
     if let Some(path) = &asked.json_file {
