@@ -199,6 +199,8 @@ pub struct RunRows {
     pub date: String,
     /// Hash of what was measured: two runs of one identifier and different digests are not one run.
     pub digest: i64,
+    /// The same with the directory that the run was written to (`--out`), as earlier versions stored it.
+    pub digest_with_out: i64,
     /// Rows of each table, in the order of [`TABLES`].
     pub rows: [Vec<Row>; 5],
 }

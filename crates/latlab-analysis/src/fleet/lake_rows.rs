@@ -114,7 +114,9 @@ pub fn of_run(run: &Run, origin: &Origin, today: &str) -> Result<RunRows, Refuse
     }
     let date = day(&run.started, today)?;
     let id = identifier(run, &head)?;
-    let digest = digest(&head, &results);
+    // Where it was written is no part of it: a machine in virtual time makes the same run again, with the same identifier.
+    let digest_with_out = digest(&head, &head.command, &results);
+    let digest = digest(&head, &command(&run.command_line), &results);
     let device = if head.unit.is_empty() { &head.host } else { &head.unit };
     let common = [
         cell("id", &id, WORD_BYTES)?,
@@ -123,7 +125,7 @@ pub fn of_run(run: &Run, origin: &Origin, today: &str) -> Result<RunRows, Refuse
         cell("machine.host", device, WORD_BYTES)?,
         cell("machine.kernel.release", &head.kernel, WORD_BYTES)?,
     ];
-    let mut out = RunRows { id, date, digest, ..RunRows::default() };
+    let mut out = RunRows { id, date, digest, digest_with_out, ..RunRows::default() };
     out.rows[0].push(run_row(run, &head, origin, &common, digest)?);
     let mut buckets = 0;
     for ((part, record), result) in run.records().zip(&results) {
@@ -207,14 +209,14 @@ fn identifier(run: &Run, head: &RunRow) -> Result<String, Refused> {
 }
 
 /// FNV-1a over what was measured, and where and when.
-fn digest(head: &RunRow, results: &[latlab_model::history::ResultRow]) -> i64 {
+fn digest(head: &RunRow, command: &str, results: &[latlab_model::history::ResultRow]) -> i64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut add = |bytes: &[u8]| {
         for byte in bytes.iter().chain(&[0]) {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     };
-    for text in [&head.started, &head.host, &head.unit, &head.kernel, &head.command] {
+    for text in [&head.started, &head.host, &head.unit, &head.kernel, command] {
         add(text.as_bytes());
     }
     for r in results {
@@ -554,5 +556,11 @@ mod tests {
         let mut other = run();
         other.parts[0].results[0].summary.median = Some(1.0);
         assert_ne!(rows_of(&other).unwrap().digest, same);
+        // A machine in virtual time repeats a run with its identifier: it is the same run in another directory.
+        let mut again = run();
+        again.command_line[3] = "y".into();
+        let (first, again) = (rows_of(&run()).unwrap(), rows_of(&again).unwrap());
+        assert_eq!(again.digest, same);
+        assert_ne!(again.digest_with_out, first.digest_with_out);
     }
 }

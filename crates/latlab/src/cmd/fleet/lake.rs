@@ -389,7 +389,7 @@ pub fn import(global: &Global, dir: &Path, sources: &[PathBuf]) -> anyhow::Resul
     for path in &paths {
         let refused = match load(path, &today) {
             Ok(run) => match known.get(&run.id) {
-                Some(digest) if *digest == run.digest => {
+                Some(digest) if [run.digest, run.digest_with_out].contains(digest) => {
                     done.already_stored += 1;
                     continue;
                 }
