@@ -13,12 +13,15 @@ export NO_COLOR=1 COLUMNS=200
 page=$top/docs/studies.md
 fixtures=$top/fixtures
 passed=0 failed=0
+# Commands of the page that were run here, or that a test runs elsewhere.
+declare -A met=()
 
 # row COMMAND OPTIONS PATTERN…: COMMAND is on the page; with OPTIONS, which make it short, it ends with 0 and prints
 # each PATTERN (extended regular expression).
 row() {
     local command=$1 options=$2 status=0 pattern
     shift 2
+    met[$command]=1
     grep -qF -- "\`latlab ${command//|/\\|}\`" "$page" || {
         printf 'not on the page: latlab %s\n' "$command"
         failed=$((failed + 1))
@@ -60,12 +63,28 @@ row() {
     passed=$((passed + 1))
 }
 
+# elsewhere COMMAND FILE TEXT: the test in FILE, which has TEXT, runs COMMAND in a machine.
+elsewhere() {
+    met[$1]=1
+    grep -qF -- "$3" "$top/$2" || {
+        printf 'no "%s" in %s: latlab %s\n' "$3" "$2" "$1"
+        failed=$((failed + 1))
+    }
+}
+
+# Each command in the second column of the page's tables.
+of_page() {
+    perl -CS -ne 'next unless /^\| /; my @cells = split /(?<!\\)\|/; my $cell = $cells[2] // "";
+        while ($cell =~ /`latlab(?: ([^`]*))?`/g) { my $c = $1 // ""; $c =~ s/\\\|/|/g; print "$c\n" }' "$page"
+}
+
 # The check itself: a command that is not on the page, one that fails, and one without what is expected.
 row 'bench syscall.getppid' '-D 1s' 'getppid' >/dev/null
 row 'bench lat_syscall --against beaglebone-black-2015 --against intel-i5-2015' '--no-such' 'x' >/dev/null
 row 'bench lat_syscall --against beaglebone-black-2015 --against intel-i5-2015' '-D 1s' 'never printed' >/dev/null
-[[ $passed == 0 && $failed == 3 ]] || die "of three wrong rows, $failed were refused"
-failed=0
+elsewhere 'no-such' docs/studies.md 'never printed' >/dev/null
+[[ $passed == 0 && $failed == 4 ]] || die "of four wrong rows, $failed were refused"
+failed=0 met=()
 
 # ARM-Linux on a BeagleBone Black (2015).
 row 'bench mhz' '-D 1s' 'cpu\.clock' 'op=rotate-add' 'greatest common divisor'
@@ -93,6 +112,7 @@ if [[ $(id -u) -eq 0 ]]; then
     row 'sched --policy rr --prio 90,90' '-D 1s' '100\.0 ms|slice'
     row 'sched --policy fifo --prio 90,45' '-D 1s' 'fifo|FIFO'
     row 'sched --work io --policy fifo --prio 90,90' '-D 1s' 'fifo|FIFO'
+    row 'sched --work io -D 3s' '-D 1s --details' 'CPU bursts \(run time from a wake-up'
     row 'sched --nice 0,0' '-D 1s' 'share'
     row 'sched --matrix' '-D 1s --only cpu-rr-90-45' 'cpu-rr-90-45'
     row "record -e irq_handler_entry -f 'irq==21' -e irq_handler_exit -f 'irq==21' -D 5s" '-D 1s' 'events'
@@ -112,12 +132,34 @@ fi
 row "wakeup --load '16*cpu' --load '4*io' --load '2*hdd:256M' --load '2*vm:128M:4096' -i 100 -D 10m --out pressure" '-D 1s --load cpu --details' 'max' 'standard deviation'
 row 'compare @am5728-xenomai pressure' '' '30\.9 µs' 'mean'
 row "sweep --vm 2 --vm-bytes 1M..256M:x2 --vm-stride 1,16,32,64,128,256,512,1024,2048,4096 --mode alloc,keep,hang=2s --load '16*cpu' --load '4*io' --response max -i 100 -D 3m" '--dry-run' '2\*vm:268435456:4096:keep' 'points of 180000 ms'
+row "sweep --vm 2 --vm-bytes 1M..256M:x2 --vm-stride 1,16,32,64,128,256,512,1024,2048,4096 --mode alloc,keep,hang=2s --load '16*cpu' --load '4*io' --response max -i 100 -D 3m" '--vm-bytes 1M --vm-stride 4096 --mode alloc --refine 0 -D 300ms --details' 'maximum' '1048576'
+
 
 # Finding latency bottlenecks by ftrace (2012).
 row 'sweep period -D 10m' '-D 200ms --details' 'Latency by period' 'missed' '60%'
 row 'compare @cortex-a8-elc2012 @pentium4-elc2012 pressure' '' '27\.2 ms' '921'
 row 'profile fixtures/trace/elc2012-activate-task.txt' '' 'activate_task\(\) took 28\.1 ms'
 row 'profile fixtures/trace/cyclictest-mark-graph.txt' '' 'spin_for +37'
+
+elsewhere '--on vm:armv7 sched --nice 0,5 -D 3 --out cfs' crates/latlab/tests/cli/vm.rs 'fn the_smallest_virtual_run_time_runs_next'
+elsewhere 'report cfs --details' crates/latlab/tests/cli/vm.rs 'Virtual run time (vruntime) while runnable'
+elsewhere 'record -p function -l do_sys_openat2 -o f.dat' crates/latlab/tests/cli/vm.rs 'record -p function -l do_sys_openat2'
+elsewhere 'record -p function_graph -g do_sys_openat2 --max-graph-depth 4 -o graph.dat' crates/latlab/tests/cli/vm.rs 'record -p function_graph -g do_sys_openat2'
+elsewhere 'record -p wakeup_rt -o longest.txt -- latlab wakeup -q -p 80 -l 200' crates/latlab/tests/cli/vm.rs 'record -p wakeup_rt -o /work/longest.txt'
+elsewhere 'profile longest.txt' crates/latlab/tests/cli/vm.rs '["profile", "longest.txt", "--json"]'
+elsewhere 'noise --by hwlat -D 60s' crates/latlab/tests/cli/vm.rs 'noise --by hwlat'
+elsewhere 'check fifty.req' crates/latlab/tests/cli/check.rs 'fn without_runs_it_measures'
+elsewhere menu crates/latlab/tests/cli/menu.rs 'fn every_experiment_runs_to_its_end'
+elsewhere 'image --board beaglebone-black --build-kernel no-smp+no-power-saving --build-u-boot -o sd.img' crates/latlab/tests/cli/image.rs 'fn a_plan_has_what_is_built_from_source'
+elsewhere 'image --board beaglebone-black --nfs-root 192.168.7.1:/srv/bone -o netboot' crates/latlab/tests/cli/image/network.rs '--nfs-root'
+
+# What is on the page is run.
+[[ $(id -u) -ne 0 ]] || while read -r command; do
+    [[ -n ${met[${command:-menu}]:-} ]] || {
+        printf 'on the page and not run by any test: latlab %s\n' "$command"
+        failed=$((failed + 1))
+    }
+done < <(of_page)
 
 printf '%s passed, %s failed\n' "$passed" "$failed"
 exit $((failed > 0))

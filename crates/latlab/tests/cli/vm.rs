@@ -240,6 +240,7 @@ fn armv7_records_and_what_was_set_is_put_back_also_after_a_kill() {
         echo == longest
         latlab record -p wakeup_rt -o /work/longest.txt -- latlab wakeup -q -p 80 -l 200 --out /tmp/w >/dev/null 2>&1
         echo exit $?; same
+        echo == hwlat; latlab noise --by hwlat -D 1 -p 200000 -r 100000 --out /tmp/h >/dev/null 2>&1; echo exit $?; same
         echo == function; latlab record -p function -l do_sys_openat2 -o /work/f.dat -- cat /proc/uptime > /dev/null
         echo == graph
         {record} -o /tmp/g.dat -- cat /proc/uptime >/dev/null 2>/tmp/said; echo exit $?
@@ -263,6 +264,7 @@ fn armv7_records_and_what_was_set_is_put_back_also_after_a_kill() {
     for (name, expected) in [
         ("levels killed", "700\n1\nexit 0\n1000\n0\n"),
         ("longest", "exit 0\nsame\n"),
+        ("hwlat", "exit 0\nsame\n"),
         ("graph", "exit 0\n1\nsame\ndrawn\n"),
         ("wrong event", "exit 1\nsame\n"),
         ("interrupted", "exit 130\nsame\n"),
