@@ -31,6 +31,8 @@ const SHORTEST_LOOK: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
 /// Between two checks whether others changed the buffers' events.
 const CHECK: Duration = Duration::from_secs(10);
+/// The kernel's trigger takes as long as so many events for each activation: `bench/watch-trigger`.
+const TRIGGER_EVENTS: f64 = 3.0;
 /// CPU time of captures that may be saved up, ns: some at once, then as many as half of the budget allows.
 const CREDIT_NS: f64 = 3e9;
 /// Captures of the state.
@@ -444,9 +446,12 @@ impl Service {
         // A filter that fails takes about half of the time of an event, at each switch and each wake-up.
         let filtered = switches.saturating_sub(self.switches) as f64;
         self.switches = switches;
+        let is_triggered = self.flight.as_ref().is_some_and(|f| f.rules().is_some());
+        let jobs: u64 = self.pending.tasks.iter().map(|t| t.counts.activations).sum();
+        let triggered = if is_triggered { jobs as f64 * TRIGGER_EVENTS } else { 0.0 };
         let counters = &mut self.pending.counters;
         let recorded = (counters.events + events) as f64;
-        let kernel = ((recorded + filtered) * self.event_ns) as u64;
+        let kernel = ((recorded + filtered + triggered) * self.event_ns) as u64;
         counters.events += events;
         counters.own_cpu_ns += own;
         counters.kernel_ns += kernel;
