@@ -125,4 +125,22 @@ static inline enum leaves leaves(enum arch arch, const struct insn *i)
 	return arch == ARCH_X86_64 ? leaves_x86(i) : leaves_arm(i);
 }
 
+/* Calls the address in a register. */
+static inline bool calls_by_register(enum arch arch, const struct insn *i)
+{
+	if (arch == ARCH_X86_64) {
+		uint64_t op = (i->op & 0xf0) == 0x40 ? i->op >> 8 : i->op;
+
+		return (op & 0xff) == 0xff && (op >> 8 & 0xf8) == 0xd0;
+	}
+	return i->is_thumb ? i->size == 2 && (i->op & 0xff80) == 0x4780 :
+			     (i->op & 0x0ffffff0) == 0x012fff30;
+}
+
+/* Returns from an exception: `iret`. */
+static inline bool is_iret(const struct insn *i)
+{
+	return (i->size == 1 && i->op == 0xcf) || (i->size == 2 && i->op == 0xcf48);
+}
+
 #endif

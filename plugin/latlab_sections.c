@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Sections with interrupts off and with preemption off, in executed instructions, between the first and
- * the last wake-up that the measuring program marks. 32-bit ARM, one CPU, virtual time.
+ * the last wake-up that the measuring program marks. 32-bit ARM and x86-64, one CPU, virtual time.
  *
- * Arguments: out=FILE marks=N (the number of the last wake-up).
+ * Arguments: out=FILE marks=N (the number of the last wake-up); on x86-64 also the addresses of symbols in
+ * hexadecimal: count= (of the preemption count) current= (of the running task) offsets= (__per_cpu_offset).
  *
  * What no section without interrupts can tell, an interrupt that is taken at once after they were
  * turned on, is told by the block before. The preemption count has to be zero whenever user code runs,
@@ -17,14 +18,6 @@ EXPORT int qemu_plugin_version = 1;
 #define RING (1u << 18)
 #define KEYS (1u << 14)		/* pairs of places; a power of two */
 #define STEPS_MAX 20000u	/* of the longest section */
-
-struct block {
-	uint64_t va, last;
-	uint32_t n_insns;
-	uint8_t changes;
-	char leaves;
-	bool is_user;
-};
 
 struct step {
 	const struct block *block;
@@ -51,9 +44,8 @@ static struct kind irqs = { .letter = 'i' }, preempt = { .letter = 'p' };
 static struct step *ring;
 static uint64_t ring_pos;
 static const struct block *previous;
-static const enum arch arch = ARCH_ARM;
 static const char *out_name = "latlab-sections.txt";
-static uint64_t marks_max = 100, marks, window_start;
+static uint64_t marks_max = 100, window_start;
 static bool is_counting, is_done;
 
 static uint64_t user_checks, user_wrong;
@@ -139,13 +131,13 @@ static void close_section(struct kind *kind, uint64_t ends)
 	}
 }
 
-static void look_at_irqs(const struct block *block)
+static void look_at_irqs(struct block *block)
 {
 	bool is_off = irqs_are_off();
-	bool is_interrupt = block->va == VECTOR_IRQ;
+	bool begins_interrupt = is_interrupt(block);
 
 	/* They were on, and an interrupt was taken before any block was seen with them on. */
-	if (irqs.is_open && is_interrupt)
+	if (irqs.is_open && begins_interrupt)
 		close_section(&irqs, previous->last);
 	/* What waits, waits for nobody: the section ends, and another one begins after it. */
 	if (previous->changes == WAITS && irqs.is_open)
@@ -155,7 +147,7 @@ static void look_at_irqs(const struct block *block)
 		open_section(&preempt, block->va);
 	}
 	if (is_off && !irqs.is_open)
-		open_section(&irqs, previous->changes == TURNS_OFF && !is_interrupt ? previous->last
+		open_section(&irqs, previous->changes == TURNS_OFF && !begins_interrupt ? previous->last
 										   : block->va);
 	else if (!is_off && irqs.is_open)
 		close_section(&irqs, previous->last);
@@ -163,13 +155,11 @@ static void look_at_irqs(const struct block *block)
 
 static void on_block(unsigned int vcpu, void *data)
 {
-	const struct block *block = data;
+	struct block *block = data;
 
 	if (is_done)
 		return;
-	if (!is_calibrated) {
-		calibrate_by(previous ? previous->changes : NOTHING, block->va);
-	} else if (previous) {
+	if (state_is_known(previous, block) && previous) {
 		look_at_irqs(block);
 		if (block->is_user && thread && is_counting) {
 			user_checks++;
@@ -234,7 +224,7 @@ static void write_all(void)
 
 	if (!out)
 		return;
-	fprintf(out, "latlab-sections 1 arm\n");
+	fprintf(out, "latlab-sections 1 %s\n", arch == ARCH_X86_64 ? "x86_64" : "arm");
 	fprintf(out, "C %llu %llu %u %llu %llu\n", (unsigned long long)(executed - window_start),
 		(unsigned long long)marks, candidates, (unsigned long long)user_checks,
 		(unsigned long long)user_wrong);
@@ -258,35 +248,25 @@ static void on_mark(unsigned int vcpu, void *data)
 	}
 }
 
-static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static uint8_t place_of(uint64_t va)
 {
-	size_t n = qemu_plugin_tb_n_insns(tb);
-	bool is_thumb = looks_like_thumb(tb, n);
-	struct block *block = calloc(1, sizeof(*block));
-
-	if (!block)
-		return;
-	block->va = qemu_plugin_tb_vaddr(tb);
-	block->n_insns = n;
-	block->is_user = in_user_space(arch, block->va);
-	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, block);
-	for (size_t k = 0; k < n; k++) {
-		struct qemu_plugin_insn *in = qemu_plugin_tb_get_insn(tb, k);
-		struct insn i = read_insn(arch, in, is_thumb);
-
-		block->last = i.va;
-		block->leaves = leaves(arch, &i);
-		block->changes = watch(in, &i);
-	}
+	return 0;
 }
 
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++) {
-		if (!strncmp(argv[i], "out=", 4))
-			out_name = strdup(argv[i] + 4);
-		else if (!strncmp(argv[i], "marks=", 6))
-			marks_max = strtoull(argv[i] + 6, NULL, 10);
+		char *value = strchr(argv[i], '=');
+
+		if (!value)
+			continue;
+		*value++ = 0;
+		if (!strcmp(argv[i], "out"))
+			out_name = strdup(value);
+		else if (!strcmp(argv[i], "marks"))
+			marks_max = strtoull(value, NULL, 10);
+		else
+			x86_argument(argv[i], value);
 	}
 	ring = malloc(RING * sizeof(*ring));
 	irqs.steps = malloc(STEPS_MAX * sizeof(struct step));

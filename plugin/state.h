@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Whether interrupts are off, and the preemption count of the running thread: 32-bit ARM, one CPU.
+ * Whether interrupts are off, and the preemption count of the running thread: one CPU; 32-bit ARM and x86-64.
  *
  * Whether interrupts are off is read from QEMU's CPU object. Where in it stands is found by watching:
  * after instructions that turn interrupts off the word must say so, after those that turn
  * them on the opposite.
  *
- * The preemption count is a word of the thread: each store to it is seen, and its value read through
- * QEMU's debugger interface.
+ * The preemption count is a word in memory: each store to it is seen, and its value read through QEMU's
+ * debugger interface.
  *
  * Both functions of QEMU are outside of the plugin interface: without them there is an error.
+ *
+ * Code is cut into blocks: those of QEMU, which are cut once more behind an instruction that turns
+ * interrupts on or off.
  */
 #ifndef LATLAB_STATE_H
 #define LATLAB_STATE_H
@@ -21,16 +24,28 @@
 #include <stdlib.h>
 
 #define OBSERVATIONS 200	/* of each state until the place is known */
-#define VECTOR_IRQ 0xffff0018u
 
 enum changes { NOTHING, TURNS_OFF, TURNS_ON, WAITS };
 
-/* What the plugin does when the running thread's preemption count was stored to, by an instruction at pc,
- * when another thread runs, and at a wake-up that the measuring program marks. */
+struct block {
+	uint64_t va, last, next;	/* first and last instruction, and what is behind it */
+	uint32_t n_insns;
+	uint8_t changes;
+	uint8_t place;			/* what a plugin knows of the code here */
+	char leaves;
+	bool is_user, calls_by_register, is_iret;
+	int16_t vector;			/* of the exception that begins here; see state_x86.h */
+};
+
+/* What the plugin does at a block, at a store to the running thread's preemption count by an instruction at pc,
+ * when another thread runs, and at a wake-up that the measuring program marks. What it knows of a block. */
+static void on_block(unsigned int vcpu, void *data);
 static void on_count_store(uint64_t pc);
 static void on_thread_switch(void);
 static void on_mark(unsigned int vcpu, void *data);
+static uint8_t place_of(uint64_t va);
 
+static enum arch arch;
 static void *(*get_cpu)(int);
 static int (*debug_access)(void *cpu, uint64_t address, void *buffer, uint64_t length, bool is_write);
 static uint8_t *cpu, *is_wrong;
@@ -39,28 +54,50 @@ static unsigned int seen[2], candidates;
 static bool is_calibrated;
 
 static uint64_t executed;		/* instructions */
-static uint64_t thread;			/* its thread_info: flags, then the preemption count */
+static uint64_t thread;			/* its thread_info or task_struct */
+static uint64_t marks;			/* wake-ups that were marked */
 
-/* Bit 7 of PSTATE's DAIF; and the bits that the word may have. */
-static bool word_says_off(uint64_t word)
-{
-	return word & 0x80;
-}
-
-static bool word_is_possible(uint64_t word)
-{
-	return !(word & ~0x3c0ull);
-}
-
-static void calibrate(bool is_off)
+static bool has_cpu(void)
 {
 	if (!cpu) {
 		cpu = get_cpu(0);
 		cpu_size = cpu ? malloc_usable_size(cpu) & ~7ull : 0;
 		is_wrong = calloc(cpu_size + 1, 1);
-		if (!cpu || !is_wrong)
-			return;
 	}
+	return cpu && is_wrong;
+}
+
+/* false where nothing is mapped. */
+static bool read_memory(uint64_t address, void *to, size_t length)
+{
+	return !debug_access(cpu, address, to, length, false);
+}
+
+/* 0 where nothing is mapped. */
+static uint32_t word_at(uint64_t address)
+{
+	uint32_t word = 0;
+
+	return read_memory(address, &word, sizeof(word)) ? word : 0;
+}
+
+#include "state_arm.h"
+#include "state_x86.h"
+
+static bool word_says_off(uint64_t word)
+{
+	return arch == ARCH_X86_64 ? x86_word_says_off(word) : arm_word_says_off(word);
+}
+
+static bool word_is_possible(uint64_t word)
+{
+	return arch == ARCH_X86_64 ? x86_word_is_possible(word) : arm_word_is_possible(word);
+}
+
+static void calibrate(bool is_off)
+{
+	if (!has_cpu())
+		return;
 	candidates = 0;
 	for (size_t at = 0; at + 8 <= cpu_size; at += 8) {
 		uint64_t word;
@@ -77,14 +114,25 @@ static void calibrate(bool is_off)
 	is_calibrated = seen[0] >= OBSERVATIONS && seen[1] >= OBSERVATIONS && candidates == 1;
 }
 
-/* Calibrates by the block before the one at an address. */
-static void calibrate_by(enum changes before, uint64_t va)
+/* Calibrates by the block before the one at an address, unless an exception was taken in between. */
+static void calibrate_by(const struct block *before, uint64_t va)
 {
-	if (before == TURNS_OFF)
+	if (!before || before->next != va)
+		return;
+	if (before->changes == TURNS_OFF)
 		calibrate(true);
-	/* An interrupt that is taken at once turns them off again. */
-	else if (before == TURNS_ON && va != VECTOR_IRQ)
+	else if (before->changes == TURNS_ON)
 		calibrate(false);
+}
+
+/* Whether the state is known at a block; until then it is searched for. */
+static bool state_is_known(const struct block *before, const struct block *block)
+{
+	if (!is_calibrated) {
+		calibrate_by(before, block->va);
+		return false;
+	}
+	return arch == ARCH_ARM || x86_kernel_is_found(block);
 }
 
 static bool irqs_are_off(void)
@@ -95,75 +143,27 @@ static bool irqs_are_off(void)
 	return word_says_off(word);
 }
 
-/* 0 where nothing is mapped. */
-static uint32_t word_at(uint64_t address)
-{
-	uint32_t word = 0;
-
-	if (debug_access(cpu, address, &word, sizeof(word), false))
-		return 0;
-	return word;
-}
-
 static uint32_t preempt_count(void)
 {
-	return word_at(thread + 4);
+	return arch == ARCH_X86_64 ? x86_preempt_count() : arm_preempt_count();
 }
 
-/* A store to the word that may be the count. */
-static void on_store(unsigned int vcpu, uint32_t info, uint64_t address, void *pc)
+/* Whether the scheduler is to run. */
+static inline bool needs_resched(void)
 {
-	if (is_calibrated && thread && address == thread + 4 && qemu_plugin_mem_is_store(info))
-		on_count_store((uintptr_t)pc);
+	return arch == ARCH_X86_64 ? x86_needs_resched() : arm_needs_resched();
 }
 
-/* The registers of the next thread are loaded; its thread_info begins that far before them. */
-static void on_next_thread(unsigned int vcpu, uint32_t info, uint64_t address, void *offset)
+/* Whether an interrupt begins with a block: interrupts were on before it. */
+static bool is_interrupt(struct block *block)
 {
-	static uint64_t last;
-
-	if (executed == last)
-		return;	/* the other words of the same instruction */
-	last = executed;
-	thread = address - (uintptr_t)offset;
-	if (is_calibrated)
-		on_thread_switch();
+	return arch == ARCH_X86_64 ? x86_is_interrupt(block) : block->va == ARM_VECTOR_IRQ;
 }
 
-static enum changes changes_arm(const struct insn *i)
+/* Whether a block begins an interrupt that cannot be turned off. */
+static inline bool is_nmi(struct block *block)
 {
-	if (waits(ARCH_ARM, i))
-		return WAITS;
-	if (i->is_thumb)
-		return i->op == 0xb672 ? TURNS_OFF : i->op == 0xb662 ? TURNS_ON : NOTHING;
-	if ((i->op & 0xfffffe3f) == 0xf10c0000 && i->op & 0x80)
-		return TURNS_OFF;
-	if ((i->op & 0xfffffe3f) == 0xf1080000 && i->op & 0x80)
-		return TURNS_ON;
-	return NOTHING;	/* msr cpsr_c may do either: the next block tells */
-}
-
-static void watch_count(struct qemu_plugin_insn *in, const struct insn *i)
-{
-	static uint64_t add_va, switch_va;	/* of the add before, and of the one in __switch_to */
-	static uintptr_t add_value, offset;
-	void *pc = (void *)(uintptr_t)i->va;
-
-	/* str Rd, [Rn, #4] */
-	if ((i->op & 0x0ff00fff) == 0x05800004)
-		qemu_plugin_register_vcpu_mem_cb(in, on_store, QEMU_PLUGIN_CB_NO_REGS,
-						 QEMU_PLUGIN_MEM_RW, pc);
-	/* __switch_to: add ip, r1, #offset; stmia ip!, {r4 - sl, fp, sp, lr} … ldmia r4, {r4 - …} */
-	if ((i->op & 0xfffff000) == 0xe281c000) {
-		add_value = i->op & 0xfff;
-		add_va = i->va;
-	} else if ((i->op & 0xffff0000) == 0xe8ac0000 && i->va == add_va + 4) {
-		offset = add_value;
-		switch_va = add_va;
-	} else if ((i->op & 0xffff0000) == 0xe8940000 && i->va - switch_va < 256) {
-		qemu_plugin_register_vcpu_mem_cb(in, on_next_thread, QEMU_PLUGIN_CB_NO_REGS,
-						 QEMU_PLUGIN_MEM_RW, (void *)offset);
-	}
+	return arch == ARCH_X86_64 && x86_vector(block) == X86_NMI;
 }
 
 /* Counts an instruction, and watches what it does to the state; what it changes. */
@@ -171,21 +171,63 @@ static enum changes watch(struct qemu_plugin_insn *in, const struct insn *i)
 {
 	qemu_plugin_register_vcpu_insn_exec_inline(in, QEMU_PLUGIN_INLINE_ADD_U64, &executed, 1);
 	if (i->is_user) {
-		if (is_mark(ARCH_ARM, i, 0x51))
+		if (is_mark(arch, i, 0x51))
 			qemu_plugin_register_vcpu_insn_exec_cb(in, on_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
 		return NOTHING;
 	}
-	watch_count(in, i);
-	return changes_arm(i);
+	if (waits(arch, i))
+		return WAITS;
+	if (arch == ARCH_X86_64) {
+		x86_watch(in, i);
+		return x86_changes(i);
+	}
+	arm_watch(in, i);
+	return arm_changes(i);
+}
+
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t n = qemu_plugin_tb_n_insns(tb);
+	bool is_thumb = arch == ARCH_ARM && looks_like_thumb(tb, n);
+	struct block *block = NULL;
+
+	for (size_t k = 0; k < n; k++) {
+		struct qemu_plugin_insn *in = qemu_plugin_tb_get_insn(tb, k);
+		struct insn i = read_insn(arch, in, is_thumb);
+
+		if (!block || block->changes != NOTHING) {
+			block = calloc(1, sizeof(*block));
+			if (!block)
+				return;
+			block->va = i.va;
+			block->is_user = i.is_user;
+			block->place = place_of(i.va);
+			block->vector = VECTOR_UNKNOWN;
+			if (k)
+				qemu_plugin_register_vcpu_insn_exec_cb(in, on_block,
+								       QEMU_PLUGIN_CB_NO_REGS, block);
+			else
+				qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block,
+								     QEMU_PLUGIN_CB_NO_REGS, block);
+		}
+		block->n_insns++;
+		block->last = i.va;
+		block->next = i.va + i.size;
+		block->leaves = leaves(arch, &i);
+		block->calls_by_register = calls_by_register(arch, &i);
+		block->is_iret = arch == ARCH_X86_64 && is_iret(&i);
+		block->changes = watch(in, &i);
+	}
 }
 
 /* Whether this QEMU emulates what the plugin is for, and has what it needs. */
 static bool find_qemu(const char *plugin, const qemu_info_t *info)
 {
-	if (strcmp(info->target_name, "arm")) {
-		fprintf(stderr, "%s: sections are counted on 32-bit ARM only\n", plugin);
+	if (strcmp(info->target_name, "arm") && strcmp(info->target_name, "x86_64")) {
+		fprintf(stderr, "%s: sections are counted on 32-bit ARM and x86-64 only\n", plugin);
 		return false;
 	}
+	arch = strcmp(info->target_name, "arm") ? ARCH_X86_64 : ARCH_ARM;
 	*(void **)&get_cpu = dlsym(RTLD_DEFAULT, "qemu_get_cpu");
 	*(void **)&debug_access = dlsym(RTLD_DEFAULT, "cpu_memory_rw_debug");
 	if (get_cpu && debug_access)

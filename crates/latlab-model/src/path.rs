@@ -192,6 +192,10 @@ pub struct BoundDetail {
     /// The bound; `None`: interrupts take all of any time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<u64>,
+    /// The bound if each interrupt always comes at its least distance and takes its longest time; `None`: interrupts
+    /// take all of any time then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_sporadic: Option<u64>,
     /// Largest latency of the measured wake-ups, ns.
     pub observed_ns: u64,
     /// Response times of a set of tasks, highest priority first.
@@ -245,12 +249,18 @@ pub struct BoundComponent {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct BoundInterrupt {
-    /// `timer` or `other`.
+    /// The interrupt controller's number (ARM) or the vector (x86), where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+    /// Its name in `/proc/interrupts`, or the function that handles it; of earlier versions `timer` or `other`.
     pub source: String,
     /// Interrupts.
     pub count: u64,
     /// Instructions of the longest one.
     pub longest: u64,
+    /// Least instructions from the beginning of one to that of the next, between which the CPU did not wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least_distance: Option<u64>,
     /// Most instructions in any interval as long as the bound.
     pub in_bound: u64,
 }

@@ -13,8 +13,9 @@
 //! priority (Joseph, Pandya: Finding Response Times in a Real-Time System, The Computer Journal 29, 1986), each job
 //! with a switch to it and one from it.
 
-use super::format::{FormatError, hex, number};
-use super::functions::Functions;
+use super::arrivals::{self, Source};
+use super::format::{FormatError, STATE_UNKNOWN, hex, number};
+use super::functions::{Functions, USER_SPACE};
 use latlab_model::path::{BoundComponent, BoundDetail, BoundInterrupt, BoundKind, TaskResponse};
 use latlab_model::record::{Record, Unit};
 use latlab_model::run::{Detail, Part};
@@ -30,24 +31,8 @@ const LONGEST: u64 = 10_000_000_000;
 /// steps of 16 ns, by a multiplication that is exact to 67 ns (docs/validation/worst.md).
 const TIMER_NS: u64 = 83;
 
-/// What turns preemption off to schedule. `schedule_preempt_disabled()` does not: it has it off before.
-const SCHEDULER: [&str; 9] = [
-    "schedule",
-    "__schedule",
-    "schedule_rtlock",
-    "schedule_tail",
-    "preempt_schedule",
-    "preempt_schedule_common",
-    "preempt_schedule_irq",
-    "preempt_schedule_notrace",
-    "schedule_user",
-];
-const TIMERS: [&str; 4] = [
-    "arch_timer_handler_virt",
-    "arch_timer_handler_phys",
-    "hrtimer_interrupt",
-    "tick_handle_periodic",
-];
+/// A number that a file has for a source, at most.
+const SOURCES_MAX: u64 = 1 << 10;
 
 /// The longest interval of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,30 +44,17 @@ struct Longest {
     ends: u64,
 }
 
-/// An interrupt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Arrival {
-    start: u64,
-    length: u64,
-}
-
-/// Interrupts of one source, in the order of time, in spans between which the CPU waited.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Source {
-    spans: Vec<Vec<Arrival>>,
-}
-
 /// A file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BoundFile {
     arch: String,
     instructions: u64,
     marks: u64,
+    places: u64,
     checks: u64,
     wrong: u64,
     longest: Vec<Longest>,
-    timer: Source,
-    other: Source,
+    sources: Vec<Source>,
 }
 
 /// A task of a set: execution time and period, ns.
@@ -92,55 +64,6 @@ pub struct Task {
     pub execution_ns: u64,
     /// Period, and deadline, ns.
     pub period_ns: u64,
-}
-
-/// A range of addresses: the first, and the first behind it.
-pub type Range = (u64, u64);
-
-/// Where a kernel has what the plugin must know.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SchedulerCode {
-    /// What turns preemption off to schedule.
-    pub scheduler: Vec<Range>,
-    /// Where `__schedule` begins.
-    pub schedule: u64,
-    /// `schedule_idle`.
-    pub idle: Range,
-    /// Where the handlers of the timer's interrupt begin.
-    pub timers: Vec<u64>,
-}
-
-/// The scheduler's code, by the text of `/proc/kallsyms`; `None` where `__schedule`, `schedule` or `schedule_idle` is
-/// missing, or no address is shown.
-pub fn scheduler_code(kallsyms: &[u8]) -> Option<SchedulerCode> {
-    let mut all: Vec<(u64, &str)> = std::str::from_utf8(kallsyms)
-        .ok()?
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.split_ascii_whitespace();
-            let address = u64::from_str_radix(words.next()?, 16).ok()?;
-            let is_code = matches!(words.next()?, "t" | "T" | "w" | "W");
-            let name = words.next()?;
-            let is_module = words.next().is_some();
-            (is_code && address > 0 && !is_module && !name.starts_with('$'))
-                .then_some((address, name))
-        })
-        .collect();
-    all.sort_unstable();
-    let end = |address| all.get(all.partition_point(|s| s.0 <= address)).map(|s| s.0);
-    // The compiler's copies (`.isra.0`, `.part.0`) and what it moved away (`.cold`) are of the function.
-    let of = |wanted: &str| -> Vec<Range> {
-        let named = all.iter().filter(|s| s.1.split('.').next() == Some(wanted));
-        named.filter_map(|s| Some((s.0, end(s.0)?))).collect()
-    };
-    let entry = |name: &str| all.iter().find(|s| s.1 == name).map(|s| s.0);
-    entry("schedule")?;
-    Some(SchedulerCode {
-        scheduler: SCHEDULER.iter().flat_map(|name| of(name)).collect(),
-        schedule: entry("__schedule")?,
-        idle: *of("schedule_idle").first()?,
-        timers: TIMERS.iter().filter_map(|name| entry(name)).collect(),
-    })
 }
 
 /// Reads a file.
@@ -155,18 +78,21 @@ pub fn read(text: &str) -> Result<BoundFile, FormatError> {
     for (n, line) in text[..last].lines().enumerate() {
         let at = |reason| FormatError { line: n + 1, reason };
         if n == 0 {
-            let arch = line.strip_prefix("latlab-bound 1 ");
-            file.arch = arch.ok_or_else(|| at("not a file of a bound of version 1"))?.to_owned();
+            let arch = line.strip_prefix("latlab-bound 2 ");
+            file.arch = arch.ok_or_else(|| at("not a file of a bound of version 2"))?.to_owned();
         } else if n > LINES_MAX {
             return Err(at("too many lines"));
         } else {
             file.line(line).map_err(at)?;
         }
     }
+    let line = text.lines().count();
+    if file.marks > 1 && file.places != 1 {
+        return Err(FormatError { line, reason: STATE_UNKNOWN });
+    }
     if file.marks > 1 {
         return Ok(file);
     }
-    let line = text.lines().count();
     Err(FormatError { line, reason: "fewer than two wake-ups were counted" })
 }
 
@@ -174,7 +100,8 @@ impl BoundFile {
     fn line(&mut self, line: &str) -> Result<(), &'static str> {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
-            ["M", instructions, marks, _, checks, wrong] => {
+            ["M", instructions, marks, places, checks, wrong] => {
+                self.places = number(places)?;
                 self.instructions = number(instructions)?;
                 self.marks = number(marks)?;
                 (self.checks, self.wrong) = (number(checks)?, number(wrong)?);
@@ -193,16 +120,20 @@ impl BoundFile {
                     None => self.longest.push(longest),
                 }
             }
-            ["I", source, start, length] => {
-                let arrival = Arrival { start: number(start)?, length: number(length)? };
-                let source = match *source {
-                    "t" => &mut self.timer,
-                    "o" => &mut self.other,
-                    _ => return Err("neither the timer nor another source"),
-                };
-                source.push(arrival)?;
+            ["V", source, code, handler] => {
+                let source: u64 = number(source)?;
+                if source != self.sources.len() as u64 || source >= SOURCES_MAX {
+                    return Err("sources are not numbered in their order");
+                }
+                let code = if *code == "-1" { None } else { Some(number(code)?) };
+                self.sources.push(Source::new(code, hex(handler)?));
             }
-            ["W"] => [&mut self.timer, &mut self.other].into_iter().for_each(Source::wait),
+            ["I", source, start, length] => {
+                let source: usize = number(source)?;
+                let source = self.sources.get_mut(source).ok_or("a source without a line V")?;
+                source.push(number(start)?, number(length)?)?;
+            }
+            ["W"] => self.sources.iter_mut().for_each(Source::wait),
             _ => return Err("a line of an unknown kind"),
         }
         Ok(())
@@ -222,51 +153,6 @@ fn kind_of(letter: &str) -> Result<BoundKind, &'static str> {
         "o" => BoundKind::ReturnToUser,
         _ => return Err("no kind of interval"),
     })
-}
-
-impl Source {
-    fn push(&mut self, arrival: Arrival) -> Result<(), &'static str> {
-        let span = match self.spans.last_mut() {
-            Some(span) => span,
-            None => self.spans.push_mut(Vec::new()),
-        };
-        let earlier =
-            span.last().is_none_or(|last| last.start.saturating_add(last.length) <= arrival.start);
-        if !earlier || arrival.start.checked_add(arrival.length).is_none() {
-            return Err("an interrupt before the end of the one before");
-        }
-        span.push(arrival);
-        Ok(())
-    }
-
-    /// The CPU waited: an interrupt before and one after delay nobody together.
-    fn wait(&mut self) {
-        if self.spans.last().is_some_and(|span| !span.is_empty()) {
-            self.spans.push(Vec::new());
-        }
-    }
-
-    fn arrivals(&self) -> impl Iterator<Item = &Arrival> {
-        self.spans.iter().flatten()
-    }
-
-    /// Most instructions of interrupts in any window of a length, which begins within the first one.
-    fn most_in(&self, window: u64) -> u64 {
-        self.spans.iter().map(|span| most_in(span, window)).max().unwrap_or(0)
-    }
-}
-
-fn most_in(span: &[Arrival], window: u64) -> u64 {
-    let (mut first, mut sum, mut most) = (0, 0u64, 0);
-    for arrival in span {
-        sum += arrival.length;
-        while arrival.start.saturating_sub(span[first].start + span[first].length) > window {
-            sum -= span[first].length;
-            first += 1;
-        }
-        most = most.max(sum);
-    }
-    most
 }
 
 /// A sum that stays at the largest number.
@@ -305,6 +191,8 @@ pub struct Measured<'a> {
     pub observed_ns: u64,
     /// The guest's `/proc/kallsyms`.
     pub kallsyms: &'a [u8],
+    /// The guest's `/proc/interrupts`; empty: none.
+    pub interrupts: &'a str,
 }
 
 /// The bound and its components.
@@ -331,8 +219,8 @@ pub fn detail(file: &BoundFile, measured: &Measured<'_>, tasks: &[Task]) -> Boun
         ..Default::default()
     });
     components.sort_by_key(|c| c.kind);
-    let sources = [("timer", &file.timer), ("other", &file.other)];
-    let interrupts = |window: u64| sum(sources.iter().map(|(_, s)| s.most_in(window)));
+    let interrupts = |window: u64| sum(file.sources.iter().map(|s| s.most_in(window)));
+    let sporadic = |window: u64| sum(file.sources.iter().map(|s| s.most_sporadic(window)));
     let scheduler = file.of(BoundKind::Scheduler);
     let own = sum([
         file.of(BoundKind::Switch).max(file.of(BoundKind::Postponed)),
@@ -369,19 +257,44 @@ pub fn detail(file: &BoundFile, measured: &Measured<'_>, tasks: &[Task]) -> Boun
         user_checks: file.checks,
         user_wrong: file.wrong,
         components,
-        interrupts: sources
-            .iter()
-            .map(|(name, source)| BoundInterrupt {
-                source: (*name).into(),
-                count: source.arrivals().count() as u64,
-                longest: source.arrivals().map(|a| a.length).max().unwrap_or(0),
-                in_bound: bound.map_or(0, |bound| source.most_in(bound)),
-            })
-            .collect(),
+        interrupts: sources(file, measured, &mut functions, bound),
         bound,
+        bound_sporadic: fixed_point(own, sporadic),
         observed_ns: measured.observed_ns,
         tasks: responses.collect(),
     }
+}
+
+/// Interrupts by source, those that take most of the bound first.
+fn sources(
+    file: &BoundFile,
+    measured: &Measured<'_>,
+    functions: &mut Functions,
+    bound: Option<u64>,
+) -> Vec<BoundInterrupt> {
+    let named = arrivals::names(measured.interrupts);
+    let mut name = |source: &Source| {
+        if let Some(name) = source.number.and_then(|n| named.get(&n)) {
+            return name.clone();
+        }
+        let function = functions.at(source.handler).function;
+        match functions.name(function) {
+            USER_SPACE => String::new(),
+            // The vector's code of x86 is named by what it calls.
+            name => name.strip_prefix("asm_").unwrap_or(name).to_owned(),
+        }
+    };
+    let interrupt = |source: &Source| BoundInterrupt {
+        number: source.number,
+        source: name(source),
+        count: source.count(),
+        longest: source.longest(),
+        least_distance: source.least_distance(),
+        in_bound: bound.map_or(0, |bound| source.most_in(bound)),
+    };
+    let mut all: Vec<BoundInterrupt> = file.sources.iter().map(interrupt).collect();
+    all.sort_by_key(|i| (std::cmp::Reverse((i.in_bound, i.longest)), i.number));
+    all
 }
 
 /// The part of a run.
@@ -408,57 +321,58 @@ pub fn part(detail: BoundDetail) -> Part {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     /// Components of armv7-rt beside hackbench.
-    const HEAD: &str = "latlab-bound 1 arm\nM 0 1 1 0 0\nD p 2843 9 c0000200 c0000204\nM 100 2 1 50 0\nD p 2844 90 c0000100 c0000104\n\
+    const HEAD: &str = "latlab-bound 2 arm\nM 0 1 1 0 0\nV 0 27 c0000600\nV 1 33 0\nV 2 -1 c0000200\nD p 2843 9 c0000200 c0000204\nM 100 2 1 50 0\nD p 2844 90 c0000100 c0000104\n\
         D t 3258 80 c0000200 c0000204\nD a 29 3 c0000100 c0000200\nD s 3314 80 c0000200 c0000204\nD o 519 70 c0000204 0\n";
-    const KALLSYMS: &[u8] = b"c0000100 t lock\nc0000200 T __schedule\nc0000280 t __schedule.cold\nc0000300 T schedule\n\
-        c0000400 T schedule_idle\nc0000500 T preempt_schedule_irq\nc0000600 t arch_timer_handler_virt\nc0000700 t end\n\
-        bf000000 t hook\t[module]\n";
+    const KALLSYMS: &[u8] =
+        b"c0000100 t lock\nc0000200 T __schedule\nc0000600 t arch_timer_handler_virt\nc0000700 t end\n";
+    const INTERRUPTS: &str = "  CPU0\n 29:  4  GIC-0  33 Level  uart-pl011\n";
 
     fn bound(arrivals: &str, tasks: &[Task]) -> BoundDetail {
-        let file = read(&[HEAD, arrivals, "M 900000 2001 1 500 0\nI t 99990000"].concat()).unwrap();
-        let measured =
-            Measured { insn_ns: 1, wakeups: 2000, kallsyms: KALLSYMS, ..Measured::default() };
+        let file = read(&[HEAD, arrivals, "M 900000 2001 1 500 0\nI 0 99990000"].concat()).unwrap();
+        let measured = Measured {
+            insn_ns: 1,
+            wakeups: 2000,
+            kallsyms: KALLSYMS,
+            interrupts: INTERRUPTS,
+            ..Measured::default()
+        };
         detail(&file, &measured, tasks)
-    }
-
-    #[test]
-    fn the_plugin_is_told_where_the_scheduler_is() {
-        let code = scheduler_code(KALLSYMS).unwrap();
-        let starts = [0xc000_0300, 0xc000_0200, 0xc000_0280, 0xc000_0500];
-        let lengths = [0x100, 0x80, 0x80, 0x100];
-        let ranges: Vec<Range> = starts.iter().zip(lengths).map(|(&at, n)| (at, at + n)).collect();
-        assert_eq!(code.scheduler, ranges);
-        assert_eq!((code.schedule, code.idle), (0xc000_0200, (0xc000_0400, 0xc000_0500)));
-        assert_eq!(code.timers, [0xc000_0600]);
-        assert_eq!(scheduler_code(b"c0000100 t lock\n"), None);
-        assert_eq!(scheduler_code(b"00000000 t schedule\n00000000 t __schedule\n"), None);
     }
 
     /// Longest intervals beside hackbench: 14 896 instructions, 519 of the return and 83 ns of the timer.
     #[test]
     fn the_bound_is_the_sum_of_the_longest_intervals_and_of_interrupts() {
-        let detail = bound("I t 1000 8295\nW\nI t 20000 100\nI t 20200 300\nW\n", &[]);
+        let detail = bound("I 0 1000 8295\nW\nI 0 20000 100\nI 0 20200 300\nW\n", &[]);
         assert_eq!(detail.bound, Some(14_896 + 519 + 83));
         let timer = &detail.interrupts[0];
         assert_eq!((timer.count, timer.longest, timer.in_bound), (3, 8295, 8295));
         assert_eq!(detail.components[0].begins, "lock");
         assert_eq!(detail.components[1].ends, "__schedule");
         assert_eq!((detail.wakeups, detail.components[4].ends.as_str()), (2000, ""));
+        let names = detail.interrupts.iter().map(|i| (i.number, i.source.as_str()));
+        let expected =
+            [(Some(27), "arch_timer_handler_virt"), (None, "__schedule"), (Some(33), "uart-pl011")];
+        assert_eq!(names.collect::<Vec<_>>(), expected);
+        assert_eq!(timer.least_distance, Some(200), "a wait parts the first two");
+        assert_eq!(detail.bound_sporadic, None, "8295 instructions each 200");
     }
 
     #[test]
     fn interrupts_of_one_window_add_up_and_a_wait_parts_them() {
-        let two = "I t 1000 4000\nI t 12000 4000\n";
+        let two = "I 0 1000 4000\nI 0 12000 4000\n";
         assert_eq!(bound(two, &[]).interrupts[0].in_bound, 8000);
-        let apart = "I t 1000 4000\nW\nI t 12000 4000\n";
+        let apart = "I 0 1000 4000\nW\nI 0 12000 4000\n";
         assert_eq!(bound(apart, &[]).interrupts[0].in_bound, 4000);
         // Their alignment need not have been seen.
-        let sources = "I t 1000 4000\nW\nI o 900000 300\n";
+        let sources = "I 0 1000 4000\nW\nI 1 900000 300\n";
         let own = 3258 + 29 + 3314 + 519 + 83;
-        assert_eq!(bound(sources, &[]).bound, Some(own + 4300));
+        let apart = bound(sources, &[]);
+        assert_eq!((apart.bound, apart.bound_sporadic), (Some(own + 4300), Some(own + 4300)));
+        // One each 8000 instructions: three in 19 203, each with the longest time.
+        let unequal = bound("I 0 1000 4000\nI 0 9000 100\n", &[]);
+        assert_eq!((unequal.bound, unequal.bound_sporadic), (Some(own + 4100), Some(own + 12_000)));
     }
 
     #[test]
@@ -466,7 +380,7 @@ mod tests {
         let own = 3258 + 29 + 3314 + 519 + 83;
         let tasks = [(100_000, 1_000_000), (300_000, 2_000_000), (1_900_000, 2_000_000)];
         let tasks = tasks.map(|(execution_ns, period_ns)| Task { execution_ns, period_ns });
-        let tasks = bound("I t 1000 4000\n", &tasks).tasks;
+        let tasks = bound("I 0 1000 4000\n", &tasks).tasks;
         assert_eq!(tasks[0].response_ns, Some(own + 4000 + 100_000));
         let job = 100_000 + 2 * 3314;
         assert_eq!(tasks[1].response_ns, Some(own + 4000 + 300_000 + job));
@@ -475,17 +389,19 @@ mod tests {
 
     #[test]
     fn what_is_cut_or_wrong_is_refused() {
-        for few in ["", "latlab-bound 1 arm\nI t 1 1\n", "latlab-bound 1 arm\nM 0 1 1 0 0\nI t 1"] {
+        for few in ["", "latlab-bound 2 arm\nI 0 1 1\n", "latlab-bound 2 arm\nM 0 1 1 0 0\nI 0 1"] {
             assert!(read(few).unwrap_err().reason.contains("fewer than two"), "{few}");
         }
         for (line, lines) in [
             (2, "D x 1 1 0 0"),
             (2, "I x 1 1"),
-            (3, "I t 10 5\nI t 12 5"),
-            (2, "I t 18446744073709551615 5"),
+            (2, "I 0 1 1"),
+            (4, "V 0 27 0\nI 0 10 5\nI 0 12 5"),
+            (3, "V 0 27 0\nI 0 18446744073709551615 5"),
+            (2, "V 1 27 0"),
             (2, "?"),
         ] {
-            let text = format!("latlab-bound 1 arm\n{lines}\nM 9 3 1 0 0\n");
+            let text = format!("latlab-bound 2 arm\n{lines}\nM 9 3 1 0 0\n");
             assert_eq!(read(&text).unwrap_err().line, line, "{text}");
         }
         let other = "latlab-sections 1 arm\nM 9 3 1 0 0\n";
@@ -495,32 +411,11 @@ mod tests {
     #[test]
     fn interrupts_without_an_end_have_no_bound() {
         let file = read(HEAD).unwrap();
-        let all = Source {
-            spans: vec![
-                (0..3000).map(|i| Arrival { start: i * 10_000_000, length: 9_999_999 }).collect(),
-            ],
-        };
-        let file = BoundFile { timer: all, ..file };
+        let mut all = Source::new(None, 0);
+        (0..3000).for_each(|i| all.push(i * 10_000_000, 9_999_999).unwrap());
+        let file = BoundFile { sources: vec![all], ..file };
         let detail = detail(&file, &Measured::default(), &[]);
         assert!(part(detail.clone()).results.is_empty());
         assert_eq!((detail.bound, detail.interrupts[0].in_bound), (None, 0));
-    }
-
-    proptest! {
-        #[test]
-        fn a_window_has_the_most_that_any_has(gaps in prop::collection::vec((0u64..50, 1u64..20), 1..30), window in 0u64..200) {
-            let mut at = 0;
-            let span: Vec<Arrival> = gaps.iter().map(|&(gap, length)| {
-                let arrival = Arrival { start: at + gap, length };
-                at += gap + length;
-                arrival
-            }).collect();
-            let from = |i: usize| {
-                let end = span[i].start + span[i].length;
-                span[i..].iter().filter(|a| a.start.saturating_sub(end) <= window).map(|a| a.length).sum::<u64>()
-            };
-            let most = (0..span.len()).map(from).max().unwrap();
-            prop_assert_eq!(most_in(&span, window), most);
-        }
     }
 }

@@ -85,6 +85,9 @@ pub struct FormatError {
     pub reason: &'static str,
 }
 
+/// Why a file with the state of interrupts has nothing to say.
+pub(super) const STATE_UNKNOWN: &str = "the state of interrupts was not found in QEMU's CPU object";
+
 /// Reads a file. A last line without its end is ignored: QEMU is killed at the end of a run.
 ///
 /// # Errors

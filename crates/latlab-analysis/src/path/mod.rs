@@ -1,9 +1,11 @@
 //! Paths of wake-ups: from executed blocks to functions, their tree, and their difference.
 
+mod arrivals;
 pub mod bisect;
 pub mod bound;
 pub mod format;
 pub mod functions;
+pub mod kernel_code;
 pub mod sections;
 pub mod tree;
 

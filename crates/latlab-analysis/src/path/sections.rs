@@ -3,7 +3,7 @@
 //!
 //! As [`super::format`], the file is bounded and each error names its line.
 
-use super::format::{Block, FormatError, Step, hex, leaves as leaves_of, number};
+use super::format::{Block, FormatError, STATE_UNKNOWN, Step, hex, leaves as leaves_of, number};
 use super::functions::Functions;
 use super::tree;
 use latlab_model::path::{Section, SectionKind, SectionsDetail};
@@ -78,7 +78,10 @@ impl SectionsFile {
     fn line(&mut self, line: &str) -> Result<(), &'static str> {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
-            ["C", instructions, _, _, checks, wrong] => {
+            ["C", instructions, _, places, checks, wrong] => {
+                if number::<u64>(places)? != 1 {
+                    return Err(STATE_UNKNOWN);
+                }
                 self.instructions = number(instructions)?;
                 (self.checks, self.wrong) = (number(checks)?, number(wrong)?);
             }
@@ -240,6 +243,7 @@ mod tests {
             (1, "latlab-path 1 arm"),
             (2, "latlab-sections 1 arm\nK x 1 1 1 1 1"),
             (3, "latlab-sections 1 arm\nL i 3\nS zz 1 - 1"),
+            (2, "latlab-sections 1 arm\nC 1000 10 2 7 0"),
             (2, "latlab-sections 1 arm\n?"),
         ] {
             assert_eq!(read(text).unwrap_err().line, line, "{text}");

@@ -8,7 +8,7 @@ use latlab_model::units::format_ns;
 
 const ASSUMPTIONS: &str = "The bound holds for the code that was executed: a longer section that did not run is not covered. It \
     assumes one CPU, a thread of the highest priority that no other thread delays, interrupts that do not nest and \
-    come as often as they did, in any alignment.";
+    come as close together as each did, in any alignment of different ones.";
 
 /// The sections of a `bound` part.
 pub fn sections(part: &Part, detail: &BoundDetail) -> Vec<Section> {
@@ -60,6 +60,18 @@ pub fn summary(detail: &BoundDetail) -> Vec<String> {
             detail.machine
         ),
     }];
+    if detail.bound.is_some() {
+        let ns = detail.bound_sporadic.and_then(|b| b.checked_mul(detail.insn_ns));
+        sentences.push(match ns {
+            Some(ns) => format!(
+                "If each interrupt always comes at its least distance and takes its longest time: at most {}.",
+                format_ns(ns as f64)
+            ),
+            None => "If each interrupt always came at its least distance and took its longest time, they would take all \
+                of the time."
+                .into(),
+        });
+    }
     if detail.user_wrong > 0 {
         sentences.push(format!(
             "The scheduler seemed to be postponed {} of {} times that user code ran: the bound is an estimate.",
@@ -133,17 +145,27 @@ fn components(detail: &BoundDetail) -> Table {
 }
 
 fn interrupts(detail: &BoundDetail) -> Table {
+    let or_none = |n: Option<u64>, text: fn(u64) -> String| n.map_or_else(|| "–".into(), text);
     Table {
         caption: "Interrupts, in instructions".into(),
         columns: vec![
+            Column::right("number"),
             Column::left("source"),
             Column::right("interrupts"),
             Column::right("longest"),
+            Column::right("least distance").optional(1),
             Column::right("most in the bound"),
         ],
         rows: (detail.interrupts.iter())
             .map(|i| {
-                vec![i.source.clone(), grouped(i.count), grouped(i.longest), grouped(i.in_bound)]
+                vec![
+                    or_none(i.number, |n| n.to_string()),
+                    if i.source.is_empty() { "–".into() } else { i.source.clone() },
+                    grouped(i.count),
+                    grouped(i.longest),
+                    or_none(i.least_distance, grouped),
+                    grouped(i.in_bound),
+                ]
             })
             .collect(),
     }
@@ -185,12 +207,15 @@ mod tests {
                 of(BoundKind::Scheduler, 3_300),
             ],
             interrupts: vec![BoundInterrupt {
-                source: "timer".into(),
+                number: Some(27),
+                source: "arch_timer".into(),
                 count: 7,
                 longest: 8_000,
+                least_distance: None,
                 in_bound: 8_500,
             }],
             bound: Some(14_800),
+            bound_sporadic: Some(20_000),
             observed_ns: 12_900,
             tasks: vec![
                 TaskResponse {
@@ -212,6 +237,9 @@ mod tests {
         let terms: Vec<&str> = table.rows.iter().map(|r| r[1].as_str()).collect();
         assert_eq!(terms, ["14\u{202f}800", "8\u{202f}500", "–", "3\u{202f}000", "3\u{202f}300"]);
         assert_eq!(tasks(&detail).rows[1][3], "longer than the period");
+        assert!(summary(&detail)[1].ends_with("at most 20.0 µs."), "{:?}", summary(&detail));
+        assert_eq!(interrupts(&detail).rows[0][..2], ["27", "arch_timer"]);
+        assert_eq!(interrupts(&detail).rows[0][4], "–");
         assert!(!screen(&detail).iter().any(|b| matches!(b, Block::Warning(_))));
     }
 

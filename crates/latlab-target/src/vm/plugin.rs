@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What a plugin is built from; the first is what the compiler is given.
-const HEADERS: [&str; 3] = ["decode.h", "plugin_api.h", "state.h"];
+const HEADERS: [&str; 5] = ["decode.h", "plugin_api.h", "state.h", "state_arm.h", "state_x86.h"];
 /// Raised when the compiler's options change.
 const OPTIONS_VERSION: &[u8] = b"1";
 

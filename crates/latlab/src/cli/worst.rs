@@ -38,7 +38,7 @@ pub struct Args {
     /// Record the functions of the worst wake-up (needs a C compiler; see latlab vm path).
     #[arg(long)]
     pub path: bool,
-    /// Compute an upper bound from what is executed meanwhile (32-bit ARM, needs a C compiler; see latlab vm bound).
+    /// Compute an upper bound from what is executed meanwhile (needs a C compiler; see latlab vm bound).
     #[arg(long, conflicts_with = "path")]
     pub bound: bool,
     /// A kernel of your own (as for latlab vm run).

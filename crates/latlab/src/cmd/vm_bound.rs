@@ -6,15 +6,17 @@ use crate::cmd::{vm_count, vm_path};
 use crate::outcome::{HintExt, Outcome};
 use crate::session::Session;
 use anyhow::{Context, anyhow};
-use latlab_analysis::path::bound::{self, Measured, Range, Task};
+use latlab_analysis::path::bound::{self, Measured, Task};
+use latlab_analysis::path::kernel_code::{Range, kernel_code};
 use latlab_model::run::{Part, Run};
+use latlab_target::spec::VmTarget;
 
 /// Runs the command.
 ///
 /// # Errors
 /// When the machine cannot run, has no plugin or no symbols, or nothing was counted.
 pub fn run(args: &BoundArgs, global: &Global) -> anyhow::Result<Outcome> {
-    vm_count::arm_target(&args.machine)?;
+    vm_count::target(&args.machine)?;
     let tasks: Vec<Task> = args.tasks.iter().map(|t| task(t)).collect::<anyhow::Result<_>>()?;
     let name = vm_path::name(&args.machine);
     let mut config = vm_count::config(&name, &args.counted);
@@ -25,7 +27,7 @@ pub fn run(args: &BoundArgs, global: &Global) -> anyhow::Result<Outcome> {
 
 fn measure(name: &str, args: &BoundArgs, tasks: &[Task]) -> anyhow::Result<(Part, Run)> {
     let symbols = vm_count::symbols(name, &args.machine)?;
-    let arguments = arguments(name, &symbols)?;
+    let arguments = arguments(name, &vm_count::target(&args.machine)?, &symbols)?;
     let all = |_| arguments.clone();
     let guest = vm_count::run(name, &args.machine, &args.counted, ("latlab_bound", &all))?;
     let file = bound::read(&guest.file)
@@ -40,30 +42,38 @@ fn measure(name: &str, args: &BoundArgs, tasks: &[Task]) -> anyhow::Result<(Part
         wakeups: wakeups.iter().map(|(_, record)| record.summary.count).sum(),
         observed_ns: observed.fold(0.0, f64::max) as u64,
         kallsyms: &guest.kallsyms,
+        interrupts: &guest.interrupts,
     };
     let mut part = bound::part(bound::detail(&file, &measured, tasks));
     part.results.extend(wakeups.iter().map(|(_, record)| (*record).clone()));
     Ok((part, guest.run))
 }
 
-/// What the plugin is told of a kernel.
+/// What the plugin is told of a machine's kernel.
 ///
 /// # Errors
 /// Where its symbols lack the scheduler's.
-pub fn arguments(name: &str, kallsyms: &[u8]) -> anyhow::Result<Vec<(String, String)>> {
-    let code = bound::scheduler_code(kallsyms)
+pub fn arguments(
+    name: &str,
+    target: &VmTarget,
+    kallsyms: &[u8],
+) -> anyhow::Result<Vec<(String, String)>> {
+    let code = kernel_code(kallsyms)
         .ok_or_else(|| anyhow!("{name}: no symbols of the scheduler"))
         .hint("the kernel needs CONFIG_KALLSYMS")?;
     let range = |&(first, end): &Range| format!("{first:x}-{end:x}");
     let all = |ranges: &[Range]| ranges.iter().map(range).collect::<Vec<_>>().join("+");
-    let timers: Vec<String> = code.timers.iter().map(|at| format!("{at:x}")).collect();
+    let domain: Vec<String> = code.domain.iter().map(|at| format!("{at:x}")).collect();
     let arguments = [
         ("scheduler", all(&code.scheduler)),
         ("schedule", format!("{:x}", code.schedule)),
         ("idle", range(&code.idle)),
-        ("timer", timers.join("+")),
+        ("event", all(&code.event)),
+        ("domain", domain.join("+")),
+        ("thunk", all(code.thunks.as_slice())),
     ];
-    Ok(arguments.map(|(name, value)| (name.to_owned(), value)).to_vec())
+    let arguments = arguments.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    Ok([arguments, vm_count::cpu_arguments(name, target, kallsyms)?].concat())
 }
 
 /// `EXECUTION/PERIOD`.

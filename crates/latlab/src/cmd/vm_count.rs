@@ -6,6 +6,7 @@ use crate::outcome::{HintExt, Outcome, OwnHintExt, foreign_line};
 use crate::rundir;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
+use latlab_analysis::path::kernel_code::cpu_variables;
 use latlab_model::run::{Detail, Part, Run};
 use latlab_sys::signal::{self, Signal};
 use latlab_target::Arch;
@@ -21,10 +22,12 @@ use std::path::{Path, PathBuf};
 /// Results in the guest, and below the scratch folder here.
 const RUN: &str = "r";
 const KALLSYMS: &str = "kallsyms";
+const INTERRUPTS: &str = "interrupts";
 const OUTPUT: &str = "output";
 /// What the guest's shell runs; its arguments are the seconds to settle and those of `latlab`, which a signal
 /// to the command reaches.
 const SCRIPT: &str = "cat /proc/kallsyms > kallsyms
+    cat /proc/interrupts > interrupts
     sleep $1
     shift
     exec /bin/latlab wakeup -q --out r \"$@\" > output 2>&1";
@@ -48,6 +51,8 @@ pub struct Guest {
     pub file: String,
     /// The guest's `/proc/kallsyms`.
     pub kallsyms: Vec<u8>,
+    /// The guest's `/proc/interrupts`.
+    pub interrupts: String,
     /// Virtual time of one instruction, as a power of two of ns.
     pub shift: u8,
 }
@@ -78,17 +83,32 @@ pub fn target(machine: &Machine) -> anyhow::Result<VmTarget> {
     }
 }
 
-/// [`target`], of the architecture whose sections are counted.
+/// Whether the state of the machine's CPU is found by its kernel's symbols.
+pub fn needs_symbols(target: &VmTarget) -> bool {
+    catalog::find(&target.name).is_some_and(|kind| kind.arch == Arch::X86_64)
+}
+
+/// What a plugin is told of where a machine's kernel has the variables of a CPU: nothing on ARM.
 ///
 /// # Errors
-/// As [`target`], and for other architectures.
-pub fn arm_target(machine: &Machine) -> anyhow::Result<VmTarget> {
-    let target = target(machine)?;
-    if catalog::find(&target.name).is_some_and(|kind| kind.arch != Arch::Armv7) {
-        return Err(anyhow!("{}: sections are counted on 32-bit ARM only", machine.machine))
-            .hint("choose armv7-rt or armv7");
+/// Where the kernel's symbols lack them.
+pub fn cpu_arguments(
+    name: &str,
+    target: &VmTarget,
+    kallsyms: &[u8],
+) -> anyhow::Result<Vec<(String, String)>> {
+    if !needs_symbols(target) {
+        return Ok(Vec::new());
     }
-    Ok(target)
+    let variables = cpu_variables(kallsyms)
+        .ok_or_else(|| anyhow!("{name}: no symbols of the preemption count and the running task"))
+        .hint("the kernel needs CONFIG_KALLSYMS_ALL")?;
+    let arguments = [
+        ("count", variables.count),
+        ("current", variables.current),
+        ("offsets", variables.offsets),
+    ];
+    Ok(arguments.map(|(name, at)| (name.to_owned(), format!("{at:x}"))).to_vec())
 }
 
 /// The configuration of a run.
@@ -121,7 +141,7 @@ pub fn finish(
     }
 }
 
-/// The `/proc/kallsyms` of a machine's kernel. The addresses of its image are the same in each boot of 32-bit ARM.
+/// The `/proc/kallsyms` of a machine's kernel. The addresses of its image are the same in each boot in virtual time.
 ///
 /// # Errors
 /// When the machine does not run.
@@ -150,6 +170,11 @@ pub fn read_symbols(folder: &Path) -> anyhow::Result<Vec<u8>> {
     fs::read(folder.join(KALLSYMS))
         .context("the machine brought back no /proc/kallsyms")
         .hint("the kernel needs CONFIG_KALLSYMS")
+}
+
+/// What the guest's shell kept of its interrupts; empty where it did not.
+pub fn read_interrupts(folder: &Path) -> String {
+    fs::read_to_string(folder.join(INTERRUPTS)).unwrap_or_default()
 }
 
 /// The plugin of this name for a machine, which writes a file.
@@ -213,6 +238,7 @@ pub fn run(
         release: finished.release,
         file: read(&file, FILE_MAX)?,
         kallsyms: read_symbols(&folder)?,
+        interrupts: read_interrupts(&folder),
         shift,
     })
 }

@@ -14,7 +14,7 @@ use latlab_model::run::{Part, Run};
 /// # Errors
 /// When the machine cannot run, has no plugin, or nothing was counted.
 pub fn run(args: &SectionsArgs, global: &Global) -> anyhow::Result<Outcome> {
-    vm_count::arm_target(&args.machine)?;
+    vm_count::target(&args.machine)?;
     let name = vm_path::name(&args.machine);
     let config = vm_count::config(&name, &args.counted);
     let session = Session::begin(global, "sections", &config)?;
@@ -22,8 +22,14 @@ pub fn run(args: &SectionsArgs, global: &Global) -> anyhow::Result<Outcome> {
 }
 
 fn measure(name: &str, args: &SectionsArgs) -> anyhow::Result<(Part, Run)> {
-    let marks = |_| vec![("marks".to_owned(), args.counted.loops.to_string())];
-    let guest = vm_count::run(name, &args.machine, &args.counted, ("latlab_sections", &marks))?;
+    let target = vm_count::target(&args.machine)?;
+    let mut arguments = vec![("marks".to_owned(), args.counted.loops.to_string())];
+    if vm_count::needs_symbols(&target) {
+        let symbols = vm_count::symbols(name, &args.machine)?;
+        arguments.extend(vm_count::cpu_arguments(name, &target, &symbols)?);
+    }
+    let all = |_| arguments.clone();
+    let guest = vm_count::run(name, &args.machine, &args.counted, ("latlab_sections", &all))?;
     let file = sections::read(&guest.file)
         .context("the plugin's file")
         .hint("count more wake-ups (-l), or use a kernel of Debian's")?;

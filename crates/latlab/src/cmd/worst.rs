@@ -38,6 +38,7 @@ const OUTPUT: &str = "output";
 /// What the guest's shell runs.
 const SCRIPT: &str = "/bin/latlab search-worker \"$1\" --random $2 > answer.json 2> output; code=$?
     [ $3 = no ] || cat /proc/kallsyms > kallsyms
+    [ $3 = no ] || cat /proc/interrupts > interrupts
     exit $code";
 /// The largest file that the guest may bring back, and that a plugin may write.
 const ANSWER_MAX: u64 = 16 << 20;
@@ -76,10 +77,7 @@ pub fn run(args: &Args, global: &Global) -> anyhow::Result<Outcome> {
         (_, true) => Counting::Bound,
         _ => Counting::Nothing,
     };
-    match counting {
-        Counting::Bound => vm_count::arm_target(&machine)?,
-        _ => vm_count::target(&machine)?,
-    };
+    vm_count::target(&machine)?;
     let config = serde_json::json!({
         "inputs": inputs, "plan": plan, "path": args.path, "bound": args.bound
     });
@@ -244,7 +242,7 @@ fn boot(machine: &Machine, plan: &SearchPlan, counting: Counting) -> anyhow::Res
         Counting::Path => Some(("latlab_path", vec![("shift".to_owned(), shift.to_string())])),
         Counting::Bound => {
             let symbols = vm_count::symbols(&machine.machine, machine)?;
-            Some(("latlab_bound", vm_bound::arguments(&machine.machine, &symbols)?))
+            Some(("latlab_bound", vm_bound::arguments(&machine.machine, &target, &symbols)?))
         }
     };
     if let Some((name, arguments)) = counted_by {
@@ -284,6 +282,7 @@ fn boot(machine: &Machine, plan: &SearchPlan, counting: Counting) -> anyhow::Res
                 wakeups: measured_wakeups(&answer.searched),
                 observed_ns: most_ns(&answer.searched),
                 kallsyms: &kallsyms,
+                interrupts: &vm_count::read_interrupts(&folder),
             };
             bound = Some(Box::new(bound::detail(&file, &measured, &[])));
         }
