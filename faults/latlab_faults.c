@@ -48,6 +48,7 @@
 #include <asm/apic.h>
 #include <asm/nmi.h>
 #endif
+#include "latlab_gpio.h"
 
 #define SIZE_MAX_NS (2 * (u64)NSEC_PER_SEC)
 #define EVERY_MIN_NS (10 * (u64)NSEC_PER_USEC)
@@ -73,10 +74,11 @@ enum context {
 	IN_IDLE,	/* the idle task, interrupts off, once something has woken the CPU */
 	AFTER_IDLE,	/* the idle task, each time it has been woken */
 	IN_WORK,	/* a work item of the system's workqueue, bound to the CPU */
+	IN_UNBOUND,	/* a work item that is queued on the CPU and bound to none */
 	IN_BUSY,	/* a kernel thread of the fair class, bound to the CPU, that computes most of the time */
 	IN_CALL,	/* a system call of whoever reads `call` */
 	IN_NMI,		/* a non-maskable interrupt that a timer's handler sends (x86) */
-	IN_DEVICE,	/* the handler of a device's interrupt, in hard interrupt context on PREEMPT_RT too */
+	IN_DEVICE,	/* the handler of a device's interrupt, unless `threaded` in hard interrupt context on PREEMPT_RT too */
 };
 
 /*
@@ -93,6 +95,7 @@ struct fault {
 	const char *name;
 	enum context context;
 	void (*strike)(struct fault *f);
+	bool threaded;	/* the handler of its interrupt may run in a thread */
 	/* settings */
 	u64 ns, every_ns, at_ns;
 	u32 jitter, seed, rare, load, times;
@@ -378,6 +381,7 @@ static struct fault faults[] = {
 	{ .name = "hardirq-calls", .context = IN_HARDIRQ, .strike = strike_many_calls },
 	{ .name = "timer-calls", .context = IN_TIMER, .strike = strike_many_calls },
 	{ .name = "tasklet", .context = IN_TASKLET, .strike = strike_spin },
+	{ .name = "kernel-loop", .context = IN_THREAD, .strike = strike_spin },
 	{ .name = "irqs-off", .context = IN_THREAD, .strike = strike_irqs_off },
 	{ .name = "preempt-off", .context = IN_THREAD, .strike = strike_preempt_off },
 	{ .name = "raw-lock", .context = IN_THREAD, .strike = strike_raw_lock },
@@ -388,9 +392,11 @@ static struct fault faults[] = {
 	{ .name = "idle", .context = IN_IDLE, .strike = strike_spin },
 	{ .name = "longer-path", .context = AFTER_IDLE, .strike = strike_path },
 	{ .name = "irq", .context = IN_DEVICE, .strike = strike_spin },
+	{ .name = "irq-thread", .context = IN_DEVICE, .strike = strike_spin, .threaded = true },
 	{ .name = "irq-storm", .context = IN_DEVICE, .strike = strike_storm },
 	{ .name = "work-irqs-off", .context = IN_WORK, .strike = strike_irqs_off },
 	{ .name = "work-preempt-off", .context = IN_WORK, .strike = strike_preempt_off },
+	{ .name = "unbound-irqs-off", .context = IN_UNBOUND, .strike = strike_irqs_off },
 	{ .name = "timer-irqs-off", .context = IN_TIMER, .strike = strike_irqs_off },
 	{ .name = "busy-irqs-off", .context = IN_BUSY, .strike = strike_irqs_off },
 	{ .name = "busy-preempt-off", .context = IN_BUSY, .strike = strike_preempt_off },
@@ -492,6 +498,8 @@ static enum hrtimer_restart on_hrtimer(struct hrtimer *timer)
 		tasklet_hi_schedule(&f->tasklet);
 	else if (f->context == IN_WORK)
 		queue_work_on(f->cpu, system_wq, &f->work);
+	else if (f->context == IN_UNBOUND)
+		queue_work(system_unbound_wq, &f->work);
 	else if (f->context == IN_NMI)
 		send_nmi(f);
 	else if (f->context == IN_DEVICE)
@@ -544,8 +552,8 @@ static int take_device(struct fault *f)
 	error = pci_alloc_irq_vectors(device, 1, 1, PCI_IRQ_ALL_TYPES);
 	if (error < 0)
 		goto unmap;
-	error = request_irq(pci_irq_vector(device, 0), on_device, IRQF_NO_THREAD | IRQF_SHARED,
-			    "fault-device", f);
+	error = request_irq(pci_irq_vector(device, 0), on_device,
+			    (f->threaded ? 0 : IRQF_NO_THREAD) | IRQF_SHARED, "fault-device", f);
 	if (error)
 		goto free;
 	irq_set_affinity(pci_irq_vector(device, 0), cpumask_of(f->cpu));
@@ -745,6 +753,7 @@ static void stop_fault(struct fault *f)
 		del_timer_sync(&f->timer);
 		break;
 	case IN_WORK:
+	case IN_UNBOUND:
 		hrtimer_cancel(&f->hrtimer);
 		cancel_work_sync(&f->work);
 		break;
@@ -786,6 +795,7 @@ static int start_fault(struct fault *f)
 	case IN_TASKLET:
 	case IN_HARDIRQ:
 	case IN_WORK:
+	case IN_UNBOUND:
 		error = smp_call_function_single(f->cpu, start_hrtimer, f, 1);
 		break;
 	case IN_NMI:
@@ -841,6 +851,7 @@ static int set_anew(struct fault *f)
 	case IN_TASKLET:
 	case IN_HARDIRQ:
 	case IN_WORK:
+	case IN_UNBOUND:
 	case IN_NMI:
 	case IN_DEVICE:
 		hrtimer_cancel(&f->hrtimer);
@@ -1016,6 +1027,7 @@ static int __init faults_init(void)
 {
 	int i;
 
+	gpio_loop_add();
 	for (i = 0; i < WORKS; i++)
 		INIT_WORK(&works[i], work_body);
 	for (i = 0; i < ARRAY_SIZE(faults); i++) {
@@ -1038,6 +1050,7 @@ static void __exit faults_exit(void)
 	int i;
 
 	debugfs_remove(folder);
+	gpio_loop_remove();
 	for (i = 0; i < ARRAY_SIZE(faults); i++)
 		stop_fault(&faults[i]);
 	for (i = 0; i < WORKS; i++)

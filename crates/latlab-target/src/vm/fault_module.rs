@@ -15,6 +15,8 @@ use std::process::Command;
 /// Name of the module's file.
 pub const MODULE: &str = "latlab_faults.ko";
 const SOURCE: &str = "latlab_faults.c";
+/// What it includes.
+const INCLUDED: &str = "latlab_gpio.h";
 
 /// The machine's kernel: Debian's, fetched if need be, or the one that was built for the purpose that it names.
 pub fn kernel(
@@ -41,8 +43,9 @@ pub fn build(
     let folder = target.build.as_ref().map(|p| built::folder(host.cache, &target.name, p));
     let record = folder.as_ref().and_then(|f| fs::read(f.join(built::RECORD)).ok());
     let source = host.source("faults", SOURCE, "fault module")?;
-    let code = fs::read(source.join(SOURCE)).map_err(TargetError::file(&source))?;
-    let pieces = [code.as_slice(), kernel.release.as_bytes()];
+    let read = |file| fs::read(source.join(file)).map_err(TargetError::file(&source));
+    let (code, included) = (read(SOURCE)?, read(INCLUDED)?);
+    let pieces = [code.as_slice(), included.as_slice(), kernel.release.as_bytes()];
     let key = digest(pieces.into_iter().chain(record.as_deref()));
     let target = host.cache.folder("faults")?.join(format!("{}-{}.ko", kernel.release, &key[..16]));
     if target.is_file() {
@@ -56,7 +59,7 @@ pub fn build(
     let scratch = host.cache.scratch()?;
     let work = scratch.path().join("module");
     fs::create_dir_all(&work).map_err(TargetError::file(&work))?;
-    for file in [SOURCE, "Kbuild"] {
+    for file in [SOURCE, INCLUDED, "Kbuild"] {
         fs::copy(source.join(file), work.join(file))
             .map_err(TargetError::file(&source.join(file)))?;
     }

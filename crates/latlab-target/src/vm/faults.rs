@@ -15,11 +15,12 @@ use crate::spec::VmTarget;
 use crate::{Result, TargetError};
 use latlab_wire::frame::Job;
 
-const KERNEL_KINDS: [&str; 26] = [
+const KERNEL_KINDS: [&str; 29] = [
     "hardirq",
     "hardirq-calls",
     "timer-calls",
     "tasklet",
+    "kernel-loop",
     "irqs-off",
     "preempt-off",
     "raw-lock",
@@ -30,9 +31,11 @@ const KERNEL_KINDS: [&str; 26] = [
     "idle",
     "longer-path",
     INTERRUPT,
+    THREADED,
     STORM,
     "work-irqs-off",
     "work-preempt-off",
+    "unbound-irqs-off",
     "timer-irqs-off",
     "busy-irqs-off",
     "busy-preempt-off",
@@ -74,8 +77,9 @@ const TIMED_KINDS: [&str; 15] = [
 ];
 /// Never: `KTIME_MAX`.
 const AT_REST_NS: u64 = i64::MAX as u64;
-/// A device's interrupt, and many of them: the machine needs that device.
+/// A device's interrupt, one whose handler may be a thread, and many of them: the machine needs that device.
 const INTERRUPT: &str = "irq";
+const THREADED: &str = "irq-thread";
 const STORM: &str = "irq-storm";
 /// Struck from a system call of a process that does nothing else.
 const CALL_IRQS_OFF: &str = "call-irqs-off";
@@ -300,7 +304,8 @@ fn duration(text: &str, unit: u64) -> Option<u64> {
 /// The machine that the faults need: the one that was asked for, with a device that interrupts where
 /// one of them is such a device's.
 pub fn machine_for(target: &VmTarget, faults: &[Fault]) -> VmTarget {
-    let interrupting_device = faults.iter().any(|f| [INTERRUPT, STORM].contains(&&*f.kind));
+    let interrupting_device =
+        faults.iter().any(|f| [INTERRUPT, THREADED, STORM].contains(&&*f.kind));
     VmTarget { interrupting_device, ..target.clone() }
 }
 
