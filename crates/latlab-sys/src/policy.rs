@@ -86,12 +86,33 @@ fn apply(tid: i32, attr: &SchedAttr) -> io::Result<()> {
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Policy and static priority of a thread; 0 is the caller. A policy that is none of ours is `Other`.
+///
+/// # Errors
+/// `ESRCH` when there is no such thread.
+pub fn of(tid: i32) -> io::Result<(Policy, u32)> {
+    let attr = attr_of(tid)?;
+    let policy = match attr.policy as i32 {
+        libc::SCHED_FIFO => Policy::Fifo,
+        libc::SCHED_RR => Policy::Rr,
+        libc::SCHED_BATCH => Policy::Batch,
+        libc::SCHED_IDLE => Policy::Idle,
+        6 => Policy::Deadline,
+        _ => Policy::Other,
+    };
+    Ok((policy, attr.priority))
+}
+
 /// The calling thread's.
 fn current() -> io::Result<SchedAttr> {
+    attr_of(0)
+}
+
+fn attr_of(tid: i32) -> io::Result<SchedAttr> {
     let mut attr = SchedAttr::default();
     let size = size_of::<SchedAttr>() as u32;
     // SAFETY: sched_getattr(thread, attr, size, flags) writes at most `size` bytes to a live value.
-    let rc = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
+    let rc = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attr, size, 0) };
     if rc == 0 { Ok(attr) } else { Err(io::Error::last_os_error()) }
 }
 

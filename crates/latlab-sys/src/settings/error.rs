@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SettingError {
-    /// Not below `/proc/sys`, `/proc/irq`, `/sys` or `/dev/cpuset`.
+    /// Not below `/proc/sys`, `/proc/irq`, `/sys` or `/dev/cpuset`, and no thread of an interrupt.
     #[error("{}: is not a setting of the kernel", .0.display())]
     NotASetting(PathBuf),
     /// The old value cannot be read, so it could not be put back.

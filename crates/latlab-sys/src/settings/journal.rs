@@ -8,6 +8,7 @@
 //! {"id":0,"reads":"-1"}
 //! {"id":0,"undone":true}
 //! {"id":1,"reset":{"path":"/sys/kernel/tracing/set_graph_function","value":""}}
+//! {"id":2,"value":{"path":"/proc/63","means":"policy","started":81,"from":"fifo 50","to":"fifo 10"}}
 //! ```
 //!
 //! A line that could not be written whole is taken away again (ftruncate), and its setting is not
@@ -21,6 +22,7 @@
 //! ends the lock with the process, and children do not inherit it.
 
 use super::disk::{Disk, Faults};
+use super::other::{Means, remove_group};
 use super::value::{VALUE_MAX, append_line, fingerprint, read_setting, write_setting};
 use super::{Restoration, SettingError};
 use rustix::fs::{FlockOperation, fcntl_lock};
@@ -157,6 +159,18 @@ pub(super) enum Entry {
         list: PathBuf,
         event: String,
     },
+    /// A setting that is no file; `started` tells a thread from a later one of its number.
+    Value {
+        path: PathBuf,
+        means: Means,
+        started: u64,
+        from: String,
+        to: String,
+    },
+    /// A control group, of which the tasks are moved to the one that it lies in.
+    Group {
+        path: PathBuf,
+    },
     /// A setting that nobody else is to change; its old value is read next, and not changed yet.
     Claim {
         path: PathBuf,
@@ -170,6 +184,8 @@ impl Entry {
             | Self::Reset { path, .. }
             | Self::Dir { path }
             | Self::Probe { path, .. }
+            | Self::Value { path, .. }
+            | Self::Group { path }
             | Self::Claim { path } => path,
         }
     }
@@ -188,19 +204,24 @@ impl Entry {
             Self::Set { path, from, .. } => undo_set(path, from, reads),
             Self::Reset { path, value } => undo_reset(path, value, reads),
             Self::Probe { path, list, event } => undo_probe(path, list, event),
-            Self::Claim { path } => Restoration::AlreadyRight { path: path.clone() },
-            Self::Dir { path } => match fs::remove_dir(path) {
-                Ok(()) => Restoration::Removed { path: path.clone() },
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                    Restoration::AlreadyRight { path: path.clone() }
-                }
-                Err(e) => Restoration::Failed {
-                    path: path.clone(),
-                    value: "removed".into(),
-                    reason: e.to_string(),
-                },
+            Self::Value { path, means, started, from, .. } => match means.started(path) == *started
+            {
+                true => undo_value(*means, path, from, reads),
+                false => Restoration::AlreadyRight { path: path.clone() },
             },
+            Self::Claim { path } => Restoration::AlreadyRight { path: path.clone() },
+            Self::Dir { path } => removed(path, fs::remove_dir(path)),
+            Self::Group { path } => removed(path, remove_group(path)),
         }
+    }
+}
+
+fn removed(path: &Path, done: io::Result<()>) -> Restoration {
+    let path = path.to_owned();
+    match done {
+        Ok(()) => Restoration::Removed { path },
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Restoration::AlreadyRight { path },
+        Err(e) => Restoration::Failed { path, value: "removed".into(), reason: e.to_string() },
     }
 }
 
@@ -231,12 +252,26 @@ fn undo_probe(group: &Path, list: &Path, event: &str) -> Restoration {
 }
 
 fn undo_set(path: &Path, from: &str, reads: Option<&str>) -> Restoration {
+    undo_with(path, from, reads, read_setting, write_setting)
+}
+
+fn undo_value(means: Means, path: &Path, from: &str, reads: Option<&str>) -> Restoration {
+    undo_with(path, from, reads, |p| means.read(p), |p, value| means.write(p, value))
+}
+
+fn undo_with(
+    path: &Path,
+    from: &str,
+    reads: Option<&str>,
+    read: impl Fn(&Path) -> io::Result<String>,
+    write: impl Fn(&Path, &str) -> io::Result<()>,
+) -> Restoration {
     let path = path.to_owned();
     let failed =
         |reason: String| Restoration::Failed { path: path.clone(), value: from.to_owned(), reason };
-    let now = match read_setting(&path) {
+    let now = match read(&path) {
         Ok(now) => now,
-        // The device or module that had the setting is gone, and its setting with it.
+        // The device, module or thread that had the setting is gone, and its setting with it.
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Restoration::AlreadyRight { path },
         Err(e) => return failed(e.to_string()),
     };
@@ -246,7 +281,7 @@ fn undo_set(path: &Path, from: &str, reads: Option<&str>) -> Restoration {
     if let Some(ours) = reads.filter(|r| *r != now) {
         return Restoration::ChangedSince { path, ours: ours.to_owned(), now };
     }
-    match write_setting(&path, from) {
+    match write(&path, from) {
         Ok(()) => Restoration::Restored { path, value: from.to_owned() },
         Err(e) => failed(e.to_string()),
     }

@@ -23,10 +23,12 @@ mod dma_latency;
 mod error;
 mod journal;
 mod orphaned;
+mod other;
 mod restoration;
 mod value;
 
 use journal::{Entry, Journal};
+use other::{Means, with_rx_usecs};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,6 +42,7 @@ pub use journal::Place;
 pub use orphaned::{
     Holder, OrphanedSettings, Refused, Survey, restore_orphaned, restore_own, survey,
 };
+pub use other::{InterruptThread, interrupt_threads};
 pub use restoration::Restoration;
 
 /// A setting that was set.
@@ -210,12 +213,28 @@ impl Settings {
     /// # Errors
     /// As [`Settings::set`]; also when it exists.
     pub fn make_dir(&mut self, path: impl AsRef<Path>) -> Result<(), SettingError> {
-        let path = self.place.new_dir(path.as_ref())?;
+        self.make(path.as_ref(), |path| Entry::Dir { path })
+    }
+
+    /// Makes a control group (version 2). When it is removed, its tasks go to the one that it lies in.
+    ///
+    /// # Errors
+    /// As [`Settings::make_dir`].
+    pub fn make_group(&mut self, path: impl AsRef<Path>) -> Result<(), SettingError> {
+        self.make(path.as_ref(), |path| Entry::Group { path })
+    }
+
+    fn make(
+        &mut self,
+        path: &Path,
+        entry: impl FnOnce(PathBuf) -> Entry,
+    ) -> Result<(), SettingError> {
+        let path = self.place.new_dir(path)?;
         if path.exists() {
             let source = io::ErrorKind::AlreadyExists.into();
             return Err(SettingError::Refused { path, value: "mkdir".into(), source });
         }
-        let id = self.note(Entry::Dir { path: path.clone() }, None)?;
+        let id = self.note(entry(path.clone()), None)?;
         self.step(Step::Journalled);
         if let Err(source) = fs::create_dir(&path) {
             self.forget(id);
@@ -223,6 +242,69 @@ impl Settings {
         }
         self.step(Step::Set);
         Ok(())
+    }
+
+    /// Sets the priority of an interrupt's thread (`/proc/TID`) under SCHED_FIFO.
+    ///
+    /// # Errors
+    /// As [`Settings::set`]; also for another thread.
+    pub fn set_interrupt_priority(
+        &mut self,
+        thread: &Path,
+        priority: u32,
+    ) -> Result<Change, SettingError> {
+        self.set_value(Means::Policy, thread, |_| format!("fifo {priority}"))
+    }
+
+    /// Sets for how many µs a network interface (`/sys/class/net/NAME`) may delay the interrupt of a packet that it has
+    /// received, and that it does not adapt this time.
+    ///
+    /// # Errors
+    /// As [`Settings::set`]; also where its driver does not have it.
+    pub fn set_coalescing(&mut self, interface: &Path, us: u32) -> Result<Change, SettingError> {
+        self.set_value(Means::Coalescing, interface, |now| with_rx_usecs(now, us))
+    }
+
+    fn set_value(
+        &mut self,
+        means: Means,
+        path: &Path,
+        to: impl FnOnce(&str) -> String,
+    ) -> Result<Change, SettingError> {
+        if !means.is_path(path) {
+            return Err(SettingError::NotASetting(path.to_owned()));
+        }
+        let path = path.to_owned();
+        let read = || {
+            let unreadable = |source| SettingError::Unreadable { path: path.clone(), source };
+            means.read(&path).map_err(unreadable)
+        };
+        let value = to(&read()?);
+        let kept = (read()? == value).then_some(value.as_str());
+        let id = self.note(Entry::Claim { path: path.clone() }, kept)?;
+        self.step(Step::Claimed);
+        let from = read().inspect_err(|_| self.forget(id))?;
+        let started = means.started(&path);
+        let entry = Entry::Value {
+            path: path.clone(),
+            means,
+            started,
+            from: from.clone(),
+            to: value.clone(),
+        };
+        self.fill(id, entry).inspect_err(|_| self.forget(id))?;
+        self.step(Step::Journalled);
+        if from != value
+            && let Err(source) = means.write(&path, &value)
+        {
+            self.forget(id);
+            return Err(SettingError::Refused { path, value, source });
+        }
+        self.step(Step::Set);
+        let now = means.read(&path).unwrap_or_else(|_| value.clone());
+        self.note_reading(id, &now);
+        self.step(Step::ReadBack);
+        Ok(Change { path, from, now })
     }
 
     /// Adds a dynamic event that is removed again as a setting is restored. `list` is `uprobe_events` or

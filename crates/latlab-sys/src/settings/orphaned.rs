@@ -105,7 +105,11 @@ fn undo_all(
             journal::Entry::Set { .. }
             | journal::Entry::Reset { .. }
             | journal::Entry::Claim { .. } => place.setting(&path),
-            journal::Entry::Dir { .. } => place.new_dir(&path),
+            journal::Entry::Value { means, .. } => match means.is_path(&path) {
+                true => Ok(path.clone()),
+                false => Err(SettingError::NotASetting(path.clone())),
+            },
+            journal::Entry::Dir { .. } | journal::Entry::Group { .. } => place.new_dir(&path),
             journal::Entry::Probe { list, .. } => {
                 place.new_dir(&path).and_then(|_| place.setting(list))
             }
