@@ -4,13 +4,15 @@ use super::findings::findings;
 use latlab_model::record::{Param, Record, Unit, Window};
 use latlab_model::run::{Detail, Part};
 use latlab_model::wakeup::config::WakeupConfig;
+use latlab_model::wakeup::mechanism::Mechanism;
 use latlab_model::wakeup::result::{ThreadResult, WakeupResult};
 use latlab_stats::histogram::{Histogram, Summary};
 use std::collections::BTreeMap;
 
 /// A part named `name`: `wakeup.LEVEL` over all threads and for each CPU, and
 /// `wakeup.LEVEL.period`, which counts missed periods too. Of mechanisms in turns `wakeup.by.MECHANISM`
-/// for each, with a parameter `sender` (`same-cpu`, `other-cpu`) where another thread makes the call.
+/// for each, with a parameter `sender` (`same-cpu`, `other-cpu`) where another thread makes the call, and
+/// `wakeup.by.MECHANISM.stamp` for the part that follows the kernel's time stamp.
 pub fn part(name: &str, title: &str, result: &WakeupResult) -> Part {
     Part {
         name: name.to_owned(),
@@ -27,18 +29,41 @@ pub fn part(name: &str, title: &str, result: &WakeupResult) -> Part {
 }
 
 fn by_mechanism(result: &WakeupResult) -> Vec<Record> {
-    let of = |t: &ThreadResult| {
-        let woken = t.woken?;
+    let of = |t: &ThreadResult| -> Vec<Record> {
+        let Some(woken) = t.woken else { return Vec::new() };
         let mut params = base_params(&result.config);
         if let Some(from) = woken.from {
             let sender = if Some(from) == t.cpu { "same-cpu" } else { "other-cpu" };
             params.insert("sender".to_owned(), Param::from(sender.to_owned()));
         }
+        params.extend(outside(woken.by, result));
         let [summary, _] = t.summaries();
         let name = ["wakeup.by.", woken.by.id()].concat();
-        Some(record(name, &params, (t.latency.clone(), summary), Some(t.window.clone())))
+        let stamp = t.since_stamp.as_ref().map(|part| {
+            let name = [&name, ".stamp"].concat();
+            record(name, &params, (part.clone(), part.summary()), None)
+        });
+        let whole = (t.latency.clone(), summary);
+        let whole = record(name, &params, whole, Some(t.window.clone()));
+        [whole].into_iter().chain(stamp).collect()
     };
-    result.threads.iter().filter(|t| t.wakeups > 0).filter_map(of).collect()
+    result.threads.iter().filter(|t| t.wakeups > 0).flat_map(of).collect()
+}
+
+/// The machine or the lines that a mechanism goes through.
+fn outside(by: Mechanism, result: &WakeupResult) -> Option<(String, Param)> {
+    let named = result.config.by.as_ref()?;
+    match by {
+        Mechanism::UdpHost => {
+            Some(("host".to_owned(), Param::from(named.host.as_ref()?.name.clone())))
+        }
+        Mechanism::Gpio => {
+            let wire = named.gpio.as_ref()?;
+            let lines = [wire.output.to_string(), wire.input.to_string()].join(" ");
+            Some(("lines".to_owned(), Param::from(lines)))
+        }
+        _ => None,
+    }
 }
 
 fn by_thread(result: &WakeupResult) -> Vec<Record> {
@@ -142,7 +167,7 @@ mod tests {
 
     #[test]
     fn each_mechanism_has_a_record_of_its_own() {
-        use latlab_model::wakeup::mechanism::{Mechanism, Mechanisms, Woken};
+        use latlab_model::wakeup::mechanism::{Mechanisms, Woken};
         let row = |from| ThreadResult {
             cpu: Some(CpuId(1)),
             woken: Some(Woken { by: Mechanism::Futex, from: Some(CpuId(from)) }),
@@ -157,6 +182,27 @@ mod tests {
         let sender = |i: usize| records[i].params["sender"].clone();
         assert_eq!(sender(0), Param::from("same-cpu".to_owned()));
         assert_eq!(sender(1), Param::from("other-cpu".to_owned()));
+    }
+
+    #[test]
+    fn the_part_after_the_stamp_is_a_record_with_the_host() {
+        use latlab_model::wakeup::mechanism::{EchoHost, Mechanisms, Woken};
+        let row = ThreadResult {
+            cpu: Some(CpuId(1)),
+            woken: Some(Woken { by: Mechanism::UdpHost, from: Some(CpuId(1)) }),
+            wakeups: 2,
+            latency: Histogram::of([30_000, 40_000]),
+            since_stamp: Some(Histogram::of([3_000, 4_000])),
+            ..ThreadResult::default()
+        };
+        let mut result = WakeupResult { threads: vec![row], ..WakeupResult::default() };
+        let host = Some(EchoHost { name: "board".into(), ..EchoHost::default() });
+        result.config.by = Some(Mechanisms { host, ..Mechanisms::default() });
+        let records = part("wakeup-by", "", &result).results;
+        let names: Vec<&str> = records.iter().map(|r| r.name.as_str()).collect();
+        assert_eq!(names, ["wakeup.by.udp-host", "wakeup.by.udp-host.stamp"]);
+        assert_eq!(records[1].summary.max, Some(4_000.0));
+        assert!(records.iter().all(|r| r.params["host"] == Param::from("board".to_owned())));
     }
 
     #[test]

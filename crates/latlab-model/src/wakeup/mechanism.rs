@@ -45,11 +45,15 @@ pub enum Mechanism {
     Signal,
     /// One byte through UDP over 127.0.0.1.
     Udp,
+    /// A datagram to a UDP echo on another machine, and its reply.
+    UdpHost,
+    /// A change of a GPIO output, and the edge at the input that it is wired to.
+    Gpio,
 }
 
 impl Mechanism {
     /// Every mechanism; timers first.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::ClockNanosleep,
         Self::Nanosleep,
         Self::Timerfd,
@@ -66,6 +70,8 @@ impl Mechanism {
         Self::Socket,
         Self::Signal,
         Self::Udp,
+        Self::UdpHost,
+        Self::Gpio,
     ];
 
     /// Name on the command line and in records.
@@ -87,12 +93,19 @@ impl Mechanism {
             Self::Socket => "socket",
             Self::Signal => "signal",
             Self::Udp => "udp",
+            Self::UdpHost => "udp-host",
+            Self::Gpio => "gpio",
         }
     }
 
     /// Whether the kernel's timer wakes the thread; otherwise another thread does.
     pub fn is_timer(self) -> bool {
         self <= Self::PosixTimer
+    }
+
+    /// Whether it goes through something outside of this machine's memory that has to be named.
+    pub fn is_outside(self) -> bool {
+        matches!(self, Self::UdpHost | Self::Gpio)
     }
 
     /// Whether it is the one that is used unless another is named.
@@ -127,6 +140,50 @@ pub struct Mechanisms {
     pub mechanisms: Vec<Mechanism>,
     /// CPUs from which the thread is woken, where that is not a timer's part.
     pub senders: Vec<CpuId>,
+    /// The other end of [`Mechanism::UdpHost`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<EchoHost>,
+    /// The lines of [`Mechanism::Gpio`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpio: Option<GpioWire>,
+}
+
+/// A machine whose UDP echo answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EchoHost {
+    /// As it was named: `NAME[:PORT]`.
+    pub name: String,
+    /// Its address with a port: TCP of `latlab bench --serve`, or UDP of another echo server.
+    pub address: String,
+    /// Whether `latlab bench --serve` is there (no port was named).
+    pub is_latlab: bool,
+}
+
+/// A line of a GPIO chip.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GpioLine {
+    /// Name of the chip's character device, without `/dev/`.
+    pub chip: String,
+    /// Offset of the line, from 0.
+    pub offset: u32,
+}
+
+/// An output that is connected to an input.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GpioWire {
+    /// The output.
+    pub output: GpioLine,
+    /// The input.
+    pub input: GpioLine,
+}
+
+impl fmt::Display for GpioLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.chip, self.offset)
+    }
 }
 
 impl Mechanisms {
@@ -168,6 +225,7 @@ mod tests {
         let plan = Mechanisms {
             mechanisms: vec![Mechanism::Timerfd, Mechanism::Pipe],
             senders: vec![CpuId(1), CpuId(0)],
+            ..Mechanisms::default()
         };
         let rows = plan.rows();
         assert_eq!(rows.len(), 3);

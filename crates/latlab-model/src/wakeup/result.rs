@@ -111,6 +111,10 @@ pub struct ThreadResult {
     pub latency: Histogram,
     /// Lateness of every missed period when the thread came back, ns.
     pub missed: Histogram,
+    /// The part of each wake-up's latency from the kernel's time stamp (of an edge, of the receipt of a datagram) on, ns,
+    /// where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since_stamp: Option<Histogram>,
     /// Latency of the last wake-up, ns.
     pub last_ns: u64,
     /// The worst wake-ups, largest latency first.

@@ -148,6 +148,14 @@ pub(super) const MESSAGES: &[Message] = &[
             a.get("mechanism")
         ))
     }),
+    message("wakeup.replies-lost", |a| {
+        let from = a.find("cpu").map_or(String::new(), |cpu| format!(" from CPU {cpu}"));
+        Text::claim(format!(
+            "{}{from}: {} without a reply within 250 ms, in no histogram",
+            a.get("mechanism"),
+            a.count("lost", "datagram", "datagrams")
+        ))
+    }),
     message("wakeup.trace-buffer-overrun", |a| {
         Text::claim(format!(
             "Trace buffer overrun: at least {} lost and not in the results",
@@ -235,6 +243,10 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
             .value("error", "Function not implemented"),
         n("wakeup.mechanism-lost").value("mechanism", "udp").value("cpu", "1"),
         n("wakeup.mechanism-lost").value("mechanism", "timerfd"),
+        n("wakeup.replies-lost")
+            .value("mechanism", "udp-host")
+            .value("cpu", "1")
+            .value("lost", Quantity::Count(3)),
         n("wakeup.runaway")
             .value("thread", Quantity::Count(0))
             .value("cpu_share", Quantity::Ratio(0.97)),

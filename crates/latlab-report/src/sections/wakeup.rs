@@ -37,6 +37,9 @@ pub fn sections(part: &Part, result: &WakeupResult) -> Vec<Section> {
     if result.all_missed().count > 0 {
         blocks.push(Block::Table(per_period(result)));
     }
+    if result.threads.iter().any(|t| t.since_stamp.is_some()) {
+        blocks.push(Block::Table(since_stamp(result)));
+    }
     if result.threads.iter().any(|t| t.window != Window::default()) {
         blocks.push(Block::Table(activity(result)));
     }
@@ -54,6 +57,9 @@ pub fn sections(part: &Part, result: &WakeupResult) -> Vec<Section> {
 /// The first screen: quantiles and the histogram.
 pub fn screen(part: &Part, result: &WakeupResult) -> Vec<Block> {
     let mut blocks = vec![Block::Table(quantiles(result))];
+    if result.threads.iter().any(|t| t.since_stamp.is_some()) {
+        blocks.push(Block::Table(since_stamp(result)));
+    }
     blocks.extend(plots(&part.name, result).into_iter().take(1));
     blocks
 }
@@ -198,6 +204,19 @@ fn quantiles(result: &WakeupResult) -> Table {
         "Latency of each wake-up, with the 95 % confidence interval in brackets, for clustered wake-ups; –: too few wake-ups.",
         "wake-ups",
         &rows,
+    )
+}
+
+/// The part of the latency that follows the kernel's time stamp.
+fn since_stamp(result: &WakeupResult) -> Table {
+    let of = |t: &ThreadResult| {
+        let part = t.since_stamp.as_ref()?;
+        Some((name(t), part.summary(), t.missed_periods))
+    };
+    latency_table(
+        "Part of the latency from the kernel's time stamp to the return: of the edge in the interrupt's handler, of the receipt of the datagram.",
+        "wake-ups",
+        &result.threads.iter().filter_map(of).collect::<Vec<_>>(),
     )
 }
 

@@ -35,7 +35,7 @@ pub(super) const PAGE_MAX: u32 = 16 << 20;
 /// How long a connection, an answer or a reply may take.
 const LATE: Duration = Duration::from_secs(5);
 /// A datagram without a reply for so long is lost.
-const LOST: Duration = Duration::from_millis(250);
+pub(crate) const LOST: Duration = Duration::from_millis(250);
 /// Datagrams that are lost one after the other until the server counts as lost.
 const LOST_MAX: u32 = 20;
 
@@ -49,7 +49,7 @@ pub const HOST: ParamSpec = ParamSpec {
 
 /// What a session is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Service {
+pub(crate) enum Service {
     /// Nothing: whether there is a server.
     Hello,
     /// Messages of as many bytes as the argument says come back.
@@ -130,7 +130,7 @@ pub(super) fn lost(address: SocketAddr, error: &io::Error) -> ProbeError {
 ///
 /// # Errors
 /// When there is no server, another program, a server of another version, or one with too many sessions.
-pub(super) fn session(
+pub(crate) fn session(
     address: SocketAddr,
     service: Service,
     argument: u32,

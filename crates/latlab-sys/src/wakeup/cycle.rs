@@ -117,6 +117,9 @@ impl Cycle<'_> {
             let intended = *next;
             *next += self.interval_ns;
             meter.count(latency, intended, so_far.cycle);
+            if returned.stamp_ns > 0 {
+                meter.count_since_stamp(returned.at_ns.saturating_sub(returned.stamp_ns));
+            }
             if latency >= self.interval_ns {
                 *next += self.skip(meter, latency, returned.periods);
             }

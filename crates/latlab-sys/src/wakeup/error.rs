@@ -215,6 +215,12 @@ impl WakeupError {
             Self::NoSample(_) => {
                 "is the CPU online, and is something of a higher priority running on it?"
             }
+            Self::Mechanism { mechanism: Mechanism::UdpHost, .. } => {
+                "chrt -f 80 latlab bench --serve ADDRESS on the other machine, which has a host's build of latlab"
+            }
+            Self::Mechanism { mechanism: Mechanism::Gpio, .. } => {
+                "a virtual machine with two lines that are connected: latlab vm run x86_64-rt --fault none -- latlab wakeup --by gpio:gpiochip0:0:1"
+            }
             Self::Mechanism { .. } => {
                 "choose others with --by; without it the timer is clock_nanosleep"
             }

@@ -31,6 +31,8 @@ pub struct Meter {
     at: usize,
     slot_end_ns: u64,
     us: Option<Exact>,
+    /// From the kernel's time stamp on, where there is one.
+    since_stamp: Option<Recorder>,
 }
 
 /// One bucket a microsecond.
@@ -84,13 +86,30 @@ impl Meter {
             at: 0,
             slot_end_ns: 0,
             us,
+            since_stamp: None,
         })
+    }
+
+    /// Wake-ups will have time stamps of the kernel.
+    pub fn count_stamps(&mut self) {
+        self.since_stamp = Some(Recorder::new());
+    }
+
+    /// Counts the part of a wake-up that follows the kernel's time stamp.
+    #[inline]
+    pub fn count_since_stamp(&mut self, ns: u64) {
+        if let Some(since_stamp) = &mut self.since_stamp {
+            since_stamp.record(ns);
+        }
     }
 
     /// Forgets what was counted while the caches warmed up.
     pub fn reset(&mut self) {
         self.latency.clear();
         self.missed.clear();
+        if let Some(since_stamp) = &mut self.since_stamp {
+            since_stamp.clear();
+        }
         (self.with_misses, self.missed_periods, self.bar_ns) = (0, 0, 0);
         self.worst.clear();
         self.timeline.slots.fill(Slot::default());
@@ -206,6 +225,7 @@ impl Meter {
             worst: self.worst,
             timeline: self.timeline,
             us: self.us.map(Exact::finish),
+            since_stamp: self.since_stamp.map(|s| s.to_histogram()),
         }
     }
 }
@@ -263,6 +283,8 @@ pub struct Counted {
     pub timeline: Timeline,
     /// Exact microseconds.
     pub us: Option<UsHistogram>,
+    /// From the kernel's time stamp on.
+    pub since_stamp: Option<Histogram>,
 }
 
 #[cfg(test)]

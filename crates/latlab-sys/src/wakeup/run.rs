@@ -463,6 +463,7 @@ fn thread_result(shared: &Shared<'_>, index: usize, m: Measured) -> ThreadResult
     let cpu = config.threads[index];
     let since = |of: fn(&os::Usage) -> u64| m.usage.map(|(a, b)| of(&b).saturating_sub(of(&a)));
     ThreadResult {
+        since_stamp: None,
         index,
         tid: m.tid,
         cpu,

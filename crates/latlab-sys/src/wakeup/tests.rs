@@ -121,8 +121,9 @@ fn in_turns(loops: Option<u64>, break_ns: Option<u64>, hooks: Hooks<'_>) -> Wake
     use latlab_model::wakeup::mechanism::{Mechanism, Mechanisms};
     let cpus = crate::policy::allowed().unwrap();
     let by = Mechanisms {
-        mechanisms: Mechanism::ALL.to_vec(),
+        mechanisms: Mechanism::ALL.into_iter().filter(|m| !m.is_outside()).collect(),
         senders: cpus.iter().copied().take(2).collect(),
+        ..Mechanisms::default()
     };
     let config =
         WakeupConfig { threads: vec![Some(cpus[0])], by: Some(by), loops, break_ns, ..config() };

@@ -106,7 +106,8 @@ pub struct Args {
     level: Vec<LevelArg>,
     /// What wakes the task: clock_nanosleep (the default), nanosleep, timerfd, posix-timer, or another
     /// thread by futex, pi-mutex, pi-inversion, semaphore, sysv-semaphore, mqueue, eventfd, io_uring,
-    /// pipe, socket, signal, udp; `all`. Several are measured in turns.
+    /// pipe, socket, signal, udp; udp:HOST[:PORT], by the reply of a UDP echo on another machine; gpio:CHIP:OUT:IN, by
+    /// an input that is wired to an output; `all` but these two. Several are measured in turns.
     #[arg(long, value_name = "MECHANISM,…", value_parser = mechanisms::parse)]
     by: Option<By>,
     /// Measure a task of a real-time core beside Linux by the core's program: latency, latmus.

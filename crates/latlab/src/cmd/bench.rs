@@ -1,7 +1,7 @@
 //! `latlab bench`: micro-benchmarks.
 
 mod each;
-mod network;
+pub mod network;
 #[cfg(feature = "host")]
 mod serve;
 

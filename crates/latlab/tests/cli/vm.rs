@@ -647,3 +647,26 @@ fn private_apt(source: &str) -> (tempfile::TempDir, Command) {
     command.env("APT_CONFIG", at("apt.conf")).env("XDG_CACHE_HOME", at("cache"));
     (dir, command)
 }
+
+/// An output of the fault module's chip wakes by the input that it is wired to, and the part after the edge's time stamp
+/// is shorter than the whole. `all` but the two mechanisms that need a name.
+#[test]
+#[ignore = "boots a virtual machine"]
+fn a_gpio_line_wakes_by_the_line_that_it_is_wired_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "for c in /dev/gpiochip*; do c=${c#/dev/}
+        latlab wakeup -q -p 90 --by gpio:$c:0:1 -l 200 --out r >> out 2>> err && exit 0
+        done; cat err; exit 1";
+    let args = ["vm", "run", "armv7-rt,icount=0", "--fault", "none", "--", "sh", "-c", script];
+    let output = run(dir.path(), &args);
+    assert!(output.status.success(), "{}{}", printed(&output), said(&output));
+    let run = json(&dir.path().join("r/run.json"));
+    let results = run["parts"][0]["results"].as_array().unwrap();
+    let names: Vec<&str> = results.iter().map(|r| r["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["wakeup.by.gpio", "wakeup.by.gpio.stamp"]);
+    let of = |i: usize, what: &str| results[i]["summary"][what].as_f64().unwrap();
+    assert_eq!((of(0, "count"), of(1, "count")), (200.0, 200.0));
+    // Thread of the interrupt and task, after the driver's write and the interrupt.
+    assert!(of(1, "median") > 1_000.0 && of(1, "median") < of(0, "median"), "{run}");
+    assert!(of(0, "max") < 1e6, "{run}");
+}

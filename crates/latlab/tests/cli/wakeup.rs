@@ -264,6 +264,130 @@ fn mechanisms_are_rows_of_one_table_and_records_of_their_own() {
     refused(&latlab(dir.path(), &["why", "--by", "pipe"]), &["--by with latlab why: "]);
 }
 
+/// A UDP echo on 127.0.0.1 that does not answer each `lost`th datagram: its address.
+fn echo(lost: usize) -> String {
+    let server = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    server.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 64];
+        for number in 1.. {
+            let Ok((length, from)) = server.recv_from(&mut buffer) else { return };
+            if number % lost != 0 {
+                let _ = server.send_to(&buffer[..length], from);
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn the_reply_of_a_udp_echo_wakes_and_lost_replies_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let by = format!("udp:{}", echo(15));
+    let args = ["--by", &by, "-l", "30", "-i", "2000", "-a", "0"];
+    let out = ordinary(dir.path(), &args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let (run, result) = run_in(dir.path());
+    let thread = &result.threads[0];
+    assert_eq!(thread.wakeups, 30);
+    let stamped = thread.since_stamp.as_ref().unwrap();
+    assert_eq!(stamped.count, 30);
+    // The part that follows the receipt is shorter than the round trip.
+    assert!(stamped.min < thread.latency.min && stamped.max < thread.latency.max);
+    let names: Vec<&str> = run.parts[0].results.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(names, ["wakeup.by.udp-host", "wakeup.by.udp-host.stamp"]);
+    let lost = result.notes.iter().find(|n| n.id() == Some("wakeup.replies-lost"));
+    assert!(lost.is_some(), "{:?}", result.notes);
+    let stdout = text(&out.stdout);
+    assert!(stdout.contains("without a reply within 250 ms"), "{stdout}");
+    assert!(stdout.contains("from the kernel's time stamp to the return"), "{stdout}");
+
+    // An echo that falls silent ends the row; what was measured before is kept.
+    let by = format!("udp:{}", echo_until(20));
+    let silent = tempfile::tempdir().unwrap();
+    let out = ordinary(silent.path(), &["--by", &by, "-l", "1000", "-i", "2000", "-a", "0"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let (_, result) = run_in(silent.path());
+    assert!((1..20).contains(&result.threads[0].wakeups), "{}", result.threads[0].wakeups);
+    assert!(result.notes.iter().any(|n| n.id() == Some("wakeup.mechanism-lost")));
+
+    let nobody = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    let by = format!("udp:{}", nobody.local_addr().unwrap());
+    let empty = tempfile::tempdir().unwrap();
+    refused(
+        &ordinary(empty.path(), &["--by", &by, "-l", "5"]),
+        &["no reply from 127.0.0.1:", "bench --serve", "hint: "],
+    );
+    refused(
+        &ordinary(empty.path(), &["--by", "udp:127.9.8.7", "-l", "5"]),
+        &["--by udp:127.9.8.7: ", "hint: "],
+    );
+    for chip in ["gpio:gpiochip77:0:1", "gpio:null:0:1"] {
+        refused(
+            &ordinary(empty.path(), &["--by", chip, "-l", "5"]),
+            &["--by gpio: ", "chip", "hint: "],
+        );
+    }
+}
+
+/// A UDP echo that answers so many datagrams.
+fn echo_until(last: usize) -> String {
+    let server = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 64];
+        for _ in 0..last {
+            let Ok((length, from)) = server.recv_from(&mut buffer) else { return };
+            let _ = server.send_to(&buffer[..length], from);
+        }
+        // Still bound, so that nothing is refused.
+        std::thread::sleep(Duration::from_secs(60));
+    });
+    address
+}
+
+/// The server of `latlab bench`, from a network namespace of its own over a pair of virtual Ethernet devices.
+#[test]
+fn a_server_of_latlab_in_another_network_namespace_wakes() {
+    let name = format!("latlab{}", std::process::id());
+    let (outer, inner) = (format!("lo{}", std::process::id()), format!("li{}", std::process::id()));
+    let ip = |words: &str| {
+        let run = Command::new("ip").args(words.split(' ')).output();
+        run.is_ok_and(|out| out.status.success())
+    };
+    if !is_root() || !ip(&format!("netns add {name}")) {
+        return skip("a network namespace needs root and ip");
+    }
+    let made = ip(&format!("link add {outer} type veth peer name {inner} netns {name}"))
+        && ip(&format!("addr add 198.18.7.1/30 dev {outer}"))
+        && ip(&format!("link set {outer} up"))
+        && ip(&format!("-n {name} addr add 198.18.7.2/30 dev {inner}"))
+        && ip(&format!("-n {name} link set {inner} up"));
+    let serve = ["netns", "exec", &name, LATLAB, "bench", "--serve", "198.18.7.2", "-D", "60"];
+    let server = made.then(|| {
+        let mut server = Command::new("ip").args(serve).stdout(Stdio::null()).spawn().unwrap();
+        let listens = || std::net::TcpStream::connect("198.18.7.2:27380").is_ok();
+        let up = (0..200).any(|_| {
+            listens() || {
+                std::thread::sleep(Duration::from_millis(50));
+                false
+            }
+        });
+        let dir = tempfile::tempdir().unwrap();
+        let out = ordinary(dir.path(), &["--by", "udp:198.18.7.2", "-l", "50", "-a", "0"]);
+        let _ = server.kill();
+        let _ = server.wait();
+        (up, dir, out)
+    });
+    ip(&format!("netns del {name}"));
+    let Some((up, dir, out)) = server else { return skip("no veth devices here") };
+    assert!(up && out.status.success(), "{}", text(&out.stderr));
+    let (run, result) = run_in(dir.path());
+    assert_eq!(result.threads[0].wakeups, 50);
+    assert_eq!(run.parts[0].results[0].params["host"].to_string(), "198.18.7.2");
+}
+
 #[test]
 fn unbound_threads_compute_after_each_wake_up() {
     let dir = tempfile::tempdir().unwrap();

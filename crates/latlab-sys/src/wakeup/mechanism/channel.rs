@@ -1,5 +1,7 @@
 //! Calls by which one thread wakes another, and the stamps on both sides.
 
+use super::echo::Echo;
+use super::gpio::Wire;
 use super::pi::{Inversion, PiMutex, set, take_word};
 use super::posix_timer::{block, only, take};
 use super::uring::Uring;
@@ -8,7 +10,7 @@ use crate::probe::syscall::{read, write};
 use crate::sysv::{SemaphoreSet, Use};
 use crate::wakeup::os;
 use latlab_model::wakeup::config::Policy;
-use latlab_model::wakeup::mechanism::Mechanism;
+use latlab_model::wakeup::mechanism::{Mechanism, Mechanisms};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::cell::{Cell, UnsafeCell};
 use std::io;
@@ -30,6 +32,19 @@ enum Channel {
     Uring(Uring),
     /// The thread that waits for the signal.
     Signal(AtomicI32),
+    Echo(Echo),
+    Gpio(Wire),
+}
+
+/// What a wait brings besides its end; zero where the mechanism does not say.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Brought {
+    /// Number of the call.
+    pub number: u64,
+    /// When the call began, ns of CLOCK_MONOTONIC.
+    pub sent_ns: u64,
+    /// When the kernel saw what ends the wait, ns of CLOCK_MONOTONIC.
+    pub stamp_ns: u64,
 }
 
 /// A POSIX semaphore at an address that does not change.
@@ -67,7 +82,8 @@ fn udp() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 impl Channel {
-    fn open(mechanism: Mechanism) -> io::Result<Self> {
+    fn open(mechanism: Mechanism, by: &Mechanisms) -> io::Result<Self> {
+        let unnamed = || io::Error::from(io::ErrorKind::InvalidInput);
         Ok(match mechanism {
             Mechanism::Futex => Self::Futex(AtomicU32::new(0)),
             Mechanism::PiMutex => Self::PiMutex(PiMutex::new()?),
@@ -96,6 +112,8 @@ impl Channel {
             }
             Mechanism::IoUring => Self::Uring(Uring::open()?),
             Mechanism::Signal => Self::Signal(AtomicI32::new(0)),
+            Mechanism::UdpHost => Self::Echo(Echo::open(by.host.as_ref().ok_or_else(unnamed)?)?),
+            Mechanism::Gpio => Self::Gpio(Wire::open(by.gpio.as_ref().ok_or_else(unnamed)?)?),
             Mechanism::ClockNanosleep
             | Mechanism::Nanosleep
             | Mechanism::Timerfd
@@ -103,9 +121,12 @@ impl Channel {
         })
     }
 
+    /// Makes the call of this number, which begins at this time.
     #[inline]
-    fn wake(&self) -> io::Result<()> {
+    fn wake(&self, number: u64, at_ns: u64) -> io::Result<()> {
         match self {
+            Self::Echo(echo) => echo.send(number, at_ns),
+            Self::Gpio(wire) => wire.change(),
             Self::Futex(word) => {
                 set(word);
                 Ok(())
@@ -134,7 +155,18 @@ impl Channel {
     }
 
     #[inline]
-    fn wait(&self) -> io::Result<()> {
+    fn wait(&self) -> io::Result<Brought> {
+        match self {
+            Self::Echo(echo) => return echo.receive(),
+            Self::Gpio(wire) => return wire.wait(),
+            _ => {}
+        }
+        self.wait_inside().map(|()| Brought::default())
+    }
+
+    /// The wait of a mechanism that brings nothing.
+    #[inline]
+    fn wait_inside(&self) -> io::Result<()> {
         match self {
             Self::Futex(word) => take_word(word),
             Self::PiMutex(m) => {
@@ -156,6 +188,7 @@ impl Channel {
             Self::Event(fd) => read(fd, &mut [0; 8]).map(drop),
             Self::Byte(_, input) => read(input, &mut [0]).map(drop),
             Self::Signal(_) => take(&only(signal())),
+            Self::Echo(_) | Self::Gpio(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 }
@@ -166,6 +199,8 @@ pub struct Return {
     pub at_ns: u64,
     /// Periods that the timer counts as over; `u64::MAX` where it does not count.
     pub periods: u64,
+    /// When the kernel saw what ended the wait, ns of CLOCK_MONOTONIC; 0 where it does not say.
+    pub stamp_ns: u64,
 }
 
 /// A channel with what sender and receiver tell each other about it.
@@ -186,9 +221,9 @@ impl Pair {
     ///
     /// # Errors
     /// When the kernel does not have it.
-    pub fn open(mechanism: Mechanism) -> io::Result<Self> {
+    pub fn open(mechanism: Mechanism, by: &Mechanisms) -> io::Result<Self> {
         let zero = || AtomicU64::new(0);
-        let channel = Channel::open(mechanism)?;
+        let channel = Channel::open(mechanism, by)?;
         Ok(Self {
             channel,
             sent_ns: zero(),
@@ -209,8 +244,10 @@ impl Pair {
     /// The sender, which has this policy and priority: before a block.
     pub fn begin(&self, policy: Policy, priority: u32) {
         self.ended.store(false, Ordering::Relaxed);
-        if let Channel::PiInversion(i) = &self.channel {
-            i.begin(policy, priority);
+        match &self.channel {
+            Channel::PiInversion(i) => i.begin(policy, priority),
+            Channel::Echo(echo) => echo.begin(),
+            _ => {}
         }
         self.arm();
     }
@@ -230,9 +267,10 @@ impl Pair {
     /// The call's.
     pub fn wake(&self) -> io::Result<()> {
         let n = self.sent.load(Ordering::Relaxed) + 1;
-        self.sent_ns.store(os::now_ns(), Ordering::Relaxed);
+        let now = os::now_ns();
+        self.sent_ns.store(now, Ordering::Relaxed);
         self.sent.store(n, Ordering::Release);
-        self.channel.wake()?;
+        self.channel.wake(n, now)?;
         if let Some(m) = self.mutex() {
             // The receiver gets it in any case: a signal only ends a wait.
             while take_word(&m.had).is_err() {}
@@ -263,8 +301,24 @@ impl Pair {
     /// The sender: tells the receiver to leave, wherever it waits. May be repeated.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
-        // What it leaves in the channel is ignored: it is no counted call.
-        let _ = self.channel.wake();
+        // Of another machine nothing is asked: a signal ends that wait.
+        if !matches!(self.channel, Channel::Echo(_)) {
+            // What it leaves in the channel is ignored: it is no counted call.
+            let _ = self.channel.wake(0, 0);
+        }
+    }
+
+    /// The echo, where calls can be lost on their way.
+    pub fn echo(&self) -> Option<&Echo> {
+        match &self.channel {
+            Channel::Echo(echo) => Some(echo),
+            _ => None,
+        }
+    }
+
+    /// Whether the kernel stamps what ends a wait.
+    pub fn is_stamped(&self) -> bool {
+        matches!(self.channel, Channel::Echo(_) | Channel::Gpio(_))
     }
 
     /// The sender, which had this policy and priority: after a block.
@@ -291,26 +345,38 @@ impl Pair {
         }
         let waited = self.channel.wait();
         let at_ns = os::now_ns();
-        match waited {
+        let brought = match waited {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return None,
             Err(_) => {
                 self.ended.store(true, Ordering::Release);
                 return None;
             }
-            Ok(()) => {}
-        }
+            Ok(brought) => brought,
+        };
         let sent = self.sent.load(Ordering::Acquire);
         if sent == taken.get() {
             // Left over from a block that ended early, or the call that ends this one.
             self.unlock();
             return None;
         }
-        taken.set(sent);
         *next = match &self.channel {
             Channel::PiInversion(i) => i.attempt_ns(),
+            Channel::Echo(echo) => {
+                // Of a call that counts as lost, or a second copy.
+                if brought.number != sent {
+                    return None;
+                }
+                echo.heard();
+                brought.sent_ns
+            }
             _ => self.sent_ns.load(Ordering::Relaxed),
         };
-        Some(Return { at_ns, periods: u64::MAX })
+        // An edge of an earlier change of the line.
+        if brought.stamp_ns > 0 && brought.stamp_ns < *next {
+            return None;
+        }
+        taken.set(sent);
+        Some(Return { at_ns, periods: u64::MAX, stamp_ns: brought.stamp_ns })
     }
 
     /// The receiver: has dealt with the last call.

@@ -1,6 +1,8 @@
 //! What ends a wait of the measuring loop: a timer, or another thread's call.
 
 mod channel;
+mod echo;
+mod gpio;
 mod pi;
 mod posix_timer;
 mod run;

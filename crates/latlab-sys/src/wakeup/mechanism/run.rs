@@ -16,7 +16,7 @@ use crate::wakeup::setup::{self, PinnedSettings};
 use crate::wakeup::trace_mark::TraceMark;
 use crate::wakeup::window::Counters;
 use crate::wakeup::{Control, Hooks, LiveThread, Next, Stop, WakeupError, os};
-use latlab_model::finding::Note;
+use latlab_model::finding::{Note, Quantity};
 use latlab_model::record::Window;
 use latlab_model::wakeup::config::{Policy, WakeupConfig};
 use latlab_model::wakeup::mechanism::{Mechanism, Mechanisms, Woken};
@@ -70,6 +70,7 @@ pub fn run(
     let lost = rows.iter().filter(|r| r.lost.load(Ordering::Relaxed));
     result.notes.extend(missing);
     result.notes.extend(lost.map(|r| note("wakeup.mechanism-lost", r.woken)));
+    result.notes.extend(rows.iter().filter_map(replies_lost));
     result.notes.extend(held.refused.iter().cloned());
     result.held = held.settings.clone();
     result.rt_throttling_us = setup::rt_throttling();
@@ -84,6 +85,13 @@ fn note(id: &str, woken: Woken) -> Note {
     }
 }
 
+/// Calls to another machine without a reply.
+fn replies_lost(row: &Row) -> Option<Note> {
+    let lost = row.pair.as_ref()?.echo()?.lost();
+    let note = note("wakeup.replies-lost", row.woken).value("lost", Quantity::Count(lost));
+    (lost > 0).then_some(note)
+}
+
 /// The rows that this kernel can measure, and why others are missing.
 fn open(config: &WakeupConfig, by: &Mechanisms) -> Result<(Vec<Row>, Vec<Note>), WakeupError> {
     let (mut rows, mut missing, mut last) = (Vec::new(), Vec::<Note>::new(), None);
@@ -93,7 +101,7 @@ fn open(config: &WakeupConfig, by: &Mechanisms) -> Result<(Vec<Row>, Vec<Note>),
             false if woken.by == Mechanism::PiInversion && !has_two_below(config) => Err(
                 io::Error::other("it needs SCHED_FIFO or SCHED_RR with a priority of 3 or more"),
             ),
-            false => Pair::open(woken.by).map(Some),
+            false => Pair::open(woken.by, by).map(Some),
         };
         match opened {
             Ok(pair) => {
@@ -269,7 +277,10 @@ fn set_up<'a>(shared: &Shared<'a>) -> Result<(Vec<Counted>, Vec<Source<'a>>), Wa
                 .map_err(|source| WakeupError::Mechanism { mechanism, source })?,
         });
         let meter = Meter::new(config, config.interval_ns, config.duration_ns);
-        let meter = meter.ok_or(WakeupError::Memory(0))?;
+        let mut meter = meter.ok_or(WakeupError::Memory(0))?;
+        if row.pair.as_ref().is_some_and(Pair::is_stamped) {
+            meter.count_stamps();
+        }
         let (progress, usage) = (Progress::default(), os::Usage::default());
         counted.push(Counted { meter, progress, cpu_ns: 0, usage });
     }
@@ -354,6 +365,7 @@ fn collect(shared: &Shared<'_>, received: Received, tid: i32, start_ns: u64) -> 
             wakeups_with_misses: m.with_misses,
             latency: m.latency,
             missed: m.missed,
+            since_stamp: m.since_stamp,
             last_ns: row.live.last_ns.load(Ordering::Relaxed),
             worst: m.worst,
             timeline: m.timeline,

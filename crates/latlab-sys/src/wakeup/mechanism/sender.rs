@@ -125,7 +125,18 @@ fn calls(shared: &Shared<'_>, k: usize, calls: u64) -> bool {
             return true;
         }
         let now = os::now_ns();
-        if made < calls && pair.all_taken() {
+        if let Some(echo) = pair.echo().filter(|_| !pair.all_taken())
+            && echo.is_lost(now.saturating_sub(last))
+        {
+            if echo.is_gone() {
+                return false;
+            }
+            // The call is made again: it woke nobody.
+            made = made.saturating_sub(1);
+            last = now;
+        }
+        let may_call = pair.all_taken() || last == now;
+        if made < calls && may_call {
             if pair.wake().is_err() {
                 return false;
             }

@@ -93,7 +93,7 @@ impl Source<'_> {
             Self::Posix(timer) => timer.wait()?,
             Self::Thread(pair, taken) => return pair.wait(taken, next),
         };
-        Some(Return { at_ns: os::now_ns(), periods })
+        Some(Return { at_ns: os::now_ns(), periods, stamp_ns: 0 })
     }
 
     /// Whether no further wake-up will come.

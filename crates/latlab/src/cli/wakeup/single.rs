@@ -60,7 +60,8 @@ impl Args {
         }
         let cpus: Vec<CpuId> = threads.iter().flatten().copied().take(2).collect();
         threads.truncate(1);
-        Ok((Mechanism::default(), Some(Mechanisms { mechanisms: by.0.clone(), senders: cpus })))
+        let By { mechanisms, host, gpio } = by.clone();
+        Ok((Mechanism::default(), Some(Mechanisms { mechanisms, senders: cpus, host, gpio })))
     }
 
     /// The core, whose program measures one task with the options that it has.

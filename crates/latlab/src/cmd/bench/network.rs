@@ -18,7 +18,7 @@ pub fn find_peers(instances: &mut [Instance]) -> anyhow::Result<()> {
         let address = match known.get(host) {
             Some(address) => *address,
             None => {
-                let address = reachable(host)?;
+                let address = reachable(&format!("host={host}"), host)?;
                 known.insert(host.clone(), address);
                 address
             }
@@ -28,33 +28,39 @@ pub fn find_peers(instances: &mut [Instance]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The first address of a host at which a server answers.
-fn reachable(host: &str) -> anyhow::Result<SocketAddr> {
+/// The first address of a host at which a server answers. `option` is what named it, for sentences.
+///
+/// # Errors
+/// When the name has no address, or no server of this version answers.
+pub fn reachable(option: &str, host: &str) -> anyhow::Result<SocketAddr> {
     let mut last = None;
-    for address in addresses(host)? {
+    for address in addresses(option, host)? {
         match remote::check(address) {
             Ok(()) => return Ok(address),
             Err(error) => last = Some((address, error)),
         }
     }
-    let Some((address, error)) = last else { bail!("host={host}: the name has no address") };
-    Err(anyhow!("host={host}: {}", latlab_report::messages::note(&error.reason())))
+    let Some((address, error)) = last else { bail!("{option}: the name has no address") };
+    Err(anyhow!("{option}: {}", latlab_report::messages::note(&error.reason())))
         .hint(format!("on that machine: latlab bench --serve {}", remote::address_text(address)))
 }
 
-/// The addresses of `NAME[:PORT]`.
-fn addresses(host: &str) -> anyhow::Result<Vec<SocketAddr>> {
+/// The addresses of `NAME[:PORT]`, with the server's port where it has none.
+///
+/// # Errors
+/// When the name has no address.
+pub fn addresses(option: &str, host: &str) -> anyhow::Result<Vec<SocketAddr>> {
     if let Some(address) = address(host) {
         return Ok(vec![address]);
     }
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) => {
-            let port = port.parse().map_err(|_| anyhow!("host={host}: expected NAME[:PORT]"))?;
+            let port = port.parse().map_err(|_| anyhow!("{option}: expected NAME[:PORT]"))?;
             (name, port)
         }
         None => (host, remote::PORT),
     };
-    named(name, port).with_context(|| format!("host={host}: no address"))
+    named(name, port).with_context(|| format!("{option}: no address"))
 }
 
 /// An address, with the usual port unless it names one.
@@ -96,14 +102,16 @@ mod tests {
 
     #[test]
     fn hosts_have_a_port_or_the_usual_one() {
-        let of = |host: &str| addresses(host).unwrap()[0].to_string();
+        let of = |host: &str| addresses("", host).unwrap()[0].to_string();
         assert_eq!(of("192.0.2.7"), "192.0.2.7:27380");
         assert_eq!(of("192.0.2.7:99"), "192.0.2.7:99");
         #[cfg(feature = "host")]
         assert_eq!(of("fd00::7"), "[fd00::7]:27380");
         #[cfg(feature = "host")]
         assert_eq!(of("[fd00::7]:99"), "[fd00::7]:99");
-        assert!(addresses("board:x").unwrap_err().to_string().contains("NAME[:PORT]"));
-        assert!(addresses("board:70000").is_err());
+        assert!(
+            addresses("host=board:x", "board:x").unwrap_err().to_string().contains("NAME[:PORT]")
+        );
+        assert!(addresses("", "board:70000").is_err());
     }
 }

@@ -256,9 +256,12 @@ fn circumstance(subject: &Subject, item: &str, c: &mut Circumstances) -> Result<
             c.priority = Some(number.ok_or_else(|| format!("`{item}`: expected 1 to 99"))?);
         }
         "by" => {
-            let known = || Mechanism::ALL.map(Mechanism::id).join(", ");
-            let unknown = |_| format!("`{item}`: no mechanism; there are {}", known());
-            c.by = Some(rest.parse().map_err(unknown)?);
+            let inside: Vec<Mechanism> =
+                Mechanism::ALL.into_iter().filter(|m| !m.is_outside()).collect();
+            let by = inside.iter().find(|m| m.id() == rest).copied();
+            let known = || inside.iter().map(|m| m.id()).collect::<Vec<_>>().join(", ");
+            c.by =
+                Some(by.ok_or_else(|| format!("`{item}`: no mechanism; there are {}", known()))?);
         }
         "on" => {
             cpulist::parse(rest).map_err(|e| format!("`{item}`: {e}"))?;

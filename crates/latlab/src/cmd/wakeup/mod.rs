@@ -11,6 +11,7 @@ mod spikes;
 
 use crate::cli::Global;
 use crate::cli::wakeup::{Args, Config, Format};
+use crate::cmd::bench::network;
 use crate::outcome::{HintExt, Outcome, OwnHintExt, reader_may_leave};
 use crate::session::Session;
 use anyhow::{anyhow, bail};
@@ -20,6 +21,7 @@ use latlab_model::run::Part;
 use latlab_model::units::format_ns;
 use latlab_model::wakeup::config::Level;
 use latlab_model::wakeup::result::{StopReason, WakeupResult};
+use latlab_sys::probe::remote;
 use latlab_sys::wakeup::{Hooks, LiveThread, Sample, WakeupError};
 use latlab_sys::{policy, wakeup};
 use samples::Sink;
@@ -30,7 +32,8 @@ use spikes::Spikes;
 /// # Errors
 /// When it cannot be measured, or the result can be neither kept nor printed.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
-    let asked = args.config(&policy::allowed()?, &policy::online()?)?;
+    let mut asked = args.config(&policy::allowed()?, &policy::online()?)?;
+    find_host(&mut asked)?;
     check(&asked, global.json)?;
     let mut sink = Sink::open(&asked)?;
     finish::check_files(&asked)?;
@@ -75,6 +78,21 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     reader_may_leave(display.failed().or_else(|| sink.finish()).map_or(Ok(()), Err))?;
     let exceeded = results.iter().any(WakeupResult::limit_exceeded);
     Ok(if exceeded { Outcome::LimitExceeded } else { outcome })
+}
+
+/// The address of the machine of `--by udp:HOST`.
+fn find_host(asked: &mut Config) -> anyhow::Result<()> {
+    let Some(host) = asked.measure.by.as_mut().and_then(|by| by.host.as_mut()) else {
+        return Ok(());
+    };
+    let option = ["--by udp:", &host.name].concat();
+    let found = match host.is_latlab {
+        true => Some(network::reachable(&option, &host.name)?),
+        false => network::addresses(&option, &host.name)?.first().copied(),
+    };
+    let found = found.ok_or_else(|| anyhow!("{option}: the name has no address"))?;
+    host.address = remote::address_text(found);
+    Ok(())
 }
 
 /// The part of one level. That of user space has the name it always had.
