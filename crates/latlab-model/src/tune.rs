@@ -23,16 +23,19 @@ pub enum TuneEffect {
     NotTried,
 }
 
-/// A file and its value.
+/// A file and its value, or something else that is set by a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileValue {
-    /// The file.
+    /// The file, or a name of what is set.
     pub path: String,
     /// The value while it was tried.
     pub value: String,
     /// The value before; empty where a machine was booted.
     pub before: String,
+    /// Command that sets it, where it is no file that is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// A setting that was tried.

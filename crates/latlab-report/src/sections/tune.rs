@@ -288,7 +288,9 @@ pub fn cmdline(d: &TuneDetail) -> String {
 pub fn sysctl(d: &TuneDetail) -> String {
     let mut out = String::new();
     for file in improving(d).flat_map(|t| &t.files) {
-        if let Some(name) = file.path.strip_prefix("/proc/sys/") {
+        if let Some(command) = &file.command {
+            let _ = writeln!(out, "# a command, not a sysctl: {command}");
+        } else if let Some(name) = file.path.strip_prefix("/proc/sys/") {
             let _ = writeln!(out, "{} = {}", name.replace('/', "."), file.value);
         } else {
             let _ = writeln!(out, "# not a sysctl: {} {}", file.path, file.value);
@@ -298,10 +300,14 @@ pub fn sysctl(d: &TuneDetail) -> String {
 }
 
 /// The settings that improve the response as a file of systemd's tmpfiles.d(5), which writes them at each boot: those
-/// below `/proc/sys` and those below `/sys`.
+/// below `/proc/sys` and those below `/sys`. Commands are comments in it.
 pub fn tmpfiles(d: &TuneDetail) -> String {
     let mut out = String::new();
     for file in improving(d).flat_map(|t| &t.files) {
+        if let Some(command) = &file.command {
+            let _ = writeln!(out, "# a command, to be run at each boot: {command}");
+            continue;
+        }
         let _ = writeln!(out, "w {} - - - - {}", file.path, file.value.replace('%', "%%"));
     }
     out
@@ -319,7 +325,7 @@ pub fn ansible(d: &TuneDetail) -> String {
             "- name: {what}\n  ansible.builtin.copy:\n    dest: {dest}\n    mode: \"0644\"\n    content: |\n{indented}  register: latlab_file\n- name: {what}, applied\n  ansible.builtin.command: {apply}\n  when: latlab_file is changed\n"
         );
     };
-    if !files.is_empty() {
+    if files.lines().any(|line| !line.starts_with('#')) {
         let dest = "/etc/tmpfiles.d/latlab.conf";
         let apply = format!("systemd-tmpfiles --create {dest}");
         copy("Settings that shorten wake-up latency", dest, &files, &apply);
@@ -332,7 +338,24 @@ pub fn ansible(d: &TuneDetail) -> String {
         let what = "Boot parameters that shorten wake-up latency";
         copy(what, "/etc/default/grub.d/latlab.cfg", &content, "update-grub");
     }
+    for command in commands(d) {
+        let _ = write!(
+            out,
+            "- name: Setting that shortens wake-up latency, until the next boot\n  ansible.builtin.shell: |\n      {command}\n"
+        );
+    }
     out
+}
+
+/// Commands that set what is no file, each once.
+fn commands(d: &TuneDetail) -> Vec<&str> {
+    let mut all: Vec<&str> = Vec::new();
+    for command in improving(d).flat_map(|t| &t.files).filter_map(|f| f.command.as_deref()) {
+        if !all.contains(&command) {
+            all.push(command);
+        }
+    }
+    all
 }
 
 /// The settings that improve the response as a profile of tuned.
@@ -344,8 +367,10 @@ pub fn tuned(d: &TuneDetail) -> String {
     if !sysctl.is_empty() {
         let _ = write!(out, "\n[sysctl]\n{}\n", sysctl.join("\n").replace(" = ", "="));
     }
-    let files: Vec<_> =
-        improving(d).flat_map(|t| &t.files).filter(|f| f.path.starts_with("/sys/")).collect();
+    let files: Vec<_> = improving(d)
+        .flat_map(|t| &t.files)
+        .filter(|f| f.command.is_none() && f.path.starts_with("/sys/"))
+        .collect();
     if !files.is_empty() {
         out += "\n[sysfs]\n";
         for file in files {
@@ -355,6 +380,9 @@ pub fn tuned(d: &TuneDetail) -> String {
     let cmdline = cmdline(d);
     if !cmdline.is_empty() {
         out += &format!("\n[bootloader]\ncmdline_latlab=+{cmdline}");
+    }
+    for command in commands(d) {
+        let _ = writeln!(out, "# not a setting of tuned: {command}");
     }
     if improving(d).any(|t| t.name == "idle=shallow") {
         out += "\n[cpu]\nforce_latency=0\n";
@@ -372,7 +400,12 @@ mod tests {
             name: name.into(),
             files: match path {
                 "" => Vec::new(),
-                _ => vec![FileValue { path: path.into(), value: value.into(), before: "x".into() }],
+                _ => vec![FileValue {
+                    path: path.into(),
+                    value: value.into(),
+                    before: "x".into(),
+                    command: path.starts_with("irq/").then(|| "chrt x".into()),
+                }],
             },
             effect,
             ..Tried::default()
@@ -408,6 +441,18 @@ mod tests {
         assert!(tasks.contains("      w /proc/sys/vm/stat_interval - - - - 10\n"), "{tasks}");
         assert!(tasks.contains("systemd-tmpfiles --create /etc/tmpfiles.d/latlab.conf"), "{tasks}");
         assert!(!tasks.contains("grub"), "{tasks}");
+    }
+
+    #[test]
+    fn what_is_no_file_is_a_command_in_each_format() {
+        let thread = ("irq-threads=eth0:80", "irq/27-eth0", "fifo 80", TuneEffect::Improves);
+        let d = detail(None, &[thread]);
+        assert_eq!(sysctl(&d), "# a command, not a sysctl: chrt x\n");
+        assert_eq!(tmpfiles(&d), "# a command, to be run at each boot: chrt x\n");
+        assert!(tuned(&d).ends_with("# not a setting of tuned: chrt x\n"), "{}", tuned(&d));
+        let tasks = ansible(&d);
+        assert!(tasks.contains("ansible.builtin.shell: |\n      chrt x\n"), "{tasks}");
+        assert!(!tasks.contains("tmpfiles"), "{tasks}");
     }
 
     #[test]

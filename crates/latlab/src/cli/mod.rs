@@ -45,6 +45,7 @@ pub mod report;
 pub mod sched;
 pub mod sched_task;
 pub mod search_worker;
+pub mod set_priority;
 pub mod survey;
 pub mod sweep;
 pub mod time;
@@ -265,6 +266,9 @@ pub enum Command {
     LoadWorker(load::WorkerArgs),
     #[command(hide = true)]
     FaultWorker(fault_worker::FaultArgs),
+    /// Set the priority of interrupt threads (a part of latlab tune --boot).
+    #[command(hide = true)]
+    SetPriority(set_priority::SetArgs),
     #[command(hide = true)]
     SearchWorker(search_worker::SearchArgs),
     #[command(hide = true)]

@@ -36,6 +36,7 @@ mod record;
 mod report;
 mod sched;
 mod search_worker;
+mod set_priority;
 mod survey;
 mod sweep;
 mod timer;
@@ -129,6 +130,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Wakeup(args) => wakeup::run(global, &args),
         #[cfg(feature = "host")]
         Command::Worst(args) => worst::run(&args, global),
+        Command::SetPriority(args) => set_priority::run(&args),
         Command::FaultWorker(args) => fault_worker::run(&args),
         Command::SearchWorker(args) => search_worker::run(&args),
         Command::OnBoard(args) => on_board::run(&args),

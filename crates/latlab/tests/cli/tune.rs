@@ -1,6 +1,7 @@
 //! `latlab tune` from outside.
 
-use crate::common::{latlab, printed, said};
+use crate::common::{command, latlab, printed, said, signal, skip, wait_for};
+use rustix::process::Signal;
 
 #[test]
 fn the_list_has_all_settings_and_nothing_else_is_tried() {
@@ -193,6 +194,56 @@ fn settings_are_eliminated_and_the_time_is_limited() {
     assert!((1..20).contains(&limited["rounds"].as_u64().unwrap()), "{limited}");
     let wrong = latlab(dir.path(), &["tune", "--eliminate", "--rounds", "7"]);
     assert_eq!((wrong.status.code(), said(&wrong).contains("--rounds 8")), (Some(1), true));
+}
+
+/// Priorities of interrupt threads are as before after the blocks, after SIGTERM, and after SIGKILL once another latlab has
+/// looked.
+#[test]
+fn priorities_of_interrupt_threads_are_restored() {
+    let threads = latlab_sys::settings::interrupt_threads();
+    let Some(tid) = threads.first().and_then(latlab_sys::settings::InterruptThread::tid) else {
+        return skip("no interrupt has a thread here");
+    };
+    if !rustix_is_root() {
+        return skip("another thread's priority needs root");
+    }
+    let now = || latlab_sys::policy::of(tid as i32).unwrap().1;
+    let before = now();
+    let other = if before == 31 { 32 } else { 31 };
+    let dir = tempfile::tempdir().unwrap();
+    let word = format!("irq-threads={other}");
+    let words = ["tune", "--try", &word, "--rounds", "4", "-p", "0", "-a", "0", "--json"];
+    let out = latlab(dir.path(), &[&words[..], &["--block", "0.1"]].concat());
+    assert!(out.status.success(), "{}", said(&out));
+    assert_eq!(now(), before);
+    let run: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let files = run["parts"][0]["detail"]["tried"][0]["files"].as_array().unwrap();
+    assert_eq!(files.len(), threads.len(), "{files:?}");
+    assert_eq!(files[0]["value"], format!("fifo {other}"));
+    assert_eq!(files[0]["before"], format!("fifo {before}"));
+    for sent in [Signal::TERM, Signal::KILL] {
+        let mut child = command(dir.path(), &[&words[..], &["--block", "4"]].concat())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let pause = std::time::Duration::from_millis(20);
+        wait_for("the priority of a block", pause, || (now() == other).then_some(()));
+        signal(&child, sent);
+        child.wait().unwrap();
+        if sent == Signal::KILL {
+            latlab(dir.path(), &["doctor", "--restore"]);
+        }
+        assert_eq!(now(), before, "after {sent:?}");
+    }
+    for (wrong, what) in [
+        ("irq-threads=none7:40", "no interrupt none7 has a thread here"),
+        ("coalescing=none7:0", "no network interface none7 here"),
+    ] {
+        let words = ["tune", "--try", wrong, "--rounds", "4", "--block", "0.1", "-p", "0"];
+        let out = latlab(dir.path(), &[&words[..], &["--json"]].concat());
+        assert!(printed(&out).contains(what), "{}{}", printed(&out), said(&out));
+    }
 }
 
 fn rustix_is_root() -> bool {

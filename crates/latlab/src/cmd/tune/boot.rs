@@ -1,21 +1,22 @@
 //! `latlab tune --boot MACHINE`: boot parameters and settings, by booting a virtual machine for each block.
 //!
-//! Every block is a boot of its own, with the machine's parameters alone or with those that are tried added, in random
-//! order within a round; settings are set in the machine before the measurement. A machine that does not boot with a
-//! parameter, or refuses a setting, makes it one that could not be set.
+//! A block with boot parameters is a boot of its own, with those that are tried added to the machine's. The others of a
+//! round, with settings that are set in the machine and undone there, or without any, share a boot, in random order. A
+//! machine that does not boot with a parameter, or refuses a setting, makes it one that could not be set.
 
 use super::factorial;
 use super::rounds::{self, Measured};
 use super::settings::{self, Chosen};
 use crate::cli::tune::Args;
 use crate::outcome::{HintExt, printed_error};
-use crate::own_run;
+use crate::{own_run, rundir};
 use anyhow::{Context, anyhow, bail};
 use latlab_model::cpulist;
 use latlab_model::run::Detail;
 use latlab_model::tune::TuneDetail;
 use latlab_stats::histogram::Histogram;
 use latlab_sys::signal;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -160,28 +161,34 @@ pub fn measure(
     chosen: &[Chosen],
     dir: &Path,
 ) -> anyhow::Result<TuneDetail> {
-    let nothing = Chosen::default();
-    let one = |round: u32, number: usize, chosen: Option<&Chosen>| {
-        let dir = dir.join(format!("round-{round}-{number}"));
-        let latency = block(args, machine, chosen.unwrap_or(&nothing), &dir);
-        latency.map(|latency| Measured { latency, records: Vec::new() })
-    };
+    let mut boots =
+        Boots { args, machine, dir, nothing: Chosen::default(), ready: BTreeMap::new() };
     let measured = if args.factorial {
         // Of round 0 are the boots that tell which parameters the machine boots with.
+        let probe =
+            chosen.iter().enumerate().map(|(i, one)| (i + 1, Some(one))).collect::<Vec<_>>();
+        let probed = std::cell::RefCell::new(&mut boots);
         let mut number = 0;
-        let probe = |chosen: &Chosen| {
-            number += 1;
-            one(0, number, Some(chosen)).map(|_| chosen.patterns())
-        };
-        factorial::measure(args, chosen, probe, |round, run, all| match one(round, run, all) {
-            Err(_) if signal::stop_requested().is_some() => Ok(None),
-            measured => measured.map(Some),
-        })
+        factorial::measure(
+            args,
+            chosen,
+            |one| {
+                number += 1;
+                let left = &probe[number - 1..];
+                probed.borrow_mut().block(0, left).map(|_| one.patterns())
+            },
+            |round, left| match probed.borrow_mut().block(round, left) {
+                Err(_) if signal::stop_requested().is_some() => Ok(None),
+                measured => measured.map(Some),
+            },
+        )
     } else {
-        rounds::measure(args, chosen, |round, arm| {
-            let with = arm.as_ref().map(|(i, _)| &chosen[*i]);
-            let number = arm.as_ref().map_or(0, |(i, _)| i + 1);
-            match (one(round, number, with), arm) {
+        rounds::measure(args, chosen, |round, left, arm| {
+            let left: Vec<(usize, Option<&Chosen>)> = left
+                .iter()
+                .map(|arm| arm.map_or((0, None), |i| (i + 1, Some(&chosen[i]))))
+                .collect();
+            match (boots.block(round, &left), arm) {
                 (Ok(measured), arm) => {
                     if let Some((i, tried)) = arm {
                         tried.files = chosen[i].patterns();
@@ -205,39 +212,103 @@ pub fn measure(
     measured
 }
 
-/// One boot with one measurement.
-fn block(args: &Args, machine: &str, chosen: &Chosen, dir: &Path) -> anyhow::Result<Histogram> {
-    let machine = machine_with(machine, &chosen.parameters);
-    std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
-    let mut command = own_run::command()?;
-    command.args(["vm", "run", &machine]);
-    command.args(args.fault.iter().flat_map(|f| ["--fault", f]));
-    let length = format!("{}", args.block.as_secs_f64());
-    let (interval, priority) = (args.interval.to_string(), args.priority.to_string());
-    command.arg("--");
-    if !chosen.settings.is_empty() {
-        command.args(["sh", "-c", &(chosen.script() + r#"exec "$@""#), "sh"]);
+/// The machines that are booted: one for each block with boot parameters, and one in each round for all others.
+struct Boots<'a> {
+    args: &'a Args,
+    machine: &'a str,
+    dir: &'a Path,
+    nothing: Chosen,
+    /// Blocks of this round that a boot has measured, by their numbers.
+    ready: BTreeMap<(u32, usize), anyhow::Result<Histogram>>,
+}
+
+impl Boots<'_> {
+    /// The first of the blocks of a round that are left.
+    fn block(&mut self, round: u32, left: &[(usize, Option<&Chosen>)]) -> anyhow::Result<Measured> {
+        let Some((first, _)) = left.first() else { bail!("no block is left") };
+        if !self.ready.contains_key(&(round, *first)) {
+            let of = |(number, chosen): &(usize, Option<&Chosen>)| {
+                (*number, chosen.map_or_else(|| self.nothing.clone(), Chosen::clone))
+            };
+            let mut blocks: Vec<(usize, Chosen)> = left.iter().map(of).collect();
+            if blocks[0].1.parameters.is_empty() {
+                blocks.retain(|(_, chosen)| chosen.parameters.is_empty());
+            } else {
+                blocks.truncate(1);
+            }
+            self.boot(round, &blocks)?;
+        }
+        let latency = self.ready.remove(&(round, *first));
+        let latency = latency.unwrap_or_else(|| Err(anyhow!("it was not measured")))?;
+        Ok(Measured { latency, records: Vec::new() })
     }
-    command.args(["latlab", "wakeup", "-q", "-D", &length, "-i", &interval, "--out", "run"]);
-    match args.priority {
-        0 => command.args(["--policy", "other"]),
-        _ => command.args(["-m", "-p", &priority]),
+
+    /// One boot, which measures these blocks one after the other.
+    fn boot(&mut self, round: u32, blocks: &[(usize, Chosen)]) -> anyhow::Result<()> {
+        let args = self.args;
+        let parameters = blocks.first().map_or(&[][..], |(_, chosen)| &chosen.parameters);
+        let machine = machine_with(self.machine, parameters);
+        let dir = self.dir.join(format!("round-{round}-{}", blocks.first().map_or(0, |b| b.0)));
+        std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
+        let mut command = own_run::command()?;
+        command.args(["vm", "run", &machine]);
+        command.args(args.fault.iter().flat_map(|f| ["--fault", f]));
+        let script: String = blocks.iter().map(|(number, c)| script(args, *number, c)).collect();
+        command.args(["--", "sh", "-c", &(script + "exit 0")]);
+        command.current_dir(&dir).stderr(Stdio::piped());
+        let first = dir.join(run_name(blocks.first().map_or(0, |b| b.0)));
+        let measured = own_run::measure(&mut command, &first)?;
+        if !measured.status.success() {
+            // Empty, unless the machine left something.
+            let _ = std::fs::remove_dir(&dir);
+            let error = printed_error(&measured.stderr);
+            return Err(error.context(format!("{machine}: {}", measured.status)));
+        }
+        for (number, _) in blocks {
+            let latency = latency(&machine, &dir, *number);
+            self.ready.insert((round, *number), latency);
+        }
+        Ok(())
+    }
+}
+
+/// Directory of a block's run.
+fn run_name(number: usize) -> String {
+    format!("run-{number}")
+}
+
+/// Commands that set a setting, measure, and undo what was set; what cannot be set is said in a file.
+fn script(args: &Args, number: usize, chosen: &Chosen) -> String {
+    let length = args.block.as_secs_f64();
+    let mut words =
+        format!("latlab wakeup -q -D {length} -i {} --out {}", args.interval, run_name(number));
+    words += &match args.priority {
+        0 => " --policy other".to_owned(),
+        priority => format!(" -m -p {priority}"),
     };
     // Idle states as configured, as in the blocks of run-time settings.
-    match chosen.idle {
-        true => command.args(["--latency", "0"]),
-        false => command.arg("--idle-states"),
+    words += if chosen.idle { " --latency 0" } else { " --idle-states" };
+    words.extend(args.affinity.iter().map(|a| format!(" -a {a}")));
+    words.extend(args.load.iter().map(|l| format!(" --load {}", quoted(&l.to_string()))));
+    format!(
+        "u=/tmp/undo; : >$u; ( {}exec {words} ) >/dev/null 2>error-{number}; sh $u 2>/dev/null; ",
+        chosen.script()
+    )
+}
+
+/// A word as the shell takes it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// What a block measured, or why it did not.
+fn latency(machine: &str, dir: &Path, number: usize) -> anyhow::Result<Histogram> {
+    let run = rundir::load(&dir.join(run_name(number)));
+    let Ok(run) = run else {
+        let said = std::fs::read(dir.join(format!("error-{number}"))).unwrap_or_default();
+        return Err(printed_error(&said).context(machine.to_owned()));
     };
-    command.args(args.affinity.iter().flat_map(|a| ["-a", a]));
-    let loads: Vec<String> = args.load.iter().map(ToString::to_string).collect();
-    command.args(loads.iter().flat_map(|l| ["--load", l]));
-    command.current_dir(dir).stderr(Stdio::piped());
-    let measured = own_run::measure(&mut command, &dir.join("run"))?;
-    let run = measured.run.map_err(|_| {
-        // Empty, unless the machine left something.
-        let _ = std::fs::remove_dir(dir);
-        printed_error(&measured.stderr).context(format!("{machine}: {}", measured.status))
-    })?;
+    let _ = std::fs::remove_file(dir.join(format!("error-{number}")));
     let found = run.parts.iter().find_map(|p| match &p.detail {
         Some(Detail::Wakeup(w)) => Some(w.all_wakeups()),
         _ => None,

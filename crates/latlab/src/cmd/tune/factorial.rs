@@ -14,8 +14,8 @@ use latlab_sys::signal;
 use std::time::Instant;
 
 /// Measures and judges. `probe` sets one setting for a moment and returns its files; the design is that of the settings
-/// for which this is possible. `block` measures one run of a round (from 1), with a combination or without any setting;
-/// `None` where a signal came.
+/// for which this is possible. `block` measures the first of the runs of a round (from 1) that are left, each with a
+/// combination or without any setting; `None` where a signal came.
 ///
 /// # Errors
 /// Those of `block`, of a combination that cannot be set, and where fewer than two settings can be.
@@ -23,7 +23,7 @@ pub fn measure(
     args: &Args,
     chosen: &[Chosen],
     mut probe: impl FnMut(&Chosen) -> anyhow::Result<Vec<FileValue>>,
-    mut block: impl FnMut(u32, usize, Option<&Chosen>) -> anyhow::Result<Option<Measured>>,
+    mut block: impl FnMut(u32, &[(usize, Option<&Chosen>)]) -> anyhow::Result<Option<Measured>>,
 ) -> anyhow::Result<TuneDetail> {
     let mut detail = begin(args, chosen);
     let mut progress = Progress::new("tune");
@@ -57,14 +57,14 @@ pub fn measure(
         }
         let mut order: Vec<usize> = (0..design.runs()).collect();
         rng.shuffle(&mut order);
+        let order: Vec<(usize, Option<&Chosen>)> =
+            order.into_iter().map(|run| (run, combinations[run].as_ref())).collect();
         let mut blocks = vec![Block::default(); design.runs()];
-        for run in order {
-            let combination = &combinations[run];
-            let name = combination.as_ref().map_or("without", |c| c.name.as_str());
+        for (at, (run, combination)) in order.iter().copied().enumerate() {
+            let name = combination.map_or("without", |c| c.name.as_str());
             progress.set(Some(done as f64 / all as f64), name);
             done += 1;
-            let one = block(round, run, combination.as_ref())
-                .with_context(|| format!("--factorial: {name}"));
+            let one = block(round, &order[at..]).with_context(|| format!("--factorial: {name}"));
             if signal::stop_requested().is_some() {
                 break 'rounds;
             }

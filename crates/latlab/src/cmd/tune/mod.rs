@@ -2,6 +2,7 @@
 
 mod boot;
 mod factorial;
+mod means;
 mod rounds;
 mod settings;
 
@@ -25,10 +26,10 @@ use latlab_sys::scratch::ScratchDir;
 use latlab_sys::settings::{DmaLatency, Settings};
 use latlab_sys::wakeup::{Hooks, WakeupError};
 use latlab_sys::{policy, signal, wakeup};
+use means::Means;
 use rounds::Measured;
 use settings::{Chosen, KNOWN, Known, choose, value};
 use std::io::Write;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -134,7 +135,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     };
     let cut = signal::stop_requested().map(signal::Signal::name);
     if args.apply && cut.is_none() {
-        apply(&mut detail)?;
+        apply(&mut detail, &chosen)?;
     }
     session.run.parts.push(part(detail, cut.is_none()));
     let (json, format) = (global.json, args.format);
@@ -229,10 +230,13 @@ fn measure(args: &Args, chosen: &[Chosen]) -> anyhow::Result<TuneDetail> {
             args,
             chosen,
             |one| Held::new(one).map(|held| held.files.clone()),
-            |_, _, all| block(args, &config, all.map(Held::new).transpose()?),
+            |_, left| {
+                let combination = left.first().and_then(|(_, all)| *all);
+                block(args, &config, combination.map(Held::new).transpose()?)
+            },
         );
     }
-    rounds::measure(args, chosen, |_, arm| {
+    rounds::measure(args, chosen, |_, _, arm| {
         let held = match arm.map(|(i, tried)| (Held::new(&chosen[i]), tried)) {
             None => None,
             Some((Ok(held), tried)) => {
@@ -260,28 +264,46 @@ impl Held {
         let mut settings = Settings::new();
         let idle = chosen.idle.then(|| DmaLatency::hold(0).context("/dev/cpu_dma_latency"));
         let idle = idle.transpose()?;
-        let (mut files, mut refused) = (Vec::new(), None);
-        for (known, path, value) in chosen.files() {
-            match settings.set(&path, value) {
-                Ok(change) => files.push(FileValue {
-                    path: path.display().to_string(),
-                    value: value.to_owned(),
-                    before: change.from,
-                }),
-                Err(error) if known.may_refuse => refused = Some(error),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        // Some of a setting's files have to take it.
-        let is_set = |known: &Known| {
-            known.paths().iter().any(|p| files.iter().any(|f| Path::new(&f.path) == p))
-        };
-        if let Some(error) = refused
-            && !chosen.settings.iter().all(|(known, _)| is_set(known))
-        {
-            return Err(error.into());
-        }
+        let files = set_all(chosen, &mut settings)?;
         Ok(Self { files, _settings: settings, _idle: idle })
+    }
+}
+
+/// Sets what is no idle state.
+fn set_all(chosen: &Chosen, settings: &mut Settings) -> anyhow::Result<Vec<FileValue>> {
+    let mut files = Vec::new();
+    for (known, value) in &chosen.settings {
+        let set = match known.means {
+            Means::Files => set_files(known, value, settings),
+            means => means.set(value, settings).with_context(|| format!("{}={value}", known.name)),
+        };
+        files.extend(set?);
+    }
+    Ok(files)
+}
+
+/// Writes to a setting's files; some of them have to take the value.
+fn set_files(
+    known: &Known,
+    value: &str,
+    settings: &mut Settings,
+) -> anyhow::Result<Vec<FileValue>> {
+    let (mut files, mut refused) = (Vec::new(), None);
+    for path in known.paths() {
+        match settings.set(&path, value) {
+            Ok(change) => files.push(FileValue {
+                path: path.display().to_string(),
+                value: value.to_owned(),
+                before: change.from,
+                command: None,
+            }),
+            Err(error) if known.may_refuse => refused = Some(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match refused {
+        Some(error) if files.is_empty() => Err(error.into()),
+        _ => Ok(files),
     }
 }
 
@@ -326,20 +348,17 @@ fn block(
     measured
 }
 
-/// Sets what improves, and leaves it set.
-fn apply(detail: &mut TuneDetail) -> anyhow::Result<()> {
+/// Sets what improves, and leaves it set: not what a process has to hold, an idle limit or a partition.
+fn apply(detail: &mut TuneDetail, chosen: &[Chosen]) -> anyhow::Result<()> {
     let names: Vec<String> = detail.improving().iter().map(|t| t.name.clone()).collect();
     for tried in detail.tried.iter_mut().filter(|t| names.contains(&t.name)) {
-        if tried.files.is_empty() {
-            // A latency is held by a process: it cannot outlive this one.
+        let Some(one) = chosen.iter().find(|c| c.name == tried.name) else { continue };
+        let lasts = |(known, _): &(&Known, String)| known.means != Means::Partition;
+        if one.settings.is_empty() || !one.settings.iter().all(lasts) {
             continue;
         }
         let mut settings = Settings::new();
-        for file in &tried.files {
-            settings
-                .set(&file.path, &file.value)
-                .with_context(|| format!("--apply {}", tried.name))?;
-        }
+        set_all(one, &mut settings).with_context(|| format!("--apply {}", tried.name))?;
         settings.abandon();
         tried.applied = true;
     }

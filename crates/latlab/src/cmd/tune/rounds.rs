@@ -71,15 +71,19 @@ pub fn is_over(args: &Args, began: Instant, round: u32) -> bool {
     args.duration.is_some_and(|limit| round > 1 && expected > limit)
 }
 
-/// Measures and judges. `block` measures one block of a round (from 1), with the setting of that number or without any;
-/// `None` where it was not measured, because a signal came or the setting cannot be set, which [`not_tried`] notes.
+/// What a block is: the place of its setting among those that are tried; `None` without any.
+pub type Arm = Option<usize>;
+
+/// Measures and judges. `block` measures one block of a round (from 1), with the setting of that number or without any,
+/// and is told which blocks of the round are left, this one included, in their order; it returns `None` where it was not
+/// measured, because a signal came or the setting cannot be set, which [`not_tried`] notes.
 ///
 /// # Errors
 /// Those of `block`.
 pub fn measure(
     args: &Args,
     chosen: &[Chosen],
-    mut block: impl FnMut(u32, Option<(usize, &mut Tried)>) -> anyhow::Result<Option<Measured>>,
+    mut block: impl FnMut(u32, &[Arm], Option<(usize, &mut Tried)>) -> anyhow::Result<Option<Measured>>,
 ) -> anyhow::Result<TuneDetail> {
     let mut detail = begin(args, chosen);
     let mut plain: Vec<Block> = Vec::new();
@@ -87,7 +91,7 @@ pub fn measure(
     let mut rng = SplitMix64::new(args.seed);
     let mut progress = Progress::new("tune");
     let all = args.rounds as usize * (chosen.len() + 1);
-    let mut done = 0;
+    let mut done;
     let looks = if args.eliminate { looks(args.rounds) } else { 1 };
     let mut elimination = Elimination::new(looks, chosen.len());
     let began = Instant::now();
@@ -101,17 +105,16 @@ pub fn measure(
             break;
         }
         // `None` is the block without any setting.
-        let mut order: Vec<Option<usize>> = (0..chosen.len()).map(Some).chain([None]).collect();
+        let mut order: Vec<Arm> = (0..chosen.len()).map(Some).chain([None]).collect();
         rng.shuffle(&mut order);
-        let mut measured: Vec<(Option<usize>, Measured)> = Vec::new();
-        for arm in order {
+        order.retain(|arm| !arm.is_some_and(|i| is_done(i, &detail.tried[i])));
+        let mut measured: Vec<(Arm, Measured)> = Vec::new();
+        done = (round as usize - 1) * (chosen.len() + 1);
+        for (at, arm) in order.iter().copied().enumerate() {
             let name = arm.map_or("without", |i| chosen[i].name.as_str());
             progress.set(Some(done as f64 / all as f64), name);
             done += 1;
-            if arm.is_some_and(|i| is_done(i, &detail.tried[i])) {
-                continue;
-            }
-            let one = block(round, arm.map(|i| (i, &mut detail.tried[i])))?;
+            let one = block(round, &order[at..], arm.map(|i| (i, &mut detail.tried[i])))?;
             if signal::stop_requested().is_some() {
                 break 'rounds;
             }

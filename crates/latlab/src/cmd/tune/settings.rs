@@ -1,5 +1,6 @@
 //! Settings that may be tried: those here and no others, with the values that cannot lock a machine.
 
+use super::means::Means;
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
 use latlab_model::cpulist;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct Chosen {
     /// As on the command line.
     pub name: String,
-    /// Settings of the list with the value for their files; empty for `idle`.
+    /// Settings of the list with their value; empty for `idle`.
     pub settings: Vec<(&'static Known, String)>,
     /// Boot parameters.
     pub parameters: Vec<String>,
@@ -35,8 +36,8 @@ impl Chosen {
         };
         for one in all {
             for (known, value) in &one.settings {
-                if joint.settings.iter().any(|(k, _)| k.name == known.name) {
-                    return twice(known.files);
+                if joint.settings.iter().any(|(k, v)| known.meets(value, k, v)) {
+                    return twice(if known.files.is_empty() { known.name } else { known.files });
                 }
                 joint.settings.push((known, value.clone()));
             }
@@ -52,29 +53,28 @@ impl Chosen {
         Ok(joint)
     }
 
-    /// Its files on this machine, with what they are set to.
-    pub fn files(&self) -> Vec<(&'static Known, PathBuf, &str)> {
-        let mut files = Vec::new();
-        for (known, value) in &self.settings {
-            files.extend(known.paths().into_iter().map(|path| (*known, path, value.as_str())));
-        }
-        files
-    }
-
     /// Its files on any machine, with patterns; what they had before is not known.
     pub fn patterns(&self) -> Vec<FileValue> {
-        let of = |(known, value): &(&Known, String)| FileValue {
-            path: known.files.to_owned(),
-            value: value.clone(),
-            before: String::new(),
+        let of = |(known, value): &(&Known, String)| match known.means {
+            Means::Files => FileValue {
+                path: known.files.to_owned(),
+                value: value.clone(),
+                ..FileValue::default()
+            },
+            means => means.pattern(value),
         };
         self.settings.iter().map(of).collect()
     }
 
     /// Shell commands that set it in a machine, and fail where that is not possible; a setting that fails is named.
+    /// Commands that undo it are added to the file `$u`.
     pub fn script(&self) -> String {
         let mut script = String::new();
         for (known, value) in &self.settings {
+            if known.means != Means::Files {
+                script += &known.means.script(known.name, value);
+                continue;
+            }
             let files = known.files;
             if files.starts_with("/sys/kernel/debug/") {
                 script += "mount -t debugfs none /sys/kernel/debug 2>/dev/null; ";
@@ -82,7 +82,7 @@ impl Chosen {
             // One interrupt that cannot be moved is no error.
             let failed = if known.may_refuse { ":" } else { "s=; break" };
             script += &format!(
-                "s=; for f in {files}; do [ -e $f ] || continue; if echo {value} 2>/dev/null >$f; then s=1; else {failed}; fi; done; [ $s ] || {{ echo \"{}: cannot be set here\" >&2; exit 1; }}; ",
+                "s=; for f in {files}; do [ -e $f ] || continue; read o <$f; case $o in *\\[*) o=${{o#*[}}; o=${{o%%]*}};; esac; if echo {value} 2>/dev/null >$f; then echo \"echo '$o' >$f\" >>$u; s=1; else {failed}; fi; done; [ $s ] || {{ echo \"{}: cannot be set here\" >&2; exit 1; }}; ",
                 known.name
             );
         }
@@ -95,9 +95,11 @@ impl Chosen {
 pub struct Known {
     /// Name.
     pub name: &'static str,
-    /// Files, with one `*` at most; empty for `idle`.
+    /// Files, with one `*` at most; empty for `idle` and for what is set by other means.
     pub files: &'static str,
-    /// Values that are permitted; the first is tried by default. None: CPUs, which are named on the command line.
+    /// How it is set.
+    pub means: Means,
+    /// Values that are permitted; the first is tried by default. None: those that are named on the command line.
     pub values: &'static [&'static str],
     /// What it does.
     pub what: &'static str,
@@ -111,7 +113,11 @@ const fn known(
     values: &'static [&'static str],
     what: &'static str,
 ) -> Known {
-    Known { name, files, values, what, may_refuse: false }
+    Known { name, files, means: Means::Files, values, what, may_refuse: false }
+}
+
+const fn by(means: Means, name: &'static str, what: &'static str) -> Known {
+    Known { name, files: "", means, values: &[], what, may_refuse: false }
 }
 
 /// All of them.
@@ -209,6 +215,9 @@ pub const KNOWN: &[Known] = &[
         &["10000000", "50000000"],
         "time of ordinary tasks beside real-time ones, ns a second (from 6.12 on)",
     ),
+    by(Means::Threads, "irq-threads", "SCHED_FIFO priority of the threads of interrupts"),
+    by(Means::Coalescing, "coalescing", "delay of the interrupt of received packets, µs"),
+    by(Means::Partition, "cpuset", "CPUs for the measured tasks alone (an isolated partition)"),
 ];
 
 /// Its value is a list of CPUs.
@@ -237,15 +246,21 @@ impl Known {
 
     /// Whether this machine has it.
     pub fn exists(&self) -> bool {
-        match self.files.is_empty() {
-            true => Path::new("/dev/cpu_dma_latency").exists(),
-            false => !self.paths().is_empty(),
+        match (self.means, self.files.is_empty()) {
+            (Means::Files, true) => Path::new("/dev/cpu_dma_latency").exists(),
+            (Means::Files, false) => !self.paths().is_empty(),
+            (means, _) => means.exists(),
         }
+    }
+
+    /// Whether both would set the same: one setting, or priorities and coalescing of one name.
+    fn meets(&self, value: &str, other: &Self, others: &str) -> bool {
+        self.name == other.name && self.means.meets(value, others)
     }
 
     fn chosen(&'static self, value: &str) -> Chosen {
         let name = format!("{}={value}", self.name);
-        if self.files.is_empty() {
+        if self.means == Means::Files && self.files.is_empty() {
             return Chosen { name, idle: true, ..Chosen::default() };
         }
         let cpus = || cpulist::parse(value).unwrap_or_default();
@@ -259,6 +274,9 @@ impl Known {
 
     /// Whether it takes this value.
     fn takes(&self, value: &str) -> bool {
+        if self.means != Means::Files {
+            return self.means.takes(value);
+        }
         match self.values {
             // A comma ends the option of a machine.
             [] => !value.contains(',') && cpulist::parse(value).is_ok_and(|l| !l.is_empty()),
@@ -269,7 +287,7 @@ impl Known {
     /// The values that it takes, for sentences.
     pub fn expected(&self) -> String {
         match self.values {
-            [] => "CPUS (such as 1 or 0-2)".to_owned(),
+            [] => self.means.expected().to_owned(),
             values => values.join(", "),
         }
     }
@@ -372,9 +390,33 @@ mod tests {
     fn settings_are_tried_at_once_unless_they_set_one_file() {
         let word = |w: &str| choose(&[w.to_owned()]);
         let both = word("vm.swappiness=10+vm.stat_interval=10").unwrap();
-        assert_eq!((both[0].files().len(), both[0].idle), (2, false));
+        assert_eq!((both[0].settings.len(), both[0].idle), (2, false));
         let same = word("vm.swappiness=10+vm.swappiness=0").unwrap_err().to_string();
         assert!(same.contains("both set /proc/sys/vm/swappiness"), "{same}");
+    }
+
+    #[test]
+    fn priorities_of_two_interrupts_are_set_at_once_and_of_one_are_not() {
+        let word = |w: &str| one(w).map(|(_, c)| c);
+        let together = |a: &str, b: &str| Chosen::together(&[word(a).unwrap(), word(b).unwrap()]);
+        assert!(together("irq-threads=eth0:80", "irq-threads=mmc0:40").is_ok());
+        assert!(together("irq-threads=eth0:80", "irq-threads=eth0:40").is_err());
+        assert!(together("irq-threads=eth0:80", "irq-threads=40").is_err());
+        assert!(together("cpuset=1", "cpuset=2").is_err());
+        for wrong in [
+            "irq-threads=",
+            "irq-threads=99",
+            "irq-threads=eth0:0",
+            "irq-threads=a b:3",
+            "coalescing=eth0",
+            "coalescing=eth0:1001",
+            "coalescing=../x:1",
+            "cpuset=",
+            "cpuset=0,1",
+        ] {
+            let error = format!("{:#}", one(wrong).map(drop).unwrap_err());
+            assert!(error.contains("expected"), "{wrong}: {error}");
+        }
     }
 
     #[test]
@@ -395,17 +437,25 @@ mod tests {
             let files: &'static str = format!("{root}/{files}").leak();
             let known = Known { may_refuse, ..known("some", files, &["7"], "") };
             let known: &'static Known = Box::leak(Box::new(known));
-            let script = known.chosen("7").script() + "exit 0";
+            let script = format!("u={root}/undo; {}exit 0", known.chosen("7").script());
             std::process::Command::new("sh").args(["-c", &script]).output().unwrap()
         };
         for name in ["a1", "a2"] {
-            fs::write(dir.path().join(name), "0").unwrap();
+            fs::write(dir.path().join(name), "0\n").unwrap();
         }
         // A directory refuses what is written to it.
         fs::create_dir(dir.path().join("b1")).unwrap();
         fs::write(dir.path().join("b2"), "0").unwrap();
         assert!(run(false, "a*").status.success());
-        assert_eq!(fs::read_to_string(dir.path().join("a2")).unwrap(), "7\n");
+        let a2 = || fs::read_to_string(dir.path().join("a2")).unwrap();
+        assert_eq!(a2(), "7\n");
+        let undo =
+            || std::process::Command::new("sh").arg(dir.path().join("undo")).status().unwrap();
+        assert!(undo().success() && a2() == "0\n", "{}", a2());
+        // Of a list the word in brackets is put back.
+        fs::write(dir.path().join("a2"), "always [madvise] never\n").unwrap();
+        assert!(run(false, "a2").status.success() && undo().success());
+        assert_eq!(a2(), "madvise\n");
         for (may_refuse, files, success) in [
             (false, "b*", false),
             (true, "b*", true),
