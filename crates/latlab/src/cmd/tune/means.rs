@@ -114,7 +114,7 @@ impl Means {
             }
             Self::Coalescing => format!("false || {failed}"),
             Self::Partition => format!(
-                "g=/sys/fs/cgroup; {{ [ -e $g/cgroup.procs ] || mount -t cgroup2 none $g; }} && echo +cpuset >$g/cgroup.subtree_control && mkdir $g/{GROUP} && echo \"rmdir $g/{GROUP}\" >>$u && echo {value} >$g/{GROUP}/cpuset.cpus && echo isolated >$g/{GROUP}/cpuset.cpus.partition && grep -qx isolated $g/{GROUP}/cpuset.cpus.partition && echo $$ >$g/{GROUP}/cgroup.procs || {failed}"
+                "g=/sys/fs/cgroup; {{ [ -e $g/cgroup.procs ] || mount -t cgroup2 none $g; }} && echo +cpuset >$g/cgroup.subtree_control && mkdir $g/{GROUP} && echo \"rmdir $g/{GROUP}\" >>$u && echo {value} >$g/{GROUP}/cpuset.cpus && echo isolated >$g/{GROUP}/cpuset.cpus.partition && grep -qx isolated $g/{GROUP}/cpuset.cpus.partition && echo 0 >$g/{GROUP}/cgroup.procs || {failed}"
             ),
         }
     }
