@@ -2,7 +2,8 @@
 //!
 //! Who kept the activation before from its CPU for at least as long as it overran is the cause: without them it
 //! would have ended in time. So are interrupts, where they took longer than the task itself: a task whose work fills
-//! its period overruns by interrupts of any length. Otherwise it is the task's own work.
+//! its period overruns by interrupts of any length. So is a wait, where it took as long as the time between the two:
+//! shorter ones may be usual. Otherwise it is the task's own work.
 
 use super::attribution::interruption;
 use super::once::Interrupted;
@@ -10,11 +11,11 @@ use super::{Cutter, Piece, budget_of};
 use crate::latency::capture::{Activation, Capture, End};
 use crate::latency::cpu_timeline::{Actor, Span};
 use latlab_model::event::{Symbol, Task};
-use latlab_model::latency::Cause;
+use latlab_model::latency::{Cause, Stage};
 use latlab_model::units::{CpuId, Nanos, TraceNs};
 
 /// Activations that are late by each other, followed at most.
-const DEPTH: u32 = 8;
+const DEPTH: u32 = 32;
 /// Spans of a run before its intended time that are looked at.
 const BACK: usize = 4_096;
 
@@ -42,6 +43,11 @@ fn keeps_off(cause: Cause) -> bool {
 /// Whether a part interrupted the task.
 fn interrupts(cause: Cause) -> bool {
     matches!(cause, Cause::Interrupt | Cause::Nmi | Cause::Softirq | Cause::TimerFunction)
+}
+
+/// Whether a part is a wait of the task.
+fn waits(cause: Cause) -> bool {
+    matches!(cause, Cause::Wait | Cause::Lock | Cause::PageFault | Cause::Sleep)
 }
 
 impl Cutter<'_> {
@@ -82,7 +88,7 @@ impl Cutter<'_> {
         let task = self.lanes.tasks.get(&self.a.tid).copied().unwrap_or(unnamed);
         let actor = Actor::Task(self.a.tid);
         let (begins, silent) = (true, Nanos(0));
-        let unknown = self.unknown(super::Stage::Interrupt, start, end, self.a.cpu);
+        let unknown = self.unknown(Stage::Interrupt, start, end, self.a.cpu);
         let own = Piece { cause: Cause::Overrun, actor, task, begins, silent, ..unknown };
         match self.kept_off(end.since(start)) {
             Some(Piece { cause, actor, task, whole, .. }) => {
@@ -98,18 +104,26 @@ impl Cutter<'_> {
         let (budget, _) = budget_of(self.capture, self.lanes, before, self.later + 1, None);
         let work = budget.sum(|p| p.cause == Cause::Execution);
         let mut sums: Vec<Piece> = Vec::new();
-        for piece in budget.pieces.into_iter().filter(|p| keeps_off(p.cause) || interrupts(p.cause))
-        {
+        let counts = |p: &Piece| keeps_off(p.cause) || interrupts(p.cause) || waits(p.cause);
+        for piece in budget.pieces.into_iter().filter(counts) {
             let length = piece.length();
-            let same = |s: &&mut Piece| {
-                (s.cause, s.actor, s.task.tid) == (piece.cause, piece.actor, piece.task.tid)
+            // What made that one begin late is told apart from its own waits.
+            let of = |p: &Piece| {
+                let inherited = waits(p.cause) && p.stage == Stage::Interrupt;
+                (p.cause, p.actor, p.task.tid, inherited)
             };
+            let same = |s: &&mut Piece| of(s) == of(&piece);
             match sums.iter_mut().find(same) {
                 Some(sum) => sum.whole = sum.whole + length,
                 None => sums.push(Piece { whole: length, ..piece }),
             }
         }
-        let enough = |s: &Piece| s.whole >= least && (keeps_off(s.cause) || s.whole > work);
+        let apart = self.a.intended.since(before.intended);
+        let enough = |s: &Piece| match s.cause {
+            cause if waits(cause) && s.stage != Stage::Interrupt => s.whole >= apart.max(least),
+            cause if keeps_off(cause) || waits(cause) => s.whole >= least,
+            _ => s.whole >= least && s.whole > work,
+        };
         sums.into_iter().filter(enough).max_by_key(|s| s.whole)
     }
 }
