@@ -159,8 +159,15 @@ impl<'a> EventDecoder<'a> {
         } else {
             EventKind::Other
         };
-        if let EventKind::HrtimerEntry { preempt_off, .. } = &mut kind {
-            *preempt_off = self.is_preempt_off(record);
+        match &mut kind {
+            EventKind::HrtimerEntry { preempt_off, .. } => {
+                *preempt_off = self.is_preempt_off(record);
+            }
+            EventKind::Waking { in_interrupt, .. } | EventKind::Wakeup { in_interrupt, .. } => {
+                let interrupts = Common::HARDIRQ | Common::SOFTIRQ | Common::NMI;
+                *in_interrupt = self.fields.common(record).flags & interrupts != 0;
+            }
+            _ => {}
         }
         self.event(record, kind)
     }
@@ -332,11 +339,11 @@ impl<'a> Meaning<'a> {
             },
             Typed::SchedWaking(s) => {
                 let task = self.task(s.pid, s.comm, s.prio);
-                EventKind::Waking { task, target: CpuId(s.target_cpu) }
+                EventKind::Waking { task, target: CpuId(s.target_cpu), in_interrupt: false }
             }
             Typed::SchedWakeup(s) => {
                 let task = self.task(s.pid, s.comm, s.prio);
-                EventKind::Wakeup { task, target: CpuId(s.target_cpu) }
+                EventKind::Wakeup { task, target: CpuId(s.target_cpu), in_interrupt: false }
             }
             Typed::SchedWakeupNew(s) => {
                 let task = self.task(s.pid, s.comm, s.prio);

@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn waking(task: Task, target: u32) -> EventKind {
-        EventKind::Waking { task, target: CpuId(target) }
+        EventKind::Waking { task, target: CpuId(target), in_interrupt: false }
     }
 
     fn asleep(prev: Task, next: Task) -> EventKind {

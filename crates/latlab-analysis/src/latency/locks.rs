@@ -82,8 +82,8 @@ pub(super) fn instead(
                 (state.waits_on, state.prio) = (left.is_runnable().then_some(e.cpu), prev.prio);
             }
             EventKind::Switch { .. } => state.waits_on = None,
-            EventKind::Waking { task, target }
-            | EventKind::Wakeup { task, target }
+            EventKind::Waking { task, target, .. }
+            | EventKind::Wakeup { task, target, .. }
             | EventKind::WakeupNew { task, target }
                 if task.tid == owner =>
             {
@@ -140,7 +140,7 @@ mod tests {
         }
         s.at(110.0, on(RT, OffCpu::Sleeping, IDLE));
         s.on(1, 150.0, on(OWNER, left, middle)).on(1, 350.0, on(middle, OffCpu::Sleeping, OWNER));
-        s.on(1, 398.0, EventKind::Waking { task: RT, target: CpuId(0) });
+        s.on(1, 398.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false });
         s.preempt(400.0, IDLE, RT).at(405.0, EventKind::Other);
         s.capture.events.sort_by_key(|e| e.time);
         let a = s.wakes(100.0, 404.0, true);

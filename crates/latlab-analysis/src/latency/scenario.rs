@@ -87,7 +87,7 @@ impl Script {
                 us + 1.0,
                 EventKind::HrtimerEntry { timer: 7, function, now: 0, preempt_off: false },
             )
-            .at(us + 2.0, EventKind::Waking { task: RT, target: CpuId(0) })
+            .at(us + 2.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false })
             .at(us + 3.0, EventKind::HrtimerExit { timer: 7 })
             .at(us + 4.0, EventKind::VectorExit { name: vector })
     }

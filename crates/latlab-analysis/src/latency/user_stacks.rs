@@ -151,7 +151,7 @@ mod tests {
         let mut s = Script::default();
         s.switch(0.0, FAIR, RT);
         let waiting = |s: &mut Script, from: f64, to: f64| {
-            let waking = EventKind::Waking { task: RT, target: CpuId(0) };
+            let waking = EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false };
             s.switch(from, RT, FAIR).at(to, waking).switch(to + 5.0, FAIR, RT);
         };
         waiting(&mut s, 110.0, 140.0);

@@ -361,7 +361,7 @@ mod tests {
                     preempt_off: false,
                 },
             )
-            .at(102.0, EventKind::Waking { task: RT, target: CpuId(0) })
+            .at(102.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false })
             .preempt(104.0, FAIR, RT);
         find(&mut s.capture, Nanos::from_us(50));
         let seen = &s.capture.activations;
@@ -427,7 +427,10 @@ mod tests {
                     preempt_off: false,
                 },
             )
-            .at(k * 1e3 + 2.0, EventKind::Waking { task: RT, target: CpuId(0) })
+            .at(
+                k * 1e3 + 2.0,
+                EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false },
+            )
             .preempt(k * 1e3 + 4.0, FAIR, RT);
         }
         let late = s.name("latlab late capture=1 tid=100 intended=3000000 latency=500000");

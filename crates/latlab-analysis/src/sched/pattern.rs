@@ -73,13 +73,13 @@ impl Cpu {
                 at,
                 self.cpu,
                 self.current(),
-                EventKind::Waking { task: task(tid), target: CpuId(self.cpu) },
+                EventKind::Waking { task: task(tid), target: CpuId(self.cpu), in_interrupt: false },
             ));
             self.events.push(event(
                 at,
                 self.cpu,
                 self.current(),
-                EventKind::Wakeup { task: task(tid), target: CpuId(self.cpu) },
+                EventKind::Wakeup { task: task(tid), target: CpuId(self.cpu), in_interrupt: false },
             ));
             self.ready.push_back((tid, at, true));
         }

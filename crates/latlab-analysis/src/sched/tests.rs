@@ -99,8 +99,8 @@ proptest! {
             let (a, b) = (task(tid), Task { prio: tid * 40 - 1, ..task((tid + 1) % 5) });
             let of = match kind {
                 0 | 1 => EventKind::Switch { prev: a, state: if lost { OffCpu::Dead } else { OffCpu::Preempted }, next: b },
-                2 => EventKind::Wakeup { task: b, target: CpuId(cpu + 1) },
-                3 => EventKind::Waking { task: a, target: CpuId(cpu) },
+                2 => EventKind::Wakeup { task: b, target: CpuId(cpu + 1), in_interrupt: false },
+                3 => EventKind::Waking { task: a, target: CpuId(cpu), in_interrupt: false },
                 4 => EventKind::WakeupNew { task: a, target: CpuId(cpu) },
                 5 => EventKind::Migrate { task: b, from: CpuId(0), to: CpuId(cpu) },
                 6 => EventKind::Fork { child: a },
@@ -153,7 +153,9 @@ fn a_thread_id_that_is_used_again_is_another_task() {
 #[test]
 fn bursts_last_from_wake_up_to_sleep_and_sleeps_to_the_next_wake_up() {
     let (idle, mine, other) = (task(0), task(7), task(8));
-    let wake = |at| event(at, 0, 0, EventKind::Wakeup { task: mine, target: CpuId(0) });
+    let wake = |at| {
+        event(at, 0, 0, EventKind::Wakeup { task: mine, target: CpuId(0), in_interrupt: false })
+    };
     let events = [
         // Where a burst began before the first event, its length is not known.
         switch(0, 0, idle, OffCpu::Runnable, mine),
@@ -222,12 +224,22 @@ fn inversions_are_seen_by_who_waits_and_by_inheritance() {
     let (high, low) = (rt(5, 9), task(8));
     let events = [
         switch(0, 0, task(0), OffCpu::Runnable, low),
-        event(1_000_000, 0, 8, EventKind::Wakeup { task: high, target: CpuId(0) }),
+        event(
+            1_000_000,
+            0,
+            8,
+            EventKind::Wakeup { task: high, target: CpuId(0), in_interrupt: false },
+        ),
         switch(4_000_000, 0, low, OffCpu::Preempted, high),
         event(5_000_000, 0, 5, EventKind::SetPrio { task: low, new: 9 }),
         switch(5_000_000, 0, high, OffCpu::Blocked, Task { prio: 9, ..low }),
         event(7_000_000, 0, 8, EventKind::SetPrio { task: Task { prio: 9, ..low }, new: 120 }),
-        event(7_000_000, 0, 8, EventKind::Wakeup { task: high, target: CpuId(0) }),
+        event(
+            7_000_000,
+            0,
+            8,
+            EventKind::Wakeup { task: high, target: CpuId(0), in_interrupt: false },
+        ),
         switch(7_010_000, 0, low, OffCpu::Preempted, high),
     ];
     let (schedule, _) = analyse(&events, Options::default());
@@ -259,8 +271,8 @@ fn a_nice_task_gets_its_weight_and_lag_tells_when_it_does_not() {
     // 3:1 by weight, served 3:1 in rounds of 4 ms; then 1:1.
     let (a, b) = (task(1), Task { prio: 125, ..task(2) });
     let mut events = vec![
-        event(0, 0, 0, EventKind::Wakeup { task: a, target: CpuId(0) }),
-        event(0, 0, 0, EventKind::Wakeup { task: b, target: CpuId(0) }),
+        event(0, 0, 0, EventKind::Wakeup { task: a, target: CpuId(0), in_interrupt: false }),
+        event(0, 0, 0, EventKind::Wakeup { task: b, target: CpuId(0), in_interrupt: false }),
     ];
     events.push(switch(0, 0, task(0), OffCpu::Runnable, a));
     let mut now = 0;

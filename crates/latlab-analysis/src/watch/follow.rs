@@ -127,7 +127,7 @@ mod tests {
                     idle,
                     EventKind::HrtimerEntry { timer: 1, function, now, preempt_off: false },
                 );
-                at(t + 2, idle, EventKind::Waking { task, target: CpuId(0) });
+                at(t + 2, idle, EventKind::Waking { task, target: CpuId(0), in_interrupt: false });
                 at(t + 3, idle, EventKind::HrtimerExit { timer: 1 });
             }
             at(t + 5, idle, EventKind::Switch { prev: idle, state: OffCpu::Runnable, next: task });

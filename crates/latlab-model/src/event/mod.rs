@@ -119,10 +119,11 @@ pub enum EventKind {
     Lost { count: Option<u64> },
     /// `sched_switch`.
     Switch { prev: Task, state: OffCpu, next: Task },
-    /// `sched_waking`: the task is to run; its CPU may still change.
-    Waking { task: Task, target: CpuId },
+    /// `sched_waking`: the task is to run; its CPU may still change. `in_interrupt`: an interrupt or softirq wakes it, as
+    /// the record's flags have it, whoever was current; `false` also where they are not recorded.
+    Waking { task: Task, target: CpuId, in_interrupt: bool },
     /// `sched_wakeup`: the task is on this CPU's run queue.
-    Wakeup { task: Task, target: CpuId },
+    Wakeup { task: Task, target: CpuId, in_interrupt: bool },
     /// `sched_wakeup_new`: a new task is on this CPU's run queue.
     WakeupNew { task: Task, target: CpuId },
     /// `sched_migrate_task`.
@@ -225,11 +226,19 @@ impl EventKind {
     /// The task that an event wakes, and for which CPU.
     pub fn wakes(&self) -> Option<(Task, CpuId)> {
         match *self {
-            Self::Waking { task, target }
-            | Self::Wakeup { task, target }
+            Self::Waking { task, target, .. }
+            | Self::Wakeup { task, target, .. }
             | Self::WakeupNew { task, target } => Some((task, target)),
             _ => None,
         }
+    }
+
+    /// Whether an interrupt or softirq wakes a task with it, as the record's flags have it.
+    pub fn in_interrupt(&self) -> bool {
+        matches!(
+            self,
+            Self::Waking { in_interrupt: true, .. } | Self::Wakeup { in_interrupt: true, .. }
+        )
     }
 
     /// Whether it wakes this task.

@@ -149,6 +149,23 @@ CPU:1 [LOST 337 EVENTS]
             bash-99      [000] .....  1234.567910: tracing_mark_write: hello = world
 ";
 
+    /// The flags tell who wakes a task: the current one, or the interrupt or softirq that interrupts it.
+    #[test]
+    fn a_wake_up_by_an_interrupt_is_told_by_its_flags() {
+        use crate::decode::{EventDecoder, Groups};
+        let line = |flags: &str, us: u32| {
+            format!(
+                "  bash-99 [000] {flags} 1.{us:06}: sched_waking: comm=a pid=1 prio=120 target_cpu=000\n"
+            )
+        };
+        let flags = ["d....", "d.h..", "d.s..", "d.Z.."];
+        let text: String = flags.iter().zip(1..).map(|(f, us)| line(f, us)).collect();
+        let file = parse(text.as_bytes()).unwrap();
+        let mut decoder = EventDecoder::new(&file, Groups::ALL);
+        let by: Vec<bool> = file.events().map(|e| decoder.decode(&e).kind.in_interrupt()).collect();
+        assert_eq!(by, [false, true, true, true]);
+    }
+
     #[test]
     fn the_kernels_text_becomes_typed_events() {
         let file = parse(TRACE.as_bytes()).unwrap();

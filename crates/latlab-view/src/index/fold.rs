@@ -333,7 +333,7 @@ impl Cpu {
                     self.run(time, next.tid.0, Left::of(state));
                 }
             }
-            EventKind::Waking { task, target } => {
+            EventKind::Waking { task, target, .. } => {
                 if !self.waking {
                     self.waking = true;
                     self.wakeups = Vec::new();
@@ -341,7 +341,7 @@ impl Cpu {
                 self.learn(task.tid, task.name, time);
                 self.wakes.push(self.wake(task.tid.0, pid, target, flags));
             }
-            EventKind::Wakeup { task, target } if !self.waking => {
+            EventKind::Wakeup { task, target, .. } if !self.waking => {
                 self.wakeups.push(self.wake(task.tid.0, pid, target, flags));
             }
             EventKind::WakeupNew { task, target } => {

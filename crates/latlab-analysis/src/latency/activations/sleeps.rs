@@ -406,7 +406,9 @@ impl Sleeps {
         let above = self.cpus[at].above;
         let Some(own) = self.of.get_mut(&task.tid) else { return };
         own.lose(self.losses);
-        let (timer, in_interrupt) = (above.expiring, above.expiring.is_some() || above.depth > 0);
+        let timer = above.expiring;
+        // Without events of interrupts the record's flags tell that one woke it.
+        let in_interrupt = timer.is_some() || above.depth > 0 || e.kind.in_interrupt();
         let by_task = !in_interrupt && e.current != Tid(0) && e.current != task.tid;
         let unnamed = Task { tid: e.current, name: Symbol(0), prio: i32::MAX };
         let waker = by_task.then(|| self.tasks.get(&e.current).copied().unwrap_or(unnamed));

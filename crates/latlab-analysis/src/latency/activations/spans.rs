@@ -418,7 +418,7 @@ mod tests {
         let mut s = Script::default();
         s.preempt(10.0, IDLE, RT)
             .switch(50.0, RT, IDLE)
-            .at(90.0, EventKind::Waking { task: RT, target: CpuId(0) })
+            .at(90.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false })
             .switch(300.0, RT, IDLE);
         let job = |span| threads(&s.capture, &[span], &ends())[0].jobs[0];
         let own = job(span(100, 250, RT));
@@ -438,7 +438,7 @@ mod tests {
             .preempt(150.0, RT, HIGH)
             .switch(250.0, HIGH, RT)
             .switch(300.0, RT, IDLE)
-            .at(330.0, EventKind::Waking { task: RT, target: CpuId(0) })
+            .at(330.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false })
             .preempt(350.0, IDLE, RT)
             .switch(500.0, RT, IDLE);
         let span = |from, to| span(from, to, RT);
@@ -464,7 +464,7 @@ mod tests {
         let mut s = Script::default();
         s.preempt(10.0, IDLE, RT)
             .switch(50.0, RT, HIGH)
-            .by(HIGH, 200.0, EventKind::Waking { task: RT, target: CpuId(0) })
+            .by(HIGH, 200.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false })
             .switch(210.0, HIGH, RT)
             .switch(300.0, RT, IDLE);
         let span = span(100, 250, HIGH);

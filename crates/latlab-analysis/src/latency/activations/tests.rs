@@ -41,7 +41,7 @@ fn wakes(s: &mut Script, due: f64, on: Task) {
     let now = (due * 1e3) as i64 + 2_000;
     s.at(due + 1.0, EventKind::VectorEntry { name: vector })
         .at(due + 2.0, EventKind::HrtimerEntry { timer: 9, function, now, preempt_off: false })
-        .at(due + 3.0, EventKind::Waking { task: RT, target: CpuId(0) })
+        .at(due + 3.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false })
         .at(due + 4.0, EventKind::HrtimerExit { timer: 9 })
         .at(due + 5.0, EventKind::VectorExit { name: vector })
         .preempt(due + 6.0, on, RT);
@@ -159,7 +159,8 @@ fn short_sleep(relative: bool, long: f64) {
         s.by(RT, start + 50.0, inner).switch(start + 51.0, RT, IDLE);
         let entry = EventKind::HrtimerEntry { timer: 8, function, now: due, preempt_off: false };
         let end = start + 150.0 + rare;
-        s.at(end, entry).at(end + 1.0, EventKind::Waking { task: RT, target: CpuId(0) });
+        s.at(end, entry)
+            .at(end + 1.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false });
         s.at(end + 2.0, EventKind::HrtimerExit { timer: 8 }).preempt(end + 3.0, IDLE, RT);
         end + 50.0
     });
@@ -188,7 +189,11 @@ fn an_overrun_delays_the_next_activation() {
                 softexpires: due,
             };
             s.by(RT, start + 1_494.0, passed);
-            s.by(RT, start + 1_496.0, EventKind::Waking { task: RT, target: CpuId(0) });
+            s.by(
+                RT,
+                start + 1_496.0,
+                EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false },
+            );
         }
         start + if i == 6 { 1_600.0 } else { 100.0 }
     });
@@ -218,7 +223,11 @@ fn an_overrun_is_of_who_kept_the_activation_before_from_its_cpu() {
                 let passed =
                     EventKind::HrtimerStart { timer, function, relative, expires, softexpires };
                 s.by(RT, start + 1_494.0, passed);
-                s.by(RT, start + 1_496.0, EventKind::Waking { task: RT, target: CpuId(0) });
+                s.by(
+                    RT,
+                    start + 1_496.0,
+                    EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false },
+                );
             }
             start + if i == 6 { 1_600.0 } else { 100.0 }
         });
@@ -251,7 +260,11 @@ fn a_wait_names_what_kept_the_other_task_from_running() {
             s.on(1, start + 30.0, on(producer, OffCpu::Preempted, hog));
             s.on(1, start + 430.0, on(hog, OffCpu::Sleeping, producer));
         }
-        s.on(1, start + 60.0 + kept, EventKind::Waking { task: RT, target: CpuId(0) });
+        s.on(
+            1,
+            start + 60.0 + kept,
+            EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false },
+        );
         s.preempt(start + 65.0 + kept, IDLE, RT);
         start + 100.0 + kept
     });
@@ -293,11 +306,19 @@ fn a_wait_for_a_task_that_sleeps_names_the_task() {
         let entry = EventKind::HrtimerEntry { timer: 8, function, now: due, preempt_off: false };
         s.on(1, start + 430.0, EventKind::VectorEntry { name: vector });
         s.on(1, start + 431.0, entry);
-        s.on(1, start + 432.0, EventKind::Waking { task: owner, target: CpuId(1) });
+        s.on(
+            1,
+            start + 432.0,
+            EventKind::Waking { task: owner, target: CpuId(1), in_interrupt: false },
+        );
         s.on(1, start + 433.0, EventKind::HrtimerExit { timer: 8 });
         s.on(1, start + 434.0, EventKind::VectorExit { name: vector });
         s.on(1, start + 436.0, on(IDLE, OffCpu::Runnable, owner));
-        s.on(1, start + 440.0, EventKind::Waking { task: RT, target: CpuId(0) });
+        s.on(
+            1,
+            start + 440.0,
+            EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false },
+        );
         s.preempt(start + 445.0, IDLE, RT);
         start + 500.0
     });
@@ -374,10 +395,14 @@ fn the_longest_of_regular_sleeps_separates_activations() {
     s.preempt(10.0, IDLE, RT).switch(25.0, RT, IDLE);
     for i in 1..20 {
         let t = 1_000.0 * f64::from(i);
-        s.on(1, t, EventKind::Waking { task: RT, target: CpuId(0) }).preempt(t + 4.0, IDLE, RT);
+        s.on(1, t, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false }).preempt(
+            t + 4.0,
+            IDLE,
+            RT,
+        );
         // The same task wakes it once more.
         s.switch(t + 10.0, RT, IDLE);
-        s.on(1, t + 20.0, EventKind::Waking { task: RT, target: CpuId(0) });
+        s.on(1, t + 20.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false });
         s.preempt(t + 24.0, IDLE, RT);
         let due = ((t + 150.0) * 1e3) as i64;
         let (relative, expires) = (true, due);
@@ -386,7 +411,7 @@ fn the_longest_of_regular_sleeps_separates_activations() {
         s.by(RT, t + 50.0, inner).switch(t + 51.0, RT, IDLE);
         let entry = EventKind::HrtimerEntry { timer: 8, function, now: due, preempt_off: false };
         s.at(t + 149.0, EventKind::VectorEntry { name: vector }).at(t + 150.0, entry);
-        s.at(t + 151.0, EventKind::Waking { task: RT, target: CpuId(0) });
+        s.at(t + 151.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false });
         s.at(t + 152.0, EventKind::HrtimerExit { timer: 8 });
         s.at(t + 152.5, EventKind::VectorExit { name: vector });
         s.preempt(t + 153.0, IDLE, RT).switch(t + 200.0, RT, IDLE);
@@ -472,4 +497,57 @@ fn of_several_threads_the_one_that_a_user_means_is_explained() {
     super::summary::rank(&mut all, Late::Response(Nanos::from_us(500)));
     let order: Vec<&str> = all.iter().map(|t| t.task.as_str()).collect();
     assert_eq!(order, ["task", "helper", "producer", "logger"]);
+}
+
+/// Of a recording without events of timers and interrupts, the flags of the wake-up alone tell that no task woke it.
+#[test]
+fn a_task_that_an_interrupt_interrupts_is_not_the_one_that_wakes() {
+    let of = |in_interrupt: bool| {
+        let mut s = Script::default();
+        s.preempt(10.0, IDLE, RT).switch(25.0, RT, IDLE);
+        for i in 1..=20 {
+            let due = 1_000.0 * f64::from(i);
+            let on = if i % 4 == 0 { FAIR } else { IDLE };
+            s.preempt(due - 10.0, IDLE, on);
+            s.at(due, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt });
+            s.preempt(due + 5.0, on, RT).switch(due + 100.0, RT, IDLE);
+        }
+        one(&s)
+    };
+    let found = of(true);
+    assert_eq!((found.release, found.jobs.len()), (Release::Wakeup, 19));
+    assert_eq!(of(false).release, Release::Task { waker: "worker".into() }, "of every fourth");
+}
+
+/// The activation before waits for the worker, so long that the next one is due in it: a wait of more than the period is
+/// the cause of both; one that each activation may have is not.
+#[test]
+fn an_overrun_is_of_a_wait_that_took_a_whole_period() {
+    let cause_of_next = |kept: f64| {
+        let mut s = Script::default();
+        let function = s.name("hrtimer_wakeup");
+        periodic(&mut s, 12, |s, i, start| {
+            if i == 6 {
+                let wakes =
+                    |in_interrupt| EventKind::Waking { task: RT, target: CpuId(0), in_interrupt };
+                s.switch(start + 50.0, RT, FAIR).by(FAIR, start + 50.0 + kept, wakes(false));
+                s.preempt(start + 51.0 + kept, FAIR, RT);
+                let (expires, softexpires, relative, timer) = (7_000_000, 7_000_000, false, 9);
+                let passed =
+                    EventKind::HrtimerStart { timer, function, relative, expires, softexpires };
+                s.by(RT, start + 1_494.0, passed).by(RT, start + 1_496.0, wakes(false));
+            }
+            start + if i == 6 { 1_600.0 } else { 100.0 }
+        });
+        let found = one(&s);
+        let next = found.jobs[6];
+        let of = |job: &Job| job.activation(RT.tid, Late::Never);
+        s.capture.activations = found.jobs.iter().map(of).collect();
+        let (all, a) = (s.capture.activations.clone(), of(&next));
+        let lanes = Lanes::around(&s.capture, &all);
+        let pieces = budget(&s.capture, &lanes, a).pieces;
+        (pieces[0].cause, pieces[0].task.tid, us(pieces[0].length()))
+    };
+    assert_eq!(cause_of_next(1_300.0), (Cause::Wait, FAIR.tid, 502.0));
+    assert_eq!(cause_of_next(700.0), (Cause::Overrun, RT.tid, 502.0));
 }

@@ -266,7 +266,11 @@ impl Cutter<'_> {
                     plain(if own { Cause::Sleep } else { Cause::Wait })
                 }
                 Some(actor) => Piece { actor, ..plain(Cause::Wait) },
-                None if of.depth < DEPTH && waking.current != of.tid && waking.current.0 > 0 => {
+                None if of.depth < DEPTH
+                    && waking.current != of.tid
+                    && waking.current.0 > 0
+                    && !waking.kind.in_interrupt() =>
+                {
                     let waker = waking.current;
                     let known = self.lanes.tasks.get(&waker);
                     let prio = known.map_or(i32::MAX, |t| t.prio);
@@ -317,6 +321,11 @@ impl Cutter<'_> {
 
     /// Adds a piece for each span of a CPU; what no span covers is unexplained.
     fn cut(
+    /// Whether an interrupt, or a function of one, woke a task.
+    pub(super) fn is_by_interrupt(&self, waking: &Event) -> bool {
+        waking.kind.in_interrupt() || self.context(waking).is_some()
+    }
+
         &self,
         of: Of,
         cpu: CpuId,

@@ -77,7 +77,7 @@ fn a_timer_function_before_ours_in_the_same_interrupt_is_named() {
         .at(101.0, EventKind::HrtimerEntry { timer: 9, function: slow, now: 0, preempt_off: false })
         .at(351.0, EventKind::HrtimerExit { timer: 9 })
         .at(352.0, EventKind::HrtimerEntry { timer: 7, function: ours, now: 0, preempt_off: false })
-        .at(353.0, EventKind::Waking { task: RT, target: CpuId(0) })
+        .at(353.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false })
         .at(354.0, EventKind::HrtimerExit { timer: 7 })
         .at(355.0, EventKind::VectorExit { name: vector })
         .preempt(357.0, FAIR, RT)
@@ -167,7 +167,7 @@ fn waiting_for_a_lock_after_the_switch_is_not_interference() {
         .timer(100.0)
         .preempt(106.0, IDLE, RT)
         .at(110.0, EventKind::Switch { prev: RT, state: OffCpu::Blocked, next: FAIR })
-        .at(400.0, EventKind::Waking { task: RT, target: CpuId(0) })
+        .at(400.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false })
         .preempt(402.0, FAIR, RT)
         .at(410.0, EventKind::Other);
     let a = s.wakes(100.0, 405.0, true);
@@ -338,7 +338,7 @@ proptest! {
                 8 => s.at(us, EventKind::Nmi { length: Nanos(20_000) }),
                 9 => s.at(us, EventKind::FunctionEntry { function: name, depth: 3 }),
                 10 => s.at(us, EventKind::FunctionExit { function: name, depth: 3, called: TraceNs(0), length: Nanos(0) }),
-                11 => s.on(1, us, EventKind::Waking { task: RT, target: CpuId(0) }),
+                11 => s.on(1, us, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false }),
                 12 => s.on(1, us, EventKind::Switch { prev: FAIR, state: OffCpu::Dead, next: RT }),
                 _ => s.at(us, EventKind::HrtimerExit { timer: 1 }),
             };
@@ -440,11 +440,11 @@ fn timer_thread_waits_for(prio: i32, measured: i32, cause: Cause) {
         .at(100.0, EventKind::VectorEntry { name: vector })
         .at(101.0, EventKind::SoftirqRaise { vec: 8 })
         .at(102.0, EventKind::VectorExit { name: vector })
-        .at(103.0, EventKind::Waking { task: thread, target: CpuId(0) })
+        .at(103.0, EventKind::Waking { task: thread, target: CpuId(0), in_interrupt: false })
         .switch(600.0, other, thread)
         .at(601.0, EventKind::SoftirqEntry { vec: 8 })
         .at(602.0, EventKind::HrtimerEntry { timer: 7, function: ours, now: 0, preempt_off: false })
-        .at(603.0, EventKind::Waking { task: own, target: CpuId(0) })
+        .at(603.0, EventKind::Waking { task: own, target: CpuId(0), in_interrupt: false })
         .at(604.0, EventKind::HrtimerExit { timer: 7 })
         .at(605.0, EventKind::SoftirqExit { vec: 8 })
         .switch(607.0, thread, own)
@@ -466,7 +466,7 @@ fn a_callback_before_ours_in_the_thread_of_the_timers_is_a_timer_function() {
     let (irq, ours) = (s.name("arch_timer"), s.name("hrtimer_wakeup"));
     let callback = s.name("on_timer");
     s.switch(0.0, own, FAIR)
-        .at(40.0, EventKind::Waking { task: thread, target: CpuId(0) })
+        .at(40.0, EventKind::Waking { task: thread, target: CpuId(0), in_interrupt: false })
         .preempt(45.0, FAIR, thread)
         .at(48.0, EventKind::SoftirqEntry { vec: 1 })
         .at(50.0, EventKind::TimerEntry { timer: 3, function: callback, now: 0 })
@@ -477,7 +477,7 @@ fn a_callback_before_ours_in_the_thread_of_the_timers_is_a_timer_function() {
         .at(341.0, EventKind::SoftirqExit { vec: 1 })
         .at(342.0, EventKind::SoftirqEntry { vec: 8 })
         .at(343.0, EventKind::HrtimerEntry { timer: 7, function: ours, now: 0, preempt_off: false })
-        .at(344.0, EventKind::Waking { task: own, target: CpuId(0) })
+        .at(344.0, EventKind::Waking { task: own, target: CpuId(0), in_interrupt: false })
         .at(345.0, EventKind::HrtimerExit { timer: 7 })
         .at(346.0, EventKind::SoftirqExit { vec: 8 })
         .switch(348.0, thread, own)
@@ -534,7 +534,7 @@ fn woken_again(left: bool, idle_from: f64) -> Vec<(Cause, f64)> {
     if left {
         s.switch(110.0, RT, if idle_from > 110.0 { FAIR } else { IDLE });
     }
-    s.on(1, 300.0, EventKind::Waking { task: RT, target: CpuId(0) });
+    s.on(1, 300.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false });
     if idle_from > 110.0 {
         s.switch(idle_from, FAIR, IDLE);
     } else {
@@ -574,7 +574,11 @@ fn a_task_that_is_woken_before_it_sleeps_is_not_switched_to() {
     let mut s = Script::default();
     s.switch(0.0, IDLE, RT).timer(150.0);
     s.at(160.0, EventKind::SyscallEnter { nr: 0, yields: false, futex: true });
-    s.switch(170.0, RT, IDLE).on(1, 400.0, EventKind::Waking { task: RT, target: CpuId(0) });
+    s.switch(170.0, RT, IDLE).on(
+        1,
+        400.0,
+        EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false },
+    );
     s.preempt(401.0, IDLE, RT).at(410.0, EventKind::Other);
     s.capture.events.sort_by_key(|e| e.time);
     let a = s.wakes(100.0, 405.0, true);

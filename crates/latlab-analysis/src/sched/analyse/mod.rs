@@ -138,7 +138,7 @@ impl Analyzer {
                 self.saw.waking = true;
                 self.wake(task, None, event);
             }
-            EventKind::Wakeup { task, target } => {
+            EventKind::Wakeup { task, target, .. } => {
                 self.saw.wakeup = true;
                 self.wake(task, Some(target), event);
             }
