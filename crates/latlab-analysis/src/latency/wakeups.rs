@@ -17,6 +17,7 @@
 //! | `hit latency threshold (X > Y)` | cyclictest `--tracemark -b` | µs; the writer is the task |
 
 use super::capture::{Activation, Capture, End};
+use super::clock_steps::ClockSteps;
 use latlab_model::event::{Event, EventKind, Symbol};
 use latlab_model::finding::{Note, Quantity};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
@@ -184,6 +185,7 @@ fn pass(capture: &Capture) -> Pass<'_> {
     let returns = capture.kinds().returns;
     let mut armed: IntMap<u64, (Tid, i64)> = IntMap::default();
     let mut expiring: BTreeMap<CpuId, (Tid, TraceNs)> = BTreeMap::new();
+    let mut clocks = ClockSteps::default();
     let mut woken: IntMap<Tid, TraceNs> = IntMap::default();
     let mut running: IntMap<Tid, TraceNs> = IntMap::default();
     let mut found = Pass::default();
@@ -195,7 +197,7 @@ fn pass(capture: &Capture) -> Pass<'_> {
             }
             EventKind::HrtimerEntry { timer, function, now, .. } if sleeper(function) => {
                 if let Some((tid, due)) = armed.remove(&timer) {
-                    let late = u64::try_from(now.saturating_sub(due)).unwrap_or(0);
+                    let late = clocks.late(timer, due, now, e.time);
                     expiring.insert(e.cpu, (tid, TraceNs(e.time.0.saturating_sub(late))));
                 }
             }

@@ -1,5 +1,6 @@
 //! The sleeps of chosen tasks: how each began, what ended it, and what the task did until the next.
 
+use crate::latency::clock_steps::ClockSteps;
 use crate::timeline::cpu::PerCpu;
 use latlab_model::event::{Event, EventKind, Names, OffCpu, Symbol, Task};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
@@ -176,6 +177,7 @@ impl Watched {
         }
         self.losses = losses;
         if let Some(last) = self.sleeps.last_mut() {
+    clocks: ClockSteps,
             last.gap = true;
         }
         (self.now, self.passed) = (Now::Unknown, None);
@@ -224,7 +226,7 @@ impl Sleeps {
             }
             EventKind::HrtimerEntry { timer, function, now, .. } => {
                 let armed = self.armed.remove(&timer);
-                let late = armed.map(|a| u64::try_from(now.saturating_sub(a.due)).unwrap_or(0));
+                let late = armed.map(|a| self.clocks.late(timer, a.due, now, e.time));
                 let expiry = Expiry {
                     function,
                     relative: armed.is_some_and(|a| a.relative),
