@@ -117,44 +117,93 @@ impl Job {
     }
 }
 
+/// Sleeps at most behind an interrupted one among which the one that goes on is looked for.
+const RESUMED: usize = 64;
+
 /// The activations between the sleeps that separate them. What begins before the first such sleep, or does
-/// not end before the last, is not known.
+/// not end before the last, is not known. A sleep to the next activation that a signal or a stop interrupts ends the
+/// activation before, though the task runs a handler and sleeps on.
 pub fn jobs(sleeps: &[Sleep], boundary: &Boundary) -> Vec<Job> {
     let mut found: Vec<Job> = Vec::new();
     let mut open: Option<Job> = None;
-    for sleep in sleeps {
-        if is_boundary(sleep, boundary) {
-            let is_connected = open.is_some();
+    let mut at = 0;
+    while let Some(sleep) = sleeps.get(at) {
+        let last = resumed(sleeps, at).filter(|_| !is_boundary(sleep, boundary));
+        let begins = last.map_or(sleep, |last| &sleeps[last]);
+        if is_boundary(begins, boundary) {
+            let is_connected = open.is_some() && last.is_none();
             if let Some(job) = open.take() {
                 found.push(Job { end: sleep.out, ..job });
             }
-            let intended = sleep.due().min(sleep.woken);
-            open = Some(Job {
-                intended,
-                woken: sleep.woken,
-                start: sleep.start,
-                end: sleep.start,
-                cpu: sleep.cpu,
-                prio: sleep.prio,
-                running: sleep.ran,
-                preempted: sleep.preempted,
-                waiting: Nanos(0),
-                unsure: sleep.unsure,
-                after: Some(sleep.out).filter(|end| is_connected && *end > intended),
-                by_event: false,
-            });
+            open = Some(begun(begins, is_connected, &sleeps[at..last.unwrap_or(at)]));
+            at = last.unwrap_or(at);
         } else if let Some(job) = &mut open {
             job.unsure |= sleep.unsure;
             job.waiting = job.waiting + sleep.length();
             job.preempted = job.preempted + sleep.start.since(sleep.woken) + sleep.preempted;
             job.running = job.running + sleep.ran;
         }
-        if sleep.gap {
+        if sleeps[at].gap {
             open = None;
         }
+        at += 1;
     }
     found
 }
 
+/// The activation that begins with a sleep's end; `before`: what the sleep goes on from, with what interrupted it.
+fn begun(sleep: &Sleep, is_connected: bool, before: &[Sleep]) -> Job {
+    let intended = sleep.due().min(sleep.woken);
+    let mut job = Job {
+        intended,
+        woken: sleep.woken,
+        start: sleep.start,
+        end: sleep.start,
+        cpu: sleep.cpu,
+        prio: sleep.prio,
+        running: sleep.ran,
+        preempted: sleep.preempted,
+        waiting: Nanos(0),
+        unsure: sleep.unsure,
+        after: Some(sleep.out).filter(|end| is_connected && *end > intended),
+        by_event: false,
+    };
+    // Its time came while it was stopped, or ran a handler.
+    if !before.is_empty() && intended < sleep.out {
+        let since = |from: TraceNs, to: TraceNs| to.since(from.max(intended).min(to));
+        for s in before {
+            job.waiting = job.waiting + since(s.out, s.woken);
+            job.preempted = job.preempted + since(s.woken, s.start);
+            job.unsure |= s.unsure;
+        }
+        let kept = job.waiting + job.preempted;
+        let own = Nanos(sleep.start.since(intended).0.saturating_sub(kept.0));
+        job.running = job.running + own;
+        (job.woken, job.start, job.by_event) = (intended, intended, true);
+    }
+    job
+}
+
+/// The sleep that an interrupted one goes on in until its own timer's time: the task sets the timer to the same time again.
+fn resumed(sleeps: &[Sleep], at: usize) -> Option<usize> {
+    let (mut last, mut of) = (None, at);
+    loop {
+        let sleep = &sleeps[of];
+        let Some(until) = sleep.until.filter(|_| !sleep.gap) else { return last };
+        if sleep.timer.is_some_and(|t| t.function == until.function) {
+            return last;
+        }
+        let behind = sleeps[of + 1..].iter().take(RESUMED);
+        let next = behind
+            .map_while(|s| (!s.gap).then(|| s.until.is_some_and(|u| u.goes_on(&until))))
+            .position(|goes_on| goes_on);
+        let Some(next) = next else { return last };
+        of += 1 + next;
+        last = Some(of);
+    }
+}
+
+#[cfg(test)]
+mod interrupted_tests;
 #[cfg(test)]
 mod tests;

@@ -219,6 +219,7 @@ mod tests {
             left: OffCpu::Sleeping,
             inside: false,
             woken: TraceNs(at + 50),
+            until: None,
             timer: (function > 0).then_some(timer),
             waker: (waker > 0).then_some(Task { tid: Tid(1), name: Symbol(waker), prio: 120 }),
             start: TraceNs(at + 60),

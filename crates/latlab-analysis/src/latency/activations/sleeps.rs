@@ -26,6 +26,24 @@ pub struct Expiry {
     pub asked: i64,
 }
 
+/// The timer that a task has set before it sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Until {
+    /// The timer's function.
+    pub function: Symbol,
+    /// When it is to expire, of the timer's clock, ns: at the earliest, and at the latest.
+    pub due: (i64, i64),
+}
+
+impl Until {
+    /// Whether this one is for the same time as an earlier one: the kernel sets the rest of an interrupted sleep to the
+    /// latest time of that.
+    pub fn goes_on(&self, earlier: &Self) -> bool {
+        self.function == earlier.function
+            && (self.due.0 == earlier.due.0 || self.due.0 == earlier.due.1)
+    }
+}
+
 /// A sleep, and what follows until the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sleep {
@@ -37,6 +55,8 @@ pub struct Sleep {
     pub inside: bool,
     /// When it was woken. The same as `out` where it did not leave its CPU.
     pub woken: TraceNs,
+    /// The timer that the task set last since the sleep before.
+    pub until: Option<Until>,
     /// The timer whose function woke it.
     pub timer: Option<Expiry>,
     /// The task that woke it, where no interrupt did.
@@ -75,6 +95,7 @@ impl Sleep {
             left: OffCpu::Sleeping,
             inside: false,
             woken: e.time,
+            until: None,
             timer: None,
             waker: None,
             start: e.time,
@@ -125,6 +146,8 @@ struct Watched {
     replenishment: Option<u64>,
     /// A timer of its own that was due before it was started: it may go on without a sleep.
     passed: Option<Expiry>,
+    /// The timer that it set last since it got a CPU after a sleep.
+    until: Option<Until>,
     /// The losses of events that it takes into account.
     losses: u64,
 }
@@ -154,6 +177,7 @@ enum Now {
 pub struct Sleeps {
     of: IntMap<Tid, Watched>,
     armed: IntMap<u64, Armed>,
+    clocks: ClockSteps,
     tasks: IntMap<Tid, Task>,
     /// Sleeps so far.
     kept: usize,
@@ -177,16 +201,16 @@ impl Watched {
         }
         self.losses = losses;
         if let Some(last) = self.sleeps.last_mut() {
-    clocks: ClockSteps,
             last.gap = true;
         }
-        (self.now, self.passed) = (Now::Unknown, None);
+        (self.now, self.passed, self.until) = (Now::Unknown, None, None);
     }
 
     /// It got a CPU after a sleep: what it did before is over.
     fn begin(&mut self) {
         (self.inside, self.yielded) = (false, false);
         (self.passed, self.replenishment) = (None, None);
+        self.until = None;
     }
 }
 
@@ -221,8 +245,8 @@ impl Sleeps {
             EventKind::Waking { task, .. }
             | EventKind::Wakeup { task, .. }
             | EventKind::WakeupNew { task, .. } => self.wake(e, at, task),
-            EventKind::HrtimerStart { timer, function, relative, softexpires, .. } => {
-                self.start_timer(e, (timer, function, relative), softexpires);
+            EventKind::HrtimerStart { timer, function, relative, softexpires, expires } => {
+                self.start_timer(e, (timer, function, relative), (softexpires, expires));
             }
             EventKind::HrtimerEntry { timer, function, now, .. } => {
                 let armed = self.armed.remove(&timer);
@@ -325,7 +349,7 @@ impl Sleeps {
         &mut self,
         e: &Event,
         (timer, function, relative): (u64, Symbol, bool),
-        due: i64,
+        (due, latest): (i64, i64),
     ) {
         let asked = match self.monotonic {
             true => due.saturating_sub(i64::try_from(e.time.0).unwrap_or(i64::MAX)),
@@ -336,6 +360,7 @@ impl Sleeps {
         }
         let Some(own) = self.of.get_mut(&e.current) else { return };
         own.lose(self.losses);
+        own.until = Some(Until { function, due: (due, latest) });
         if self.replenishments.contains(&function) {
             own.replenishment = Some(timer).filter(|_| own.yielded);
             if own.yielded && (self.deadline.len() < TIMERS || self.deadline.contains_key(&timer)) {
@@ -414,7 +439,8 @@ impl Sleeps {
         let by_task = !in_interrupt && e.current != Tid(0) && e.current != task.tid;
         let unnamed = Task { tid: e.current, name: Symbol(0), prio: i32::MAX };
         let waker = by_task.then(|| self.tasks.get(&e.current).copied().unwrap_or(unnamed));
-        let fresh = Sleep { inside: own.inside, timer, waker, ..Sleep::at(e, task.prio) };
+        let (inside, until) = (own.inside, own.until);
+        let fresh = Sleep { inside, until, timer, waker, ..Sleep::at(e, task.prio) };
         match own.now {
             Now::Asleep { out, left } => {
                 own.now = Now::Woken { sleep: Sleep { out, left, ..fresh } };

@@ -9,7 +9,11 @@ use latlab_model::event::{EventKind, OffCpu, Task};
 use latlab_model::latency::{Cause, LateBy, Release};
 
 /// A loop of 1 ms: due, interrupt after 2 µs, on its CPU after 6; the body gets the time of the switch.
-fn periodic(s: &mut Script, count: u32, mut body: impl FnMut(&mut Script, u32, f64) -> f64) {
+pub(super) fn periodic(
+    s: &mut Script,
+    count: u32,
+    mut body: impl FnMut(&mut Script, u32, f64) -> f64,
+) {
     let function = s.name("hrtimer_wakeup");
     let arm = |due_us: f64| {
         let due = (due_us * 1e3) as i64;
@@ -47,7 +51,7 @@ fn wakes(s: &mut Script, due: f64, on: Task) {
         .preempt(due + 6.0, on, RT);
 }
 
-fn one(s: &Script) -> Gathered {
+pub(super) fn one(s: &Script) -> Gathered {
     let mut all = threads(&s.capture, &Chosen::Tids(vec![RT.tid]), &Known::default());
     assert_eq!(all.len(), 1);
     let thread = all.remove(0);
@@ -57,7 +61,7 @@ fn one(s: &Script) -> Gathered {
     gathered
 }
 
-fn us(ns: Nanos) -> f64 {
+pub(super) fn us(ns: Nanos) -> f64 {
     ns.0 as f64 / 1e3
 }
 
@@ -81,7 +85,7 @@ fn job(ms: u64, ns: u64, prio: i32) -> Job {
 }
 
 /// The time of each cause in the breakdown of an activation, which must add up to its response time.
-fn causes(s: &Script, job: &Job) -> Vec<(Cause, String, f64)> {
+pub(super) fn causes(s: &Script, job: &Job) -> Vec<(Cause, String, f64)> {
     let a = job.activation(RT.tid, Late::Never);
     let lanes = Lanes::around(&s.capture, &[a]);
     let budget = budget(&s.capture, &lanes, a);
@@ -100,7 +104,7 @@ fn causes(s: &Script, job: &Job) -> Vec<(Cause, String, f64)> {
     found
 }
 
-fn time(found: &[(Cause, String, f64)], cause: Cause, who: &str) -> f64 {
+pub(super) fn time(found: &[(Cause, String, f64)], cause: Cause, who: &str) -> f64 {
     found.iter().filter(|f| f.0 == cause && f.1 == who).map(|f| f.2).sum()
 }
 
