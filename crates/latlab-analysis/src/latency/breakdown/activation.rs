@@ -7,6 +7,7 @@
 //! distributed systems using kernel tracing" (2016): only the part inside of the wait is followed.
 
 use super::attribution::interruption;
+use super::queued::Queued;
 use super::trail::{Link, LinkKind, OffInterval, Standing, Step};
 use super::{Cutter, Milestones, Piece, join, joins};
 use crate::latency::cpu_timeline::{Actor, Span};
@@ -215,17 +216,37 @@ impl Cutter<'_> {
         self.stands(of, from, to, Standing::Ready);
         let (tid, depth) = (of.tid, of.depth);
         self.off(OffInterval { from, to, tid, cpu, since, waits: false, depth });
+        let put = (self.woken_by(of.tid, since), self.first_queue(of.tid, cpu, to));
+        for q in self.queues(of.tid, put, since, (from, to)) {
+            self.is_queued(of, q, out);
+        }
+    }
+
+    /// The CPU in whose queue a task is that runs next from `to` on: that on which it runs, where the trace has no
+    /// event of its way there; `cpu` where it is not seen to run.
+    fn first_queue(&self, tid: Tid, cpu: CpuId, to: TraceNs) -> CpuId {
+        let own = self.lanes.scheduling.of(tid);
+        let first = own.partition_point(|&i| self.event(i).time < to);
+        let mut at = own[first..].iter().map(|&i| self.event(i));
+        let switch = at.find(|e| matches!(e.kind, EventKind::Switch { .. }));
+        let runs = |e: &&Event| matches!(e.kind, EventKind::Switch { next, .. } if next.tid == tid);
+        switch.filter(runs).map_or(cpu, |e| e.cpu)
+    }
+
+    /// A part of that in the queue of one CPU.
+    fn is_queued(&self, of: Of, q: Queued, out: &mut Vec<Piece>) {
+        let (cpu, from, to) = (q.cpu, q.from, q.to);
         // It has the CPU, and the switch to it was not recorded.
         let ran = self.lanes.within(cpu, from, to).any(|s| s.task.tid == of.tid);
         if ran && of.waits_for.is_some() {
             return self.put(out, self.plain(of, from, to, Cause::Wait));
         }
         let m = Milestones {
-            interrupt: since,
-            expiry: since,
-            waking: since,
+            interrupt: q.since,
+            expiry: q.since,
+            waking: q.since,
             switch_in: to,
-            waker: cpu,
+            waker: q.by,
             cpu,
             prio: of.prio,
             switch_unseen: false,
@@ -298,6 +319,11 @@ impl Cutter<'_> {
         }
     }
 
+    /// Whether an interrupt, or a function of one, woke a task.
+    pub(super) fn is_by_interrupt(&self, waking: &Event) -> bool {
+        waking.kind.in_interrupt() || self.context(waking).is_some()
+    }
+
     fn is_sleeper(&self, function: Symbol) -> bool {
         self.capture.names.get(function).starts_with("hrtimer_wakeup")
     }
@@ -321,11 +347,6 @@ impl Cutter<'_> {
 
     /// Adds a piece for each span of a CPU; what no span covers is unexplained.
     fn cut(
-    /// Whether an interrupt, or a function of one, woke a task.
-    pub(super) fn is_by_interrupt(&self, waking: &Event) -> bool {
-        waking.kind.in_interrupt() || self.context(waking).is_some()
-    }
-
         &self,
         of: Of,
         cpu: CpuId,

@@ -12,6 +12,8 @@ use std::cmp::Ordering;
 const BACK: usize = 4_096;
 /// The softirq of high-resolution timers that no hard interrupt runs (`include/linux/interrupt.h`).
 const HRTIMER_SOFTIRQ: u32 = 8;
+/// The first kernel priority of fair tasks.
+const FAIR: i32 = 100;
 
 impl Cutter<'_> {
     /// The cause of a span that lies within one stage.
@@ -142,18 +144,20 @@ impl Cutter<'_> {
     pub(super) fn before_switch(&self, cpu: CpuId, span: &Span, m: Option<Milestones>) -> Cause {
         let (prio, waking, own) =
             m.map_or((i32::MAX, TraceNs(0), TraceNs(0)), |m| (m.prio, m.waking, m.interrupt));
+        // What this CPU was doing when another one put the task into its queue did not wake it.
+        let remote = m.is_some_and(|m| m.waker != cpu);
         match span.actor {
             Actor::Nmi => Cause::Nmi,
             // The rest of the interrupt that woke it is the ordinary way; another one is not.
             Actor::Hrtimer(_) | Actor::Timer(_) => {
-                if span.begins && span.start > waking {
+                if remote || span.begins && span.start > waking {
                     Cause::TimerFunction
                 } else {
                     self.own_timer(cpu, span, waking)
                 }
             }
             _ if span.inside.is_some() || span.actor.is_interrupt() => {
-                if self.interrupt_began(cpu, span) <= own.max(waking) {
+                if !remote && self.interrupt_began(cpu, span) <= own.max(waking) {
                     Cause::Path
                 } else {
                     Cause::Interrupt
@@ -173,8 +177,25 @@ impl Cutter<'_> {
             _ if span.task.prio < prio => Cause::HigherPriority,
             _ if span.task.prio == prio => Cause::EqualPriority,
             _ if self.chosen_after(cpu, span, waking) => Cause::Throttled,
+            _ if remote && prio < FAIR && self.ends_with_interrupt(cpu, span, waking) => {
+                Cause::InterruptsOff
+            }
             _ => Cause::PreemptionOff,
         }
+    }
+
+    /// Whether a task's span ends with the first interrupt that its CPU takes since another CPU woke a task of higher
+    /// priority for it, not a fair one. That CPU sent an interrupt at once, which comes as soon as interrupts are enabled:
+    /// what ran before had them off.
+    fn ends_with_interrupt(&self, cpu: CpuId, span: &Span, waking: TraceNs) -> bool {
+        if !self.capture.kinds().vectors {
+            return false;
+        }
+        let spans = self.lanes.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let at = spans.partition_point(|s| s.end <= waking);
+        let interrupts = |s: &&Span| s.inside.is_some() || s.actor.is_interrupt();
+        let first = spans[at..].iter().find(interrupts);
+        first.is_some_and(|s| s.start == span.end && s.start > waking)
     }
 
     /// A timer function that was active at `waking` is the one that woke the task.

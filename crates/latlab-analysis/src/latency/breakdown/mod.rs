@@ -23,6 +23,7 @@ mod attribution;
 mod follow;
 mod once;
 mod overrun;
+mod queued;
 mod timerlat;
 pub mod trail;
 
@@ -166,11 +167,11 @@ fn budget_of(
                 (Stage::Interrupt, from, m.interrupt, m.waker),
                 (Stage::Handlers, m.interrupt, m.expiry, m.waker),
                 (Stage::Wake, m.expiry, m.waking, m.waker),
-                (Stage::Schedule, m.waking, m.switch_in, m.cpu),
             ];
             for (stage, from, to, cpu) in stages {
                 cutter.stage(stage, from, to, cpu, Some(m), &mut pieces);
             }
+            cutter.queued(m, &mut pieces);
             if activation.began.is_some() {
                 cutter.activation(m, &mut pieces);
             } else {
@@ -312,6 +313,15 @@ impl Cutter<'_> {
             None => expiry,
         };
         (entry.min(expiry), expiry)
+    }
+
+    /// Adds the pieces from the wake-up to the switch, in each queue that the task is in.
+    fn queued(&self, m: Milestones, pieces: &mut Vec<Piece>) {
+        let wait = (m.waking, m.switch_in);
+        for q in self.queues(self.a.tid, (Some(m.waker), m.cpu), m.waking, wait) {
+            let there = Milestones { waking: q.since, waker: q.by, ..m };
+            self.stage(Stage::Schedule, q.from, q.to, q.cpu, Some(there), pieces);
+        }
     }
 
     /// Adds the pieces of one stage.

@@ -1,0 +1,217 @@
+//! On which CPU a runnable task waits: the kernel may move it from one queue to another before it runs
+//! (`sched_migrate_task`, `sched_wakeup`).
+
+use super::Cutter;
+use latlab_model::event::EventKind;
+use latlab_model::units::{CpuId, Tid, TraceNs};
+
+/// An interval in the queue of one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Queued {
+    /// Since when the task is in this queue, also before `from`.
+    pub(super) since: TraceNs,
+    /// Start.
+    pub(super) from: TraceNs,
+    /// End.
+    pub(super) to: TraceNs,
+    /// Whose queue.
+    pub(super) cpu: CpuId,
+    /// The CPU that put it there.
+    pub(super) by: CpuId,
+}
+
+impl Cutter<'_> {
+    /// The queues of a task that is runnable since `since` and runs, or is looked at, until `to`; `waker` woke it,
+    /// `None`: it was preempted. It is put into the queue of `cpu` where no event says otherwise.
+    pub(super) fn queues(
+        &self,
+        tid: Tid,
+        (waker, cpu): (Option<CpuId>, CpuId),
+        since: TraceNs,
+        (from, to): (TraceNs, TraceNs),
+    ) -> Vec<Queued> {
+        let by = waker.unwrap_or(cpu);
+        let mut all = vec![Queued { since, from: since, to, cpu, by }];
+        // What chooses a CPU for a task that is woken has no event of its CPU in between.
+        let mut chooses = waker.is_some();
+        let mut placed = false;
+        for e in self.capture.within(since, to) {
+            let (old, new) = match e.kind {
+                EventKind::Migrate { task, from, to } if task.tid == tid => (Some(from), to),
+                EventKind::Wakeup { task, target, .. } if task.tid == tid => (None, target),
+                EventKind::Switch { next, .. } if next.tid == tid && e.time > since => break,
+                _ => {
+                    chooses &= e.cpu != by || e.time == since;
+                    continue;
+                }
+            };
+            let last = all.len() - 1;
+            match old {
+                Some(_) if chooses && e.cpu == by => all[last].cpu = new,
+                Some(old) => {
+                    if !placed {
+                        all[last].cpu = old;
+                    }
+                    all[last].to = e.time;
+                    let (since, by) = (e.time, e.cpu);
+                    all.push(Queued { since, from: since, to, cpu: new, by });
+                }
+                None if !placed => all[last].cpu = new,
+                None => {}
+            }
+            (chooses, placed) = (false, true);
+        }
+        all.iter_mut().for_each(|q| (q.from, q.to) = (q.from.max(from), q.to.min(to)));
+        all.retain(|q| q.from < q.to);
+        all
+    }
+
+    /// The CPU that woke a task at a moment; `None`: no event does.
+    pub(super) fn woken_by(&self, tid: Tid, time: TraceNs) -> Option<CpuId> {
+        let own = self.lanes.scheduling.of(tid);
+        let first = own.partition_point(|&i| self.event(i).time < time);
+        let at = own[first..].iter().map(|&i| self.event(i)).take_while(|e| e.time == time);
+        at.into_iter().find(|e| e.kind.is_waking(tid)).map(|e| e.cpu)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::latency::breakdown::{Budget, budget};
+    use crate::latency::capture::{Activation, Began, End};
+    use crate::latency::cpu_timeline::Lanes;
+    use crate::latency::scenario::{FAIR, HIGH, IDLE, RT, Script};
+    use latlab_model::event::{EventKind, OffCpu, Symbol, Task};
+    use latlab_model::latency::Cause;
+    use latlab_model::units::{CpuId, Tid, TraceNs};
+
+    const OTHER: Task = Task { tid: Tid(600), name: Symbol(2), prio: 120 };
+    const HELPER: Task = Task { tid: Tid(400), name: Symbol(2), prio: 60 };
+
+    fn cut(s: &mut Script, a: Activation) -> Budget {
+        s.capture.events.sort_by_key(|e| e.time);
+        budget(&s.capture, &Lanes::of(&s.capture.events), a)
+    }
+
+    fn us(b: &Budget, cause: Cause) -> f64 {
+        b.sum(|p| p.cause == cause).as_us_f64()
+    }
+
+    fn runs(prev: Task, state: OffCpu, next: Task) -> EventKind {
+        EventKind::Switch { prev, state, next }
+    }
+
+    fn moves(from: u32, to: u32) -> EventKind {
+        EventKind::Migrate { task: RT, from: CpuId(from), to: CpuId(to) }
+    }
+
+    /// It is woken for CPU 0, where a task of higher priority runs, and CPU 1, which another task has, takes it at 500 µs.
+    #[test]
+    fn a_task_that_is_moved_waited_where_it_was() {
+        let mut s = Script::default();
+        s.switch(0.0, RT, HIGH).timer(100.0);
+        s.on(1, 0.0, runs(IDLE, OffCpu::Runnable, FAIR)).on(
+            1,
+            300.0,
+            runs(FAIR, OffCpu::Sleeping, OTHER),
+        );
+        s.on(1, 500.0, moves(0, 1)).on(1, 505.0, runs(OTHER, OffCpu::Runnable, RT));
+        s.at(510.0, EventKind::Other).on(1, 520.0, EventKind::Other);
+        let a = Activation { cpu: CpuId(1), ..s.wakes(100.0, 507.0, true) };
+        let b = cut(&mut s, a);
+        assert_eq!(us(&b, Cause::HigherPriority), 396.0, "{b:#?}");
+        assert_eq!((us(&b, Cause::Throttled), us(&b, Cause::PreemptionOff)), (0.0, 5.0));
+        assert!(
+            b.pieces.iter().all(|p| p.cause != Cause::HigherPriority || p.task.tid == HIGH.tid)
+        );
+    }
+
+    /// What chooses a CPU for it is no move: it waits on CPU 1 from the beginning.
+    #[test]
+    fn a_task_waits_where_its_waker_put_it() {
+        let mut s = Script::default();
+        s.switch(0.0, RT, IDLE).timer(100.0).at(102.5, moves(0, 1));
+        s.on(1, 0.0, runs(IDLE, OffCpu::Runnable, HIGH)).on(
+            1,
+            400.0,
+            runs(HIGH, OffCpu::Sleeping, RT),
+        );
+        s.at(410.0, EventKind::Other).on(1, 410.0, EventKind::Other);
+        let a = Activation { cpu: CpuId(1), ..s.wakes(100.0, 402.0, true) };
+        let b = cut(&mut s, a);
+        assert_eq!(us(&b, Cause::HigherPriority), 298.0, "{b:#?}");
+        assert_eq!(us(&b, Cause::IdleExit), 0.0);
+    }
+
+    /// Its helper is preempted on CPU 0 and moved to CPU 1, behind another task.
+    #[test]
+    fn a_task_that_is_waited_for_is_followed_to_the_queue_that_it_is_in() {
+        let mut s = Script::default();
+        let wakes = |task: Task, cpu: u32| EventKind::Waking {
+            task,
+            target: CpuId(cpu),
+            in_interrupt: false,
+        };
+        let to = |task: Task| EventKind::Migrate { task, from: CpuId(0), to: CpuId(1) };
+        s.preempt(0.0, IDLE, FAIR).timer(100.0).preempt(110.0, FAIR, RT);
+        s.at(150.0, wakes(HELPER, 0)).at(150.5, to(HELPER)).switch(160.0, RT, IDLE);
+        s.on(1, 0.0, runs(IDLE, OffCpu::Runnable, HIGH));
+        s.on(1, 400.0, runs(HIGH, OffCpu::Sleeping, HELPER)).on(1, 420.0, wakes(RT, 0));
+        s.preempt(430.0, IDLE, RT).switch(450.0, RT, FAIR).at(500.0, EventKind::Other);
+        let at = |us: f64| TraceNs((us * 1e3) as u64);
+        let began = Began { woken: at(102.0), start: at(110.0), after: None, by_event: false };
+        let a = Activation {
+            actual: at(450.0),
+            end: End::Completion,
+            began: Some(began),
+            ..s.wakes(100.0, 450.0, true)
+        };
+        let b = cut(&mut s, a);
+        let high = b.sum(|p| p.cause == Cause::HigherPriority && p.task.tid == HIGH.tid);
+        assert_eq!(high.as_us_f64(), 240.0, "{b:#?}");
+    }
+
+    /// CPU 1 wakes the task for CPU 0, whose task takes the interrupt at once or after 300 µs.
+    fn remote(interrupt: f64) -> Budget {
+        let mut s = Script::default();
+        let vector = s.name("reschedule");
+        s.switch(0.0, RT, FAIR);
+        s.on(1, 0.0, runs(IDLE, OffCpu::Runnable, OTHER));
+        s.on(1, 100.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false });
+        s.at(interrupt, EventKind::VectorEntry { name: vector });
+        s.at(interrupt + 1.0, EventKind::VectorExit { name: vector });
+        s.preempt(405.0, FAIR, RT).at(410.0, EventKind::Other);
+        let a = s.wakes(100.0, 407.0, true);
+        cut(&mut s, a)
+    }
+
+    #[test]
+    fn a_cpu_that_takes_the_interrupt_of_a_wake_up_late_had_interrupts_off() {
+        let b = remote(400.0);
+        assert_eq!(
+            (us(&b, Cause::InterruptsOff), us(&b, Cause::PreemptionOff)),
+            (300.0, 4.0),
+            "{b:#?}"
+        );
+        let b = remote(101.0);
+        assert_eq!(
+            (us(&b, Cause::InterruptsOff), us(&b, Cause::PreemptionOff)),
+            (1.0, 303.0),
+            "{b:#?}"
+        );
+    }
+
+    /// Another CPU wakes the task while this one is in a handler, which is not on the way of the wake-up.
+    #[test]
+    fn a_handler_of_the_cpu_for_which_another_one_wakes_the_task_is_named() {
+        let mut s = Script::default();
+        let disk = s.name("disk");
+        s.switch(0.0, RT, FAIR).at(90.0, EventKind::IrqEntry { irq: 14, name: disk });
+        s.on(1, 0.0, runs(IDLE, OffCpu::Runnable, OTHER));
+        s.on(1, 100.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false });
+        s.at(400.0, EventKind::IrqExit { irq: 14 });
+        s.preempt(405.0, FAIR, RT).at(410.0, EventKind::Other);
+        let a = s.wakes(100.0, 407.0, true);
+        assert_eq!(us(&cut(&mut s, a), Cause::Interrupt), 300.0);
+    }
+}
