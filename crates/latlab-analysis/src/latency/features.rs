@@ -13,6 +13,9 @@ use latlab_model::units::TraceNs;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// The first kernel priority of fair tasks.
+const FAIR: i32 = 100;
+
 /// Reduces a time budget. On-time windows of its task end at `compared`, where that is before its end.
 pub fn window(
     capture: &Capture,
@@ -140,7 +143,10 @@ fn group_of<'a>(
     budget: &Budget,
     piece: &Piece,
 ) -> Occupation<'a> {
+    let is_fair = budget.milestones.is_some_and(|m| (FAIR..i32::MAX).contains(&m.prio));
     let who = match piece.cause {
+        // Without runtime it does not matter who has the CPU.
+        Cause::Throttled if is_fair => Cow::default(),
         Cause::Path
         | Cause::IdleExit
         | Cause::Unexplained

@@ -251,9 +251,11 @@ impl Cutter<'_> {
             prio: of.prio,
             switch_unseen: false,
         };
-        self.cut(of, cpu, from, to, out, |span| match self.before_switch(cpu, span, Some(m)) {
-            Cause::Path if of.waits_for.is_some() => Cause::Wait,
-            cause => cause,
+        self.cut(of, cpu, from, to, out, |span| {
+            match self.before_switch(of.tid, cpu, span, Some(m)) {
+                Cause::Path if of.waits_for.is_some() => Cause::Wait,
+                cause => cause,
+            }
         });
     }
 

@@ -5,7 +5,7 @@ use super::{Cutter, Milestones};
 use crate::latency::cpu_timeline::{Actor, Span};
 use latlab_model::event::{Event, EventKind, OffCpu, Task};
 use latlab_model::latency::{Cause, Stage};
-use latlab_model::units::{CpuId, TraceNs};
+use latlab_model::units::{CpuId, Tid, TraceNs};
 use std::cmp::Ordering;
 
 /// Events before our timer's function among which its softirq's raise is looked for.
@@ -13,7 +13,7 @@ const BACK: usize = 4_096;
 /// The softirq of high-resolution timers that no hard interrupt runs (`include/linux/interrupt.h`).
 const HRTIMER_SOFTIRQ: u32 = 8;
 /// The first kernel priority of fair tasks.
-const FAIR: i32 = 100;
+pub(super) const FAIR: i32 = 100;
 
 impl Cutter<'_> {
     /// The cause of a span that lies within one stage.
@@ -27,7 +27,7 @@ impl Cutter<'_> {
         let cause = match stage {
             Stage::Interrupt => self.before_interrupt(span, m),
             Stage::Handlers | Stage::Wake => self.in_interrupt(span, stage),
-            Stage::Schedule => self.before_switch(cpu, span, m),
+            Stage::Schedule => self.before_switch(self.a.tid, cpu, span, m),
             Stage::Return | Stage::Activation => self.after_switch(cpu, span, m),
         };
         match cause {
@@ -141,7 +141,14 @@ impl Cutter<'_> {
         }
     }
 
-    pub(super) fn before_switch(&self, cpu: CpuId, span: &Span, m: Option<Milestones>) -> Cause {
+    /// The same of a task that is runnable, the measured one or one that it waits for.
+    pub(super) fn before_switch(
+        &self,
+        of: Tid,
+        cpu: CpuId,
+        span: &Span,
+        m: Option<Milestones>,
+    ) -> Cause {
         let (prio, waking, own) =
             m.map_or((i32::MAX, TraceNs(0), TraceNs(0)), |m| (m.prio, m.waking, m.interrupt));
         // What this CPU was doing when another one put the task into its queue did not wake it.
@@ -174,8 +181,11 @@ impl Cutter<'_> {
                 }
             }
             _ if span.task.tid == self.a.tid => Cause::Path,
+            _ if m.is_some_and(|m| self.waits_for_runtime(of, m.prio, span)) => Cause::Throttled,
             _ if span.task.prio < prio => Cause::HigherPriority,
             _ if span.task.prio == prio => Cause::EqualPriority,
+            // The scheduler ranks tasks of one class by their shares, whatever their nice values.
+            _ if prio >= FAIR && self.chosen_after(cpu, span, waking) => Cause::EqualPriority,
             _ if self.chosen_after(cpu, span, waking) => Cause::Throttled,
             _ if remote && prio < FAIR && self.ends_with_interrupt(cpu, span, waking) => {
                 Cause::InterruptsOff
@@ -267,6 +277,14 @@ impl Cutter<'_> {
         let prio = prio.unwrap_or(i32::MAX);
         let left = self.left_as(m, span.start);
         let is_idle = span.actor == Actor::Idle;
+        let is_runnable = match left {
+            Left::As(state) => state.is_runnable(),
+            Left::Woken(_) => true,
+            Left::Unseen => false,
+        };
+        if is_runnable && self.waits_for_runtime(self.a.tid, prio, span) {
+            return Cause::Throttled;
+        }
         match left {
             Left::As(OffCpu::Blocked | OffCpu::Sleeping) | Left::Unseen
                 if self.faulted(m, span.start) =>
@@ -281,6 +299,7 @@ impl Cutter<'_> {
             _ if !is_idle && span.task.prio == prio => Cause::EqualPriority,
             Left::Woken(at) if !self.chosen_after(cpu, span, at) => Cause::PreemptionOff,
             Left::Unseen => Cause::Unexplained,
+            _ if !is_idle && prio >= FAIR => Cause::EqualPriority,
             _ => Cause::Throttled,
         }
     }

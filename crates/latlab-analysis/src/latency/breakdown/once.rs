@@ -4,7 +4,7 @@ use crate::latency::cpu_timeline::Actor;
 use latlab_model::event::Task;
 use latlab_model::latency::Cause;
 use latlab_model::units::TraceNs;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 /// One for each wake-up.
 #[derive(Default)]
@@ -12,6 +12,8 @@ pub(super) struct Once {
     pub(super) programmed: OnceCell<Option<TraceNs>>,
     pub(super) timer_thread: OnceCell<Option<(Task, TraceNs)>>,
     pub(super) raised: OnceCell<Option<TraceNs>>,
+    /// Of a switch: when the timer expired that gave the task's group runtime.
+    pub(super) refill: Cell<Option<(TraceNs, Option<TraceNs>)>>,
     pub(super) own: OnceCell<OwnEvents>,
     pub(super) interrupted: OnceCell<Option<Interrupted>>,
 }

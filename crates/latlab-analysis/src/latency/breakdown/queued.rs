@@ -2,8 +2,13 @@
 //! (`sched_migrate_task`, `sched_wakeup`).
 
 use super::Cutter;
-use latlab_model::event::EventKind;
+use super::attribution::FAIR;
+use crate::latency::cpu_timeline::{Actor, Span};
+use latlab_model::event::{Event, EventKind, Symbol};
 use latlab_model::units::{CpuId, Tid, TraceNs};
+
+/// Events before a switch among which the timer of a control group is looked for.
+const BACK: usize = 1_024;
 
 /// An interval in the queue of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +69,51 @@ impl Cutter<'_> {
         all.iter_mut().for_each(|q| (q.from, q.to) = (q.from.max(from), q.to.min(to)));
         all.retain(|q| q.from < q.to);
         all
+    }
+
+    /// Whether a fair task that is runnable while an idle CPU or another fair task runs waits for its control group to have
+    /// runtime again (`cpu.max`): the timer that gives it some is the last thing before the switch to it.
+    pub(super) fn waits_for_runtime(&self, tid: Tid, prio: i32, span: &Span) -> bool {
+        let may = matches!(span.actor, Actor::Task(_) | Actor::Idle) && span.task.prio >= FAIR;
+        if !(FAIR..i32::MAX).contains(&prio) || !may {
+            return false;
+        }
+        let own = self.lanes.scheduling.of(tid);
+        let first = own.partition_point(|&i| self.event(i).time < span.end);
+        let mut behind = own[first..].iter().map(|&i| self.event(i));
+        let next = behind.find_map(|e| match e.kind {
+            EventKind::Switch { next, .. } => Some(e).filter(|_| next.tid == tid),
+            _ => None,
+        });
+        let Some(switch) = next else { return false };
+        self.refill_before(switch).is_some_and(|at| at >= span.start)
+    }
+
+    /// When the timer expired that gave a group of a CPU's task runtime again, where nothing but that task was chosen since.
+    fn refill_before(&self, switch: &Event) -> Option<TraceNs> {
+        if let Some((_, known)) = self.once.refill.get().filter(|(of, _)| *of == switch.time) {
+            return known;
+        }
+        let until = self.capture.events.partition_point(|e| e.time <= switch.time);
+        let refills = |e: &&Event| match e.kind {
+            EventKind::HrtimerEntry { function, .. } => self.is_refill(function),
+            _ => false,
+        };
+        let refill = self.capture.events[..until].iter().rev().take(BACK).find(refills);
+        let chosen = |at: TraceNs| {
+            let runs = |s: &Span| matches!(s.actor, Actor::Task(_)) && s.task.prio >= FAIR;
+            let mut between = self.lanes.within(switch.cpu, at, switch.time);
+            // What the timer's interrupt found is there until the switch.
+            between.any(|s| runs(&s) && self.lanes.run_start(switch.cpu, s.start) > at)
+        };
+        let found = refill.map(|e| e.time).filter(|at| !chosen(*at));
+        self.once.refill.set(Some((switch.time, found)));
+        found
+    }
+
+    fn is_refill(&self, function: Symbol) -> bool {
+        let name = self.capture.names.get(function);
+        name.starts_with("sched_cfs_period_timer") || name.starts_with("sched_cfs_slack_timer")
     }
 
     /// The CPU that woke a task at a moment; `None`: no event does.
@@ -213,5 +263,40 @@ mod tests {
         s.preempt(405.0, FAIR, RT).at(410.0, EventKind::Other);
         let a = s.wakes(100.0, 407.0, true);
         assert_eq!(us(&cut(&mut s, a), Cause::Interrupt), 300.0);
+    }
+
+    const MINE: Task = Task { prio: 120, ..RT };
+
+    /// A fair task is woken while its group has no runtime; another fair task has the CPU until the group's timer.
+    fn without_runtime(chosen_after: bool) -> Budget {
+        let mut s = Script::default();
+        let (vector, function) = (s.name("local_timer"), s.name("sched_cfs_period_timer"));
+        s.switch(0.0, MINE, FAIR).timer(100.0);
+        s.capture.events.iter_mut().for_each(|e| {
+            if let EventKind::Waking { task, .. } = &mut e.kind {
+                *task = MINE;
+            }
+        });
+        s.at(3_000.0, EventKind::VectorEntry { name: vector });
+        let entry = EventKind::HrtimerEntry { timer: 8, function, now: 0, preempt_off: false };
+        s.at(3_001.0, entry).at(3_003.0, EventKind::HrtimerExit { timer: 8 });
+        s.at(3_004.0, EventKind::VectorExit { name: vector });
+        if chosen_after {
+            s.preempt(3_005.0, FAIR, OTHER).preempt(4_000.0, OTHER, MINE);
+        } else {
+            s.preempt(3_005.0, FAIR, MINE);
+        }
+        s.at(4_010.0, EventKind::Other);
+        let a = s.wakes(100.0, 4_002.0, true);
+        cut(&mut s, a)
+    }
+
+    #[test]
+    fn a_fair_task_whose_group_gets_runtime_just_before_it_runs_waited_for_that() {
+        let b = without_runtime(false);
+        assert!(us(&b, Cause::Throttled) > 2_800.0, "{b:#?}");
+        let b = without_runtime(true);
+        assert_eq!(us(&b, Cause::Throttled), 0.0, "another task came before it: {b:#?}");
+        assert!(us(&b, Cause::EqualPriority) > 3_800.0);
     }
 }
