@@ -40,6 +40,8 @@ pub struct Kinds {
     pub stacks: bool,
     /// Interrupts without a number, among them those of other CPUs.
     pub vectors: bool,
+    /// Functions of high-resolution timers.
+    pub hrtimers: bool,
 }
 
 impl Kinds {
@@ -53,6 +55,7 @@ impl Kinds {
             EventKind::Noise { .. } => self.noise = true,
             EventKind::Stack { .. } => self.stacks = true,
             EventKind::VectorEntry { .. } | EventKind::IpiEntry { .. } => self.vectors = true,
+            EventKind::HrtimerEntry { .. } => self.hrtimers = true,
             _ => {}
         }
     }

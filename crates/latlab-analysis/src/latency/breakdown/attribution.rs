@@ -25,6 +25,7 @@ impl Cutter<'_> {
         m: Option<Milestones>,
     ) -> Cause {
         let cause = match stage {
+            Stage::Interrupt | Stage::Handlers | Stage::Wake if self.is_held(m) => Cause::Lock,
             Stage::Interrupt => self.before_interrupt(span, m),
             Stage::Handlers | Stage::Wake => self.in_interrupt(span, stage),
             Stage::Schedule => self.before_switch(self.a.tid, cpu, span, m),
@@ -36,6 +37,19 @@ impl Cutter<'_> {
             }
             cause => cause,
         }
+    }
+
+    /// Whether the task did not sleep until its time when that came: another task lets it go on, where a timer would have
+    /// woken it. So does who stops a process, traces it, or freezes its control group.
+    fn is_held(&self, m: Option<Milestones>) -> bool {
+        let find = |m: Milestones| {
+            let waking = self.waking_at(m.waking)?;
+            let by_task = waking.current.0 > 0 && waking.current != self.a.tid;
+            Some(by_task && !self.is_by_interrupt(waking))
+        };
+        let asks = self.a.began.is_none() && self.capture.kinds().hrtimers;
+        let held = || m.filter(|_| asks).and_then(find).unwrap_or(false);
+        *self.once.held.get_or_init(held)
     }
 
     /// Whether a thread of latlab itself ran, other than the measured one.
@@ -291,7 +305,7 @@ impl Cutter<'_> {
             {
                 Cause::PageFault
             }
-            Left::As(OffCpu::Blocked | OffCpu::Sleeping) => Cause::Lock,
+            Left::As(OffCpu::Blocked | OffCpu::Sleeping | OffCpu::Stopped) => Cause::Lock,
             Left::Unseen if self.waits_for_lock(m, span.start) => Cause::Lock,
             // It can run: an idle CPU has to come back, and a task that ran before has to be preempted.
             Left::Woken(at) if is_idle && !self.chosen_after(cpu, span, at) => Cause::IdleExit,

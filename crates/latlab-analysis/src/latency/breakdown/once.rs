@@ -12,6 +12,7 @@ pub(super) struct Once {
     pub(super) programmed: OnceCell<Option<TraceNs>>,
     pub(super) timer_thread: OnceCell<Option<(Task, TraceNs)>>,
     pub(super) raised: OnceCell<Option<TraceNs>>,
+    pub(super) held: OnceCell<bool>,
     /// Of a switch: when the timer expired that gave the task's group runtime.
     pub(super) refill: Cell<Option<(TraceNs, Option<TraceNs>)>>,
     pub(super) own: OnceCell<OwnEvents>,

@@ -299,4 +299,30 @@ mod tests {
         assert_eq!(us(&b, Cause::Throttled), 0.0, "another task came before it: {b:#?}");
         assert!(us(&b, Cause::EqualPriority) > 3_800.0);
     }
+
+    /// A process that another one stopped sleeps over its time, and goes on when that one lets it.
+    #[test]
+    fn a_task_that_another_one_lets_go_on_was_not_held_up_by_interrupts() {
+        let cut_with = |timers: bool| {
+            let mut s = Script::default();
+            let function = s.name("tick");
+            s.switch(0.0, RT, IDLE);
+            if timers {
+                s.at(
+                    50.0,
+                    EventKind::HrtimerEntry { timer: 3, function, now: 0, preempt_off: false },
+                )
+                .at(51.0, EventKind::HrtimerExit { timer: 3 });
+            }
+            s.preempt(390.0, IDLE, FAIR)
+                .at(400.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false });
+            s.preempt(402.0, FAIR, RT).at(410.0, EventKind::Other);
+            let a = s.wakes(100.0, 404.0, true);
+            cut(&mut s, a)
+        };
+        let b = cut_with(true);
+        assert_eq!((us(&b, Cause::Lock), us(&b, Cause::IdleExit)), (300.0, 0.0), "{b:#?}");
+        // Without events of timers it is not known what woke the task.
+        assert_eq!(us(&cut_with(false), Cause::Lock), 0.0);
+    }
 }
