@@ -55,6 +55,19 @@ pub fn open_after<'d>(
         .hint(hint)
 }
 
+/// Whether times can be told from the trace: its clock counts nanoseconds.
+///
+/// # Errors
+/// One sentence with the file and its clock, when that counts something else.
+pub fn in_nanoseconds(file: &TraceFile<'_>, path: &Path) -> anyhow::Result<()> {
+    if file.counts_ns() {
+        return Ok(());
+    }
+    let (path, clock) = (path.display(), file.clock());
+    Err(anyhow!("{path}: the trace's clock is {clock}, which does not count nanoseconds"))
+        .hint("record with a clock that does: latlab record -C mono, trace-cmd record -C mono")
+}
+
 /// The events that the options choose.
 ///
 /// # Errors

@@ -91,6 +91,11 @@ impl<'a> TraceFile<'a> {
         }
     }
 
+    /// Whether its times are nanoseconds; other clocks count jiffies, cycles or events.
+    pub fn counts_ns(&self) -> bool {
+        self.options.tsc.is_some() || crate::print::counts_ns(self.clock())
+    }
+
     /// Bytes of the file.
     pub fn len(&self) -> u64 {
         self.data.len() as u64

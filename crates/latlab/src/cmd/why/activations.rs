@@ -27,6 +27,7 @@ fn read(
 ) -> anyhow::Result<(Capture, Vec<Thread>, Found)> {
     let bytes = Mapped::open_all(path).with_context(|| path.display().to_string())?;
     let file = trace_input::open(&bytes, path)?;
+    trace_input::in_nanoseconds(&file, path)?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let capture = from_trace::capture(&file, &name);
     #[cfg(feature = "host")]

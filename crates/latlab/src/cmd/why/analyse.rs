@@ -95,6 +95,7 @@ pub(super) fn digest_one(
 ) -> anyhow::Result<Digested> {
     let bytes = Mapped::open_all(path).with_context(|| path.display().to_string())?;
     let file = trace_input::open_after(&bytes, path, Some(&mut reused.formats))?;
+    trace_input::in_nanoseconds(&file, path)?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let expected = from_trace::expected_events(&file);
     let events = with_huge_pages(std::mem::take(&mut reused.events), expected);
