@@ -197,7 +197,7 @@ fn pass(capture: &Capture) -> Pass<'_> {
             }
             EventKind::HrtimerEntry { timer, function, now, .. } if sleeper(function) => {
                 if let Some((tid, due)) = armed.remove(&timer) {
-                    let late = clocks.late(timer, due, now, e.time);
+                    let late = clocks.late(due, now, e.time);
                     expiring.insert(e.cpu, (tid, TraceNs(e.time.0.saturating_sub(late))));
                 }
             }

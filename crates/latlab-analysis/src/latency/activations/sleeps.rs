@@ -250,7 +250,7 @@ impl Sleeps {
             }
             EventKind::HrtimerEntry { timer, function, now, .. } => {
                 let armed = self.armed.remove(&timer);
-                let late = armed.map(|a| self.clocks.late(timer, a.due, now, e.time));
+                let late = armed.map(|a| self.clocks.late(a.due, now, e.time));
                 let expiry = Expiry {
                     function,
                     relative: armed.is_some_and(|a| a.relative),
