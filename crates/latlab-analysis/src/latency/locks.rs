@@ -45,7 +45,8 @@ pub(super) fn owner(
     let is_interrupt = |s: &super::cpu_timeline::Span| {
         s.inside.is_some() || s.actor.is_interrupt() || matches!(s.actor, Actor::Hrtimer(_))
     };
-    (waking.current != Tid(0) && !ran.is_some_and(|s| is_interrupt(&s))).then_some(waking.current)
+    let by_task = waking.current != Tid(0) && !waking.kind.in_interrupt();
+    (by_task && !ran.is_some_and(|s| is_interrupt(&s))).then_some(waking.current)
 }
 
 /// Where the owner of a lock is.

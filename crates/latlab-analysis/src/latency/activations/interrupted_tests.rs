@@ -74,3 +74,82 @@ fn a_task_that_is_stopped_over_its_time_waits_for_who_stops_it() {
     assert_eq!(time(&causes, Cause::Wait, "worker"), 500.0, "{causes:?}");
     assert_eq!(time(&causes, Cause::InterruptsOff, "worker"), 0.0);
 }
+
+/// A frozen control group: the timer of the sleep expires and wakes nobody, 1.5 ms before the group is thawed.
+#[test]
+fn a_task_that_is_frozen_over_its_time_is_blocked_by_who_thaws_it() {
+    let mut s = Script::default();
+    periodic(&mut s, 20, |s, i, start| {
+        if i != 10 {
+            return start + 100.0;
+        }
+        let function = s.name("hrtimer_wakeup");
+        let (expires, softexpires, now) = (11_000_000, 11_000_000, 11_002_000);
+        let arm =
+            EventKind::HrtimerStart { timer: 9, function, relative: false, expires, softexpires };
+        s.by(RT, start + 98.0, arm).switch(start + 100.0, RT, IDLE);
+        s.at(11_002.0, EventKind::HrtimerEntry { timer: 9, function, now, preempt_off: false })
+            .at(11_003.0, EventKind::HrtimerExit { timer: 9 });
+        let thaws = EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false };
+        s.preempt(12_490.0, IDLE, FAIR).by(FAIR, 12_500.0, thaws).preempt(12_504.0, FAIR, RT);
+        12_600.0
+    });
+    let found = one(&s);
+    let late = found.jobs.iter().find(|j| j.intended == TraceNs(11_000_000)).unwrap();
+    assert_eq!([found.jobs[9].response(), late.start_latency()].map(us), [106.0, 1_504.0]);
+    let causes = causes(&s, late);
+    let blocked: f64 = causes.iter().filter(|c| c.0 == Cause::Lock).map(|c| c.2).sum();
+    assert_eq!(blocked, 1_500.0, "{causes:?}");
+}
+
+/// Signals that come regularly, several in each period, begin no activation: the sleep is the one to the timer.
+#[test]
+fn regular_signals_are_not_what_separates_activations() {
+    let mut s = Script::default();
+    periodic(&mut s, 20, |s, i, start| {
+        let function = s.name("hrtimer_wakeup");
+        let due = 1_000_000 * i64::from(i + 1);
+        let (expires, softexpires) = (due, due);
+        let arm =
+            EventKind::HrtimerStart { timer: 9, function, relative: false, expires, softexpires };
+        let wakes = EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false };
+        let mut end = start + 100.0;
+        for _ in 0..2 {
+            s.by(RT, end - 2.0, arm).switch(end, RT, IDLE).preempt(end + 245.0, IDLE, FAIR);
+            s.by(FAIR, end + 250.0, wakes).preempt(end + 251.0, FAIR, RT);
+            end += 260.0;
+        }
+        end
+    });
+    let found = one(&s);
+    assert_eq!(found.release, Release::Timer { function: "hrtimer_wakeup".into() });
+    assert_eq!(found.jobs.len(), 19);
+    assert!(found.jobs.iter().all(|j| us(j.response()) == 106.0), "{:#?}", found.jobs);
+}
+
+/// A signal comes just before the timer: the task is woken by the one and sleeps no more for the other.
+#[test]
+fn a_signal_at_the_time_of_the_timer_does_not_hide_that() {
+    let mut s = Script::default();
+    periodic(&mut s, 20, |s, i, start| {
+        if i != 10 {
+            return start + 100.0;
+        }
+        let (vector, function) = (s.name("local_timer"), s.name("hrtimer_wakeup"));
+        let (expires, softexpires, now) = (11_000_000, 11_000_000, 11_001_000);
+        let arm =
+            EventKind::HrtimerStart { timer: 9, function, relative: false, expires, softexpires };
+        let signal = EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false };
+        s.by(RT, start + 98.0, arm).switch(start + 100.0, RT, IDLE);
+        s.on(1, 10_999.5, signal);
+        s.at(11_000.5, EventKind::VectorEntry { name: vector })
+            .at(11_001.0, EventKind::HrtimerEntry { timer: 9, function, now, preempt_off: false })
+            .at(11_002.0, EventKind::HrtimerExit { timer: 9 })
+            .at(11_002.5, EventKind::VectorExit { name: vector });
+        s.preempt(11_006.0, IDLE, RT);
+        11_100.0
+    });
+    let found = one(&s);
+    assert_eq!(found.jobs.len(), 19);
+    assert!(found.jobs.iter().all(|j| us(j.response()) < 110.0), "{:#?}", found.jobs);
+}

@@ -14,6 +14,7 @@
 
 pub mod from_capture;
 pub mod release;
+mod resumed;
 pub mod sleeps;
 pub mod spans;
 pub mod summary;
@@ -21,6 +22,7 @@ pub mod summary;
 use super::capture::{Activation, Began, End};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 use release::{Boundary, is_boundary};
+use resumed::resumed;
 use sleeps::Sleep;
 
 /// What is late.
@@ -117,9 +119,6 @@ impl Job {
     }
 }
 
-/// Sleeps at most behind an interrupted one among which the one that goes on is looked for.
-const RESUMED: usize = 64;
-
 /// The activations between the sleeps that separate them. What begins before the first such sleep, or does
 /// not end before the last, is not known. A sleep to the next activation that a signal or a stop interrupts ends the
 /// activation before, though the task runs a handler and sleeps on.
@@ -182,25 +181,6 @@ fn begun(sleep: &Sleep, is_connected: bool, before: &[Sleep]) -> Job {
         (job.woken, job.start, job.by_event) = (intended, intended, true);
     }
     job
-}
-
-/// The sleep that an interrupted one goes on in until its own timer's time: the task sets the timer to the same time again.
-fn resumed(sleeps: &[Sleep], at: usize) -> Option<usize> {
-    let (mut last, mut of) = (None, at);
-    loop {
-        let sleep = &sleeps[of];
-        let Some(until) = sleep.until.filter(|_| !sleep.gap) else { return last };
-        if sleep.timer.is_some_and(|t| t.function == until.function) {
-            return last;
-        }
-        let behind = sleeps[of + 1..].iter().take(RESUMED);
-        let next = behind
-            .map_while(|s| (!s.gap).then(|| s.until.is_some_and(|u| u.goes_on(&until))))
-            .position(|goes_on| goes_on);
-        let Some(next) = next else { return last };
-        of += 1 + next;
-        last = Some(of);
-    }
 }
 
 #[cfg(test)]

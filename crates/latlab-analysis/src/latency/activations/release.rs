@@ -6,6 +6,7 @@
 //! Without a regular distance the most frequent kind of timer counts where it ended half of the sleeps or more,
 //! else each interruptible sleep that no event shows to be a wait inside.
 
+use super::resumed::joined;
 use super::sleeps::{Expiry, Sleep};
 use latlab_model::event::{Names, OffCpu, Symbol};
 use latlab_model::latency::{PeriodEstimate, Release};
@@ -70,6 +71,8 @@ pub fn is_boundary(sleep: &Sleep, boundary: &Boundary) -> bool {
 /// Chooses the sleeps that separate activations; `None` without a sleep. What was known from an earlier part of the
 /// same recording is kept where it still occurs.
 pub fn choose(sleeps: &[Sleep], names: &Names, known: Option<&Release>) -> Option<Boundary> {
+    let sleeps = joined(sleeps);
+    let sleeps = sleeps.as_slice();
     let by_timer = timers(sleeps).into_iter().flat_map(|(function, own)| kinds(function, &own));
     let all: Vec<Boundary> = by_timer.chain(tasks(sleeps)).collect();
     let best = |of: &[Boundary]| {

@@ -148,6 +148,8 @@ struct Watched {
     passed: Option<Expiry>,
     /// The timer that it set last since it got a CPU after a sleep.
     until: Option<Until>,
+    /// The timer of its sleep that expired and did not wake it: it was frozen.
+    expired: Option<Expiry>,
     /// The losses of events that it takes into account.
     losses: u64,
 }
@@ -186,6 +188,10 @@ pub struct Sleeps {
     monotonic: bool,
     /// Names of the function that begins the next period of a deadline task.
     replenishments: Vec<Symbol>,
+    /// Names of the function that ends a sleep.
+    wakeups: Vec<Symbol>,
+    /// The task that sleeps until each of these timers.
+    sleepers: IntMap<u64, Tid>,
     /// The task that each timer of a next period belongs to.
     deadline: IntMap<u64, Tid>,
     /// Losses of events so far.
@@ -203,14 +209,29 @@ impl Watched {
         if let Some(last) = self.sleeps.last_mut() {
             last.gap = true;
         }
-        (self.now, self.passed, self.until) = (Now::Unknown, None, None);
+        (self.now, self.passed) = (Now::Unknown, None);
+        (self.until, self.expired) = (None, None);
+    }
+
+    /// The timer of its sleep expires.
+    fn expire(&mut self, expiry: Expiry) {
+        match &mut self.now {
+            // A signal has woken it just before: it sleeps no longer.
+            Now::Woken { sleep } => sleep.timer = sleep.timer.or(Some(expiry)),
+            Now::Running { .. } | Now::Runnable { .. } if self.until.is_none() => {
+                if let Some(last) = self.sleeps.last_mut() {
+                    last.timer = last.timer.or(Some(expiry));
+                }
+            }
+            _ => self.expired = Some(expiry),
+        }
     }
 
     /// It got a CPU after a sleep: what it did before is over.
     fn begin(&mut self) {
         (self.inside, self.yielded) = (false, false);
         (self.passed, self.replenishment) = (None, None);
-        self.until = None;
+        (self.until, self.expired) = (None, None);
     }
 }
 
@@ -219,9 +240,11 @@ impl Sleeps {
     /// before it was started.
     pub fn of(tids: &[Tid], monotonic: bool, names: &Names) -> Self {
         let of = tids.iter().map(|tid| (*tid, Watched::default())).collect();
-        let replenishments =
-            names.symbols().filter(|s| names.get(*s).starts_with("dl_task_timer")).collect();
-        Self { of, monotonic, replenishments, ..Self::default() }
+        let of_name = |name: &str| -> Vec<Symbol> {
+            names.symbols().filter(|s| names.get(*s).starts_with(name)).collect()
+        };
+        let (replenishments, wakeups) = (of_name("dl_task_timer"), of_name("hrtimer_wakeup"));
+        Self { of, monotonic, replenishments, wakeups, ..Self::default() }
     }
 
     /// The sleeps of each thread, in order of time.
@@ -259,6 +282,8 @@ impl Sleeps {
                 };
                 if self.replenishments.contains(&function) {
                     self.replenish(e, timer, expiry);
+                } else if let Some(own) = self.sleepers.remove(&timer).and_then(|t| self.own(t)) {
+                    own.expire(expiry);
                 }
                 let above = &mut self.cpus[at].above;
                 (above.expiring, above.timer) = (Some(expiry), timer);
@@ -361,6 +386,12 @@ impl Sleeps {
         let Some(own) = self.of.get_mut(&e.current) else { return };
         own.lose(self.losses);
         own.until = Some(Until { function, due: (due, latest) });
+        own.expired = None;
+        if self.wakeups.contains(&function)
+            && (self.sleepers.len() < TIMERS || self.sleepers.contains_key(&timer))
+        {
+            self.sleepers.insert(timer, e.current);
+        }
         if self.replenishments.contains(&function) {
             own.replenishment = Some(timer).filter(|_| own.yielded);
             if own.yielded && (self.deadline.len() < TIMERS || self.deadline.contains_key(&timer)) {
@@ -440,6 +471,8 @@ impl Sleeps {
         let unnamed = Task { tid: e.current, name: Symbol(0), prio: i32::MAX };
         let waker = by_task.then(|| self.tasks.get(&e.current).copied().unwrap_or(unnamed));
         let (inside, until) = (own.inside, own.until);
+        // A frozen task is woken later, by who thaws it.
+        let timer = timer.or(own.expired);
         let fresh = Sleep { inside, until, timer, waker, ..Sleep::at(e, task.prio) };
         match own.now {
             Now::Asleep { out, left } => {

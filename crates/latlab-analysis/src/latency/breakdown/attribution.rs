@@ -39,7 +39,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Whether the task did not sleep until its time when that came: another task lets it go on, where a timer would have
+    /// Whether the task did not sleep until its time when that came: another task wakes it, where a timer would have
     /// woken it. So does who stops a process, traces it, or freezes its control group.
     fn is_held(&self, m: Option<Milestones>) -> bool {
         let find = |m: Milestones| {
@@ -47,7 +47,7 @@ impl Cutter<'_> {
             let by_task = waking.current.0 > 0 && waking.current != self.a.tid;
             Some(by_task && !self.is_by_interrupt(waking))
         };
-        let asks = self.a.began.is_none() && self.capture.kinds().hrtimers;
+        let asks = self.a.began.is_none_or(|b| !b.by_event) && self.capture.kinds().hrtimers;
         let held = || m.filter(|_| asks).and_then(find).unwrap_or(false);
         *self.once.held.get_or_init(held)
     }

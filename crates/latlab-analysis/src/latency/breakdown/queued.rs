@@ -300,7 +300,7 @@ mod tests {
         assert!(us(&b, Cause::EqualPriority) > 3_800.0);
     }
 
-    /// A process that another one stopped sleeps over its time, and goes on when that one lets it.
+    /// A process that another one stopped sleeps over its time, and goes on when that one wakes it.
     #[test]
     fn a_task_that_another_one_lets_go_on_was_not_held_up_by_interrupts() {
         let cut_with = |timers: bool| {
