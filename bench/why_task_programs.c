@@ -174,6 +174,32 @@ static void *producer(void *unused)
     return unused;
 }
 
+static void nothing(int unused) {}
+
+/* Sends signals to the task while it sleeps, three in every period. */
+static void *signaller(void *unused)
+{
+    be("signaller", 40, last);
+    for (;;) {
+        rest(period / 3);
+        syscall(SYS_tgkill, getpid(), getpid(), SIGUSR2);
+    }
+    return unused;
+}
+
+/* Another process, which stops this one before every 20th activation until size after its time. */
+static void stop_from(pid_t task, long begun)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    be("stopper", 60, last);
+    for (long due = begun + 20 * period;; due += 20 * period) {
+        until(due - 300000);
+        kill(task, SIGSTOP);
+        until(due + size * 1000);
+        kill(task, SIGCONT);
+    }
+}
+
 static void work(long k)
 {
     int late = k % 20 == 0;
@@ -256,6 +282,10 @@ int main(int argc, char **argv)
     } else {
         be("task", 50, first);
     }
+    if (is(fault, "signal")) {
+        signal(SIGUSR2, nothing);
+        begin(signaller);
+    }
     int fd = -1;
     sigset_t signals;
     sigemptyset(&signals);
@@ -275,6 +305,9 @@ int main(int argc, char **argv)
         timer_settime(timer, 0, &every, NULL);
     }
     long begun = now(), t = begun, done = 0;
+    pid_t task = getpid();
+    if (is(fault, "stop") && fork() == 0)
+        stop_from(task, begun);
     for (long k = 1; now() < begun + (long)(seconds * 1e9); k++) {
         t += period;
         if (is(program, "abs")) {
