@@ -115,7 +115,16 @@ fn regular_signals_are_not_what_separates_activations() {
         let wakes = EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false };
         let mut end = start + 100.0;
         for _ in 0..2 {
-            s.by(RT, end - 2.0, arm).switch(end, RT, IDLE).preempt(end + 245.0, IDLE, FAIR);
+            // The tick, which an interrupt starts again after that.
+            let tick = EventKind::HrtimerStart {
+                timer: 3,
+                function: s.name("tick_nohz_handler"),
+                relative: false,
+                expires: due + 3_000_000,
+                softexpires: due + 3_000_000,
+            };
+            s.by(RT, end - 2.0, arm).by(RT, end - 1.0, tick).switch(end, RT, IDLE);
+            s.preempt(end + 245.0, IDLE, FAIR);
             s.by(FAIR, end + 250.0, wakes).preempt(end + 251.0, FAIR, RT);
             end += 260.0;
         }

@@ -26,7 +26,7 @@ pub struct Expiry {
     pub asked: i64,
 }
 
-/// The timer that a task has set before it sleeps.
+/// The timer of a sleep, which the task sets before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Until {
     /// The timer's function.
@@ -55,7 +55,7 @@ pub struct Sleep {
     pub inside: bool,
     /// When it was woken. The same as `out` where it did not leave its CPU.
     pub woken: TraceNs,
-    /// The timer that the task set last since the sleep before.
+    /// The timer that the task set for it.
     pub until: Option<Until>,
     /// The timer whose function woke it.
     pub timer: Option<Expiry>,
@@ -146,7 +146,7 @@ struct Watched {
     replenishment: Option<u64>,
     /// A timer of its own that was due before it was started: it may go on without a sleep.
     passed: Option<Expiry>,
-    /// The timer that it set last since it got a CPU after a sleep.
+    /// The timer that it set for a sleep since it got a CPU after the last one.
     until: Option<Until>,
     /// The timer of its sleep that expired and did not wake it: it was frozen.
     expired: Option<Expiry>,
@@ -385,12 +385,13 @@ impl Sleeps {
         }
         let Some(own) = self.of.get_mut(&e.current) else { return };
         own.lose(self.losses);
-        own.until = Some(Until { function, due: (due, latest) });
-        own.expired = None;
-        if self.wakeups.contains(&function)
-            && (self.sleepers.len() < TIMERS || self.sleepers.contains_key(&timer))
-        {
-            self.sleepers.insert(timer, e.current);
+        // The timer of a sleep: others may be the kernel's own, which an interrupt starts while the task runs.
+        if self.wakeups.contains(&function) {
+            own.until = Some(Until { function, due: (due, latest) });
+            own.expired = None;
+            if self.sleepers.len() < TIMERS || self.sleepers.contains_key(&timer) {
+                self.sleepers.insert(timer, e.current);
+            }
         }
         if self.replenishments.contains(&function) {
             own.replenishment = Some(timer).filter(|_| own.yielded);
