@@ -94,10 +94,25 @@ impl Cutter<'_> {
         let thread = expired.task.tid;
         let own = self.lanes.scheduling.of(thread);
         let until = own.partition_point(|&i| self.event(i).time <= m.expiry);
-        own[..until].iter().rev().find_map(|&i| {
-            let (task, _) = self.event(i).kind.wakes().filter(|(task, _)| task.tid == thread)?;
-            Some((task, self.event(i).time))
-        })
+        let mut woken = None;
+        for &i in own[..until].iter().rev().take(BACK) {
+            let e = self.event(i);
+            match e.kind {
+                // It went on after a lock that it waited for: the interrupt had woken it before.
+                EventKind::Switch { prev, state: OffCpu::Blocked, .. } if prev.tid == thread => {}
+                EventKind::Switch { prev, state, .. } if prev.tid == thread => {
+                    if !state.is_runnable() && woken.is_some() {
+                        break;
+                    }
+                }
+                kind => {
+                    if let Some((task, _)) = kind.wakes().filter(|(task, _)| task.tid == thread) {
+                        woken = Some((task, e.time));
+                    }
+                }
+            }
+        }
+        woken
     }
 
     /// A task that ran before our timer's turn. Where a thread runs the timers, the interrupt has

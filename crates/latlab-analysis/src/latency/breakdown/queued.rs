@@ -325,4 +325,38 @@ mod tests {
         // Without events of timers it is not known what woke the task.
         assert_eq!(us(&cut_with(false), Cause::Lock), 0.0);
     }
+
+    /// PREEMPT_RT: the thread of the timers waits for the task that has softirqs disabled, and lends it its priority.
+    #[test]
+    fn the_thread_of_the_timers_that_waits_for_a_lock_was_woken_before() {
+        let thread = Task { tid: Tid(400), name: Symbol(2), prio: 98 };
+        let (own, lent) = (Task { prio: 120, ..RT }, Task { prio: 98, ..FAIR });
+        let mut s = Script::default();
+        let (vector, ours) = (s.name("local_timer"), s.name("hrtimer_wakeup"));
+        let wakes = |task| EventKind::Waking { task, target: CpuId(0), in_interrupt: false };
+        s.switch(0.0, own, FAIR)
+            .at(100.0, EventKind::VectorEntry { name: vector })
+            .at(101.0, EventKind::SoftirqRaise { vec: 8 })
+            .at(102.0, wakes(thread))
+            .at(103.0, EventKind::VectorExit { name: vector })
+            .preempt(105.0, FAIR, thread)
+            .at(110.0, runs(thread, OffCpu::Blocked, lent))
+            .at(600.0, wakes(thread))
+            .preempt(601.0, FAIR, thread)
+            .at(602.0, EventKind::SoftirqEntry { vec: 8 })
+            .at(
+                603.0,
+                EventKind::HrtimerEntry { timer: 7, function: ours, now: 0, preempt_off: false },
+            )
+            .at(604.0, wakes(own))
+            .at(605.0, EventKind::HrtimerExit { timer: 7 })
+            .at(606.0, EventKind::SoftirqExit { vec: 8 })
+            .switch(607.0, thread, own)
+            .at(610.0, EventKind::Other);
+        let a = s.wakes(100.0, 609.0, true);
+        let b = cut(&mut s, a);
+        let lent = b.sum(|p| p.cause == Cause::HigherPriority && p.task.tid == FAIR.tid);
+        assert_eq!(lent.as_us_f64(), 491.0, "{b:#?}");
+        assert!(us(&b, Cause::InterruptsOff) < 5.0, "{b:#?}");
+    }
 }
