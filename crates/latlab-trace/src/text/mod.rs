@@ -162,7 +162,10 @@ CPU:1 [LOST 337 EVENTS]
         let text: String = flags.iter().zip(1..).map(|(f, us)| line(f, us)).collect();
         let file = parse(text.as_bytes()).unwrap();
         let mut decoder = EventDecoder::new(&file, Groups::ALL);
-        let by: Vec<bool> = file.events().map(|e| decoder.decode(&e).kind.in_interrupt()).collect();
+        let (mut events, mut by) = (file.events(), Vec::new());
+        while let Some(e) = events.next() {
+            by.push(decoder.decode(&e).kind.in_interrupt());
+        }
         assert_eq!(by, [false, true, true, true]);
     }
 
