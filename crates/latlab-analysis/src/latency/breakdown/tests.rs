@@ -180,7 +180,7 @@ fn waiting_for_a_lock_after_the_switch_is_not_interference() {
 fn completed(faults: bool, waker: u32) -> Budget {
     let mut s = Script::default();
     let disk = s.name("disk");
-    let waking = EventKind::Waking { task: RT, target: CpuId(0) };
+    let waking = EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false };
     s.switch(0.0, RT, FAIR).timer(100.0).preempt(106.0, FAIR, RT);
     if faults {
         s.at(108.0, EventKind::PageFault { user: true, address: 1 });
