@@ -188,7 +188,9 @@ fn completed(faults: bool, waker: u32) -> Budget {
     s.switch(110.0, RT, IDLE).at(200.0, EventKind::IrqEntry { irq: 9, name: disk });
     s.at(240.0, EventKind::IrqExit { irq: 9 });
     s.at(300.0, EventKind::IrqEntry { irq: 14, name: disk }).on(waker, 320.0, waking);
-    s.at(360.0, EventKind::IrqExit { irq: 14 }).preempt(364.0, IDLE, RT).at(372.0, EventKind::Other);
+    s.at(360.0, EventKind::IrqExit { irq: 14 })
+        .preempt(364.0, IDLE, RT)
+        .at(372.0, EventKind::Other);
     let a = s.wakes(100.0, 370.0, true);
     cut(&s, a)
 }
