@@ -28,6 +28,7 @@ pub(crate) use memory::Memory;
 pub use options::{Guest, Options, TimeShift, TimeShiftCpu, Tsc};
 
 pub use trace_file::TraceFile;
+pub(crate) use trace_file::clock_counts_ns;
 
 use crate::bytes::Reader;
 use crate::format::KnownFormats;

@@ -54,6 +54,11 @@ pub(crate) struct Head {
     pub memory: u64,
 }
 
+/// Whether a trace clock counts nanoseconds (the others: jiffies, cycles, a counter).
+pub(crate) fn clock_counts_ns(clock: &str) -> bool {
+    !matches!(clock, "counter" | "uptime" | "x86-tsc" | "ppc-tb" | "arm64-cntvct")
+}
+
 impl<'a> TraceFile<'a> {
     pub(super) fn empty(data: &'a [u8], head: &Head) -> Self {
         Self {
@@ -93,7 +98,7 @@ impl<'a> TraceFile<'a> {
 
     /// Whether its times are nanoseconds; other clocks count jiffies, cycles or events.
     pub fn counts_ns(&self) -> bool {
-        self.options.tsc.is_some() || crate::print::counts_ns(self.clock())
+        self.options.tsc.is_some() || clock_counts_ns(self.clock())
     }
 
     /// Bytes of the file.

@@ -9,6 +9,7 @@ use super::graph::Graph;
 use super::notes::Note;
 use super::{Dialect, EventFormatter, number};
 use crate::events::Common;
+use crate::file::clock_counts_ns;
 use crate::names::Comms;
 use crate::{Event, Field, Missed, TraceFile};
 
@@ -147,7 +148,7 @@ impl<'f> Printer<'f> {
             names,
             prefixes: file.buffers.iter().map(prefix).collect(),
             common,
-            seconds: counts_ns(file.clock()),
+            seconds: clock_counts_ns(file.clock()),
             style,
         }
     }
@@ -340,9 +341,4 @@ fn right(out: &mut Vec<u8>, text: &[u8], width: usize) {
         out.extend_from_slice(&BLANKS[..(width - text.len()).min(16)]);
     }
     out.extend_from_slice(text);
-}
-
-/// Whether a trace clock counts nanoseconds (the others: jiffies, cycles, a counter).
-pub(crate) fn counts_ns(clock: &str) -> bool {
-    !matches!(clock, "counter" | "uptime" | "x86-tsc" | "ppc-tb" | "arm64-cntvct")
 }

@@ -27,6 +27,5 @@ mod special;
 
 pub use dialect::Dialect;
 pub use event_formatter::{EventFormatter, has_text};
-pub(crate) use line::counts_ns;
 pub use line::{LineStyle, Printer};
 pub use parallel::{ReportEnd, ReportOptions, report};

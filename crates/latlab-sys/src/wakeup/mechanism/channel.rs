@@ -1,5 +1,6 @@
 //! Calls by which one thread wakes another, and the stamps on both sides.
 
+use super::brought::Brought;
 use super::echo::Echo;
 use super::gpio::Wire;
 use super::pi::{Inversion, PiMutex, set, take_word};
@@ -34,17 +35,6 @@ enum Channel {
     Signal(AtomicI32),
     Echo(Echo),
     Gpio(Wire),
-}
-
-/// What a wait brings besides its end; zero where the mechanism does not say.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Brought {
-    /// Number of the call.
-    pub number: u64,
-    /// When the call began, ns of CLOCK_MONOTONIC.
-    pub sent_ns: u64,
-    /// When the kernel saw what ends the wait, ns of CLOCK_MONOTONIC.
-    pub stamp_ns: u64,
 }
 
 /// A POSIX semaphore at an address that does not change.

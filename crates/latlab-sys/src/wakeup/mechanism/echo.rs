@@ -3,7 +3,7 @@
 //! A datagram has the number and the time of the call, both of which come back: a reply that is late or was sent twice
 //! is told from the one that is waited for. The kernel stamps the receipt (`SO_TIMESTAMPNS`, socket(7)).
 
-use super::channel::Brought;
+use super::brought::Brought;
 use crate::probe::remote::{LOST, Service, parse_address, session};
 use crate::wakeup::os;
 use latlab_model::wakeup::mechanism::EchoHost;

@@ -3,7 +3,7 @@
 //!
 //! An event has the time at which the interrupt's handler saw the edge, ns of CLOCK_MONOTONIC.
 
-use super::channel::Brought;
+use super::brought::Brought;
 use crate::probe::syscall::read;
 use latlab_model::wakeup::mechanism::{GpioLine, GpioWire};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,5 +1,6 @@
 //! What ends a wait of the measuring loop: a timer, or another thread's call.
 
+mod brought;
 mod channel;
 mod echo;
 mod gpio;
