@@ -15,7 +15,7 @@
 //! ```
 //!
 //! `__schedule()` emits sched_switch and calls `context_switch()`, which changes address space, stack
-//! and registers and ends with `finish_task_switch()` of the next task. This stretch contains the end of
+//! and registers and ends with `finish_task_switch()` of the next task. This interval contains the end of
 //! one event and the recording of one function, as does that from `sys_enter` to the return of the
 //! function of a call that does next to nothing.
 //!

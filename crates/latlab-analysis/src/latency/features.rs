@@ -3,6 +3,7 @@
 
 use super::breakdown::{Budget, Piece};
 use super::capture::Capture;
+use super::class::is_fair;
 use super::cpu_timeline::{Actor, Lanes};
 use super::family::family;
 use super::{ipi, locks, silence};
@@ -12,9 +13,6 @@ use latlab_model::latency::{Calls, Group, Kind, Share, Window};
 use latlab_model::units::TraceNs;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-
-/// The first kernel priority of fair tasks.
-const FAIR: i32 = 100;
 
 /// Reduces a time budget. On-time windows of its task end at `compared`, where that is before its end.
 pub fn window(
@@ -143,7 +141,7 @@ fn group_of<'a>(
     budget: &Budget,
     piece: &Piece,
 ) -> Occupation<'a> {
-    let is_fair = budget.milestones.is_some_and(|m| (FAIR..i32::MAX).contains(&m.prio));
+    let is_fair = budget.milestones.is_some_and(|m| is_fair(m.prio));
     let who = match piece.cause {
         // Without runtime it does not matter who has the CPU.
         Cause::Throttled if is_fair => Cow::default(),

@@ -19,6 +19,7 @@ pub mod capture;
 pub mod captures;
 pub mod case_control;
 pub mod causes;
+mod class;
 mod clock_steps;
 pub mod cpu_timeline;
 pub mod critical_path;

@@ -1,6 +1,6 @@
 //! Activations of tasks whose sleeps are interrupted.
 
-use super::tests::{causes, one, periodic, time, us};
+use super::tests::{WOKEN, arms, causes, one, periodic, time, us};
 use super::*;
 use crate::latency::scenario::{FAIR, IDLE, RT, Script};
 use latlab_model::event::{EventKind, OffCpu};
@@ -16,33 +16,16 @@ fn interrupted(before: f64, until: f64, state: OffCpu) -> Script {
             return end;
         }
         let function = s.name("hrtimer_wakeup");
-        let arm = |due_us: f64| {
-            let due = (due_us * 1e3) as i64;
-            let (expires, softexpires) = (due, due);
-            EventKind::HrtimerStart { timer: 9, function, relative: false, expires, softexpires }
-        };
         assert!(std::mem::take(&mut first));
-        s.by(RT, end - 2.0, arm(due)).switch(end, RT, IDLE);
+        s.by(RT, end - 2.0, arms(function, due)).switch(end, RT, IDLE);
         let at = due - before;
-        s.preempt(at - 5.0, IDLE, FAIR).by(
-            FAIR,
-            at,
-            EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false },
-        );
+        s.preempt(at - 5.0, IDLE, FAIR).by(FAIR, at, WOKEN);
         s.preempt(at + 1.0, FAIR, RT);
         if state == OffCpu::Stopped {
             let stopped = EventKind::Switch { prev: RT, state, next: FAIR };
-            s.at(at + 3.0, stopped).by(
-                FAIR,
-                until,
-                EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false },
-            );
-            s.preempt(until + 2.0, FAIR, RT).by(RT, until + 3.0, arm(due));
-            s.by(
-                RT,
-                until + 4.0,
-                EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false },
-            );
+            s.at(at + 3.0, stopped).by(FAIR, until, WOKEN);
+            s.preempt(until + 2.0, FAIR, RT).by(RT, until + 3.0, arms(function, due));
+            s.by(RT, until + 4.0, WOKEN);
         }
         until + 10.0
     });
@@ -84,14 +67,11 @@ fn a_task_that_is_frozen_over_its_time_is_blocked_by_who_thaws_it() {
             return start + 100.0;
         }
         let function = s.name("hrtimer_wakeup");
-        let (expires, softexpires, now) = (11_000_000, 11_000_000, 11_002_000);
-        let arm =
-            EventKind::HrtimerStart { timer: 9, function, relative: false, expires, softexpires };
+        let (arm, now) = (arms(function, 11_000.0), 11_002_000);
         s.by(RT, start + 98.0, arm).switch(start + 100.0, RT, IDLE);
         s.at(11_002.0, EventKind::HrtimerEntry { timer: 9, function, now, preempt_off: false })
             .at(11_003.0, EventKind::HrtimerExit { timer: 9 });
-        let thaws = EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false };
-        s.preempt(12_490.0, IDLE, FAIR).by(FAIR, 12_500.0, thaws).preempt(12_504.0, FAIR, RT);
+        s.preempt(12_490.0, IDLE, FAIR).by(FAIR, 12_500.0, WOKEN).preempt(12_504.0, FAIR, RT);
         12_600.0
     });
     let found = one(&s);
@@ -109,10 +89,7 @@ fn regular_signals_are_not_what_separates_activations() {
     periodic(&mut s, 20, |s, i, start| {
         let function = s.name("hrtimer_wakeup");
         let due = 1_000_000 * i64::from(i + 1);
-        let (expires, softexpires) = (due, due);
-        let arm =
-            EventKind::HrtimerStart { timer: 9, function, relative: false, expires, softexpires };
-        let wakes = EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false };
+        let arm = arms(function, 1_000.0 * f64::from(i + 1));
         let mut end = start + 100.0;
         for _ in 0..2 {
             // The tick, which an interrupt starts again after that.
@@ -125,7 +102,7 @@ fn regular_signals_are_not_what_separates_activations() {
             };
             s.by(RT, end - 2.0, arm).by(RT, end - 1.0, tick).switch(end, RT, IDLE);
             s.preempt(end + 245.0, IDLE, FAIR);
-            s.by(FAIR, end + 250.0, wakes).preempt(end + 251.0, FAIR, RT);
+            s.by(FAIR, end + 250.0, WOKEN).preempt(end + 251.0, FAIR, RT);
             end += 260.0;
         }
         end
@@ -145,12 +122,9 @@ fn a_signal_at_the_time_of_the_timer_does_not_hide_that() {
             return start + 100.0;
         }
         let (vector, function) = (s.name("local_timer"), s.name("hrtimer_wakeup"));
-        let (expires, softexpires, now) = (11_000_000, 11_000_000, 11_001_000);
-        let arm =
-            EventKind::HrtimerStart { timer: 9, function, relative: false, expires, softexpires };
-        let signal = EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false };
+        let (arm, now) = (arms(function, 11_000.0), 11_001_000);
         s.by(RT, start + 98.0, arm).switch(start + 100.0, RT, IDLE);
-        s.on(1, 10_999.5, signal);
+        s.on(1, 10_999.5, WOKEN);
         s.at(11_000.5, EventKind::VectorEntry { name: vector })
             .at(11_001.0, EventKind::HrtimerEntry { timer: 9, function, now, preempt_off: false })
             .at(11_002.0, EventKind::HrtimerExit { timer: 9 })

@@ -3,6 +3,7 @@
 use super::from_capture::Known;
 use super::release::regular;
 use super::{Job, Late};
+use crate::latency::class::FAIR;
 use latlab_model::finding::{Note, Quantity};
 use latlab_model::latency::{ActivationCounts, LateBy, PeriodEstimate, Release, TaskActivations};
 use latlab_model::units::{Nanos, Tid};
@@ -183,7 +184,7 @@ pub fn known(threads: &[Gathered]) -> Known {
 /// activations and of all. A thread with fewer than three comes last.
 pub fn rank(threads: &mut [Gathered], late: Late) {
     let late_of = |t: &Gathered| t.jobs.iter().filter(|job| late.is(job)).count();
-    let is_fair = |t: &Gathered| t.jobs.iter().all(|j| j.prio >= 100);
+    let is_fair = |t: &Gathered| t.jobs.iter().all(|j| j.prio >= FAIR);
     let most =
         |fair: bool| threads.iter().filter(|t| is_fair(t) == fair).map(late_of).max().unwrap_or(0);
     let most = [most(false), most(true)];

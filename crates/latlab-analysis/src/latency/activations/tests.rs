@@ -5,7 +5,7 @@ use super::*;
 use crate::latency::breakdown::budget;
 use crate::latency::cpu_timeline::Lanes;
 use crate::latency::scenario::{FAIR, HIGH, IDLE, RT, Script};
-use latlab_model::event::{EventKind, OffCpu, Task};
+use latlab_model::event::{EventKind, OffCpu, Symbol, Task};
 use latlab_model::latency::{Cause, LateBy, Release};
 
 /// A loop of 1 ms: due, interrupt after 2 µs, on its CPU after 6; the body gets the time of the switch.
@@ -15,16 +15,7 @@ pub(super) fn periodic(
     mut body: impl FnMut(&mut Script, u32, f64) -> f64,
 ) {
     let function = s.name("hrtimer_wakeup");
-    let arm = |due_us: f64| {
-        let due = (due_us * 1e3) as i64;
-        EventKind::HrtimerStart {
-            timer: 9,
-            function,
-            relative: false,
-            expires: due,
-            softexpires: due,
-        }
-    };
+    let arm = |due_us: f64| arms(function, due_us);
     s.preempt(10.0, IDLE, RT).at(20.0, arm(1_000.0)).switch(25.0, RT, IDLE);
     let mut end = 25.0;
     for i in 1..=count {
@@ -37,6 +28,26 @@ pub(super) fn periodic(
         let next = ((end / 1_000.0).floor() + 1.0) * 1_000.0;
         s.by(RT, end - 2.0, arm(next)).switch(end, RT, IDLE);
     }
+}
+
+/// The task is woken by another one.
+pub(super) const WOKEN: EventKind =
+    EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false };
+
+/// The task sets its timer to a time.
+pub(super) fn arms(function: Symbol, due_us: f64) -> EventKind {
+    let due = (due_us * 1e3) as i64;
+    let (expires, softexpires) = (due, due);
+    EventKind::HrtimerStart { timer: 9, function, relative: false, expires, softexpires }
+}
+
+/// Cause and task of the first part of an activation, and its length, µs.
+fn first_part(s: &mut Script, found: &Gathered, at: usize) -> (Cause, Tid, f64) {
+    let of = |job: &Job| job.activation(RT.tid, Late::Never);
+    s.capture.activations = found.jobs.iter().map(of).collect();
+    let lanes = Lanes::around(&s.capture, &s.capture.activations);
+    let pieces = budget(&s.capture, &lanes, s.capture.activations[at]).pieces;
+    (pieces[0].cause, pieces[0].task.tid, us(pieces[0].length()))
 }
 
 /// The timer of the task expires 2 µs late while another task runs, and it is switched to.
@@ -221,29 +232,13 @@ fn an_overrun_is_of_who_kept_the_activation_before_from_its_cpu() {
         periodic(&mut s, 12, |s, i, start| {
             if i == 6 {
                 s.preempt(start + 50.0, RT, HIGH).switch(start + 50.0 + kept, HIGH, RT);
-                let (expires, softexpires) = (7_000_000, 7_000_000);
-                let relative = false;
-                let timer = 9;
-                let passed =
-                    EventKind::HrtimerStart { timer, function, relative, expires, softexpires };
-                s.by(RT, start + 1_494.0, passed);
-                s.by(
-                    RT,
-                    start + 1_496.0,
-                    EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false },
-                );
+                s.by(RT, start + 1_494.0, arms(function, 7_000.0)).by(RT, start + 1_496.0, WOKEN);
             }
             start + if i == 6 { 1_600.0 } else { 100.0 }
         });
         let found = one(&s);
-        let next = found.jobs[6];
-        assert_eq!(us(next.start_latency()), 502.0);
-        let of = |job: &Job| job.activation(RT.tid, Late::Never);
-        s.capture.activations = found.jobs.iter().map(of).collect();
-        let (all, a) = (s.capture.activations.clone(), of(&next));
-        let lanes = Lanes::around(&s.capture, &all);
-        let pieces = budget(&s.capture, &lanes, a).pieces;
-        (pieces[0].cause, pieces[0].task.tid, us(pieces[0].length()))
+        assert_eq!(us(found.jobs[6].start_latency()), 502.0);
+        first_part(&mut s, &found, 6)
     };
     assert_eq!(cause_of_next(1_300.0), (Cause::HigherPriority, HIGH.tid, 502.0));
     assert_eq!(cause_of_next(400.0), (Cause::Overrun, RT.tid, 502.0));
@@ -532,25 +527,14 @@ fn an_overrun_is_of_a_wait_that_took_a_whole_period() {
         let function = s.name("hrtimer_wakeup");
         periodic(&mut s, 12, |s, i, start| {
             if i == 6 {
-                let wakes =
-                    |in_interrupt| EventKind::Waking { task: RT, target: CpuId(0), in_interrupt };
-                s.switch(start + 50.0, RT, FAIR).by(FAIR, start + 50.0 + kept, wakes(false));
+                s.switch(start + 50.0, RT, FAIR).by(FAIR, start + 50.0 + kept, WOKEN);
                 s.preempt(start + 51.0 + kept, FAIR, RT);
-                let (expires, softexpires, relative, timer) = (7_000_000, 7_000_000, false, 9);
-                let passed =
-                    EventKind::HrtimerStart { timer, function, relative, expires, softexpires };
-                s.by(RT, start + 1_494.0, passed).by(RT, start + 1_496.0, wakes(false));
+                s.by(RT, start + 1_494.0, arms(function, 7_000.0)).by(RT, start + 1_496.0, WOKEN);
             }
             start + if i == 6 { 1_600.0 } else { 100.0 }
         });
         let found = one(&s);
-        let next = found.jobs[6];
-        let of = |job: &Job| job.activation(RT.tid, Late::Never);
-        s.capture.activations = found.jobs.iter().map(of).collect();
-        let (all, a) = (s.capture.activations.clone(), of(&next));
-        let lanes = Lanes::around(&s.capture, &all);
-        let pieces = budget(&s.capture, &lanes, a).pieces;
-        (pieces[0].cause, pieces[0].task.tid, us(pieces[0].length()))
+        first_part(&mut s, &found, 6)
     };
     assert_eq!(cause_of_next(1_300.0), (Cause::Wait, FAIR.tid, 502.0));
     assert_eq!(cause_of_next(700.0), (Cause::Overrun, RT.tid, 502.0));

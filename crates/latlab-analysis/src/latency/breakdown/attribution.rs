@@ -2,6 +2,7 @@
 
 use super::once::OwnEvents;
 use super::{Cutter, Milestones};
+use crate::latency::class::FAIR;
 use crate::latency::cpu_timeline::{Actor, Span};
 use latlab_model::event::{Event, EventKind, OffCpu, Task};
 use latlab_model::latency::{Cause, Stage};
@@ -12,8 +13,6 @@ use std::cmp::Ordering;
 const BACK: usize = 4_096;
 /// The softirq of high-resolution timers that no hard interrupt runs (`include/linux/interrupt.h`).
 const HRTIMER_SOFTIRQ: u32 = 8;
-/// The first kernel priority of fair tasks.
-pub(super) const FAIR: i32 = 100;
 
 impl Cutter<'_> {
     /// The cause of a span that lies within one stage.

@@ -2,7 +2,7 @@
 //! (`sched_migrate_task`, `sched_wakeup`).
 
 use super::Cutter;
-use super::attribution::FAIR;
+use crate::latency::class::{FAIR, is_fair};
 use crate::latency::cpu_timeline::{Actor, Span};
 use latlab_model::event::{Event, EventKind, Symbol};
 use latlab_model::units::{CpuId, Tid, TraceNs};
@@ -75,7 +75,7 @@ impl Cutter<'_> {
     /// runtime again (`cpu.max`): the timer that gives it some is the last thing before the switch to it.
     pub(super) fn waits_for_runtime(&self, tid: Tid, prio: i32, span: &Span) -> bool {
         let may = matches!(span.actor, Actor::Task(_) | Actor::Idle) && span.task.prio >= FAIR;
-        if !(FAIR..i32::MAX).contains(&prio) || !may {
+        if !is_fair(prio) || !may {
             return false;
         }
         let own = self.lanes.scheduling.of(tid);
