@@ -8,7 +8,7 @@ disk=$(mktemp -p "$(target_dir)")
 disk=$(realpath "$disk")
 head -c 20M /dev/zero >"$disk"
 server=
-trap 'rm -rf "$out" "$disk"; [[ -z $server ]] || kill "$server"' EXIT
+trap '[[ -z $server ]] || kill "$server"; rm -rf "$out" "$disk"' EXIT
 export NO_COLOR=1 COLUMNS=200
 page=$top/docs/studies.md
 fixtures=$top/fixtures
@@ -89,13 +89,16 @@ failed=0 met=()
 # ARM-Linux on a BeagleBone Black (2015).
 row 'bench mhz' '-D 1s' 'cpu\.clock' 'op=rotate-add' 'greatest common divisor'
 row 'bench disk:path=/dev/sda' '-D 1s --details' 'disk\.seek' 'Disk over position'
-"$latlab" bench --serve 127.0.0.1:0 >"$out/server" &
+# The file is there before the server, which a shell starts when it likes.
+: >"$out/server"
+"$latlab" bench --serve 127.0.0.1:0 >"$out/server" 2>&1 &
 server=$!
 for ((i = 0; i < 100; i++)); do
     host=$(sed -n 's/^listening on \([^ ]*\) .*/\1/p' "$out/server")
     [[ -z $host ]] || break
     sleep 0.1
 done
+[[ -n $host ]] || die "latlab bench --serve does not listen: $(cat "$out/server")"
 row 'bench lat_tcp lat_udp lat_connect bw_tcp lat_rpc lat_http --host board' "-D 1s --host $host" 'ipc\.rpc-udp' 'ipc\.tcp-connect' 'bw\.tcp'
 row 'bench lat_syscall --against beaglebone-black-2015 --against intel-i5-2015' '-D 1s --details' 'syscall\.open-close' 'Beside published machines' 'intel-i5-2015'
 row "bench 'ipc.unix-stream:size=1|2|3|4|5|6|7|8|10|12|16|20|24|32|48|64|96|128|196|256|384|512' --against beaglebone-black-2015" '-D 2s --details' 'ipc\.unix-stream: 1 B to 512 B' 'beaglebone-black-2015'
