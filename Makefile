@@ -14,7 +14,7 @@ run: ## A quick build of what measures, then `latlab survey --quick`: this machi
 	@. scripts/lib.sh && first_build
 	$(TARGET_DIR)/first/latlab survey --quick
 
-test: ## Everything that can be tested here (STAGE=word for the stages of that name only).
+test: ## Everything but the compiling of a kernel (STAGE=vm-build; STAGE=word for the stages of that name only).
 	@scripts/test $(STAGE)
 
 fuzz: ## Fuzz every reader of foreign bytes in turn (MINUTES=60, TARGET=NAME for one).

@@ -9,5 +9,3 @@ debug_build
 "$(target_dir)/debug/latlab" vm fetch armv7-rt x86_64-rt
 # Two machines at a time: each emulates one CPU.
 cargo_test --no-fail-fast --test cli -- menu:: vm:: vm_count:: vm_kernel:: vm_ssh:: watch_vm:: why_vm:: worst:: --ignored --test-threads 2
-# Alone: it compiles a kernel on all CPUs for some minutes.
-cargo_test --no-fail-fast --test cli -- vm_build:: --ignored

@@ -1,6 +1,6 @@
 //! Kernels from source: one is built, started, traced and made late; what cannot be built is told before anything long.
 //!
-//! The first test needs the kernel's source, minutes of compiling and QEMU; `make test` runs it (scripts/test.d/60-vm.sh).
+//! The first test needs the kernel's source, minutes of compiling and QEMU; `make test STAGE=vm-build` runs it.
 
 use crate::common::{in_machine, plain, printed, said};
 use serde_json::Value;
