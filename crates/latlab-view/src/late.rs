@@ -311,6 +311,7 @@ fn break_down((file, buffer): (&TraceFile<'_>, u16), index: &Index, mut all: Vec
             actual: TraceNs(end(w)),
             end: End::Switch,
             late: w.late,
+            called: false,
             began: None,
         };
         let activations: Vec<Activation> = near.iter().map(|w| activation(w)).collect();

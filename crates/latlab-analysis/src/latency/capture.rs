@@ -167,6 +167,8 @@ pub struct Activation {
     pub end: End,
     /// Over the limit.
     pub late: bool,
+    /// Another thread wakes the task, by a system call that begins at the intended time.
+    pub called: bool,
     /// Where the whole activation is measured: when the task was woken for it and when it began.
     pub began: Option<Began>,
 }

@@ -176,6 +176,7 @@ mod tests {
             actual: ns(end),
             end: End::Completion,
             late: true,
+            called: false,
             began: Some(began),
         }
     }

@@ -5,7 +5,7 @@ use super::source_location;
 use latlab_model::finding::{Confidence, Evidence, Finding, Note, Quantity, Severity, Value};
 use latlab_model::latency::FunctionPlace;
 use latlab_model::latency::{
-    Alternative, CauseEvidence, Explanation, FunctionShare, IpiSender, Mechanism, RootCause,
+    Alternative, CauseEvidence, Explanation, FunctionShare, IpiSender, Mechanism, RootCause, Stage,
     SystemContext,
 };
 
@@ -125,6 +125,10 @@ fn with_values(f: Finding, c: &RootCause, context: &SystemContext) -> Finding {
             f.value("sender_cpu", Quantity::Count(u64::from(sender.cpu)))
                 .value_if("sender", Some(&sender.task).filter(|t| !t.is_empty()))
                 .value_if("function", Some(&sender.function).filter(|t| !t.is_empty()))
+        }
+        // Another CPU woke the task, and its interrupt came late.
+        Mechanism::InterruptsOff if c.stage == Some(Stage::Schedule) => {
+            f.value("after_waking", true)
         }
         Mechanism::PriorityInversion => f.value("instead", strings(&c.instead)),
         Mechanism::Execution => c.execution.iter().fold(f, execution_findings::values),

@@ -97,8 +97,8 @@ impl Script {
         let ns = |us: f64| TraceNs((us * 1000.0) as u64);
         let (intended, actual) = (ns(intended_us), ns(actual_us));
         let end = End::Clock;
-        let (tid, cpu, began) = (RT.tid, CpuId(0), None);
-        let activation = Activation { tid, cpu, intended, actual, end, late, began };
+        let (tid, cpu, called, began) = (RT.tid, CpuId(0), false, None);
+        let activation = Activation { tid, cpu, intended, actual, end, late, called, began };
         self.capture.activations.push(activation);
         activation
     }

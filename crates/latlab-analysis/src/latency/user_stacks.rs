@@ -138,6 +138,7 @@ mod tests {
             actual: ns(end),
             end: End::Completion,
             late,
+            called: false,
             began: Some(began),
         }
     }

@@ -12,7 +12,7 @@
 //!
 //! | marker | by | says |
 //! |---|---|---|
-//! | `latlab late capture=N tid=T intended=N latency=N threads=T,…` | `latlab why` | ns of CLOCK_MONOTONIC; threads of latlab |
+//! | `latlab late capture=N tid=T intended=N latency=N by=M threads=T,…` | `latlab why` | ns of CLOCK_MONOTONIC; what wakes the thread; threads of latlab |
 //! | `latlab on-time tid=T before=N D:L …` | `latlab why` | wake-ups of the same thread: D ns before N, latency L |
 //! | `hit latency threshold (X > Y)` | cyclictest `--tracemark -b` | µs; the writer is the task |
 
@@ -21,6 +21,7 @@ use super::clock_steps::ClockSteps;
 use latlab_model::event::{Event, EventKind, Symbol};
 use latlab_model::finding::{Note, Quantity};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
+use latlab_model::wakeup::mechanism::Mechanism;
 use latlab_trace::names::IntMap;
 use std::collections::BTreeMap;
 
@@ -41,6 +42,8 @@ pub struct Told {
     pub capture: Option<u32>,
     /// When it wanted to run, as the marker has it, ns.
     pub told_intended: u64,
+    /// Another thread's call woke the task: it began at the intended time.
+    pub called: bool,
     /// The marker's times cannot be the trace's: its clock was so far from the trace's, ns.
     pub clock_off_ns: Option<i64>,
 }
@@ -104,6 +107,7 @@ fn on_time(
                 actual,
                 end,
                 late: is_late,
+                called: late.called,
                 began: None,
             });
         }
@@ -129,7 +133,20 @@ fn own_marker(text: &str, marked: TraceNs, monotonic: bool) -> Option<Told> {
     };
     let clock_off_ns = (monotonic && !same).then_some(off);
     let tid = Tid(i32::try_from(tid).ok()?);
-    Some(Told { tid, intended, actual, limit: None, marked, capture, told_intended, clock_off_ns })
+    let by = at("by=").and_then(|name| name.parse::<Mechanism>().ok());
+    let called = by.is_some_and(|by| !by.is_timer());
+    let limit = None;
+    Some(Told {
+        tid,
+        intended,
+        actual,
+        limit,
+        marked,
+        capture,
+        told_intended,
+        called,
+        clock_off_ns,
+    })
 }
 
 /// The threads of latlab that a marker names.
@@ -155,6 +172,7 @@ fn threshold_marker(text: &str, tid: Tid, marked: TraceNs) -> Option<Told> {
         marked,
         capture: None,
         told_intended: intended.0,
+        called: false,
         clock_off_ns: None,
     })
 }
@@ -256,7 +274,7 @@ pub fn timerlat(capture: &Capture, limit: Nanos) -> Vec<Activation> {
 
 /// A wake-up on time.
 fn activation(tid: Tid, cpu: CpuId, intended: TraceNs, actual: TraceNs, end: End) -> Activation {
-    Activation { tid, cpu, intended, actual, end, late: false, began: None }
+    Activation { tid, cpu, intended, actual, end, late: false, called: false, began: None }
 }
 
 impl Activation {
@@ -304,8 +322,8 @@ pub fn find(capture: &mut Capture, limit: Nanos) {
         let cpu = cpu_of(capture, t.tid, t.marked);
         let (intended, actual) = (t.intended, t.actual);
         let late = actual.since(intended) >= given;
-        let end = End::Clock;
-        activations.push(Activation { tid: t.tid, cpu, intended, actual, end, late, began: None });
+        let (tid, called, end, began) = (t.tid, t.called, End::Clock, None);
+        activations.push(Activation { tid, cpu, intended, actual, end, late, called, began });
     }
     let measured: Vec<Tid> = told.iter().map(|t| t.tid).collect();
     let own = |a: &Activation| measured.is_empty() || measured.contains(&a.tid);
@@ -400,7 +418,23 @@ mod tests {
         assert_eq!(s.capture.recorders, [Tid(90), Tid(100)]);
         let a = s.capture.activations[0];
         assert_eq!((a.tid, a.intended, a.latency()), (RT.tid, TraceNs(400_000), Nanos(123_456)));
-        assert!(a.late);
+        assert!(a.late && !a.called);
+    }
+
+    #[test]
+    fn a_marker_names_what_wakes_the_thread() {
+        for (by, called) in [("timerfd", false), ("pipe", true), ("unknown", false)] {
+            let mut s = Script::default();
+            let text =
+                format!("latlab late tid=100 intended=400000 latency=5000 by={by} threads=90");
+            let marker = EventKind::Marker { text: s.name(&text) };
+            let on_time = "latlab on-time tid=100 before=400000 100000:2000";
+            let earlier = EventKind::Marker { text: s.name(on_time) };
+            s.at(406.0, marker).at(407.0, earlier);
+            find(&mut s.capture, Nanos(0));
+            let found: Vec<bool> = s.capture.activations.iter().map(|a| a.called).collect();
+            assert_eq!(found, [called, called], "{by}");
+        }
     }
 
     /// On-time wake-ups beside the marker end at the clock, as the late one; those that the events show

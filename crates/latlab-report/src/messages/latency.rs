@@ -172,12 +172,15 @@ fn marker_clock(a: &Args<'_>) -> Text {
 }
 
 fn interrupts_off(a: &Args<'_>) -> Text {
-    Text::claim(format!(
-        "Timer interrupt delayed by {}: interrupts disabled in {}",
-        a.get("delay"),
-        actor(a)
-    ))
-    .why("The CPU takes no timer interrupt while interrupts are disabled.")
+    let (delay, who) = (a.get("delay"), actor(a));
+    if a.is("after_waking") {
+        return Text::claim(format!(
+            "Interrupt of the CPU that woke the task delayed by {delay}: interrupts disabled in {who}"
+        ))
+        .why("A task that another CPU wakes runs when its own CPU has taken the interrupt for it.");
+    }
+    Text::claim(format!("Timer interrupt delayed by {delay}: interrupts disabled in {who}"))
+        .why("The CPU takes no timer interrupt while interrupts are disabled.")
 }
 
 fn preemption_off(a: &Args<'_>) -> Text {

@@ -48,6 +48,8 @@ fn with_values() -> Vec<Statement> {
     let yes = |name: &'static str| (name, Value::from(true));
     let kvm = ("hypervisor", text("kvm"));
     put("why.interrupts-off", &[delay.clone(), who("writer"), class("fair")]);
+    let remote = ("after_waking", Value::from(true));
+    put("why.interrupts-off", &[delay.clone(), who("writer"), class("fair"), remote]);
     put("why.preemption-off", &[delay.clone(), who("writer"), class("deadline")]);
     put("why.interrupt-handler", &[delay.clone(), who("eth0")]);
     let times = ("times", Quantity::Number(3.0).into());

@@ -153,9 +153,13 @@ impl Args {
         if self.captures == 0 || self.captures > 10_000 {
             bail!("--captures {}: from 1 to 10000", self.captures);
         }
-        if wakeup.measure.by.is_some() || !wakeup.measure.timer.is_default() {
-            return Err(anyhow!("--by with latlab why: wake-ups of clock_nanosleep are explained"))
-                .hint("latlab wakeup --by");
+        if let Some(by) = wakeup.measure.by.as_ref().filter(|by| by.mechanisms.len() > 1) {
+            let names: Vec<&str> = by.mechanisms.iter().map(|m| m.id()).collect();
+            return Err(anyhow!(
+                "--by {}: `latlab why` explains the wake-ups of one mechanism",
+                names.join(",")
+            ))
+            .hint(format!("--by {}; latlab wakeup --by compares several", names[0]));
         }
         if let Some(core) = wakeup.measure.core {
             let core = core.id();

@@ -261,7 +261,10 @@ fn mechanisms_are_rows_of_one_table_and_records_of_their_own() {
         &ordinary(dir.path(), &["--by", "pipe", "--samples", "s"]),
         &["--samples with --by pipe: ", "hint: "],
     );
-    refused(&latlab(dir.path(), &["why", "--by", "pipe"]), &["--by with latlab why: "]);
+    refused(
+        &latlab(dir.path(), &["why", "--by", "pipe,futex"]),
+        &["--by pipe,futex: ", "one mechanism", "hint: --by pipe; "],
+    );
 }
 
 /// A UDP echo on 127.0.0.1 that does not answer each `lost`th datagram: its address.

@@ -79,6 +79,29 @@ fn a_task_of_higher_priority_is_named_here_and_from_the_captures() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// A thread on CPU 1 wakes the measured one on CPU 0, where the hog runs.
+#[test]
+fn wake_ups_by_a_call_from_another_cpu_are_explained() {
+    if !is_root() {
+        return skip("tracing and real-time priorities need root");
+    }
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        return skip("it needs two CPUs");
+    }
+    let _alone = real_time();
+    let Some(_hog) = Hog::start() else { return skip("chrt and taskset (util-linux) are missing") };
+    let dir = tempfile::tempdir().unwrap();
+    let why = ["why", "--by", "pipe", "--limit", "1500us", "--trace", "events", "--json"];
+    let wakeup = ["-a", "0,1", "-p", "50", "-q", "-D", "8s"];
+    let hunted =
+        run(&spawn(dir.path(), &[&why[..], &wakeup[..]].concat()).wait_with_output().unwrap());
+    let causes = &hunted["parts"][0]["detail"]["explanation"]["causes"];
+    let cause = hog_cause(&hunted).unwrap_or_else(|| panic!("{causes:#}"));
+    assert!(cause["part_of"].as_array().unwrap().len() >= 3, "{cause:#}");
+    // The thread that calls holds no lock.
+    assert!(causes.as_array().unwrap().iter().all(|c| c["mechanism"] != "lock"), "{causes:#}");
+}
+
 /// What is told of a capture that was made elsewhere.
 fn explained(file: &str) -> Value {
     let trace = fixture(&format!("trace/{file}"));

@@ -85,6 +85,30 @@ fn sections_of_kernel_threads_and_a_storm_at_once_are_told_apart() {
     }
 }
 
+/// A timer's function delays some wake-ups between the call of the other thread and the return from the wait. The calling
+/// thread is no holder of a lock.
+#[test]
+#[ignore = "boots a virtual machine"]
+fn wake_ups_by_another_thread_are_explained_from_its_call_on() {
+    let why = "latlab why --by pipe --limit 150us --trace events -p 90 -i 500 -D 8s --captures 24 -q --out r";
+    let (detail, _) = inside(
+        "armv7-rt,icount=0",
+        &["hardirq:us=300,every=1.37ms,jitter=50"],
+        &why.split(' ').collect::<Vec<_>>(),
+    );
+    let named = named(&detail);
+    let (mechanism, who, size) = &named[0];
+    assert_eq!(mechanism, "hrtimer-handler", "{named:?}");
+    assert!(who.starts_with("on_hrtimer") && (240.0..360.0).contains(size), "{named:?}");
+    let windows = detail["windows"].as_array().unwrap();
+    assert!(windows.iter().filter(|w| w["late"] == true).count() >= 3, "{named:?}");
+    let waits = |w: &Value| {
+        let causes = w["shares"].as_array().unwrap().iter().map(|s| s[0]["cause"].clone());
+        causes.into_iter().any(|cause| cause == "lock" || cause == "interrupts_off")
+    };
+    assert!(!windows.iter().any(waits), "{windows:#?}");
+}
+
 #[test]
 #[ignore = "boots a virtual machine"]
 fn where_nothing_was_struck_nothing_is_named() {

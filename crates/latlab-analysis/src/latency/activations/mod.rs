@@ -114,6 +114,7 @@ impl Job {
             actual,
             end,
             late: late.is(self),
+            called: false,
             began: Some(Began { woken, start, after, by_event: self.by_event }),
         }
     }

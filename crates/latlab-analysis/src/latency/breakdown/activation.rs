@@ -46,13 +46,37 @@ struct Of {
     prio: i32,
     /// The task that the measured one waits for; `None`: it is the measured one.
     waits_for: Option<Symbol>,
+    /// The cause of the time in which its own code runs.
+    runs: Cause,
     depth: u32,
 }
 
 impl Cutter<'_> {
+    /// Adds the pieces from another thread's call to the wake-up that it makes: that thread's own code is the ordinary
+    /// way.
+    pub(super) fn call(&self, m: Milestones, pieces: &mut Vec<Piece>) {
+        let Some(waking) = self.waking_at(m.waking) else { return };
+        let mut of =
+            Of { tid: self.a.tid, prio: m.prio, waits_for: None, runs: Cause::Path, depth: 0 };
+        let mut way = Vec::new();
+        match self.context(waking) {
+            // The call only let another machine, or a device, answer.
+            Some(actor) if waking.current.0 <= 0 || !matches!(actor, Actor::Softirq(_)) => {
+                let wait = self.plain(of, self.a.intended, m.waking, Cause::Wait);
+                way.push(Piece { actor, ..wait });
+            }
+            _ => {
+                of = Of { runs: Cause::Path, ..self.waited_for(of, waking.current) };
+                self.path(of, self.a.intended, m.waking, None, &mut way);
+            }
+        }
+        pieces.extend(way.into_iter().map(|piece| Piece { stage: Stage::Wake, ..piece }));
+    }
+
     /// Adds the pieces from the start of the activation to its end.
     pub(super) fn activation(&self, m: Milestones, pieces: &mut Vec<Piece>) {
-        let of = Of { tid: self.a.tid, prio: m.prio, waits_for: None, depth: 0 };
+        let (waits_for, runs) = (None, Cause::Execution);
+        let of = Of { tid: self.a.tid, prio: m.prio, waits_for, runs, depth: 0 };
         let by_event = self.a.began.is_some_and(|began| began.by_event);
         let began = by_event.then(|| self.doing_at(of.tid, m.switch_in)).flatten();
         let began = began.unwrap_or(Doing::Running(m.cpu));
@@ -185,7 +209,7 @@ impl Cutter<'_> {
             let known = self.lanes.tasks.get(&owner.tid).map_or(owner.prio, |t| t.prio);
             let depth = of.depth + 1;
             if depth < DEPTH {
-                let of = Of { tid: owner.tid, prio: known, waits_for, depth };
+                let of = Of { tid: owner.tid, prio: known, waits_for, runs: Cause::Wait, depth };
                 self.path(of, e.time, end, None, out);
             } else {
                 self.stands(of, e.time, end, Standing::Waiting);
@@ -198,11 +222,7 @@ impl Cutter<'_> {
 
     fn runs(&self, of: Of, cpu: CpuId, from: TraceNs, to: TraceNs, out: &mut Vec<Piece>) {
         self.stands(of, from, to, Standing::Running);
-        self.cut(of, cpu, from, to, out, |span| match interruption(span) {
-            Some(cause) => cause,
-            None if of.waits_for.is_some() => Cause::Wait,
-            None => Cause::Execution,
-        });
+        self.cut(of, cpu, from, to, out, |span| interruption(span).unwrap_or(of.runs));
     }
 
     fn is_ready(
@@ -294,19 +314,22 @@ impl Cutter<'_> {
                     && waking.current.0 > 0
                     && !waking.kind.in_interrupt() =>
                 {
-                    let waker = waking.current;
-                    let known = self.lanes.tasks.get(&waker);
-                    let prio = known.map_or(i32::MAX, |t| t.prio);
-                    let name = known.map_or(Symbol(0), |t| t.name);
-                    let waits_for = of.waits_for.or(Some(name));
-                    let of = Of { tid: waker, prio, waits_for, depth: of.depth + 1 };
-                    return self.path(of, from, to, None, out);
+                    return self.path(self.waited_for(of, waking.current), from, to, None, out);
                 }
                 None => plain(Cause::Wait),
             },
         };
         self.stands(of, from, to, Standing::Waiting);
         self.put(out, piece);
+    }
+
+    /// The task that wakes another one, as what that one waits for.
+    fn waited_for(&self, of: Of, waker: Tid) -> Of {
+        let known = self.lanes.tasks.get(&waker);
+        let prio = known.map_or(i32::MAX, |t| t.prio);
+        let name = known.map_or(Symbol(0), |t| t.name);
+        let waits_for = of.waits_for.or(Some(name));
+        Of { tid: waker, prio, waits_for, runs: Cause::Wait, depth: of.depth + 1 }
     }
 
     /// The innermost interrupt or function that was active when a task was woken; `None`: the current task
@@ -326,7 +349,7 @@ impl Cutter<'_> {
         waking.kind.in_interrupt() || self.context(waking).is_some()
     }
 
-    fn is_sleeper(&self, function: Symbol) -> bool {
+    pub(super) fn is_sleeper(&self, function: Symbol) -> bool {
         self.capture.names.get(function).starts_with("hrtimer_wakeup")
     }
 
@@ -425,4 +448,78 @@ impl Cutter<'_> {
 fn target(e: &Event, tid: Tid) -> Option<CpuId> {
     let (task, target) = e.kind.wakes()?;
     (task.tid == tid).then_some(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::latency::breakdown::{Budget, budget};
+    use crate::latency::capture::Activation;
+    use crate::latency::cpu_timeline::Lanes;
+    use crate::latency::scenario::{FAIR, HIGH, IDLE, RT, Script};
+    use latlab_model::event::{EventKind, OffCpu, Symbol, Task};
+    use latlab_model::latency::{Cause, Stage};
+    use latlab_model::units::{CpuId, Tid};
+
+    /// The thread whose call wakes the measured one.
+    const WAKER: Task = Task { tid: Tid(400), name: Symbol(2), prio: 10 };
+
+    fn called(s: &mut Script, intended: f64, actual: f64) -> Budget {
+        let a = Activation { called: true, ..s.wakes(intended, actual, true) };
+        s.capture.events.sort_by_key(|e| e.time);
+        let b = budget(&s.capture, &Lanes::of(&s.capture.events), a);
+        let sum: u64 = b.pieces.iter().map(|p| p.length().0).sum();
+        assert_eq!(sum, a.latency().0, "{b:#?}");
+        b
+    }
+
+    fn us(b: &Budget, cause: Cause) -> f64 {
+        b.sum(|p| p.cause == cause).as_us_f64()
+    }
+
+    fn waking() -> EventKind {
+        EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: false }
+    }
+
+    /// A timer's waiter that another task wakes would wait for a lock.
+    #[test]
+    fn the_code_of_the_call_is_the_ordinary_way() {
+        let mut s = Script::default();
+        s.switch(0.0, RT, WAKER).at(103.0, waking()).preempt(108.0, WAKER, RT);
+        s.at(111.0, EventKind::Other);
+        let b = called(&mut s, 100.0, 110.0);
+        assert_eq!(us(&b, Cause::Path), 10.0, "{b:#?}");
+        assert_eq!(b.sum(|p| p.stage == Stage::Wake).as_us_f64(), 3.0, "{b:#?}");
+    }
+
+    #[test]
+    fn who_keeps_the_calling_thread_from_its_cpu_is_named() {
+        let mut s = Script::default();
+        s.switch(0.0, RT, IDLE).at(501.0, EventKind::Other);
+        let run = |prev, next| EventKind::Switch { prev, state: OffCpu::Runnable, next };
+        s.on(1, 0.0, run(FAIR, WAKER)).on(1, 101.0, run(WAKER, HIGH));
+        s.on(1, 401.0, run(HIGH, WAKER)).on(1, 404.0, waking());
+        s.preempt(409.0, IDLE, RT).at(412.0, EventKind::Other);
+        let b = called(&mut s, 100.0, 411.0);
+        let high = |p: &&super::Piece| p.cause == Cause::HigherPriority;
+        let delayed = b.pieces.iter().find(high).unwrap();
+        assert_eq!((delayed.task.tid, delayed.stage), (HIGH.tid, Stage::Wake), "{b:#?}");
+        assert_eq!(delayed.length().as_us_f64(), 300.0);
+        assert_eq!(delayed.waits_for, Some(WAKER.name));
+        assert_eq!(us(&b, Cause::IdleExit), 5.0, "{b:#?}");
+        assert_eq!(us(&b, Cause::Lock), 0.0, "{b:#?}");
+    }
+
+    /// The call lets another machine answer, whose answer comes by an interrupt.
+    #[test]
+    fn an_answer_from_outside_is_waited_for() {
+        let mut s = Script::default();
+        let vector = s.name("eth0");
+        s.switch(0.0, RT, WAKER).switch(105.0, WAKER, IDLE);
+        s.at(300.0, EventKind::VectorEntry { name: vector });
+        s.at(302.0, EventKind::Waking { task: RT, target: CpuId(0), in_interrupt: true });
+        s.at(304.0, EventKind::VectorExit { name: vector }).preempt(306.0, IDLE, RT);
+        s.at(311.0, EventKind::Other);
+        let b = called(&mut s, 100.0, 310.0);
+        assert_eq!(us(&b, Cause::Wait), 202.0, "{b:#?}");
+    }
 }

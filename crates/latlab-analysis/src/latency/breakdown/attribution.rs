@@ -46,7 +46,8 @@ impl Cutter<'_> {
             let by_task = waking.current.0 > 0 && waking.current != self.a.tid;
             Some(by_task && !self.is_by_interrupt(waking))
         };
-        let asks = self.a.began.is_none_or(|b| !b.by_event) && self.capture.kinds().hrtimers;
+        let timed = !self.a.called && self.a.began.is_none_or(|b| !b.by_event);
+        let asks = timed && self.capture.kinds().hrtimers;
         let held = || m.filter(|_| asks).and_then(find).unwrap_or(false);
         *self.once.held.get_or_init(held)
     }
@@ -67,9 +68,11 @@ impl Cutter<'_> {
         }
         let mut expired = self.capture.back(m.waker, m.expiry, m.waking);
         let timer = expired.find_map(|e| match e.kind {
-            EventKind::HrtimerEntry { timer, .. } => Some(timer),
+            EventKind::HrtimerEntry { timer, function, .. } => Some((timer, function)),
             _ => None,
-        })?;
+        });
+        // Slack is for sleeps; a timer of a device that ends a wait was never meant for this time.
+        let (timer, _) = timer.filter(|&(_, function)| self.is_sleeper(function))?;
         let mut started = self.capture.back(m.waker, TraceNs(0), m.expiry);
         let expires = started.find_map(|e| match e.kind {
             EventKind::HrtimerStart { timer: t, expires, .. } if t == timer => Some(expires),
@@ -81,7 +84,7 @@ impl Cutter<'_> {
 
     /// The thread in which the timer expired that woke the task, as it was woken, and when:
     /// PREEMPT_RT leaves the timers of ordinary tasks to one (`ktimers`, `ksoftirqd`).
-    fn timer_thread(&self, m: Milestones) -> Option<(Task, TraceNs)> {
+    pub(super) fn timer_thread(&self, m: Milestones) -> Option<(Task, TraceNs)> {
         *self.once.timer_thread.get_or_init(|| self.find_timer_thread(m))
     }
 
@@ -130,7 +133,10 @@ impl Cutter<'_> {
                     Ordering::Greater => Cause::PreemptionOff,
                 }
             }
-            _ => Cause::InterruptsOff,
+            _ => match m.and_then(|m| self.timer_late_since(m)) {
+                Some(since) if span.start >= since => Cause::Unexplained,
+                _ => Cause::InterruptsOff,
+            },
         }
     }
 
@@ -209,6 +215,10 @@ impl Cutter<'_> {
                 }
             }
             _ if span.task.tid == self.a.tid => Cause::Path,
+            // The rest of the call that woke it.
+            _ if self.a.called && !remote && span.start <= waking && of == self.a.tid => {
+                Cause::Path
+            }
             _ if m.is_some_and(|m| self.waits_for_runtime(of, m.prio, span)) => Cause::Throttled,
             _ if span.task.prio < prio => Cause::HigherPriority,
             _ if span.task.prio == prio => Cause::EqualPriority,
@@ -353,9 +363,19 @@ impl Cutter<'_> {
     }
 
     /// Whether the measured task took a page fault since it was switched in and was not seen in
-    /// user space since: what it does or waits for then is the fault's doing.
+    /// user space since: what it does or waits for then is the fault's doing. A wait in the activation before has no
+    /// beginning that is known.
     fn faulted(&self, m: Option<Milestones>, time: TraceNs) -> bool {
-        let Some(m) = m else { return false };
+        let Some(m) = m else {
+            let before = self.capture.before(self.a.cpu, time).take(BACK);
+            let mut own = before.filter(|e| e.current == self.a.tid);
+            let last = own.find_map(|e| match e.kind {
+                EventKind::PageFault { .. } => Some(true),
+                EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. } => Some(false),
+                _ => None,
+            });
+            return last == Some(true);
+        };
         let decides = &self.own_events(m).faults;
         let until = decides.partition_point(|(at, _)| *at <= time);
         until.checked_sub(1).is_some_and(|last| decides[last].1)

@@ -14,6 +14,9 @@
 //! | `Return` | | the task reads its clock in user space | the task's |
 //! | `Activation` | the first switch to it | the task sleeps until its next activation | its own |
 //!
+//! Where another thread's call wakes the task, its intended time is the beginning of the call, and `Wake` is all of the
+//! way to `sched_waking`: that thread's code, what interrupts it, who has its CPU.
+//!
 //! Inside a stage every span is attributed to its innermost actor, so a callee's
 //! or a nested interrupt's time is never counted twice. What no event accounts
 //! for is a part of its own: [`Cause::Unexplained`].
@@ -163,13 +166,17 @@ fn budget_of(
             let from = before.unwrap_or(activation.intended);
             let m =
                 Milestones { interrupt: m.interrupt.max(from), expiry: m.expiry.max(from), ..m };
-            let stages = [
-                (Stage::Interrupt, from, m.interrupt, m.waker),
-                (Stage::Handlers, m.interrupt, m.expiry, m.waker),
-                (Stage::Wake, m.expiry, m.waking, m.waker),
-            ];
-            for (stage, from, to, cpu) in stages {
-                cutter.stage(stage, from, to, cpu, Some(m), &mut pieces);
+            if activation.called {
+                cutter.call(m, &mut pieces);
+            } else {
+                let stages = [
+                    (Stage::Interrupt, from, m.interrupt, m.waker),
+                    (Stage::Handlers, m.interrupt, m.expiry, m.waker),
+                    (Stage::Wake, m.expiry, m.waking, m.waker),
+                ];
+                for (stage, from, to, cpu) in stages {
+                    cutter.stage(stage, from, to, cpu, Some(m), &mut pieces);
+                }
             }
             cutter.queued(m, &mut pieces);
             if activation.began.is_some() {
@@ -254,6 +261,9 @@ impl Cutter<'_> {
             || own[after..].iter().copied().take_while(|&i| self.event(i).time <= self.a.actual);
         let waking = mine().find(|&i| self.event(i).kind.is_waking(self.a.tid))?;
         let (waker, woken) = (self.event(waking).cpu, self.event(waking).time);
+        if !self.a.called && self.is_blocked_before(waking) {
+            return None;
+        }
         let prio = self.event(waking).kind.wakes().map_or(i32::MAX, |(task, _)| task.prio);
         let switch = mine().filter(|&i| i > waking).find(
             |&i| matches!(self.event(i).kind, EventKind::Switch { next, .. } if next.tid == self.a.tid),
@@ -264,7 +274,10 @@ impl Cutter<'_> {
             Some(i) => (self.event(i).time, self.event(i).cpu),
             None => (self.seen_running(woken), self.a.cpu),
         };
-        let (interrupt, expiry) = self.interrupt_of(waker, woken);
+        let (interrupt, expiry) = match self.a.called {
+            true => (self.a.intended, self.a.intended),
+            false => self.interrupt_of(waker, woken),
+        };
         let clamp = |t: TraceNs| t.clamp(self.a.intended, woken);
         Some(Milestones {
             interrupt: clamp(interrupt),
@@ -279,6 +292,18 @@ impl Cutter<'_> {
     }
 
     /// When a task that was woken and whose switch was not recorded ran: at once where it was still
+    /// Whether the wake-up ends a wait that no signal ends, for a page or a lock: its sleep to this activation is still to
+    /// come, and the activation before goes on.
+    fn is_blocked_before(&self, waking: u32) -> bool {
+        let own = self.lanes.scheduling.of(self.a.tid);
+        let before = own[..own.partition_point(|&i| i < waking)].iter().rev();
+        let left = before.map(|&i| self.event(i).kind).find_map(|kind| match kind {
+            EventKind::Switch { prev, state, .. } if prev.tid == self.a.tid => Some(state),
+            _ => None,
+        });
+        left == Some(OffCpu::Blocked)
+    }
+
     /// on its CPU, otherwise when it is seen there.
     fn seen_running(&self, woken: TraceNs) -> TraceNs {
         let mut spans = self.lanes.within(self.a.cpu, woken, self.a.actual);
@@ -380,6 +405,13 @@ impl Cutter<'_> {
                 _ => (Cause::Overrun, span.actor),
             },
             cause => (cause, span.actor),
+            Cause::IdleExit if stage == Stage::Interrupt => {
+                let last = m.filter(|m| span.end >= m.interrupt);
+                match last.and_then(|m| self.called_in_idle(m)) {
+                    Some(function) => (Cause::Interrupt, Actor::Vector(function)),
+                    None => (Cause::IdleExit, span.actor),
+                }
+            }
         };
         let piece = |start: TraceNs, end: TraceNs, cause: Cause| Piece {
             start,

@@ -15,6 +15,7 @@ use latlab_model::latency::{CaptureSession, Effect, RejectedPreset, TracingOverh
 use latlab_model::machine::Machine;
 use latlab_model::units::{Nanos, format_ns};
 use latlab_model::wakeup::config::WakeupConfig;
+use latlab_model::wakeup::mechanism::Mechanisms;
 use latlab_model::wakeup::result::{LateWake, WakeupResult};
 use latlab_report::messages;
 use latlab_stats::histogram::Histogram;
@@ -234,7 +235,11 @@ impl CaptureRunner {
         if flight.session().is_top_level() {
             session.traced = session.traced.take().map(|preset| preset.value("top_level", true));
         }
-        let trap = Trap::new(&flight, range, self.asked.wakeup.measure.threads.len())?;
+        let measure = &self.asked.wakeup.measure;
+        // A thread that others wake has a row for each CPU from which they do.
+        let rows = measure.by.as_ref().map(Mechanisms::rows).unwrap_or_default();
+        let by = rows.first().map_or(measure.timer, |row| row.by);
+        let trap = Trap::new(&flight, range, measure.threads.len().max(rows.len()), by)?;
         let config = self.config(length);
         // Enough on-time wake-ups in front of a late one, and never less than some ticks.
         let history = Duration::from_nanos(10 * config.interval_ns)

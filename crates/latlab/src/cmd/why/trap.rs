@@ -5,6 +5,7 @@ use super::on_time::OnTime;
 use crate::outcome::OwnHintExt;
 use latlab_analysis::latency::wakeups::LATE_MARK;
 use latlab_model::latency::{CaptureCounters, CounterReadings};
+use latlab_model::wakeup::mechanism::Mechanism;
 use latlab_model::wakeup::result::LateWake;
 use latlab_sys::platform_counters::{CounterSample, PlatformCounters};
 use latlab_sys::recorder::{FlightRecorder, Format, Snapshot};
@@ -39,11 +40,18 @@ pub struct Trap {
     capture: AtomicU32,
     /// Thread id of latlab's main thread.
     main: u32,
+    /// What wakes the measured threads.
+    by: Mechanism,
 }
 
 impl Trap {
     /// A trap that is not set yet.
-    pub fn new(flight: &FlightRecorder, range: Range, threads: usize) -> anyhow::Result<Self> {
+    pub fn new(
+        flight: &FlightRecorder,
+        range: Range,
+        threads: usize,
+        by: Mechanism,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
             trace_stopper: flight.trace_stopper()?,
             marker: flight.marker()?,
@@ -54,6 +62,7 @@ impl Trap {
             sprung: AtomicBool::new(false),
             capture: AtomicU32::new(1),
             main: std::process::id(),
+            by,
         })
     }
 
@@ -93,7 +102,7 @@ impl Trap {
             rest,
             "{LATE_MARK} capture={capture} tid={tid} intended={intended} latency={latency}"
         );
-        let _ = write!(rest, " threads={}", self.main);
+        let _ = write!(rest, " by={} threads={}", self.by.id(), self.main);
         // Measuring threads that have woken before, as many as there is room for.
         for tid in self.recent.threads().filter(|&t| t != tid).take(MEASURING) {
             let _ = write!(rest, ",{tid}");
