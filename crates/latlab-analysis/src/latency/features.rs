@@ -1,7 +1,7 @@
 //! One wake-up reduced to numbers that can be compared across captures:
 //! how long, how often and by whom each part of it was.
 
-use super::breakdown::{Budget, Piece};
+use super::breakdown::{Budget, Piece, interrupt};
 use super::capture::Capture;
 use super::class::is_fair;
 use super::cpu_timeline::{Actor, Lanes};
@@ -73,6 +73,8 @@ pub fn window(
     }
     shares.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let a = &budget.activation;
+    let interrupted = budget.milestones.and_then(|m| interrupt::interrupted(capture, &m));
+    let interrupted = interrupted.map(|f| f.map_or("", |f| capture.names.get(f)).to_owned());
     let silence = longest_silence.map(|p| silence::of(capture, lanes, p)).unwrap_or_default();
     Window {
         source: capture.source.clone(),
@@ -95,7 +97,7 @@ pub fn window(
         silent_hwlat: silence.hwlat,
         silent_other_timer: silence.other_timer,
         silent_ipi: silence.ipi,
-        interrupted: interrupted(capture, budget),
+        interrupted,
         at_intended: budget
             .pieces
             .first()
@@ -202,32 +204,6 @@ fn stacks(capture: &Capture, lanes: &Lanes, budget: &Budget) -> Vec<(Group, Vec<
         }
     }
     found
-}
-
-/// The first functions of an interrupt on a stack, below those that handle it
-/// (`arch/x86/include/asm/idtentry.h`, `arch/arm64/kernel/entry.S`, `arch/arm/kernel/entry-armv.S`).
-fn is_interrupt_vector(function: &str) -> bool {
-    function.starts_with("asm_sysvec_")
-        || ["asm_common_interrupt", "el1h_64_irq", "el0t_64_irq", "__irq_svc", "__irq_usr"]
-            .contains(&function)
-}
-
-/// The function that the interrupt which woke the task interrupted: code that had interrupts off is
-/// interrupted where it enables them.
-fn interrupted(capture: &Capture, budget: &Budget) -> Option<String> {
-    if !cfg!(feature = "host") || !capture.kinds().stacks {
-        return None;
-    }
-    let m = budget.milestones?;
-    let own = capture.within(m.interrupt, m.waking).iter().filter(|e| e.cpu == m.waker);
-    let stacks = own.filter_map(|e| match e.kind {
-        EventKind::Stack { stack } => Some(capture.names.stack(stack)),
-        _ => None,
-    });
-    stacks.into_iter().find_map(|frames| {
-        let last = frames.iter().rposition(|&f| is_interrupt_vector(capture.names.get(f)))?;
-        Some(frames.get(last + 1).map_or_else(String::new, |&f| capture.names.get(f).to_owned()))
-    })
 }
 
 fn kind_of(actor: Actor) -> Kind {

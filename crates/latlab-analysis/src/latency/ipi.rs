@@ -22,9 +22,10 @@ const BACK: usize = 4_096;
 const SENT_BEFORE: u64 = 1_000_000_000;
 
 /// Functions that only go through the queue of what a CPU has to call (`kernel/smp.c`).
-fn is_queue(function: &str) -> bool {
-    function.starts_with("generic_smp_call_function")
-        || function.starts_with("flush_smp_call_function")
+pub(super) fn is_queue(function: &str) -> bool {
+    ["generic_smp_call_function", "flush_smp_call_function", "__flush_smp_call_function"]
+        .iter()
+        .any(|queue| function.starts_with(queue))
 }
 
 /// The senders of the interrupt of a piece, each once: of several events of one sender, that with the function.

@@ -8,7 +8,7 @@
 //! | depth of disabled preemption in the interrupt before it | whether the interrupted code, which goes on, can be preempted |
 //! | the hwlat tracer's samples | a gap that no code of this kernel filled |
 //! | another CPU's timer that was due in it | whether that CPU served it meanwhile, though both were idle |
-//! | interrupts without a number | that none came from another CPU |
+//! | interrupts without a number | that none came from another CPU, unless an idle CPU had left its idle state: it calls what others have put into its queue, without an interrupt |
 
 use super::breakdown::Piece;
 use super::capture::Capture;
@@ -35,7 +35,7 @@ pub(super) struct Silence {
     pub(super) hwlat: bool,
     /// A timer of another CPU was due in it and expired at its end, and both CPUs were idle.
     pub(super) other_timer: bool,
-    /// An interrupt from another CPU that was handled in it would not be in the events.
+    /// A function that another CPU called in it would not be in the events.
     pub(super) ipi: bool,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn of(capture: &Capture, lanes: &Lanes, piece: &Piece) -> Silence {
         preemption_on: state(&preemption).or_else(|| interrupted_section(capture, piece)),
         hwlat: kinds.noise && after().any(|e| gap(&e.kind)),
         other_timer: other_timer(lanes, piece, to),
-        ipi: capture.cpus.len() > 1 && !kinds.vectors,
+        ipi: capture.cpus.len() > 1 && (!kinds.vectors || has_left_idle_state(capture, piece)),
     }
 }
 
@@ -102,6 +102,17 @@ fn other_timer(lanes: &Lanes, piece: &Piece, to: TraceNs) -> bool {
             let together = (from..=middle).contains(&due) && (early..=late).contains(&expired);
             cpu != piece.cpu && together && is_idle(cpu, due)
         })
+}
+
+/// Whether the stretch is one of an idle CPU that had left its idle state before.
+fn has_left_idle_state(capture: &Capture, piece: &Piece) -> bool {
+    let last = || {
+        capture.before(piece.cpu, piece.silent_from).take(64).find_map(|e| match e.kind {
+            EventKind::Idle { state } => Some(state),
+            _ => None,
+        })
+    };
+    piece.actor == Actor::Idle && last() == Some(None)
 }
 
 /// Whether the last system-call event of the piece's task before it was a return to user space.
@@ -246,5 +257,19 @@ mod tests {
         assert!(ipi(true, false));
         assert!(!ipi(true, true), "its entry would be there");
         assert!(!ipi(false, false), "there is no other CPU");
+    }
+
+    #[test]
+    fn an_idle_cpu_that_has_left_its_idle_state_may_call_functions_of_others() {
+        let ipi = |state: Option<u32>| {
+            let mut s = Script::default();
+            s.on(1, 1.0, EventKind::Other).switch(2.0, RT, IDLE);
+            s.at(90.0, EventKind::Idle { state: Some(1) }).at(95.0, EventKind::Idle { state });
+            s.timer(400.0).preempt(406.0, IDLE, RT).at(410.0, EventKind::Other);
+            s.wakes(100.0, 408.0, true);
+            silence(&s).ipi
+        };
+        assert!(ipi(None));
+        assert!(!ipi(Some(1)), "its interrupt would be there");
     }
 }

@@ -24,6 +24,7 @@
 mod activation;
 mod attribution;
 mod follow;
+pub(super) mod interrupt;
 mod once;
 mod overrun;
 mod queued;
@@ -37,7 +38,7 @@ use trail::Trail;
 
 use super::capture::{Activation, Began, Capture};
 use super::cpu_timeline::{Actor, Lanes, Span};
-use latlab_model::event::{Event, EventKind, Symbol, Task};
+use latlab_model::event::{Event, EventKind, OffCpu, Symbol, Task};
 use latlab_model::latency::{Cause, Others, Stage};
 use latlab_model::units::{CpuId, Nanos, Tid, TraceNs};
 use std::cell::RefCell;
@@ -260,10 +261,10 @@ impl Cutter<'_> {
         let mine =
             || own[after..].iter().copied().take_while(|&i| self.event(i).time <= self.a.actual);
         let waking = mine().find(|&i| self.event(i).kind.is_waking(self.a.tid))?;
-        let (waker, woken) = (self.event(waking).cpu, self.event(waking).time);
         if !self.a.called && self.is_blocked_before(waking) {
             return None;
         }
+        let (waker, woken) = (self.event(waking).cpu, self.event(waking).time);
         let prio = self.event(waking).kind.wakes().map_or(i32::MAX, |(task, _)| task.prio);
         let switch = mine().filter(|&i| i > waking).find(
             |&i| matches!(self.event(i).kind, EventKind::Switch { next, .. } if next.tid == self.a.tid),
@@ -291,7 +292,6 @@ impl Cutter<'_> {
         })
     }
 
-    /// When a task that was woken and whose switch was not recorded ran: at once where it was still
     /// Whether the wake-up ends a wait that no signal ends, for a page or a lock: its sleep to this activation is still to
     /// come, and the activation before goes on.
     fn is_blocked_before(&self, waking: u32) -> bool {
@@ -304,6 +304,7 @@ impl Cutter<'_> {
         left == Some(OffCpu::Blocked)
     }
 
+    /// When a task that was woken and whose switch was not recorded ran: at once where it was still
     /// on its CPU, otherwise when it is seen there.
     fn seen_running(&self, woken: TraceNs) -> TraceNs {
         let mut spans = self.lanes.within(self.a.cpu, woken, self.a.actual);
@@ -404,7 +405,6 @@ impl Cutter<'_> {
                 Some(run) if span.start < run.end => (run.cause, run.actor),
                 _ => (Cause::Overrun, span.actor),
             },
-            cause => (cause, span.actor),
             Cause::IdleExit if stage == Stage::Interrupt => {
                 let last = m.filter(|m| span.end >= m.interrupt);
                 match last.and_then(|m| self.called_in_idle(m)) {
@@ -412,6 +412,7 @@ impl Cutter<'_> {
                     None => (Cause::IdleExit, span.actor),
                 }
             }
+            cause => (cause, span.actor),
         };
         let piece = |start: TraceNs, end: TraceNs, cause: Cause| Piece {
             start,

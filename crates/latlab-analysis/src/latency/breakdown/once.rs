@@ -1,7 +1,7 @@
 //! What the spans of one wake-up ask for again and again, looked for once: a wake-up may have any number of spans.
 
 use crate::latency::cpu_timeline::Actor;
-use latlab_model::event::Task;
+use latlab_model::event::{Symbol, Task};
 use latlab_model::latency::Cause;
 use latlab_model::units::TraceNs;
 use std::cell::{Cell, OnceCell};
@@ -13,6 +13,8 @@ pub(super) struct Once {
     pub(super) timer_thread: OnceCell<Option<(Task, TraceNs)>>,
     pub(super) raised: OnceCell<Option<TraceNs>>,
     pub(super) held: OnceCell<bool>,
+    pub(super) timer_late: OnceCell<Option<TraceNs>>,
+    pub(super) called_in_idle: OnceCell<Option<Symbol>>,
     /// Of a switch: when the timer expired that gave the task's group runtime.
     pub(super) refill: Cell<Option<(TraceNs, Option<TraceNs>)>>,
     pub(super) own: OnceCell<OwnEvents>,
