@@ -36,9 +36,18 @@ pub fn die_with_parent() {
 ///
 /// Start it from a thread that lives as long as the child should: the main one.
 pub fn tie_to_us(command: &mut Command) {
+    tie(command, rustix::process::Signal::KILL);
+}
+
+/// The same with SIGTERM, for a child that has something to restore or to end first.
+pub fn ask_to_end_with_us(command: &mut Command) {
+    tie(command, rustix::process::Signal::TERM);
+}
+
+fn tie(command: &mut Command, signal: rustix::process::Signal) {
     let parent = rustix::process::getpid();
     let tie = move || {
-        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+        rustix::process::set_parent_process_death_signal(Some(signal))?;
         // We may have died between the fork and the line above.
         if rustix::process::getppid() != Some(parent) {
             return Err(io::Error::other("the parent is gone"));

@@ -48,7 +48,8 @@ pub fn measure(command: &mut Command, out: &Path) -> anyhow::Result<Measured> {
     Ok(Measured { status, stderr, run: rundir::load(out) })
 }
 
-/// Runs it to its end. A signal that asks this process to stop is passed on. How it ended, and what `read` returns of its
+/// Runs it to its end. A signal that asks this process to stop is passed on, and so is the end of the calling thread, by
+/// SIGKILL too: it restores what it changed, and ends the machine that it started. How it ended, and what `read` returns of its
 /// stderr, where that is a pipe.
 ///
 /// # Errors
@@ -57,6 +58,7 @@ pub fn run(
     command: &mut Command,
     read: impl FnOnce(ChildStderr) -> Vec<u8> + Send + 'static,
 ) -> anyhow::Result<(ExitStatus, Vec<u8>)> {
+    process::ask_to_end_with_us(command);
     let mut child = command.spawn().context("starting latlab")?;
     let reader = child.stderr.take().map(|pipe| std::thread::spawn(move || read(pipe)));
     // Ctrl-C reaches it from the terminal as well; a second signal of another kind is no kill.
