@@ -128,6 +128,9 @@ pub enum Command {
         /// Quantile of `tail`.
         #[arg(long, value_name = "Q", default_value_t = 0.9999, value_parser = quantile)]
         quantile: f64,
+        /// Kernel release of `tail`; `*` stands for any characters.
+        #[arg(long, value_name = "RELEASE", default_value = "*")]
+        kernel: String,
         /// Property of the machine that `setting` compares (`thp`, `kernel.preemption`).
         #[arg(long, value_name = "NAME", default_value = "kernel.preemption")]
         setting: String,

@@ -219,6 +219,15 @@ fn questions_are_answered_by_duckdb() {
     assert!(printed(&out).contains("sn5"), "{}", printed(&out));
     let none = fleet(t.path(), "ask tail --lake lake --name wakeup.kernel");
     assert_eq!(none, "nothing found for the result wakeup.kernel (--name)\n");
+    // Of one kernel.
+    let samples = |kernel: &str| {
+        let tail = ask(t.path(), &["tail", "--kernel", kernel]);
+        tail[0]["samples"].as_u64().unwrap()
+    };
+    assert_eq!(samples("6.6.30") + samples("6.6.31"), samples("*"));
+    assert_eq!(samples("6.6.3*"), samples("*"));
+    let none = fleet(t.path(), "ask tail --lake lake --kernel 6.6._0");
+    assert!(none.ends_with("wakeup.user (--name) and the kernel 6.6._0 (--kernel)\n"), "{none}");
     // Columns are in the order of the question.
     let out = latlab(t.path(), &["fleet", "ask", "tail", "--lake", "lake"]);
     let heads = printed(&out).lines().next().unwrap().to_owned();

@@ -33,6 +33,8 @@ pub struct Asked<'a> {
     pub name: &'a str,
     /// Quantile of the tail.
     pub quantile: f64,
+    /// Kernel release of the tail, with `*` for any characters.
+    pub kernel: &'a str,
     /// Property of the machine.
     pub setting: &'a str,
 }
@@ -50,6 +52,7 @@ impl Asked<'_> {
         };
         text.replace(":name", &quoted(self.name))
             .replace(":quantile", &self.quantile.to_string())
+            .replace(":kernel", &quoted(&like(self.kernel)))
             .replace(":setting", &quoted(self.setting))
     }
 }
@@ -57,6 +60,11 @@ impl Asked<'_> {
 /// A text of SQL.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\0', "").replace('\'', "''"))
+}
+
+/// A pattern of SQL, in which only `*` stands for other characters.
+fn like(pattern: &str) -> String {
+    pattern.replace('_', "#_").replace('%', "#%").replace('*', "%")
 }
 
 /// Views on the tables of a lake.
@@ -107,6 +115,11 @@ pub fn run(global: &Global, dir: &Path, asked: &Asked, print: bool) -> anyhow::R
     } else if rows.is_empty() {
         match asked.question {
             "causes" => writeln!(out, "nothing found")?,
+            "tail" if asked.kernel != "*" => writeln!(
+                out,
+                "nothing found for the result {} (--name) and the kernel {} (--kernel)",
+                asked.name, asked.kernel
+            )?,
             _ => writeln!(out, "nothing found for the result {} (--name)", asked.name)?,
         }
     } else {

@@ -60,8 +60,8 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             regressions::run(global, lake, *nights, *fail_if_any)
         }
         Command::Report { lake, out } => report::run(global, lake, out),
-        Command::Ask { question, lake, name, quantile, setting, sql } => {
-            let asked = ask::Asked { question, name, quantile: *quantile, setting };
+        Command::Ask { question, lake, name, quantile, kernel, setting, sql } => {
+            let asked = ask::Asked { question, name, quantile: *quantile, kernel, setting };
             ask::run(global, lake, &asked, *sql)
         }
     }

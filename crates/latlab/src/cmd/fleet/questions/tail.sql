@@ -7,7 +7,7 @@ with whole as (
 bucket as (
   select board, device, low, high, cast(sum(n) as double) as n
   from histogram left join whole on run = id and part = of
-  where name = :name and (id is null or concat(',', params) not like '%,cpu=%')
+  where name = :name and kernel like :kernel escape '#' and (id is null or concat(',', params) not like '%,cpu=%')
   group by board, device, low, high),
 merged as (
   select low, high, sum(n) as n from bucket group by low, high),
@@ -24,7 +24,7 @@ measured as (
   select board, device, substr(started, 1, 10) as night, run, cast(sum(n) as double) as n,
          cast(sum(case when high > value or high = last then n else 0 end) as double) as above
   from histogram left join whole on run = id and part = of cross join point
-  where name = :name and (id is null or concat(',', params) not like '%,cpu=%')
+  where name = :name and kernel like :kernel escape '#' and (id is null or concat(',', params) not like '%,cpu=%')
   group by board, device, substr(started, 1, 10), run),
 unit as (
   select 'device' as kind, sum(n) as n, sum(above) as above from measured group by board, device
