@@ -126,7 +126,7 @@ Lake: lake
 Output: out
 fleet ask
 Lake: lake
-Selection: name quantile setting
+Selection: name quantile kernel setting
 Output: sql
 export !on !details !out
 Selection: event filter cpu from to
