@@ -64,7 +64,7 @@ fn quoted(text: &str) -> String {
 
 /// A pattern of SQL, in which only `*` stands for other characters.
 fn like(pattern: &str) -> String {
-    pattern.replace('_', "#_").replace('%', "#%").replace('*', "%")
+    pattern.replace('#', "##").replace('_', "#_").replace('%', "#%").replace('*', "%")
 }
 
 /// Views on the tables of a lake.
@@ -224,8 +224,14 @@ mod tests {
             question: "slower",
             name: "x'; drop table run; --",
             quantile: 0.99,
+            kernel: "*",
             setting: "",
         };
         assert!(asked.sql().contains("'x''; drop table run; --'"));
+    }
+
+    #[test]
+    fn only_a_star_stands_for_other_characters() {
+        assert_eq!(like("6.1.*_50%#1"), "6.1.%#_50#%##1");
     }
 }
