@@ -55,7 +55,9 @@ impl Cutter<'_> {
     /// Adds the pieces from another thread's call to the wake-up that it makes: that thread's own code is the ordinary
     /// way.
     pub(super) fn call(&self, m: Milestones, pieces: &mut Vec<Piece>) {
-        let Some(waking) = self.waking_at(m.waking) else { return };
+        let Some(waking) = self.waking_at(m.waking) else {
+            return self.stage(Stage::Wake, self.a.intended, m.waking, m.waker, Some(m), pieces);
+        };
         let mut of =
             Of { tid: self.a.tid, prio: m.prio, waits_for: None, runs: Cause::Path, depth: 0 };
         let mut way = Vec::new();
@@ -452,9 +454,10 @@ fn target(e: &Event, tid: Tid) -> Option<CpuId> {
 
 #[cfg(test)]
 mod tests {
-    use crate::latency::breakdown::{Budget, budget};
+    use crate::latency::breakdown::{Budget, with_trail};
     use crate::latency::capture::Activation;
     use crate::latency::cpu_timeline::Lanes;
+    use crate::latency::critical_path::critical_path;
     use crate::latency::scenario::{FAIR, HIGH, IDLE, RT, Script};
     use latlab_model::event::{EventKind, OffCpu, Symbol, Task};
     use latlab_model::latency::{Cause, Stage};
@@ -466,9 +469,16 @@ mod tests {
     fn called(s: &mut Script, intended: f64, actual: f64) -> Budget {
         let a = Activation { called: true, ..s.wakes(intended, actual, true) };
         s.capture.events.sort_by_key(|e| e.time);
-        let b = budget(&s.capture, &Lanes::of(&s.capture.events), a);
-        let sum: u64 = b.pieces.iter().map(|p| p.length().0).sum();
-        assert_eq!(sum, a.latency().0, "{b:#?}");
+        let (b, trail) = with_trail(&s.capture, &Lanes::of(&s.capture.events), a);
+        let mut at = a.intended;
+        for p in &b.pieces {
+            assert_eq!(p.start, at, "{b:#?}");
+            at = p.end;
+        }
+        assert_eq!(at, a.actual, "{b:#?}");
+        let path = critical_path(&s.capture, &b, trail);
+        let sum: u64 = path.segments.iter().map(|s| s.part.length_ns()).sum();
+        assert_eq!(sum, a.latency().0, "{path:#?}");
         b
     }
 

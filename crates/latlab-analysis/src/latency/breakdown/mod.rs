@@ -261,7 +261,8 @@ impl Cutter<'_> {
         let mine =
             || own[after..].iter().copied().take_while(|&i| self.event(i).time <= self.a.actual);
         let waking = mine().find(|&i| self.event(i).kind.is_waking(self.a.tid))?;
-        if !self.a.called && self.is_blocked_before(waking) {
+        let asleep = self.a.called || self.event(waking).time == self.a.intended;
+        if !asleep && self.is_blocked_before(waking) {
             return None;
         }
         let (waker, woken) = (self.event(waking).cpu, self.event(waking).time);
