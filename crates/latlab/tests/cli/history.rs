@@ -313,6 +313,8 @@ fn interpolated(sql: &str) -> String {
     for (variable, value) in [
         ("${result:sqlstring}", "'wakeup.user'"),
         ("${board:sqlstring}", "'TI AM335x BeagleBone Black','another'"),
+        ("${kernel:sqlstring}", "'6.6.30','6.6.31'"),
+        ("${series:raw}", "kernel"),
         ("${statistic:raw}", "p99"),
         ("${__from:date:iso}", "2026-03-01T00:00:00.000Z"),
         ("${__to:date:iso}", "2026-12-31T00:00:00.000Z"),
@@ -344,7 +346,7 @@ fn the_dashboard_asks_what_a_postgresql_store_answers() {
     for one in list(&dashboard["annotations"]["list"]) {
         queries.push((one["name"].clone(), one["target"]["rawSql"].clone()));
     }
-    assert_eq!(queries.len(), 5 + 2 + 1);
+    assert_eq!(queries.len(), 5 + 3 + 1);
     let Some(server) = Server::start() else {
         skip("PostgreSQL is not installed (apt-get install postgresql)");
         return;
@@ -371,6 +373,9 @@ fn the_dashboard_asks_what_a_postgresql_store_answers() {
             "Units against the others of their board" => "|bb|cpu=0|40|2026-04-12",
             "kernels" => "6.6.31 on TI AM335x BeagleBone Black",
             "result" => "wakeup.user",
+            "kernel" => "6.6.30\n6.6.31",
+            // A series of its own for each kernel.
+            "$result: $statistic" => " 6.6.31|",
             "Latest runs" => "latlab wakeup|t|",
             "Runs a day" => "2026-03-21",
             _ => "BeagleBone Black",
