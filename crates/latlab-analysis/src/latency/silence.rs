@@ -104,15 +104,14 @@ fn other_timer(lanes: &Lanes, piece: &Piece, to: TraceNs) -> bool {
         })
 }
 
-/// Whether the stretch is one of an idle CPU that had left its idle state before.
+/// Whether an idle CPU had left its idle state before a piece's longest interval without events.
 fn has_left_idle_state(capture: &Capture, piece: &Piece) -> bool {
-    let last = || {
-        capture.before(piece.cpu, piece.silent_from).take(64).find_map(|e| match e.kind {
-            EventKind::Idle { state } => Some(state),
-            _ => None,
-        })
-    };
-    piece.actor == Actor::Idle && last() == Some(None)
+    if piece.actor != Actor::Idle {
+        return false;
+    }
+    let mut before = capture.before(piece.cpu, piece.silent_from).take(64);
+    let last = before.find(|e| matches!(e.kind, EventKind::Idle { .. }));
+    last.is_some_and(|e| matches!(e.kind, EventKind::Idle { state: None }))
 }
 
 /// Whether the last system-call event of the piece's task before it was a return to user space.

@@ -58,8 +58,8 @@ impl Cutter<'_> {
         let Some(waking) = self.waking_at(m.waking) else {
             return self.stage(Stage::Wake, self.a.intended, m.waking, m.waker, Some(m), pieces);
         };
-        let mut of =
-            Of { tid: self.a.tid, prio: m.prio, waits_for: None, runs: Cause::Path, depth: 0 };
+        let (waits_for, runs) = (None, Cause::Path);
+        let of = Of { tid: self.a.tid, prio: m.prio, waits_for, runs, depth: 0 };
         let mut way = Vec::new();
         match self.context(waking) {
             // The call only let another machine, or a device, answer.
@@ -68,8 +68,8 @@ impl Cutter<'_> {
                 way.push(Piece { actor, ..wait });
             }
             _ => {
-                of = Of { runs: Cause::Path, ..self.waited_for(of, waking.current) };
-                self.path(of, self.a.intended, m.waking, None, &mut way);
+                let caller = Of { runs, ..self.waited_for(of, waking.current) };
+                self.path(caller, self.a.intended, m.waking, None, &mut way);
             }
         }
         pieces.extend(way.into_iter().map(|piece| Piece { stage: Stage::Wake, ..piece }));

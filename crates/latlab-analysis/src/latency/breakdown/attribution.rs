@@ -67,12 +67,14 @@ impl Cutter<'_> {
             return None;
         }
         let mut expired = self.capture.back(m.waker, m.expiry, m.waking);
-        let timer = expired.find_map(|e| match e.kind {
+        let (timer, function) = expired.find_map(|e| match e.kind {
             EventKind::HrtimerEntry { timer, function, .. } => Some((timer, function)),
             _ => None,
-        });
+        })?;
         // Slack is for sleeps; a timer of a device that ends a wait was never meant for this time.
-        let (timer, _) = timer.filter(|&(_, function)| self.is_sleeper(function))?;
+        if !self.is_sleeper(function) {
+            return None;
+        }
         let mut started = self.capture.back(m.waker, TraceNs(0), m.expiry);
         let expires = started.find_map(|e| match e.kind {
             EventKind::HrtimerStart { timer: t, expires, .. } if t == timer => Some(expires),
@@ -366,27 +368,23 @@ impl Cutter<'_> {
     /// user space since: what it does or waits for then is the fault's doing. A wait in the activation before has no
     /// beginning that is known.
     fn faulted(&self, m: Option<Milestones>, time: TraceNs) -> bool {
-        let Some(m) = m else {
-            let before = self.capture.before(self.a.cpu, time).take(BACK);
-            let mut own = before.filter(|e| e.current == self.a.tid);
-            let last = own.find_map(|e| match e.kind {
-                EventKind::PageFault { .. } => Some(true),
-                EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. } => Some(false),
-                _ => None,
-            });
-            return last == Some(true);
-        };
         let decides = &self.own_events(m).faults;
         let until = decides.partition_point(|(at, _)| *at <= time);
         until.checked_sub(1).is_some_and(|last| decides[last].1)
     }
 
-    /// The measured task's own events on its CPU from the switch to it until the wake-up ended.
-    fn own_events(&self, m: Milestones) -> &OwnEvents {
+    /// The measured task's own events on its CPU from the switch to it until the wake-up ended; where no switch is known,
+    /// from as far before the intended time as is searched.
+    fn own_events(&self, m: Option<Milestones>) -> &OwnEvents {
         self.once.own.get_or_init(|| {
             let mut own = OwnEvents::default();
-            let is_own = |e: &&Event| e.cpu == m.cpu && e.current == self.a.tid;
-            for e in self.capture.within(m.switch_in, self.a.actual).iter().filter(is_own) {
+            let earliest = || {
+                let before = self.capture.before(self.a.cpu, self.a.intended).take(BACK);
+                before.last().map_or(self.a.intended, |e| e.time)
+            };
+            let (cpu, from) = m.map_or_else(|| (self.a.cpu, earliest()), |m| (m.cpu, m.switch_in));
+            let is_own = |e: &&Event| e.cpu == cpu && e.current == self.a.tid;
+            for e in self.capture.within(from, self.a.actual).iter().filter(is_own) {
                 let waits = matches!(
                     e.kind,
                     EventKind::LockBegin { .. }
@@ -428,7 +426,9 @@ impl Cutter<'_> {
 
     /// Whether its last event since it was switched in is the beginning of a wait for a lock.
     fn waits_for_lock(&self, m: Option<Milestones>, time: TraceNs) -> bool {
-        let Some(m) = m else { return false };
+        if m.is_none() {
+            return false;
+        }
         let own = &self.own_events(m).waits;
         let until = own.partition_point(|(at, _)| *at <= time);
         until.checked_sub(1).is_some_and(|last| own[last].1)

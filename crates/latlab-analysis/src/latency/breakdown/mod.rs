@@ -261,8 +261,9 @@ impl Cutter<'_> {
         let mine =
             || own[after..].iter().copied().take_while(|&i| self.event(i).time <= self.a.actual);
         let waking = mine().find(|&i| self.event(i).kind.is_waking(self.a.tid))?;
-        let asleep = self.a.called || self.event(waking).time == self.a.intended;
-        if !asleep && self.is_blocked_before(waking) {
+        // A call, or the wake-up itself, begins at the intended time, whatever the task waits for.
+        let begins = self.a.called || self.event(waking).time == self.a.intended;
+        if !begins && self.is_blocked_before(waking) {
             return None;
         }
         let (waker, woken) = (self.event(waking).cpu, self.event(waking).time);
