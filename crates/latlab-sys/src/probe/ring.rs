@@ -6,6 +6,9 @@
 //! switching is subtracted. While all working sets together fit into a cache the
 //! figure is flat, and rises where they no longer do.
 //!
+//! On one CPU the processes of class `other` run under SCHED_BATCH: a woken process of that class does
+//! not preempt the one that passes the token on, so that a hand-over is one switch on every kernel.
+//!
 //! Caches beyond the first are physically indexed: with `pages=random` the
 //! working sets consist of pages from anywhere in four times as much memory,
 //! with `pages=coloured` they lie side by side in huge pages (where the kernel
@@ -14,7 +17,9 @@
 use super::peer::{BOTH_CLASSES, PLACE, Peer, Placement};
 use super::syscall::{read, write};
 use super::{Calling, ParamSpec, Probe, ProbeError, Setting, Spec};
+use crate::policy;
 use latlab_model::finding::Note;
+use latlab_model::wakeup::config::Policy;
 use latlab_stats::rng::SplitMix64;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use std::hint::black_box;
@@ -192,6 +197,10 @@ fn ring(setting: &Setting) -> Result<Box<dyn Probe>, ProbeError> {
     };
     super::fits_memory(&[size, procs, 4])?;
     let placement = Placement::take(setting)?;
+    if placement.one_cpu && !placement.fifo {
+        // Where it is refused the switches are counted as everywhere, and batches with more are rejected.
+        let _ = policy::set(Policy::Batch, 0, policy::Budget::default());
+    }
     let sets = Pages::deal(procs, size, coloured)?;
     let mut pipes = Vec::with_capacity(procs + 1);
     for _ in 0..=procs {
