@@ -137,7 +137,7 @@ ROWS = [
         before="mkdir -p /tmp/cg; mount -t cgroup2 none /tmp/cg; echo +cpu > /tmp/cg/cgroup.subtree_control; mkdir /tmp/cg/a; "
                "echo 5000 10000 > /tmp/cg/a/cpu.max; echo $$ > /tmp/cg/a/cgroup.procs; (while :; do :; done) & "),
     Row("cpu-max-busy", "bandwidth of a control group while another task has the CPU", (), one(("bandwidth", "")), task=FAIR,
-        sized=False, limit=2_000,
+        sized=False, limit=6_000,
         before="mkdir -p /tmp/cg; mount -t cgroup2 none /tmp/cg; echo +cpu > /tmp/cg/cgroup.subtree_control; mkdir /tmp/cg/a; "
                "echo 5000 20000 > /tmp/cg/a/cpu.max; (while :; do :; done) & echo $$ > /tmp/cg/a/cgroup.procs; (while :; do :; done) & "),
     # The measured program itself.

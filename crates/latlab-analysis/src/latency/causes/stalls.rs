@@ -91,12 +91,21 @@ pub(super) fn tell_apart(
     for (group, windows) in &left {
         hits.entry(group.who.clone()).or_default().extend(windows);
     }
+    let either: Vec<Group> = (left.iter())
+        .filter(|(group, silent)| is_either(group, silent, &members, judge))
+        .map(|(group, _)| group.clone())
+        .collect();
     for (group, windows) in left {
         let Some(m) = members.get_mut(&group) else { continue };
         let of_actor = if group.who.is_empty() { windows.len() } else { hits[&group.who].len() };
-        if !is_named(&group, (&windows, of_actor), of, m, judge) {
+        let either = either.contains(&group);
+        if either || !is_named(&group, (&windows, of_actor), of, m, judge) {
             let all: Vec<usize> = m.excess.keys().copied().collect();
             move_windows(m, &group, &all, &mut unclear);
+        }
+        let other = Group { cause: Cause::InterruptsOff, ..group };
+        if either && !unclear.merged.contains(&other) {
+            unclear.merged.push(other);
         }
     }
     members.retain(|_, m| !m.excess.is_empty());
@@ -106,6 +115,23 @@ pub(super) fn tell_apart(
         }
     }
     (members, of)
+}
+
+/// Whether the delays of a task behind the wake-up may be its sections with interrupts off as well: it has more
+/// delays of those, no event shows interrupts enabled, and the kernel may not preempt its own code. There such a
+/// section can begin between the interrupt and the switch.
+fn is_either(
+    group: &Group,
+    silent: &[usize],
+    members: &BTreeMap<Group, Members>,
+    judge: &Judge<'_>,
+) -> bool {
+    if group.cause != Cause::PreemptionOff || judge.around.preempt_rt == Some(true) {
+        return false;
+    }
+    let other = Group { cause: Cause::InterruptsOff, ..group.clone() };
+    members.get(&other).is_some_and(|m| m.excess.len() > silent.len())
+        && silent.iter().all(|&i| judge.windows[i].silent_interrupts_on.is_none())
 }
 
 /// The windows of each group that are mostly one stretch without events.

@@ -57,6 +57,37 @@ fn the_actor_that_is_always_there_is_guilty() {
     assert!(c.share_of_lateness > 0.99 && e.unexplained_share < 0.01);
 }
 
+/// Where kernel code is not preempted, a section with interrupts off can begin between the interrupt and the switch.
+#[test]
+fn a_section_behind_the_interrupt_may_be_one_with_interrupts_off() {
+    let named = |preempt_rt, before: usize, interrupts_on| {
+        let mut windows = controls(&[("app", 80), ("driver", 2)]);
+        windows.extend((0..before).map(|_| held_off("driver", 300_000)));
+        windows.extend((0..3).map(|_| Window {
+            silent_interrupts_on: interrupts_on,
+            silent_preemption_on: interrupts_on.map(|_| false),
+            ..window(true, &[(Cause::PreemptionOff, "driver", 300_000, Kind::Task)], true)
+        }));
+        let around = SystemContext { preempt_rt, ..SystemContext::default() };
+        let causes = explain(&windows, &around).causes;
+        let of = |m| causes.iter().find(|c| c.mechanism == m);
+        let listed = of(Mechanism::Alternatives).map(|c| c.alternatives.clone());
+        (of(Mechanism::PreemptionOff).is_some(), listed.unwrap_or_default())
+    };
+    let (named_off, listed) = named(Some(false), 6, None);
+    let listed: Vec<_> = listed.iter().map(|a| (a.mechanism, a.who.as_str())).collect();
+    assert!(!named_off);
+    assert!(listed.contains(&(Mechanism::PreemptionOff, "driver")), "{listed:?}");
+    assert!(listed.contains(&(Mechanism::InterruptsOff, "driver")), "{listed:?}");
+    // The kernel preempts itself; there are no sections with interrupts off; interrupts were on.
+    for (preempt_rt, before, on) in
+        [(Some(true), 6, None), (Some(false), 0, None), (Some(false), 6, Some(true))]
+    {
+        let (named_off, listed) = named(preempt_rt, before, on);
+        assert!(named_off && listed.is_empty(), "{preempt_rt:?} {before} {on:?}");
+    }
+}
+
 /// Sections of 500 µs hold wake-ups off for 200, 300 and 400 µs; the task ran since its last event.
 #[test]
 fn a_section_of_a_busy_task_is_not_as_long_as_the_task_ran() {
