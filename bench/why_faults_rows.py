@@ -134,12 +134,12 @@ ROWS = [
     Row("fair-server", "fair server", ("fifo:ms=900,every=1s,prio=50", "busy-irqs-off:ns=1,every=1s,load=100"),
         one(("fair-server", "fault")), guests=NEW, sized=False, limit=500),
     Row("cpu-max", "bandwidth of a control group", (), one(("bandwidth", "")), task=FAIR, sized=False, limit=1_000,
-        before="mkdir -p /tmp/cg; mount -t cgroup2 none /tmp/cg; echo +cpu > /tmp/cg/cgroup.subtree_control; mkdir /tmp/cg/a; "
-               "echo 5000 10000 > /tmp/cg/a/cpu.max; echo $$ > /tmp/cg/a/cgroup.procs; (while :; do :; done) & "),
+        before="mount -t cgroup2 none /sys/fs/cgroup; echo +cpu > /sys/fs/cgroup/cgroup.subtree_control; mkdir /sys/fs/cgroup/a; "
+               "echo 5000 10000 > /sys/fs/cgroup/a/cpu.max; echo $$ > /sys/fs/cgroup/a/cgroup.procs; (while :; do :; done) & "),
     Row("cpu-max-busy", "bandwidth of a control group while another task has the CPU", (), one(("bandwidth", "")), task=FAIR,
-        sized=False, limit=6_000,
-        before="mkdir -p /tmp/cg; mount -t cgroup2 none /tmp/cg; echo +cpu > /tmp/cg/cgroup.subtree_control; mkdir /tmp/cg/a; "
-               "echo 5000 20000 > /tmp/cg/a/cpu.max; (while :; do :; done) & echo $$ > /tmp/cg/a/cgroup.procs; (while :; do :; done) & "),
+        also=(("equal-priority", "sh"),), sized=False, limit=6_000,
+        before="mount -t cgroup2 none /sys/fs/cgroup; echo +cpu > /sys/fs/cgroup/cgroup.subtree_control; mkdir /sys/fs/cgroup/a; "
+               "echo 5000 20000 > /sys/fs/cgroup/a/cpu.max; (while :; do :; done) & echo $$ > /sys/fs/cgroup/a/cgroup.procs; (while :; do :; done) & "),
     # The measured program itself.
     # The disk that pages are swapped to is one of timers: several pages that it has written are several of them in a row.
     Row("page-fault", "page fault", ("page-fault:us=SIZE,every=97.3ms",), one(("page-fault", "")), honest=(("blocked", ""),),

@@ -63,6 +63,30 @@ pub fn rt_runtime_us(root: &Root) -> Option<i64> {
     directories(root, "cpu").iter().find_map(of)
 }
 
+/// Periods of the limits (`cpu.max`, version 1: `cpu.cfs_quota_us`) of this process's groups so far, and those of them at
+/// whose end a group had no runtime left (`cpu.stat`), added up over its groups. `None` where a group outside is not to
+/// be seen, or none at all.
+pub fn throttled_periods(root: &Root) -> Option<(u64, u64)> {
+    let all = directories(root, "cpu");
+    // The outermost group of all has no limit: this one is that of a container.
+    if root.exists(&format!("{}/cpu.max", all.last()?)) {
+        return None;
+    }
+    let mut sum = (0u64, 0u64);
+    for dir in &all {
+        let stat = root.text(&format!("{dir}/cpu.stat")).unwrap_or_default();
+        for (key, value) in stat.lines().filter_map(|line| line.split_once(' ')) {
+            let add = |to: &mut u64| *to = to.saturating_add(value.parse().unwrap_or(0));
+            match key {
+                "nr_periods" => add(&mut sum.0),
+                "nr_throttled" => add(&mut sum.1),
+                _ => {}
+            }
+        }
+    }
+    Some(sum)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +132,23 @@ mod tests {
             ("sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n"),
         ]);
         assert_eq!((memory_left(&unlimited), rt_runtime_us(&unlimited)), (None, None));
+    }
+
+    #[test]
+    fn limits_are_counted_in_each_group_and_not_in_a_container() {
+        let own = ("proc/self/cgroup", "0::/a/b\n");
+        let stat = "usage_usec 7\nnr_periods 40\nnr_throttled 12\nthrottled_usec 99\n";
+        let files = [
+            own,
+            ("sys/fs/cgroup/a/b/cpu.stat", "usage_usec 7\n"),
+            ("sys/fs/cgroup/a/cpu.stat", stat),
+        ];
+        let (_dir, root) = tree(&files);
+        assert_eq!(throttled_periods(&root), Some((40, 12)));
+        let (_dir, root) =
+            tree(&[&files[..], &[("sys/fs/cgroup/cpu.max", "max 100000\n")]].concat());
+        assert_eq!(throttled_periods(&root), None, "a limit outside of the container");
+        let (_dir, root) = tree(&[own]);
+        assert_eq!(throttled_periods(&root), None, "nothing is mounted");
     }
 }

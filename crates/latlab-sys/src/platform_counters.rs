@@ -6,7 +6,7 @@
 //! answer zero, another processor may not have them: what is missing is said.
 
 use crate::files::Root;
-use crate::machine;
+use crate::{cgroup, machine};
 use latlab_model::finding::Note;
 use latlab_model::latency::SystemContext;
 use std::fs::File;
@@ -24,6 +24,8 @@ pub struct CounterSample {
     pub steal_ns: Option<u64>,
     /// System-management interrupts of all CPUs.
     pub smi: Option<u64>,
+    /// Periods of the limits of this process's control groups, and those at whose end a group was throttled.
+    periods: Option<(u64, u64)>,
     performance: Option<(u64, u64)>,
     khz: Vec<u64>,
     clock_source: Option<String>,
@@ -70,11 +72,12 @@ impl PlatformCounters {
         self.files.iter().try_fold(0u64, |sum, f| Some(sum.wrapping_add(read(f)?)))
     }
 
-    /// Steal time and SMIs alone: cheap enough between two captures.
+    /// Steal time, SMIs and the limits of control groups alone: cheap enough between two captures.
     pub fn sample(&self) -> CounterSample {
         CounterSample {
             steal_ns: machine::condition().steal_ns,
             smi: self.sum(SMI_COUNT),
+            periods: cgroup::throttled_periods(&Root::here()),
             ..CounterSample::default()
         }
     }
@@ -95,6 +98,7 @@ impl PlatformCounters {
         CounterSample {
             steal_ns: condition.steal_ns,
             smi,
+            periods: None,
             performance: self.sum(APERF).zip(self.sum(MPERF)),
             khz: condition.khz,
             clock_source: root.word(source),
@@ -113,6 +117,21 @@ impl CounterSample {
     pub fn delta(&self, before: &Self) -> (Option<u64>, Option<u64>) {
         let grown = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         (grown(self.steal_ns, before.steal_ns), grown(self.smi, before.smi))
+    }
+
+    /// Whether this process's control groups had no runtime left at the end of each of their periods since an earlier
+    /// sample; `None`: in a part of them, or it is not known. On several CPUs one of them is enough for the
+    /// kernel's count, and it may be another one: there only that it never was so is known.
+    pub fn throttled(&self, before: &Self) -> Option<bool> {
+        self.throttled_on(before, machine::online_cpus().len())
+    }
+
+    fn throttled_on(&self, before: &Self, cpus: usize) -> Option<bool> {
+        let (now, then) = (self.periods?, before.periods?);
+        match (now.0.wrapping_sub(then.0), now.1.wrapping_sub(then.1)) {
+            (_, 0) => Some(false),
+            (periods, throttled) => (throttled == periods && cpus == 1).then_some(true),
+        }
     }
 
     /// Fills in what changed between two samples.
@@ -143,6 +162,7 @@ mod tests {
         let before = CounterSample {
             steal_ns: Some(1_000),
             smi: Some(7),
+            periods: None,
             performance: Some((100, 100)),
             khz: vec![1_000_000],
             clock_source: Some("tsc".into()),
@@ -151,6 +171,7 @@ mod tests {
         let after = CounterSample {
             steal_ns: Some(11_000),
             smi: Some(9),
+            periods: None,
             performance: Some((150, 200)),
             khz: vec![600_000],
             clock_source: Some("hpet".into()),
@@ -163,6 +184,20 @@ mod tests {
         assert_eq!(around.speed, Some(0.5));
         assert_eq!(around.clock_source, Some(("tsc".into(), "hpet".into())));
         assert_eq!(around.missing, [Note::new("smi-counter-no-msr")]);
+    }
+
+    #[test]
+    fn a_group_was_throttled_in_each_period_or_in_none_or_it_is_not_known() {
+        let throttled = |before, after, cpus| {
+            let of = |periods| CounterSample { periods, ..CounterSample::default() };
+            of(after).throttled_on(&of(before), cpus)
+        };
+        assert_eq!(throttled(Some((0, 0)), Some((0, 0)), 4), Some(false), "no group has a limit");
+        assert_eq!(throttled(Some((10, 4)), Some((20, 4)), 4), Some(false));
+        assert_eq!(throttled(Some((10, 4)), Some((20, 9)), 1), None, "in half of them");
+        assert_eq!(throttled(Some((10, 4)), Some((20, 14)), 1), Some(true));
+        assert_eq!(throttled(Some((10, 4)), Some((20, 14)), 2), None, "on one of two CPUs");
+        assert_eq!(throttled(Some((0, 0)), None, 1), None);
     }
 
     #[test]

@@ -191,6 +191,7 @@ impl ActorKind {
             Cause::Path => Self::Path,
             Cause::HigherPriority
             | Cause::EqualPriority
+            | Cause::FairOrBandwidth
             | Cause::Measurement
             | Cause::Execution
             | Cause::Wait

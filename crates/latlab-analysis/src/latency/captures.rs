@@ -4,6 +4,7 @@
 use super::activations::Late;
 use super::activations::from_capture::{Known, Thread};
 use super::activations::summary::{Gathered, known, rank};
+use super::bandwidth;
 use super::capture::Capture;
 use super::execution;
 use super::summary::{Digest, Examples, conclude, digest_found};
@@ -157,6 +158,9 @@ fn add_counters(digest: &mut Digest, counters: &[CaptureCounters]) {
         *own = *counted;
         for window in &mut digest.windows {
             (window.steal_ns, window.smi) = (counted.steal_ns, counted.smi);
+        }
+        if let Some(throttled) = counted.throttled {
+            bandwidth::decide(digest, throttled);
         }
     }
 }

@@ -148,7 +148,9 @@ fn with_values(f: Finding, c: &RootCause, context: &SystemContext) -> Finding {
                 let id = a.mechanism.id().trim_start_matches("why.");
                 Value::List(vec![Value::from(id), Value::from(a.who.as_str())])
             };
+            let stall = c.alternatives.iter().any(|a| a.mechanism == Mechanism::Stall);
             f.value("alternatives", code.map(one).collect::<Vec<_>>())
+                .value("no_stall", !stall)
                 .value_if("hypervisor", context.hypervisor.as_ref())
         }
         _ => f,
@@ -309,6 +311,11 @@ fn missing(what: &Note) -> Evidence {
 }
 
 /// What to change or to measure next, by mechanism.
+/// Whether a limit of the control group is one of the alternatives.
+fn is_of_bandwidth(c: &RootCause) -> bool {
+    c.alternatives.iter().any(|a| a.mechanism == Mechanism::Bandwidth)
+}
+
 fn remedies(c: &RootCause, preempt_rt: Option<bool>) -> Vec<Note> {
     let placed = c.evidence.iter().any(|fact| matches!(fact, CauseEvidence::Place { .. }));
     let ids: &[&str] = match c.mechanism {
@@ -346,6 +353,9 @@ fn remedies(c: &RootCause, preempt_rt: Option<bool>) -> Vec<Note> {
         Mechanism::Sleep => &["why.remedy-inner-sleep"],
         Mechanism::Overrun => &["why.remedy-period"],
         Mechanism::Stall => &["why.remedy-stall-bare-metal", "why.remedy-stall-virtual"],
+        Mechanism::Alternatives if is_of_bandwidth(c) => {
+            &["why.remedy-cpu-stat", "why.remedy-cpu-max"]
+        }
         Mechanism::Alternatives => &[
             "why.remedy-interrupted",
             "why.remedy-preemptirq",

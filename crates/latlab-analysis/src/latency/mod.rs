@@ -14,6 +14,7 @@
 //! *interference* delay by something of higher priority (NMI, irq, softirq, task).
 
 pub mod activations;
+mod bandwidth;
 pub mod breakdown;
 pub mod capture;
 pub mod captures;

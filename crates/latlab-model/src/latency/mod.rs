@@ -161,6 +161,10 @@ pub struct CaptureCounters {
     pub smi: Option<u64>,
     /// Time between the two readings, ns.
     pub between_ns: Option<u64>,
+    /// Whether the control group of the measured tasks had no runtime left (`cpu.max`) at the end of each of its
+    /// periods between the readings; `None` where it had some in a part of them, and where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttled: Option<bool>,
 }
 
 /// How often counters outside of the kernel rose between two readings at which nothing was captured.

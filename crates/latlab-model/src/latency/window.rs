@@ -239,6 +239,8 @@ pub enum Cause {
     HigherPriority,
     /// A task of the same priority.
     EqualPriority,
+    /// Another fair task ran until the control group of this one got runtime: the scheduler's choice, or `cpu.max`.
+    FairOrBandwidth,
     /// A thread of latlab itself, beside the measured one: an effect of the measurement.
     Measurement,
     /// The scheduler chose a lower task or idle although this one could run: throttled.

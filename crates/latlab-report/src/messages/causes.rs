@@ -51,6 +51,7 @@ pub fn cause(cause: Cause) -> &'static str {
         Cause::Softirq => Mechanism::Softirq,
         Cause::HigherPriority => Mechanism::HigherPriority,
         Cause::EqualPriority => Mechanism::EqualPriority,
+        Cause::FairOrBandwidth => return "equal priority or no runtime",
         Cause::Measurement => Mechanism::Measurement,
         Cause::Throttled => Mechanism::Throttling,
         Cause::Lock => Mechanism::Lock,

@@ -460,6 +460,7 @@ fn alternative(id: &str, who: &str) -> String {
         "softirq" => of_who("softirq"),
         "hrtimer-handler" | "timer-callback" => of_who("timer function"),
         "idle-exit" => "idle exit".into(),
+        "bandwidth" => "no runtime left (cpu.max)".into(),
         "overrun" => "previous activation of the task".into(),
         other => of_who(&other.replace('-', " ")).trim().to_owned(),
     }
@@ -481,14 +482,21 @@ fn alternatives(a: &Args<'_>) -> Text {
         Some(name) => format!("a stall (hypervisor {name} or firmware)"),
         None => "a stall (firmware, secure world or hardware)".into(),
     };
+    let no_stall = a.is("no_stall");
+    if !no_stall {
+        all.push(outside);
+    }
     let mut said = all.join(", or ");
     if let Some(first) = said.get(..1) {
         said = first.to_uppercase() + &said[1..];
     }
-    Text::claim(format!("{said}, or {outside}, for {}: not distinguished", a.get("delay"))).why(
+    let why = if no_stall {
+        "A control group got runtime meanwhile; no event tells whether it was the task's, and had none before."
+    } else {
         "No event was recorded during the delay. A task that has the CPU most of the time is affected \
-         most often by its own sections and by stalls alike.",
-    )
+         most often by its own sections and by stalls alike."
+    };
+    Text::claim(format!("{said}, for {}: not distinguished", a.get("delay"))).why(why)
 }
 
 /// Hypervisor, firmware or hardware: as far as the evidence goes.

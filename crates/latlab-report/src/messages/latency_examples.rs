@@ -116,6 +116,8 @@ fn with_values() -> Vec<Statement> {
     let off = |id: &str, who: &str| Value::List(vec![text(id), text(who)]);
     let kernel = Value::List(vec![off("interrupts-off", "db_worker"), off("idle-exit", "")]);
     put("why.alternatives", &[delay.clone(), ("alternatives", kernel)]);
+    let limit = Value::List(vec![off("equal-priority", "make"), off("bandwidth", "")]);
+    put("why.alternatives", &[delay.clone(), ("alternatives", limit), yes("no_stall")]);
     let three = ["app", "net", "sh"].map(|who| off("interrupts-off", who)).to_vec();
     put("why.alternatives", &[delay.clone(), ("alternatives", Value::List(three)), kvm2]);
     for id in [

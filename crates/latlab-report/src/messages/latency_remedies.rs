@@ -119,6 +119,10 @@ pub(super) const MESSAGES: &[Message] = &[
         "Raise cpu.max of the task's cgroup, or the runtime of its SCHED_DEADLINE reservation"
     ),
     fixed!(
+        "why.remedy-cpu-stat",
+        "Compare nr_throttled in cpu.stat of the task's cgroup before and after: equal values exclude cpu.max"
+    ),
+    fixed!(
         "why.remedy-record-locks",
         "Record lock:contention_begin, syscalls:sys_enter_futex and page faults, or stack traces"
     ),

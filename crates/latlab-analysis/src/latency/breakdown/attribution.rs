@@ -221,7 +221,21 @@ impl Cutter<'_> {
             _ if self.a.called && !remote && span.start <= waking && of == self.a.tid => {
                 Cause::Path
             }
-            _ if m.is_some_and(|m| self.waits_for_runtime(of, m.prio, span)) => Cause::Throttled,
+            _ => self.in_place_of((of, prio), cpu, span, waking, remote),
+        }
+    }
+
+    /// A task that has the CPU while one of priority `prio` is runnable since `waking`.
+    fn in_place_of(
+        &self,
+        (of, prio): (Tid, i32),
+        cpu: CpuId,
+        span: &Span,
+        waking: TraceNs,
+        remote: bool,
+    ) -> Cause {
+        match self.waits_for_runtime(of, prio, span) {
+            Some(cause) => cause,
             _ if span.task.prio < prio => Cause::HigherPriority,
             _ if span.task.prio == prio => Cause::EqualPriority,
             // The scheduler ranks tasks of one class by their shares, whatever their nice values.
@@ -322,8 +336,9 @@ impl Cutter<'_> {
             Left::Woken(_) => true,
             Left::Unseen => false,
         };
-        if is_runnable && self.waits_for_runtime(self.a.tid, prio, span) {
-            return Cause::Throttled;
+        let limit = is_runnable.then(|| self.waits_for_runtime(self.a.tid, prio, span)).flatten();
+        if let Some(cause) = limit {
+            return cause;
         }
         match left {
             Left::As(OffCpu::Blocked | OffCpu::Sleeping) | Left::Unseen

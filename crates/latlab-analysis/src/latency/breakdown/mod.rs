@@ -463,6 +463,7 @@ impl Cutter<'_> {
                     Cause::PreemptionOff
                         | Cause::HigherPriority
                         | Cause::EqualPriority
+                        | Cause::FairOrBandwidth
                         | Cause::Measurement
                 ),
                 // Of an interrupt's or softirq's span at the intended time the beginning is known.

@@ -15,10 +15,19 @@ pub(super) struct Once {
     pub(super) held: OnceCell<bool>,
     pub(super) timer_late: OnceCell<Option<TraceNs>>,
     pub(super) called_in_idle: OnceCell<Option<Symbol>>,
-    /// Of a switch: when the timer expired that gave the task's group runtime.
-    pub(super) refill: Cell<Option<(TraceNs, Option<TraceNs>)>>,
+    /// Of a switch: the timer that gave the task's group runtime.
+    pub(super) refill: Cell<Option<(TraceNs, Option<Refill>)>>,
     pub(super) own: OnceCell<OwnEvents>,
     pub(super) interrupted: OnceCell<Option<Interrupted>>,
+}
+
+/// A control group gets runtime (`cpu.max`).
+#[derive(Clone, Copy)]
+pub(super) struct Refill {
+    /// When its timer expired.
+    pub(super) at: TraceNs,
+    /// Nothing but the task that had the CPU then ran until the switch; it may have been chosen again.
+    pub(super) resumed: bool,
 }
 
 /// Times of the measured task's own events, in order.

@@ -33,6 +33,7 @@ fn keeps_off(cause: Cause) -> bool {
         cause,
         Cause::HigherPriority
             | Cause::EqualPriority
+            | Cause::FairOrBandwidth
             | Cause::Measurement
             | Cause::PreemptionOff
             | Cause::InterruptsOff

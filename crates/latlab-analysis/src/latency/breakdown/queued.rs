@@ -2,9 +2,11 @@
 //! (`sched_migrate_task`, `sched_wakeup`).
 
 use super::Cutter;
+use super::once::Refill;
 use crate::latency::class::{FAIR, is_fair};
 use crate::latency::cpu_timeline::{Actor, Span};
 use latlab_model::event::{Event, EventKind, Symbol};
+use latlab_model::latency::Cause;
 use latlab_model::units::{CpuId, Tid, TraceNs};
 
 /// Events before a switch among which the timer of a control group is looked for.
@@ -72,25 +74,27 @@ impl Cutter<'_> {
     }
 
     /// Whether a fair task that is runnable while an idle CPU or another fair task runs waits for its control group to have
-    /// runtime again (`cpu.max`): the timer that gives it some is the last thing before the switch to it.
-    pub(super) fn waits_for_runtime(&self, tid: Tid, prio: i32, span: &Span) -> bool {
+    /// runtime again (`cpu.max`): the timer that gives it some is the last thing before the switch to it. Where the
+    /// task that the timer interrupted goes on, the scheduler may have chosen that one before as well.
+    pub(super) fn waits_for_runtime(&self, tid: Tid, prio: i32, span: &Span) -> Option<Cause> {
         let may = matches!(span.actor, Actor::Task(_) | Actor::Idle) && span.task.prio >= FAIR;
         if !is_fair(prio) || !may {
-            return false;
+            return None;
         }
         let own = self.lanes.scheduling.of(tid);
         let first = own.partition_point(|&i| self.event(i).time < span.end);
         let mut behind = own[first..].iter().map(|&i| self.event(i));
-        let next = behind.find_map(|e| match e.kind {
+        let switch = behind.find_map(|e| match e.kind {
             EventKind::Switch { next, .. } => Some(e).filter(|_| next.tid == tid),
             _ => None,
-        });
-        let Some(switch) = next else { return false };
-        self.refill_before(switch).is_some_and(|at| at >= span.start)
+        })?;
+        let refill = self.refill_before(switch).filter(|refill| refill.at >= span.start)?;
+        Some(if refill.resumed { Cause::FairOrBandwidth } else { Cause::Throttled })
     }
 
-    /// When the timer expired that gave a group of a CPU's task runtime again, where nothing but that task was chosen since.
-    fn refill_before(&self, switch: &Event) -> Option<TraceNs> {
+    /// The timer that gave a group of a CPU's task runtime, where nothing but that task was chosen since, or the task
+    /// that it interrupted.
+    fn refill_before(&self, switch: &Event) -> Option<Refill> {
         if let Some((_, known)) = self.once.refill.get().filter(|(of, _)| *of == switch.time) {
             return known;
         }
@@ -100,15 +104,27 @@ impl Cutter<'_> {
             _ => false,
         };
         let refill = self.capture.events[..until].iter().rev().take(BACK).find(refills);
-        let chosen = |at: TraceNs| {
-            let runs = |s: &Span| matches!(s.actor, Actor::Task(_)) && s.task.prio >= FAIR;
-            let mut between = self.lanes.within(switch.cpu, at, switch.time);
-            // What the timer's interrupt found is there until the switch.
-            between.any(|s| runs(&s) && self.lanes.run_start(switch.cpu, s.start) > at)
-        };
-        let found = refill.map(|e| e.time).filter(|at| !chosen(*at));
+        let found = refill.and_then(|e| self.refill_at(e.time, switch));
         self.once.refill.set(Some((switch.time, found)));
         found
+    }
+
+    fn refill_at(&self, at: TraceNs, switch: &Event) -> Option<Refill> {
+        let fair = |s: &Span| matches!(s.actor, Actor::Task(_)) && s.task.prio >= FAIR;
+        let spans = self.lanes.cpus.get(&switch.cpu).map_or(&[][..], Vec::as_slice);
+        let before = &spans[..spans.partition_point(|s| s.start < at)];
+        let found = before.iter().rev().find(|s| fair(s)).map(|s| s.task.tid);
+        let mut resumed = false;
+        for s in self.lanes.within(switch.cpu, at, switch.time).filter(fair) {
+            // What the timer's interrupt found is there until the switch.
+            if self.lanes.run_start(switch.cpu, s.start) > at {
+                if found != Some(s.task.tid) {
+                    return None;
+                }
+                resumed = true;
+            }
+        }
+        Some(Refill { at, resumed })
     }
 
     fn is_refill(&self, function: Symbol) -> bool {
@@ -268,7 +284,7 @@ mod tests {
     const MINE: Task = Task { prio: 120, ..RT };
 
     /// A fair task is woken while its group has no runtime; another fair task has the CPU until the group's timer.
-    fn without_runtime(chosen_after: bool) -> Budget {
+    fn without_runtime(chosen_after: Option<Task>) -> Budget {
         let mut s = Script::default();
         let (vector, function) = (s.name("local_timer"), s.name("sched_cfs_period_timer"));
         s.switch(0.0, MINE, FAIR).timer(100.0);
@@ -281,8 +297,10 @@ mod tests {
         let entry = EventKind::HrtimerEntry { timer: 8, function, now: 0, preempt_off: false };
         s.at(3_001.0, entry).at(3_003.0, EventKind::HrtimerExit { timer: 8 });
         s.at(3_004.0, EventKind::VectorExit { name: vector });
-        if chosen_after {
-            s.preempt(3_005.0, FAIR, OTHER).preempt(4_000.0, OTHER, MINE);
+        if let Some(task) = chosen_after {
+            s.preempt(3_005.0, FAIR, HIGH)
+                .preempt(3_006.0, HIGH, task)
+                .preempt(4_000.0, task, MINE);
         } else {
             s.preempt(3_005.0, FAIR, MINE);
         }
@@ -293,11 +311,19 @@ mod tests {
 
     #[test]
     fn a_fair_task_whose_group_gets_runtime_just_before_it_runs_waited_for_that() {
-        let b = without_runtime(false);
+        let b = without_runtime(None);
         assert!(us(&b, Cause::Throttled) > 2_800.0, "{b:#?}");
-        let b = without_runtime(true);
+        let b = without_runtime(Some(OTHER));
         assert_eq!(us(&b, Cause::Throttled), 0.0, "another task came before it: {b:#?}");
         assert!(us(&b, Cause::EqualPriority) > 3_800.0);
+    }
+
+    #[test]
+    fn the_task_that_goes_on_after_the_groups_timer_may_have_been_chosen_before() {
+        let b = without_runtime(Some(FAIR));
+        assert!(us(&b, Cause::FairOrBandwidth) > 2_800.0, "{b:#?}");
+        let behind = us(&b, Cause::EqualPriority);
+        assert!((900.0..1_000.0).contains(&behind) && us(&b, Cause::Throttled) == 0.0, "{b:#?}");
     }
 
     /// A process that another one stopped sleeps over its time, and goes on when that one wakes it.

@@ -170,11 +170,12 @@ impl Judge<'_> {
             self.seen(group),
         );
         let times_on_time = self.usual.get(group).map_or(0.0, |u| u.times);
+        let who = if m.kind == Verdict::Own { group.who.clone() } else { String::new() };
         let mut cluster = RootCause {
             mechanism,
-            who: if m.kind == Verdict::Own { group.who.clone() } else { String::new() },
+            who: if mechanism == Mechanism::Alternatives { String::new() } else { who },
             thread: thread(&shares),
-            alternatives: self.alternatives(m),
+            alternatives: self.alternatives(group, m),
             stage: first.stage,
             prio: first.prio,
             share_of_late: main / self.late.max(0.25),
@@ -213,7 +214,13 @@ impl Judge<'_> {
     }
 
     /// What the events do not distinguish, the most frequent first; a stall last.
-    fn alternatives(&self, m: &Members) -> Vec<Alternative> {
+    fn alternatives(&self, group: &Group, m: &Members) -> Vec<Alternative> {
+        if m.kind == Verdict::Own && group.cause == Cause::FairOrBandwidth {
+            let windows = m.excess.len();
+            let one = |mechanism, who| Alternative { mechanism, who, windows };
+            let share = one(Mechanism::EqualPriority, group.who.clone());
+            return vec![share, one(Mechanism::Bandwidth, String::new())];
+        }
         if m.kind != Verdict::Alternatives {
             return Vec::new();
         }
@@ -227,7 +234,11 @@ impl Judge<'_> {
                 m.excess.keys().map(of).filter(|(_, s)| s.ns > 0).collect();
             let nothing = Share::default();
             let longest = shares.iter().map(|s| s.1).max_by_key(|s| s.ns).unwrap_or(&nothing);
-            let mechanism = mechanism(group, longest, &[], setting);
+            let mut mechanism = mechanism(group, longest, &[], setting);
+            if group.cause == Cause::FairOrBandwidth {
+                alike.entry((Mechanism::Bandwidth, "")).or_default().extend(m.excess.keys());
+                mechanism = Mechanism::EqualPriority;
+            }
             let windows = alike.entry((mechanism, &group.who)).or_default();
             windows.extend(shares.iter().map(|s| s.0));
         }

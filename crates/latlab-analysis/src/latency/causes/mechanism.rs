@@ -72,6 +72,7 @@ pub(super) fn mechanism(
         (Cause::InterruptsOff, _) => Mechanism::InterruptsOff,
         (Cause::PreemptionOff, _) => Mechanism::PreemptionOff,
         (Cause::HigherPriority, _) => Mechanism::HigherPriority,
+        (Cause::FairOrBandwidth, _) => Mechanism::Alternatives,
         (Cause::EqualPriority, _) => Mechanism::EqualPriority,
         (Cause::Measurement, _) => Mechanism::Measurement,
         (Cause::Stall, _) => Mechanism::Stall,

@@ -68,7 +68,10 @@ pub(super) fn could_be_stall(cause: Cause, is_guest: bool) -> bool {
 
 /// A task that had the CPU in place of the measured one.
 pub(super) fn is_in_place(cause: Cause) -> bool {
-    matches!(cause, Cause::HigherPriority | Cause::EqualPriority | Cause::Measurement)
+    matches!(
+        cause,
+        Cause::HigherPriority | Cause::EqualPriority | Cause::FairOrBandwidth | Cause::Measurement
+    )
 }
 
 /// What has events at both its ends.

@@ -91,14 +91,10 @@ pub(super) fn tell_apart(
     for (group, windows) in &left {
         hits.entry(group.who.clone()).or_default().extend(windows);
     }
-    let either: Vec<Group> = (left.iter())
-        .filter(|(group, silent)| is_either(group, silent, &members, judge))
-        .map(|(group, _)| group.clone())
-        .collect();
     for (group, windows) in left {
+        let either = is_either(&group, &windows, &members, judge);
         let Some(m) = members.get_mut(&group) else { continue };
         let of_actor = if group.who.is_empty() { windows.len() } else { hits[&group.who].len() };
-        let either = either.contains(&group);
         if either || !is_named(&group, (&windows, of_actor), of, m, judge) {
             let all: Vec<usize> = m.excess.keys().copied().collect();
             move_windows(m, &group, &all, &mut unclear);

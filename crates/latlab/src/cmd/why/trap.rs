@@ -220,16 +220,8 @@ impl<'a> Collector<'a> {
     fn collect(&mut self) -> anyhow::Result<()> {
         let begun = Instant::now();
         let snapshot = self.flight.snapshot().with_hint()?;
-        let (steal_ns, smi, between) = self.counted();
-        self.save(
-            &snapshot,
-            CaptureCounters {
-                capture: self.saved.len() as u32 + 1,
-                steal_ns,
-                smi,
-                between_ns: Some(between.as_nanos() as u64),
-            },
-        )?;
+        let counters = CaptureCounters { capture: self.saved.len() as u32 + 1, ..self.counted() };
+        self.save(&snapshot, counters)?;
         if self.saved.len() < self.most {
             self.flight.rearm().with_hint()?;
             self.filling = Some(Instant::now());
@@ -239,12 +231,14 @@ impl<'a> Collector<'a> {
     }
 
     /// What was counted since the last reading, and how long ago that was.
-    fn counted(&mut self) -> (Option<u64>, Option<u64>, Duration) {
+    fn counted(&mut self) -> CaptureCounters {
         let (sample, now) = (self.counters.sample(), Instant::now());
         let (steal_ns, smi) = sample.delta(&self.last_sample.0);
+        let throttled = sample.throttled(&self.last_sample.0);
         let between = now.duration_since(self.last_sample.1);
         self.last_sample = (sample, now);
-        (steal_ns, smi, between)
+        let between_ns = Some(between.as_nanos() as u64);
+        CaptureCounters { capture: 0, steal_ns, smi, between_ns, throttled }
     }
 
     /// A capture's counters are those of a short time, and how often they rise anyway has to be known.
@@ -253,7 +247,7 @@ impl<'a> Collector<'a> {
         if self.last_sample.1.elapsed() < READ_EVERY {
             return;
         }
-        let (steal_ns, smi, _) = self.counted();
+        let CaptureCounters { steal_ns, smi, .. } = self.counted();
         self.readings.intervals += 1;
         self.readings.steal += u64::from(steal_ns > Some(0));
         self.readings.smi += u64::from(smi > Some(0));
