@@ -206,6 +206,52 @@ fn a_buffer_that_others_stop_is_made_anew() {
     assert!(!names.iter().any(|n| n.starts_with(&prefix)), "{names:?}");
 }
 
+/// It does not get the CPU for so long that events are lost: then its ring buffers are larger.
+#[test]
+fn ring_buffers_grow_after_a_loss() {
+    if !can_run() {
+        return skip("it takes root, tracefs, perl, chrt and taskset");
+    }
+    let _alone = real_time();
+    let mut command = Command::new("chrt");
+    let often = LOOP.replace("0.005", "0.0002").replace(": 30000", ": 20").replace("? 200", "? 20");
+    command.args(["-f", "50", "taskset", "-c", "0", "perl", "-e", &often]);
+    let _loop = Killed(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
+    std::thread::sleep(Duration::from_millis(300));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let args = ["watch", "watched_loop", "--dir", path, "--budget", "100%", "--buffer", "64M"];
+    let watch = spawn(dir.path(), &args);
+    let state = || serde_json::from_str::<Value>(&ask(dir.path(), "/status")?).ok();
+    wait_for("activations", Duration::from_millis(200), || {
+        state().filter(|s| counts(&s["total"]).0 >= 1_000)
+    });
+    let prefix = format!("latlab-{}-", watch.id());
+    // The one of the flight recorder is the larger one; the kernel rounds up.
+    let size = || {
+        let all = std::fs::read_dir(tracefs().unwrap().join("instances")).unwrap().flatten();
+        let own = all.filter(|e| e.file_name().to_string_lossy().starts_with(&prefix));
+        let size = |e: std::fs::DirEntry| {
+            let text = std::fs::read_to_string(e.path().join("per_cpu/cpu0/buffer_size_kb"));
+            text.unwrap_or_default().trim().parse::<u64>().unwrap_or(0)
+        };
+        own.map(size).min().unwrap_or(0)
+    };
+    signal(&watch, Signal::STOP);
+    let before = size();
+    std::thread::sleep(Duration::from_millis(before * 4));
+    signal(&watch, Signal::CONT);
+    assert!(before >= 1_024, "{before}");
+    wait_for("larger buffers", Duration::from_millis(200), || {
+        (size() > before * 3 / 2).then_some(())
+    });
+    let lost = state().unwrap()["total"]["counters"]["lost_events"].as_u64();
+    signal(&watch, Signal::TERM);
+    let out = watch.wait_with_output().unwrap();
+    assert!(said(&out).contains("events lost: the ring buffer"), "{}", said(&out));
+    assert!(lost > Some(0), "{lost:?}");
+}
+
 /// A budget that recording cannot keep: less is recorded, and it is said.
 #[test]
 fn a_budget_that_is_too_small_makes_it_record_less() {

@@ -14,9 +14,9 @@ use latlab_analysis::latency::capture::Capture;
 use latlab_analysis::latency::from_trace;
 use latlab_analysis::watch::follow::{Follow, Fresh};
 use latlab_model::units::{Nanos, Tid, TraceNs};
-use latlab_sys::clock;
 use latlab_sys::recorder::{EventSpec, FlightRecorder, Format, Kallsyms, RecordConfig};
 use latlab_sys::tracefs::{Selection, Tracefs};
+use latlab_sys::{clock, machine};
 use latlab_trace::KnownFormats;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -33,8 +33,10 @@ const UNRESOLVED_BYTES: usize = 1 << 20;
 const BYTES: usize = 16 << 20;
 /// An event whose record is not complete yet is at most so old.
 const INCOMPLETE: u64 = 2_000_000;
-/// Ring buffer of each CPU, KiB: a second of a very busy thread.
+/// Ring buffer of each CPU at first, KiB: a second of a very busy thread.
 const BUFFER_KB: u64 = 1_024;
+/// Share of the available memory up to which ring buffers grow after a loss, where that is more than they may have anyway.
+const MEMORY_SHARE: u64 = 256;
 /// Looks after which the kernel's symbols are chosen again, and once more soon after the threads changed.
 const SYMBOLS_EVERY: u64 = 7_200;
 const SYMBOLS_SOON: u64 = 20;
@@ -66,6 +68,8 @@ pub(super) struct Detector {
     formats: KnownFormats,
     looks: u64,
     seen: (u64, u64),
+    /// Ring buffer of each CPU, and at most, KiB.
+    buffer_kb: (u64, u64),
 }
 
 /// What a look at the buffer brought.
@@ -80,11 +84,27 @@ pub(super) struct Looked {
 }
 
 impl Detector {
-    /// Begins to record.
+    /// Begins to record. Its ring buffers grow after a loss, up to `most` bytes of all CPUs together or a small share
+    /// of the available memory.
     ///
     /// # Errors
     /// When the kernel lacks the events of the scheduler, or refuses.
-    pub(super) fn start(tracefs: &Tracefs, tids: &[Tid]) -> anyhow::Result<Self> {
+    pub(super) fn start(tracefs: &Tracefs, tids: &[Tid], most: u64) -> anyhow::Result<Self> {
+        let available = machine::condition().available_bytes.unwrap_or(0) / MEMORY_SHARE;
+        let cpus = machine::online_cpus().len().max(1) as u64;
+        let most_kb = (most.max(available) / cpus >> 10).max(BUFFER_KB);
+        Self::with_buffer(tracefs, tids, (BUFFER_KB, most_kb))
+    }
+
+    /// Another one with ring buffers of the same size, where somebody removed those of this one.
+    ///
+    /// # Errors
+    /// As [`Detector::start`].
+    pub(super) fn again(&self, tracefs: &Tracefs, tids: &[Tid]) -> anyhow::Result<Self> {
+        Self::with_buffer(tracefs, tids, self.buffer_kb)
+    }
+
+    fn with_buffer(tracefs: &Tracefs, tids: &[Tid], buffer_kb: (u64, u64)) -> anyhow::Result<Self> {
         let known = tracefs.events().with_hint()?;
         let has = |name: &str| known.iter().any(|e| format!("{}:{}", e.system, e.name) == name);
         if let Some((missing, _)) = EVENTS[..2].iter().find(|e| !has(e.0)) {
@@ -100,7 +120,7 @@ impl Detector {
         let config = RecordConfig {
             events: EVENTS.iter().filter(|e| has(e.0)).map(spec).collect(),
             clock: Some("mono".into()),
-            buffer_kb: Some(BUFFER_KB),
+            buffer_kb: Some(buffer_kb.0),
             ..RecordConfig::default()
         };
         let flight = FlightRecorder::start(tracefs, &config).with_hint()?;
@@ -113,6 +133,7 @@ impl Detector {
             formats: KnownFormats::default(),
             looks: 0,
             seen: (0, 0),
+            buffer_kb,
         })
     }
 
@@ -177,6 +198,9 @@ impl Detector {
             ..Looked::default()
         };
         self.seen = counts;
+        if looked.lost > 0 {
+            self.enlarge(looked.lost);
+        }
         self.window.push_back((TraceNs(now), pages));
         self.forget();
         let horizon = TraceNs(now.saturating_sub(INCOMPLETE));
@@ -190,6 +214,28 @@ impl Detector {
         }
         self.overlap = Nanos(overlap);
         Ok(Looked { fresh, ..looked })
+    }
+
+    /// Doubles the ring buffers after a loss: the next time that this process does not get the CPU for so long, they hold it.
+    fn enlarge(&mut self, lost: u64) {
+        let (now, most) = self.buffer_kb;
+        let next = (2 * now).min(most);
+        if next == now {
+            return;
+        }
+        match self.flight.session().control().set_buffer_kb(next) {
+            Ok(()) => {
+                log::warn!(
+                    "{lost} events lost: the ring buffer of each CPU is enlarged to {next} KiB"
+                );
+                self.buffer_kb.0 = next;
+            }
+            // What the kernel has no memory for it refuses, and leaves what there is.
+            Err(error) => {
+                log::warn!("{lost} events lost; the ring buffers stay: {error}");
+                self.buffer_kb.1 = now;
+            }
+        }
     }
 
     /// Drops pages that lie before the window.

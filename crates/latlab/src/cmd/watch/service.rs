@@ -97,7 +97,7 @@ pub(super) fn run(config: Config) -> anyhow::Result<(Status, Outcome)> {
     let _server = Server::start(&config.dir, config.listen, &shared)?;
     let limits = Limits { each: config.captures, bytes: config.disk };
     let (store, hour) = Store::open(&config.dir, limits, config.keep_days, &hour_now())?;
-    let detector = Detector::start(&tracefs, &tasks.tids())?;
+    let detector = Detector::start(&tracefs, &tasks.tids(), config.buffer / 2)?;
     let event_ns = event_ns(detector.flight());
     let can_stop = LateTrigger::is_possible(&tracefs);
     let rules = if can_stop { tasks.rules() } else { Vec::new() };
@@ -395,7 +395,7 @@ impl Service {
         log::warn!("the trace buffer of the watch: {reason}; it is made anew");
         self.pending.counters.disturbed += 1;
         self.flight = None;
-        self.detector = Detector::start(&self.tracefs, &self.tasks.tids())?;
+        self.detector = self.detector.again(&self.tracefs, &self.tasks.tids())?;
         self.start_flight()
     }
 
