@@ -340,6 +340,10 @@ impl Cutter<'_> {
         if let Some(cause) = limit {
             return cause;
         }
+        // What is done in that task's time for others is not the task's: as before the switch.
+        if let Some(cause) = interruption.filter(|_| is_runnable) {
+            return cause;
+        }
         match left {
             Left::As(OffCpu::Blocked | OffCpu::Sleeping) | Left::Unseen
                 if self.faulted(m, span.start) =>

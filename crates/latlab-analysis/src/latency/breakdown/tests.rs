@@ -160,6 +160,23 @@ fn who_runs_on_behind_a_softirq_was_not_chosen_anew() {
     assert_eq!((us(&b, Cause::Softirq), us(&b, Cause::PreemptionOff)), (10.0, 386.0));
 }
 
+/// The task is preempted before it is in user space, by one of higher priority that runs a softirq.
+#[test]
+fn a_softirq_in_the_task_that_preempts_is_the_softirq() {
+    let mut s = Script::default();
+    s.switch(0.0, RT, IDLE)
+        .timer(100.0)
+        .preempt(106.0, IDLE, RT)
+        .preempt(110.0, RT, HIGH)
+        .at(120.0, EventKind::SoftirqEntry { vec: 3 })
+        .at(400.0, EventKind::SoftirqExit { vec: 3 })
+        .switch(405.0, HIGH, RT)
+        .at(415.0, EventKind::Other);
+    let a = s.wakes(100.0, 410.0, true);
+    let b = cut(&s, a);
+    assert_eq!((us(&b, Cause::Softirq), us(&b, Cause::HigherPriority)), (280.0, 15.0), "{b:#?}");
+}
+
 #[test]
 fn waiting_for_a_lock_after_the_switch_is_not_interference() {
     let mut s = Script::default();
