@@ -27,14 +27,17 @@ fn decide_window(window: &mut Window, throttled: bool) {
             }
         }
     }
-    window.shares.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    window.shares.dedup_by(|next, known| {
-        let same = next.0 == known.0;
-        if same {
-            join(&mut known.1, &next.1);
+    let shares = &mut window.shares;
+    let mut i = 0;
+    while i < shares.len() {
+        match shares[..i].iter().position(|s| s.0 == shares[i].0) {
+            Some(same) => {
+                let (_, more) = shares.remove(i);
+                join(&mut shares[same].1, &more);
+            }
+            None => i += 1,
         }
-        same
-    });
+    }
 }
 
 /// Adds the times of a share to another one.

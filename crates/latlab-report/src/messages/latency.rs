@@ -491,7 +491,7 @@ fn alternatives(a: &Args<'_>) -> Text {
         said = first.to_uppercase() + &said[1..];
     }
     let why = if no_stall {
-        "A control group got runtime meanwhile; no event tells whether it was the task's, and had none before."
+        "A control group got runtime meanwhile; no event tells whether it was the task's."
     } else {
         "No event was recorded during the delay. A task that has the CPU most of the time is affected \
          most often by its own sections and by stalls alike."

@@ -120,7 +120,7 @@ pub(super) const MESSAGES: &[Message] = &[
     ),
     fixed!(
         "why.remedy-cpu-stat",
-        "Compare nr_throttled in cpu.stat of the task's cgroup before and after: equal values exclude cpu.max"
+        "Equal nr_throttled in its cgroup's cpu.stat before and after exclude cpu.max"
     ),
     fixed!(
         "why.remedy-record-locks",

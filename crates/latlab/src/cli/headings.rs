@@ -89,7 +89,7 @@ check !on !max_memory
 Output: list format junit
 tune !max_memory
 Settings: tries together factorial list apply boot fault
-Measurement: rounds block duration eliminate bench quantile require interval affinity priority seed
+Measurement: rounds block settle duration eliminate bench quantile require interval affinity priority seed
 Load: load
 Output: format
 compare !on !max_memory

@@ -89,7 +89,9 @@ impl Cutter<'_> {
             _ => None,
         })?;
         let refill = self.refill_before(switch).filter(|refill| refill.at >= span.start)?;
-        Some(if refill.resumed { Cause::FairOrBandwidth } else { Cause::Throttled })
+        // An idle CPU has no other task that it could run.
+        let either = refill.resumed && span.actor != Actor::Idle;
+        Some(if either { Cause::FairOrBandwidth } else { Cause::Throttled })
     }
 
     /// The timer that gave a group of a CPU's task runtime, where nothing but that task was chosen since, or the task

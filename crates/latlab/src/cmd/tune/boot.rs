@@ -151,6 +151,11 @@ fn machine_with(machine: &str, parameters: &[String]) -> String {
     options.join(",")
 }
 
+/// Whether a machine runs in virtual time, where waiting takes little.
+fn is_virtual(machine: &str) -> bool {
+    machine.split(',').any(|option| option.starts_with("icount="))
+}
+
 /// Boots and measures. `dir` keeps the run of each block.
 ///
 /// # Errors
@@ -254,7 +259,8 @@ impl Boots<'_> {
         command.args(["vm", "run", &machine]);
         command.args(args.fault.iter().flat_map(|f| ["--fault", f]));
         let script: String = blocks.iter().map(|(number, c)| script(args, *number, c)).collect();
-        command.args(["--", "sh", "-c", &(script + "exit 0")]);
+        let settle = args.settle.unwrap_or(if is_virtual(&machine) { 20 } else { 5 });
+        command.args(["--", "sh", "-c", &format!("sleep {settle}; {script}exit 0")]);
         command.current_dir(&dir).stderr(Stdio::piped());
         let first = dir.join(run_name(blocks.first().map_or(0, |b| b.0)));
         let measured = own_run::measure(&mut command, &first)?;
