@@ -92,7 +92,7 @@ impl Detector {
     pub(super) fn start(tracefs: &Tracefs, tids: &[Tid], most: u64) -> anyhow::Result<Self> {
         let available = machine::condition().available_bytes.unwrap_or(0) / MEMORY_SHARE;
         let cpus = machine::online_cpus().len().max(1) as u64;
-        let most_kb = (most.max(available) / cpus >> 10).max(BUFFER_KB);
+        let most_kb = (most.max(available) / cpus / 1_024).max(BUFFER_KB);
         Self::with_buffer(tracefs, tids, (BUFFER_KB, most_kb))
     }
 
