@@ -70,7 +70,7 @@ pub struct Args {
     /// Fault in the machine of --boot (see latlab vm run --fault); may be repeated.
     #[arg(long, value_name = "FAULT", requires = "boot")]
     pub fault: Vec<String>,
-    /// Seconds between a boot of --boot and its first block, for what kernel threads still do after the boot (default: 20
+    /// Seconds between a boot of --boot and its first block, for what kernel threads still do after the boot (default: 10
     /// in virtual time, otherwise 5).
     #[arg(long, value_name = "SECONDS", requires = "boot", value_parser = clap::value_parser!(u64).range(0..=600))]
     pub settle: Option<u64>,

@@ -151,7 +151,7 @@ fn machine_with(machine: &str, parameters: &[String]) -> String {
     options.join(",")
 }
 
-/// Whether a machine runs in virtual time, where waiting takes little.
+/// Whether a machine runs in virtual time, where waiting takes little unless it polls.
 fn is_virtual(machine: &str) -> bool {
     machine.split(',').any(|option| option.starts_with("icount="))
 }
@@ -259,7 +259,7 @@ impl Boots<'_> {
         command.args(["vm", "run", &machine]);
         command.args(args.fault.iter().flat_map(|f| ["--fault", f]));
         let script: String = blocks.iter().map(|(number, c)| script(args, *number, c)).collect();
-        let settle = args.settle.unwrap_or(if is_virtual(&machine) { 20 } else { 5 });
+        let settle = args.settle.unwrap_or(if is_virtual(&machine) { 10 } else { 5 });
         command.args(["--", "sh", "-c", &format!("sleep {settle}; {script}exit 0")]);
         command.current_dir(&dir).stderr(Stdio::piped());
         let first = dir.join(run_name(blocks.first().map_or(0, |b| b.0)));
