@@ -72,14 +72,18 @@ impl PlatformCounters {
         self.files.iter().try_fold(0u64, |sum, f| Some(sum.wrapping_add(read(f)?)))
     }
 
-    /// Steal time, SMIs and the limits of control groups alone: cheap enough between two captures.
+    /// Steal time and SMIs alone: cheap enough between two captures.
     pub fn sample(&self) -> CounterSample {
         CounterSample {
             steal_ns: machine::condition().steal_ns,
             smi: self.sum(SMI_COUNT),
-            periods: cgroup::throttled_periods(&Root::here()),
             ..CounterSample::default()
         }
+    }
+
+    /// The same, with the limits of this process's control groups.
+    pub fn sample_with_limits(&self) -> CounterSample {
+        CounterSample { periods: cgroup::throttled_periods(&Root::here()), ..self.sample() }
     }
 
     /// All counters that can be read.
@@ -123,14 +127,14 @@ impl CounterSample {
     /// sample; `None`: in a part of them, or it is not known. On several CPUs one of them is enough for the
     /// kernel's count, and it may be another one: there only that it never was so is known.
     pub fn throttled(&self, before: &Self) -> Option<bool> {
-        self.throttled_on(before, machine::online_cpus().len())
+        self.throttled_on(before, || machine::online_cpus().len())
     }
 
-    fn throttled_on(&self, before: &Self, cpus: usize) -> Option<bool> {
+    fn throttled_on(&self, before: &Self, cpus: impl FnOnce() -> usize) -> Option<bool> {
         let (now, then) = (self.periods?, before.periods?);
         match (now.0.wrapping_sub(then.0), now.1.wrapping_sub(then.1)) {
             (_, 0) => Some(false),
-            (periods, throttled) => (throttled == periods && cpus == 1).then_some(true),
+            (periods, throttled) => (throttled == periods && cpus() == 1).then_some(true),
         }
     }
 
@@ -190,7 +194,7 @@ mod tests {
     fn a_group_was_throttled_in_each_period_or_in_none_or_it_is_not_known() {
         let throttled = |before, after, cpus| {
             let of = |periods| CounterSample { periods, ..CounterSample::default() };
-            of(after).throttled_on(&of(before), cpus)
+            of(after).throttled_on(&of(before), || cpus)
         };
         assert_eq!(throttled(Some((0, 0)), Some((0, 0)), 4), Some(false), "no group has a limit");
         assert_eq!(throttled(Some((10, 4)), Some((20, 4)), 4), Some(false));

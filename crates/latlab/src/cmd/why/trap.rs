@@ -170,7 +170,7 @@ impl<'a> Collector<'a> {
             saved: Vec::new(),
             capture_counters: Vec::new(),
             counters,
-            last_sample: (counters.sample(), Instant::now()),
+            last_sample: (counters.sample_with_limits(), Instant::now()),
             readings: CounterReadings::default(),
             filling: Some(Instant::now()),
             history,
@@ -232,7 +232,7 @@ impl<'a> Collector<'a> {
 
     /// What was counted since the last reading, and how long ago that was.
     fn counted(&mut self) -> CaptureCounters {
-        let (sample, now) = (self.counters.sample(), Instant::now());
+        let (sample, now) = (self.counters.sample_with_limits(), Instant::now());
         let (steal_ns, smi) = sample.delta(&self.last_sample.0);
         let throttled = sample.throttled(&self.last_sample.0);
         let between = now.duration_since(self.last_sample.1);
