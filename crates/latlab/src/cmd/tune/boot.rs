@@ -16,6 +16,7 @@ use latlab_model::run::Detail;
 use latlab_model::tune::TuneDetail;
 use latlab_stats::histogram::Histogram;
 use latlab_sys::signal;
+use latlab_target::Target;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
@@ -153,7 +154,8 @@ fn machine_with(machine: &str, parameters: &[String]) -> String {
 
 /// Whether a machine runs in virtual time, where waiting takes little unless it polls.
 fn is_virtual(machine: &str) -> bool {
-    machine.split(',').any(|option| option.starts_with("icount="))
+    let target = Target::parse(&["vm:", machine].concat());
+    target.is_ok_and(|t| matches!(t, Target::Vm(vm) if vm.icount.is_some()))
 }
 
 /// Boots and measures. `dir` keeps the run of each block.
