@@ -92,6 +92,19 @@ impl Script {
             .at(us + 4.0, EventKind::VectorExit { name: vector })
     }
 
+    /// The softirq of the timers in a thread, from `us` on: entry, +1 expiry, +2 waking of `task`, +3 expiry's end, +4 exit.
+    pub fn timer_softirq(&mut self, us: f64, task: Task) -> &mut Self {
+        let function = self.name("hrtimer_wakeup");
+        self.at(us, EventKind::SoftirqEntry { vec: 8 })
+            .at(
+                us + 1.0,
+                EventKind::HrtimerEntry { timer: 7, function, now: 0, preempt_off: false },
+            )
+            .at(us + 2.0, EventKind::Waking { task, target: CpuId(0), in_interrupt: false })
+            .at(us + 3.0, EventKind::HrtimerExit { timer: 7 })
+            .at(us + 4.0, EventKind::SoftirqExit { vec: 8 })
+    }
+
     /// Declares a wake-up of the measured task.
     pub fn wakes(&mut self, intended_us: f64, actual_us: f64, late: bool) -> Activation {
         let ns = |us: f64| TraceNs((us * 1000.0) as u64);

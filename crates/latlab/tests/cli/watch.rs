@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -53,6 +53,14 @@ fn ask(dir: &Path, path: &str) -> Option<String> {
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;
     Some(text.split_once("\r\n\r\n")?.1.to_owned())
+}
+
+/// The tracing instances of a latlab.
+fn instances(pid: u32) -> Vec<PathBuf> {
+    let prefix = format!("latlab-{pid}-");
+    let all = std::fs::read_dir(tracefs().unwrap().join("instances")).unwrap().flatten();
+    let own = all.filter(|e| e.file_name().to_string_lossy().starts_with(&prefix));
+    own.map(|e| e.path()).collect()
 }
 
 fn counts(slice: &Value) -> (u64, u64) {
@@ -187,11 +195,8 @@ fn a_buffer_that_others_stop_is_made_anew() {
         })
     };
     counted(100);
-    let prefix = format!("latlab-{}-", watch.id());
-    for entry in std::fs::read_dir(tracefs().unwrap().join("instances")).unwrap().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            std::fs::write(entry.path().join("tracing_on"), "0").unwrap();
-        }
+    for instance in instances(watch.id()) {
+        std::fs::write(instance.join("tracing_on"), "0").unwrap();
     }
     let disturbed = wait_for("a new buffer", Duration::from_millis(200), || {
         state().filter(|s| s["total"]["counters"]["disturbed"] == 1)
@@ -201,9 +206,8 @@ fn a_buffer_that_others_stop_is_made_anew() {
     signal(&watch, Signal::TERM);
     let status = watch.wait().unwrap();
     assert_eq!(status.code(), Some(143));
-    let left = std::fs::read_dir(tracefs().unwrap().join("instances")).unwrap().flatten();
-    let names: Vec<_> = left.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
-    assert!(!names.iter().any(|n| n.starts_with(&prefix)), "{names:?}");
+    let left = instances(watch.id());
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// It does not get the CPU for so long that events are lost: then its ring buffers are larger.
@@ -226,16 +230,13 @@ fn ring_buffers_grow_after_a_loss() {
     wait_for("activations", Duration::from_millis(200), || {
         state().filter(|s| counts(&s["total"]).0 >= 1_000)
     });
-    let prefix = format!("latlab-{}-", watch.id());
     // The one of the flight recorder is the larger one; the kernel rounds up.
     let size = || {
-        let all = std::fs::read_dir(tracefs().unwrap().join("instances")).unwrap().flatten();
-        let own = all.filter(|e| e.file_name().to_string_lossy().starts_with(&prefix));
-        let size = |e: std::fs::DirEntry| {
-            let text = std::fs::read_to_string(e.path().join("per_cpu/cpu0/buffer_size_kb"));
+        let size = |instance: &PathBuf| {
+            let text = std::fs::read_to_string(instance.join("per_cpu/cpu0/buffer_size_kb"));
             text.unwrap_or_default().trim().parse::<u64>().unwrap_or(0)
         };
-        own.map(size).min().unwrap_or(0)
+        instances(watch.id()).iter().map(size).min().unwrap_or(0)
     };
     signal(&watch, Signal::STOP);
     let before = size();

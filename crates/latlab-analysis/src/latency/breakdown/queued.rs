@@ -73,8 +73,8 @@ impl Cutter<'_> {
         all
     }
 
-    /// Whether a fair task that is runnable while an idle CPU or another fair task runs waits for its control group to have
-    /// runtime again (`cpu.max`): the timer that gives it some is the last thing before the switch to it. Where the
+    /// The cause where a fair task that is runnable while an idle CPU or another fair task runs waits for its control group
+    /// to have runtime again (`cpu.max`): the timer that gives it some is the last thing before the switch to it. Where the
     /// task that the timer interrupted goes on, the scheduler may have chosen that one before as well.
     pub(super) fn waits_for_runtime(&self, tid: Tid, prio: i32, span: &Span) -> Option<Cause> {
         let may = matches!(span.actor, Actor::Task(_) | Actor::Idle) && span.task.prio >= FAIR;
@@ -111,6 +111,7 @@ impl Cutter<'_> {
         found
     }
 
+    /// The timer that expired at a moment, by what had the CPU from then on.
     fn refill_at(&self, at: TraceNs, switch: &Event) -> Option<Refill> {
         let fair = |s: &Span| matches!(s.actor, Actor::Task(_)) && s.task.prio >= FAIR;
         let spans = self.lanes.cpus.get(&switch.cpu).map_or(&[][..], Vec::as_slice);
@@ -360,7 +361,7 @@ mod tests {
         let thread = Task { tid: Tid(400), name: Symbol(2), prio: 98 };
         let (own, lent) = (Task { prio: 120, ..RT }, Task { prio: 98, ..FAIR });
         let mut s = Script::default();
-        let (vector, ours) = (s.name("local_timer"), s.name("hrtimer_wakeup"));
+        let vector = s.name("local_timer");
         let wakes = |task| EventKind::Waking { task, target: CpuId(0), in_interrupt: false };
         s.switch(0.0, own, FAIR)
             .at(100.0, EventKind::VectorEntry { name: vector })
@@ -371,14 +372,7 @@ mod tests {
             .at(110.0, runs(thread, OffCpu::Blocked, lent))
             .at(600.0, wakes(thread))
             .preempt(601.0, FAIR, thread)
-            .at(602.0, EventKind::SoftirqEntry { vec: 8 })
-            .at(
-                603.0,
-                EventKind::HrtimerEntry { timer: 7, function: ours, now: 0, preempt_off: false },
-            )
-            .at(604.0, wakes(own))
-            .at(605.0, EventKind::HrtimerExit { timer: 7 })
-            .at(606.0, EventKind::SoftirqExit { vec: 8 })
+            .timer_softirq(602.0, own)
             .switch(607.0, thread, own)
             .at(610.0, EventKind::Other);
         let a = s.wakes(100.0, 609.0, true);

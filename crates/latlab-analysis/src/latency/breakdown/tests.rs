@@ -412,6 +412,31 @@ fn a_work_item_is_as_long_as_it_ran_before_the_task_was_woken_too() {
     assert_eq!(work.iter().map(|p| p.whole.as_us_f64()).sum::<f64>(), 345.0);
 }
 
+/// A thread of latlab itself keeps the measured task waiting: an effect of the measurement. A task of the
+/// same priority that is none of latlab's threads is not.
+#[test]
+fn a_thread_of_latlab_itself_is_an_effect_of_the_measurement() {
+    let main = Task { tid: Tid(90), ..RT };
+    let mut s = Script::default();
+    s.switch(0.0, RT, FAIR).preempt(50.0, FAIR, main).timer(100.0);
+    s.switch(340.0, main, HIGH).switch(400.0, HIGH, RT).at(405.0, EventKind::Other);
+    let a = s.wakes(100.0, 404.0, true);
+    for (recorders, is_own) in
+        [(vec![], false), (vec![RT.tid], false), (vec![Tid(90), RT.tid], true)]
+    {
+        s.capture.recorders = recorders;
+        let b = cut(&s, a);
+        let (own, equal) = (us(&b, Cause::Measurement), us(&b, Cause::EqualPriority));
+        assert_eq!(
+            if is_own { (own, equal) } else { (equal, own) },
+            (236.0, 0.0),
+            "{:#?}",
+            b.pieces
+        );
+        assert_eq!(us(&b, Cause::HigherPriority), 60.0);
+    }
+}
+
 /// The task waits for a lock from 110 µs on. It is woken at 300, and gets its CPU at 500.
 fn woken_again(left: bool, idle_from: f64) -> Vec<(Cause, f64)> {
     let mut s = Script::default();

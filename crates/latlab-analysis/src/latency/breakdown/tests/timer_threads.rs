@@ -16,36 +16,11 @@ fn a_task_above_the_thread_that_runs_the_timers_is_interference() {
     }
 }
 
-/// A thread of latlab itself keeps the measured task waiting: an effect of the measurement. A task of the
-/// same priority that is none of latlab's threads is not.
-#[test]
-fn a_thread_of_latlab_itself_is_an_effect_of_the_measurement() {
-    let main = Task { tid: Tid(90), ..RT };
-    let mut s = Script::default();
-    s.switch(0.0, RT, FAIR).preempt(50.0, FAIR, main).timer(100.0);
-    s.switch(340.0, main, HIGH).switch(400.0, HIGH, RT).at(405.0, EventKind::Other);
-    let a = s.wakes(100.0, 404.0, true);
-    for (recorders, is_own) in
-        [(vec![], false), (vec![RT.tid], false), (vec![Tid(90), RT.tid], true)]
-    {
-        s.capture.recorders = recorders;
-        let b = cut(&s, a);
-        let (own, equal) = (us(&b, Cause::Measurement), us(&b, Cause::EqualPriority));
-        assert_eq!(
-            if is_own { (own, equal) } else { (equal, own) },
-            (236.0, 0.0),
-            "{:#?}",
-            b.pieces
-        );
-        assert_eq!(us(&b, Cause::HigherPriority), 60.0);
-    }
-}
-
 fn timer_thread_waits_for(prio: i32, measured: i32, cause: Cause) {
     let thread = Task { tid: Tid(400), name: Symbol(2), prio: 98 };
     let (other, own) = (Task { prio, ..HIGH }, Task { prio: measured, ..RT });
     let mut s = Script::default();
-    let (vector, ours) = (s.name("local_timer"), s.name("hrtimer_wakeup"));
+    let vector = s.name("local_timer");
     s.switch(0.0, own, FAIR)
         .preempt(90.0, FAIR, other)
         .at(100.0, EventKind::VectorEntry { name: vector })
@@ -53,11 +28,7 @@ fn timer_thread_waits_for(prio: i32, measured: i32, cause: Cause) {
         .at(102.0, EventKind::VectorExit { name: vector })
         .at(103.0, EventKind::Waking { task: thread, target: CpuId(0), in_interrupt: false })
         .switch(600.0, other, thread)
-        .at(601.0, EventKind::SoftirqEntry { vec: 8 })
-        .at(602.0, EventKind::HrtimerEntry { timer: 7, function: ours, now: 0, preempt_off: false })
-        .at(603.0, EventKind::Waking { task: own, target: CpuId(0), in_interrupt: false })
-        .at(604.0, EventKind::HrtimerExit { timer: 7 })
-        .at(605.0, EventKind::SoftirqExit { vec: 8 })
+        .timer_softirq(601.0, own)
         .switch(607.0, thread, own)
         .at(610.0, EventKind::Other);
     let a = s.wakes(100.0, 609.0, true);
@@ -74,8 +45,7 @@ fn a_callback_before_ours_in_the_thread_of_the_timers_is_a_timer_function() {
     let thread = Task { tid: Tid(400), name: Symbol(2), prio: 98 };
     let own = Task { prio: 120, ..RT };
     let mut s = Script::default();
-    let (irq, ours) = (s.name("arch_timer"), s.name("hrtimer_wakeup"));
-    let callback = s.name("on_timer");
+    let (irq, callback) = (s.name("arch_timer"), s.name("on_timer"));
     s.switch(0.0, own, FAIR)
         .at(40.0, EventKind::Waking { task: thread, target: CpuId(0), in_interrupt: false })
         .preempt(45.0, FAIR, thread)
@@ -86,11 +56,7 @@ fn a_callback_before_ours_in_the_thread_of_the_timers_is_a_timer_function() {
         .at(104.0, EventKind::IrqExit { irq: 18 })
         .at(340.0, EventKind::TimerExit { timer: 3 })
         .at(341.0, EventKind::SoftirqExit { vec: 1 })
-        .at(342.0, EventKind::SoftirqEntry { vec: 8 })
-        .at(343.0, EventKind::HrtimerEntry { timer: 7, function: ours, now: 0, preempt_off: false })
-        .at(344.0, EventKind::Waking { task: own, target: CpuId(0), in_interrupt: false })
-        .at(345.0, EventKind::HrtimerExit { timer: 7 })
-        .at(346.0, EventKind::SoftirqExit { vec: 8 })
+        .timer_softirq(342.0, own)
         .switch(348.0, thread, own)
         .at(350.0, EventKind::Other);
     let a = s.wakes(100.0, 349.0, true);
