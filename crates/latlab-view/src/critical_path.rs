@@ -189,13 +189,8 @@ impl ActorKind {
     fn of(part: &latency::Part) -> Self {
         match part.cause {
             Cause::Path => Self::Path,
-            Cause::HigherPriority
-            | Cause::EqualPriority
-            | Cause::FairOrBandwidth
-            | Cause::Measurement
-            | Cause::Execution
-            | Cause::Wait
-            | Cause::Overrun => Self::Task,
+            Cause::Execution | Cause::Wait | Cause::Overrun => Self::Task,
+            cause if cause.is_in_place() => Self::Task,
             _ => Self::Other,
         }
     }

@@ -310,12 +310,12 @@ fn missing(what: &Note) -> Evidence {
     }
 }
 
-/// What to change or to measure next, by mechanism.
 /// Whether a limit of the control group is one of the alternatives.
 fn is_of_bandwidth(c: &RootCause) -> bool {
     c.alternatives.iter().any(|a| a.mechanism == Mechanism::Bandwidth)
 }
 
+/// What to change or to measure next, by mechanism.
 fn remedies(c: &RootCause, preempt_rt: Option<bool>) -> Vec<Note> {
     let placed = c.evidence.iter().any(|fact| matches!(fact, CauseEvidence::Place { .. }));
     let ids: &[&str] = match c.mechanism {

@@ -263,6 +263,16 @@ pub enum Cause {
     Unexplained,
 }
 
+impl Cause {
+    /// Whether a task had the CPU in place of the measured one, which could run.
+    pub fn is_in_place(self) -> bool {
+        matches!(
+            self,
+            Self::HigherPriority | Self::EqualPriority | Self::FairOrBandwidth | Self::Measurement
+        )
+    }
+}
+
 /// Whether other CPUs did anything during a stretch without an event on this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -336,12 +336,9 @@ impl Cutter<'_> {
             Left::Woken(_) => true,
             Left::Unseen => false,
         };
-        let limit = is_runnable.then(|| self.waits_for_runtime(self.a.tid, prio, span)).flatten();
-        if let Some(cause) = limit {
-            return cause;
-        }
         // What is done in that task's time for others is not the task's: as before the switch.
-        if let Some(cause) = interruption.filter(|_| is_runnable) {
+        let limit = || self.waits_for_runtime(self.a.tid, prio, span);
+        if is_runnable && let Some(cause) = interruption.or_else(limit) {
             return cause;
         }
         match left {

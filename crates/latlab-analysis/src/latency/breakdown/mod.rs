@@ -458,14 +458,9 @@ impl Cutter<'_> {
         let mut seen: Vec<(Tid, Actor)> = Vec::new();
         for piece in pieces {
             let waits = match piece.actor {
-                Actor::Task(_) | Actor::Work(_) => matches!(
-                    piece.cause,
-                    Cause::PreemptionOff
-                        | Cause::HigherPriority
-                        | Cause::EqualPriority
-                        | Cause::FairOrBandwidth
-                        | Cause::Measurement
-                ),
+                Actor::Task(_) | Actor::Work(_) => {
+                    piece.cause == Cause::PreemptionOff || piece.cause.is_in_place()
+                }
                 // Of an interrupt's or softirq's span at the intended time the beginning is known.
                 Actor::Hrtimer(_) | Actor::Timer(_) | Actor::Softirq(_) => {
                     matches!(piece.cause, Cause::TimerFunction | Cause::Softirq)

@@ -29,16 +29,8 @@ pub(in crate::latency) fn predecessor(capture: &Capture, of: &Activation) -> Opt
 
 /// Whether a part kept the task from its CPU.
 fn keeps_off(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::HigherPriority
-            | Cause::EqualPriority
-            | Cause::FairOrBandwidth
-            | Cause::Measurement
-            | Cause::PreemptionOff
-            | Cause::InterruptsOff
-            | Cause::Throttled
-    )
+    cause.is_in_place()
+        || matches!(cause, Cause::PreemptionOff | Cause::InterruptsOff | Cause::Throttled)
 }
 
 /// Whether a part interrupted the task.

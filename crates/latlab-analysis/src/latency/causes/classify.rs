@@ -170,10 +170,10 @@ impl Judge<'_> {
             self.seen(group),
         );
         let times_on_time = self.usual.get(group).map_or(0.0, |u| u.times);
-        let who = if m.kind == Verdict::Own { group.who.clone() } else { String::new() };
+        let is_one = m.kind == Verdict::Own && mechanism != Mechanism::Alternatives;
         let mut cluster = RootCause {
             mechanism,
-            who: if mechanism == Mechanism::Alternatives { String::new() } else { who },
+            who: if is_one { group.who.clone() } else { String::new() },
             thread: thread(&shares),
             alternatives: self.alternatives(group, m),
             stage: first.stage,
@@ -213,22 +213,18 @@ impl Judge<'_> {
         Setting { prio, without_work, fair_server }
     }
 
-    /// What the events do not distinguish, the most frequent first; a stall last.
+    /// What the events do not distinguish, the most frequent first; a stall, where it is one of them, last.
     fn alternatives(&self, group: &Group, m: &Members) -> Vec<Alternative> {
-        if m.kind == Verdict::Own && group.cause == Cause::FairOrBandwidth {
-            let windows = m.excess.len();
-            let one = |mechanism, who| Alternative { mechanism, who, windows };
-            let share = one(Mechanism::EqualPriority, group.who.clone());
-            return vec![share, one(Mechanism::Bandwidth, String::new())];
-        }
-        if m.kind != Verdict::Alternatives {
-            return Vec::new();
-        }
+        let groups = match m.kind {
+            Verdict::Alternatives => m.merged.as_slice(),
+            Verdict::Own if group.cause == Cause::FairOrBandwidth => std::slice::from_ref(group),
+            Verdict::Own | Verdict::Stall => return Vec::new(),
+        };
         // One of them is said to be it: also that the task itself was running.
         let setting = Setting { without_work: false, ..self.setting(m) };
         // One mechanism of one actor may be several groups.
         let mut alike: BTreeMap<(Mechanism, &str), BTreeSet<usize>> = BTreeMap::new();
-        for group in &m.merged {
+        for group in groups {
             let of = |&i: &usize| (i, self.windows[i].share(group));
             let shares: Vec<(usize, &Share)> =
                 m.excess.keys().map(of).filter(|(_, s)| s.ns > 0).collect();
@@ -249,6 +245,10 @@ impl Judge<'_> {
         };
         let mut all: Vec<Alternative> = alike.into_iter().map(one).collect();
         all.sort_by_key(|a| std::cmp::Reverse(a.windows));
+        // Another task ran: nothing stood still.
+        if m.kind == Verdict::Own {
+            return all;
+        }
         let windows = m.excess.keys().filter(|&&i| self.windows[i].silent_ipi).count();
         if windows > 0 && all.iter().all(|a| a.mechanism != Mechanism::Ipi) {
             all.push(Alternative { mechanism: Mechanism::Ipi, who: String::new(), windows });

@@ -62,16 +62,8 @@ pub(super) fn could_be_stall(cause: Cause, is_guest: bool) -> bool {
         | Cause::Softirq
         | Cause::Overrun
         | Cause::TimerFunction => true,
-        _ => is_guest && is_in_place(cause),
+        _ => is_guest && cause.is_in_place(),
     }
-}
-
-/// A task that had the CPU in place of the measured one.
-pub(super) fn is_in_place(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::HigherPriority | Cause::EqualPriority | Cause::FairOrBandwidth | Cause::Measurement
-    )
 }
 
 /// What has events at both its ends.

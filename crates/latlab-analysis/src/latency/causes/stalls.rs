@@ -25,9 +25,7 @@
 
 use super::classify::Judge;
 use super::counters::{BY_CHANCE, Counted};
-use super::members::{
-    CONTROLS, Members, Verdict, could_be_stall, is_bracketed, is_in_place, is_silent,
-};
+use super::members::{CONTROLS, Members, Verdict, could_be_stall, is_bracketed, is_silent};
 use latlab_model::latency::{Cause, Group, Kind, Window};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -190,7 +188,7 @@ fn is_named(
         return true;
     }
     // So did a task that had the CPU in place of the measured one.
-    if mostly_seen && m.excess.len() - silent.len() >= CERTAIN && is_in_place(group.cause) {
+    if mostly_seen && m.excess.len() - silent.len() >= CERTAIN && group.cause.is_in_place() {
         return true;
     }
     if group.cause == Cause::IdleExit
