@@ -35,7 +35,7 @@ const BYTES: usize = 16 << 20;
 const INCOMPLETE: u64 = 2_000_000;
 /// Ring buffer of each CPU at first, KiB: a second of a very busy thread.
 const BUFFER_KB: u64 = 1_024;
-/// Share of the available memory up to which ring buffers grow after a loss, where that is more than they may have anyway.
+/// Share of the available memory up to which ring buffers grow, where that is more than they may have anyway.
 const MEMORY_SHARE: u64 = 256;
 /// Looks after which the kernel's symbols are chosen again, and once more soon after the threads changed.
 const SYMBOLS_EVERY: u64 = 7_200;
@@ -84,7 +84,7 @@ pub(super) struct Looked {
 }
 
 impl Detector {
-    /// Begins to record. Its ring buffers grow after a loss, up to `most` bytes of all CPUs together or a small share
+    /// Begins to record. Its ring buffers grow up to `most` bytes of all CPUs together or a small share
     /// of the available memory.
     ///
     /// # Errors
@@ -198,9 +198,8 @@ impl Detector {
             ..Looked::default()
         };
         self.seen = counts;
-        if looked.lost > 0 {
-            self.enlarge(looked.lost);
-        }
+        let fullest = pages.iter().map(|p| p.1.len() as u64 / 1_024).max().unwrap_or(0);
+        self.enlarge(fullest, looked.lost);
         self.window.push_back((TraceNs(now), pages));
         self.forget();
         let horizon = TraceNs(now.saturating_sub(INCOMPLETE));
@@ -216,19 +215,23 @@ impl Detector {
         Ok(Looked { fresh, ..looked })
     }
 
-    /// Doubles the ring buffers after a loss: the next time that this process does not get the CPU for so long, they hold it.
-    fn enlarge(&mut self, lost: u64) {
+    /// Enlarges ring buffers that lost events, or of which the fullest was more than half full: the next time that this process
+    /// does not get the CPU for so long, or for twice as long, they hold it.
+    fn enlarge(&mut self, fullest_kb: u64, lost: u64) {
         let (now, most) = self.buffer_kb;
-        let next = (2 * now).min(most);
-        if next == now {
+        let next = wanted_kb(now, fullest_kb, lost).min(most);
+        if next <= now {
             return;
         }
         match self.flight.session().control().set_buffer_kb(next) {
             Ok(()) => {
-                log::warn!(
-                    "{lost} events lost: the ring buffer of each CPU is enlarged to {next} KiB"
-                );
                 self.buffer_kb.0 = next;
+                let enlarged = format!("the ring buffer of each CPU is enlarged to {next} KiB");
+                if lost > 0 {
+                    log::warn!("{lost} events lost: {enlarged}");
+                } else {
+                    log::debug!("{fullest_kb} of {now} KiB full: {enlarged}");
+                }
             }
             // What the kernel has no memory for it refuses, and leaves what there is.
             Err(error) => {
@@ -275,6 +278,16 @@ impl Detector {
     }
 }
 
+/// Size of ring buffers of `now` KiB of which the fullest held `fullest` KiB since the look before: at least twice what it held,
+/// and twice `now` after a loss.
+fn wanted_kb(now: u64, fullest: u64, lost: u64) -> u64 {
+    let mut wanted = if lost > 0 { 2 * now } else { now };
+    while wanted < 2 * fullest {
+        wanted *= 2;
+    }
+    wanted
+}
+
 /// Pages of the detector as a capture.
 fn read(
     flight: &FlightRecorder,
@@ -308,6 +321,15 @@ fn filter(fields: &[&str], tids: &[Tid]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ring_buffers_hold_twice_what_came() {
+        assert_eq!(wanted_kb(1_024, 512, 0), 1_024);
+        assert_eq!(wanted_kb(1_024, 516, 0), 2_048);
+        assert_eq!(wanted_kb(1_024, 1_024, 7), 2_048);
+        // What was left by a buffer that could not grow before.
+        assert_eq!(wanted_kb(1_024, 3_000, 1), 8_192);
+    }
 
     #[test]
     fn filters_name_each_thread() {
