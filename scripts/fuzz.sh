@@ -21,8 +21,9 @@ cd "$top/fuzz"
 work=$state/work
 artifacts=$state/artifacts
 all=(analyses debug_info journal objects print_fmt reader results run text view wire)
-# An input that took longer than this was waiting, or hangs; which of both its CPU time tells.
-alarm=30
+# Real time in which an input that does not hang ends, also beside other processes; those of cpu_limit and more are run
+# once more alone, where their CPU time decides.
+alarm=120
 cpu_limit=10
 memory=(-rss_limit_mb=1024 -malloc_limit_mb=512)
 # What is kept for a target in git, bytes.
@@ -119,18 +120,20 @@ fuzz() {
     local before=$EPOCHSECONDS
     TIMEFORMAT='cpu: %U %S'
     { time "$program" "$work/$t" "${options[@]}" "${memory[@]}" -artifact_prefix="$artifacts/$t/" \
-        -max_total_time="$2" -timeout=$alarm -max_len=262144 -print_final_stats=1 -print_funcs=0 \
+        -max_total_time="$2" -timeout=$alarm -report_slow_units=$cpu_limit -max_len=262144 -print_final_stats=1 -print_funcs=0 \
         >"$log" 2>&1; } 2>"$log.time" || failed=1
     local cpu executions edges
     cpu=$(awk '/^cpu:/ { print int($2 + $3) }' "$log.time")
     executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)
-    for f in "$artifacts/$t"/timeout-*; do
+    for f in "$artifacts/$t"/{timeout,slow-unit}-*; do
         [[ -f $f && $(stat -c %Y "$f") -ge $before ]] || continue
         # Slow, or starved by other processes?
-        if (ulimit -t $cpu_limit && "$program" -timeout=600 "$f" >"$log.again" 2>&1); then
+        if ! (ulimit -t $cpu_limit && "$program" -timeout=600 "$f" >"$log.again" 2>&1); then
+            failed=1
+        else
             rm "$f"
-            failed=0
+            [[ $f != */timeout-* ]] || failed=0
         fi
     done
     printf '%s: %s executions, %s edges, %s s of CPU time\n' "$t" "${executions:-0}" "${edges:-0}" "$cpu"
