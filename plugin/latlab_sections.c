@@ -3,7 +3,7 @@
  * Sections with interrupts off and with preemption off, in executed instructions, between the first and
  * the last wake-up that the measuring program marks. 32-bit ARM and x86-64, one CPU, virtual time.
  *
- * Arguments: out=FILE marks=N (the number of the last wake-up); on x86-64 also the addresses of symbols in
+ * Arguments: out=FILE marks=N (the number of the last wake-up); log=FILE for a list of all sections; on x86-64 also the addresses of symbols in
  * hexadecimal: count= (of the preemption count) current= (of the running task) offsets= (__per_cpu_offset).
  *
  * What no section without interrupts can tell, an interrupt that is taken at once after they were
@@ -18,6 +18,7 @@ EXPORT int qemu_plugin_version = 1;
 #define RING (1u << 18)
 #define KEYS (1u << 14)		/* pairs of places; a power of two */
 #define STEPS_MAX 20000u	/* of the longest section */
+#define LOG_MAX (1u << 22)	/* lines of the list of all sections */
 
 struct step {
 	const struct block *block;
@@ -49,6 +50,21 @@ static uint64_t marks_max = 100, window_start;
 static bool is_counting, is_done;
 
 static uint64_t user_checks, user_wrong;
+static FILE *list;
+static uint32_t n_listed;
+
+static void add_to_list(char what, uint64_t from, uint64_t to, uint64_t begins, uint64_t ends)
+{
+	if (list && is_counting && n_listed++ < LOG_MAX)
+		fprintf(list, "%c %llu %llu %llx %llx\n", what, (unsigned long long)from,
+			(unsigned long long)to, (unsigned long long)begins, (unsigned long long)ends);
+}
+
+/* The instruction that reads the clock is counted already. */
+static void list_clock_read(unsigned int vcpu, void *data)
+{
+	add_to_list('T', executed, executed, 0, 0);
+}
 
 static unsigned int length_bin(uint64_t n)
 {
@@ -116,6 +132,7 @@ static void close_section(struct kind *kind, uint64_t ends)
 		return;
 	struct key *key = key_of(kind, kind->begins, ends);
 
+	add_to_list(kind->letter, kind->start, executed, kind->begins, ends);
 	kind->count++;
 	kind->sum += length;
 	kind->lengths[length_bin(length)]++;
@@ -139,6 +156,8 @@ static void look_at_irqs(struct block *block)
 	/* They were on, and an interrupt was taken before any block was seen with them on. */
 	if (irqs.is_open && begins_interrupt)
 		close_section(&irqs, previous->last);
+	if (previous->changes == WAITS)
+		add_to_list('W', executed, executed, 0, 0);
 	/* What waits, waits for nobody: the section ends, and another one begins after it. */
 	if (previous->changes == WAITS && irqs.is_open)
 		close_section(&irqs, previous->last);
@@ -244,6 +263,11 @@ static void on_mark(unsigned int vcpu, void *data)
 	}
 	if (marks >= marks_max) {
 		is_done = true;
+		if (list)
+			fprintf(list, n_listed > LOG_MAX ? "X\n" : "E\n");
+		if (list)
+			fclose(list);
+		list = NULL;
 		write_all();
 	}
 }
@@ -265,9 +289,13 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 			out_name = strdup(value);
 		else if (!strcmp(argv[i], "marks"))
 			marks_max = strtoull(value, NULL, 10);
+		else if (!strcmp(argv[i], "log"))
+			list = fopen(value, "w");
 		else
 			x86_argument(argv[i], value);
 	}
+	if (list)
+		on_clock_read = list_clock_read;
 	ring = malloc(RING * sizeof(*ring));
 	irqs.steps = malloc(STEPS_MAX * sizeof(struct step));
 	preempt.steps = malloc(STEPS_MAX * sizeof(struct step));

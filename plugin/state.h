@@ -54,6 +54,7 @@ static unsigned int seen[2], candidates;
 static bool is_calibrated;
 
 static uint64_t executed;		/* instructions */
+static exec_cb_t on_clock_read;		/* what the plugin does before the kernel reads the clock's counter, if anything */
 static uint64_t thread;			/* its thread_info or task_struct */
 static uint64_t marks;			/* wake-ups that were marked */
 
@@ -175,6 +176,8 @@ static enum changes watch(struct qemu_plugin_insn *in, const struct insn *i)
 			qemu_plugin_register_vcpu_insn_exec_cb(in, on_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
 		return NOTHING;
 	}
+	if (on_clock_read && reads_counter(arch, i))
+		qemu_plugin_register_vcpu_insn_exec_cb(in, on_clock_read, QEMU_PLUGIN_CB_NO_REGS, NULL);
 	if (waits(arch, i))
 		return WAITS;
 	if (arch == ARCH_X86_64) {

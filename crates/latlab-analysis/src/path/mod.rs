@@ -6,6 +6,7 @@ pub mod bound;
 pub mod format;
 pub mod functions;
 pub mod kernel_code;
+pub mod section_events;
 pub mod sections;
 pub mod tree;
 

@@ -5,6 +5,7 @@
 
 use super::format::{Block, FormatError, STATE_UNKNOWN, Step, hex, leaves as leaves_of, number};
 use super::functions::Functions;
+use super::section_events::Comparison;
 use super::tree;
 use latlab_model::path::{Section, SectionKind, SectionsDetail};
 use latlab_model::record::{Record, Unit};
@@ -136,8 +137,14 @@ fn push<T>(all: &mut Vec<T>, one: T, most: usize) -> Result<(), &'static str> {
     if all.len() <= most { Ok(()) } else { Err("too many lines of one kind") }
 }
 
-/// The part of a run.
-pub fn part(machine: &str, release: &str, file: &SectionsFile, kallsyms: &[u8]) -> Part {
+/// The part of a run; with the comparison with the kernel's events where there is one.
+pub fn part(
+    machine: &str,
+    release: &str,
+    file: &SectionsFile,
+    kallsyms: &[u8],
+    comparison: Option<&Comparison>,
+) -> Part {
     let mut functions = Functions::new(&file.arch, kallsyms);
     let kinds = [("irqs-off", &file.irqs), ("preempt-off", &file.preempt)];
     let kinds: Vec<SectionKind> =
@@ -149,7 +156,8 @@ pub fn part(machine: &str, release: &str, file: &SectionsFile, kallsyms: &[u8]) 
         histogram: Some(kind.lengths.clone()),
         ..Record::default()
     };
-    let results = kinds.iter().map(record).collect();
+    let mut results: Vec<Record> = kinds.iter().map(record).collect();
+    results.extend(comparison.map(|c| c.records(&mut functions)).unwrap_or_default());
     let detail = SectionsDetail {
         machine: machine.into(),
         release: release.into(),
@@ -220,7 +228,7 @@ mod tests {
 
     #[test]
     fn sections_have_functions_and_their_longest_a_tree() {
-        let part = part("armv7-rt", "6.1", &read(FILE).unwrap(), KALLSYMS);
+        let part = part("armv7-rt", "6.1", &read(FILE).unwrap(), KALLSYMS, None);
         let Some(Detail::Sections(detail)) = &part.detail else { panic!() };
         let [irqs, preempt] = detail.kinds.as_slice() else { panic!() };
         let first = &irqs.longest[0];

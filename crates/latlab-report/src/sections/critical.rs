@@ -4,6 +4,7 @@ use super::path::outline;
 use crate::doc::{Axis, Block, Column, Plot, Scale, Section, Series, SeriesKind, Table};
 use crate::values::grouped;
 use latlab_model::path::{SectionKind, SectionsDetail};
+use latlab_model::record::Record;
 use latlab_model::run::Part;
 
 /// Functions of the longest section on the first screen.
@@ -17,20 +18,22 @@ pub fn sections(part: &Part, detail: &SectionsDetail) -> Vec<Section> {
         blocks.push(Block::Table(longest(kind, detail.instructions)));
         blocks.extend(tree(kind, usize::MAX));
     }
+    blocks.extend(beside_events(part, detail).map(Block::Table));
     vec![Section { id: part.name.clone(), title: part.title.clone(), blocks }]
 }
 
 /// The first screen: of each kind the longest ones, and the calls of the longest of all.
-pub fn screen(detail: &SectionsDetail) -> Vec<Block> {
+pub fn screen(part: &Part, detail: &SectionsDetail) -> Vec<Block> {
     let of = |kind: &SectionKind| {
         let table = Block::Table(longest(kind, detail.instructions));
         [Some(table), tree(kind, SCREEN)]
     };
-    detail.kinds.iter().flat_map(of).flatten().collect()
+    let events = beside_events(part, detail).map(Block::Table);
+    detail.kinds.iter().flat_map(of).flatten().chain(events).collect()
 }
 
 /// The result in words.
-pub fn summary(detail: &SectionsDetail) -> Vec<String> {
+pub fn summary(part: &Part, detail: &SectionsDetail) -> Vec<String> {
     let sentence = |kind: &SectionKind| {
         let first = kind.longest.first()?;
         Some(format!(
@@ -44,6 +47,14 @@ pub fn summary(detail: &SectionsDetail) -> Vec<String> {
         ))
     };
     let mut sentences: Vec<String> = detail.kinds.iter().filter_map(sentence).collect();
+    let events = |what| Some(result(part, &["sections.events.", what].concat())?.summary.max);
+    if let Some((at, elsewhere)) = events("at-reads").flatten().zip(events("elsewhere").flatten()) {
+        sentences.push(format!(
+            "{} of {} events of the kernel lie at the instruction that read the clock for them.",
+            grouped(at as u64),
+            grouped((at + elsewhere) as u64)
+        ));
+    }
     if detail.user_wrong > 0 {
         sentences.push(format!(
             "Preemption seemed to be off {} of {} times that user code ran: its sections are estimates.",
@@ -88,6 +99,55 @@ fn longest(kind: &SectionKind, all: u64) -> Table {
             })
             .collect(),
     }
+}
+
+fn result<'p>(part: &'p Part, name: &str) -> Option<&'p Record> {
+    part.results.iter().find(|r| r.name == name)
+}
+
+/// Sections beside the kernel's events of them, where those were recorded.
+fn beside_events(part: &Part, detail: &SectionsDetail) -> Option<Table> {
+    let row = |kind: &SectionKind| {
+        let of = |what: &str| result(part, &["sections.", &kind.kind, ".", what].concat());
+        let range = |what: &str| {
+            let s = &of(what)?.summary;
+            let figures = [s.min, s.median, s.max].map(|x| grouped(x.unwrap_or(0.0) as u64));
+            Some(figures.join(" / "))
+        };
+        let (before, without) = (of("before")?, of("without")?);
+        let at = |key: &str| without.params.get(key).map(ToString::to_string).unwrap_or_default();
+        Some(vec![
+            name(kind).to_owned(),
+            grouped(before.summary.count),
+            range("before")?,
+            range("between")?,
+            range("after")?,
+            grouped(of("outside")?.summary.max.unwrap_or(0.0) as u64),
+            grouped(without.summary.count),
+            grouped(without.summary.max.unwrap_or(0.0) as u64),
+            at("begins"),
+            at("ends"),
+        ])
+    };
+    let rows: Vec<Vec<String>> = detail.kinds.iter().filter_map(row).collect();
+    (!rows.is_empty()).then(|| Table {
+        caption:
+            "Sections and the kernel's events of them, instructions (minimum / median / maximum)"
+                .into(),
+        columns: vec![
+            Column::left("sections"),
+            Column::right("with events"),
+            Column::right("before the first"),
+            Column::right("between them"),
+            Column::right("after the last"),
+            Column::right("events outside"),
+            Column::right("without events"),
+            Column::right("longest"),
+            Column::left("begins in"),
+            Column::left("ends in"),
+        ],
+        rows,
+    })
 }
 
 fn tree(kind: &SectionKind, most: usize) -> Option<Block> {
@@ -147,17 +207,38 @@ mod tests {
             kinds: vec![kind],
             ..SectionsDetail::default()
         };
-        let text = summary(&detail);
+        let mut part = Part::default();
+        let text = summary(&part, &detail);
         assert!(
             text[0].contains("longest 8\u{202f}296 instructions, from (exception vector)"),
             "{text:?}"
         );
         assert!(text[1].contains("1 of 100"), "{text:?}");
-        let Block::Table(table) = &screen(&detail)[0] else { panic!() };
+        let Block::Table(table) = &screen(&part, &detail)[0] else { panic!() };
         assert!(table.caption.contains("interrupts off, in instructions; 25.0 % of all"));
         assert_eq!(table.rows[0][2], "4\u{202f}000");
-        let Block::Pre(tree) = &screen(&detail)[1] else { panic!() };
+        let Block::Pre(tree) = &screen(&part, &detail)[1] else { panic!() };
         assert!(tree.contains("    8000     8000     1   timer"), "{tree}");
         assert_eq!(lengths(&detail).series[0].points.len(), 2);
+        assert!(beside_events(&part, &detail).is_none());
+        for (what, values) in [
+            ("events.at-reads", &[80][..]),
+            ("events.elsewhere", &[2]),
+            ("irqs-off.before", &[20, 21, 30]),
+            ("irqs-off.between", &[60, 60, 61]),
+            ("irqs-off.after", &[10, 10, 10]),
+            ("irqs-off.without", &[]),
+            ("irqs-off.outside", &[0]),
+        ] {
+            let name = ["sections.", what].concat();
+            let histogram = Histogram::of(values.iter().copied());
+            part.results.push(Record { name, summary: histogram.summary(), ..Record::default() });
+        }
+        let text = summary(&part, &detail);
+        assert!(text[1].starts_with("80 of 82 events of the kernel lie at"), "{text:?}");
+        let table = beside_events(&part, &detail).unwrap();
+        let cells =
+            ["interrupts off", "3", "20 / 21 / 30", "60 / 60 / 61", "10 / 10 / 10", "0", "0", "0"];
+        assert_eq!(table.rows[0][..8], cells);
     }
 }

@@ -152,7 +152,7 @@ fn part_summary(part: &Part) -> Vec<String> {
         #[cfg(feature = "host")]
         Some(Detail::Path(detail)) => path::summary(detail),
         #[cfg(feature = "host")]
-        Some(Detail::Sections(detail)) => critical::summary(detail),
+        Some(Detail::Sections(detail)) => critical::summary(part, detail),
         #[cfg(feature = "host")]
         Some(Detail::Bound(detail)) => bound::summary(detail),
         #[cfg(feature = "host")]

@@ -100,7 +100,7 @@ fn answer(part: &Part) -> Vec<Block> {
         #[cfg(feature = "host")]
         Some(Detail::Path(detail)) => super::path::screen(detail),
         #[cfg(feature = "host")]
-        Some(Detail::Sections(detail)) => super::critical::screen(detail),
+        Some(Detail::Sections(detail)) => super::critical::screen(part, detail),
         #[cfg(feature = "host")]
         Some(Detail::Bound(detail)) => super::bound::screen(detail),
         #[cfg(feature = "host")]

@@ -122,6 +122,9 @@ pub struct SectionsArgs {
     /// Which wake-ups are counted.
     #[command(flatten)]
     pub counted: Counted,
+    /// Record the events irq_disable, irq_enable, preempt_disable and preempt_enable too, and compare (x86-64, a kernel with tracers).
+    #[arg(long)]
+    pub events: bool,
 }
 
 /// What the bound is of.

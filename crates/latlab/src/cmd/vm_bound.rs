@@ -29,7 +29,7 @@ fn measure(name: &str, args: &BoundArgs, tasks: &[Task]) -> anyhow::Result<(Part
     let symbols = vm_count::symbols(name, &args.machine)?;
     let arguments = arguments(name, &vm_count::target(&args.machine)?, &symbols)?;
     let all = |_| arguments.clone();
-    let guest = vm_count::run(name, &args.machine, &args.counted, ("latlab_bound", &all))?;
+    let guest = vm_count::run(name, &args.machine, &args.counted, ("latlab_bound", &all), &[])?;
     let file = bound::read(&guest.file)
         .context("the plugin's file")
         .hint("count fewer wake-ups (-l), or use a kernel of Debian's")?;

@@ -24,13 +24,15 @@ const RUN: &str = "r";
 const KALLSYMS: &str = "kallsyms";
 const INTERRUPTS: &str = "interrupts";
 const OUTPUT: &str = "output";
-/// What the guest's shell runs; its arguments are the seconds to settle and those of `latlab`, which a signal
-/// to the command reaches.
+const RECORDING: &str = "trace.dat";
+/// Ring buffer of a recording.
+const BUFFER_KB: &str = "32768";
+/// What the guest's shell runs; its arguments are the seconds to settle and the command, which a signal reaches.
 const SCRIPT: &str = "cat /proc/kallsyms > kallsyms
     cat /proc/interrupts > interrupts
     sleep $1
     shift
-    exec /bin/latlab wakeup -q --out r \"$@\" > output 2>&1";
+    exec \"$@\" > output 2>&1";
 /// Before [`SCRIPT`], where there are modules to load.
 const LOAD_MODULES: &str = "for module in /latlab-modules/*; do
         insmod $module > output 2>&1 || exit 1
@@ -53,6 +55,8 @@ pub struct Guest {
     pub kallsyms: Vec<u8>,
     /// The guest's `/proc/interrupts`.
     pub interrupts: String,
+    /// Where events were asked for, the plugin's list and the recording.
+    pub recorded: Option<(String, Vec<u8>)>,
     /// Virtual time of one instruction, as a power of two of ns.
     pub shift: u8,
 }
@@ -201,7 +205,7 @@ pub fn plugin(
 pub type Arguments<'a> = dyn Fn(u8) -> Vec<(String, String)> + 'a;
 
 /// Boots the machine with the plugin of this name, measures, and reads what both wrote. `arguments` of the
-/// plugin besides its file.
+/// plugin besides its file; `events` that the guest records meanwhile, with the processor's counter as their clock.
 ///
 /// # Errors
 /// When the plugin cannot be built, the machine does not run, or a result is missing.
@@ -210,6 +214,7 @@ pub fn run(
     machine: &Machine,
     counted: &Counted,
     (plugin, arguments): (&str, &Arguments<'_>),
+    events: &[&str],
 ) -> anyhow::Result<Guest> {
     if signal::stop_requested().is_some() {
         return Err(anyhow!("{name}: not begun"));
@@ -220,7 +225,12 @@ pub fn run(
     let mut target = target(machine)?;
     let shift = target.icount.unwrap_or(0);
     let file = scratch.path().join("counted.txt");
-    target.plugin = Some(self::plugin(&host, &target, plugin, &file, arguments(shift))?);
+    let list = scratch.path().join("list.txt");
+    let mut arguments = arguments(shift);
+    if !events.is_empty() {
+        arguments.push(("log".to_owned(), list.display().to_string()));
+    }
+    target.plugin = Some(self::plugin(&host, &target, plugin, &file, arguments)?);
     let folder = scratch.path().join("results");
     fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
     let plan = vm::Plan {
@@ -230,17 +240,29 @@ pub fn run(
         ..vm::Plan::default()
     };
     vm::say(&format!("{name}: counting {} wake-ups in virtual time", counted.loops));
-    let job = Job { argv: command(counted), ..Job::default() };
+    let job = Job { argv: command(counted, events), ..Job::default() };
     let (finished, _) = vm::execute_in(&folder, &target, job, plan)?;
     let finished = finished?;
+    let run = guest_run(&folder, finished.code);
     Ok(Guest {
-        run: guest_run(&folder, finished.code)?,
+        run: match events {
+            [] => run?,
+            _ => run.hint("the events are those of a kernel with tracers (build=tracers)")?,
+        },
         release: finished.release,
         file: read(&file, FILE_MAX)?,
         kallsyms: read_symbols(&folder)?,
         interrupts: read_interrupts(&folder),
+        recorded: match events {
+            [] => None,
+            _ => Some((read(&list, FILE_MAX)?, recording(&folder)?)),
+        },
         shift,
     })
+}
+
+fn recording(folder: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(folder.join(RECORDING)).context("the machine brought back no recording")
 }
 
 /// Modules at the places where the guest's shell looks, in their order.
@@ -260,11 +282,18 @@ fn modules(files: &[PathBuf]) -> anyhow::Result<Vec<Extra>> {
 }
 
 /// The guest's command.
-fn command(counted: &Counted) -> Vec<String> {
+fn command(counted: &Counted, events: &[&str]) -> Vec<String> {
     let load = if counted.modules.is_empty() { "" } else { LOAD_MODULES };
     let mut words: Vec<String> = ["/bin/sh", "-c"].map(String::from).to_vec();
     words.extend([format!("{load}{SCRIPT}"), "count".to_owned()]);
     words.push(counted.settle.to_string());
+    if !events.is_empty() {
+        let record = ["/bin/latlab", "record", "-o", RECORDING, "-C", "x86-tsc", "-b", BUFFER_KB];
+        words.extend(record.map(String::from));
+        words.extend(events.iter().flat_map(|event| ["-e".to_owned(), (*event).to_owned()]));
+        words.push("--".to_owned());
+    }
+    words.extend(["/bin/latlab", "wakeup", "-q", "--out", RUN].map(String::from));
     words.extend([format!("-l{}", counted.loops), format!("-i{}", counted.interval)]);
     words.extend(counted.load.iter().flat_map(|load| ["--load".to_owned(), load.clone()]));
     words
@@ -277,7 +306,7 @@ fn guest_run(folder: &Path, code: u8) -> anyhow::Result<Run> {
     }
     if code != 0 && !is_stopped {
         let text = fs::read_to_string(folder.join(OUTPUT)).unwrap_or_default();
-        let line = foreign_line(text.lines().rev());
+        let line = foreign_line(text.lines().rev().filter(|l| !l.starts_with("hint: ")));
         let line = line.unwrap_or_else(|| "no reason was given".to_owned());
         return Err(anyhow!("the measurement in the machine ended with exit code {code}: {line}"));
     }
@@ -317,10 +346,13 @@ mod tests {
             settle: 3,
             modules: Vec::new(),
         };
-        let words = command(&counted);
-        assert_eq!(words[3..], ["count", "3", "-l7", "-i500", "--load", "hackbench -g 1"]);
+        let words = command(&counted, &[]);
+        let wakeup = "count 3 /bin/latlab wakeup -q --out r -l7 -i500 --load";
+        assert_eq!(words[3..].join(" "), format!("{wakeup} hackbench -g 1"));
         assert!(!words[2].contains("insmod"));
         counted.modules.push("a.ko".into());
-        assert!(command(&counted)[2].starts_with("for module"));
+        let words = command(&counted, &["preemptirq"]);
+        assert!(words[2].starts_with("for module"));
+        assert!(words.join(" ").contains(" -e preemptirq -- /bin/latlab wakeup "));
     }
 }

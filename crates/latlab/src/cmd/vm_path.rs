@@ -76,7 +76,7 @@ fn against(machine: &Machine, other: &str) -> anyhow::Result<Machine> {
 /// When it cannot run, has no plugin, or no wake-up was counted.
 pub fn measure(name: String, machine: &Machine, counted: &Counted) -> anyhow::Result<Side> {
     let shift = |shift: u8| vec![("shift".to_owned(), shift.to_string())];
-    let guest = vm_count::run(&name, machine, counted, ("latlab_path", &shift))?;
+    let guest = vm_count::run(&name, machine, counted, ("latlab_path", &shift), &[])?;
     let file = format::read(&guest.file).context("the plugin's file")?;
     let measured = Measured {
         name: &name,

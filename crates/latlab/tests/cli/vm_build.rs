@@ -111,6 +111,31 @@ fn a_kernel_from_source_has_its_tracers_and_takes_faults() {
     let max = summary["max"].as_f64().unwrap();
     assert!((500e3..1_500e3).contains(&max), "{summary:#}");
     assert_eq!(run["machine"]["kernel"]["release"], release);
+    // The sections of executed instructions beside the kernel's own events of them: each event lies in one.
+    let args = [
+        "vm",
+        "sections",
+        "x86_64-rt,build=tracers+small",
+        "--events",
+        "-l",
+        "20",
+        "--settle",
+        "2",
+    ];
+    let output = latlab(dir, &[&args[..], &["--out", "s"]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let run: Value = serde_json::from_slice(&fs::read(dir.join("s/run.json")).unwrap()).unwrap();
+    let result = |name: &str, what: &str| {
+        let results = run["parts"][0]["results"].as_array().unwrap();
+        let found = results.iter().find(|r| r["name"] == name).unwrap();
+        found["summary"][what].as_f64().unwrap()
+    };
+    assert!(result("sections.events.at-reads", "max") > 1_000.0);
+    assert_eq!(result("sections.events.elsewhere", "max"), 0.0);
+    assert_eq!(result("sections.irqs-off.outside", "max"), 0.0);
+    // What lies around the events is the tracing's own work.
+    assert!(result("sections.irqs-off.before", "max") < 1_000.0);
+    assert!(result("sections.irqs-off.without", "max") < 100.0);
     // The package is a kernel of one's own for any machine of the architecture.
     let packaged = ["vm", "run", "x86_64", "--kernel", "kernel.deb", "--", "uname", "-r"];
     assert_eq!(printed(&latlab(dir, &packaged)).trim(), release);
