@@ -190,8 +190,9 @@ fn lava(name: &str, run: &Run, mut out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 /// What a latlab that was killed has left changed is restored before anything is measured.
-fn restore_orphaned_settings() {
+pub fn restore_orphaned_settings() {
     latlab_sys::sysv::remove_abandoned();
+    crate::restoration::remove_left_instances();
     let mut stderr = term::stderr();
     // A diagnostic: a failed write to stderr loses no result.
     let _ = match latlab_sys::settings::restore_orphaned(&Place::default()) {

@@ -5,7 +5,7 @@ use crate::cli::Global;
 use crate::cli::doctor::Args;
 use crate::outcome::{HintExt, Outcome};
 use crate::output;
-use crate::restoration::lines;
+use crate::restoration::{lines, remove_left_instances};
 use crate::session::Session;
 use crate::term;
 use anyhow::anyhow;
@@ -14,10 +14,8 @@ use latlab_model::run::Part;
 use latlab_report::sections::{self, doctor as report};
 use latlab_sys::settings::{self, OrphanedSettings, Place, Restoration};
 use latlab_sys::signal;
-use latlab_sys::tracefs::{self, Tracefs};
 use serde_json::json;
 use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 
 /// Runs the command.
@@ -69,8 +67,7 @@ pub fn examine(machine: &Machine, window: Duration) -> Part {
 /// Puts back what dead latlabs have left.
 fn restore(global: &Global) -> anyhow::Result<Outcome> {
     let place = Place::default();
-    // First: an instance keeps the events that it uses.
-    let instances = left_instances();
+    let instances = remove_left_instances();
     let found = settings::restore_orphaned(&place)
         .hint("check that directory; remove it if it is not latlab's")?;
     let semaphores = latlab_sys::sysv::remove_abandoned();
@@ -111,13 +108,6 @@ fn restore(global: &Global) -> anyhow::Result<Outcome> {
 }
 
 /// Removes the tracing instances of dead latlabs; nothing is mounted for it.
-fn left_instances() -> Vec<String> {
-    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-    let mounted = places.iter().find(|p| Path::new(p).join("instances").exists());
-    let removed = mounted.map(|p| tracefs::remove_left_behind(&Tracefs::at(*p)));
-    removed.unwrap_or_default().into_iter().map(|r| r.name).collect()
-}
-
 fn as_json(found: &OrphanedSettings, instances: &[String], semaphores: usize) -> serde_json::Value {
     let of = |r: &Restoration| {
         let (path, what, detail) = match r {

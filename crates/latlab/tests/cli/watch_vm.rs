@@ -19,6 +19,9 @@ fn a_watch_is_stopped_by_the_kernel_where_a_task_is_late() {
         echo == captures; ls /tmp/w/captures; echo == left; left
         watching watch $pid --deadline 2ms --dir /tmp/w2 -D 30 >/dev/null 2>&1 & watch=$!
         sleep 3; kill -9 $watch; sleep 0.2; echo == killed; left
+        watching watch $pid --deadline 2ms --dir /tmp/w2 -D 2 >/dev/null 2>/tmp/again; echo == again; cat /tmp/again; left
+        watching watch $pid --deadline 2ms --dir /tmp/w2 -D 30 >/dev/null 2>&1 & watch=$!
+        sleep 3; kill -9 $watch; sleep 0.2
         echo == restored; watching doctor --restore >/dev/null && left";
     let file = format!("{}:watching", program.display());
     let machine = ["vm", "run", "x86_64-rt,mem=1024,icount=0"];
@@ -35,4 +38,8 @@ fn a_watch_is_stopped_by_the_kernel_where_a_task_is_late() {
     assert!(!of("captures").contains("unknown"), "{}", of("captures"));
     assert_eq!((of("left"), of("restored")), ("", ""), "{}", said(&output));
     assert!(of("killed").contains("latlab_late_"), "the trigger was set: {}", said(&output));
+    // The next start removes what the killed one left, and says it.
+    let again = of("again");
+    assert!(again.starts_with("restored after a latlab process was killed"), "{again}");
+    assert!(!again.contains("not restored") && !again.contains(" u64 us"), "{again}");
 }
