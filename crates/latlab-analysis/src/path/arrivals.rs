@@ -18,12 +18,18 @@ pub(super) struct Source {
     pub(super) number: Option<u64>,
     /// Address of its handler or vector; 0 where it was not seen.
     pub(super) handler: u64,
+    /// Its name, where no address tells it.
+    pub(super) name: String,
     spans: Vec<Vec<Arrival>>,
 }
 
 impl Source {
     pub(super) fn new(number: Option<u64>, handler: u64) -> Self {
-        Self { number, handler, spans: Vec::new() }
+        Self { number, handler, name: String::new(), spans: Vec::new() }
+    }
+
+    pub(super) fn named(name: String) -> Self {
+        Self { name, ..Self::default() }
     }
 
     /// Adds one.

@@ -27,9 +27,9 @@ const LINES_MAX: usize = 1 << 24;
 const STEPS_MAX: usize = 10_000;
 /// A bound that is longer than this, instructions, is none.
 const LONGEST: u64 = 10_000_000_000;
-/// From the intended time to the timer's interrupt, ns: the time that is programmed is rounded up to the counter's
+/// From the intended time to the timer's interrupt in virtual time, ns: the time that is programmed is rounded up to the counter's
 /// steps of 16 ns, by a multiplication that is exact to 67 ns (docs/validation/worst.md).
-const TIMER_NS: u64 = 83;
+pub const TIMER_NS: u64 = 83;
 
 /// A number that a file has for a source, at most.
 const SOURCES_MAX: u64 = 1 << 10;
@@ -139,6 +139,15 @@ impl BoundFile {
         Ok(())
     }
 
+    /// Adds the longest interval of a kind: its length, the number of such intervals, the addresses of its beginning and end.
+    pub(super) fn add(&mut self, kind: BoundKind, length: u64, count: u64, at: (u64, u64)) {
+        self.longest.push(Longest { kind, length, count, begins: at.0, ends: at.1 });
+    }
+
+    pub(super) fn add_source(&mut self, source: Source) {
+        self.sources.push(source);
+    }
+
     fn of(&self, kind: BoundKind) -> u64 {
         self.longest.iter().filter(|l| l.kind == kind).map(|l| l.length).max().unwrap_or(0)
     }
@@ -185,6 +194,8 @@ pub struct Measured<'a> {
     pub release: &'a str,
     /// Virtual time of one instruction, ns.
     pub insn_ns: u64,
+    /// From the intended time to the timer's interrupt, ns.
+    pub timer_ns: u64,
     /// Wake-ups whose latency was measured: those of a warm-up only have marks.
     pub wakeups: u64,
     /// Largest latency of these wake-ups, ns.
@@ -199,7 +210,7 @@ pub struct Measured<'a> {
 pub fn detail(file: &BoundFile, measured: &Measured<'_>, tasks: &[Task]) -> BoundDetail {
     let mut functions = Functions::new(&file.arch, measured.kallsyms);
     let insn_ns = measured.insn_ns.max(1);
-    let timer = TIMER_NS.div_ceil(insn_ns);
+    let timer = measured.timer_ns.div_ceil(insn_ns);
     let mut name = |address: u64| {
         let function = (address > 0).then(|| functions.at(address).function);
         function.map_or_else(String::new, |f| functions.name(f).to_owned())
@@ -213,11 +224,10 @@ pub fn detail(file: &BoundFile, measured: &Measured<'_>, tasks: &[Task]) -> Boun
             ends: name(l.ends),
         })
         .collect();
-    components.push(BoundComponent {
-        kind: BoundKind::Timer,
-        longest: timer,
-        ..Default::default()
-    });
+    if timer > 0 {
+        let kind = BoundKind::Timer;
+        components.push(BoundComponent { kind, longest: timer, ..Default::default() });
+    }
     components.sort_by_key(|c| c.kind);
     let interrupts = |window: u64| sum(file.sources.iter().map(|s| s.most_in(window)));
     let sporadic = |window: u64| sum(file.sources.iter().map(|s| s.most_sporadic(window)));
@@ -274,6 +284,9 @@ fn sources(
 ) -> Vec<BoundInterrupt> {
     let named = arrivals::names(measured.interrupts);
     let mut name = |source: &Source| {
+        if !source.name.is_empty() {
+            return source.name.clone();
+        }
         if let Some(name) = source.number.and_then(|n| named.get(&n)) {
             return name.clone();
         }
@@ -333,6 +346,7 @@ mod tests {
         let file = read(&[HEAD, arrivals, "M 900000 2001 1 500 0\nI 0 99990000"].concat()).unwrap();
         let measured = Measured {
             insn_ns: 1,
+            timer_ns: TIMER_NS,
             wakeups: 2000,
             kallsyms: KALLSYMS,
             interrupts: INTERRUPTS,

@@ -3,6 +3,7 @@
 mod arrivals;
 pub mod bisect;
 pub mod bound;
+pub mod bound_trace;
 pub mod format;
 pub mod functions;
 pub mod kernel_code;

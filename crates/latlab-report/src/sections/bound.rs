@@ -10,6 +10,10 @@ const ASSUMPTIONS: &str = "The bound holds for the code that was executed: a lon
     assumes one CPU, a thread of the highest priority that no other thread delays, interrupts that do not nest and \
     come as close together as each did, in any alignment of different ones.";
 
+const ESTIMATE: &str = "An estimate: the events are those of one recording, in the order and with the delays of recording, and code that did not run \
+    is not covered. The return to user space and the steps of the timer are not in it. It assumes a thread of the highest priority that no \
+    other thread delays, interrupts that do not nest and come as close together as each did, in any alignment of different ones.";
+
 /// The sections of a `bound` part.
 pub fn sections(part: &Part, detail: &BoundDetail) -> Vec<Section> {
     let mut blocks = vec![Block::Findings(part.findings.clone())];
@@ -20,7 +24,7 @@ pub fn sections(part: &Part, detail: &BoundDetail) -> Vec<Section> {
 /// The bound with its assumptions.
 pub fn blocks(detail: &BoundDetail) -> Vec<Block> {
     let mut blocks = screen(detail);
-    blocks.push(Block::Text(ASSUMPTIONS.into()));
+    blocks.push(Block::Text(if is_estimate(detail) { ESTIMATE } else { ASSUMPTIONS }.into()));
     blocks
 }
 
@@ -40,6 +44,11 @@ pub fn screen(detail: &BoundDetail) -> Vec<Block> {
     blocks
 }
 
+/// Whether it is of a recording, in which no instruction was counted.
+fn is_estimate(detail: &BoundDetail) -> bool {
+    detail.instructions == 0
+}
+
 /// The result in words.
 pub fn summary(detail: &BoundDetail) -> Vec<String> {
     let observed = detail.observed_ns;
@@ -50,8 +59,9 @@ pub fn summary(detail: &BoundDetail) -> Vec<String> {
     );
     let mut sentences = vec![match bound_ns(detail) {
         Some(ns) => format!(
-            "{}: wake-up latency at most {}; {worst}, bound/observed {:.2}.",
+            "{}: wake-up latency at most {}{}; {worst}, bound/observed {:.2}.",
             detail.machine,
+            if is_estimate(detail) { "about " } else { "" },
             format_ns(ns as f64),
             ns as f64 / observed.max(1) as f64
         ),
@@ -128,10 +138,13 @@ fn components(detail: &BoundDetail) -> Table {
     rows.iter_mut().for_each(|row| row.resize(6, String::new()));
     rows.extend(detail.components.iter().map(row));
     Table {
-        caption: format!(
-            "Bound and longest intervals without interrupts, in instructions of {} ns",
-            detail.insn_ns
-        ),
+        caption: match is_estimate(detail) {
+            true => "Bound and longest intervals without interrupts, ns".into(),
+            false => format!(
+                "Bound and longest intervals without interrupts, in instructions of {} ns",
+                detail.insn_ns
+            ),
+        },
         columns: vec![
             Column::left("interval"),
             Column::right("in the bound"),
@@ -147,7 +160,10 @@ fn components(detail: &BoundDetail) -> Table {
 fn interrupts(detail: &BoundDetail) -> Table {
     let or_none = |n: Option<u64>, text: fn(u64) -> String| n.map_or_else(|| "–".into(), text);
     Table {
-        caption: "Interrupts, in instructions".into(),
+        caption: match is_estimate(detail) {
+            true => "Interrupts, ns".into(),
+            false => "Interrupts, in instructions".into(),
+        },
         columns: vec![
             Column::right("number"),
             Column::left("source"),
@@ -200,6 +216,7 @@ mod tests {
         BoundDetail {
             machine: "armv7-rt".into(),
             insn_ns: 1,
+            instructions: 2_000_000,
             wakeups: 2000,
             components: vec![
                 of(BoundKind::Postponed, 2_000),
@@ -241,6 +258,20 @@ mod tests {
         assert_eq!(interrupts(&detail).rows[0][..2], ["27", "arch_timer"]);
         assert_eq!(interrupts(&detail).rows[0][4], "–");
         assert!(!screen(&detail).iter().any(|b| matches!(b, Block::Warning(_))));
+    }
+
+    #[test]
+    fn a_recording_has_an_estimate_in_ns() {
+        let estimate = BoundDetail { instructions: 0, ..detail() };
+        assert!(
+            summary(&estimate)[0].contains("at most about 14.8 µs"),
+            "{:?}",
+            summary(&estimate)
+        );
+        assert!(components(&estimate).caption.ends_with("interrupts, ns"));
+        assert!(
+            matches!(blocks(&estimate).last(), Some(Block::Text(t)) if t.starts_with("An estimate"))
+        );
     }
 
     #[test]

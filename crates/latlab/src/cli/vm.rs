@@ -130,7 +130,7 @@ pub struct SectionsArgs {
 /// What the bound is of.
 #[derive(Debug, Args)]
 pub struct BoundArgs {
-    /// The machine; icount=0 is its default here.
+    /// The machine, icount=0 is its default here; or a recording of another machine, for an estimate.
     #[command(flatten)]
     pub machine: Machine,
     /// Which wake-ups are counted.

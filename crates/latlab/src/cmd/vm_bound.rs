@@ -2,27 +2,65 @@
 
 use crate::cli::Global;
 use crate::cli::vm::BoundArgs;
+use crate::cmd::sched::file;
 use crate::cmd::{vm_count, vm_path};
 use crate::outcome::{HintExt, Outcome};
 use crate::session::Session;
+use crate::trace_input;
 use anyhow::{Context, anyhow};
 use latlab_analysis::path::bound::{self, Measured, Task};
+use latlab_analysis::path::bound_trace;
 use latlab_analysis::path::kernel_code::{Range, kernel_code};
 use latlab_model::run::{Part, Run};
 use latlab_target::spec::VmTarget;
+use std::path::Path;
 
 /// Runs the command.
 ///
 /// # Errors
 /// When the machine cannot run, has no plugin or no symbols, or nothing was counted.
 pub fn run(args: &BoundArgs, global: &Global) -> anyhow::Result<Outcome> {
-    vm_count::target(&args.machine)?;
     let tasks: Vec<Task> = args.tasks.iter().map(|t| task(t)).collect::<anyhow::Result<_>>()?;
+    let recording = Path::new(&args.machine.machine);
+    if recording.is_file() {
+        return estimate(recording, args, &tasks, global);
+    }
+    vm_count::target(&args.machine)?;
     let name = vm_path::name(&args.machine);
     let mut config = vm_count::config(&name, &args.counted);
     config["tasks"] = args.tasks.clone().into();
     let session = Session::begin(global, "bound", &config)?;
     vm_count::finish(session, measure(&name, args, &tasks))
+}
+
+/// The bound from the events of a recording, of any machine.
+fn estimate(
+    path: &Path,
+    args: &BoundArgs,
+    tasks: &[Task],
+    global: &Global,
+) -> anyhow::Result<Outcome> {
+    let name = path.display().to_string();
+    let config = serde_json::json!({ "recording": name, "tasks": args.tasks });
+    let mut session = Session::begin_ephemeral(global, "bound", &config)?;
+    let bytes = file::open(path)?;
+    let file = file::parse(path, &bytes)?;
+    trace_input::in_nanoseconds(&file, path)?;
+    let (recorded, damage) = bound_trace::read(&file);
+    trace_input::tell_damage(path, &file.diagnostics, &damage);
+    let recorded = recorded
+        .ok_or_else(|| anyhow!("{name}: no events of critical sections and of the scheduler"))
+        .hint("latlab record -e preemptirq -e irq_handler_entry -e irq_vectors -e sched_switch -e sched_waking, on a kernel with tracers")?;
+    let measured = Measured {
+        machine: &name,
+        insn_ns: 1,
+        wakeups: recorded.wakeups,
+        observed_ns: recorded.observed_ns,
+        kallsyms: file.symbols.text(),
+        ..Measured::default()
+    };
+    session.run.parts.push(bound::part(bound::detail(&recorded.file, &measured, tasks)));
+    session.finish(None)
 }
 
 fn measure(name: &str, args: &BoundArgs, tasks: &[Task]) -> anyhow::Result<(Part, Run)> {
@@ -39,6 +77,7 @@ fn measure(name: &str, args: &BoundArgs, tasks: &[Task]) -> anyhow::Result<(Part
         machine: name,
         release: &guest.release,
         insn_ns: 1 << guest.shift,
+        timer_ns: bound::TIMER_NS,
         wakeups: wakeups.iter().map(|(_, record)| record.summary.count).sum(),
         observed_ns: observed.fold(0.0, f64::max) as u64,
         kallsyms: &guest.kallsyms,

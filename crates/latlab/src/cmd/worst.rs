@@ -279,6 +279,7 @@ fn boot(machine: &Machine, plan: &SearchPlan, counting: Counting) -> anyhow::Res
                 machine: &machine.machine,
                 release: &finished.release,
                 insn_ns: 1 << shift,
+                timer_ns: bound::TIMER_NS,
                 wakeups: measured_wakeups(&answer.searched),
                 observed_ns: most_ns(&answer.searched),
                 kallsyms: &kallsyms,

@@ -136,6 +136,28 @@ fn a_kernel_from_source_has_its_tracers_and_takes_faults() {
     // What lies around the events is the tracing's own work.
     assert!(result("sections.irqs-off.before", "max") < 1_000.0);
     assert!(result("sections.irqs-off.without", "max") < 100.0);
+    // A bound from a recording, as on a board: not below the longest wake-up to a switch, and with the fault in it.
+    let record = "latlab record -C mono -b 65536 -e preemptirq -e irq_handler_entry -e irq_vectors -e sched_switch \
+        -e sched_waking --kallsyms all -o t.dat -- latlab wakeup -q -p 80 -l 200 > /dev/null";
+    let args = [
+        "vm",
+        "run",
+        "x86_64-rt,build=tracers+small,icount=0",
+        "--fault",
+        "preempt-off:us=90,every=1.01ms",
+    ];
+    let output = latlab(dir, &[&args[..], &["--", "sh", "-c", record]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let output = latlab(dir, &["vm", "bound", "t.dat", "--json"]);
+    let run: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let detail = &run["parts"][0]["detail"];
+    let bound = detail["bound"].as_u64().unwrap();
+    assert!(bound >= detail["observed_ns"].as_u64().unwrap() && bound < 1_000_000, "{detail:#}");
+    let of = |kind: &str| {
+        let components = detail["components"].as_array().unwrap();
+        components.iter().find(|c| c["kind"] == kind).unwrap()["longest"].as_u64().unwrap()
+    };
+    assert!((90_000..150_000).contains(&of("postponed")), "{detail:#}");
     // The package is a kernel of one's own for any machine of the architecture.
     let packaged = ["vm", "run", "x86_64", "--kernel", "kernel.deb", "--", "uname", "-r"];
     assert_eq!(printed(&latlab(dir, &packaged)).trim(), release);
