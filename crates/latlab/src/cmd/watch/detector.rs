@@ -33,7 +33,7 @@ const UNRESOLVED_BYTES: usize = 1 << 20;
 const BYTES: usize = 16 << 20;
 /// An event whose record is not complete yet is at most so old.
 const INCOMPLETE: u64 = 2_000_000;
-/// Ring buffer of each CPU at first, KiB: a second of a very busy thread.
+/// Ring buffer of each CPU at first at least, KiB: a second of a very busy thread.
 const BUFFER_KB: u64 = 1_024;
 /// Share of the available memory up to which ring buffers grow, where that is more than they may have anyway.
 const MEMORY_SHARE: u64 = 256;
@@ -93,7 +93,7 @@ impl Detector {
         let available = machine::condition().available_bytes.unwrap_or(0) / MEMORY_SHARE;
         let cpus = machine::online_cpus().len().max(1) as u64;
         let most_kb = (most.max(available) / cpus / 1_024).max(BUFFER_KB);
-        Self::with_buffer(tracefs, tids, (BUFFER_KB, most_kb))
+        Self::with_buffer(tracefs, tids, ((most_kb / 4).max(BUFFER_KB), most_kb))
     }
 
     /// Another one with ring buffers of the same size, where somebody removed those of this one.

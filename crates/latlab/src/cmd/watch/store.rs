@@ -15,6 +15,7 @@ use latlab_model::watch::{CaptureEntry, Slice};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// `current.jsonl` is read up to so many bytes: a day of seconds.
@@ -29,6 +30,8 @@ pub(super) struct Store {
     current: File,
     length: u64,
     synced: Instant,
+    /// The sync that runs: where others write much it takes seconds, in which nobody would read the ring buffers.
+    syncing: Option<JoinHandle<io::Result<()>>>,
     captures: Vec<CaptureEntry>,
     limits: Limits,
     keep_days: u32,
@@ -68,6 +71,7 @@ impl Store {
             current,
             length: 0,
             synced: Instant::now(),
+            syncing: None,
             captures: Vec::new(),
             limits,
             keep_days,
@@ -88,17 +92,30 @@ impl Store {
         let written = line(second).and_then(|text| {
             self.current.write_all(&text)?;
             self.length += text.len() as u64;
-            if self.synced.elapsed() >= SYNC {
-                self.synced = Instant::now();
-                self.current.sync_data()?;
-            }
             Ok(())
         });
         if written.is_err() {
             // A line that is written in part would hide the next one.
             let _ = self.current.set_len(self.length);
+            return self.tell(written);
         }
-        self.tell(written)
+        let synced = self.sync();
+        self.tell(synced);
+        true
+    }
+
+    /// Begins a sync where one is due; the error of the one before.
+    fn sync(&mut self) -> io::Result<()> {
+        let is_running = self.syncing.as_ref().is_some_and(|s| !s.is_finished());
+        if self.synced.elapsed() < SYNC || is_running {
+            return Ok(());
+        }
+        self.synced = Instant::now();
+        let before = self.syncing.take().map_or(Ok(()), |s| s.join().unwrap_or(Ok(())));
+        let file = self.current.try_clone()?;
+        let sync = move || file.sync_data();
+        self.syncing = Some(thread::Builder::new().name("latlab-sync".into()).spawn(sync)?);
+        before
     }
 
     /// Ends an hour: its line is written and synced before the seconds go.
