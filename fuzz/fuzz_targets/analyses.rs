@@ -7,6 +7,7 @@ use latlab_analysis::latency::activations::summary::{Gathered, rank};
 use latlab_analysis::latency::activations::{Job, Late};
 use latlab_analysis::latency::summary::Examples;
 use latlab_analysis::latency::{findings, from_trace, summary};
+use latlab_analysis::path::{bound, bound_trace};
 use latlab_analysis::timeline::from_trace::{Analysis, scan};
 use latlab_analysis::{profile, sched, timer};
 use latlab_fuzz::{MEMORY, render};
@@ -73,11 +74,18 @@ fuzz_target!(|data: &[u8]| {
         detail: Some(Detail::Why(Box::new(why))),
         ..Part::default()
     };
+    let bounds = (count < EVENTS).then(|| bound_trace::read(&file).0).flatten();
+    let bound = bounds.map(|recorded| {
+        let kallsyms = file.symbols.text();
+        let measured = bound::Measured { insn_ns: 1, kallsyms, ..bound::Measured::default() };
+        bound::part(bound::detail(&recorded.file, &measured, &[]))
+    });
     let mut parts = vec![
         sched::part::part("sched", "Scheduling", sched, true),
         timer::part::part("timer", "Timers", timer, true),
         why_part,
     ];
+    parts.extend(bound);
     parts.extend(calls.map(|calls| profile::part("profile", "Functions", calls, None)));
     render(&Run { parts, ..Run::default() });
 });

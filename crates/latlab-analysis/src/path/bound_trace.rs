@@ -19,6 +19,13 @@ use std::collections::{BTreeMap, HashMap};
 /// A priority below this is real-time.
 const REAL_TIME: u64 = 100;
 
+/// Sources of interrupts that are told apart; further ones are one source.
+const SOURCES_MAX: usize = 1 << 10;
+/// Interrupts that are read: the rest of a longer recording is not.
+const INTERRUPTS_MAX: usize = 1 << 20;
+/// Tasks that were woken and did not run yet.
+const WOKEN_MAX: usize = 1 << 16;
+
 /// Wake-ups of a priority that are a latency to compare with.
 const OFTEN: u64 = 10;
 
@@ -57,6 +64,9 @@ pub fn read(file: &TraceFile<'_>) -> (Option<Recorded>, Diagnostics) {
     let mut all = Found::default();
     let mut events = file.events();
     while let Some(event) = events.next() {
+        if all.count >= INTERRUPTS_MAX {
+            break;
+        }
         let cpu = cpus.entry(event.cpu).or_default();
         if event.missed != Missed::No {
             *cpu = Cpu::default();
@@ -81,7 +91,7 @@ pub fn read(file: &TraceFile<'_>) -> (Option<Recorded>, Diagnostics) {
             What::Vector(name) => cpu.interrupt(|| name.clone()),
             What::Waking { pid, prio, cpu: target } => {
                 let (pid, prio) = (of(pid), of(prio));
-                if prio < REAL_TIME {
+                if prio < REAL_TIME && found.waking.len() < WOKEN_MAX {
                     found.waking.insert(pid, (now, prio));
                     if of(target) == u64::from(event.cpu) {
                         cpu.woken = Some(pid);
@@ -249,7 +259,7 @@ impl Cpu {
         };
         let end = preemption_off.map_or(now, |(at, _)| at);
         let length = end.saturating_sub(start);
-        found.interrupts.entry(source).or_default().entry(cpu).or_default().push((start, length));
+        found.interrupted(source, cpu, (start, length));
         self.interrupted_until = end;
         match &mut self.open {
             Some(open) => open.interrupts += length,
@@ -286,6 +296,7 @@ struct Found {
     longest: BTreeMap<BoundKind, (u64, u64, u64, u64)>,
     /// Beginnings and lengths by source and CPU.
     interrupts: BTreeMap<String, BTreeMap<u32, Vec<(u64, u64)>>>,
+    count: usize,
     /// Time and priority of wake-ups.
     waking: HashMap<u64, (u64, u64)>,
     /// Number and longest by priority.
@@ -299,6 +310,13 @@ impl Found {
         if length >= known.0 {
             *known = (length, known.1, begins, ends);
         }
+    }
+
+    fn interrupted(&mut self, source: String, cpu: u32, time: (u64, u64)) {
+        let is_known = self.interrupts.len() < SOURCES_MAX || self.interrupts.contains_key(&source);
+        let source = if is_known { source } else { "others".into() };
+        self.count += 1;
+        self.interrupts.entry(source).or_default().entry(cpu).or_default().push(time);
     }
 
     fn started(&mut self, pid: u64, now: u64) {
