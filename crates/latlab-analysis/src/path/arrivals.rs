@@ -28,8 +28,8 @@ impl Source {
         Self { number, handler, name: String::new(), spans: Vec::new() }
     }
 
-    pub(super) fn named(name: String) -> Self {
-        Self { name, ..Self::default() }
+    pub(super) fn named(number: Option<u64>, name: String) -> Self {
+        Self { number, name, ..Self::default() }
     }
 
     /// Adds one.

@@ -23,6 +23,8 @@ const REAL_TIME: u64 = 100;
 const SOURCES_MAX: usize = 1 << 10;
 /// Interrupts that are read: the rest of a longer recording is not.
 const INTERRUPTS_MAX: usize = 1 << 20;
+/// Bytes of an interrupt's name that are kept.
+const NAME_MAX: usize = 64;
 /// Tasks that were woken and did not run yet.
 const WOKEN_MAX: usize = 1 << 16;
 
@@ -45,7 +47,7 @@ pub struct Recorded {
 enum What {
     Irqs { off: bool, caller: Option<Field> },
     Preemption { off: bool, caller: Option<Field> },
-    Handler { irq: Field },
+    Handler { irq: Field, name: Option<Field> },
     Vector(String),
     Waking { pid: Field, prio: Field, cpu: Field },
     Switch { prev: Field, next: Field },
@@ -87,8 +89,12 @@ pub fn read(file: &TraceFile<'_>) -> (Option<Recorded>, Diagnostics) {
             What::Preemption { off: false, caller } => {
                 cpu.preemption_on(now, address(caller), found)
             }
-            What::Handler { irq } => cpu.interrupt(|| format!("irq {}", of(irq))),
-            What::Vector(name) => cpu.interrupt(|| name.clone()),
+            What::Handler { irq, name } => cpu.interrupt(|| {
+                let name = name.as_ref().map_or(&[][..], |name| name.text(event.payload));
+                let name = &name[..name.len().min(NAME_MAX)];
+                (Some(of(irq)), String::from_utf8_lossy(name).into_owned())
+            }),
+            What::Vector(name) => cpu.interrupt(|| (None, name.clone())),
             What::Waking { pid, prio, cpu: target } => {
                 let (pid, prio) = (of(pid), of(prio));
                 if prio < REAL_TIME && found.waking.len() < WOKEN_MAX {
@@ -119,7 +125,7 @@ fn what(format: &EventFormat) -> Option<What> {
         "irq_enable" => What::Irqs { off: false, caller },
         "preempt_disable" => What::Preemption { off: true, caller },
         "preempt_enable" => What::Preemption { off: false, caller },
-        "irq_handler_entry" => What::Handler { irq: field("irq")? },
+        "irq_handler_entry" => What::Handler { irq: field("irq")?, name: field("name") },
         "sched_waking" => {
             What::Waking { pid: field("pid")?, prio: field("prio")?, cpu: field("target_cpu")? }
         }
@@ -151,11 +157,14 @@ struct Open {
     next: Option<u64>,
 }
 
+/// The kernel's number of an interrupt, and its name; the vector's name only; neither: all further ones.
+type Name = (Option<u64>, String);
+
 /// An interrupt that is served.
 #[derive(Clone, Debug)]
 struct Interrupt {
     start: u64,
-    source: String,
+    source: Name,
     /// When it turned preemption off the last time, and where, unless it is on again: it returns by way of the scheduler.
     preemption_off: Option<(u64, u64)>,
 }
@@ -238,7 +247,7 @@ impl Cpu {
         }
     }
 
-    fn interrupt(&mut self, source: impl Fn() -> String) {
+    fn interrupt(&mut self, source: impl Fn() -> Name) {
         if self.interrupt.is_some() {
             return;
         }
@@ -295,7 +304,7 @@ struct Found {
     /// Length, number, beginning and end.
     longest: BTreeMap<BoundKind, (u64, u64, u64, u64)>,
     /// Beginnings and lengths by source and CPU.
-    interrupts: BTreeMap<String, BTreeMap<u32, Vec<(u64, u64)>>>,
+    interrupts: BTreeMap<Name, BTreeMap<u32, Vec<(u64, u64)>>>,
     count: usize,
     /// Time and priority of wake-ups.
     waking: HashMap<u64, (u64, u64)>,
@@ -312,9 +321,9 @@ impl Found {
         }
     }
 
-    fn interrupted(&mut self, source: String, cpu: u32, time: (u64, u64)) {
+    fn interrupted(&mut self, source: Name, cpu: u32, time: (u64, u64)) {
         let is_known = self.interrupts.len() < SOURCES_MAX || self.interrupts.contains_key(&source);
-        let source = if is_known { source } else { "others".into() };
+        let source = if is_known { source } else { Name::default() };
         self.count += 1;
         self.interrupts.entry(source).or_default().entry(cpu).or_default().push(time);
     }
@@ -335,7 +344,7 @@ impl Found {
             file.add(kind, length, count, (begins, ends));
         }
         for (name, cpus) in self.interrupts {
-            let mut source = Source::named(name);
+            let mut source = Source::named(name.0, name.1);
             for (start, length) in cpus.into_values().flat_map(spans) {
                 match length {
                     Some(length) => drop(source.push(start, length)),
@@ -429,8 +438,8 @@ mod tests {
         assert_eq!(of(BoundKind::Pending), (2_000, 2));
         let interrupts = &detail.interrupts[0];
         assert_eq!(
-            (interrupts.source.as_str(), interrupts.count, interrupts.longest),
-            ("irq 26", 3, 11_000)
+            (interrupts.number, interrupts.count, interrupts.longest),
+            (Some(26), 3, 11_000)
         );
         assert_eq!(interrupts.least_distance, Some(50_000));
         // The first and the second interrupt lie in one window of that length.
