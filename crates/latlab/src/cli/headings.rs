@@ -156,7 +156,7 @@ Kernel: kernel modules_from initrd dtb
 Machine: files packages faults
 Output: details out
 vm sections +details +out
-Measurement: loops interval settle load modules
+Measurement: loops interval settle load modules events
 Kernel: kernel modules_from initrd dtb
 Machine: files packages faults
 Output: details out

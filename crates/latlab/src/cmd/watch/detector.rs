@@ -35,6 +35,8 @@ const BYTES: usize = 16 << 20;
 const INCOMPLETE: u64 = 2_000_000;
 /// Ring buffer of each CPU at first at least, KiB: a second of a very busy thread.
 const BUFFER_KB: u64 = 1_024;
+/// And at most.
+const FIRST_KB: u64 = 4_096;
 /// Share of the available memory up to which ring buffers grow, where that is more than they may have anyway.
 const MEMORY_SHARE: u64 = 256;
 /// Looks after which the kernel's symbols are chosen again, and once more soon after the threads changed.
@@ -93,7 +95,8 @@ impl Detector {
         let available = machine::condition().available_bytes.unwrap_or(0) / MEMORY_SHARE;
         let cpus = machine::online_cpus().len().max(1) as u64;
         let most_kb = (most.max(available) / cpus / 1_024).max(BUFFER_KB);
-        Self::with_buffer(tracefs, tids, ((most_kb / 4).max(BUFFER_KB), most_kb))
+        let first_kb = (most_kb / 4).clamp(BUFFER_KB, FIRST_KB);
+        Self::with_buffer(tracefs, tids, (first_kb, most_kb))
     }
 
     /// Another one with ring buffers of the same size, where somebody removed those of this one.
