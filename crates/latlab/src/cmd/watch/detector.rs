@@ -238,7 +238,7 @@ impl Detector {
             }
             // What the kernel has no memory for it refuses, and leaves what there is.
             Err(error) => {
-                log::warn!("{lost} events lost; the ring buffers stay: {error}");
+                log::warn!("the ring buffer of each CPU stays at {now} KiB: {error}");
                 self.buffer_kb.1 = now;
             }
         }

@@ -8,7 +8,6 @@ use super::store::Store;
 use super::tasks::{Place, Tasks};
 use crate::cli::watch::Config;
 use crate::outcome::{Outcome, OwnHintExt};
-use crate::session;
 use latlab_analysis::latency::activations::from_capture::Thread;
 use latlab_analysis::watch::budget::{Change, Controller};
 use latlab_analysis::watch::choice::{Choice, Incident};
@@ -90,7 +89,7 @@ struct Service {
 /// When nothing can be watched.
 pub(super) fn run(config: Config) -> anyhow::Result<(Status, Outcome)> {
     let mut tasks = Tasks::new(config.tasks.clone())?;
-    session::restore_orphaned_settings();
+    crate::session::restore_orphaned_settings();
     let tracefs = Tracefs::find().with_hint()?.tracefs;
     tasks.look();
     let shared = Shared::default();
