@@ -3,7 +3,7 @@
 
 use latlab_analysis::cache::import_lat_mem_rd::{infer, lat_mem_rd};
 use latlab_analysis::compare::import;
-use latlab_analysis::path::{self, bound, format, sections};
+use latlab_analysis::path::{self, bound, format, section_events, sections};
 use latlab_fuzz::{compare_with_itself, part_of, render};
 use latlab_model::run::{Detail, Run};
 use libfuzzer_sys::fuzz_target;
@@ -33,8 +33,9 @@ fuzz_target!(|data: &[u8]| {
         let part = bound::part(bound::detail(&file, &measured, &tasks));
         render(&Run { parts: vec![part], ..Run::default() });
     }
+    let _ = section_events::read_list(&text);
     if let Ok(file) = sections::read(&text) {
-        let part = sections::part(NAME, "", &file, KALLSYMS);
+        let part = sections::part(NAME, "", &file, KALLSYMS, None);
         render(&Run { parts: vec![part], ..Run::default() });
     }
     if let Ok(file) = format::read(&text) {
