@@ -20,6 +20,8 @@ mod failing_disk;
 #[cfg(feature = "host")]
 mod fleet;
 #[cfg(feature = "host")]
+mod fleet_campaign;
+#[cfg(feature = "host")]
 mod fleet_lava;
 #[cfg(feature = "host")]
 mod fleet_s3;
@@ -68,7 +70,10 @@ mod vm_count;
 mod vm_kernel;
 #[cfg(feature = "host")]
 mod vm_ssh;
+#[cfg(feature = "host")]
+mod vm_unavailable;
 mod wakeup;
+mod wakeup_mechanisms;
 #[cfg(feature = "host")]
 mod watch;
 #[cfg(feature = "host")]
