@@ -35,6 +35,8 @@ pub mod settings;
 pub mod shared_lock;
 pub mod signal;
 pub mod size;
+#[cfg(all(not(feature = "host"), target_feature = "crt-static", target_env = "gnu"))]
+mod static_glibc;
 pub mod sysv;
 pub mod thread_counters;
 pub mod ticks;

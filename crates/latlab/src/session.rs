@@ -201,7 +201,7 @@ pub fn restore_orphaned_settings() {
             let lines = crate::restoration::lines(&found).join("\n  ");
             writeln!(stderr, "restored after a latlab process was killed:\n  {lines}")
         }
-        Err(e) => writeln!(stderr, "settings of killed latlab processes not checked: {e}"),
+        Err(e) => writeln!(stderr, "settings of killed latlab processes could not be checked: {e}"),
     };
 }
 

@@ -97,7 +97,7 @@ fn restore(global: &Global) -> anyhow::Result<Outcome> {
     if rejected > 0 {
         // Such a journal stays: it may be the only record of a setting.
         return Err(anyhow!("{failed} settings not restored, {rejected} lines or journals rejected")).hint(
-            "a line of the journal has a setting with its earlier value: restore it by hand, then remove the journal",
+            "the journal has a line for each setting, with its path and its earlier value: restore what is named above by hand, then remove the journal",
         );
     }
     if failed > 0 {

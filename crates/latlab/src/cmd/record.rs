@@ -86,7 +86,7 @@ fn say_top_level(session: &Session) {
         ));
     }
     say(format_args!(
-        "this tracer needs the kernel's top-level buffer, which is restored afterwards"
+        "this tracer needs the kernel's top-level buffer here: it is used during the recording and then restored"
     ));
 }
 
