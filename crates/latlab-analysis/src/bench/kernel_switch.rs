@@ -22,8 +22,8 @@
 //! Source: the kernel's `Documentation/trace/ftrace.rst` and `events.rst`, `kernel/sched/core.c`.
 
 use latlab_model::bench::{Alternation, Ran, SwitchPart};
-use latlab_model::event::{Event, EventKind, Names};
-use latlab_model::units::Tid;
+use latlab_model::event::{Event, EventKind, Names, Task};
+use latlab_model::units::{Tid, TraceNs};
 use latlab_stats::quantile::median;
 
 /// Cost of a switch from a batch's events, and how much of that is the recording of events, both in
@@ -134,7 +134,9 @@ pub fn context_switches(events: &[Event], pair: [i32; 2]) -> (Vec<f64>, Vec<f64>
 }
 
 /// Counts who had the CPU, from its switches in order of time; other events are passed over. What
-/// the first task had before the first switch and the last after the last one is not counted.
+/// the first task had before the first switch and the last after the last one is not counted. A task that leaves
+/// the CPU without a switch to it had a turn of unknown length, and so had the one before it: there are kernels that do
+/// not record each switch from the idle task.
 pub fn alternation(
     events: &[Event],
     names: &Names,
@@ -142,26 +144,33 @@ pub fn alternation(
     operations: u64,
 ) -> Alternation {
     let mut out = Alternation { operations, ..Alternation::default() };
-    let switch = |e: &Event| match e.kind {
-        EventKind::Switch { prev, next, .. } => Some((e.time, prev, next)),
-        _ => None,
-    };
-    let mut switches = events.iter().filter_map(switch).peekable();
-    while let Some((time, prev, next)) = switches.next() {
-        out.switches += 1;
-        out.direct += u64::from(pair.contains(&prev.tid.0) && pair.contains(&next.tid.0));
-        let name = match next.tid.0 {
+    let mut turn = |task: Task, ns: u64| {
+        let name = match task.tid.0 {
             t if t == pair[0] => "measuring",
             t if t == pair[1] => "partner",
             0 => "idle",
-            _ => names.get(next.name),
+            _ => names.get(task.name),
         };
-        let ns = switches.peek().map_or(0, |after| after.0.since(time).0);
         match out.threads.iter_mut().find(|r| r.name == name) {
             Some(ran) => (ran.turns, ran.ns) = (ran.turns + 1, ran.ns + ns),
             None => out.threads.push(Ran { name: name.to_owned(), turns: 1, ns }),
         }
+    };
+    // Since when the task runs that the last switch was to.
+    let mut running: Option<(TraceNs, Task)> = None;
+    for event in events {
+        let EventKind::Switch { prev, next, .. } = event.kind else { continue };
+        out.switches += 1;
+        out.direct += u64::from(pair.contains(&prev.tid.0) && pair.contains(&next.tid.0));
+        match running {
+            Some((since, task)) if task.tid == prev.tid => turn(task, event.time.since(since).0),
+            Some((_, task)) => [task, prev].into_iter().for_each(|t| turn(t, 0)),
+            None => {}
+        }
+        running = Some((event.time, next));
     }
+    // The last task's turn has begun.
+    running.into_iter().for_each(|(_, task)| turn(task, 0));
     out.threads.sort_by_key(|r| std::cmp::Reverse(r.ns));
     out
 }
@@ -169,8 +178,8 @@ pub fn alternation(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_model::event::{OffCpu, Symbol, Task};
-    use latlab_model::units::{CpuId, Nanos, TraceNs};
+    use latlab_model::event::{OffCpu, Symbol};
+    use latlab_model::units::{CpuId, Nanos};
 
     const ENTER: EventKind = EventKind::SyscallEnter { nr: 24, yields: true, futex: false };
     const EXIT: EventKind = EventKind::SyscallExit { nr: 24 };
@@ -260,5 +269,24 @@ mod tests {
         assert_eq!(of("partner"), Some((1, 10)));
         assert_eq!(of("idle"), Some((1, 40)));
         assert_eq!(a.threads[0].name, "idle");
+    }
+
+    #[test]
+    fn a_task_without_a_switch_to_it_had_a_turn_all_the_same() {
+        let names = Names::default();
+        let to = |prev, next| to(prev, next, Symbol(0));
+        // The switches from the idle task to 8 are missing.
+        let turns = [
+            event(0, 8, to(8, 7)),
+            event(10, 7, to(7, 0)),
+            event(90, 8, to(8, 7)),
+            event(95, 7, to(7, 0)),
+        ];
+        let a = alternation(&turns, &names, [7, 8], 2);
+        assert_eq!((a.switches, a.direct), (4, 2));
+        let of = |name: &str| a.threads.iter().find(|r| r.name == name).map(|r| (r.turns, r.ns));
+        assert_eq!(of("measuring"), Some((2, 15)));
+        assert_eq!(of("partner"), Some((1, 0)));
+        assert_eq!(of("idle"), Some((2, 0)));
     }
 }
