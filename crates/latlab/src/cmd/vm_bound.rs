@@ -21,9 +21,8 @@ use std::path::Path;
 /// When the machine cannot run, has no plugin or no symbols, or nothing was counted.
 pub fn run(args: &BoundArgs, global: &Global) -> anyhow::Result<Outcome> {
     let tasks: Vec<Task> = args.tasks.iter().map(|t| task(t)).collect::<anyhow::Result<_>>()?;
-    let recording = Path::new(&args.machine.machine);
-    if recording.is_file() {
-        return estimate(recording, args, &tasks, global);
+    if is_recording(&args.machine.machine) {
+        return estimate(Path::new(&args.machine.machine), args, &tasks, global);
     }
     vm_count::target(&args.machine)?;
     let name = vm_path::name(&args.machine);
@@ -31,6 +30,12 @@ pub fn run(args: &BoundArgs, global: &Global) -> anyhow::Result<Outcome> {
     config["tasks"] = args.tasks.clone().into();
     let session = Session::begin(global, "bound", &config)?;
     vm_count::finish(session, measure(&name, args, &tasks))
+}
+
+/// Whether a file is meant, also one that does not exist; a machine's options may have paths.
+fn is_recording(named: &str) -> bool {
+    let looks_so = named.contains('/') || named.ends_with(".dat");
+    Path::new(named).is_file() || looks_so && !named.contains(',')
 }
 
 /// The bound from the events of a recording, of any machine.
