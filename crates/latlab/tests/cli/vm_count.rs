@@ -68,10 +68,11 @@ fn armv7_paths_add_up_and_the_gate_names_what_grew() {
     cat /proc/interrupts > interrupts
     sleep $1
     shift
-    exec /bin/latlab wakeup -q --out r \"$@\" > output 2>&1";
+    exec \"$@\" > output 2>&1";
     let args = ["vm", "run", "armv7-rt,icount=0", "--fault", "none", "--"];
-    let command = ["/bin/sh", "-c", script, "count", "2", "-l100", "-i1000"];
-    let output = run(dir.path(), &[&args[..], &command[..]].concat());
+    let command = ["/bin/sh", "-c", script, "count", "2"];
+    let measure = ["/bin/latlab", "wakeup", "-q", "--out", "r", "-l100", "-i1000"];
+    let output = run(dir.path(), &[&args[..], &command[..], &measure[..]].concat());
     assert!(output.status.success(), "{}", said(&output));
     let plain = json(&dir.path().join("r/run.json"));
     assert_eq!(plain["parts"][0]["results"][0]["histogram"], before["results"][1]["histogram"]);
@@ -105,6 +106,14 @@ fn what_has_no_path_is_refused() {
         let output = run(dir.path(), &["vm", "path", machine]);
         assert_eq!(output.status.code(), Some(1), "{machine}");
         assert!(said(&output).contains(reason), "{machine}: {}", said(&output));
+    }
+    // A file that does not exist is no machine.
+    for named in ["t.dat", "runs/1"] {
+        let output = run(dir.path(), &["vm", "bound", named]);
+        assert_eq!(output.status.code(), Some(1), "{named}");
+        let said = said(&output);
+        assert!(said.contains(named) && said.contains("No such file"), "{said}");
+        assert!(!said.contains("machine"), "{said}");
     }
     for action in ["sections", "bound"] {
         let output = run(dir.path(), &["vm", action, "aarch64-rt"]);

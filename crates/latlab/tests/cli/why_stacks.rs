@@ -54,11 +54,14 @@ fn places_at_which_a_program_waits_have_functions_and_lines() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     let waits = waits(&output);
     assert!(waits["late"].as_u64() >= Some(6), "{waits:#}");
-    assert!(10 * waits["without_stack"].as_u64().unwrap() <= waits["late"].as_u64().unwrap());
+    let [without, late] = ["without_stack", "late"].map(|n| waits[n].as_u64().unwrap());
+    assert!(10 * without <= late + 9, "{without} of {late}");
+    // Of the late ones two thirds wait for the sensor and one third for the lock; on a machine that others use as well,
+    // more are late than these.
     for (function, inside) in [("update_state", "take_lock"), ("read_sensor", "pause_us")] {
         let of = site(&waits, |f| f["function"] == function);
         let (late, on_time) = means(&waits, of);
-        assert!((0.3e6..2.2e6).contains(&late) && on_time < 0.4 * late, "{function}: {waits:#}");
+        assert!((0.15e6..2.5e6).contains(&late) && on_time < 0.4 * late, "{function}: {waits:#}");
         let frames = of["stack"].as_array().unwrap();
         let named = |name: &str| {
             frames
