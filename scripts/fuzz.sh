@@ -10,7 +10,7 @@
 # FUZZ_STATE=FOLDER (default: fuzz) has inputs (work), failures and account.tsv (artifacts), and the build
 # (target), so that several sessions and checkouts go on with one sum.
 # Needs no nightly compiler: the coverage pass and AddressSanitizer of the stable one are enough for libFuzzer.
-# Ends with 1 when an input crashes, takes more than 10 s of CPU time or 1 GiB; it is kept in artifacts, with its log.
+# Ends with 1 when an input crashes, takes more than 20 s of CPU time or 1 GiB; it is kept in artifacts, with its log.
 . "$(dirname "$0")/lib.sh"
 state=.
 if [[ -n ${FUZZ_STATE:-} ]]; then
@@ -24,7 +24,7 @@ all=(analyses debug_info journal objects print_fmt reader results run text view 
 # Real time in which an input that does not hang ends, also beside other processes; those of cpu_limit and more are run
 # once more alone, where their CPU time decides.
 alarm=120
-cpu_limit=10
+cpu_limit=20
 memory=(-rss_limit_mb=1024 -malloc_limit_mb=512)
 # What is kept for a target in git, bytes.
 kept_max=160000

@@ -32,6 +32,8 @@ pub mod timeline;
 pub mod timer;
 #[cfg(feature = "host")]
 pub mod tune;
+#[cfg(feature = "host")]
+pub mod twin;
 pub mod upgrade;
 pub mod wakeup;
 #[cfg(feature = "host")]

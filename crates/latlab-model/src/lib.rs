@@ -35,6 +35,7 @@ pub mod timer;
 pub mod trace_layout;
 pub mod trace_stat;
 pub mod tune;
+pub mod twin;
 pub mod units;
 pub mod wakeup;
 pub mod watch;

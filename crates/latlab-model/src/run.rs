@@ -137,6 +137,8 @@ pub enum Detail {
     Bisect(Box<crate::path::BisectDetail>),
     /// The worst wake-up that a search found.
     Worst(Box<crate::worst::WorstDetail>),
+    /// Causes of a recording, repeated in a virtual machine.
+    Twin(Box<crate::twin::TwinDetail>),
     /// OS noise by source. Boxed: it carries a histogram a source.
     Noise(Box<crate::noise::NoiseDetail>),
     /// Requirements with their decisions. Boxed: it carries every requirement.

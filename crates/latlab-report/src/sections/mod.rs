@@ -44,6 +44,8 @@ pub mod trace;
 pub mod trace_layout;
 #[cfg(feature = "host")]
 pub mod tune;
+#[cfg(feature = "host")]
+mod twin;
 pub mod wakeup;
 pub mod why;
 mod why_activations;
@@ -123,8 +125,10 @@ pub fn of_part(part: &Part) -> Vec<Section> {
         Some(Detail::Check(detail)) => check::sections(part, detail),
         #[cfg(feature = "host")]
         Some(Detail::Tune(detail)) => tune::sections(part, detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Twin(detail)) => twin::sections(part, detail),
         #[cfg(not(feature = "host"))]
-        Some(Detail::Check(_) | Detail::Tune(_)) => generic::sections(part),
+        Some(Detail::Check(_) | Detail::Tune(_) | Detail::Twin(_)) => generic::sections(part),
     }
 }
 
@@ -172,8 +176,10 @@ fn part_summary(part: &Part) -> Vec<String> {
         Some(Detail::Check(detail)) => check::summary(detail),
         #[cfg(feature = "host")]
         Some(Detail::Tune(detail)) => tune::summary(detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Twin(detail)) => twin::summary(detail),
         #[cfg(not(feature = "host"))]
-        Some(Detail::Check(_) | Detail::Tune(_)) => generic::summary(part),
+        Some(Detail::Check(_) | Detail::Tune(_) | Detail::Twin(_)) => generic::summary(part),
     }
 }
 

@@ -120,8 +120,10 @@ fn answer(part: &Part) -> Vec<Block> {
         Some(Detail::Check(detail)) => super::check::screen(detail),
         #[cfg(feature = "host")]
         Some(Detail::Tune(detail)) => super::tune::screen(detail),
+        #[cfg(feature = "host")]
+        Some(Detail::Twin(detail)) => super::twin::screen(detail),
         #[cfg(not(feature = "host"))]
-        Some(Detail::Check(_) | Detail::Tune(_)) => generic::screen(part),
+        Some(Detail::Check(_) | Detail::Tune(_) | Detail::Twin(_)) => generic::screen(part),
         #[cfg(not(feature = "host"))]
         Some(Detail::Compare(_)) => generic::screen(part),
         None | Some(Detail::Unknown) => generic::screen(part),

@@ -82,7 +82,9 @@ fn of_part(part: &Part) -> Vec<Tile> {
         Some(Detail::Timer(d)) => of_timer(d),
         Some(Detail::Profile(_) | Detail::Path(_) | Detail::Sections(_)) => of_records(part),
         Some(Detail::Bound(_) | Detail::Bisect(_) | Detail::Worst(_)) => of_records(part),
-        Some(Detail::Noise(_) | Detail::Check(_) | Detail::Tune(_)) => of_records(part),
+        Some(Detail::Noise(_) | Detail::Check(_) | Detail::Tune(_) | Detail::Twin(_)) => {
+            of_records(part)
+        }
         Some(Detail::Doctor(_)) => of_doctor(part),
         None | Some(Detail::Unknown) => of_records(part),
     }

@@ -166,6 +166,9 @@ Analysis: tasks
 Kernel: kernel modules_from initrd dtb
 Machine: files packages faults
 Output: details out
+vm twin +details +out
+Replay: machine captures plan
+Output: details out
 vm bisect +details +out
 Candidates: git good bad build
 Verdict: function limit

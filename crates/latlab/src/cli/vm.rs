@@ -45,6 +45,8 @@ pub enum VmAction {
     Sections(SectionsArgs),
     /// Compute an upper bound of the wake-up latency from the longest sections and interrupts, by executed instructions.
     Bound(BoundArgs),
+    /// Repeat the causes of a run of latlab why in a virtual machine, and compare.
+    Twin(TwinArgs),
     /// Find the first of an ordered list of kernels, or of a git tree's commits, with a longer wake-up path.
     Bisect(BisectArgs),
     /// Clear the cache: RAM disks and orphaned files, or everything.
@@ -139,6 +141,23 @@ pub struct BoundArgs {
     /// Compute response times too, of tasks with these execution times and periods, highest priority first: 200us/1ms,2ms/20ms.
     #[arg(long = "task-set", value_name = "EXECUTION/PERIOD", value_delimiter = ',')]
     pub tasks: Vec<String>,
+}
+
+/// What is repeated.
+#[derive(Debug, Args)]
+pub struct TwinArgs {
+    /// Run directory of `latlab why`, with its own wake-ups or with --task.
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// The virtual machine (vm list) with its options; by default the one with the recording's processor and preemption. icount=0 is its default here.
+    #[arg(long, value_name = "MACHINE")]
+    pub machine: Option<String>,
+    /// Stop after so many captures.
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub captures: u64,
+    /// Print what would be repeated, and start no machine.
+    #[arg(long)]
+    pub plan: bool,
 }
 
 /// What is bisected.

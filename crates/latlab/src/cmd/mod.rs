@@ -62,6 +62,8 @@ mod vm_gate;
 mod vm_path;
 #[cfg(feature = "host")]
 mod vm_sections;
+#[cfg(feature = "host")]
+mod vm_twin;
 mod wakeup;
 #[cfg(feature = "host")]
 mod watch;

@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::cli::vm::{VmAction, VmArgs};
-use crate::cmd::{vm, vm_bisect, vm_bound, vm_build, vm_gate, vm_path, vm_sections};
+use crate::cmd::{vm, vm_bisect, vm_bound, vm_build, vm_gate, vm_path, vm_sections, vm_twin};
 use crate::outcome::Outcome;
 
 /// Runs `latlab vm`.
@@ -19,6 +19,7 @@ pub fn run(args: &VmArgs, global: &Global) -> anyhow::Result<Outcome> {
         VmAction::Path(path) => vm_path::run(path, global),
         VmAction::Sections(sections) => vm_sections::run(sections, global),
         VmAction::Bound(bound) => vm_bound::run(bound, global),
+        VmAction::Twin(twin) => vm_twin::run(twin, global),
         VmAction::Bisect(bisect) => vm_bisect::run(bisect, global),
         VmAction::Clean { all } => vm::clean(*all),
     }

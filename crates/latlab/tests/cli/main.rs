@@ -71,6 +71,8 @@ mod vm_kernel;
 #[cfg(feature = "host")]
 mod vm_ssh;
 #[cfg(feature = "host")]
+mod vm_twin;
+#[cfg(feature = "host")]
 mod vm_unavailable;
 mod wakeup;
 mod wakeup_mechanisms;
