@@ -274,12 +274,7 @@ pub fn compare(plan: Plan, replayed: &Run, machine: &str, command: Vec<String>) 
         .collect();
     found.sort_by_key(|c| std::cmp::Reverse(c.main_of));
     // The same mechanism; then, for those that remain, one that the events there do not distinguish from it.
-    let same = |c: &TwinCause, f: &TwinOther| f.mechanism == c.mechanism;
-    let among = |c: &TwinCause, f: &TwinOther| {
-        f.alternatives.contains(&c.mechanism) || c.alternatives.contains(&f.mechanism)
-    };
-    let ways: [&dyn Fn(&TwinCause, &TwinOther) -> bool; 2] = [&same, &among];
-    for is_match in ways {
+    for is_match in [is_same, is_among] {
         let is_open =
             |c: &&mut TwinCause| matches!(c.replay, Replay::Fault(_)) && c.found.is_none();
         for cause in detail.causes.iter_mut().filter(is_open) {
@@ -290,6 +285,14 @@ pub fn compare(plan: Plan, replayed: &Run, machine: &str, command: Vec<String>) 
     detail.others = found;
     (detail.pairs, detail.reversed) = order(&detail.causes);
     detail
+}
+
+fn is_same(cause: &TwinCause, found: &TwinOther) -> bool {
+    found.mechanism == cause.mechanism
+}
+
+fn is_among(cause: &TwinCause, found: &TwinOther) -> bool {
+    found.alternatives.contains(&cause.mechanism) || cause.alternatives.contains(&found.mechanism)
 }
 
 /// The plan alone.
