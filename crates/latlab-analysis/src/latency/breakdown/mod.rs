@@ -457,23 +457,24 @@ impl Cutter<'_> {
     fn reach_back(&self, pieces: &mut [Piece]) {
         let mut seen: Vec<(Tid, Actor)> = Vec::new();
         for piece in pieces {
-            let waits = match piece.actor {
+            let (waits, is_known) = match piece.actor {
                 Actor::Task(_) | Actor::Work(_) => {
-                    piece.cause == Cause::PreemptionOff || piece.cause.is_in_place()
+                    (piece.cause == Cause::PreemptionOff || piece.cause.is_in_place(), false)
                 }
-                // Of an interrupt's or softirq's span at the intended time the beginning is known.
-                Actor::Hrtimer(_) | Actor::Timer(_) | Actor::Softirq(_) => {
-                    matches!(piece.cause, Cause::TimerFunction | Cause::Softirq)
-                        && piece.start > self.a.intended
-                }
-                _ => false,
+                // Of an interrupt's or softirq's span at the intended time the beginning is known; a
+                // second span of it, in another function, goes on from there.
+                Actor::Hrtimer(_) | Actor::Timer(_) | Actor::Softirq(_) => (
+                    matches!(piece.cause, Cause::TimerFunction | Cause::Softirq),
+                    piece.start <= self.a.intended,
+                ),
+                _ => (false, false),
             };
             let who = (piece.task.tid, piece.actor);
             if !waits || seen.contains(&who) {
                 continue;
             }
             seen.push(who);
-            if piece.begins {
+            if piece.begins || is_known {
                 continue;
             }
             let spans = self.lanes.cpus.get(&piece.cpu).map_or(&[][..], Vec::as_slice);

@@ -102,3 +102,29 @@ fn a_callback_behind_an_interrupt_of_the_measured_task_is_no_ordinary_path() {
     let b = cut(&s, a);
     assert_eq!(us(&b, Cause::TimerFunction), 120.0, "{:#?}", b.pieces);
 }
+
+/// A handler that is traced function by function, and runs at the intended time: it is as long as it ran, not as long as
+/// each of its functions and all before.
+#[test]
+fn a_handler_in_pieces_is_as_long_as_it_ran() {
+    let mut s = Script::default();
+    let [vector, handler, inner] = ["local_timer", "on_hrtimer", "spin"].map(|n| s.name(n));
+    let expiry =
+        EventKind::HrtimerEntry { timer: 3, function: handler, now: 0, preempt_off: false };
+    let (called, length) = (TraceNs(2_000), Nanos(128_000));
+    let exit = EventKind::FunctionExit { function: inner, depth: 3, called, length };
+    s.at(0.0, EventKind::VectorEntry { name: vector })
+        .at(1.0, expiry)
+        .at(2.0, EventKind::FunctionEntry { function: inner, depth: 3 })
+        .at(130.0, exit)
+        .at(133.0, EventKind::HrtimerExit { timer: 3 })
+        .at(134.0, EventKind::VectorExit { name: vector });
+    s.timer(135.0).preempt(141.0, FAIR, RT);
+    s.at(150.0, EventKind::Other);
+    let a = s.wakes(60.0, 145.0, true);
+    let b = cut(&s, a);
+    let own = |p: &&Piece| p.actor == Actor::Hrtimer(handler);
+    assert!(b.pieces.iter().filter(own).count() > 1, "{:#?}", b.pieces);
+    let whole: f64 = b.pieces.iter().filter(own).map(|p| p.whole.as_us_f64()).sum();
+    assert_eq!(whole, 132.0, "{:#?}", b.pieces);
+}
