@@ -15,6 +15,7 @@ use latlab_model::run::{Detail, Part, Run};
 use latlab_model::twin::{Replay, TwinCause, TwinDetail, TwinOther, TwinSide};
 use latlab_stats::histogram::Histogram;
 use latlab_stats::quantile::median;
+use std::collections::BTreeMap;
 
 /// Distances differ at random by up to this share, percent, so that every phase is met.
 const JITTER: u64 = 30;
@@ -107,14 +108,20 @@ pub fn plan(run: &Run, machine: Option<&str>) -> Result<Plan, Refused> {
     if causes.is_empty() {
         return Err(Refused::NoCauses);
     }
-    let mut taken = Vec::new();
+    // A fault stands for all causes of its kind.
+    let mut of_kind: BTreeMap<&str, usize> = BTreeMap::new();
+    for cause in &causes {
+        if let Some((kind, _)) = kind(cause) {
+            *of_kind.entry(kind).or_default() += cause.main_of.len();
+        }
+    }
     let causes = causes.into_iter().map(|cause| TwinCause {
         mechanism: cause.mechanism,
         who: cause.who.clone(),
-        alternatives: cause.alternatives.iter().map(|a| a.mechanism).collect(),
+        alternatives: mechanisms(cause),
         main_of: cause.main_of.len() as u64,
         size_ns: cause.size_ns,
-        replay: replay(cause, machine, &rates, &mut taken),
+        replay: replay(cause, machine, &rates, &mut of_kind),
         found: None,
     });
     let causes = causes.collect();
@@ -192,30 +199,39 @@ impl Rates {
     }
 }
 
-fn replay(cause: &RootCause, machine: &str, rates: &Rates, taken: &mut Vec<String>) -> Replay {
+/// What the events do not distinguish, each mechanism once.
+fn mechanisms(cause: &RootCause) -> Vec<Mechanism> {
+    let mut all = Vec::new();
+    for alternative in &cause.alternatives {
+        if !all.contains(&alternative.mechanism) {
+            all.push(alternative.mechanism);
+        }
+    }
+    all
+}
+
+/// `of_kind`: wake-ups of all causes that a fault of that kind stands for, until one does.
+fn replay(
+    cause: &RootCause,
+    machine: &str,
+    rates: &Rates,
+    of_kind: &mut BTreeMap<&str, usize>,
+) -> Replay {
     if cause.main_of.is_empty() {
         return Replay::NeverMain;
     }
-    // Where the events do not distinguish mechanisms, that of most wake-ups stands for all.
-    let mechanism = match cause.alternatives.first() {
-        Some(first) if cause.mechanism == Mechanism::Alternatives => first.mechanism,
-        _ => cause.mechanism,
-    };
-    let kind = match mechanism {
-        Mechanism::Nmi if !machine.starts_with("x86_64") => return Replay::OtherProcessor,
-        _ => kind(mechanism, cause),
-    };
-    let Some((kind, options)) = kind else { return Replay::NoFault };
-    if taken.iter().any(|t| t == kind) {
-        return Replay::Taken;
+    let Some((kind, options)) = kind(cause) else { return Replay::NoFault };
+    if kind == "nmi" && !machine.starts_with("x86_64") {
+        return Replay::OtherProcessor;
     }
+    let Some(main_of) = of_kind.get(kind).copied() else { return Replay::Taken };
     let size = cause.size_ns.max(1000.0);
-    let every = rates.distance_ns(size, cause.main_of.len());
+    let every = rates.distance_ns(size, main_of);
     let jitter = if size > BUSY_MAX * every { 0 } else { JITTER };
     if size > 0.9 * every {
         return Replay::Continuous;
     }
-    taken.push(kind.to_owned());
+    of_kind.remove(kind);
     let (size, every, jitter) =
         ((size as u64).to_string(), (every as u64).to_string(), jitter.to_string());
     let mut fault = [kind, ":ns=", &size, ",every=", &every].concat();
@@ -225,8 +241,13 @@ fn replay(cause: &RootCause, machine: &str, rates: &Rates, taken: &mut Vec<Strin
     Replay::Fault(fault)
 }
 
-/// The fault of a mechanism, with the priority of its thread where that decides.
-fn kind(mechanism: Mechanism, cause: &RootCause) -> Option<(&'static str, Option<String>)> {
+/// The fault of a cause, with the priority of its thread where that decides.
+fn kind(cause: &RootCause) -> Option<(&'static str, Option<String>)> {
+    // Where the events do not distinguish mechanisms, that of most wake-ups stands for all.
+    let mechanism = match cause.alternatives.first() {
+        Some(first) if cause.mechanism == Mechanism::Alternatives => first.mechanism,
+        _ => cause.mechanism,
+    };
     let priority = || cause.prio.filter(|p| (0..=98).contains(p)).map(|p| (99 - p).to_string());
     Some(match mechanism {
         Mechanism::InterruptsOff => ("irqs-off", None),
@@ -267,7 +288,7 @@ pub fn compare(plan: Plan, replayed: &Run, machine: &str, command: Vec<String>) 
         .map(|c| TwinOther {
             mechanism: c.mechanism,
             who: c.who.clone(),
-            alternatives: c.alternatives.iter().map(|a| a.mechanism).collect(),
+            alternatives: mechanisms(c),
             main_of: c.main_of.len() as u64,
             size_ns: c.size_ns,
         })
@@ -300,11 +321,16 @@ pub fn without_replay(plan: Plan, command: Vec<String>) -> TwinDetail {
     TwinDetail { recorded: plan.recorded, causes: plan.causes, command, ..TwinDetail::default() }
 }
 
-/// Pairs of replayed causes whose order the recording determines, and those that the replay reverses.
+/// Pairs of replayed causes whose order the recording determines, and those that the replay reverses. A fault stands for
+/// all causes of its mechanism.
 fn order(causes: &[TwinCause]) -> (u32, u32) {
+    let all = |of: &TwinCause| -> u64 {
+        let taken = |c: &&TwinCause| c.mechanism == of.mechanism && c.replay == Replay::Taken;
+        of.main_of + causes.iter().filter(taken).map(|c| c.main_of).sum::<u64>()
+    };
     let replayed: Vec<[f64; 2]> = (causes.iter())
         .filter(|c| matches!(c.replay, Replay::Fault(_)))
-        .map(|c| [c.main_of, c.found.as_ref().map_or(0, |f| f.main_of)].map(|n| n as f64))
+        .map(|c| [all(c), c.found.as_ref().map_or(0, |f| f.main_of)].map(|n| n as f64))
         .collect();
     let exceeds = |a: f64, b: f64| a - b > DEVIATIONS * (a + b).sqrt();
     let (mut pairs, mut reversed) = (0, 0);
@@ -454,7 +480,8 @@ mod tests {
             cause(Mechanism::Softirq, 0..0, 200_000.0),
         ]);
         let plan = plan(&run, None).unwrap();
-        assert!(fault(&plan.causes[0]).starts_with("irq:"), "the one of most wake-ups");
+        // 8 of 20 captured wake-ups, so 16 of 10,000; (200 + 10 - 110) µs of each.
+        assert_eq!(fault(&plan.causes[0]), "irq:ns=200000,every=62500000,jitter=30");
         assert!(fault(&plan.causes[1]).starts_with("preempt-off:"));
         let rest: Vec<&Replay> = plan.causes[2..].iter().map(|c| &c.replay).collect();
         let none = [Replay::Taken, Replay::NoFault, Replay::OtherProcessor, Replay::NeverMain];

@@ -78,7 +78,7 @@ pub enum Replay {
     NoFault,
     /// The virtual machine's processor has no such interrupt.
     OtherProcessor,
-    /// The fault of this mechanism stands for a larger cause.
+    /// The fault of a larger cause of this mechanism stands for this one too.
     Taken,
     /// It has most of the CPU: a fault is shorter than its period.
     Continuous,

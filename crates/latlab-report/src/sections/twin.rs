@@ -133,7 +133,7 @@ fn faults(detail: &TwinDetail) -> Table {
             Replay::Fault(fault) => fault.as_str(),
             Replay::NoFault => "none: no fault has this mechanism in virtual time",
             Replay::OtherProcessor => "none: this processor has no such interrupt",
-            Replay::Taken => "none: the fault of this mechanism stands for a larger cause",
+            Replay::Taken => "that of the larger cause above",
             Replay::Continuous => "none: it has most of the CPU",
             Replay::NeverMain => "none: it is the main cause of no late wake-up",
         };
