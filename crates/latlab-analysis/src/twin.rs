@@ -12,7 +12,7 @@
 use latlab_model::latency::{Mechanism, RootCause, WhyResult};
 use latlab_model::record::{Record, Unit};
 use latlab_model::run::{Detail, Part, Run};
-use latlab_model::twin::{Replay, TwinCause, TwinDetail, TwinOther, TwinSide};
+use latlab_model::twin::{MainCause, Replay, TwinCause, TwinDetail, TwinSide};
 use latlab_stats::histogram::Histogram;
 use latlab_stats::quantile::median;
 use std::collections::BTreeMap;
@@ -86,7 +86,6 @@ impl Plan {
 /// When the run lacks what a plan needs.
 pub fn plan(run: &Run, machine: Option<&str>) -> Result<Plan, Refused> {
     let why = why_of(run).ok_or(Refused::NoCauses)?;
-    let session = why.session.as_ref().ok_or(Refused::NoCount)?;
     let task = task(run, why).ok_or(Refused::NoPeriod)?;
     let is_rt = run.machine.kernel.preemption.as_deref() == Some("rt");
     let machine = match (run.machine.arch.as_str(), is_rt) {
@@ -99,7 +98,7 @@ pub fn plan(run: &Run, machine: Option<&str>) -> Result<Plan, Refused> {
         _ => return Err(Refused::NoMachine),
     };
     let recorded = side(run, why, task.interval_ns);
-    if recorded.wakeups == 0 || session.late == 0 {
+    if recorded.wakeups == 0 || recorded.late == 0 {
         return Err(Refused::NoCount);
     }
     let rates = Rates::of(why, &recorded);
@@ -116,11 +115,7 @@ pub fn plan(run: &Run, machine: Option<&str>) -> Result<Plan, Refused> {
         }
     }
     let causes = causes.into_iter().map(|cause| TwinCause {
-        mechanism: cause.mechanism,
-        who: cause.who.clone(),
-        alternatives: mechanisms(cause),
-        main_of: cause.main_of.len() as u64,
-        size_ns: cause.size_ns,
+        recorded: main_cause(cause),
         replay: replay(cause, machine, &rates, &mut of_kind),
         found: None,
     });
@@ -154,8 +149,7 @@ pub fn side(run: &Run, why: &WhyResult, interval_ns: u64) -> TwinSide {
 fn task(run: &Run, why: &WhyResult) -> Option<Task> {
     if let Some(activations) = why.activations.first() {
         let interval_ns = activations.period?.median_ns;
-        let real_time = activations.prio.filter(|p| (0..=98).contains(p));
-        let priority = real_time.and_then(|p| u32::try_from(99 - p).ok());
+        let priority = activations.prio.and_then(real_time);
         return (interval_ns > 0).then_some(Task { interval_ns, priority });
     }
     let measure = &run.config["wakeup"]["measure"];
@@ -163,6 +157,11 @@ fn task(run: &Run, why: &WhyResult) -> Option<Task> {
     let is_fifo = matches!(measure["policy"].as_str(), Some("fifo" | "rr"));
     let priority = measure["priority"].as_u64().and_then(|p| u32::try_from(p).ok());
     Some(Task { interval_ns, priority: priority.filter(|_| is_fifo) })
+}
+
+/// The SCHED_FIFO priority of a kernel priority, which is 0 for the highest one.
+fn real_time(prio: i32) -> Option<u32> {
+    u32::try_from(99 - prio).ok().filter(|p| (1..=99).contains(p))
 }
 
 /// What turns counts into distances.
@@ -199,15 +198,20 @@ impl Rates {
     }
 }
 
-/// What the events do not distinguish, each mechanism once.
-fn mechanisms(cause: &RootCause) -> Vec<Mechanism> {
-    let mut all = Vec::new();
+fn main_cause(cause: &RootCause) -> MainCause {
+    let mut alternatives = Vec::new();
     for alternative in &cause.alternatives {
-        if !all.contains(&alternative.mechanism) {
-            all.push(alternative.mechanism);
+        if !alternatives.contains(&alternative.mechanism) {
+            alternatives.push(alternative.mechanism);
         }
     }
-    all
+    MainCause {
+        mechanism: cause.mechanism,
+        who: cause.who.clone(),
+        alternatives,
+        main_of: cause.main_of.len() as u64,
+        size_ns: cause.size_ns,
+    }
 }
 
 /// `of_kind`: wake-ups of all causes that a fault of that kind stands for, until one does.
@@ -220,35 +224,35 @@ fn replay(
     if cause.main_of.is_empty() {
         return Replay::NeverMain;
     }
-    let Some((kind, options)) = kind(cause) else { return Replay::NoFault };
+    let Some((kind, priority)) = kind(cause) else { return Replay::NoFault };
     if kind == "nmi" && !machine.starts_with("x86_64") {
         return Replay::OtherProcessor;
     }
     let Some(main_of) = of_kind.get(kind).copied() else { return Replay::Taken };
     let size = cause.size_ns.max(1000.0);
     let every = rates.distance_ns(size, main_of);
-    let jitter = if size > BUSY_MAX * every { 0 } else { JITTER };
     if size > 0.9 * every {
         return Replay::Continuous;
     }
     of_kind.remove(kind);
-    let (size, every, jitter) =
-        ((size as u64).to_string(), (every as u64).to_string(), jitter.to_string());
-    let mut fault = [kind, ":ns=", &size, ",every=", &every].concat();
-    for (name, value) in [("jitter", (jitter != "0").then_some(jitter)), ("prio", options)] {
-        fault.extend(value.map(|value| [",", name, "=", &value].concat()));
+    let mut fault =
+        [kind, ":ns=", &(size as u64).to_string(), ",every=", &(every as u64).to_string()].concat();
+    if size <= BUSY_MAX * every {
+        fault.extend([",jitter=", &JITTER.to_string()]);
+    }
+    if let Some(priority) = priority {
+        fault.extend([",prio=", &priority.to_string()]);
     }
     Replay::Fault(fault)
 }
 
 /// The fault of a cause, with the priority of its thread where that decides.
-fn kind(cause: &RootCause) -> Option<(&'static str, Option<String>)> {
+fn kind(cause: &RootCause) -> Option<(&'static str, Option<u32>)> {
     // Where the events do not distinguish mechanisms, that of most wake-ups stands for all.
     let mechanism = match cause.alternatives.first() {
         Some(first) if cause.mechanism == Mechanism::Alternatives => first.mechanism,
         _ => cause.mechanism,
     };
-    let priority = || cause.prio.filter(|p| (0..=98).contains(p)).map(|p| (99 - p).to_string());
     Some(match mechanism {
         Mechanism::InterruptsOff => ("irqs-off", None),
         Mechanism::PreemptionOff => ("preempt-off", None),
@@ -266,7 +270,7 @@ fn kind(cause: &RootCause) -> Option<(&'static str, Option<String>)> {
             if cause.who.starts_with("irq/") && cause.prio == Some(49) {
                 ("irq-thread", None)
             } else {
-                ("fifo", Some(priority()?))
+                ("fifo", Some(cause.prio.and_then(real_time)?))
             }
         }
         Mechanism::Nmi => ("nmi", None),
@@ -283,23 +287,16 @@ pub fn compare(plan: Plan, replayed: &Run, machine: &str, command: Vec<String>) 
         machine: machine.to_owned(),
         ..side(replayed, why, detail.recorded.interval_ns)
     });
-    let mut found: Vec<TwinOther> = (why.explanation.causes.iter())
-        .filter(|c| !c.main_of.is_empty())
-        .map(|c| TwinOther {
-            mechanism: c.mechanism,
-            who: c.who.clone(),
-            alternatives: mechanisms(c),
-            main_of: c.main_of.len() as u64,
-            size_ns: c.size_ns,
-        })
-        .collect();
+    let causes = why.explanation.causes.iter();
+    let mut found: Vec<MainCause> =
+        causes.filter(|c| !c.main_of.is_empty()).map(main_cause).collect();
     found.sort_by_key(|c| std::cmp::Reverse(c.main_of));
     // The same mechanism; then, for those that remain, one that the events there do not distinguish from it.
     for is_match in [is_same, is_among] {
         let is_open =
             |c: &&mut TwinCause| matches!(c.replay, Replay::Fault(_)) && c.found.is_none();
         for cause in detail.causes.iter_mut().filter(is_open) {
-            let at = found.iter().position(|f| is_match(cause, f));
+            let at = found.iter().position(|f| is_match(&cause.recorded, f));
             cause.found = at.map(|at| found.remove(at));
         }
     }
@@ -308,11 +305,11 @@ pub fn compare(plan: Plan, replayed: &Run, machine: &str, command: Vec<String>) 
     detail
 }
 
-fn is_same(cause: &TwinCause, found: &TwinOther) -> bool {
+fn is_same(cause: &MainCause, found: &MainCause) -> bool {
     found.mechanism == cause.mechanism
 }
 
-fn is_among(cause: &TwinCause, found: &TwinOther) -> bool {
+fn is_among(cause: &MainCause, found: &MainCause) -> bool {
     found.alternatives.contains(&cause.mechanism) || cause.alternatives.contains(&found.mechanism)
 }
 
@@ -325,8 +322,9 @@ pub fn without_replay(plan: Plan, command: Vec<String>) -> TwinDetail {
 /// all causes of its mechanism.
 fn order(causes: &[TwinCause]) -> (u32, u32) {
     let all = |of: &TwinCause| -> u64 {
-        let taken = |c: &&TwinCause| c.mechanism == of.mechanism && c.replay == Replay::Taken;
-        of.main_of + causes.iter().filter(taken).map(|c| c.main_of).sum::<u64>()
+        let taken =
+            |c: &&TwinCause| is_same(&c.recorded, &of.recorded) && c.replay == Replay::Taken;
+        of.recorded.main_of + causes.iter().filter(taken).map(|c| c.recorded.main_of).sum::<u64>()
     };
     let replayed: Vec<[f64; 2]> = (causes.iter())
         .filter(|c| matches!(c.replay, Replay::Fault(_)))
@@ -505,20 +503,17 @@ mod tests {
     /// Of 60 and 20 late wake-ups the order is certain, of 20 and 18 it is not.
     #[test]
     fn an_order_counts_where_the_recording_determines_it() {
-        let of = |mechanism, n, found| TwinCause {
+        let cause = |mechanism, main_of| MainCause {
             mechanism,
             who: String::new(),
             alternatives: Vec::new(),
-            main_of: n,
+            main_of,
             size_ns: 0.0,
+        };
+        let of = |mechanism, n, found| TwinCause {
+            recorded: cause(mechanism, n),
             replay: Replay::Fault(String::new()),
-            found: Some(TwinOther {
-                mechanism,
-                who: String::new(),
-                alternatives: Vec::new(),
-                main_of: found,
-                size_ns: 0.0,
-            }),
+            found: Some(cause(mechanism, found)),
         };
         let three = |found: [u64; 3]| {
             let [a, b, c] = found;

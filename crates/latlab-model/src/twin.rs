@@ -17,7 +17,7 @@ pub struct TwinDetail {
     /// The causes of the recording, the one of most late wake-ups first.
     pub causes: Vec<TwinCause>,
     /// Causes in the virtual machine that are none of the recording's.
-    pub others: Vec<TwinOther>,
+    pub others: Vec<MainCause>,
     /// Pairs of replayed causes whose order the recording determines.
     pub pairs: u32,
     /// Those of them whose order is the other one in the virtual machine.
@@ -49,22 +49,14 @@ pub struct TwinSide {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinCause {
-    /// The mechanism.
-    pub mechanism: Mechanism,
-    /// Who acted in the recording; empty where nobody does.
-    pub who: String,
-    /// What the events of the recording do not distinguish, the most frequent first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub alternatives: Vec<Mechanism>,
-    /// It was the main cause of so many captured wake-ups.
-    pub main_of: u64,
-    /// Median length of the cause, ns.
-    pub size_ns: f64,
+    /// The cause in the recording.
+    #[serde(flatten)]
+    pub recorded: MainCause,
     /// The fault that stands for it (docs/reference/faults.md), or why there is none.
     pub replay: Replay,
     /// The same mechanism in the virtual machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found: Option<TwinOther>,
+    pub found: Option<MainCause>,
 }
 
 /// How a cause is replayed.
@@ -86,18 +78,18 @@ pub enum Replay {
     NeverMain,
 }
 
-/// A cause in the virtual machine.
+/// A cause in one of both machines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TwinOther {
+pub struct MainCause {
     /// The mechanism.
     pub mechanism: Mechanism,
-    /// Who.
+    /// Who acted; empty where nobody does.
     pub who: String,
-    /// What the events do not distinguish, the most frequent first.
+    /// What the events do not distinguish, each mechanism once, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Mechanism>,
-    /// It was the main cause of so many captured wake-ups.
+    /// It is the main cause of so many captured wake-ups.
     pub main_of: u64,
     /// Median length, ns.
     pub size_ns: f64,

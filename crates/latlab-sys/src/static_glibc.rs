@@ -1,4 +1,4 @@
-//! Functions of the C library that a static build replaces, because they bring most of it along: 0.2 MB of message
+//! Functions of the C library that a static build replaces, because they bring most of it along: 0.1 MB of message
 //! catalogues, character sets, a dynamic linker, `printf` and `scanf` that no board needs.
 //!
 //! **Invariant:** no code of latlab and of its C dependencies calls them; their callers are in glibc and in `std`.

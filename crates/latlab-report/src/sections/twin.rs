@@ -3,9 +3,8 @@
 use crate::doc::{Block, Column, Section, Table};
 use crate::messages::mechanism;
 use crate::values::grouped;
-use latlab_model::latency::Mechanism;
 use latlab_model::run::Part;
-use latlab_model::twin::{Replay, TwinCause, TwinDetail, TwinOther, TwinSide};
+use latlab_model::twin::{MainCause, Replay, TwinCause, TwinDetail, TwinSide};
 use latlab_model::units::format_ns;
 
 const NOT_MODELLED: &str = "Not modelled: caches, buses, DMA and devices, frequency and idle states of the processor, other CPUs, and what \
@@ -75,20 +74,13 @@ pub fn summary(detail: &TwinDetail) -> Vec<String> {
     sentences
 }
 
-fn name(cause: &TwinOther) -> String {
-    named(&words(cause.mechanism, &cause.alternatives), &cause.who)
-}
-
-/// The mechanism, or those that the events do not distinguish.
-fn words(of: Mechanism, alternatives: &[Mechanism]) -> String {
-    match alternatives {
-        [] => mechanism(of).into(),
-        _ => alternatives.iter().map(|m| mechanism(*m)).collect::<Vec<_>>().join(" or "),
-    }
-}
-
-fn named(mechanism: &str, who: &str) -> String {
-    if who.is_empty() { mechanism.into() } else { format!("{mechanism} ({who})") }
+/// The mechanism, or those that the events do not distinguish, and who.
+fn name(cause: &MainCause) -> String {
+    let words = match cause.alternatives.as_slice() {
+        [] => mechanism(cause.mechanism).to_owned(),
+        all => all.iter().map(|m| mechanism(*m)).collect::<Vec<_>>().join(" or "),
+    };
+    if cause.who.is_empty() { words } else { format!("{words} ({})", cause.who) }
 }
 
 fn percent(part: u64, of: u64) -> String {
@@ -98,16 +90,16 @@ fn percent(part: u64, of: u64) -> String {
 fn causes(detail: &TwinDetail) -> Table {
     let replayed = detail.replayed.as_ref();
     let row = |c: &TwinCause| {
-        let there = |text: &dyn Fn(&TwinOther, &TwinSide) -> String| match (replayed, &c.found) {
+        let there = |text: &dyn Fn(&MainCause, &TwinSide) -> String| match (replayed, &c.found) {
             (Some(side), Some(found)) => text(found, side),
             (Some(_), None) if matches!(c.replay, Replay::Fault(_)) => "not found".into(),
             _ => "–".into(),
         };
         vec![
-            named(&words(c.mechanism, &c.alternatives), &c.who),
-            percent(c.main_of, detail.recorded.captured),
+            name(&c.recorded),
+            percent(c.recorded.main_of, detail.recorded.captured),
             there(&|found, side| percent(found.main_of, side.captured)),
-            format_ns(c.size_ns),
+            format_ns(c.recorded.size_ns),
             match &c.found {
                 Some(found) => format_ns(found.size_ns),
                 None => "–".into(),
@@ -137,7 +129,7 @@ fn faults(detail: &TwinDetail) -> Table {
             Replay::Continuous => "none: it has most of the CPU",
             Replay::NeverMain => "none: it is the main cause of no late wake-up",
         };
-        vec![named(&words(c.mechanism, &c.alternatives), &c.who), fault.to_owned()]
+        vec![name(&c.recorded), fault.to_owned()]
     };
     Table {
         caption: "Faults that stand for the causes".into(),
@@ -149,19 +141,22 @@ fn faults(detail: &TwinDetail) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latlab_model::latency::Mechanism;
 
     #[test]
     fn both_sides_and_what_is_not_repeated_are_in_the_result() {
         let cause = |mechanism, replay, found| TwinCause {
-            mechanism,
-            who: "eth0".into(),
-            alternatives: Vec::new(),
-            main_of: 30,
-            size_ns: 250_000.0,
+            recorded: MainCause {
+                mechanism,
+                who: "eth0".into(),
+                alternatives: Vec::new(),
+                main_of: 30,
+                size_ns: 250_000.0,
+            },
             replay,
             found,
         };
-        let there = TwinOther {
+        let there = MainCause {
             mechanism: Mechanism::Alternatives,
             who: String::new(),
             alternatives: vec![Mechanism::InterruptHandler, Mechanism::Stall],

@@ -72,7 +72,7 @@ pub struct BuildArgs {
 }
 
 /// Which machine.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Machine {
     /// NAME, then options separated by commas: cpu=…, smp=N, mem=SIZE, icount=N, accel=tcg|kvm, append=WORDS, modules=A+B,
     /// timeout=S, ssh=PORT, build=PURPOSE.

@@ -299,15 +299,20 @@ fn command(counted: &Counted, events: &[&str]) -> Vec<String> {
     words
 }
 
+/// The last line that a command in the machine printed, but for its hint.
+pub fn reason(folder: &Path) -> String {
+    let text = fs::read_to_string(folder.join(OUTPUT)).unwrap_or_default();
+    let line = foreign_line(text.lines().rev().filter(|l| !l.starts_with("hint: ")));
+    line.unwrap_or_else(|| "no reason was given".to_owned())
+}
+
 fn guest_run(folder: &Path, code: u8) -> anyhow::Result<Run> {
     let is_stopped = signal::stop_requested().is_some_and(|s| s.exit_code() == code);
     if is_stopped && !folder.join(RUN).exists() {
         return Err(anyhow!("no wake-up was counted"));
     }
     if code != 0 && !is_stopped {
-        let text = fs::read_to_string(folder.join(OUTPUT)).unwrap_or_default();
-        let line = foreign_line(text.lines().rev().filter(|l| !l.starts_with("hint: ")));
-        let line = line.unwrap_or_else(|| "no reason was given".to_owned());
+        let line = reason(folder);
         return Err(anyhow!("the measurement in the machine ended with exit code {code}: {line}"));
     }
     let run = rundir::load(&folder.join(RUN))?;

@@ -3,21 +3,20 @@
 use crate::cli::Global;
 use crate::cli::vm::{Machine, TwinArgs};
 use crate::cmd::{vm, vm_count};
-use crate::outcome::{HintExt, Outcome, OwnHintExt, foreign_line};
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::rundir;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
 use latlab_analysis::twin::{self, Plan, Refused};
 use latlab_model::run::Run;
 use latlab_target::pull::Mapping;
-use latlab_target::vm::faults::Fault;
+use latlab_target::spec::VmTarget;
 use latlab_wire::frame::Job;
 use std::fs;
 
-/// Files of the guest.
+/// The guest's run.
 const RUN: &str = "r";
-const OUTPUT: &str = "output";
-/// What the guest's shell runs: results of a command come back, its output is read for the reason of a failure.
+/// What the guest's shell runs; [`vm_count::reason`] reads the output.
 const SCRIPT: &str = "exec \"$@\" > output 2>&1";
 
 /// Runs the command.
@@ -27,13 +26,12 @@ const SCRIPT: &str = "exec \"$@\" > output 2>&1";
 pub fn run(args: &TwinArgs, global: &Global) -> anyhow::Result<Outcome> {
     let recorded = rundir::load(&args.run)?;
     let plan = planned(args, &recorded)?;
-    let named = plan.machine.clone();
     let machine = machine(&plan);
-    vm_count::target(&machine)?;
+    let target = vm_count::target(&machine)?;
     let measure = measure(&plan, args.captures);
     let command = command_line(&machine, &measure);
     let config = serde_json::json!({
-        "run": args.run.display().to_string(), "machine": named, "captures": args.captures
+        "run": args.run.display().to_string(), "machine": machine.machine, "captures": args.captures
     });
     if args.plan {
         let mut session = Session::begin_ephemeral(global, "twin", &config)?;
@@ -45,9 +43,9 @@ pub fn run(args: &TwinArgs, global: &Global) -> anyhow::Result<Outcome> {
             .hint("--plan prints each with the reason");
     }
     let session = Session::begin(global, "twin", &config)?;
-    let replayed = replay(&machine, measure);
+    let replayed = replay(&machine, &target, measure);
     let replayed = replayed.map(|run| {
-        let detail = twin::compare(plan, &run, &named, command);
+        let detail = twin::compare(plan, &run, &machine.machine, command);
         (twin::part(detail, Some(&run)), run)
     });
     vm_count::finish(session, replayed)
@@ -78,16 +76,7 @@ fn planned(args: &TwinArgs, recorded: &Run) -> anyhow::Result<Plan> {
 fn machine(plan: &Plan) -> Machine {
     let mut faults: Vec<String> = plan.faults().map(str::to_owned).collect();
     faults.sort();
-    Machine {
-        machine: plan.machine.clone(),
-        kernel: None,
-        modules_from: None,
-        initrd: None,
-        dtb: None,
-        files: Vec::new(),
-        faults,
-        packages: Vec::new(),
-    }
+    Machine { machine: plan.machine.clone(), faults, ..Machine::default() }
 }
 
 /// `latlab why` with the task of the recording.
@@ -118,16 +107,14 @@ fn command_line(machine: &Machine, measure: &[String]) -> Vec<String> {
 }
 
 /// Boots the machine with the faults, and reads the run that it brings back.
-fn replay(machine: &Machine, measure: Vec<String>) -> anyhow::Result<Run> {
+fn replay(machine: &Machine, target: &VmTarget, measure: Vec<String>) -> anyhow::Result<Run> {
     let cache = vm::cache()?;
     let scratch = cache.scratch().with_hint()?;
-    let target = vm_count::target(machine)?;
     let folder = scratch.path().join("results");
     fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
-    let faults = machine.faults.iter().map(|f| Fault::parse(f).with_hint());
     let plan = vm::Plan {
-        faults: faults.collect::<anyhow::Result<_>>()?,
-        extras: vm::extras(machine, &target)?,
+        faults: vm::faults_of(machine)?,
+        extras: vm::extras(machine, target)?,
         mapping: Mapping::of_own_command(),
         ..vm::Plan::default()
     };
@@ -139,12 +126,10 @@ fn replay(machine: &Machine, measure: Vec<String>) -> anyhow::Result<Run> {
         machine.machine,
         machine.faults.len()
     ));
-    let (finished, _) = vm::execute_in(&folder, &target, Job { argv, ..Job::default() }, plan)?;
+    let (finished, _) = vm::execute_in(&folder, target, Job { argv, ..Job::default() }, plan)?;
     let code = finished?.code;
     if !folder.join(RUN).join(rundir::RUN_FILE).exists() {
-        let text = fs::read_to_string(folder.join(OUTPUT)).unwrap_or_default();
-        let line = foreign_line(text.lines().rev().filter(|l| !l.starts_with("hint: ")));
-        let line = line.unwrap_or_else(|| "no reason was given".to_owned());
+        let line = vm_count::reason(&folder);
         return Err(anyhow!("latlab why in the machine ended with exit code {code}: {line}"));
     }
     let run = rundir::load(&folder.join(RUN))?;

@@ -166,9 +166,8 @@ fn machine(inputs: &WorstInputs) -> Machine {
         modules_from: path(&inputs.modules_from),
         initrd: path(&inputs.initrd),
         dtb: path(&inputs.dtb),
-        files: Vec::new(),
         faults: inputs.faults.clone(),
-        packages: Vec::new(),
+        ..Machine::default()
     }
 }
 

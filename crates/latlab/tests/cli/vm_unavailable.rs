@@ -1,4 +1,4 @@
-//! Machines that are mistyped, or lack a program, a kernel, a network or room.
+//! Machines with a mistyped name, or without a program, a kernel, a network or space on the disk.
 
 use crate::common::{SmallDisk, in_machine as latlab, printed, said};
 use crate::vm::run;
