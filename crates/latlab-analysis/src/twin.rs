@@ -301,7 +301,7 @@ pub fn compare(plan: Plan, replayed: &Run, machine: &str, command: Vec<String>) 
         }
     }
     detail.others = found;
-    (detail.pairs, detail.reversed) = order(&detail.causes);
+    [detail.pairs, detail.same, detail.reversed] = order(&detail.causes);
     detail
 }
 
@@ -318,9 +318,9 @@ pub fn without_replay(plan: Plan, command: Vec<String>) -> TwinDetail {
     TwinDetail { recorded: plan.recorded, causes: plan.causes, command, ..TwinDetail::default() }
 }
 
-/// Pairs of replayed causes whose order the recording determines, and those that the replay reverses. A fault stands for
-/// all causes of its mechanism.
-fn order(causes: &[TwinCause]) -> (u32, u32) {
+/// Pairs of replayed causes whose order the recording determines, those that the replay determines to be the same, and
+/// those that it reverses. A fault stands for all causes of its mechanism.
+fn order(causes: &[TwinCause]) -> [u32; 3] {
     let all = |of: &TwinCause| -> u64 {
         let taken =
             |c: &&TwinCause| is_same(&c.recorded, &of.recorded) && c.replay == Replay::Taken;
@@ -331,16 +331,17 @@ fn order(causes: &[TwinCause]) -> (u32, u32) {
         .map(|c| [all(c), c.found.as_ref().map_or(0, |f| f.main_of)].map(|n| n as f64))
         .collect();
     let exceeds = |a: f64, b: f64| a - b > DEVIATIONS * (a + b).sqrt();
-    let (mut pairs, mut reversed) = (0, 0);
+    let [mut pairs, mut same, mut reversed] = [0; 3];
     for (i, a) in replayed.iter().enumerate() {
         for b in &replayed[i + 1..] {
             if exceeds(a[0], b[0]) {
                 pairs += 1;
+                same += u32::from(exceeds(a[1], b[1]));
                 reversed += u32::from(exceeds(b[1], a[1]));
             }
         }
     }
-    (pairs, reversed)
+    [pairs, same, reversed]
 }
 
 /// The part of a run.
@@ -523,9 +524,10 @@ mod tests {
                 of(Mechanism::Nmi, 18, c),
             ])
         };
-        assert_eq!(three([50, 12, 30]), (2, 0));
-        assert_eq!(three([10, 60, 30]), (2, 2));
-        assert_eq!(three([30, 34, 10]), (2, 0));
+        assert_eq!(three([50, 12, 30]), [2, 2, 0]);
+        assert_eq!(three([10, 60, 30]), [2, 0, 2]);
+        assert_eq!(three([30, 34, 10]), [2, 1, 0]);
+        assert_eq!(three([0, 0, 0]), [2, 0, 0], "nothing captured determines nothing");
     }
 
     #[test]
@@ -543,7 +545,7 @@ mod tests {
         let found: Vec<bool> = detail.causes.iter().map(|c| c.found.is_some()).collect();
         assert_eq!(found, [true, false]);
         assert_eq!(detail.others[0].mechanism, Mechanism::PageFault);
-        assert_eq!((detail.pairs, detail.reversed), (1, 0));
+        assert_eq!([detail.pairs, detail.same, detail.reversed], [1, 1, 0]);
         assert_eq!(detail.replayed.unwrap().machine, "armv7-rt");
         // The events there do not distinguish it from another one.
         there[1].mechanism = Mechanism::Alternatives;

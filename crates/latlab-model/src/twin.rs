@@ -20,7 +20,9 @@ pub struct TwinDetail {
     pub others: Vec<MainCause>,
     /// Pairs of replayed causes whose order the recording determines.
     pub pairs: u32,
-    /// Those of them whose order is the other one in the virtual machine.
+    /// Those of them that the virtual machine determines to be in the same order.
+    pub same: u32,
+    /// Those that it determines to be in the other one.
     pub reversed: u32,
 }
 

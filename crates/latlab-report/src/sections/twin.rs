@@ -56,16 +56,12 @@ pub fn summary(detail: &TwinDetail) -> Vec<String> {
         replayed.len()
     ));
     if detail.pairs > 0 {
-        sentences.push(match detail.reversed {
-            0 => format!(
-                "The order of causes is the same in all {} pairs that the recording determines.",
-                detail.pairs
-            ),
-            n => format!(
-                "The order of causes is reversed in {n} of {} pairs that the recording determines.",
-                detail.pairs
-            ),
-        });
+        let open = detail.pairs.saturating_sub(detail.same).saturating_sub(detail.reversed);
+        sentences.push(format!(
+            "Of {} pairs of causes whose order the recording determines, {} have the same order there, {} the other \
+             one; of {open} it is not determined.",
+            detail.pairs, detail.same, detail.reversed
+        ));
     }
     if !detail.others.is_empty() {
         let others: Vec<String> = detail.others.iter().map(name).collect();
@@ -188,13 +184,17 @@ mod tests {
         let late = format!("80 of {many} wake-ups later than 110 µs, 40 of them captured.");
         assert!(text.contains(&late) && text.starts_with("board (6.1): "), "{text}");
         assert!(text.contains("1 of 1 repeated causes are causes there, of 2 in the recording."));
-        assert!(text.contains("the same in all 1 pairs"), "{text}");
+        assert!(text.contains("determines, 0 have the same order there, 0 the other one; of 1 it"));
         let table = causes(&detail);
         assert_eq!(table.rows[0][..3], ["interrupt handler (eth0)", "75 %", "25 %"]);
         assert_eq!(table.rows[1][2], "–");
         assert_eq!(faults(&detail).rows[1][1], "none: no fault has this mechanism in virtual time");
         detail.reversed = 1;
-        assert!(summary(&detail).join(" ").contains("reversed in 1 of 1 pairs"));
+        let text = summary(&detail).join(" ");
+        assert!(
+            text.contains("0 have the same order there, 1 the other one; of 0 it is"),
+            "{text}"
+        );
         detail.replayed = None;
         assert!(summary(&detail).join(" ").contains("1 of 2 causes can be repeated by faults."));
     }

@@ -133,8 +133,9 @@ fn replay(machine: &Machine, target: &VmTarget, measure: Vec<String>) -> anyhow:
         return Err(anyhow!("latlab why in the machine ended with exit code {code}: {line}"));
     }
     let run = rundir::load(&folder.join(RUN))?;
-    if twin::why_of(&run).is_none() {
-        return Err(anyhow!("the machine brought back no causes"));
+    let why = twin::why_of(&run).context("the machine brought back no causes")?;
+    if why.session.as_ref().is_none_or(|session| session.wakeups == 0) {
+        return Err(anyhow!("no wake-up was measured in the machine"));
     }
     Ok(run)
 }
