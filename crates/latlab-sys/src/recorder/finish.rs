@@ -145,7 +145,10 @@ pub(super) fn write<R: Read>(
     if format.v6 {
         v6::write(out, meta, data)
     } else {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let compresses = format.compression != Compression::None;
+        // Reads files of control groups.
+        let available = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = if compresses { available() } else { 1 };
         v7::write(out, meta, format.compression, threads, data)
     }
 }

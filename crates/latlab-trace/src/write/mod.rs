@@ -126,7 +126,8 @@ impl<R: Read> CpuData<R> {
     /// Copies all pages to `out`.
     fn copy_to(&mut self, out: &mut impl Write) -> Result<(), WriteError> {
         let cpu = self.cpu;
-        let mut buffer = vec![0; 1 << 20];
+        // No larger than it needs to be: a watch writes a few pages each second.
+        let mut buffer = vec![0; usize::try_from(self.bytes).map_or(1 << 20, |n| n.min(1 << 20))];
         let mut left = self.bytes;
         while left > 0 {
             let n = usize::try_from(left).map_or(buffer.len(), |l| l.min(buffer.len()));

@@ -24,9 +24,12 @@ use latlab_sys::tracefs::{LateRule, LateTrigger, Tracefs};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Between two looks at the detector's buffer; shorter while incidents begin before the ring buffer.
+/// Between two looks at the detector's buffer; shorter, until the hour ends, where incidents began before the ring buffer, twice as long while the
+/// kernel stops the buffer for captures where a task is late.
 const LOOK: Duration = Duration::from_millis(500);
 const SHORTEST_LOOK: Duration = Duration::from_millis(100);
+/// Between two looks for a signal, or whether the kernel stopped the buffer.
+const SLICE: Duration = Duration::from_millis(100);
 /// Between two writes.
 const SECOND: Duration = Duration::from_secs(1);
 /// Between two checks whether others changed the buffers' events.
@@ -169,11 +172,17 @@ impl Service {
         Ok((self.state(), outcome))
     }
 
-    /// Sleeps until the next look, a signal, or the next second.
+    /// Sleeps until the next look or a signal, or until the kernel stops the buffer for captures. The activation that stopped
+    /// it may not have ended then: the look after that one comes as without the kernel's help.
     fn pause(&self) {
+        let stops = self.flight.as_ref().filter(|f| f.rules().is_some() && self.stopped == 0);
+        let look = if stops.is_some() { self.look * 2 } else { self.look };
         let since = Instant::now();
-        while since.elapsed() < self.look && signal::stop_requested().is_none() {
-            std::thread::sleep((self.look - since.elapsed().min(self.look)).min(SHORTEST_LOOK));
+        while since.elapsed() < look && signal::stop_requested().is_none() {
+            std::thread::sleep((look - since.elapsed().min(look)).min(SLICE));
+            if stops.is_some_and(Flight::is_triggered) {
+                return;
+            }
         }
     }
 
@@ -474,6 +483,7 @@ impl Service {
     fn write(&mut self) {
         let hour = hour_now();
         if self.hour.hour != hour {
+            self.look = LOOK;
             let new = Slice { hour: hour.clone(), seq: self.hour.seq, ..Slice::default() };
             self.unwritten.push(std::mem::replace(&mut self.hour, new));
         }
