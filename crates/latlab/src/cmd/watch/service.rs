@@ -18,7 +18,7 @@ use latlab_model::latency::PeriodEstimate;
 use latlab_model::units::{Nanos, TraceNs};
 use latlab_model::watch::{CaptureEntry, CauseCount, Level, Slice, Status};
 use latlab_report::messages;
-use latlab_sys::service::{Notifier, clocks, cpu_ns};
+use latlab_sys::service::{Notifier, clocks, cpu_ns, return_memory};
 use latlab_sys::signal;
 use latlab_sys::tracefs::{LateRule, LateTrigger, Tracefs};
 use std::sync::PoisonError;
@@ -318,7 +318,10 @@ impl Service {
             return Ok(());
         }
         self.choice.captured(&incident);
-        self.capture(&incident, hour, judged_ns)
+        let captured = self.capture(&incident, hour, judged_ns);
+        // A capture in memory is some times as large as everything else.
+        return_memory();
+        captured
     }
 
     fn capture(&mut self, incident: &Incident, hour: String, judged_ns: u64) -> anyhow::Result<()> {
