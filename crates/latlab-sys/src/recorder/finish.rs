@@ -107,17 +107,11 @@ pub(super) fn choose_symbols<R: Read>(
         Kallsyms::Used => {
             let word = kernel_word(meta);
             let mut symbols = Symbols::parse(&meta.kallsyms, word, meta.big_endian);
-            let mut buffer = vec![0; 1 << 20];
             for mut cpu in data {
-                let mut left = cpu.bytes;
-                while left > 0 {
-                    let n = usize::try_from(left).map_or(buffer.len(), |l| l.min(buffer.len()));
-                    cpu.pages
-                        .read_exact(&mut buffer[..n])
-                        .map_err(|source| WriteError::Input { cpu: cpu.cpu, source })?;
-                    symbols.scan(&buffer[..n]);
-                    left -= n as u64;
-                }
+                cpu.blocks(1 << 20, |part| {
+                    symbols.scan(part);
+                    Ok(())
+                })?;
             }
             meta.kallsyms = symbols.needed();
         }
@@ -145,10 +139,11 @@ pub(super) fn write<R: Read>(
     if format.v6 {
         v6::write(out, meta, data)
     } else {
-        let compresses = format.compression != Compression::None;
-        // Reads files of control groups.
-        let available = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = if compresses { available() } else { 1 };
+        let threads = match format.compression {
+            Compression::None => 1,
+            // Reads files of control groups.
+            _ => std::thread::available_parallelism().map_or(1, usize::from),
+        };
         v7::write(out, meta, format.compression, threads, data)
     }
 }

@@ -128,19 +128,15 @@ pub(super) fn chunks<R: Read>(
     for _ in 0..threads.clamp(1, 16) {
         compressors.extend(Compressor::new(method)?);
     }
-    let mut buffer = vec![0; compressors.len() * CHUNKS_PER_TURN * chunk];
-    let (mut left, mut count, mut written) = (cpu.bytes, 0u32, 0u64);
-    while left > 0 {
-        let n = usize::try_from(left).map_or(buffer.len(), |l| l.min(buffer.len()));
-        let source = cpu.pages.read_exact(&mut buffer[..n]);
-        source.map_err(|source| WriteError::Input { cpu: cpu.cpu, source })?;
-        for packed in turn(meta, &mut compressors, &buffer[..n], chunk)? {
+    let (mut count, mut written) = (0u32, 0u64);
+    cpu.blocks(compressors.len() * CHUNKS_PER_TURN * chunk, |part| {
+        for packed in turn(meta, &mut compressors, part, chunk)? {
             out.write_all(&packed).map_err(WriteError::Output)?;
             written += packed.len() as u64;
         }
-        count += u32::try_from(n.div_ceil(chunk)).unwrap_or(u32::MAX);
-        left -= n as u64;
-    }
+        count += u32::try_from(part.len().div_ceil(chunk)).unwrap_or(u32::MAX);
+        Ok(())
+    })?;
     Ok((count, written))
 }
 

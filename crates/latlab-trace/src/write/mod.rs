@@ -123,20 +123,32 @@ pub struct CpuData<R> {
 }
 
 impl<R: Read> CpuData<R> {
-    /// Copies all pages to `out`.
-    fn copy_to(&mut self, out: &mut impl Write) -> Result<(), WriteError> {
+    /// Calls `each` with all pages, at most `most` bytes at a time: at least one.
+    ///
+    /// # Errors
+    /// [`WriteError::Input`] when the pages end early or cannot be read, and what `each` returns.
+    pub fn blocks(
+        &mut self,
+        most: usize,
+        mut each: impl FnMut(&[u8]) -> Result<(), WriteError>,
+    ) -> Result<(), WriteError> {
         let cpu = self.cpu;
-        // No larger than it needs to be: a watch writes a few pages each second.
-        let mut buffer = vec![0; usize::try_from(self.bytes).map_or(1 << 20, |n| n.min(1 << 20))];
         let mut left = self.bytes;
+        // A watch writes a few pages each second, for which the whole of `most` would be zeroed.
+        let mut buffer = vec![0; usize::try_from(left).map_or(most, |n| n.min(most))];
         while left > 0 {
             let n = usize::try_from(left).map_or(buffer.len(), |l| l.min(buffer.len()));
             let part = &mut buffer[..n];
             self.pages.read_exact(part).map_err(|source| WriteError::Input { cpu, source })?;
-            out.write_all(part).map_err(WriteError::Output)?;
+            each(part)?;
             left -= n as u64;
         }
         Ok(())
+    }
+
+    /// Copies all pages to `out`.
+    fn copy_to(&mut self, out: &mut impl Write) -> Result<(), WriteError> {
+        self.blocks(1 << 20, |part| out.write_all(part).map_err(WriteError::Output))
     }
 }
 
