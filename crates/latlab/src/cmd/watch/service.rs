@@ -12,20 +12,21 @@ use latlab_analysis::latency::activations::from_capture::Thread;
 use latlab_analysis::watch::budget::{Change, Controller};
 use latlab_analysis::watch::choice::{Choice, Incident};
 use latlab_analysis::watch::clocks::{Reading, passed};
-use latlab_analysis::watch::counts::{add_cause, count, late_part, merge, usual};
-use latlab_analysis::watch::thinning::{self, Limits};
+use latlab_analysis::watch::counts::{count, late_part, merge, usual};
+use latlab_analysis::watch::thinning::Limits;
 use latlab_model::latency::PeriodEstimate;
 use latlab_model::units::{Nanos, TraceNs};
-use latlab_model::watch::{CaptureEntry, CauseCount, Level, Slice, Status};
-use latlab_report::messages;
-use latlab_sys::service::{Notifier, clocks, cpu_ns, return_memory};
+use latlab_model::watch::{Level, Slice, Status};
+use latlab_sys::service::{Notifier, clocks, cpu_ns};
 use latlab_sys::signal;
 use latlab_sys::tracefs::{LateRule, LateTrigger, Tracefs};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Between two looks at the detector's buffer; shorter, until the hour ends, where incidents began before the ring buffer, twice as long while the
-/// kernel stops the buffer for captures where a task is late.
+mod captures;
+
+/// Between two looks at the detector's buffer; shorter, until the hour ends, where incidents began before the ring buffer;
+/// twice as long while the kernel stops the buffer for captures where a task is late.
 const LOOK: Duration = Duration::from_millis(500);
 const SHORTEST_LOOK: Duration = Duration::from_millis(100);
 /// Between two looks for a signal, or whether the kernel stopped the buffer.
@@ -304,91 +305,6 @@ impl Service {
         late_ones().count() as u64
     }
 
-    /// Takes a capture of one of them, if it may be kept and there is CPU time for it.
-    fn capture_one(&mut self, incidents: &[Incident]) -> anyhow::Result<()> {
-        let (hour, each) = (hour_now(), self.config.captures);
-        let Some((incident, has_left)) = self.choice.choose(incidents, &hour, each) else {
-            return Ok(());
-        };
-        let judged_ns = incident.late.judged(&incident.job).0;
-        let captures = self.store.captures();
-        let is_wanted =
-            has_left || thinning::is_wanted(captures, &incident.label, &hour, judged_ns, each);
-        if self.credit_ns <= 0.0 || !is_wanted || self.flight.is_none() {
-            return Ok(());
-        }
-        self.choice.captured(&incident);
-        let captured = self.capture(&incident, hour, judged_ns);
-        // A capture in memory is some times as large as everything else.
-        return_memory();
-        captured
-    }
-
-    fn capture(&mut self, incident: &Incident, hour: String, judged_ns: u64) -> anyhow::Result<()> {
-        let Some(flight) = self.flight.as_mut() else { return Ok(()) };
-        let before = cpu_ns();
-        let frozen = match flight.freeze() {
-            Ok(frozen) => frozen,
-            Err(error) => return self.begin_again(&format!("{error:#}")),
-        };
-        if self.stopped == 0 {
-            self.pending.counters.dead_ns += frozen.dead.as_nanos() as u64;
-        }
-        self.pending.counters.not_captured = self.pending.counters.not_captured.saturating_sub(1);
-        let known = self.detector.known();
-        let lead = frozen.lead(incident.tid, incident.job, incident.late, known);
-        let lead = lead.unwrap_or_else(|error| {
-            log::warn!("a capture cannot be read: {error:#}");
-            None
-        });
-        let uncovered = lead.as_ref().is_none_or(|l| l.uncovered);
-        self.pending.counters.uncovered += u64::from(uncovered);
-        if uncovered {
-            self.look = (self.look / 2).max(SHORTEST_LOOK);
-        }
-        let (cause, who) =
-            lead.map_or(("unknown", String::new()), |l| (messages::cause(l.cause), l.who));
-        let entry = CaptureEntry {
-            task: incident.label.clone(),
-            hour,
-            judged_ns,
-            cause: cause.to_owned(),
-            who,
-            ..CaptureEntry::default()
-        };
-        let file = thinning::file_name(&compact(SystemTime::now()), &entry);
-        let path = self.store.capture_path(&file);
-        match frozen.save(&path) {
-            Ok(()) => {
-                let (stays, removed) = self.store.keep(&file);
-                self.pending.counters.captures += u64::from(stays);
-                self.pending.counters.removed += removed;
-            }
-            Err(error) => {
-                self.pending.counters.write_errors += 1;
-                self.store.capture_failed(std::io::Error::other(error.to_string()));
-            }
-        }
-        let (task, cause, who) = (entry.task, entry.cause, entry.who);
-        self.tell(&task, judged_ns, &cause, &who, &path);
-        add_cause(&mut self.pending, CauseCount { task, cause, who, captures: 1 });
-        let used = cpu_ns().saturating_sub(before);
-        self.capture_cpu_ns += used;
-        self.credit_ns -= used as f64;
-        Ok(())
-    }
-
-    fn tell(&mut self, task: &str, ns: u64, cause: &str, who: &str, path: &std::path::Path) {
-        let (ns, path) = (ns.to_string(), path.display().to_string());
-        self.alarm.start(&[
-            ("LATLAB_TASK", task),
-            ("LATLAB_NS", &ns),
-            ("LATLAB_CAUSE", cause),
-            ("LATLAB_WHO", who),
-            ("LATLAB_CAPTURE", &path),
-        ]);
-    }
-
     /// Looks whether others stopped or changed the buffers.
     fn check(&mut self) -> anyhow::Result<()> {
         let is_right = |f: &Flight| f.is_on() || f.is_triggered();
@@ -578,12 +494,6 @@ fn hour_now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string().chars().take(13).collect()
 }
 
-/// `20261124T230517Z`.
-fn compact(time: SystemTime) -> String {
-    let text = humantime::format_rfc3339_seconds(time).to_string();
-    text.chars().filter(|c| !matches!(c, '-' | ':')).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -604,9 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_files_are_those_of_hours() {
-        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_764_025_517);
-        assert_eq!(compact(time), "20251124T230517Z");
+    fn an_hour_has_a_name() {
         assert_eq!(hour_now().len(), 13);
         assert!(switches() > 0);
     }
