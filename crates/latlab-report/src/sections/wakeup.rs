@@ -11,13 +11,15 @@ use latlab_stats::histogram::{Quantile, Summary};
 mod levels;
 #[cfg(feature = "host")]
 mod moments;
+mod names;
 mod plots;
 
 pub use levels::side_by_side;
+pub use names::circumstance;
 pub use plots::overlay;
 
-/// Worst wake-ups in the table and in a plot.
-const WORST: usize = 10;
+use names::{WORST, name, title};
+
 /// Quantiles beside the median that have a column.
 const COLUMNS: [f64; 4] = [0.99, 0.999, 0.9999, 0.99999];
 
@@ -32,7 +34,7 @@ pub fn sections(part: &Part, result: &WakeupResult) -> Vec<Section> {
     blocks.push(Block::Findings(part.findings.clone()));
     blocks.push(Block::Table(quantiles(result)));
     #[cfg(feature = "host")]
-    blocks.push(Block::Table(moments::table(result, name)));
+    blocks.push(Block::Table(moments::table(result)));
     if result.all_missed().count > 0 {
         blocks.push(Block::Table(per_period(result)));
     }
@@ -74,16 +76,6 @@ pub fn line(result: &WakeupResult) -> String {
     let missed = result.missed_periods();
     let (median, max) = (format_ns(median), format_ns(max));
     format!("median {median}{tail}, worst {max}; {} missed periods", grouped(missed))
-}
-
-/// What distinguishes one of the measurements of a survey.
-pub fn circumstance(part: &Part) -> &str {
-    match part.name.as_str() {
-        "wakeup" => "idle",
-        "wakeup-cpu" => "CPU load",
-        "wakeup-memory" => "memory load",
-        _ => title(part),
-    }
 }
 
 /// The measurement in one or two sentences.
@@ -150,18 +142,6 @@ fn tail(s: &Summary) -> String {
 /// The highest quantile that the samples support.
 pub(super) fn highest(s: &Summary) -> Option<&Quantile> {
     s.quantiles.iter().rev().find(|q| q.q > 0.9 && COLUMNS.contains(&q.q))
-}
-
-fn title(part: &Part) -> &str {
-    if part.title.is_empty() { "Wake-up latency" } else { &part.title }
-}
-
-/// `CPU 0`, `thread 0` where it was not bound, or what woke it.
-pub(super) fn name(t: &ThreadResult) -> String {
-    if let Some(woken) = t.woken {
-        return crate::messages::woken(woken, t.cpu);
-    }
-    t.cpu.map_or_else(|| format!("thread {}", t.index), |cpu| format!("CPU {cpu}"))
 }
 
 pub(super) fn since_start(result: &WakeupResult, w: &Worst) -> String {

@@ -1,12 +1,13 @@
 //! Mean and standard deviation of wake-up latency, which published tables have in place of quantiles.
 
+use super::names::name;
 use crate::doc::{Column, Table};
 use latlab_model::units::format_ns;
-use latlab_model::wakeup::result::{ThreadResult, WakeupResult};
+use latlab_model::wakeup::result::WakeupResult;
 use latlab_stats::histogram::Summary;
 
-/// A row for each thread, by its `name`, and one for all of one mechanism.
-pub(super) fn table(result: &WakeupResult, name: impl Fn(&ThreadResult) -> String) -> Table {
+/// A row for each thread, and one for all of one mechanism.
+pub(super) fn table(result: &WakeupResult) -> Table {
     let mut rows: Vec<(String, Summary)> =
         result.threads.iter().map(|t| (name(t), t.latency.summary())).collect();
     if rows.len() > 1 && result.config.by.is_none() {
@@ -44,11 +45,7 @@ mod tests {
             threads: vec![thread(0, &[1_000, 2_000]), thread(1, &[1_500])],
             ..WakeupResult::default()
         };
-        let rows: Vec<String> = table(&result, crate::sections::wakeup::name)
-            .rows
-            .iter()
-            .map(|r| r.join(" | "))
-            .collect();
+        let rows: Vec<String> = table(&result).rows.iter().map(|r| r.join(" | ")).collect();
         assert_eq!(
             rows,
             [
@@ -58,10 +55,6 @@ mod tests {
             ]
         );
         result.config.by = Some(Mechanisms::default());
-        assert_eq!(
-            table(&result, crate::sections::wakeup::name).rows.len(),
-            2,
-            "mechanisms have no total"
-        );
+        assert_eq!(table(&result).rows.len(), 2, "mechanisms have no total");
     }
 }

@@ -1,6 +1,6 @@
 //! Plots of wake-up latency: histogram, tail, over time.
 
-use super::{WORST, circumstance, name};
+use super::names::{WORST, circumstance, name};
 use crate::doc::{Axis, Block, Plot, Scale, Series, SeriesKind};
 use crate::plot::distribution::{self, Named, Subject};
 use latlab_model::record::Unit;
