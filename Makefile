@@ -29,8 +29,8 @@ boards: ## Static binaries for boards: dist/latlab-{armv7,aarch64,x86_64}.
 packages: ## Debian packages, static tarballs, lists of their parts: dist/packages (CHECK=1: build twice, compare).
 	@CHECK=$(CHECK) scripts/packages $(ARCHS)
 
-wheel: ## The Python package with the command: dist/latlab-*.whl.
-	@scripts/wheel
+wheel: ## The Python package with the command: dist/latlab-*.whl (ARCH=aarch64 for another architecture).
+	@ARCH=$(ARCH) scripts/wheel
 
 docs: ## The documentation as a searchable site: target/docs/site/index.html.
 	@scripts/docs
