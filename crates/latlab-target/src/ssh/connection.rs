@@ -109,10 +109,25 @@ impl Connection {
             };
             (format!("{what}: {}", last.trim()), hint)
         });
-        if code == Some(255) && is_temporary(complaint) {
+        // Without a word it ends where the other end does.
+        if code == Some(255) && (complaint.trim().is_empty() || is_temporary(complaint)) {
             return self.unreachable(message, hint);
         }
         self.error(message, hint)
+    }
+
+    /// Ends the shared connection, if there is one; the next command makes a new one.
+    pub fn close(&self) {
+        if !self.control.exists() {
+            return;
+        }
+        let _ = Command::new(&self.ssh)
+            .args(self.options())
+            .args(["-O", "exit", "--", &self.target.destination])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
     }
 
     /// This board does not answer now.
@@ -128,16 +143,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        if !self.control.exists() {
-            return;
-        }
-        let _ = Command::new(&self.ssh)
-            .args(self.options())
-            .args(["-O", "exit", "--", &self.target.destination])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
+        self.close();
     }
 }
 

@@ -6,10 +6,12 @@
 //! executed from. The run belongs to a supervisor on the board; a lost connection
 //! costs nothing but the wait.
 
+mod boot;
 mod connection;
 mod install;
 mod shell;
 
+pub use boot::Restarts;
 pub use connection::Connection;
 pub use install::Board;
 pub use shell::quoted;

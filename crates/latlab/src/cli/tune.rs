@@ -64,14 +64,15 @@ pub struct Args {
     /// Load during the measurement (see latlab load --list); may be repeated.
     #[arg(long, value_name = "LOAD")]
     pub load: Vec<latlab_sys::load::LoadSpec>,
-    /// Try boot parameters and settings in a machine of `latlab vm`, which is booted for each block (`x86_64-rt,smp=2`).
+    /// Try boot parameters and settings in a machine of `latlab vm`, which is booted for each block (`x86_64-rt,smp=2`), or
+    /// on a board whose kernel kexec starts again (`ssh://root@board`).
     #[arg(long, value_name = "MACHINE", value_parser = machine)]
     pub boot: Option<String>,
     /// Fault in the machine of --boot (see latlab vm run --fault); may be repeated.
     #[arg(long, value_name = "FAULT", requires = "boot")]
     pub fault: Vec<String>,
-    /// Seconds between a boot of --boot and its first block, for what kernel threads still do after the boot (default: 10
-    /// in virtual time, otherwise 5).
+    /// Seconds between a boot of --boot and its first block, for what kernel threads and services still do after the boot
+    /// (default: 10 in virtual time, 30 on a board, otherwise 5).
     #[arg(long, value_name = "SECONDS", requires = "boot", value_parser = clap::value_parser!(u64).range(0..=600))]
     pub settle: Option<u64>,
     /// Keep the settings that improve.
@@ -103,8 +104,12 @@ pub enum Format {
     Ansible,
 }
 
-/// A machine by its name; `vm:` before it is what other commands need.
+/// A machine by its name (`vm:` before it is what other commands need), or a board.
 fn machine(text: &str) -> anyhow::Result<String> {
+    if text.starts_with("ssh://") {
+        latlab_target::Target::parse(text)?;
+        return Ok(text.to_owned());
+    }
     let name = text.strip_prefix("vm:").unwrap_or(text);
     latlab_target::Target::parse(&["vm:", name].concat())?;
     Ok(name.to_owned())

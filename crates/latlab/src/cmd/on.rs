@@ -158,7 +158,7 @@ fn bring_back(
 }
 
 /// A name that nobody else uses: seconds since 1970 and our process.
-fn run_name() -> String {
+pub(super) fn run_name() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     format!("{now}-{}", std::process::id())
 }

@@ -57,6 +57,8 @@ mod survey;
 mod sweep;
 #[cfg(feature = "host")]
 mod tune;
+#[cfg(feature = "host")]
+mod tune_board;
 mod unprivileged;
 #[cfg(feature = "view")]
 mod view;

@@ -26,7 +26,7 @@ impl Drop for Board {
 }
 
 /// A program of the board that does something else, and the `PATH` on which it comes first.
-fn pretend(program: &str, script: &str) -> (tempfile::TempDir, String) {
+pub fn pretend(program: &str, script: &str) -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
     common::script(&dir.path().join(program), &format!("#!/bin/sh\n{script}\n"));
     let path = format!("{}:/usr/bin:/bin", dir.path().display());

@@ -1,9 +1,10 @@
-//! `latlab tune --boot MACHINE`: boot parameters and settings, by booting a virtual machine for each block.
+//! `latlab tune --boot MACHINE`: boot parameters and settings, by booting a virtual machine or a board for each block.
 //!
 //! A block with boot parameters is a boot of its own, with those that are tried added to the machine's. The others of a
 //! round, with settings that are set in the machine and undone there, or without any, share a boot, in random order. A
 //! machine that does not boot with a parameter, or refuses a setting, makes it one that could not be set.
 
+use super::board::{self, Kexec};
 use super::factorial;
 use super::rounds::{self, Measured};
 use super::settings::{self, Chosen};
@@ -20,6 +21,12 @@ use latlab_target::Target;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
+
+/// Seconds until a board's services have started.
+const BOARD_SETTLE_S: u64 = 30;
+/// What a block takes beside its length, at most.
+const BLOCK_SPARE: Duration = Duration::from_secs(30);
 
 /// What a parameter takes.
 enum Value {
@@ -158,6 +165,19 @@ fn is_virtual(machine: &str) -> bool {
     target.is_ok_and(|t| matches!(t, Target::Vm(vm) if vm.icount.is_some()))
 }
 
+/// What is booted.
+enum Place<'a, 'b> {
+    /// By `latlab vm run`.
+    Vm,
+    /// By kexec.
+    Board(&'a mut Kexec<'b>),
+}
+
+/// Whether it is a board.
+pub fn is_board(machine: &str) -> bool {
+    machine.starts_with("ssh://")
+}
+
 /// Boots and measures. `dir` keeps the run of each block.
 ///
 /// # Errors
@@ -168,8 +188,22 @@ pub fn measure(
     chosen: &[Chosen],
     dir: &Path,
 ) -> anyhow::Result<TuneDetail> {
-    let mut boots =
-        Boots { args, machine, dir, nothing: Chosen::default(), ready: BTreeMap::new() };
+    if is_board(machine) {
+        board::with(machine, |kexec| measure_on(args, machine, Place::Board(kexec), chosen, dir))
+    } else {
+        measure_on(args, machine, Place::Vm, chosen, dir)
+    }
+}
+
+fn measure_on(
+    args: &Args,
+    machine: &str,
+    place: Place<'_, '_>,
+    chosen: &[Chosen],
+    dir: &Path,
+) -> anyhow::Result<TuneDetail> {
+    let nothing = Chosen::default();
+    let mut boots = Boots { args, machine, place, dir, nothing, ready: BTreeMap::new() };
     let measured = if args.factorial {
         // Of round 0 are the boots that tell which parameters the machine boots with.
         let probe =
@@ -220,16 +254,17 @@ pub fn measure(
 }
 
 /// The machines that are booted: one for each block with boot parameters, and one in each round for all others.
-struct Boots<'a> {
+struct Boots<'a, 'b> {
     args: &'a Args,
     machine: &'a str,
+    place: Place<'a, 'b>,
     dir: &'a Path,
     nothing: Chosen,
     /// Blocks of this round that a boot has measured, by their numbers.
     ready: BTreeMap<(u32, usize), anyhow::Result<Histogram>>,
 }
 
-impl Boots<'_> {
+impl Boots<'_, '_> {
     /// The first of the blocks of a round that are left.
     fn block(&mut self, round: u32, left: &[(usize, Option<&Chosen>)]) -> anyhow::Result<Measured> {
         let Some((first, _)) = left.first() else { bail!("no block is left") };
@@ -252,26 +287,26 @@ impl Boots<'_> {
 
     /// One boot, which measures these blocks one after the other.
     fn boot(&mut self, round: u32, blocks: &[(usize, Chosen)]) -> anyhow::Result<()> {
-        let args = self.args;
         let parameters = blocks.first().map_or(&[][..], |(_, chosen)| &chosen.parameters);
-        let machine = machine_with(self.machine, parameters);
         let dir = self.dir.join(format!("round-{round}-{}", blocks.first().map_or(0, |b| b.0)));
         std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
-        let mut command = own_run::command()?;
-        command.args(["vm", "run", &machine]);
-        command.args(args.fault.iter().flat_map(|f| ["--fault", f]));
-        let script: String = blocks.iter().map(|(number, c)| script(args, *number, c)).collect();
-        let settle = args.settle.unwrap_or(if is_virtual(&machine) { 10 } else { 5 });
-        command.args(["--", "sh", "-c", &format!("sleep {settle}; {script}exit 0")]);
-        command.current_dir(&dir).stderr(Stdio::piped());
-        let first = dir.join(run_name(blocks.first().map_or(0, |b| b.0)));
-        let measured = own_run::measure(&mut command, &first)?;
-        if !measured.status.success() {
-            // Empty, unless the machine left something.
-            let _ = std::fs::remove_dir(&dir);
-            let error = printed_error(&measured.stderr);
-            return Err(error.context(format!("{machine}: {}", measured.status)));
-        }
+        let machine = match &mut self.place {
+            Place::Vm => {
+                let machine = machine_with(self.machine, parameters);
+                run_in_vm(self.args, &machine, blocks, &dir)?;
+                machine
+            }
+            Place::Board(kexec) => {
+                let settle = self.args.settle.unwrap_or(BOARD_SETTLE_S);
+                let each = self.args.block + BLOCK_SPARE;
+                let time = Duration::from_secs(settle) + each * blocks.len() as u32;
+                let script = |latlab: &str| script_of(self.args, blocks, settle, latlab, "../undo");
+                kexec.run(parameters, time, script, &dir).inspect_err(|_| {
+                    let _ = std::fs::remove_dir(&dir);
+                })?;
+                self.machine.to_owned()
+            }
+        };
         for (number, _) in blocks {
             let latency = latency(&machine, &dir, *number);
             self.ready.insert((round, *number), latency);
@@ -280,16 +315,53 @@ impl Boots<'_> {
     }
 }
 
+/// Runs the blocks in a virtual machine.
+fn run_in_vm(
+    args: &Args,
+    machine: &str,
+    blocks: &[(usize, Chosen)],
+    dir: &Path,
+) -> anyhow::Result<()> {
+    let mut command = own_run::command()?;
+    command.args(["vm", "run", machine]);
+    command.args(args.fault.iter().flat_map(|f| ["--fault", f]));
+    let settle = args.settle.unwrap_or(if is_virtual(machine) { 10 } else { 5 });
+    let script = script_of(args, blocks, settle, "latlab", "/tmp/undo");
+    command.args(["--", "sh", "-c", &script]);
+    command.current_dir(dir).stderr(Stdio::piped());
+    let first = dir.join(run_name(blocks.first().map_or(0, |b| b.0)));
+    let measured = own_run::measure(&mut command, &first)?;
+    if !measured.status.success() {
+        // Empty, unless the machine left something.
+        let _ = std::fs::remove_dir(dir);
+        let error = printed_error(&measured.stderr);
+        return Err(error.context(format!("{machine}: {}", measured.status)));
+    }
+    Ok(())
+}
+
+/// Commands that measure the blocks of a boot, by the `latlab` there. `undo`: a file for what undoes a setting.
+fn script_of(
+    args: &Args,
+    blocks: &[(usize, Chosen)],
+    settle: u64,
+    latlab: &str,
+    undo: &str,
+) -> String {
+    let each = blocks.iter().map(|(number, c)| script(args, *number, c, latlab));
+    format!("u={undo}; sleep {settle}; {}exit 0", each.collect::<String>())
+}
+
 /// Directory of a block's run.
 fn run_name(number: usize) -> String {
     format!("run-{number}")
 }
 
 /// Commands that set a setting, measure, and undo what was set; what cannot be set is said in a file.
-fn script(args: &Args, number: usize, chosen: &Chosen) -> String {
+fn script(args: &Args, number: usize, chosen: &Chosen, latlab: &str) -> String {
     let length = args.block.as_secs_f64();
     let mut words =
-        format!("latlab wakeup -q -D {length} -i {} --out {}", args.interval, run_name(number));
+        format!("{latlab} wakeup -q -D {length} -i {} --out {}", args.interval, run_name(number));
     words += &match args.priority {
         0 => " --policy other".to_owned(),
         priority => format!(" -m -p {priority}"),
@@ -299,7 +371,7 @@ fn script(args: &Args, number: usize, chosen: &Chosen) -> String {
     words.extend(args.affinity.iter().map(|a| format!(" -a {a}")));
     words.extend(args.load.iter().map(|l| format!(" --load {}", quoted(&l.to_string()))));
     format!(
-        "u=/tmp/undo; : >$u; ( {}exec {words} ) >/dev/null 2>error-{number}; sh $u 2>/dev/null; ",
+        ": >$u; ( {}exec {words} ) >/dev/null 2>error-{number}; sh $u 2>/dev/null; ",
         chosen.script()
     )
 }

@@ -1,5 +1,6 @@
 //! `latlab tune`: interleaved blocks with and without settings, through the settings journal.
 
+mod board;
 mod boot;
 mod factorial;
 mod means;
@@ -72,12 +73,17 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         }
     };
     if args.boot.is_some() && args.apply {
-        return Err(anyhow!("--apply: not possible with --boot, which changes no machine"))
-            .hint("--format cmdline prints the boot parameters that improve");
+        return Err(anyhow!(
+            "--apply: not possible with --boot, which leaves each machine as it was"
+        ))
+        .hint("--format cmdline prints the boot parameters that improve");
     }
     if chosen.is_empty() {
         return Err(anyhow!("no setting to try: this machine has all of the list already"))
             .hint("name one with --try");
+    }
+    if args.boot.as_deref().is_some_and(boot::is_board) && !args.fault.is_empty() {
+        return Err(anyhow!("--fault: not on a board")).hint("--boot vm:NAME has faults");
     }
     if args.boot.is_some() && !args.bench.is_empty() {
         return Err(anyhow!("--bench with --boot: side effects are measured on this machine"))
