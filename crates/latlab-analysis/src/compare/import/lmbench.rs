@@ -51,9 +51,13 @@ const KNOWN: &[(&str, &str, f64)] = &[
     ("AF_UNIX sock stream bandwidth", "bw.unix", 1.0),
 ];
 
+/// Larger numbers are none that was measured, in whatever unit.
+const VALUE_MAX: f64 = 1e15;
+
 /// The file, or `None` when it has no line of lmbench's.
 pub fn read(text: &str) -> Option<Source> {
     let mut records: Vec<Record> = Vec::new();
+    // Bytes that each process works on.
     let mut ring: Option<i64> = None;
     for line in text.lines() {
         let line = line.trim();
@@ -61,16 +65,16 @@ pub fn read(text: &str) -> Option<Source> {
             ring = block
                 .strip_prefix("size=")
                 .and_then(|r| r.split_once('k'))
-                .and_then(|s| s.0.parse().ok());
+                .and_then(|s| s.0.parse::<i64>().ok())
+                .and_then(|kib| kib.checked_mul(1024));
             continue;
         }
-        if let (Some(kib), Some((procs, us))) = (ring, line.split_once(' '))
+        if let (Some(size), Some((procs, us))) = (ring, line.split_once(' '))
             && let (Ok(procs), Ok(us)) = (procs.parse::<i64>(), us.trim().parse::<f64>())
+            && (0.0..=VALUE_MAX).contains(&us)
         {
-            let params = [
-                ("size".to_owned(), Param::Int(kib * 1024)),
-                ("procs".to_owned(), Param::Int(procs)),
-            ];
+            let params =
+                [("size".to_owned(), Param::Int(size)), ("procs".to_owned(), Param::Int(procs))];
             add(&mut records, "ctx.ring", params.into(), Unit::Ns, us * 1e3);
             continue;
         }
@@ -104,7 +108,7 @@ fn figure(line: &str) -> Option<(&str, Unit, f64)> {
         "MB/sec" => (Unit::BytesPerSecond, 1e6),
         _ => return None,
     };
-    let fits = value.is_finite() && value >= 0.0 && words.next().is_none() && name.len() < 80;
+    let fits = (0.0..=VALUE_MAX).contains(&value) && words.next().is_none() && name.len() < 80;
     fits.then_some((name, unit, value * factor))
 }
 

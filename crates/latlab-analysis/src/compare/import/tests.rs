@@ -74,13 +74,20 @@ fn json_of_cyclictest_and_jitterdebugger() {
 fn lmbench_figures_become_ours() {
     let text = "[lmbench3.0 results for Linux]\nSimple syscall: 0.5671 microseconds\nSimple open/close: 11.5381 microseconds\nSemaphore latency: 4.0 microseconds\nPipe bandwidth: 1000.00 MB/sec\n\"size=0k ovr=1.00\n2 3.50\n8 4.10\n";
     let s = read("l", text.as_bytes()).unwrap();
-    let of = |n: &str| {
+    let median = |s: &Source, n: &str| {
         s.run.parts[0].results.iter().find(|r| r.name == n).unwrap().summary.median.unwrap()
     };
+    let of = |n: &str| median(&s, n);
     assert!((of("syscall.getppid") - 567.1).abs() < 1e-6);
     assert!((of("ipc.sem-sysv") - 8_000.0).abs() < 1e-6);
     assert!((of("bw.pipe") - 1e9).abs() < 1.0);
     assert_eq!(s.run.parts[0].results.iter().filter(|r| r.name == "ctx.ring").count(), 2);
+
+    // Sizes and times that no machine has are no lines of lmbench.
+    let rest = "\"size=8888888888888888880k ovr=1.00\n2 3.50\n\"size=4k ovr=1.00\n2 inf\n4 1e300\n8 nan\nPipe bandwidth: 1e307 MB/sec\n";
+    let s = read("l", [text, rest].concat().as_bytes()).unwrap();
+    assert_eq!(s.run.parts[0].results.iter().filter(|r| r.name == "ctx.ring").count(), 2);
+    assert!((median(&s, "bw.pipe") - 1e9).abs() < 1.0);
 }
 
 #[test]
