@@ -53,6 +53,11 @@ pub fn change(change: f64) -> String {
     }
 }
 
+/// `1 board`, `3 boards`.
+pub fn counted(n: usize, one: &str) -> String {
+    format!("{} {one}{}", grouped(n as u64), if n == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

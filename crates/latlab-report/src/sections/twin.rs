@@ -58,8 +58,8 @@ pub fn summary(detail: &TwinDetail) -> Vec<String> {
     if detail.pairs > 0 {
         let open = detail.pairs.saturating_sub(detail.same).saturating_sub(detail.reversed);
         sentences.push(format!(
-            "Of {} pairs of causes whose order the recording determines, {} have the same order there, {} the other \
-             one; of {open} it is not determined.",
+            "Pairs of causes whose order the recording determines: {}; the same order there: {}, the other one: {}, \
+             not determined: {open}.",
             detail.pairs, detail.same, detail.reversed
         ));
     }
@@ -184,7 +184,9 @@ mod tests {
         let late = format!("80 of {many} wake-ups later than 110 µs, 40 of them captured.");
         assert!(text.contains(&late) && text.starts_with("board (6.1): "), "{text}");
         assert!(text.contains("1 of 1 repeated causes are causes there, of 2 in the recording."));
-        assert!(text.contains("determines, 0 have the same order there, 0 the other one; of 1 it"));
+        assert!(text.contains(
+            "determines: 1; the same order there: 0, the other one: 0, not determined: 1"
+        ));
         let table = causes(&detail);
         assert_eq!(table.rows[0][..3], ["interrupt handler (eth0)", "75 %", "25 %"]);
         assert_eq!(table.rows[1][2], "–");
@@ -192,7 +194,7 @@ mod tests {
         detail.reversed = 1;
         let text = summary(&detail).join(" ");
         assert!(
-            text.contains("0 have the same order there, 1 the other one; of 0 it is"),
+            text.contains("the same order there: 0, the other one: 1, not determined: 0"),
             "{text}"
         );
         detail.replayed = None;

@@ -1,7 +1,7 @@
 //! The state of a watch on one screen.
 
 use crate::doc::{Block, Column, Doc, Section, Table};
-use crate::values::grouped;
+use crate::values::{counted, grouped};
 use latlab_model::latency::{ActivationCounts, Release};
 use latlab_model::units::format_ns;
 use latlab_model::watch::{CaptureEntry, Level, Slice, Status, TaskCounts, TaskStatus};
@@ -60,24 +60,24 @@ fn summary(status: &Status) -> Vec<String> {
         ),
         format!("Recorded for captures: {}{}.", level(status.level), stops(status)),
         format!(
-            "{} captures in {}, {} of at most {}.",
-            status.captures.len(),
+            "{} in {}, {} of at most {}.",
+            counted(status.captures.len(), "capture"),
             status.dir,
             mebibytes(status.disk_bytes),
             mebibytes(status.disk_limit),
         ),
     ];
     let notes = [
-        (c.lost_events, "events of the watched tasks lost"),
-        (c.not_captured, "incidents without a capture"),
-        (c.uncovered, "incidents that begin before the ring buffer"),
-        (c.disturbed, "times the trace buffer was stopped or removed by others"),
-        (c.suspensions, "times the machine was suspended"),
-        (c.clock_steps, "steps of the wall clock"),
-        (c.write_errors, "failed writes"),
+        (c.lost_events, "event", " of the watched tasks lost"),
+        (c.not_captured, "late activation", " without a capture"),
+        (c.uncovered, "late activation", " from before the ring buffer"),
+        (c.disturbed, "disturbance", " of the trace buffer by others"),
+        (c.suspensions, "suspension", " of the machine"),
+        (c.clock_steps, "step", " of the wall clock"),
+        (c.write_errors, "failed write", ""),
     ];
     let there: Vec<String> = (notes.into_iter().filter(|n| n.0 > 0))
-        .map(|(n, what)| format!("{} {what}", grouped(n)))
+        .map(|(n, one, what)| format!("{}{what}", counted(n as usize, one)))
         .collect();
     if !there.is_empty() {
         lines.push(format!("Since the start: {}.", there.join(", ")));

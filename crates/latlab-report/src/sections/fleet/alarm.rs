@@ -1,10 +1,10 @@
 //! The page of an alarm.
 
 use super::plots;
-use super::site::{Cell, Rows, Site, counted, section, suspects};
+use super::site::{Cell, Rows, Site, section, suspects};
 use super::values::worse;
 use crate::doc::{Block, Doc, Tile};
-use crate::values::{change, figure};
+use crate::values::{change, counted, figure};
 use latlab_model::finding::Severity;
 use latlab_model::fleet::{Alarm, Change, Property};
 

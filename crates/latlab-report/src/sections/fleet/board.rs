@@ -1,10 +1,10 @@
 //! The page of a class of boards.
 
-use super::site::{ROWS, Rows, Site, counted, label, section};
+use super::site::{ROWS, Rows, Site, label, section};
 use super::values::{drift, ends};
 use super::{pairs, plots};
 use crate::doc::{Block, Doc, Tile};
-use crate::values::{change, figure};
+use crate::values::{change, counted, figure};
 use latlab_model::finding::Severity;
 use latlab_model::fleet::{Line, Metric};
 

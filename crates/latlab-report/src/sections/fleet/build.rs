@@ -1,9 +1,9 @@
 //! The page of a kernel: what became worse and better against the one before.
 
-use super::site::{ROWS, Rows, Site, counted, section};
+use super::site::{ROWS, Rows, Site, section};
 use super::values::LEAST;
 use crate::doc::{Block, Doc, Tile};
-use crate::values::change;
+use crate::values::{change, counted};
 use latlab_model::fleet::Step;
 
 pub(super) fn doc(site: &Site, k: usize) -> Doc {

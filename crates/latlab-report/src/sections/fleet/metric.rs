@@ -1,10 +1,10 @@
 //! The page of a result.
 
-use super::site::{ROWS, Rows, Site, counted, label, section};
+use super::site::{ROWS, Rows, Site, label, section};
 use super::values::{drift, ends};
 use super::{pairs, plots};
 use crate::doc::{Block, Doc, Tile};
-use crate::values::{change, figure, grouped};
+use crate::values::{change, counted, figure, grouped};
 use latlab_model::fleet::{Line, Metric, Tail};
 use latlab_stats::clusters::{LEAST, Over, Unknown};
 

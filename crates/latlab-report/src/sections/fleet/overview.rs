@@ -1,10 +1,10 @@
 //! The first page.
 
-use super::site::{NEW, Rows, Site, counted, section};
+use super::site::{NEW, Rows, Site, section};
 use super::values::{LEAST, drift};
 use super::{pairs, plots};
 use crate::doc::{Block, Doc, Tile};
-use crate::values::{change, grouped};
+use crate::values::{change, counted, grouped};
 use latlab_model::finding::Severity;
 
 /// Alarms that are shown at once.

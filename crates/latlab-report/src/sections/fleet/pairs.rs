@@ -1,8 +1,8 @@
 //! Kernels of a campaign side by side.
 
-use super::site::{Rows, Site, counted};
+use super::site::{Rows, Site};
 use crate::doc::Block;
-use crate::values::change;
+use crate::values::{change, counted};
 use latlab_model::fleet::Pair;
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
 //! Values over nights as plots.
 
-use super::site::{Site, counted, label, suspects};
+use super::site::{Site, label, suspects};
 use crate::doc::{Axis, Mark, Plot, Scale, Series, SeriesKind};
 use crate::plot::distribution::DrawnUnit;
+use crate::values::counted;
 use latlab_model::fleet::{Alarm, Change, Line, Metric, Tail};
 use latlab_stats::quantile::median;
 

@@ -206,8 +206,3 @@ impl Rows {
 pub(super) fn section(id: &str, title: impl Into<String>, blocks: Vec<Block>) -> Section {
     Section { id: id.into(), title: title.into(), blocks }
 }
-
-/// `1 board`, `3 boards`.
-pub(super) fn counted(n: usize, one: &str) -> String {
-    format!("{} {one}{}", crate::values::grouped(n as u64), if n == 1 { "" } else { "s" })
-}
