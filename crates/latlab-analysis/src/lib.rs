@@ -30,7 +30,6 @@ pub mod survey;
 pub mod sweep;
 pub mod timeline;
 pub mod timer;
-#[cfg(feature = "host")]
 pub mod tune;
 #[cfg(feature = "host")]
 pub mod twin;

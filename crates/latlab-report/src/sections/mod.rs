@@ -42,7 +42,6 @@ pub mod timer;
 pub mod trace;
 #[cfg(feature = "host")]
 pub mod trace_layout;
-#[cfg(feature = "host")]
 pub mod tune;
 #[cfg(feature = "host")]
 mod twin;
@@ -123,12 +122,11 @@ pub fn of_part(part: &Part) -> Vec<Section> {
         Some(Detail::Noise(detail)) => noise::sections(part, detail),
         #[cfg(feature = "host")]
         Some(Detail::Check(detail)) => check::sections(part, detail),
-        #[cfg(feature = "host")]
         Some(Detail::Tune(detail)) => tune::sections(part, detail),
         #[cfg(feature = "host")]
         Some(Detail::Twin(detail)) => twin::sections(part, detail),
         #[cfg(not(feature = "host"))]
-        Some(Detail::Check(_) | Detail::Tune(_) | Detail::Twin(_)) => generic::sections(part),
+        Some(Detail::Check(_) | Detail::Twin(_)) => generic::sections(part),
     }
 }
 
@@ -174,12 +172,11 @@ fn part_summary(part: &Part) -> Vec<String> {
         Some(Detail::Noise(detail)) => noise::summary(part, detail),
         #[cfg(feature = "host")]
         Some(Detail::Check(detail)) => check::summary(detail),
-        #[cfg(feature = "host")]
         Some(Detail::Tune(detail)) => tune::summary(detail),
         #[cfg(feature = "host")]
         Some(Detail::Twin(detail)) => twin::summary(detail),
         #[cfg(not(feature = "host"))]
-        Some(Detail::Check(_) | Detail::Tune(_) | Detail::Twin(_)) => generic::summary(part),
+        Some(Detail::Check(_) | Detail::Twin(_)) => generic::summary(part),
     }
 }
 

@@ -37,7 +37,6 @@ pub const REPORT: &str = "Examples:\n  latlab report runs/baseline --details\n  
 #[cfg(feature = "host")]
 pub const CHECK: &str = "Examples:\n  latlab check board.req\n  latlab check board.req runs/nightly --format tap\n  latlab check @motor-1khz";
 /// Of `latlab tune`.
-#[cfg(feature = "host")]
 pub const TUNE: &str = "Examples:\n  latlab tune --list\n  latlab tune --try governor=performance --load vm:128M --format sysctl\n  latlab tune --boot x86_64-rt,smp=2 --try isolcpus=1+nohz_full=1 -a 1";
 /// Of `latlab compare`.
 #[cfg(feature = "host")]

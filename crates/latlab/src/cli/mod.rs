@@ -51,7 +51,6 @@ pub mod sweep;
 pub mod time;
 pub mod timer;
 pub mod trace_choice;
-#[cfg(feature = "host")]
 pub mod tune;
 #[cfg(feature = "view")]
 pub mod view;
@@ -166,9 +165,9 @@ pub fn check(words: &[String]) -> Result<(), clap::Error> {
 
 /// Commands that only the build for a host has.
 #[cfg(any(test, not(feature = "host")))]
-const HOST_COMMANDS: [&str; 13] = [
-    "check", "compare", "export", "fetch", "fleet", "history", "image", "profile", "tune", "view",
-    "vm", "watch", "worst",
+const HOST_COMMANDS: [&str; 12] = [
+    "check", "compare", "export", "fetch", "fleet", "history", "image", "profile", "view", "vm",
+    "watch", "worst",
 ];
 
 /// Options that only that build has.
@@ -223,7 +222,6 @@ pub enum Command {
     Memory(memory::Args),
     #[cfg(feature = "host")]
     Check(check::Args),
-    #[cfg(feature = "host")]
     Tune(tune::Args),
     #[cfg(feature = "host")]
     Compare(compare::Args),

@@ -24,9 +24,6 @@ pub struct Args {
     /// block tells about every setting and pair.
     #[arg(long, conflicts_with_all = ["together", "eliminate"])]
     pub factorial: bool,
-    /// Measure this benchmark in each block too, for side effects (see latlab bench --list); may be repeated.
-    #[arg(long, value_name = "NAME")]
-    pub bench: Vec<String>,
     /// List the settings, those of this machine with their values.
     #[arg(long)]
     pub list: bool,
@@ -45,13 +42,6 @@ pub struct Args {
     /// Quantile of latency that counts, in per cent (50 to 99.99).
     #[arg(long, value_name = "PERCENT", default_value_t = 99.0)]
     pub quantile: f64,
-    /// A requirement of wake-up latency, as in the files of latlab check (`p99.9 < 80 us, under vm:128M`): its quantile, or
-    /// the maximum, is the response, and the blocks that meet it are counted.
-    #[arg(long, value_name = "REQUIREMENT", conflicts_with = "quantile")]
-    pub require: Option<String>,
-    /// The same, read.
-    #[arg(skip)]
-    pub requirement: Option<Requirement>,
     /// Interval of the wake-ups, in µs.
     #[arg(short = 'i', long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub interval: u64,
@@ -64,6 +54,25 @@ pub struct Args {
     /// Load during the measurement (see latlab load --list); may be repeated.
     #[arg(long, value_name = "LOAD")]
     pub load: Vec<latlab_sys::load::LoadSpec>,
+    /// Keep the settings that improve.
+    #[arg(long)]
+    pub apply: bool,
+    /// Seed of the order.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Format of the output.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Latlab)]
+    pub format: Format,
+    /// What a board cannot do alone.
+    #[cfg(feature = "host")]
+    #[command(flatten)]
+    pub host: Host,
+}
+
+/// Options of machines that are booted, requirements and benchmarks.
+#[cfg(feature = "host")]
+#[derive(Clone, Debug, clap::Args)]
+pub struct Host {
     /// Try boot parameters and settings in a machine of `latlab vm`, which is booted for each block (`x86_64-rt,smp=2`), or
     /// on a board whose kernel kexec starts again (`ssh://root@board`).
     #[arg(long, value_name = "MACHINE", value_parser = machine)]
@@ -75,15 +84,34 @@ pub struct Args {
     /// (default: 10 in virtual time, 30 on a board, otherwise 5).
     #[arg(long, value_name = "SECONDS", requires = "boot", value_parser = clap::value_parser!(u64).range(0..=600))]
     pub settle: Option<u64>,
-    /// Keep the settings that improve.
-    #[arg(long)]
-    pub apply: bool,
-    /// Seed of the order.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// Format of the output.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Latlab)]
-    pub format: Format,
+    /// A requirement of wake-up latency, as in the files of latlab check (`p99.9 < 80 us, under vm:128M`): its quantile, or
+    /// the maximum, is the response, and the blocks that meet it are counted.
+    #[arg(long, value_name = "REQUIREMENT", conflicts_with = "quantile")]
+    pub require: Option<String>,
+    /// The same, read.
+    #[arg(skip)]
+    pub requirement: Option<Requirement>,
+    /// Measure this benchmark in each block too, for side effects (see latlab bench --list); may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub bench: Vec<String>,
+}
+
+impl Args {
+    /// The machine that is booted.
+    pub fn boot(&self) -> Option<&str> {
+        #[cfg(feature = "host")]
+        return self.host.boot.as_deref();
+        #[cfg(not(feature = "host"))]
+        None
+    }
+
+    /// The requirement whose statistic is the response.
+    pub fn requirement(&self) -> Option<&Requirement> {
+        #[cfg(feature = "host")]
+        return self.host.requirement.as_ref();
+        #[cfg(not(feature = "host"))]
+        None
+    }
 }
 
 /// Formats of the output.
@@ -104,6 +132,7 @@ pub enum Format {
     Ansible,
 }
 
+#[cfg(feature = "host")]
 /// A machine by its name (`vm:` before it is what other commands need), or a board.
 fn machine(text: &str) -> anyhow::Result<String> {
     if text.starts_with("ssh://") {

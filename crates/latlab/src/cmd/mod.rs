@@ -40,7 +40,6 @@ mod set_priority;
 mod survey;
 mod sweep;
 mod timer;
-#[cfg(feature = "host")]
 mod tune;
 #[cfg(feature = "view")]
 mod view;
@@ -95,7 +94,6 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Memory(args) => memory::run(global, &args),
         #[cfg(feature = "host")]
         Command::Check(args) => check::run(global, &args),
-        #[cfg(feature = "host")]
         Command::Tune(args) => tune::run(global, &args),
         #[cfg(feature = "host")]
         Command::Compare(args) => compare::run(global, &args),

@@ -244,6 +244,33 @@ fn a_board_is_started_with_each_parameter_and_reset_at_the_end() {
     assert!(!said(&output).contains("resetting"), "{}", said(&output));
 }
 
+/// The board build sets, measures and restores. Of a thread of an interrupt that delays the task the remedy is known.
+#[test]
+#[ignore = "boots a virtual machine"]
+fn settings_are_tried_by_the_board_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let tune = "latlab tune --try irq-threads=fault-device:10 --try vm.stat_interval=10 -p 40 --rounds 4 --block 0.5 --out r";
+    let script = format!(
+        "cat /proc/sys/vm/stat_interval; {tune} >/dev/null 2>&1; cat /proc/sys/vm/stat_interval; latlab tune --list; \
+         latlab tune --try threadirqs 2>&1; latlab tune --boot x86_64-rt 2>&1"
+    );
+    let fault = ["--fault", "irq-thread:us=500,every=3.1ms,jitter=50"];
+    let args =
+        [&["vm", "run", "armv7-rt,icount=3"], &fault[..], &["--", "sh", "-c", &script]].concat();
+    let output = plain(dir.path(), &args).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("1\n1\n"), "restored: {text}");
+    assert!(text.contains("irq-threads") && !text.contains("Boot parameters"), "{text}");
+    assert!(text.contains("--try threadirqs"), "{text}");
+    assert!(text.contains("unexpected argument '--boot'"), "{text}");
+    let run: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.path().join("r/run.json")).unwrap()).unwrap();
+    let tried = run["parts"][0]["detail"]["tried"].as_array().unwrap();
+    let effect = |name: &str| tried.iter().find(|t| t["name"] == name).unwrap()["effect"].clone();
+    assert_eq!(effect("irq-threads=fault-device:10"), "improves", "{tried:?}");
+    assert_ne!(effect("vm.stat_interval=10"), "improves", "{tried:?}");
+}
+
 /// Nothing is started, so that it may be this machine.
 #[test]
 fn only_root_starts_a_kernel_and_faults_are_for_virtual_machines() {

@@ -297,7 +297,7 @@ impl Boots<'_, '_> {
                 machine
             }
             Place::Board(kexec) => {
-                let settle = self.args.settle.unwrap_or(BOARD_SETTLE_S);
+                let settle = self.args.host.settle.unwrap_or(BOARD_SETTLE_S);
                 let each = self.args.block + BLOCK_SPARE;
                 let time = Duration::from_secs(settle) + each * blocks.len() as u32;
                 let script = |latlab: &str| script_of(self.args, blocks, settle, latlab, "../undo");
@@ -324,8 +324,8 @@ fn run_in_vm(
 ) -> anyhow::Result<()> {
     let mut command = own_run::command()?;
     command.args(["vm", "run", machine]);
-    command.args(args.fault.iter().flat_map(|f| ["--fault", f]));
-    let settle = args.settle.unwrap_or(if is_virtual(machine) { 10 } else { 5 });
+    command.args(args.host.fault.iter().flat_map(|f| ["--fault", f]));
+    let settle = args.host.settle.unwrap_or(if is_virtual(machine) { 10 } else { 5 });
     let script = script_of(args, blocks, settle, "latlab", "/tmp/undo");
     command.args(["--", "sh", "-c", &script]);
     command.current_dir(dir).stderr(Stdio::piped());

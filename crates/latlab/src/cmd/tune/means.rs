@@ -68,6 +68,7 @@ impl Means {
     }
 
     /// What it is in a machine that was booted: nothing is known of its threads.
+    #[cfg(feature = "host")]
     pub fn pattern(self, value: &str) -> FileValue {
         let (path, command) = match self {
             Self::Files => (String::new(), None),
@@ -101,6 +102,7 @@ impl Means {
     }
 
     /// Shell commands that set it in a machine, and fail where that is not possible.
+    #[cfg(any(test, feature = "host"))]
     pub fn script(self, name: &str, value: &str) -> String {
         let failed = format!("{{ echo \"{name}: cannot be set here\" >&2; exit 1; }}; ");
         match self {

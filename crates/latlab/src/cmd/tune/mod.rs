@@ -1,29 +1,29 @@
 //! `latlab tune`: interleaved blocks with and without settings, through the settings journal.
 
+#[cfg(feature = "host")]
 mod board;
+#[cfg(feature = "host")]
 mod boot;
 mod factorial;
+#[cfg(feature = "host")]
+mod host;
 mod means;
 mod rounds;
 mod settings;
 
 use crate::cli::tune::{Args, Format};
 use crate::cli::{Global, cpus};
-use crate::cmd::check::parse;
-use crate::outcome::{HintExt, Outcome, OwnHintExt, printed_error};
-use crate::own_run;
+use crate::outcome::{HintExt, Outcome, OwnHintExt};
 use crate::session::Session;
 use crate::term;
 use anyhow::{Context, anyhow, bail};
 use latlab_analysis::tune::factorial::SETTINGS;
 use latlab_analysis::tune::part;
-use latlab_model::check::{Statistic, Subject};
 use latlab_model::record::Record;
 use latlab_model::run::{Detail, Run};
 use latlab_model::tune::{FileValue, TuneDetail};
 use latlab_model::wakeup::config::{Policy, WakeupConfig};
 use latlab_report::sections::tune as section;
-use latlab_sys::scratch::ScratchDir;
 use latlab_sys::settings::{DmaLatency, Settings};
 use latlab_sys::wakeup::{Hooks, WakeupError};
 use latlab_sys::{policy, signal, wakeup};
@@ -31,7 +31,6 @@ use means::Means;
 use rounds::Measured;
 use settings::{Chosen, KNOWN, Known, choose, value};
 use std::io::Write;
-use std::process::Stdio;
 use std::time::Duration;
 
 /// The kernel is left alone for so long after a change.
@@ -45,10 +44,9 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if args.list {
         return list();
     }
-    let mut args = args.clone();
-    require(&mut args)?;
-    let args = &args;
-    if args.require.is_none() && !(50.0..=99.99).contains(&args.quantile) {
+    #[cfg(feature = "host")]
+    let args = &host::with_requirement(args)?;
+    if args.requirement().is_none() && !(50.0..=99.99).contains(&args.quantile) {
         bail!("--quantile {}: expected from 50 to 99.99", args.quantile);
     }
     if global.json && args.format != Format::Latlab {
@@ -58,37 +56,13 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         return Err(anyhow!("--eliminate: {} rounds are judged once only", args.rounds))
             .hint("--rounds 8, or more");
     }
-    let mut chosen = match &args.boot {
-        Some(_) => boot::choose(&args.tries)?,
-        None => {
-            let boot = args
-                .tries
-                .iter()
-                .find(|word| !settings::is_known(word) && boot::is_parameter(word));
-            if let Some(word) = boot {
-                return Err(anyhow!("--try {word}: a boot parameter"))
-                    .hint("--boot vm:NAME boots a machine with it");
-            }
-            choose(&args.tries)?
-        }
-    };
-    if args.boot.is_some() && args.apply {
-        return Err(anyhow!(
-            "--apply: not possible with --boot, which leaves each machine as it was"
-        ))
-        .hint("--format cmdline prints the boot parameters that improve");
-    }
+    let mut chosen = choose_all(args)?;
     if chosen.is_empty() {
         return Err(anyhow!("no setting to try: this machine has all of the list already"))
             .hint("name one with --try");
     }
-    if args.boot.as_deref().is_some_and(boot::is_board) && !args.fault.is_empty() {
-        return Err(anyhow!("--fault: not on a board")).hint("--boot vm:NAME has faults");
-    }
-    if args.boot.is_some() && !args.bench.is_empty() {
-        return Err(anyhow!("--bench with --boot: side effects are measured on this machine"))
-            .hint("latlab --on vm:NAME bench measures in a machine");
-    }
+    #[cfg(feature = "host")]
+    host::check(args)?;
     if args.together {
         if chosen.len() < 2 {
             return Err(anyhow!("--together: there is one setting to try only"))
@@ -107,32 +81,24 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         ))
         .hint("name those to try with --try");
     }
-    if args.factorial && args.boot.is_none() {
+    if args.factorial && args.boot().is_none() {
         // Some combination has any two of them.
         Chosen::together(&chosen).context("--factorial")?;
     }
     let names: Vec<&str> = chosen.iter().map(|c| c.name.as_str()).collect();
     let load: Vec<String> = args.load.iter().map(ToString::to_string).collect();
-    let config = serde_json::json!({
+    #[cfg_attr(not(feature = "host"), expect(unused_mut, reason = "nothing is added"))]
+    let mut config = serde_json::json!({
         "try": names, "rounds": args.rounds, "eliminate": args.eliminate, "factorial": args.factorial,
         "block_ns": args.block.as_nanos() as u64,
         "quantile": args.quantile / 100.0, "interval_ns": args.interval * 1_000,
         "priority": args.priority, "load": load, "seed": args.seed, "apply": args.apply,
-        "bench": args.bench, "require": args.require, "boot": args.boot, "fault": args.fault, "cpus": args.affinity,
+        "cpus": args.affinity,
     });
+    #[cfg(feature = "host")]
+    host::add_to(&mut config, args);
     let mut session = Session::begin(global, "tune", &config)?;
-    let (measured, lasted) = match &args.boot {
-        // The load is the machine's, and so is what it takes.
-        Some(machine) => {
-            let dir = session.dir().map(|d| d.path().join("boots"));
-            let dir = dir.ok_or_else(|| anyhow!("--boot: the runs of the boots need a directory"));
-            (dir.and_then(|d| boot::measure(args, machine, &chosen, &d)), Ok(()))
-        }
-        None => match crate::cmd::load::start(&args.load) {
-            Ok(load) => (measure(args, &chosen), crate::cmd::load::finish(load)),
-            Err(error) => (Err(error), Ok(())),
-        },
-    };
+    let (measured, lasted) = measure_all(args, &chosen, &session);
     let mut detail = match measured {
         Ok(detail) => detail,
         Err(error) => {
@@ -150,36 +116,34 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Makes the quantile of `--require` the response, and its circumstances those of the blocks.
-fn require(args: &mut Args) -> anyhow::Result<()> {
-    let Some(text) = args.require.clone() else { return Ok(()) };
-    let named = || format!("--require {text}");
-    let requirements = parse::parse(&text).map_err(|e| anyhow!(e.reason)).with_context(named)?;
-    let [requirement] = &requirements[..] else {
-        return Err(anyhow!("{}: one condition only", named()))
-            .hint("latlab check decides on several");
-    };
-    args.quantile = match (&requirement.subject, &requirement.statistic) {
-        (Subject::Wakeup, Statistic::Quantile(q)) => q * 100.0,
-        (Subject::Wakeup, Statistic::Max) => 100.0,
-        _ => {
-            return Err(anyhow!("{}: not a quantile or maximum of wake-up latency", named()))
-                .hint("such as `p99.9 < 80 us, under vm:128M`");
-        }
-    };
-    let c = &requirement.circumstances;
-    if c.by.is_some() || c.duration_ns.is_some() {
-        return Err(anyhow!("{}: blocks have a timer's wake-ups, and their own length", named()))
-            .hint("--block 10s is the length of a block");
+/// What is tried.
+fn choose_all(args: &Args) -> anyhow::Result<Vec<Chosen>> {
+    #[cfg(feature = "host")]
+    if let Some(chosen) = host::choose(args)? {
+        return Ok(chosen);
     }
-    args.interval = c.interval_ns.map_or(args.interval, |ns| ns / 1_000);
-    args.priority = c.priority.unwrap_or(args.priority);
-    args.affinity = c.cpus.clone().or_else(|| args.affinity.take());
-    for load in &c.load {
-        args.load.push(load.parse().map_err(|e| anyhow!("{}: {e}", named()))?);
+    choose(&args.tries)
+}
+
+/// Measures; the second result is that of the load.
+fn measure_all(
+    args: &Args,
+    chosen: &[Chosen],
+    session: &Session,
+) -> (anyhow::Result<TuneDetail>, anyhow::Result<()>) {
+    #[cfg(feature = "host")]
+    if let Some(machine) = args.boot() {
+        // The load is the machine's, and so is what it takes.
+        let dir = session.dir().map(|d| d.path().join("boots"));
+        let dir = dir.ok_or_else(|| anyhow!("--boot: the runs of the boots need a directory"));
+        return (dir.and_then(|d| boot::measure(args, machine, chosen, &d)), Ok(()));
     }
-    args.requirement = Some(requirement.clone());
-    Ok(())
+    #[cfg(not(feature = "host"))]
+    let _ = session;
+    match crate::cmd::load::start(&args.load) {
+        Ok(load) => (measure(args, chosen), crate::cmd::load::finish(load)),
+        Err(error) => (Err(error), Ok(())),
+    }
 }
 
 fn list() -> anyhow::Result<Outcome> {
@@ -193,10 +157,8 @@ fn list() -> anyhow::Result<Outcome> {
         };
         writeln!(out, "{:<32} {:<44} {} ({now})", k.name, k.expected(), k.what)?;
     }
-    writeln!(out, "\nBoot parameters, with --boot MACHINE:")?;
-    for line in boot::list() {
-        writeln!(out, "{line}")?;
-    }
+    #[cfg(feature = "host")]
+    host::list_parameters(&mut out)?;
     out.flush()?;
     Ok(Outcome::Done)
 }
@@ -313,27 +275,15 @@ fn set_files(
     }
 }
 
-/// Time that the benchmarks of a block take, each.
-const BENCH: Duration = Duration::from_millis(500);
-
-/// The benchmarks, by a latlab of their own; none where a signal came.
-fn bench(args: &Args) -> anyhow::Result<Vec<Record>> {
-    if args.bench.is_empty() {
-        return Ok(Vec::new());
+/// The benchmarks of a block.
+fn benches(args: &Args) -> anyhow::Result<Vec<Record>> {
+    #[cfg(feature = "host")]
+    return host::bench(args);
+    #[cfg(not(feature = "host"))]
+    {
+        let _ = args;
+        Ok(Vec::new())
     }
-    let dir =
-        ScratchDir::create(&std::env::temp_dir()).context("a directory for the benchmarks")?;
-    let run = dir.path().join("run");
-    let length = format!("{}", BENCH.as_secs_f64() * args.bench.len() as f64);
-    let mut command = own_run::command()?;
-    command.arg("bench").args(&args.bench).args(["-D", &length, "--out"]).arg(&run);
-    let measured = own_run::measure(command.stderr(Stdio::piped()), &run)?;
-    if signal::stop_requested().is_some() {
-        return Ok(Vec::new());
-    }
-    let printed = |_| printed_error(&measured.stderr).context("--bench");
-    let run = measured.run.map_err(printed)?;
-    Ok(run.records().map(|(_, record)| record.clone()).collect())
 }
 
 /// One block with a setting or without; `None` where a signal came.
@@ -345,7 +295,7 @@ fn block(
     std::thread::sleep(SETTLE);
     let measured = match wakeup::run(config, Hooks::default()) {
         Ok(result) if signal::stop_requested().is_none() => {
-            Ok(Some(Measured { latency: result.all_wakeups(), records: bench(args)? }))
+            Ok(Some(Measured { latency: result.all_wakeups(), records: benches(args)? }))
         }
         Ok(_) | Err(WakeupError::StoppedBefore) => Ok(None),
         Err(error) => Err(error).with_hint(),

@@ -55,9 +55,9 @@ pub fn begin(args: &Args, chosen: &[Chosen]) -> TuneDetail {
         ..Tried::default()
     };
     TuneDetail {
-        boot: args.boot.clone(),
+        boot: args.boot().map(str::to_owned),
         quantile: args.quantile / 100.0,
-        requirement: args.requirement.clone(),
+        requirement: args.requirement().cloned(),
         block_ns: args.block.as_nanos() as u64,
         margin: MARGIN,
         tried: chosen.iter().map(tried).collect(),

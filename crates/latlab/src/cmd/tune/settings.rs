@@ -4,6 +4,7 @@ use super::means::Means;
 use crate::outcome::HintExt;
 use anyhow::{anyhow, bail};
 use latlab_model::cpulist;
+#[cfg(feature = "host")]
 use latlab_model::tune::FileValue;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,7 @@ impl Chosen {
     }
 
     /// Its files on any machine, with patterns; what they had before is not known.
+    #[cfg(feature = "host")]
     pub fn patterns(&self) -> Vec<FileValue> {
         let of = |(known, value): &(&Known, String)| match known.means {
             Means::Files => FileValue {
@@ -68,6 +70,7 @@ impl Chosen {
 
     /// Shell commands that set it in a machine, and fail where that is not possible; a setting that fails is named.
     /// Commands that undo it are added to the file `$u`.
+    #[cfg(any(test, feature = "host"))]
     pub fn script(&self) -> String {
         let mut script = String::new();
         for (known, value) in &self.settings {
@@ -339,6 +342,7 @@ pub fn choose(words: &[String]) -> anyhow::Result<Vec<Chosen>> {
 }
 
 /// Whether `NAME` or `NAME=VALUE` begins with a setting that is tried, and no boot parameter has its value.
+#[cfg(feature = "host")]
 pub fn is_known(word: &str) -> bool {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     KNOWN.iter().any(|k| k.name == name && (name != "idle" || k.takes(value)))
