@@ -9,8 +9,12 @@ use crate::{Result, TargetError};
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_secs(1);
-/// A kernel that panics resets the board after so many seconds.
-const PANIC_S: u32 = 10;
+/// Ours: a kernel that panics resets the board after so many seconds; a parameter of no module, by which a board is
+/// recognised that a killed latlab left.
+const OURS: [&str; 2] = ["panic=10", MARK];
+const MARK: &str = "latlab.restarted";
+/// Where programs of the administrator are.
+const PATHS: &str = "PATH=$PATH:/usr/sbin:/sbin\nexport PATH\n";
 
 /// Prints what is needed to start the running kernel again.
 const PROBE: &str = r#"
@@ -20,7 +24,6 @@ echo "latlab-parameters=$(cat /proc/cmdline)"
 release=$(uname -r)
 echo "latlab-release=$release"
 echo "latlab-disabled=$(cat /proc/sys/kernel/kexec_load_disabled 2>/dev/null)"
-PATH=$PATH:/usr/sbin:/sbin
 echo "latlab-kexec=$(command -v kexec)"
 for name in vmlinuz zImage Image vmlinux; do
     [ -f "/boot/$name-$release" ] && echo "latlab-kernel=/boot/$name-$release" && break
@@ -100,6 +103,12 @@ impl Kernel {
         if self.kexec.is_empty() {
             return text("kexec is not installed on the board", "apt install kexec-tools, there");
         }
+        if has(&self.parameters, MARK) {
+            return text(
+                "it still runs with parameters of a latlab tune that was killed",
+                "reset it, or wait: it resets itself",
+            );
+        }
         if self.is_disabled {
             return text(
                 "its kernel starts no other one (kernel.kexec_load_disabled is 1)",
@@ -145,7 +154,7 @@ impl<'a> Restarts<'a> {
         let initrd = own.initrd.as_ref().map(|path| format!("--initrd={}", quoted(path)));
         // Where the kernel accepts signed images only, the other system call loads them.
         let load = format!(
-            "kexec={kexec}\nload() {{ \"$kexec\" \"$@\" -l {image} {initrd} --command-line={parameters}; }}\n\
+            "{PATHS}kexec={kexec}\nload() {{ \"$kexec\" \"$@\" -l {image} {initrd} --command-line={parameters}; }}\n\
              load 2>/dev/null || load -s || exit 1\n{GO}",
             kexec = quoted(&own.kexec),
             image = quoted(&own.image),
@@ -157,11 +166,11 @@ impl<'a> Restarts<'a> {
         self.is_changed |= matches!(loaded, Ok(_) | Err(TargetError::Unreachable { .. }));
         loaded?;
         let now = self.wait(&before, is_stopped)?;
-        if now.parameters == self.own.parameters {
+        if !has(&now.parameters, MARK) {
             let message = "it was reset while it started, and runs with its own parameters";
             return Err(self.connection.error(message.into(), String::new()));
         }
-        if let Some(lacking) = lacking(&now.parameters, added) {
+        if let Some(lacking) = added.iter().find(|word| !has(&now.parameters, word)) {
             let message =
                 format!("it was started with {lacking}, and runs with {:?}", now.parameters);
             return Err(self.connection.error(message, String::new()));
@@ -180,8 +189,8 @@ impl<'a> Restarts<'a> {
         }
         // It may be starting now.
         let before = self.wait("", &|| false)?;
-        if before.parameters != self.own.parameters {
-            self.connection.checked(RESET, &[], "it could not be reset")?;
+        if has(&before.parameters, MARK) {
+            self.connection.checked(&[PATHS, RESET].concat(), &[], "it could not be reset")?;
             let now = match self.wait(&before.boot, is_stopped) {
                 Err(TargetError::Stopped) => return Ok(()),
                 now => now?,
@@ -201,7 +210,7 @@ impl<'a> Restarts<'a> {
     /// When the board does not answer.
     pub fn reset_after(&self, time: Duration) -> Result<()> {
         let script = format!(
-            "setsid sh -c 'sleep {}; sync; [ -d /run/systemd/system ] && systemctl reboot && sleep 60; reboot; sleep 20; reboot -f' \
+            "{PATHS}setsid sh -c 'sleep {}; sync; [ -d /run/systemd/system ] && systemctl reboot && sleep 60; reboot; sleep 20; reboot -f' \
              </dev/null >/dev/null 2>&1 &",
             time.as_secs().max(1)
         );
@@ -234,20 +243,20 @@ impl<'a> Restarts<'a> {
 }
 
 fn ask(connection: &Connection) -> Result<Kernel> {
-    let output = connection.checked(PROBE, &[], "the board could not be asked for its kernel")?;
+    let probe = [PATHS, PROBE].concat();
+    let output = connection.checked(&probe, &[], "the board could not be asked for its kernel")?;
     Ok(Kernel::parse(&String::from_utf8_lossy(&output)))
 }
 
-/// The parameters of a start: the board's, those that are tried, and the reset after a panic.
+/// The parameters of a start: the board's, those that are tried, and ours.
 fn parameters(own: &str, added: &[String]) -> String {
-    let panic = format!("panic={PANIC_S}");
-    let words = own.split(' ').filter(|w| !w.is_empty()).map(str::to_owned);
-    words.chain(added.iter().cloned()).chain([panic]).collect::<Vec<_>>().join(" ")
+    let added = added.iter().map(String::as_str);
+    own.split_whitespace().chain(added).chain(OURS).collect::<Vec<_>>().join(" ")
 }
 
-/// The first of the words that is not among the parameters, to which a kernel may add its built-in ones.
-fn lacking<'w>(parameters: &str, words: &'w [String]) -> Option<&'w String> {
-    words.iter().find(|word| !parameters.split_whitespace().any(|p| p == word.as_str()))
+/// Whether a word is among parameters, to which a kernel may add its built-in ones.
+fn has(parameters: &str, word: &str) -> bool {
+    parameters.split_whitespace().any(|p| p == word)
 }
 
 #[cfg(test)]
@@ -267,6 +276,11 @@ mod tests {
         for (kernel, message, remedy) in [
             (Kernel { is_root: false, ..board() }, "only root", "root@"),
             (Kernel { kexec: String::new(), ..board() }, "not installed", "kexec-tools"),
+            (
+                Kernel { parameters: parameters("", &[]), ..board() },
+                "latlab tune that was killed",
+                "resets itself",
+            ),
             (Kernel { is_disabled: true, ..board() }, "kexec_load_disabled", "reset"),
             (
                 Kernel { image: String::new(), ..board() },
@@ -282,12 +296,9 @@ mod tests {
     #[test]
     fn parameters_are_added_behind_those_of_the_board() {
         let added = ["idle=poll".to_owned(), "isolcpus=1".to_owned()];
-        assert_eq!(
-            parameters("root=/dev/sda  quiet", &added),
-            "root=/dev/sda quiet idle=poll isolcpus=1 panic=10"
-        );
-        assert_eq!(parameters("", &[]), "panic=10");
-        assert_eq!(lacking("quiet idle=poll isolcpus=1 panic=10", &added), None);
-        assert_eq!(lacking("quiet isolcpus=1 panic=10", &added), Some(&added[0]));
+        let all = parameters("root=/dev/sda  quiet", &added);
+        assert_eq!(all, "root=/dev/sda quiet idle=poll isolcpus=1 panic=10 latlab.restarted");
+        assert_eq!(parameters("", &[]), "panic=10 latlab.restarted");
+        assert!(has(&all, "idle=poll") && !has(&all, "idle"));
     }
 }

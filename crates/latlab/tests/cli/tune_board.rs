@@ -205,8 +205,8 @@ fn a_board_is_started_with_each_parameter_and_reset_at_the_end() {
         let run: serde_json::Value = serde_json::from_slice(&fs::read(run).unwrap()).unwrap();
         run["machine"]["kernel"]["command_line"].as_str().unwrap().to_owned()
     };
-    assert_eq!(parameters(0), "console=ttyS0 quiet panic=10");
-    assert_eq!(parameters(1), "console=ttyS0 quiet skew_tick=1 panic=10");
+    assert_eq!(parameters(0), "console=ttyS0 quiet panic=10 latlab.restarted");
+    assert_eq!(parameters(1), "console=ttyS0 quiet skew_tick=1 panic=10 latlab.restarted");
 
     // Ctrl-C while it measures: it is reset all the same.
     let args = ["--try", "skew_tick=1", "--block", "60", "--settle", "0", "--out", "stopped"];
