@@ -77,6 +77,13 @@ pub struct Tried {
     pub together: Option<Together>,
 }
 
+impl Tried {
+    /// Whether two rounds or more were compared: without, change, interval and p value mean nothing.
+    pub fn is_compared(&self) -> bool {
+        self.response_ns.0 > 0.0
+    }
+}
+
 /// What a setting does to a benchmark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

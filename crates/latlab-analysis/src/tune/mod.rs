@@ -158,6 +158,7 @@ pub fn part(detail: TuneDetail, complete: bool) -> Part {
             TuneEffect::Improves => ("tune.improves", Severity::Info),
             TuneEffect::Worsens => ("tune.worsens", Severity::Warning),
             TuneEffect::NoEffect => ("tune.no-effect", Severity::Info),
+            TuneEffect::Undecided if !t.is_compared() => ("tune.too-few", Severity::Inconclusive),
             TuneEffect::Undecided => ("tune.undecided", Severity::Inconclusive),
             TuneEffect::NotTried => ("tune.not-tried", Severity::Inconclusive),
         };
@@ -165,6 +166,7 @@ pub fn part(detail: TuneDetail, complete: bool) -> Part {
             Finding::typed(id, severity, Confidence::High).value("setting", t.name.as_str());
         match t.effect {
             TuneEffect::NotTried => t.note.iter().cloned().fold(finding, Finding::note),
+            _ if !t.is_compared() => finding,
             _ => finding
                 .value("change", Quantity::Ratio(t.change))
                 .value("low", Quantity::Ratio(t.interval.0))
@@ -409,5 +411,16 @@ mod tests {
     fn few_rounds_decide_nothing() {
         let mut rng = SplitMix64::new(5);
         assert_eq!(judged(&simulated(&mut rng, &[1.0, 0.5], 3)), [TuneEffect::Undecided]);
+        // Without two rounds there is nothing to state, not an interval of 0 to 0 % either.
+        for rounds in [0, 1] {
+            let arms = simulated(&mut rng, &[1.0, 0.5], rounds);
+            let tried = vec![Tried { name: "a".into(), ..Tried::default() }];
+            let mut detail = TuneDetail { quantile: 0.99, tried, ..TuneDetail::default() };
+            Elimination::new(1, 1).finish(&mut detail, &arms[0], &arms[1..]);
+            assert!(!detail.tried[0].is_compared() && detail.tried[0].p >= 1.0);
+            let findings = part(detail, false).findings;
+            let ids: Vec<&str> = findings.iter().map(|f| f.id.as_str()).collect();
+            assert_eq!(ids, ["tune.too-few"]);
+        }
     }
 }

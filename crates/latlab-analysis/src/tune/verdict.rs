@@ -125,6 +125,8 @@ pub(super) fn fill(tried: &mut Tried, test: Option<&Test>, verdict: Option<&Verd
         tried.response_ns = test.responses;
         (tried.change, tried.interval, tried.p, tried.effect) =
             (v.change, v.interval, v.p, v.effect);
+    } else {
+        tried.p = 1.0;
     }
 }
 

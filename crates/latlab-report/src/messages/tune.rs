@@ -11,6 +11,10 @@ pub(super) const MESSAGES: &[Message] = &[
     message("tune.undecided", |a| {
         claim(a, "95 %", format!("The effect of {} is not decided", a.get("setting")))
     }),
+    message("tune.too-few", |a| {
+        let setting = a.get("setting");
+        Text::claim(format!("{setting}: nothing is decided with fewer than two whole rounds"))
+    }),
     message("tune.side-worse", |a| side(a, "worse")),
     message("tune.side-better", |a| side(a, "better")),
     message("tune.interaction", |a| {
@@ -71,6 +75,7 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         of("tune.interaction", 0.4),
         of("tune.no-interaction", 0.01),
         of("tune.interaction-undecided", 0.1),
+        Note::new("tune.too-few").value("setting", "vm.stat_interval=10"),
         Note::new("tune.not-tried").value("setting", "kernel.nmi_watchdog=0"),
         Note::new("tune.error").value("error", "/proc/sys/kernel/nmi_watchdog: permission denied"),
     ];

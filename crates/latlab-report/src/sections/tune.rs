@@ -233,7 +233,7 @@ fn table(d: &TuneDetail) -> Table {
             TuneEffect::Undecided => "not decided",
             TuneEffect::NotTried => "not tried",
         };
-        if t.effect == TuneEffect::NotTried {
+        if t.effect == TuneEffect::NotTried || !t.is_compared() {
             let mut cells = vec![t.name.clone(), effect.into()];
             cells.resize(columns.len(), String::new());
             return cells;
