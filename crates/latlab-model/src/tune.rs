@@ -78,7 +78,7 @@ pub struct Tried {
 }
 
 impl Tried {
-    /// Whether two rounds or more were compared: without, change, interval and p value mean nothing.
+    /// Whether two rounds or more were compared; otherwise change, interval and p value mean nothing.
     pub fn is_compared(&self) -> bool {
         self.response_ns.0 > 0.0
     }

@@ -1,17 +1,17 @@
-//! Restarts a board's kernel again with other boot parameters, by kexec(8) on the board. Nothing is written to its disk:
+//! Starts a board's kernel again with other boot parameters, by kexec(8) on the board. Nothing is written to its disk:
 //! every reset, also that of a kernel that panics, starts what the board's own boot loader starts.
 //!
 //! Sources: kexec(8); Documentation/admin-guide/kernel-parameters.rst (`panic=`); Documentation/admin-guide/sysrq.rst.
 
 use super::connection::Connection;
-use super::shell::quoted;
+use super::shell::{quoted, value};
 use crate::{Result, TargetError};
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_secs(1);
-/// Ours: a kernel that panics resets the board after so many seconds; a parameter of no module, by which a board is
-/// recognised that a killed latlab left.
+/// Added to the parameters of each start: a kernel that panics resets the board after ten seconds.
 const OURS: [&str; 2] = ["panic=10", MARK];
+/// A parameter of no module, by which a board is recognised that a killed latlab left.
 const MARK: &str = "latlab.restarted";
 /// Where programs of the administrator are.
 const PATHS: &str = "PATH=$PATH:/usr/sbin:/sbin\nexport PATH\n";
@@ -44,15 +44,6 @@ else
 fi
 "#;
 
-/// Resets the board.
-const RESET: &str = r#"
-if [ -d /run/systemd/system ]; then
-    setsid sh -c 'sleep 1; systemctl reboot' </dev/null >/dev/null 2>&1 &
-else
-    setsid sh -c 'sync; sleep 1; reboot; sleep 20; reboot -f' </dev/null >/dev/null 2>&1 &
-fi
-"#;
-
 /// A board whose kernel is started again with other parameters.
 #[derive(Debug)]
 pub struct Restarts<'a> {
@@ -80,8 +71,7 @@ struct Kernel {
 
 impl Kernel {
     fn parse(text: &str) -> Self {
-        let value =
-            |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).unwrap_or_default().trim();
+        let value = |key| value(text, key);
         Self {
             is_root: value("latlab-user=") == "0",
             boot: value("latlab-boot=").to_owned(),
@@ -190,7 +180,8 @@ impl<'a> Restarts<'a> {
         // It may be starting now.
         let before = self.wait("", &|| false)?;
         if has(&before.parameters, MARK) {
-            self.connection.checked(&[PATHS, RESET].concat(), &[], "it could not be reset")?;
+            // After this session has ended.
+            self.reset_after(Duration::from_secs(1))?;
             let now = match self.wait(&before.boot, is_stopped) {
                 Err(TargetError::Stopped) => return Ok(()),
                 now => now?,
@@ -214,7 +205,7 @@ impl<'a> Restarts<'a> {
              </dev/null >/dev/null 2>&1 &",
             time.as_secs().max(1)
         );
-        self.connection.checked(&script, &[], "its reset could not be prepared").map(drop)
+        self.connection.checked(&script, &[], "it cannot be reset").map(drop)
     }
 
     /// Until another boot than this one answers.

@@ -1,7 +1,7 @@
 //! Puts latlab on a board: which processor, which folder, pushed once.
 
 use super::Connection;
-use super::shell::quoted;
+use super::shell::{quoted, value};
 use crate::cache::sha256;
 use crate::{Arch, Result, TargetError, board};
 use std::fs;
@@ -79,16 +79,14 @@ impl<'a> Board<'a> {
     ) -> Result<Self> {
         let output = connection.checked(PROBE, &[], "the board could not be asked what it is")?;
         let text = String::from_utf8_lossy(&output);
-        let value =
-            |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).unwrap_or_default().trim();
-        let machine = value("latlab-machine=");
+        let machine = value(&text, "latlab-machine=");
         let arch = Arch::from_uname(machine).ok_or_else(|| {
             connection.error(
                 format!("its processor is {machine:?}, for which there is no latlab"),
                 "latlab is built for armv7, aarch64 and x86_64".into(),
             )
         })?;
-        let folder = value("latlab-folder=").to_owned();
+        let folder = value(&text, "latlab-folder=").to_owned();
         if folder.is_empty() {
             return Err(connection.error(
                 "there is no folder that we may write to and run programs from (home, /tmp, /var/tmp, /dev/shm, /run)".into(),

@@ -12,6 +12,7 @@ use latlab_sys::signal;
 use latlab_target::labgrid::Place;
 use latlab_target::pull::{Mapping, Receiver};
 use latlab_target::ssh::{self, Board, Connection};
+use latlab_target::vm::Host;
 use latlab_target::{Target, TargetError, board};
 use latlab_wire::frame::Job;
 use std::io::Write;
@@ -106,10 +107,24 @@ fn with_board(
     target: &Target,
     work: impl FnOnce(&Board<'_>) -> anyhow::Result<Outcome>,
 ) -> anyhow::Result<Outcome> {
+    with_connection(target, |connection, host| {
+        let find = |arch| board::find_or_build(host, arch, &mut vm::say);
+        let board = Board::install(connection, &find, &mut vm::say).with_hint()?;
+        work(&board)
+    })
+}
+
+/// Works with a board that ssh reaches. A place of labgrid is acquired before, and released when all is done.
+///
+/// # Errors
+/// Those of `work`; when there is no way to the board.
+pub(super) fn with_connection<T>(
+    target: &Target,
+    work: impl FnOnce(&Connection, &Host<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let cache = vm::cache()?;
     let host = vm::host(&cache)?;
     let scratch = cache.scratch().with_hint()?;
-    // A place is released when all is done.
     let (place, ssh) = match target {
         Target::Labgrid(target) => {
             let place = Place::acquire(target, &mut vm::say).with_hint()?;
@@ -123,9 +138,7 @@ fn with_board(
     if let Some(place) = place.as_ref().filter(|place| place.boots()) {
         place.wait(&connection, &|| signal::stop_requested().is_some()).with_hint()?;
     }
-    let find = |arch| board::find_or_build(&host, arch, &mut vm::say);
-    let board = Board::install(&connection, &find, &mut vm::say).with_hint()?;
-    work(&board)
+    work(&connection, &host)
 }
 
 fn bring_back(

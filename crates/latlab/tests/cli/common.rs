@@ -210,6 +210,15 @@ pub fn keygen(path: &Path) {
     succeed(Command::new("ssh-keygen").args(args).arg(path));
 }
 
+/// `bin/ssh` in a folder: the system's with this configuration, which is written to `ssh_config` there.
+#[cfg(feature = "host")]
+pub fn ssh_client(dir: &Path, configuration: &str) {
+    std::fs::write(dir.join("ssh_config"), configuration).unwrap();
+    std::fs::create_dir(dir.join("bin")).unwrap();
+    let wrapper = format!("#!/bin/sh\nexec /usr/bin/ssh -F {}/ssh_config \"$@\"\n", dir.display());
+    script(&dir.join("bin/ssh"), &wrapper);
+}
+
 /// Opens a directory to everybody and puts latlab into it: where it was built it may be closed to others.
 pub fn for_everybody(dir: &Path) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;

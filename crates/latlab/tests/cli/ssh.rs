@@ -75,10 +75,7 @@ impl Board {
             "Host testboard\n HostName 127.0.0.1\n Port {port}\n User {user}\n IdentityFile {d}/user\n \
              IdentitiesOnly yes\n UserKnownHostsFile {d}/known\n StrictHostKeyChecking yes\n"
         );
-        fs::write(at("ssh_config"), client).unwrap();
-        fs::create_dir(at("bin")).unwrap();
-        let wrapper = format!("#!/bin/sh\nexec /usr/bin/ssh -F {d}/ssh_config \"$@\"\n");
-        common::script(&at("bin/ssh"), &wrapper);
+        common::ssh_client(dir.path(), &client);
         fs::create_dir(at("boards")).unwrap();
         let build = at("boards").join(format!("latlab-{}", arch()));
         copy_program(LATLAB, &build);

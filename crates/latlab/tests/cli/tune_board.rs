@@ -1,6 +1,6 @@
 //! `latlab tune --boot ssh://…` with a board whose kernel kexec starts again: QEMU, dropbear and kexec-tools.
 
-use crate::common::{keygen, plain, said, script};
+use crate::common::{keygen, plain, said, ssh_client};
 use crate::ssh::{self, pretend};
 use std::fs;
 use std::net::TcpListener;
@@ -101,15 +101,10 @@ impl Board {
         let host_key = fs::read_to_string(at("key.pub")).unwrap();
         fs::write(at("known"), format!("[127.0.0.1]:{port} {host_key}")).unwrap();
         let d = dir.path().display();
-        fs::write(
-            at("ssh_config"),
-            format!(
-                "Host *\n IdentityFile {d}/user\n IdentitiesOnly yes\n UserKnownHostsFile {d}/known\n StrictHostKeyChecking yes\n"
-            ),
-        )
-        .unwrap();
-        fs::create_dir(at("bin")).unwrap();
-        script(&at("bin/ssh"), &format!("#!/bin/sh\nexec /usr/bin/ssh -F {d}/ssh_config \"$@\"\n"));
+        let client = format!(
+            "Host *\n IdentityFile {d}/user\n IdentitiesOnly yes\n UserKnownHostsFile {d}/known\n StrictHostKeyChecking yes\n"
+        );
+        ssh_client(dir.path(), &client);
         let qemu = Command::new("qemu-system-x86_64")
             .args(["-M", "q35", "-accel", "tcg", "-cpu", "max", "-m", "512", "-display", "none"])
             .args(["-append", "console=ttyS0 quiet", "-serial"])

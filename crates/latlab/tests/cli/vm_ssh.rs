@@ -3,7 +3,7 @@
 //!
 //! Ignored by default, as the tests of vm.rs are.
 
-use crate::common::{keygen, plain, said, script};
+use crate::common::{keygen, plain, said, ssh_client};
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
@@ -52,11 +52,7 @@ impl Machine {
             "Host *\n IdentityFile {d}/user\n IdentitiesOnly yes\n UserKnownHostsFile {d}/known\n StrictHostKeyChecking yes\n",
             d = dir.path().display()
         );
-        fs::write(at("ssh_config"), client).unwrap();
-        fs::create_dir(at("bin")).unwrap();
-        let wrapper =
-            format!("#!/bin/sh\nexec /usr/bin/ssh -F {}/ssh_config \"$@\"\n", dir.path().display());
-        script(&at("bin/ssh"), &wrapper);
+        ssh_client(dir.path(), &client);
         let mut machine = Self { dir, latlab, port };
         machine.wait();
         machine

@@ -35,29 +35,25 @@ pub(super) fn with<T>(
     target: &str,
     work: impl FnOnce(&mut Kexec<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let Target::Ssh(target) = Target::parse(target).with_hint()? else {
-        anyhow::bail!("--boot {target}: not a board that ssh reaches");
-    };
-    let cache = vm::cache()?;
-    let host = vm::host(&cache)?;
-    let scratch = cache.scratch().with_hint()?;
-    let connection = Connection::new(&target, scratch.path()).with_hint()?;
-    let restarts = Restarts::new(&connection, LIMIT).with_hint()?;
-    let mut kexec = Kexec { restarts, connection: &connection, host: &host, is_first: true };
-    let worked = work(&mut kexec);
-    if kexec.restarts.is_changed() {
-        vm::say(&format!("{target}: resetting it to its own parameters"));
-    }
-    let is_stopped = || signal::stop_requested().is_some();
-    let restored = kexec.restarts.restore(&is_stopped).with_hint();
-    match (worked, restored) {
-        (worked, Ok(())) => worked,
-        (Ok(_), Err(error)) => Err(error),
-        (Err(error), Err(second)) => {
-            let second = crate::outcome::format_error_chain(&second);
-            Err(error.context(format!("the board was not reset: {second}")))
+    let target = Target::parse(target).with_hint()?;
+    on::with_connection(&target, |connection, host| {
+        let restarts = Restarts::new(connection, LIMIT).with_hint()?;
+        let mut kexec = Kexec { restarts, connection, host, is_first: true };
+        let worked = work(&mut kexec);
+        if kexec.restarts.is_changed() {
+            vm::say(&format!("{}: resetting it to its own parameters", connection.target()));
         }
-    }
+        let is_stopped = || signal::stop_requested().is_some();
+        let restored = kexec.restarts.restore(&is_stopped).with_hint();
+        match (worked, restored) {
+            (worked, Ok(())) => worked,
+            (Ok(_), Err(error)) => Err(error),
+            (Err(error), Err(second)) => {
+                let second = crate::outcome::format_error_chain(&second);
+                Err(error.context(format!("the board was not reset: {second}")))
+            }
+        }
+    })
 }
 
 impl Kexec<'_> {

@@ -18,6 +18,7 @@ use latlab_model::tune::TuneDetail;
 use latlab_stats::histogram::Histogram;
 use latlab_sys::signal;
 use latlab_target::Target;
+use latlab_target::ssh::quoted;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
@@ -374,11 +375,6 @@ fn script(args: &Args, number: usize, chosen: &Chosen, latlab: &str) -> String {
         ": >$u; ( {}exec {words} ) >/dev/null 2>error-{number}; sh $u 2>/dev/null; ",
         chosen.script()
     )
-}
-
-/// A word as the shell takes it.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// What a block measured, or why it did not.

@@ -53,13 +53,14 @@ pub(super) fn check(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds these options to the configuration of a run.
-pub(super) fn add_to(config: &mut serde_json::Value, args: &Args) {
+/// The configuration of a run with these options.
+pub(super) fn with_options(mut config: serde_json::Value, args: &Args) -> serde_json::Value {
     let host = &args.host;
     config["bench"] = host.bench.clone().into();
     config["require"] = host.require.clone().into();
     config["boot"] = host.boot.clone().into();
     config["fault"] = host.fault.clone().into();
+    config
 }
 
 /// The boot parameters that can be tried.

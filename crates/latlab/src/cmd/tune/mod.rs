@@ -87,8 +87,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     }
     let names: Vec<&str> = chosen.iter().map(|c| c.name.as_str()).collect();
     let load: Vec<String> = args.load.iter().map(ToString::to_string).collect();
-    #[cfg_attr(not(feature = "host"), expect(unused_mut, reason = "nothing is added"))]
-    let mut config = serde_json::json!({
+    let config = serde_json::json!({
         "try": names, "rounds": args.rounds, "eliminate": args.eliminate, "factorial": args.factorial,
         "block_ns": args.block.as_nanos() as u64,
         "quantile": args.quantile / 100.0, "interval_ns": args.interval * 1_000,
@@ -96,7 +95,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         "cpus": args.affinity,
     });
     #[cfg(feature = "host")]
-    host::add_to(&mut config, args);
+    let config = host::with_options(config, args);
     let mut session = Session::begin(global, "tune", &config)?;
     let (measured, lasted) = measure_all(args, &chosen, &session);
     let mut detail = match measured {
