@@ -8,4 +8,4 @@ scripts/boards armv7 x86_64
 debug_build
 "$(target_dir)/debug/latlab" vm fetch armv7-rt x86_64-rt
 # Two machines at a time: each emulates one CPU.
-cargo_test --no-fail-fast --test cli -- menu:: tune_board:: vm:: vm_count:: vm_kernel:: vm_ssh:: vm_twin:: watch_vm:: why_vm:: worst:: --ignored --test-threads 2
+cargo_test --no-fail-fast --test cli -- menu:: tune_board:: tune_vm:: vm:: vm_count:: vm_kernel:: vm_ssh:: vm_twin:: watch_vm:: why_vm:: worst:: --ignored --test-threads 2

@@ -59,6 +59,8 @@ mod sweep;
 mod tune;
 #[cfg(feature = "host")]
 mod tune_board;
+#[cfg(feature = "host")]
+mod tune_vm;
 mod unprivileged;
 #[cfg(feature = "view")]
 mod view;

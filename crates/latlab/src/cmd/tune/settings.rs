@@ -85,7 +85,7 @@ impl Chosen {
             // One interrupt that cannot be moved is no error.
             let failed = if known.may_refuse { ":" } else { "s=; break" };
             script += &format!(
-                "s=; for f in {files}; do [ -e $f ] || continue; read o <$f; case $o in *\\[*) o=${{o#*[}}; o=${{o%%]*}};; esac; if echo {value} 2>/dev/null >$f; then echo \"echo '$o' >$f\" >>$u; s=1; else {failed}; fi; done; [ $s ] || {{ echo \"{}: cannot be set here\" >&2; exit 1; }}; ",
+                "s=; for f in {files}; do [ -e $f ] || continue; o=$(cat $f); case $o in *\\[*) o=${{o#*[}}; o=${{o%%]*}};; esac; if echo {value} 2>/dev/null >$f; then echo \"echo '$o' >$f\" >>$u; s=1; else {failed}; fi; done; [ $s ] || {{ echo \"{}: cannot be set here\" >&2; exit 1; }}; ",
                 known.name
             );
         }
