@@ -15,7 +15,6 @@ use anyhow::{Context, anyhow, bail};
 use latlab_model::cpulist;
 use latlab_model::run::Detail;
 use latlab_model::tune::TuneDetail;
-use latlab_stats::histogram::Histogram;
 use latlab_sys::signal;
 use latlab_target::Target;
 use latlab_target::ssh::quoted;

@@ -108,6 +108,8 @@ pub struct Known {
     pub what: &'static str,
     /// Some of its files may refuse the value.
     pub may_refuse: bool,
+    /// Tried only where it is named: it is about sockets or files, and not about wake-ups.
+    pub named_only: bool,
 }
 
 const fn known(
@@ -116,11 +118,20 @@ const fn known(
     values: &'static [&'static str],
     what: &'static str,
 ) -> Known {
-    Known { name, files, means: Means::Files, values, what, may_refuse: false }
+    Known { name, files, means: Means::Files, values, what, may_refuse: false, named_only: false }
+}
+
+const fn named(
+    name: &'static str,
+    files: &'static str,
+    values: &'static [&'static str],
+    what: &'static str,
+) -> Known {
+    Known { named_only: true, ..known(name, files, values, what) }
 }
 
 const fn by(means: Means, name: &'static str, what: &'static str) -> Known {
-    Known { name, files: "", means, values: &[], what, may_refuse: false }
+    Known { means, ..known(name, "", &[], what) }
 }
 
 /// All of them.
@@ -185,6 +196,48 @@ pub const KNOWN: &[Known] = &[
         "/proc/sys/vm/compact_unevictable_allowed",
         &["0", "1"],
         "locked pages may be moved",
+    ),
+    named(
+        "kernel.hung_task_timeout_secs",
+        "/proc/sys/kernel/hung_task_timeout_secs",
+        &["600", "120"],
+        "detector of hung tasks, seconds",
+    ),
+    named(
+        "net.core.busy_read",
+        "/proc/sys/net/core/busy_read",
+        &["50", "0"],
+        "reads of a socket poll its device, µs",
+    ),
+    named(
+        "net.core.busy_poll",
+        "/proc/sys/net/core/busy_poll",
+        &["50", "0"],
+        "poll and select poll the device, µs",
+    ),
+    named(
+        "net.ipv4.tcp_fastopen",
+        "/proc/sys/net/ipv4/tcp_fastopen",
+        &["3", "1"],
+        "data in the first packet of TCP",
+    ),
+    named(
+        "vm.dirty_ratio",
+        "/proc/sys/vm/dirty_ratio",
+        &["10", "20", "40"],
+        "memory of unwritten data at which a writer waits, %",
+    ),
+    named(
+        "vm.dirty_background_ratio",
+        "/proc/sys/vm/dirty_background_ratio",
+        &["3", "5", "10"],
+        "memory of unwritten data at which writing begins, %",
+    ),
+    known(
+        "ignore_ce",
+        "/sys/devices/system/machinecheck/machinecheck*/ignore_ce",
+        &["1", "0"],
+        "no polling for corrected errors (x86)",
     ),
     known("vm.swappiness", "/proc/sys/vm/swappiness", &["10", "0", "60"], "swapping"),
     known(
@@ -321,7 +374,8 @@ pub fn choose(words: &[String]) -> anyhow::Result<Vec<Chosen>> {
     if words.is_empty() {
         let differs = |k: &&'static Known| {
             let values = k.paths();
-            k.exists()
+            !k.named_only
+                && k.exists()
                 && !k.values.is_empty()
                 && (values.is_empty()
                     || values.iter().any(|p| value(p).as_deref() != k.values.first().copied()))
