@@ -78,6 +78,8 @@ pub enum Quantity {
     Probability(f64),
     /// A frequency in hertz.
     Hz(f64),
+    /// Electrical power in watts.
+    Watts(f64),
     /// Events per second.
     PerSecond(f64),
     /// A rate in bytes per second.

@@ -67,6 +67,8 @@ pub enum Unit {
     Hz,
     /// Bytes.
     Bytes,
+    /// Watts.
+    Watt,
 }
 
 impl Unit {

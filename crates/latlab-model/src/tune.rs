@@ -84,7 +84,7 @@ impl Tried {
     }
 }
 
-/// What a setting does to a benchmark.
+/// What a setting does to a benchmark, or to electrical power.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -99,7 +99,7 @@ pub struct SideEffect {
     pub effect: TuneEffect,
 }
 
-/// A benchmark that is measured in each block.
+/// A benchmark, or a power meter, that is read in each block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SideMetric {
@@ -184,7 +184,7 @@ pub struct TuneDetail {
     pub requirement: Option<Requirement>,
     /// Blocks without any setting, and how many of them meet it.
     pub met_without: (usize, usize),
-    /// Benchmarks that are measured beside the latency, for side effects.
+    /// Benchmarks and power that are measured beside the latency, for side effects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub side: Vec<SideMetric>,
     /// Settings in the order in which they were given.

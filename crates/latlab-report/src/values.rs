@@ -12,6 +12,7 @@ pub fn figure(v: f64, unit: Unit) -> String {
         Unit::BytesPerSecond => format!("{}B/s", format_number(v)),
         Unit::PerSecond => format!("{}/s", format_number(v)),
         Unit::Hz => format!("{}Hz", format_number(v)),
+        Unit::Watt => format!("{} W", format_number(v)),
         Unit::Ratio => format!("{} %", format_number(v * 100.0)),
         Unit::Count => format_number(v),
     }

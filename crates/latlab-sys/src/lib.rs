@@ -24,6 +24,7 @@ pub mod page_cache;
 mod perf_ring;
 pub mod platform_counters;
 pub mod policy;
+pub mod power;
 pub mod probe;
 pub mod process;
 pub mod reclaim;

@@ -71,6 +71,7 @@ fn quantity(value: f64, unit: Unit) -> Quantity {
         Unit::BytesPerSecond => Quantity::BytesPerSecond(value),
         Unit::PerSecond => Quantity::PerSecond(value),
         Unit::Hz => Quantity::Hz(value),
+        Unit::Watt => Quantity::Watts(value),
         Unit::Ratio => Quantity::Ratio(value),
         Unit::Bytes | Unit::Count => Quantity::Number(value),
     }

@@ -95,6 +95,7 @@ pub fn quantity(value: f64, unit: Unit) -> Quantity {
         Unit::BytesPerSecond => Quantity::BytesPerSecond(value),
         Unit::PerSecond => Quantity::PerSecond(value),
         Unit::Hz => Quantity::Hz(value),
+        Unit::Watt => Quantity::Watts(value),
         Unit::Ratio => Quantity::Ratio(value),
         Unit::Count => Quantity::Number(value),
     }

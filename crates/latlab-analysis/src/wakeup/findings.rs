@@ -24,6 +24,11 @@ pub fn findings(result: &WakeupResult) -> Vec<Finding> {
     .collect()
 }
 
+/// Power was not read.
+pub fn no_power() -> Finding {
+    finding("wakeup.no-power", Severity::Warning)
+}
+
 fn finding(id: &str, severity: Severity) -> Finding {
     Finding::typed(id, severity, Confidence::High)
 }

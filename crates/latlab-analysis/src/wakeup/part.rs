@@ -1,6 +1,6 @@
 //! From a measurement to a part of a run: comparable records and findings.
 
-use super::findings::findings;
+use super::findings::{findings, no_power};
 use latlab_model::record::{Param, Record, Unit, Window};
 use latlab_model::run::{Detail, Part};
 use latlab_model::wakeup::config::WakeupConfig;
@@ -26,6 +26,14 @@ pub fn part(name: &str, title: &str, result: &WakeupResult) -> Part {
         findings: findings(result),
         detail: Some(Detail::Wakeup(Box::new(result.clone()))),
     }
+}
+
+/// Adds the power that was read meanwhile, a record for each meter.
+pub fn add_power(part: &mut Part, meters: Vec<Record>) {
+    if meters.is_empty() {
+        part.findings.push(no_power());
+    }
+    part.results.extend(meters);
 }
 
 fn by_mechanism(result: &WakeupResult) -> Vec<Record> {

@@ -58,6 +58,7 @@ pub(super) fn case(
             Unit::Ratio => "ratio",
             Unit::Hz => "Hz",
             Unit::Bytes => "bytes",
+            Unit::Watt => "W",
             Unit::Count => "count",
         };
         write!(out, " MEASUREMENT={value} UNITS={units}")?;

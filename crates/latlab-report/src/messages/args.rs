@@ -103,6 +103,7 @@ fn number(q: Quantity) -> f64 {
         | Quantity::Ratio(v)
         | Quantity::Probability(v)
         | Quantity::Hz(v)
+        | Quantity::Watts(v)
         | Quantity::PerSecond(v)
         | Quantity::BytesPerSecond(v)
         | Quantity::Celsius(v) => v,
@@ -140,6 +141,7 @@ pub fn quantity(q: Quantity) -> String {
         Quantity::Hz(v) if v >= 1e9 => format!("{:.2} GHz", v / 1e9),
         Quantity::Hz(v) if v >= 1e6 => format!("{:.0} MHz", v / 1e6),
         Quantity::Hz(v) => format!("{} Hz", significant(v)),
+        Quantity::Watts(v) => format!("{} W", significant(v)),
         Quantity::PerSecond(v) => format!("{}/s", significant(v)),
         Quantity::BytesPerSecond(v) => format!("{:.2} GB/s", v / 1e9),
         Quantity::Cpu(n) => format!("CPU {n}"),

@@ -162,6 +162,10 @@ pub(super) const MESSAGES: &[Message] = &[
             a.count("lost", "sample", "samples")
         ))
     }),
+    fixed!(
+        "wakeup.no-power",
+        "Electrical power not measured: no counter and no sensor can be read here"
+    ),
     fixed!("remedy.analyse-latency", "Analyse the cause with latlab why"),
     fixed!("remedy.longer-interval", "Use a longer interval (-i)"),
     fixed!("remedy.sample-space", "Free space on the file system of the samples file"),

@@ -36,6 +36,7 @@ impl DrawnUnit {
             (Unit::Hz, t) if t < 1e6 => ("Hz", 1.0),
             (Unit::Hz, _) => ("MHz", 1e6),
             (Unit::Bytes, _) => ("bytes", 1.0),
+            (Unit::Watt, _) => ("W", 1.0),
         };
         Self { name, factor }
     }

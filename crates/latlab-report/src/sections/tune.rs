@@ -169,11 +169,11 @@ fn together(d: &TuneDetail) -> Option<Table> {
     (!rows.is_empty()).then_some(Table { caption, columns, rows })
 }
 
-/// Side effects, one row for each setting and benchmark; none where no benchmark was measured.
+/// Side effects, one row for each setting and metric; none where none was measured.
 fn side(d: &TuneDetail) -> Option<Table> {
     let columns = vec![
         Column::left("setting"),
-        Column::left("benchmark"),
+        Column::left("metric"),
         Column::right("change"),
         Column::right("95 % for all"),
         Column::right("p").optional(1),
@@ -202,7 +202,9 @@ fn side(d: &TuneDetail) -> Option<Table> {
         }
     };
     let rows: Vec<Vec<String>> = d.tried.iter().flat_map(of).collect();
-    let caption = "Side effects: median of each benchmark with the setting and without".into();
+    let caption =
+        "Side effects: mean power and median of each benchmark, with the setting against without"
+            .into();
     (!rows.is_empty()).then_some(Table { caption, columns, rows })
 }
 

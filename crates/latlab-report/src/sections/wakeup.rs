@@ -1,8 +1,8 @@
 //! Wake-up latency: sentences, quantiles by CPU, system activity, worst wake-ups.
 
 use crate::doc::{Block, Column, Section, Table};
-use crate::values::{grouped, quantile_name};
-use latlab_model::record::Window;
+use crate::values::{figure, grouped, quantile_name};
+use latlab_model::record::{Record, Window};
 use latlab_model::run::Part;
 use latlab_model::units::format_ns;
 use latlab_model::wakeup::result::{ThreadResult, WakeupResult, Worst};
@@ -94,14 +94,25 @@ pub fn summary(part: &Part, result: &WakeupResult) -> Vec<String> {
         1 => "1 missed period".to_owned(),
         n => format!("{} missed periods", grouped(n)),
     };
-    vec![format!(
+    let latency = format!(
         "{}: median {}{tail}, worst {} ({}) of {} wake-ups; {missed}.",
         title(part),
         format_ns(s.median.unwrap_or(0.0)),
         format_ns(worst.latency_ns as f64),
         place(result, thread, worst),
         grouped(all.count),
-    )]
+    );
+    [Some(latency), power(part)].into_iter().flatten().collect()
+}
+
+/// Mean electrical power, where it was read.
+fn power(part: &Part) -> Option<String> {
+    let of = |r: &Record| {
+        let meter = r.name.strip_prefix("power.")?;
+        Some(format!("{} ({meter})", figure(r.summary.median?, r.unit)))
+    };
+    let meters: Vec<String> = part.results.iter().filter_map(of).collect();
+    (!meters.is_empty()).then(|| format!("Mean electrical power: {}.", meters.join(", ")))
 }
 
 /// Thread and time of a wake-up; the thread alone where the time is not known.

@@ -14,7 +14,7 @@ Measurement: duration loops priority interval threads affinity unbound smp polic
 Load: load
 Stop and trace: breaktrace tracemark
 Output: histogram histofall quiet verbose samples format histfile json_file nsecs help
-Machine: latency idle_states mainaffinity
+Machine: latency idle_states mainaffinity power
 why
 Causes: task deadline from to key limit captures prove window vmlinux map
 Tracing: trace functions user_stacks

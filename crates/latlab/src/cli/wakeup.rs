@@ -123,6 +123,9 @@ pub struct Args {
     /// Leave the idle states as they are configured (cyclictest's --laptop and --default-system).
     #[arg(long, visible_aliases = ["laptop", "default-system"], conflicts_with = "latency")]
     idle_states: bool,
+    /// Mean electrical power meanwhile, from energy counters or sensors that can be read.
+    #[arg(long)]
+    power: bool,
     /// Bind the thread that displays and writes files to this CPU, the first of a list.
     #[arg(long, value_name = "CPU")]
     mainaffinity: Option<String>,
@@ -197,6 +200,9 @@ pub struct Config {
     pub quiet: bool,
     /// A column over all threads in the histogram.
     pub histogram_total: bool,
+    /// Electrical power is read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub power: bool,
     /// Where every sample goes.
     pub samples: Option<PathBuf>,
     /// Every value goes to stdout, as cyclictest prints it.
@@ -297,6 +303,7 @@ impl Args {
             nanoseconds: self.nsecs,
             quiet: self.quiet,
             histogram_total: self.histofall.is_some(),
+            power: self.power,
             samples: self.samples.clone(),
             verbose,
             histogram_file: self.histfile.clone(),

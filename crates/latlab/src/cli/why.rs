@@ -19,6 +19,7 @@ use std::path::PathBuf;
 #[command(mut_arg("by", |arg| arg.hide(true)))]
 #[command(mut_arg("core", |arg| arg.hide(true)))]
 #[command(mut_arg("core_program", |arg| arg.hide(true)))]
+#[command(mut_arg("power", |arg| arg.hide(true)))]
 #[command(after_long_help = super::examples::WHY)]
 #[command(disable_help_flag = true)]
 #[group(id = "why")]

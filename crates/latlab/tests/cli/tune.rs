@@ -249,3 +249,38 @@ fn priorities_of_interrupt_threads_are_restored() {
 fn rustix_is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
 }
+
+/// The power of each block comes from a sensor of hwmon, and is compared as a side effect. The sensor is a file in place of
+/// the kernel's, in a mount namespace.
+#[test]
+fn power_is_a_side_effect_where_it_can_be_read() {
+    if !rustix_is_root() {
+        return skip("only root may mount");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let inside = |files: &str, words: &str| {
+        let script = format!("mount -t tmpfs none /sys/class && {files} exec \"$LATLAB\" {words}");
+        let plain = command(dir.path(), &[]);
+        let mut inside = std::process::Command::new("unshare");
+        inside.args(["-m", "sh", "-c", &script]).current_dir(dir.path());
+        inside.env("LATLAB", plain.get_program());
+        inside.output().unwrap()
+    };
+    let sensor = "mkdir -p /sys/class/hwmon/hwmon0 && cd /sys/class/hwmon/hwmon0 &&
+        echo ina226 >name && echo 5250000 >power1_input && cd - >/dev/null &&";
+    let out = inside(sensor, "tune --try vm.stat_interval=120 --rounds 4 --block 0.3 -p 0 --json");
+    assert!(out.status.success(), "{}", said(&out));
+    let run: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let detail = &run["parts"][0]["detail"];
+    let expected = serde_json::json!([{"name": "power.ina226-power1", "unit": "watt"}]);
+    assert_eq!(detail["side"], expected);
+    let side = &detail["tried"][0]["side"][0];
+    assert_eq!((side["effect"].as_str(), side["change"].as_f64()), (Some("no_effect"), Some(0.0)));
+
+    let words = "wakeup -q --power -D 0.3 -p 0";
+    let out = inside(sensor, words);
+    assert!(printed(&out).contains("Mean electrical power: 5.25 W (ina226-power1)."));
+    let out = inside("", words);
+    assert!(out.status.success(), "{}", said(&out));
+    assert!(printed(&out).contains("Electrical power not measured"), "{}", printed(&out));
+}

@@ -61,6 +61,8 @@ const PARAMETERS: &[Parameter] = &[
     parameter("nohz", Value::One(&["off", "on"]), "tick of idle CPUs"),
     parameter("skew_tick", Value::One(&["1", "0"]), "ticks of CPUs at different times"),
     parameter("mitigations", Value::One(&["off", "auto"]), "mitigations of CPU vulnerabilities"),
+    parameter("tsc", Value::One(&["reliable", "nowatchdog"]), "clocksource watchdog (x86)"),
+    parameter("intel_pstate", Value::One(&["disable", "passive"]), "driver of CPU frequency (x86)"),
     parameter("nosoftlockup", Value::Flag, "no soft lockup detector"),
     parameter("nowatchdog", Value::Flag, "no lockup detectors"),
     parameter("transparent_hugepage", Value::One(&["never", "madvise", "always"]), "huge pages"),
@@ -261,7 +263,7 @@ struct Boots<'a, 'b> {
     dir: &'a Path,
     nothing: Chosen,
     /// Blocks of this round that a boot has measured, by their numbers.
-    ready: BTreeMap<(u32, usize), anyhow::Result<Histogram>>,
+    ready: BTreeMap<(u32, usize), anyhow::Result<Measured>>,
 }
 
 impl Boots<'_, '_> {
@@ -280,9 +282,8 @@ impl Boots<'_, '_> {
             }
             self.boot(round, &blocks)?;
         }
-        let latency = self.ready.remove(&(round, *first));
-        let latency = latency.unwrap_or_else(|| Err(anyhow!("it was not measured")))?;
-        Ok(Measured { latency, records: Vec::new() })
+        let measured = self.ready.remove(&(round, *first));
+        measured.unwrap_or_else(|| Err(anyhow!("it was not measured")))
     }
 
     /// One boot, which measures these blocks one after the other.
@@ -308,8 +309,8 @@ impl Boots<'_, '_> {
             }
         };
         for (number, _) in blocks {
-            let latency = latency(&machine, &dir, *number);
-            self.ready.insert((round, *number), latency);
+            let measured = measured(&machine, &dir, *number);
+            self.ready.insert((round, *number), measured);
         }
         Ok(())
     }
@@ -360,8 +361,11 @@ fn run_name(number: usize) -> String {
 /// Commands that set a setting, measure, and undo what was set; what cannot be set is said in a file.
 fn script(args: &Args, number: usize, chosen: &Chosen, latlab: &str) -> String {
     let length = args.block.as_secs_f64();
-    let mut words =
-        format!("{latlab} wakeup -q -D {length} -i {} --out {}", args.interval, run_name(number));
+    let mut words = format!(
+        "{latlab} wakeup -q --power -D {length} -i {} --out {}",
+        args.interval,
+        run_name(number)
+    );
     words += &match args.priority {
         0 => " --policy other".to_owned(),
         priority => format!(" -m -p {priority}"),
@@ -377,7 +381,7 @@ fn script(args: &Args, number: usize, chosen: &Chosen, latlab: &str) -> String {
 }
 
 /// What a block measured, or why it did not.
-fn latency(machine: &str, dir: &Path, number: usize) -> anyhow::Result<Histogram> {
+fn measured(machine: &str, dir: &Path, number: usize) -> anyhow::Result<Measured> {
     let run = rundir::load(&dir.join(run_name(number)));
     let Ok(run) = run else {
         let said = std::fs::read(dir.join(format!("error-{number}"))).unwrap_or_default();
@@ -388,7 +392,11 @@ fn latency(machine: &str, dir: &Path, number: usize) -> anyhow::Result<Histogram
         Some(Detail::Wakeup(w)) => Some(w.all_wakeups()),
         _ => None,
     });
-    found.filter(|h| h.count > 0).ok_or_else(|| anyhow!("{machine}: no wake-up was measured"))
+    let latency = found
+        .filter(|h| h.count > 0)
+        .ok_or_else(|| anyhow!("{machine}: no wake-up was measured"))?;
+    let power = run.records().filter(|(_, r)| r.name.starts_with("power."));
+    Ok(Measured { latency, records: power.map(|(_, r)| r.clone()).collect() })
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use latlab_model::run::{Detail, Run};
 use latlab_model::tune::{FileValue, TuneDetail};
 use latlab_model::wakeup::config::{Policy, WakeupConfig};
 use latlab_report::sections::tune as section;
+use latlab_sys::power::Meters;
 use latlab_sys::settings::{DmaLatency, Settings};
 use latlab_sys::wakeup::{Hooks, WakeupError};
 use latlab_sys::{policy, signal, wakeup};
@@ -192,6 +193,7 @@ fn measure(args: &Args, chosen: &[Chosen]) -> anyhow::Result<TuneDetail> {
         lock_memory: args.priority > 0,
         ..WakeupConfig::default()
     };
+    let meters = Meters::find();
     if args.factorial {
         return factorial::measure(
             args,
@@ -199,7 +201,7 @@ fn measure(args: &Args, chosen: &[Chosen]) -> anyhow::Result<TuneDetail> {
             |one| Held::new(one).map(|held| held.files.clone()),
             |_, left| {
                 let combination = left.first().and_then(|(_, all)| *all);
-                block(args, &config, combination.map(Held::new).transpose()?)
+                block(args, &config, &meters, combination.map(Held::new).transpose()?)
             },
         );
     }
@@ -215,7 +217,7 @@ fn measure(args: &Args, chosen: &[Chosen]) -> anyhow::Result<TuneDetail> {
                 return Ok(None);
             }
         };
-        block(args, &config, held)
+        block(args, &config, &meters, held)
     })
 }
 
@@ -289,12 +291,17 @@ fn benches(args: &Args) -> anyhow::Result<Vec<Record>> {
 fn block(
     args: &Args,
     config: &WakeupConfig,
+    meters: &Meters,
     held: Option<Held>,
 ) -> anyhow::Result<Option<Measured>> {
     std::thread::sleep(SETTLE);
-    let measured = match wakeup::run(config, Hooks::default()) {
+    let power = meters.begin().context("reading of electrical power")?;
+    let result = wakeup::run(config, Hooks::default());
+    let power = power.end();
+    let measured = match result {
         Ok(result) if signal::stop_requested().is_none() => {
-            Ok(Some(Measured { latency: result.all_wakeups(), records: benches(args)? }))
+            let records = [power, benches(args)?].concat();
+            Ok(Some(Measured { latency: result.all_wakeups(), records }))
         }
         Ok(_) | Err(WakeupError::StoppedBefore) => Ok(None),
         Err(error) => Err(error).with_hint(),

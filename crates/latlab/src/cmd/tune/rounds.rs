@@ -23,7 +23,7 @@ pub fn looks(rounds: u32) -> u32 {
     (rounds / ROUNDS_LEAST as u32).min(LOOKS_MOST)
 }
 
-/// What a block measures: latencies, and the records of its benchmarks.
+/// What a block measures: latencies, and the records of power and of its benchmarks.
 pub struct Measured {
     pub latency: Histogram,
     pub records: Vec<Record>,

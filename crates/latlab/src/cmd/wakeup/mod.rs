@@ -14,13 +14,14 @@ use crate::cli::wakeup::{Args, Config, Format};
 use crate::cmd::bench::network;
 use crate::outcome::{HintExt, Outcome, OwnHintExt, reader_may_leave};
 use crate::session::Session;
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use display::Display;
-use latlab_analysis::wakeup::part::part;
+use latlab_analysis::wakeup::part::{add_power, part};
 use latlab_model::run::Part;
 use latlab_model::units::format_ns;
 use latlab_model::wakeup::config::Level;
 use latlab_model::wakeup::result::{StopReason, WakeupResult};
+use latlab_sys::power::{Metering, Meters};
 use latlab_sys::probe::remote;
 use latlab_sys::wakeup::{Hooks, LiveThread, Sample, WakeupError};
 use latlab_sys::{policy, wakeup};
@@ -48,8 +49,15 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if asked.cyclictest.resolution {
         platform::print_resolution();
     }
+    let meters = asked.power.then(Meters::find);
+    let power = meters.as_ref().map(Meters::begin).transpose().context("--power");
+    let power = match power {
+        Ok(power) => power,
+        Err(error) => return session.abandon(error),
+    };
     let interrupts = asked.cyclictest.smi.then(platform::Counted::begin);
     let measured = measure(&asked, &mut display, &mut sink, &mut spikes);
+    let power = power.map(Metering::end);
     let lasted = crate::cmd::load::finish(load);
     display.close();
     let Measured { results, missing } = match measured {
@@ -57,6 +65,9 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         Err(error) => return session.abandon(error),
     };
     session.run.parts.extend(results.iter().map(part_of));
+    if let (Some(read), Some(part)) = (power, session.run.parts.last_mut()) {
+        add_power(part, read);
+    }
     if let (Some(error), Some(part)) = (missing, session.run.parts.first_mut()) {
         part.findings.insert(0, levels::missing(&error));
     }
