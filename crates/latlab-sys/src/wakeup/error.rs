@@ -180,7 +180,7 @@ impl WakeupError {
             Self::Offline { .. } => "choose CPUs with -a, or leave it away for all of them",
             Self::BoundDeadline => "leave -a away; the kernel places deadline tasks itself",
             Self::Lock { .. } => {
-                "run as root, raise RLIMIT_MEMLOCK (`memlock` in /etc/security/limits.conf), or leave -m away"
+                "run as root, raise RLIMIT_MEMLOCK (`memlock` in /etc/security/limits.conf), or do not lock memory (wakeup without -m, tune with -p 0)"
             }
             Self::Share { .. } => {
                 "a longer interval with -i, or less --compute; at most half of a CPU is taken, so that the machine stays reachable"
