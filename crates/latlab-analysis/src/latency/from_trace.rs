@@ -88,6 +88,10 @@ impl Reader {
         capture.cpus = ends.iter().map(|e| e.0).collect();
         capture.covered_from = ends.iter().map(|e| e.1).max().unwrap_or(TraceNs(0));
         capture.names = names;
+        // In a damaged file the time of a CPU goes back.
+        if !capture.events.is_sorted_by_key(|e| e.time) {
+            capture.events.sort_by_key(|e| e.time);
+        }
         capture
     }
 }

@@ -493,3 +493,14 @@ fn a_corrupt_capture_costs_its_own_line_only() {
     assert_eq!(out.status.code(), Some(1));
     assert_eq!(crate::common::printed(&out).lines().count(), 1);
 }
+
+/// A damaged file whose events go back by 8 s between its pages: events are in order of time, and every wake-up has its parts.
+#[test]
+fn a_trace_whose_time_goes_back_is_analysed_in_order_of_time() {
+    let file = fixture("../fuzz/seeds/analyses/time-goes-back");
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run").display().to_string();
+    let out = latlab(&["why", &file, "--out", &run]);
+    assert!(out.status.success(), "{}", said(&out));
+    assert!(printed(&out).contains("1 of 61 wake-ups late"), "{}", printed(&out));
+}
