@@ -20,8 +20,8 @@ const COUNTER_INTERVAL: Duration = Duration::from_secs(10);
 /// Zones of packages; a zone within one has another number behind.
 const ZONES: [&str; 2] = ["intel-rapl:", "intel-rapl-mmio:"];
 
-/// A counter or a sensor that can be read.
-#[derive(Clone, Debug)]
+/// A counter or a sensor.
+#[derive(Clone, Debug, Default)]
 struct Meter {
     name: String,
     /// A counter's energy, µJ, a sensor's power, µW, or a current, µA.
@@ -63,7 +63,8 @@ impl Meters {
                 let file = |name: &str| [zone.as_str(), name].concat();
                 if let Some(name) = root.word(&file("/name")) {
                     let range_uj = root.number(&file("/max_energy_range_uj"));
-                    meters.add(&name, file("/energy_uj"), true, range_uj, None);
+                    let file = file("/energy_uj");
+                    meters.add(Meter { name, file, counts: true, range_uj, ..Meter::default() });
                 }
             }
         }
@@ -87,11 +88,12 @@ impl Meters {
             let averages = what == "average" || !self.root.exists(&path("_average"));
             let is_power = input.starts_with("power") && averages;
             if counts || is_power && matches!(what, "input" | "average") {
-                let label = self.root.word(&path("_label")).unwrap_or_else(|| {
+                let name = self.root.word(&path("_label")).unwrap_or_else(|| {
                     let name = self.root.word(&[chip, "/name"].concat());
                     [&name.unwrap_or_default(), "-", input].concat()
                 });
-                self.add(&label, [chip, "/", &file].concat(), counts, None, None);
+                let file = [chip, "/", &file].concat();
+                self.add(Meter { name, file, counts, ..Meter::default() });
             }
         }
     }
@@ -100,23 +102,17 @@ impl Meters {
         let file = |file: &str| ["sys/class/power_supply/", name, file].concat();
         let is = |path, value| self.root.word(&file(path)).as_deref() == Some(value);
         if is("/type", "Battery") && is("/status", "Discharging") {
-            self.add(name, file("/power_now"), false, None, None);
+            let of =
+                |file, voltage| Meter { name: name.to_owned(), file, voltage, ..Meter::default() };
+            self.add(of(file("/power_now"), None));
             // Of the same name: only where there is no power.
-            self.add(name, file("/current_now"), false, None, Some(file("/voltage_now")));
+            self.add(of(file("/current_now"), Some(file("/voltage_now"))));
         }
     }
 
     /// Adds what can be read under a new name.
-    fn add(
-        &mut self,
-        name: &str,
-        file: String,
-        counts: bool,
-        range_uj: Option<u64>,
-        voltage: Option<String>,
-    ) {
-        let name = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
-        let meter = Meter { name, file, counts, range_uj, voltage };
+    fn add(&mut self, mut meter: Meter) {
+        meter.name = meter.name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
         let is_new = self.all.iter().all(|m| m.name != meter.name);
         if is_new && meter.read(&self.root).is_some() {
             self.all.push(meter);

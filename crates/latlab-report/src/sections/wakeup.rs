@@ -80,13 +80,17 @@ pub fn line(result: &WakeupResult) -> String {
 
 /// The measurement in one or two sentences.
 pub fn summary(part: &Part, result: &WakeupResult) -> Vec<String> {
+    [Some(latency(part, result)), power(part)].into_iter().flatten().collect()
+}
+
+fn latency(part: &Part, result: &WakeupResult) -> String {
     if result.config.by.is_some() {
-        return vec![format!("{}: {}.", title(part), extremes(result))];
+        return format!("{}: {}.", title(part), extremes(result));
     }
     let all = result.all_wakeups();
     let s = all.summary();
     let Some((thread, worst)) = result.max() else {
-        return vec![format!("{}: no wake-ups measured.", title(part))];
+        return format!("{}: no wake-ups measured.", title(part));
     };
     let tail = tail(&s);
     let missed = match result.missed_periods() {
@@ -94,15 +98,14 @@ pub fn summary(part: &Part, result: &WakeupResult) -> Vec<String> {
         1 => "1 missed period".to_owned(),
         n => format!("{} missed periods", grouped(n)),
     };
-    let latency = format!(
+    format!(
         "{}: median {}{tail}, worst {} ({}) of {} wake-ups; {missed}.",
         title(part),
         format_ns(s.median.unwrap_or(0.0)),
         format_ns(worst.latency_ns as f64),
         place(result, thread, worst),
         grouped(all.count),
-    );
-    [Some(latency), power(part)].into_iter().flatten().collect()
+    )
 }
 
 /// Mean electrical power, where it was read.

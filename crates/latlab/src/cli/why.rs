@@ -162,6 +162,10 @@ impl Args {
             ))
             .hint(format!("--by {}; latlab wakeup --by compares several", names[0]));
         }
+        if wakeup.power {
+            return Err(anyhow!("--power: not available with latlab why"))
+                .hint("latlab wakeup --power");
+        }
         if let Some(core) = wakeup.measure.core {
             let core = core.id();
             return Err(anyhow!("--core {core} with latlab why: Linux does not trace tasks of it"))

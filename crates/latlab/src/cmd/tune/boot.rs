@@ -361,11 +361,12 @@ fn run_name(number: usize) -> String {
 /// Commands that set a setting, measure, and undo what was set; what cannot be set is said in a file.
 fn script(args: &Args, number: usize, chosen: &Chosen, latlab: &str) -> String {
     let length = args.block.as_secs_f64();
-    let mut words = format!(
-        "{latlab} wakeup -q --power -D {length} -i {} --out {}",
-        args.interval,
-        run_name(number)
-    );
+    let mut words =
+        format!("{latlab} wakeup -q -D {length} -i {} --out {}", args.interval, run_name(number));
+    // A virtual machine has no meter.
+    if args.boot().is_some_and(is_board) {
+        words += " --power";
+    }
     words += &match args.priority {
         0 => " --policy other".to_owned(),
         priority => format!(" -m -p {priority}"),

@@ -49,9 +49,8 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     if asked.cyclictest.resolution {
         platform::print_resolution();
     }
-    let meters = asked.power.then(Meters::find);
-    let power = meters.as_ref().map(Meters::begin).transpose().context("--power");
-    let power = match power {
+    let power = asked.power.then(|| Meters::find().begin()).transpose();
+    let power = match power.context("--power") {
         Ok(power) => power,
         Err(error) => return session.abandon(error),
     };
