@@ -1,6 +1,6 @@
 //! `latlab tune` from outside.
 
-use crate::common::{command, latlab, printed, said, signal, skip, wait_for};
+use crate::common::{command, is_root, latlab, printed, said, signal, skip, wait_for};
 use rustix::process::Signal;
 
 #[test]
@@ -55,7 +55,7 @@ fn a_tried_setting_is_restored() {
     assert_eq!(std::fs::read_to_string(FILE).unwrap(), before);
     let run: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let tried = &run["parts"][0]["detail"]["tried"][0];
-    if rustix_is_root() {
+    if is_root() {
         assert_eq!(tried["files"][0]["before"].as_str(), Some(before.trim()), "{tried}");
     } else {
         assert_eq!(tried["effect"], "not_tried", "{tried}");
@@ -66,7 +66,7 @@ fn a_tried_setting_is_restored() {
 #[test]
 fn settings_are_tried_together() {
     const FILES: [&str; 2] = ["/proc/sys/vm/compaction_proactiveness", "/proc/sys/vm/swappiness"];
-    if !rustix_is_root() {
+    if !is_root() {
         return;
     }
     let before = FILES.map(|f| std::fs::read_to_string(f).unwrap());
@@ -111,7 +111,7 @@ fn settings_are_tried_in_combinations() {
     let tune = |extra: &[&str]| latlab(dir.path(), &[&words[..], &more, extra].concat());
     let before = FILES.map(|f| std::fs::read_to_string(f).unwrap());
     let out = tune(&["--json"]);
-    if !rustix_is_root() {
+    if !is_root() {
         assert_eq!(out.status.code(), Some(1));
         assert!(said(&out).contains("0 of 2 settings can be set"), "{}", said(&out));
         return;
@@ -152,7 +152,7 @@ fn a_requirement_is_the_response() {
         assert_eq!(out.status.code(), Some(1), "{wrong}");
         assert!(said(&out).contains("--require"), "{wrong}, {what}: {}", said(&out));
     }
-    if !rustix_is_root() {
+    if !is_root() {
         return;
     }
     for (require, met) in [("max < 10 s, interval 500 us, priority 1", 4), ("p99 < 1 ns", 0)] {
@@ -170,7 +170,7 @@ fn a_requirement_is_the_response() {
 /// A decided setting has fewer blocks than the others, never more; the time ends the rounds.
 #[test]
 fn settings_are_eliminated_and_the_time_is_limited() {
-    if !rustix_is_root() {
+    if !is_root() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -204,7 +204,7 @@ fn priorities_of_interrupt_threads_are_restored() {
     let Some(tid) = threads.first().and_then(latlab_sys::settings::InterruptThread::tid) else {
         return skip("no interrupt has a thread here");
     };
-    if !rustix_is_root() {
+    if !is_root() {
         return skip("another thread's priority needs root");
     }
     let now = || latlab_sys::policy::of(tid as i32).unwrap().1;
@@ -246,15 +246,11 @@ fn priorities_of_interrupt_threads_are_restored() {
     }
 }
 
-fn rustix_is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
-}
-
 /// The power of each block comes from a sensor of hwmon, and is compared as a side effect. The sensor is a file in place of
 /// the kernel's, in a mount namespace.
 #[test]
 fn power_is_a_side_effect_where_it_can_be_read() {
-    if !rustix_is_root() {
+    if !is_root() {
         return skip("only root may mount");
     }
     let dir = tempfile::tempdir().unwrap();

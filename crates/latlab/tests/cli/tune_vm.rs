@@ -10,25 +10,9 @@ use crate::vm::json;
 #[ignore = "boots a virtual machine"]
 fn settings_of_a_machine_are_undone_after_their_block() {
     let dir = tempfile::tempdir().unwrap();
-    let args = [
-        "tune",
-        "--boot",
-        "armv7-rt,icount=3",
-        "--try",
-        "kernel.sched_rt_runtime_us=990000",
-        "--try",
-        "vm.swappiness=10",
-        "--rounds",
-        "4",
-        "--block",
-        "0.2",
-        "--settle",
-        "1",
-        "--seed",
-        "1",
-        "--out",
-        "run",
-    ];
+    let words = "tune --boot armv7-rt,icount=3 --try kernel.sched_rt_runtime_us=990000 --try vm.swappiness=10 \
+                 --rounds 4 --block 0.2 --settle 1 --seed 1 --out run";
+    let args: Vec<&str> = words.split_whitespace().collect();
     let out = latlab(dir.path(), &args);
     assert!(out.status.success(), "{}", said(&out));
     let boots = dir.path().join("run/boots");
