@@ -57,13 +57,13 @@ pub struct Counters {
     pub kernel_ns: u64,
     /// Events of the watched tasks that were lost.
     pub lost_events: u64,
-    /// Time in which no capture could be taken, ns.
+    /// Time in which nothing was recorded for captures, ns.
     pub dead_ns: u64,
     /// Captures that are kept.
     pub captures: u64,
     /// Late activations of which no capture was taken.
     pub not_captured: u64,
-    /// Incidents whose beginning the ring buffer did not hold any more.
+    /// Captured incidents whose beginning is not in the capture.
     pub uncovered: u64,
     /// Captures that were removed to keep the limits.
     pub removed: u64,
@@ -114,8 +114,6 @@ pub struct Status {
     pub hour: Slice,
     /// What is recorded for captures.
     pub level: Level,
-    /// The kernel stops the buffer where a task is late; otherwise looks every half second find it.
-    pub kernel_stops: bool,
     /// Share of one CPU that it may take.
     pub budget: f64,
     /// What it took in the last seconds: its own CPU time.
@@ -124,7 +122,7 @@ pub struct Status {
     pub kernel_share: f64,
     /// Cost of an event, ns.
     pub event_ns: f64,
-    /// Ring buffers of all CPUs, bytes.
+    /// What is kept in memory for captures, bytes at most.
     pub ring_bytes: u64,
     /// Captures on disk, bytes.
     pub disk_bytes: u64,

@@ -1,14 +1,14 @@
 //! Which of the late activations of a look gets a capture.
 //!
-//! Only one can: the ring buffer is emptied for it. If it were always the worst one, a fault that makes one
+//! One does: a capture takes CPU time. If it were always the worst one, a fault that makes one
 //! activation of forty late by 1 ms would never be captured on a machine that delays one of a thousand by 20 ms.
-//! Therefore each part of each task (as the detector sees it, before a capture tells who it was) has captures of
+//! Therefore each part of each task (as it is counted, before a capture tells who it was) has captures of
 //! its own in each hour, the one with the fewest goes first, and its captures are in turn of the worst and of the
 //! median one of a look. When all have theirs, the worst activation is offered.
 
 use super::counts::LatePart;
 use crate::latency::activations::{Job, Late};
-use latlab_model::units::{Tid, TraceNs};
+use latlab_model::units::{Nanos, Tid};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -24,6 +24,8 @@ pub struct Incident {
     pub tid: Tid,
     /// What is late.
     pub late: Late,
+    /// Distance of its activations, as far as it is known, else 0.
+    pub period: Nanos,
     /// The activation.
     pub job: Job,
     /// The part that is longest against its usual length.
@@ -31,14 +33,6 @@ pub struct Incident {
 }
 
 impl Incident {
-    /// When it was known to be late, or to be over.
-    pub fn judged_at(&self) -> TraceNs {
-        match self.late {
-            Late::Start(_) => self.job.start,
-            Late::Never | Late::Response(_) => self.job.end,
-        }
-    }
-
     /// The time that is judged in multiples of its limit.
     fn severity(&self) -> f64 {
         self.late.judged(&self.job).0 as f64 / self.late.limit().0.max(1) as f64
@@ -101,7 +95,7 @@ impl Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_model::units::{CpuId, Nanos, TraceNs};
+    use latlab_model::units::{CpuId, TraceNs};
 
     const HOUR: &str = "2026-11-24T23";
 
@@ -122,7 +116,7 @@ mod tests {
             by_event: false,
         };
         let late = Late::Response(Nanos(2_000_000));
-        Incident { label: "loop".into(), tid: Tid(7), late, job, part }
+        Incident { label: "loop".into(), tid: Tid(7), late, period: Nanos(0), job, part }
     }
 
     /// A fault of the task itself, 3 ms, in each look; in each also something that delays its start much more.

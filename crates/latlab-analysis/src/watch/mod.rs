@@ -1,6 +1,7 @@
 //! `latlab watch`: what is counted, kept and given up, as functions of data.
 //!
-//! [`follow`] finds the activations in a window that moves over an unending trace, each once; [`counts`] turns
+//! [`recent`] keeps the events of watched threads in a window that moves over an unending trace, [`follow`] finds
+//! the activations in it, each once; [`counts`] turns
 //! them into slices that merge; [`lead`] tells what took the time of a late one; [`choice`]
 //! decides which of them are captured, [`thinning`] decides which captures are kept; [`budget`] how much is recorded; [`clocks`] whether the machine was suspended.
 
@@ -10,4 +11,5 @@ pub mod clocks;
 pub mod counts;
 pub mod follow;
 pub mod lead;
+pub mod recent;
 pub mod thinning;

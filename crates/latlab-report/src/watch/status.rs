@@ -20,11 +20,6 @@ pub fn level(level: Level) -> &'static str {
     }
 }
 
-/// Who stops the recording where a task is late.
-fn stops(status: &Status) -> &'static str {
-    if status.kernel_stops { "; the kernel stops it where a task is late" } else { "" }
-}
-
 /// The state as a document. `details`: all rows.
 pub fn doc(status: &Status, details: bool) -> Doc {
     let rows = if details { usize::MAX } else { ROWS };
@@ -58,7 +53,7 @@ fn summary(status: &Status) -> Vec<String> {
             percent(status.kernel_share),
             percent(status.budget),
         ),
-        format!("Recorded for captures: {}{}.", level(status.level), stops(status)),
+        format!("Recorded for captures: {}.", level(status.level)),
         format!(
             "{} in {}, {} of at most {}.",
             counted(status.captures.len(), "capture"),

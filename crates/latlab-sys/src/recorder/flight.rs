@@ -133,18 +133,22 @@ impl FlightRecorder {
         Ok(pages)
     }
 
-    /// Drops the pages at the front that end before `ns`, a time of the trace clock: those whose successor begins
-    /// before it. The page that reaches beyond it stays, and the last one of each CPU.
-    pub fn drop_before(&self, pages: &mut [(u32, Vec<u8>)], ns: u64) {
-        for (_, bytes) in pages {
-            drop_pages(bytes, self.meta.page_size as usize, ns);
-        }
-    }
-
     /// Pages of [`take_pages`](Self::take_pages) as a recording, with the names of tasks that were there when this
     /// recorder was prepared.
     pub fn recording(&self, pages: Vec<(u32, Vec<u8>)>) -> Snapshot {
         Snapshot { meta: self.meta.clone(), pages, cpus: Vec::new() }
+    }
+
+    /// As [`recording`](Self::recording), with the names of tasks and the symbols of now, of which those stay that the
+    /// pages point into.
+    ///
+    /// # Errors
+    /// None that pages in memory can make.
+    pub fn complete_recording(&self, pages: Vec<(u32, Vec<u8>)>) -> Result<Snapshot> {
+        let mut snapshot = self.recording(pages);
+        metadata::complete(&mut snapshot.meta, &self.session);
+        let chosen = with_symbols(&mut snapshot.meta, &snapshot.pages);
+        chosen.map(|()| snapshot)
     }
 
     /// Events that were written since the buffer was made or emptied, and those of them that no reader gets
@@ -160,15 +164,7 @@ impl FlightRecorder {
     /// # Errors
     /// None that pages in memory can make.
     pub fn keep_symbols_of(&mut self, pages: &[(u32, Vec<u8>)]) -> Result<()> {
-        let data = pages.iter().map(|(cpu, bytes)| CpuData {
-            cpu: *cpu,
-            bytes: bytes.len() as u64,
-            pages: bytes.as_slice(),
-        });
-        let path = Path::new("memory");
-        let error = |source| RecordError::Write { path: path.to_owned(), source };
-        self.meta.kallsyms = metadata::symbols();
-        choose_symbols(&mut self.meta, Kallsyms::Used, data.collect()).map_err(error)
+        with_symbols(&mut self.meta, pages)
     }
 
     /// Empties the buffer and records again.
@@ -183,15 +179,18 @@ impl FlightRecorder {
     }
 }
 
-/// Each page of the ring buffer begins with its time (`struct buffer_data_page`, `kernel/trace/ring_buffer.c`).
-fn drop_pages(bytes: &mut Vec<u8>, page: usize, ns: u64) {
-    if page == 0 {
-        return;
-    }
-    let begin = |p: &[u8]| p.first_chunk().map(|time| u64::from_ne_bytes(*time));
-    let later = bytes.chunks(page).skip(1);
-    let gone = later.take_while(|p| begin(p).is_some_and(|time| time <= ns)).count();
-    bytes.drain(..gone * page);
+/// Reads the kernel's symbols and keeps those that pages point into.
+fn with_symbols(meta: &mut Metadata, pages: &[(u32, Vec<u8>)]) -> Result<()> {
+    let path = Path::new("memory");
+    let error = |source| RecordError::Write { path: path.to_owned(), source };
+    meta.kallsyms = metadata::symbols();
+    choose_symbols(meta, Kallsyms::Used, data(pages)).map_err(error)
+}
+
+/// Pages of each CPU, to be read.
+fn data(pages: &[(u32, Vec<u8>)]) -> Vec<CpuData<&[u8]>> {
+    let all = pages.iter().map(|(cpu, bytes)| (*cpu, bytes.as_slice()));
+    all.map(|(cpu, pages)| CpuData { cpu, bytes: pages.len() as u64, pages }).collect()
 }
 
 /// Events that a CPU's `stats` tell of: all, and those that were overwritten or had no place.
@@ -255,42 +254,14 @@ impl Snapshot {
     ) -> Result<()> {
         let error = |source| RecordError::Write { path: path.to_owned(), source };
         let mut meta = self.meta.clone();
-        choose_symbols(&mut meta, format.kallsyms, self.data()).map_err(error)?;
-        write(out, &meta, format, &mut self.data()).map_err(error)
-    }
-
-    fn data(&self) -> Vec<CpuData<&[u8]>> {
-        let data = |(cpu, bytes): &(u32, Vec<u8>)| (*cpu, bytes.len() as u64);
-        self.pages
-            .iter()
-            .map(|part| {
-                let (cpu, bytes) = data(part);
-                CpuData { cpu, bytes, pages: part.1.as_slice() }
-            })
-            .collect()
+        choose_symbols(&mut meta, format.kallsyms, data(&self.pages)).map_err(error)?;
+        write(out, &meta, format, &mut data(&self.pages)).map_err(error)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pages_that_end_before_a_time_are_dropped() {
-        let page = |time: u64| [&time.to_ne_bytes()[..], &[7; 24]].concat();
-        let all = [page(10), page(20), page(30)].concat();
-        let left = |ns| {
-            let mut bytes = all.clone();
-            drop_pages(&mut bytes, 32, ns);
-            bytes.len() / 32
-        };
-        assert_eq!([5, 19, 20, 29, 30, 99].map(left), [3, 3, 2, 2, 1, 1]);
-        let mut torn = all[..40].to_vec();
-        drop_pages(&mut torn, 32, 99);
-        assert_eq!(torn.len(), 8, "eight bytes of a page have its time");
-        drop_pages(&mut torn, 0, 99);
-        assert_eq!(torn.len(), 8);
-    }
 
     #[test]
     fn what_was_written_is_what_is_there_was_read_or_was_overwritten() {

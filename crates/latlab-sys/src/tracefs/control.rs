@@ -257,6 +257,14 @@ impl Control {
         self.set(selection.dir().join("enable"), "1")
     }
 
+    /// Disables events.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn disable(&self, selection: &Selection) -> Result<()> {
+        self.set(selection.dir().join("enable"), "0")
+    }
+
     /// Sets the filter of events.
     ///
     /// # Errors

@@ -4,7 +4,6 @@
 //! another process since does not protect what its first owner left behind. The kernel itself
 //! protects an instance in use: a file of it is held open, so that removing it fails with EBUSY.
 
-use super::late_trigger;
 use super::{Control, Result, Tracefs, TracefsError};
 use std::fs;
 use std::io;
@@ -117,14 +116,7 @@ fn remove_stale(instances: &Path) -> Vec<RemovedInstance> {
         }
         // rmdir first: an instance in use (by a process that we cannot see, in another
         // namespace) answers EBUSY and must not even be stopped.
-        // Histograms that a dead process has left hold its instance as well.
-        let busy = |e: &io::Error| e.kind() == io::ErrorKind::ResourceBusy;
-        let mut result = fs::remove_dir(entry.path());
-        if result.as_ref().is_err_and(busy) {
-            late_trigger::remove_from(&entry.path());
-            result = fs::remove_dir(entry.path());
-        }
-        if result.is_ok() {
+        if fs::remove_dir(entry.path()).is_ok() {
             removed.push(RemovedInstance { name });
         }
     }

@@ -56,7 +56,7 @@ pub struct Args {
     /// All captures together at most [default: 256M].
     #[arg(long, value_name = "SIZE")]
     disk: Option<String>,
-    /// Ring buffers of all CPUs together [default: 8M].
+    /// Memory for what captures are made of [default: 8M].
     #[arg(long, value_name = "SIZE")]
     buffer: Option<String>,
     /// Days for which the counts of each hour are kept [default: 90].
@@ -123,7 +123,7 @@ pub struct Config {
     pub captures: usize,
     /// Bytes on disk.
     pub disk: u64,
-    /// Bytes of all ring buffers.
+    /// Bytes of the history for captures.
     pub buffer: u64,
     /// Days.
     pub keep_days: u32,

@@ -230,7 +230,7 @@ fn ring_buffers_grow_after_a_loss() {
     wait_for("activations", Duration::from_millis(200), || {
         state().filter(|s| counts(&s["total"]).0 >= 1_000)
     });
-    // The one of the flight recorder is the larger one; the kernel rounds up.
+    // The kernel rounds up.
     let size = || {
         let size = |instance: &PathBuf| {
             let text = std::fs::read_to_string(instance.join("per_cpu/cpu0/buffer_size_kb"));

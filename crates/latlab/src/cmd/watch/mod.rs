@@ -1,9 +1,10 @@
 //! `latlab watch`: the state of a running one, or a watch until it is asked to stop.
 
 mod alarm;
-mod detector;
-mod flight;
+mod events;
+mod history;
 mod query;
+mod recording;
 mod server;
 mod service;
 mod store;

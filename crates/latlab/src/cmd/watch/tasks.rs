@@ -6,7 +6,6 @@ use latlab_analysis::latency::activations::Late;
 use latlab_model::latency::{PeriodEstimate, Release};
 use latlab_model::units::{Nanos, Tid};
 use latlab_model::watch::TaskStatus;
-use latlab_sys::tracefs::{LateRule, Until};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -126,24 +125,6 @@ impl Tasks {
         let period_ns = entry.config.period_ns.or(known.period.map(|p| p.median_ns));
         let late = entry.config.late.or(period_ns.map(|ns| Late::Response(Nanos(ns))));
         Some(Place { label, late: late.unwrap_or_default(), period_ns, known })
-    }
-
-    /// When each watched thread is late, as far as it is known; a period that was found is the deadline of an entry whose
-    /// threads have one name.
-    pub(super) fn rules(&self) -> Vec<LateRule> {
-        let rule = |entry: &Entry| {
-            let mut labels = entry.labels.values();
-            let found = labels.next().filter(|_| labels.next().is_none()).and_then(|l| l.period);
-            let period = entry.config.period_ns.or(found.map(|p| p.median_ns));
-            let late = entry.config.late.or(period.map(|ns| Late::Response(Nanos(ns))))?;
-            let until = match late {
-                Late::Never => return None,
-                Late::Response(_) => Until::Sleep,
-                Late::Start(_) => Until::Start,
-            };
-            Some(LateRule { tids: entry.tids.clone(), until, limit: late.limit() })
-        };
-        self.entries.iter().filter(|e| !e.tids.is_empty()).filter_map(rule).collect()
     }
 
     /// Whether the user set the limit of this label's entry.

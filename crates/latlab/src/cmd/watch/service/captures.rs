@@ -1,6 +1,6 @@
-//! Takes captures of late activations: what the ring buffer has, its cause, its file, the alarm.
+//! Takes captures of late activations: what was recorded around them, the cause, its file, the alarm.
 
-use super::{SHORTEST_LOOK, Service, hour_now};
+use super::{Service, hour_now};
 use latlab_analysis::watch::choice::Incident;
 use latlab_analysis::watch::counts::add_cause;
 use latlab_analysis::watch::thinning;
@@ -11,47 +11,37 @@ use std::time::SystemTime;
 
 impl Service {
     /// Takes a capture of one of them, if it may be kept and there is CPU time for it.
-    pub(super) fn capture_one(&mut self, incidents: &[Incident]) -> anyhow::Result<()> {
+    pub(super) fn capture_one(&mut self, incidents: &[Incident]) {
         let (hour, each) = (hour_now(), self.config.captures);
         let Some((incident, has_left)) = self.choice.choose(incidents, &hour, each) else {
-            return Ok(());
+            return;
         };
         let judged_ns = incident.late.judged(&incident.job).0;
         let captures = self.store.captures();
         let is_wanted =
             has_left || thinning::is_wanted(captures, &incident.label, &hour, judged_ns, each);
-        if self.credit_ns <= 0.0 || !is_wanted || self.flight.is_none() {
-            return Ok(());
+        if self.credit_ns <= 0.0 || !is_wanted {
+            return;
         }
         self.choice.captured(&incident);
-        let captured = self.capture(&incident, hour, judged_ns);
+        self.capture(&incident, hour, judged_ns);
         // A capture in memory is some times as large as everything else.
         return_memory();
-        captured
     }
 
-    fn capture(&mut self, incident: &Incident, hour: String, judged_ns: u64) -> anyhow::Result<()> {
-        let Some(flight) = self.flight.as_mut() else { return Ok(()) };
+    fn capture(&mut self, incident: &Incident, hour: String, judged_ns: u64) {
         let before = cpu_ns();
-        let frozen = match flight.freeze() {
-            Ok(frozen) => frozen,
-            Err(error) => return self.begin_again(&format!("{error:#}")),
+        let taken = match self.recording.capture(incident) {
+            Ok(taken) => taken,
+            Err(error) => return log::warn!("a capture cannot be made: {error}"),
         };
-        if self.stopped == 0 {
-            self.pending.counters.dead_ns += frozen.dead.as_nanos() as u64;
-        }
         self.pending.counters.not_captured = self.pending.counters.not_captured.saturating_sub(1);
-        let known = self.detector.known();
-        let lead = frozen.lead(incident.tid, incident.job, incident.late, known);
+        let lead = taken.lead(incident, self.recording.known());
         let lead = lead.unwrap_or_else(|error| {
             log::warn!("a capture cannot be read: {error:#}");
             None
         });
-        let uncovered = lead.as_ref().is_none_or(|l| l.uncovered);
-        self.pending.counters.uncovered += u64::from(uncovered);
-        if uncovered {
-            self.look = (self.look / 2).max(SHORTEST_LOOK);
-        }
+        self.pending.counters.uncovered += u64::from(lead.as_ref().is_none_or(|l| l.uncovered));
         let (cause, who) =
             lead.map_or(("unknown", String::new()), |l| (messages::cause(l.cause), l.who));
         let entry = CaptureEntry {
@@ -64,7 +54,7 @@ impl Service {
         };
         let file = thinning::file_name(&compact(SystemTime::now()), &entry);
         let path = self.store.capture_path(&file);
-        match frozen.save(&path) {
+        match taken.save(&path) {
             Ok(()) => {
                 let (stays, removed) = self.store.keep(&file);
                 self.pending.counters.captures += u64::from(stays);
@@ -81,7 +71,6 @@ impl Service {
         let used = cpu_ns().saturating_sub(before);
         self.capture_cpu_ns += used;
         self.credit_ns -= used as f64;
-        Ok(())
     }
 
     fn tell(&mut self, task: &str, ns: u64, cause: &str, who: &str, path: &std::path::Path) {

@@ -1,0 +1,394 @@
+//! The recording of a watch: one tracing instance that is read without a stop.
+//!
+//! Each look takes what was recorded since the one before: the events of the watched threads go into a window in which
+//! activations are found, the pages into a history of bounded size from which captures are made.
+
+use super::events::{self, NEEDED, NO_FILTER};
+use super::history::{History, Pages};
+use crate::outcome::OwnHintExt;
+use crate::trace_input;
+use anyhow::anyhow;
+use latlab_analysis::latency::activations::from_capture::{Chosen, Known};
+use latlab_analysis::latency::from_trace;
+use latlab_analysis::watch::choice::Incident;
+use latlab_analysis::watch::follow::{Follow, Fresh};
+use latlab_analysis::watch::lead::{Lead, lead};
+use latlab_analysis::watch::recent::Recent;
+use latlab_model::units::{Nanos, Tid, TraceNs};
+use latlab_model::watch::Level;
+use latlab_sys::recorder::{
+    EventSpec, FlightRecorder, Format, Kallsyms, RecordConfig, RecordError, Snapshot,
+};
+use latlab_sys::tracefs::{Selection, Tracefs};
+use latlab_sys::{clock, machine};
+use latlab_trace::{KnownFormats, Select};
+use std::path::Path;
+use std::time::Instant;
+
+/// The window of activations begins at least so long before the last look, and at most.
+const OVERLAP: Nanos = Nanos(100_000_000);
+const LONGEST: Nanos = Nanos(20_000_000_000);
+/// So long while a thread is there of which no activation is known, if that has few events.
+const UNRESOLVED: Nanos = Nanos(6_000_000_000);
+const UNRESOLVED_EVENTS: usize = 1 << 14;
+/// An event whose record is not complete yet is at most so old.
+const INCOMPLETE: u64 = 2_000_000;
+/// A capture begins so long before the late activation, and at least as many periods.
+const BEFORE: Nanos = Nanos(2_000_000_000);
+const PERIODS_BEFORE: u64 = 100;
+/// Ring buffer of each CPU at first at least, KiB, and at most.
+const BUFFER_KB: u64 = 1_024;
+const FIRST_KB: u64 = 4_096;
+/// Share of the available memory up to which ring buffers grow, where that is more than they may have anyway.
+const MEMORY_SHARE: u64 = 256;
+/// Looks after which the kernel's symbols are chosen again, and once more soon after the threads changed.
+const SYMBOLS_EVERY: u64 = 7_200;
+const SYMBOLS_SOON: u64 = 20;
+/// Markers that are written to learn the cost of an event, in each of some rounds.
+const MARKERS: u32 = 100;
+const ROUNDS: u32 = 20;
+
+/// Records, counts activations, and keeps what captures need.
+#[derive(Debug)]
+pub(super) struct Recording {
+    flight: FlightRecorder,
+    /// Of each event the filter that is set; `None`: it is not enabled.
+    set: Vec<Option<String>>,
+    level: Level,
+    tids: Vec<Tid>,
+    follow: Follow,
+    recent: Recent,
+    /// The time of the last look, and how long before it the window begins.
+    looked: TraceNs,
+    overlap: Nanos,
+    history: History,
+    /// Bytes of the history.
+    most: usize,
+    formats: KnownFormats,
+    looks: u64,
+    seen: (u64, u64),
+    /// Ring buffer of each CPU, and at most, KiB.
+    buffer_kb: (u64, u64),
+}
+
+/// What a look brought.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    /// The activations.
+    pub(super) fresh: Fresh,
+    /// Events that were recorded since the last look.
+    pub(super) events: u64,
+    /// Events that were lost.
+    pub(super) lost: u64,
+}
+
+impl Recording {
+    /// Begins to record everything. A history of `most` bytes is kept. The ring buffers grow up to half of it for all CPUs
+    /// together, or a small share of the available memory.
+    ///
+    /// # Errors
+    /// When the kernel lacks the events of the scheduler, or refuses.
+    pub(super) fn start(tracefs: &Tracefs, tids: &[Tid], most: u64) -> anyhow::Result<Self> {
+        let available = machine::condition().available_bytes.unwrap_or(0) / MEMORY_SHARE;
+        let cpus = machine::online_cpus().len().max(1) as u64;
+        let most_kb = ((most / 2).max(available) / cpus / 1_024).max(BUFFER_KB);
+        let first_kb = (most_kb / 4).clamp(BUFFER_KB, FIRST_KB);
+        let mut recording = Self {
+            flight: prepare(tracefs, first_kb)?,
+            set: Vec::new(),
+            level: Level::All,
+            tids: tids.to_vec(),
+            follow: Follow::default(),
+            recent: Recent::default(),
+            looked: TraceNs(0),
+            overlap: OVERLAP,
+            history: History::default(),
+            most: usize::try_from(most).unwrap_or(usize::MAX),
+            formats: KnownFormats::default(),
+            looks: 0,
+            seen: (0, 0),
+            buffer_kb: (first_kb, most_kb),
+        };
+        recording.begin()?;
+        Ok(recording)
+    }
+
+    /// Makes the instance anew, where somebody removed, stopped or changed it.
+    ///
+    /// # Errors
+    /// As [`Recording::start`].
+    pub(super) fn begin_again(&mut self, tracefs: &Tracefs, tids: &[Tid]) -> anyhow::Result<()> {
+        self.flight = prepare(tracefs, self.buffer_kb.0)?;
+        self.tids = tids.to_vec();
+        self.recent.clear();
+        (self.looks, self.seen) = (0, (0, 0));
+        self.begin()
+    }
+
+    fn begin(&mut self) -> anyhow::Result<()> {
+        // What is prepared is enabled, without a filter.
+        self.set = vec![Some(NO_FILTER.into()); self.flight.session().selections().len()];
+        self.select()?;
+        self.flight.rearm().with_hint()?;
+        self.history = History::since_now(TraceNs(clock::now().0));
+        Ok(())
+    }
+
+    /// Enables and filters the events of the level. The kernel waits for all CPUs with each change: nothing is set twice.
+    fn select(&mut self) -> anyhow::Result<()> {
+        let session = self.flight.session();
+        for (selection, set) in session.selections().iter().zip(&mut self.set) {
+            let wanted = events::filter(&selection.name(), self.level, &self.tids);
+            if *set == wanted {
+                continue;
+            }
+            match &wanted {
+                Some(filter) => {
+                    session.control().set_filter(selection, filter).with_hint()?;
+                    session.control().enable(selection).with_hint()?;
+                }
+                None => session.control().disable(selection).with_hint()?,
+            }
+            *set = wanted;
+        }
+        Ok(())
+    }
+
+    /// Watches these threads from now on.
+    ///
+    /// # Errors
+    /// When the kernel refuses a filter.
+    pub(super) fn watch(&mut self, tids: &[Tid]) -> anyhow::Result<()> {
+        self.tids = tids.to_vec();
+        self.select()?;
+        self.follow.keep(|tid| tids.contains(&tid));
+        self.looks = 0;
+        Ok(())
+    }
+
+    /// Records more or less for captures from now on.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn set_level(&mut self, level: Level) -> anyhow::Result<()> {
+        let before = std::mem::replace(&mut self.level, level);
+        self.select()?;
+        if before == Level::Off || level == Level::Off {
+            self.history = History::since_now(TraceNs(clock::now().0));
+        }
+        Ok(())
+    }
+
+    /// From when on captures can be made; `None`: what they need is not recorded.
+    pub(super) fn since(&self) -> Option<TraceNs> {
+        (self.level != Level::Off).then(|| self.history.since())
+    }
+
+    /// What begins the activations of each thread.
+    pub(super) fn known(&self) -> &Known {
+        self.follow.known()
+    }
+
+    /// Whether the buffer is being written to; others may have stopped it.
+    pub(super) fn is_on(&self) -> bool {
+        self.flight.is_on()
+    }
+
+    /// Whether its events are enabled as they were: others may have changed or removed them.
+    pub(super) fn is_intact(&self) -> bool {
+        let session = self.flight.session();
+        let is_right = |(s, set): (&Selection, &Option<String>)| {
+            let Selection::Event(e) = s else { return true };
+            let file = Path::new("events").join(&e.system).join(&e.name).join("enable");
+            session.control().get(file).is_ok_and(|text| text.starts_with('1') == set.is_some())
+        };
+        session.selections().iter().zip(&self.set).all(is_right)
+    }
+
+    /// Reads what was recorded since the last look.
+    ///
+    /// # Errors
+    /// When the buffer cannot be read.
+    pub(super) fn look(&mut self) -> anyhow::Result<Looked> {
+        let now = clock::now().0;
+        let pages = self.flight.take_pages().with_hint()?;
+        let is_empty = pages.iter().all(|p| p.1.is_empty());
+        let is_due = self.looks.is_multiple_of(SYMBOLS_EVERY) || self.looks == SYMBOLS_SOON;
+        if is_due && !is_empty {
+            self.flight.keep_symbols_of(&pages).with_hint()?;
+        }
+        self.looks += u64::from(!is_empty || self.looks > 0);
+        let counts = self.flight.counts();
+        let events = counts.0.saturating_sub(self.seen.0);
+        let lost = counts.1.saturating_sub(self.seen.1);
+        self.seen = counts;
+        let fullest = pages.iter().map(|p| p.1.len() as u64 / 1_024).max().unwrap_or(0);
+        self.enlarge(fullest, lost);
+        let begin = self.looked.0.saturating_sub(self.overlap.0);
+        self.recent.forget(TraceNs(begin));
+        self.looked = TraceNs(now);
+        self.add(pages)?;
+        let fresh = self.find(TraceNs(now.saturating_sub(INCOMPLETE)));
+        Ok(Looked { fresh, events, lost })
+    }
+
+    /// Adds the pages of a look to window and history.
+    fn add(&mut self, pages: Pages) -> anyhow::Result<()> {
+        if pages.iter().all(|p| p.1.is_empty()) {
+            return Ok(());
+        }
+        let recording = self.flight.recording(pages);
+        let format = Format { kallsyms: Kallsyms::All, ..Format::uncompressed() };
+        let bytes = recording.to_bytes(format).with_hint()?;
+        let file = trace_input::open_after(&bytes, "watch".as_ref(), Some(&mut self.formats))?;
+        self.recent.add(&file, &Select::default(), &self.tids);
+        let most = if self.level == Level::Off { 0 } else { self.most };
+        self.history.push(self.looked, recording.pages, most);
+        Ok(())
+    }
+
+    /// The activations that ended since the last look and up to `horizon`.
+    fn find(&mut self, horizon: TraceNs) -> Fresh {
+        let window = self.recent.capture();
+        if self.tids.is_empty() || window.events.is_empty() {
+            return Fresh::default();
+        }
+        let fresh = self.follow.take(window, &Chosen::Tids(self.tids.clone()), horizon);
+        // So long that the longest activation, and a handful of periods, fit.
+        let wanted = (fresh.longest.0.saturating_mul(2)).max(fresh.distance.0.saturating_mul(6));
+        let mut overlap = wanted.clamp(OVERLAP.0, LONGEST.0);
+        if fresh.unresolved && window.events.len() < UNRESOLVED_EVENTS {
+            overlap = overlap.max(UNRESOLVED.0);
+        }
+        self.overlap = Nanos(overlap);
+        fresh
+    }
+
+    /// Enlarges ring buffers that lost events, or of which the fullest was more than half full: the next time that this process
+    /// does not get the CPU for so long, or for twice as long, they hold it.
+    fn enlarge(&mut self, fullest_kb: u64, lost: u64) {
+        let (now, most) = self.buffer_kb;
+        let next = wanted_kb(now, fullest_kb, lost).min(most);
+        if next <= now {
+            return;
+        }
+        match self.flight.session().control().set_buffer_kb(next) {
+            Ok(()) => {
+                self.buffer_kb.0 = next;
+                let enlarged = format!("the ring buffer of each CPU is enlarged to {next} KiB");
+                if lost > 0 {
+                    log::warn!("{lost} events lost: {enlarged}");
+                } else {
+                    log::debug!("{fullest_kb} of {now} KiB full: {enlarged}");
+                }
+            }
+            // What the kernel has no memory for it refuses, and leaves what there is.
+            Err(error) => {
+                log::warn!("the ring buffer of each CPU stays at {now} KiB: {error}");
+                self.buffer_kb.1 = now;
+            }
+        }
+    }
+
+    /// What was recorded around a late activation until the last look.
+    ///
+    /// # Errors
+    /// None that pages in memory can make.
+    pub(super) fn capture(&self, incident: &Incident) -> Result<Taken, RecordError> {
+        let before = BEFORE.0.max(incident.period.0.saturating_mul(PERIODS_BEFORE));
+        let from = incident.job.intended.0.saturating_sub(before);
+        let (since, pages) = self.history.pages(TraceNs(from));
+        Ok(Taken { snapshot: self.flight.complete_recording(pages)?, since })
+    }
+
+    /// Time that an event takes, ns: that of a marker written to this buffer, which includes a system call. The least of
+    /// several rounds.
+    pub(super) fn event_ns(&self) -> f64 {
+        let Ok(marker) = self.flight.marker() else { return 500.0 };
+        let round = |_| {
+            let since = Instant::now();
+            let written =
+                (0..MARKERS).filter(|_| marker.write(b"latlab watch: cost of an event\n").is_ok());
+            let n = written.count() as f64;
+            since.elapsed().as_nanos() as f64 / n.max(1.0)
+        };
+        (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min).min(1e6)
+    }
+}
+
+/// A capture in memory.
+#[derive(Debug)]
+pub(super) struct Taken {
+    snapshot: Snapshot,
+    /// From when on it has everything.
+    since: TraceNs,
+}
+
+impl Taken {
+    /// The main part of an activation; `None`: it is not in the capture.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub(super) fn lead(&self, incident: &Incident, known: &Known) -> anyhow::Result<Option<Lead>> {
+        let format = Format { kallsyms: Kallsyms::All, ..Format::uncompressed() };
+        let bytes = self.snapshot.to_bytes(format).with_hint()?;
+        let file = trace_input::open(&bytes, "capture".as_ref())?;
+        let mut capture = from_trace::capture(&file, "capture");
+        // A CPU without events is idle, not missing.
+        capture.covered_from = self.since;
+        Ok(lead(capture, incident.tid, incident.job, incident.late, known))
+    }
+
+    /// Writes it as a trace.dat.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn save(&self, path: &Path) -> Result<(), RecordError> {
+        self.snapshot.save(path, Format { kallsyms: Kallsyms::All, ..Format::default() })
+    }
+}
+
+/// The instance, with tracing off.
+fn prepare(tracefs: &Tracefs, buffer_kb: u64) -> anyhow::Result<FlightRecorder> {
+    let known = tracefs.events().with_hint()?;
+    let has = |name: &str| known.iter().any(|e| format!("{}:{}", e.system, e.name) == name);
+    if let Some(missing) = NEEDED.iter().find(|name| !has(name)) {
+        return Err(anyhow!("{missing}: this kernel does not have the event"));
+    }
+    if !tracefs.clocks().with_hint()?.0.iter().any(|c| c == "mono") {
+        return Err(anyhow!("trace clock mono: this kernel does not have it"));
+    }
+    let config = RecordConfig {
+        events: events::names().filter(|name| has(name)).map(EventSpec::new).collect(),
+        clock: Some("mono".into()),
+        // Names are in the events: the kernel need not note them at each switch and wake-up as well.
+        options: vec!["norecord-cmd".into()],
+        buffer_kb: Some(buffer_kb),
+        ..RecordConfig::default()
+    };
+    FlightRecorder::prepare(tracefs, &config).with_hint()
+}
+
+/// Size of ring buffers of `now` KiB of which the fullest held `fullest` KiB since the look before: at least twice what it held,
+/// and twice `now` after a loss.
+fn wanted_kb(now: u64, fullest: u64, lost: u64) -> u64 {
+    let mut wanted = if lost > 0 { 2 * now } else { now };
+    while wanted < 2 * fullest {
+        wanted *= 2;
+    }
+    wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ring_buffers_hold_twice_what_came() {
+        assert_eq!(wanted_kb(1_024, 512, 0), 1_024);
+        assert_eq!(wanted_kb(1_024, 516, 0), 2_048);
+        assert_eq!(wanted_kb(1_024, 1_024, 7), 2_048);
+        // What was left by a buffer that could not grow before.
+        assert_eq!(wanted_kb(1_024, 3_000, 1), 8_192);
+    }
+}
