@@ -194,6 +194,20 @@ pub fn noted_runtime_ns() -> io::Result<u64> {
 /// # Errors
 /// When none of them is online and allowed by the cpuset, which it names.
 pub fn bind(cpus: &[CpuId]) -> io::Result<()> {
+    bind_thread(None, cpus)
+}
+
+/// As [`bind`], the thread with this id.
+///
+/// # Errors
+/// As [`bind`], or when there is no such thread.
+pub fn bind_of(tid: u32, cpus: &[CpuId]) -> io::Result<()> {
+    let pid = rustix::process::Pid::from_raw(tid.cast_signed());
+    let pid = pid.ok_or(io::ErrorKind::InvalidInput)?;
+    bind_thread(Some(pid), cpus)
+}
+
+fn bind_thread(thread: Option<rustix::process::Pid>, cpus: &[CpuId]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for cpu in cpus {
         if cpu.0 as usize >= CpuSet::MAX_CPU {
@@ -201,7 +215,7 @@ pub fn bind(cpus: &[CpuId]) -> io::Result<()> {
         }
         set.set(cpu.0 as usize);
     }
-    rustix::thread::sched_setaffinity(None, &set).map_err(|error| match error {
+    rustix::thread::sched_setaffinity(thread, &set).map_err(|error| match error {
         rustix::io::Errno::INVAL => {
             let names: Vec<String> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
             let names = names.join(",");

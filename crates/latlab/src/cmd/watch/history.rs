@@ -9,7 +9,7 @@ pub(super) type Pages = Vec<(u32, Vec<u8>)>;
 /// The pages of the last looks.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// The time before each look, and the pages that it brought.
+    /// The end of each look, and the pages that it brought: what was recorded until it began, and some of what followed.
     looks: VecDeque<(TraceNs, Pages)>,
     bytes: usize,
     /// From when on it has everything.
@@ -27,7 +27,7 @@ impl History {
         self.since
     }
 
-    /// Adds the pages of a look that began at `time`; keeps `most` bytes, and the last look.
+    /// Adds the pages of a look that ended at `time`; keeps `most` bytes, and the last look.
     pub(super) fn push(&mut self, time: TraceNs, mut pages: Pages, most: usize) {
         pages.retain(|(_, bytes)| !bytes.is_empty());
         pages.iter_mut().for_each(|(_, bytes)| bytes.shrink_to_fit());
@@ -36,7 +36,6 @@ impl History {
         while self.bytes > most && self.looks.len() > 1 {
             let Some((time, pages)) = self.looks.pop_front() else { break };
             self.bytes -= size(&pages);
-            // A look has what was recorded until it began, and some of what followed.
             self.since = self.since.max(time);
         }
     }

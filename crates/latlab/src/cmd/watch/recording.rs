@@ -58,7 +58,7 @@ pub(super) struct Recording {
     tids: Vec<Tid>,
     follow: Follow,
     recent: Recent,
-    /// The time of the last look, and how long before it the window begins.
+    /// The begin of the last look, and how long before it the window begins.
     looked: TraceNs,
     overlap: Nanos,
     history: History,
@@ -212,6 +212,7 @@ impl Recording {
     pub(super) fn look(&mut self) -> anyhow::Result<Looked> {
         let now = clock::now().0;
         let pages = self.flight.take_pages().with_hint()?;
+        let taken = TraceNs(clock::now().0);
         let is_empty = pages.iter().all(|p| p.1.is_empty());
         let is_due = self.looks.is_multiple_of(SYMBOLS_EVERY) || self.looks == SYMBOLS_SOON;
         if is_due && !is_empty {
@@ -227,13 +228,13 @@ impl Recording {
         let begin = self.looked.0.saturating_sub(self.overlap.0);
         self.recent.forget(TraceNs(begin));
         self.looked = TraceNs(now);
-        self.add(pages)?;
+        self.add(taken, pages)?;
         let fresh = self.find(TraceNs(now.saturating_sub(INCOMPLETE)));
         Ok(Looked { fresh, events, lost })
     }
 
-    /// Adds the pages of a look to window and history.
-    fn add(&mut self, pages: Pages) -> anyhow::Result<()> {
+    /// Adds pages that were taken until a time to window and history.
+    fn add(&mut self, taken: TraceNs, pages: Pages) -> anyhow::Result<()> {
         if pages.iter().all(|p| p.1.is_empty()) {
             return Ok(());
         }
@@ -243,7 +244,7 @@ impl Recording {
         let file = trace_input::open_after(&bytes, "watch".as_ref(), Some(&mut self.formats))?;
         self.recent.add(&file, &Select::default(), &self.tids);
         let most = if self.level == Level::Off { 0 } else { self.most };
-        self.history.push(self.looked, recording.pages, most);
+        self.history.push(taken, recording.pages, most);
         Ok(())
     }
 

@@ -118,7 +118,7 @@ pub(super) fn run(config: Config) -> anyhow::Result<(Status, Outcome)> {
         tracefs,
         tasks,
         recording,
-        aside: Aside::new(),
+        aside: Aside::new()?,
         store,
         shared,
         hour,
