@@ -29,6 +29,8 @@ Limits: budget captures disk buffer keep_days duration
 Output: dir listen exec
 watch status
 Output: dir
+watch export
+Output: dir
 worst !on !max_memory
 Inputs: faults loads
 Search: loops method seed priority no_random

@@ -20,7 +20,7 @@ use std::time::Duration;
 #[command(args_conflicts_with_subcommands = true)]
 #[group(id = "watch")]
 pub struct Args {
-    /// `status`.
+    /// `status` or `export`.
     #[command(subcommand)]
     pub query: Option<Query>,
     /// Tasks.
@@ -67,12 +67,22 @@ pub struct Args {
     duration: Option<String>,
 }
 
-/// What a running watch is asked.
+/// What a running watch is asked, or its folder.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Query {
     /// Print the state of a running watch.
     #[command(after_long_help = super::examples::WATCH_STATUS)]
     Status {
+        /// Folder of the watch.
+        #[arg(long, value_name = "DIR", default_value = DIR)]
+        dir: PathBuf,
+    },
+    /// Write the counts of all hours as Parquet tables (hour.parquet, time.parquet, cause.parquet).
+    #[command(after_long_help = super::examples::WATCH_EXPORT)]
+    Export {
+        /// Directory for the tables.
+        #[arg(value_name = "DIR")]
+        out: PathBuf,
         /// Folder of the watch.
         #[arg(long, value_name = "DIR", default_value = DIR)]
         dir: PathBuf,

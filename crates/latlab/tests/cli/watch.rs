@@ -5,7 +5,7 @@ use crate::common::{
     wait_for,
 };
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -73,9 +73,10 @@ fn counts(slice: &Value) -> (u64, u64) {
 fn mistakes_are_one_sentence_each() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_str().unwrap();
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
         (&["watch"], "no task to watch"),
         (&["watch", "status", "--dir", path], "no watch answers"),
+        (&["watch", "export", "/nonexistent/tables", "--dir", path], "no counts of a watch"),
         (&["watch", "a", "--listen", "192.0.2.1:80"], "127.0.0.0/8"),
         (&["watch", "--config", "/nonexistent/watch.toml"], "/nonexistent/watch.toml"),
         (&["watch", "a-name-that-no-thread-can-have", "--dir", path], "15 characters"),
@@ -155,6 +156,42 @@ fn a_watched_loop_is_counted_and_captured_over_a_kill() {
     let run: Value =
         serde_json::from_slice(&why.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(&why)));
     assert!(run["parts"][0]["detail"]["activations"][0]["late"].as_u64() >= Some(1), "{run:#}");
+}
+
+/// Hours of a folder as tables, read back by DuckDB: a line that a restart added, the current hour, seconds of it that a finished
+/// hour has already.
+#[test]
+fn counts_are_tables() {
+    let Some(python) = std::env::var_os("LATLAB_PYTHON") else {
+        return skip("LATLAB_PYTHON names no Python with duckdb");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let slice = |hour: &str, seq: u64, ns: u64, n: u64| {
+        let task = json!({"task": "loop", "activations": n, "late": 1, "late_by": {"ran_long": 1},
+            "response": {"count": n, "min": ns, "max": ns, "sum": n * ns, "buckets": [[ns, n]]}});
+        let causes = json!([{"task": "loop", "cause": "idle exit", "who": "", "captures": 1}]);
+        json!({"hour": hour, "seq": seq, "tasks": [task], "causes": causes}).to_string() + "\n"
+    };
+    std::fs::create_dir(dir.path().join("hours")).unwrap();
+    let day = slice("2026-11-24T22", 10, 1_000, 5) + &slice("2026-11-24T22", 20, 2_000, 6);
+    std::fs::write(dir.path().join("hours/2026-11-24.jsonl"), day).unwrap();
+    let current = slice("2026-11-24T22", 20, 2_000, 6) + &slice("2026-11-24T23", 21, 1_000, 7);
+    std::fs::write(dir.path().join("current.jsonl"), current).unwrap();
+    let tables = dir.path().join("tables");
+    let args = ["watch", "export", tables.to_str().unwrap(), "--dir", dir.path().to_str().unwrap()];
+    let out = latlab(&args);
+    assert!(out.status.success() && said(&out).contains("2 hours"), "{}", said(&out));
+    let sql = "import duckdb
+print(duckdb.sql(\"select hour, task, activations, late, late_ran_long from 'tables/hour.parquet' order by hour\").fetchall())
+print(duckdb.sql(\"select time, low <= 1000 and 1000 <= high, sum(n) from 'tables/time.parquet' group by all order by all\").fetchall())
+print(duckdb.sql(\"select cause, sum(captures) from 'tables/cause.parquet' group by all\").fetchall())";
+    let read = Command::new(python).args(["-c", sql]).current_dir(dir.path()).output().unwrap();
+    let expected =
+        "[('2026-11-24T22:00:00Z', 'loop', 11, 2, 2), ('2026-11-24T23:00:00Z', 'loop', 7, 1, 1)]
+[('response', False, 6), ('response', True, 12)]
+[('idle exit', 3)]
+";
+    assert_eq!(printed(&read), expected, "{}", said(&read));
 }
 
 /// Prometheus' own parser, where `make test` has installed it.

@@ -1,7 +1,8 @@
-//! `latlab watch`: the state of a running one, or a watch until it is asked to stop.
+//! `latlab watch`: the state of a running one, its counts as tables, or a watch until it is asked to stop.
 
 mod alarm;
 mod events;
+mod export;
 mod history;
 mod query;
 mod recording;
@@ -28,9 +29,16 @@ const FILE_MAX: u64 = 1 << 20;
 /// # Errors
 /// When nothing can be watched, or a running watch does not answer.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
-    if let Some(Query::Status { dir }) = &args.query {
-        print(global, &query::status(dir)?)?;
-        return Ok(Outcome::Done);
+    match &args.query {
+        Some(Query::Status { dir }) => {
+            print(global, &query::status(dir)?)?;
+            return Ok(Outcome::Done);
+        }
+        Some(Query::Export { out, dir }) => {
+            export::run(dir, out)?;
+            return Ok(Outcome::Done);
+        }
+        None => {}
     }
     let text = args.file().map(read).transpose()?;
     let config = args.config(text.as_deref())?;

@@ -12,6 +12,7 @@ use anyhow::Context;
 use latlab_analysis::watch::counts::{merge, replay};
 use latlab_analysis::watch::thinning::{self, Limits};
 use latlab_model::watch::{CaptureEntry, Slice};
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -251,6 +252,35 @@ fn lines(file: &File) -> Vec<Slice> {
         }
     }
     found
+}
+
+/// The counts of all hours in the folder of a watch, in order; the last one may go on.
+///
+/// # Errors
+/// When they cannot be read.
+pub(super) fn hours(dir: &Path) -> io::Result<Vec<Slice>> {
+    let mut days = Vec::new();
+    for entry in fs::read_dir(dir.join("hours"))? {
+        days.push(entry?.path());
+    }
+    days.sort();
+    days.retain(|path| path.extension().is_some_and(|e| e == "jsonl"));
+    let mut all = BTreeMap::<String, Slice>::new();
+    let mut add = |slice: Slice| match all.get_mut(&slice.hour) {
+        Some(hour) => merge(hour, &slice),
+        None => drop(all.insert(slice.hour.clone(), slice)),
+    };
+    // The hour that ends meanwhile is in one of both, or in both with the same numbers.
+    let current = lines(&File::open(dir.join("current.jsonl"))?);
+    let mut finished = 0;
+    for path in days {
+        for slice in lines(&File::open(path)?) {
+            finished = finished.max(slice.seq);
+            add(slice);
+        }
+    }
+    replay(current, finished).into_iter().for_each(&mut add);
+    Ok(all.into_values().collect())
 }
 
 /// The highest number in the lines of finished hours of the last two days.
