@@ -22,6 +22,8 @@ use latlab_sys::recorder::{
 use latlab_sys::tracefs::{Selection, Tracefs};
 use latlab_sys::{clock, machine};
 use latlab_trace::{KnownFormats, Select};
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -45,8 +47,12 @@ const MEMORY_SHARE: u64 = 256;
 const SYMBOLS_EVERY: u64 = 7_200;
 const SYMBOLS_SOON: u64 = 20;
 /// Markers that are written to learn the cost of an event, in each of some rounds.
+const MARK: &[u8] = b"latlab watch: cost of an event\n";
 const MARKERS: u32 = 100;
 const ROUNDS: u32 = 20;
+/// That cost where it cannot be learned, and at least, ns.
+const UNKNOWN_NS: f64 = 500.0;
+const LEAST_NS: f64 = 20.0;
 
 /// Records, counts activations, and keeps what captures need.
 #[derive(Debug)]
@@ -302,19 +308,29 @@ impl Recording {
         Ok(Taken { snapshot: self.flight.complete_recording(pages)?, since })
     }
 
-    /// Time that an event takes, ns: that of a marker written to this buffer, which includes a system call. The least of
-    /// several rounds.
+    /// Time that an event takes, ns: by how much a marker written to this buffer takes longer than a write to `/dev/null`,
+    /// which is a system call as well.
     pub(super) fn event_ns(&self) -> f64 {
-        let Ok(marker) = self.flight.marker() else { return 500.0 };
-        let round = |_| {
-            let since = Instant::now();
-            let written =
-                (0..MARKERS).filter(|_| marker.write(b"latlab watch: cost of an event\n").is_ok());
-            let n = written.count() as f64;
-            since.elapsed().as_nanos() as f64 / n.max(1.0)
+        let (Ok(marker), Ok(null)) = (self.flight.marker(), File::create("/dev/null")) else {
+            return UNKNOWN_NS;
         };
-        (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min).min(1e6)
+        let event = least_ns(|| marker.write(MARK).is_ok());
+        let call = least_ns(|| (&null).write(MARK).is_ok());
+        match event - call {
+            ns if ns.is_finite() => ns.clamp(LEAST_NS, 1e6),
+            _ => UNKNOWN_NS,
+        }
     }
+}
+
+/// The least time of a call in several rounds, ns.
+fn least_ns(mut call: impl FnMut() -> bool) -> f64 {
+    let mut round = |_| {
+        let since = Instant::now();
+        let done = (0..MARKERS).filter(|_| call()).count();
+        since.elapsed().as_nanos() as f64 / done as f64
+    };
+    (0..ROUNDS).map(&mut round).fold(f64::INFINITY, f64::min)
 }
 
 /// A capture in memory.
@@ -362,8 +378,6 @@ fn prepare(tracefs: &Tracefs, buffer_kb: u64) -> anyhow::Result<FlightRecorder> 
     let config = RecordConfig {
         events: events::names().filter(|name| has(name)).map(EventSpec::new).collect(),
         clock: Some("mono".into()),
-        // Names are in the events: the kernel need not note them at each switch and wake-up as well.
-        options: vec!["norecord-cmd".into()],
         buffer_kb: Some(buffer_kb),
         ..RecordConfig::default()
     };
