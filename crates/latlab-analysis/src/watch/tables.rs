@@ -54,7 +54,7 @@ pub fn rows(hours: &[Slice]) -> [Vec<Row>; 3] {
     let mut all = [Vec::new(), Vec::new(), Vec::new()];
     for slice in hours {
         // RFC 3339, UTC.
-        let hour = Cell::Text(format!("{}:00:00Z", slice.hour).into());
+        let hour = Cell::Text([slice.hour.as_str(), ":00:00Z"].concat().into());
         for task in &slice.tasks {
             let (name, c) = (Cell::Text(task.task.as_str().into()), &task.counts);
             let by = &c.late_by;
