@@ -18,6 +18,8 @@ use std::path::Path;
 /// When the folder has no counts, or a table cannot be written.
 pub(super) fn run(dir: &Path, out: &Path) -> anyhow::Result<()> {
     let hours = store::hours(dir)
+        .map_err(anyhow::Error::from)
+        .and_then(|hours| if hours.is_empty() { Err(anyhow!("no hour")) } else { Ok(hours) })
         .map_err(|error| anyhow!("{}: no counts of a watch: {error}", dir.display()))
         .hint("name the folder of a watch with --dir")?;
     let mut written = Vec::new();

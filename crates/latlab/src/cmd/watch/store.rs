@@ -61,7 +61,7 @@ impl Store {
         let current =
             options.read(true).append(true).create(true).open(&path).with_context(name)?;
         let finished_seq = last_seq(&dir.join("hours"));
-        let mut hours = replay(lines(&current), finished_seq);
+        let mut hours = replay(lines(&current, &path), finished_seq);
         let seq = hours.last().map_or(0, |h| h.seq).max(finished_seq);
         let last = match hours.last() {
             Some(last) if last.hour == hour => hours.pop(),
@@ -240,16 +240,33 @@ fn line(slice: &Slice) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The lines that are whole.
-fn lines(file: &File) -> Vec<Slice> {
+/// The lines of a file that can be read. The others are reported, but for a last one without an end, which was being written
+/// when its writer was killed.
+fn lines(file: &File, path: &Path) -> Vec<Slice> {
     let mut found: Vec<Slice> = Vec::new();
-    for line in BufReader::new(file.take(JOURNAL)).lines() {
-        let Ok(line) = line else { break };
-        let Ok(slice) = serde_json::from_str::<Slice>(&line) else { continue };
+    let (mut damaged, mut line) = (0u64, Vec::new());
+    let mut reader = BufReader::new(file.take(JOURNAL));
+    loop {
+        line.clear();
+        match reader.read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) => {
+                log::warn!("{}: {error}; what follows is left out", path.display());
+                break;
+            }
+        }
+        let Ok(slice) = serde_json::from_slice::<Slice>(&line) else {
+            damaged += u64::from(line.ends_with(b"\n"));
+            continue;
+        };
         match found.last_mut().filter(|last| last.hour == slice.hour) {
             Some(last) if slice.seq > last.seq => merge(last, &slice),
             _ => found.push(slice),
         }
+    }
+    if damaged > 0 {
+        log::warn!("{}: {damaged} damaged lines are left out", path.display());
     }
     found
 }
@@ -271,10 +288,11 @@ pub(super) fn hours(dir: &Path) -> io::Result<Vec<Slice>> {
         None => drop(all.insert(slice.hour.clone(), slice)),
     };
     // The hour that ends meanwhile is in one of both, or in both with the same numbers.
-    let current = lines(&File::open(dir.join("current.jsonl"))?);
+    let current = dir.join("current.jsonl");
+    let current = lines(&File::open(&current)?, &current);
     let mut finished = 0;
     for path in days {
-        for slice in lines(&File::open(path)?) {
+        for slice in lines(&File::open(&path)?, &path) {
             finished = finished.max(slice.seq);
             add(slice);
         }
@@ -288,8 +306,8 @@ fn last_seq(hours: &Path) -> u64 {
     let mut days: Vec<PathBuf> =
         fs::read_dir(hours).into_iter().flatten().flatten().map(|e| e.path()).collect();
     days.sort();
-    let last = days.iter().rev().take(2).filter_map(|path| File::open(path).ok());
-    last.flat_map(|file| lines(&file)).map(|slice| slice.seq).max().unwrap_or(0)
+    let last = days.iter().rev().take(2).filter_map(|path| Some((File::open(path).ok()?, path)));
+    last.flat_map(|(file, path)| lines(&file, path)).map(|slice| slice.seq).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -306,6 +324,19 @@ mod tests {
 
     fn open(dir: &Path, hour: &str) -> (Store, Slice) {
         Store::open(dir, LIMITS, 2, hour).unwrap()
+    }
+
+    #[test]
+    fn a_damaged_line_costs_that_line_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut store, _) = open(dir.path(), "2026-11-24T22");
+        assert!(store.append(&second(1, "2026-11-24T22")));
+        let path = dir.path().join("current.jsonl");
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"{\"hour\":\"2026\xff\n").unwrap();
+        assert!(store.append(&second(2, "2026-11-24T22")));
+        let hours = hours(dir.path()).unwrap();
+        assert_eq!((hours.len(), hours[0].counters.captures), (1, 2));
     }
 
     #[test]
