@@ -35,6 +35,5 @@ pub mod tune;
 pub mod twin;
 pub mod upgrade;
 pub mod wakeup;
-#[cfg(feature = "host")]
 pub mod watch;
 pub mod worst;

@@ -20,5 +20,4 @@ pub mod plot;
 pub mod sections;
 pub mod text;
 pub mod values;
-#[cfg(feature = "host")]
 pub mod watch;

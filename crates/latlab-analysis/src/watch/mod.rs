@@ -13,5 +13,6 @@ pub mod counts;
 pub mod follow;
 pub mod lead;
 pub mod recent;
+#[cfg(feature = "host")]
 pub mod tables;
 pub mod thinning;

@@ -6,7 +6,7 @@
 use crate::latency::capture::{Capture, Lost};
 use crate::timeline::from_trace::scan;
 use latlab_model::event::{Event, EventKind, Symbol};
-use latlab_model::units::{Tid, TraceNs};
+use latlab_model::units::{CpuId, Tid, TraceNs};
 use latlab_trace::decode::Groups;
 use latlab_trace::names::IntMap;
 use latlab_trace::{Select, TraceFile};
@@ -61,6 +61,11 @@ impl Recent {
         }
         let surplus = own.events.len().saturating_sub(EVENTS);
         self.drop_first(surplus);
+    }
+
+    /// Nothing was recorded in this time: what was before is not connected with what follows.
+    pub fn lose(&mut self, from: TraceNs, to: TraceNs) {
+        self.capture.lost.push(Lost { cpu: CpuId(0), from, to, count: None });
     }
 
     /// Drops what is before a time.
@@ -158,6 +163,34 @@ mod tests {
         assert!(expected.len() >= 15, "{}", expected.len());
         assert_eq!(found, expected);
         assert!(most * 2 < whole.events.len(), "{most} of {}", whole.events.len());
+    }
+
+    /// A time without recording makes no activation that takes as long.
+    #[test]
+    fn what_is_not_recorded_is_no_delay() {
+        let file = latlab_trace::open(CHAIN).unwrap();
+        let whole = from_trace::capture(&file, "whole");
+        let by_name = threads(&whole, &Chosen::Name("task".into()), &Known::default());
+        let (tid, jobs) = (by_name[0].tid, &by_name[0].jobs);
+        // From the middle of a job to the middle of the one after the next.
+        let middle = |i: usize| jobs[i].start.0.midpoint(jobs[i].end.0);
+        let (from, to) = (middle(4), middle(6));
+        let mut recent = Recent::default();
+        let before = Select { to: Some(from), ..Select::default() };
+        recent.add(&file, &before, &[tid]);
+        let found = |is_known: bool| {
+            let mut recent = recent.clone();
+            if is_known {
+                recent.lose(TraceNs(from), TraceNs(to));
+            }
+            recent.add(&file, &Select { from: Some(to), ..Select::default() }, &[tid]);
+            let found = threads(recent.capture(), &Chosen::Tids(vec![tid]), &Known::default());
+            found.iter().flat_map(|thread| &thread.jobs).copied().collect::<Vec<_>>()
+        };
+        assert!(found(false).iter().any(|job| !jobs.contains(job)), "it would be one");
+        let found = found(true);
+        assert!(found.len() >= jobs.len() - 5, "{} of {}", found.len(), jobs.len());
+        assert!(found.iter().all(|job| jobs.contains(job)), "{found:#?}");
     }
 
     /// Weeks bring new names of other tasks; those that no event has any more go.

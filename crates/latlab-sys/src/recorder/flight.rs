@@ -183,6 +183,8 @@ impl FlightRecorder {
 fn with_symbols(meta: &mut Metadata, pages: &[(u32, Vec<u8>)]) -> Result<()> {
     let path = Path::new("memory");
     let error = |source| RecordError::Write { path: path.to_owned(), source };
+    // Megabytes: the earlier ones go first.
+    meta.kallsyms = Vec::new();
     meta.kallsyms = metadata::symbols();
     choose_symbols(meta, Kallsyms::Used, data(pages)).map_err(error)
 }

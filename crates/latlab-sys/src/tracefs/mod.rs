@@ -270,10 +270,13 @@ pub(crate) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
             Err(e) => return Err(e),
         }
         if bytes.len() - length < 32 << 10 {
-            bytes.resize(bytes.len() * 2, 0);
+            // By a part of it: the symbols of the kernel are some megabytes, and a board has few.
+            let more = (bytes.len() / 4).max(64 << 10);
+            bytes.resize(bytes.len() + more, 0);
         }
     }
     bytes.truncate(length);
+    bytes.shrink_to_fit();
     Ok(bytes)
 }
 

@@ -57,7 +57,6 @@ pub mod view;
 #[cfg(feature = "host")]
 pub mod vm;
 pub mod wakeup;
-#[cfg(feature = "host")]
 pub mod watch;
 pub mod why;
 #[cfg(feature = "host")]
@@ -165,9 +164,9 @@ pub fn check(words: &[String]) -> Result<(), clap::Error> {
 
 /// Commands that only the build for a host has.
 #[cfg(any(test, not(feature = "host")))]
-const HOST_COMMANDS: [&str; 12] = [
+const HOST_COMMANDS: [&str; 11] = [
     "check", "compare", "export", "fetch", "fleet", "history", "image", "profile", "view", "vm",
-    "watch", "worst",
+    "worst",
 ];
 
 /// Options that only that build has.
@@ -211,7 +210,6 @@ pub fn command_name() -> String {
 pub enum Command {
     Wakeup(wakeup::Args),
     Why(Box<why::Args>),
-    #[cfg(feature = "host")]
     Watch(Box<watch::Args>),
     #[cfg(feature = "host")]
     Worst(Box<worst::Args>),

@@ -56,7 +56,7 @@ pub struct Args {
     /// All captures together at most [default: 256M].
     #[arg(long, value_name = "SIZE")]
     disk: Option<String>,
-    /// Memory for what captures are made of [default: 8M].
+    /// Memory for what captures are made of (default: 1/256 of what is available, from 1M to 8M).
     #[arg(long, value_name = "SIZE")]
     buffer: Option<String>,
     /// Days for which the counts of each hour are kept [default: 90].
@@ -77,6 +77,7 @@ pub enum Query {
         #[arg(long, value_name = "DIR", default_value = DIR)]
         dir: PathBuf,
     },
+    #[cfg(feature = "host")]
     /// Write the counts of all hours as Parquet tables (hour.parquet, time.parquet, cause.parquet).
     #[command(after_long_help = super::examples::WATCH_EXPORT)]
     Export {
@@ -133,8 +134,8 @@ pub struct Config {
     pub captures: usize,
     /// Bytes on disk.
     pub disk: u64,
-    /// Bytes of the history for captures.
-    pub buffer: u64,
+    /// Bytes of the history for captures; `None`: what suits the machine.
+    pub buffer: Option<u64>,
     /// Days.
     pub keep_days: u32,
     /// How long.
@@ -164,13 +165,7 @@ impl Args {
     /// One sentence with the option, or with file and line.
     pub fn config(&self, text: Option<&str>) -> anyhow::Result<Config> {
         let file: File = match text {
-            Some(text) => toml::from_str(text).map_err(|e| {
-                let line = e
-                    .span()
-                    .map_or(1, |s| text.bytes().take(s.start).filter(|b| *b == b'\n').count() + 1);
-                let path = self.config.clone().unwrap_or_default();
-                anyhow!("{}, line {line}: {}", path.display(), e.message().replace('\n', " "))
-            })?,
+            Some(text) => self.parse(text)?,
             None => File::default(),
         };
         let given = self.tasks.iter().map(|name| FileTask {
@@ -191,13 +186,13 @@ impl Args {
             return Err(anyhow!("no task to watch"))
                 .hint("latlab watch TASK, or --config FILE with a table [[task]]");
         }
-        let size = |option: &str, text: Option<String>, default: u64| match text {
-            None => Ok(default),
-            Some(text) => {
+        let size = |option: &str, text: Option<String>| {
+            let parse = |text: String| {
                 latlab_sys::size::parse(&text).filter(|bytes| *bytes >= 1 << 20).ok_or_else(|| {
                     anyhow!("{option} {text}: expected a size of at least 1M, such as 256M")
                 })
-            }
+            };
+            text.map(parse).transpose()
         };
         let budget = self.budget.clone().or(file.budget);
         let listen = self.listen.clone().or(file.listen);
@@ -209,8 +204,8 @@ impl Args {
             listen: listen.as_deref().map(loopback).transpose()?,
             exec: self.exec.clone().or(file.exec),
             captures: self.captures.or(file.captures).unwrap_or(3),
-            disk: size("--disk", self.disk.clone().or(file.disk), 256 << 20)?,
-            buffer: size("--buffer", self.buffer.clone().or(file.buffer), 8 << 20)?,
+            disk: size("--disk", self.disk.clone().or(file.disk))?.unwrap_or(256 << 20),
+            buffer: size("--buffer", self.buffer.clone().or(file.buffer))?,
             keep_days: self.keep_days.or(file.keep_days).unwrap_or(90),
             duration: duration.map_err(|e| anyhow!("-D: {e}"))?,
         };
@@ -218,6 +213,25 @@ impl Args {
             bail!("--captures {}: from 1 to 1000", config.captures);
         }
         Ok(config)
+    }
+}
+
+impl Args {
+    #[cfg(feature = "host")]
+    fn parse(&self, text: &str) -> anyhow::Result<File> {
+        toml::from_str(text).map_err(|e| {
+            let line = e
+                .span()
+                .map_or(1, |s| text.bytes().take(s.start).filter(|b| *b == b'\n').count() + 1);
+            let path = self.config.clone().unwrap_or_default();
+            anyhow!("{}, line {line}: {}", path.display(), e.message().replace('\n', " "))
+        })
+    }
+
+    #[cfg(not(feature = "host"))]
+    fn parse(&self, _: &str) -> anyhow::Result<File> {
+        Err(anyhow!("--config: this build reads no TOML"))
+            .hint("name tasks and limits by options; latlab watch --help lists them")
     }
 }
 

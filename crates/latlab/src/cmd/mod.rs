@@ -64,7 +64,6 @@ mod vm_sections;
 #[cfg(feature = "host")]
 mod vm_twin;
 mod wakeup;
-#[cfg(feature = "host")]
 mod watch;
 mod why;
 #[cfg(feature = "host")]
@@ -88,7 +87,6 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         return on::run(target, &crate::cli::command_name());
     }
     match command {
-        #[cfg(feature = "host")]
         Command::Watch(args) => watch::run(global, &args),
         Command::Bench(args) => bench::run(global, &args),
         Command::Memory(args) => memory::run(global, &args),

@@ -40,3 +40,31 @@ fn a_watch_captures_what_delays_a_task() {
     // The next start removes what the killed one left.
     assert_eq!((of("left"), of("again"), of("restored")), ("", "", ""), "{}", said(&output));
 }
+
+/// On a board of one core and 512 MB: late wake-ups are captured with their cause, in at most 16 MB.
+#[test]
+#[ignore = "boots a virtual machine"]
+fn a_board_watches_a_task() {
+    let dir = tempfile::tempdir().unwrap();
+    let script =
+        "latlab wakeup -q -i 5000 -p 80 -D 60 --out /tmp/r >/dev/null 2>&1 & pid=$!; sleep 1
+        latlab watch $pid --limit 300us --budget 90% --dir /tmp/w -D 30 --json >/tmp/status & watch=$!
+        sleep 28; echo == memory; sed -n 's/^VmHWM:[^0-9]*//p' /proc/$watch/status
+        wait $watch; echo == status; cat /tmp/status; echo == captures; ls /tmp/w/captures
+        echo == left; ls /sys/kernel/tracing/instances; kill $pid; wait";
+    let machine = ["vm", "run", "armv7-rt,mem=512,icount=0"];
+    let fault = ["--fault", "preempt-off:us=800,every=31.3ms", "--", "sh", "-c", script];
+    let output = run(dir.path(), &[&machine[..], &fault].concat());
+    let all = sections(&printed(&output));
+    let of = |name: &str| all.get(name).map_or("", |text| text.trim());
+    let status: serde_json::Value =
+        serde_json::from_str(of("status")).unwrap_or_else(|e| panic!("{e}: {all:#?}"));
+    let counters = &status["total"]["counters"];
+    assert_eq!((&counters["uncovered"], &counters["lost_events"]), (&0.into(), &0.into()));
+    assert!(of("captures").contains("_preemption-disabled_fault.dat"), "{}", of("captures"));
+    let kb: u64 = of("memory").trim_end_matches(" kB").parse().unwrap();
+    println!("{kb} kB");
+    println!("{kb} kB");
+    assert!(kb < 16 << 10, "{kb} kB");
+    assert_eq!(of("left"), "", "{}", said(&output));
+}

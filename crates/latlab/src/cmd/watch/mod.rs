@@ -2,6 +2,7 @@
 
 mod alarm;
 mod events;
+#[cfg(feature = "host")]
 mod export;
 mod history;
 mod query;
@@ -34,6 +35,7 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             print(global, &query::status(dir)?)?;
             return Ok(Outcome::Done);
         }
+        #[cfg(feature = "host")]
         Some(Query::Export { out, dir }) => {
             export::run(dir, out)?;
             return Ok(Outcome::Done);

@@ -230,12 +230,12 @@ impl Recording {
         let lost = counts.1.saturating_sub(self.seen.1);
         self.seen = counts;
         let fullest = pages.iter().map(|p| p.1.len() as u64 / 1_024).max().unwrap_or(0);
-        self.enlarge(fullest, lost);
         let begin = self.looked.0.saturating_sub(self.overlap.0);
         self.recent.forget(TraceNs(begin));
         self.looked = TraceNs(now);
         self.add(taken, pages)?;
         let fresh = self.find(TraceNs(now.saturating_sub(INCOMPLETE)));
+        self.enlarge(fullest, lost)?;
         Ok(Looked { fresh, events, lost })
     }
 
@@ -273,13 +273,22 @@ impl Recording {
 
     /// Enlarges ring buffers that lost events, or of which the fullest was more than half full: the next time that this process
     /// does not get the CPU for so long, or for twice as long, they hold it.
-    fn enlarge(&mut self, fullest_kb: u64, lost: u64) {
+    ///
+    /// Meanwhile the kernel records nothing: activations and captures do not go beyond this time.
+    fn enlarge(&mut self, fullest_kb: u64, lost: u64) -> anyhow::Result<()> {
         let (now, most) = self.buffer_kb;
         let next = wanted_kb(now, fullest_kb, lost).min(most);
         if next <= now {
-            return;
+            return Ok(());
         }
-        match self.flight.session().control().set_buffer_kb(next) {
+        let from = TraceNs(clock::now().0);
+        let set = self.flight.session().control().set_buffer_kb(next);
+        let to = TraceNs(clock::now().0);
+        let pages = self.flight.take_pages().with_hint()?;
+        self.add(to, pages)?;
+        self.recent.lose(from, to);
+        self.history = History::since_now(to);
+        match set {
             Ok(()) => {
                 self.buffer_kb.0 = next;
                 let enlarged = format!("the ring buffer of each CPU is enlarged to {next} KiB");
@@ -295,6 +304,7 @@ impl Recording {
                 self.buffer_kb.1 = now;
             }
         }
+        Ok(())
     }
 
     /// What was recorded around a late activation until the last look.

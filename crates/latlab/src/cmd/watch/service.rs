@@ -17,8 +17,8 @@ use latlab_model::latency::PeriodEstimate;
 use latlab_model::units::{CpuId, Nanos};
 use latlab_model::watch::{Level, Slice, Status};
 use latlab_sys::service::{Notifier, clocks, cpu_ns};
-use latlab_sys::signal;
 use latlab_sys::tracefs::Tracefs;
+use latlab_sys::{machine, signal};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -37,6 +37,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const CHECK: Duration = Duration::from_secs(10);
 /// CPU time of captures that may be saved up, ns: some at once, then as many as half of the budget allows.
 const CREDIT_NS: f64 = 3e9;
+/// Share of the available memory that is kept for captures, unless that is too little or more than they need.
+const MEMORY_SHARE: u64 = 256;
 /// Captures of the state.
 const LATEST: usize = 20;
 /// Time constant of the shares of the state, s.
@@ -48,6 +50,8 @@ struct Service {
     tracefs: Tracefs,
     tasks: Tasks,
     recording: Recording,
+    /// Bytes that it keeps for captures.
+    buffer: u64,
     aside: Aside,
     controller: Controller,
     store: Store,
@@ -94,7 +98,8 @@ pub(super) fn run(config: Config) -> anyhow::Result<(Status, Outcome)> {
     let _server = Server::start(&config.dir, config.listen, &shared)?;
     let limits = Limits { each: config.captures, bytes: config.disk };
     let (store, hour) = Store::open(&config.dir, limits, config.keep_days, &hour_now())?;
-    let recording = Recording::start(&tracefs, &tasks.tids(), config.buffer)?;
+    let buffer = config.buffer.unwrap_or_else(default_buffer);
+    let recording = Recording::start(&tracefs, &tasks.tids(), buffer)?;
     let event_ns = recording.event_ns();
     let pending = Slice { seq: hour.seq, ..Slice::default() };
     let mut service = Service {
@@ -118,6 +123,7 @@ pub(super) fn run(config: Config) -> anyhow::Result<(Status, Outcome)> {
         tracefs,
         tasks,
         recording,
+        buffer,
         aside: Aside::new()?,
         store,
         shared,
@@ -357,13 +363,19 @@ impl Service {
             own_share: self.shares.0,
             kernel_share: self.shares.1,
             event_ns: self.event_ns,
-            ring_bytes: self.config.buffer,
+            ring_bytes: self.buffer,
             disk_bytes: self.store.capture_bytes(),
             disk_limit: self.config.disk,
             captures,
             write_error: self.store.failing.clone(),
         }
     }
+}
+
+/// Bytes that are kept for captures where the user sets none.
+fn default_buffer() -> u64 {
+    let available = machine::condition().available_bytes.unwrap_or(u64::MAX);
+    (available / MEMORY_SHARE).clamp(1 << 20, 8 << 20)
 }
 
 /// Sleeps for a time, or until a signal.

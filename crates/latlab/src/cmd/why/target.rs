@@ -100,7 +100,6 @@ impl Target {
     ///
     /// # Errors
     /// When it can name none at any time.
-    #[cfg(feature = "host")]
     pub(in crate::cmd) fn of(task: &str) -> anyhow::Result<Self> {
         match Self::find(task) {
             Err(error) if task.starts_with('/') || task.parse::<u32>().is_ok() => Err(error),
