@@ -63,8 +63,6 @@ fn a_board_watches_a_task() {
     assert_eq!((&counters["uncovered"], &counters["lost_events"]), (&0.into(), &0.into()));
     assert!(of("captures").contains("_preemption-disabled_fault.dat"), "{}", of("captures"));
     let kb: u64 = of("memory").trim_end_matches(" kB").parse().unwrap();
-    println!("{kb} kB");
-    println!("{kb} kB");
     assert!(kb < 16 << 10, "{kb} kB");
     assert_eq!(of("left"), "", "{}", said(&output));
 }
