@@ -304,6 +304,16 @@ pub fn bucket(value: u64) -> (u64, u64) {
     (low, low + ((1 << shift) - 1))
 }
 
+/// The buckets of a lake with the values of a histogram, exactly; bounds as [`bucket`] has them.
+pub fn buckets(histogram: &Histogram) -> BTreeMap<(u64, u64), u64> {
+    let mut merged = BTreeMap::new();
+    for &(low, n) in &histogram.buckets {
+        let sum: &mut u64 = merged.entry(bucket(low)).or_default();
+        *sum = sum.saturating_add(n);
+    }
+    merged
+}
+
 fn histogram_rows(
     common: &[Cell; 5],
     named: &[Cell; 4],
@@ -312,10 +322,6 @@ fn histogram_rows(
     if h.count > COUNT {
         return too_many("histogram", COUNT, "values");
     }
-    let mut merged = BTreeMap::<(u64, u64), u64>::new();
-    for &(low, n) in &h.buckets {
-        *merged.entry(bucket(low)).or_default() += n;
-    }
     let int = |v: u64| i64::try_from(v).map(Cell::Int);
     let row = |((low, high), n): ((u64, u64), u64)| {
         let (Ok(low), Ok(high), Ok(n)) = (int(low), int(high), int(n)) else {
@@ -323,7 +329,7 @@ fn histogram_rows(
         };
         Ok(common.iter().chain(named).cloned().chain([low, high, n]).collect())
     };
-    merged.into_iter().map(row).collect()
+    buckets(h).into_iter().map(row).collect()
 }
 
 fn finding_rows(common: &[Cell; 5], part: &Part) -> Result<Vec<Row>, Refused> {

@@ -1,10 +1,9 @@
 //! The counts of a watch as tables: of hours, of the buckets of their histograms, and of causes.
 
-use crate::fleet::lake_rows::bucket;
+use crate::fleet::lake_rows::buckets;
 use latlab_model::lake::Kind::{Int, Text};
 use latlab_model::lake::{Cell, Row, Table};
 use latlab_model::watch::Slice;
-use std::collections::BTreeMap;
 
 /// One row an hour and task.
 pub static HOUR: Table = Table {
@@ -79,16 +78,11 @@ pub fn rows(hours: &[Slice]) -> [Vec<Row>; 3] {
                 ("waiting", &c.waiting),
             ];
             for (time, histogram) in times {
-                let mut merged = BTreeMap::<(u64, u64), u64>::new();
-                for &(low, n) in &histogram.buckets {
-                    let sum = merged.entry(bucket(low)).or_default();
-                    *sum = sum.saturating_add(n);
-                }
                 let row = |((low, high), n): ((u64, u64), u64)| {
                     let named = [hour.clone(), name.clone(), Cell::Text(time.into())];
                     named.into_iter().chain([low, high, n].map(int)).collect()
                 };
-                all[1].extend(merged.into_iter().map(row));
+                all[1].extend(buckets(histogram).into_iter().map(row));
             }
         }
         for cause in &slice.causes {
