@@ -9,7 +9,7 @@ use std::io::{self, Cursor, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// A ring buffer in overwrite mode that nobody reads until it is stopped.
+/// A ring buffer in overwrite mode that is read when it is stopped, or in parts while it goes on.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,6 +29,8 @@ pub struct FlightRecorder {
     pipes: Vec<(u32, File)>,
     session: Session,
     meta: Metadata,
+    /// Of the symbols only some are left.
+    has_chosen: bool,
 }
 
 /// What was in the buffer when it was stopped.
@@ -57,7 +59,7 @@ impl FlightRecorder {
             let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
             pipes.push((cpu, file.map_err(|e| TracefsError::io("opening", path, e))?));
         }
-        Ok(Self { pipes, session, meta })
+        Ok(Self { pipes, session, meta, has_chosen: false })
     }
 
     /// Prepares and starts.
@@ -147,8 +149,9 @@ impl FlightRecorder {
     pub fn complete_recording(&self, pages: Vec<(u32, Vec<u8>)>) -> Result<Snapshot> {
         let mut snapshot = self.recording(pages);
         metadata::complete(&mut snapshot.meta, &self.session);
-        let chosen = with_symbols(&mut snapshot.meta, &snapshot.pages);
-        chosen.map(|()| snapshot)
+        read_symbols(&mut snapshot.meta);
+        choose_used(&mut snapshot.meta, &snapshot.pages)?;
+        Ok(snapshot)
     }
 
     /// Events that were written since the buffer was made or emptied, and those of them that no reader gets
@@ -159,12 +162,16 @@ impl FlightRecorder {
         stats.map(|text| written(&text)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
     }
 
-    /// Reads the kernel's symbols, some 10 MB, and keeps those that these pages point into.
+    /// Keeps those of the kernel's symbols that these pages point into; from the second time on it reads all of them before,
+    /// some 10 MB.
     ///
     /// # Errors
     /// None that pages in memory can make.
     pub fn keep_symbols_of(&mut self, pages: &[(u32, Vec<u8>)]) -> Result<()> {
-        with_symbols(&mut self.meta, pages)
+        if std::mem::replace(&mut self.has_chosen, true) {
+            read_symbols(&mut self.meta);
+        }
+        choose_used(&mut self.meta, pages)
     }
 
     /// Empties the buffer and records again.
@@ -179,14 +186,18 @@ impl FlightRecorder {
     }
 }
 
-/// Reads the kernel's symbols and keeps those that pages point into.
-fn with_symbols(meta: &mut Metadata, pages: &[(u32, Vec<u8>)]) -> Result<()> {
+/// Of the symbols keeps those that pages point into.
+fn choose_used(meta: &mut Metadata, pages: &[(u32, Vec<u8>)]) -> Result<()> {
     let path = Path::new("memory");
     let error = |source| RecordError::Write { path: path.to_owned(), source };
+    choose_symbols(meta, Kallsyms::Used, data(pages)).map_err(error)
+}
+
+/// Reads the kernel's symbols.
+fn read_symbols(meta: &mut Metadata) {
     // Megabytes: the earlier ones go first.
     meta.kallsyms = Vec::new();
     meta.kallsyms = metadata::symbols();
-    choose_symbols(meta, Kallsyms::Used, data(pages)).map_err(error)
 }
 
 /// Pages of each CPU, to be read.
