@@ -74,7 +74,6 @@ pub const WATCH: &str = "Examples:\n  latlab watch ctl_loop --deadline 1ms\n  la
 pub const WATCH_STATUS: &str =
     "Examples:\n  latlab watch status\n  latlab watch status --dir /tmp/watch --json";
 /// Of `latlab watch export`.
-#[cfg(feature = "host")]
 pub const WATCH_EXPORT: &str =
     "Examples:\n  latlab watch export tables\n  latlab watch export tables --dir /tmp/watch";
 

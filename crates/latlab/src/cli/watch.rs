@@ -77,7 +77,6 @@ pub enum Query {
         #[arg(long, value_name = "DIR", default_value = DIR)]
         dir: PathBuf,
     },
-    #[cfg(feature = "host")]
     /// Write the counts of all hours as Parquet tables (hour.parquet, time.parquet, cause.parquet).
     #[command(after_long_help = super::examples::WATCH_EXPORT)]
     Export {

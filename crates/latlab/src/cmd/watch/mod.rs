@@ -40,6 +40,13 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
             export::run(dir, out)?;
             return Ok(Outcome::Done);
         }
+        // Without it the word would name a task.
+        #[cfg(not(feature = "host"))]
+        Some(Query::Export { .. }) => {
+            use crate::outcome::HintExt;
+            return Err(anyhow::anyhow!("watch export: not in this build"))
+                .hint("copy the folder of the watch to a host, and name it there with --dir");
+        }
         None => {}
     }
     let text = args.file().map(read).transpose()?;

@@ -185,6 +185,11 @@ impl Recording {
         Ok(())
     }
 
+    /// Bytes at most that are kept for captures.
+    pub(super) fn most(&self) -> u64 {
+        self.most as u64
+    }
+
     /// From when on captures can be made; `None`: what they need is not recorded.
     pub(super) fn since(&self) -> Option<TraceNs> {
         (self.level != Level::Off).then(|| self.history.since())
