@@ -12,7 +12,7 @@ use anyhow::Context;
 use latlab_analysis::watch::counts::{merge, replay};
 use latlab_analysis::watch::thinning::{self, Limits};
 use latlab_model::watch::{CaptureEntry, Slice};
-#[cfg(feature = "host")]
+#[cfg(any(test, feature = "host"))]
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -276,7 +276,7 @@ fn lines(file: &File, path: &Path) -> Vec<Slice> {
 ///
 /// # Errors
 /// When they cannot be read.
-#[cfg(feature = "host")]
+#[cfg(any(test, feature = "host"))]
 pub(super) fn hours(dir: &Path) -> io::Result<Vec<Slice>> {
     let mut days = Vec::new();
     for entry in fs::read_dir(dir.join("hours"))? {
