@@ -291,18 +291,26 @@ pub fn compare(plan: Plan, replayed: &Run, machine: &str, command: Vec<String>) 
     let mut found: Vec<MainCause> =
         causes.filter(|c| !c.main_of.is_empty()).map(main_cause).collect();
     found.sort_by_key(|c| std::cmp::Reverse(c.main_of));
-    // The same mechanism; then, for those that remain, one that the events there do not distinguish from it.
+    // The same mechanism; then, for those that remain, one that the events there do not distinguish from it. Of several
+    // that whose size is nearest: the machine has causes of its own, such as its timer tick.
     for is_match in [is_same, is_among] {
         let is_open =
             |c: &&mut TwinCause| matches!(c.replay, Replay::Fault(_)) && c.found.is_none();
         for cause in detail.causes.iter_mut().filter(is_open) {
-            let at = found.iter().position(|f| is_match(&cause.recorded, f));
-            cause.found = at.map(|at| found.remove(at));
+            let matching = found.iter().enumerate().filter(|(_, f)| is_match(&cause.recorded, f));
+            let unlike = |f: &MainCause| ratio(f.size_ns, cause.recorded.size_ns);
+            let nearest = matching.min_by(|(_, a), (_, b)| unlike(a).total_cmp(&unlike(b)));
+            cause.found = nearest.map(|(at, _)| at).map(|at| found.remove(at));
         }
     }
     detail.others = found;
     [detail.pairs, detail.same, detail.reversed] = order(&detail.causes);
     detail
+}
+
+/// Of the larger size to the smaller one, at least 1. Sizes below a nanosecond are equal.
+fn ratio(a: f64, b: f64) -> f64 {
+    a.max(b).max(1.0) / a.min(b).max(1.0)
 }
 
 fn is_same(cause: &MainCause, found: &MainCause) -> bool {
@@ -528,6 +536,18 @@ mod tests {
         assert_eq!(three([10, 60, 30]), [2, 0, 2]);
         assert_eq!(three([30, 34, 10]), [2, 1, 0]);
         assert_eq!(three([0, 0, 0]), [2, 0, 0], "nothing captured determines nothing");
+    }
+
+    /// The machine's own timer tick makes more wake-ups late than the fault, of the same mechanism.
+    #[test]
+    fn a_cause_is_found_where_its_size_is() {
+        let fault = cause(Mechanism::HrtimerHandler, 0..20, 413_000.0);
+        let plan = plan(&recorded(vec![fault]), None).unwrap();
+        let tick = cause(Mechanism::HrtimerHandler, 0..35, 33_000.0);
+        let there = cause(Mechanism::HrtimerHandler, 35..53, 423_000.0);
+        let detail = compare(plan, &recorded(vec![tick, there]), "x86_64-rt", Vec::new());
+        assert_eq!(detail.causes[0].found.as_ref().unwrap().main_of, 18);
+        assert_eq!(detail.others[0].main_of, 35);
     }
 
     #[test]
