@@ -111,10 +111,11 @@ rust_lint_need() {
     fi
 }
 
-# not_passed LOG: the names of cargo's tests that failed, or had not ended, in a log.
+# not_passed LOG: the names of tests of cargo and of pages that failed, or of cargo's that had not ended, in a log.
 not_passed() {
     sed -E 's/\x1b\[[0-9;]*m//g' "$1" | awk '
         /^test .* \.\.\. FAILED$/ { print $2 }
+        sub(/^FAIL /, "") { print }
         /^test .* has been running for over / { slow[$2] = 1 }
         /^test .* \.\.\. / { delete slow[$2] }
         END { for (name in slow) print name " (had not ended)" }'

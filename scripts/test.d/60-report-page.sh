@@ -36,6 +36,5 @@ for kind in $kinds; do
     run=fixtures/runs-v1/$kind/run.json
     "$(target_dir)/debug/examples/page" <"$run" >"$out/pages/$kind.html"
 done
-(cd viewer/report && SHOTS=${SHOTS:-$top/target/shots} npm run --silent shots -- "$out/pages") | tee "$out/shots"
-shots=$(sed -n 's/^\([0-9]*\) passed, 0 failed$/\1/p' "$out/shots")
-echo "$(($(sed -n 's/^# pass //p' "$out/tests") + 1 + shots)) passed, 0 failed"
+(cd viewer/report && SHOTS=${SHOTS:-$top/target/shots} npm run --silent shots -- "$out/pages")
+echo "$(($(sed -n 's/^# pass //p' "$out/tests") + 1)) passed, 0 failed"

@@ -14,12 +14,11 @@ export LATLAB
     npm run --silent check
     npm test --silent 2>&1 | tee "$out/unit"
     OUT=$out/assets npm run --silent build
-    SHOTS=$out/shots npm run --silent e2e | tee "$out/e2e"
+    SHOTS=$out/shots npm run --silent e2e
 )
 for f in view.html view.js view.css; do
     cmp "$out/assets/$f" "crates/latlab-view/assets/$f" ||
         die "crates/latlab-view/assets/$f is not what viewer/trace builds to" "cd viewer/trace && npm run build, and commit it"
 done
 unit=$(sed -n 's/.*Tests .*[^0-9]\([0-9][0-9]*\) passed.*/\1/p' "$out/unit" | tail -n 1)
-page=$(sed -n 's/^\([0-9]*\) went well, 0 did not$/\1/p' "$out/e2e")
-echo "$((${unit:-0} + ${page:-0})) passed, 0 failed"
+echo "${unit:-0} passed, 0 failed"

@@ -4,21 +4,33 @@ import { join } from "node:path";
 import { browser, scratch, shots } from "./lib.mjs";
 
 const only = process.argv[2];
-export const score = { passed: 0, failed: 0 };
+export const score = { passed: 0, failed: 0, repeated: 0 };
+/** A browser on a busy machine may lose a page: so many tests that fail are run once more. */
+const repeats = 3;
 export const chrome = await browser();
 export const context = await chrome.newContext({ viewport: { width: 1400, height: 900 }, permissions: ["clipboard-read", "clipboard-write"] });
 
+/** A test of the page. One that fails prints `FAIL NAME`, and `repeated: NAME` when it passes the second time. */
 export async function test(name, body) {
   if (only && !name.includes(only)) return;
-  const begun = Date.now();
-  try {
-    await body();
-    score.passed++;
-    console.log(`ok   ${name} (${Date.now() - begun} ms)`);
-  } catch (e) {
-    score.failed++;
-    console.log(`FAIL ${name}\n${e?.stack ?? e}`);
-  }
+  const attempt = async () => {
+    const begun = Date.now();
+    try {
+      await body();
+      console.log(`ok   ${name} (${Date.now() - begun} ms)`);
+      return true;
+    } catch (e) {
+      console.log(`FAIL ${name}\n${e?.stack ?? e}`);
+      return false;
+    }
+  };
+  if (await attempt()) { score.passed++; return; }
+  score.failed++;
+  if (score.failed > repeats) return;
+  for (const page of context.pages()) await page.close();
+  if (!(await attempt())) return;
+  score.repeated++;
+  console.log(`repeated: ${name}`);
 }
 export const shot = (page, name) => page.screenshot({ path: join(shots, `${name}.png`) });
 export const app = (page, f, arg) => page.evaluate(f, arg);

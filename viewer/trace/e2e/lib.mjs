@@ -47,11 +47,19 @@ export async function browser(args = [], config = fonts) {
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", ...same, ...args], env: { ...process.env, FONTCONFIG_FILE: config } });
 }
 
+/** Replies come up to a quarter of a second late, and the page's script has a fraction of the CPU: finds tests that
+ * do not wait for what they look at (`SLOW=8 npm run e2e`). */
+async function slow(context, page, factor) {
+  await page.route(/\/api\//, async (r) => { await new Promise((done) => setTimeout(done, Math.random() * 250)); await r.fallback(); });
+  await (await context.newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate: factor });
+}
+
 /** Opens a page and waits until it shows everything. Errors of the page are errors of the test. */
 export async function open(context, url, { failing = false, wait = true, prepare = null } = {}) {
   const page = await context.newPage();
   // While working on the page: its files from there, without building latlab again.
   if (process.env.ASSETS) await page.route(/view\.(js|css)$/, (r) => r.fulfill({ path: join(process.env.ASSETS, new URL(r.request().url()).pathname.split("/").pop()) }));
+  if (process.env.SLOW) await slow(context, page, Number(process.env.SLOW));
   await prepare?.(page);
   page.problems = [];
   page.on("pageerror", (e) => page.problems.push(String(e)));
