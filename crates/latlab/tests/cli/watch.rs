@@ -73,13 +73,14 @@ fn counts(slice: &Value) -> (u64, u64) {
 fn mistakes_are_one_sentence_each() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_str().unwrap();
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
         (&["watch"], "no task to watch"),
         (&["watch", "status", "--dir", path], "no watch answers"),
         (&["watch", "export", "/nonexistent/tables", "--dir", path], "no counts of a watch"),
         (&["watch", "a", "--listen", "192.0.2.1:80"], "127.0.0.0/8"),
         (&["watch", "--config", "/nonexistent/watch.toml"], "/nonexistent/watch.toml"),
         (&["watch", "a-name-that-no-thread-can-have", "--dir", path], "15 characters"),
+        (&["watch", "4194305", "--dir", path], "latlab: task 4194305: there is no process"),
     ];
     for (args, expected) in cases {
         let out = latlab(args);
@@ -131,6 +132,8 @@ fn a_watched_loop_is_counted_and_captured_over_a_kill() {
     first.0.wait().unwrap();
     let out = latlab(&[&args[..], &["-D", "3", "--json"]].concat());
     assert_eq!(out.status.code(), Some(2), "{}", said(&out));
+    assert!(said(&out).starts_with("latlab: watching "), "{}", said(&out));
+    assert!(said(&out).contains(" (1 thread); state: latlab watch status"), "{}", said(&out));
     let state: Value = serde_json::from_slice(&out.stdout).unwrap();
     // In a new hour the earlier counts are in the folder of hours.
     if state["hour"]["hour"] == hour["hour"] {

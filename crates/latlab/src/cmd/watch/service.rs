@@ -7,6 +7,7 @@ use super::store::Store;
 use super::tasks::{Place, Tasks};
 use crate::cli::watch::Config;
 use crate::outcome::{Outcome, OwnHintExt};
+use crate::term;
 use latlab_analysis::latency::activations::from_capture::Thread;
 use latlab_analysis::watch::budget::{Change, Controller};
 use latlab_analysis::watch::choice::{Choice, Incident};
@@ -19,6 +20,7 @@ use latlab_model::watch::{Level, Slice, Status};
 use latlab_sys::service::{Notifier, clocks, cpu_ns};
 use latlab_sys::tracefs::Tracefs;
 use latlab_sys::{machine, signal};
+use std::io::Write;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -138,6 +140,7 @@ impl Service {
         let tell = |text: &str| notifier.iter().for_each(|n| n.tell(text));
         self.second();
         tell("READY=1");
+        self.say_begun();
         let started = Instant::now();
         let over = |d: Option<Duration>| d.is_some_and(|d| started.elapsed() >= d);
         while signal::stop_requested().is_none() && !over(self.config.duration) {
@@ -159,6 +162,17 @@ impl Service {
             None => Outcome::Done.exceeded_if(late),
         };
         Ok((self.state(), outcome))
+    }
+
+    /// Without this line a terminal is silent until the watch ends.
+    fn say_begun(&self) {
+        let dir = self.config.dir.display();
+        let end = if term::stderr_is_terminal() { "; Ctrl-C ends the watch" } else { "" };
+        let _ = writeln!(
+            term::stderr(),
+            "latlab: watching {}; state: latlab watch status --dir {dir}{end}",
+            self.tasks.found()
+        );
     }
 
     fn step(&mut self) -> anyhow::Result<()> {

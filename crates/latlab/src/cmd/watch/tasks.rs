@@ -6,6 +6,7 @@ use latlab_analysis::latency::activations::Late;
 use latlab_model::latency::{PeriodEstimate, Release};
 use latlab_model::units::{Nanos, Tid};
 use latlab_model::watch::TaskStatus;
+use latlab_report::values::counted;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -69,7 +70,7 @@ impl Tasks {
     /// When an entry can name none.
     pub(super) fn new(configs: Vec<TaskConfig>) -> anyhow::Result<Self> {
         let entry = |config: TaskConfig| {
-            let target = Some(Target::of(&config.name)?);
+            let target = Some(Target::of("task", &config.name)?);
             Ok(Entry { config, target, tids: Vec::new(), labels: BTreeMap::new() })
         };
         let entries: anyhow::Result<Vec<Entry>> = configs.into_iter().map(entry).collect();
@@ -89,7 +90,7 @@ impl Tasks {
         let mut changed = false;
         for entry in &mut self.entries {
             if entry.target.is_none() {
-                entry.target = Target::of(&entry.config.name).ok();
+                entry.target = Target::of("task", &entry.config.name).ok();
             }
             let mut tids = entry.target.as_ref().map(Target::tids).unwrap_or_default();
             tids.sort_unstable();
@@ -125,6 +126,15 @@ impl Tasks {
         let period_ns = entry.config.period_ns.or(known.period.map(|p| p.median_ns));
         let late = entry.config.late.or(period_ns.map(|ns| Late::Response(Nanos(ns))));
         Some(Place { label, late: late.unwrap_or_default(), period_ns, known })
+    }
+
+    /// What each entry names now, for a person.
+    pub(super) fn found(&self) -> String {
+        let entry = |e: &Entry| match e.tids.len() {
+            0 => format!("{} (not running yet)", e.config.name),
+            n => format!("{} ({})", e.config.name, counted(n, "thread")),
+        };
+        self.entries.iter().map(entry).collect::<Vec<_>>().join(", ")
     }
 
     /// Whether the user set the limit of this label's entry.

@@ -45,7 +45,7 @@ impl Begun {
     pub(super) fn new(task: Option<&str>, command: &[String]) -> anyhow::Result<Self> {
         if command.is_empty() {
             return Ok(Self::Running(match task {
-                Some(task) => Target::find(task)?,
+                Some(task) => Target::find("--task", task)?,
                 None => Target::All,
             }));
         }
@@ -70,23 +70,24 @@ impl Begun {
 }
 
 impl Target {
-    fn find(task: &str) -> anyhow::Result<Self> {
+    /// `option` names the task in errors.
+    fn find(option: &str, task: &str) -> anyhow::Result<Self> {
         if let Ok(pid) = task.parse::<u32>() {
-            threads(pid).with_context(|| format!("--task {task}"))?;
+            threads(pid).with_context(|| format!("{option} {task}"))?;
             return Ok(Self::Number(pid));
         }
         if task.starts_with('/') {
             let group = Path::new("/sys/fs/cgroup").join(task.trim_start_matches('/'));
             return match group.join("cgroup.procs").exists() {
                 true => Ok(Self::Group(group)),
-                false => Err(anyhow!("--task {task}: no such control group"))
+                false => Err(anyhow!("{option} {task}: no such control group"))
                     .hint("a path below /sys/fs/cgroup, as in /proc/PID/cgroup"),
             };
         }
         let found = named(task);
         if found.is_empty() {
             let like = similar(task);
-            return Err(anyhow!("--task {task}: no thread has this name")).hint(
+            return Err(anyhow!("{option} {task}: no thread has this name")).hint(
                 match like.is_empty() {
                     true => "a name is that of /proc/PID/comm, at most 15 characters".to_owned(),
                     false => format!("threads with similar names: {}", like.join(", ")),
@@ -100,11 +101,13 @@ impl Target {
     ///
     /// # Errors
     /// When it can name none at any time.
-    pub(in crate::cmd) fn of(task: &str) -> anyhow::Result<Self> {
-        match Self::find(task) {
+    pub(in crate::cmd) fn of(option: &str, task: &str) -> anyhow::Result<Self> {
+        match Self::find(option, task) {
             Err(error) if task.starts_with('/') || task.parse::<u32>().is_ok() => Err(error),
-            Err(_) if task.len() > 15 => Err(anyhow!("{task}: longer than the name of any thread"))
-                .hint("a name is that of /proc/PID/comm, at most 15 characters"),
+            Err(_) if task.len() > 15 => {
+                Err(anyhow!("{option} {task}: longer than the name of any thread"))
+                    .hint("a name is that of /proc/PID/comm, at most 15 characters")
+            }
             Err(_) => Ok(Self::Name(task.to_owned())),
             found => found,
         }
