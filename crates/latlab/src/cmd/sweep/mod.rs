@@ -85,7 +85,7 @@ impl Sweep {
         let jobs = self.plan.left(points);
         let all = jobs.len();
         for (i, job) in jobs.into_iter().enumerate() {
-            if self.is_over(all - i) || !self.point(&job, false, (i, all), points)? {
+            if self.is_over() || !self.point(&job, false, (i, all), points)? {
                 return Ok(all - i);
             }
         }
@@ -105,7 +105,7 @@ impl Sweep {
             let all = more.len();
             for (i, place) in more.into_iter().enumerate() {
                 let job = Job { number: grid + added + i, place };
-                if self.is_over(1) || !self.point(&job, true, (i, all), points)? {
+                if self.is_over() || !self.point(&job, true, (i, all), points)? {
                     return Ok(());
                 }
             }
@@ -113,11 +113,11 @@ impl Sweep {
     }
 
     fn each(&self) -> Duration {
-        Duration::from_nanos(self.plan.point_ns + self.plan.settle_ns)
+        Duration::from_nanos(self.plan.point_ns.saturating_add(self.plan.settle_ns))
     }
 
     /// Whether another point would be too much.
-    fn is_over(&self, _left: usize) -> bool {
+    fn is_over(&self) -> bool {
         let budget = self.plan.budget_ns.map(Duration::from_nanos);
         signal::stop_requested().is_some()
             || budget.is_some_and(|b| self.started.elapsed() + self.each() > b)
