@@ -217,6 +217,9 @@ pub enum CampaignError {
     /// Numbers that make no plan.
     #[error("repetitions and attempts are at least 1, and lines at most {LINES}")]
     Numbers,
+    /// An experiment that takes too long.
+    #[error("experiment {0}: seconds = {1}, at most {YEAR_S} (a year)")]
+    Seconds(String, u64),
     /// A name that occurs twice.
     #[error("{0} {1}: named twice")]
     Twice(&'static str, String),
@@ -244,6 +247,9 @@ pub enum CampaignError {
     )]
     NotChanged(String, String),
 }
+
+/// An experiment takes at most so long, s: of all lines together the sum is a number.
+const YEAR_S: u64 = 365 * 24 * 3_600;
 
 /// Commands that leave a run.
 const COMMANDS: [&str; 9] =
@@ -372,6 +378,9 @@ fn check(c: &Campaign) -> Result<(), CampaignError> {
     for e in &c.experiment {
         if !experiments.insert(&e.name) {
             return Err(CampaignError::Twice("experiment", e.name.clone()));
+        }
+        if e.seconds > YEAR_S {
+            return Err(CampaignError::Seconds(e.name.clone(), e.seconds));
         }
         check_command(&e.name, &e.command)?;
         if !e.on_failure.is_empty() {
@@ -590,6 +599,7 @@ mod tests {
         let on = |k: Kernel, board: &str| Kernel { boards: vec![board.into()], ..k };
         assert!(said(&|c| c.kernel = vec![on(kernel("k"), "zz")]).contains("no board \"zz\""));
         assert!(said(&|c| c.repetitions = 1_000_000).contains("at most"));
+        assert!(said(&|c| c.experiment[0].seconds = u64::MAX / 2).contains("at most 31536000"));
         assert!(said(&|c| c.board.clear()).contains("at least one"));
         assert!(said(&|c| c.board[0].target.clear()).contains("neither a target"));
         assert!(said(&|c| c.board[0].image = Some("a.img".into())).contains("labgrid:PLACE"));
