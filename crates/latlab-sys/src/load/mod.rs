@@ -184,15 +184,22 @@ fn how(status: ExitStatus) -> String {
 
 impl Drop for Load {
     fn drop(&mut self) {
+        // Each step for all of them: what waits for the disk ends with the others, not after them.
         for m in &mut self.members {
             // A supervisor of a command ends what that started when its input ends.
             drop(m.child.stdin.take());
-            let end = Instant::now() + REPLY_TIMEOUT;
-            while m.group && matches!(m.child.try_wait(), Ok(None)) && Instant::now() < end {
+        }
+        let end = Instant::now() + REPLY_TIMEOUT;
+        for m in self.members.iter_mut().filter(|m| m.group) {
+            while matches!(m.child.try_wait(), Ok(None)) && Instant::now() < end {
                 std::thread::sleep(Duration::from_millis(1));
             }
+        }
+        for m in &mut self.members {
             // It may have ended by itself; then there is nothing to kill.
             let _ = m.child.kill();
+        }
+        for m in &mut self.members {
             let _ = m.child.wait();
         }
     }
