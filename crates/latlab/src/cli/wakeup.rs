@@ -240,6 +240,9 @@ impl Config {
     }
 }
 
+/// Between two wake-ups at most, µs.
+const LONGEST_US: u64 = 3_600_000_000;
+
 impl Args {
     /// What was asked for. `allowed` are the CPUs that this process may use, `online` all that there are.
     ///
@@ -249,6 +252,11 @@ impl Args {
         if self.interval == 0 {
             return Err(anyhow!("-i 0: the interval must be at least 1 µs"))
                 .hint("give the interval in µs, such as -i 1000");
+        }
+        for (option, us) in [("-i", self.interval), ("-d", self.distance)] {
+            if us > LONGEST_US {
+                bail!("{option} {us}: at most {LONGEST_US} µs (an hour)");
+            }
         }
         let (policy, priority) = self.policy_and_priority()?;
         let mut threads = self.placement(policy, allowed, online)?;
@@ -561,6 +569,10 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
         assert!(fails("-i 0").starts_with("-i 0: "));
+        assert!(
+            fails("-i 3600000001").contains("an hour")
+                && fails("-d 18446744073709551615").contains("an hour")
+        );
         assert!(fails("-a 9").starts_with("-a 9: CPU 9 is not online (online: 0-3)"));
         assert!(fails("-a x").starts_with("-a x: 'x' is not a list of CPUs"));
         assert!(fails("-p 100").starts_with("-p 100: "));
