@@ -1,16 +1,12 @@
 //! What dead latlabs have left, and outcomes of putting settings back as lines of text.
 
 use latlab_sys::settings::{OrphanedSettings, Restoration};
-use latlab_sys::tracefs::{self, Tracefs};
-use std::path::Path;
+use latlab_sys::tracefs;
 
 /// Removes the tracing instances of dead latlabs, where tracefs is mounted; their names. Before settings are restored: an
 /// instance holds the events that it uses.
 pub fn remove_left_instances() -> Vec<String> {
-    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-    let mounted = places.iter().find(|p| Path::new(p).join("instances").exists());
-    let removed = mounted.map(|p| tracefs::remove_left_behind(&Tracefs::at(*p)));
-    removed.unwrap_or_default().into_iter().map(|r| r.name).collect()
+    tracefs::remove_left().into_iter().map(|r| r.name).collect()
 }
 
 /// What became of each, one line each.

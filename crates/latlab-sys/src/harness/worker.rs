@@ -3,7 +3,7 @@
 use crate::probe::ProbeError;
 use crate::probe::descriptor_limit;
 use crate::probe::peer::fork_error;
-use crate::signal;
+use crate::{signal, tracefs};
 use latlab_model::bench::trial::{SliceReply, SliceSpec};
 use latlab_model::finding::{Note, Quantity};
 use rustix::process::{Pid, Signal as Kill, kill_process_group};
@@ -109,6 +109,10 @@ pub(super) fn finished(
         let _ = kill_process_group(group, Kill::KILL);
     }
     let status = trial.child.wait()?;
+    // One that did not come to its end has not removed its tracing instance.
+    if !matches!(line, Ok(Some(_))) {
+        tracefs::remove_left();
+    }
     match line? {
         Some(line) => serde_json::from_str(&line).map_err(TrialError::Reply),
         None => Ok(ended(status)),

@@ -46,6 +46,12 @@ pub fn active() -> Vec<String> {
     mounted_at(&mounts).map(|root| active_in(&root)).unwrap_or_default()
 }
 
+/// Removes the instances that dead latlabs have left in a tracefs that is mounted.
+pub fn remove_left() -> Vec<RemovedInstance> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mounted_at(&mounts).map(|root| remove_left_behind(&Tracefs::at(root))).unwrap_or_default()
+}
+
 fn active_in(root: &Path) -> Vec<String> {
     let one = |dir: &Path, file: &str| {
         fs::read_to_string(dir.join(file)).is_ok_and(|t| matches!(t.trim(), "1" | "X"))

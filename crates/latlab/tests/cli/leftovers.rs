@@ -1,6 +1,6 @@
 //! What a command that was killed leaves in the kernel is removed by the next one.
 
-use crate::common::{latlab, said, skip, spawn, wait_for};
+use crate::common::{children_of, instances_of, latlab, said, skip, spawn, tracefs, wait_for};
 use std::path::Path;
 use std::time::Duration;
 
@@ -69,4 +69,19 @@ fn semaphores_of_several_rows_do_not_remove_each_other() {
     let run: serde_json::Value = serde_json::from_slice(&run).unwrap();
     let threads = run["parts"][0]["detail"]["threads"].as_array().unwrap();
     assert!(threads.iter().all(|t| t["wakeups"] == 20), "{threads:?}");
+}
+
+/// A benchmark measures in a process of its own, which the signal ends before it removes its tracing instance.
+#[test]
+fn an_interrupted_benchmark_leaves_no_tracing_instance() {
+    let Some(tracefs) = tracefs() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = spawn(dir.path(), &["bench", "ctx.yield", "-D", "600", "--out", "r"]);
+    let instance = wait_for("a tracing instance", Duration::from_millis(2), || {
+        let children = children_of(child.id()).into_iter();
+        children.flat_map(|pid| instances_of(&tracefs, pid)).next()
+    });
+    crate::common::signal(&child, rustix::process::Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!instance.exists(), "{}", instance.display());
 }

@@ -80,6 +80,8 @@ fn one(
     command.args(["bench", "--slice", &serde_json::to_string(spec)?]).stdin(Stdio::null());
     let out = command.output().with_context(|| format!("{name}: no process"))?;
     if signal::stop_requested().is_some() {
+        // The signal is the measuring process's too: it has not removed its tracing instance.
+        crate::restoration::remove_left_instances();
         return Ok(None);
     }
     let said = String::from_utf8_lossy(&out.stderr);
