@@ -152,6 +152,12 @@ impl RunDir {
         self.discard_if_empty();
     }
 
+    /// Whether `run.json` is all that the directory has.
+    pub fn has_run_alone(&self) -> bool {
+        let entries = fs::read_dir(&self.path).map(|all| all.flatten().map(|e| e.file_name()));
+        entries.is_ok_and(|mut names| names.all(|name| name == RUN_FILE))
+    }
+
     /// Removes what this process made of the directory and those above it again, as far as they are empty.
     pub fn discard_if_empty(&self) {
         let Some(made) = &self.made else { return };

@@ -31,6 +31,16 @@ pub struct Session {
     lava: Option<String>,
 }
 
+/// An error before anything was measured leaves no run.
+impl Drop for Session {
+    fn drop(&mut self) {
+        let is_empty = self.run.ended.is_none() && self.run.parts.is_empty();
+        if let Some(dir) = self.dir.as_ref().filter(|dir| is_empty && dir.has_run_alone()) {
+            dir.discard();
+        }
+    }
+}
+
 impl Session {
     /// Begins a run that is kept: in `--out`, or in `runs/`.
     ///

@@ -89,8 +89,12 @@ pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
     check_disks(&config.instances)?;
     let mut session = Session::begin(global, "bench", &config)?;
     if let Some(number) = options.each {
-        let (part, stopped) =
-            each::measure(&config.instances, (config.cpu, &config.dir), number, options.duration)?;
+        let place = (config.cpu, config.dir.as_path());
+        let measured = each::measure(&config.instances, place, number, options.duration);
+        let (part, stopped) = match measured {
+            Ok(measured) => measured,
+            Err(error) => return session.abandon(error),
+        };
         let lost = each::lost(&part);
         session.run.parts.push(part);
         return failed_if(lost, session.finish(stopped)?);

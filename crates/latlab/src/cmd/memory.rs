@@ -48,7 +48,11 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let (mut session, part, stopped) = if let Some(plan) = config.switch.clone() {
         let session = Session::begin(global, "memory", &config)?;
         let begun = clock::now();
-        let (detail, rings, stopped) = rings::measure(&plan, &config, &machine)?;
+        let measured = rings::measure(&plan, &config, &machine);
+        let (detail, rings, stopped) = match measured {
+            Ok(measured) => measured,
+            Err(error) => return session.abandon(error),
+        };
         let length = clock::now().since(begun).0;
         let mut part = cache::part::part("memory", SWITCH_TITLE, detail, length);
         part.results = rings.results;
@@ -56,7 +60,10 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         (session, part, stopped)
     } else if args.from.is_empty() {
         let session = Session::begin(global, "memory", &config)?;
-        let part = measure(&config, &machine)?;
+        let part = match measure(&config, &machine) {
+            Ok(part) => part,
+            Err(error) => return session.abandon(error),
+        };
         let stopped = signal::stop_requested().map(signal::Signal::name);
         (session, part, stopped)
     } else {

@@ -59,6 +59,9 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         say_results(&mut session.run, before);
         session.checkpoint()?;
     }
+    if session.run.parts.is_empty() {
+        return session.abandon(anyhow::anyhow!("stopped before the first measurement"));
+    }
     let json = global.json;
     session.finish_with(signal::stop_requested().map(signal::Signal::name), |run, out| {
         if json {

@@ -2,7 +2,7 @@
 //! no other, and nothing is left behind.
 
 use crate::common::{
-    LATLAB, SmallDisk, children_of, command, is_root, latlab, real_time, skip, spawn, text,
+    LATLAB, SmallDisk, children_of, command, is_root, latlab, real_time, said, skip, spawn, text,
     wait_for,
 };
 use latlab_model::finding::Note;
@@ -504,4 +504,13 @@ fn single_operations_have_a_distribution_and_what_is_no_time_is_refused() {
         assert!(!out.status.success(), "{args:?}");
         assert!(text(&out.stderr).contains(words), "{args:?}: {}", text(&out.stderr));
     }
+}
+
+#[test]
+fn single_operations_that_cannot_be_measured_leave_no_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = latlab(dir.path(), &["bench", "ctx.pipe:class=none", "--each", "10", "--out", "r"]);
+    assert_eq!(out.status.code(), Some(1), "{}", said(&out));
+    assert!(said(&out).contains("allowed are other or fifo"), "{}", said(&out));
+    assert!(!dir.path().join("r").exists());
 }

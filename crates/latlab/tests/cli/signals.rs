@@ -59,7 +59,6 @@ fn repeated_signals_of_a_terminal_that_closes_do_not_kill() {
     }
 }
 
-/// Whether the process ignores the signal (`/proc/PID/status`, `SigIgn`).
 /// A signal before there is anything to keep: the exit code is the signal's, and no run is left.
 #[test]
 fn a_signal_before_the_first_result_is_no_error() {
@@ -68,6 +67,12 @@ fn a_signal_before_the_first_result_is_no_error() {
         &["why", "--policy", "other", "-D", "20"],
         &["wakeup", "--policy", "other", "-D", "20"],
         &["noise", "-D", "20"],
+        &["memory", "-D", "20"],
+        &["timer", "-D", "20"],
+        &["bench", "syscall.getppid", "-D", "20"],
+        &["bench", "syscall.getppid", "--each", "100000000"],
+        &["sweep", "cache", "-D", "5s"],
+        &["survey", "--quick"],
     ] {
         let dir = tempfile::tempdir().unwrap();
         let mut command = command(dir.path(), &[words, &["--out", "r"]].concat());
@@ -81,6 +86,7 @@ fn a_signal_before_the_first_result_is_no_error() {
     }
 }
 
+/// Whether the process ignores the signal (`/proc/PID/status`, `SigIgn`).
 fn ignores(pid: u32, number: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap_or("0");
