@@ -242,13 +242,31 @@ fn run_trial(
         peer: instance.peer.map(crate::probe::remote::address_text),
         together: false,
     };
-    let limit = Duration::from_nanos(plan.limit_ns) + REPLY_TIMEOUT;
     #[cfg(feature = "host")]
     if !plan.copies.is_empty() {
-        return super::copies::run(&plan.worker, &spec, &plan.copies, limit);
+        return super::copies::run(&plan.worker, &spec, &plan.copies, reply_limit(&spec));
     }
-    vec![Trial::start(&plan.worker, &spec, Stdio::null()).and_then(|mut trial| {
-        let line = trial.lines.next(limit);
+    vec![trial(&plan.worker, &spec)]
+}
+
+/// How long a process may take.
+fn reply_limit(spec: &SliceSpec) -> Duration {
+    Duration::from_nanos(spec.limit_ns) + REPLY_TIMEOUT
+}
+
+fn trial(worker: &[String], spec: &SliceSpec) -> Result<SliceReply, TrialError> {
+    Trial::start(worker, spec, Stdio::null()).and_then(|mut trial| {
+        let line = trial.lines.next(reply_limit(spec));
         finished(trial, line)
-    })]
+    })
+}
+
+/// Measures one slice in a process of its own, which `worker` and the slice start; `None` after a signal.
+pub fn slice(worker: &[String], spec: &SliceSpec) -> Option<SliceReply> {
+    match trial(worker, spec) {
+        Ok(reply) => Some(reply),
+        Err(TrialError::Stopped) => None,
+        Err(TrialError::NotStarted(error)) => Some(not_started(error)),
+        Err(error) => Some(SliceReply::Failed { reason: error.note() }),
+    }
 }

@@ -66,6 +66,9 @@ pub struct Config {
     instances: Vec<Instance>,
 }
 
+/// A signal came so early.
+const NOTHING: &str = "stopped before the first result";
+
 /// Runs the command.
 pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
     if let Some(json) = &options.slice {
@@ -95,6 +98,9 @@ pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
             Ok(measured) => measured,
             Err(error) => return session.abandon(error),
         };
+        if stopped.is_some() && part.results.is_empty() {
+            return session.abandon(anyhow!(NOTHING));
+        }
         let lost = each::lost(&part);
         session.run.parts.push(part);
         return failed_if(lost, session.finish(stopped)?);
@@ -104,6 +110,9 @@ pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
         progress.set(Some(p.done), &format!("round {} {}", p.round, p.name));
     })?;
     drop(progress);
+    if stopped.is_some() && part.results.is_empty() {
+        return session.abandon(anyhow!(NOTHING));
+    }
     if let Some(Detail::Bench(detail)) = &mut part.detail {
         if let Err(error) = wrong_parameter(detail) {
             return session.abandon(error);
@@ -196,6 +205,12 @@ fn list_references() -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// The command that measures a slice, which is its last argument.
+fn worker() -> anyhow::Result<Vec<String>> {
+    let program = crate::program::own_program()?.to_string_lossy().into_owned();
+    Ok(vec![program, "bench".into(), "--slice".into()])
+}
+
 /// Measures as configured; for `bench` itself and for `survey`.
 ///
 /// # Errors
@@ -220,11 +235,7 @@ pub fn measure(
             threshold_ns: control_workload::control_limit_ns,
             estimate: so_far,
         },
-        worker: vec![
-            crate::program::own_program()?.to_string_lossy().into_owned(),
-            "bench".into(),
-            "--slice".into(),
-        ],
+        worker: worker()?,
     };
     let start = meter::now_ns();
     let mut moments = Moments::default();

@@ -8,11 +8,11 @@ use latlab_model::bench::trial::{SliceReply, SliceSpec};
 use latlab_model::finding::Note;
 use latlab_model::record::Unit;
 use latlab_model::run::Part;
+use latlab_sys::harness::runner;
 use latlab_sys::probe::registry::Instance;
 use latlab_sys::scratch::ScratchDir;
 use latlab_sys::signal;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Time of one probe, unless `-D` gives another: two million switches of 10 µs each take half a minute.
@@ -76,17 +76,7 @@ fn one(
     instance: &Instance,
 ) -> anyhow::Result<Option<latlab_model::bench::trial::Slice>> {
     let name = instance.spec.name;
-    let mut command = Command::new(crate::program::own_program()?);
-    command.args(["bench", "--slice", &serde_json::to_string(spec)?]).stdin(Stdio::null());
-    let out = command.output().with_context(|| format!("{name}: no process"))?;
-    if signal::stop_requested().is_some() {
-        // The signal is the measuring process's too: it has not removed its tracing instance.
-        crate::restoration::remove_left_instances();
-        return Ok(None);
-    }
-    let said = String::from_utf8_lossy(&out.stderr);
-    let reply: SliceReply = serde_json::from_slice(&out.stdout)
-        .map_err(|_| anyhow!("{name}: {}: {}", out.status, said.lines().next().unwrap_or("")))?;
+    let Some(reply) = runner::slice(&super::worker()?, spec) else { return Ok(None) };
     match reply {
         SliceReply::Measured(slice) => Ok(Some(*slice)),
         SliceReply::Unavailable { reason } => {
