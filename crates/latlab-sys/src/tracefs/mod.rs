@@ -20,7 +20,7 @@ mod top_level_journal;
 pub use control::Control;
 pub use error::TracefsError;
 pub use handles::{Marker, TraceStopper};
-pub use instance::{Instance, RemovedInstance, remove_left_behind};
+pub use instance::{Instance, RemovedInstance, remove_left, remove_left_behind};
 pub use probes::{ProbeOn, Probes};
 pub use selection::Selection;
 pub(crate) use selection::select;
@@ -44,12 +44,6 @@ pub struct Tracefs {
 pub fn active() -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     mounted_at(&mounts).map(|root| active_in(&root)).unwrap_or_default()
-}
-
-/// Removes the instances that dead latlabs have left in a tracefs that is mounted.
-pub fn remove_left() -> Vec<RemovedInstance> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    mounted_at(&mounts).map(|root| remove_left_behind(&Tracefs::at(root))).unwrap_or_default()
 }
 
 fn active_in(root: &Path) -> Vec<String> {

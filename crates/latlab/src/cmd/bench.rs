@@ -93,7 +93,8 @@ pub fn run(global: &Global, options: &Args) -> anyhow::Result<Outcome> {
     let mut session = Session::begin(global, "bench", &config)?;
     if let Some(number) = options.each {
         let place = (config.cpu, config.dir.as_path());
-        let measured = each::measure(&config.instances, place, number, options.duration);
+        let measured =
+            each::measure(&worker()?, &config.instances, place, number, options.duration);
         let (part, stopped) = match measured {
             Ok(measured) => measured,
             Err(error) => return session.abandon(error),

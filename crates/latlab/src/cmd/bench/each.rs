@@ -18,11 +18,12 @@ use std::time::Duration;
 /// Time of one probe, unless `-D` gives another: two million switches of 10 µs each take half a minute.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Measures `number` operations of each probe on a CPU, with files below `parent`.
+/// Measures `number` operations of each probe on a CPU, with files below `parent`. `worker` and a slice start a process.
 ///
 /// # Errors
 /// When a probe is no time, cannot run here, or goes wrong.
 pub fn measure(
+    worker: &[String],
     instances: &[Instance],
     (cpu, parent): (Option<u32>, &Path),
     number: u64,
@@ -54,7 +55,7 @@ pub fn measure(
             peer: instance.peer.map(latlab_sys::probe::remote::address_text),
             ..SliceSpec::default()
         };
-        if let Some(slice) = one(&spec, instance)? {
+        if let Some(slice) = one(worker, &spec, instance)? {
             measured.push((instance.spec.name.to_owned(), instance.params.clone(), slice));
         }
     }
@@ -72,11 +73,12 @@ pub fn lost(part: &Part) -> Option<String> {
 
 /// One probe; `None` when a signal ended it.
 fn one(
+    worker: &[String],
     spec: &SliceSpec,
     instance: &Instance,
 ) -> anyhow::Result<Option<latlab_model::bench::trial::Slice>> {
     let name = instance.spec.name;
-    let Some(reply) = runner::slice(&super::worker()?, spec) else { return Ok(None) };
+    let Some(reply) = runner::slice(worker, spec) else { return Ok(None) };
     match reply {
         SliceReply::Measured(slice) => Ok(Some(*slice)),
         SliceReply::Unavailable { reason } => {
