@@ -167,7 +167,10 @@ keep() {
 }
 
 failed=0
-trap 'kill $(jobs -p) 2>/dev/null || :' INT TERM EXIT
+# A job is a shell that waits for its program.
+trap 'jobs -p | xargs -r -n 1 pkill -P || :; kill $(jobs -p) 2>/dev/null || :' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 each() { # each SECONDS TARGET…: JOBS at a time
     local seconds=$1 t running=0
     shift
