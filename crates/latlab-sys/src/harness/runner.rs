@@ -263,6 +263,7 @@ fn trial(worker: &[String], spec: &SliceSpec) -> Result<SliceReply, TrialError> 
 
 /// Measures one slice in a process of its own, which `worker` and the slice start; `None` after a signal.
 pub fn slice(worker: &[String], spec: &SliceSpec) -> Option<SliceReply> {
+    let _semaphores = SemaphoreCleanup;
     match trial(worker, spec) {
         Ok(reply) => Some(reply),
         Err(TrialError::Stopped) => None,

@@ -71,6 +71,23 @@ fn semaphores_of_several_rows_do_not_remove_each_other() {
     assert!(threads.iter().all(|t| t["wakeups"] == 20), "{threads:?}");
 }
 
+/// The process that measures is killed, and its set has the key of the one that stops.
+#[test]
+fn interrupted_single_operations_leave_no_semaphores() {
+    if !Path::new("/proc/sysvipc/sem").exists() {
+        return skip("no System V semaphores in this kernel");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["bench", "ipc.sem-sysv", "--each", "100000000", "--out", "r"];
+    let mut child = spawn(dir.path(), &args);
+    wait_for("a semaphore", Duration::from_millis(5), || {
+        (!keys_of(child.id()).is_empty()).then_some(())
+    });
+    crate::common::signal(&child, rustix::process::Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert!(keys_of(child.id()).is_empty());
+}
+
 /// A benchmark measures in a process of its own, which the signal ends before it removes its tracing instance.
 #[test]
 fn an_interrupted_benchmark_leaves_no_tracing_instance() {
