@@ -4,7 +4,7 @@
 //! another process since does not protect what its first owner left behind. The kernel itself
 //! protects an instance in use: a file of it is held open, so that removing it fails with EBUSY.
 
-use super::{Control, Result, Tracefs, TracefsError, mounted_at};
+use super::{Control, Result, Tracefs, TracefsError, mounted};
 use std::fs;
 use std::io;
 use std::ops::Deref;
@@ -106,8 +106,7 @@ pub fn remove_left_behind(tracefs: &Tracefs) -> Vec<RemovedInstance> {
 
 /// As [`remove_left_behind`], where a tracefs is mounted.
 pub fn remove_left() -> Vec<RemovedInstance> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    mounted_at(&mounts).map(|root| remove_left_behind(&Tracefs::at(root))).unwrap_or_default()
+    mounted().map(|root| remove_left_behind(&Tracefs::at(root))).unwrap_or_default()
 }
 
 /// Removes the instances of processes that are gone.

@@ -42,8 +42,7 @@ pub struct Tracefs {
 /// Buffers, of a tracefs that is mounted, into which events are being recorded: `top level` or the
 /// instance's name. Empty without the right to look.
 pub fn active() -> Vec<String> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    mounted_at(&mounts).map(|root| active_in(&root)).unwrap_or_default()
+    mounted().map(|root| active_in(&root)).unwrap_or_default()
 }
 
 fn active_in(root: &Path) -> Vec<String> {
@@ -111,8 +110,7 @@ impl Tracefs {
     /// [`TracefsError::NeedsRoot`] or [`TracefsError::NotMounted`].
     pub fn find() -> Result<Found> {
         let usual = Path::new("/sys/kernel/tracing");
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        if let Some(root) = mounted_at(&mounts) {
+        if let Some(root) = mounted() {
             let tracefs = Self::at(root);
             tracefs.events_dir()?;
             return Ok(Found { tracefs, mounted: false });
@@ -228,6 +226,11 @@ pub(crate) fn clocks(text: &str) -> (Vec<String>, Option<String>) {
         })
         .collect();
     (names, chosen)
+}
+
+/// Where tracefs is mounted.
+fn mounted() -> Option<PathBuf> {
+    mounted_at(&fs::read_to_string("/proc/self/mountinfo").ok()?)
 }
 
 /// The mount point of tracefs in a mountinfo text, `/sys/kernel/tracing` preferred.
