@@ -507,10 +507,15 @@ fn single_operations_have_a_distribution_and_what_is_no_time_is_refused() {
 }
 
 #[test]
-fn single_operations_that_cannot_be_measured_leave_no_run() {
+fn what_cannot_be_measured_leaves_no_run() {
     let dir = tempfile::tempdir().unwrap();
     let out = latlab(dir.path(), &["bench", "ctx.pipe:class=none", "--each", "10", "--out", "r"]);
     assert_eq!(out.status.code(), Some(1), "{}", said(&out));
     assert!(said(&out).contains("allowed are other or fifo"), "{}", said(&out));
+    assert!(!dir.path().join("r").exists());
+    let args = ["bench", "syscall.getppid", "--dir", "/nonexistent", "--out", "r"];
+    let out = latlab(dir.path(), &args);
+    assert_eq!(out.status.code(), Some(1), "{}", said(&out));
+    assert!(said(&out).contains("no directory for files in /nonexistent"), "{}", said(&out));
     assert!(!dir.path().join("r").exists());
 }
