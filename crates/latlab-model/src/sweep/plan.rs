@@ -192,6 +192,11 @@ impl Plan {
         }
     }
 
+    /// Time of a point with the pause before it, ns.
+    pub fn each_ns(&self) -> u64 {
+        self.point_ns.saturating_add(self.settle_ns)
+    }
+
     /// Wake-ups of the point with the fewest.
     pub fn wakeups(&self) -> u64 {
         self.point_ns / self.longest_interval_ns().max(1)

@@ -8,7 +8,7 @@ use latlab_sys::load::LoadSpec;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A point takes at most so long.
+/// A point with the pause before it takes at most so long.
 const POINT_MOST: Duration = Duration::from_secs(24 * 3_600);
 
 /// Measure latency over a grid of loads and find the knees.
@@ -128,9 +128,9 @@ impl Args {
         }
         self.check(&plan, free_bytes)?;
         plan.point_ns = self.point_ns(&plan);
-        if Duration::from_nanos(plan.point_ns) > POINT_MOST {
-            return Err(anyhow!("{} s for each point: at most 1d", plan.point_ns / 1_000_000_000))
-                .hint("a shorter --duration, or a lower --quantile");
+        if Duration::from_nanos(plan.each_ns()) > POINT_MOST {
+            return Err(anyhow!("{} s for each point: at most 1d", plan.each_ns() / 1_000_000_000))
+                .hint("a shorter --duration or --settle, or a lower --quantile");
         }
         Ok(plan)
     }

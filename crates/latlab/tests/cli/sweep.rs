@@ -151,6 +151,7 @@ fn nonsense_is_one_sentence() {
         (&["--load", "wild:{size}", "--axis", "size=1K,2K"], "the load wild:"),
         (&["--quantile", "1.5"], "--quantile 1.5: above 0, at most 1"),
         (&["--duration", "9223372036854775807s"], "s for each point: at most 1d"),
+        (&["--settle", "9223372036854775807s", "--dry-run"], "s for each point: at most 1d"),
         (&["-i", "300,none"], "-i 300,none: whole µs from 10 to 10000000"),
         (&["-i", "5"], "-i 5: whole µs from 10"),
         (&["cache", "--load", "cpu:{x}"], "a predefined plan has its own axes"),

@@ -112,15 +112,13 @@ impl Sweep {
         }
     }
 
-    fn each(&self) -> Duration {
-        Duration::from_nanos(self.plan.point_ns.saturating_add(self.plan.settle_ns))
-    }
-
     /// Whether another point would be too much.
     fn is_over(&self) -> bool {
         let budget = self.plan.budget_ns.map(Duration::from_nanos);
         signal::stop_requested().is_some()
-            || budget.is_some_and(|b| self.started.elapsed() + self.each() > b)
+            || budget.is_some_and(|b| {
+                self.started.elapsed() + Duration::from_nanos(self.plan.each_ns()) > b
+            })
     }
 
     /// Measures and keeps one point; false when it was interrupted, and is to be measured again.
@@ -131,7 +129,8 @@ impl Sweep {
         (i, all): (usize, usize),
         points: &mut Vec<Point>,
     ) -> anyhow::Result<bool> {
-        let left = self.each() * u32::try_from(all - i).unwrap_or(u32::MAX);
+        let each = Duration::from_nanos(self.plan.each_ns());
+        let left = each.saturating_mul(u32::try_from(all - i).unwrap_or(u32::MAX));
         let kind = if refined { "around a knee, " } else { "" };
         let words = format!("{kind}{} of {all}, {} s left", i + 1, left.as_secs());
         let progress = &mut self.progress;
@@ -159,7 +158,7 @@ fn dry_run(plan: &Plan) -> anyhow::Result<Outcome> {
         };
         writeln!(out, "{:>5}  {period}{loads}", job.number)?;
     }
-    let seconds = jobs.len() as u64 * (plan.point_ns + plan.settle_ns) / 1_000_000_000;
+    let seconds = (jobs.len() as u64).saturating_mul(plan.each_ns()) / 1_000_000_000;
     writeln!(
         out,
         "{} points of {} ms: {seconds} s in total, and up to {} more points around knees",
