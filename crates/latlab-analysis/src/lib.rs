@@ -14,6 +14,7 @@ pub mod compare;
 pub mod doctor;
 #[cfg(feature = "host")]
 pub mod fleet;
+mod fnv;
 pub mod history;
 pub mod latency;
 pub mod noise;

@@ -14,6 +14,7 @@ mod file;
 pub(in crate::fleet) use file::is_name;
 pub use file::{Board, Campaign, CampaignError, Experiment, Kernel, LINES, LavaBoard};
 
+use crate::fnv;
 use file::check;
 use latlab_stats::rng::SplitMix64;
 use serde::{Deserialize, Serialize};
@@ -77,7 +78,7 @@ pub fn plan(campaign: &Campaign) -> Result<Plan, CampaignError> {
     let mut used = vec![0u64; campaign.board.len()];
     for repetition in 1..=campaign.repetitions {
         for (board, used) in campaign.board.iter().zip(&mut used) {
-            let order = hash([board.name.as_str(), &repetition.to_string()]);
+            let order = fnv::of_texts([board.name.as_str(), &repetition.to_string()]);
             let mut random = SplitMix64::new(campaign.seed ^ order);
             let mut kernels = kernels_of(campaign, board);
             random.shuffle(&mut kernels);
@@ -124,7 +125,7 @@ fn line(
     let target = options.map_or_else(|| board.place(), |o| [&board.place(), ",", o].concat());
     let name = kernel.map(|k| k.name.as_str());
     let measured = [campaign.name.as_str(), &target].into_iter().chain(name);
-    let hash = digits(hash(measured.chain(e.command.iter().map(String::as_str))));
+    let hash = fnv::digits(fnv::of_texts(measured.chain(e.command.iter().map(String::as_str))), 8);
     let repeated = repetition.to_string();
     let id = std::iter::once(board.name.as_str()).chain(name).chain([&*e.name, &repeated, &hash]);
     Line {
@@ -140,19 +141,6 @@ fn line(
         check: e.check.clone(),
         on_failure: e.on_failure.clone(),
     }
-}
-
-/// Eight hexadecimal digits.
-fn digits(hash: u64) -> String {
-    (0..8).filter_map(|i| char::from_digit((hash >> (60 - 4 * i)) as u32 & 15, 16)).collect()
-}
-
-/// FNV-1a over the texts.
-fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
-    texts
-        .into_iter()
-        .flat_map(|t| t.bytes().chain([0]))
-        .fold(0xcbf2_9ce4_8422_2325, |h, byte| (h ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

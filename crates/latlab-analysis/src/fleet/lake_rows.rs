@@ -7,6 +7,7 @@
 //! the run's own buckets as well, so that no value changes sides, and merging is exact.
 
 use super::campaign::is_name;
+use crate::fnv;
 use crate::history::{rows, unit_word};
 use latlab_model::history::RunRow;
 use latlab_model::lake::{Cell, Row, RunRows};
@@ -196,7 +197,7 @@ fn day(started: &str, today: &str) -> Result<String, Refused> {
 /// A run's UUID; one made from its number for runs of versions that gave none.
 fn identifier(run: &Run, head: &RunRow) -> Result<String, Refused> {
     if run.id.is_empty() {
-        return Ok(["number-", &hexadecimal(head.id as u64)].concat());
+        return Ok(["number-", &fnv::digits(head.id as u64, 16)].concat());
     }
     let uuid = |(i, b): (usize, u8)| match i {
         8 | 13 | 18 | 23 => b == b'-',
@@ -208,13 +209,12 @@ fn identifier(run: &Run, head: &RunRow) -> Result<String, Refused> {
     Ok(run.id.clone())
 }
 
-/// FNV-1a over what was measured, and where and when.
+/// A checksum of what was measured, and where and when.
 fn digest(head: &RunRow, command: &str, results: &[latlab_model::history::ResultRow]) -> i64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut all = Vec::new();
     let mut add = |bytes: &[u8]| {
-        for byte in bytes.iter().chain(&[0]) {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        all.extend_from_slice(bytes);
+        all.push(0);
     };
     for text in [&head.started, &head.host, &head.unit, &head.kernel, command] {
         add(text.as_bytes());
@@ -228,7 +228,7 @@ fn digest(head: &RunRow, command: &str, results: &[latlab_model::history::Result
             add(&value.unwrap_or(0.0).to_bits().to_le_bytes());
         }
     }
-    (hash >> 1) as i64
+    (fnv::fnv(all) >> 1) as i64
 }
 
 fn cell(field: &str, text: &str, most: usize) -> Result<Cell, Refused> {
@@ -370,7 +370,7 @@ fn environment(run: &Run) -> BTreeMap<String, String> {
     if !m.kernel.config.is_empty() {
         let line = |(k, v): (&String, &String)| [k.as_str(), "=", v, "\n"].concat();
         let lines = m.kernel.config.iter().map(line).collect::<String>();
-        put("kernel.config", Some(hexadecimal(fnv(lines.as_bytes()))));
+        put("kernel.config", Some(fnv::digits(fnv::fnv(lines.bytes()), 16)));
     }
     put("firmware", m.firmware.clone());
     put("os", m.os.clone());
@@ -393,18 +393,6 @@ fn environment(run: &Run) -> BTreeMap<String, String> {
     prefixed("cpu.governor", &m.cpu.governors);
     prefixed("mitigation", &m.mitigations);
     all
-}
-
-/// 16 digits.
-fn hexadecimal(number: u64) -> String {
-    let digit = |i: u32| char::from_digit((number >> (60 - 4 * i)) as u32 & 15, 16);
-    (0..16).filter_map(digit).collect()
-}
-
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 fn environment_rows(run: &Run, origin: &Origin, common: &[Cell; 5]) -> Result<Vec<Row>, Refused> {
@@ -537,7 +525,7 @@ mod tests {
         assert!(change(&|r| r.machine.host = "a\u{1b}[2J".into()).contains("control characters"));
         assert!(change(&|r| r.machine.host = "x".repeat(257)).contains("longer than 256 bytes"));
         assert!(change(&|r| r.parts[0].results[0].name = "a\nb".into()).starts_with("name: "));
-        assert_eq!(hexadecimal(0x0123_4567_89ab_cdef), "0123456789abcdef");
+        assert_eq!(fnv::digits(0x0123_4567_89ab_cdef, 16), "0123456789abcdef");
         assert!(change(&|r| r.parts[0].results[0].summary.count = 1 << 41).contains("more than"));
         assert!(
             change(&|r| {

@@ -5,6 +5,7 @@
 //! changed (optimal partitioning of the logarithms, see [`latlab_stats::change_point`]), and what
 //! of the machine changed at that very run is named beside it.
 
+use crate::fnv;
 use latlab_model::history::{Change, ResultRow, RunRow, Trend, Value};
 use latlab_model::record::{Record, Unit};
 use latlab_model::run::Run;
@@ -68,13 +69,9 @@ pub fn unit_of(word: &str) -> Unit {
     serde_json::from_value(serde_json::Value::from(word)).unwrap_or(Unit::Count)
 }
 
-/// FNV-1a over the texts (G. Fowler, L. C. Noll, K.-P. Vo), without its sign.
+/// A checksum of the texts, without a sign.
 fn number(texts: &[&str]) -> i64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    for byte in texts.iter().flat_map(|t| t.bytes().chain([0])) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    (hash >> 1) as i64
+    (fnv::of_texts(texts.iter().copied()) >> 1) as i64
 }
 
 /// Lag-1 correlation of series of builds, and how many values that assumption weighs as.

@@ -4,6 +4,7 @@
 //! goes: of the task and main part with most captures, in its oldest hour the least late one. The last capture
 //! of a task and main part goes only when nothing else is left.
 
+use crate::fnv;
 use latlab_model::watch::CaptureEntry;
 use std::collections::BTreeMap;
 
@@ -44,10 +45,18 @@ pub fn parse(file: &str, bytes: u64) -> Option<CaptureEntry> {
     Some(CaptureEntry { file: file.to_owned(), hour, task, judged_ns, cause, who, bytes })
 }
 
-/// Letters, digits, `.` and `-`; the rest becomes `-`.
+/// Letters, digits, `.` and `-`; the rest becomes `-`. Of a longer text the end, which differs most, behind a checksum of all of
+/// it, which keeps two of them apart.
 fn clean(text: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
-    text.chars().take(FIELD).map(|c| if allowed(c) { c } else { '-' }).collect()
+    let clean = |c: char| if allowed(c) { c } else { '-' };
+    let length = text.chars().count();
+    if length <= FIELD {
+        return text.chars().map(clean).collect();
+    }
+    let sum = fnv::digits(fnv::fnv(text.bytes()), 8);
+    let end = text.chars().skip(length - (FIELD - 9)).map(clean);
+    sum.chars().chain(['-']).chain(end).collect()
 }
 
 /// What is alike: a task with one main part.
@@ -145,6 +154,21 @@ mod tests {
         }
         let hostile = CaptureEntry { task: "../../etc/x_y".into(), ..CaptureEntry::default() };
         assert!(!file_name("20261124T230500Z", &hostile).contains('/'));
+    }
+
+    /// Control groups of one service have long beginnings in common.
+    #[test]
+    fn long_names_stay_apart() {
+        let name = |pod: &str| {
+            let task = format!("/kubepods.slice/kubepods-burstable.slice/pod-{pod}.slice/loop");
+            let entry = CaptureEntry { task, judged_ns: 5, ..CaptureEntry::default() };
+            parse(&file_name("20261124T230500Z", &entry), 1).unwrap().task
+        };
+        assert_eq!(name("a1").len(), FIELD);
+        assert!(name("a1").ends_with(".slice-pod-a1.slice-loop"), "{}", name("a1"));
+        let apart = |a: &str, b: &str| a.split('-').next() != b.split('-').next();
+        assert!(apart(&name("a1"), &name("a2")));
+        assert_eq!(clean(&name("a1")), name("a1"), "what a file name tells is not shortened again");
     }
 
     #[test]
