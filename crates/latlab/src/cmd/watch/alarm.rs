@@ -1,5 +1,6 @@
 //! The command that a capture starts.
 
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,8 @@ impl Alarm {
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
+            // What it starts is killed with it.
+            .process_group(0)
             .spawn();
         match child {
             Ok(child) => self.running = Some((child, Instant::now())),
@@ -45,8 +48,7 @@ impl Alarm {
         let ended = match child.try_wait() {
             Ok(None) if since.elapsed() < LONGEST => return,
             Ok(None) => {
-                let _ = child.kill();
-                let _ = child.wait();
+                kill(child);
                 Some(format!("killed after {} s", LONGEST.as_secs()))
             }
             Ok(Some(status)) => (!status.success()).then(|| status.to_string()),
@@ -69,8 +71,42 @@ impl Alarm {
 impl Drop for Alarm {
     fn drop(&mut self) {
         if let Some((child, _)) = &mut self.running {
-            let _ = child.kill();
-            let _ = child.wait();
+            kill(child);
         }
+    }
+}
+
+fn kill(child: &mut Child) {
+    let _ = latlab_sys::process::kill_group(child.id());
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use std::{fs, thread};
+
+    #[test]
+    fn what_a_command_starts_is_killed_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let mut alarm = Alarm::new(Some("sleep 60 & echo $! >$FILE; wait; true".into()));
+        alarm.start(&[("FILE", file.to_str().unwrap())]);
+        let pid = loop {
+            match fs::read_to_string(&file) {
+                Ok(pid) if pid.ends_with('\n') => break pid.trim().to_owned(),
+                _ => thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        drop(alarm);
+        let stat = Path::new("/proc").join(pid).join("stat");
+        // Without a parent it is a zombie until somebody reaps it.
+        let is_alive = || fs::read_to_string(&stat).is_ok_and(|text| !text.contains(") Z "));
+        let since = Instant::now();
+        while is_alive() && since.elapsed() < Duration::from_secs(10) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!is_alive());
     }
 }
