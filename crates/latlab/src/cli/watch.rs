@@ -167,6 +167,7 @@ impl Args {
             Some(text) => self.parse(text)?,
             None => File::default(),
         };
+        self.check_names()?;
         let given = self.tasks.iter().map(|name| FileTask {
             name: name.clone(),
             deadline: self.deadline.clone(),
@@ -216,6 +217,27 @@ impl Args {
 }
 
 impl Args {
+    /// What is for the tasks of the command line needs one, and the name of a subcommand among options is no task.
+    fn check_names(&self) -> anyhow::Result<()> {
+        let options =
+            [("--deadline", &self.deadline), ("--limit", &self.limit), ("--period", &self.period)];
+        let given = options.iter().find(|o| o.1.is_some()).filter(|_| self.tasks.is_empty());
+        if let Some((option, _)) = given {
+            let key = option.trim_start_matches('-');
+            return Err(anyhow!(
+                "{option}: it is for tasks of the command line, and there is none"
+            ))
+            .hint(format!("name a task, or set {key} in the tables [[task]] of the file"));
+        }
+        match self.tasks.iter().find(|name| ["status", "export"].contains(&name.as_str())) {
+            Some(name) => Err(anyhow!("{name}: with options before it, it is not the subcommand"))
+                .hint(format!(
+                    "latlab watch {name} …; a thread of this name is watched by its number, or by a file"
+                )),
+            None => Ok(()),
+        }
+    }
+
     #[cfg(feature = "host")]
     fn parse(&self, text: &str) -> anyhow::Result<File> {
         toml::from_str(text).map_err(|e| {
@@ -313,5 +335,16 @@ mod tests {
         assert!(error(&["a", "--deadline", "0"], None).contains("above zero"));
         let both = "[[task]]\nname = \"a\"\ndeadline = \"1ms\"\nlimit = \"1ms\"\n";
         assert!(error(&[], Some(both)).contains("not both"));
+        let one = Some("[[task]]\nname = \"a\"\n");
+        for option in ["--deadline", "--limit", "--period"] {
+            let text = error(&["--config", "w.toml", option, "1ms"], one);
+            assert_eq!(
+                text,
+                format!("{option}: it is for tasks of the command line, and there is none")
+            );
+        }
+        let text = error(&["--listen", "127.0.0.1:9464", "status"], None);
+        assert_eq!(text, "status: with options before it, it is not the subcommand");
+        assert_eq!(config(&[], Some("[[task]]\nname = \"status\"\n")).unwrap().tasks.len(), 1);
     }
 }
