@@ -4,7 +4,7 @@ use crate::outcome::HintExt;
 use anyhow::{Context, anyhow};
 use latlab_model::watch::Status;
 use latlab_report::watch::open_metrics;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -27,6 +27,8 @@ pub(super) const SOCKET: &str = "watch.sock";
 #[derive(Debug)]
 pub(super) struct Server {
     socket: PathBuf,
+    /// The folder, locked.
+    _folder: File,
 }
 
 impl Server {
@@ -40,9 +42,16 @@ impl Server {
         shared: &Shared,
     ) -> anyhow::Result<Self> {
         let socket = dir.join(SOCKET);
-        if UnixStream::connect(&socket).is_ok() {
-            return Err(anyhow!("{}: a watch uses this folder", dir.display()))
-                .hint("latlab watch status --dir DIR; or choose another folder with --dir");
+        let folder = File::open(dir).with_context(|| dir.display().to_string())?;
+        match folder.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(anyhow!("{}: a watch uses this folder", dir.display()))
+                    .hint("latlab watch status --dir DIR; or choose another folder with --dir");
+            }
+            Err(TryLockError::Error(e)) => {
+                return Err(e).with_context(|| dir.display().to_string());
+            }
         }
         match fs::remove_file(&socket) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -52,7 +61,7 @@ impl Server {
         }
         let unix = UnixListener::bind(&socket).with_context(|| socket.display().to_string())?;
         fs::set_permissions(&socket, Permissions::from_mode(0o660))?;
-        let server = Self { socket };
+        let server = Self { socket, _folder: folder };
         if let Some(address) = listen {
             let tcp = TcpListener::bind(address).with_context(|| format!("--listen {address}"))?;
             let shared = Arc::clone(shared);

@@ -327,8 +327,10 @@ impl Service {
             self.unwritten.push(std::mem::replace(&mut self.hour, new));
         }
         let unwritten = std::mem::take(&mut self.unwritten);
-        self.unwritten =
-            unwritten.into_iter().filter(|hour| !self.store.finish_hour(hour)).collect();
+        self.unwritten = unwritten
+            .into_iter()
+            .filter(|hour| !self.store.finish_hour(hour, &self.hour))
+            .collect();
         self.pending.hour = hour;
         self.pending.seq = self.hour.seq.max(self.pending.seq) + 1;
         if !self.store.append(&self.pending) {

@@ -37,6 +37,8 @@ pub(super) struct Store {
     captures: Vec<CaptureEntry>,
     limits: Limits,
     keep_days: u32,
+    /// The highest number in the lines of finished hours.
+    finished: u64,
     /// The last write failed for this reason.
     pub(super) failing: Option<String>,
 }
@@ -77,6 +79,7 @@ impl Store {
             captures: Vec::new(),
             limits,
             keep_days,
+            finished: finished_seq,
             failing: None,
         };
         for hour in &hours {
@@ -120,22 +123,29 @@ impl Store {
         before
     }
 
-    /// Ends an hour: its line is written and synced before the seconds go.
-    pub(super) fn finish_hour(&mut self, hour: &Slice) -> bool {
-        let done = self.append_hour(hour).and_then(|()| self.restart_journal(None));
+    /// Ends an hour: its line is written and synced before its seconds go. The journal goes on with what it has of the current
+    /// hour.
+    pub(super) fn finish_hour(&mut self, hour: &Slice, current: &Slice) -> bool {
+        let current = Some(current).filter(|current| current.seq > hour.seq);
+        let done = self.append_hour(hour).and_then(|()| self.restart_journal(current));
         self.remove_old_days(&hour.hour);
         self.tell(done)
     }
 
-    fn append_hour(&self, hour: &Slice) -> io::Result<()> {
+    /// Writes the line of an hour, unless that was done before.
+    fn append_hour(&mut self, hour: &Slice) -> io::Result<()> {
+        if hour.seq <= self.finished {
+            return Ok(());
+        }
         let day = hour.hour.get(..10).unwrap_or("unknown");
         let path = self.dir.join("hours").join(format!("{day}.jsonl"));
         let mut file = OpenOptions::new().append(true).create(true).open(path)?;
         let before = file.metadata()?.len();
         let written =
             line(hour).and_then(|text| file.write_all(&text)).and_then(|()| file.sync_data());
-        if written.is_err() {
-            let _ = file.set_len(before);
+        match written {
+            Ok(()) => self.finished = hour.seq,
+            Err(_) => drop(file.set_len(before)),
         }
         written
     }
@@ -263,6 +273,8 @@ fn lines(file: &File, path: &Path) -> Vec<Slice> {
         };
         match found.last_mut().filter(|last| last.hour == slice.hour) {
             Some(last) if slice.seq > last.seq => merge(last, &slice),
+            // A line that is there twice counts once.
+            Some(last) if slice.seq == last.seq => {}
             _ => found.push(slice),
         }
     }
@@ -384,6 +396,34 @@ mod tests {
         assert_eq!(text.lines().count(), 1);
     }
 
+    /// Where the hour's line can be written and the journal not made anew, the line is not written again.
+    #[test]
+    fn an_hour_is_written_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut store, mut hour) = open(dir.path(), "2026-11-24T22");
+        assert!(store.append(&second(1, "2026-11-24T22")));
+        merge(&mut hour, &second(1, "2026-11-24T22"));
+        fs::create_dir(dir.path().join("current.new")).unwrap();
+        let mut next = Slice { hour: "2026-11-24T23".into(), seq: 1, ..Slice::default() };
+        for seq in 2..5 {
+            assert!(!store.finish_hour(&hour, &next));
+            assert!(store.append(&second(seq, "2026-11-24T23")));
+            merge(&mut next, &second(seq, "2026-11-24T23"));
+        }
+        let of_hours = || -> Vec<u64> {
+            hours(dir.path()).unwrap().iter().map(|h| h.counters.captures).collect()
+        };
+        assert_eq!(of_hours(), [1, 3]);
+        fs::remove_dir(dir.path().join("current.new")).unwrap();
+        assert!(store.finish_hour(&hour, &next));
+        // Killed now: the seconds of the hour that goes on are there.
+        assert_eq!(of_hours(), [1, 3]);
+        drop(store);
+        assert_eq!(open(dir.path(), "2026-11-24T23").1.counters.captures, 3);
+        let text = fs::read_to_string(dir.path().join("hours/2026-11-24.jsonl")).unwrap();
+        assert_eq!(text.lines().count(), 1);
+    }
+
     #[test]
     fn old_days_and_surplus_captures_go() {
         let dir = tempfile::tempdir().unwrap();
@@ -391,7 +431,7 @@ mod tests {
         for day in ["2026-11-21", "2026-11-22", "2026-11-23"] {
             fs::write(dir.path().join(format!("hours/{day}.jsonl")), "").unwrap();
         }
-        assert!(store.finish_hour(&second(1, "2026-11-24T22")));
+        assert!(store.finish_hour(&second(1, "2026-11-24T22"), &Slice::default()));
         let mut days: Vec<_> = fs::read_dir(dir.path().join("hours"))
             .unwrap()
             .map(|e| e.unwrap().file_name())
