@@ -2,6 +2,7 @@
 
 use crate::latency::activations::{Job, Late};
 use latlab_model::latency::ActivationCounts;
+use latlab_model::units::TraceNs;
 use latlab_model::watch::{CauseCount, Counters, Slice, TaskCounts};
 use latlab_stats::histogram::Histogram;
 
@@ -17,22 +18,40 @@ pub fn usual(counts: &ActivationCounts) -> Usual {
         .map(|h| h.quantile(0.5).unwrap_or(0))
 }
 
-/// Counts activations of one thread that follow each other. `last` is the intended time of the one before
-/// them, `period_ns` the distance of intended times where they are regular.
+/// A time of which events are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// From then on.
+    pub from: TraceNs,
+    /// Until then.
+    pub to: TraceNs,
+}
+
+/// What tells the periods without an activation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Periods<'g> {
+    /// Distance of intended times, where they are regular.
+    pub period_ns: Option<u64>,
+    /// The intended time of the activation before.
+    pub last: Option<u64>,
+    /// Activations on both sides of one of these do not tell what was between them.
+    pub gaps: &'g [Gap],
+}
+
+/// Counts activations of one thread that follow each other.
 pub fn count(
     task: &str,
     jobs: &[Job],
     late: Late,
     usual: Usual,
-    period_ns: Option<u64>,
-    last: Option<u64>,
+    periods: Periods<'_>,
 ) -> TaskCounts {
     let sure = || jobs.iter().filter(|job| !job.unsure);
     let mut counts = ActivationCounts {
         activations: jobs.len() as u64,
         unsure: jobs.iter().filter(|job| job.unsure).count() as u64,
         overruns: jobs.iter().filter(|job| job.after.is_some()).count() as u64,
-        skipped: period_ns.map_or(0, |period| skipped(jobs, period, last)),
+        skipped: skipped(jobs, periods),
         start: Histogram::of(sure().map(|j| j.start_latency().0)),
         response: Histogram::of(jobs.iter().map(|j| j.response().0)),
         running: Histogram::of(sure().map(|j| j.running.0)),
@@ -80,13 +99,15 @@ pub fn late_part(job: &Job, late: Late, usual: Usual) -> LatePart {
     }
 }
 
-fn skipped(jobs: &[Job], period_ns: u64, last: Option<u64>) -> u64 {
+fn skipped(jobs: &[Job], Periods { period_ns, last, gaps }: Periods<'_>) -> u64 {
+    let Some(period_ns) = period_ns else { return 0 };
     let times: Vec<u64> = last.into_iter().chain(jobs.iter().map(|j| j.intended.0)).collect();
+    let is_known = |w: &&[u64]| !gaps.iter().any(|gap| gap.from.0 < w[1] && gap.to.0 > w[0]);
     let periods = |w: &[u64]| {
         let apart = w[1].saturating_sub(w[0]) as f64;
         (apart / period_ns.max(1) as f64).round() as u64
     };
-    times.windows(2).map(|w| periods(w).saturating_sub(1)).sum()
+    times.windows(2).filter(is_known).map(|w| periods(w).saturating_sub(1)).sum()
 }
 
 /// Adds the counts of another time span, which is not before this one.
@@ -192,7 +213,7 @@ pub fn replay(seconds: impl IntoIterator<Item = Slice>, finished_seq: u64) -> Ve
 mod tests {
     use super::*;
     use latlab_model::latency::LateBy;
-    use latlab_model::units::{CpuId, Nanos, TraceNs};
+    use latlab_model::units::{CpuId, Nanos};
 
     const US: u64 = 1_000;
 
@@ -227,12 +248,19 @@ mod tests {
         ];
         let late = Late::Response(Nanos(300 * US));
         let usual = [10 * US, 100 * US, 0, 50 * US];
-        let counts = count("loop", &jobs, late, usual, Some(1_000 * US), Some(0)).counts;
+        let mut periods =
+            Periods { period_ns: Some(1_000 * US), last: Some(0), ..Periods::default() };
+        let counts = count("loop", &jobs, late, usual, periods).counts;
         assert_eq!((counts.activations, counts.late, counts.skipped), (5, 4, 2));
+        // Nothing was recorded in a part of the time between the third and the fourth.
+        let gaps = [Gap { from: TraceNs(4_100 * US), to: TraceNs(4_200 * US) }];
+        periods.gaps = &gaps;
+        assert_eq!(count("loop", &jobs, late, usual, periods).counts.skipped, 0);
         let each = LateBy { started_late: 1, ran_long: 1, preempted: 1, waited: 1 };
         assert_eq!(counts.late_by, each);
         assert_eq!(counts.response.count, 5);
-        let by_start = count("loop", &jobs, Late::Start(Nanos(300 * US)), usual, None, None).counts;
+        let by_start =
+            count("loop", &jobs, Late::Start(Nanos(300 * US)), usual, Periods::default()).counts;
         assert_eq!((by_start.late, by_start.late_by.started_late), (1, 1));
     }
 
@@ -243,7 +271,7 @@ mod tests {
         let one = |jobs: &[Job], seq: u64| Slice {
             hour: "2026-11-24T23".into(),
             seq,
-            tasks: vec![count("loop", jobs, late, [0; 4], None, None)],
+            tasks: vec![count("loop", jobs, late, [0; 4], Periods::default())],
             counters: Counters { events: jobs.len() as u64, ..Counters::default() },
             ..Slice::default()
         };

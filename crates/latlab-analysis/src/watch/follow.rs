@@ -8,6 +8,7 @@ use crate::latency::activations::Job;
 use crate::latency::activations::from_capture::{Chosen, Known, Thread, threads};
 use crate::latency::activations::release::regular;
 use crate::latency::capture::Capture;
+use crate::watch::counts::Gap;
 use latlab_model::event::EventKind;
 use latlab_model::latency::{PeriodEstimate, Release};
 use latlab_model::units::{Nanos, Tid, TraceNs};
@@ -20,8 +21,15 @@ const KNOWN: usize = 4_096;
 #[derive(Clone, Debug, Default)]
 pub struct Follow {
     known: Known,
-    /// The end of the last activation of each thread that was told.
-    told: IntMap<Tid, TraceNs>,
+    /// The last activation of each thread that was told.
+    told: IntMap<Tid, Told>,
+}
+
+/// An activation that was told.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    woken: TraceNs,
+    end: TraceNs,
 }
 
 /// The new activations of a window.
@@ -36,12 +44,15 @@ pub struct Fresh {
     pub distance: Nanos,
     /// A thread ran in it, and no activation of it is known: the window may be shorter than its period.
     pub unresolved: bool,
+    /// Times in it of which events are missing.
+    pub gaps: Vec<Gap>,
 }
 
 impl Follow {
     /// Takes a window. All events up to `horizon` were read.
     pub fn take(&mut self, window: &Capture, chosen: &Chosen, horizon: TraceNs) -> Fresh {
-        let mut fresh = Fresh::default();
+        let gaps = window.lost.iter().map(|lost| Gap { from: lost.from, to: lost.to }).collect();
+        let mut fresh = Fresh { gaps, ..Fresh::default() };
         let found = threads(window, chosen, &self.known);
         fresh.unresolved = ran(window, chosen).any(|tid| !found.iter().any(|t| t.tid == tid));
         for mut thread in found {
@@ -51,11 +62,11 @@ impl Follow {
             fresh.distance = fresh.distance.max(apart.unwrap_or_default());
             self.remember(thread.tid, &thread.release);
             let due: Vec<u64> = thread.jobs.iter().map(|j| j.intended.0).collect();
-            let told = self.told.get(&thread.tid).copied().unwrap_or(TraceNs(0));
-            thread.jobs.retain(|job| job.end > told && job.end <= horizon);
+            let told = self.told.get(&thread.tid).copied().unwrap_or_default();
+            thread.jobs.retain(|job| job.end > told.end && job.end <= horizon);
             if let Some(last) = thread.jobs.last() {
                 if self.told.len() < KNOWN || self.told.contains_key(&thread.tid) {
-                    self.told.insert(thread.tid, last.end);
+                    self.told.insert(thread.tid, Told { woken: last.woken, end: last.end });
                 }
                 fresh.threads.push((thread, regular(&due)));
             }
@@ -66,6 +77,14 @@ impl Follow {
     /// What begins the activations of each thread, as far as it is known.
     pub fn known(&self) -> &Known {
         &self.known
+    }
+
+    /// The threads of which activations were told, by number, and since when the next windows need their events: what follows the
+    /// last activation may be one that has not ended.
+    pub fn held(&self) -> Vec<(Tid, TraceNs)> {
+        let mut all: Vec<_> = self.told.iter().map(|(tid, told)| (*tid, told.woken)).collect();
+        all.sort_unstable_by_key(|t| t.0);
+        all
     }
 
     /// Forgets threads that are no more.

@@ -12,8 +12,12 @@ use latlab_trace::names::IntMap;
 use latlab_trace::{Select, TraceFile};
 use std::ops::ControlFlow;
 
+mod held;
+
 /// Events at most; the oldest go. 13 MB.
 const EVENTS: usize = 1 << 18;
+/// Of those before the window, which activations that have not ended need; the oldest go.
+const HELD: usize = 1 << 14;
 /// Names of which those that no event has any more are dropped.
 const NAMES: usize = 4_096;
 
@@ -29,8 +33,9 @@ impl Recent {
         &self.capture
     }
 
-    /// Adds those of the chosen events of a trace that tell the activations of these threads, which are sorted.
-    pub fn add(&mut self, trace: &TraceFile<'_>, select: &Select, tids: &[Tid]) {
+    /// Adds those of the chosen events of a trace that tell the activations of these threads, which are sorted. How many of
+    /// them are too many; those are as lost.
+    pub fn add(&mut self, trace: &TraceFile<'_>, select: &Select, tids: &[Tid]) -> u64 {
         let groups = Groups::SWITCH
             | Groups::WAKE
             | Groups::INTERRUPT
@@ -38,6 +43,7 @@ impl Recent {
             | Groups::TIMER
             | Groups::REST;
         let own = &mut self.capture;
+        let before = own.events.len();
         own.clock_is_monotonic = trace.clock() == "mono";
         let mut known: IntMap<u32, Symbol> = IntMap::default();
         let mut last: IntMap<u32, TraceNs> = IntMap::default();
@@ -60,7 +66,13 @@ impl Recent {
             own.events.sort_by_key(|e| e.time);
         }
         let surplus = own.events.len().saturating_sub(EVENTS);
+        let unseen = surplus.saturating_sub(before);
+        if unseen > 0 {
+            let (from, to) = (own.events[before].time, own.events[surplus].time);
+            own.lost.push(Lost { cpu: CpuId(0), from, to, count: Some(unseen as u64) });
+        }
         self.drop_first(surplus);
+        unseen as u64
     }
 
     /// Nothing was recorded in this time: what was before is not connected with what follows.
@@ -68,14 +80,26 @@ impl Recent {
         self.capture.lost.push(Lost { cpu: CpuId(0), from, to, count: None });
     }
 
-    /// Drops what is before a time.
-    pub fn forget(&mut self, before: TraceNs) {
-        self.drop_first(self.capture.events.partition_point(|e| e.time < before));
+    /// Drops what is before a time, but for what tells the activations of these threads, which are sorted, from a time of each
+    /// on.
+    pub fn forget(&mut self, before: TraceNs, held: &[(Tid, TraceNs)]) {
+        let events = &mut self.capture.events;
+        let end = events.partition_point(|e| e.time < before);
+        let mut keeps = held::of(&events[..end], held);
+        let surplus = keeps.iter().filter(|keep| **keep).count().saturating_sub(HELD);
+        keeps.iter_mut().filter(|keep| **keep).take(surplus).for_each(|keep| *keep = false);
+        let mut at = 0;
+        events.retain(|_| {
+            at += 1;
+            keeps.get(at - 1).is_none_or(|keep| *keep)
+        });
+        self.drop_first(0);
     }
 
-    /// Drops everything.
-    pub fn clear(&mut self) {
+    /// Drops everything: nothing is recorded from one time to another.
+    pub fn clear(&mut self, from: TraceNs, to: TraceNs) {
         self.capture = Capture::default();
+        self.lose(from, to);
     }
 
     fn drop_first(&mut self, count: usize) {
@@ -127,9 +151,11 @@ fn rename(kind: &mut EventKind, mut name: impl FnMut(Symbol) -> Symbol) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::latency::activations::Job;
     use crate::latency::activations::from_capture::{Chosen, Known, threads};
     use crate::latency::from_trace;
     use crate::watch::follow::Follow;
+    use latlab_model::units::Nanos;
 
     /// A periodic task that waits for two others, recorded on two CPUs with other programs.
     const CHAIN: &[u8] = include_bytes!("../../../../fixtures/trace/chain7.dat");
@@ -143,16 +169,35 @@ mod tests {
         let tids: Vec<Tid> = by_name.iter().map(|thread| thread.tid).collect();
         let expected: Vec<_> = by_name.iter().flat_map(|thread| &thread.jobs).copied().collect();
         let (first, last) = (whole.events[0].time.0, whole.events[whole.events.len() - 1].time.0);
+        for (step, overlap) in [(7_000_000, 60_000_000), (2_000_000, 100_000)] {
+            let (found, most) = by_parts(&file, (first, last), &tids, (step, overlap));
+            assert_eq!(found, expected, "parts of {step} ns, {overlap} ns of overlap");
+            assert!(most * 2 < whole.events.len(), "{most} of {}", whole.events.len());
+        }
+        assert!(expected.len() >= 15, "{}", expected.len());
+        let longest = expected.iter().map(Job::response).max();
+        assert!(longest > Some(Nanos(3_000_000)), "one is longer than a part: {longest:?}");
+    }
+
+    /// The activations that parts of a length, ns, tell, and the most events at a time. From the sixth activation on a window
+    /// begins `overlap` before its part: until then what begins one is not known.
+    fn by_parts(
+        file: &TraceFile<'_>,
+        (first, last): (u64, u64),
+        tids: &[Tid],
+        (step, overlap): (u64, u64),
+    ) -> (Vec<Job>, usize) {
         let (mut recent, mut follow) = (Recent::default(), Follow::default());
-        let (mut found, mut most, step) = (Vec::new(), 0, 7_000_000);
+        let (mut found, mut most) = (Vec::new(), 0);
         let mut from = first;
         while from <= last {
             let to = from + step - 1;
-            recent.forget(TraceNs(from.saturating_sub(60_000_000)));
+            let overlap = if found.len() < 6 { 60_000_000 } else { overlap };
+            recent.forget(TraceNs(from.saturating_sub(overlap)), &follow.held());
             let select = Select { from: Some(from), to: Some(to), ..Select::default() };
-            recent.add(&file, &select, &tids);
+            assert_eq!(recent.add(file, &select, tids), 0);
             most = most.max(recent.capture().events.len());
-            let chosen = Chosen::Tids(tids.clone());
+            let chosen = Chosen::Tids(tids.to_vec());
             let fresh = follow.take(recent.capture(), &chosen, TraceNs(to));
             found.extend(fresh.threads.into_iter().flat_map(|(thread, _)| {
                 assert_eq!(thread.name, "task");
@@ -160,9 +205,7 @@ mod tests {
             }));
             from += step;
         }
-        assert!(expected.len() >= 15, "{}", expected.len());
-        assert_eq!(found, expected);
-        assert!(most * 2 < whole.events.len(), "{most} of {}", whole.events.len());
+        (found, most)
     }
 
     /// A time without recording makes no activation that takes as long.
@@ -214,7 +257,7 @@ mod tests {
         for i in 0..=NAMES {
             recent.capture.names.intern(&format!("gone-{i}"));
         }
-        recent.forget(TraceNs(0));
+        recent.forget(TraceNs(0), &[]);
         assert_eq!(functions(&recent), before);
         assert!(recent.capture.names.symbols().count() < 100);
     }

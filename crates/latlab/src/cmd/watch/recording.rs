@@ -43,9 +43,10 @@ const BUFFER_KB: u64 = 1_024;
 const FIRST_KB: u64 = 4_096;
 /// Share of the available memory up to which ring buffers grow, where that is more than they may have anyway.
 const MEMORY_SHARE: u64 = 256;
-/// Looks after which the kernel's symbols are chosen again, and once more soon after the threads changed.
+/// Looks after which the kernel's symbols are chosen again: soon after the first time, and for new threads, at least.
 const SYMBOLS_EVERY: u64 = 7_200;
 const SYMBOLS_SOON: u64 = 20;
+const SYMBOLS_AGAIN: u64 = 600;
 /// Markers that are written to learn the cost of an event, in each of some rounds.
 const MARK: &[u8] = b"latlab watch: cost of an event\n";
 const MARKERS: u32 = 100;
@@ -71,7 +72,7 @@ pub(super) struct Recording {
     /// Bytes of the history.
     most: usize,
     formats: KnownFormats,
-    looks: u64,
+    symbols: Symbols,
     seen: (u64, u64),
     /// Ring buffer of each CPU, and at most, KiB.
     buffer_kb: (u64, u64),
@@ -86,6 +87,33 @@ pub(super) struct Looked {
     pub(super) events: u64,
     /// Events that were lost.
     pub(super) lost: u64,
+}
+
+/// When the kernel's symbols are chosen: that takes as much CPU time as some seconds of the budget.
+#[derive(Debug, Default)]
+struct Symbols {
+    /// Looks so far.
+    looks: u64,
+    /// At which look they were chosen, and are to be again at the latest.
+    chosen: Option<u64>,
+    next: u64,
+}
+
+impl Symbols {
+    fn are_due(&self) -> bool {
+        self.looks >= self.next
+    }
+
+    fn chosen(&mut self) {
+        let after = if self.chosen.is_none() { SYMBOLS_SOON } else { SYMBOLS_EVERY };
+        self.next = self.looks + after;
+        self.chosen = Some(self.looks);
+    }
+
+    /// Others may be met by the new ones.
+    fn threads_came(&mut self) {
+        self.next = self.next.min(self.chosen.map_or(0, |at| at + SYMBOLS_AGAIN));
+    }
 }
 
 impl Recording {
@@ -111,7 +139,7 @@ impl Recording {
             history: History::default(),
             most: usize::try_from(most).unwrap_or(usize::MAX),
             formats: KnownFormats::default(),
-            looks: 0,
+            symbols: Symbols::default(),
             seen: (0, 0),
             buffer_kb: (first_kb, most_kb),
         };
@@ -126,9 +154,10 @@ impl Recording {
     pub(super) fn begin_again(&mut self, tracefs: &Tracefs, tids: &[Tid]) -> anyhow::Result<()> {
         self.flight = prepare(tracefs, self.buffer_kb.0)?;
         self.tids = tids.to_vec();
-        self.recent.clear();
-        (self.looks, self.seen) = (0, (0, 0));
-        self.begin()
+        (self.symbols, self.seen) = (Symbols::default(), (0, 0));
+        self.begin()?;
+        self.recent.clear(self.looked, TraceNs(clock::now().0));
+        Ok(())
     }
 
     fn begin(&mut self) -> anyhow::Result<()> {
@@ -160,15 +189,18 @@ impl Recording {
         Ok(())
     }
 
-    /// Watches these threads from now on.
+    /// Watches these threads from now on. Filters change only for new ones: the number of one that went does no harm in them.
     ///
     /// # Errors
     /// When the kernel refuses a filter.
     pub(super) fn watch(&mut self, tids: &[Tid]) -> anyhow::Result<()> {
+        let has_new = tids.iter().any(|tid| !self.tids.contains(tid));
         self.tids = tids.to_vec();
-        self.select()?;
         self.follow.keep(|tid| tids.contains(&tid));
-        self.looks = 0;
+        if has_new {
+            self.select()?;
+            self.symbols.threads_came();
+        }
         Ok(())
     }
 
@@ -225,38 +257,38 @@ impl Recording {
         let pages = self.flight.take_pages().with_hint()?;
         let taken = TraceNs(clock::now().0);
         let is_empty = pages.iter().all(|p| p.1.is_empty());
-        let is_due = self.looks.is_multiple_of(SYMBOLS_EVERY) || self.looks == SYMBOLS_SOON;
-        if is_due && !is_empty {
+        if !is_empty && self.symbols.are_due() {
             self.flight.keep_symbols_of(&pages).with_hint()?;
+            self.symbols.chosen();
         }
-        self.looks += u64::from(!is_empty || self.looks > 0);
+        self.symbols.looks += 1;
         let counts = self.flight.counts();
         let events = counts.0.saturating_sub(self.seen.0);
         let lost = counts.1.saturating_sub(self.seen.1);
         self.seen = counts;
         let fullest = pages.iter().map(|p| p.1.len() as u64 / 1_024).max().unwrap_or(0);
         let begin = self.looked.0.saturating_sub(self.overlap.0);
-        self.recent.forget(TraceNs(begin));
+        self.recent.forget(TraceNs(begin), &self.follow.held());
         self.looked = TraceNs(now);
-        self.add(taken, pages)?;
+        let lost = lost + self.add(taken, pages)?;
         let fresh = self.find(TraceNs(now.saturating_sub(INCOMPLETE)));
         self.enlarge(fullest, lost)?;
         Ok(Looked { fresh, events, lost })
     }
 
-    /// Adds pages that were taken until a time to window and history.
-    fn add(&mut self, taken: TraceNs, pages: Pages) -> anyhow::Result<()> {
+    /// Adds pages that were taken until a time to window and history. How many of their events the window has no place for.
+    fn add(&mut self, taken: TraceNs, pages: Pages) -> anyhow::Result<u64> {
         if pages.iter().all(|p| p.1.is_empty()) {
-            return Ok(());
+            return Ok(0);
         }
         let recording = self.flight.recording(pages);
         let format = Format { kallsyms: Kallsyms::All, ..Format::uncompressed() };
         let bytes = recording.to_bytes(format).with_hint()?;
         let file = trace_input::open_after(&bytes, "watch".as_ref(), Some(&mut self.formats))?;
-        self.recent.add(&file, &Select::default(), &self.tids);
+        let unseen = self.recent.add(&file, &Select::default(), &self.tids);
         let most = if self.level == Level::Off { 0 } else { self.most };
         self.history.push(taken, recording.pages, most);
-        Ok(())
+        Ok(unseen)
     }
 
     /// The activations that ended since the last look and up to `horizon`.
@@ -412,6 +444,22 @@ fn wanted_kb(now: u64, fullest: u64, lost: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A pool whose threads come and go takes no more time for them.
+    #[test]
+    fn symbols_are_not_chosen_with_each_new_thread() {
+        let mut symbols = Symbols::default();
+        let mut chosen = Vec::new();
+        for look in 0..3_000 {
+            if symbols.are_due() {
+                symbols.chosen();
+                chosen.push(look);
+            }
+            symbols.looks += 1;
+            symbols.threads_came();
+        }
+        assert_eq!(chosen, [0, 20, 620, 1_220, 1_820, 2_420]);
+    }
 
     #[test]
     fn ring_buffers_hold_twice_what_came() {

@@ -12,11 +12,11 @@ use latlab_analysis::latency::activations::from_capture::Thread;
 use latlab_analysis::watch::budget::{Change, Controller};
 use latlab_analysis::watch::choice::{Choice, Incident};
 use latlab_analysis::watch::clocks::{Reading, passed};
-use latlab_analysis::watch::counts::{count, late_part, merge, usual};
+use latlab_analysis::watch::counts::{Gap, Periods, count, late_part, merge, usual};
 use latlab_analysis::watch::thinning::Limits;
 use latlab_model::latency::PeriodEstimate;
 use latlab_model::units::{CpuId, Nanos};
-use latlab_model::watch::{Level, Slice, Status};
+use latlab_model::watch::{Level, Slice, Status, TaskCounts};
 use latlab_sys::service::{Notifier, clocks, cpu_ns};
 use latlab_sys::tracefs::Tracefs;
 use latlab_sys::{machine, signal};
@@ -156,12 +156,14 @@ impl Service {
             self.pending.counters.not_captured += late;
         }
         self.second();
-        let late = self.tasks.has_limit() && self.total.tasks.iter().any(|t| t.counts.late > 0);
+        let state = self.state();
+        let is_late = |t: &TaskCounts| t.counts.late > 0 && self.tasks.has_limit(&t.task);
+        let late = state.total.tasks.iter().any(is_late);
         let outcome = match signal::stop_requested() {
             Some(signal) => Outcome::Stopped(signal),
             None => Outcome::Done.exceeded_if(late),
         };
-        Ok((self.state(), outcome))
+        Ok((state, outcome))
     }
 
     /// Without this line a terminal is silent until the watch ends.
@@ -177,11 +179,6 @@ impl Service {
 
     fn step(&mut self) -> anyhow::Result<()> {
         let suspended = self.read_clocks();
-        if self.tasks.look()
-            && let Err(error) = self.recording.watch(&self.tasks.tids())
-        {
-            return self.begin_again(&format!("{error:#}"));
-        }
         self.check()?;
         let looked = match self.recording.look() {
             Ok(looked) => looked,
@@ -193,6 +190,12 @@ impl Service {
         // A suspension delays every task.
         if !suspended {
             self.capture_one(&incidents);
+        }
+        // Only now: what a thread did that went meanwhile is counted.
+        if self.tasks.look()
+            && let Err(error) = self.recording.watch(&self.tasks.tids())
+        {
+            self.begin_again(&format!("{error:#}"))?;
         }
         self.alarm.look();
         if self.written.elapsed() >= SECOND {
@@ -233,8 +236,9 @@ impl Service {
         cpus.sort_unstable();
         cpus.dedup();
         self.aside.keep_off(&cpus);
+        let gaps = looked.fresh.gaps;
         for (thread, period) in looked.fresh.threads {
-            late += self.take(&thread, period, &mut incidents);
+            late += self.take(&thread, period, &gaps, &mut incidents);
         }
         (late, incidents)
     }
@@ -244,6 +248,7 @@ impl Service {
         &mut self,
         thread: &Thread,
         period: Option<PeriodEstimate>,
+        gaps: &[Gap],
         incidents: &mut Vec<Incident>,
     ) -> u64 {
         let since = self.recording.since();
@@ -255,7 +260,8 @@ impl Service {
         let before = last.and_then(|last| known.last.insert(thread.tid, last));
         let so_far = |s: &Slice| s.tasks.iter().find(|t| t.task == label).map(|t| usual(&t.counts));
         let usual = so_far(&self.hour).or_else(|| so_far(&self.total)).unwrap_or_default();
-        let counts = count(&label, &thread.jobs, late, usual, period_ns, before);
+        let periods = Periods { period_ns, last: before, gaps };
+        let counts = count(&label, &thread.jobs, late, usual, periods);
         let slice = Slice { tasks: vec![counts], ..Slice::default() };
         let (hour, seq) = (self.pending.hour.clone(), self.pending.seq);
         merge(&mut self.pending, &slice);

@@ -27,8 +27,7 @@ pub(super) struct Tasks {
 /// One entry of the configuration.
 struct Entry {
     config: TaskConfig,
-    /// `None`: a process or control group that is not there.
-    target: Option<Target>,
+    target: Target,
     tids: Vec<Tid>,
     labels: BTreeMap<String, Label>,
 }
@@ -63,6 +62,18 @@ pub(super) struct Place<'t> {
     pub(super) known: &'t mut Label,
 }
 
+impl Entry {
+    /// Takes its threads of now, which are sorted. Whether they changed.
+    fn set(&mut self, tids: Vec<Tid>) -> bool {
+        let changed = tids != self.tids;
+        for label in self.labels.values_mut() {
+            label.last.retain(|tid, _| tids.binary_search(tid).is_ok());
+        }
+        self.tids = tids;
+        changed
+    }
+}
+
 impl Tasks {
     /// The entries; that one names no thread yet is no error.
     ///
@@ -70,7 +81,7 @@ impl Tasks {
     /// When an entry can name none.
     pub(super) fn new(configs: Vec<TaskConfig>) -> anyhow::Result<Self> {
         let entry = |config: TaskConfig| {
-            let target = Some(Target::of("task", &config.name)?);
+            let target = Target::of("task", &config.name)?;
             Ok(Entry { config, target, tids: Vec::new(), labels: BTreeMap::new() })
         };
         let entries: anyhow::Result<Vec<Entry>> = configs.into_iter().map(entry).collect();
@@ -79,27 +90,23 @@ impl Tasks {
 
     /// Looks which threads there are, as often as it is worth it. Whether they changed.
     pub(super) fn look(&mut self) -> bool {
-        let is_absent = self.entries.iter().any(|e| e.tids.is_empty());
-        let every = if is_absent { SEARCH_ABSENT } else { SEARCH };
         let is_there = |tid: &Tid| std::path::Path::new(&format!("/proc/{}", tid.0)).exists();
-        let gone = self.entries.iter().flat_map(|e| &e.tids).any(|tid| !is_there(tid));
-        if !gone && self.searched.is_some_and(|at| at.elapsed() < every) {
-            return false;
-        }
-        self.searched = Some(Instant::now());
         let mut changed = false;
         for entry in &mut self.entries {
-            if entry.target.is_none() {
-                entry.target = Target::of("task", &entry.config.name).ok();
-            }
-            let mut tids = entry.target.as_ref().map(Target::tids).unwrap_or_default();
+            let tids: Vec<Tid> = entry.tids.iter().copied().filter(is_there).collect();
+            changed |= entry.set(tids);
+        }
+        let is_absent = changed || self.entries.iter().any(|e| e.tids.is_empty());
+        let every = if is_absent { SEARCH_ABSENT } else { SEARCH };
+        if self.searched.is_some_and(|at| at.elapsed() < every) {
+            return changed;
+        }
+        self.searched = Some(Instant::now());
+        for entry in &mut self.entries {
+            let mut tids = entry.target.tids();
             tids.sort_unstable();
             tids.dedup();
-            changed |= tids != entry.tids;
-            for label in entry.labels.values_mut() {
-                label.last.retain(|tid, _| tids.binary_search(tid).is_ok());
-            }
-            entry.tids = tids;
+            changed |= entry.set(tids);
         }
         changed
     }
@@ -137,9 +144,9 @@ impl Tasks {
         self.entries.iter().map(entry).collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether the user set the limit of this label's entry.
-    pub(super) fn has_limit(&self) -> bool {
-        self.entries.iter().any(|e| e.config.late.is_some())
+    /// Whether the user set the limit of the entry that has this label.
+    pub(super) fn has_limit(&self, label: &str) -> bool {
+        self.entries.iter().any(|e| e.config.late.is_some() && e.labels.contains_key(label))
     }
 
     /// For the state.
@@ -179,5 +186,60 @@ fn of_label(entry: &Entry, task: String, label: Label) -> TaskStatus {
         deadline_ns,
         deadline_is_period: entry.config.late.is_none(),
         start_limit_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+
+    fn task(name: &str, late: Option<Late>) -> TaskConfig {
+        TaskConfig { name: name.into(), late, period_ns: None }
+    }
+
+    /// The exit code is about limits that were given.
+    #[test]
+    fn a_limit_is_that_of_its_entry() {
+        let given = Some(Late::Response(Nanos(1_000_000)));
+        let mut tasks = Tasks::new(vec![task("given", given), task("found", None)]).unwrap();
+        for (entry, name) in ["given", "found"].into_iter().enumerate() {
+            let tid = Tid(100 + i32::try_from(entry).unwrap());
+            tasks.entries[entry].tids = vec![tid];
+            assert!(tasks.of(tid, name).is_some());
+        }
+        assert!(tasks.has_limit("given") && !tasks.has_limit("found"));
+    }
+
+    #[test]
+    fn a_control_group_that_is_not_there_is_waited_for() {
+        let mut tasks = Tasks::new(vec![task("/latlab.slice/none.service", None)]).unwrap();
+        assert!(!tasks.look());
+        assert_eq!(tasks.found(), "/latlab.slice/none.service (not running yet)");
+    }
+
+    /// A thread that went is known at once, without a search of all threads.
+    #[test]
+    fn a_thread_that_ends_is_not_searched() {
+        let (end, ended) = mpsc::channel::<()>();
+        let thread = thread::Builder::new().name("latlab-goes".into());
+        let thread = thread.spawn(move || ended.recv()).unwrap();
+        let mut tasks = Tasks::new(vec![task("latlab-goes", None)]).unwrap();
+        while tasks.tids().is_empty() {
+            tasks.searched = None;
+            tasks.look();
+        }
+        // No search is due for an hour.
+        let searched = Some(Instant::now() + Duration::from_secs(3_600));
+        tasks.searched = searched;
+        assert!(!tasks.look());
+        drop(end);
+        assert!(thread.join().unwrap().is_err());
+        // The kernel removes its folder soon after.
+        while !tasks.look() {
+            thread::yield_now();
+        }
+        assert_eq!((tasks.tids(), tasks.searched), (vec![], searched));
     }
 }

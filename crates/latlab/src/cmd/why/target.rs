@@ -77,7 +77,7 @@ impl Target {
             return Ok(Self::Number(pid));
         }
         if task.starts_with('/') {
-            let group = Path::new("/sys/fs/cgroup").join(task.trim_start_matches('/'));
+            let group = group(task);
             return match group.join("cgroup.procs").exists() {
                 true => Ok(Self::Group(group)),
                 false => Err(anyhow!("{option} {task}: no such control group"))
@@ -103,7 +103,8 @@ impl Target {
     /// When it can name none at any time.
     pub(in crate::cmd) fn of(option: &str, task: &str) -> anyhow::Result<Self> {
         match Self::find(option, task) {
-            Err(error) if task.starts_with('/') || task.parse::<u32>().is_ok() => Err(error),
+            Err(_) if task.starts_with('/') => Ok(Self::Group(group(task))),
+            Err(error) if task.parse::<u32>().is_ok() => Err(error),
             Err(_) if task.len() > 15 => {
                 Err(anyhow!("{option} {task}: longer than the name of any thread"))
                     .hint("a name is that of /proc/PID/comm, at most 15 characters")
@@ -174,6 +175,11 @@ impl Drop for Target {
     }
 }
 
+/// The folder of a control group.
+fn group(path: &str) -> PathBuf {
+    Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/'))
+}
+
 /// Process ids of this machine.
 fn processes() -> Vec<u32> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -229,9 +235,19 @@ fn members(group: &Path) -> Vec<u32> {
     let mut all = Vec::new();
     let mut next = vec![group.to_owned()];
     while let Some(group) = next.pop() {
-        let processes = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-        let pids = processes.lines().filter_map(|l| l.parse::<u32>().ok());
-        all.extend(pids.flat_map(|pid| threads(pid).unwrap_or_default()));
+        let numbers =
+            |text: String| -> Vec<u32> { text.lines().filter_map(|l| l.parse().ok()).collect() };
+        match fs::read_to_string(group.join("cgroup.procs")) {
+            Ok(pids) => {
+                let threads = |pid| threads(pid).unwrap_or_default();
+                all.extend(numbers(pids).into_iter().flat_map(threads));
+            }
+            // A threaded group names its threads alone (Documentation/admin-guide/cgroup-v2.rst).
+            Err(_) => {
+                let threads = fs::read_to_string(group.join("cgroup.threads"));
+                all.extend(numbers(threads.unwrap_or_default()));
+            }
+        }
         let beneath = fs::read_dir(&group).into_iter().flatten().flatten();
         next.extend(beneath.filter(|e| e.path().is_dir()).map(|e| e.path()));
     }
