@@ -89,6 +89,46 @@ fn mistakes_are_one_sentence_each() {
     }
 }
 
+/// 5 ms; the 500th job waits 2.2 s for another process.
+const WAITING: &str = r#"
+use Time::HiRes qw(clock_gettime clock_nanosleep CLOCK_MONOTONIC TIMER_ABSTIME);
+pipe(my $qr, my $qw); pipe(my $ar, my $aw);
+if (!fork) { close $qw; $0 = "slow_answer"; sysread($qr, my $c, 1); select(undef, undef, undef, 2.2); syswrite($aw, "x"); exit }
+close $qr; $0 = "waiting_loop";
+my $t = clock_gettime(CLOCK_MONOTONIC); my $k = 0;
+while (1) {
+    $t += 0.005; $t += 0.005 while $t < clock_gettime(CLOCK_MONOTONIC);
+    clock_nanosleep(CLOCK_MONOTONIC, $t * 1e9, TIMER_ABSTIME);
+    if (++$k == 500) { syswrite($qw, "x"); sysread($ar, my $c, 1) }
+}
+"#;
+
+/// An activation that takes longer than two looks is counted and captured when it ends, with what it waited for.
+#[test]
+fn a_wait_over_several_looks_is_late() {
+    if !can_run() {
+        return skip("it takes root, tracefs, perl, chrt and taskset");
+    }
+    let _alone = real_time();
+    let mut command = Command::new("chrt");
+    command.args(["-f", "50", "perl", "-e", WAITING]).stdin(Stdio::null()).stdout(Stdio::null());
+    let _loop = Killed(command.spawn().unwrap());
+    std::thread::sleep(Duration::from_millis(100));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let args = ["watch", "waiting_loop", "--deadline", "1s", "--dir", path, "--budget", "100%"];
+    let out = latlab(&[&args[..], &["-D", "8", "--json"]].concat());
+    assert_eq!(out.status.code(), Some(2), "{}", said(&out));
+    let state: Value = serde_json::from_str(&printed(&out)).unwrap();
+    let (activations, late) = counts(&state["total"]);
+    assert!(activations > 100 && late >= 1, "{:#}", state["total"]);
+    let longest = state["total"]["tasks"][0]["response"]["max"].as_u64();
+    assert!(longest >= Some(2_150_000_000), "{longest:?}");
+    let captures = state["captures"].as_array().unwrap();
+    let is_it = |c: &Value| c["cause"] == "wait" && c["who"] == "slow-answer";
+    assert!(captures.iter().any(is_it), "{captures:#?}");
+}
+
 /// Counts, captures, metrics, the exit code; a kill loses at most a second; a second watch is refused.
 #[test]
 fn a_watched_loop_is_counted_and_captured_over_a_kill() {

@@ -85,7 +85,7 @@ pub(super) struct Looked {
     pub(super) fresh: Fresh,
     /// Events that were recorded since the last look.
     pub(super) events: u64,
-    /// Events that were lost.
+    /// Events that were lost, in the ring buffer or because the window has no place for them.
     pub(super) lost: u64,
 }
 
@@ -270,10 +270,10 @@ impl Recording {
         let begin = self.looked.0.saturating_sub(self.overlap.0);
         self.recent.forget(TraceNs(begin), &self.follow.held());
         self.looked = TraceNs(now);
-        let lost = lost + self.add(taken, pages)?;
+        let unseen = self.add(taken, pages)?;
         let fresh = self.find(TraceNs(now.saturating_sub(INCOMPLETE)));
         self.enlarge(fullest, lost)?;
-        Ok(Looked { fresh, events, lost })
+        Ok(Looked { fresh, events, lost: lost + unseen })
     }
 
     /// Adds pages that were taken until a time to window and history. How many of their events the window has no place for.
