@@ -5,6 +5,7 @@
 #   *.md          text outside of code blocks and `code`; of CHANGELOG.md only the topmost section
 #   *.rs          string literals, and doc comments (in crates/ only those of latlab/src/cli: they are --help), up to the tests
 #   *.ts, *.html  string literals, text outside of tags
+#   others        whole lines
 # A line with `words: allow REASON` in it, or after such a line of its own, is left out.
 use strict;
 use warnings;
@@ -75,6 +76,7 @@ sub checked {
         # `area.kebab-case` and `snake_case` are identifiers, whatever they are made of.
         return join ' | ', grep { !/^[a-z0-9]+(?:[._-][a-z0-9]+)*[._][a-z0-9_.-]+$/ } @read;
     }
+    return $line if $file !~ /\.(?:ts|html)$/;
     return '' if $line =~ m{^\s*(?://|\*|/\*)};
     my @parts = $line =~ /"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|`((?:[^`\\]|\\.)*)`/g;
     push @parts, $line =~ />([^<>]+)</g if $file =~ /\.html$/;

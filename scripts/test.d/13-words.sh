@@ -1,4 +1,4 @@
-# The documentation, --help and the messages use the field's words (GLOSSARY.md), not those of scripts/words.txt.
+# The documentation, the texts of the packages, --help and the messages use the field's words (GLOSSARY.md), not those of scripts/words.txt.
 . scripts/lib.sh
 words() { perl scripts/words.pl scripts/words.txt "$@"; }
 out=$(mktemp -d)
@@ -25,6 +25,9 @@ let said = "the hunt \
 BAD
 cat >"$out/bad.ts" <<'BAD'
 label.textContent = "time budget"
+BAD
+cat >"$out/bad.readme" <<'BAD'
+The commands for a desk are in another package.
 BAD
 cat >"$out/good.md" <<'GOOD'
 A desktop machine in a dark room for hardware, with room for two; a power law and Little's law.
@@ -56,7 +59,7 @@ perl scripts/words.pl "$out/broken.txt" "$out/good.md" 2>/dev/null || status=$?
 [[ $status == 2 ]] || die "a broken list of rules was accepted"
 
 mapfile -t files < <(git ls-files 'docs/*.md' README.md GLOSSARY.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md \
-    'crates/*/src/*.rs' 'viewer/*/src/*.ts' 'viewer/*/src/*.html' |
+    packaging/{description,tarball-readme,examples,watch/watch.toml,watch/latlab-watch.service}'*' 'crates/*/src/*.rs' 'viewer/*/src/*.ts' 'viewer/*/src/*.html' |
     grep -vE '^crates/latlab-(testkit|model)/|^crates/latlab-report/src/(html|plot)/')
 # Identifiers of saved files (latlab-model) and attributes of markup are not words.
 words "${files[@]}"

@@ -290,6 +290,19 @@ mod tests {
     }
 
     #[test]
+    fn texts_of_the_packages_name_every_command_that_the_board_build_lacks() {
+        let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let pages =
+            ["packaging/description-board", "packaging/tarball-readme", "docs/how-to/install.md"];
+        for page in pages {
+            let text = std::fs::read_to_string(top.join(page)).unwrap().replace('`', "");
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let list = format!("commands for a host ({})", HOST_COMMANDS.join(", "));
+            assert!(words.join(" ").contains(&list), "{page} does not have: {list}");
+        }
+    }
+
+    #[test]
     fn earlier_spellings_of_options_are_accepted_and_hidden() {
         let lines = [
             "latlab why --prove",
