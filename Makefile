@@ -39,12 +39,18 @@ man: build ## Man pages and shell completions: dist/share.
 	@rm -rf dist/share
 	@$(LATLAB) generate dist/share
 
-install: man ## Install below PREFIX (/usr/local), with the board builds that are in dist.
-	install -D -m 755 $(LATLAB) $(DESTDIR)$(PREFIX)/bin/latlab
-	cd dist/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/{} \;
-	find dist -maxdepth 1 -name 'latlab-*[!l]' -type f -exec install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib/latlab {} +
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/latlab/faults faults/*
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/latlab/plugin plugin/*
+# As root, what is there is not built again: it would be with root's toolchain and leave root's files in the tree.
+BUILT := $(and $(filter 0,$(shell id -u)),$(wildcard $(LATLAB)),$(wildcard dist/share))
+INTO = $(DESTDIR)$(PREFIX)
+
+install: $(if $(BUILT),,man) ## Install below PREFIX (/usr/local), with the board builds that are in dist.
+	@newer=$(if $(BUILT),$$(find Cargo.lock crates -newer $(LATLAB) -name '*.[rl]*' -type f -print -quit)); \
+	    [[ -z $$newer ]] || echo "installing $(LATLAB), although $$newer is newer: make man builds it again" >&2
+	install -D -m 755 $(LATLAB) "$(INTO)/bin/latlab"
+	find dist/share -type f -printf '%P\0' | xargs -0 -I {} install -D -m 644 dist/share/{} "$(INTO)/share/{}"
+	find dist -maxdepth 1 -name 'latlab-*[!l]' -type f -exec install -D -m 755 -t "$(INTO)/lib/latlab" {} +
+	install -D -m 644 -t "$(INTO)/share/latlab/faults" faults/*
+	install -D -m 644 -t "$(INTO)/share/latlab/plugin" plugin/*
 
 clean: ## Remove what was built.
 	rm -rf $(TARGET_DIR) dist
