@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import tempfile
+import warnings
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._command import run_command
 from ._native import Histogram, RunData, read_run
@@ -189,16 +192,35 @@ def measure(experiment: str, *options: str, out: Optional[_Path] = None, sudo: b
     >>> latlab.measure("wakeup", "-D", "10").records[0].summary.quantile(0.999)
 
     experiment and options are those of the command. out: the directory of the run, which stays; without it
-    the run is kept in memory only. sudo: runs it by `sudo`. A limit that is exceeded is no error: the run has
-    it as a finding.
+    the run is kept in memory only. sudo: runs it by `sudo`, and removes the files of a run without out by `sudo` too.
+    A limit that is exceeded is no error: the run has it as a finding.
 
     Raises LatlabError with the sentence of the command when it fails.
     """
-    with tempfile.TemporaryDirectory(prefix="latlab-") as scratch:
-        directory = fspath(out) if out is not None else str(Path(scratch) / "run")
-        run_command([experiment, "--out", directory, *options], ["sudo"] if sudo else [])
+    before = ["sudo"] if sudo else []
+    if out is not None:
+        run_command([experiment, "--out", fspath(out), *options], before)
+        return load_run(out)
+    scratch = tempfile.mkdtemp(prefix="latlab-")
+    try:
+        directory = str(Path(scratch) / "run")
+        run_command([experiment, "--out", directory, *options], before)
         return load_run(directory)
 
+    finally:
+        _remove(scratch, before)
+
+
+def _remove(scratch: str, before: Sequence[str]) -> None:
+    """Removes a directory that `measure` made. An error here loses no run."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    if before and Path(scratch).exists():
+        # The files are root's.
+        said = subprocess.run(
+            [*before, "rm", "-rf", "--", scratch], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+        if said.returncode != 0:
+            warnings.warn(f"{scratch}: not removed: {said.stderr.strip()}; sudo rm -r {scratch}", stacklevel=3)
 
 def _part(part: Dict[str, Any]) -> Part:
     return Part(
