@@ -193,7 +193,8 @@ def measure(experiment: str, *options: str, out: Optional[_Path] = None, sudo: b
 
     experiment and options are those of the command. out: the directory of the run, which stays; without it
     the run is kept in memory only. sudo: runs it by `sudo`, and removes the files of a run without out by `sudo` too.
-    A limit that is exceeded is no error: the run has it as a finding.
+    A limit that is exceeded is no error: the run has it as a finding. Ctrl-C raises KeyboardInterrupt when the
+    command has ended; what was measured until then is in out.
 
     Raises LatlabError with the sentence of the command when it fails.
     """

@@ -2,6 +2,10 @@
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 
 import latlab
 import latlab._command
@@ -82,3 +86,36 @@ def test_a_refusal_of_sudo_is_the_error(fake, monkeypatch):
     monkeypatch.setenv("PATH", str(fake / "scratch"))
     with pytest.raises(latlab.LatlabError, match="^the command sudo is not installed$"):
         latlab.measure("wakeup", sudo=True)
+
+
+INTERRUPTED = """
+import sys
+from pathlib import Path
+import latlab._command
+latlab._command.command = lambda: Path(sys.argv[1])
+try:
+    latlab.measure("wakeup", out=sys.argv[2])
+except KeyboardInterrupt:
+    print("interrupted:", Path(sys.argv[2], "run.json").is_file())
+"""
+
+
+def test_a_command_that_is_interrupted_saves_what_it_measured(tmp_path, runs):
+    """Ctrl-C reaches every process of the terminal. The command takes longer than the 0.25 s that
+    subprocess.run leaves it."""
+    command = script(
+        tmp_path / "latlab",
+        f'trap \'sleep 1; cp -r "{runs / "wakeup"}" "$3"; exit 130\' INT\n'
+        f'touch "{tmp_path}/measures"\nwhile :; do sleep 0.05; done\n',
+    )
+    caller = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, command, tmp_path / "run"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not (tmp_path / "measures").exists():
+        assert caller.poll() is None
+        time.sleep(0.01)
+    os.killpg(caller.pid, signal.SIGINT)
+    assert caller.communicate(timeout=60)[0] == "interrupted: True\n"
