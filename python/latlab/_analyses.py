@@ -165,17 +165,11 @@ def explain(
 
     limit_ns: a wake-up later than this is late; without it what the marker of the measuring program says.
     task: the task, by name or thread id, where no marker names it. deadline_ns: an activation of the task with
-    a longer response time is late.
+    a longer response time is late; without both, what exceeds a limit that the activations suggest.
 
-    Raises LatlabError when no trace has a wake-up.
+    Raises LatlabError when no trace has a wake-up, or its clock does not count nanoseconds.
     """
-    if deadline_ns is not None and task is None:
-        raise LatlabError("deadline_ns: needs task", "latlab.explain(trace, task=…, deadline_ns=…)")
-    several = [traces] if isinstance(traces, (str, PathLike, Trace)) else list(traces)
-    paths = [trace.path if isinstance(trace, Trace) else Path(fspath(trace)) for trace in several]
-    files = [file for path in paths for file in _captures(path)]
-    run = paths[0] if len(paths) == 1 and paths[0].is_dir() else None
-    return Explanation(Run(_native.explain(files, limit_ns, task, deadline_ns, run)))
+    return Explanation(Run(_native.explain(*_question(traces, limit_ns, task, deadline_ns))))
 
 
 def breakdown(
@@ -186,7 +180,31 @@ def breakdown(
     deadline_ns: Optional[int] = None,
 ) -> Rows:
     """The parts of each wake-up, which add up to its latency: `explain(…).breakdown`."""
-    return explain(traces, limit_ns=limit_ns, task=task, deadline_ns=deadline_ns).breakdown
+    # As `explain`: the native function has warnings name the caller of its caller.
+    return Explanation(Run(_native.explain(*_question(traces, limit_ns, task, deadline_ns)))).breakdown
+
+
+_Question = Tuple[List[Path], Optional[int], Optional[str], Optional[int], Optional[Path]]
+
+
+def _question(
+    traces: Union[_Source, Sequence[_Source]],
+    limit_ns: Optional[int],
+    task: Optional[str],
+    deadline_ns: Optional[int],
+) -> _Question:
+    if deadline_ns is not None and task is None:
+        raise LatlabError("deadline_ns: needs task", "latlab.explain(trace, task=…, deadline_ns=…)")
+    if deadline_ns is not None and limit_ns is not None:
+        raise LatlabError(
+            "deadline_ns: cannot be used with limit_ns",
+            "limit_ns is for wake-ups of the task, deadline_ns for response times of its activations: choose one",
+        )
+    several = [traces] if isinstance(traces, (str, PathLike, Trace)) else list(traces)
+    paths = [trace.path if isinstance(trace, Trace) else Path(fspath(trace)) for trace in several]
+    files = [file for path in paths for file in _captures(path)]
+    run = paths[0] if len(paths) == 1 and paths[0].is_dir() else None
+    return files, limit_ns, task, deadline_ns, run
 
 
 _Times = Tuple[Optional[int], Optional[int]]

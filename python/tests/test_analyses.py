@@ -79,6 +79,8 @@ def test_errors_are_the_sentences_of_the_command(load, traces, tmp_path):
     (damaged / "captures").mkdir(parents=True)
     shutil.copy(load.path, damaged / "captures")
     (damaged / "run.json").write_text("{")
+    counter = tmp_path / "counter.dat"
+    counter.write_bytes((traces / "latlab-v6.dat").read_bytes().replace(b"[local] global counter", b"local global [counter]"))
     for options, call in [
         (["sched", function], lambda: latlab.sched(function)),
         (["timer", function], lambda: latlab.timer(function)),
@@ -88,6 +90,8 @@ def test_errors_are_the_sentences_of_the_command(load, traces, tmp_path):
         (["why", str(tmp_path)], lambda: latlab.explain(tmp_path)),
         (["why", str(nothing)], lambda: latlab.explain(nothing)),
         (["why", str(damaged)], lambda: latlab.explain(damaged)),
+        (["why", str(counter), "--limit", "1ms"], lambda: latlab.explain(counter, limit_ns=10**6)),
+        (["why", str(counter), "--task", "x"], lambda: latlab.explain(counter, task="x")),
     ]:
         with pytest.raises(latlab.LatlabError) as command:
             run_command(options)
@@ -99,6 +103,10 @@ def test_errors_are_the_sentences_of_the_command(load, traces, tmp_path):
         assert "--" in command.value.hint or own.value.hint == command.value.hint
     with pytest.raises(latlab.LatlabError, match="^deadline_ns: needs task$"):
         latlab.explain(load, deadline_ns=1000)
+    with pytest.raises(latlab.LatlabError, match="^deadline_ns: cannot be used with limit_ns$"):
+        latlab.breakdown(load, task="kworker/0:1", limit_ns=1000, deadline_ns=1000)
+    with pytest.raises(latlab.LatlabError, match="'--limit <TIME>' cannot be used with"):
+        run_command(["why", str(load.path), "--task", "kworker/0:1", "--limit", "1", "--deadline", "1"])
 
 
 def test_a_part_of_the_trace_is_analysed(load):

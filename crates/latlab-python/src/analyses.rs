@@ -198,6 +198,13 @@ impl Question {
         let find = |i: usize, known: &Known| {
             let capture = self.read(i)?.0;
             let found = threads(&capture, &chosen, known);
+        if !file.counts_ns() {
+            let clock = file.clock();
+            return Err(Refusal::new(
+                said(&format!("the trace's clock is {clock}, which does not count nanoseconds")),
+                "record with a clock that does: latlab record -C mono, trace-cmd record -C mono",
+            ));
+        }
             Ok((capture, found))
         };
         let Some(all) = captures::gather_all(count, find, by_name, self.deadline.is_none())? else {
