@@ -1,6 +1,6 @@
 //! `latlab why --task` and `latlab why -- COMMAND`: programs with known faults, and what is said of them.
 
-use crate::common::{is_root, latlab_here as latlab, real_time, said, skip};
+use crate::common::{fixture, is_root, latlab_here as latlab, real_time, said, skip};
 use serde_json::Value;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -202,4 +202,23 @@ fn a_task_without_a_deadline_is_described() {
     let missing = latlab(&["why", "--out", out.to_str().unwrap(), "--", "no-such-program"]);
     assert_eq!(missing.status.code(), Some(1));
     assert!(said(&missing).starts_with("latlab: no-such-program: "), "{}", said(&missing));
+}
+
+/// What is missing of a file is told once, also where there is no activation, and not where the sentence has it.
+#[test]
+fn damage_of_a_trace_is_told_with_a_task() {
+    let whole = std::fs::read(fixture("trace/rt-load.dat")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let cut = dir.path().join("cut.dat");
+    std::fs::write(&cut, &whole[..60_000]).unwrap();
+    let cut = cut.to_str().unwrap();
+    let ends = format!("latlab: {cut}: offset 60000: the file ends: ");
+    let told = |output: &Output| said(output).lines().filter(|l| l.starts_with(&ends)).count();
+    let found = latlab(&["why", cut, "--task", "kworker/0:1", "--json"]);
+    assert_eq!((found.status.code(), told(&found)), (Some(0), 1), "{}", said(&found));
+    assert!(!detail(&found)["activations"].as_array().unwrap().is_empty());
+    let nothing = latlab(&["why", cut, "--task", "nobody"]);
+    assert_eq!((nothing.status.code(), told(&nothing)), (Some(1), 1), "{}", said(&nothing));
+    let limit = latlab(&["why", cut, "--task", "kworker/0:1", "--limit", "100us"]);
+    assert!(told(&limit) == 0 && said(&limit).contains("cut.dat (damaged: "), "{}", said(&limit));
 }

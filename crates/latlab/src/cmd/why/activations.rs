@@ -16,15 +16,16 @@ use latlab_analysis::latency::from_trace;
 use latlab_model::latency::{CaptureCounters, CountedWork, SystemContext, WhyResult};
 use latlab_model::units::Tid;
 use latlab_sys::mmap::Mapped;
+use latlab_trace::Diagnostics;
 use std::path::{Path, PathBuf};
 
-/// A file as a capture, with the activations or spans in it.
+/// A file as a capture, with the activations or spans in it, and its damage.
 fn read(
     path: &Path,
     finder: &Finder,
     chosen: &Chosen,
     known: &Known,
-) -> anyhow::Result<(Capture, Vec<Thread>, Found)> {
+) -> anyhow::Result<(Capture, Vec<Thread>, Found, Diagnostics)> {
     let bytes = Mapped::open_all(path).with_context(|| path.display().to_string())?;
     let file = trace_input::open(&bytes, path)?;
     trace_input::in_nanoseconds(&file, path)?;
@@ -33,7 +34,7 @@ fn read(
     #[cfg(feature = "host")]
     let capture = with_user_stacks(capture, path)?;
     let (threads, found) = finder.find(&file, &capture, chosen, known)?;
-    Ok((capture, threads, found))
+    Ok((capture, threads, found, file.diagnostics))
 }
 
 /// The capture with the user stacks that were recorded beside it.
@@ -65,9 +66,11 @@ pub(super) fn of_files(
     let late = args.task_limit()?;
     let chosen = task.map_or_else(|| Chosen::Tids(Vec::new()), Chosen::parse);
     let mut seen = Found::default();
+    let mut damaged = Vec::new();
     let find = |i: usize, known: &Known| {
-        let (capture, threads, found) = read(&files[i], &finder, &chosen, known)?;
+        let (capture, threads, found, damage) = read(&files[i], &finder, &chosen, known)?;
         add(&mut seen, &found);
+        damaged.push((&files[i], damage));
         anyhow::Ok((capture, threads))
     };
     let marker_judges = !of_spans && late.is_none();
@@ -75,6 +78,9 @@ pub(super) fn of_files(
     let Some(all) = captures::gather_all(files.len(), find, by_name, marker_judges)? else {
         return Ok(None);
     };
+    for (path, damage) in damaged {
+        trace_input::tell_damage(path, &damage, &Diagnostics::default());
+    }
     if all.is_empty() {
         finder.nothing(task, &seen)?;
         let task = task.unwrap_or_default();
@@ -108,7 +114,7 @@ pub(super) fn explain(
     work: impl FnOnce(Tid) -> Option<CountedWork>,
 ) -> anyhow::Result<WhyResult> {
     let find = |i: usize, known: &Known| {
-        let (capture, threads, _) = read(&files[i], finder, chosen, known)?;
+        let (capture, threads, ..) = read(&files[i], finder, chosen, known)?;
         anyhow::Ok((capture, threads))
     };
     captures::explain_activations(files.len(), find, all, late, context, counters, work)
