@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import warnings
 
 import latlab
 import pytest
@@ -107,6 +108,43 @@ def test_errors_are_the_sentences_of_the_command(load, traces, tmp_path):
         latlab.breakdown(load, task="kworker/0:1", limit_ns=1000, deadline_ns=1000)
     with pytest.raises(latlab.LatlabError, match="'--limit <TIME>' cannot be used with"):
         run_command(["why", str(load.path), "--task", "kworker/0:1", "--limit", "1", "--deadline", "1"])
+
+
+def test_damage_is_a_warning_of_the_line_that_calls(load, tmp_path):
+    cut = tmp_path / "cut.dat"
+    cut.write_bytes(load.path.read_bytes()[:60_000])
+    trace = latlab.open(cut)
+    calls = [
+        trace.events,
+        lambda: latlab.sched(cut),
+        trace.sched,
+        lambda: latlab.explain(cut, task="kworker/0:1"),
+        lambda: trace.explain(task="kworker/0:1"),
+        lambda: latlab.breakdown(trace, task="kworker/0:1"),
+        lambda: trace.breakdown(task="kworker/0:1"),
+        _silently(lambda: latlab.sched(trace)).segments,
+    ]
+    for number, call in enumerate(calls):
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            call()
+        assert any("cut.dat: offset 60000: the file ends: " in str(warning.message) for warning in warned), number
+        assert {warning.filename for warning in warned} == {__file__}, number
+    # The notes of the report have it.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "damaged" in latlab.explain(cut, limit_ns=100_000).text(details=True)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with pytest.raises(latlab.LatlabError, match="^no activation of nobody"):
+            latlab.explain(cut, task="nobody")
+    assert len(warned) > 1
+
+
+def _silently(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call()
 
 
 def test_a_part_of_the_trace_is_analysed(load):

@@ -4,7 +4,7 @@ use crate::error::Refusal;
 use crate::run::{self, RunData};
 use crate::segments::Segments;
 use crate::table::Table;
-use crate::trace::{TRACES, Trace, memory};
+use crate::trace::{self, TRACES, Trace, memory};
 use latlab_analysis::latency::activations::Late;
 use latlab_analysis::latency::activations::from_capture::{Chosen, Known, threads};
 use latlab_analysis::latency::capture::Capture;
@@ -23,6 +23,9 @@ use latlab_trace::{Diagnostics, Select};
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+
+/// Frames to the caller of the package's function of the same name (`_analyses.py`), which warnings name.
+const PACKAGE: i32 = 2;
 
 /// Between two times, ns.
 fn between(start: Option<u64>, end: Option<u64>) -> Select {
@@ -55,7 +58,7 @@ fn schedule(
         )
     });
     let (schedule, damage) = analysed.map_err(|why| no_switches(trace, why).raise(py))?;
-    trace.warn(py, &damage)?;
+    trace.warn(py, &damage, PACKAGE)?;
     Ok(schedule)
 }
 
@@ -107,7 +110,7 @@ pub fn timer_run(
     let source = name(trace.path());
     let (found, damage) =
         py.detach(|| timer::from_trace::analyse(trace.file(), &source, &select, Trace::threads()));
-    trace.warn(py, &damage)?;
+    trace.warn(py, &damage, PACKAGE)?;
     let found = found.ok_or_else(|| {
         let message = format!("{}: no events of timers or interrupts", trace.path().display());
         let hint =
@@ -140,6 +143,8 @@ pub fn explain(
     deadline_ns: Option<u64>,
     run: Option<PathBuf>,
 ) -> PyResult<RunData> {
+    let paths = files.clone();
+    let mut damage = Vec::new();
     let answer = || {
         let recorded = run.filter(|path| path.join("run.json").is_file());
         let known = recorded.map(run::read).transpose()?.and_then(known_of);
@@ -160,13 +165,19 @@ pub fn explain(
         // A limit of its own judges wake-ups, as in `latlab why FILE --task NAME --limit TIME`.
         if question.task.is_some()
             && (deadline_ns.is_some() || limit_ns.is_none())
-            && let Some(result) = question.activations()?
+            && let Some(result) = question.activations(&mut damage)?
         {
             return Ok(result);
         }
+        // Its notes have the damage.
+        damage.clear();
         question.wakeups()
     };
-    let result = py.detach(answer).map_err(|refusal: Refusal| refusal.raise(py))?;
+    let answer = py.detach(answer);
+    for (path, damage) in paths.iter().zip(&damage) {
+        trace::warn(py, path, &[damage], PACKAGE)?;
+    }
+    let result = answer.map_err(|refusal: Refusal| refusal.raise(py))?;
     Ok(RunData::of(latency::part::part(result, true, 0)))
 }
 
@@ -187,17 +198,6 @@ impl Question {
             .map_err(|e| Refusal::new(said(&e), "name a trace.dat or ftrace's text"))?;
         let file = latlab_trace::open_within(&bytes, memory())
             .map_err(|e| Refusal::new(said(&e), TRACES))?;
-        Ok((from_trace::capture(&file, &name(path)), file.diagnostics))
-    }
-
-    fn activations(&self) -> Result<Option<WhyResult>, Refusal> {
-        let task = self.task.as_deref().unwrap_or_default();
-        let chosen = Chosen::parse(task);
-        let by_name = matches!(chosen, Chosen::Name(_));
-        let count = self.files.len();
-        let find = |i: usize, known: &Known| {
-            let capture = self.read(i)?.0;
-            let found = threads(&capture, &chosen, known);
         if !file.counts_ns() {
             let clock = file.clock();
             return Err(Refusal::new(
@@ -205,9 +205,26 @@ impl Question {
                 "record with a clock that does: latlab record -C mono, trace-cmd record -C mono",
             ));
         }
+        Ok((from_trace::capture(&file, &name(path)), file.diagnostics))
+    }
+
+    /// Activations of the task; `None` where a marker judges wake-ups. `damaged` gets the damage of each file.
+    fn activations(&self, damaged: &mut Vec<Diagnostics>) -> Result<Option<WhyResult>, Refusal> {
+        let task = self.task.as_deref().unwrap_or_default();
+        let chosen = Chosen::parse(task);
+        let by_name = matches!(chosen, Chosen::Name(_));
+        let count = self.files.len();
+        let mut find = |i: usize, known: &Known| {
+            let (capture, damage) = self.read(i)?;
+            // The explanation reads the files once more.
+            if damaged.len() == i {
+                damaged.push(damage);
+            }
+            let found = threads(&capture, &chosen, known);
             Ok((capture, found))
         };
-        let Some(all) = captures::gather_all(count, find, by_name, self.deadline.is_none())? else {
+        let Some(all) = captures::gather_all(count, &mut find, by_name, self.deadline.is_none())?
+        else {
             return Ok(None);
         };
         if all.is_empty() {

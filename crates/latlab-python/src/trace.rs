@@ -72,21 +72,39 @@ impl Trace {
         std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX)
     }
 
-    /// Says what is damaged as Python warnings.
+    /// Says what is damaged as Python warnings, as of the frame `level` below this function's caller (1: the caller itself).
     ///
     /// # Errors
     /// A warning that Python was told to raise.
-    pub fn warn(&self, py: Python<'_>, damage: &latlab_trace::Diagnostics) -> PyResult<()> {
-        let category = py.get_type::<PyUserWarning>();
-        let warn = |text: String| PyErr::warn(py, &category, &CString::new(one_line(&text))?, 2);
-        let path = self.path.display();
-        for diagnostic in self.file().diagnostics.list().iter().chain(damage.list()) {
-            warn(format!("{path}: {diagnostic}"))?;
-        }
-        match self.file().diagnostics.suppressed() + damage.suppressed() {
-            0 => Ok(()),
-            more => warn(format!("{path}: {more} more damaged parts")),
-        }
+    pub fn warn(
+        &self,
+        py: Python<'_>,
+        damage: &latlab_trace::Diagnostics,
+        level: i32,
+    ) -> PyResult<()> {
+        warn(py, &self.path, &[&self.file().diagnostics, damage], level)
+    }
+}
+
+/// Says what is damaged of a file as Python warnings.
+///
+/// # Errors
+/// A warning that Python was told to raise.
+pub fn warn(
+    py: Python<'_>,
+    path: &Path,
+    damage: &[&latlab_trace::Diagnostics],
+    level: i32,
+) -> PyResult<()> {
+    let category = py.get_type::<PyUserWarning>();
+    let warn = |text: String| PyErr::warn(py, &category, &CString::new(one_line(&text))?, level);
+    let path = path.display();
+    for diagnostic in damage.iter().flat_map(|d| d.list()) {
+        warn(format!("{path}: {diagnostic}"))?;
+    }
+    match damage.iter().map(|d| d.suppressed()).sum::<u64>() {
+        0 => Ok(()),
+        more => warn(format!("{path}: {more} more damaged parts")),
     }
 }
 
@@ -236,7 +254,7 @@ impl Trace {
                     Some("Trace.kinds() lists the events, Trace.fields(event) its fields"),
                 )
             })?;
-        self.warn(py, &damage)?;
+        self.warn(py, &damage, 1)?;
         Ok(Table::new(schema, batches))
     }
 
