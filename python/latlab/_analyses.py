@@ -17,6 +17,36 @@ __all__ = ["Explanation", "Sched", "Timer", "breakdown", "explain", "sched", "ti
 _Source = Union[Trace, str, "PathLike[str]"]
 
 
+def _columns(names: str, *durations: str) -> Tuple[str, ...]:
+    figures = ["count", "sum_ns", "median_ns", "p99_ns", "max_ns", "max_at_ns"]
+    return (*names.split(), *(f"{group}_{name}" for group in durations for name in figures))
+
+
+# What every row of a result has (latlab_model::sched::schedule, timer, latency::window).
+_COLUMNS = {
+    "tasks": _columns(
+        "tid name prio run_ns off_ns bursts_count bursts_sum_ns bursts_max_ns bursts_max_at_ns sleeps_count"
+        " sleeps_sum_ns sleeps_max_ns sleeps_max_at_ns blocked_count blocked_sum_ns blocked_max_ns blocked_max_at_ns"
+        " unknown_delays ends_preempted ends_slept ends_blocked ends_yielded ends_throttled ends_exited ends_stopped"
+        " ends_lost ends_open migrations ideal_ns fair_ns lag_max_ns lag_min_ns doubtful ended",
+        "slices",
+        "delay",
+        "wakeup",
+    ),
+    "cpus": _columns("cpu busy_ns idle_ns unknown_ns switches holes lost"),
+    "pairs": _columns("by by_name of of_name times"),
+    "inversions": _columns("kind high high_name high_prio low low_name low_prio cpu at_ns ns"),
+    "throttles": _columns("tid name prio cpu at_ns ns ran_ns idle_ns"),
+    "functions": _columns("name highres interrupted set_by", "cost", "late", "waited_jiffies"),
+    "periodic": _columns("function timer cpu times period_ns jitter_ns jitter_max_ns"),
+    "softirqs": _columns("name", "latency", "cost"),
+    "handlers": _columns("name irq timer cpus", "cost"),
+    "ticks": _columns("cpu ticks interrupt_ns tick_ns softirq_ns share"),
+}
+_WAKEUPS = _columns("source intended_ns latency_ns cpu prio late lost at_intended")
+_BREAKDOWN = _columns("wakeup late latency_ns cause who ns times stage thread")
+
+
 class _Analysis:
     """An analysis, as a run of that one part."""
 
@@ -47,7 +77,7 @@ class Sched(_Analysis):
         self._trace, self._times = trace, times
 
     def _of(self, name: str) -> Rows:
-        return Rows(self.detail["schedule"][name])
+        return Rows(self.detail["schedule"][name], _COLUMNS[name])
 
     @property
     def tasks(self) -> Rows:
@@ -85,7 +115,7 @@ class Timer(_Analysis):
     """What timers and interrupts did. All times are ns."""
 
     def _of(self, name: str) -> Rows:
-        return Rows(self.detail["trace"][name])
+        return Rows(self.detail["trace"][name], _COLUMNS[name])
 
     @property
     def functions(self) -> Rows:
@@ -119,8 +149,8 @@ class Explanation(_Analysis):
     @property
     def wakeups(self) -> Rows:
         """Every wake-up that was looked at, late and on time."""
-        names = ["source", "intended_ns", "latency_ns", "cpu", "prio", "late", "lost", "at_intended"]
-        return Rows({name: window[name] for name in names} for window in self.detail["windows"])
+        windows = self.detail["windows"]
+        return Rows(({name: window[name] for name in _WAKEUPS} for window in windows), _WAKEUPS)
 
     @property
     def breakdown(self) -> Rows:
@@ -132,7 +162,7 @@ class Explanation(_Analysis):
                 row = {"wakeup": number, "late": window["late"], "latency_ns": window["latency_ns"], **group}
                 row.update({name: share[name] for name in ["ns", "times", "stage", "thread"]})
                 rows.append(row)
-        return Rows(rows)
+        return Rows(rows, _BREAKDOWN)
 
 
 def sched(trace: _Source, *, start: Optional[float] = None, end: Optional[float] = None) -> Sched:

@@ -12,18 +12,20 @@ __all__ = ["Rows"]
 class Rows(Sequence[Mapping[str, Any]]):
     """Rows of an analysis, each a mapping; as a table by `to_pandas`, `to_polars` and `to_pyarrow`.
 
-    The values of a group (`slices`: `max_ns`) are columns `slices_max_ns`.
+    The values of a group (`slices`: `max_ns`) are columns `slices_max_ns`. columns are those that a table has also
+    without a row.
     """
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()) -> None:
         self._rows: List[Dict[str, Any]] = [dict(_flat("", row)) for row in rows]
+        self._columns = tuple(columns)
 
     @overload
     def __getitem__(self, index: int) -> Mapping[str, Any]: ...
     @overload
     def __getitem__(self, index: slice) -> "Rows": ...
     def __getitem__(self, index: Union[int, slice]) -> Union[Mapping[str, Any], "Rows"]:
-        return Rows(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+        return Rows(self._rows[index], self.column_names) if isinstance(index, slice) else self._rows[index]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -33,8 +35,8 @@ class Rows(Sequence[Mapping[str, Any]]):
 
     @property
     def column_names(self) -> List[str]:
-        """Names of the columns, in the order in which they first come."""
-        return list(dict.fromkeys(name for row in self._rows for name in row))
+        """Names of the columns, in the order in which they first come; behind them those that no row has."""
+        return list(dict.fromkeys([*(name for row in self._rows for name in row), *self._columns]))
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame`."""
@@ -42,7 +44,7 @@ class Rows(Sequence[Mapping[str, Any]]):
 
     def to_polars(self) -> Any:
         """A `polars.DataFrame`."""
-        return _needed("polars").DataFrame(self._rows, infer_schema_length=None)
+        return _needed("polars").DataFrame(self._rows, schema=self.column_names, infer_schema_length=None)
 
     def to_pyarrow(self) -> Any:
         """A `pyarrow.Table`."""

@@ -159,7 +159,7 @@ class Run:
                 row.update({name: found.value, f"{name}_low": found.low, f"{name}_high": found.high})
             row["max"] = record.summary.max
             rows.append(row)
-        return Rows(rows)
+        return Rows(rows, ["part", "name", "unit", "count", "min", "median", "max"])
 
     def text(self, details: bool = False) -> str:
         """The report as text: what a terminal shows, with details all of it."""

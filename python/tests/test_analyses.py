@@ -7,6 +7,8 @@ import warnings
 
 import latlab
 import pytest
+from latlab import Rows
+from latlab._analyses import _COLUMNS
 from latlab._command import run_command
 
 
@@ -188,6 +190,43 @@ def test_rows_are_tables_of_every_library(load):
     assert polars["slices_max_ns"].to_list() == arrow["slices_max_ns"].to_pylist()
     assert tasks.to_pandas().slices_max_ns.tolist() == [row["slices_max_ns"] for row in tasks]
     assert len(tasks[:3]) == 3 and tasks[0]["tid"] == tasks[:1][0]["tid"]
+
+
+def test_a_result_without_rows_has_its_columns(load, traces, tmp_path):
+    throttles = latlab.sched(load).throttles
+    assert len(throttles) == 0
+    for table in [throttles, throttles[:0], latlab.sched(load).tasks[:0]]:
+        names = table.column_names
+        assert list(table.to_pandas().columns) == table.to_polars().columns == table.to_pyarrow().column_names == names
+    assert len(throttles.to_pandas().ns) == len(throttles.to_polars()["ns"]) == 0
+    assert latlab.load_run(traces.parent / "runs-v1" / "wakeup").table()[:0].to_pandas()["median"].empty
+
+
+def test_the_columns_of_empty_results_are_those_of_others(load, traces, tmp_path):
+    """A real-time task is throttled, and one of lower priority runs while it waits."""
+    switch = "sched_switch: prev_comm={} prev_pid={} prev_prio={} prev_state={} ==> next_comm={} next_pid={} next_prio={}"
+    high, low, idle = ("high", 42, 9), ("low", 43, 50), ("swapper/0", 0, 120)
+    events = [
+        (1, idle, switch.format(*idle, "R", *low)),
+        (2, low, "sched_wakeup: comm=high pid=42 prio=9 target_cpu=000"),
+        (900, low, switch.format(*low, "R+", *high)),
+        (2000, high, switch.format(*high, "R", *idle)),
+        (9000, idle, switch.format(*idle, "R", *high)),
+        (9500, high, switch.format(*high, "S", *idle)),
+    ]
+    text = tmp_path / "trace.txt"
+    lines = [f"  {name}-{tid}     [000] d..2.  1.{at:06d}: {event}" for at, (name, tid, _), event in events]
+    text.write_text("# tracer: nop\n#\n" + "\n".join(lines) + "\n")
+    schedules = [latlab.sched(trace).detail["schedule"] for trace in (load, text)]
+    timer = latlab.timer(traces / "f7-zstd.dat").detail["trace"]
+    for name, columns in _COLUMNS.items():
+        rows = [row for found in (*schedules, timer) for row in found.get(name, [])]
+        assert rows, name
+        every = set.intersection(*(set(Rows([row]).column_names) for row in rows))
+        assert every == set(columns), name
+    explanation = latlab.explain(load, limit_ns=100_000)
+    for table in (explanation.wakeups, explanation.breakdown):
+        assert set(table.column_names) == set(table[:0].column_names)
 
 
 def test_what_is_missing_is_an_error(traces):
