@@ -62,7 +62,7 @@ class Record:
     """One measured quantity.
 
     name and params identify it; unit is that of every number (`ns`, `bytes_per_second`, `per_second`,
-    `count`, `ratio`, `hz`, `bytes`). histogram has every value where they were counted, for any quantile and
+    `count`, `ratio`, `hz`, `bytes`, `watt`). histogram has every value where they were counted, for any quantile and
     to be merged with others. samples are the values themselves where they are few.
     """
 
@@ -80,8 +80,8 @@ class Finding:
     """A conclusion; `Run.text` has it in words.
 
     id is stable. severity is `problem`, `warning`, `info`, `ok` or `inconclusive`, confidence `high`,
-    `medium` or `low`. values are by name, a number as `{unit: number}`; evidence and remedies as `run.json`
-    has them (docs/run.schema.json).
+    `medium` or `low`. values are by name, a number as `{unit: number}`; evidence, remedies and notes (reasons and
+    limitations of the finding) as `run.json` has them (docs/run.schema.json).
     """
 
     id: str
@@ -90,6 +90,7 @@ class Finding:
     values: Mapping[str, Any]
     evidence: Tuple[Mapping[str, Any], ...]
     remedies: Tuple[Any, ...]
+    notes: Tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -258,4 +259,5 @@ def _finding(finding: Dict[str, Any]) -> Finding:
         values=finding.get("values", {}),
         evidence=tuple(finding.get("evidence", ())),
         remedies=tuple(finding.get("remedies", ())),
+        notes=tuple(finding.get("notes", ())),
     )

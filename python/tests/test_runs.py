@@ -75,13 +75,18 @@ def test_reports_are_those_of_the_command(runs, tmp_path, monkeypatch):
         assert run.html() == (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def test_findings_are_typed_and_the_report_has_their_words(runs):
+def test_findings_are_typed_and_the_report_has_their_words(runs, tmp_path):
     run = latlab.load_run(runs / "doctor")
     assert len(run.findings) > 5
     for finding in run.findings:
         assert finding.severity in ("problem", "warning", "info", "ok", "inconclusive")
         assert finding.confidence in ("high", "medium", "low")
     assert len(run.text(details=True)) > len(run.text()) > 100
+    data = json.loads((runs / "doctor" / "run.json").read_text())
+    data["parts"][0]["findings"][0]["notes"] = [{"id": "why.capture-no-marker"}]
+    (tmp_path / "run.json").write_text(json.dumps(data))
+    first, *others = latlab.load_run(tmp_path).findings
+    assert first.notes[0]["id"] == "why.capture-no-marker" and not any(finding.notes for finding in others)
 
 
 def test_plots_and_page_are_those_of_the_report(runs):
