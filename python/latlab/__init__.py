@@ -6,9 +6,10 @@
 >>> latlab.explain(trace, limit_ns=100_000).breakdown.to_pandas()
 >>> latlab.load_run("runs/baseline").records[0].summary.quantile(0.99)
 
-Times are ns of the trace's clock unless a name or docstring gives another unit. Errors are
-`latlab.LatlabError`, with the sentences of the command; damaged parts of a trace are warnings. All but `measure`
-is done in this process, by the code of the command; `measure` runs the command, which the wheel carries.
+Times are ns of the trace's clock unless a name or docstring gives another unit. What cannot be read, chosen or
+measured is `latlab.LatlabError`, with the sentence of the command; arguments of a wrong type or sign are Python's
+errors; damaged parts of a trace are warnings. All but `measure` is done in this process, by the code of the command;
+`measure` runs the command, which the wheel carries.
 """
 
 from ._analyses import Explanation, Sched, Timer, breakdown, explain, sched, timer

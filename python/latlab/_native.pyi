@@ -85,8 +85,7 @@ class RunData:
 class Table:
     """Rows and columns in Arrow's memory layout.
 
-    `pyarrow.table(t)`, `polars.DataFrame(t)`, DuckDB and pandas read it through the Arrow C data interface
-    without a copy.
+    `pyarrow.table(t)`, `polars.DataFrame(t)` and DuckDB read it through the Arrow C data interface without a copy.
     """
 
     @property
@@ -104,7 +103,7 @@ class Table:
     def to_polars(self) -> Any:
         """A `polars.DataFrame` of the same memory."""
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame`, by way of pyarrow. A number column of one batch is not copied."""
+        """A `pandas.DataFrame`, by way of pyarrow; columns are copied."""
 
 @final
 class Trace:
@@ -176,7 +175,8 @@ class Trace:
 def open(path: _Path) -> Trace:
     """Opens a trace.dat (version 6 or 7), or the text of ftrace's `trace` file and of `trace-cmd report`.
 
-    The file is mapped, not read. Raises LatlabError when nothing of it can be read.
+    The file is mapped, not read: while the trace is in use, replace the file by a rename. A file that another program
+    truncates in place ends this process by SIGBUS. Raises LatlabError when nothing of it can be read.
     """
 
 def read_run(path: _Path) -> RunData:

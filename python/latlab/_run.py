@@ -208,7 +208,6 @@ def measure(experiment: str, *options: str, out: Optional[_Path] = None, sudo: b
         directory = str(Path(scratch) / "run")
         run_command([experiment, "--out", directory, *options], before)
         return load_run(directory)
-
     finally:
         _remove(scratch, before)
 
@@ -223,6 +222,7 @@ def _remove(scratch: str, before: Sequence[str]) -> None:
         )
         if said.returncode != 0:
             warnings.warn(f"{scratch}: not removed: {said.stderr.strip()}; sudo rm -r {scratch}", stacklevel=3)
+
 
 def _part(part: Dict[str, Any]) -> Part:
     return Part(

@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::sync::Arc;
 
-/// Rows and columns in Arrow's memory layout. `pyarrow.table(t)`, `polars.DataFrame(t)`, DuckDB and
-/// pandas read it through the Arrow C data interface without a copy.
+/// Rows and columns in Arrow's memory layout. `pyarrow.table(t)`, `polars.DataFrame(t)` and DuckDB read it
+/// through the Arrow C data interface without a copy.
 #[pyclass(frozen, module = "latlab")]
 pub struct Table {
     schema: Arc<Schema>,
@@ -86,7 +86,7 @@ impl Table {
         needed(py, "polars")?.call_method1("DataFrame", (slf,))
     }
 
-    /// A `pandas.DataFrame`, by way of pyarrow. A number column of one batch is not copied.
+    /// A `pandas.DataFrame`, by way of pyarrow; columns are copied.
     fn to_pandas<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         needed(slf.py(), "pandas")?;
         Self::to_pyarrow(slf)?.call_method0("to_pandas")

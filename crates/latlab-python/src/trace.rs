@@ -35,6 +35,9 @@ pub struct Trace {
 }
 
 /// Opens a trace.dat (version 6 or 7), or the text of ftrace's `trace` file and of `trace-cmd report`.
+///
+/// The file is mapped, not read: while the trace is in use, replace the file by a rename. A file that another
+/// program truncates in place ends this process by SIGBUS.
 #[pyfunction]
 pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
     let opened = py.detach(|| {
