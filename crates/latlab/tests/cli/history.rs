@@ -428,7 +428,12 @@ fn sslmode_encrypts_verifies_and_fails_closed() {
     let runs = tempfile::tempdir().unwrap();
     a_run(runs.path(), 0);
     let add = |host: &str, options: &str| {
-        let store = format!("postgres://latlab@{host}:{port}/postgres?{options}");
+        let store = match host.strip_prefix("hostaddr=") {
+            Some(address) => {
+                format!("postgres://latlab@/postgres?hostaddr={address}&port={port}&{options}")
+            }
+            None => format!("postgres://latlab@{host}:{port}/postgres?{options}"),
+        };
         let mut add = command(runs.path(), &["history", "--store", &store, "add", "nightly/00"]);
         // No root certificate of whoever runs the tests.
         let out = add.env("HOME", runs.path()).output().unwrap();
@@ -449,8 +454,10 @@ fn sslmode_encrypts_verifies_and_fails_closed() {
         let (added, said) = add("localhost", options);
         assert!(added && !encrypted(), "{options}: {said}");
     }
-    let (added, said) = add("localhost", "sslmode=require");
-    assert!(!added && said.contains("server does not support TLS"), "{said}");
+    for host in ["localhost", "hostaddr=127.0.0.1"] {
+        let (added, said) = add(host, "sslmode=require");
+        assert!(!added && said.contains("server does not support TLS"), "{host}: {said}");
+    }
 
     certificates(dir);
     server.end();
@@ -463,6 +470,10 @@ fn sslmode_encrypts_verifies_and_fails_closed() {
         ("127.0.0.1", with("require", &root)),
         ("127.0.0.1", with("verify-ca", &root)),
         ("localhost", with("verify-full", &root)),
+        ("hostaddr=127.0.0.1", String::new()),
+        ("hostaddr=127.0.0.1", "sslmode=require".into()),
+        ("hostaddr=127.0.0.1", with("verify-ca", &root)),
+        ("hostaddr=127.0.0.1", format!("host=localhost&{}", with("verify-full", &root))),
     ] {
         let (added, said) = add(host, &options);
         assert!(added && encrypted(), "{host} {options}: {said}");
@@ -474,6 +485,21 @@ fn sslmode_encrypts_verifies_and_fails_closed() {
         ("localhost", with("verify-ca", &other), "invalid peer certificate: UnknownIssuer"),
         ("localhost", with("verify-full", &other), "invalid peer certificate: UnknownIssuer"),
         ("127.0.0.1", with("verify-full", &root), "certificate not valid for name \"127.0.0.1\""),
+        (
+            "hostaddr=127.0.0.1",
+            with("verify-ca", &other),
+            "invalid peer certificate: UnknownIssuer",
+        ),
+        (
+            "hostaddr=127.0.0.1",
+            with("verify-full", &root),
+            "certificate not valid for name \"127.0.0.1\"",
+        ),
+        (
+            "hostaddr=127.0.0.1",
+            "host=%2Frun&sslmode=require".into(),
+            "hostaddr is an address, and host is a socket",
+        ),
         ("localhost", with("verify-full", &dir.join("none.crt")), "root certificates "),
         ("localhost", with("verify-full", &dir.join("ext")), "no certificate in it"),
         ("localhost", "sslmode=verify-ca".into(), "root certificates "),

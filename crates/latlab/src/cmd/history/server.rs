@@ -11,7 +11,8 @@
 //! | `verify-ca` | encrypted, or an error | of a known authority |
 //! | `verify-full` | encrypted, or an error | of a known authority, for this host |
 //!
-//! A socket of the same machine is not encrypted, whatever `sslmode` says.
+//! A socket of the same machine is not encrypted, whatever `sslmode` says. With `hostaddr` the server is
+//! on the network; without `host` the address is the name that its certificate must have.
 
 use super::tls::{Certificate, connector};
 use crate::outcome::HintExt;
@@ -24,6 +25,33 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 const KEYWORDS: [&str; 8] =
     ["host", "hostaddr", "port", "user", "password", "dbname", "sslmode", "sslrootcert"];
 const HINT: &str = "postgres://USER@HOST/DATABASE?sslmode=verify-full, or \"host=HOST user=USER dbname=DATABASE\"; @ / ? and % of a password are written %40 %2F %3F %25, or set PGPASSWORD";
+
+/// Whether all that may be connected to are sockets of this machine.
+fn is_local(config: &postgres::Config) -> bool {
+    let hosts = config.get_hosts();
+    config.get_hostaddrs().is_empty()
+        && !hosts.is_empty()
+        && hosts.iter().all(|h| matches!(h, Host::Unix(_)))
+}
+
+/// Gives addresses without a host their own text as the name for TLS; the address as it is shown.
+///
+/// # Errors
+/// When an address has a socket for a host: it is no name for a certificate.
+fn name_of_addresses(config: &mut postgres::Config) -> anyhow::Result<String> {
+    if config.get_hosts().is_empty() {
+        for address in config.get_hostaddrs().to_vec() {
+            config.host(&address.to_string());
+        }
+    }
+    let shown = shown(config);
+    let is_socket = |h: &Host| matches!(h, Host::Unix(_));
+    if !config.get_hostaddrs().is_empty() && config.get_hosts().iter().any(is_socket) {
+        return Err(anyhow!("--store {shown}: hostaddr is an address, and host is a socket of this machine"))
+            .hint("leave out hostaddr for the socket; for the address, host is the name of its server or left out");
+    }
+    Ok(shown)
+}
 
 /// Whether a store is on a server: anything that could hold a password is taken for one.
 pub fn is_server(name: &str) -> bool {
@@ -56,8 +84,8 @@ impl Server {
         if config.get_hosts().iter().any(named) {
             return unreadable();
         }
-        let shown = shown(&config);
-        let local = config.get_hosts().iter().all(|h| matches!(h, Host::Unix(_)));
+        let shown = name_of_addresses(&mut config)?;
+        let local = is_local(&config);
         let certificate = taken
             .protection(local, std::env::home_dir())
             .map_err(|e| anyhow!("--store {shown}: {e}"))
@@ -334,6 +362,41 @@ mod tests {
         assert_eq!(of("host=h sslmode=require").unwrap(), require(Certificate::Of(root)));
         let socket = Taken::from("postgres://%2Frun?sslmode=require").unwrap();
         assert_eq!(socket.protection(true, None).unwrap(), (SslMode::Disable, None));
+    }
+
+    #[test]
+    fn only_a_socket_without_an_address_is_local() {
+        let mode = |name: &str| {
+            let server = Server::parse(name).unwrap_or_else(|e| panic!("{name}: {e:#}"));
+            (server.config.get_ssl_mode(), server.certificate.is_some(), server.shown)
+        };
+        for (name, shown) in [
+            ("hostaddr=127.0.0.1 user=u password=pw sslmode=require", "postgres://u@127.0.0.1"),
+            ("hostaddr=::1 sslmode=verify-ca sslrootcert=/a", "postgres://::1"),
+            ("postgres://u:pw@/db?hostaddr=127.0.0.1&sslmode=require", "postgres://u@127.0.0.1/db"),
+            ("hostaddr=10.0.0.1,10.0.0.2 sslmode=require", "postgres://10.0.0.1,10.0.0.2"),
+            ("host=h hostaddr=127.0.0.1 sslmode=require", "postgres://h"),
+            ("host=/run/pg,h sslmode=require", "postgres:///run/pg,h"),
+            ("dbname=d sslmode=require", "postgres:///d"),
+        ] {
+            assert_eq!(mode(name), (SslMode::Require, true, shown.to_owned()), "{name}");
+        }
+        let prefer = (SslMode::Prefer, true, "postgres://127.0.0.1".to_owned());
+        assert_eq!(mode("hostaddr=127.0.0.1"), prefer);
+        let socket = (SslMode::Disable, false, "postgres:///run/pg".to_owned());
+        assert_eq!(mode("host=/run/pg sslmode=require"), socket);
+        // verify-full compares the certificate with the address.
+        let server = Server::parse("hostaddr=::1 sslmode=verify-full sslrootcert=/a").unwrap();
+        assert_eq!(server.certificate, Some(Certificate::OfForHost("/a".into())));
+        assert_eq!(server.config.get_hosts(), [Host::Tcp("::1".into())]);
+        for name in [
+            "host=/run/pg hostaddr=127.0.0.1 password=hunter2 sslmode=require",
+            "postgres://u:hunter2@%2Frun%2Fpg/db?hostaddr=127.0.0.1",
+            "host=h,/run/pg hostaddr=127.0.0.1,127.0.0.2 password=hunter2",
+        ] {
+            let error = Server::parse(name).err().unwrap_or_else(|| panic!("{name}")).to_string();
+            assert!(error.contains("host is a socket") && !error.contains("hunter2"), "{error}");
+        }
     }
 
     #[test]
