@@ -6,8 +6,10 @@ use crate::pull::Receiver;
 use crate::{Console, Result, TargetError};
 use latlab_wire::frame::{Decoder, Item, Message};
 use latlab_wire::log_lines::LogDecoder;
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{self, Receiver as Queue, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -18,6 +20,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const QUEUE_MAX: usize = 64;
 /// Lines of the console that are shown with an error.
 const TAIL_LINES: usize = 12;
+/// What is kept of the console and of QEMU's complaints: their end.
+const KEPT: usize = 64 << 10;
+/// Bytes of the console's file at which the machine ends: it is on the host's disk.
+const CONSOLE_MAX: u64 = 64 << 20;
+/// For QEMU's last words after its output has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Between asking a command to stop and ending the machine.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -50,7 +58,7 @@ impl Drop for Running {
 
 enum Event {
     Bytes(Vec<u8>),
-    Complaint(String),
+    Complaint(Vec<u8>),
     End,
 }
 
@@ -74,13 +82,15 @@ pub fn run(
         limit,
         decoder: Stream::new(prepared.machine.channel),
         serial: Vec::new(),
-        complaints: String::new(),
+        complaints: Vec::new(),
         release: None,
         boot: Duration::ZERO,
         stop_asked: None,
     };
     let code = loop {
         session.forward_signals(&mut running, console)?;
+        // Each time: a machine that keeps sending is never silent.
+        session.check_limits()?;
         match queue.recv_timeout(POLL_INTERVAL) {
             Ok(Event::Bytes(bytes)) => {
                 let pid = running.child.id();
@@ -88,11 +98,11 @@ pub fn run(
                     break code;
                 }
             }
-            Ok(Event::Complaint(line)) => session.complaints.push_str(&line),
+            Ok(Event::Complaint(text)) => keep_end(&mut session.complaints, &text),
             Ok(Event::End) | Err(RecvTimeoutError::Disconnected) => {
                 return Err(session.ended(&queue));
             }
-            Err(RecvTimeoutError::Timeout) => session.check_limits()?,
+            Err(RecvTimeoutError::Timeout) => {}
         }
     };
     let release = session.release.unwrap_or_default();
@@ -142,8 +152,7 @@ fn listen(child: &mut Child) -> Queue<Event> {
         std::thread::spawn(move || {
             let mut buffer = vec![0; 4096];
             while let Ok(n @ 1..) = stderr.read(&mut buffer) {
-                let text = String::from_utf8_lossy(&buffer[..n]).into_owned();
-                if sender.send(Event::Complaint(text)).is_err() {
+                if sender.send(Event::Complaint(buffer[..n].to_vec())).is_err() {
                     return;
                 }
             }
@@ -180,7 +189,7 @@ struct Session<'a> {
     limit: Option<Duration>,
     decoder: Stream,
     serial: Vec<u8>,
-    complaints: String,
+    complaints: Vec<u8>,
     release: Option<String>,
     boot: Duration,
     stop_asked: Option<Instant>,
@@ -198,7 +207,7 @@ impl Session<'_> {
     ) -> Result<Option<u8>> {
         for item in self.decoder.push(bytes) {
             match item {
-                Item::Text(text) => self.serial.extend(text),
+                Item::Text(text) => keep_end(&mut self.serial, &text),
                 Item::Message(Message::Hello(release)) => {
                     self.boot = self.start.elapsed();
                     self.release = Some(release);
@@ -256,15 +265,26 @@ impl Session<'_> {
                 "--timeout allows more",
             ));
         }
+        let console = std::fs::metadata(self.prepared.console()).map_or(0, |file| file.len());
+        if console > CONSOLE_MAX {
+            return Err(self.error(
+                format!("it wrote more than {} MiB to its console", CONSOLE_MAX >> 20),
+                "what is for you goes to the command's output, not to /dev/console or the kernel's log",
+            ));
+        }
         Ok(())
     }
 
     /// QEMU went away before the job's end.
     fn ended(&mut self, queue: &Queue<Event>) -> TargetError {
         // Its last words may still be on their way.
+        let end = Instant::now() + LAST_WORDS;
         while let Ok(event) = queue.recv_timeout(Duration::from_millis(200)) {
             if let Event::Complaint(text) = event {
-                self.complaints.push_str(&text);
+                keep_end(&mut self.complaints, &text);
+            }
+            if Instant::now() > end {
+                break;
             }
         }
         let text = self.console_text();
@@ -273,7 +293,8 @@ impl Session<'_> {
             return self
                 .error(format!("its kernel panicked ({line})"), "the lines before it say why");
         }
-        let complaint = self.complaints.lines().rfind(|l| !l.trim().is_empty());
+        let complaints = String::from_utf8_lossy(&self.complaints);
+        let complaint = complaints.lines().rfind(|l| !l.trim().is_empty());
         match (self.release.is_some(), complaint) {
             (_, Some(complaint)) => self.error(format!("QEMU ended: {complaint}"), ""),
             (false, None) => self.error(
@@ -297,13 +318,133 @@ impl Session<'_> {
         }
     }
 
-    /// What the console said, without anything that a terminal would obey.
+    /// The end of what the console said, without anything that a terminal would obey.
     fn console_text(&self) -> String {
-        let file = std::fs::read(self.prepared.console()).unwrap_or_default();
+        let file = end_of(self.prepared.console()).unwrap_or_default();
         let all = if file.is_empty() { &self.serial } else { &file };
         String::from_utf8_lossy(all)
             .chars()
             .filter(|c| *c == '\n' || *c == '\t' || !c.is_control())
             .collect()
+    }
+}
+
+/// Appends bytes, and keeps the last [`KEPT`] of all.
+fn keep_end(kept: &mut Vec<u8>, more: &[u8]) {
+    let more = &more[more.len().saturating_sub(KEPT)..];
+    let surplus = (kept.len() + more.len()).saturating_sub(KEPT);
+    kept.drain(..surplus);
+    kept.extend_from_slice(more);
+}
+
+/// The last [`KEPT`] bytes of a file.
+fn end_of(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(KEPT as u64)))?;
+    let mut end = Vec::new();
+    file.take(KEPT as u64).read_to_end(&mut end)?;
+    Ok(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Target;
+    use crate::cache::Cache;
+    use crate::pull::Mapping;
+    use crate::vm::catalog;
+    use crate::vm::qemu::Machine;
+    use std::process::Command;
+
+    /// Takes everything.
+    struct Nobody;
+
+    impl Console for Nobody {
+        fn stdout(&mut self, _: &[u8]) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn stderr(&mut self, _: &[u8]) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn say(&mut self, _: &str) {}
+        fn signal(&mut self) -> Option<u8> {
+            None
+        }
+    }
+
+    /// A shell script in QEMU's place. `FRAME` is a file with this message, `CONSOLE` that of the console.
+    fn run_script(script: &str, frame: &Message, limit: Option<Duration>) -> (String, Duration) {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = Cache::at(dir.path()).scratch().unwrap();
+        let file = dir.path().join("frame");
+        let bytes = frame.encode();
+        // Many at once: the shell is slow.
+        std::fs::write(&file, bytes.repeat((64 << 10) / bytes.len() + 1)).unwrap();
+        let Ok(Target::Vm(target)) = Target::parse("vm:x86_64-rt") else { panic!() };
+        let machine = Machine::new(catalog::find("x86_64-rt").unwrap(), &target).unwrap();
+        let console = dir.path().join("console");
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("FRAME", &file).env("CONSOLE", &console);
+        let mut prepared = Prepared {
+            name: "x86_64-rt".into(),
+            machine,
+            command,
+            boot_timeout_s: 1,
+            console,
+            scratch,
+        };
+        let start = Instant::now();
+        let mut receiver = Receiver::new(dir.path(), Mapping::default());
+        let ended = run(&mut prepared, limit, &mut Nobody, &mut receiver, &mut |_| {});
+        (ended.unwrap_err().to_string(), start.elapsed())
+    }
+
+    #[test]
+    fn a_machine_that_keeps_sending_does_not_escape_a_limit() {
+        let text = Message::Stdout(b"x\n".to_vec());
+        // Neither what is no frame nor output of a machine that was never heard counts as being up.
+        for script in ["while :; do cat /proc/self/stat $FRAME; done", "yes", "yes >&2"] {
+            let (said, took) = run_script(script, &text, None);
+            assert_eq!(said, "vm:x86_64-rt: it did not come up within 1 s", "{script}");
+            assert!(took < Duration::from_secs(10), "{script}: {took:?}");
+        }
+        let hello = Message::Hello("6.1".into());
+        let limit = Some(Duration::from_millis(1_500));
+        let (said, took) = run_script("while :; do cat $FRAME; done", &hello, limit);
+        assert_eq!(said, "vm:x86_64-rt: the command did not end within 1 s");
+        assert!(took < Duration::from_secs(10), "{took:?}");
+    }
+
+    #[test]
+    fn a_console_does_not_fill_the_disk() {
+        let hello = Message::Hello("6.1".into());
+        let script = "cat $FRAME; truncate -s 65M $CONSOLE; echo last >>$CONSOLE; exec sleep 60";
+        let (said, took) = run_script(script, &hello, None);
+        assert_eq!(said, "vm:x86_64-rt: it wrote more than 64 MiB to its console");
+        assert!(took < Duration::from_secs(10), "{took:?}");
+    }
+
+    #[test]
+    fn the_end_is_kept() {
+        let mut kept = Vec::new();
+        for n in 0..100_000u32 {
+            keep_end(&mut kept, format!("{n}\n").as_bytes());
+        }
+        assert_eq!(kept.len(), KEPT);
+        assert!(kept.ends_with(b"99998\n99999\n"));
+        keep_end(&mut kept, &[b'x'; 3 * KEPT]);
+        assert!(kept.len() == KEPT && kept.iter().all(|b| *b == b'x'));
+
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 30).unwrap();
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(file.path())
+            .unwrap()
+            .write_all(b"end")
+            .unwrap();
+        let end = end_of(file.path()).unwrap();
+        assert!(end.len() == KEPT && end.ends_with(b"end"));
     }
 }
