@@ -3,17 +3,20 @@
 //! labgrid-client(1) is asked; the coordinator is the one that it finds (`LG_COORDINATOR`). The board is
 //! reached by the system's ssh at the address of the place's `NetworkService`.
 
+use crate::answer::{self, Answer, NoAnswer};
 use crate::search::find_program;
 use crate::spec::{LabgridTarget, SshTarget};
 use crate::ssh::Connection;
 use crate::{Result, TargetError};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const CLIENT: &str = "labgrid-client";
 /// How often a board that boots is asked.
 const POLL: Duration = Duration::from_secs(2);
+/// For a command of the client: a power switch may wait between off and on.
+const TIME: Duration = Duration::from_secs(300);
 
 /// A place that is ours. It is released when dropped, unless the user had acquired it before.
 #[derive(Debug)]
@@ -21,22 +24,28 @@ pub struct Place {
     target: LabgridTarget,
     client: PathBuf,
     release: bool,
+    stopped: fn() -> bool,
 }
 
 impl Place {
-    /// Acquires a place and, if asked to, switches its board off and on.
+    /// Acquires a place and, if asked to, switches its board off and on. `stopped`: whether latlab is asked to stop.
     ///
     /// # Errors
     /// [`TargetError::Unreachable`] when somebody else has it, the coordinator does not answer, or the power cannot be
     /// switched; others when there is no such place or no labgrid-client.
-    pub fn acquire(target: &LabgridTarget, say: &mut dyn FnMut(&str)) -> Result<Self> {
+    pub fn acquire(
+        target: &LabgridTarget,
+        stopped: fn() -> bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Self> {
         let client = find_program(CLIENT).ok_or_else(|| TargetError::Ssh {
             host: target.to_string(),
             message: format!("{CLIENT} is not installed"),
             hint: "pip install labgrid".into(),
         })?;
-        let mut place = Self { target: target.clone(), client, release: false };
-        let output = place.client(&["acquire"])?;
+        let mut place = Self { target: target.clone(), client, release: false, stopped };
+        // A signal in the middle would leave it acquired.
+        let output = place.client(&["acquire"], TIME, &|| false)?;
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() {
             place.release = true;
@@ -64,15 +73,17 @@ impl Place {
         })
     }
 
-    /// Waits until a board whose power was switched answers. `stopped` ends the wait.
+    /// Waits until a board whose power was switched answers, or latlab is asked to stop.
     ///
     /// # Errors
     /// The connection's last one, when the time is over.
-    pub fn wait(&self, connection: &Connection, stopped: &dyn Fn() -> bool) -> Result<()> {
+    pub fn wait(&self, connection: &Connection) -> Result<()> {
         let end = Instant::now() + Duration::from_secs(self.target.boot_timeout_s);
         loop {
             match connection.checked("true", b"", "waiting for the board") {
-                Err(TargetError::Unreachable { .. }) if Instant::now() < end && !stopped() => {
+                Err(TargetError::Unreachable { .. })
+                    if Instant::now() < end && !(self.stopped)() =>
+                {
                     std::thread::sleep(POLL);
                 }
                 answer => return answer.map(drop),
@@ -85,6 +96,11 @@ impl Place {
         self.target.power_cycle
     }
 
+    /// Whether latlab is asked to stop.
+    pub(crate) fn stopped(&self) -> fn() -> bool {
+        self.stopped
+    }
+
     /// Name of the place.
     pub fn name(&self) -> &str {
         &self.target.place
@@ -95,7 +111,7 @@ impl Place {
     /// # Errors
     /// When the coordinator does not answer.
     pub(crate) fn environment(&self) -> Result<String> {
-        let output = self.client(&["env"])?;
+        let output = self.client(&["env"], TIME, &self.stopped)?;
         if !output.status.success() {
             return Err(self.explain(&String::from_utf8_lossy(&output.stderr)));
         }
@@ -107,7 +123,12 @@ impl Place {
     /// # Errors
     /// [`TargetError::Unreachable`] when it fails: a later try may succeed.
     pub(crate) fn run(&self, words: &[&str]) -> Result<()> {
-        let output = self.client(words)?;
+        self.run_for(words, TIME)
+    }
+
+    /// The same, for one that takes so long.
+    pub(crate) fn run_for(&self, words: &[&str], time: Duration) -> Result<()> {
+        let output = self.client(words, time, &self.stopped)?;
         if output.status.success() {
             return Ok(());
         }
@@ -116,10 +137,24 @@ impl Place {
         Err(self.unreachable(format!("{}: {}", what.join(" "), last_line(&complaint))))
     }
 
-    fn client(&self, words: &[&str]) -> Result<Output> {
+    fn client(&self, words: &[&str], time: Duration, stopped: &dyn Fn() -> bool) -> Result<Answer> {
         let mut command = Command::new(&self.client);
         command.args(["-p", &self.target.place]).args(words).stdin(Stdio::null());
-        command.output().map_err(TargetError::file(&self.client))
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(TargetError::file(&self.client))?;
+        let what = || words.first().copied().unwrap_or_default();
+        answer::of(child, time, stopped, &|| false).map_err(|reason| match reason {
+            NoAnswer::Stopped => TargetError::Stopped,
+            NoAnswer::Io(error) => TargetError::Io(error),
+            NoAnswer::TooLate(time) => {
+                self.unreachable(format!("{}: no answer within {} s", what(), time.as_secs()))
+            }
+            NoAnswer::TooMuch => self.unreachable(format!(
+                "{}: {CLIENT} prints more than {} KiB",
+                what(),
+                answer::ANSWER_MAX >> 10
+            )),
+        })
     }
 
     /// What the client's complaint means.
@@ -158,7 +193,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         if self.release {
             // A failure is labgrid's to tell: the place is shown as acquired.
-            let _ = self.client(&["release"]);
+            let _ = self.client(&["release"], TIME, &|| false);
         }
     }
 }

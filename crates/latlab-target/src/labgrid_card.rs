@@ -9,15 +9,25 @@
 
 use crate::labgrid::{Place, keys_of};
 use crate::spec::SshTarget;
-use crate::ssh::{Connection, quoted};
+use crate::ssh::{Connection, Script, quoted};
 use crate::{Result, TargetError};
 use std::path::Path;
+use std::time::Duration;
 
 /// Resources that are multiplexers of cards.
 const MULTIPLEXERS: [&str; 3] =
     ["NetworkUSBSDMuxDevice", "NetworkUSBSDWireDevice", "NetworkUSBSDWire3Device"];
 /// Resources that are storage alone.
 const STORAGE: [&str; 1] = ["NetworkUSBMassStorage"];
+
+/// For a card: a fixed part, and what it takes at [`SLOWEST`].
+const CARD_TIME: Duration = Duration::from_secs(600);
+/// Bytes a second of the slowest card, with what copies to it.
+const SLOWEST: u64 = 256 << 10;
+
+fn time_for(bytes: u64) -> Duration {
+    CARD_TIME + Duration::from_secs(bytes / SLOWEST)
+}
 
 /// An image, as it was checked.
 #[derive(Debug)]
@@ -38,7 +48,6 @@ pub fn write(
     place: &Place,
     image: &Image<'_>,
     scratch: &Path,
-    stopped: &dyn Fn() -> bool,
     say: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let env = place.environment()?;
@@ -51,6 +60,7 @@ pub fn write(
                 .into(),
         });
     }
+    let stopped = place.stopped();
     let check = || if stopped() { Err(TargetError::Stopped) } else { Ok(()) };
     // The terminal's signal ends the client too.
     let run = |words: &[&str]| place.run(words).or_else(|error| check().and(Err(error)));
@@ -61,7 +71,9 @@ pub fn write(
     }
     check()?;
     say(&format!("{place}: writing {} ({} MiB)", image.path.display(), image.bytes >> 20));
-    run(&["write-image", &image.path.display().to_string()])?;
+    let write = ["write-image", &image.path.display().to_string()];
+    let time = time_for(image.bytes);
+    place.run_for(&write, time).or_else(|error| check().and(Err(error)))?;
     check()?;
     say(&format!("{place}: reading back"));
     verify(place, image, scratch)?;
@@ -90,13 +102,16 @@ fn verify(place: &Place, image: &Image<'_>, scratch: &Path) -> Result<()> {
             .into(),
         hint: format!("labgrid-client -p {} show", place.name()),
     })?;
-    let connection = Connection::new(&SshTarget { destination: host, port: None }, scratch)?;
+    let connection =
+        Connection::new(&SshTarget { destination: host, port: None }, scratch, place.stopped())?;
     let (blocks, path) = (image.bytes.div_ceil(4 << 20), quoted(&path));
     let script = format!(
         "dd if={path} iflag=direct bs=4M count={blocks} 2>/dev/null | head -c {} | sha256sum",
         image.bytes
     );
-    let printed = connection.checked(&script, b"", "reading the card back")?;
+    let what = "reading the card back";
+    let script = Script { text: &script, input: &[], what, time: time_for(image.bytes) };
+    let printed = connection.ask(&script, &place.stopped())?;
     let printed = String::from_utf8_lossy(&printed);
     if printed.split_whitespace().next() == Some(image.sha256) {
         return Ok(());

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod arch;
 pub mod board;
 pub mod cache;

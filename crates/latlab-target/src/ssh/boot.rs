@@ -3,7 +3,7 @@
 //!
 //! Sources: kexec(8); Documentation/admin-guide/kernel-parameters.rst (`panic=`); Documentation/admin-guide/sysrq.rst.
 
-use super::connection::Connection;
+use super::connection::{ANSWER_TIME, Connection, Script};
 use super::shell::{quoted, value};
 use crate::{Result, TargetError};
 use std::time::{Duration, Instant};
@@ -121,7 +121,7 @@ impl<'a> Restarts<'a> {
     /// # Errors
     /// When the board does not answer, or cannot start its kernel again.
     pub fn new(connection: &'a Connection, limit: Duration) -> Result<Self> {
-        let own = ask(connection)?;
+        let own = ask(connection, &connection.stopped())?;
         match own.obstacle() {
             Some((message, hint)) => Err(connection.error(message, hint)),
             None => Ok(Self { connection, own, is_changed: false, limit }),
@@ -139,7 +139,7 @@ impl<'a> Restarts<'a> {
     /// When the kernel cannot be loaded, the board does not answer in time, or runs with other parameters afterwards.
     pub fn start(&mut self, added: &[String], is_stopped: &dyn Fn() -> bool) -> Result<()> {
         let parameters = parameters(&self.own.parameters, added);
-        let before = ask(self.connection)?.boot;
+        let before = ask(self.connection, &self.connection.stopped())?.boot;
         let own = &self.own;
         let initrd = own.initrd.as_ref().map(|path| format!("--initrd={}", quoted(path)));
         // Where the kernel accepts signed images only, the other system call loads them.
@@ -151,9 +151,12 @@ impl<'a> Restarts<'a> {
             initrd = initrd.unwrap_or_default(),
             parameters = quoted(&parameters),
         );
-        let loaded = self.connection.checked(&load, &[], "the kernel could not be loaded");
-        // A connection that is lost says nothing about the board.
-        self.is_changed |= matches!(loaded, Ok(_) | Err(TargetError::Unreachable { .. }));
+        let what = "the kernel could not be loaded";
+        let script = Script { text: &load, input: &[], what, time: ANSWER_TIME };
+        let loaded = self.connection.ask(&script, &self.connection.stopped());
+        // A connection that is lost or that we ended says nothing about the board.
+        let unknown = matches!(loaded, Err(TargetError::Unreachable { .. } | TargetError::Stopped));
+        self.is_changed |= loaded.is_ok() || unknown;
         loaded?;
         let now = self.wait(&before, is_stopped)?;
         if !has(&now.parameters, MARK) {
@@ -205,7 +208,10 @@ impl<'a> Restarts<'a> {
              </dev/null >/dev/null 2>&1 &",
             time.as_secs().max(1)
         );
-        self.connection.checked(&script, &[], "it cannot be reset").map(drop)
+        let what = "it cannot be reset";
+        let script = Script { text: &script, input: &[], what, time: ANSWER_TIME };
+        // Also after a signal: the board must not keep our parameters.
+        self.connection.ask(&script, &|| false).map(drop)
     }
 
     /// Until another boot than this one answers.
@@ -218,7 +224,7 @@ impl<'a> Restarts<'a> {
             if is_stopped() {
                 return Err(TargetError::Stopped);
             }
-            match ask(self.connection) {
+            match ask(self.connection, is_stopped) {
                 Ok(now) if now.boot != before => return Ok(now),
                 Ok(_) | Err(TargetError::Unreachable { .. }) => {}
                 Err(error) => return Err(error),
@@ -233,9 +239,11 @@ impl<'a> Restarts<'a> {
     }
 }
 
-fn ask(connection: &Connection) -> Result<Kernel> {
+fn ask(connection: &Connection, is_stopped: &dyn Fn() -> bool) -> Result<Kernel> {
     let probe = [PATHS, PROBE].concat();
-    let output = connection.checked(&probe, &[], "the board could not be asked for its kernel")?;
+    let what = "the board could not be asked for its kernel";
+    let script = Script { text: &probe, input: &[], what, time: ANSWER_TIME };
+    let output = connection.ask(&script, is_stopped)?;
     Ok(Kernel::parse(&String::from_utf8_lossy(&output)))
 }
 

@@ -1,12 +1,20 @@
 //! One board, reached by `ssh`; one connection that all commands share.
 
 use super::shell::quoted;
+use crate::answer::{self, ANSWER_MAX, COMPLAINTS_MAX, NoAnswer};
 use crate::spec::SshTarget;
 use crate::vm::find_program;
 use crate::{Result, TargetError};
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// For the answer to a script, a login included: a key's passphrase may have to be typed.
+pub(super) const ANSWER_TIME: Duration = Duration::from_secs(180);
+/// For the end of the shared connection.
+const CLOSE_TIME: Duration = Duration::from_secs(10);
 
 /// A way to run shell scripts on a board.
 #[derive(Debug)]
@@ -14,22 +22,42 @@ pub struct Connection {
     target: SshTarget,
     ssh: PathBuf,
     control: PathBuf,
+    stopped: fn() -> bool,
+}
+
+/// A script for the board, and how long its answer is waited for.
+#[derive(Debug)]
+pub(crate) struct Script<'a> {
+    /// What the board's `sh` runs.
+    pub text: &'a str,
+    /// On its stdin.
+    pub input: &'a [u8],
+    /// What an error begins with.
+    pub what: &'a str,
+    /// The longest that it takes, with the connection.
+    pub time: Duration,
 }
 
 impl Connection {
-    /// Asks nothing of the board yet. `scratch`: a folder for the shared connection's socket.
-    pub fn new(target: &SshTarget, scratch: &Path) -> Result<Self> {
+    /// Asks nothing of the board yet. `scratch`: a folder for the shared connection's socket. `stopped`: whether latlab is
+    /// asked to stop.
+    pub fn new(target: &SshTarget, scratch: &Path, stopped: fn() -> bool) -> Result<Self> {
         let ssh = find_program("ssh").ok_or_else(|| TargetError::NoProgram {
             program: "ssh".into(),
             purpose: target.to_string(),
             package: "openssh-client".into(),
         })?;
-        Ok(Self { target: target.clone(), ssh, control: scratch.join("s") })
+        Ok(Self { target: target.clone(), ssh, control: scratch.join("s"), stopped })
     }
 
     /// The board.
     pub fn target(&self) -> &SshTarget {
         &self.target
+    }
+
+    /// Whether latlab is asked to stop.
+    pub(super) fn stopped(&self) -> fn() -> bool {
+        self.stopped
     }
 
     /// `ssh` with everything but the streams; the script runs in the board's `sh`.
@@ -74,26 +102,68 @@ impl Connection {
     }
 
     /// Runs a script with this on its stdin; what it printed, or an error that begins with `what`.
+    ///
+    /// # Errors
+    /// When the board does not answer, answers without end, or the script fails; when latlab is asked to stop meanwhile.
     pub fn checked(&self, script: &str, input: &[u8], what: &str) -> Result<Vec<u8>> {
-        let mut command = self.command(script);
+        self.checked_for(&Script { text: script, input, what, time: ANSWER_TIME })
+    }
+
+    /// The same, for a script that takes its own time.
+    pub(super) fn checked_for(&self, script: &Script<'_>) -> Result<Vec<u8>> {
+        self.ask(script, &self.stopped).map_err(|error| match error {
+            TargetError::Stopped => {
+                self.error(format!("{}: stopped by a signal", script.what), String::new())
+            }
+            other => other,
+        })
+    }
+
+    /// Runs a script; what it printed. `stopped` ends the wait, with [`TargetError::Stopped`].
+    pub(crate) fn ask(&self, script: &Script<'_>, stopped: &dyn Fn() -> bool) -> Result<Vec<u8>> {
+        let mut command = self.command(script.text);
         // To a file, not a pipe: the shared connection's master inherits stderr and would keep a pipe open.
         let complaints = self.control.with_extension("stderr");
-        let sink = std::fs::File::create(&complaints).map_err(TargetError::file(&complaints))?;
+        let sink = File::create(&complaints).map_err(TargetError::file(&complaints))?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(sink);
         let mut child = command.spawn().map_err(TargetError::file(&self.ssh))?;
         let mut stdin = child.stdin.take();
-        let input = input.to_vec();
-        let writer = std::thread::spawn(move || {
-            // A board that stops reading says why on its stderr.
-            let _ = stdin.as_mut().map(|pipe| pipe.write_all(&input));
-        });
-        let output = child.wait_with_output()?;
-        let _ = writer.join();
-        if output.status.success() {
-            return Ok(output.stdout);
+        let input = script.input.to_vec();
+        // It ends with ssh: a board that stops reading says why on its stderr.
+        std::thread::spawn(move || stdin.as_mut().map(|pipe| pipe.write_all(&input)));
+        let refuses =
+            || fs::metadata(&complaints).is_ok_and(|file| file.len() > COMPLAINTS_MAX as u64);
+        let answer = match answer::of(child, script.time, stopped, &refuses) {
+            Ok(answer) if answer.status.success() => return Ok(answer.stdout),
+            Ok(answer) => answer,
+            Err(reason) => return Err(self.no_answer(script.what, reason)),
+        };
+        let mut complaint = Vec::new();
+        if let Ok(file) = File::open(&complaints) {
+            let _ = file.take(COMPLAINTS_MAX as u64).read_to_end(&mut complaint);
         }
-        let complaint = std::fs::read_to_string(&complaints).unwrap_or_default();
-        Err(self.explain(what, output.status.code(), &complaint))
+        let complaint = String::from_utf8_lossy(&complaint);
+        Err(self.explain(script.what, answer.status.code(), &complaint))
+    }
+
+    fn no_answer(&self, what: &str, reason: NoAnswer) -> TargetError {
+        let by_hand = format!("try it by hand: ssh {}", self.target.destination);
+        match reason {
+            NoAnswer::Stopped => TargetError::Stopped,
+            NoAnswer::Io(error) => TargetError::Io(error),
+            NoAnswer::TooLate(time) => self.unreachable(
+                format!("{what}: no answer within {} s", time.as_secs().max(1)),
+                by_hand,
+            ),
+            NoAnswer::TooMuch => self.error(
+                format!(
+                    "{what}: it sends more than {} KiB, or complains with more than {} KiB",
+                    ANSWER_MAX >> 10,
+                    COMPLAINTS_MAX >> 10
+                ),
+                format!("a login script that prints without end, or hostile software on the board; {by_hand}"),
+            ),
+        }
     }
 
     /// What ssh's or the board's complaint means.
@@ -121,13 +191,16 @@ impl Connection {
         if !self.control.exists() {
             return;
         }
-        let _ = Command::new(&self.ssh)
+        let ended = Command::new(&self.ssh)
             .args(self.options())
             .args(["-O", "exit", "--", &self.target.destination])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .status();
+            .spawn();
+        if let Ok(child) = ended {
+            answer::end_within(child, CLOSE_TIME);
+        }
     }
 
     /// This board does not answer now.
@@ -204,7 +277,7 @@ mod tests {
     #[test]
     fn host_keys_are_never_skipped() {
         let target = SshTarget { destination: "root@bone".into(), port: Some(2222) };
-        let Ok(connection) = Connection::new(&target, Path::new("/tmp/x")) else {
+        let Ok(connection) = Connection::new(&target, Path::new("/tmp/x"), || false) else {
             assert!(std::env::var_os("CI").is_none(), "openssh-client has to be installed in CI");
             return;
         };

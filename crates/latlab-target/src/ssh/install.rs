@@ -1,11 +1,15 @@
 //! Puts latlab on a board: which processor, which folder, pushed once.
 
-use super::Connection;
+use super::connection::{ANSWER_TIME, Connection, Script};
 use super::shell::{quoted, value};
 use crate::cache::sha256;
 use crate::{Arch, Result, TargetError, board};
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
+
+/// Bytes a second of the slowest connection over which a build is pushed.
+const SLOWEST: u64 = 4 << 10;
 
 /// A board with latlab on it.
 #[derive(Debug)]
@@ -124,7 +128,10 @@ fn push(
     say(&format!("pushing latlab for {} ({} KiB)", arch.name(), bytes.len() / 1024));
     let script =
         format!("folder={}\nprogram={}\n{right}\n{PUSH}", quoted(folder), quoted(&program));
-    connection.checked(&script, &bytes, "latlab could not be pushed")?;
+    // A serial line has a few KiB/s.
+    let time = ANSWER_TIME + Duration::from_secs(bytes.len() as u64 / SLOWEST);
+    let what = "latlab could not be pushed";
+    connection.checked_for(&Script { text: &script, input: &bytes, what, time })?;
     Ok(program)
 }
 

@@ -12,21 +12,28 @@ mod install;
 mod shell;
 
 pub use boot::Restarts;
+use connection::ANSWER_TIME;
 pub use connection::Connection;
+pub(crate) use connection::Script;
 pub use install::Board;
 pub use shell::quoted;
 
+use crate::answer::{self, Tail};
 use crate::pull::Receiver;
 use crate::{Console, Result, TargetError};
 use latlab_wire::frame::{Decoder, Item, Job, Message};
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Pieces of up to 64 KiB that wait for us; a board that sends faster than we write waits.
 const QUEUE_MAX: usize = 64;
+/// For the removal of a run: thousands of files on a card.
+const REMOVAL_TIME: Duration = Duration::from_secs(600);
+/// How long a board may be silent after a signal was passed on: it saves what was measured.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// Starts a job on a board under a name that is free there.
 pub fn start(board: &Board<'_>, job: &Job, run: &str) -> Result<()> {
@@ -36,8 +43,15 @@ pub fn start(board: &Board<'_>, job: &Job, run: &str) -> Result<()> {
         quoted(&board.run_folder(run))
     );
     let json = serde_json::to_vec(job).unwrap_or_default();
-    board.connection.checked(&script, &json, "the command could not be started")?;
-    Ok(())
+    let what = "the command could not be started";
+    let script = Script { text: &script, input: &json, what, time: ANSWER_TIME };
+    match board.connection.ask(&script, &board.connection.stopped()) {
+        Err(TargetError::Stopped) => Err(board.connection.error(
+            format!("stopped while the command was started; the run {run} may go on there"),
+            format!("latlab --on {} fetch lists the runs there", board.connection.target()),
+        )),
+        started => started.map(drop),
+    }
 }
 
 /// Waits for a run that was started, and brings back all of it; its exit code.
@@ -82,7 +96,10 @@ pub fn follow(
 /// Removes a run from the board.
 pub fn forget(board: &Board<'_>, run: &str) -> Result<()> {
     let script = format!("rm -rf {}", quoted(&board.run_folder(run)));
-    board.connection.checked(&script, &[], "the run could not be removed").map(|_| ())
+    let what = "the run could not be removed";
+    let script = Script { text: &script, input: &[], what, time: REMOVAL_TIME };
+    // What a signal ended is here, and leaves the board too.
+    board.connection.ask(&script, &|| false).map(drop)
 }
 
 /// Names of the runs that are kept on the board, oldest first.
@@ -101,23 +118,32 @@ enum Ended {
 
 fn pump(child: &mut Child, console: &mut dyn Console, receiver: &mut Receiver) -> Result<Ended> {
     let mut stdin = child.stdin.take();
+    // Read all the time: a board that complains much would wait for us.
+    let complaints = child.stderr.take().map(answer::tail);
     let queue = listen(child);
     let mut decoder = Decoder::default();
+    // Since when nothing was heard after a signal.
+    let mut silent: Option<Instant> = None;
     loop {
         if let (Some(signal), Some(stdin)) = (console.signal(), &mut stdin) {
             let _ = stdin.write_all(&Message::Signal(signal).encode()).and_then(|()| stdin.flush());
+            silent = Some(Instant::now());
         }
         let bytes = match queue.recv_timeout(POLL_INTERVAL) {
             Ok(bytes) => bytes,
-            Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => {
-                let mut complaint = String::new();
-                if let Some(mut stderr) = child.stderr.take() {
-                    let _ = stderr.read_to_string(&mut complaint);
+            Err(RecvTimeoutError::Timeout) => {
+                if silent.is_some_and(|since| since.elapsed() > SILENCE) {
+                    let what = format!("no answer to a signal within {} s", SILENCE.as_secs());
+                    return Ok(Ended::Lost(what));
                 }
-                return Ok(Ended::Lost(complaint));
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let complaint = complaints.map(Tail::take).unwrap_or_default();
+                return Ok(Ended::Lost(String::from_utf8_lossy(&complaint).into_owned()));
             }
         };
+        silent = silent.map(|_| Instant::now());
         for item in decoder.push(&bytes) {
             match item {
                 Item::Message(Message::Stdout(bytes)) => console.stdout(&bytes)?,

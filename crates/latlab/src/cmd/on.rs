@@ -114,6 +114,11 @@ fn with_board(
     })
 }
 
+/// Whether this process is asked to stop.
+fn stop_requested() -> bool {
+    signal::stop_requested().is_some()
+}
+
 /// Works with a board that ssh reaches. A place of labgrid is acquired before, and released when all is done.
 ///
 /// # Errors
@@ -127,16 +132,16 @@ pub(super) fn with_connection<T>(
     let scratch = cache.scratch().with_hint()?;
     let (place, ssh) = match target {
         Target::Labgrid(target) => {
-            let place = Place::acquire(target, &mut vm::say).with_hint()?;
+            let place = Place::acquire(target, stop_requested, &mut vm::say).with_hint()?;
             let ssh = place.ssh().with_hint()?;
             (Some(place), ssh)
         }
         Target::Ssh(ssh) => (None, ssh.clone()),
         Target::Local | Target::Vm(_) => bail!("{}: not a board", short(target)),
     };
-    let connection = Connection::new(&ssh, scratch.path()).with_hint()?;
+    let connection = Connection::new(&ssh, scratch.path(), stop_requested).with_hint()?;
     if let Some(place) = place.as_ref().filter(|place| place.boots()) {
-        place.wait(&connection, &|| signal::stop_requested().is_some()).with_hint()?;
+        place.wait(&connection).with_hint()?;
     }
     work(&connection, &host)
 }

@@ -53,6 +53,8 @@ mod screens;
 mod signals;
 #[cfg(feature = "host")]
 mod ssh;
+#[cfg(feature = "host")]
+mod ssh_limits;
 mod survey;
 mod sweep;
 #[cfg(feature = "host")]

@@ -418,7 +418,7 @@ fn a_board_without_a_build_is_told_what_is_missing() {
 }
 
 /// An `ssh` that answers as a board does, with frames of the test's own as its result.
-fn pretend_board(frames: &[Message]) -> tempfile::TempDir {
+pub fn pretend_board(frames: &[Message]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let bytes: Vec<u8> = frames.iter().flat_map(Message::encode).collect();
     fs::write(dir.path().join("frames"), bytes).unwrap();
@@ -431,26 +431,31 @@ fn pretend_board(frames: &[Message]) -> tempfile::TempDir {
          *latlab-machine=*) echo latlab-machine={}; echo latlab-folder=/x;;\n\
          *latlab-there*) echo latlab-there;;\n\
          *'on-board start'*) cat >/dev/null;;\n\
-         *'on-board follow'*) cat {}/frames; sleep 1;;\nesac\n",
+         *'on-board follow'*) cat {d}/frames; sleep 1;;\n\
+         'exec sh -c '*'rm -rf '*) touch {d}/forgotten;;\nesac\n",
         std::env::consts::ARCH,
-        dir.path().display()
+        d = dir.path().display()
     );
     common::script(&dir.path().join("bin/ssh"), &script);
     dir
 }
 
 fn with_pretended(dir: &Path, args: &[&str]) -> std::process::Output {
+    on_pretended(dir, &[&["--on", "ssh://root@evil"], args].concat()).output().unwrap()
+}
+
+/// `latlab ARGS` with the programs of `dir/bin` before all others.
+pub fn on_pretended(dir: &Path, args: &[&str]) -> Command {
     let path = format!("{}:{}", dir.join("bin").display(), std::env::var("PATH").unwrap());
-    Command::new(LATLAB)
-        .args(["--on", "ssh://root@evil"])
+    let mut command = Command::new(LATLAB);
+    command
         .args(args)
         .current_dir(dir.join("host"))
         .env("PATH", path)
         .env("LATLAB_BOARDS", dir.join("boards"))
         .env("XDG_CACHE_HOME", dir.join("cache"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
+        .stdin(Stdio::null());
+    command
 }
 
 fn file(path: &str, content: &[u8]) -> [Message; 2] {

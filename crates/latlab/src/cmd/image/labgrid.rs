@@ -39,9 +39,9 @@ pub(super) fn run(
         let scratch = vm::cache()?.scratch().with_hint()?;
         // The board is switched off by the writing itself.
         let unswitched = LabgridTarget { power_cycle: false, ..target.clone() };
-        let place = Place::acquire(&unswitched, &mut vm::say).with_hint()?;
+        let place = Place::acquire(&unswitched, stopped, &mut vm::say).with_hint()?;
         let image = Image { path: image, bytes, sha256: &sha256 };
-        let done = labgrid_card::write(&place, &image, scratch.path(), &stopped, &mut vm::say);
+        let done = labgrid_card::write(&place, &image, scratch.path(), &mut vm::say);
         ended(done, |()| {
             if let Some(file) = once {
                 write_atomically(file, |to| writeln!(to, "{sha256}"))
@@ -49,9 +49,9 @@ pub(super) fn run(
             }
             // A place without a network service has nobody to wait for.
             if let Ok(ssh) = place.ssh() {
-                let connection = Connection::new(&ssh, scratch.path()).with_hint()?;
+                let connection = Connection::new(&ssh, scratch.path(), stopped).with_hint()?;
                 vm::say(&format!("{target}: waiting for the board"));
-                place.wait(&connection, &stopped).with_hint()?;
+                place.wait(&connection).with_hint()?;
             }
             vm::say(&format!("{} written to {target} and verified", image.path.display()));
             Ok(Outcome::Done)
