@@ -12,6 +12,7 @@
 //! (`report.html`) are not taken: the host renders them from `run.json`.
 
 use crate::{Result, TargetError};
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
@@ -23,6 +24,9 @@ const BYTES_MAX: u64 = 64 << 30;
 /// Components of a path, and bytes of it.
 const DEPTH_MAX: usize = 16;
 const PATH_MAX: usize = 1024;
+
+/// What a file system says that cannot sync a folder.
+const CANNOT_SYNC: [io::ErrorKind; 2] = [io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported];
 
 /// Where results go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -225,6 +229,8 @@ pub struct Receiver {
     bytes: u64,
     /// Folders that this receiver made.
     made: Vec<PathBuf>,
+    /// Folders in which it made a file or a folder.
+    entered: BTreeSet<PathBuf>,
     /// Every file that was written, relative to the root or as the user named it.
     pub written: Vec<PathBuf>,
     /// Run directories of the target whose name was taken here, and their names here: guests
@@ -252,6 +258,7 @@ impl Receiver {
             entries: 0,
             bytes: 0,
             made: Vec::new(),
+            entered: BTreeSet::new(),
             written: Vec::new(),
             moved: Vec::new(),
             own: Vec::new(),
@@ -296,6 +303,7 @@ impl Receiver {
             },
             _ => TargetError::file(&local)(reason),
         })?;
+        self.enter(&local);
         self.written.push(shown);
         self.open = Some(Arriving { path: local, file: Some(file), left: length });
         Ok(())
@@ -313,8 +321,15 @@ impl Receiver {
             self.make_folders(parent)?;
         }
         fs::create_dir(folder).map_err(TargetError::file(folder))?;
+        self.enter(folder);
         self.made.push(folder.to_path_buf());
         Ok(())
+    }
+
+    /// Keeps in mind that the folder of a path has a new name.
+    fn enter(&mut self, path: &Path) {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        self.entered.insert(parent.unwrap_or(Path::new(".")).to_path_buf());
     }
 
     /// `runs/NAME/…` becomes `runs/NAME-2/…` when a run of that name was here before.
@@ -362,18 +377,41 @@ impl Receiver {
         }
     }
 
-    /// The last file is complete.
+    /// The last file is complete, and on the disk.
     ///
     /// # Errors
-    /// When bytes of it are missing.
+    /// When bytes of it are missing; whatever the file system says.
     pub fn end(&mut self) -> Result<()> {
         match self.open.take() {
             Some(Arriving { path, left: missing @ 1.., .. }) => Err(refused(
                 &path.to_string_lossy(),
                 &format!("the target sent {missing} bytes less than the length it declared"),
             )),
+            Some(Arriving { path, file: Some(file), .. }) => {
+                file.sync_all().map_err(TargetError::file(&path))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// All files are complete, and they and their names are on the disk: the target's may be removed.
+    ///
+    /// # Errors
+    /// Those of [`Self::end`].
+    pub fn finish(&mut self) -> Result<()> {
+        self.end()?;
+        for folder in std::mem::take(&mut self.entered) {
+            // A user may write to one that he may not read.
+            let Ok(open) = File::open(&folder) else { continue };
+            match open.sync_all() {
+                // Some file systems (9p, FUSE) cannot sync a folder.
+                Err(reason) if !CANNOT_SYNC.contains(&reason.kind()) => {
+                    return Err(TargetError::file(&folder)(reason));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Directories into which a `run.json` was written.

@@ -153,7 +153,7 @@ fn pump(child: &mut Child, console: &mut dyn Console, receiver: &mut Receiver) -
                 }
                 Item::Message(Message::Data(bytes)) => receiver.data(&bytes)?,
                 Item::Message(Message::Exit(code)) => {
-                    receiver.end()?;
+                    receiver.finish()?;
                     return Ok(Ended::Exit(code));
                 }
                 Item::Message(Message::Failed(reason)) => return Ok(Ended::Failed(reason)),

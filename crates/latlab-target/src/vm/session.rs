@@ -220,7 +220,7 @@ impl Session<'_> {
                 }
                 Item::Message(Message::Data(bytes)) => receiver.data(&bytes)?,
                 Item::Message(Message::Exit(code)) => {
-                    receiver.end()?;
+                    receiver.finish()?;
                     return Ok(Some(code));
                 }
                 Item::Message(Message::Failed(reason)) => {

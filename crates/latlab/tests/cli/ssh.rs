@@ -458,7 +458,7 @@ pub fn on_pretended(dir: &Path, args: &[&str]) -> Command {
     command
 }
 
-fn file(path: &str, content: &[u8]) -> [Message; 2] {
+pub fn file(path: &str, content: &[u8]) -> [Message; 2] {
     let length = content.len() as u64;
     let head = FileHead { path: path.into(), length, directory: false };
     [Message::File(head), Message::Data(content.to_vec())]

@@ -1,8 +1,8 @@
-//! Boards and laboratories that answer without end or not at all: programs of the test's own in the places of `ssh` and
-//! `labgrid-client`.
+//! Boards and laboratories that answer without end or not at all, and a disk of the host that fails, with programs of the
+//! test's own in the places of `ssh` and `labgrid-client`.
 
-use crate::common::{self, said, signal, wait_for};
-use crate::ssh::{on_pretended, pretend_board};
+use crate::common::{self, said, shim, signal, wait_for};
+use crate::ssh::{file, on_pretended, pretend_board};
 use latlab_wire::frame::Message;
 use rustix::process::Signal;
 use std::fs;
@@ -107,4 +107,41 @@ fn a_laboratory_that_hangs_or_answers_without_end_is_an_error() {
     let said = terminated(dir.path(), &args);
     assert!(said.contains("stopped"), "{said}");
     assert!(dir.path().join("released").exists(), "the place is given back");
+}
+
+/// The board's copy goes when the host's is on its disk, and not before.
+#[test]
+fn a_run_stays_on_the_board_until_it_is_synced_here() {
+    let run = br#"{"schema_version":2,"complete":true}"#;
+    let frames = [&file("runs/r/run.json", run)[..], &[Message::Exit(0)]].concat();
+    let tools = tempfile::tempdir().unwrap();
+    let Some(shim) = shim(tools.path(), "failing_disk.c") else { return };
+    let mut kept = 0;
+    for at in 0.. {
+        let dir = pretend_board(&frames);
+        let host = dir.path().canonicalize().unwrap().join("host");
+        let hit = dir.path().join("hit");
+        let out = on_pretended(dir.path(), &[&BOARD[..], &["wakeup"]].concat())
+            .env("LD_PRELOAD", &shim)
+            .env("FAIL_UNDER", &host)
+            .env("FAIL_HIT", &hit)
+            .env("FAIL_AT", at.to_string())
+            .env("FAIL_HOW", "EIO")
+            .output()
+            .unwrap();
+        if !hit.exists() {
+            assert_eq!(out.status.code(), Some(0), "{}", said(&out));
+            break;
+        }
+        let is_forgotten = dir.path().join("forgotten").exists();
+        if said(&out).contains("is kept on the board") {
+            assert!(!is_forgotten && out.status.code() == Some(1), "{at}: {}", said(&out));
+            kept += 1;
+        } else {
+            // The page, which is rendered here.
+            assert!(fs::read(host.join("runs/r/run.json")).unwrap() == run, "{at}");
+        }
+    }
+    // Two folders, a file and its content; then the file, the two folders and the one that they are in.
+    assert_eq!(kept, 4 + 4);
 }
