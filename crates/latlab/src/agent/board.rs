@@ -25,11 +25,24 @@ use std::time::Duration;
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Makes the folder, leaves a supervisor in it, and returns once the command runs.
+///
+/// # Errors
+/// When the folder is there already: it is another run's, whose command must not be started again.
 pub fn start(dir: &Path) -> anyhow::Result<()> {
     let mut job = Vec::new();
     io::stdin().lock().read_to_end(&mut job).context("job on stdin")?;
-    fs::create_dir_all(dir.join("work")).with_context(|| dir.display().to_string())?;
-    fs::write(dir.join("job.json"), &job).with_context(|| dir.display().to_string())?;
+    let name = || dir.display().to_string();
+    if let Some(runs) = dir.parent() {
+        fs::create_dir_all(runs).with_context(name)?;
+    }
+    match fs::create_dir(dir) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            bail!("{}: another run has this name; start the command again", dir.display());
+        }
+        made => made.with_context(name)?,
+    }
+    fs::create_dir(dir.join("work")).with_context(name)?;
+    fs::write(dir.join("job.json"), &job).with_context(name)?;
     let mut supervisor = Command::new(crate::program::own_program()?);
     supervisor.args(["on-board", "keep"]).arg(dir);
     supervisor.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

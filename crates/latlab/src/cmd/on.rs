@@ -15,7 +15,8 @@ use latlab_target::ssh::{self, Board, Connection};
 use latlab_target::vm::Host;
 use latlab_target::{Target, TargetError, board};
 use latlab_wire::frame::Job;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Commands that work on files here, or on targets themselves.
@@ -68,7 +69,7 @@ pub fn run(target: &str, command: &str) -> anyhow::Result<Outcome> {
 /// Runs a command line on a board; what it leaves comes back, and then leaves the board.
 fn on_board(target: &Target, words: Vec<String>, mapping: Mapping) -> anyhow::Result<Outcome> {
     with_board(target, |board| {
-        let run = run_name();
+        let run = run_name()?;
         let live = term::stderr_is_terminal();
         let argv = std::iter::once("/bin/latlab".to_owned()).chain(words).collect();
         let job = Job { argv, env: vm::passed_environment(live), ..Job::default() };
@@ -175,10 +176,15 @@ fn bring_back(
     Ok(Outcome::Code(if unreadable && code == 0 { 1 } else { code }))
 }
 
-/// A name that nobody else uses: seconds since 1970 and our process.
-pub(super) fn run_name() -> String {
+/// A name that nobody else uses: seconds since 1970, so that runs are listed in their order, and 64 random bits. Two hosts may
+/// have the same process number in the same second, as containers do.
+pub(super) fn run_name() -> anyhow::Result<String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    format!("{now}-{}", std::process::id())
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .context("/dev/urandom: no random number for the name of a run")?;
+    Ok(format!("{now}-{:016x}", u64::from_le_bytes(bytes)))
 }
 
 fn short(target: &Target) -> String {
@@ -212,6 +218,15 @@ fn without_on(words: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_runs_of_one_second_and_process_have_two_names() {
+        let names: Vec<String> = (0..100).map(|_| run_name().unwrap()).collect();
+        let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+        let is_plain = |c: char| c.is_ascii_hexdigit() || c == '-';
+        assert!(names.iter().all(|name| name.chars().all(is_plain)), "{names:?}");
+    }
 
     #[test]
     fn only_our_own_on_is_taken_out() {

@@ -1,13 +1,14 @@
 //! Boards and laboratories that answer without end or not at all, and a disk of the host that fails, with programs of the
 //! test's own in the places of `ssh` and `labgrid-client`.
 
-use crate::common::{self, said, shim, signal, wait_for};
+use crate::common::{self, LATLAB, printed, said, shim, signal, wait_for};
 use crate::ssh::{file, on_pretended, pretend_board};
-use latlab_wire::frame::Message;
+use latlab_wire::frame::{Job, Message};
 use rustix::process::Signal;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const BOARD: [&str; 2] = ["--on", "ssh://root@evil"];
@@ -144,4 +145,35 @@ fn a_run_stays_on_the_board_until_it_is_synced_here() {
     }
     // Two folders, a file and its content; then the file, the two folders and the one that they are in.
     assert_eq!(kept, 4 + 4);
+}
+
+#[test]
+fn a_folder_of_another_run_is_refused_on_a_board() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = |program: &str| {
+        let argv = vec!["sh".to_owned(), "-c".into(), format!("echo {program}")];
+        let job = serde_json::to_vec(&Job { argv, ..Job::default() }).unwrap();
+        let mut command = Command::new(LATLAB);
+        command.args(["on-board", "start"]).arg(dir.path().join("runs/1-2")).stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(&job).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let first = start("one");
+    assert!(first.status.success(), "{}", said(&first));
+    let second = start("two");
+    assert_eq!(second.status.code(), Some(1), "{}", said(&second));
+    assert!(said(&second).contains("runs/1-2: another run has this name"), "{}", said(&second));
+    let follow = || {
+        let mut command = Command::new(LATLAB);
+        command.args(["on-board", "follow"]).arg(dir.path().join("runs/1-2"));
+        // An end of the input ends it.
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let stdin = child.stdin.take();
+        let out = child.wait_with_output().unwrap();
+        drop(stdin);
+        printed(&out)
+    };
+    let told = follow();
+    assert!(told.contains("one") && !told.contains("two"), "{told:?}");
 }

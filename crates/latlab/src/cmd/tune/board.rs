@@ -83,7 +83,7 @@ impl Kexec<'_> {
         self.is_first = false;
         let argv = ["sh", "-c", &script(&ssh::quoted(&board.program))].map(str::to_owned).to_vec();
         let job = Job { argv, env: vm::passed_environment(false), ..Job::default() };
-        let run = on::run_name();
+        let run = on::run_name()?;
         ssh::start(&board, &job, &run).with_hint()?;
         let mut receiver = Receiver::new(dir, Mapping::of_own_command());
         let mut console = Quiet::default();
