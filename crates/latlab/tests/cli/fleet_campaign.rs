@@ -1,11 +1,11 @@
 //! `latlab fleet submit`: campaigns on this machine.
 
-use crate::common::{command, printed, said, wait_for};
+use crate::common::{children_of, command, printed, said, wait_for};
 use crate::fleet::fleet;
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A campaign: a board that is this machine, and one that nobody answers for.
 const CAMPAIGN: &str = r#"
@@ -78,6 +78,33 @@ fn a_campaign_goes_on_where_it_was_and_does_nothing_twice() {
     assert_eq!(attempts(), before);
     // Its results go into a lake with their origin.
     assert_eq!(fleet(t.path(), "import --lake lake c/results"), "2 runs added, 0 already stored\n");
+}
+
+/// The locks of boards and CPUs end with the submit: what it measures must not go on without them.
+#[test]
+fn a_killed_submit_leaves_no_measurement() {
+    let t = tempfile::tempdir().unwrap();
+    let long = "name = 'long'\n[[board]]\nname = 'here'\ntarget = 'local'\n[[experiment]]\nname = 'w'\n\
+                command = ['wakeup', '-D', '600', '-q']\nseconds = 600\n";
+    fs::write(t.path().join("c.toml"), long).unwrap();
+    let mut submit = command(t.path(), &["fleet", "submit", "c.toml", "--dir", "c"]);
+    let submit = submit.env("XDG_CACHE_HOME", t.path().join("cache")).stderr(Stdio::null());
+    let mut submit = submit.stdout(Stdio::null()).spawn().unwrap();
+    let child = wait_for("the measurement", Duration::from_millis(20), || {
+        // It measures as soon as its run is saved for the first time.
+        let mut running = fs::read_dir(t.path().join("c/running")).ok()?.flatten();
+        running.any(|run| run.path().join("run.json").exists()).then_some(())?;
+        children_of(submit.id()).first().copied()
+    });
+    submit.kill().unwrap();
+    submit.wait().unwrap();
+    let start = Instant::now();
+    // Gone, or a zombie that nobody waits for yet.
+    wait_for("the end of the measurement", Duration::from_millis(20), || {
+        let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        (stat.is_empty() || stat.contains(") Z ")).then_some(())
+    });
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
 /// Virtual machines by options, devices of LAVA by their jobs; one job boots one kernel.

@@ -305,7 +305,7 @@ impl<'a> Engine<'a> {
         }
         command.arg(&words[0]).arg("--out").arg(out).args(&words[1..]);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        let child = command.spawn().context("latlab cannot be started");
+        let child = spawn(&mut command);
         if !cpus.is_empty() {
             policy::bind(&self.cpus)?;
         }
@@ -376,7 +376,7 @@ impl<'a> Engine<'a> {
         command.arg(images.join(&line.board));
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let start = Instant::now();
-        let code = follow(command.spawn().context("latlab cannot be started")?)?;
+        let code = follow(spawn(&mut command)?)?;
         if code == Some(0) {
             lock(&self.written).insert(line.board.clone(), image.clone());
             return Ok(Ended::Finished);
@@ -451,6 +451,13 @@ fn origin(
 /// Whether a command left a whole run: within its limits, or beyond them.
 fn is_whole(out: &Path, code: Option<i32>) -> bool {
     matches!(code, Some(0 | 2)) && out.join(RUN_FILE).is_file()
+}
+
+/// Starts a command that is asked to end when this process is killed: the locks of its board and CPUs end with us. The calling
+/// thread has to wait for it, because the kernel takes the thread's end for ours.
+fn spawn(command: &mut Command) -> anyhow::Result<std::process::Child> {
+    process::ask_to_end_with_us(command);
+    command.spawn().context("latlab cannot be started")
 }
 
 /// Waits for a command, and passes on what stops latlab; its exit code, or `None` for a signal.
