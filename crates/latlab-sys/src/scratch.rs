@@ -6,22 +6,28 @@
 //! `fs.protected_symlinks` and `fs.protected_regular` (Documentation/admin-guide/sysctl/fs.rst)
 //! to what would be replaced.
 
-use std::fs::{self, DirBuilder, File, Metadata};
+use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "latlab-";
+/// What a folder whose maker holds a lock on it has at its end; those of earlier versions have neither.
+const SUFFIX: &str = ".locked";
 /// Names that are tried before giving up.
 const TRIES: u32 = 100;
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// A folder for files that nobody else sees. It is removed when dropped; what a SIGKILL left
-/// behind is removed when the same user makes the next one, by the process id in its name.
+/// A folder for files that nobody else sees. It is removed when dropped. A lock (flock) on the folder tells that
+/// its process lives, whatever number it has in the PID namespace of another process that sees the folder; what a
+/// SIGKILL left behind can be locked, and is removed when the same user makes the next one.
 #[derive(Debug)]
-pub struct ScratchDir(PathBuf);
+pub struct ScratchDir {
+    path: PathBuf,
+    _lock: File,
+}
 
 impl ScratchDir {
     /// Makes one below `parent`, after removing those of ours whose process is gone.
@@ -33,11 +39,19 @@ impl ScratchDir {
         let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
         for n in 0..TRIES {
             let chance = RandomState::new().hash_one(n);
-            let name = format!("{PREFIX}{}-{chance:016x}", std::process::id());
+            let name = format!("{PREFIX}{}-{chance:016x}{SUFFIX}", std::process::id());
             let path = parent.join(name);
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Self(path)),
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => last = e,
+            match DirBuilder::new().mode(0o700).create(&path).and_then(|()| held(&path)) {
+                Ok(lock) => return Ok(Self { path, _lock: lock }),
+                // Removed by a sweep that came before the lock.
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound
+                    ) && parent.exists() =>
+                {
+                    last = e;
+                }
                 Err(e) => return Err(e),
             }
         }
@@ -46,12 +60,12 @@ impl ScratchDir {
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Empties it: a killed probe leaves its files.
     pub fn clear(&self) {
-        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
             let path = entry.path();
             let _ = match entry.file_type().is_ok_and(|t| t.is_dir()) {
                 true => fs::remove_dir_all(path),
@@ -63,8 +77,8 @@ impl ScratchDir {
 
 impl Drop for ScratchDir {
     fn drop(&mut self) {
-        if let Err(e) = fs::remove_dir_all(&self.0) {
-            log::warn!("{} is left behind: {e}", self.0.display());
+        if let Err(e) = fs::remove_dir_all(&self.path) {
+            log::warn!("{} is left behind: {e}", self.path.display());
         }
     }
 }
@@ -77,21 +91,44 @@ pub fn append_to(path: &Path) -> io::Result<File> {
     File::options().append(true).create(true).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
-/// The process that made a folder of this name.
-fn maker(name: &str) -> Option<u32> {
-    let (pid, chance) = name.strip_prefix(PREFIX)?.split_once('-')?;
-    let is_ours = chance.len() == 16 && chance.bytes().all(|b| b.is_ascii_hexdigit());
-    is_ours.then(|| pid.parse().ok())?
+/// The folder of this name, not through a link.
+fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY).open(path)
 }
 
-fn sweep(parent: &Path) {
-    if !Path::new("/proc/self").exists() {
-        return;
+/// Locks a folder that was just made. `NotFound` where a sweep was faster.
+fn held(path: &Path) -> io::Result<File> {
+    let folder = open(path)?;
+    match folder.try_lock() {
+        Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::NotFound.into()),
+        // On a file system without locks nobody else can lock it either: after a SIGKILL it stays.
+        Ok(()) | Err(TryLockError::Error(_)) => {}
     }
+    let (here, there) = (folder.metadata()?, path.symlink_metadata()?);
+    match (here.dev(), here.ino()) == (there.dev(), there.ino()) {
+        true => Ok(folder),
+        false => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+/// Whether a folder of this name is locked while its process lives.
+fn is_lockable(name: &str) -> bool {
+    let parts = name.strip_prefix(PREFIX).and_then(|n| n.strip_suffix(SUFFIX)?.split_once('-'));
+    parts.is_some_and(|(pid, chance)| {
+        let is_hexadecimal = chance.bytes().all(|b| b.is_ascii_hexdigit());
+        pid.parse::<u32>().is_ok() && chance.len() == 16 && is_hexadecimal
+    })
+}
+
+/// Folders of earlier versions have no lock, and their process may be one of another PID namespace: they stay.
+fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(maker) else { continue };
+        if !entry.file_name().to_str().is_some_and(is_lockable) {
+            continue;
+        }
         let ours = entry.metadata().is_ok_and(|m| m.is_dir() && m.uid() == user());
-        if ours && !Path::new(&format!("/proc/{pid}")).exists() {
+        let Some(folder) = ours.then(|| open(&entry.path()).ok()).flatten() else { continue };
+        if folder.try_lock().is_ok() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -227,21 +264,58 @@ mod tests {
     fn a_scratch_folder_is_new_private_and_gone_afterwards() {
         let parent = tempfile::tempdir().unwrap();
         // No process has this id: pid_max is at most 2^22.
-        let stale = parent.path().join("latlab-99999999-0123456789abcdef");
+        let stale = parent.path().join("latlab-99999999-0123456789abcdef.locked");
         fs::create_dir_all(stale.join("sub")).unwrap();
-        let foreign = parent.path().join("latlab-99999999-notes");
-        fs::create_dir(&foreign).unwrap();
+        let kept = ["latlab-99999999-notes", "latlab-99999999-0123456789abcdef"];
+        let kept = kept.map(|name| parent.path().join(name));
+        kept.iter().for_each(|path| fs::create_dir(path).unwrap());
         let dir = ScratchDir::create(parent.path()).unwrap();
         let second = ScratchDir::create(parent.path()).unwrap();
         assert_ne!(dir.path(), second.path());
-        assert!(!stale.exists() && foreign.exists());
+        assert!(!stale.exists() && kept.iter().all(|path| path.exists()));
         assert_eq!(fs::metadata(dir.path()).unwrap().mode() & 0o777, 0o700);
         fs::write(dir.path().join("file"), b"x").unwrap();
         dir.clear();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         let path = dir.path().to_owned();
         drop(dir);
-        assert!(!path.exists());
+        assert!(!path.exists() && second.path().exists());
+    }
+
+    /// A process of another PID namespace has no number here: what counts is the lock.
+    #[test]
+    fn a_folder_in_use_stays_whatever_number_its_process_has() {
+        let parent = tempfile::tempdir().unwrap();
+        for name in ["latlab-99999999-0123456789abcdef", "latlab-99999999-0123456789abcdef.locked"]
+        {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).unwrap();
+            let folder = open(&path).unwrap();
+            folder.lock().unwrap();
+            drop(ScratchDir::create(parent.path()).unwrap());
+            assert!(path.exists(), "{name}");
+        }
+        // The last one is free now.
+        drop(ScratchDir::create(parent.path()).unwrap());
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn folders_made_at_once_do_not_remove_each_other() {
+        let parent = tempfile::tempdir().unwrap();
+        let work = || {
+            for _ in 0..50 {
+                let dir = ScratchDir::create(parent.path()).unwrap();
+                fs::write(dir.path().join("file"), b"x").unwrap();
+                assert!(dir.path().join("file").exists());
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(work);
+            }
+        });
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
     #[test]
