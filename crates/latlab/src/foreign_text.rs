@@ -2,8 +2,12 @@
 //!
 //! A target is not trusted, and a terminal obeys more than text: OSC sequences set its title or the
 //! clipboard, others make it answer as if the user had typed. What latlab itself prints passes:
-//! text, line control, colours, and the cursor movements of its displays. The rest is made visible.
+//! text, line control, colours, and the cursor movements of its displays. The rest is made visible. A byte from 0x80
+//! passes only in a whole character of UTF-8: alone it is a control character to a terminal without UTF-8.
 //! Source: ECMA-48 (fifth edition), 5.4 control sequences; XTerm Control Sequences.
+
+use latlab_model::control::clean;
+use std::borrow::Cow;
 
 /// Longest control sequence that is waited for.
 const SEQUENCE_MAX: usize = 32;
@@ -43,12 +47,13 @@ enum Judgement {
 fn judge(bytes: &[u8]) -> Judgement {
     match bytes {
         [b'\n' | b'\r' | b'\t' | b' '..=0x7e] => Judgement::Pass,
-        // The first byte of C1 controls (U+0080 to U+009F) in UTF-8, and of other characters.
-        [0xc2] | [0x1b] | [0x1b, b'['] => Judgement::More,
-        [0xc2, 0xa0..=0xbf] => Judgement::Pass,
-        // A control character of C1; or what does not continue the character, and may be an escape.
-        [0xc2, _] => Judgement::Refuse,
-        [0x80..=0xff] => Judgement::Pass,
+        [0x1b] | [0x1b, b'['] => Judgement::More,
+        [0x80..=0xff, ..] => match std::str::from_utf8(bytes) {
+            Ok(text) if matches!(clean(text), Cow::Borrowed(_)) => Judgement::Pass,
+            Err(error) if error.error_len().is_none() => Judgement::More,
+            // A control character; or what does not continue the character, and may be an escape.
+            _ => Judgement::Refuse,
+        },
         [0x1b, b'[', parameters @ .., last] => {
             let plain = parameters.iter().all(|b| b.is_ascii_digit() || *b == b';');
             match last {
@@ -61,9 +66,13 @@ fn judge(bytes: &[u8]) -> Judgement {
     }
 }
 
-/// Control characters as their pictures (U+2400 to U+2421).
+/// Control characters as their pictures (U+2400 to U+2421), and what is no character as U+FFFD.
 fn show(bytes: &[u8], out: &mut Vec<u8>) {
-    for byte in bytes {
+    let ascii = bytes.iter().position(u8::is_ascii).unwrap_or(bytes.len());
+    if ascii > 0 {
+        out.extend("\u{fffd}".as_bytes());
+    }
+    for byte in &bytes[ascii..] {
         match byte {
             b'\n' | b'\r' | b'\t' | b' '..=0x7e => out.push(*byte),
             0x7f => out.extend("\u{2421}".as_bytes()),
@@ -103,11 +112,15 @@ mod tests {
             assert_eq!(passed(clipboard, piece), "␛]52;c;QUJD␇");
             assert_eq!(passed(b"\x1b[6n\x1bc\x1b[?1049h", piece), "␛[6n␛c␛[?1049h");
             // CSI and OSC as single characters of C1.
-            assert_eq!(passed("\u{9b}6n\u{9d}0;x".as_bytes(), piece), "6n0;x");
+            assert_eq!(passed("\u{9b}6n\u{9d}0;x".as_bytes(), piece), "�6n�0;x");
+            // The same as single bytes, and characters that reorder a line.
+            assert_eq!(passed(b"a\x9b6n\x9d0;x\xe2\x82\x9b2J\xff", piece), "a�6n�0;xₛ2J�");
+            assert_eq!(passed("\u{202e}x€😀\n".as_bytes(), piece), "�x€😀\n");
         }
         // The first half of a character does not hide what follows it.
         for piece in 1..=3 {
-            assert_eq!(passed(b"\xc2\x1b]0;x\x07\xc2\x07\xc2a", piece), "␛]0;x␇␇a");
+            assert_eq!(passed(b"\xc2\x1b]0;x\x07\xc2\x07\xc2a", piece), "�␛]0;x␇�␇�a");
+            assert_eq!(passed(b"\xf0\x9f\x1b[6n\xe2\x80\x9b", piece), "�␛[6n\u{201b}");
         }
         let endless = [b"\x1b[".as_slice(), &[b'1'; 100]].concat();
         assert!(passed(&endless, 1).starts_with("␛[111"));

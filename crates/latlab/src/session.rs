@@ -157,7 +157,7 @@ impl Session {
         self.run.stopped_by = stopped_by;
         self.run.machine.end = Some(latlab_sys::machine::condition());
         let saved = self.save_all();
-        let mut out = term::stdout();
+        let mut out = term::raw_stdout();
         let printed = print(&self.run, &mut out)
             .and_then(|()| {
                 self.lava.as_deref().map_or(Ok(()), |name| lava(name, &self.run, &mut out))

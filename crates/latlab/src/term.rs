@@ -71,8 +71,15 @@ impl<W: Write> Write for Stdout<W> {
     }
 }
 
-/// Buffered stdout. Flush it: an error in `drop` would be lost.
-pub fn stdout() -> BufWriter<Stdout> {
+/// Buffered stdout for sentences, lists and JSON: names of files, tasks and machines in them are shown without control
+/// characters. Flush it: an error in `drop` would be lost.
+pub fn stdout() -> Cleaned<BufWriter<Stdout>> {
+    Cleaned(raw_stdout())
+}
+
+/// Buffered stdout for what has colours or moves the cursor: reports, tables, listings of traces. Their renderers
+/// show text from elsewhere without control characters; what else is written to it goes through [`Cleaned`].
+pub fn raw_stdout() -> BufWriter<Stdout> {
     BufWriter::with_capacity(1 << 16, stdout_by_line())
 }
 

@@ -18,6 +18,7 @@ mod manifest;
 mod package;
 mod resolve;
 mod rules;
+mod stdout;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -28,4 +29,5 @@ pub use graph::{CrateUse, Edge, Graph};
 pub use manifest::{Dependency, Kind};
 pub use package::{Package, PackageError, module_graph};
 pub use rules::{check, describe_cycle};
+pub use stdout::raw_text;
 pub use tree::Source;

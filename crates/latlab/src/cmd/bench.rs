@@ -195,7 +195,7 @@ fn references(names: &[String]) -> anyhow::Result<Vec<&'static Reference>> {
 }
 
 fn list_references() -> anyhow::Result<Outcome> {
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     let of = |r: &latlab_model::reference::Reference| {
         [r.id, r.machine, r.source].map(str::to_owned).into()
     };
@@ -445,7 +445,7 @@ fn list(global: &Global, names: &[String]) -> anyhow::Result<Outcome> {
         let named = hinted(registry::specs(names))?;
         specs.retain(|spec| named.contains(&spec.name));
     }
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     if global.json {
         let rows: Vec<_> = specs.iter().map(|s| listed(s)).collect();
         crate::output::json(&rows, &mut out)?;

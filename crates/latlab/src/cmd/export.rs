@@ -24,8 +24,8 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
         .hint("name a trace.dat or ftrace's text")?;
     let file = trace_input::open(&data, &args.file)?;
     let counts = match &to {
-        To::Json => text::json(&file, term::stdout())?,
-        To::Csv => text::csv(&file, term::stdout())?,
+        To::Json => text::json(&file, term::raw_stdout())?,
+        To::Csv => text::csv(&file, term::raw_stdout())?,
         To::Perfetto(path) => {
             let mut counts = Counts::default();
             write_atomically(path, |out| {

@@ -5,6 +5,7 @@ use crate::cli::load::{Args, WorkerArgs};
 use crate::outcome::{HintExt, Outcome};
 use crate::term;
 use anyhow::Context;
+use latlab_model::control::Cleaned;
 use latlab_report::doc::{Column, Table};
 use latlab_sys::load::{Load, LoadError, LoadSpec};
 use latlab_sys::signal;
@@ -51,7 +52,7 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
 /// When a load cannot be started, or did not last.
 pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     let (loads, timeout) = args.config()?;
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     if args.list {
         let rows = KINDS.iter().map(|(kind, what)| vec![(*kind).into(), (*what).into()]);
         let columns = vec![Column::whole("load"), Column::left("what it does")];
@@ -83,10 +84,12 @@ pub fn run(global: &Global, args: &Args) -> anyhow::Result<Outcome> {
     } else {
         for d in &done {
             match d.rounds {
-                Some(n) => {
-                    writeln!(out, "{}: {n} rounds in {seconds:.1} s, data verified", d.worker)?
-                }
-                None => writeln!(out, "{}: {seconds:.1} s", d.worker)?,
+                Some(n) => writeln!(
+                    Cleaned(&mut out),
+                    "{}: {n} rounds in {seconds:.1} s, data verified",
+                    d.worker
+                )?,
+                None => writeln!(Cleaned(&mut out), "{}: {seconds:.1} s", d.worker)?,
             }
         }
     }

@@ -137,7 +137,7 @@ fn chosen(config: &Config) -> anyhow::Result<Vec<&'static Step>> {
 }
 
 fn list(steps: &[&Step], level: Level) -> anyhow::Result<Outcome> {
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     let row =
         |s: &&Step| vec![s.name.to_owned(), format!("{} s", s.seconds(level)), s.title.to_owned()];
     let total: u64 = steps.iter().map(|s| s.seconds(level)).sum();

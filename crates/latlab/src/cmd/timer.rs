@@ -215,7 +215,7 @@ fn from_file(global: &Global, args: &Args, path: &Path) -> anyhow::Result<Outcom
 fn top(args: &Args) -> anyhow::Result<Outcome> {
     let root = Root::here();
     let terminal = term::stdout_is_terminal();
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     let begun = Instant::now();
     let mut before = ticks::counters(&root);
     if before.interrupts.lines.is_empty() {

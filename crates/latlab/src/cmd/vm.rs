@@ -44,7 +44,7 @@ pub fn host(cache: &Cache) -> anyhow::Result<Host<'_>> {
 /// Lists the machines.
 pub fn list(global: &Global) -> anyhow::Result<Outcome> {
     let cache = cache()?;
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     let rows: Vec<_> = catalog::KINDS.iter().map(|k| (k, Kernel::cached(&cache, k))).collect();
     if global.json {
         let rows: Vec<_> = rows

@@ -63,6 +63,23 @@ fn json_escapes_control_characters_and_keeps_the_text() {
 }
 
 #[test]
+fn the_gate_shows_names_of_a_run_without_control_characters() {
+    let t = tempfile::tempdir().unwrap();
+    let run = r#"{"schema_version":2,"complete":true,"parts":[{"name":"x","results":[{"name":"wakeup.\u001b]0;a\u0007",
+        "params":{"\u009b2J":"\u001b[2J"},"summary":{"median":1000.0}}]}]}"#;
+    fs::write(t.path().join("h.json"), run).unwrap();
+    for args in
+        [&["vm", "gate", "h.json", "h.json"][..], &["vm", "gate", "h.json", "h.json", "--json"]]
+    {
+        let out = latlab(t.path(), args);
+        assert!(out.status.success(), "{}", said(&out));
+        assert_harmless(&format!("{args:?}"), &out.stdout);
+    }
+    let text = printed(&latlab(t.path(), &["vm", "gate", "h.json", "h.json"]));
+    assert!(text.starts_with("wakeup.␛]0;a␇ �2J=␛[2J: "), "{text}");
+}
+
+#[test]
 fn csv_has_no_formula_and_no_control_characters() {
     let t = tempfile::tempdir().unwrap();
     hostile_trace(t.path());

@@ -430,6 +430,7 @@ pub fn pretend_board(frames: &[Message]) -> tempfile::TempDir {
         "#!/bin/sh\nfor last; do :; done\ncase \"$last\" in\n\
          *latlab-machine=*) echo latlab-machine={}; echo latlab-folder=/x;;\n\
          *latlab-there*) echo latlab-there;;\n\
+         *'ls -1tr '*) printf 'r\\033]0;a\\007\\233\\302\\2332J\\n';;\n\
          *'on-board start'*) cat >/dev/null;;\n\
          *'on-board follow'*) cat {d}/frames; sleep 1;;\n\
          'exec sh -c '*'rm -rf '*) touch {d}/forgotten;;\nesac\n",
@@ -475,6 +476,13 @@ fn a_board_cannot_write_what_was_not_requested() {
         assert!(told.contains(&format!("{name}: the target sent a file that was not")), "{told}");
         assert_eq!(fs::read_dir(dir.path().join("host")).unwrap().count(), 0, "{name}");
     }
+}
+
+#[test]
+fn names_of_runs_on_a_board_have_no_control_characters() {
+    let dir = pretend_board(&[]);
+    let output = with_pretended(dir.path(), &["fetch"]);
+    assert_eq!(printed(&output), "r␛]0;a␇��2J\n", "{}", said(&output));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::cli::Global;
 use crate::outcome::{HintExt, Outcome};
 use crate::{output, term};
 use anyhow::{Context, anyhow};
+use latlab_model::control::Cleaned;
 use latlab_model::lake::TABLES;
 use latlab_report::doc::{Column, Table};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -98,9 +99,9 @@ json.dump([dict(zip(names, r)) for r in c.fetchall()], sys.stdout, default=str)"
 pub fn run(global: &Global, dir: &Path, asked: &Asked, print: bool) -> anyhow::Result<Outcome> {
     lake::existing(dir)?;
     let text = format!("{}{}", views(dir), asked.sql());
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     if print {
-        write!(out, "{text}")?;
+        write!(Cleaned(&mut out), "{text}")?;
         out.flush()?;
         return Ok(Outcome::Done);
     }
@@ -116,11 +117,14 @@ pub fn run(global: &Global, dir: &Path, asked: &Asked, print: bool) -> anyhow::R
         match asked.question {
             "causes" => writeln!(out, "nothing found")?,
             "tail" if asked.kernel != "*" => writeln!(
-                out,
+                Cleaned(&mut out),
                 "nothing found for the result {} (--name) and the kernel {} (--kernel)",
-                asked.name, asked.kernel
+                asked.name,
+                asked.kernel
             )?,
-            _ => writeln!(out, "nothing found for the result {} (--name)", asked.name)?,
+            _ => {
+                writeln!(Cleaned(&mut out), "nothing found for the result {} (--name)", asked.name)?
+            }
         }
     } else {
         output::table(table(&rows), &mut out)?;

@@ -20,6 +20,7 @@ use crate::outcome::{HintExt, Outcome};
 use crate::{output, term};
 use anyhow::{Context, anyhow};
 use latlab_analysis::fleet::campaign::{Campaign, Line, Plan, plan};
+use latlab_model::control::Cleaned;
 use latlab_report::doc::{Column, Table};
 use latlab_sys::bounded_file;
 use latlab_sys::signal;
@@ -97,7 +98,7 @@ pub fn check_targets(file: &Path, campaign: &Campaign) -> anyhow::Result<()> {
 /// As [`load`].
 pub fn show(global: &Global, file: &Path) -> anyhow::Result<Outcome> {
     let (_, plan) = load(file)?;
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     if global.json {
         output::json(&plan, &mut out)?;
     } else {
@@ -110,7 +111,7 @@ pub fn show(global: &Global, file: &Path) -> anyhow::Result<Outcome> {
         let rows = plan.lines.iter().take(most).map(row).collect();
         output::table(Table { columns: columns.collect(), rows, ..Table::default() }, &mut out)?;
         let (all, over) = (plan.lines.len(), plan.over_budget.len());
-        writeln!(out, "{all} experiments, {over} left out by budgets of boards")?;
+        writeln!(Cleaned(&mut out), "{all} experiments, {over} left out by budgets of boards")?;
     }
     out.flush()?;
     Ok(Outcome::Done)
@@ -185,7 +186,7 @@ pub fn status(global: &Global, file: &Path, dir: &Path) -> anyhow::Result<Outcom
 
 /// Prints progress by board: those that are not finished, and the sums.
 pub fn print(global: &Global, boards: &BTreeMap<String, Progress>) -> anyhow::Result<()> {
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     if global.json {
         output::json(boards, &mut out)?;
     } else {
@@ -211,7 +212,7 @@ pub fn print(global: &Global, boards: &BTreeMap<String, Progress>) -> anyhow::Re
             n => format!(" ({n} exceed limits)"),
         };
         writeln!(
-            out,
+            Cleaned(&mut out),
             "{finished} finished{over}, {failed} failed, {waiting} waiting on {} boards",
             boards.len()
         )?;

@@ -436,7 +436,7 @@ fn told(
     data: &impl Serialize,
     text: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     if global.json {
         output::json(data, &mut out)?;
     } else {

@@ -5,6 +5,7 @@ use crate::cli::Global;
 use crate::outcome::{Outcome, reader_may_leave};
 use crate::{output, term};
 use latlab_analysis::fleet::regressions::{Alarm, Observation, Watch};
+use latlab_model::control::Cleaned;
 use latlab_model::fleet::Environment;
 use latlab_report::doc::{Column, Table};
 use serde::Serialize;
@@ -67,13 +68,16 @@ pub fn run(global: &Global, dir: &Path, nights: usize, fail: bool) -> anyhow::Re
 }
 
 fn show(global: &Global, alarms: &[Dated], nights: usize, all: usize) -> anyhow::Result<()> {
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     if global.json {
         output::json(alarms, &mut out)?;
     } else if alarms.is_empty() && all < TESTED {
-        writeln!(out, "no alarm: {all} nights, and changes are tested from about {TESTED} on")?;
+        writeln!(
+            Cleaned(&mut out),
+            "no alarm: {all} nights, and changes are tested from about {TESTED} on"
+        )?;
     } else if alarms.is_empty() {
-        writeln!(out, "no alarm in the last {nights} of {all} nights")?;
+        writeln!(Cleaned(&mut out), "no alarm in the last {nights} of {all} nights")?;
     } else {
         let most = if term::details() { usize::MAX } else { 25 };
         let row = |a: &Dated| {
@@ -109,7 +113,11 @@ fn show(global: &Global, alarms: &[Dated], nights: usize, all: usize) -> anyhow:
             let columns = heads.map(Column::left).into();
             output::table(Table { columns, rows, ..Table::default() }, &mut out)?;
         }
-        writeln!(out, "{} alarms in the last {nights} of {all} nights", alarms.len())?;
+        writeln!(
+            Cleaned(&mut out),
+            "{} alarms in the last {nights} of {all} nights",
+            alarms.len()
+        )?;
     }
     Ok(out.flush()?)
 }

@@ -134,7 +134,7 @@ fn show(global: &Global, trends: &[Trend], page: Option<&Path>) -> anyhow::Resul
         let page = sections::history::page(trends);
         write_asked(path, "--html", |mut out| html::render(&page, &mut out))?;
     }
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     if global.json {
         crate::output::json(trends, &mut out)?;
     } else if page.is_none() {

@@ -43,7 +43,7 @@ impl Table {
     /// # Errors
     /// stdout's.
     pub fn print(&self, json: bool) -> anyhow::Result<Outcome> {
-        let mut out = term::stdout();
+        let mut out = term::raw_stdout();
         if json {
             let rows: Vec<BTreeMap<&str, &String>> =
                 self.rows.iter().map(|r| self.heads.iter().copied().zip(r).collect()).collect();

@@ -135,7 +135,7 @@ fn top(args: &Args, config: &Config) -> anyhow::Result<Outcome> {
     let mut measurement = Measurement::new(config)?;
     let load = crate::cmd::load::start(&args.load)?;
     let shown = measurement.run(length, &mut |_, m| {
-        let mut out = term::stdout();
+        let mut out = term::raw_stdout();
         if terminal {
             // Home, and wipe what is below: no flicker.
             write!(out, "\x1b[H\x1b[J")?;

@@ -43,7 +43,7 @@ fn png(args: &Args, doc: &latlab_report::doc::Doc) -> anyhow::Result<bool> {
 }
 
 fn print(global: &Global, run: &Run, doc: &latlab_report::doc::Doc) -> anyhow::Result<()> {
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     if global.json {
         crate::output::json(run, &mut out)?;
     } else if term::details() {

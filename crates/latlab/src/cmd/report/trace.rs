@@ -96,7 +96,7 @@ fn stat(
     options: &ReportOptions,
 ) -> anyhow::Result<Diagnostics> {
     let (stat, damage) = latlab_trace::stat::stat(file, options);
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     if global.json {
         crate::output::json(&stat, &mut out)?;
     } else {
@@ -115,7 +115,7 @@ fn dump(global: &Global, file: &TraceFile<'_>, args: &Args) -> anyhow::Result<()
         .layout()
         .with_context(|| format!("{}: has no sections, it is text", args.path.display()))
         .hint("--stat counts the events of a text")?;
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     if global.json {
         crate::output::json(&layout, &mut out)?;
     } else {

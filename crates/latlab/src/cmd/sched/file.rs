@@ -43,7 +43,7 @@ pub fn run(global: &Global, args: &Args, path: &Path) -> anyhow::Result<Outcome>
             session.finish(None)
         }
         View::Timehist => {
-            let mut view = TimeHist::new(term::stdout(), global.json);
+            let mut view = TimeHist::new(term::raw_stdout(), global.json);
             view.head()?;
             let damage = slices(&file, path, &select, options, |s, names| view.slice(s, names))?;
             view.end()?;
@@ -51,7 +51,7 @@ pub fn run(global: &Global, args: &Args, path: &Path) -> anyhow::Result<Outcome>
             Ok(Outcome::Done)
         }
         View::Map => {
-            let mut map = Map::new(term::stdout(), global.json);
+            let mut map = Map::new(term::raw_stdout(), global.json);
             let (_, damage) =
                 analyse(&file, path, &select, options, &mut |e, names, _| map.event(e, names))?;
             map.end()?;

@@ -17,6 +17,7 @@ use crate::cli::watch::{Args, Query};
 use crate::outcome::{Outcome, reader_may_leave};
 use crate::{output, term};
 use anyhow::Context;
+use latlab_model::control::JsonEscaped;
 use latlab_model::watch::Status;
 use latlab_sys::bounded_file;
 use std::io::Write;
@@ -61,9 +62,9 @@ fn read(path: &Path) -> anyhow::Result<String> {
 }
 
 fn print(global: &Global, status: &Status) -> anyhow::Result<()> {
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     let printed = if global.json {
-        serde_json::to_writer(&mut out, status)
+        serde_json::to_writer(JsonEscaped(&mut out), status)
             .map_err(anyhow::Error::from)
             .and_then(|()| writeln!(out).map_err(Into::into))
     } else {

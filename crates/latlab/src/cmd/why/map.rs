@@ -91,7 +91,7 @@ pub fn run(files: &[PathBuf], limit: Nanos, task: Option<&str>) -> anyhow::Resul
 
 /// One write a line: lines of several processes with one stdout do not mix.
 fn print(line: &[u8]) -> anyhow::Result<()> {
-    let mut out = term::stdout();
+    let mut out = term::raw_stdout();
     out.write_all(line)?;
     Ok(out.flush()?)
 }
