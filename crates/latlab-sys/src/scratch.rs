@@ -203,6 +203,26 @@ impl Replacement {
         Ok(())
     }
 
+    /// Gives it the name if nothing has it: what is there stays.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; as rename(2).
+    pub fn rename_to_new(&mut self) -> io::Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        let Some(temporary) = &self.temporary else { return Ok(()) };
+        match renameat_with(CWD, temporary, CWD, &self.path, RenameFlags::NOREPLACE) {
+            // A file system that cannot (NFS, 9p).
+            Err(Errno::INVAL | Errno::NOSYS) if self.path.symlink_metadata().is_err() => {
+                fs::rename(temporary, &self.path)?;
+            }
+            Err(Errno::INVAL | Errno::NOSYS) => return Err(io::ErrorKind::AlreadyExists.into()),
+            done => done?,
+        }
+        self.temporary = None;
+        Ok(())
+    }
+
     /// Removes it; after a failure that is tried once more.
     ///
     /// # Errors
@@ -347,6 +367,21 @@ mod tests {
         drop(new);
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_name_that_must_be_new_replaces_neither_a_file_nor_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let [path, link, free] = ["out", "link", "free"].map(|name| dir.path().join(name));
+        fs::write(&path, "mine").unwrap();
+        symlink("nowhere", &link).unwrap();
+        for there in [&path, &link] {
+            let (_, mut new) = Replacement::create(there).unwrap();
+            assert_eq!(new.rename_to_new().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+        Replacement::create(&free).unwrap().1.rename_to_new().unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
     }
 
     #[test]

@@ -261,12 +261,32 @@ pub fn replace(
     if !scratch::is_replaceable(path) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file"));
     }
+    write_and_name(path, fill, Replacement::rename)
+}
+
+/// As [`replace`], where nothing has the name yet.
+///
+/// # Errors
+/// `AlreadyExists`; whatever the file system says.
+#[cfg(feature = "host")]
+pub fn write_new(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    write_and_name(path, fill, Replacement::rename_to_new)
+}
+
+fn write_and_name(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    name: fn(&mut Replacement) -> io::Result<()>,
+) -> io::Result<()> {
     let (file, mut new) = Replacement::create(path)?;
     let mut out = BufWriter::with_capacity(256 << 10, file);
     fill(&mut out)?;
     out.flush()?;
     out.get_ref().sync_all()?;
-    new.rename()?;
+    name(&mut new)?;
     sync_directory_of(path)
 }
 

@@ -374,14 +374,26 @@ pub fn say_moved(receiver: &Receiver) {
     }
 }
 
-/// Renders `report.html` of every run that came: a page from a target could hold a script. Whether one could not be
-/// read.
+/// Renders `report.html` of every run that came: a page from a target could hold a script. A page that is there is
+/// the user's, and stays. Whether a run could not be read.
 pub fn render_pages(receiver: &Receiver) -> bool {
     let mut unreadable = false;
     for directory in receiver.run_directories() {
-        let rendered = rundir::load(&directory).and_then(|run| {
-            let directory = rundir::RunDir::reopen(&directory);
-            directory.write_file("report.html", |out| crate::output::html(&run, out))
+        let page = directory.join("report.html");
+        let rendered = rundir::load(&directory).map(|run| {
+            rundir::write_new(&page, |out| crate::output::html(&run, out)).or_else(|e| {
+                let stays = "is there already and stays; `latlab report RUN --html FILE` makes";
+                match e.kind() {
+                    io::ErrorKind::AlreadyExists => {
+                        say(&format!("{}: {stays} the page of the new run", page.display()));
+                        Ok(())
+                    }
+                    _ => Err(e),
+                }
+            })
+        });
+        let rendered = rendered.and_then(|written| {
+            written.with_context(|| format!("{}: cannot be saved", page.display()))
         });
         if let Err(error) = rendered {
             say(&format!("report.html not written: {error:#}"));

@@ -501,6 +501,24 @@ fn the_report_of_a_board_is_rendered_here() {
     assert!(report.contains("Content-Security-Policy") && !report.contains("alert(1)"));
 }
 
+/// A run directly in `runs`, or in the folder of a result, has its page beside what the user has there.
+#[test]
+fn a_page_of_the_user_is_not_replaced_by_that_of_a_board() {
+    let run = br#"{"schema_version":2,"complete":true}"#;
+    for (sent, args) in [("runs", &["wakeup"][..]), ("out0-r", &["wakeup", "--out", "r"])] {
+        let frames = [&file(&format!("{sent}/run.json"), run)[..], &[Message::Exit(0)]].concat();
+        let dir = pretend_board(&frames);
+        let here = dir.path().join("host").join(sent.trim_start_matches("out0-"));
+        fs::create_dir_all(&here).unwrap();
+        fs::write(here.join("report.html"), "mine").unwrap();
+        let output = with_pretended(dir.path(), args);
+        assert_eq!(fs::read_to_string(here.join("report.html")).unwrap(), "mine", "{sent}");
+        let told = said(&output);
+        assert!(told.contains("report.html: is there already and stays"), "{sent}: {told}");
+        assert!(here.join("run.json").exists(), "{sent}: {told}");
+    }
+}
+
 #[test]
 fn a_recording_that_is_there_is_refused_before_the_board_records() {
     let dir = pretend_board(&[Message::Exit(0)]);
