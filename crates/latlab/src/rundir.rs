@@ -384,10 +384,15 @@ pub fn read_within(file: &Path, most: u64, larger: &str, other: &str) -> anyhow:
 #[cfg(feature = "host")]
 const MORE_MEMORY: &str = "--max-memory SIZE allows more: a run takes some times its length";
 
-/// Bytes of a `run.json` at most: a quarter of the memory that a file may take, and those of every ordinary run.
+/// Bytes that a run may take whatever the limit is: every ordinary one takes less.
+#[cfg(feature = "host")]
+const MEMORY_MIN: u64 = 64 << 20;
+
+/// Bytes of a `run.json` at most: a quarter of the memory that a file may take, as what is made of it is four times as
+/// large or more.
 #[cfg(feature = "host")]
 fn longest() -> u64 {
-    (crate::trace_input::memory() / 4).max(64 << 20)
+    crate::trace_input::memory().max(MEMORY_MIN) / 4
 }
 
 /// Bytes of a file of another tool at most: half of the memory that a file may take (its values take less than its
@@ -406,7 +411,8 @@ pub fn parse(bytes: &[u8]) -> anyhow::Result<Run> {
     if bytes.len() as u64 > longest() {
         return Err(anyhow!("a run larger than {} MiB", longest() >> 20)).hint(MORE_MEMORY);
     }
-    latlab_analysis::run_file::read(bytes).with_hint()
+    let memory = crate::trace_input::memory().max(MEMORY_MIN);
+    latlab_analysis::run_file::read_within(bytes, memory).with_hint()
 }
 
 // A board's latlab does not read runs.

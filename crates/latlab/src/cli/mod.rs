@@ -92,7 +92,7 @@ pub struct Global {
     /// Save the run in this directory (default: runs/<UTC time>-<host>-<command>).
     #[arg(long, global = true, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Memory that a trace file may inflate to at any time, with K, M or G (default: a quarter of
+    /// Memory that a trace may inflate to or that may be made of a run, with K, M or G (default: a quarter of
     /// what is free).
     #[arg(long, global = true, value_name = "SIZE", value_parser = memory_size)]
     pub max_memory: Option<u64>,

@@ -105,7 +105,7 @@ fn hostile_runs_take_neither_memory_nor_time() {
         ("report fifo", "fifo/run.json: "),
         ("compare fifo/run.json fifo/run.json", "fifo/run.json: "),
         ("compare /dev/zero /dev/zero", "/dev/zero: cannot be read: a device, not a file"),
-        ("--max-memory 100M report large.json", "large.json: cannot be read: larger than 64 MiB"),
+        ("--max-memory 100M report large.json", "large.json: cannot be read: larger than 25 MiB"),
     ] {
         let output = limited(args);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -116,4 +116,31 @@ fn hostile_runs_take_neither_memory_nor_time() {
             "{args}: {error}"
         );
     }
+}
+
+/// What is made of a run fits into `--max-memory`: here a text of 3 MB with 250 000 records, which took 500 MB.
+#[test]
+fn a_small_file_of_many_records_is_refused_in_one_sentence() {
+    let t = tempfile::tempdir().unwrap();
+    let records = vec![r#"{"name":""}"#; 250_000].join(",");
+    let run = format!(
+        r#"{{"schema_version":2,"complete":true,"parts":[{{"name":"x","results":[{records}]}}]}}"#
+    );
+    let path = t.path().join("run.json");
+    fs::write(&path, run).unwrap();
+    let path = path.to_str().unwrap();
+    let (lake, store) = (t.path().join("lake"), t.path().join("store"));
+    for args in [
+        &["report", path][..],
+        &["compare", path, path],
+        &["history", "add", "--store", store.to_str().unwrap(), path],
+        &["fleet", "import", "--lake", lake.to_str().unwrap(), t.path().to_str().unwrap()],
+    ] {
+        let out = latlab(&[args, &["--max-memory", "512M"]].concat());
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(said.contains("run.json: has 750012 objects, lists and values, which"), "{said}");
+        assert!(said.contains("more than --max-memory allows (512 MiB)"), "{said}");
+    }
+    let out = latlab(&["report", path, "--max-memory", "4G"]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
 }
