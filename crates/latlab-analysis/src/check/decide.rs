@@ -12,6 +12,7 @@ use latlab_model::wakeup::result::{Timeline, WakeupResult};
 use latlab_stats::binomial::{below, times_to_decide};
 use latlab_stats::histogram::Histogram;
 use latlab_stats::stretches::{self, Stretch};
+use std::collections::BTreeSet;
 
 /// Probability of a wrong decision on a requirement, at most.
 const ERROR: f64 = 0.05;
@@ -67,6 +68,8 @@ fn wakeup(checked: &mut Checked, runs: &[Named<'_>]) {
     let r = checked.requirement.clone();
     let mut threads: Vec<(Row, Values)> = Vec::new();
     let mut assumed = false;
+    let mut silent: BTreeSet<Option<CpuId>> = BTreeSet::new();
+    let on = cpus(&r);
     for (name, run) in runs {
         let by = r.circumstances.by;
         let of = |part| of_wakeup(part, by);
@@ -74,12 +77,15 @@ fn wakeup(checked: &mut Checked, runs: &[Named<'_>]) {
         for w in parts {
             checked.runs.push((*name).to_owned());
             for t in &w.threads {
-                let listed = |list: &String| cpulist::parse(list).unwrap_or_default();
-                let on = r.circumstances.cpus.as_ref().map(listed);
-                if on.is_some_and(|on| !t.cpu.is_some_and(|c| on.contains(&c.0))) {
+                if on.as_ref().is_some_and(|on| !t.cpu.is_some_and(|c| on.contains(&c.0))) {
                     continue;
                 }
                 if w.config.by.is_some() && t.woken.map(|w| w.by) != by {
+                    continue;
+                }
+                let h = t.per_period();
+                if h.count == 0 {
+                    silent.insert(t.cpu);
                     continue;
                 }
                 let row = (t.cpu, t.woken.and_then(|w| w.from));
@@ -89,7 +95,6 @@ fn wakeup(checked: &mut Checked, runs: &[Named<'_>]) {
                     threads.len() - 1
                 });
                 let values = &mut threads[at].1;
-                let h = t.per_period();
                 let (inflation, known) = inflation(&stretches(&t.timeline), &h, r.limit as u64);
                 assumed |= !known;
                 values.add(&h, at_limit(&h, &r), inflation);
@@ -101,7 +106,42 @@ fn wakeup(checked: &mut Checked, runs: &[Named<'_>]) {
     if assumed && matches!(r.statistic, Statistic::Quantile(_)) {
         checked.notes.push(Note::new("check.clusters-assumed"));
     }
+    let known: BTreeSet<CpuId> = threads.iter().filter_map(|t| t.0.0).collect();
+    let mut missing = missing(on, &known);
+    missing.extend(silent.iter().flatten().map(|cpu| cpu.0));
     conclude(checked, threads.into_iter().map(|t| t.1).collect());
+    unmeasured(checked, &missing, silent.contains(&None));
+}
+
+/// The CPUs that a requirement names.
+fn cpus(r: &Requirement) -> Option<BTreeSet<u32>> {
+    let list = r.circumstances.cpus.as_ref()?;
+    Some(cpulist::parse(list).unwrap_or_default().into_iter().collect())
+}
+
+/// Those of which nothing is known.
+fn missing(named: Option<BTreeSet<u32>>, known: &BTreeSet<CpuId>) -> BTreeSet<u32> {
+    let named = named.unwrap_or_default().into_iter();
+    named.filter(|&cpu| !known.contains(&CpuId(cpu))).collect()
+}
+
+/// A requirement is not met on CPUs without a value, or if a thread that is bound to none never woke up.
+fn unmeasured(checked: &mut Checked, cpus: &BTreeSet<u32>, unbound: bool) {
+    if checked.runs.is_empty() || (cpus.is_empty() && !unbound) {
+        return;
+    }
+    if checked.decision != Decision::Fail {
+        checked.decision = Decision::Undecided;
+        checked.needed_ns = None;
+    }
+    if !cpus.is_empty() {
+        let list: Vec<u32> = cpus.iter().copied().collect();
+        let list = cpulist::format(&list);
+        checked.notes.push(Note::new("check.unmeasured").value("cpus", list.as_str()));
+    }
+    if unbound {
+        checked.notes.push(Note::new("check.never-woke"));
+    }
 }
 
 /// A measurement in user space: of one kind of wake-ups, or with those of the mechanism that is named.
@@ -174,7 +214,6 @@ impl Values {
 /// The decision on several threads or CPUs: each has to meet the requirement. The probability of a wrong
 /// failure is shared among them.
 fn conclude(checked: &mut Checked, all: Vec<Values>) {
-    let all: Vec<Values> = all.into_iter().filter(|v| v.histogram.count > 0).collect();
     if all.is_empty() {
         return;
     }
@@ -269,6 +308,8 @@ fn noise(checked: &mut Checked, runs: &[Named<'_>]) {
     let c = &r.circumstances;
     let mut worst: Option<f64> = None;
     let mut durations: Vec<(CpuId, u64)> = Vec::new();
+    let mut silent: BTreeSet<CpuId> = BTreeSet::new();
+    let on = cpus(&r);
     for (name, run) in runs {
         for part in &run.parts {
             let Some(Detail::Noise(d)) = &part.detail else { continue };
@@ -281,20 +322,21 @@ fn noise(checked: &mut Checked, runs: &[Named<'_>]) {
                 continue;
             }
             checked.runs.push((*name).to_owned());
-            let on = c.cpus.as_ref().map(|list| cpulist::parse(list).unwrap_or_default());
             for cpu in &d.cpus {
                 if on.as_ref().is_some_and(|on| !on.contains(&cpu.cpu.0)) {
                     continue;
                 }
                 let value = match r.statistic {
-                    Statistic::Max => cpu.interruptions.max as f64,
-                    Statistic::Lost => cpu.lost(),
-                    Statistic::PerSecond => cpu.rate(),
-                    Statistic::Queue => match cpu.queue_max {
-                        Some(packets) => packets,
-                        None => continue,
-                    },
-                    _ => continue,
+                    _ if cpu.looped_ns == 0 => None,
+                    Statistic::Max => Some(cpu.interruptions.max as f64),
+                    Statistic::Lost => Some(cpu.lost()),
+                    Statistic::PerSecond => Some(cpu.rate()),
+                    Statistic::Queue => cpu.queue_max,
+                    _ => None,
+                };
+                let Some(value) = value else {
+                    silent.insert(cpu.cpu);
+                    continue;
                 };
                 worst = Some(worst.map_or(value, |w: f64| w.max(value)));
                 checked.samples += cpu.interruptions.count;
@@ -312,6 +354,10 @@ fn noise(checked: &mut Checked, runs: &[Named<'_>]) {
     if let Some(worst) = worst {
         observed(checked, worst);
     }
+    let known: BTreeSet<CpuId> = durations.iter().map(|d| d.0).collect();
+    let mut missing = missing(on, &known);
+    missing.extend(silent.difference(&known).map(|cpu| cpu.0));
+    unmeasured(checked, &missing, false);
 }
 
 /// A record by its name: decided by the intervals of its summary. Of several runs each has to pass.

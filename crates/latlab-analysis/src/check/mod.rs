@@ -12,6 +12,8 @@
 
 pub mod decide;
 mod part;
+#[cfg(test)]
+mod tests;
 
 pub use decide::decide;
 pub use part::part;

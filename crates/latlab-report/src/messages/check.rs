@@ -19,6 +19,10 @@ pub(super) const MESSAGES: &[Message] = &[
         Text::claim(format!("{} met", a.count("count", "requirement is", "requirements are")))
     }),
     fixed!("check.no-run", "No run was measured under these circumstances"),
+    message("check.unmeasured", |a| {
+        Text::claim(format!("No value of CPU {}, or of a thread there", a.get("cpus")))
+    }),
+    fixed!("check.never-woke", "A thread that is bound to no CPU never woke up"),
     message("check.too-short", |a| {
         Text::claim(format!("Measured for {}, {} wanted", a.get("measured"), a.get("wanted")))
     }),
@@ -61,6 +65,7 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         Note::new("check.too-short")
             .value("measured", Quantity::Ns(6e10))
             .value("wanted", Quantity::Ns(3.6e12)),
+        Note::new("check.unmeasured").value("cpus", "2-7"),
         Note::new("check.not-seen").value("probability", Quantity::Probability(0.0001)),
         Note::new("check.other-unit").value("record", "memory.copy"),
     ];

@@ -1,0 +1,107 @@
+use super::decide;
+use latlab_model::check::{
+    Checked, Circumstances, Comparison, Decision, Requirement, Statistic, Subject,
+};
+use latlab_model::finding::{Note, Value};
+use latlab_model::noise::{CpuNoise, NoiseDetail};
+use latlab_model::record::Unit;
+use latlab_model::run::{Detail, Part, Run};
+use latlab_model::units::CpuId;
+use latlab_model::wakeup::result::{ThreadResult, WakeupResult};
+use latlab_stats::histogram::Histogram;
+
+fn run(detail: Detail) -> Run {
+    let part = Part { detail: Some(detail), ..Part::default() };
+    Run { parts: vec![part], ..Run::default() }
+}
+
+/// Wake-ups of threads on CPUs, or on none.
+fn wakeups(threads: &[(Option<u32>, Vec<u64>)]) -> Run {
+    let thread = |(cpu, values): &(Option<u32>, Vec<u64>)| ThreadResult {
+        cpu: cpu.map(CpuId),
+        wakeups: values.len() as u64,
+        latency: Histogram::of(values.iter().copied()),
+        ..ThreadResult::default()
+    };
+    let threads = threads.iter().map(thread).collect();
+    let result = WakeupResult { threads, duration_ns: 60_000_000_000, ..WakeupResult::default() };
+    run(Detail::Wakeup(Box::new(result)))
+}
+
+fn requirement(
+    subject: Subject,
+    statistic: Statistic,
+    limit: f64,
+    on: Option<&str>,
+) -> Requirement {
+    Requirement {
+        line: 1,
+        text: "a condition".to_owned(),
+        subject,
+        statistic,
+        comparison: Comparison::Below,
+        limit,
+        unit: Unit::Ns,
+        circumstances: Circumstances { cpus: on.map(str::to_owned), ..Circumstances::default() },
+    }
+}
+
+fn ids(checked: &Checked) -> Vec<&str> {
+    checked.notes.iter().filter_map(Note::id).collect()
+}
+
+/// The CPUs that are named as not measured.
+fn unmeasured(checked: &Checked) -> Option<&str> {
+    checked.notes.iter().find_map(|n| match n {
+        Note::Typed(s) if s.id == "check.unmeasured" => match s.values.get("cpus") {
+            Some(Value::Text(cpus)) => Some(cpus.as_str()),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+#[test]
+fn cpus_without_a_value_do_not_meet_a_requirement() {
+    let two = wakeups(&[(Some(0), vec![9_000; 2_000]), (Some(1), vec![9_000; 2_000])]);
+    let of = |run: &Run, statistic: Statistic, on| {
+        decide(&requirement(Subject::Wakeup, statistic, 1e6, on), &[("a", run)])
+    };
+    for statistic in [Statistic::Max, Statistic::Quantile(0.9), Statistic::Missed] {
+        assert_eq!(of(&two, statistic.clone(), Some("0-1")).decision, Decision::Pass);
+        let checked = of(&two, statistic, Some("0-7"));
+        assert_eq!(checked.decision, Decision::Undecided);
+        assert_eq!((unmeasured(&checked), checked.needed_ns), (Some("2-7"), None));
+    }
+    // What is exceeded on one CPU fails whatever the others do.
+    let checked =
+        decide(&requirement(Subject::Wakeup, Statistic::Max, 5_000.0, Some("0-7")), &[("a", &two)]);
+    assert_eq!((checked.decision, unmeasured(&checked)), (Decision::Fail, Some("2-7")));
+    // A thread that never woke up, beside one of the same CPU that did, and one that is bound to no CPU.
+    let hung = wakeups(&[(Some(1), vec![9_000; 200]), (Some(1), vec![])]);
+    let checked = of(&hung, Statistic::Max, None);
+    assert_eq!((checked.decision, unmeasured(&checked)), (Decision::Undecided, Some("1")));
+    let hung = wakeups(&[(None, vec![9_000; 200]), (None, vec![])]);
+    let checked = of(&hung, Statistic::Max, None);
+    assert_eq!(checked.decision, Decision::Undecided);
+    assert!(ids(&checked).contains(&"check.never-woke"), "{:?}", checked.notes);
+    assert_eq!(
+        of(&wakeups(&[(None, vec![1])]), Statistic::Max, Some("0")).decision,
+        Decision::Undecided
+    );
+}
+
+fn noise(cpus: Vec<CpuNoise>, threshold_ns: u64) -> Run {
+    run(Detail::Noise(Box::new(NoiseDetail { threshold_ns, cpus, ..NoiseDetail::default() })))
+}
+
+#[test]
+fn noise_of_cpus_that_were_not_measured_is_not_known() {
+    let cpu = |cpu, looped_ns| CpuNoise { cpu: CpuId(cpu), looped_ns, ..CpuNoise::default() };
+    let r = requirement(Subject::Noise, Statistic::Max, 60_000.0, Some("1-3"));
+    let run = noise(vec![cpu(1, 1_000_000_000), cpu(2, 0)], 5_000);
+    let checked = decide(&r, &[("a", &run)]);
+    assert_eq!((checked.decision, unmeasured(&checked)), (Decision::Undecided, Some("2-3")));
+    let all = noise((1..4).map(|n| cpu(n, 1_000_000_000)).collect(), 5_000);
+    assert_eq!(decide(&r, &[("a", &all)]).decision, Decision::Pass);
+}
