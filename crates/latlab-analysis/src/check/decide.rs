@@ -10,7 +10,7 @@ use latlab_model::wakeup::config::Level;
 use latlab_model::wakeup::mechanism::Mechanism;
 use latlab_model::wakeup::result::{Timeline, WakeupResult};
 use latlab_stats::binomial::{below, times_to_decide};
-use latlab_stats::histogram::Histogram;
+use latlab_stats::histogram::{Histogram, bucket_high};
 use latlab_stats::stretches::{self, Stretch};
 use std::collections::BTreeSet;
 
@@ -57,9 +57,10 @@ type Row = (Option<CpuId>, Option<CpuId>);
 #[derive(Default)]
 struct Values {
     histogram: Histogram,
-    cases: f64,
     effective: f64,
-    effective_cases: f64,
+    /// What the values at the limit or beyond it count for, at least and at most.
+    least: f64,
+    most: f64,
     missed: u64,
     duration_ns: u64,
 }
@@ -97,7 +98,7 @@ fn wakeup(checked: &mut Checked, runs: &[Named<'_>]) {
                 let values = &mut threads[at].1;
                 let (inflation, known) = inflation(&stretches(&t.timeline), &h, r.limit as u64);
                 assumed |= !known;
-                values.add(&h, at_limit(&h, &r), inflation);
+                values.add(&h, Beyond::of(&h, &r), inflation);
                 values.missed += t.missed_periods;
                 values.duration_ns += w.duration_ns;
             }
@@ -193,21 +194,37 @@ fn inflation(stretches: &[Stretch], h: &Histogram, limit: u64) -> (f64, bool) {
     }
 }
 
-/// Values that are at the limit or beyond it.
-fn at_limit(h: &Histogram, r: &Requirement) -> u64 {
-    let limit = r.limit as u64;
-    match r.comparison {
-        Comparison::Below => h.count_above(limit.saturating_sub(1)),
-        _ => h.count_above(limit),
+/// Values at the limit or beyond it: how many there are at least, and at most. Those of the limit's own bucket may
+/// lie on either side, unless minimum or maximum tell.
+#[derive(Clone, Copy)]
+struct Beyond {
+    least: u64,
+    most: u64,
+}
+
+impl Beyond {
+    fn of(h: &Histogram, r: &Requirement) -> Self {
+        let beyond = |value: u64| match r.comparison {
+            Comparison::Below => value as f64 >= r.limit,
+            _ => value as f64 > r.limit,
+        };
+        let count = |value: &dyn Fn(u64) -> u64| {
+            let of = h.buckets.iter().filter(|&&(low, _)| beyond(value(low)));
+            of.fold(0u64, |sum, &(_, n)| sum.saturating_add(n))
+        };
+        Self {
+            least: count(&|low| low.max(h.min)),
+            most: count(&|low| bucket_high(low).min(h.max)),
+        }
     }
 }
 
 impl Values {
-    fn add(&mut self, h: &Histogram, cases: u64, inflation: f64) {
+    fn add(&mut self, h: &Histogram, beyond: Beyond, inflation: f64) {
         self.histogram.merge(h);
-        self.cases += cases as f64;
         self.effective += h.count as f64 / inflation;
-        self.effective_cases += cases as f64 / inflation;
+        self.least += beyond.least as f64 / inflation;
+        self.most += beyond.most as f64 / inflation;
     }
 }
 
@@ -248,9 +265,9 @@ fn quantile(checked: &mut Checked, all: &[Values], q: f64) {
     let of = |v: &Values| v.histogram.quantile(q).unwrap_or(0);
     let worst = all.iter().max_by_key(|v| of(v));
     checked.value = worst.map(|v| of(v) as f64);
-    let pass = |v: &Values| below(v.effective, v.effective_cases, bound, ERROR) > 0;
+    let pass = |v: &Values| below(v.effective, v.most, bound, ERROR) > 0;
     let shared = ERROR / all.len() as f64;
-    let fail = |v: &Values| below(v.effective, v.effective_cases, bound, shared) < 0;
+    let fail = |v: &Values| below(v.effective, v.least, bound, shared) < 0;
     let decision = if all.iter().any(fail) {
         Decision::Fail
     } else if all.iter().all(pass) {
@@ -260,8 +277,15 @@ fn quantile(checked: &mut Checked, all: &[Values], q: f64) {
     };
     checked.decision = decision;
     if decision == Decision::Undecided {
-        let times =
-            |v: &Values| times_to_decide(v.effective, v.effective_cases, bound, shared, POWER);
+        let times = |v: &Values| {
+            // No duration decides where the limit's own bucket has the quantile.
+            let of = |cases| times_to_decide(v.effective, cases, bound, shared, POWER);
+            match (v.most < v.effective * bound, v.least > v.effective * bound) {
+                (true, _) => of(v.most),
+                (_, true) => of(v.least),
+                _ => None,
+            }
+        };
         let times: Option<Vec<f64>> = all.iter().filter(|v| !pass(v)).map(times).collect();
         match times {
             Some(times) => {

@@ -105,3 +105,31 @@ fn noise_of_cpus_that_were_not_measured_is_not_known() {
     let all = noise((1..4).map(|n| cpu(n, 1_000_000_000)).collect(), 5_000);
     assert_eq!(decide(&r, &[("a", &all)]).decision, Decision::Pass);
 }
+
+/// Buckets of 100 µs are 64 ns wide: what lies in that of the limit is beyond it only if minimum or maximum say so.
+#[test]
+fn values_in_the_bucket_of_the_limit_are_not_below_it() {
+    let decided = |values: Vec<u64>, limit: f64, comparison| {
+        let run = wakeups(&[(Some(0), values)]);
+        let mut r = requirement(Subject::Wakeup, Statistic::Quantile(0.99), limit, None);
+        r.comparison = comparison;
+        let checked = decide(&r, &[("a", &run)]);
+        r.statistic = Statistic::Max;
+        (checked.decision, decide(&r, &[("a", &run)]).decision)
+    };
+    use Comparison::{AtMost, Below};
+    use Decision::{Fail, Pass, Undecided};
+    let all = vec![100_000; 60_000];
+    assert_eq!(decided(all.clone(), 100_000.0, Below), (Fail, Fail));
+    assert_eq!(decided(all.clone(), 100_000.0, AtMost), (Pass, Pass));
+    assert_eq!(decided(all.clone(), 99_990.0, AtMost), (Fail, Fail));
+    assert_eq!(decided(all, 100_001.0, Below), (Pass, Pass));
+    // Of values on both sides in one bucket it is not known how many are beyond.
+    let both: Vec<u64> = (0..60_000).map(|i| 99_990 + i % 20).collect();
+    assert_eq!(decided(both.clone(), 100_000.0, Below), (Undecided, Fail));
+    assert_eq!(decided(both, 100_064.0, Below), (Pass, Pass));
+    // Below 2,048 ns each value has a bucket of its own.
+    let exact = vec![2_000; 60_000];
+    assert_eq!(decided(exact.clone(), 2_000.0, Below), (Fail, Fail));
+    assert_eq!(decided(exact, 2_001.0, Below), (Pass, Pass));
+}
