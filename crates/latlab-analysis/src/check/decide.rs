@@ -331,6 +331,8 @@ fn noise(checked: &mut Checked, runs: &[Named<'_>]) {
     let r = checked.requirement.clone();
     let c = &r.circumstances;
     let mut worst: Option<f64> = None;
+    // Whether something that was not recorded may exceed the limit, and below which length that was.
+    let (mut censored, mut threshold) = (false, 0);
     let mut durations: Vec<(CpuId, u64)> = Vec::new();
     let mut silent: BTreeSet<CpuId> = BTreeSet::new();
     let on = cpus(&r);
@@ -352,7 +354,8 @@ fn noise(checked: &mut Checked, runs: &[Named<'_>]) {
                 }
                 let value = match r.statistic {
                     _ if cpu.looped_ns == 0 => None,
-                    Statistic::Max => Some(cpu.interruptions.max as f64),
+                    // Shorter than the threshold is no interruption, and a distance all the same.
+                    Statistic::Max => Some(cpu.interruptions.max.max(cpu.distances.max) as f64),
                     Statistic::Lost => Some(cpu.lost()),
                     Statistic::PerSecond => Some(cpu.rate()),
                     Statistic::Queue => cpu.queue_max,
@@ -362,6 +365,12 @@ fn noise(checked: &mut Checked, runs: &[Named<'_>]) {
                     silent.insert(cpu.cpu);
                     continue;
                 };
+                censored |= match r.statistic {
+                    Statistic::Max => cpu.distances.count == 0 && d.threshold_ns as f64 > r.limit,
+                    Statistic::Queue => cpu.not_listed > 0,
+                    _ => false,
+                };
+                threshold = threshold.max(d.threshold_ns);
                 worst = Some(worst.map_or(value, |w: f64| w.max(value)));
                 checked.samples += cpu.interruptions.count;
                 // The pauses between windows belong to the measurement.
@@ -377,11 +386,27 @@ fn noise(checked: &mut Checked, runs: &[Named<'_>]) {
     checked.duration_ns = durations.iter().map(|d| d.1).min().unwrap_or(0);
     if let Some(worst) = worst {
         observed(checked, worst);
+        below_threshold(checked, threshold, censored);
     }
     let known: BTreeSet<CpuId> = durations.iter().map(|d| d.0).collect();
     let mut missing = missing(on, &known);
     missing.extend(silent.difference(&known).map(|cpu| cpu.0));
     unmeasured(checked, &missing, false);
+}
+
+/// What the threshold of the measurement, or the length of its list, leaves open.
+fn below_threshold(checked: &mut Checked, threshold_ns: u64, censored: bool) {
+    let note = match checked.requirement.statistic {
+        Statistic::Lost | Statistic::PerSecond => Some("check.threshold"),
+        Statistic::Max if censored => Some("check.threshold-above"),
+        Statistic::Queue if censored => Some("check.queue-not-listed"),
+        _ => None,
+    };
+    if censored && checked.decision == Decision::Pass {
+        checked.decision = Decision::Undecided;
+    }
+    let threshold = |id| Note::new(id).value("threshold", Quantity::Ns(threshold_ns as f64));
+    checked.notes.extend(note.map(threshold));
 }
 
 /// A record by its name: decided by the intervals of its summary. Of several runs each has to pass.

@@ -133,3 +133,33 @@ fn values_in_the_bucket_of_the_limit_are_not_below_it() {
     assert_eq!(decided(exact.clone(), 2_000.0, Below), (Fail, Fail));
     assert_eq!(decided(exact, 2_001.0, Below), (Pass, Pass));
 }
+
+#[test]
+fn noise_below_the_threshold_is_not_absent() {
+    let second = CpuNoise { cpu: CpuId(1), looped_ns: 1_000_000_000, ..CpuNoise::default() };
+    let looped = CpuNoise { distances: Histogram::of([90, 100, 48_000]), ..second.clone() };
+    let decided = |cpu: &CpuNoise, statistic, limit| {
+        let run = noise(vec![cpu.clone()], 50_000);
+        decide(&requirement(Subject::Noise, statistic, limit, None), &[("a", &run)])
+    };
+    // The loop keeps all distances: the longest is known.
+    let checked = decided(&looped, Statistic::Max, 20_000.0);
+    assert_eq!((checked.decision, checked.value), (Decision::Fail, Some(48_000.0)));
+    assert_eq!(decided(&looped, Statistic::Max, 49_000.0).decision, Decision::Pass);
+    // A tracer of the kernel reports from the threshold on.
+    let checked = decided(&second, Statistic::Max, 20_000.0);
+    assert_eq!(checked.decision, Decision::Undecided);
+    assert_eq!(ids(&checked), ["check.threshold-above"]);
+    assert_eq!(decided(&second, Statistic::Max, 50_000.0).decision, Decision::Pass);
+    for statistic in [Statistic::Lost, Statistic::PerSecond] {
+        let checked = decided(&looped, statistic, 0.1);
+        assert_eq!((checked.decision, ids(&checked)), (Decision::Pass, vec!["check.threshold"]));
+    }
+    // The model of the queue sees what is listed.
+    let queue = |not_listed| CpuNoise { queue_max: Some(9.0), not_listed, ..second.clone() };
+    assert_eq!(decided(&queue(0), Statistic::Queue, 512.0).decision, Decision::Pass);
+    let checked = decided(&queue(3), Statistic::Queue, 512.0);
+    assert_eq!(checked.decision, Decision::Undecided);
+    assert_eq!(ids(&checked), ["check.queue-not-listed"]);
+    assert_eq!(decided(&queue(3), Statistic::Queue, 8.0).decision, Decision::Fail);
+}

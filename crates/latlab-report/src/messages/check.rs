@@ -23,6 +23,19 @@ pub(super) const MESSAGES: &[Message] = &[
         Text::claim(format!("No value of CPU {}, or of a thread there", a.get("cpus")))
     }),
     fixed!("check.never-woke", "A thread that is bound to no CPU never woke up"),
+    message("check.threshold", |a| {
+        Text::claim(format!("Only interruptions of {} or more count", a.get("threshold")))
+    }),
+    message("check.threshold-above", |a| {
+        Text::claim(format!(
+            "Interruptions shorter than the measurement's threshold of {} are not known",
+            a.get("threshold")
+        ))
+    }),
+    fixed!(
+        "check.queue-not-listed",
+        "More interruptions than the list has: the queue after the others is not known"
+    ),
     message("check.too-short", |a| {
         Text::claim(format!("Measured for {}, {} wanted", a.get("measured"), a.get("wanted")))
     }),
@@ -65,6 +78,8 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         Note::new("check.too-short")
             .value("measured", Quantity::Ns(6e10))
             .value("wanted", Quantity::Ns(3.6e12)),
+        Note::new("check.threshold").value("threshold", Quantity::Ns(5e3)),
+        Note::new("check.threshold-above").value("threshold", Quantity::Ns(5e4)),
         Note::new("check.unmeasured").value("cpus", "2-7"),
         Note::new("check.not-seen").value("probability", Quantity::Probability(0.0001)),
         Note::new("check.other-unit").value("record", "memory.copy"),
