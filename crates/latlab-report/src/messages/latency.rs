@@ -130,7 +130,7 @@ pub(super) const LABELS: &[(&str, &str)] = &[
     ("smi-counter-no-msr", "SMI counter not available: MSR 0x34 not readable"),
     ("steal-time-not-counted", "steal time not counted by this kernel"),
     ("counter-not-available", "counter not available"),
-    ("late-rate-bound-95", "rate of late wake-ups, upper bound (95 %)"),
+    ("late-rate-bound-95", "rate of late wake-ups, upper bound (95 %) if wake-ups are independent"),
     ("late-without", "late wake-ups without the mitigation"),
     ("late-with", "late wake-ups with the mitigation"),
     ("excess-without", "excess per wake-up without the mitigation"),

@@ -72,9 +72,12 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
         let in_files = wakeups(result).0.max(contrast.on_time as u64);
         let seen = result.session.as_ref().map_or(in_files, |s| s.wakeups);
         let over = if result.limit_ns > 0 { format!(" later than {limit}") } else { String::new() };
+        if let Some(session) = result.session.as_ref().filter(|s| s.late > 0) {
+            return vec![unseen(session, &over)];
+        }
         return match zero_cases_bound(seen) {
             Some(rate) => vec![format!(
-                "No wake-up{over} among {seen}: at most {} per million (95 % confidence).",
+                "No wake-up{over} among {seen}: at most {} per million (95 % confidence), if wake-ups are independent.",
                 significant(rate * 1e6)
             )],
             None => vec!["No wake-up was measured.".into()],
@@ -102,6 +105,21 @@ pub fn summary(result: &WhyResult) -> Vec<String> {
         sentences.push(format!("Unexplained share of the lateness: {:.0} %.", unexplained * 100.0));
     }
     sentences
+}
+
+/// Late wake-ups of which no capture has one.
+fn unseen(session: &CaptureSession, over: &str) -> String {
+    let over = if over.is_empty() { " late" } else { over };
+    let (late, all) = (session.late, session.wakeups.max(session.late));
+    let s = if all == 1 { "" } else { "s" };
+    let worst = session.worst_ns;
+    let worst = worst.map_or(String::new(), |w| format!(", the worst {}", format_ns(w as f64)));
+    let none = match (session.late_not_captured >= late, late) {
+        (true, 1) => "it was not captured",
+        (true, _) => "none was captured",
+        (false, _) => "none was found in the captures",
+    };
+    format!("{late} of {all} wake-up{s}{over}{worst}; {none}.")
 }
 
 /// Late wake-ups that are in no capture.
@@ -475,12 +493,36 @@ mod tests {
             WhyResult { limit_ns: 300_000, captures: vec![capture], ..WhyResult::default() };
         result.explanation.contrast.on_time = 114;
         let said = summary(&result).concat();
-        assert!(said.contains("among 1498: at most 1998 per million"), "{said}");
+        let bound =
+            "among 1498: at most 1998 per million (95 % confidence), if wake-ups are independent.";
+        assert!(said.contains(bound), "{said}");
         result.captures[0].late_wakeups = 3;
         result.explanation.contrast.late = 3;
         assert!(
             summary(&result)[0].starts_with("3 of 1498 wake-ups later than 300 µs in 1 capture")
         );
+    }
+
+    #[test]
+    fn late_wake_ups_of_which_none_was_captured_are_not_absent() {
+        let said = |late, late_not_captured| {
+            let worst_ns = Some(250_000);
+            let session = CaptureSession {
+                wakeups: 60_000,
+                late,
+                late_not_captured,
+                worst_ns,
+                ..Default::default()
+            };
+            let session = Some(session);
+            summary(&WhyResult { limit_ns: 100_000, session, ..WhyResult::default() }).concat()
+        };
+        let later = "3 of 60000 wake-ups later than 100 µs, the worst 250 µs; ";
+        assert_eq!(said(3, 3), format!("{later}none was captured."));
+        assert_eq!(said(3, 1), format!("{later}none was found in the captures."));
+        let one = "1 of 60000 wake-ups later than 100 µs, the worst 250 µs; it was not captured.";
+        assert_eq!(said(1, 1), one);
+        assert!(said(0, 0).starts_with("No wake-up later than 100 µs among 60000: at most 49.9 "));
     }
 
     #[test]
