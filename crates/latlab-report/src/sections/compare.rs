@@ -119,8 +119,12 @@ pub fn summary(d: &CompareDetail) -> Vec<String> {
 }
 
 fn tested(d: &CompareDetail) -> String {
+    let rate = match contrasts(d).any(|(_, c)| c.aspects.iter().any(|a| a.is_rate)) {
+        true => "; rate: no change by a factor of 2 or more",
+        false => "",
+    };
     format!(
-        "{} tests; probability of any false \u{201c}better\u{201d} or \u{201c}worse\u{201d} at most {} %. Differences below {} % are ignored; \u{201c}no difference\u{201d} excludes differences above {} %.",
+        "{} tests; probability of any false \u{201c}better\u{201d} or \u{201c}worse\u{201d} at most {} %. Differences below {} % are ignored; \u{201c}no difference\u{201d} excludes differences above {} %{rate}.",
         d.tests,
         d.options.level * 100.0,
         d.options.margin * 100.0,
@@ -217,9 +221,14 @@ fn decided(c: &Contrast, unit: Unit) -> String {
         }
         Verdict::RunsDiffer => format!("{word}: {}", list(c.verdict).join(", ")),
         Verdict::NoDifference => {
-            let largest = c.aspects.iter().filter(|a| !a.is_rate);
-            let largest = largest.map(|a| a.low.abs().max(a.high.abs())).fold(0.0, f64::max);
-            format!("no difference larger than {:.1} %", largest * 100.0)
+            let shares = c.aspects.iter().filter(|a| !a.is_rate);
+            let largest = shares.map(|a| a.low.abs().max(a.high.abs())).reduce(f64::max);
+            let larger = |x: f64| format!("no difference larger than {:.1} %", x * 100.0);
+            let mut words = largest.map_or_else(|| "no difference".to_owned(), larger);
+            if c.aspects.iter().any(|a| a.is_rate) {
+                words += "; rate: no change by a factor of 2 or more";
+            }
+            words
         }
         Verdict::Inconclusive => {
             match c.aspects.iter().find(|a| a.verdict == Verdict::Inconclusive) {
@@ -400,4 +409,25 @@ fn tail(i: usize, side: &Side, m: &Metric) -> Option<Block> {
         levels.join("; ")
     );
     (!levels.is_empty()).then_some(Block::Text(fit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_difference_of_a_rate_is_said_by_its_factor() {
+        let aspect = |is_rate, low, high| Aspect { is_rate, low, high, ..Aspect::default() };
+        let said = |aspects| {
+            let verdict = Verdict::NoDifference;
+            sentence(&Contrast { verdict, aspects, ..Contrast::default() }, Unit::Ns)
+        };
+        let share = aspect(false, -0.04, 0.03);
+        assert_eq!(said(vec![share.clone()]), "no difference larger than 4.0 %");
+        let rate = aspect(true, -0.4, 0.9);
+        let factor = "rate: no change by a factor of 2 or more";
+        let both = format!("no difference larger than 4.0 %; {factor}");
+        assert_eq!(said(vec![share, rate.clone()]), both);
+        assert_eq!(said(vec![rate]), format!("no difference; {factor}"));
+    }
 }
