@@ -5,7 +5,7 @@ use super::sample::{RunSample, Sample, over};
 use latlab_model::compare::{Aspect, Method, Options};
 use latlab_stats::bootstrap::{Blocks, percentile_interval};
 use latlab_stats::extremal_index::Inflation;
-use latlab_stats::histogram::Histogram;
+use latlab_stats::histogram::{Histogram, bucket_low};
 use latlab_stats::power::{Plan, Rates};
 use latlab_stats::quantile::{median, quantile_interval_ranks};
 use latlab_stats::rank::rank_test;
@@ -71,7 +71,8 @@ fn distributions(a: &Sample, b: &Sample, options: &Options) -> Vec<Tested> {
     let mut out = Vec::new();
     for q in QUANTILES {
         let Some(limit) = pooled.quantile(q) else { continue };
-        if censored.is_none_or(|c| limit < c) {
+        let within = censored.is_none_or(|c| limit < bucket_low(c));
+        if within && !a.is_beyond(q) && !b.is_beyond(q) {
             out.extend(pair.quantile(q, limit));
         }
     }
@@ -226,15 +227,19 @@ fn intervals(pair: &Pair, all: &mut [(f64, Tested)]) {
     }
     for (q, t) in all {
         let phi = t.plan.map_or(1.0, |p| p.inflation);
-        let side = |h: &Histogram, v: f64| {
+        let side = |s: &Sample, h: &Histogram, v: f64| {
             let z = student_upper(pair.options.level / 2.0, 1e6);
             let half = z * (phi * *q * (1.0 - *q) * h.count as f64).sqrt();
             let at = |rank: f64| h.at_rank(rank.round().clamp(1.0, h.count as f64) as u64) as f64;
             let middle = *q * h.count as f64;
-            (v, at(middle - half), at(middle + half + 1.0))
+            let high = at(middle + half + 1.0);
+            // What is only counted has no upper end.
+            let open = s.censored().is_some_and(|c| high >= bucket_low(c) as f64);
+            (v, at(middle - half), if open { f64::INFINITY } else { high })
         };
-        let (low, high) = of_ratio(side(pair.all_a, t.aspect.a), side(pair.all_b, t.aspect.b));
-        (t.aspect.low, t.aspect.high) = (low, high);
+        let a = side(pair.a, pair.all_a, t.aspect.a);
+        let (low, high) = of_ratio(a, side(pair.b, pair.all_b, t.aspect.b));
+        (t.aspect.low, t.aspect.high) = (low, high.min(1e12));
         t.aspect.method = Method::OrderStatistics;
     }
 }
@@ -317,4 +322,51 @@ fn change(a: f64, b: f64) -> f64 {
 
 fn weighted(a: Inflation, na: u64, b: Inflation, nb: u64) -> f64 {
     (a.factor * na as f64 + b.factor * nb as f64) / (na + nb).max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of 10 to 90 µs, and late ones that are only known to be over 100 µs.
+    fn side(n: u64, late: u64, runs: usize) -> Data {
+        let value = |i: u64| 10_000 + (80_000.0 * ((i % 1_000) as f64 / 1e3).powi(6)) as u64;
+        let body = (0..n).map(value);
+        let histogram = Histogram::of(body.chain((0..late).map(|_| 100_500)));
+        let run = RunSample::of_histogram(histogram, 1_000, Some(100_500));
+        Data::Distribution(Sample { runs: vec![run; runs] })
+    }
+
+    fn quantiles(tested: &[Tested]) -> Vec<f64> {
+        tested.iter().filter_map(|t| t.aspect.quantile).collect()
+    }
+
+    #[test]
+    fn a_quantile_beyond_the_histogram_of_one_side_is_not_compared() {
+        // 3 % of A, 0.3 % of both: the pooled p99 is known, that of A is not.
+        let (a, b) = (side(9_700, 300, 1), side(90_000, 0, 1));
+        let tested = aspects(&a, &b, &Options::default());
+        assert_eq!(quantiles(&tested), [0.5]);
+        assert_eq!(quantiles(&aspects(&b, &b, &Options::default())), [0.5, 0.99, 0.999]);
+        // One run of three, of which all together have 0.7 % late ones.
+        let mixed = |late: [u64; 3]| {
+            let runs = late.map(|n| match side(10_000 - n, n, 1) {
+                Data::Distribution(s) => s.runs.into_iter().next().unwrap(),
+                _ => panic!("a distribution"),
+            });
+            Data::Distribution(Sample { runs: runs.into() })
+        };
+        let tested = aspects(&mixed([0, 0, 210]), &mixed([0, 0, 0]), &Options::default());
+        assert_eq!(quantiles(&tested), [0.5]);
+    }
+
+    #[test]
+    fn an_interval_that_reaches_beyond_the_histogram_has_no_upper_end() {
+        // The p99 of B is among the last known values, and the interval of its rank reaches further.
+        let (a, b) = (side(9_990, 10, 1), side(9_910, 90, 1));
+        let tested = aspects(&a, &b, &Options::default());
+        let p99 = tested.iter().find(|t| t.aspect.quantile == Some(0.99)).unwrap();
+        assert_eq!(p99.aspect.high, 1e12);
+        assert!((-0.5..0.1).contains(&p99.aspect.low), "{p99:?}");
+    }
 }

@@ -57,10 +57,10 @@ impl RunSample {
         if step <= self.step.max(1) {
             return self.clone();
         }
+        let of = |v: u64| (v / step * step).saturating_add(step / 2);
         let coarse = |h: &Histogram| {
             let mut out = Histogram { sum: h.sum, count: h.count, ..Histogram::default() };
             let mut buckets = std::collections::BTreeMap::<u64, u64>::new();
-            let of = |v: u64| v / step * step + step / 2;
             for &(low, n) in &h.buckets {
                 let high = latlab_stats::histogram::bucket_high(low);
                 *buckets.entry(bucket_low(of(low + (high - low) / 2))).or_default() += n;
@@ -73,7 +73,8 @@ impl RunSample {
             Order::Blocks(blocks) => Order::Blocks(blocks.iter().map(coarse).collect()),
             other => other.clone(),
         };
-        Self { histogram: coarse(&self.histogram), order, step, ..self.clone() }
+        let censored = self.censored.map(of);
+        Self { histogram: coarse(&self.histogram), order, step, censored, ..self.clone() }
     }
 }
 
@@ -95,6 +96,15 @@ impl Sample {
     /// Smallest value that is only counted.
     pub fn censored(&self) -> Option<u64> {
         self.runs.iter().filter_map(|r| r.censored).min()
+    }
+
+    /// Whether the quantile of all values, or that of a run, is one of the values that are only counted.
+    pub fn is_beyond(&self, q: f64) -> bool {
+        let beyond = |h: &Histogram, censored: Option<u64>| {
+            h.quantile(q).zip(censored).is_some_and(|(v, c)| v >= bucket_low(c))
+        };
+        beyond(&self.all(), self.censored())
+            || self.runs.iter().any(|r| beyond(&r.histogram, r.censored))
     }
 
     /// What is known of the order of values in every run.

@@ -9,6 +9,19 @@ use latlab_model::run::Part;
 use latlab_stats::histogram::{Histogram, MOST_READ, bucket_low};
 use std::collections::BTreeMap;
 
+/// Figures of all values that a file has beside its buckets, ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    /// Smallest value.
+    pub min: u64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Largest value; the last bucket also counts what is beyond it.
+    pub max: u64,
+    /// Width of a bucket.
+    pub width: u64,
+}
+
 /// What a file says of one thread (or of all).
 #[derive(Clone, Debug, Default)]
 pub struct Column {
@@ -20,6 +33,8 @@ pub struct Column {
     pub min: Option<u64>,
     /// Largest value, in buckets.
     pub max: Option<u64>,
+    /// Exact figures of the only column of a file.
+    pub head: Option<Head>,
 }
 
 /// A histogram file.
@@ -56,9 +71,21 @@ fn record(table: &Table) -> Result<(Record, RunSample, u64), ForeignError> {
     };
     // All columns end at the same bucket; where empty ones are left out, the last of any is the best guess.
     let last = table.columns.iter().flat_map(|c| &c.buckets).map(|b| b.0).max().unwrap_or(0);
+    let mut maximum = true;
     for c in &table.columns {
         for &(bucket, n) in c.buckets.iter().filter(|b| b.1 > 0) {
-            add(value(bucket), n, &mut h);
+            let v = value(bucket);
+            match c.head.filter(|head| bucket == last && head.max > v + head.width.div_ceil(2)) {
+                // One of them is the largest; of the others only the number is known.
+                Some(head) => {
+                    add(head.max, 1, &mut h);
+                    if n > 1 {
+                        add(v, n - 1, &mut h);
+                        censored = Some(v.saturating_sub(head.width / 2));
+                    }
+                }
+                None => add(v, n, &mut h),
+            }
         }
         if c.over > 0 {
             let from = value(last.saturating_add(1));
@@ -67,8 +94,11 @@ fn record(table: &Table) -> Result<(Record, RunSample, u64), ForeignError> {
             add(max, 1, &mut h);
             if c.over > 1 {
                 add(from, c.over - 1, &mut h);
+            }
+            if c.over > 1 || c.max.is_none() {
                 censored = Some(censored.map_or(from, |x| x.min(from)));
             }
+            maximum &= c.max.is_some();
             over = over.saturating_add(c.over);
         }
     }
@@ -79,6 +109,10 @@ fn record(table: &Table) -> Result<(Record, RunSample, u64), ForeignError> {
         return Err(ForeignError::TooMany { tool: table.tool });
     }
     h.buckets = buckets.into_iter().collect();
+    if let [Column { head: Some(head), .. }] = table.columns.as_slice() {
+        (h.min, h.max) = (head.min, head.max);
+        h.sum = head.mean * h.count as f64;
+    }
     let mut params = BTreeMap::from([(
         "threads".to_owned(),
         Param::Int(i64::try_from(table.columns.len()).unwrap_or(0)),
@@ -88,8 +122,11 @@ fn record(table: &Table) -> Result<(Record, RunSample, u64), ForeignError> {
     }
     let mut summary = h.summary();
     if let Some(from) = censored {
-        summary.quantiles.retain(|q| q.high < from as f64);
+        let known = bucket_low(from) as f64;
+        summary.quantiles.retain(|q| q.high < known);
+        summary.median = summary.median.filter(|&m| m < known);
     }
+    summary.max = summary.max.filter(|_| maximum);
     let record = Record {
         name: table.name.clone(),
         params,

@@ -66,7 +66,7 @@ fn column(tool: &'static str, name: &str, thread: &Value) -> Result<Column, Fore
     let (min, max) = (number("min"), number("max"));
     let last = buckets.last().map_or(0, |b| b.0);
     let over = if max.is_some_and(|m| m > last) { cycles.saturating_sub(counted) } else { 0 };
-    Ok(Column { buckets, over, min, max })
+    Ok(Column { buckets, over, min, max, head: None })
 }
 
 /// The period in a command line: `-i 500`, `-i500`, `--interval=500`.

@@ -55,6 +55,47 @@ fn xenomais_counts_are_one_too_many() {
     assert_eq!(read("x", b"0 1\n0.5 11\n1 1\n").unwrap().run.parts[0].results[0].summary.count, 10);
 }
 
+/// The last bucket of `latency -g` counts the 150 values up to 9 ms that are beyond it.
+#[test]
+fn the_last_bucket_of_xenomai_has_no_upper_end() {
+    let file = |last: u64, max: &str| {
+        format!(
+            "# 00:00:20 (periodic user-mode task, 1000 us period, priority 99)\n# ----lat min|----lat avg|----lat max|-overrun|---msw|\n#      7.100|     15.250|   {max}|       0|     0|\n7 1\n7.5 6\n8.5 29\n199.5 {}\n200 1\n",
+            last + 1
+        )
+    };
+    let of = |last, max| {
+        let mut s = read("x", file(last, max).as_bytes()).unwrap();
+        let record = s.run.parts.remove(0).results.remove(0);
+        let (summary, h) = (record.summary, record.histogram.unwrap());
+        assert_eq!((h.count, h.min), (33 + last, 7_100));
+        assert_eq!((summary.min, summary.mean), (Some(7_100.0), Some(15_250.0)));
+        (s.samples[&(0, 0)].censored, summary.max, h.max)
+    };
+    assert_eq!(of(150, "9000.000"), (Some(199_000), Some(9e6), 9_000_000));
+    assert_eq!(of(1, "9000.000"), (None, Some(9e6), 9_000_000));
+    assert_eq!(of(150, " 199.900"), (None, Some(199_900.0), 199_900));
+    // A head of other values does not count.
+    let other = file(3, "   9.000");
+    let s = read("x", other.as_bytes()).unwrap();
+    let h = s.run.parts[0].results[0].histogram.clone().unwrap();
+    assert_eq!((h.min, h.max), (7_500, 199_500));
+}
+
+/// Without a maximum in the file nothing is known of a single value beyond the last bucket.
+#[test]
+fn a_single_value_over_the_end_is_known_by_the_maximum_only() {
+    let of = |max: &str| {
+        let text = format!(
+            "# Histogram\n000001 000002\n000002 000190\n# Total: 000000193\n{max}# Histogram Overflows: 00001\n"
+        );
+        let s = read("a.txt", text.as_bytes()).unwrap();
+        (s.samples[&(0, 0)].censored, s.run.parts[0].results[0].summary.max)
+    };
+    assert_eq!(of("# Max Latencies: 00220\n"), (None, Some(220_500.0)));
+    assert_eq!(of(""), (Some(3_500), None));
+}
+
 #[test]
 fn json_of_cyclictest_and_jitterdebugger() {
     let cyclictest = r#"{"file_version": 1, "cmdline:": "cyclictest -q -i500", "rt_test_version:": "2.40", "sysinfo": {"nodename": "bb", "release": "6.1"}, "num_threads": 1, "resolution_in_ns": 0, "thread": {"0": {"histogram": {"3": 90, "4": 9}, "cycles": 100, "min": 3, "max": 77, "avg": 4.1}}}"#;

@@ -1,14 +1,15 @@
 //! The gnuplot histogram of Xenomai's `latency -g FILE`: the middle of a bucket in µs, and its count plus one.
 //!
 //! Counts are one too many so that gnuplot can draw them on a logarithmic axis; the first and
-//! the last row are no buckets but the ends of the first and last bucket, with a count of 1.
+//! the last row are no buckets but the ends of the first and last bucket, with a count of 1. The last bucket also
+//! counts what is beyond it; minimum, mean and maximum of all values are in the head.
 //!
 //! And what `latency` prints: `RTD|` lines with minimum, mean and maximum of each second, from which a
 //! distribution cannot be had, but the worst and the mean of each second can be compared; without
 //! them the figures of the last line (`RTS|`).
 
 use super::error::{Damage, ForeignError};
-use super::histogram::{Column, Table, imported, source};
+use super::histogram::{Column, Head, Table, imported, source};
 use super::imported_run::run_of;
 use crate::compare::subject::Source;
 use latlab_model::finding::Note;
@@ -113,6 +114,8 @@ pub(crate) struct Plot {
     pub name: &'static str,
     /// Smallest and largest latency of the head, µs; below zero when the timer came early by its own calibration.
     pub range_us: Option<(f64, f64)>,
+    /// Mean latency of the head, µs.
+    pub mean_us: f64,
     /// Periods that were missed.
     pub overruns: u64,
     /// Switches of the task from the core to Linux, in which its latency is that of Linux.
@@ -131,8 +134,9 @@ pub(crate) fn plot(text: &str) -> Result<Plot, ForeignError> {
                 (plot.name, plot.interval_us) = (level(head), period(head));
             }
             let figures: Vec<f64> = head.split('|').filter_map(|w| w.trim().parse().ok()).collect();
-            if let [min, _, max, overruns, switches, ..] = figures[..] {
+            if let [min, mean, max, overruns, switches, ..] = figures[..] {
                 plot.range_us = Some((min, max)).filter(|r| r.0.is_finite() && r.1.is_finite());
+                plot.mean_us = mean;
                 (plot.overruns, plot.switches) = (overruns as u64, switches as u64);
             }
             continue;
@@ -162,14 +166,29 @@ pub(crate) fn ns(us: f64) -> u64 {
     (us.max(0.0) * 1e3).round() as u64
 }
 
+/// The figures of the head, if buckets and head can be of the same values.
+fn head(plot: &Plot) -> Option<Head> {
+    let (min, max) = plot.range_us.map(|(min, max)| (ns(min), ns(max)))?;
+    let mut filled = plot.buckets.iter().filter(|b| b.1 > 0).map(|b| b.0);
+    let first = filled.next()?;
+    let last = filled.next_back().unwrap_or(first);
+    let mean = plot.mean_us.max(0.0) * 1e3;
+    let width = plot.width_ns.round().max(1.0) as u64;
+    let fits = min <= first.saturating_add(width)
+        && max >= last.saturating_sub(width)
+        && (min as f64..=max as f64).contains(&mean);
+    fits.then_some(Head { min, mean, max, width })
+}
+
 pub fn read(text: &str) -> Result<Source, ForeignError> {
     let plot = plot(text)?;
+    let head = head(&plot);
     let table = Table {
         tool: TOOL,
         name: plot.name.into(),
         step: 1,
         middle: true,
-        columns: vec![Column { buckets: plot.buckets, ..Column::default() }],
+        columns: vec![Column { buckets: plot.buckets, head, ..Column::default() }],
         interval_us: plot.interval_us,
     };
     let mut source = source(&[table])?;
