@@ -98,10 +98,11 @@ fn main() -> std::io::Result<()> {
 
 /// Quantiles of one run of wake-ups: the report of `wakeup`.
 fn quantiles(t: &mut Table<impl Write>) -> std::io::Result<()> {
-    for kind in Kind::ALL {
-        for (q, name, n) in
-            [(0.5, "median", 3_000), (0.99, "p99", 10_000), (0.999, "p99.9", 60_000)]
-        {
+    let usual = [(0.5, "median", 3_000), (0.99, "p99", 10_000), (0.999, "p99.9", 60_000)];
+    let long = [(0.99, "p99", 60_000), (0.99, "p99", 600_000)];
+    let all = Kind::ALL.into_iter().map(|kind| (kind, usual.as_slice()));
+    for (kind, rows) in all.chain(Kind::BURSTS.into_iter().map(|kind| (kind, long.as_slice()))) {
+        for &(q, name, n) in rows {
             let truth = truth(kind, q);
             t.row(
                 "quantile of a run (`wakeup`)",

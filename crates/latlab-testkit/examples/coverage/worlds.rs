@@ -21,10 +21,25 @@ pub enum Kind {
     Drifting,
     /// Two states of the machine, each for 100 values on average.
     TwoState,
+    /// 3 % late wake-ups in bursts of twenty (geometric sizes).
+    Bursts20,
+    /// The same in bursts of a hundred.
+    Bursts100,
 }
 
 impl Kind {
     pub const ALL: [Self; 4] = [Self::Independent, Self::Clustered, Self::Drifting, Self::TwoState];
+    /// Late wake-ups of which a stretch has many.
+    pub const BURSTS: [Self; 2] = [Self::Bursts20, Self::Bursts100];
+
+    /// Mean number of late wake-ups in a cluster.
+    fn cluster(self) -> f64 {
+        match self {
+            Self::Bursts20 => 20.0,
+            Self::Bursts100 => 100.0,
+            _ => 5.0,
+        }
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -32,6 +47,8 @@ impl Kind {
             Self::Clustered => "clusters of 5",
             Self::Drifting => "autocorrelated 0.98",
             Self::TwoState => "two states of 100",
+            Self::Bursts20 => "bursts of 20",
+            Self::Bursts100 => "bursts of 100",
         }
     }
 
@@ -40,13 +57,14 @@ impl Kind {
         let mut rng = SplitMix64::new(seed.wrapping_mul(0x9E37_79B9).wrapping_add(self as u64));
         match self {
             Self::Independent => (0..n).map(|_| of(15_000.0, 0.2 * gauss(&mut rng))).collect(),
-            Self::Clustered => {
+            Self::Clustered | Self::Bursts20 | Self::Bursts100 => {
                 let mut late = uniform(&mut rng) < LATE;
-                let begin = LATE / (5.0 * (1.0 - LATE));
+                let size = self.cluster();
+                let begin = LATE / (size * (1.0 - LATE));
                 (0..n)
                     .map(|_| {
                         let u = uniform(&mut rng);
-                        late = if late { u >= 1.0 / 5.0 } else { u < begin };
+                        late = if late { u >= 1.0 / size } else { u < begin };
                         if late {
                             of(60_000.0, 0.3 * gauss(&mut rng))
                         } else {
@@ -91,7 +109,9 @@ pub fn truth(kind: Kind, q: f64) -> f64 {
         let log = |median: f64, sd: f64| normal_below((x / median).ln() / sd);
         match kind {
             Kind::Independent | Kind::Drifting => log(15_000.0, 0.2),
-            Kind::Clustered => LATE * log(60_000.0, 0.3) + (1.0 - LATE) * log(15_000.0, 0.1),
+            Kind::Clustered | Kind::Bursts20 | Kind::Bursts100 => {
+                LATE * log(60_000.0, 0.3) + (1.0 - LATE) * log(15_000.0, 0.1)
+            }
             Kind::TwoState => 0.5 * log(15_000.0, 0.2) + 0.5 * log(19_000.0, 0.2),
         }
     };
