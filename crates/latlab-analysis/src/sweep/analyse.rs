@@ -247,7 +247,7 @@ fn record(p: &Point, plan: &Plan) -> Record {
         name: "sweep.wakeup".into(),
         params,
         unit: Unit::Ns,
-        summary: p.latency.summary(),
+        summary: p.figures(),
         histogram: Some(p.latency.clone()),
         ..Record::default()
     }

@@ -2,7 +2,8 @@
 
 use super::axis::Value;
 use crate::finding::Note;
-use latlab_stats::histogram::Histogram;
+use latlab_stats::histogram::{Histogram, Summary};
+use latlab_stats::stretches;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -28,6 +29,9 @@ pub struct Point {
     pub length_ns: u64,
     /// Latencies of all wake-ups and missed periods, ns.
     pub latency: Histogram,
+    /// Its figures, with intervals that contain the clustering of late wake-ups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
     /// Periods without a wake-up of their own, because the task was later than its next period.
     pub missed: u64,
     /// Steal time meanwhile, ns, where readable.
@@ -44,8 +48,31 @@ impl Point {
         self.place.is_empty()
     }
 
+    /// Its figures; without those of the measurement, late wake-ups are taken for clusters of four.
+    pub fn figures(&self) -> Summary {
+        let assumed = || stretches::summary(&self.latency, &|_| None);
+        self.summary.clone().unwrap_or_else(assumed)
+    }
+
     /// Whether it counts.
     pub fn is_good(&self) -> bool {
         self.failed.is_none() && self.latency.count > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_a_point_is_for_clustered_wake_ups() {
+        let latency = Histogram::of((0..60_000u64).map(|i| 15_000 + i * 7_919 % 60_000));
+        let point = Point { latency, ..Point::default() };
+        let width = |s: &Summary| s.quantile(0.99).map(|q| q.high - q.low).unwrap();
+        let (assumed, independent) = (width(&point.figures()), width(&point.latency.summary()));
+        assert!((2.0..3.5).contains(&(assumed / independent)), "{assumed} {independent}");
+        let summary = point.latency.summary();
+        let measured = Point { summary: Some(summary.clone()), ..point };
+        assert_eq!(measured.figures(), summary);
     }
 }

@@ -268,9 +268,9 @@ fn heat_maps(d: &SweepDetail) -> Vec<Plot> {
         .collect()
 }
 
-/// The 95 % interval of a quantile as response, ns.
+/// The 95 % interval of a quantile as response, ns, for clustered wake-ups.
 fn interval(p: &Point, d: &SweepDetail) -> Option<(f64, f64)> {
-    let summary = p.latency.summary();
+    let summary = p.figures();
     let q = summary.quantile(d.plan.quantile).filter(|_| d.plan.response == Response::Quantile)?;
     Some((q.low, q.high))
 }

@@ -104,7 +104,7 @@ fn of_several(part: &Part) -> Option<Tile> {
 }
 
 fn of_wakeup(r: &WakeupResult) -> Vec<Tile> {
-    let s = r.all_wakeups().summary();
+    let [s, _] = r.summaries();
     let Some((thread, worst)) = r.max() else { return vec![tile("wake-ups", "0")] };
     let missed = r.missed_periods();
     let at = wakeup::place(r, thread, worst);
@@ -349,4 +349,43 @@ fn of_records(part: &Part) -> Vec<Tile> {
     tiles.extend(r.summary.median.map(|v| tile("median", value(v))));
     tiles.push(tile("samples", grouped(r.summary.count)));
     tiles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_model::wakeup::result::{Slot, ThreadResult, Timeline, Worst};
+    use latlab_stats::histogram::Histogram;
+
+    /// Bursts of twenty late wake-ups: twenty in every fiftieth stretch of sixty.
+    #[test]
+    fn the_interval_of_a_tile_is_that_of_the_table() {
+        let stretches = (0..1_000u64).map(|i| -> Vec<u64> {
+            let late = if i % 50 == 7 { 20 } else { 0 };
+            let value =
+                |j: u64| if j < late { 60_000 + (i * 37 + j * 101) % 9_000 } else { 15_000 + j };
+            (0..60).map(value).collect()
+        });
+        let all: Vec<Vec<u64>> = stretches.collect();
+        let slot = |v: &Vec<u64>| Slot {
+            count: 60,
+            min_ns: *v.iter().min().unwrap(),
+            max_ns: *v.iter().max().unwrap(),
+            sum_ns: v.iter().sum(),
+        };
+        let slots = all.iter().map(slot).collect();
+        let timeline = Timeline { start_ns: 0, width_ns: 60_000_000, slots };
+        let latency = Histogram::of(all.concat());
+        let worst = vec![Worst { latency_ns: latency.max, ..Worst::default() }];
+        let thread = ThreadResult { latency, timeline, worst, ..ThreadResult::default() };
+        let r = WakeupResult { threads: vec![thread], ..WakeupResult::default() };
+        let [table, _] = r.threads[0].summaries();
+        let q = wakeup::highest(&table).unwrap();
+        let tile = of_wakeup(&r).into_iter().find(|t| t.label == quantile_name(q.q)).unwrap();
+        let said = format!("95 %: {} to {}", format_ns(q.low), format_ns(q.high));
+        assert_eq!(tile.note, said);
+        let independent = r.all_wakeups().summary();
+        let narrow = independent.quantile(q.q).unwrap();
+        assert!(q.high - q.low > 1.5 * (narrow.high - narrow.low), "{q:?} {narrow:?}");
+    }
 }

@@ -86,6 +86,8 @@ impl Meter {
             point.latency.merge(&t.per_period());
             point.missed += t.missed_periods;
         }
+        let [_, of_periods] = result.summaries();
+        point.summary = Some(of_periods).filter(|s| s.count > 0);
         if point.latency == Histogram::default() && point.failed.is_none() {
             point.failed = Some(Note::new("sweep.no-wakeups"));
         }
