@@ -10,6 +10,7 @@
 //! told from: *macroscopic*, few points far apart up to 96 processes, and *microscopic*, 2 to 35 processes.
 
 use latlab_model::cache::{SwitchKnee, SwitchPoint};
+use latlab_model::finding::{Note, Quantity};
 use latlab_stats::change_point;
 use latlab_stats::quantile::median;
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ const MICRO_PROCS: [u32; 33] = {
     all
 };
 
+/// Points of the refill that knees are looked for in.
+const FEWEST: usize = 6;
 /// A knee is a rise by at least this factor.
 const LEAST: f64 = 1.4;
 
@@ -54,10 +57,20 @@ pub fn refill(points: &[SwitchPoint]) -> Vec<(u64, f64)> {
     sums.into_values().map(|(product, ns, kib)| (product, ns / kib)).collect()
 }
 
+/// Why there is no knee: too few points for one, or none that was found.
+pub fn without_knee(points: &[SwitchPoint]) -> Note {
+    match refill(points).len() {
+        few if few < FEWEST => Note::new("cache.too-few-switch-points")
+            .value("points", Quantity::Count(few as u64))
+            .value("needed", Quantity::Count(FEWEST as u64)),
+        _ => Note::new("cache.no-switch-knee"),
+    }
+}
+
 /// Knees of the refill over the product.
 pub fn knees(points: &[SwitchPoint]) -> Vec<SwitchKnee> {
     let curve = refill(points);
-    if curve.len() < 6 {
+    if curve.len() < FEWEST {
         return Vec::new();
     }
     // Before the first knee nothing has to be fetched, and noise is all there is: a hundredth of
@@ -140,5 +153,15 @@ mod tests {
         flat.iter_mut().for_each(|p| p.ns = 2000.0 + p.bytes as f64 / 100.0);
         assert!(knees(&flat).is_empty(), "{:?}", knees(&flat));
         assert!(knees(&[]).is_empty());
+    }
+
+    #[test]
+    fn too_few_points_are_not_a_curve_without_a_knee() {
+        let points = ring((&[2, 4], &[0, 2, 4]), 0.0, 1);
+        assert!(knees(&points).is_empty());
+        assert_eq!(without_knee(&points).id(), Some("cache.too-few-switch-points"));
+        let flat = ring((&[2, 3, 4, 5, 6, 7], &[0, 2, 4]), 0.0, 1);
+        assert!(knees(&flat).is_empty(), "all of it fits into the first cache");
+        assert_eq!(without_knee(&flat).id(), Some("cache.no-switch-knee"));
     }
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 /// Probability of a wrong decision on a requirement, at most.
 const ERROR: f64 = 0.05;
 /// Power of the duration that is named where the measurements do not decide.
-const POWER: f64 = 0.8;
+pub(super) const POWER: f64 = 0.8;
 /// What late values count for where their order is not known: clusters of four.
 const ASSUMED_INFLATION: f64 = 7.0;
 

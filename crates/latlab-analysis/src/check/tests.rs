@@ -1,6 +1,6 @@
-use super::decide;
+use super::{decide, part};
 use latlab_model::check::{
-    Checked, Circumstances, Comparison, Decision, Requirement, Statistic, Subject,
+    CheckDetail, Checked, Circumstances, Comparison, Decision, Requirement, Statistic, Subject,
 };
 use latlab_model::finding::{Note, Value};
 use latlab_model::noise::{CpuNoise, NoiseDetail};
@@ -162,4 +162,21 @@ fn noise_below_the_threshold_is_not_absent() {
     assert_eq!(checked.decision, Decision::Undecided);
     assert_eq!(ids(&checked), ["check.queue-not-listed"]);
     assert_eq!(decided(&queue(3), Statistic::Queue, 8.0).decision, Decision::Fail);
+}
+
+/// A quantile is decided with a power, what is observed by the duration alone.
+#[test]
+fn the_duration_of_a_quantile_has_its_probability() {
+    let run = wakeups(&[(Some(0), vec![9_000; 500])]);
+    let power = |statistic, duration_ns| {
+        let mut r = requirement(Subject::Wakeup, statistic, 1e6, None);
+        r.circumstances.duration_ns = duration_ns;
+        let items = vec![decide(&r, &[("a", &run)])];
+        let finding = part(CheckDetail { items, ..CheckDetail::default() }).findings.remove(0);
+        (finding.values.contains_key("needed"), finding.values.contains_key("power"))
+    };
+    let hour = Some(3_600_000_000_000);
+    assert_eq!(power(Statistic::Quantile(0.9999), None), (true, true));
+    assert_eq!(power(Statistic::Max, hour), (true, false));
+    assert_eq!(power(Statistic::Quantile(0.5), hour), (true, false));
 }

@@ -221,8 +221,15 @@ pub(super) const MESSAGES: &[Message] = &[
     }),
     fixed!(
         "cache.no-switch-knee",
-        "the cost of a working set does not depend on the number of processes: no cache capacity is seen"
+        "no knee was found in the cost of a working set over processes × working set: there is none in these sizes, or noise hides it"
     ),
+    message("cache.too-few-switch-points", |a| {
+        Text::claim(format!(
+            "too few points for a knee of the cost of a working set: {} of at least {}; measure more numbers of processes (--procs)",
+            a.get("points"),
+            a.get("needed")
+        ))
+    }),
     fixed!("remedy.measure-on-hardware", "measure on the processor itself"),
     Message {
         id: "remedy.idle-and-huge-pages",
@@ -278,7 +285,7 @@ fn shared(a: &Args<'_>) -> Text {
         )
     } else {
         format!(
-            "L{} holds as much for each of {} CPUs as for one alone",
+            "L{} holds at least three quarters as much for each of {} CPUs as for one alone",
             a.get("level"),
             a.get("cpus")
         )
@@ -370,6 +377,10 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         s("memory.level", &values)
     };
     let mut all = vec![
+        s(
+            "cache.too-few-switch-points",
+            &[("points", Count(3).into()), ("needed", Count(6).into())],
+        ),
         s("memory.cannot-tell", &[]),
         l2("within", true),
         l2("agree", true),

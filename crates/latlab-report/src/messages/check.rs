@@ -8,7 +8,7 @@ pub(super) const MESSAGES: &[Message] = &[
         Text::claim(format!("Not met: {} (line {})", a.get("requirement"), a.get("line")))
     }),
     message("check.undecided", |a| {
-        let needed = a.find("needed").map_or(String::new(), needed);
+        let needed = a.find("needed").map_or(String::new(), |time| needed(&time, a.find("power")));
         Text::claim(format!(
             "Not decided: {} (line {}){needed}",
             a.get("requirement"),
@@ -59,8 +59,10 @@ pub(super) const MESSAGES: &[Message] = &[
     fixed!("check.interval-has-limit", "The 95 % interval contains the limit"),
 ];
 
-fn needed(time: String) -> String {
-    format!("; a measurement of {time} decides, if the values stay as they are")
+/// What is observed is decided by the duration alone, a quantile with the power of the test.
+fn needed(time: &str, power: Option<String>) -> String {
+    let power = power.map_or(String::new(), |p| format!(" with a probability of {p}"));
+    format!("; a measurement of {time} decides{power}, if the values stay as they are")
 }
 
 /// Examples of every identifier, for the snapshots.
@@ -74,6 +76,9 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         requirement("check.failed"),
         requirement("check.undecided"),
         requirement("check.undecided").value("needed", Quantity::Ns(3.6e12)),
+        requirement("check.undecided")
+            .value("needed", Quantity::Ns(3.6e12))
+            .value("power", Quantity::Ratio(0.8)),
         Note::new("check.passed").value("count", Quantity::Count(4)),
         Note::new("check.too-short")
             .value("measured", Quantity::Ns(6e10))

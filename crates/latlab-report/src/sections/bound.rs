@@ -58,19 +58,24 @@ pub fn summary(detail: &BoundDetail) -> Vec<String> {
         format_ns(observed as f64)
     );
     let mut sentences = vec![match bound_ns(detail) {
-        Some(ns) => format!(
-            "{}: wake-up latency at most {}{}; {worst}, bound/observed {:.2}.",
-            detail.machine,
-            if is_estimate(detail) { "about " } else { "" },
-            format_ns(ns as f64),
-            ns as f64 / observed.max(1) as f64
-        ),
+        Some(ns) => {
+            let about = if is_estimate(detail) { "about " } else { "" };
+            let time = format_ns(ns as f64);
+            let bound = match is_exceeded(detail) {
+                true => format!("bound of {about}{time} exceeded by a measured wake-up"),
+                false => {
+                    format!("wake-up latency at most {about}{time} for the code that was executed")
+                }
+            };
+            let ratio = ns as f64 / observed.max(1) as f64;
+            format!("{}: {bound}; {worst}, bound/observed {ratio:.2}.", detail.machine)
+        }
         None => format!(
             "{}: no bound, because interrupts may take all of the time; {worst}.",
             detail.machine
         ),
     }];
-    if detail.bound.is_some() {
+    if detail.bound.is_some() && !is_exceeded(detail) {
         let ns = detail.bound_sporadic.and_then(|b| b.checked_mul(detail.insn_ns));
         sentences.push(match ns {
             Some(ns) => format!(
@@ -249,7 +254,9 @@ mod tests {
     #[test]
     fn the_larger_of_two_components_is_a_term_and_the_ratio_is_said() {
         let detail = detail();
-        assert!(summary(&detail)[0].ends_with("bound/observed 1.15."), "{:?}", summary(&detail));
+        let said = &summary(&detail)[0];
+        assert!(said.contains("at most 14.8 µs for the code that was executed; "), "{said}");
+        assert!(said.ends_with("bound/observed 1.15."), "{said}");
         let table = components(&detail);
         let terms: Vec<&str> = table.rows.iter().map(|r| r[1].as_str()).collect();
         assert_eq!(terms, ["14\u{202f}800", "8\u{202f}500", "–", "3\u{202f}000", "3\u{202f}300"]);
@@ -278,6 +285,9 @@ mod tests {
     fn a_bound_below_what_was_measured_and_none_at_all_are_said() {
         let exceeded = BoundDetail { observed_ns: 15_000, ..detail() };
         assert!(screen(&exceeded).iter().any(|b| matches!(b, Block::Warning(_))));
+        let said = summary(&exceeded).concat();
+        assert!(said.starts_with("armv7-rt: bound of 14.8 µs exceeded by"), "{said}");
+        assert!(!said.contains("at most"), "{said}");
         let none = BoundDetail { bound: None, ..detail() };
         assert!(summary(&none)[0].contains("no bound"), "{:?}", summary(&none));
         assert_eq!(components(&none).rows[0][1], "none");

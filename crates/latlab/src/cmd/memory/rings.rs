@@ -8,7 +8,6 @@ use anyhow::{Context, anyhow};
 use latlab_analysis::cache::{switch_theory, switching};
 use latlab_model::cache::detail::SwitchPoint;
 use latlab_model::cache::detail::{CacheDetail, Limitation};
-use latlab_model::finding::Note;
 use latlab_model::machine::Machine;
 use latlab_model::record::{Param, Record};
 use latlab_model::run::{Detail, Part};
@@ -106,7 +105,7 @@ pub fn measure(
     }
     detail.switch_knees = switching::knees(&switches);
     if detail.switch_knees.is_empty() {
-        detail.limitations.push(Limitation::Note(Note::new("cache.no-switch-knee")));
+        detail.limitations.push(Limitation::Note(switching::without_knee(&switches)));
     }
     let caches = machine.caches.iter().filter(|c| c.kind != "Instruction");
     let reported: Vec<u64> = caches.map(|c| c.size_bytes).collect();
