@@ -177,6 +177,20 @@ fn main_source(d: &NoiseDetail) -> Option<Finding> {
     known.then_some(finding)
 }
 
+/// None was found: there is none from the threshold on, unless the source of an interruption is not known.
+fn none_outside(d: &NoiseDetail) -> Finding {
+    let not_known = |c: &CpuNoise| c.of_kind(NoiseKind::Unknown).1.saturating_add(c.not_listed);
+    let unknown = d.cpus.iter().map(not_known).fold(0, u64::saturating_add);
+    let lost = d.cpus.iter().any(|c| c.events_lost > 0);
+    let (id, severity) = match unknown > 0 || lost {
+        true => ("noise.outside-unknown", Severity::Inconclusive),
+        false => ("noise.none-outside", Severity::Ok),
+    };
+    Finding::typed(id, severity, Confidence::Medium)
+        .value("threshold", Quantity::Ns(d.threshold_ns as f64))
+        .value_if("unknown", (unknown > 0).then_some(Quantity::Count(unknown)))
+}
+
 /// Noise in which no code of this kernel ran, with what tells where it was.
 fn outside(d: &NoiseDetail, machine: &Machine) -> Option<Finding> {
     if !d.traced {
@@ -185,7 +199,7 @@ fn outside(d: &NoiseDetail, machine: &Machine) -> Option<Finding> {
     let of = |c: &CpuNoise| c.of_kind(NoiseKind::OutsideKernel);
     let (ns, count) = d.cpus.iter().map(of).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
     if count == 0 {
-        return Some(Finding::typed("noise.none-outside", Severity::Ok, Confidence::Medium));
+        return Some(none_outside(d));
     }
     let sources = d.cpus.iter().flat_map(|c| &c.sources);
     let longest = sources.filter(|s| s.kind == NoiseKind::OutsideKernel).map(|s| s.time.max).max();
@@ -210,4 +224,30 @@ fn outside(d: &NoiseDetail, machine: &Machine) -> Option<Finding> {
             .with(Evidence::new("steal-time", Quantity::Ns(steal as f64)).from("/proc/stat"));
     }
     Some(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interruptions_of_unknown_source_may_be_outside_of_the_kernel() {
+        let found = |cpu: CpuNoise| {
+            let d = NoiseDetail { traced: true, cpus: vec![cpu], ..NoiseDetail::default() };
+            let finding = outside(&d, &Machine::default()).unwrap();
+            (finding.id.clone(), finding.severity, finding.values.contains_key("unknown"))
+        };
+        let source = |kind| {
+            let sources = vec![NoiseSource { kind, count: 3, ..NoiseSource::default() }];
+            CpuNoise { sources, ..CpuNoise::default() }
+        };
+        let none = ("noise.none-outside".to_owned(), Severity::Ok, false);
+        assert_eq!(found(source(NoiseKind::Interrupt)), none);
+        let unknown = |named| ("noise.outside-unknown".to_owned(), Severity::Inconclusive, named);
+        assert_eq!(found(source(NoiseKind::Unknown)), unknown(true));
+        let not_listed = CpuNoise { not_listed: 1, ..source(NoiseKind::Softirq) };
+        assert_eq!(found(not_listed), unknown(true));
+        let lost = CpuNoise { events_lost: 9, ..source(NoiseKind::Softirq) };
+        assert_eq!(found(lost), unknown(false));
+    }
 }

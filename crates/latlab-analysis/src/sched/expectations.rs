@@ -57,6 +57,8 @@ struct Facts<'a> {
     run_ns: Vec<u64>,
     length_ns: u64,
     complete: bool,
+    /// Places where events were lost.
+    holes: u64,
 }
 
 impl<'a> Facts<'a> {
@@ -74,6 +76,19 @@ impl<'a> Facts<'a> {
             run_ns: cell.tasks.iter().map(run).collect(),
             length_ns: schedule.length_ns,
             complete: schedule.more_slices == 0,
+            holes: schedule.cpus.iter().map(|c| c.holes).fold(0, u64::saturating_add),
+        }
+    }
+
+    /// Why what was not seen in these slices may have been all the same.
+    fn unseen(&self, slices: &[&KeptSlice]) -> Option<Note> {
+        match (slices.is_empty(), self.complete, self.holes) {
+            (true, ..) => Some(Note::new("sched.no-run-time")),
+            (_, false, _) => Some(Note::new("sched.slices-dropped")),
+            (.., 0) => None,
+            (.., n) => {
+                Some(Note::new("sched.slices-with-holes").value("count", Quantity::Count(n)))
+            }
         }
     }
 
@@ -177,12 +192,16 @@ fn unequal(cell: &Cell, facts: &Facts) -> Expectation {
         .filter(|s| s.why == End::Preempted && s.next == cell.tasks[low].tid)
         .count();
     let limit = facts.length_ns / 1000;
-    check
+    let check = check
         .measured("blocked", ns(kept))
         .measured("ready", ns(ready))
         .measured("preemptions", Quantity::Count(alternations as u64))
-        .measured("share", Quantity::Ratio(share))
-        .decide(kept <= limit && alternations == 0)
+        .measured("share", Quantity::Ratio(share));
+    let met = kept <= limit && alternations == 0;
+    match facts.unseen(&facts.of[high]).filter(|_| met) {
+        Some(reason) => check.inconclusive(reason),
+        None => check.decide(met),
+    }
 }
 
 fn fifo_equals(cell: &Cell, facts: &Facts) -> Expectation {
@@ -198,10 +217,10 @@ fn fifo_equals(cell: &Cell, facts: &Facts) -> Expectation {
         .expect()
         .measured("preemptions", Quantity::Count(taken as u64))
         .measured("shares", ratios(&shares));
-    if !facts.complete {
-        return check.inconclusive(Note::new("sched.slices-dropped"));
+    match facts.unseen(&facts.all).filter(|_| taken == 0) {
+        Some(reason) => check.inconclusive(reason),
+        None => check.decide(taken == 0),
     }
-    check.decide(taken == 0)
 }
 
 /// Times that the CPU was taken from the experiment's real-time tasks.
@@ -386,4 +405,64 @@ fn voluntary_switches(cell: &Cell, schedule: &Schedule) -> Option<Expectation> {
         return Some(check.inconclusive(Note::new("sched.no-run-time")));
     }
     Some(check.decide(own * 2 > total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_model::sched::expectation::Decision;
+    use latlab_model::sched::experiment::Work;
+    use latlab_model::sched::schedule::CpuLine;
+
+    fn task(tid: i32, policy: Policy, priority: u32) -> CellTask {
+        CellTask {
+            name: "cpu".into(),
+            tid,
+            work: Work::Cpu { size: 64 },
+            policy,
+            priority,
+            nice: 0,
+            slice_ns: None,
+            latency_nice: None,
+            runtime_ns: 0,
+            period_ns: 0,
+            group_weight: None,
+        }
+    }
+
+    #[test]
+    fn what_was_not_recorded_is_not_as_expected() {
+        let slice = |tid, at_ns, why, next| KeptSlice {
+            tid,
+            cpu: 0,
+            at_ns,
+            run_ns: 1_000_000,
+            delay_ns: None,
+            why,
+            next,
+            doubtful: false,
+        };
+        let found = |priority, slices: Vec<KeptSlice>, holes, more_slices| {
+            let tasks = vec![task(1, Policy::Fifo, 80), task(2, Policy::Fifo, priority)];
+            let cell = Cell { tasks, ..Cell::default() };
+            let cpus = vec![CpuLine { holes, ..CpuLine::default() }];
+            let length_ns = 10_000_000;
+            let schedule = Schedule { slices, cpus, more_slices, length_ns, ..Default::default() };
+            let check = check(&cell, &schedule).remove(0);
+            let reason = check.deviation.as_ref().and_then(Note::id).map(str::to_owned);
+            (check.decision, reason.unwrap_or_default())
+        };
+        let because = |id: &str| (Decision::Inconclusive, id.to_owned());
+        for priority in [80, 70] {
+            let alone = || vec![slice(1, 0, End::Slept, 0)];
+            assert_eq!(found(priority, alone(), 0, 0).0, Decision::Met);
+            assert_eq!(found(priority, vec![], 0, 0), because("sched.no-run-time"));
+            assert_eq!(found(priority, alone(), 2, 0), because("sched.slices-with-holes"));
+            assert_eq!(found(priority, alone(), 0, 5), because("sched.slices-dropped"));
+            // What was seen is a deviation whatever else was not.
+            let preempted =
+                vec![slice(1, 0, End::Preempted, 2), slice(2, 1_000_000, End::Slept, 1)];
+            assert_eq!(found(priority, preempted, 2, 0).0, Decision::Deviates);
+        }
+    }
 }

@@ -33,7 +33,23 @@ pub(super) const MESSAGES: &[Message] = &[
         ))
         .why("No event of this kernel was recorded in these interruptions, or they are longer than what was recorded explains.")
     }),
-    fixed!("noise.none-outside", "No noise outside of this kernel"),
+    message("noise.none-outside", |a| {
+        let from = a.find("threshold").map_or(String::new(), |t| format!(" of {t} or more"));
+        Text::claim(format!("No noise{from} outside of this kernel"))
+    }),
+    message("noise.outside-unknown", |a| {
+        let why = match a.find("unknown") {
+            Some(_) => {
+                let sources = a.count("unknown", "interruption", "interruptions");
+                format!("the source of {sources} is not known")
+            }
+            None => "events were lost".to_owned(),
+        };
+        Text::claim(format!(
+            "No noise of {} or more was found outside of this kernel, but {why}",
+            a.get("threshold")
+        ))
+    }),
     message("noise.guest", |a| {
         Text::claim(format!(
             "This is a guest of {}: the hypervisor, and what it runs instead of this CPU, is not told from firmware and hardware",
@@ -124,6 +140,12 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         longest("noise.outside-kernel")
             .value("share", Quantity::Ratio(0.0004))
             .value("count", Quantity::Count(1)),
+        Note::new("noise.none-outside"),
+        Note::new("noise.none-outside").value("threshold", Quantity::Ns(5e3)),
+        Note::new("noise.outside-unknown").value("threshold", Quantity::Ns(5e3)),
+        Note::new("noise.outside-unknown")
+            .value("threshold", Quantity::Ns(5e3))
+            .value("unknown", Quantity::Count(2)),
         Note::new("noise.guest").value("hypervisor", "kvm"),
         Note::new("noise.smi").value("count", Quantity::Count(2)),
         exceeded("noise.limit-exceeded"),

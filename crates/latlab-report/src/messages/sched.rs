@@ -4,7 +4,7 @@
 //! `sched.x.measured`, `sched.x.deviation`.
 
 use super::args::Args;
-use super::message::{Message, Text, fixed};
+use super::message::{Message, Text, fixed, message};
 
 /// One wording for each identifier.
 pub(super) const MESSAGES: &[Message] = &[
@@ -49,6 +49,9 @@ pub(super) const MESSAGES: &[Message] = &[
     Message { id: "sched.fifo-equals.measured", text: fifo_measured },
     fixed!("sched.fifo-equals.deviation", "preempted by a task of equal priority"),
     fixed!("sched.slices-dropped", "too many slices to keep: shorten the experiment (-D)"),
+    message("sched.slices-with-holes", |a| {
+        Text::claim(format!("events were lost in {}", a.count("count", "place", "places")))
+    }),
     // Throttling and fair server.
     fixed!(
         "sched.rt-reserve",
@@ -342,6 +345,7 @@ pub(super) fn examples() -> Vec<latlab_model::finding::Statement> {
         Note::new("sched.voluntary-switches.measured")
             .value("voluntary", count(3))
             .value("slices", count(40)),
+        Note::new("sched.slices-with-holes").value("count", count(2)),
         Note::new("sched.too-short").value("needed", count(3)).value("unit", "turns"),
         Note::new("sched.holes")
             .value("holes", count(2))
