@@ -17,6 +17,24 @@ pub fn noise(values: &[f64]) -> f64 {
     mad(&steps).map_or(0.0, |m| m * 1.4826 / std::f64::consts::SQRT_2)
 }
 
+/// The same for values of few levels, whose first differences are mostly zero or mostly small: not below what the
+/// 90th percentile of the differences says of normal noise (1.645 √2 σ), and not below that of rounding to the
+/// smallest difference of two values (1/√12 of it; W. R. Bennett, 1948).
+pub fn cautious_noise(values: &[f64]) -> f64 {
+    let mut steps: Vec<f64> = values.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
+    steps.sort_unstable_by(f64::total_cmp);
+    // Rounded down: a single step of a short series is above it.
+    let rank = (steps.len() as f64 * 0.9) as usize;
+    let large = rank.checked_sub(1).and_then(|r| steps.get(r)).copied().unwrap_or(0.0);
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    // Less is the rounding of a logarithm.
+    let gaps = sorted.windows(2).map(|w| w[1] - w[0]).filter(|g| *g > 1e-9);
+    let resolution = gaps.reduce(f64::min).unwrap_or(0.0);
+    let normal = large / (1.645 * std::f64::consts::SQRT_2);
+    noise(values).max(normal).max(resolution / 12f64.sqrt())
+}
+
 /// Lag-1 correlation of the noise, from the spread of second to that of first differences, which a few steps
 /// hardly change: MAD(xₜ₊₂ − xₜ)² / MAD(xₜ₊₁ − xₜ)² − 1, which is ρ for noise whose correlation falls as ρᵏ.
 /// `None` for fewer than six values, or without noise.
@@ -103,6 +121,21 @@ mod tests {
         let v = noisy(&[(1.0, 20), (3.0, 10), (2.0, 30)], 0.1, 7);
         assert_eq!(segments(&v, 3.0 * 0.01 * 60f64.ln()), [0..20, 20..30, 30..60]);
         assert!((noise(&v) - 0.1).abs() < 0.04, "{}", noise(&v));
+    }
+
+    #[test]
+    fn noise_of_few_levels_is_that_of_their_differences() {
+        // A step in 23 values, and none in the 90 % of smallest differences.
+        let step = [[1.0; 12].as_slice(), &[2.0; 11]].concat();
+        assert_eq!((noise(&step), cautious_noise(&step)), (0.0, 1.0 / 12f64.sqrt()));
+        // Two levels in turns: half of the differences are zero.
+        let pairs: Vec<f64> = (0..40).map(|i| f64::from(i / 2 % 2)).collect();
+        let sd = cautious_noise(&pairs);
+        assert!((0.4..0.6).contains(&sd), "{sd}");
+        let normal = noisy(&[(1.0, 400)], 0.1, 3);
+        let ratio = cautious_noise(&normal) / noise(&normal);
+        assert!((1.0..1.2).contains(&ratio), "{ratio}");
+        assert_eq!((cautious_noise(&[]), cautious_noise(&[4.0])), (0.0, 0.0));
     }
 
     #[test]

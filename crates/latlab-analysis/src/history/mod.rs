@@ -9,7 +9,7 @@ use crate::fnv;
 use latlab_model::history::{Change, ResultRow, RunRow, Trend, Value};
 use latlab_model::record::{Record, Unit};
 use latlab_model::run::Run;
-use latlab_stats::change_point::{clip_outliers, lag_1_correlation, noise, segments};
+use latlab_stats::change_point::{cautious_noise, clip_outliers, lag_1_correlation, segments};
 use latlab_stats::quantile::median;
 
 /// A level that differs by less is none.
@@ -118,7 +118,7 @@ pub fn trend(
     if logs.len() < 6 {
         return trend;
     }
-    let sigma = noise(&logs).max(1e-4);
+    let sigma = cautious_noise(&logs).max(1e-4);
     let clipped = clip_outliers(&logs, 4.0 * sigma);
     let correlated = (1.0 + correlation) / (1.0 - correlation).powi(2);
     let found = segments(&clipped, 3.0 * sigma * sigma * (logs.len() as f64).ln() * correlated);
@@ -230,6 +230,34 @@ mod tests {
             .count();
         assert!(quiet >= 47, "{quiet} of 50");
         assert!(trend("x", "p99", Unit::Ns, Vec::new(), 0.0).changes.is_empty());
+    }
+
+    /// Values in whole µs, and of two states by turns of chance: a false change in at most 5 of 100 series.
+    #[test]
+    fn values_of_few_levels_have_no_change_points() {
+        let uniform = |rng: &mut SplitMix64| rng.below(1 << 20) as f64 / f64::from(1 << 20);
+        let whole = |rng: &mut SplitMix64| if uniform(rng) < 0.3 { 16_000.0 } else { 15_000.0 };
+        let rounded = |rng: &mut SplitMix64| (15.3 + 0.35 * gauss(rng)).round() * 1e3;
+        let states = |rng: &mut SplitMix64| {
+            let state = if uniform(rng) < 0.3 { 1.15 } else { 1.0 };
+            state * 15e3 * (0.01 * gauss(rng)).exp()
+        };
+        let all: [&dyn Fn(&mut SplitMix64) -> f64; 3] = [&whole, &rounded, &states];
+        for (kind, one) in all.iter().enumerate() {
+            let mut rng = SplitMix64::new(5);
+            let changed = |rng: &mut SplitMix64, level: f64| {
+                let value = |i| Value {
+                    value: one(rng) * if i < 30 { 1.0 } else { level },
+                    started: format!("{i}"),
+                    ..Value::default()
+                };
+                let values = (0..60).map(value).collect();
+                !trend("x", "p99", Unit::Ns, values, 0.0).changes.is_empty()
+            };
+            let alarms = (0..200).filter(|_| changed(&mut rng, 1.0)).count();
+            let hits = (0..50).filter(|_| changed(&mut rng, 1.2)).count();
+            assert!(alarms <= 10 && hits >= 45, "{kind}: {alarms} of 200, {hits} of 50");
+        }
     }
 
     #[test]
